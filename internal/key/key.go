@@ -1,0 +1,107 @@
+// Package key is the grammar of object keys. Keys are built and parsed here and nowhere else:
+//
+//	v1/<tenant>/segments/<window>/<ulid>.parquet     level 0: the samples of one flush in one 2h window
+//
+// <window> is the start of a 2h window as YYYYMMDDTHHMMZ (UTC), so that keys sort by time within years 0000–9999.
+// <ulid> (26 characters, Crockford base32) sorts by the time of writing: of two samples with equal series and
+// timestamp, the one in the object with the larger ULID wins.
+package key
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+const (
+	// Version is the first element of every key.
+	Version = "v1"
+	// WindowMillis is the length of a window in milliseconds (2h).
+	WindowMillis int64 = 2 * 60 * 60 * 1000
+
+	// MinTime and MaxTime bound the timestamps (ms since the Unix epoch) whose windows the grammar can name: years 0000 to 9999, UTC.
+	MinTime int64 = -62167219200000
+	MaxTime int64 = 253402300799999
+
+	windowLayout = "20060102T1504Z"
+	segmentExt   = ".parquet"
+)
+
+// ErrSyntax reports a key that the grammar does not derive.
+var ErrSyntax = errors.New("not a promlake key")
+
+// Window is the start of a 2h window, ms since the Unix epoch, a multiple of WindowMillis.
+type Window int64
+
+// WindowOf returns the window that holds the timestamp t (ms). t must be within [MinTime, MaxTime].
+func WindowOf(t int64) Window {
+	w := t / WindowMillis
+	if t%WindowMillis < 0 {
+		w--
+	}
+	return Window(w * WindowMillis)
+}
+
+// End returns the first timestamp (ms) after the window.
+func (w Window) End() int64 { return int64(w) + WindowMillis }
+
+// String formats w as it stands in keys.
+func (w Window) String() string { return time.UnixMilli(int64(w)).UTC().Format(windowLayout) }
+
+// ParseWindow is the inverse of Window.String.
+func ParseWindow(s string) (Window, error) {
+	t, err := time.Parse(windowLayout, s)
+	if err != nil {
+		return 0, fmt.Errorf("parse window %q: %w", s, ErrSyntax)
+	}
+	w := Window(t.UnixMilli())
+	if WindowOf(int64(w)) != w || w.String() != s {
+		return 0, fmt.Errorf("parse window %q: %w", s, ErrSyntax)
+	}
+	return w, nil
+}
+
+// Segment names one segment object.
+type Segment struct {
+	Tenant string
+	Window Window
+	ID     ulid.ULID
+}
+
+// TenantPrefix is the prefix of every key of a tenant.
+func TenantPrefix(tenant string) string { return Version + "/" + tenant + "/" }
+
+// SegmentsPrefix is the prefix of every segment key of a tenant.
+func SegmentsPrefix(tenant string) string { return TenantPrefix(tenant) + "segments/" }
+
+// WindowPrefix is the prefix of every segment key of a tenant's window.
+func WindowPrefix(tenant string, w Window) string { return SegmentsPrefix(tenant) + w.String() + "/" }
+
+// String builds the key.
+func (s Segment) String() string {
+	return WindowPrefix(s.Tenant, s.Window) + s.ID.String() + segmentExt
+}
+
+// ParseSegment is the inverse of Segment.String.
+func ParseSegment(k string) (Segment, error) {
+	p := strings.Split(k, "/")
+	if len(p) != 5 || p[0] != Version || p[1] == "" || p[2] != "segments" {
+		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, ErrSyntax)
+	}
+	w, err := ParseWindow(p[3])
+	if err != nil {
+		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, err)
+	}
+	name, ok := strings.CutSuffix(p[4], segmentExt)
+	if !ok {
+		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, ErrSyntax)
+	}
+	id, err := ulid.ParseStrict(name)
+	if err != nil || id.String() != name {
+		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, ErrSyntax)
+	}
+	return Segment{Tenant: p[1], Window: w, ID: id}, nil
+}

@@ -1,0 +1,52 @@
+// Package tenant names whose data a request touches and carries that name through contexts.
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+const (
+	// Header is the HTTP header that names the tenant (Mimir's and Cortex's).
+	Header = "X-Scope-OrgID"
+	// Default is the tenant of requests without the header.
+	Default = "anonymous"
+	// MaxLen is the longest tenant name in bytes.
+	MaxLen = 150
+)
+
+type ctxKey struct{}
+
+// With returns ctx carrying the tenant id.
+func With(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, ctxKey{}, id)
+}
+
+// From returns the tenant that ctx carries, or Default.
+func From(ctx context.Context) string {
+	if id, ok := ctx.Value(ctxKey{}).(string); ok {
+		return id
+	}
+	return Default
+}
+
+// Parse checks a tenant header value and returns the tenant; "" is Default. The rules are Mimir's: at most MaxLen bytes of
+// letters, digits and !-_.*'() ; not "." or "..".
+func Parse(v string) (string, error) {
+	if v == "" {
+		return Default, nil
+	}
+	if len(v) > MaxLen {
+		return "", fmt.Errorf("tenant ID is too long: max %d characters", MaxLen)
+	}
+	if v == "." || v == ".." {
+		return "", fmt.Errorf("tenant ID is %q, which is not allowed", v)
+	}
+	for _, r := range v {
+		if !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!-_.*'()", r)) {
+			return "", fmt.Errorf("tenant ID %q contains unsupported character %q", v, r)
+		}
+	}
+	return v, nil
+}
