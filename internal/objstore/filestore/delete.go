@@ -1,0 +1,62 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+)
+
+// Delete implements objstore.Store. It also removes the folders that became empty.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := s.remove(ctx, key); err != nil {
+		return fmt.Errorf("delete %q: %w", key, err)
+	}
+	return nil
+}
+
+func (s *Store) remove(ctx context.Context, key string) error {
+	if err := begin(ctx, key); err != nil {
+		return err
+	}
+	if err := s.unlink(key); err != nil {
+		return err
+	}
+	// Also when there was nothing to remove: the Delete that removed it may not have synced yet.
+	dir := filepath.Dir(s.path(key))
+	if err := syncUp(dir, s.dir); err != nil {
+		return err
+	}
+	s.prune(dir)
+	return nil
+}
+
+// unlink is the commit point of a Delete.
+func (s *Store) unlink(key string) (err error) {
+	unlock, err := s.locks.lock(key)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	path := s.path(key)
+	fi, err := statObject(path)
+	if err != nil || fi == nil {
+		return err
+	}
+	if err := syscall.Unlink(path); err != nil && !isAbsent(err) {
+		return fmt.Errorf("unlink object: %w", err)
+	}
+	return nil
+}
+
+// prune removes dir and the folders above it as long as they are empty. It races with Puts that have made a folder and
+// not yet used it; they make it again. An empty folder is no object, so whatever else stops the pruning is no error.
+func (s *Store) prune(dir string) {
+	for ; dir != s.dir; dir = filepath.Dir(dir) {
+		if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package filestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// List implements objstore.Store. It reads one folder at a time, when the iteration gets there.
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		folder := prefix[:strings.LastIndexByte(prefix, '/')+1]
+		if folder != "" && objstore.ValidKey(strings.TrimSuffix(folder, "/")) != nil {
+			folder = "" // no key begins so; the walk finds nothing and still honours ctx
+		}
+		w := walk{ctx: ctx, dir: s.dir, prefix: prefix, startAfter: startAfter, yield: yield}
+		w.folder(folder)
+	}
+}
+
+type walk struct {
+	ctx                context.Context
+	dir                string
+	prefix, startAfter string
+	yield              func(objstore.Object, error) bool
+}
+
+// item is an entry of a folder by what it contributes to the key order: an object its key, a folder the prefix of its
+// keys. The slash at the end is what sorts a-b/x before a/x.
+type item struct {
+	key   string
+	entry fs.DirEntry
+}
+
+// folder yields the objects whose keys begin with at ("" or ending in a slash) and reports whether to go on.
+func (w *walk) folder(at string) bool {
+	items, err := w.items(at)
+	if err != nil {
+		return w.fail(err)
+	}
+	for _, it := range items {
+		if err := w.ctx.Err(); err != nil {
+			return w.fail(err)
+		}
+		goOn := true
+		if it.entry.IsDir() {
+			goOn = w.folder(it.key)
+		} else {
+			goOn = w.object(it)
+		}
+		if !goOn {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walk) object(it item) bool {
+	fi, err := it.entry.Info()
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
+		return true
+	case err != nil:
+		return w.fail(fmt.Errorf("stat object: %w", err))
+	}
+	return w.yield(objectOf(it.key, fi), nil)
+}
+
+// items reads the folder of the prefix at and returns what can hold wanted keys, in key order.
+func (w *walk) items(at string) ([]item, error) {
+	if err := w.ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(w.dir, filepath.FromSlash(at)))
+	if isAbsent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open folder: %w", err)
+	}
+	entries, err := f.ReadDir(-1)
+	if err = errors.Join(err, f.Close()); err != nil && !isAbsent(err) {
+		return nil, fmt.Errorf("read folder: %w", err)
+	}
+	var items []item
+	for _, e := range entries {
+		it := item{key: at + e.Name(), entry: e}
+		if e.IsDir() {
+			it.key += "/"
+		}
+		if it.key[0] != '.' && w.wants(it) {
+			items = append(items, it)
+		}
+	}
+	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.key, b.key) })
+	return items, nil
+}
+
+// wants reports whether an object is to be listed, or a folder may hold one that is.
+func (w *walk) wants(it item) bool {
+	if it.entry.IsDir() {
+		return (strings.HasPrefix(it.key, w.prefix) || strings.HasPrefix(w.prefix, it.key)) &&
+			(w.startAfter < it.key || strings.HasPrefix(w.startAfter, it.key))
+	}
+	return it.entry.Type().IsRegular() && strings.HasPrefix(it.key, w.prefix) && it.key > w.startAfter
+}
+
+func (w *walk) fail(err error) bool {
+	w.yield(objstore.Object{}, fmt.Errorf("list %q: %w", w.prefix, err))
+	return false
+}

@@ -1,0 +1,134 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// maxPublishTries bounds how often a Put makes the folders of its key anew because Deletes of the last other objects
+// in them removed them again.
+const maxPublishTries = 1000
+
+// Put implements objstore.Store. The bytes are on disk under a temporary name before they get the key's name, and the
+// name is on disk before Put returns.
+func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+	etag, err := s.put(ctx, key, body, cond)
+	if err != nil {
+		return "", fmt.Errorf("put %q: %w", key, err)
+	}
+	return etag, nil
+}
+
+func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+	if err := begin(ctx, key); err != nil {
+		return "", err
+	}
+	t, err := s.writeTemp(ctx, body)
+	if err != nil {
+		return "", err
+	}
+	err = s.publish(key, t, cond)
+	_ = os.Remove(t.path) // a rename moved it; after a link or a failure a leftover does no harm
+	if err != nil && !errors.Is(err, objstore.ErrPrecondition) {
+		return "", err
+	}
+	// A refused Put tells of an object that another process may have published and not yet synced: whoever hears of
+	// an object must be able to rely on it.
+	if serr := syncUp(filepath.Dir(s.path(key)), s.dir); serr != nil {
+		return "", serr
+	}
+	return etagOf(t.info), err
+}
+
+// publish is the commit point of a Put: it gives the temporary file the key's name if the condition holds.
+func (s *Store) publish(key string, t *temp, cond objstore.Condition) (err error) {
+	unlock, err := s.locks.lock(key)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	path := s.path(key)
+	old, err := statObject(path)
+	if err != nil {
+		return err
+	}
+	if !holds(cond, old) {
+		return objstore.ErrPrecondition
+	}
+	if old != nil {
+		if err := t.stampAfter(old.ModTime()); err != nil {
+			return err
+		}
+	}
+	for range maxPublishTries {
+		if err = name(t.path, path, cond); err == nil {
+			return nil
+		}
+		if err = clearWay(path, err); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("publish object: its folders vanished %d times", maxPublishTries)
+}
+
+func holds(cond objstore.Condition, old fs.FileInfo) bool {
+	return (!cond.IfAbsent || old == nil) && (cond.IfMatch == "" || old != nil && cond.IfMatch == etagOf(old))
+}
+
+// name gives the file of one path the other. IfAbsent is a link, which fails on an existing file whatever the locks say.
+func name(from, to string, cond objstore.Condition) error {
+	if cond.IfAbsent {
+		return os.Link(from, to)
+	}
+	return os.Rename(from, to)
+}
+
+// clearWay makes another try possible after name failed with err, or returns why none is.
+func clearWay(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err := os.MkdirAll(filepath.Dir(path), 0o777)
+		switch {
+		case errors.Is(err, syscall.ENOTDIR):
+			return fmt.Errorf("create folder: %w: %w", ErrConflict, err)
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // a folder may vanish again while those in it are made
+			return fmt.Errorf("create folder: %w", err)
+		}
+		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("publish object: %w: %w", ErrConflict, err)
+	case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
+		return removeEmptyDir(path, err)
+	}
+	return fmt.Errorf("publish object: %w", err)
+}
+
+// removeEmptyDir removes the folder that stands in an object's place if it is empty, as one is whose last object has
+// just been deleted. cause is what name said.
+func removeEmptyDir(path string, cause error) error {
+	fi, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("stat object: %w", err)
+	case !fi.IsDir():
+		return fmt.Errorf("%w: %w", objstore.ErrPrecondition, cause)
+	}
+	switch err := syscall.Rmdir(path); {
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
+		return fmt.Errorf("publish object: %w: %w", ErrConflict, cause)
+	default:
+		return fmt.Errorf("remove empty folder: %w", err)
+	}
+}

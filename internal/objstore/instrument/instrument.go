@@ -1,0 +1,131 @@
+// Package instrument counts what goes through an object store.
+//
+//	promlake_objstore_requests_total{op,status}          calls by their outcome
+//	promlake_objstore_bytes_total{op}                    bytes read from bodies (get) and written by successful calls (put)
+//	promlake_objstore_request_duration_seconds{op}       until Get has the first byte in reach, until the others are done
+//	promlake_objstore_read_failures_total                bodies of successful Gets that failed while they were read
+//
+// A call is counted once, however many requests a store makes of it (pages of a listing, parts, attempts). The time that
+// the consumer of a listing takes for itself is not the store's and not counted.
+package instrument
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+const (
+	opGet    = "get"
+	opPut    = "put"
+	opList   = "list"
+	opDelete = "delete"
+)
+
+// New returns store with counters in reg, which stores with the same registerer share. It is an objstore.Local exactly if
+// store is. It panics if other metrics of these names are registered.
+func New(store objstore.Store, reg prometheus.Registerer) objstore.Store {
+	s := &instrumented{Store: store, metrics: newMetrics(reg)}
+	if l, ok := store.(objstore.Local); ok {
+		return struct {
+			*instrumented
+			objstore.Local
+		}{s, l}
+	}
+	return s
+}
+
+type instrumented struct {
+	objstore.Store
+	metrics *metrics
+}
+
+func (s *instrumented) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+	start := time.Now()
+	r, o, err := s.Store.Get(ctx, key, offset, length)
+	s.metrics.observe(opGet, time.Since(start), err)
+	if err != nil {
+		return nil, o, err
+	}
+	return &body{ReadCloser: r, bytes: s.metrics.bytes.WithLabelValues(opGet), failures: s.metrics.readFailures}, o, nil
+}
+
+func (s *instrumented) Put(ctx context.Context, key string, b io.ReadSeeker, cond objstore.Condition) (string, error) {
+	start := time.Now()
+	size, err := remaining(b)
+	var etag string
+	if err != nil {
+		err = fmt.Errorf("put %q: measure body: %w", key, err)
+	} else {
+		etag, err = s.Store.Put(ctx, key, b, cond)
+	}
+	s.metrics.observe(opPut, time.Since(start), err)
+	if err == nil {
+		s.metrics.bytes.WithLabelValues(opPut).Add(float64(size))
+	}
+	return etag, err
+}
+
+func (s *instrumented) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		var took time.Duration
+		var failure error
+		start := time.Now()
+		for o, err := range s.Store.List(ctx, prefix, startAfter) {
+			took += time.Since(start)
+			failure = err
+			if !yield(o, err) {
+				start = time.Now()
+				break
+			}
+			start = time.Now()
+		}
+		s.metrics.observe(opList, took+time.Since(start), failure)
+	}
+}
+
+func (s *instrumented) Delete(ctx context.Context, key string) error {
+	start := time.Now()
+	err := s.Store.Delete(ctx, key)
+	s.metrics.observe(opDelete, time.Since(start), err)
+	return err
+}
+
+// remaining returns the bytes from b's position to its end and leaves b at its position.
+func remaining(b io.Seeker) (int64, error) {
+	pos, err := b.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return 0, err
+	}
+	end, err := b.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	_, err = b.Seek(pos, io.SeekStart)
+	return max(0, end-pos), err
+}
+
+// body counts the bytes of a Get and its failure, if it has one.
+type body struct {
+	io.ReadCloser
+	bytes    prometheus.Counter
+	failures prometheus.Counter
+	failed   bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.bytes.Add(float64(n))
+	if err != nil && !errors.Is(err, io.EOF) && !b.failed {
+		b.failed = true
+		b.failures.Inc()
+	}
+	return n, err
+}

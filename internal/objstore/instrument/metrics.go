@@ -1,0 +1,86 @@
+package instrument
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+type metrics struct {
+	requests     *prometheus.CounterVec
+	bytes        *prometheus.CounterVec
+	duration     *prometheus.HistogramVec
+	readFailures prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "promlake_objstore_requests_total",
+			Help: "Calls of the object store by operation and outcome.",
+		}, []string{"op", "status"})),
+		bytes: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "promlake_objstore_bytes_total",
+			Help: "Bytes read from and written to the object store.",
+		}, []string{"op"})),
+		duration: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "promlake_objstore_request_duration_seconds",
+			Help:    "Seconds that calls of the object store took; of get, until the body can be read.",
+			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30},
+		}, []string{"op"})),
+		readFailures: register(reg, prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "promlake_objstore_read_failures_total",
+			Help: "Bodies that failed while they were read, after their get had succeeded.",
+		})),
+	}
+	for _, op := range []string{opGet, opPut, opList, opDelete} { // series exist from the start, so that rates see the first call
+		m.requests.WithLabelValues(op, "ok")
+		m.duration.WithLabelValues(op)
+	}
+	m.bytes.WithLabelValues(opGet)
+	m.bytes.WithLabelValues(opPut)
+	return m
+}
+
+// register registers c, or returns the collector of its name that is registered already.
+func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	err := reg.Register(c)
+	var known prometheus.AlreadyRegisteredError
+	if errors.As(err, &known) {
+		if same, ok := known.ExistingCollector.(C); ok {
+			return same
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func (m *metrics) observe(op string, took time.Duration, err error) {
+	m.requests.WithLabelValues(op, status(err)).Inc()
+	m.duration.WithLabelValues(op).Observe(took.Seconds())
+}
+
+// status names the outcome of a call. The set is closed, so the number of series is bounded.
+func status(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, objstore.ErrNotFound):
+		return "not_found"
+	case errors.Is(err, objstore.ErrPrecondition):
+		return "precondition_failed"
+	case errors.Is(err, objstore.ErrRange):
+		return "range_not_satisfiable"
+	case errors.Is(err, objstore.ErrInvalidKey):
+		return "invalid_key"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "canceled"
+	}
+	return "error"
+}

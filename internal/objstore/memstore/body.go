@@ -1,0 +1,44 @@
+package memstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+)
+
+var errClosed = errors.New("read after close")
+
+// body reads an object and fails halfway if its fault says so.
+type body struct {
+	ctx    context.Context
+	r      *bytes.Reader
+	err    error // after r; nil is io.EOF
+	closed bool
+}
+
+func newBody(ctx context.Context, b []byte, f Fault) *body {
+	if f.Err != nil {
+		b = b[:len(b)/2]
+	}
+	return &body{ctx: ctx, r: bytes.NewReader(b), err: f.Err}
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.closed {
+		return 0, errClosed
+	}
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := b.r.Read(p)
+	if err == io.EOF && b.err != nil {
+		err = b.err
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	b.closed = true
+	return nil
+}

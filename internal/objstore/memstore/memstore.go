@@ -1,0 +1,226 @@
+// Package memstore is an object store in memory for tests. It keeps the promises of objstore.Store to the letter, fails
+// where a test tells it to, and records when its users break the protocol of immutable objects.
+package memstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Settings say what a Store enforces. The zero value is a plain store.
+type Settings struct {
+	// Now is the store's clock; nil is time.Now.
+	Now func() time.Time
+	// Faults is asked before each operation; nil lets all succeed. It may be called concurrently.
+	Faults func(Call) Fault
+	// Immutable says which keys are written once: a Put that gives such a key other bytes than it ever had is a
+	// violation, even after a Delete.
+	Immutable func(key string) bool
+	// DeletedForever makes a Get of a key that once existed and was deleted a violation.
+	DeletedForever bool
+}
+
+// Store is an objstore.Store in memory. ETags are hashes of the bytes, so they are the same in every run.
+type Store struct {
+	settings Settings
+
+	mu         sync.Mutex
+	objects    map[string]object
+	lastETag   map[string]string // of every key that ever existed
+	calls      int
+	violations []string
+}
+
+type object struct {
+	objstore.Object
+	bytes []byte // never written after the Put
+}
+
+// New returns an empty store.
+func New(s Settings) *Store {
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	return &Store{settings: s, objects: map[string]object{}, lastETag: map[string]string{}}
+}
+
+// Violations returns what the users of the store did against its protocol, in the order of doing.
+func (s *Store) Violations() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.violations)
+}
+
+// Keys returns all keys in ascending order. It is neither a Call nor subject to faults.
+func (s *Store) Keys() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.objects))
+}
+
+// Get implements objstore.Store.
+func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+	f, err := s.begin(ctx, Call{Op: Get, Key: key, Offset: offset, Length: length})
+	if err != nil {
+		return nil, objstore.Object{}, err
+	}
+	o, err := s.find(key)
+	if err != nil {
+		return nil, objstore.Object{}, err
+	}
+	start, n, err := objstore.Span(offset, length, o.Size)
+	if err != nil {
+		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, err)
+	}
+	if f.Err != nil && f.When == After {
+		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, f.Err)
+	}
+	return newBody(ctx, o.bytes[start:start+n], f), o.Object, nil
+}
+
+func (s *Store) find(key string) (object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.objects[key]
+	if ok {
+		return o, nil
+	}
+	if _, deleted := s.lastETag[key]; deleted && s.settings.DeletedForever {
+		s.violations = append(s.violations, fmt.Sprintf("get of deleted key %s", key))
+	}
+	return object{}, fmt.Errorf("get %q: %w", key, objstore.ErrNotFound)
+}
+
+// Put implements objstore.Store.
+func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+	f, err := s.begin(ctx, Call{Op: Put, Key: key, Cond: cond})
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return "", fmt.Errorf("put %q: read body: %w", key, err)
+	}
+	etag, err := s.store(key, b, cond)
+	if err == nil {
+		err = f.Err // f is After: the write took effect, but the caller hears of a failure
+	}
+	if err != nil {
+		return "", fmt.Errorf("put %q: %w", key, err)
+	}
+	return etag, nil
+}
+
+func (s *Store) store(key string, b []byte, cond objstore.Condition) (string, error) {
+	hash := sha256.Sum256(b)
+	etag := hex.EncodeToString(hash[:16])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, exists := s.objects[key]
+	if cond.IfAbsent && exists || cond.IfMatch != "" && (!exists || old.ETag != cond.IfMatch) ||
+		cond.IfAbsent && cond.IfMatch != "" {
+		return "", objstore.ErrPrecondition
+	}
+	if last, ever := s.lastETag[key]; ever && last != etag && s.settings.Immutable != nil && s.settings.Immutable(key) {
+		s.violations = append(s.violations, fmt.Sprintf("put of other bytes under immutable key %s", key))
+	}
+	s.objects[key] = object{objstore.Object{Key: key, Size: int64(len(b)), ETag: etag, Modified: s.settings.Now()}, b}
+	s.lastETag[key] = etag
+	return etag, nil
+}
+
+// List implements objstore.Store. It shows the state at the time when the iteration begins.
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		f, err := s.begin(ctx, Call{Op: List, Key: prefix, StartAfter: startAfter})
+		if err != nil {
+			yield(objstore.Object{}, err)
+			return
+		}
+		objects := s.match(prefix, startAfter)
+		if f.Err != nil { // After and Midway
+			objects = objects[:len(objects)/2]
+		}
+		for _, o := range objects {
+			if err := ctx.Err(); err != nil {
+				yield(objstore.Object{}, fmt.Errorf("list %q: %w", prefix, err))
+				return
+			}
+			if !yield(o, nil) {
+				return
+			}
+		}
+		if f.Err != nil {
+			yield(objstore.Object{}, fmt.Errorf("list %q: %w", prefix, f.Err))
+		}
+	}
+}
+
+func (s *Store) match(prefix, startAfter string) []objstore.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var objects []objstore.Object
+	for k, o := range s.objects {
+		if strings.HasPrefix(k, prefix) && k > startAfter {
+			objects = append(objects, o.Object)
+		}
+	}
+	slices.SortFunc(objects, func(a, b objstore.Object) int { return strings.Compare(a.Key, b.Key) })
+	return objects
+}
+
+// Delete implements objstore.Store.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	f, err := s.begin(ctx, Call{Op: Delete, Key: key})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.objects, key)
+	s.mu.Unlock()
+	if f.Err != nil {
+		return fmt.Errorf("delete %q: %w", key, f.Err)
+	}
+	return nil
+}
+
+// begin checks the call, asks for its fault and plays the part of it that comes before the operation.
+func (s *Store) begin(ctx context.Context, c Call) (Fault, error) {
+	err := ctx.Err()
+	if err == nil && c.Op != List {
+		err = objstore.ValidKey(c.Key)
+	}
+	if err != nil {
+		return Fault{}, fmt.Errorf("%s %q: %w", c.Op, c.Key, err)
+	}
+	if s.settings.Faults == nil {
+		return Fault{}, nil
+	}
+	s.mu.Lock()
+	c.N = s.calls
+	s.calls++
+	s.mu.Unlock()
+	f := s.settings.Faults(c)
+	if f.Until != nil {
+		select {
+		case <-f.Until:
+		case <-ctx.Done():
+			return Fault{}, fmt.Errorf("%s %q: %w", c.Op, c.Key, ctx.Err())
+		}
+	}
+	if f.Err != nil && (f.When == Before || f.When == Midway && c.writes()) {
+		return Fault{}, fmt.Errorf("%s %q: %w", c.Op, c.Key, f.Err)
+	}
+	return f, nil
+}

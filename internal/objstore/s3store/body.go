@@ -1,0 +1,99 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// body reads the bytes from pos to end of one version of an object. Where a connection breaks it asks for the rest, on the
+// condition that the object is still that version.
+type body struct {
+	store    *Store
+	ctx      context.Context
+	key      string
+	etag     string
+	pos, end int64
+	r        io.ReadCloser // nil after a failure
+	cause    error         // the last failure
+	failures int           // since the last byte
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if len(p) == 0 && b.pos < b.end {
+		return 0, nil
+	}
+	for b.pos < b.end {
+		if b.r == nil {
+			if err := b.resume(); err != nil {
+				return 0, fmt.Errorf("read %q at byte %d of %d: %w", b.key, b.pos, b.end, contextual(b.ctx, err))
+			}
+		}
+		n, err := b.r.Read(p[:min(int64(len(p)), b.end-b.pos)])
+		b.pos += int64(n)
+		if n > 0 {
+			b.failures = 0
+		}
+		if err != nil && b.pos < b.end {
+			b.fail(err)
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	return 0, io.EOF
+}
+
+// fail closes the connection after an error, or an end, that came too early.
+func (b *body) fail(err error) {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	b.cause = errors.Join(err, b.r.Close())
+	b.r = nil
+	b.failures++
+}
+
+// resume opens the rest of the object.
+func (b *body) resume() error {
+	if err := b.ctx.Err(); err != nil {
+		return err
+	}
+	if b.failures >= b.store.config.MaxAttempts || b.etag == "" {
+		return fmt.Errorf("%d failures without progress: %w", b.failures, b.cause)
+	}
+	if b.failures > 1 {
+		if err := b.store.backoff.sleep(b.ctx, b.failures-1); err != nil {
+			return err
+		}
+	}
+	out, err := b.store.client.GetObject(b.ctx, &s3.GetObjectInput{
+		Bucket:  b.store.bucket(),
+		Key:     b.store.name(b.key),
+		Range:   aws.String(fmt.Sprintf("bytes=%d-%d", b.pos, b.end-1)),
+		IfMatch: aws.String(b.etag),
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("resume: %w", err), b.cause)
+	}
+	first, _, err := parseContentRange(aws.ToString(out.ContentRange))
+	if err == nil && first != b.pos {
+		err = fmt.Errorf("resume: asked for bytes from %d, got bytes from %d", b.pos, first)
+	}
+	if err != nil {
+		return errors.Join(err, out.Body.Close())
+	}
+	b.r = out.Body
+	return nil
+}
+
+func (b *body) Close() error {
+	if b.r == nil {
+		return nil
+	}
+	return b.r.Close()
+}

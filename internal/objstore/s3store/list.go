@@ -1,0 +1,76 @@
+package s3store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// List implements objstore.Store. It asks for a page of up to 1,000 objects when the iteration gets there.
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		pages := s3.NewListObjectsV2Paginator(s.client, s.listInput(prefix, startAfter))
+		last := startAfter
+		for pages.HasMorePages() {
+			page, err := s.nextPage(ctx, pages)
+			if err != nil {
+				yield(objstore.Object{}, fmt.Errorf("list %q: %w", prefix, err))
+				return
+			}
+			for _, c := range page.Contents {
+				key, ok := s.keyOf(aws.ToString(c.Key))
+				if !ok || !strings.HasPrefix(key, prefix) || key <= startAfter {
+					continue
+				}
+				if key <= last {
+					yield(objstore.Object{}, fmt.Errorf("list %q: the bucket lists %q after %q, not in the order of bytes", prefix, key, last))
+					return
+				}
+				last = key
+				o := objstore.Object{Key: key, Size: aws.ToInt64(c.Size), ETag: aws.ToString(c.ETag), Modified: aws.ToTime(c.LastModified)}
+				if !yield(o, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Store) nextPage(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*s3.ListObjectsV2Output, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	page, err := pages.NextPage(ctx)
+	if err != nil {
+		return nil, contextual(ctx, err)
+	}
+	return page, nil
+}
+
+// listInput asks for at least the wanted objects: text that no key can hold is cut off, since it might not survive the
+// way through URL and XML.
+func (s *Store) listInput(prefix, startAfter string) *s3.ListObjectsV2Input {
+	in := &s3.ListObjectsV2Input{Bucket: s.bucket(), Prefix: s.name(speakable(prefix))}
+	if after := speakable(startAfter); after != "" {
+		in.StartAfter = s.name(after)
+	}
+	return in
+}
+
+// speakable is the longest beginning of v without control characters and broken UTF-8.
+func speakable(v string) string {
+	for i, r := range v {
+		_, size := utf8.DecodeRuneInString(v[i:])
+		if r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff || r == utf8.RuneError && size == 1 {
+			return v[:i]
+		}
+	}
+	return v
+}
