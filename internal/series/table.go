@@ -1,0 +1,227 @@
+// Package series interns label sets. A Table gives every label set a dense reference and keeps the labels as small integers
+// (name, value ordinals), so that a writer can emit dictionary-coded columns without touching a string twice.
+package series
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/common/model"
+	"github.com/zeebo/xxh3"
+)
+
+// Ref is the index of a label set in its Table, dense from 0 in order of arrival.
+type Ref uint32
+
+// Pair is a label as ordinals: Name indexes View.Names, Value indexes View.Values[Name].
+type Pair struct{ Name, Value uint32 }
+
+// Label is a name and a value.
+type Label struct{ Name, Value string }
+
+// ErrFull reports that a Table holds as many series as it may.
+var ErrFull = errors.New("series table is full")
+
+// maxRefs keeps ordinals within 32 bits.
+const maxRefs = 1<<32 - 2
+
+// Table interns label sets. It only grows; whoever owns it replaces it as a whole.
+//
+// Locking: Lookup needs the read lock; Intern, Alias and View need the write lock (View may share the read lock with
+// Lookup). The slices behind a View are append-only, so a View is read without any lock.
+type Table struct {
+	sync.RWMutex
+	seed uint64
+
+	byKey   keyMap // raw key of a sender's encoding -> ref
+	firstBy []Key  // by ref: the raw key that Alias recorded first, or zero
+	byLabel keyMap // canonical key -> ref
+
+	names   []string
+	nameOrd map[string]uint32
+	values  []*dict // by name ordinal
+	metrics dict
+
+	metric []uint32 // by ref: ordinal in metrics
+	start  []uint32 // by ref: first of its pairs; start[ref+1] ends them
+	pairs  []Pair   // without __name__, in name order
+	ids    []uint64 // by ref: ID
+	bytes  int64
+	buf    []byte
+}
+
+// dict is the ordered set of the values of one label name.
+type dict struct {
+	vals []string
+	ord  map[string]uint32
+}
+
+func (d *dict) intern(s string) (ord uint32, added bool) {
+	if o, ok := d.ord[s]; ok {
+		return o, false
+	}
+	if d.ord == nil {
+		d.ord = map[string]uint32{}
+	}
+	s = strings.Clone(s)
+	o := uint32(len(d.vals))
+	d.vals = append(d.vals, s)
+	d.ord[s] = o
+	return o, true
+}
+
+// NewTable returns an empty table. seed keys the hashes of outside data: it must not be known to senders.
+func NewTable(seed uint64) *Table {
+	return &Table{seed: seed, nameOrd: map[string]uint32{}, start: []uint32{0}}
+}
+
+// Seed returns the secret that raw keys are hashed with.
+func (t *Table) Seed() uint64 { return t.seed }
+
+// Len returns the number of label sets.
+func (t *Table) Len() int { return len(t.metric) }
+
+// Bytes estimates the memory that the table holds, in bytes.
+func (t *Table) Bytes() int64 {
+	const perSlot, perRef, perPair = 24, 32, 8
+	return t.bytes + int64(len(t.byKey.slots)+len(t.byLabel.slots))*perSlot + int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
+}
+
+// Lookup returns the label set that Alias recorded for a raw key.
+func (t *Table) Lookup(k Key) (Ref, bool) { return t.byKey.get(k) }
+
+// LookupNear is Lookup with a guess of the answer. Senders repeat their series in one order, so the series after the one
+// with reference r mostly has reference r+1; a right guess costs no probe of the map, whose slots are rarely in the processor's cache.
+func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
+	if int(guess) < len(t.firstBy) && t.firstBy[guess] == k {
+		return guess, true
+	}
+	return t.byKey.get(k)
+}
+
+// Alias records that a raw key stands for ref. A key that is known keeps its reference.
+func (t *Table) Alias(k Key, ref Ref) {
+	if _, ok := t.byKey.get(k); ok {
+		return
+	}
+	t.byKey.put(k, ref)
+	if t.firstBy[ref] == (Key{}) && k != (Key{}) {
+		t.firstBy[ref] = k
+	}
+}
+
+// Intern returns the reference of a label set, adding it if it is new. lset must be sorted by name, without duplicate
+// names and without empty values; __name__ may be anywhere in it. The strings are copied.
+func (t *Table) Intern(lset []Label) (Ref, error) {
+	t.buf = t.buf[:0]
+	for _, l := range lset {
+		t.buf = appendLabel(t.buf, l.Name, l.Value)
+	}
+	k := xxh3.Hash128Seed(t.buf, t.seed)
+	if ref, ok := t.byLabel.get(k); ok {
+		return ref, nil
+	}
+	if len(t.metric) >= maxRefs || len(t.pairs)+len(lset) >= maxRefs {
+		return 0, ErrFull
+	}
+	ref := Ref(len(t.metric))
+	var metric uint32
+	hasName := false
+	for _, l := range lset {
+		if l.Name == model.MetricNameLabel {
+			metric, hasName = t.internValue(&t.metrics, l.Value), true
+			continue
+		}
+		n := t.internName(l.Name)
+		t.pairs = append(t.pairs, Pair{n, t.internValue(t.values[n], l.Value)})
+	}
+	if !hasName {
+		metric = t.internValue(&t.metrics, "")
+	}
+	t.metric = append(t.metric, metric)
+	t.start = append(t.start, uint32(len(t.pairs)))
+	t.ids = append(t.ids, xxh3.Hash(t.buf))
+	t.firstBy = append(t.firstBy, Key{})
+	t.byLabel.put(k, ref)
+	return ref, nil
+}
+
+// mapEntryBytes approximates what a string costs in a dict beside its bytes.
+const mapEntryBytes = 64
+
+func (t *Table) internName(name string) uint32 {
+	if n, ok := t.nameOrd[name]; ok {
+		return n
+	}
+	name = strings.Clone(name)
+	n := uint32(len(t.names))
+	t.names = append(t.names, name)
+	t.nameOrd[name] = n
+	t.values = append(t.values, &dict{})
+	t.bytes += int64(len(name)) + mapEntryBytes
+	return n
+}
+
+func (t *Table) internValue(d *dict, v string) uint32 {
+	ord, added := d.intern(v)
+	if added {
+		t.bytes += int64(len(v)) + mapEntryBytes
+	}
+	return ord
+}
+
+// View is a Table as it stood at one moment, safe to read while the Table grows.
+type View struct {
+	Names   []string   // by name ordinal, without __name__
+	Values  [][]string // by name ordinal, by value ordinal
+	Metrics []string   // by metric ordinal
+
+	metric []uint32
+	start  []uint32
+	pairs  []Pair
+	ids    []uint64
+}
+
+// View returns the table's current contents.
+func (t *Table) View() View {
+	v := View{
+		Names: t.names, Values: make([][]string, len(t.values)), Metrics: t.metrics.vals,
+		metric: t.metric, start: t.start, pairs: t.pairs, ids: t.ids,
+	}
+	for i, d := range t.values {
+		v.Values[i] = d.vals
+	}
+	return v
+}
+
+// Len returns the number of label sets in the view.
+func (v *View) Len() int { return len(v.metric) }
+
+// Metric returns the metric ordinal of a label set.
+func (v *View) Metric(r Ref) uint32 { return v.metric[r] }
+
+// Pairs returns the labels of a label set without __name__, in name order.
+func (v *View) Pairs(r Ref) []Pair { return v.pairs[v.start[r]:v.start[r+1]] }
+
+// ID returns the series identifier (ID) of a label set.
+func (v *View) ID(r Ref) uint64 { return v.ids[r] }
+
+// Compare orders label sets by metric, then by their other labels as upstream's labels.Compare does: label by label, name
+// before value, a prefix before what extends it.
+func (v *View) Compare(a, b Ref) int {
+	if ma, mb := v.metric[a], v.metric[b]; ma != mb {
+		return strings.Compare(v.Metrics[ma], v.Metrics[mb])
+	}
+	pa, pb := v.Pairs(a), v.Pairs(b)
+	for i := range min(len(pa), len(pb)) {
+		x, y := pa[i], pb[i]
+		if x.Name != y.Name {
+			return strings.Compare(v.Names[x.Name], v.Names[y.Name])
+		}
+		if x.Value != y.Value {
+			return strings.Compare(v.Values[x.Name][x.Value], v.Values[x.Name][y.Value])
+		}
+	}
+	return len(pa) - len(pb)
+}
