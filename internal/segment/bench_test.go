@@ -1,0 +1,59 @@
+package segment_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// fleet is one sample of each of n series that look like node_exporter's.
+func fleet(n int) []segment.Row {
+	rows := make([]segment.Row, n)
+	for i := range rows {
+		host, metric := i/500, i%500
+		rows[i] = segment.Row{
+			Labels: labels.FromStrings(
+				"__name__", fmt.Sprintf("node_metric_with_some_name_%d_total", metric/8), fmt.Sprintf("label_%d", metric/10), fmt.Sprint(metric%8),
+				"env", "production", "host_number", fmt.Sprint(host), "instance", fmt.Sprintf("host_%d:9100", host), "job", "node_exporter", "role", []string{"db", "web", "cache"}[host%3]),
+			Floats: []segment.Float{{T: someTime + int64(host), V: float64(i%977) * 1.5}},
+		}
+	}
+	return rows
+}
+
+// BenchmarkWriterWrite encodes one sample of every series.
+func BenchmarkWriterWrite(b *testing.B) {
+	for _, n := range []int{2_000, 16_000, 100_000} {
+		b.Run(fmt.Sprintf("series=%d", n), func(b *testing.B) {
+			batch, err := segment.NewBatch(fleet(n), nil)
+			require.NoError(b, err)
+			w, err := segment.NewWriter()
+			require.NoError(b, err)
+			size := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				file, _, err := w.Write(batch)
+				require.NoError(b, err)
+				size = len(file)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/series")
+			b.ReportMetric(float64(size)/float64(n), "B/series")
+		})
+	}
+}
+
+// BenchmarkReadInfo reads the footer of a segment with about 60 label columns.
+func BenchmarkReadInfo(b *testing.B) {
+	file, _, err := segment.Encode(fleet(2000), nil)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := segment.ReadInfo(bytes.NewReader(file), int64(len(file)))
+		require.NoError(b, err)
+	}
+}

@@ -1,0 +1,159 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+)
+
+// tailGuess is how much of a file's end is read at first, in bytes: the footers of most segments fit.
+const tailGuess = 64 << 10
+
+// readFooter returns the thrift bytes of a Parquet footer: the file ends in footer, its length (4 bytes) and magic.
+func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
+	const trailer = 8
+	if size < trailer+int64(len(magic)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
+	}
+	tail := make([]byte, min(size, tailGuess))
+	if _, err := io.ReadFull(io.NewSectionReader(r, size-int64(len(tail)), int64(len(tail))), tail); err != nil {
+		return nil, fmt.Errorf("read footer: %w", err)
+	}
+	end := len(tail) - trailer
+	if string(tail[end+4:]) != magic {
+		return nil, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[end:]))
+	if n > size-trailer-int64(len(magic)) {
+		return nil, fmt.Errorf("%w: footer of %d bytes in a file of %d", ErrFormat, n, size)
+	}
+	if n <= int64(end) {
+		return tail[int64(end)-n : end], nil
+	}
+	footer := make([]byte, n)
+	if _, err := io.ReadFull(io.NewSectionReader(r, size-trailer-n, n), footer); err != nil {
+		return nil, fmt.Errorf("read footer: %w", err)
+	}
+	return footer, nil
+}
+
+// keyValueField is the number of key_value_metadata in FileMetaData (parquet.thrift).
+const keyValueField = 5
+
+// footerKeyValues reads the key-value metadata of a footer and steps over the rest without keeping it: a planner needs nothing
+// else of thousands of files, and a corrupt length can claim no memory. The strings alias footer.
+func footerKeyValues(footer []byte) (map[string]string, error) {
+	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
+	kv := map[string]string{}
+	err := fields(r, func(f thrift.Field) error {
+		if f.ID != keyValueField || f.Type != thrift.LIST {
+			return skip(r, f.Type, 1)
+		}
+		l, err := r.ReadList()
+		if err != nil {
+			return err
+		}
+		if l.Type != thrift.STRUCT {
+			return fmt.Errorf("key-value metadata is a list of %v", l.Type)
+		}
+		for range l.Size {
+			k, v, err := keyValue(r)
+			if err != nil {
+				return err
+			}
+			kv[k] = v
+		}
+		return nil
+	})
+	return kv, err
+}
+
+// keyValue reads a KeyValue: key = 1, value = 2.
+func keyValue(r thrift.Reader) (k, v string, err error) {
+	err = fields(r, func(f thrift.Field) (err error) {
+		switch {
+		case f.ID == 1 && f.Type == thrift.BINARY:
+			k, err = r.ReadString()
+		case f.ID == 2 && f.Type == thrift.BINARY:
+			v, err = r.ReadString()
+		default:
+			err = skip(r, f.Type, 1)
+		}
+		return err
+	})
+	return k, v, err
+}
+
+// fields calls visit for every field of a struct; visit reads the field's value.
+func fields(r thrift.Reader, visit func(thrift.Field) error) error {
+	id := int16(0)
+	for {
+		f, err := r.ReadField()
+		if err != nil || f.Type == thrift.STOP {
+			return err
+		}
+		if f.Delta {
+			f.ID += id
+		}
+		id = f.ID
+		if err := visit(f); err != nil {
+			return err
+		}
+	}
+}
+
+// maxDepth is how deep the values of a footer may be nested; Parquet's own are 6 deep.
+const maxDepth = 16
+
+var errDepth = errors.New("values are nested too deeply")
+
+// skip steps over the value of a field. Every value takes at least a byte, so a length that lies ends with the bytes.
+func skip(r thrift.Reader, t thrift.Type, depth int) (err error) {
+	if depth > maxDepth {
+		return errDepth
+	}
+	switch t {
+	case thrift.TRUE, thrift.FALSE: // the type is the value
+	case thrift.I8:
+		_, err = r.ReadInt8()
+	case thrift.I16, thrift.I32, thrift.I64:
+		_, err = r.ReadInt64()
+	case thrift.DOUBLE:
+		_, err = r.ReadFloat64()
+	case thrift.BINARY:
+		_, err = r.ReadBytes()
+	case thrift.LIST, thrift.SET:
+		var l thrift.List
+		if l, err = r.ReadList(); err == nil {
+			err = skipItems(r, l.Size, depth+1, l.Type)
+		}
+	case thrift.MAP:
+		var m thrift.Map
+		if m, err = r.ReadMap(); err == nil {
+			err = skipItems(r, m.Size, depth+1, m.Key, m.Value)
+		}
+	case thrift.STRUCT:
+		err = fields(r, func(f thrift.Field) error { return skip(r, f.Type, depth+1) })
+	default:
+		err = fmt.Errorf("unknown thrift type %d", t)
+	}
+	return err
+}
+
+// skipItems steps over n times values of the given types. In containers a boolean takes a byte.
+func skipItems(r thrift.Reader, n int32, depth int, types ...thrift.Type) error {
+	for range n {
+		for _, t := range types {
+			if t == thrift.TRUE || t == thrift.FALSE {
+				t = thrift.I8
+			}
+			if err := skip(r, t, depth); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package segment
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Keys of the footer's key-value metadata.
+const (
+	kvVersion  = "promlake.segment.version"
+	kvInfo     = "promlake.segment.info"     // JSON of Info without Version and Metadata
+	kvMetadata = "promlake.segment.metadata" // JSON of []Metadata; absent if there is none
+)
+
+// ErrFormat reports bytes that are not a segment of a version that this code reads.
+var ErrFormat = errors.New("not a promlake segment")
+
+func describe(b *Batch, s *shape) Info {
+	i := Info{
+		Version: FormatVersion, Rows: int64(len(b.Rows)), Samples: int64(len(b.TS)), MinT: math.MaxInt64, MaxT: math.MinInt64,
+		LabelColumns: s.labels, MapNames: s.mapNames, HasST: s.st, HasHist: s.hist, HasExemplars: s.exemplars, Metadata: b.Metadata,
+	}
+	see := func(t int64) { i.MinT, i.MaxT = min(i.MinT, t), max(i.MaxT, t) }
+	for _, t := range b.TS {
+		see(t)
+	}
+	for _, r := range b.Hists {
+		i.Samples += int64(len(r.Samples))
+		for _, h := range r.Samples {
+			see(h.T)
+		}
+	}
+	for _, r := range b.Exemplars {
+		for _, e := range r.Exemplars {
+			see(e.Ts)
+		}
+	}
+	if i.MinT > i.MaxT { // metadata alone
+		i.MinT, i.MaxT = 0, -1
+	}
+	return i
+}
+
+func (i *Info) keyValues() ([]format.KeyValue, error) {
+	info, err := json.Marshal(i)
+	if err != nil {
+		return nil, fmt.Errorf("encode segment info: %w", err)
+	}
+	kv := []format.KeyValue{{Key: kvVersion, Value: strconv.Itoa(i.Version)}, {Key: kvInfo, Value: string(info)}}
+	if len(i.Metadata) > 0 {
+		m, err := json.Marshal(i.Metadata)
+		if err != nil {
+			return nil, fmt.Errorf("encode segment metadata: %w", err)
+		}
+		kv = append(kv, format.KeyValue{Key: kvMetadata, Value: string(m)})
+	}
+	return kv, nil
+}
+
+// ReadInfo reads the footer of a segment of size bytes. Errors: ErrFormat, and those of r.
+func ReadInfo(r io.ReaderAt, size int64) (Info, error) {
+	footer, err := readFooter(r, size)
+	if err != nil {
+		return Info{}, err
+	}
+	kv, err := footerKeyValues(footer)
+	if err != nil {
+		return Info{}, fmt.Errorf("%w: decode footer: %w", ErrFormat, err)
+	}
+	v, err := strconv.Atoi(kv[kvVersion])
+	if err != nil || v != FormatVersion {
+		return Info{}, fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, kv[kvVersion], FormatVersion)
+	}
+	info := Info{Version: v}
+	if err := json.Unmarshal([]byte(kv[kvInfo]), &info); err != nil {
+		return Info{}, fmt.Errorf("%w: decode info: %w", ErrFormat, err)
+	}
+	if m, ok := kv[kvMetadata]; ok {
+		if err := json.Unmarshal([]byte(m), &info.Metadata); err != nil {
+			return Info{}, fmt.Errorf("%w: decode metadata: %w", ErrFormat, err)
+		}
+	}
+	return info, nil
+}

@@ -1,0 +1,199 @@
+package segment_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/segment"
+)
+
+func encode(t testing.TB) []byte {
+	t.Helper()
+	b, _, err := segment.Encode(sampleRows(), goldenMetadata)
+	require.NoError(t, err)
+	return b
+}
+
+func readInfo(b []byte) (segment.Info, error) {
+	return segment.ReadInfo(bytes.NewReader(b), int64(len(b)))
+}
+
+// footer makes a file of a footer's thrift bytes.
+func footer(thrift ...byte) []byte {
+	b := append([]byte("PAR1"), thrift...)
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(thrift))), "PAR1"...)
+}
+
+// keyValues is a footer (field 5: list of structs of two strings) with the pairs.
+func keyValues(kv ...string) []byte {
+	b := []byte{0x59, byte(len(kv)/2)<<4 | 0x0c}
+	for i := 0; i < len(kv); i += 2 {
+		b = append(binary.AppendUvarint(append(b, 0x18), uint64(len(kv[i]))), kv[i]...)
+		b = append(binary.AppendUvarint(append(b, 0x18), uint64(len(kv[i+1]))), kv[i+1]...)
+		b = append(b, 0)
+	}
+	return footer(append(b, 0)...)
+}
+
+const versionKey, infoKey, metadataKey = "promlake.segment.version", "promlake.segment.info", "promlake.segment.metadata"
+
+func TestReadInfoOfForeignFiles(t *testing.T) {
+	var foreign bytes.Buffer
+	require.NoError(t, parquet.Write(&foreign, []struct{ A int }{{1}, {2}}))
+	nested := func(n int, b byte) []byte { return bytes.Repeat([]byte{b}, n) }
+	whole := encode(t)
+	for _, tc := range []struct {
+		name, want string
+		file       []byte
+	}{
+		{"empty", "0 bytes", nil},
+		{"too short", "8 bytes", []byte("PAR1PAR1")},
+		{"no Parquet", "no Parquet magic", bytes.Repeat([]byte("text "), 100)},
+		{"cut short", "no Parquet magic", whole[:len(whole)-1]},
+		{"footer longer than the file", "footer of 255", append([]byte("PAR1\x00\xff\x00\x00\x00"), "PAR1"...)},
+		{"footer over the first magic", "footer of 2", append([]byte("PAR1\x00\x02\x00\x00\x00"), "PAR1"...)},
+		{"empty footer", "decode footer", footer()},
+		{"other Parquet file", `version ""`, foreign.Bytes()},
+		{"unknown version", `version "2"`, keyValues(versionKey, "2", infoKey, "{}")},
+		{"version that is no number", `version "1x"`, keyValues(versionKey, "1x", infoKey, "{}")},
+		{"no info", "decode info", keyValues(versionKey, "1")},
+		{"broken info", "decode info", keyValues(versionKey, "1", infoKey, `{"rows":"x"}`)},
+		{"broken metadata", "decode metadata", keyValues(versionKey, "1", infoKey, "{}", metadataKey, "[")},
+		{"list longer than the footer", "decode footer", footer(0x59, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07)},
+		{"string longer than the footer", "decode footer", footer(0x59, 0x1c, 0x18, 0xff, 0xff, 0xff, 0xff, 0x07)},
+		{"key-value list of numbers", "list of", footer(0x59, 0x16, 0x02, 0x00)},
+		{"skipped list longer than the footer", "decode footer", footer(0x29, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07)},
+		{"skipped list of booleans longer than the footer", "decode footer", footer(0x29, 0xf1, 0xff, 0xff, 0xff, 0xff, 0x07)},
+		{"skipped map longer than the footer", "decode footer", footer(0x1b, 0xff, 0xff, 0xff, 0xff, 0x07, 0x88)},
+		{"structs without end", "nested too deeply", footer(nested(1<<20, 0x1c)...)},
+		{"lists without end", "nested too deeply", footer(append([]byte{0x19}, nested(1<<20, 0x19)...)...)},
+		{"unknown type", "unknown thrift type 14", footer(0x1e)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := readInfo(tc.file)
+			require.ErrorIs(t, err, segment.ErrFormat)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+	_, err := readInfo(keyValues(versionKey, "1", infoKey, "{}"))
+	require.NoError(t, err)
+}
+
+// TestReadInfoOfDamagedFiles truncates and flips every byte of a footer: an error is ErrFormat, and nothing panics.
+func TestReadInfoOfDamagedFiles(t *testing.T) {
+	whole := encode(t)
+	for n := range whole {
+		_, err := readInfo(whole[:n])
+		require.ErrorIs(t, err, segment.ErrFormat, "the first %d bytes", n)
+		_, err = readInfo(whole[n+1:])
+		if err != nil {
+			require.ErrorIs(t, err, segment.ErrFormat, "without the first %d bytes", n+1)
+		}
+	}
+	rng := rand.New(rand.NewPCG(4, 4))
+	refused := 0
+	for range 5000 {
+		b := bytes.Clone(whole)
+		for range 1 + rng.IntN(3) {
+			b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
+		}
+		if _, err := readInfo(b); err != nil {
+			require.ErrorIs(t, err, segment.ErrFormat)
+			refused++
+		}
+	}
+	require.Greater(t, refused, 500)
+}
+
+// TestReadInfoOfLongFooter reads footers around the length that is read at first.
+func TestReadInfoOfLongFooter(t *testing.T) {
+	base, _, err := segment.Encode(sampleRows(), []segment.Metadata{{Metric: "m"}})
+	require.NoError(t, err)
+	footerLen := func(b []byte) int { return int(binary.LittleEndian.Uint32(b[len(b)-8:])) }
+	for _, total := range []int{segment.TailGuess - 2, segment.TailGuess - 1, segment.TailGuess, segment.TailGuess + 1, 10 * segment.TailGuess} {
+		pad := total - 8 - footerLen(base) - 2 // the longer length itself takes 2 bytes more
+		meta := []segment.Metadata{{Metric: "m", Help: strings.Repeat("h", pad)}}
+		b, info, err := segment.Encode(sampleRows(), meta)
+		require.NoError(t, err)
+		require.InDelta(t, total, footerLen(b)+8, 2)
+		got, err := readInfo(b)
+		require.NoError(t, err)
+		require.Equal(t, info, got)
+	}
+}
+
+type failingReader struct{ err error }
+
+func (r failingReader) ReadAt([]byte, int64) (int, error) { return 0, r.err }
+
+// TestReadInfoPassesReadErrors tells a store that fails from a file that is wrong.
+func TestReadInfoPassesReadErrors(t *testing.T) {
+	broken := errors.New("broken pipe")
+	_, err := segment.ReadInfo(failingReader{broken}, 1000)
+	require.ErrorIs(t, err, broken)
+	require.NotErrorIs(t, err, segment.ErrFormat)
+}
+
+// FuzzReadInfo takes its input for a file and for the thrift bytes of a footer.
+func FuzzReadInfo(f *testing.F) {
+	whole := encode(f)
+	for _, n := range []int{0, 1, 8, len(whole) / 2} {
+		f.Add(whole[n:])
+	}
+	f.Add(whole[len(whole)-8-int(binary.LittleEndian.Uint32(whole[len(whole)-8:])) : len(whole)-8])
+	small := keyValues(versionKey, "1", infoKey, "{}")
+	f.Add(small[4 : len(small)-8])
+	f.Add([]byte{0x59, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, file := range [][]byte{b, footer(b...)} {
+			if _, err := readInfo(file); err != nil {
+				require.ErrorIs(t, err, segment.ErrFormat)
+			}
+		}
+	})
+}
+
+// FuzzEncode makes random rows of a seed and reads them back with parquet-go.
+func FuzzEncode(f *testing.F) {
+	f.Add(uint64(1), uint8(10), uint8(3), uint16(20))
+	f.Add(uint64(2), uint8(200), uint8(255), uint16(1))
+	f.Fuzz(func(t *testing.T, seed uint64, n, groupRows uint8, groupSamples uint16) {
+		rows := newRandom(seed).rows(int(n))
+		b, info, err := segment.EncodeInGroups(rows, nil, 1+int(groupRows), 1+int(groupSamples))
+		require.NoError(t, err)
+		require.Equal(t, expect(t, rows), parquetRows(t, b))
+		again, err := readInfo(b)
+		require.NoError(t, err)
+		require.Equal(t, info, again)
+	})
+}
+
+// FuzzDecodeSamples feeds the decoders of nested columns; what they accept they also encode.
+func FuzzDecodeSamples(f *testing.F) {
+	for _, r := range sampleRows() {
+		for _, h := range r.Hists {
+			b, err := segment.EncodeHist(h)
+			require.NoError(f, err)
+			f.Add(b)
+		}
+	}
+	f.Add([]byte(`{"trace_id":"1"}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if h, err := segment.DecodeHist(b); err == nil {
+			require.NotEqual(t, h.H == nil, h.FH == nil, fmt.Sprint(h))
+			_, err := segment.EncodeHist(h)
+			require.NoError(t, err)
+		}
+		if l, err := segment.DecodeExemplarLabels(b); err == nil {
+			_ = l.String()
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package segment
+
+import "fmt"
+
+// floatColumns writes the float samples of the rows up to end and moves the cursor's sample behind them.
+func (w *Writer) floatColumns(b *Batch, at *cursor, end int) error {
+	from := at.sample
+	counts := w.counts[:0]
+	for _, e := range b.End[at.row:end] {
+		counts = append(counts, e-at.sample)
+		at.sample = e
+	}
+	w.counts = counts
+	w.lists.build(&w.s, counts)
+	if err := w.addInt64s(ColTS, b.TS[from:at.sample]); err != nil {
+		return err
+	}
+	if err := w.file.add(w.lists.doubles(ColValue, &w.s, b.V[from:at.sample])); err != nil {
+		return err
+	}
+	if b.ST == nil {
+		return nil
+	}
+	return w.addInt64s(ColST, b.ST[from:at.sample])
+}
+
+func (w *Writer) addInt64s(col string, vals []int64) error {
+	c, err := w.lists.int64s(col, &w.s, vals)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", col, err)
+	}
+	return w.file.add(c)
+}
+
+// histColumns writes the native histograms of the rows up to end.
+func (w *Writer) histColumns(b *Batch, at *cursor, end int) error {
+	var ts []int64
+	var count, sum []float64
+	var blobs [][]byte
+	counts := append(w.counts[:0], make([]int, end-at.row)...)
+	for ; at.hist < len(b.Hists) && b.Hists[at.hist].Row < end; at.hist++ {
+		rh := b.Hists[at.hist]
+		counts[rh.Row-at.row] = len(rh.Samples)
+		for _, h := range rh.Samples {
+			blob, err := EncodeHist(h)
+			if err != nil {
+				return err
+			}
+			c, s := h.count()
+			ts, count, sum, blobs = append(ts, h.T), append(count, c), append(sum, s), append(blobs, blob)
+		}
+	}
+	w.counts = counts
+	w.lists.build(&w.s, counts)
+	if err := w.addInt64s(ColHistTS, ts); err != nil {
+		return err
+	}
+	if err := w.file.add(w.lists.doubles(ColHistCount, &w.s, count)); err != nil {
+		return err
+	}
+	if err := w.file.add(w.lists.doubles(ColHistSum, &w.s, sum)); err != nil {
+		return err
+	}
+	return w.file.add(w.lists.binaries(listPath(ColHist), &w.s, blobs))
+}
+
+// exemplarColumns writes the exemplars of the rows up to end.
+func (w *Writer) exemplarColumns(b *Batch, at *cursor, end int) error {
+	var ts []int64
+	var values []float64
+	var labels [][]byte
+	counts := append(w.counts[:0], make([]int, end-at.row)...)
+	for ; at.exemplar < len(b.Exemplars) && b.Exemplars[at.exemplar].Row < end; at.exemplar++ {
+		re := b.Exemplars[at.exemplar]
+		counts[re.Row-at.row] = len(re.Exemplars)
+		for _, e := range re.Exemplars {
+			l, err := EncodeExemplarLabels(e)
+			if err != nil {
+				return err
+			}
+			ts, values, labels = append(ts, e.Ts), append(values, e.Value), append(labels, l)
+		}
+	}
+	w.counts = counts
+	w.lists.build(&w.s, counts)
+	if err := w.addInt64s(ColExTS, ts); err != nil {
+		return err
+	}
+	if err := w.file.add(w.lists.doubles(ColExValue, &w.s, values)); err != nil {
+		return err
+	}
+	return w.file.add(w.lists.binaries(listPath(ColExLabels), &w.s, labels))
+}
