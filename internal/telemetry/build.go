@@ -1,0 +1,46 @@
+package telemetry
+
+import (
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// version is the release's version. Only the linker writes it:
+//
+//	go build -ldflags "-X github.com/promlake/promlake/internal/telemetry.version=1.2.3"
+var version = "dev"
+
+// Build says which program runs.
+type Build struct {
+	Version   string // release version, "dev" in a plain go build
+	Revision  string // VCS commit, with "-modified" when the tree was not clean; "unknown" outside a checkout
+	GoVersion string // the toolchain's version
+}
+
+// ReadBuild returns the running program's build.
+func ReadBuild() Build {
+	b := Build{Version: version, Revision: "unknown", GoVersion: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	modified := false
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			modified = s.Value == "true"
+		}
+	}
+	if modified && b.Revision != "unknown" {
+		b.Revision += "-modified"
+	}
+	return b
+}
+
+// String is the one line that `promlake version` prints.
+func (b Build) String() string {
+	return strings.Join([]string{"promlake", b.Version, "(revision " + b.Revision + ", " + b.GoVersion + ")"}, " ")
+}

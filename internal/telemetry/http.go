@@ -1,0 +1,52 @@
+package telemetry
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Instrument returns a middleware that measures every handler it wraps:
+//
+//	promlake_http_request_duration_seconds{handler,method,code}   histogram, seconds until the handler returned
+//	promlake_http_requests_in_flight{handler}                     gauge
+//
+// The handler name becomes a label: it must come from a fixed set and never from a request. Methods that HTTP does not
+// know are counted as "unknown". The wrapped ResponseWriter still flushes when the server's does. Instrument may be called
+// several times with one registry; all its middlewares share the metrics. A nil reg measures without publishing. It panics
+// if reg holds other metrics of these names, which is a mistake in the program.
+func Instrument(reg prometheus.Registerer) func(handlerName string, h http.Handler) http.Handler {
+	duration := registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "promlake_http_request_duration_seconds",
+		Help:    "Seconds from a request's arrival at its handler until the handler returned.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
+	}, []string{"handler", "method", "code"}))
+	inFlight := registered(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "promlake_http_requests_in_flight",
+		Help: "Requests that a handler is serving now.",
+	}, []string{"handler"}))
+	return func(handlerName string, h http.Handler) http.Handler {
+		label := prometheus.Labels{"handler": handlerName}
+		return promhttp.InstrumentHandlerInFlight(inFlight.With(label),
+			promhttp.InstrumentHandlerDuration(duration.MustCurryWith(label), h))
+	}
+}
+
+// registered registers c with reg, or returns the equal collector that reg already has.
+func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	err := reg.Register(c)
+	if err == nil {
+		return c
+	}
+	if old := (prometheus.AlreadyRegisteredError{}); errors.As(err, &old) {
+		if existing, ok := old.ExistingCollector.(C); ok {
+			return existing
+		}
+	}
+	panic(err)
+}
