@@ -1,0 +1,242 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// window is what a group adds to one 2h window, in order of arrival.
+type window struct {
+	start     key.Window
+	refs      []series.Ref
+	ts        []int64
+	v         []float64
+	st        []int64 // aligned with ts; nil if no sample has a start timestamp
+	hists     []histSample
+	exemplars []exemplarSample
+	metadata  []segment.Metadata
+}
+
+// partition divides batches of one generation by window, ascending. Metadata, which has no time of its own, goes with the last window,
+// or with that of now (ms) if there is no sample at all.
+func partition(bs []*batch, now int64) []*window {
+	byStart := map[key.Window]*window{}
+	var last *window
+	at := func(t int64) *window {
+		if last != nil && t >= int64(last.start) && t < last.start.End() {
+			return last
+		}
+		s := key.WindowOf(t)
+		if byStart[s] == nil {
+			byStart[s] = &window{start: s}
+		}
+		last = byStart[s]
+		return last
+	}
+	n := 0
+	for _, b := range bs {
+		n += len(b.floats)
+	}
+	var meta []segment.Metadata
+	for _, b := range bs {
+		for i, f := range b.floats {
+			w := at(f.t)
+			if w.refs == nil && len(byStart) == 1 { // mostly there is one window only
+				w.refs, w.ts, w.v = make([]series.Ref, 0, n), make([]int64, 0, n), make([]float64, 0, n)
+			}
+			w.refs, w.ts, w.v = append(w.refs, f.ref), append(w.ts, f.t), append(w.v, f.v)
+			if b.starts != nil && b.starts[i] != 0 && w.st == nil {
+				w.st = make([]int64, len(w.ts)-1, n)
+			}
+			if w.st != nil {
+				st := int64(0)
+				if b.starts != nil {
+					st = b.starts[i]
+				}
+				w.st = append(w.st, st)
+			}
+		}
+		for _, h := range b.hists {
+			w := at(h.T)
+			w.hists = append(w.hists, h)
+		}
+		for _, e := range b.exemplars {
+			w := at(e.Ts)
+			w.exemplars = append(w.exemplars, e)
+		}
+		meta = append(meta, b.metadata...)
+	}
+	if len(meta) > 0 && len(byStart) == 0 {
+		at(now)
+	}
+	out := make([]*window, 0, len(byStart))
+	for _, w := range byStart {
+		out = append(out, w)
+	}
+	slices.SortFunc(out, func(a, b *window) int { return cmp.Compare(a.start, b.start) })
+	if len(meta) > 0 {
+		out[len(out)-1].metadata = newestMetadata(meta)
+	}
+	return out
+}
+
+// newestMetadata keeps the last description of each metric family, sorted by family.
+func newestMetadata(ms []segment.Metadata) []segment.Metadata {
+	slices.SortStableFunc(ms, func(a, b segment.Metadata) int { return strings.Compare(a.Metric, b.Metric) })
+	return keepLast(ms, func(a, b *segment.Metadata) bool { return a.Metric == b.Metric })
+}
+
+// keepLast reduces every run of equal neighbours to its last element, in place.
+func keepLast[T any](s []T, equal func(a, b *T) bool) []T {
+	n := 0
+	for i := range s {
+		if n > 0 && equal(&s[n-1], &s[i]) {
+			n--
+		}
+		s[n] = s[i]
+		n++
+	}
+	return s[:n]
+}
+
+// assemble sorts a window's samples into the rows of a segment: by series, then by time; of equal times the last to arrive stays.
+// order covers view.
+func assemble(w *window, view *series.View, order *series.Order) *segment.Batch {
+	b := &segment.Batch{View: view, Metadata: w.metadata}
+	rank := func(r series.Ref) uint32 { return order.Rank(r) }
+	slices.SortStableFunc(w.hists, func(x, y histSample) int {
+		return cmp.Or(cmp.Compare(rank(x.ref), rank(y.ref)), cmp.Compare(x.T, y.T))
+	})
+	w.hists = keepLast(w.hists, func(x, y *histSample) bool { return x.ref == y.ref && x.T == y.T })
+	slices.SortStableFunc(w.exemplars, func(x, y exemplarSample) int {
+		return cmp.Or(cmp.Compare(rank(x.ref), rank(y.ref)), cmp.Compare(x.Ts, y.Ts))
+	})
+	rows := newRankSet(order.Len())
+	for _, r := range w.refs {
+		rows.add(rank(r))
+	}
+	for _, h := range w.hists {
+		rows.add(rank(h.ref))
+	}
+	for _, e := range w.exemplars {
+		rows.add(rank(e.ref))
+	}
+	n := rows.number()
+	b.Rows, b.End = make([]series.Ref, n), make([]int, n)
+	for _, h := range w.hists {
+		b.Rows[rows.index(rank(h.ref))] = h.ref
+	}
+	for _, e := range w.exemplars {
+		b.Rows[rows.index(rank(e.ref))] = e.ref
+	}
+	scatter(b, w, func(r series.Ref) int { return rows.index(rank(r)) })
+	closeRows(b, w)
+	return b
+}
+
+// scatter copies a window's float samples to their rows, in order of arrival, and sets b.End to the ends of the rows.
+func scatter(b *segment.Batch, w *window, row func(series.Ref) int) {
+	at := make([]uint32, len(b.Rows)+1) // samples by row, then where the next sample of a row goes
+	of := make([]uint32, len(w.refs))   // row by sample
+	for i, r := range w.refs {
+		k := row(r)
+		of[i], b.Rows[k] = uint32(k), r
+		at[k+1]++
+	}
+	for i := 1; i < len(at); i++ {
+		at[i] += at[i-1]
+	}
+	b.TS, b.V = make([]int64, len(w.ts)), make([]float64, len(w.ts))
+	if w.st != nil {
+		b.ST = make([]int64, len(w.ts))
+	}
+	for i, k := range of {
+		j := at[k]
+		at[k]++
+		b.TS[j], b.V[j] = w.ts[i], w.v[i]
+		if w.st != nil {
+			b.ST[j] = w.st[i]
+		}
+	}
+	for k := range b.End {
+		b.End[k] = int(at[k])
+	}
+}
+
+// closeRows sorts each row by time, drops what a later sample replaced, and gives the rows their histograms and exemplars.
+func closeRows(b *segment.Batch, w *window) {
+	n, from := 0, 0 // samples kept; samples seen
+	hists, exemplars := w.hists, w.exemplars
+	for row, ref := range b.Rows {
+		to := b.End[row]
+		n = sortRow(b, n, from, to)
+		from, b.End[row] = to, n
+		var hs []segment.Hist
+		for len(hists) > 0 && hists[0].ref == ref {
+			hs, hists = append(hs, hists[0].Hist), hists[1:]
+		}
+		if hs != nil {
+			b.Hists = append(b.Hists, segment.RowHists{Row: row, Samples: hs})
+		}
+		var es []exemplar.Exemplar
+		for len(exemplars) > 0 && exemplars[0].ref == ref {
+			es, exemplars = append(es, exemplars[0].Exemplar), exemplars[1:]
+		}
+		if es != nil {
+			b.Exemplars = append(b.Exemplars, segment.RowExemplars{Row: row, Exemplars: es})
+		}
+	}
+	b.TS, b.V = b.TS[:n], b.V[:n]
+	if b.ST != nil {
+		b.ST = b.ST[:n]
+	}
+}
+
+// sortRow brings the samples [from, to) into time order, keeps the last to arrive of equal times, and moves them to n. It
+// returns the end of what it kept.
+func sortRow(b *segment.Batch, n, from, to int) int {
+	ascending := true
+	for i := from + 1; i < to; i++ {
+		if b.TS[i] <= b.TS[i-1] {
+			ascending = false
+			break
+		}
+	}
+	if !ascending {
+		return sortUnordered(b, n, from, to)
+	}
+	if n != from {
+		copy(b.TS[n:], b.TS[from:to])
+		copy(b.V[n:], b.V[from:to])
+		if b.ST != nil {
+			copy(b.ST[n:], b.ST[from:to])
+		}
+	}
+	return n + to - from
+}
+
+func sortUnordered(b *segment.Batch, n, from, to int) int {
+	row := make([]segment.Float, to-from)
+	for i := range row {
+		row[i] = segment.Float{T: b.TS[from+i], V: b.V[from+i]}
+		if b.ST != nil {
+			row[i].ST = b.ST[from+i]
+		}
+	}
+	slices.SortStableFunc(row, func(x, y segment.Float) int { return cmp.Compare(x.T, y.T) })
+	row = keepLast(row, func(x, y *segment.Float) bool { return x.T == y.T })
+	for i, f := range row {
+		b.TS[n+i], b.V[n+i] = f.T, f.V
+		if b.ST != nil {
+			b.ST[n+i] = f.ST
+		}
+	}
+	return n + len(row)
+}

@@ -1,0 +1,185 @@
+package ingest
+
+import (
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// walkV1 reads a prometheus.WriteRequest (remote-write 1.0): timeseries = 1, metadata = 3.
+func (d *decoder) walkV1(msg []byte) error {
+	for len(msg) > 0 {
+		f, rest, err := next(msg)
+		if err != nil {
+			return err
+		}
+		msg = rest
+		switch f.num {
+		case 1:
+			if f.wire != wireBytes {
+				return errWire("WriteRequest", f)
+			}
+			if err := d.seriesV1(f.data); err != nil {
+				return fmt.Errorf("timeseries: %w", err)
+			}
+		case 3:
+			if f.wire != wireBytes {
+				return errWire("WriteRequest", f)
+			}
+			if err := d.metadataV1(f.data); err != nil {
+				return fmt.Errorf("metadata: %w", err)
+			}
+		}
+		if d.room < 0 {
+			return d.full()
+		}
+	}
+	return nil
+}
+
+// seriesV1 reads a prometheus.TimeSeries: labels = 1, samples = 2, exemplars = 3, histograms = 4.
+func (d *decoder) seriesV1(b []byte) error {
+	from := d.out.mark()
+	all := b
+	lo, hi := -1, -1 // the label fields, as long as they are adjacent
+	joined := false
+	for len(b) > 0 {
+		at := len(all) - len(b)
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		if f.num >= 1 && f.num <= 4 && f.wire != wireBytes {
+			return errWire("TimeSeries", f)
+		}
+		switch f.num {
+		case 1:
+			end := len(all) - len(b)
+			switch {
+			case lo < 0:
+				lo, hi = at, end
+			case hi == at && !joined:
+				hi = end
+			default:
+				if !joined {
+					d.joined, joined = append(d.joined[:0], all[lo:hi]...), true
+				}
+				d.joined = append(d.joined, all[at:end]...)
+			}
+		case 2:
+			err = d.sampleV1(f.data)
+		case 3:
+			err = d.exemplarV1(f.data)
+		case 4:
+			err = d.addHistogram(f.data)
+		}
+		if err != nil {
+			return err
+		}
+		if d.room < 0 {
+			return d.full()
+		}
+	}
+	lset := all[max(lo, 0):max(hi, 0)]
+	if joined {
+		lset = append([]byte(nil), d.joined...)
+	}
+	k := xxh3.Hash128Seed(lset, d.gen.table.Seed())
+	if !d.known(k, from) {
+		d.room -= costSeries
+		d.misses = append(d.misses, miss{key: k, labels: lset, from: from, to: d.out.mark()})
+	}
+	return nil
+}
+
+// sampleV1 reads a prometheus.Sample: value = 1, timestamp = 2.
+func (d *decoder) sampleV1(b []byte) error {
+	var v, t uint64
+	for len(b) > 0 {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		switch {
+		case f.num == 1 && f.wire == wireFixed64:
+			v = f.val
+		case f.num == 2 && f.wire == wireVarint:
+			t = f.val
+		case f.num <= 2:
+			return errWire("Sample", f)
+		}
+	}
+	d.addFloat(int64(t), double(v), 0)
+	return nil
+}
+
+// exemplarV1 reads a prometheus.Exemplar: labels = 1, value = 2, timestamp = 3.
+func (d *decoder) exemplarV1(b []byte) error {
+	var v, t uint64
+	d.labels = d.labels[:0]
+	for len(b) > 0 {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		switch {
+		case f.num == 1 && f.wire == wireBytes:
+			l, err := labelV1(f.data)
+			if err != nil {
+				return err
+			}
+			d.appendLabel(l)
+		case f.num == 2 && f.wire == wireFixed64:
+			v = f.val
+		case f.num == 3 && f.wire == wireVarint:
+			t = f.val
+		case f.num <= 3:
+			return errWire("Exemplar", f)
+		}
+	}
+	d.addExemplar(int64(t), double(v))
+	return nil
+}
+
+// labelsV1 reads the label fields of a TimeSeries into d.labels.
+func (d *decoder) labelsV1(b []byte) error {
+	d.labels = d.labels[:0]
+	for len(b) > 0 {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		l, err := labelV1(f.data)
+		if err != nil {
+			return err
+		}
+		d.appendLabel(l)
+	}
+	return nil
+}
+
+// labelV1 reads a prometheus.Label: name = 1, value = 2.
+func labelV1(b []byte) (l series.Label, err error) {
+	for len(b) > 0 {
+		f, rest, err := next(b)
+		if err != nil {
+			return l, err
+		}
+		b = rest
+		switch {
+		case f.num == 1 && f.wire == wireBytes:
+			l.Name = text(f.data)
+		case f.num == 2 && f.wire == wireBytes:
+			l.Value = text(f.data)
+		case f.num <= 2:
+			return l, errWire("Label", f)
+		}
+	}
+	return l, nil
+}

@@ -1,0 +1,236 @@
+package ingest
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// symbols is the string table of a remote-write 2.0 request.
+type symbols struct {
+	text   []string // in place in the message
+	hashes []byte   // 16 bytes a symbol
+	key    []byte   // hashes of the current series' labels
+}
+
+// walkV2 reads an io.prometheus.write.v2.Request: symbols = 4, timeseries = 5. The symbols may stand anywhere, so they are read first.
+func (d *decoder) walkV2(msg []byte) error {
+	s := &d.symbols
+	s.text, s.hashes = s.text[:0], s.hashes[:0]
+	seed := ^d.gen.table.Seed() // other than that of 1.0 keys, whose bytes mean something else
+	for b := msg; len(b) > 0; {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		if (f.num == 4 || f.num == 5) && f.wire != wireBytes {
+			return errWire("Request", f)
+		}
+		if f.num == 4 {
+			if d.room -= costSymbol; d.room < 0 {
+				return d.full()
+			}
+			h := xxh3.Hash128Seed(f.data, seed)
+			s.text = append(s.text, text(f.data))
+			s.hashes = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s.hashes, h.Lo), h.Hi)
+		}
+	}
+	if len(s.text) > 0 && s.text[0] != "" {
+		return fmt.Errorf("the first symbol must be the empty string, is %s", shown(s.text[0]))
+	}
+	last := family{metric: noSymbol}
+	for b := msg; len(b) > 0; {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		if f.num == 5 {
+			if err := d.seriesV2(f.data, seed, &last); err != nil {
+				return fmt.Errorf("timeseries: %w", err)
+			}
+		}
+		if d.room < 0 {
+			return d.full()
+		}
+	}
+	return nil
+}
+
+// seriesV2 reads an io.prometheus.write.v2.TimeSeries: labels_refs = 1, samples = 2, histograms = 3, exemplars = 4, metadata = 5.
+func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
+	from := d.out.mark()
+	rejected := d.out.rejected
+	d.refs = d.refs[:0]
+	var meta []byte
+	var err error
+	for len(b) > 0 {
+		var f field
+		if f, b, err = next(b); err != nil {
+			return err
+		}
+		switch {
+		case f.num == 1:
+			d.refs, err = d.appendRefs(d.refs, f)
+		case f.num >= 2 && f.num <= 5 && f.wire != wireBytes:
+			err = errWire("TimeSeries", f)
+		case f.num == 2:
+			err = d.sampleV2(f.data)
+		case f.num == 3:
+			err = d.addHistogram(f.data)
+		case f.num == 4:
+			err = d.exemplarV2(f.data)
+		case f.num == 5:
+			meta = f.data
+		}
+		if err != nil {
+			return err
+		}
+		if d.room < 0 {
+			return d.full()
+		}
+	}
+	to := d.out.mark()
+	// The specification wants a sample or a histogram in every series; Prometheus sends each exemplar in a series of its own.
+	if to == from && d.out.rejected == rejected {
+		d.rejectSamples(rejectf(reasonNoSamples, "a series must have at least one sample, histogram or exemplar"), 0)
+		return nil
+	}
+	k, ok := d.keyV2(seed)
+	if !ok || len(d.refs)%2 != 0 {
+		d.out.cut(from)
+		d.rejectSamples(rejectf(reasonSymbolRef, "label references %v: odd in number or beyond the %d symbols", d.refs[:min(len(d.refs), 64)], len(d.symbols.text)),
+			to.floats-from.floats+to.hists-from.hists)
+		return nil
+	}
+	if !d.known(k, from) {
+		at := len(d.arena)
+		d.arena = append(d.arena, d.refs...)
+		d.room -= costSeries + costRef*int64(len(d.refs))
+		d.misses = append(d.misses, miss{key: k, refs: d.arena[at:len(d.arena):len(d.arena)], from: from, to: to})
+	}
+	if meta != nil {
+		return d.metadataV2(meta, last)
+	}
+	return nil
+}
+
+// keyV2 hashes the hashes of the symbols that d.refs names.
+func (d *decoder) keyV2(seed uint64) (series.Key, bool) {
+	s := &d.symbols
+	s.key = s.key[:0]
+	for _, r := range d.refs {
+		if int(r) >= len(s.text) {
+			return series.Key{}, false
+		}
+		at := 16 * int(r)
+		s.key = append(s.key, s.hashes[at:at+16]...)
+	}
+	return xxh3.Hash128Seed(s.key, seed), true
+}
+
+// appendRefs reads a packed or single uint32 field.
+func (d *decoder) appendRefs(refs []uint32, f field) ([]uint32, error) {
+	// A reference takes a byte at least. The memory is used again for the next series, so the room is looked at, not taken.
+	if int64(len(refs)+max(1, len(f.data))) > d.room/costRef {
+		return refs, &errDense{d.message, d.granted}
+	}
+	if f.wire == wireVarint {
+		return append(refs, uint32(f.val)), nil
+	}
+	if f.wire != wireBytes {
+		return refs, errWire("symbol references", f)
+	}
+	for b := f.data; len(b) > 0; {
+		v, n := uvarint(b)
+		if n <= 0 {
+			return refs, fmt.Errorf("symbol references: %w", errVarint(n))
+		}
+		refs = append(refs, uint32(v))
+		b = b[n:]
+	}
+	return refs, nil
+}
+
+// sampleV2 reads an io.prometheus.write.v2.Sample: value = 1, timestamp = 2, start_timestamp = 3.
+func (d *decoder) sampleV2(b []byte) error {
+	var v, t, st uint64
+	for len(b) > 0 {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		switch {
+		case f.num == 1 && f.wire == wireFixed64:
+			v = f.val
+		case f.num == 2 && f.wire == wireVarint:
+			t = f.val
+		case f.num == 3 && f.wire == wireVarint:
+			st = f.val
+		case f.num <= 3:
+			return errWire("Sample", f)
+		}
+	}
+	d.addFloat(int64(t), double(v), int64(st))
+	return nil
+}
+
+// exemplarV2 reads an io.prometheus.write.v2.Exemplar: labels_refs = 1, value = 2, timestamp = 3.
+func (d *decoder) exemplarV2(b []byte) error {
+	var v, t uint64
+	d.exRefs = d.exRefs[:0]
+	for len(b) > 0 {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		switch {
+		case f.num == 1:
+			if d.exRefs, err = d.appendRefs(d.exRefs, f); err != nil {
+				return err
+			}
+		case f.num == 2 && f.wire == wireFixed64:
+			v = f.val
+		case f.num == 3 && f.wire == wireVarint:
+			t = f.val
+		case f.num <= 3:
+			return errWire("Exemplar", f)
+		}
+	}
+	if err := d.labelsV2(d.exRefs); err != nil {
+		d.rejectExemplar(err)
+		return nil
+	}
+	d.addExemplar(int64(t), double(v))
+	return nil
+}
+
+// labelsV2 resolves label references into d.labels.
+func (d *decoder) labelsV2(refs []uint32) error {
+	d.labels = d.labels[:0]
+	if len(refs)%2 != 0 {
+		return rejectf(reasonSymbolRef, "%d label references, must be even", len(refs))
+	}
+	for i := 0; i < len(refs); i += 2 {
+		name, okName := d.symbols.at(refs[i])
+		val, okValue := d.symbols.at(refs[i+1])
+		if !okName || !okValue {
+			return rejectf(reasonSymbolRef, "label references %d, %d of %d symbols", refs[i], refs[i+1], len(d.symbols.text))
+		}
+		d.appendLabel(series.Label{Name: name, Value: val})
+	}
+	return nil
+}
+
+func (s *symbols) at(ref uint32) (string, bool) {
+	if int(ref) >= len(s.text) {
+		return "", false
+	}
+	return s.text[ref], true
+}

@@ -1,0 +1,205 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// protocol is a version of the remote-write protocol.
+type protocol int
+
+const (
+	protocolV1 protocol = 1 // prometheus.WriteRequest, remote-write specification 1.0
+	protocolV2 protocol = 2 // io.prometheus.write.v2.Request, remote-write specification 2.0
+)
+
+func (p protocol) String() string { return strconv.Itoa(int(p)) }
+
+// Response headers of remote-write 2.0.
+const (
+	samplesWritten    = "X-Prometheus-Remote-Write-Samples-Written"
+	histogramsWritten = "X-Prometheus-Remote-Write-Histograms-Written"
+	exemplarsWritten  = "X-Prometheus-Remote-Write-Exemplars-Written"
+)
+
+// written counts what of a request is durable.
+type written struct{ samples, histograms, exemplars int }
+
+// unsupported is the error for a content type or encoding that is not remote-write's; the answer is 415.
+type unsupported struct{ msg string }
+
+func (e unsupported) Error() string { return e.msg }
+
+// negotiate finds the protocol version of a request (remote-write 2.0 specification, "Content negotiation"): an
+// absent proto parameter means 1.0. As with Prometheus, an absent encoding means snappy.
+func negotiate(h http.Header) (protocol, error) {
+	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "snappy") {
+		return 0, unsupported{fmt.Sprintf("%s encoding is not supported, only snappy", e)}
+	}
+	ct := h.Get("Content-Type")
+	if ct == "" {
+		return protocolV1, nil
+	}
+	mt, params, err := mime.ParseMediaType(ct)
+	if err != nil || mt != "application/x-protobuf" {
+		return 0, unsupported{fmt.Sprintf("content type %q is not supported, only application/x-protobuf", ct)}
+	}
+	switch p := params["proto"]; p {
+	case "", "prometheus.WriteRequest":
+		return protocolV1, nil
+	case "io.prometheus.write.v2.Request":
+		return protocolV2, nil
+	default:
+		return 0, unsupported{fmt.Sprintf("remote-write message %q is not supported, only prometheus.WriteRequest and io.prometheus.write.v2.Request", p)}
+	}
+}
+
+// Handler serves POST remote_write requests of both protocol versions.
+func (s *Stage) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "remote_write takes POST only", http.StatusMethodNotAllowed)
+			return
+		}
+		version, err := negotiate(r.Header)
+		var n written
+		if err == nil {
+			n, err = s.write(r, version)
+		}
+		code := status(err)
+		s.met.requests.WithLabelValues(version.String(), strconv.Itoa(code)).Inc()
+		if version == protocolV2 {
+			h := w.Header()
+			h.Set(samplesWritten, strconv.Itoa(n.samples))
+			h.Set(histogramsWritten, strconv.Itoa(n.histograms))
+			h.Set(exemplarsWritten, strconv.Itoa(n.exemplars))
+		}
+		if err == nil {
+			w.WriteHeader(code)
+			return
+		}
+		if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		http.Error(w, err.Error(), code)
+	})
+}
+
+// errPartial wraps the first offence of a request whose valid part is durable.
+type errPartial struct {
+	err      error
+	rejected int
+}
+
+func (e *errPartial) Error() string {
+	if e.rejected == 1 {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%s; and %d more offences; what is valid was stored", e.err, e.rejected-1)
+}
+
+func (e *errPartial) Unwrap() error { return e.err }
+
+// errNotDurable reports that the store did not confirm a write: the sender must try again.
+var errNotDurable = errors.New("samples could not be stored, try again")
+
+// status chooses the HTTP status of an answer. 5xx and 429 make senders try again, other 4xx do not.
+func status(err error) int {
+	var large *TooLarge
+	var partial *errPartial
+	var tenants errTenants
+	var unsup unsupported
+	var dense *errDense
+	var refused *Rejection
+	switch {
+	case err == nil:
+		return http.StatusNoContent
+	case errors.As(err, &unsup):
+		return http.StatusUnsupportedMediaType
+	case errors.As(err, &large), errors.As(err, &dense):
+		return http.StatusRequestEntityTooLarge
+	case errors.As(err, &partial), errors.As(err, &refused), errors.Is(err, errMalformed), errors.Is(err, errBody), errors.Is(err, errTenant):
+		return http.StatusBadRequest
+	case errors.As(err, &tenants):
+		return http.StatusTooManyRequests
+	case errors.Is(err, errClosing), errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// errTenant wraps an invalid tenant name.
+var errTenant = errors.New("invalid tenant")
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// write takes one request through the stage and returns when its samples are durable, or with the reason why that is not so.
+func (s *Stage) write(r *http.Request, version protocol) (written, error) {
+	id, err := tenant.FromRequest(r)
+	if err != nil {
+		return written{}, fmt.Errorf("%w: %w", errTenant, err)
+	}
+	t, err := s.enter(id)
+	if err != nil {
+		return written{}, err
+	}
+	left := false
+	defer func() {
+		if !left {
+			t.groups.leave(nil)
+		}
+	}()
+	b, err := s.decode(r, version, t)
+	if err != nil {
+		return written{}, err
+	}
+	if b.empty() {
+		err = partial(b)
+		b.release()
+		return written{}, err
+	}
+	n := written{len(b.floats), len(b.hists), len(b.exemplars)}
+	refused := partial(b)
+	left = true
+	g := t.groups.leave(b) // b belongs to the flusher from here on
+	select {
+	case <-g.done:
+	case <-r.Context().Done():
+		return written{}, fmt.Errorf("wait for flush: %w", r.Context().Err())
+	}
+	if g.err != nil {
+		return written{}, fmt.Errorf("%w: %w", errNotDurable, g.err)
+	}
+	return n, refused
+}
+
+// partial returns the error that tells of the refused part of a batch, or nil.
+func partial(b *batch) error {
+	if b.err == nil {
+		return nil
+	}
+	return &errPartial{b.err, b.rejected}
+}
+
+// decode reads a request's body into a batch.
+func (s *Stage) decode(r *http.Request, version protocol, t *tenantIngest) (*batch, error) {
+	plain := buffers.Get().(*buffer)
+	defer plain.release()
+	done, err := s.readBody(r, plain)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	d.limits, d.maxRoom = &s.set.Limits, s.set.MaxInflightBytes
+	return d.decode(version, plain.b, t.gen.Load(), s.set.Limits.horizon(s.now()))
+}

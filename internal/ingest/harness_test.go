@@ -1,0 +1,278 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// someTime is the time of most samples, ms, in the window 20231114T2200Z.
+const someTime int64 = 1_700_000_000_000
+
+// lake is a stage over a store in memory, reached through its handler.
+type lake struct {
+	t      *testing.T
+	store  *memstore.Store
+	faults memstore.Script
+	stage  *Stage
+	now    func() time.Time
+}
+
+// quick are settings under which a lone request is flushed at once.
+func quick() Settings {
+	s := DefaultSettings()
+	s.FlushInterval = 1
+	return s
+}
+
+func newLake(t *testing.T, set Settings, now func() time.Time) *lake {
+	t.Helper()
+	l := &lake{t: t, now: now}
+	l.store = memstore.New(memstore.Settings{Now: now, Faults: l.faults.Next, Immutable: func(string) bool { return true }, DeletedForever: true})
+	var err error
+	l.stage, err = New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), now)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		require.NoError(t, l.stage.Close(ctx))
+		require.Empty(t, l.store.Violations())
+	})
+	return l
+}
+
+// calm is a lake whose clock stands at someTime.
+func calm(t *testing.T) *lake {
+	return newLake(t, quick(), func() time.Time { return time.UnixMilli(someTime) })
+}
+
+// post sends a body as it is and returns the answer. Headers are pairs; an empty value removes one.
+func (l *lake) post(body []byte, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/write", bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-protobuf")
+	r.Header.Set("Content-Encoding", "snappy")
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] == "" {
+			r.Header.Del(headers[i])
+		} else {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	return l.serve(r)
+}
+
+func (l *lake) serve(r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	l.stage.Handler().ServeHTTP(w, r)
+	return w
+}
+
+const contentV2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
+
+// send encodes items in a protocol version and posts them.
+func (l *lake) send(version protocol, items []item, headers ...string) *httptest.ResponseRecorder {
+	if version == protocolV2 {
+		return l.post(packed(l.t, encodeV2(items)), append([]string{"Content-Type", contentV2}, headers...)...)
+	}
+	return l.post(packed(l.t, encodeV1(items)), headers...)
+}
+
+// ok sends items and wants success.
+func (l *lake) ok(version protocol, items []item, headers ...string) *httptest.ResponseRecorder {
+	l.t.Helper()
+	w := l.send(version, items, headers...)
+	require.Equal(l.t, http.StatusNoContent, w.Code, w.Body.String())
+	return w
+}
+
+// series is what a store holds of one series; of equal times the last written counts. Values are compared by their bits.
+type content struct {
+	Floats    []string // time, value, start
+	Hists     []string
+	Exemplars []string
+}
+
+// read returns what the segments of a tenant say, by series. It checks each segment on the way.
+func (l *lake) read(tenantID string) map[string]content {
+	l.t.Helper()
+	floats, hists, exemplars := map[string]map[int64]string{}, map[string]map[int64]string{}, map[string]map[string]bool{}
+	for _, k := range l.keys(tenantID) {
+		for _, r := range l.rows(k) {
+			name := r.Labels.String()
+			put(floats, name)
+			put(hists, name)
+			put(exemplars, name)
+			for _, f := range r.Floats {
+				floats[name][f.T] = floatText(f)
+			}
+			for _, h := range r.Hists {
+				hists[name][h.T] = histText(l.t, h)
+			}
+			for _, e := range r.Exemplars {
+				exemplars[name][exemplarText(e)] = true
+			}
+		}
+	}
+	out := map[string]content{}
+	for name := range floats {
+		c := content{Floats: inOrder(floats[name]), Hists: inOrder(hists[name])}
+		for e := range exemplars[name] {
+			c.Exemplars = append(c.Exemplars, e)
+		}
+		slices.Sort(c.Exemplars)
+		out[name] = c
+	}
+	return out
+}
+
+func put[K comparable, V any](m map[string]map[K]V, name string) {
+	if m[name] == nil {
+		m[name] = map[K]V{}
+	}
+}
+
+func inOrder(m map[int64]string) []string {
+	var times []int64
+	for t := range m {
+		times = append(times, t)
+	}
+	slices.Sort(times)
+	var out []string
+	for _, t := range times {
+		out = append(out, m[t])
+	}
+	return out
+}
+
+// keys returns a tenant's segments, by window and time of writing.
+func (l *lake) keys(tenantID string) []key.Segment {
+	l.t.Helper()
+	var out []key.Segment
+	for _, k := range l.store.Keys() {
+		s, err := key.ParseSegment(k)
+		require.NoError(l.t, err)
+		if s.Tenant == tenantID {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// windows returns the windows of a tenant's segments, one for each segment.
+func (l *lake) windows(tenantID string) []string {
+	var out []string
+	for _, k := range l.keys(tenantID) {
+		out = append(out, k.Window.String())
+	}
+	return out
+}
+
+func (l *lake) object(k key.Segment) []byte {
+	l.t.Helper()
+	r, _, err := l.store.Get(context.Background(), k.String(), 0, -1)
+	require.NoError(l.t, err)
+	b, err := io.ReadAll(r)
+	require.NoError(l.t, err)
+	require.NoError(l.t, r.Close())
+	return b
+}
+
+func (l *lake) info(k key.Segment) segment.Info {
+	l.t.Helper()
+	b := l.object(k)
+	info, err := segment.ReadInfo(bytes.NewReader(b), int64(len(b)))
+	require.NoError(l.t, err)
+	return info
+}
+
+// rows reads a segment and checks that it keeps the format's promises.
+func (l *lake) rows(k key.Segment) []segment.Row {
+	l.t.Helper()
+	rows, err := segmenttest.Rows(l.object(k))
+	require.NoError(l.t, err)
+	in := func(t int64) { require.Equal(l.t, k.Window, key.WindowOf(t), "time %d in %s", t, k) }
+	for i, r := range rows {
+		require.NotEmpty(l.t, len(r.Floats)+len(r.Hists)+len(r.Exemplars), "%s in %s", r.Labels, k)
+		require.Empty(l.t, i > 0 && rowOrder(rows[i-1].Labels, r.Labels) >= 0, "rows of %s are not sorted", k)
+		for j, f := range r.Floats {
+			in(f.T)
+			require.True(l.t, j == 0 || r.Floats[j-1].T < f.T)
+		}
+		for j, h := range r.Hists {
+			in(h.T)
+			require.True(l.t, j == 0 || r.Hists[j-1].T < h.T)
+		}
+		for j, e := range r.Exemplars {
+			in(e.Ts)
+			require.True(l.t, j == 0 || r.Exemplars[j-1].Ts <= e.Ts)
+		}
+	}
+	return rows
+}
+
+func rowOrder(a, b labels.Labels) int {
+	if c := strings.Compare(a.Get(model.MetricNameLabel), b.Get(model.MetricNameLabel)); c != 0 {
+		return c
+	}
+	rest := func(l labels.Labels) labels.Labels { return labels.NewBuilder(l).Del(model.MetricNameLabel).Labels() }
+	return labels.Compare(rest(a), rest(b))
+}
+
+func floatText(f segment.Float) string {
+	return fmt.Sprintf("%d %#x st=%d", f.T, math.Float64bits(f.V), f.ST)
+}
+
+func histText(t *testing.T, h segment.Hist) string {
+	b, err := segment.EncodeHist(h)
+	require.NoError(t, err)
+	return fmt.Sprintf("%d %x", h.T, b)
+}
+
+// discarded is the counter of refused samples.
+func (l *lake) discarded(r reason) float64 {
+	return testutil.ToFloat64(l.stage.met.discarded.WithLabelValues(string(r)))
+}
+
+var protocols = []protocol{protocolV1, protocolV2}
+
+// inBoth runs a test in both protocol versions.
+func inBoth(t *testing.T, run func(t *testing.T, version protocol)) {
+	for _, v := range protocols {
+		t.Run("protocol="+v.String(), func(t *testing.T) { run(t, v) })
+	}
+}
+
+// bubble runs a test in a synctest bubble and reads what its lake holds afterwards, for the Parquet reader keeps goroutines of its own.
+func bubble(t *testing.T, run func(t *testing.T) (l *lake, want map[string]content)) {
+	t.Helper()
+	var l *lake
+	var want map[string]content
+	synctest.Test(t, func(t *testing.T) { l, want = run(t) })
+	require.NotNil(t, l, "the bubble failed")
+	l.t = t
+	require.Equal(t, want, l.read(anonymous))
+}
+
+const anonymous = tenant.Default

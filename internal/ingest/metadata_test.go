@@ -1,0 +1,112 @@
+package ingest
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// described is a series with metadata (1.0 sends the metadata beside it).
+func described(name, kind, help string) item { return describedAt(someTime, name, kind, help) }
+
+func describedAt(t int64, name, kind, help string) item {
+	it := gauge(name, at(t, 1))
+	it.meta = segment.Metadata{Metric: name, Type: kind, Help: help}
+	return it
+}
+
+// metadata returns what each segment says of metric families, in the order of writing.
+func (l *lake) metadata() [][]segment.Metadata {
+	var out [][]segment.Metadata
+	for _, k := range l.keys(anonymous) {
+		out = append(out, l.info(k).Metadata)
+	}
+	return out
+}
+
+func TestMetadataIsWrittenOnce(t *testing.T) {
+	inBoth(t, func(t *testing.T, version protocol) {
+		l := calm(t)
+		a, b := described("a", "counter", "first"), described("b", "gauge", "")
+		l.ok(version, []item{b, a})
+		l.ok(version, []item{a, b})
+		changed := described("a", "counter", "second")
+		l.ok(version, []item{b, changed})
+		require.Equal(t, [][]segment.Metadata{{a.meta, b.meta}, nil, {changed.meta}}, l.metadata())
+	})
+}
+
+// TestMetadataAfterFailure writes metadata again whose first flush failed.
+func TestMetadataAfterFailure(t *testing.T) {
+	inBoth(t, func(t *testing.T, version protocol) {
+		for _, when := range []memstore.When{memstore.Before, memstore.After} {
+			l := calm(t)
+			a := described("a", "counter", "first")
+			l.faults.Add(memstore.On(memstore.Put), memstore.Fault{Err: errors.New("no route"), When: when})
+			require.Equal(t, http.StatusInternalServerError, l.send(version, []item{a}).Code)
+			l.ok(version, []item{a})
+			l.ok(version, []item{a})
+			m := l.metadata()
+			require.Equal(t, [][]segment.Metadata{{a.meta}, nil}, m[len(m)-2:])
+		}
+	})
+}
+
+func TestMetadataAlone(t *testing.T) {
+	l := calm(t)
+	meta := segment.Metadata{Metric: "a", Type: "summary", Help: "h", Unit: "u"}
+	l.ok(protocolV1, []item{{meta: meta}})
+	require.Equal(t, [][]segment.Metadata{{meta}}, l.metadata())
+	require.Equal(t, []string{"20231114T2200Z"}, l.windows(anonymous))
+	require.Empty(t, l.rows(l.keys(anonymous)[0]))
+	l.ok(protocolV1, []item{{meta: meta}})
+	require.Len(t, l.keys(anonymous), 1, "known metadata alone is an empty request")
+}
+
+// TestMetadataOfOneRequest keeps the last description of a family.
+func TestMetadataOfOneRequest(t *testing.T) {
+	inBoth(t, func(t *testing.T, version protocol) {
+		l := calm(t)
+		l.ok(version, []item{described("b", "gauge", "1"), described("a", "gauge", "2"), described("b", "counter", "3")})
+		require.Equal(t, [][]segment.Metadata{{{Metric: "a", Type: "gauge", Help: "2"}, {Metric: "b", Type: "counter", Help: "3"}}}, l.metadata())
+	})
+}
+
+func TestMetadataTypes(t *testing.T) {
+	kinds := []string{"counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset", "unknown"}
+	inBoth(t, func(t *testing.T, version protocol) {
+		for _, kind := range kinds {
+			l := calm(t)
+			l.ok(version, []item{described("m", kind, "help")})
+			require.Equal(t, kind, l.metadata()[0][0].Type)
+		}
+	})
+	l := calm(t)
+	require.Equal(t, http.StatusNoContent, l.post(packed(t, &prompb.WriteRequest{Metadata: []prompb.MetricMetadata{{MetricFamilyName: "m", Type: 99}}})).Code)
+	require.Equal(t, "unknown", l.metadata()[0][0].Type)
+	w := l.post(packed(t, &prompb.WriteRequest{Metadata: []prompb.MetricMetadata{{Help: "of nothing"}}}))
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, w.Body.String(), "metadata without the name of a metric family (invalid_metadata)")
+}
+
+// TestFamilyNames finds the family of a classic histogram's or summary's series, which 2.0 does not send.
+func TestFamilyNames(t *testing.T) {
+	for _, tc := range []struct{ metric, kind, want string }{
+		{"rpc_bucket", "histogram", "rpc"}, {"rpc_count", "histogram", "rpc"}, {"rpc_sum", "histogram", "rpc"}, {"rpc", "histogram", "rpc"},
+		{"rpc_bucket", "gaugehistogram", "rpc"}, {"rpc_bucket", "summary", "rpc_bucket"}, {"rpc_sum", "summary", "rpc"}, {"rpc", "summary", "rpc"},
+		{"rpc_count", "counter", "rpc_count"}, {"rpc_sum", "unknown", "rpc_sum"}, {"_count", "summary", "_count"}, {"a_sum_count", "summary", "a_sum"},
+	} {
+		l := calm(t)
+		l.ok(protocolV2, []item{described(tc.metric, tc.kind, "help")})
+		require.Equal(t, tc.want, l.metadata()[0][0].Metric, "%s of a %s", tc.metric, tc.kind)
+	}
+	l := calm(t)
+	l.ok(protocolV2, []item{gauge("plain", at(someTime, 1)), described("unknown_without_text", "unknown", "")})
+	require.Equal(t, [][]segment.Metadata{nil}, l.metadata(), "nothing said is no metadata")
+}

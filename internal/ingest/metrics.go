@@ -1,0 +1,86 @@
+package ingest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what an operator asks of the stage.
+type metrics struct {
+	requests     *prometheus.CounterVec // by protocol, code
+	samples      prometheus.Counter
+	histograms   prometheus.Counter
+	exemplars    prometheus.Counter
+	discarded    *prometheus.CounterVec // by reason
+	flushes      *prometheus.CounterVec // by result
+	flushSeconds prometheus.Histogram
+	flushSamples prometheus.Histogram
+	segments     prometheus.Counter
+	segmentBytes prometheus.Counter
+	bodyBytes    *prometheus.CounterVec // by form
+	tenants      prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	const ns, sub = "promlake", "ingest"
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
+	}
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		requests:   vec("requests_total", "remote_write requests by protocol version and HTTP status code.", "protocol", "code"),
+		samples:    counter("samples_total", "Float samples made durable."),
+		histograms: counter("histograms_total", "Native histogram samples made durable."),
+		exemplars:  counter("exemplars_total", "Exemplars made durable."),
+		discarded:  vec("discarded_samples_total", "Samples refused, by reason.", "reason"),
+		flushes:    vec("flushes_total", "Flushes by result.", "result"),
+		flushSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: ns, Subsystem: sub, Name: "flush_duration_seconds", Help: "Time from taking a group of requests to its being durable.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+		}),
+		flushSamples: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: ns, Subsystem: sub, Name: "flush_samples", Help: "Samples of a flush.",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 12),
+		}),
+		segments:     counter("segments_total", "Segments written."),
+		segmentBytes: counter("segment_bytes_total", "Bytes of the segments written."),
+		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies, as sent (snappy) and decoded (protobuf).", "form"),
+		tenants:      prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote lately."}),
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{m.requests, m.samples, m.histograms, m.exemplars, m.discarded, m.flushes, m.flushSeconds,
+		m.flushSamples, m.segments, m.segmentBytes, m.bodyBytes, m.tenants} {
+		errs = append(errs, reg.Register(c))
+	}
+	return m, errors.Join(errs...)
+}
+
+func (m *metrics) discard(r reason, samples int) {
+	m.discarded.WithLabelValues(string(r)).Add(float64(samples))
+}
+
+// flushed counts a group that was committed or failed.
+func (m *metrics) flushed(g *group, err error, took time.Duration) {
+	m.flushSeconds.Observe(took.Seconds())
+	m.flushSamples.Observe(float64(g.samples))
+	if err != nil {
+		m.flushes.WithLabelValues("error").Inc()
+		return
+	}
+	m.flushes.WithLabelValues("ok").Inc()
+	for _, b := range g.batches {
+		m.samples.Add(float64(len(b.floats)))
+		m.histograms.Add(float64(len(b.hists)))
+		m.exemplars.Add(float64(len(b.exemplars)))
+	}
+}
+
+// stored counts a segment that is durable.
+func (m *metrics) stored(bytes int) {
+	m.segments.Inc()
+	m.segmentBytes.Add(float64(bytes))
+}

@@ -1,0 +1,93 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Settings is the plain data that an ingest stage runs by.
+type Settings struct {
+	// FlushInterval is the least time between two flushes of a tenant, unless samples press. 0 is none for a local directory, where an
+	// object costs nothing, and RemoteFlushInterval for other stores.
+	FlushInterval time.Duration
+	FlushSamples  int           // samples that make a flush due at once
+	FlushTimeout  time.Duration // longest time that a flush may take
+
+	MaxRequestBytes  int64         // a request's body as sent
+	MaxDecodedBytes  int64         // a request's body after decompression
+	MaxInflightBytes int64         // the sum of both over all requests being decoded
+	InflightWait     time.Duration // how long a request waits for its share of MaxInflightBytes
+	MaxTenants       int           // tenants that wrote within TenantIdle
+	TenantIdle       time.Duration // a tenant that wrote nothing for so long is forgotten (its data is in the store)
+	MaxSeriesBytes   int64         // memory for one tenant's known label sets; beyond it they are learned anew
+
+	Limits Limits
+}
+
+// Limits bound what one series may look like. Names and meaning are Mimir's.
+type Limits struct {
+	MaxLabelNames       int           // labels of a series, with __name__
+	MaxLabelNameBytes   int           // length of a label name
+	MaxLabelValueBytes  int           // length of a label value
+	CreationGracePeriod time.Duration // how far a sample may lie in the future
+	LegacyNames         bool          // refuse names outside [a-zA-Z_:][a-zA-Z0-9_:]* (label names without the colon) instead of any UTF-8
+}
+
+// RemoteFlushInterval is the interval between flushes for stores that charge for requests: at $5 a million PUTs, a tenant that writes
+// without pause costs at most $13 a month.
+const RemoteFlushInterval = time.Second
+
+// DefaultSettings returns the settings for ordinary use.
+func DefaultSettings() Settings {
+	return Settings{
+		FlushSamples:     50_000,
+		FlushTimeout:     30 * time.Second,
+		MaxRequestBytes:  16 << 20,
+		MaxDecodedBytes:  64 << 20,
+		MaxInflightBytes: 128 << 20,
+		InflightWait:     5 * time.Second,
+		MaxTenants:       10_000,
+		TenantIdle:       10 * time.Minute,
+		MaxSeriesBytes:   256 << 20,
+		Limits: Limits{
+			MaxLabelNames:       100,
+			MaxLabelNameBytes:   1024,
+			MaxLabelValueBytes:  2048,
+			CreationGracePeriod: 10 * time.Minute,
+		},
+	}
+}
+
+// Validate reports every setting that makes no sense.
+func (s *Settings) Validate() error {
+	var errs []error
+	positive := func(name string, v int64) {
+		if v <= 0 {
+			errs = append(errs, fmt.Errorf("%s must be positive, is %d", name, v))
+		}
+	}
+	notNegative := func(name string, d time.Duration) {
+		if d < 0 {
+			errs = append(errs, fmt.Errorf("%s must not be negative, is %s", name, d))
+		}
+	}
+	notNegative("flush interval", s.FlushInterval)
+	notNegative("creation grace period", s.Limits.CreationGracePeriod)
+	positive("flush samples", int64(s.FlushSamples))
+	positive("flush timeout", int64(s.FlushTimeout))
+	positive("max request bytes", s.MaxRequestBytes)
+	positive("max decoded bytes", s.MaxDecodedBytes)
+	positive("inflight wait", int64(s.InflightWait))
+	positive("max tenants", int64(s.MaxTenants))
+	positive("tenant idle time", int64(s.TenantIdle))
+	positive("max series bytes", s.MaxSeriesBytes)
+	positive("max label names", int64(s.Limits.MaxLabelNames))
+	positive("max label name length", int64(s.Limits.MaxLabelNameBytes))
+	positive("max label value length", int64(s.Limits.MaxLabelValueBytes))
+	if s.MaxInflightBytes < s.MaxRequestBytes+s.MaxDecodedBytes {
+		errs = append(errs, fmt.Errorf("max inflight bytes (%d) must hold one request: max request bytes (%d) + max decoded bytes (%d)",
+			s.MaxInflightBytes, s.MaxRequestBytes, s.MaxDecodedBytes))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,165 @@
+// Package ingest turns remote_write requests into segments. A request is answered with success only when all of its samples are
+// durable in the object store.
+//
+// The way of a request: body → snappy → decoder (one batch, series resolved in place) → collector (concurrent requests of a tenant form a
+// group) → flusher (samples sorted by series, one segment per 2h window, one PUT each) → answer.
+package ingest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Stage is the ingest stage of one process, in grouped mode: many requests, one segment.
+type Stage struct {
+	set   Settings
+	store objstore.Store
+	log   *slog.Logger
+	now   func() time.Time
+	met   *metrics
+	ids   *idSource
+
+	inflight *semaphore.Weighted // bytes, MaxInflightBytes
+	ctx      context.Context     // ends when Close gives up waiting
+	cancel   context.CancelFunc
+
+	mu      sync.Mutex
+	tenants map[string]*tenantIngest
+	closing bool
+}
+
+// New returns a running stage.
+func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slog.Logger, now func() time.Time) (*Stage, error) {
+	if err := set.Validate(); err != nil {
+		return nil, fmt.Errorf("ingest settings: %w", err)
+	}
+	met, err := newMetrics(reg)
+	if err != nil {
+		return nil, fmt.Errorf("register ingest metrics: %w", err)
+	}
+	s := &Stage{
+		set: set, store: store, log: log, now: now, met: met, ids: newIDSource(rand.Reader),
+		inflight: semaphore.NewWeighted(set.MaxInflightBytes), tenants: map[string]*tenantIngest{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Close refuses new requests, makes durable what was accepted, and lets the waiting requests be answered. If ctx ends first, flushes
+// under way are cancelled and their requests get a retryable error.
+func (s *Stage) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closing = true
+	all := make([]*tenantIngest, 0, len(s.tenants))
+	for _, t := range s.tenants {
+		all = append(all, t)
+	}
+	s.mu.Unlock()
+	for _, t := range all {
+		t.groups.close()
+	}
+	err := s.drain(ctx, all)
+	s.cancel()
+	for _, t := range all {
+		<-t.done
+	}
+	return err
+}
+
+// drain waits until no tenant has requests under way.
+func (s *Stage) drain(ctx context.Context, all []*tenantIngest) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for _, t := range all {
+		for !t.groups.idle() {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("close ingest: %w", ctx.Err())
+			case <-tick.C:
+			}
+		}
+	}
+	return nil
+}
+
+// errTenants is the answer when too many tenants write at once.
+type errTenants struct{ limit int }
+
+func (e errTenants) Error() string {
+	return fmt.Sprintf("too many tenants: %d are writing, which is the limit (max-tenants)", e.limit)
+}
+
+// enter returns the tenant's collector side with a request announced on it.
+func (s *Stage) enter(id string) (*tenantIngest, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return nil, errClosing
+	}
+	t, ok := s.tenants[id]
+	if !ok {
+		if len(s.tenants) >= s.set.MaxTenants {
+			return nil, errTenants{s.set.MaxTenants}
+		}
+		var err error
+		if t, err = s.newTenant(id); err != nil {
+			return nil, err
+		}
+		s.tenants[id] = t
+		s.met.tenants.Set(float64(len(s.tenants)))
+	}
+	return t, t.groups.enter()
+}
+
+// forget drops an idle tenant, and says whether it did.
+func (s *Stage) forget(t *tenantIngest) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.groups.retire() {
+		return false
+	}
+	delete(s.tenants, t.id)
+	s.met.tenants.Set(float64(len(s.tenants)))
+	return true
+}
+
+func (s *Stage) newGeneration() *generation {
+	var seed [8]byte
+	// crypto/rand.Read never fails (Go 1.24 and later).
+	_, _ = rand.Read(seed[:])
+	return newGeneration(binary.LittleEndian.Uint64(seed[:]), s.met.discard)
+}
+
+// idSource gives ULIDs that ascend strictly within the process, even when the clock steps back: of two writes the later has the larger one.
+type idSource struct {
+	mu      sync.Mutex
+	entropy *ulid.MonotonicEntropy
+	last    uint64 // ms
+}
+
+func newIDSource(r io.Reader) *idSource { return &idSource{entropy: ulid.Monotonic(r, 0)} }
+
+func (s *idSource) next(now time.Time) ulid.ULID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = max(s.last, ulid.Timestamp(now))
+	for {
+		id, err := ulid.New(s.last, s.entropy)
+		if err == nil {
+			return id
+		}
+		s.last++ // the millisecond's identifiers are used up
+	}
+}
