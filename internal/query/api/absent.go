@@ -1,0 +1,53 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/tsdb"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+)
+
+// The parts of a Prometheus server that Promlake does not have. Their routes answer as a Prometheus without any does,
+// because clients ask them all the same.
+
+// absent has no scrape pools, targets, alertmanagers and rules.
+type absent struct{}
+
+func noScrapePools(context.Context) v1.ScrapePoolsRetriever    { return absent{} }
+func noTargets(context.Context) v1.TargetRetriever             { return absent{} }
+func noAlertmanagers(context.Context) v1.AlertmanagerRetriever { return absent{} }
+func noRules(context.Context) v1.RulesRetriever                { return absent{} }
+
+func (absent) ScrapePools() []string                       { return []string{} }
+func (absent) TargetsActive() map[string][]*scrape.Target  { return map[string][]*scrape.Target{} }
+func (absent) TargetsDropped() map[string][]*scrape.Target { return map[string][]*scrape.Target{} }
+func (absent) TargetsDroppedCounts() map[string]int        { return map[string]int{} }
+func (absent) Alertmanagers() []*url.URL                   { return nil }
+func (absent) DroppedAlertmanagers() []*url.URL            { return nil }
+func (absent) RuleGroups() []*rules.Group                  { return nil }
+func (absent) AlertingRules() []*rules.AlertingRule        { return nil }
+
+func (absent) ScrapePoolConfig(pool string) (*config.ScrapeConfig, error) {
+	return nil, fmt.Errorf("scrape pool %q not found", pool)
+}
+
+// errNoTSDB answers what only a Prometheus with a local TSDB can do. No route leads there.
+var errNoTSDB = errors.New("promlake has no local TSDB")
+
+// noTSDB is the local database that there is not: nothing to replay, no blocks in a TSDB's format, nothing to
+// administrate.
+type noTSDB struct{}
+
+func (noTSDB) CleanTombstones() error                                         { return errNoTSDB }
+func (noTSDB) Delete(context.Context, int64, int64, ...*labels.Matcher) error { return errNoTSDB }
+func (noTSDB) Snapshot(string, bool) error                                    { return errNoTSDB }
+func (noTSDB) Stats(string, int) (*tsdb.Stats, error)                         { return nil, errNoTSDB }
+func (noTSDB) WALReplayStatus() (tsdb.WALReplayStatus, error)                 { return tsdb.WALReplayStatus{}, nil }
+func (noTSDB) BlockMetas() ([]tsdb.BlockMeta, error)                          { return []tsdb.BlockMeta{}, nil }

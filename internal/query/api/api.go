@@ -1,0 +1,101 @@
+package api
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/grafana/regexp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/httputil"
+
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+const (
+	apiPath      = "/api/v1"
+	federatePath = "/federate"
+	mimirPrefix  = "/prometheus"
+)
+
+// Patterns returns the http.ServeMux patterns that New's handler serves: the API and /federate, both also under the
+// prefix /prometheus, where clients that are configured for Mimir look for them.
+func Patterns() []string {
+	return []string{
+		apiPath + "/", federatePath,
+		mimirPrefix + apiPath + "/", mimirPrefix + federatePath,
+	}
+}
+
+// server holds what our own handlers share. It is immutable.
+type server struct {
+	settings Settings
+	backend  Backend
+	parser   parser.Parser
+	cors     *regexp.Regexp
+	now      func() time.Time
+	logger   *slog.Logger
+	status   process
+}
+
+// New returns a handler for the paths of Patterns. It fails if the settings are invalid or reg already holds a metric
+// of remote read. A nil reg measures nothing.
+func New(settings Settings, backend Backend, now func() time.Time, logger *slog.Logger, reg prometheus.Registerer) (http.Handler, error) {
+	settings, err := settings.Complete()
+	if err != nil {
+		return nil, err
+	}
+	cors, err := settings.corsOrigin()
+	if err != nil {
+		return nil, err
+	}
+	status, err := newProcess(now)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{
+		settings: settings,
+		backend:  watched{backend},
+		parser:   parser.NewParser(settings.Parser),
+		cors:     cors,
+		now:      now,
+		logger:   logger,
+		status:   status,
+	}
+	upstream, err := s.upstream(reg)
+	if err != nil {
+		return nil, err
+	}
+
+	instrument := telemetry.Instrument(reg)
+	guarded := func(name string, h http.Handler) http.HandlerFunc {
+		return instrument(name, s.guard(h)).ServeHTTP
+	}
+	federate := route.New()
+	federate.Get(federatePath, guarded(federatePath, httputil.CompressionHandler{Handler: http.HandlerFunc(s.federate)}))
+	v1 := s.routes(upstream, guarded)
+
+	mux := http.NewServeMux()
+	for _, prefix := range []string{"", mimirPrefix} {
+		mux.Handle(prefix+apiPath+"/", http.StripPrefix(prefix+apiPath, v1))
+		mux.Handle(prefix+federatePath, http.StripPrefix(prefix, federate))
+	}
+	return mux, nil
+}
+
+// registerable is a Registerer whose MustRegister cannot panic: it keeps the first failure for the caller to return.
+type registerable struct {
+	prometheus.Registerer
+	err *error
+}
+
+func (r registerable) MustRegister(cs ...prometheus.Collector) {
+	for _, c := range cs {
+		if err := r.Register(c); err != nil && *r.err == nil {
+			*r.err = fmt.Errorf("register remote read metrics: %w", err)
+		}
+	}
+}

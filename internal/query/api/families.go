@@ -1,0 +1,126 @@
+package api
+
+import (
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// kind is the type of the family that the sample belongs to.
+func (s latest) kind() dto.MetricType {
+	switch {
+	case s.h == nil:
+		return dto.MetricType_UNTYPED
+	case s.h.CounterResetHint == histogram.GaugeType:
+		return dto.MetricType_GAUGE_HISTOGRAM
+	default:
+		return dto.MetricType_HISTOGRAM
+	}
+}
+
+// carriesNativeHistograms says whether a format can express native histograms: only protobuf can. Those with custom
+// buckets become classic histograms, which every format has.
+func carriesNativeHistograms(f expfmt.Format) bool {
+	switch f.FormatType() {
+	case expfmt.TypeProtoDelim, expfmt.TypeProtoText, expfmt.TypeProtoCompact:
+		return true
+	default:
+		return false
+	}
+}
+
+// families groups sorted samples by name and kind. A name with samples of two kinds makes two families, which only
+// Prometheus' own parser accepts; that is whom they are for.
+func families(samples []latest, native bool) []*dto.MetricFamily {
+	var (
+		res  []*dto.MetricFamily
+		last *dto.MetricFamily
+	)
+	for _, s := range samples {
+		if s.h != nil && !s.h.UsesCustomBuckets() && !native {
+			continue
+		}
+		if last == nil || last.GetName() != s.name || last.GetType() != s.kind() {
+			last = &dto.MetricFamily{Name: new(s.name), Type: s.kind().Enum()}
+			res = append(res, last)
+		}
+		last.Metric = append(last.Metric, metric(s))
+	}
+	return res
+}
+
+func metric(s latest) *dto.Metric {
+	m := &dto.Metric{Label: labelPairs(s.labels), TimestampMs: new(s.t)}
+	switch {
+	case s.h == nil:
+		m.Untyped = &dto.Untyped{Value: new(s.v)}
+	case s.h.UsesCustomBuckets():
+		m.Histogram = classicHistogram(s.h)
+	default:
+		m.Histogram = nativeHistogram(s.h)
+	}
+	return m
+}
+
+// labelPairs returns the labels but the name. A series without an instance gets an empty one: it keeps the scraper's
+// own instance label off a series that has none.
+func labelPairs(ls labels.Labels) []*dto.LabelPair {
+	var pairs []*dto.LabelPair
+	hasInstance := false
+	ls.Range(func(l labels.Label) {
+		if l.Name == model.MetricNameLabel || l.Value == "" {
+			return
+		}
+		hasInstance = hasInstance || l.Name == model.InstanceLabel
+		pairs = append(pairs, &dto.LabelPair{Name: new(l.Name), Value: new(l.Value)})
+	})
+	if !hasInstance {
+		pairs = append(pairs, &dto.LabelPair{Name: new(string(model.InstanceLabel)), Value: new("")})
+	}
+	return pairs
+}
+
+// nativeHistogram is for the exponential schemas.
+func nativeHistogram(h *histogram.FloatHistogram) *dto.Histogram {
+	return &dto.Histogram{
+		SampleCountFloat: new(h.Count),
+		SampleSum:        new(h.Sum),
+		Schema:           new(h.Schema),
+		ZeroThreshold:    new(h.ZeroThreshold),
+		ZeroCountFloat:   new(h.ZeroCount),
+		PositiveSpan:     bucketSpans(h.PositiveSpans),
+		PositiveCount:    h.PositiveBuckets,
+		NegativeSpan:     bucketSpans(h.NegativeSpans),
+		NegativeCount:    h.NegativeBuckets,
+	}
+}
+
+func bucketSpans(spans []histogram.Span) []*dto.BucketSpan {
+	if len(spans) == 0 {
+		return nil
+	}
+	res := make([]*dto.BucketSpan, len(spans))
+	for i, s := range spans {
+		res[i] = &dto.BucketSpan{Offset: new(s.Offset), Length: new(s.Length)}
+	}
+	return res
+}
+
+// classicHistogram is for custom buckets, whose upper bounds are h.CustomValues. The +Inf bucket is implied by the count.
+func classicHistogram(h *histogram.FloatHistogram) *dto.Histogram {
+	counts := make([]float64, len(h.CustomValues)+1) // the last is the bucket above all bounds
+	for it := h.PositiveBucketIterator(); it.Next(); {
+		if b := it.At(); b.Index >= 0 && int(b.Index) < len(counts) {
+			counts[b.Index] += b.Count
+		}
+	}
+	res := &dto.Histogram{SampleCountFloat: new(h.Count), SampleSum: new(h.Sum)}
+	cumulative := 0.0
+	for i, bound := range h.CustomValues {
+		cumulative += counts[i]
+		res.Bucket = append(res.Bucket, &dto.Bucket{UpperBound: new(bound), CumulativeCountFloat: new(cumulative)})
+	}
+	return res
+}

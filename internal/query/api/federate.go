@@ -1,0 +1,137 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+)
+
+// latest is a series' most recent sample: a histogram if h is set, else a float.
+type latest struct {
+	name   string
+	labels labels.Labels
+	t      int64 // ms
+	v      float64
+	h      *histogram.FloatHistogram
+}
+
+// federate answers /federate: of every series that a match[] selects, the latest sample that is not older than the
+// lookback delta, in the exposition format that the client accepts. Errors are plain text. All samples are read before the
+// first byte is sent, so that a failure is never a short answer.
+func (s *server) federate(w http.ResponseWriter, r *http.Request) {
+	matchers, err := s.federateMatchers(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	samples, err := s.latest(r.Context(), matchers)
+	if err != nil {
+		http.Error(w, err.Error(), failureOf(err).code)
+		return
+	}
+	format := expfmt.NegotiateAccept(r.Header,
+		expfmt.NewFormat(expfmt.TypeProtoDelim), expfmt.NewFormat(expfmt.TypeProtoText),
+		expfmt.NewFormat(expfmt.TypeProtoCompact), expfmt.NewFormat(expfmt.TypeTextPlain))
+	w.Header().Set("Content-Type", string(format))
+	enc := expfmt.NewEncoder(w, format)
+	for _, family := range families(samples, carriesNativeHistograms(format)) {
+		if err := enc.Encode(family); err != nil {
+			s.logger.Warn("write federation response", "family", family.GetName(), "err", err)
+			return
+		}
+	}
+}
+
+func (s *server) federateMatchers(r *http.Request) ([][]*labels.Matcher, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, fmt.Errorf("error parsing form values: %w", err)
+	}
+	selectors := r.Form["match[]"]
+	// No match[] at all is no error: the answer is empty, as upstream's is.
+	sets, err := s.parser.ParseMetricSelectors(selectors)
+	if err != nil {
+		return nil, err // upstream's text as it is: "1:2: parse error: …"
+	}
+	// {} selects nothing, as in upstream's TSDB, and not everything.
+	return slices.DeleteFunc(sets, func(ms []*labels.Matcher) bool { return len(ms) == 0 }), nil
+}
+
+// latest returns the latest samples of the series that any of the matcher sets selects, by name, float before histogram,
+// then labels. Series without a name and series that have gone stale are left out, for no format can express them.
+func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]latest, error) {
+	now := s.now()
+	mint, maxt := timestamp.FromTime(now.Add(-s.settings.LookbackDelta)), timestamp.FromTime(now)
+	q, err := s.backend.Querier(mint, maxt)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err := q.Close(); err != nil {
+			s.logger.Warn("close querier of federation", "err", err)
+		}
+	}()
+	hints := &storage.SelectHints{Start: mint, End: maxt}
+	sets := make([]storage.SeriesSet, len(matchers))
+	for i, ms := range matchers {
+		sets[i] = q.Select(ctx, true, hints, ms...)
+	}
+	set := storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
+
+	var samples []latest
+	memo := storage.NewMemoizedEmptyIterator(maxt - mint)
+	var it chunkenc.Iterator
+	for set.Next() {
+		series := set.At()
+		it = series.Iterator(it)
+		sample, ok := lastSample(memo, it, maxt)
+		if err := it.Err(); err != nil {
+			return nil, classify(ctx, err)
+		}
+		sample.labels = series.Labels()
+		sample.name = sample.labels.Get(model.MetricNameLabel)
+		if ok && sample.name != "" {
+			samples = append(samples, sample)
+		}
+	}
+	if err := set.Err(); err != nil {
+		return nil, classify(ctx, err)
+	}
+	if ws := set.Warnings(); len(ws) > 0 {
+		s.logger.Debug("federation has warnings", "warnings", ws.AsErrors())
+	}
+	slices.SortFunc(samples, compareLatest)
+	return samples, nil
+}
+
+// lastSample returns the last sample at or before maxt, unless there is none or it is a stale marker.
+func lastSample(memo *storage.MemoizedSeriesIterator, it chunkenc.Iterator, maxt int64) (s latest, ok bool) {
+	memo.Reset(it)
+	switch memo.Seek(maxt) {
+	case chunkenc.ValNone:
+		if _, s.t, s.v, s.h, ok = memo.PeekPrev(); !ok {
+			return s, false
+		}
+	case chunkenc.ValFloat:
+		s.t, s.v = memo.At()
+	default:
+		s.t, s.h = memo.AtFloatHistogram()
+	}
+	stale := value.IsStaleNaN(s.v) || s.h != nil && value.IsStaleNaN(s.h.Sum)
+	return s, !stale
+}
+
+func compareLatest(a, b latest) int {
+	return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.kind(), b.kind()), labels.Compare(a.labels, b.labels))
+}

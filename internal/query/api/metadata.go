@@ -1,0 +1,71 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/metadata"
+)
+
+// noLimit stands for an absent limit parameter, as in upstream.
+const noLimit = -1
+
+// metadata answers /api/v1/metadata from the backend. Where upstream leaves to chance which families and entries remain
+// under a limit, the first by name and by type, unit and help do.
+func (s *server) metadata(r *http.Request) (any, error) {
+	limit, err := intParam(r, "limit")
+	if err != nil {
+		return nil, err
+	}
+	perMetric, err := intParam(r, "limit_per_metric")
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.backend.Metadata(r.Context(), r.FormValue("metric"), limit, perMetric)
+	if err != nil {
+		return nil, err
+	}
+	return limitMetadata(all, limit, perMetric), nil
+}
+
+// limitMetadata returns at most limit families (all if limit < 0) of at most perMetric distinct entries (all if < 1).
+func limitMetadata(all map[string][]metadata.Metadata, limit, perMetric int) map[string][]metadata.Metadata {
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if limit >= 0 && len(names) > limit {
+		names = names[:limit]
+	}
+	res := make(map[string][]metadata.Metadata, len(names))
+	for _, name := range names {
+		entries := slices.Clone(all[name])
+		slices.SortFunc(entries, compareMetadata)
+		entries = slices.Compact(entries)
+		if perMetric > 0 && len(entries) > perMetric {
+			entries = entries[:perMetric]
+		}
+		res[name] = entries
+	}
+	return res
+}
+
+func compareMetadata(a, b metadata.Metadata) int {
+	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Help, b.Help))
+}
+
+// intParam returns the integer parameter of this name, noLimit when it is absent.
+func intParam(r *http.Request, name string) (int, error) {
+	v := r.FormValue(name)
+	if v == "" {
+		return noLimit, nil
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return 0, badRequest(name + " must be a number")
+	}
+	return n, nil
+}

@@ -1,0 +1,93 @@
+package api_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/notifier"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/teststorage"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/api"
+)
+
+// localTSDB is what a Prometheus server makes of its database for its web handler.
+type localTSDB struct{ *teststorage.TestStorage }
+
+func (localTSDB) WALReplayStatus() (tsdb.WALReplayStatus, error) { return tsdb.WALReplayStatus{}, nil }
+
+func (s localTSDB) BlockMetas() ([]tsdb.BlockMeta, error) {
+	metas := s.DB.BlockMetas()
+	if metas == nil {
+		metas = []tsdb.BlockMeta{}
+	}
+	return metas, nil
+}
+
+func (s localTSDB) Stats(label string, limit int) (*tsdb.Stats, error) {
+	return s.Head().Stats(label, limit), nil
+}
+
+// reference serves upstream's API over the backend's storage and engine, mounted as upstream's server mounts it, and
+// returns its URL.
+func reference(t testing.TB, b *tsdbBackend, s api.Settings) string {
+	t.Helper()
+	router := route.New()
+	upstreamAPI(t, b, s).Register(router)
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/", http.StripPrefix("/api/v1", router))
+	return serve(t, mux)
+}
+
+// upstreamAPI is upstream's API as a server without targets, rules and alertmanagers has it.
+func upstreamAPI(t testing.TB, b *tsdbBackend, s api.Settings) *v1.API {
+	t.Helper()
+	cors, err := relabel.NewRegexp(s.CORSOrigin)
+	require.NoError(t, err)
+	return v1.NewAPI(
+		b.Engine, b.TestStorage, nil, nil, b.TestStorage,
+		func(context.Context) v1.ScrapePoolsRetriever { return &scrape.Manager{} },
+		func(context.Context) v1.TargetRetriever { return &scrape.Manager{} },
+		func(context.Context) v1.AlertmanagerRetriever { return &notifier.Manager{} },
+		func() config.Config { return config.Config{} },
+		s.Flags,
+		v1.GlobalURLOptions{},
+		func(h http.HandlerFunc) http.HandlerFunc { return h },
+		localTSDB{b.TestStorage}, "", false,
+		false, 0,
+		slog.New(slog.DiscardHandler),
+		func(context.Context) v1.RulesRetriever { return &rules.Manager{} },
+		s.RemoteReadSampleLimit, s.RemoteReadConcurrency, s.RemoteReadFrameBytes,
+		false,
+		cors.Regexp,
+		func() (v1.RuntimeInfo, error) { return v1.RuntimeInfo{}, nil },
+		&v1.PrometheusVersion{},
+		nil, nil,
+		prometheus.Gatherers{}, prometheus.NewRegistry(),
+		nil,
+		false, nil, false, false, false, false, testLookback, false, false,
+		nil,
+		nil,
+		v1.OpenAPIOptions{},
+		parser.NewParser(s.Parser),
+	)
+}
+
+// client follows no redirects and decodes no compression: what the server sent is what the test sees.
+func client() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableCompression: true, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}

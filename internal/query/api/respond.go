@@ -1,0 +1,56 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/prometheus/prometheus/util/httputil"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+)
+
+// badData is how a request that cannot be right is answered.
+var badData = failure{"bad_data", http.StatusBadRequest}
+
+// badRequest is an error of the client's parameters.
+type badRequest string
+
+func (e badRequest) Error() string { return string(e) }
+
+// json makes a handler of f as upstream makes its own: CORS, compression, upstream's envelope and codec.
+func (s *server) json(f func(*http.Request) (data any, err error)) http.Handler {
+	return httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, err := f(r)
+		var bad badRequest
+		switch {
+		case err == nil:
+			httputil.SetCORS(w, s.cors, r)
+			s.write(w, r, http.StatusOK, &v1.Response{Status: "success", Data: data})
+		case errors.As(err, &bad):
+			s.respondError(w, r, badData, err)
+		default:
+			err = classify(r.Context(), err)
+			s.respondError(w, r, failureOf(err), err)
+		}
+	})}
+}
+
+// respondError answers with upstream's error envelope.
+func (s *server) respondError(w http.ResponseWriter, r *http.Request, f failure, err error) {
+	httputil.SetCORS(w, s.cors, r)
+	s.write(w, r, f.code, &v1.Response{Status: "error", ErrorType: f.kind, Error: err.Error()})
+}
+
+func (s *server) write(w http.ResponseWriter, r *http.Request, code int, resp *v1.Response) {
+	codec := v1.JSONCodec{}
+	body, err := codec.Encode(resp)
+	if err != nil {
+		s.logger.Error("encode response", "path", r.URL.Path, "err", err)
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", codec.ContentType().String())
+	w.WriteHeader(code)
+	if _, err := w.Write(body); err != nil {
+		s.logger.Debug("write response", "path", r.URL.Path, "err", err)
+	}
+}

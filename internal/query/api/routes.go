@@ -1,0 +1,85 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/util/httputil"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+)
+
+// choice makes the handler of a route from the one that upstream registers for it.
+type choice func(upstream http.Handler) http.Handler
+
+func keep(upstream http.Handler) http.Handler { return upstream }
+
+func replace(h http.Handler) choice {
+	return func(http.Handler) http.Handler { return h }
+}
+
+// served lists the API's routes by the paths that upstream registers. A path that is not here does not exist (404), so
+// that what a later upstream adds stays closed until it is decided on, and the composition may mount the write routes.
+func (s *server) served() map[string]choice {
+	return map[string]choice{
+		"/*path": keep, // OPTIONS
+
+		"/query":           keep,
+		"/query_range":     keep,
+		"/query_exemplars": keep,
+		"/format_query":    keep,
+		"/parse_query":     keep,
+
+		"/series":             keep,
+		"/labels":             keep,
+		"/label/:name/values": keep,
+		"/metadata":           replace(s.json(s.metadata)), // upstream's reads from targets
+		"/read":               withReadStatus,
+
+		"/scrape_pools":          keep,
+		"/scrape_pools/config":   keep,
+		"/targets":               keep,
+		"/targets/metadata":      keep,
+		"/targets/relabel_steps": keep,
+		"/alertmanagers":         keep,
+		"/alerts":                keep,
+		"/rules":                 keep,
+
+		"/features":           keep,
+		"/status/buildinfo":   keep,
+		"/status/runtimeinfo": keep,
+		"/status/flags":       keep,
+		"/status/walreplay":   keep,
+		"/status/tsdb/blocks": keep,
+		"/status/config":      replace(s.json(s.config)),     // upstream's prints its own configuration
+		"/status/tsdb":        replace(s.json(s.tsdbStatus)), // upstream's has no context and so no tenant
+	}
+}
+
+// routes registers upstream's API on a router of which only served remains. Methods are upstream's.
+func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handler) http.HandlerFunc) http.Handler {
+	served := s.served()
+	hidden := map[string]bool{}
+	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
+		choose, ok := served[path]
+		if !ok {
+			hidden[path] = true
+			return http.NotFound
+		}
+		return guarded(apiPath+path, withPath(choose(h)))
+	})
+	upstream.Register(router)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hidden[r.URL.Path] {
+			http.NotFound(w, r)
+			return
+		}
+		router.ServeHTTP(w, r)
+	})
+}
+
+// withPath notes the request's path where the engine's query log looks for it.
+func withPath(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(httputil.ContextWithPath(r.Context(), apiPath+r.URL.Path)))
+	})
+}

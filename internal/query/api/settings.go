@@ -1,0 +1,109 @@
+package api
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/grafana/regexp"
+	"github.com/prometheus/prometheus/model/relabel"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Settings configure the API. The zero value of a field means its default.
+type Settings struct {
+	// LookbackDelta is how far /federate looks back for a series' latest sample. Default 5m. Queries have the engine's.
+	LookbackDelta time.Duration
+	// MaxBodyBytes bounds a request's body. Default 10 MiB, which is also the most of a form that net/http reads.
+	MaxBodyBytes int64
+	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples (streamed chunks have no
+	// limit). Default 50,000,000; negative means none.
+	RemoteReadSampleLimit int
+	// RemoteReadConcurrency is the number of remote reads that run at once. Default 10.
+	RemoteReadConcurrency int
+	// RemoteReadFrameBytes is the size at which a frame of streamed chunks is sent. Default 1 MiB.
+	RemoteReadFrameBytes int
+	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses. Default ".*".
+	CORSOrigin string
+	// Parser is the PromQL dialect. It must be that of the Backend's engine.
+	Parser parser.Options
+
+	// Flags are the process's command-line flags, for /api/v1/status/flags.
+	Flags map[string]string
+	// ConfigYAML is the effective configuration, for /api/v1/status/config.
+	ConfigYAML string
+	// StorageRetention says how long samples are kept, for /api/v1/status/runtimeinfo. Default "unlimited".
+	StorageRetention string
+	// Features adds to /api/v1/features what the process supports beyond this API: category → feature → enabled.
+	Features map[string]map[string]bool
+	// Build says which build of Promlake runs, for /api/v1/status/buildinfo.
+	Build Build
+}
+
+// Build describes the running program.
+type Build struct {
+	Revision string // VCS commit
+	Branch   string // VCS branch
+	User     string // who built it
+	Date     string // when it was built
+}
+
+// DefaultSettings returns the defaults.
+func DefaultSettings() Settings {
+	return Settings{
+		LookbackDelta:         5 * time.Minute,
+		MaxBodyBytes:          10 << 20,
+		RemoteReadSampleLimit: 50_000_000,
+		RemoteReadConcurrency: 10,
+		RemoteReadFrameBytes:  1 << 20,
+		CORSOrigin:            ".*",
+		StorageRetention:      "unlimited",
+	}
+}
+
+// Complete returns s with defaults in place of zero values, or an error that names the field that cannot be used.
+func (s Settings) Complete() (Settings, error) {
+	d := DefaultSettings()
+	s.LookbackDelta = orDefault(s.LookbackDelta, d.LookbackDelta)
+	s.MaxBodyBytes = orDefault(s.MaxBodyBytes, d.MaxBodyBytes)
+	s.RemoteReadSampleLimit = orDefault(s.RemoteReadSampleLimit, d.RemoteReadSampleLimit)
+	s.RemoteReadConcurrency = orDefault(s.RemoteReadConcurrency, d.RemoteReadConcurrency)
+	s.RemoteReadFrameBytes = orDefault(s.RemoteReadFrameBytes, d.RemoteReadFrameBytes)
+	s.CORSOrigin = orDefault(s.CORSOrigin, d.CORSOrigin)
+	s.StorageRetention = orDefault(s.StorageRetention, d.StorageRetention)
+
+	for _, f := range []struct {
+		name string
+		bad  bool
+		got  any
+	}{
+		{"lookback delta", s.LookbackDelta < time.Millisecond, s.LookbackDelta},
+		{"max body bytes", s.MaxBodyBytes < 0, s.MaxBodyBytes},
+		{"remote read concurrency", s.RemoteReadConcurrency < 0, s.RemoteReadConcurrency},
+		{"remote read frame bytes", s.RemoteReadFrameBytes < 0, s.RemoteReadFrameBytes},
+	} {
+		if f.bad {
+			return s, fmt.Errorf("validate api settings: %s must be positive, got %v", f.name, f.got)
+		}
+	}
+	if _, err := s.corsOrigin(); err != nil {
+		return s, fmt.Errorf("validate api settings: %w", err)
+	}
+	return s, nil
+}
+
+// corsOrigin compiles CORSOrigin as upstream compiles its flag.
+func (s Settings) corsOrigin() (*regexp.Regexp, error) {
+	re, err := relabel.NewRegexp(s.CORSOrigin)
+	if err != nil {
+		return nil, fmt.Errorf("parse CORS origin %q: %w", s.CORSOrigin, err)
+	}
+	return re.Regexp, nil
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

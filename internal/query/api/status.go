@@ -1,0 +1,91 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/prometheus/util/features"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+)
+
+// PrometheusVersion is the version of Prometheus whose API this is: the release of the module that go.mod requires
+// (v0.315.0 is 3.15.0). Clients such as Grafana tell from it what they may ask.
+const PrometheusVersion = "3.15.0"
+
+// process is what does not change while the process runs.
+type process struct {
+	started  time.Time
+	dir      string
+	hostname string
+}
+
+func newProcess(now func() time.Time) (process, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return process{}, fmt.Errorf("find the working directory: %w", err)
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return process{}, fmt.Errorf("find the host name: %w", err)
+	}
+	return process{started: now().UTC(), dir: dir, hostname: hostname}, nil
+}
+
+func (s *server) buildInfo() v1.PrometheusVersion {
+	b := s.settings.Build
+	return v1.PrometheusVersion{
+		Version:   PrometheusVersion,
+		Revision:  b.Revision,
+		Branch:    b.Branch,
+		BuildUser: b.User,
+		BuildDate: b.Date,
+		GoVersion: runtime.Version(),
+	}
+}
+
+// runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once, at the start, and never reloaded.
+func (s *server) runtimeInfo() (v1.RuntimeInfo, error) {
+	return v1.RuntimeInfo{
+		StartTime:           s.status.started,
+		CWD:                 s.status.dir,
+		Hostname:            s.status.hostname,
+		ServerTime:          s.now().UTC(),
+		ReloadConfigSuccess: true,
+		LastConfigTime:      s.status.started,
+		GoroutineCount:      runtime.NumGoroutine(),
+		GOMAXPROCS:          runtime.GOMAXPROCS(0),
+		GOMEMLIMIT:          debug.SetMemoryLimit(-1), // negative: reads only
+		GOGC:                os.Getenv("GOGC"),
+		GODEBUG:             os.Getenv("GODEBUG"),
+		StorageRetention:    s.settings.StorageRetention,
+	}, nil
+}
+
+// config answers /api/v1/status/config.
+func (s *server) config(*http.Request) (any, error) {
+	return map[string]string{"yaml": s.settings.ConfigYAML}, nil
+}
+
+// features is what /api/v1/features tells: the parser's PromQL, this API's own parts, and what the settings add.
+func (s *server) features() features.Collector {
+	reg := features.NewRegistry()
+	s.parser.RegisterFeatures(reg)
+	for _, name := range []string{
+		"label_values_match", "query_warnings", "query_stats", "time_range_series", "time_range_labels", "exclude_alerts",
+	} {
+		reg.Enable(features.API, name)
+	}
+	for _, name := range []string{"admin", "lifecycle", "search", "otlp_write_receiver"} {
+		reg.Disable(features.API, name)
+	}
+	for category, names := range s.settings.Features {
+		for name, enabled := range names {
+			reg.Set(category, name, enabled)
+		}
+	}
+	return reg
+}

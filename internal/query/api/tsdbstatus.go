@@ -1,0 +1,59 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/tsdb/index"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+)
+
+const (
+	defaultStatsLimit = 10
+	maxStatsLimit     = 10000 // upstream's
+)
+
+// tsdbStatus answers /api/v1/status/tsdb with the tenant's cardinalities. There are no chunks, so their count is 0.
+func (s *server) tsdbStatus(r *http.Request) (any, error) {
+	limit, err := statsLimit(r)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.backend.Stats(r.Context(), model.MetricNameLabel, limit)
+	if err != nil {
+		return nil, err
+	}
+	postings := st.IndexPostingStats
+	if postings == nil {
+		postings = &index.PostingsStats{}
+	}
+	return v1.TSDBStatus{
+		HeadStats: v1.HeadStats{
+			NumSeries:     st.NumSeries,
+			NumLabelPairs: postings.NumLabelPairs,
+			MinTime:       st.MinTime,
+			MaxTime:       st.MaxTime,
+		},
+		SeriesCountByMetricName:     v1.TSDBStatsFromIndexStats(postings.CardinalityMetricsStats),
+		LabelValueCountByLabelName:  v1.TSDBStatsFromIndexStats(postings.CardinalityLabelStats),
+		MemoryInBytesByLabelName:    v1.TSDBStatsFromIndexStats(postings.LabelValueStats),
+		SeriesCountByLabelValuePair: v1.TSDBStatsFromIndexStats(postings.LabelValuePairsStats),
+	}, nil
+}
+
+func statsLimit(r *http.Request) (int, error) {
+	v := r.FormValue("limit")
+	if v == "" {
+		return defaultStatsLimit, nil
+	}
+	limit, err := strconv.Atoi(v)
+	switch {
+	case err != nil || limit < 1:
+		return 0, badRequest("limit must be a positive number")
+	case limit > maxStatsLimit:
+		return 0, badRequest(fmt.Sprintf("limit must not exceed %d", maxStatsLimit))
+	}
+	return limit, nil
+}

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"context"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// watched is a Backend whose storage errors are classified on their way to upstream. Series and samples pass untouched.
+type watched struct{ Backend }
+
+func (b watched) Querier(mint, maxt int64) (storage.Querier, error) {
+	q, err := b.Backend.Querier(mint, maxt)
+	if err != nil {
+		return nil, classify(context.Background(), err)
+	}
+	return watchedQuerier{q, watchedLabels{q}}, nil
+}
+
+func (b watched) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	q, err := b.Backend.ChunkQuerier(mint, maxt)
+	if err != nil {
+		return nil, classify(context.Background(), err)
+	}
+	return watchedChunkQuerier{q, watchedLabels{q}}, nil
+}
+
+func (b watched) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
+	q, err := b.Backend.ExemplarQuerier(ctx)
+	if err != nil {
+		return nil, classify(ctx, err)
+	}
+	return watchedExemplars{ctx, q}, nil
+}
+
+type watchedLabels struct{ storage.LabelQuerier }
+
+func (q watchedLabels) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	values, warnings, err := q.LabelQuerier.LabelValues(ctx, name, hints, ms...)
+	return values, warnings, classify(ctx, err)
+}
+
+func (q watchedLabels) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	names, warnings, err := q.LabelQuerier.LabelNames(ctx, hints, ms...)
+	return names, warnings, classify(ctx, err)
+}
+
+type watchedQuerier struct {
+	inner storage.Querier
+	watchedLabels
+}
+
+func (q watchedQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	return watchedSet{q.inner.Select(ctx, sorted, hints, ms...), ctx}
+}
+
+type watchedChunkQuerier struct {
+	inner storage.ChunkQuerier
+	watchedLabels
+}
+
+func (q watchedChunkQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {
+	return watchedChunkSet{q.inner.Select(ctx, sorted, hints, ms...), ctx}
+}
+
+// A set's context is that of the Select that made it, whose end is the reason for its failures.
+type watchedSet struct {
+	storage.SeriesSet
+	ctx context.Context
+}
+
+func (s watchedSet) Err() error { return noted(s.ctx, classify(s.ctx, s.SeriesSet.Err())) }
+
+type watchedChunkSet struct {
+	storage.ChunkSeriesSet
+	ctx context.Context
+}
+
+func (s watchedChunkSet) Err() error { return noted(s.ctx, classify(s.ctx, s.ChunkSeriesSet.Err())) }
+
+type watchedExemplars struct {
+	ctx context.Context
+	storage.ExemplarQuerier
+}
+
+func (q watchedExemplars) Select(start, end int64, ms ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
+	res, err := q.ExemplarQuerier.Select(start, end, ms...)
+	return res, classify(q.ctx, err)
+}

@@ -1,0 +1,54 @@
+package query_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// BenchmarkSelect reads one of ten metrics from segments of one flush each.
+func BenchmarkSelect(b *testing.B) {
+	for _, tc := range []struct{ segments, series, samples int }{{1, 10, 10}, {1, 10_000, 10}, {1, 1000, 480}, {300, 1000, 1}, {1000, 100, 1}} {
+		b.Run(fmt.Sprintf("segments=%d/series=%d/samples=%d", tc.segments, tc.series, tc.samples), func(b *testing.B) {
+			l := newLake(b, newDirStore(b), query.Settings{})
+			rng := rand.New(rand.NewPCG(1, 2))
+			for s := range tc.segments {
+				var rows []segment.Row
+				for m := range 10 {
+					for i := range tc.series {
+						r := segment.Row{Labels: metric(fmt.Sprintf("m%d", m), "instance", fmt.Sprintf("host-%d:9100", i), "job", "node", "env", "production", fmt.Sprintf("extra%d", m), "x")}
+						for j := range tc.samples {
+							r.Floats = append(r.Floats, segment.Float{T: int64(s*tc.samples+j) * 1000, V: rng.Float64()})
+						}
+						rows = append(rows, r)
+					}
+				}
+				l.write(tenant.Default, rows)
+			}
+			read := func() int {
+				q, err := l.Querier(0, 7_000_000)
+				require.NoError(b, err)
+				set := q.Select(b.Context(), true, nil, equal(model.MetricNameLabel, "m3"))
+				n := 0
+				for set.Next() {
+					n++
+				}
+				require.NoError(b, set.Err())
+				return n
+			}
+			require.Equal(b, tc.series, read())
+			b.ReportAllocs()
+			for b.Loop() {
+				read()
+			}
+			b.ReportMetric(float64(tc.segments*tc.series*tc.samples)*float64(b.N)/b.Elapsed().Seconds(), "samples/s")
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package query_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// fill writes n segments of one series each: {i="a"} at t=1, {i="b"} at t=2, ...
+func fill(l *lake, tenantID string, n int) {
+	for i := range n {
+		l.write(tenantID, []segment.Row{{Labels: metric("m", "i", string(rune('a'+i))), Floats: []segment.Float{{T: int64(i + 1), V: float64(i)}}}})
+	}
+}
+
+func cached(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "segments", "*"))
+	require.NoError(t, err)
+	return files
+}
+
+func TestRemoteStoreIsCached(t *testing.T) {
+	remote := &remoteStore{Store: newDirStore(t)}
+	dir := filepath.Join(t.TempDir(), "cache")
+	l := newLake(t, remote, query.Settings{CacheDir: dir})
+	fill(l, tenant.Default, 5)
+	require.NoDirExists(t, dir, "made at first use")
+	for range 3 {
+		require.Len(t, query1(t, l, 0, 100, nil, equal(model.MetricNameLabel, "m")), 5)
+		require.Equal(t, int64(5), remote.gets.Load(), "one request per small segment, ever")
+	}
+	require.Len(t, cached(t, dir), 5)
+	require.NoError(t, l.Stage.Close())
+	require.Empty(t, cached(t, dir))
+}
+
+func TestCacheBudget(t *testing.T) {
+	remote := &remoteStore{Store: newDirStore(t)}
+	dir := t.TempDir()
+	l := newLake(t, remote, query.Settings{CacheDir: dir, CacheBytes: 1, FooterCacheBytes: 1})
+	fill(l, tenant.Default, 5)
+	for range 2 { // over budget while it runs, and still right
+		require.Len(t, query1(t, l, 0, 100, nil, equal(model.MetricNameLabel, "m")), 5)
+	}
+	require.Len(t, query1(t, l, 1, 1, nil, equal(model.MetricNameLabel, "m")), 1)
+	require.LessOrEqual(t, len(cached(t, dir)), 5)
+	require.Greater(t, remote.gets.Load(), int64(5))
+}
+
+// TestLargeRemoteSegment: its footer is read first, and the rest only if the time range needs it.
+func TestLargeRemoteSegment(t *testing.T) {
+	remote := &remoteStore{Store: newDirStore(t)}
+	l := newLake(t, remote, query.Settings{})
+	rng := rand.New(rand.NewPCG(1, 1))
+	r := segment.Row{Labels: metric("big")}
+	for i := range 50_000 {
+		r.Floats = append(r.Floats, segment.Float{T: int64(i), V: rng.Float64()})
+	}
+	l.write(tenant.Default, []segment.Row{r})
+	require.Empty(t, query1(t, l, 60_000, 70_000, nil, equal(model.MetricNameLabel, "big")))
+	require.Equal(t, int64(1), remote.gets.Load())
+	require.Len(t, query1(t, l, 5, 10, nil, equal(model.MetricNameLabel, "big")), 1)
+	require.Equal(t, int64(2), remote.gets.Load())
+}
+
+// TestPatternInPath: SQL takes some characters in paths for patterns; a tenant with such a name sees its own data only.
+func TestPatternInPath(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	ids := []string{"a*b", "axb", "a'b"}
+	for _, id := range ids {
+		l.seq = 0 // the same object names
+		l.write(id, []segment.Row{{Labels: metric("m", "of", id), Floats: []segment.Float{{T: 1, V: 1}}}})
+	}
+	for _, id := range ids {
+		q, err := l.Querier(0, 10)
+		require.NoError(t, err)
+		require.Equal(t, []string{`{__name__="m", of="` + id + `"}: 1=1`}, text(t, q.Select(tenant.With(t.Context(), id), true, nil, equal(model.MetricNameLabel, "m"))))
+	}
+}
+
+func TestCacheDirBelongsToOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "segments"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "segments", "torn"), []byte("x"), 0o644))
+	store := &remoteStore{Store: newDirStore(t)}
+	a, b := newLake(t, store, query.Settings{CacheDir: dir}), newLake(t, store, query.Settings{CacheDir: dir})
+	fill(a, tenant.Default, 1)
+	require.Len(t, query1(t, a, 0, 100, nil, equal(model.MetricNameLabel, "m")), 1)
+	require.Len(t, cached(t, dir), 1, "what a crash left behind is gone")
+	q, err := b.Querier(0, 100)
+	require.NoError(t, err)
+	set := q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m"))
+	require.False(t, set.Next())
+	require.ErrorContains(t, set.Err(), "another process")
+	require.NoError(t, a.Stage.Close())
+	require.Len(t, query1(t, b, 0, 100, nil, equal(model.MetricNameLabel, "m")), 1)
+}
+
+func TestBrokenSegmentIsNamed(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	l.rewrite = func(b []byte) []byte { return b[:len(b)-4] }
+	fill(l, tenant.Default, 1)
+	q, err := l.Querier(0, 100)
+	require.NoError(t, err)
+	set := q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m"))
+	require.False(t, set.Next())
+	require.ErrorIs(t, set.Err(), segment.ErrFormat)
+	require.ErrorContains(t, set.Err(), "segments/19700101T0000Z/")
+}
+
+func TestSettings(t *testing.T) {
+	s, err := query.Settings{}.WithDefaults()
+	require.NoError(t, err)
+	require.Positive(t, s.Threads)
+	again, err := s.WithDefaults()
+	require.NoError(t, err)
+	require.Equal(t, s, again)
+	_, err = query.Settings{MaxSamples: -1}.WithDefaults()
+	require.ErrorContains(t, err, "max samples must be positive, is -1")
+	_, err = query.Settings{CacheDir: "/x*y"}.WithDefaults()
+	require.ErrorContains(t, err, "pattern")
+}

@@ -1,0 +1,171 @@
+// Package duck runs SQL in an in-process DuckDB and hands results out chunk by chunk as typed views of its memory.
+//
+// The database is in memory and holds no tables: statements read Parquet files. It is opened by the first statement, so a process
+// that never asks a question pays nothing. Arrow views (RegisterView) are deliberately absent: DuckDB's Go binding ignores
+// their projections and filters.
+package duck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/duckdb/duckdb-go/v2/mapping"
+)
+
+// Settings of a database. The zero value of a field is not a default: callers fill every field.
+type Settings struct {
+	MemoryLimitBytes int64                  // DuckDB's memory_limit
+	Threads          int                    // threads of one database, shared by its statements
+	Connections      int                    // statements that may run at once; further ones wait
+	TempDir          func() (string, error) // returns the absolute directory to spill to; called once, when the database opens
+}
+
+// ErrClosed reports a statement on a closed database.
+var ErrClosed = errors.New("query database is closed")
+
+// DB is a lazily opened DuckDB with a bounded pool of connections. It is safe for concurrent use.
+type DB struct {
+	settings Settings
+	slots    chan struct{} // one token per connection in use
+
+	mu     sync.Mutex
+	opened bool
+	closed bool
+	db     mapping.Database
+	idle   []mapping.Connection
+}
+
+// New returns a database that opens itself at its first statement.
+func New(s Settings) *DB {
+	return &DB{settings: s, slots: make(chan struct{}, s.Connections)}
+}
+
+// Close waits for running statements and frees the database. Later statements fail with ErrClosed. Close may be repeated.
+func (d *DB) Close() error {
+	for range cap(d.slots) {
+		d.slots <- struct{}{}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for i := range d.idle {
+		mapping.Disconnect(&d.idle[i])
+	}
+	d.idle = nil
+	if d.opened {
+		mapping.Close(&d.db)
+		d.opened = false
+	}
+	for range cap(d.slots) {
+		<-d.slots
+	}
+	return nil
+}
+
+// acquire returns a connection that the caller owns until release. It waits for a free one or for ctx.
+func (d *DB) acquire(ctx context.Context) (mapping.Connection, error) {
+	var none mapping.Connection
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	select {
+	case d.slots <- struct{}{}:
+	case <-ctx.Done():
+		return none, fmt.Errorf("wait for one of %d query connections: %w", cap(d.slots), ctx.Err())
+	}
+	c, err := d.connect()
+	if err != nil {
+		<-d.slots
+		return none, err
+	}
+	return c, nil
+}
+
+func (d *DB) connect() (mapping.Connection, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var c mapping.Connection
+	if d.closed {
+		return c, ErrClosed
+	}
+	if !d.opened {
+		if err := d.open(); err != nil {
+			return c, fmt.Errorf("open query database: %w", err)
+		}
+		d.opened = true
+	}
+	if n := len(d.idle); n > 0 {
+		c = d.idle[n-1]
+		d.idle = d.idle[:n-1]
+		return c, nil
+	}
+	if mapping.Connect(d.db, &c) == mapping.StateError {
+		return c, errors.New("connect to query database")
+	}
+	return c, nil
+}
+
+func (d *DB) release(c mapping.Connection) {
+	d.mu.Lock()
+	d.idle = append(d.idle, c)
+	d.mu.Unlock()
+	<-d.slots
+}
+
+// open creates the database. d.mu is held.
+func (d *DB) open() error {
+	tmp, err := d.settings.TempDir()
+	if err != nil {
+		return fmt.Errorf("find a spill directory: %w", err)
+	}
+	if !filepath.IsAbs(tmp) {
+		return fmt.Errorf("spill directory %q is not absolute", tmp)
+	}
+	options := [][2]string{
+		{"autoinstall_known_extensions", "false"},
+		{"autoload_known_extensions", "false"},
+		{"memory_limit", strconv.FormatInt(d.settings.MemoryLimitBytes, 10) + "B"},
+		{"preserve_insertion_order", "false"}, // statements that need an order say so
+		{"temp_directory", tmp},
+		{"threads", strconv.Itoa(d.settings.Threads)},
+	}
+	var cfg mapping.Config
+	if mapping.CreateConfig(&cfg) == mapping.StateError {
+		return errors.New("create configuration")
+	}
+	defer mapping.DestroyConfig(&cfg)
+	for _, o := range options {
+		if mapping.SetConfig(cfg, o[0], o[1]) == mapping.StateError {
+			return fmt.Errorf("set option %s to %q", o[0], o[1])
+		}
+	}
+	var msg string
+	if mapping.OpenExt("", &d.db, cfg, &msg) == mapping.StateError {
+		mapping.Close(&d.db)
+		return errors.New(msg)
+	}
+	if err := d.setGlobal("SET GLOBAL parquet_metadata_cache = true"); err != nil { // segments are immutable
+		mapping.Close(&d.db)
+		return err
+	}
+	return nil
+}
+
+// setGlobal runs one statement without a result on a connection of its own. d.mu is held.
+func (d *DB) setGlobal(sql string) error {
+	var c mapping.Connection
+	if mapping.Connect(d.db, &c) == mapping.StateError {
+		return errors.New("connect to query database")
+	}
+	defer mapping.Disconnect(&c)
+	var res mapping.Result
+	defer mapping.DestroyResult(&res)
+	if mapping.Query(c, sql, &res) == mapping.StateError {
+		return fmt.Errorf("run %q: %s", sql, mapping.ResultError(&res))
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package duck_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/duck"
+)
+
+func open(t *testing.T, connections int) *duck.DB {
+	db := duck.New(duck.Settings{
+		MemoryLimitBytes: 256 << 20, Threads: 2, Connections: connections,
+		TempDir: func() (string, error) { return t.TempDir(), nil },
+	})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+func TestViews(t *testing.T) {
+	db := open(t, 1)
+	sql := `SELECT * FROM (VALUES
+		(1::UBIGINT, -1::BIGINT, 0.5::DOUBLE, true, 'short', 'a string longer than twelve bytes', '\x00\xFF'::BLOB, make_timestamptz(5000), [make_timestamptz(1), make_timestamptz(2)], [1.5::DOUBLE], ['x', 'y'], MAP {'k': 'v', 'k2': 'a value longer than twelve'}),
+		(18446744073709551615::UBIGINT, NULL, 'nan'::DOUBLE, false, '', NULL, ''::BLOB, NULL, [], NULL, [], MAP {})) ORDER BY 1`
+	types := []string{duck.UBigInt, duck.BigInt, duck.Double, duck.Bool, duck.Varchar, duck.Varchar, duck.Blob, duck.Time, duck.Times, duck.Doubles, duck.Varchars, duck.Map}
+	rows := 0
+	err := db.Each(t.Context(), sql, types, func(n int, c []duck.Vector) error {
+		rows += n
+		require.Equal(t, []uint64{1, math.MaxUint64}, c[0].Uint64s())
+		require.Equal(t, int64(-1), c[1].Int64s()[0])
+		require.True(t, c[1].Valid(0))
+		require.False(t, c[1].Valid(1))
+		require.Equal(t, 0.5, c[2].Float64s()[0])
+		require.True(t, math.IsNaN(c[2].Float64s()[1]))
+		require.Equal(t, []bool{true, false}, c[3].Bools())
+		require.Equal(t, "short", c[4].Strings()[0].String())
+		require.Equal(t, "", c[4].Strings()[1].String())
+		require.Equal(t, "a string longer than twelve bytes", c[5].Strings()[0].String())
+		require.False(t, c[5].Valid(1))
+		require.Equal(t, []byte{0, 255}, c[6].Strings()[0].Bytes())
+		require.Equal(t, int64(5000), c[7].Int64s()[0])
+		lists, elems := c[8].List()
+		require.Equal(t, []int64{1, 2}, elems.Int64s()[lists[0].Offset:lists[0].Offset+lists[0].Length])
+		require.Zero(t, lists[1].Length)
+		require.False(t, c[9].Valid(1))
+		lists, elems = c[10].List()
+		require.Equal(t, "y", elems.Strings()[lists[0].Offset+1].String())
+		lists, keys, values := c[11].Map()
+		require.Equal(t, uint64(2), lists[0].Length)
+		require.Equal(t, "k", keys.Strings()[0].String())
+		require.Equal(t, "a value longer than twelve", values.Strings()[1].String())
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, rows)
+}
+
+func TestWrongTypesAreRefused(t *testing.T) {
+	db := open(t, 1)
+	for _, types := range [][]string{{duck.Varchar}, {duck.UBigInt}, {duck.BigInt, duck.BigInt}, nil} {
+		_, err := db.Query(t.Context(), "SELECT 1::BIGINT", types...)
+		require.ErrorContains(t, err, "expected", "%v", types)
+	}
+	_, err := db.Query(t.Context(), "SELECT [1::INTEGER]", duck.Times)
+	require.ErrorContains(t, err, "expected TIMESTAMP WITH TIME ZONE[]")
+	rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt) // the connection is usable again
+	require.NoError(t, err)
+	rows.Close()
+	rows.Close()
+}
+
+func TestErrors(t *testing.T) {
+	db := open(t, 1)
+	_, err := db.Query(t.Context(), "SELEC 1")
+	var derr *duck.Error
+	require.ErrorAs(t, err, &derr)
+	require.Equal(t, "SELEC 1", derr.SQL)
+	// An error in the middle of a stream.
+	err = db.Each(t.Context(), "SELECT CASE WHEN range = 900000 THEN error('midway')::BIGINT ELSE range END FROM range(1000000)", []string{duck.BigInt},
+		func(int, []duck.Vector) error { return nil })
+	require.ErrorContains(t, err, "midway")
+	stop := errors.New("enough")
+	require.ErrorIs(t, db.Each(t.Context(), "SELECT range FROM range(1000000)", []string{duck.BigInt}, func(int, []duck.Vector) error { return stop }), stop)
+}
+
+// endless is a statement that would run for hours.
+const endless = "SELECT count(*)::BIGINT FROM range(1000000000000) a WHERE hash(a.range) = 1"
+
+func TestCancel(t *testing.T) {
+	db := open(t, 1)
+	t.Run("before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := db.Query(ctx, endless, duck.BigInt)
+		require.ErrorIs(t, err, context.Canceled)
+	})
+	t.Run("while running", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		rows, err := db.Query(ctx, "SELECT range FROM range(1000000000000)", duck.BigInt)
+		require.NoError(t, err)
+		require.True(t, rows.Next())
+		cancel()
+		for rows.Next() {
+		}
+		require.ErrorIs(t, rows.Err(), context.Canceled)
+		rows.Close()
+	})
+	t.Run("without a row", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		require.ErrorIs(t, db.Each(ctx, endless, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }), context.Canceled)
+	})
+	t.Run("while waiting for a connection", func(t *testing.T) {
+		rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		_, err = db.Query(ctx, "SELECT 1::BIGINT", duck.BigInt)
+		require.ErrorIs(t, err, context.Canceled)
+		rows.Close()
+	})
+	require.NoError(t, db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }))
+}
+
+func TestLazyAndClosed(t *testing.T) {
+	opened := 0
+	db := duck.New(duck.Settings{MemoryLimitBytes: 64 << 20, Threads: 1, Connections: 2, TempDir: func() (string, error) { opened++; return t.TempDir(), nil }})
+	require.Zero(t, opened)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			err := db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 1, opened)
+	require.NoError(t, db.Close())
+	require.NoError(t, db.Close())
+	_, err := db.Query(t.Context(), "SELECT 1")
+	require.ErrorIs(t, err, duck.ErrClosed)
+}
+
+func TestOpenFailureIsNotRemembered(t *testing.T) {
+	dir := ""
+	db := duck.New(duck.Settings{MemoryLimitBytes: 64 << 20, Threads: 1, Connections: 1, TempDir: func() (string, error) { return dir, nil }})
+	defer func() { require.NoError(t, db.Close()) }()
+	_, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt)
+	require.ErrorContains(t, err, "not absolute")
+	dir = t.TempDir()
+	rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt)
+	require.NoError(t, err)
+	rows.Close()
+}
+
+func TestLiteral(t *testing.T) {
+	db := open(t, 1)
+	for _, s := range []string{"", "a", "'", "''", `\`, `\'`, "a\x00b", "\x00", "\n", "日本", "--", "/*", "$1", "?", strings.Repeat("x", 5000)} {
+		sql := "SELECT " + duck.Literal(s) + ", " + duck.Literal(s) + " IN (" + duck.Literals([]string{"other", s}) + ")"
+		err := db.Each(t.Context(), sql, []string{duck.Varchar, duck.Bool}, func(_ int, c []duck.Vector) error {
+			require.Equal(t, s, c[0].Strings()[0].String())
+			require.True(t, c[1].Bools()[0])
+			return nil
+		})
+		require.NoError(t, err, "%q", s)
+	}
+}
+
+// TestFileIndex pins what queries rely on: file_index is the position in the list, whatever the columns of the files are.
+func TestFileIndex(t *testing.T) {
+	db := open(t, 1)
+	dir := t.TempDir()
+	var list []string
+	for i, cols := range []string{"3 AS n", "1 AS n, 'x' AS extra", "2 AS n", "0 AS n"} {
+		path := filepath.Join(dir, string(rune('z'-i))+".parquet") // names descend: the list's order is not the names'
+		rows, err := db.Query(t.Context(), "COPY (SELECT "+cols+", "+string(rune('0'+i))+"::UBIGINT AS idx FROM range(5000)) TO "+duck.Literal(path)+" (FORMAT parquet)", duck.BigInt)
+		require.NoError(t, err)
+		rows.Close()
+		list = append(list, path)
+	}
+	seen := 0
+	err := db.Each(t.Context(), "SELECT file_index, idx FROM read_parquet(["+duck.Literals(list)+"], union_by_name = true) WHERE n > 0", []string{duck.UBigInt, duck.UBigInt},
+		func(n int, c []duck.Vector) error {
+			seen += n
+			require.Equal(t, c[1].Uint64s(), c[0].Uint64s())
+			return nil
+		})
+	require.NoError(t, err)
+	require.Equal(t, 15000, seen)
+}

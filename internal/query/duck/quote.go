@@ -1,0 +1,30 @@
+package duck
+
+import "strings"
+
+// Literal renders a string as a SQL literal. NUL bytes, which no statement text may hold, become chr(0).
+func Literal(s string) string {
+	q := "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	if !strings.Contains(q, "\x00") {
+		return q
+	}
+	return "(" + strings.ReplaceAll(q, "\x00", "' || chr(0) || '") + ")"
+}
+
+// Literals renders strings as a comma-separated list of SQL literals.
+func Literals(ss []string) string {
+	var b strings.Builder
+	for i, s := range ss {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(Literal(s))
+	}
+	return b.String()
+}
+
+// Ident quotes an identifier.
+func Ident(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+
+// HasGlob says that DuckDB could take a path for a pattern.
+func HasGlob(path string) bool { return strings.ContainsAny(path, `*?[]{}\`) }

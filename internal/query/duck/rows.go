@@ -1,0 +1,195 @@
+package duck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	bindings "github.com/duckdb/duckdb-go-bindings"
+	"github.com/duckdb/duckdb-go/v2/mapping"
+)
+
+// interruptEvery is how often a cancelled statement is interrupted again: an interrupt that arrives between two phases of a
+// statement is forgotten by DuckDB.
+const interruptEvery = 5 * time.Millisecond
+
+// Error is what DuckDB said about a statement.
+type Error struct {
+	Message string
+	SQL     string
+}
+
+// Error implements error. The statement is left out: it can be megabytes of file names.
+func (e *Error) Error() string { return e.Message }
+
+// Rows streams the result of a statement. It belongs to one goroutine and must be closed.
+type Rows struct {
+	db      *DB
+	ctx     context.Context
+	conn    mapping.Connection
+	stop    func()
+	stmt    mapping.PreparedStatement
+	pending mapping.PendingResult
+	res     mapping.Result
+	chunk   mapping.DataChunk
+	cols    []Vector
+	sql     string
+	err     error
+	done    bool
+}
+
+// Query runs one statement and streams its result, so that memory is bounded by what the caller keeps. types are the SQL types
+// of the result's columns as TypeName spells them; another type is an error, so that no view ever misreads memory.
+// When ctx ends the statement is interrupted and the error is ctx's.
+func (d *DB) Query(ctx context.Context, sql string, types ...string) (*Rows, error) {
+	conn, err := d.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rows{db: d, ctx: ctx, conn: conn, sql: sql, stop: interruptWhenDone(ctx, conn)}
+	err = r.start()
+	if err == nil {
+		err = r.check(types)
+	}
+	if err != nil {
+		err = r.because(err)
+		r.Close()
+		return nil, err
+	}
+	r.cols = make([]Vector, len(types))
+	return r, nil
+}
+
+// Each runs a statement and calls fn for every chunk of its result.
+func (d *DB) Each(ctx context.Context, sql string, types []string, fn func(n int, cols []Vector) error) error {
+	rows, err := d.Query(ctx, sql, types...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows.Len(), rows.Columns()); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (r *Rows) start() error {
+	if mapping.Prepare(r.conn, r.sql, &r.stmt) == mapping.StateError {
+		return &Error{mapping.PrepareError(r.stmt), r.sql}
+	}
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	if bindings.PendingPreparedStreaming(r.stmt, &r.pending) == mapping.StateError {
+		return &Error{mapping.PendingError(r.pending), r.sql}
+	}
+	if mapping.ExecutePending(r.pending, &r.res) == mapping.StateError {
+		return &Error{mapping.ResultError(&r.res), r.sql}
+	}
+	return nil
+}
+
+// check compares the result's column types with the expected ones.
+func (r *Rows) check(types []string) error {
+	n := int(mapping.ColumnCount(&r.res))
+	if n != len(types) {
+		return fmt.Errorf("read query result: %d columns, expected %d", n, len(types))
+	}
+	for i, want := range types {
+		lt := mapping.ColumnLogicalType(&r.res, mapping.IdxT(i))
+		got := TypeName(lt)
+		mapping.DestroyLogicalType(&lt)
+		if got != want {
+			return fmt.Errorf("read query result: column %s is %s, expected %s", mapping.ColumnName(&r.res, mapping.IdxT(i)), got, want)
+		}
+	}
+	return nil
+}
+
+// Next advances to the next chunk. Views of the previous chunk end here.
+func (r *Rows) Next() bool {
+	if r.done {
+		return false
+	}
+	mapping.DestroyDataChunk(&r.chunk)
+	r.chunk = mapping.FetchChunk(r.res)
+	if r.chunk.Ptr == nil {
+		r.done = true
+		if msg := mapping.ResultError(&r.res); msg != "" {
+			r.err = r.because(&Error{msg, r.sql})
+		}
+		return false
+	}
+	if err := r.ctx.Err(); err != nil {
+		r.done, r.err = true, err
+		return false
+	}
+	n := r.Len()
+	for i := range r.cols {
+		r.cols[i] = newVector(mapping.DataChunkGetVector(r.chunk, mapping.IdxT(i)), n)
+	}
+	return true
+}
+
+// Len returns the number of rows in the current chunk.
+func (r *Rows) Len() int { return int(mapping.DataChunkGetSize(r.chunk)) }
+
+// Columns returns the columns of the current chunk.
+func (r *Rows) Columns() []Vector { return r.cols }
+
+// Err returns what ended the iteration early, if anything did.
+func (r *Rows) Err() error { return r.err }
+
+// Close ends the statement and frees its memory. It may be repeated.
+func (r *Rows) Close() {
+	if r.stop == nil {
+		return
+	}
+	r.done = true
+	// The interrupter ends first: the connection may serve another statement as soon as it is released.
+	r.stop()
+	r.stop = nil
+	mapping.DestroyDataChunk(&r.chunk)
+	mapping.DestroyResult(&r.res)
+	mapping.DestroyPending(&r.pending)
+	mapping.DestroyPrepare(&r.stmt)
+	r.db.release(r.conn)
+}
+
+// because prefers the context's error, which is why DuckDB was interrupted.
+func (r *Rows) because(err error) error {
+	if cerr := r.ctx.Err(); cerr != nil && !errors.Is(err, cerr) {
+		return fmt.Errorf("run query: %w", cerr)
+	}
+	return fmt.Errorf("run query: %w", err)
+}
+
+// interruptWhenDone interrupts conn from the moment ctx ends until the returned function was called.
+func interruptWhenDone(ctx context.Context, conn mapping.Connection) (stop func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	finished, exited := make(chan struct{}), make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		defer close(exited)
+		tick := time.NewTicker(interruptEvery)
+		defer tick.Stop()
+		for {
+			mapping.Interrupt(conn)
+			select {
+			case <-finished:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return func() {
+		close(finished)
+		if !unwatch() {
+			<-exited
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package query_test
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/tsdb/index"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+func ex(ts int64, v float64, trace string) exemplar.Exemplar {
+	return exemplar.Exemplar{Ts: ts, HasTs: true, Value: v, Labels: labels.FromStrings("trace_id", trace)}
+}
+
+func TestExemplars(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	a, b := metric("m", "i", "a"), metric("m", "i", "b")
+	l.write(tenant.Default, []segment.Row{
+		{Labels: a, Floats: []segment.Float{{T: 10, V: 1}}, Exemplars: []exemplar.Exemplar{ex(10, 1, `q"1`), ex(20, 2, "two")}},
+		{Labels: b, Exemplars: []exemplar.Exemplar{ex(15, 9, "b")}},
+		{Labels: metric("plain"), Floats: []segment.Float{{T: 10, V: 1}}},
+	})
+	l.write(tenant.Default, []segment.Row{{Labels: a, Exemplars: []exemplar.Exemplar{ex(5, 0, "early"), ex(10, 1, `q"1`), ex(20, 3, "three")}}})
+	l.write(tenant.Default, []segment.Row{{Labels: metric("plain"), Floats: []segment.Float{{T: 10, V: 1}}}})
+	q, err := l.ExemplarQuerier(t.Context())
+	require.NoError(t, err)
+
+	onA, onB := []*labels.Matcher{equal("i", "a")}, []*labels.Matcher{equal("i", "b")}
+	wantA := exemplar.QueryResult{SeriesLabels: a, Exemplars: []exemplar.Exemplar{ex(10, 1, `q"1`), ex(20, 2, "two"), ex(20, 3, "three")}}
+	wantB := exemplar.QueryResult{SeriesLabels: b, Exemplars: []exemplar.Exemplar{ex(15, 9, "b")}}
+	for _, tc := range []struct {
+		name string
+		sets [][]*labels.Matcher
+		want []exemplar.QueryResult
+	}{
+		{"one", [][]*labels.Matcher{onA}, []exemplar.QueryResult{wantA}},
+		{"union", [][]*labels.Matcher{onB, onA, onA}, []exemplar.QueryResult{wantA, wantB}},
+		{"all", [][]*labels.Matcher{{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".*")}}, []exemplar.QueryResult{wantA, wantB}},
+		{"none", [][]*labels.Matcher{{equal("__name__", "plain")}, {equal("absent", "x")}}, nil},
+		{"no sets", nil, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := q.Select(6, 20, tc.sets...)
+			require.NoError(t, err)
+			require.Len(t, got, len(tc.want))
+			for i := range got {
+				require.Equal(t, tc.want[i], got[i])
+			}
+		})
+	}
+	got, err := q.Select(math.MinInt64, 5, onA)
+	require.NoError(t, err)
+	require.Equal(t, []exemplar.QueryResult{{SeriesLabels: a, Exemplars: []exemplar.Exemplar{ex(5, 0, "early")}}}, got)
+}
+
+func TestMetadata(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	now := testNow().UnixMilli()
+	row := []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: now, V: 1}}}}
+	l.write(tenant.Default, row, segment.Metadata{Metric: "m", Type: "gauge", Help: "new"}, segment.Metadata{Metric: "z", Type: "counter", Help: "z", Unit: "s"})
+	l.write(tenant.Default, row, segment.Metadata{Metric: "m", Type: "gauge", Help: "new"}, segment.Metadata{Metric: "m", Type: "counter", Help: "old"})
+	l.write("neighbour", row, segment.Metadata{Metric: "secret", Type: "gauge"})
+	m, z := []metadata.Metadata{{Type: "counter", Help: "old"}, {Type: "gauge", Help: "new"}}, []metadata.Metadata{{Type: "counter", Help: "z", Unit: "s"}}
+	for _, tc := range []struct {
+		name, metric     string
+		limit, perMetric int
+		want             map[string][]metadata.Metadata
+	}{
+		{"all", "", -1, -1, map[string][]metadata.Metadata{"m": m, "z": z}},
+		{"one", "z", -1, 0, map[string][]metadata.Metadata{"z": z}},
+		{"unknown", "x", -1, 0, map[string][]metadata.Metadata{}},
+		{"limit", "", 1, 0, map[string][]metadata.Metadata{"m": m}},
+		{"limit zero", "", 0, 0, map[string][]metadata.Metadata{}},
+		{"per metric", "", -1, 1, map[string][]metadata.Metadata{"m": m[:1], "z": z}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := l.Metadata(t.Context(), tc.metric, tc.limit, tc.perMetric)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestStats(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	now := testNow().UnixMilli()
+	at := func(back int64) []segment.Float { return []segment.Float{{T: now - back, V: 1}} }
+	l.write(tenant.Default, []segment.Row{
+		{Labels: metric("a", "job", "x"), Floats: at(5000)}, {Labels: metric("a", "job", "yy"), Floats: at(4000)}, {Labels: metric("b", "job", "x"), Floats: at(3000)},
+	})
+	l.write(tenant.Default, []segment.Row{{Labels: metric("a", "job", "x"), Floats: at(1000)}})
+	l.write(tenant.Default, []segment.Row{{Labels: metric("ancient"), Floats: at(10 * time.Hour.Milliseconds())}})
+	s, err := l.Stats(t.Context(), 2)
+	require.NoError(t, err)
+	require.Equal(t, uint64(3), s.NumSeries)
+	require.Equal(t, now-5000, s.MinTime)
+	require.Equal(t, now-1000, s.MaxTime)
+	require.Equal(t, &index.PostingsStats{
+		CardinalityMetricsStats: []index.Stat{{Name: "a", Count: 2}, {Name: "b", Count: 1}},
+		CardinalityLabelStats:   []index.Stat{{Name: "__name__", Count: 2}, {Name: "job", Count: 2}},
+		LabelValueStats:         []index.Stat{{Name: "job", Count: 4}, {Name: "__name__", Count: 3}},
+		LabelValuePairsStats:    []index.Stat{{Name: "__name__=a", Count: 2}, {Name: "job=x", Count: 2}},
+		NumLabelPairs:           4,
+	}, s.IndexPostingStats)
+}
+
+func TestEngineAndMetrics(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	store := newDirStore(t)
+	l := newLake(t, store, query.Settings{})
+	for i := range 3 {
+		l.write(tenant.Default, []segment.Row{{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: 1000, V: float64(i)}}}})
+	}
+	st, err := query.New(query.Settings{MaxSamples: 2}, store, reg, slog.New(slog.DiscardHandler), testNow)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+	q, err := l.Engine().NewInstantQuery(t.Context(), l, nil, "sum(m)", time.UnixMilli(2000))
+	require.NoError(t, err)
+	res := q.Exec(t.Context())
+	require.NoError(t, res.Err)
+	require.Equal(t, 3.0, res.Value.(promql.Vector)[0].F)
+	q.Close()
+
+	q, err = st.Engine().NewInstantQuery(t.Context(), st, nil, "sum(m)", time.UnixMilli(2000))
+	require.NoError(t, err)
+	var lerr *query.LimitError
+	require.ErrorAs(t, q.Exec(t.Context()).Err, &lerr)
+	q.Close()
+	n, err := testutil.GatherAndCount(reg, "promlake_query_storage_seconds", "promlake_query_storage_errors_total", "promlake_query_segments_read_total")
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+}

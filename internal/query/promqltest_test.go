@@ -1,0 +1,35 @@
+package query_test
+
+import (
+	"testing"
+
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/query"
+)
+
+// promqltestSkips names the files of upstream's suite that the stage does not pass, with the reason. It only shrinks.
+var promqltestSkips = map[string]string{}
+
+// skipping is a promqltest.TBRun that leaves out what promqltestSkips names.
+type skipping struct{ *testing.T }
+
+func (s skipping) Run(name string, fn func(*testing.T)) bool {
+	return s.T.Run(name, func(t *testing.T) {
+		if why, ok := promqltestSkips[name]; ok {
+			t.Skip(why)
+		}
+		fn(t)
+	})
+}
+
+// TestBuiltin runs upstream's acceptance suite with the stage's engine over real segments that are read through DuckDB. The engine has
+// the feature flags that the suite expects.
+func TestBuiltin(t *testing.T) {
+	flags := query.Settings{DelayedNameRemoval: true, UseStartTimestamps: true}
+	engine := newLake(t, newDirStore(t), flags).Engine()
+	promqltest.RunBuiltinTestsWithStorage(skipping{t}, engine, func(tb testing.TB) storage.Storage {
+		return newLake(tb, newDirStore(tb), flags)
+	})
+}

@@ -1,0 +1,84 @@
+package query
+
+import (
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/value"
+)
+
+// setResetHints gives every histogram the hint that its neighbours justify. What its sender said about the sample before is not
+// kept, for samples of other senders may lie between; instead, NotCounterReset is given where the sample before is known and no
+// counter fell since. Everything else is unknown, which leaves the detection to the engine, as with upstream's storage.
+//
+// Samples before mint (ms) are there only to be compared with, and only if they are later than unread (ms), before which there may be
+// samples that were not read. They are dropped.
+func (p *points) setResetHints(mint, unread int64) {
+	first := 0
+	for first < len(p.t) && p.t[first] < mint {
+		first++
+	}
+	var d resetDetector
+	if first > 0 && p.t[first-1] > unread {
+		d.hint(p.h[first-1])
+	}
+	*p = points{t: p.t[first:], v: p.v[first:], st: p.st[first:], h: p.h[first:]}
+	for _, h := range p.h {
+		hint := d.hint(h)
+		switch {
+		case h == nil:
+		case h.h != nil:
+			h.h.CounterResetHint = hint
+		default:
+			h.fh.CounterResetHint = hint
+		}
+	}
+}
+
+// resetDetector compares each histogram of a series with the one before.
+type resetDetector struct {
+	last      *histPoint // nil: the sample before is unknown, a float, a gauge or a stale marker
+	prev, cur *histogram.FloatHistogram
+}
+
+// hint returns what can be said about the next sample; nil is a float.
+func (d *resetDetector) hint(h *histPoint) histogram.CounterResetHint {
+	if h == nil {
+		d.last = nil
+		return histogram.UnknownCounterReset
+	}
+	last := d.last
+	d.last = nil
+	said, sum := h.describe()
+	switch {
+	case said == histogram.GaugeType:
+		return histogram.GaugeType
+	case value.IsStaleNaN(sum):
+		return histogram.UnknownCounterReset
+	}
+	d.prev, d.cur = d.cur, h.float(d.prev)
+	d.cur.CounterResetHint = histogram.UnknownCounterReset // makes DetectReset look
+	d.last = h
+	if last != nil && said != histogram.CounterReset && (last.h == nil) == (h.h == nil) && !d.cur.DetectReset(d.prev) {
+		return histogram.NotCounterReset
+	}
+	return histogram.UnknownCounterReset
+}
+
+// describe returns the sender's hint and the sum, which marks staleness.
+func (h *histPoint) describe() (histogram.CounterResetHint, float64) {
+	if h.h != nil {
+		return h.h.CounterResetHint, h.h.Sum
+	}
+	return h.fh.CounterResetHint, h.fh.Sum
+}
+
+// float returns a copy with float counts, in the memory of into if that is not nil.
+func (h *histPoint) float(into *histogram.FloatHistogram) *histogram.FloatHistogram {
+	if h.h != nil {
+		return h.h.ToFloat(into)
+	}
+	if into == nil {
+		return h.fh.Copy()
+	}
+	h.fh.CopyTo(into)
+	return into
+}

@@ -1,0 +1,98 @@
+package query
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/promlake/promlake/internal/query/duck"
+)
+
+// Settings of the query stage. The zero value of a field means its default.
+type Settings struct {
+	// CacheDir is a directory for fetched segments and for DuckDB's spilled data. It belongs to one process at a time and
+	// its former contents are removed. Default: a fresh temporary directory, removed on Close.
+	CacheDir string
+	// CacheBytes bounds the fetched segments on disk; those that running queries read may exceed it. Default 10 GiB.
+	CacheBytes int64
+	// FooterCacheBytes bounds the memory for segment footers, roughly. Default 64 MiB.
+	FooterCacheBytes int64
+	// FetchConcurrency is the number of store requests that one query has in flight. Default 32.
+	FetchConcurrency int
+
+	// MemoryLimitBytes is DuckDB's memory limit. Default 1 GiB.
+	MemoryLimitBytes int64
+	// Threads of DuckDB. Default: GOMAXPROCS.
+	Threads int
+
+	// MaxConcurrency is the number of PromQL queries, and of SQL statements, that run at once; further ones wait. Default 20.
+	MaxConcurrency int
+	// MaxSamples is the number of samples that one select, and one PromQL query at any moment, may hold in memory. Default 50,000,000.
+	MaxSamples int
+	// MaxSeries is the number of series that one select may return. Default 2,000,000.
+	MaxSeries int
+	// MaxSegments is the number of segments that one select may read. Default 100,000.
+	MaxSegments int
+	// MaxMatcherValues is the number of label values that a regular expression outside of DuckDB's reach may match. Default 100,000.
+	MaxMatcherValues int
+
+	// Timeout of a PromQL query. Default 2 minutes.
+	Timeout time.Duration
+	// LookbackDelta is how far back an instant selector looks for a sample. Default 5 minutes.
+	LookbackDelta time.Duration
+	// RecentWindow is the time before now that Metadata and Stats look at. Default 1 hour.
+	RecentWindow time.Duration
+
+	// DelayedNameRemoval and UseStartTimestamps are the upstream engine's feature flags promql-delayed-name-removal and
+	// use-start-timestamps. Default off, as upstream.
+	DelayedNameRemoval, UseStartTimestamps bool
+}
+
+// WithDefaults fills unset fields and validates the rest.
+func (s Settings) WithDefaults() (Settings, error) {
+	setDefault(&s.CacheBytes, 10<<30)
+	setDefault(&s.FooterCacheBytes, 64<<20)
+	setDefault(&s.FetchConcurrency, 32)
+	setDefault(&s.MemoryLimitBytes, 1<<30)
+	setDefault(&s.Threads, runtime.GOMAXPROCS(0))
+	setDefault(&s.MaxConcurrency, 20)
+	setDefault(&s.MaxSamples, 50_000_000)
+	setDefault(&s.MaxSeries, 2_000_000)
+	setDefault(&s.MaxSegments, 100_000)
+	setDefault(&s.MaxMatcherValues, 100_000)
+	setDefault(&s.Timeout, 2*time.Minute)
+	setDefault(&s.LookbackDelta, 5*time.Minute)
+	setDefault(&s.RecentWindow, time.Hour)
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"cache bytes", s.CacheBytes}, {"footer cache bytes", s.FooterCacheBytes}, {"fetch concurrency", int64(s.FetchConcurrency)},
+		{"memory limit bytes", s.MemoryLimitBytes}, {"threads", int64(s.Threads)}, {"max concurrency", int64(s.MaxConcurrency)},
+		{"max samples", int64(s.MaxSamples)}, {"max series", int64(s.MaxSeries)}, {"max segments", int64(s.MaxSegments)},
+		{"max matcher values", int64(s.MaxMatcherValues)}, {"timeout", int64(s.Timeout)}, {"lookback delta", int64(s.LookbackDelta)},
+		{"recent window", int64(s.RecentWindow)},
+	} {
+		if f.value <= 0 {
+			return s, fmt.Errorf("query settings: %s must be positive, is %d", f.name, f.value)
+		}
+	}
+	if s.CacheDir != "" {
+		abs, err := filepath.Abs(s.CacheDir)
+		if err != nil {
+			return s, fmt.Errorf("query settings: make cache directory absolute: %w", err)
+		}
+		if duck.HasGlob(abs) {
+			return s, fmt.Errorf("query settings: cache directory %q holds a character that SQL takes for a pattern", abs)
+		}
+		s.CacheDir = abs
+	}
+	return s, nil
+}
+
+func setDefault[T int | int64 | time.Duration](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}

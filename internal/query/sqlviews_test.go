@@ -1,0 +1,74 @@
+package query_test
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"testing"
+
+	_ "github.com/duckdb/duckdb-go/v2"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// TestSQLViews runs the published SQL in a plain DuckDB over segments whose columns differ.
+func TestSQLViews(t *testing.T) {
+	store := newDirStore(t)
+	l := newLake(t, store, query.Settings{})
+	l.write(tenant.Default, []segment.Row{
+		{Labels: labels.FromStrings("__name__", "up", "job", "node"), Floats: []segment.Float{{T: 1000, V: 1}, {T: 2000, V: 2}}},
+		{Labels: labels.FromStrings("__name__", "lat", "Zone", "eu"), Hists: []segment.Hist{{T: 1000, H: tsdbutil.GenerateTestHistogram(1)}}},
+	})
+	l.write(tenant.Default, []segment.Row{
+		{Labels: labels.FromStrings("__name__", "up", "job", "node"), Floats: []segment.Float{{T: 2000, V: 3}, {T: 3000, V: 4}}},
+		{
+			Labels: labels.FromStrings("__name__", "up", "job", "node", "az", "a"), Floats: []segment.Float{{T: 1000, V: 9}},
+			Exemplars: []exemplar.Exemplar{{Ts: 1000, HasTs: true, Value: 5, Labels: labels.FromStrings("trace", "x")}},
+		},
+	})
+	l.write(tenant.Default, []segment.Row{{Labels: labels.FromStrings("__name__", "bare"), Floats: []segment.Float{{T: 5, V: 1}}}})
+
+	db, err := sql.Open("duckdb", "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	db.SetMaxOpenConns(1) // an in-memory database
+	script, err := os.ReadFile(filepath.Join("..", "..", "schemas", "sql", "segments.sql"))
+	require.NoError(t, err)
+	_, err = db.Exec(string(script))
+	require.NoError(t, err)
+
+	files := "'" + filepath.Join(store.dir, "v1", tenant.Default, "segments", "*", "*.parquet") + "'"
+	for _, tc := range []struct{ name, sql, want string }{
+		{
+			"samples", `SELECT string_agg(metric || ' ' || epoch_ms(ts) || ' ' || value, ', ' ORDER BY metric, ts, value) FROM promlake_samples(` + files + `)`,
+			"bare 5 1.0, up 1000 1.0, up 1000 9.0, up 2000 3.0, up 3000 4.0",
+		},
+		{
+			"series", `SELECT string_agg(metric || ' ' || coalesce(l_job, '') || ' ' || coalesce(l_az, '') || ' ' || coalesce(labels['Zone'], ''), ', ' ORDER BY metric, l_az) FROM promlake_series(` + files + `)`,
+			"bare   , lat   eu, up node  , up node a ",
+		},
+		{
+			"join", `SELECT string_agg(value, ', ') FROM promlake_samples(` + files + `) JOIN promlake_series(` + files + `) USING (metric, series_id) WHERE l_az = 'a'`,
+			"9.0",
+		},
+		{"histograms", `SELECT string_agg(metric || ' ' || epoch_ms(ts) || ' ' || count || ' ' || sum, ', ') FROM promlake_histograms(` + files + `)`, "lat 1000 21.0 36.8"},
+		{"exemplars", `SELECT string_agg(metric || ' ' || epoch_ms(ts) || ' ' || value || ' ' || labels, ', ') FROM promlake_exemplars(` + files + `)`, `up 1000 5.0 {"trace":"x"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got string
+			require.NoError(t, db.QueryRow(tc.sql).Scan(&got))
+			require.Equal(t, tc.want, got)
+		})
+	}
+	t.Run("files without labels", func(t *testing.T) {
+		var n int
+		require.NoError(t, db.QueryRow(`SELECT count(*) FROM promlake_series([f FOR f IN [`+files+`]])`).Scan(&n))
+		require.Equal(t, 4, n)
+	})
+}

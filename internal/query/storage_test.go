@@ -1,0 +1,167 @@
+package query_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// lake is a storage.Storage: commits write real segments, one per 2h window, and reads go through the query stage.
+type lake struct {
+	*query.Stage
+	tb    testing.TB
+	store objstore.Store
+	seq   uint64 // of segment ids: their order is the order of writing
+
+	rewrite func(segment []byte) []byte // changes segments before they are stored, if set
+}
+
+// testNow is the clock of tests.
+func testNow() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
+
+func newLake(tb testing.TB, store objstore.Store, s query.Settings) *lake {
+	tb.Helper()
+	st, err := query.New(s, store, nil, slog.New(slog.DiscardHandler), testNow)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, st.Close()) })
+	return &lake{Stage: st, tb: tb, store: store}
+}
+
+func (l *lake) nextID() ulid.ULID {
+	l.seq++
+	var id ulid.ULID
+	require.NoError(l.tb, id.SetTime(1_700_000_000_000+l.seq))
+	return id
+}
+
+// write stores rows, whose samples may be in any window, as new segments of a tenant.
+func (l *lake) write(tenantID string, rows []segment.Row, meta ...segment.Metadata) {
+	l.tb.Helper()
+	byWindow := map[key.Window]map[string]*segment.Row{}
+	at := func(lset labels.Labels, t int64) *segment.Row {
+		w := key.WindowOf(t)
+		if byWindow[w] == nil {
+			byWindow[w] = map[string]*segment.Row{}
+		}
+		k := lset.String()
+		if byWindow[w][k] == nil {
+			byWindow[w][k] = &segment.Row{Labels: lset}
+		}
+		return byWindow[w][k]
+	}
+	for _, r := range rows {
+		for _, f := range r.Floats {
+			row := at(r.Labels, f.T)
+			row.Floats = append(row.Floats, f)
+		}
+		for _, h := range r.Hists {
+			row := at(r.Labels, h.T)
+			row.Hists = append(row.Hists, h)
+		}
+		for _, e := range r.Exemplars {
+			row := at(r.Labels, e.Ts)
+			row.Exemplars = append(row.Exemplars, e)
+		}
+	}
+	for _, w := range slices.Sorted(maps.Keys(byWindow)) {
+		var out []segment.Row
+		for _, r := range byWindow[w] {
+			slices.SortStableFunc(r.Floats, func(a, b segment.Float) int { return cmp.Compare(a.T, b.T) })
+			slices.SortStableFunc(r.Hists, func(a, b segment.Hist) int { return cmp.Compare(a.T, b.T) })
+			slices.SortStableFunc(r.Exemplars, func(a, b exemplar.Exemplar) int { return cmp.Compare(a.Ts, b.Ts) })
+			out = append(out, *r)
+		}
+		slices.SortFunc(out, func(a, b segment.Row) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
+		l.writeSegment(tenantID, w, out, meta)
+	}
+}
+
+func (l *lake) writeSegment(tenantID string, w key.Window, rows []segment.Row, meta []segment.Metadata) key.Segment {
+	l.tb.Helper()
+	b, _, err := segment.Encode(rows, meta)
+	require.NoError(l.tb, err)
+	if l.rewrite != nil {
+		b = l.rewrite(b)
+	}
+	seg := key.Segment{Tenant: tenantID, Window: w, ID: l.nextID()}
+	put(l.tb, l.store, seg.String(), b)
+	return seg
+}
+
+func (l *lake) StartTime() (int64, error) { return 0, nil }
+
+// Close does nothing: the stage is closed with the test.
+func (l *lake) Close() error { return nil }
+
+// Appender implements storage.Appendable, which the oracles do not use.
+func (l *lake) Appender(context.Context) storage.Appender {
+	l.tb.Fatal("appender of the first kind asked for")
+	return nil
+}
+
+func (l *lake) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	return &appender{lake: l, tenant: tenant.From(ctx), rows: map[string]*segment.Row{}}
+}
+
+// appender collects rows until Commit.
+type appender struct {
+	lake   *lake
+	tenant string
+	rows   map[string]*segment.Row
+}
+
+func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AOptions) (storage.SeriesRef, error) {
+	k := ls.String()
+	r := a.rows[k]
+	if r == nil {
+		r = &segment.Row{Labels: ls}
+		a.rows[k] = r
+	}
+	switch {
+	case h != nil:
+		r.Hists = append(r.Hists, segment.Hist{ST: st, T: t, H: h.Copy()})
+	case fh != nil:
+		r.Hists = append(r.Hists, segment.Hist{ST: st, T: t, FH: fh.Copy()})
+	default:
+		r.Floats = append(r.Floats, segment.Float{ST: st, T: t, V: v})
+	}
+	r.Exemplars = append(r.Exemplars, opts.Exemplars...)
+	return 1, nil
+}
+
+func (a *appender) Commit() error {
+	if a.rows == nil {
+		return errors.New("appender was used up")
+	}
+	rows := make([]segment.Row, 0, len(a.rows))
+	for _, k := range slices.Sorted(maps.Keys(a.rows)) {
+		rows = append(rows, *a.rows[k])
+	}
+	a.rows = nil
+	a.lake.write(a.tenant, rows)
+	return nil
+}
+
+func (a *appender) Rollback() error {
+	a.rows = nil
+	return nil
+}

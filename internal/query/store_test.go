@@ -1,0 +1,107 @@
+package query_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// dirStore is a store over a directory without the durability that tests do not need.
+type dirStore struct{ dir string }
+
+func newDirStore(t testing.TB) *dirStore { return &dirStore{t.TempDir()} }
+
+func (s *dirStore) LocalPath(key string) string { return filepath.Join(s.dir, filepath.FromSlash(key)) }
+
+func (s *dirStore) Get(_ context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+	b, err := os.ReadFile(s.LocalPath(key))
+	if err != nil {
+		return nil, objstore.Object{}, fmt.Errorf("%w: %w", objstore.ErrNotFound, err)
+	}
+	obj := objstore.Object{Key: key, Size: int64(len(b))}
+	if offset < 0 {
+		offset = max(0, obj.Size+offset)
+	}
+	b = b[offset:]
+	if length >= 0 {
+		b = b[:min(length, int64(len(b)))]
+	}
+	return io.NopCloser(bytes.NewReader(b)), obj, nil
+}
+
+func (s *dirStore) Put(_ context.Context, key string, body io.ReadSeeker, _ objstore.Condition) (string, error) {
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return "", err
+	}
+	path := s.LocalPath(key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), os.WriteFile(path, b, 0o644)
+}
+
+func (s *dirStore) List(_ context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		var objs []objstore.Object
+		err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			rel, err := filepath.Rel(s.dir, path)
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if k := filepath.ToSlash(rel); err == nil && strings.HasPrefix(k, prefix) && k > startAfter {
+				objs = append(objs, objstore.Object{Key: k, Size: info.Size()})
+			}
+			return err
+		})
+		if err != nil {
+			yield(objstore.Object{}, err)
+			return
+		}
+		slices.SortFunc(objs, func(a, b objstore.Object) int { return strings.Compare(a.Key, b.Key) })
+		for _, o := range objs {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *dirStore) Delete(_ context.Context, key string) error { return os.Remove(s.LocalPath(key)) }
+
+// remoteStore hides that a store is local, and counts reads.
+type remoteStore struct {
+	objstore.Store
+	gets atomic.Int64
+}
+
+func (s *remoteStore) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+	s.gets.Add(1)
+	return s.Store.Get(ctx, key, offset, length)
+}
+
+func put(t testing.TB, s objstore.Store, key string, body []byte) {
+	t.Helper()
+	_, err := s.Put(t.Context(), key, bytes.NewReader(body), objstore.Condition{IfAbsent: true})
+	require.NoError(t, err)
+}

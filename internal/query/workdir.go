@@ -1,0 +1,90 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+)
+
+// workdir is the directory of one process for fetched segments and spilled data, made at first use:
+//
+//	<dir>/lock       flock'ed while the process lives
+//	<dir>/segments/  fetched segments
+//	<dir>/spill/     DuckDB's temporary files
+//
+// What a former process left behind is removed, for a crash may have left torn files.
+type workdir struct {
+	configured string // "" = a temporary directory
+
+	mu   sync.Mutex
+	dir  string // "" until made
+	lock *os.File
+}
+
+const (
+	segmentsDir = "segments"
+	spillDir    = "spill"
+)
+
+// path returns the absolute path of a subdirectory, which exists.
+func (w *workdir) path(sub string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dir == "" {
+		if err := w.make(); err != nil {
+			return "", fmt.Errorf("make query cache directory: %w", err)
+		}
+	}
+	return filepath.Join(w.dir, sub), nil
+}
+
+func (w *workdir) make() error {
+	dir := w.configured
+	if dir == "" {
+		tmp, err := os.MkdirTemp("", "promlake-query-")
+		if err != nil {
+			return err
+		}
+		if dir, err = filepath.Abs(tmp); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return errors.Join(fmt.Errorf("lock %s (is it another process's?): %w", lock.Name(), err), lock.Close())
+	}
+	for _, sub := range []string{segmentsDir, spillDir} {
+		p := filepath.Join(dir, sub)
+		if err := errors.Join(os.RemoveAll(p), os.Mkdir(p, 0o755)); err != nil {
+			return errors.Join(err, lock.Close())
+		}
+	}
+	w.dir, w.lock = dir, lock
+	return nil
+}
+
+// close removes the contents, and the directory if it is a temporary one.
+func (w *workdir) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dir == "" {
+		return nil
+	}
+	var err error
+	if w.configured == "" {
+		err = os.RemoveAll(w.dir)
+	} else {
+		err = errors.Join(os.RemoveAll(filepath.Join(w.dir, segmentsDir)), os.RemoveAll(filepath.Join(w.dir, spillDir)))
+	}
+	w.dir = ""
+	return errors.Join(err, w.lock.Close())
+}
