@@ -1,0 +1,34 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Example is a PromQL query over the demo's data that shows something.
+type Example struct {
+	Title string
+	Query string
+}
+
+// Examples are the queries that newcomers are shown.
+func Examples() []Example {
+	return []Example{
+		{"Who reports", `up`},
+		{"CPUs in use, by mode", `sum by (mode) (rate(node_cpu_seconds_total{mode!="idle"}[1m]))`},
+		{"Memory in use, as a fraction", `1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes`},
+	}
+}
+
+// welcome prints where Promlake is and commands that work when pasted into a shell.
+func (f *Feeder) welcome() {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nPromlake is running at %s and stores this machine's metrics every %s. Ask it:\n", f.url, f.interval)
+	for _, e := range Examples() {
+		fmt.Fprintf(&b, "\n  # %s\n  curl -sG %s/api/v1/query --data-urlencode 'query=%s'\n", e.Title, f.url, e.Query)
+	}
+	fmt.Fprintf(&b, "\nAs a Prometheus data source: %s    As a remote_write target: %s/api/v1/write\n\n", f.url, f.url)
+	if _, err := fmt.Fprint(f.out, b.String()); err != nil {
+		f.logger.Warn("demo could not print its welcome", "err", err)
+	}
+}
