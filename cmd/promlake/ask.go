@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// question is an instant query (step 0, at end) or a range query.
+type question struct {
+	expr       string
+	start, end time.Time
+	step       time.Duration
+}
+
+// maxDefaultSteps is how many steps a range query has whose step is not given.
+const maxDefaultSteps = 250
+
+func newQuestion(expr, at, start, end string, step time.Duration, now time.Time) (question, error) {
+	if start == "" {
+		if end != "" || step != 0 {
+			return question{}, errors.New("--end and --step belong to a range query: give --start too")
+		}
+		t, err := parseTime("time", at, now)
+		return question{expr: expr, end: t}, err
+	}
+	if at != "" {
+		return question{}, errors.New("--time belongs to an instant query, --start to a range query: give one of them")
+	}
+	from, err := parseTime("start", start, now)
+	if err != nil {
+		return question{}, err
+	}
+	to, err := parseTime("end", end, now)
+	if err != nil {
+		return question{}, err
+	}
+	if step == 0 {
+		step = max(time.Second, (to.Sub(from) / maxDefaultSteps).Truncate(time.Second))
+	}
+	if step < time.Millisecond || to.Before(from) {
+		return question{}, fmt.Errorf("range from %s to %s by %s: want an end after the start and a step of at least 1ms", from, to, step)
+	}
+	return question{expr: expr, start: from, end: to, step: step}, nil
+}
+
+// request returns the HTTP API's path and form of the question.
+func (q question) request() (path string, form url.Values) {
+	form = url.Values{"query": {q.expr}}
+	if q.step == 0 {
+		form.Set("time", seconds(q.end.UnixMilli()))
+		return "/api/v1/query", form
+	}
+	form.Set("start", seconds(q.start.UnixMilli()))
+	form.Set("end", seconds(q.end.UnixMilli()))
+	form.Set("step", seconds(q.step.Milliseconds()))
+	return "/api/v1/query_range", form
+}
+
+// seconds writes ms as the API takes times and durations.
+func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
+
+// answer is what the HTTP API answers to queries.
+type answer struct {
+	Status    string     `json:"status"`
+	ErrorType string     `json:"errorType"`
+	Error     string     `json:"error"`
+	Warnings  []string   `json:"warnings"`
+	Infos     []string   `json:"infos"`
+	Data      resultData `json:"data"`
+}
+
+// resultData is a query's result as the API writes it.
+type resultData struct {
+	Type   model.ValueType `json:"resultType"`
+	Result json.RawMessage `json:"result"`
+}
+
+// ask sends the question to the server at base.
+func (q question) ask(ctx context.Context, client *http.Client, base string) (answer, error) {
+	path, form := q.request()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(base, "/")+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		return answer{}, fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := client.Do(req)
+	if err != nil {
+		return answer{}, fmt.Errorf("send query: %w", err)
+	}
+	var a answer
+	err = errors.Join(json.NewDecoder(resp.Body).Decode(&a), resp.Body.Close())
+	switch {
+	case err != nil:
+		return answer{}, fmt.Errorf("read answer of status %d: %w", resp.StatusCode, err)
+	case a.Status != "success":
+		return answer{}, fmt.Errorf("query: %s: %s", a.ErrorType, a.Error)
+	}
+	return a, nil
+}
+
+// value decodes the result.
+func (d resultData) value() (model.Value, error) {
+	switch d.Type {
+	case model.ValVector:
+		return decode(d.Result, model.Vector{})
+	case model.ValMatrix:
+		return decode(d.Result, model.Matrix{})
+	case model.ValScalar:
+		v, err := decode(d.Result, model.Scalar{})
+		return &v, err
+	case model.ValString:
+		v, err := decode(d.Result, model.String{})
+		return &v, err
+	default:
+		return nil, fmt.Errorf("read answer: unknown result type %s", d.Type)
+	}
+}
+
+func decode[V any](raw json.RawMessage, v V) (V, error) {
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return v, fmt.Errorf("read answer: %w", err)
+	}
+	return v, nil
+}

@@ -1,0 +1,33 @@
+// Command promlake is Promlake in one binary: the server, and the operator's tool.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/promlake/promlake/internal/app/flags"
+)
+
+const (
+	program     = "promlake"
+	description = "Prometheus metrics in an object store, asked with PromQL. Every flag can be set by a variable: --store by PROMLAKE_STORE, --query.timeout by PROMLAKE_QUERY_TIMEOUT."
+)
+
+// cli is the grammar of the command line; its fields hold the defaults.
+type cli struct {
+	Serve   serveCmd   `cmd:"" help:"Serve writes and queries over one store."`
+	Query   queryCmd   `cmd:"" help:"Ask one PromQL query of a store or of a server."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+func newCLI() *cli {
+	return &cli{Serve: newServeCmd(), Query: newQueryCmd()}
+}
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], flags.Streams{Out: os.Stdout, Err: os.Stderr}))
+}
+
+func run(ctx context.Context, args []string, io flags.Streams) int {
+	return flags.Main(ctx, program, description, newCLI(), args, io)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/ingestapp"
+	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/demo"
+	"github.com/promlake/promlake/internal/ingest"
+)
+
+// commands returns the flags of each command, without help.
+func commands(t *testing.T) map[string][]*kong.Flag {
+	t.Helper()
+	k, err := flags.NewParser(program, description, newCLI())
+	require.NoError(t, err)
+	out := map[string][]*kong.Flag{}
+	for _, c := range k.Model.Children {
+		out[c.Name] = c.Flags
+	}
+	return out
+}
+
+func TestEveryFlagHasItsOwnNameAndVariable(t *testing.T) {
+	all := commands(t)
+	require.Len(t, all, 3)
+	for command, fs := range all {
+		names, variables := map[string]bool{}, map[string]bool{}
+		for _, f := range fs {
+			require.Regexp(t, `^[a-z0-9]+([.-][a-z0-9]+)*$`, f.Name)
+			require.NotEmpty(t, f.Help, "%s --%s", command, f.Name)
+			require.False(t, names[f.Name], "%s --%s is twice there", command, f.Name)
+			names[f.Name] = true
+
+			require.Len(t, f.Envs, 1, "%s --%s", command, f.Name)
+			require.Regexp(t, `^PROMLAKE_[A-Z0-9]+(_[A-Z0-9]+)*$`, f.Envs[0])
+			require.False(t, variables[f.Envs[0]], "%s: %s is twice there", command, f.Envs[0])
+			variables[f.Envs[0]] = true
+		}
+	}
+}
+
+func TestVariables(t *testing.T) {
+	variables := map[string]string{}
+	for _, f := range commands(t)["serve"] {
+		variables[f.Name] = f.Envs[0]
+	}
+	for flag, want := range map[string]string{
+		"listen":                                "PROMLAKE_LISTEN",
+		"store":                                 "PROMLAKE_STORE",
+		"demo":                                  "PROMLAKE_DEMO",
+		"query.timeout":                         "PROMLAKE_QUERY_TIMEOUT",
+		"query.lookback-delta":                  "PROMLAKE_QUERY_LOOKBACK_DELTA",
+		"query.max-samples":                     "PROMLAKE_QUERY_MAX_SAMPLES",
+		"query.max-concurrency":                 "PROMLAKE_QUERY_MAX_CONCURRENCY",
+		"web.cors.origin":                       "PROMLAKE_WEB_CORS_ORIGIN",
+		"log.level":                             "PROMLAKE_LOG_LEVEL",
+		"log.format":                            "PROMLAKE_LOG_FORMAT",
+		"shutdown-timeout":                      "PROMLAKE_SHUTDOWN_TIMEOUT",
+		"memory-limit":                          "PROMLAKE_MEMORY_LIMIT",
+		"validation.max-label-names-per-series": "PROMLAKE_VALIDATION_MAX_LABEL_NAMES_PER_SERIES",
+		"storage.remote.read-sample-limit":      "PROMLAKE_STORAGE_REMOTE_READ_SAMPLE_LIMIT",
+	} {
+		require.Equal(t, want, variables[flag], flag)
+	}
+}
+
+// TestDefaults holds that parsing nothing changes nothing, and that flags carry every setting there and back.
+func TestDefaults(t *testing.T) {
+	c := newCLI()
+	k, err := flags.NewParser(program, description, c)
+	require.NoError(t, err)
+	_, err = k.Parse([]string{"serve"})
+	require.NoError(t, err)
+	require.Equal(t, newCLI(), c)
+	require.Equal(t, ingest.DefaultSettings(), ingestapp.NewFlags().Settings())
+	require.Equal(t, queryapp.DefaultSettings().Query, queryapp.NewFlags().Settings(nil).Query)
+	require.Equal(t, demo.DefaultSettings(), c.Serve.DemoSettings)
+}
+
+func TestCommandLine(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		args           []string
+		code           int
+		stdout, stderr string // regular expressions
+	}{
+		{"version", []string{"version"}, 0, `^promlake dev \(revision .+, go.+\)\n$`, `^$`},
+		{"no command", nil, 2, `^$`, `^promlake: error: expected one of .*\n$`},
+		{"unknown flag", []string{"serve", "--bogus"}, 2, `^$`, `^promlake: error: unknown flag --bogus .*\n$`},
+		{"bad enum", []string{"serve", "--log.level=loud"}, 2, `^$`, `^promlake: error: --log.level must be one of .*\n$`},
+		{"bad store", []string{"serve", "--listen=127.0.0.1:0", "--store=gopher://x"}, 1, `^$`, `^promlake: error: start: open store gopher://x: .*\n$`},
+		{"no expression", []string{"query"}, 2, `^$`, `^promlake: error: expected "<expr>".*\n$`},
+		{"bad expression", []string{"query", "--store=" + t.TempDir(), "sum("}, 1, `^$`, `^promlake: error: query: bad_data: .*parse error.*\n$`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), tc.args, flags.Streams{Out: &stdout, Err: &stderr})
+			require.Equal(t, tc.code, code, stderr.String())
+			require.Regexp(t, tc.stdout, stdout.String())
+			require.Regexp(t, tc.stderr, stderr.String())
+		})
+	}
+}

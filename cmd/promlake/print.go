@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/prometheus/common/model"
+)
+
+// printAnswer writes a query's result: as a table, or as the JSON object that the HTTP API has under "data".
+func printAnswer(w io.Writer, format string, d resultData) error {
+	if format == "json" {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(d); err != nil {
+			return fmt.Errorf("print answer: %w", err)
+		}
+		return nil
+	}
+	v, err := d.value()
+	if err != nil {
+		return err
+	}
+	if err := printTable(w, v); err != nil {
+		return fmt.Errorf("print answer: %w", err)
+	}
+	return nil
+}
+
+func printTable(w io.Writer, v model.Value) error {
+	t := &table{w: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	switch v := v.(type) {
+	case model.Vector:
+		t.row("SERIES", "TIME", "VALUE")
+		for _, s := range v {
+			if s.Histogram != nil {
+				t.row(s.Metric, clock(s.Timestamp), s.Histogram)
+			} else {
+				t.row(s.Metric, clock(s.Timestamp), s.Value)
+			}
+		}
+	case model.Matrix:
+		t.row("SERIES", "TIME", "VALUE")
+		for _, s := range v {
+			t.stream(s)
+		}
+	case *model.Scalar:
+		t.row("TIME", "VALUE")
+		t.row(clock(v.Timestamp), v.Value)
+	case *model.String:
+		t.row("TIME", "VALUE")
+		t.row(clock(v.Timestamp), v.Value)
+	default:
+		return fmt.Errorf("no table for an answer of type %s", v.Type())
+	}
+	if t.err != nil {
+		return t.err
+	}
+	return t.w.Flush()
+}
+
+// table writes rows until the first error, which it keeps.
+type table struct {
+	w   *tabwriter.Writer
+	err error
+}
+
+func (t *table) row(cells ...any) {
+	for i, c := range cells {
+		end := "\t"
+		if i == len(cells)-1 {
+			end = "\n"
+		}
+		if t.err == nil {
+			_, t.err = fmt.Fprint(t.w, c, end)
+		}
+	}
+}
+
+// stream writes a series' floats and then its histograms, each in order of time.
+func (t *table) stream(s *model.SampleStream) {
+	for _, p := range s.Values {
+		t.row(s.Metric, clock(p.Timestamp), p.Value)
+	}
+	for _, p := range s.Histograms {
+		t.row(s.Metric, clock(p.Timestamp), p.Histogram)
+	}
+}
+
+func clock(t model.Time) string { return t.Time().UTC().Format("2006-01-02T15:04:05.000Z07:00") }

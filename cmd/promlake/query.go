@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+type queryCmd struct {
+	Expr string `arg:"" help:"PromQL expression."`
+
+	Store  string        `name:"store" help:"Object store to read; no server is needed."`
+	URL    string        `name:"url" placeholder:"URL" help:"Server to ask instead of a store."`
+	Tenant string        `name:"tenant" help:"Tenant whose data is asked."`
+	Time   string        `name:"time" placeholder:"T" help:"Evaluation time of an instant query: RFC 3339 or seconds since 1970. Default: now."`
+	Start  string        `name:"start" placeholder:"T" help:"First step of a range query."`
+	End    string        `name:"end" placeholder:"T" help:"Last step of a range query. Default: now."`
+	Step   time.Duration `name:"step" placeholder:"DURATION" help:"Distance of a range query's steps. Default: 250 steps, at least 1s apart."`
+	Format string        `name:"format" enum:"table,json" required:"" help:"How the answer is printed: ${enum}."`
+
+	Log   telemetry.LogSettings `embed:""`
+	Query queryapp.Flags        `embed:"" group:"Query of a store"`
+}
+
+func newQueryCmd() queryCmd {
+	return queryCmd{
+		Store:  process.DefaultSettings().Store,
+		Tenant: tenant.Default,
+		Format: "table",
+		Log:    telemetry.LogSettings{Level: "warn", Format: "text"},
+		Query:  queryapp.NewFlags(),
+	}
+}
+
+// Run asks and prints.
+func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (err error) {
+	q, err := newQuestion(c.Expr, c.Time, c.Start, c.End, c.Step, time.Now())
+	if err != nil {
+		return err
+	}
+	transport, done, err := c.transport(ctx, io, vs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	a, err := q.ask(ctx, &http.Client{Transport: tenantTransport{c.Tenant, transport}}, c.address())
+	if err != nil {
+		return err
+	}
+	for _, note := range slices.Concat(a.Warnings, a.Infos) {
+		if _, err := fmt.Fprintln(io.Err, "note:", note); err != nil {
+			return fmt.Errorf("print note: %w", err)
+		}
+	}
+	return printAnswer(io.Out, c.Format, a.Data)
+}
+
+// address is the server's URL; a store is asked through its own transport, whatever the address.
+func (c *queryCmd) address() string {
+	if c.URL != "" {
+		return c.URL
+	}
+	return "http://store"
+}
+
+// transport reaches the server, or a query stage in this process. done releases what it holds.
+func (c *queryCmd) transport(ctx context.Context, io flags.Streams, vs flags.Values) (rt http.RoundTripper, done func() error, err error) {
+	if c.URL != "" {
+		return http.DefaultTransport, func() error { return nil }, nil
+	}
+	logger, err := telemetry.NewLogger(io.Err, c.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := process.DefaultSettings()
+	s.Store = c.Store
+	h, done, err := process.Open(ctx, s, logger, queryapp.New(c.Query.Settings(vs)))
+	if err != nil {
+		return nil, nil, err
+	}
+	return handlerTransport{h}, done, nil
+}

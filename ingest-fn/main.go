@@ -1,0 +1,42 @@
+// Command ingest-fn is the ingest stage as a process of its own: remote_write in, segments out. It reads the same PROMLAKE_*
+// variables and flags as `promlake serve`; several of them may write to one store.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/ingestapp"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+const (
+	program     = "ingest-fn"
+	description = "Promlake's ingest stage: takes remote_write requests and writes segments to the store."
+)
+
+// cli is the grammar of the command line; its fields hold the defaults.
+type cli struct {
+	Process process.Settings `embed:"" group:"Process"`
+	Ingest  ingestapp.Flags  `embed:"" group:"Ingest"`
+}
+
+func newCLI() *cli {
+	return &cli{Process: process.DefaultSettings(), Ingest: ingestapp.NewFlags()}
+}
+
+// Run serves the stage until ctx ends.
+func (c *cli) Run(ctx context.Context, io flags.Streams) error {
+	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
+	if err != nil {
+		return err
+	}
+	return process.Run(ctx, c.Process, logger, ingestapp.New(c.Ingest.Settings()))
+}
+
+func main() {
+	io := flags.Streams{Out: os.Stdout, Err: os.Stderr}
+	os.Exit(flags.Main(context.Background(), program, description, newCLI(), os.Args[1:], io))
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app/flags"
+)
+
+func TestVariables(t *testing.T) {
+	t.Setenv("PROMLAKE_LISTEN", "127.0.0.1:1")
+	t.Setenv("PROMLAKE_STORE", "s3://bucket")
+	t.Setenv("PROMLAKE_INGEST_FLUSH_INTERVAL", "7s")
+	c := newCLI()
+	k, err := flags.NewParser(program, description, c)
+	require.NoError(t, err)
+	_, err = k.Parse(nil)
+	require.NoError(t, err)
+
+	want := newCLI()
+	want.Process.Listen, want.Process.Store, want.Ingest.FlushInterval = "127.0.0.1:1", "s3://bucket", 7*time.Second
+	require.Equal(t, want, c)
+}

@@ -1,0 +1,46 @@
+// Package app composes Promlake: every stage in one process over one store.
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/promlake/promlake/internal/app/ingestapp"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/demo"
+	"github.com/promlake/promlake/internal/ingest"
+)
+
+// Settings are those of all components.
+type Settings struct {
+	Process process.Settings
+	Ingest  ingest.Settings
+	Query   queryapp.Settings
+	Demo    *demo.Settings // nil: no demo
+}
+
+// DefaultSettings serve a local directory without a demo.
+func DefaultSettings() Settings {
+	return Settings{
+		Process: process.DefaultSettings(),
+		Ingest:  ingest.DefaultSettings(),
+		Query:   queryapp.DefaultSettings(),
+	}
+}
+
+// Run serves all stages until ctx ends, then flushes, answers and returns nil. What is meant for the person at the terminal
+// goes to out.
+func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) error {
+	builders := []process.Builder{
+		ingestapp.New(s.Ingest),
+		queryapp.New(s.Query),
+		landing,
+	}
+	if s.Demo != nil {
+		// Last, so that it ends first: its last request is still answered.
+		builders = append(builders, feeding(*s.Demo, out))
+	}
+	return process.Run(ctx, s.Process, logger, builders...)
+}

@@ -1,0 +1,241 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/client_golang/exp/api/remote"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app"
+	"github.com/promlake/promlake/internal/app/ingestapp"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/demo"
+	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/objstore/s3test"
+)
+
+// lines is a log or a terminal that tests read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) { l.mu.Lock(); defer l.mu.Unlock(); return l.b.Write(p) }
+func (l *lines) String() string              { l.mu.Lock(); defer l.mu.Unlock(); return l.b.String() }
+
+// server is a running Promlake.
+type server struct {
+	url  string
+	out  *lines
+	stop context.CancelFunc
+	done chan error
+}
+
+// start runs all of Promlake on a port that the kernel chooses and waits until it is ready.
+func start(t *testing.T, s app.Settings) server {
+	t.Helper()
+	s.Process.Listen = "127.0.0.1:0"
+	return startFunc(t, func(ctx context.Context, out io.Writer, logger *slog.Logger) error {
+		return app.Run(ctx, s, out, logger)
+	})
+}
+
+// startStage runs one stage as a process of its own.
+func startStage(t *testing.T, store string, b process.Builder) server {
+	t.Helper()
+	s := process.DefaultSettings()
+	s.Listen, s.Store = "127.0.0.1:0", store
+	return startFunc(t, func(ctx context.Context, _ io.Writer, logger *slog.Logger) error {
+		return process.Run(ctx, s, logger, b)
+	})
+}
+
+func startFunc(t *testing.T, run func(context.Context, io.Writer, *slog.Logger) error) server {
+	t.Helper()
+	log := &lines{}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	srv := server{out: &lines{}, stop: cancel, done: make(chan error, 1)}
+	go func() { srv.done <- run(ctx, srv.out, slog.New(slog.NewJSONHandler(log, nil))) }()
+	require.Eventually(t, func() bool {
+		select {
+		case err := <-srv.done:
+			t.Fatalf("promlake ended: %v\n%s", err, log)
+		default:
+		}
+		srv.url = servingURL(log.String())
+		return srv.url != ""
+	}, time.Minute, time.Millisecond)
+	code, _ := get(t, srv.url+"/-/ready")
+	require.Equal(t, http.StatusOK, code)
+	return srv
+}
+
+// servingURL finds the URL that the process logs when it is ready.
+func servingURL(log string) string {
+	for line := range strings.Lines(log) {
+		var rec struct{ Msg, URL string }
+		if json.Unmarshal([]byte(line), &rec) == nil && rec.Msg == "serving" {
+			return rec.URL
+		}
+	}
+	return ""
+}
+
+func (s server) end(t *testing.T) {
+	t.Helper()
+	s.stop()
+	require.NoError(t, <-s.done)
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+// write sends one sample by remote_write 1.0.
+func write(t *testing.T, url, path string, ts time.Time, v float64) {
+	t.Helper()
+	client, err := remote.NewAPI(url, remote.WithAPIPath(path))
+	require.NoError(t, err)
+	_, err = client.Write(t.Context(), remote.WriteV1MessageType, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
+		Labels:  []prompb.Label{{Name: "__name__", Value: "x_total"}, {Name: "path", Value: path}},
+		Samples: []prompb.Sample{{Timestamp: ts.UnixMilli(), Value: v}},
+	}}})
+	require.NoError(t, err)
+}
+
+func query(t *testing.T, url, expr string, at time.Time) model.Value {
+	t.Helper()
+	client, err := api.NewClient(api.Config{Address: url})
+	require.NoError(t, err)
+	v, warnings, err := v1.NewAPI(client).Query(t.Context(), expr, at)
+	require.NoError(t, err)
+	require.Empty(t, warnings)
+	return v
+}
+
+func TestWriteQueryRestart(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		store func(t *testing.T) string
+	}{
+		{"file", func(t *testing.T) string { return "file://" + t.TempDir() }},
+		{"s3", func(t *testing.T) string { return s3test.Start(t).StoreURL(t) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := app.DefaultSettings()
+			s.Process.Store = tc.store(t)
+			now := time.Now()
+			paths := []string{"api/v1/write", "api/v1/push", "prometheus/api/v1/write", "prometheus/api/v1/push"}
+
+			srv := start(t, s)
+			for i, path := range paths {
+				write(t, srv.url, path, now, float64(i))
+			}
+			check := func(url string) {
+				v := query(t, url, `sort(x_total)`, now).(model.Vector)
+				require.Len(t, v, len(paths))
+				for i, path := range paths {
+					require.Equal(t, model.LabelValue(path), v[i].Metric["path"])
+					require.Equal(t, model.SampleValue(i), v[i].Value)
+				}
+			}
+			check(srv.url)
+			check(srv.url + "/prometheus")
+			srv.end(t)
+
+			srv = start(t, s)
+			check(srv.url)
+			srv.end(t)
+		})
+	}
+}
+
+func TestStagesApart(t *testing.T) {
+	store, now := "file://"+t.TempDir(), time.Now()
+	in := startStage(t, store, ingestapp.New(ingest.DefaultSettings()))
+	out := startStage(t, store, queryapp.New(queryapp.DefaultSettings()))
+	write(t, in.url, "api/v1/write", now, 42)
+	v := query(t, out.url, `x_total`, now).(model.Vector)
+	require.Len(t, v, 1)
+	require.Equal(t, model.SampleValue(42), v[0].Value)
+
+	resp, err := http.Post(out.url+"/api/v1/write", "application/x-protobuf", nil)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusNotFound, resp.StatusCode, "the query stage takes no writes")
+	code, _ := get(t, in.url+"/api/v1/query?query=up")
+	require.Equal(t, http.StatusNotFound, code, "the ingest stage answers no queries")
+	in.end(t)
+	out.end(t)
+}
+
+func TestFace(t *testing.T) {
+	s := app.DefaultSettings()
+	s.Process.Store = "file://" + t.TempDir()
+	srv := start(t, s)
+	for _, tc := range []struct {
+		path string
+		code int
+		want string
+	}{
+		{"/", 200, `href="/api/v1/query?query=up"`},
+		{"/nothing", 404, ""},
+		{"/metrics", 200, "promlake_build_info{"},
+		{"/-/healthy", 200, "healthy"},
+		{"/-/ready", 200, "ready"},
+		{"/api/v1/query?query=1", 200, `"resultType":"scalar"`},
+		{"/api/v1/query?query=(", 400, `"errorType":"bad_data"`},
+		{"/prometheus/api/v1/labels", 200, `"status":"success"`},
+		{"/api/v1/status/buildinfo", 200, `"version"`},
+		{"/federate?match[]=up", 200, ""},
+		{"/api/v1/write", 405, ""},
+	} {
+		t.Run(tc.path, func(t *testing.T) {
+			code, body := get(t, srv.url+tc.path)
+			require.Equal(t, tc.code, code, body)
+			require.Contains(t, body, tc.want)
+		})
+	}
+	srv.end(t)
+}
+
+func TestDemo(t *testing.T) {
+	s := app.DefaultSettings()
+	s.Process.Store = "file://" + t.TempDir()
+	d := demo.DefaultSettings()
+	d.Interval, d.Instance = 200*time.Millisecond, "here"
+	s.Demo = &d
+	srv := start(t, s)
+	require.Eventually(t, func() bool { return strings.Contains(srv.out.String(), "remote_write target") }, time.Minute, 10*time.Millisecond)
+
+	up := query(t, srv.url, `sort_by_label(up, "job")`, time.Now()).(model.Vector)
+	require.Len(t, up, 2)
+	require.Equal(t, model.LabelValue("node"), up[0].Metric["job"])
+	require.Equal(t, model.LabelValue("here"), up[0].Metric["instance"])
+	require.Equal(t, model.LabelValue("promlake"), up[1].Metric["job"])
+	for _, e := range demo.Examples() {
+		require.NotEmpty(t, query(t, srv.url, e.Query, time.Now()), e.Query)
+	}
+	srv.end(t)
+}

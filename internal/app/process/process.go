@@ -1,0 +1,163 @@
+// Package process is what stands around the stages of every Promlake process: the store, the metrics registry, the HTTP
+// server with its health endpoints, and an orderly end. It knows no stage; callers hand it builders.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/promlake/promlake/internal/objstore/instrument"
+	"github.com/promlake/promlake/internal/objstore/storeurl"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+// Run serves the stages until ctx ends, then drains them and returns nil. It listens before it builds, so that a taken
+// address is known at once and probes are answered from the start.
+func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Builder) error {
+	if err := s.Validate(); err != nil {
+		return fmt.Errorf("check settings: %w", err)
+	}
+	tuneRuntime(s)
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return fmt.Errorf("open listener: %w", err)
+	}
+	g := &gate{}
+	srv := newServer(s, g, logger)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }()
+
+	ready := make(chan struct{})
+	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready}
+	all, h, err := start(ctx, s, p, builders)
+	if err != nil {
+		return errors.Join(fmt.Errorf("start: %w", err), srv.Close())
+	}
+	g.open(h)
+	close(ready)
+	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
+
+	select {
+	case <-ctx.Done():
+		logger.Info("shutting down", "timeout", s.ShutdownTimeout)
+		err = nil
+	case err = <-served:
+		err = fmt.Errorf("serve: %w", err)
+	}
+	return errors.Join(err, shutdown(ctx, s.ShutdownTimeout, g, srv, all))
+}
+
+// Open builds the stages over a store that exists and their handler without serving them, for programs that ask a stage
+// themselves: a mistyped directory is an error there, not a new store. end drains and closes the stages; no request may be under way then.
+func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Builder) (h http.Handler, end func() error, err error) {
+	if err := s.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("check settings: %w", err)
+	}
+	if err := storeurl.Exists(s.Store); err != nil {
+		return nil, nil, err
+	}
+	tuneRuntime(s)
+	ready := make(chan struct{})
+	close(ready)
+	all, h, err := start(ctx, s, Parts{Logger: logger, Now: time.Now, Ready: ready}, builders)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h, func() error { return all.end(context.WithoutCancel(ctx)) }, nil
+}
+
+// start opens the store, builds the stages and routes to them.
+func start(ctx context.Context, s Settings, p Parts, builders []Builder) (stages, http.Handler, error) {
+	reg, err := telemetry.NewRegistry(telemetry.ReadBuild())
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := storeurl.Open(ctx, s.Store)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open store %s: %w", publicURL(s.Store), err)
+	}
+	p.Registry, p.Store = reg, instrument.New(store, reg)
+	all, err := build(ctx, p, builders)
+	if err != nil {
+		return nil, nil, err
+	}
+	return all, routes(reg, all), nil
+}
+
+func routes(reg *prometheus.Registry, all stages) http.Handler {
+	mux := http.NewServeMux()
+	named := telemetry.Instrument(reg)
+	mux.Handle("GET /metrics", named("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg})))
+	for _, stage := range all {
+		for _, r := range stage.Routes() {
+			h := r.Handler
+			if r.Name != "" {
+				h = named(r.Name, h)
+			}
+			mux.Handle(r.Pattern, h)
+		}
+	}
+	return mux
+}
+
+func newServer(s Settings, h http.Handler, logger *slog.Logger) *http.Server {
+	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound their own work.
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: s.ReadHeaderTimeout,
+		ReadTimeout:       s.ReadTimeout,
+		IdleTimeout:       s.IdleTimeout,
+		MaxHeaderBytes:    s.MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// shutdown ends the process within timeout. The order matters: readiness goes first, so that balancers look elsewhere; the
+// stages drain while the server waits for its requests, because those requests wait for what draining flushes; only when
+// the last answer is out are the stages closed.
+func shutdown(ctx context.Context, timeout time.Duration, g *gate, srv *http.Server, all stages) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	g.drain()
+	answered := make(chan error, 1)
+	go func() { answered <- srv.Shutdown(ctx) }()
+	errs := []error{all.drain(ctx)}
+	if err := <-answered; err != nil {
+		errs = append(errs, fmt.Errorf("answer pending requests within %s: %w", timeout, err), srv.Close())
+	}
+	return errors.Join(append(errs, all.close())...)
+}
+
+func tuneRuntime(s Settings) {
+	if s.MemoryLimit > 0 {
+		debug.SetMemoryLimit(s.MemoryLimit)
+	}
+	if s.GCPercent > 0 {
+		debug.SetGCPercent(s.GCPercent)
+	}
+}
+
+// localURL is the base URL of a listener as this machine reaches it.
+func localURL(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return "http://" + a.String()
+	}
+	return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+}
+
+// publicURL is a store URL fit for logs: parameters may hold credentials.
+func publicURL(store string) string {
+	base, _, _ := strings.Cut(store, "?")
+	return base
+}

@@ -1,0 +1,77 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+// Settings are those of any Promlake process, whichever stages it runs. The tags are its command-line flags.
+type Settings struct {
+	Listen string `name:"listen" help:"Address to serve HTTP on. Port 0 lets the kernel choose one."`
+	Store  string `name:"store" help:"Object store: file://./dir, file:///dir or s3://bucket/prefix?region=…&endpoint=…."`
+
+	Log telemetry.LogSettings `embed:""`
+
+	ReadHeaderTimeout time.Duration `name:"http.read-header-timeout" help:"Longest wait for a request's header."`
+	ReadTimeout       time.Duration `name:"http.read-timeout" help:"Longest wait for a whole request, body included."`
+	IdleTimeout       time.Duration `name:"http.idle-timeout" help:"Idle connections are closed after this time."`
+	MaxHeaderBytes    int           `name:"http.max-header-bytes" type:"bytes" help:"Largest request header."`
+	ShutdownTimeout   time.Duration `name:"shutdown-timeout" help:"Longest time from a signal to the exit: requests are answered and buffers flushed in it."`
+
+	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" help:"Soft limit of the Go heap, on top of DuckDB's own. 0 leaves it to GOMEMLIMIT."`
+	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" help:"Garbage collector target in percent. 0 leaves it to GOGC."`
+}
+
+// DefaultSettings serve a directory to this machine only.
+func DefaultSettings() Settings {
+	return Settings{
+		Listen:            "127.0.0.1:9009",
+		Store:             "file://./data",
+		Log:               telemetry.DefaultLogSettings(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		IdleTimeout:       3 * time.Minute,
+		MaxHeaderBytes:    1 << 20,
+		ShutdownTimeout:   30 * time.Second,
+	}
+}
+
+// Validate reports every setting that makes no sense, by the name of its flag.
+func (s Settings) Validate() error {
+	var errs []error
+	if s.Listen == "" {
+		errs = append(errs, errors.New("listen: want host:port, got nothing"))
+	}
+	if s.Store == "" {
+		errs = append(errs, errors.New("store: want a URL, got nothing"))
+	}
+	if err := s.Log.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{
+		{"http.read-header-timeout", s.ReadHeaderTimeout},
+		{"http.read-timeout", s.ReadTimeout},
+		{"http.idle-timeout", s.IdleTimeout},
+		{"shutdown-timeout", s.ShutdownTimeout},
+	} {
+		if d.v <= 0 {
+			errs = append(errs, fmt.Errorf("%s: want more than 0s, got %s", d.name, d.v))
+		}
+	}
+	if s.MaxHeaderBytes < 4096 {
+		errs = append(errs, fmt.Errorf("http.max-header-bytes: want at least 4096, got %d", s.MaxHeaderBytes))
+	}
+	if s.MemoryLimit < 0 {
+		errs = append(errs, fmt.Errorf("memory-limit: want 0 or more bytes, got %d", s.MemoryLimit))
+	}
+	if s.GCPercent < 0 {
+		errs = append(errs, fmt.Errorf("gc-percent: want 0 or more, got %d", s.GCPercent))
+	}
+	return errors.Join(errs...)
+}

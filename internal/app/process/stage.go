@@ -1,0 +1,86 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Parts is what a process hands to each of its stages.
+type Parts struct {
+	Store    objstore.Store // instrumented
+	Registry *prometheus.Registry
+	Logger   *slog.Logger
+	Now      func() time.Time
+	URL      string          // where this process answers on this machine, no trailing slash
+	Ready    <-chan struct{} // closed once the process answers requests
+}
+
+// Route is one HTTP handler of a stage.
+type Route struct {
+	Pattern string // as http.ServeMux has it
+	Name    string // the handler's name in metrics; "" if the handler instruments itself
+	Handler http.Handler
+}
+
+// Stage is one component of a process. Its life is Routes, requests, Drain, last answers, Close.
+type Stage interface {
+	// Routes lists the handlers; patterns are unique in the process.
+	Routes() []Route
+	// Drain finishes the work that pending requests wait for and refuses new work. No new connection is accepted any
+	// more, but requests are still being answered.
+	Drain(ctx context.Context) error
+	// Close releases what the stage holds, after the last request was answered.
+	Close() error
+}
+
+// Builder makes a stage.
+type Builder func(ctx context.Context, p Parts) (Stage, error)
+
+// stages are in the order in which they were built; they end in the opposite order.
+type stages []Stage
+
+// build makes all stages or none.
+func build(ctx context.Context, p Parts, builders []Builder) (stages, error) {
+	var all stages
+	for _, b := range builders {
+		s, err := b(ctx, p)
+		if err != nil {
+			return nil, errors.Join(err, all.end(ctx))
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// end drains and closes stages that no request is in.
+func (all stages) end(ctx context.Context) error {
+	return errors.Join(all.drain(ctx), all.close())
+}
+
+func (all stages) drain(ctx context.Context) error {
+	var errs []error
+	for i := len(all) - 1; i >= 0; i-- {
+		if err := all[i].Drain(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("drain: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (all stages) close() error {
+	var errs []error
+	for i := len(all) - 1; i >= 0; i-- {
+		if err := all[i].Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

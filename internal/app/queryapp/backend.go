@@ -1,0 +1,30 @@
+package queryapp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/api"
+)
+
+// The API answers a query that goes beyond a limit by this interface.
+var _ api.LimitError = (*query.LimitError)(nil)
+
+// backend joins what the API asks for: the engine evaluates, the stage reads. It implements api.Backend.
+type backend struct {
+	promql.QueryEngine
+	*query.Stage
+}
+
+// Stats counts series by metric name, the only label by which the stage counts and the API asks.
+func (b backend) Stats(ctx context.Context, statsByLabelName string, limit int) (*tsdb.Stats, error) {
+	if statsByLabelName != model.MetricNameLabel {
+		return nil, fmt.Errorf("count series by label %s: only %s is counted", statsByLabelName, model.MetricNameLabel)
+	}
+	return b.Stage.Stats(ctx, limit)
+}

@@ -1,0 +1,104 @@
+package queryapp
+
+import (
+	"time"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/api"
+)
+
+// Flags are the command-line flags of the query stage and its API. Those that Prometheus has are named as there.
+type Flags struct {
+	Timeout             time.Duration `name:"query.timeout" help:"Longest time that a query may take."`
+	LookbackDelta       time.Duration `name:"query.lookback-delta" help:"How far back an instant selector looks for a sample."`
+	MaxConcurrency      int           `name:"query.max-concurrency" help:"Queries that run at once; further ones wait."`
+	MaxSamples          int           `name:"query.max-samples" help:"Samples that one query may hold in memory."`
+	MaxSeries           int           `name:"query.max-series" help:"Series that one selector may return."`
+	MaxSegments         int           `name:"query.max-segments" help:"Segments that one selector may read."`
+	MaxMatcherValues    int           `name:"query.max-matcher-values" help:"Label values that a regular expression outside of DuckDB's reach may match."`
+	RecentWindow        time.Duration `name:"query.recent-window" help:"Time before now that metadata and cardinality look at."`
+	DelayedNameRemoval  bool          `name:"query.delayed-name-removal" help:"Drop metric names at the end of a query, as Prometheus' feature promql-delayed-name-removal."`
+	UseStartTimestamps  bool          `name:"query.use-start-timestamps" help:"Use start timestamps in rates, as Prometheus' feature use-start-timestamps."`
+	MemoryLimitBytes    int64         `name:"query.memory-limit" type:"bytes" help:"DuckDB's memory."`
+	Threads             int           `name:"query.threads" help:"DuckDB's threads, by default one for each CPU."`
+	CacheDir            string        `name:"query.cache-dir" placeholder:"DIR" help:"Directory of fetched segments, emptied at the start. Default: a temporary one."`
+	CacheBytes          int64         `name:"query.cache-bytes" type:"bytes" help:"Fetched segments that are kept on disk."`
+	FooterCacheBytes    int64         `name:"query.footer-cache-bytes" type:"bytes" help:"Memory for segment footers."`
+	FetchConcurrency    int           `name:"query.fetch-concurrency" help:"Store requests that one query has in flight."`
+	ReadSampleLimit     int           `name:"storage.remote.read-sample-limit" help:"Samples of one remote read that is not streamed. 0 means no limit."`
+	ReadConcurrentLimit int           `name:"storage.remote.read-concurrent-limit" help:"Remote reads that run at once."`
+	ReadFrameBytes      int           `name:"storage.remote.read-max-bytes-in-frame" type:"bytes" help:"Size at which a frame of a streamed remote read is sent."`
+	CORSOrigin          string        `name:"web.cors.origin" help:"Regular expression of the origins whose pages may read answers; it is anchored."`
+	MaxBodyBytes        int64         `name:"web.max-body-bytes" type:"bytes" help:"Largest body of an API request."`
+}
+
+// NewFlags returns the flags at their defaults.
+func NewFlags() Flags {
+	s := DefaultSettings()
+	return Flags{
+		Timeout:             s.Query.Timeout,
+		LookbackDelta:       s.Query.LookbackDelta,
+		MaxConcurrency:      s.Query.MaxConcurrency,
+		MaxSamples:          s.Query.MaxSamples,
+		MaxSeries:           s.Query.MaxSeries,
+		MaxSegments:         s.Query.MaxSegments,
+		MaxMatcherValues:    s.Query.MaxMatcherValues,
+		RecentWindow:        s.Query.RecentWindow,
+		DelayedNameRemoval:  s.Query.DelayedNameRemoval,
+		UseStartTimestamps:  s.Query.UseStartTimestamps,
+		MemoryLimitBytes:    s.Query.MemoryLimitBytes,
+		Threads:             s.Query.Threads,
+		CacheDir:            s.Query.CacheDir,
+		CacheBytes:          s.Query.CacheBytes,
+		FooterCacheBytes:    s.Query.FooterCacheBytes,
+		FetchConcurrency:    s.Query.FetchConcurrency,
+		ReadSampleLimit:     s.API.RemoteReadSampleLimit,
+		ReadConcurrentLimit: s.API.RemoteReadConcurrency,
+		ReadFrameBytes:      s.API.RemoteReadFrameBytes,
+		CORSOrigin:          s.API.CORSOrigin,
+		MaxBodyBytes:        s.API.MaxBodyBytes,
+	}
+}
+
+// Settings returns what the flags say. The API shows all of the process's flags, vs.
+func (f Flags) Settings(vs flags.Values) Settings {
+	return Settings{Query: f.query(), API: f.api(vs)}
+}
+
+func (f Flags) query() query.Settings {
+	return query.Settings{
+		CacheDir:           f.CacheDir,
+		CacheBytes:         f.CacheBytes,
+		FooterCacheBytes:   f.FooterCacheBytes,
+		FetchConcurrency:   f.FetchConcurrency,
+		MemoryLimitBytes:   f.MemoryLimitBytes,
+		Threads:            f.Threads,
+		MaxConcurrency:     f.MaxConcurrency,
+		MaxSamples:         f.MaxSamples,
+		MaxSeries:          f.MaxSeries,
+		MaxSegments:        f.MaxSegments,
+		MaxMatcherValues:   f.MaxMatcherValues,
+		Timeout:            f.Timeout,
+		LookbackDelta:      f.LookbackDelta,
+		RecentWindow:       f.RecentWindow,
+		DelayedNameRemoval: f.DelayedNameRemoval,
+		UseStartTimestamps: f.UseStartTimestamps,
+	}
+}
+
+func (f Flags) api(vs flags.Values) api.Settings {
+	s := DefaultSettings().API
+	s.LookbackDelta = f.LookbackDelta
+	s.MaxBodyBytes = f.MaxBodyBytes
+	s.RemoteReadSampleLimit = f.ReadSampleLimit
+	if f.ReadSampleLimit == 0 {
+		s.RemoteReadSampleLimit = -1 // the API's own way to say that there is none
+	}
+	s.RemoteReadConcurrency = f.ReadConcurrentLimit
+	s.RemoteReadFrameBytes = f.ReadFrameBytes
+	s.CORSOrigin = f.CORSOrigin
+	s.Flags = vs.Map()
+	s.ConfigYAML = vs.YAML()
+	return s
+}
