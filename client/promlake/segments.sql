@@ -1,0 +1,1 @@
+../../schemas/sql/segments.sql

@@ -1,0 +1,95 @@
+import datetime as dt
+from pathlib import Path
+
+import duckdb
+import pytest
+from promlake import open_store
+
+# Two flushes of one series, the second of which sends the sample at 2000 ms again, and one of a series with another label.
+FIRST = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, 'node' AS l_job,
+    [epoch_ms(1000), epoch_ms(2000)]::TIMESTAMPTZ[] AS ts, [1.0, 2.0] AS value"""
+SECOND = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, 'node' AS l_job,
+    [epoch_ms(2000)]::TIMESTAMPTZ[] AS ts, [3.0] AS value"""
+OTHER = """SELECT 'down' AS metric, 2::UBIGINT AS series_id, 'eu' AS l_zone,
+    [epoch_ms(1000)]::TIMESTAMPTZ[] AS ts, [5.0] AS value,
+    [epoch_ms(1000)]::TIMESTAMPTZ[] AS ex_ts, [7.0] AS ex_value, ['{"trace":"x"}'] AS ex_labels"""
+WINDOW = "19700101T0000Z"
+
+
+def write(store: Path, tenant: str, name: str, select: str) -> None:
+    file = store / "v1" / tenant / "segments" / WINDOW / f"{name}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with duckdb.connect() as c:
+        c.execute("SET TimeZone = 'UTC'")
+        c.execute(f"CREATE TABLE segment AS {select}")
+        c.table("segment").write_parquet(str(file))
+
+
+@pytest.fixture(params=["plain", "odd [a]*? name"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    store = tmp_path / request.param
+    write(store, "anonymous", "01A", FIRST)
+    write(store, "anonymous", "01B", SECOND)
+    return store
+
+
+def test_samples_count_once_and_the_later_wins(store: Path) -> None:
+    with open_store(store) as lake:
+        got = lake.sql("SELECT metric, series_id, epoch_ms(ts), value FROM samples ORDER BY ts").fetchall()
+    assert got == [("up", 1, 1000, 1.0), ("up", 1, 2000, 3.0)]
+
+
+def test_timestamps_are_utc_moments(store: Path) -> None:
+    with open_store(store) as lake:
+        (first,) = lake.sql("SELECT min(ts) FROM samples").fetchone() or ()
+    assert first == dt.datetime.fromtimestamp(1, tz=dt.UTC)
+
+
+def test_series_have_a_column_per_label(store: Path) -> None:
+    write(store, "anonymous", "01C", OTHER)
+    with open_store(store) as lake:
+        got = lake.sql("SELECT metric, coalesce(l_job, ''), coalesce(l_zone, '') FROM series ORDER BY metric").fetchall()
+        joined = lake.sql("SELECT value FROM samples JOIN series USING (metric, series_id) WHERE l_zone = 'eu'").fetchall()
+    assert got == [("down", "", "eu"), ("up", "node", "")]
+    assert joined == [(5.0,)]
+
+
+def test_views_are_of_the_kinds_that_are_there(store: Path) -> None:
+    with open_store(store) as lake:
+        assert views(lake) == {"samples", "series"}
+    write(store, "anonymous", "01C", OTHER)
+    with open_store(store) as lake:
+        assert views(lake) == {"samples", "series", "exemplars"}
+        assert lake.sql("SELECT metric, value, labels FROM exemplars").fetchall() == [("down", 7.0, '{"trace":"x"}')]
+
+
+def test_views_do_not_move(store: Path) -> None:
+    with open_store(store) as lake:
+        write(store, "anonymous", "01C", OTHER)
+        assert lake.sql("SELECT count(*) FROM series").fetchone() == (1,)
+
+
+def test_tenants_are_apart(store: Path) -> None:
+    write(store, "team (a)*", "01A", OTHER)
+    with open_store(store, tenant="team (a)*") as lake:
+        assert lake.sql("SELECT metric FROM series").fetchall() == [("down",)]
+
+
+def test_urls(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(store.parent)
+    for url in (f"file://{store}", f"file://./{store.name}", store.name):
+        with open_store(url) as lake:
+            assert lake.sql("SELECT count(*) FROM samples").fetchone() == (2,)
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no segments of tenant anonymous"):
+        open_store(tmp_path)
+    with pytest.raises(ValueError, match="want a directory or a file:// URL"):
+        open_store("s3://bucket")
+    with pytest.raises(ValueError, match="not a tenant's name"):
+        open_store(tmp_path, tenant="../other")
+
+
+def views(lake: duckdb.DuckDBPyConnection) -> set[str]:
+    return {name for (name,) in lake.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()}
