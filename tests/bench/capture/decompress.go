@@ -1,0 +1,63 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+var (
+	magicGzip = []byte{0x1f, 0x8b}
+	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
+	magicXz   = []byte{0xfd, '7', 'z', 'X', 'Z', 0x00}
+)
+
+// decompress returns the plain bytes of r, which it recognises by their first bytes, and a function that frees the decompressor.
+func decompress(r io.Reader) (io.Reader, func(), error) {
+	in := bufio.NewReader(r)
+	head, err := in.Peek(len(magicXz))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, fmt.Errorf("read first bytes: %w", err)
+	}
+	switch {
+	case bytes.HasPrefix(head, magicGzip):
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, nil, fmt.Errorf("open gzip: %w", err)
+		}
+		return z, func() {}, nil
+	case bytes.HasPrefix(head, magicZstd):
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, nil, fmt.Errorf("open zstd: %w", err)
+		}
+		return z, z.Close, nil
+	case bytes.HasPrefix(head, magicXz):
+		z, err := xz.NewReader(in)
+		if err != nil {
+			return nil, nil, fmt.Errorf("open xz: %w", err)
+		}
+		return z, func() {}, nil
+	}
+	return in, func() {}, nil
+}
+
+// limitReader fails, instead of ending, once more than its budget was read.
+type limitReader struct {
+	r    io.Reader
+	left int64 // bytes
+}
+
+func (l *limitReader) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, fmt.Errorf("%w: longer than MaxBytes (%d bytes decompressed); cut it", ErrFormat, int64(MaxBytes))
+	}
+	return n, err
+}

@@ -1,0 +1,103 @@
+// Package load sends the traffic of a fleet of virtual hosts to a remote_write endpoint and accounts for what it cost.
+package load
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/promlake/promlake/tests/bench/wire"
+)
+
+// ErrSettings reports settings that make no sense.
+var ErrSettings = errors.New("invalid load settings")
+
+const (
+	// MaxBatch is the largest number of samples in a request.
+	MaxBatch = 1_000_000
+	// MaxConcurrency is the largest number of senders.
+	MaxConcurrency = 1024
+	// assumedRate is the rate in samples/s that places the first timestamp of a run without a rate. A run that turns out faster ends in the
+	// future; Start avoids that.
+	assumedRate = 2_000_000
+)
+
+// Settings say what to send where. The zero value of a field means its default.
+type Settings struct {
+	URL         string            // of the remote_write endpoint; no default
+	PID         int               // the server's process, 0 = not on this machine: its usage is not reported
+	Protocol    wire.Version      // default V1
+	Batch       int               // samples in a request, default 2000
+	Concurrency int               // senders, each with its own share of the series, default 4
+	Rate        float64           // samples/s over all senders, 0 = as fast as the server answers
+	Duration    time.Duration     // no request begins later, default 60s
+	Rounds      int               // stop after so many scrapes of every host, 0 = only Duration stops
+	Interval    time.Duration     // between two scrapes in sample time, whole ms, default 15s
+	Start       time.Time         // sample time of the first scrape; default: so that the run ends at now, or before now without a Rate (see assumedRate)
+	Settle      time.Duration     // how long after the last answer the server's work still counts
+	Timeout     time.Duration     // of a request, default 30s
+	Headers     map[string]string // further request headers, such as the tenant
+}
+
+// complete returns s with its defaults for a run over series many series that begins now, or ErrSettings.
+func (s Settings) complete(series int, now time.Time) (Settings, error) {
+	setDefault(&s.Protocol, wire.V1)
+	setDefault(&s.Batch, 2000)
+	setDefault(&s.Concurrency, 4)
+	setDefault(&s.Duration, time.Minute)
+	setDefault(&s.Interval, 15*time.Second)
+	setDefault(&s.Timeout, 30*time.Second)
+	if s.Start.IsZero() {
+		s.Start = now.Add(-s.span(series)).Truncate(s.Interval)
+	}
+	return s, s.validate()
+}
+
+// span is the sample time that the run will cover at its rate, or at most covers without one.
+func (s Settings) span(series int) time.Duration {
+	rate := s.Rate
+	if rate <= 0 {
+		rate = assumedRate
+	}
+	rounds := s.Duration.Seconds() * rate / float64(series)
+	if s.Rounds > 0 {
+		rounds = min(rounds, float64(s.Rounds))
+	}
+	return time.Duration((rounds + 1) * float64(s.Interval))
+}
+
+func (s Settings) validate() error {
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return fmt.Errorf("%w: URL: %w", ErrSettings, err)
+	}
+	for _, rule := range []struct {
+		ok   bool
+		what string
+	}{
+		{u.Scheme == "http" || u.Scheme == "https", fmt.Sprintf("URL %q: want http or https", s.URL)},
+		{s.PID >= 0, fmt.Sprintf("pid %d: want a process or 0", s.PID)},
+		{s.Protocol == wire.V1 || s.Protocol == wire.V2, fmt.Sprintf("protocol %d: want 1 or 2", s.Protocol)},
+		{s.Batch >= 1 && s.Batch <= MaxBatch, fmt.Sprintf("batch %d: want 1 to %d samples", s.Batch, MaxBatch)},
+		{s.Concurrency >= 1 && s.Concurrency <= MaxConcurrency, fmt.Sprintf("concurrency %d: want 1 to %d", s.Concurrency, MaxConcurrency)},
+		{s.Rate >= 0, fmt.Sprintf("rate %g: want samples/s or 0", s.Rate)},
+		{s.Duration > 0, fmt.Sprintf("duration %s: want more than 0", s.Duration)},
+		{s.Rounds >= 0, fmt.Sprintf("rounds %d: want 0 or more", s.Rounds)},
+		{s.Interval >= time.Millisecond && s.Interval%time.Millisecond == 0, fmt.Sprintf("interval %s: want whole milliseconds", s.Interval)},
+		{s.Settle >= 0, fmt.Sprintf("settle %s: want 0 or more", s.Settle)},
+		{s.Timeout > 0, fmt.Sprintf("timeout %s: want more than 0", s.Timeout)},
+	} {
+		if !rule.ok {
+			return fmt.Errorf("%w: %s", ErrSettings, rule.what)
+		}
+	}
+	return nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

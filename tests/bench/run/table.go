@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/promlake/promlake/tests/bench/load"
+	"github.com/promlake/promlake/tests/bench/server"
+)
+
+// unknown stands in a cell without a value.
+const unknown = "–"
+
+// measure is a row of the table.
+type measure struct {
+	name   string
+	format string
+	of     func(run) (value float64, known bool)
+}
+
+func always(f func(run) float64) func(run) (float64, bool) {
+	return func(r run) (float64, bool) { return f(r), true }
+}
+
+func ofProcess(f func(load.Server) float64) func(run) (float64, bool) {
+	return func(r run) (float64, bool) {
+		if r.Report.Server == nil {
+			return 0, false
+		}
+		return f(*r.Report.Server), true
+	}
+}
+
+// measures are the rows of the table, in order.
+func measures() []measure {
+	return []measure{
+		{"samples/s", "%.0f", always(func(r run) float64 { return r.Report.SamplesPerSecond })},
+		{"CPU-s per million samples", "%.3f", ofProcess(func(s load.Server) float64 { return s.CPUPerMillion })},
+		{"latency p50, ms", "%.1f", always(func(r run) float64 { return r.Report.Latency.P50 })},
+		{"latency p99, ms", "%.1f", always(func(r run) float64 { return r.Report.Latency.P99 })},
+		{"peak RSS, MB", "%.1f", ofProcess(func(s load.Server) float64 { return float64(s.PeakRSSBytes) / 1e6 })},
+		{"disk, MB", "%.1f", always(func(r run) float64 { return float64(r.DiskBytes) / 1e6 })},
+		{"disk, bytes/sample", "%.2f", func(r run) (float64, bool) {
+			if r.Report.Samples == 0 {
+				return 0, false
+			}
+			return float64(r.DiskBytes) / float64(r.Report.Samples), true
+		}},
+		{"samples, millions", "%.2f", always(func(r run) float64 { return float64(r.Report.Samples) / 1e6 })},
+		{"requests failed", "%.0f", always(func(r run) float64 { return float64(r.Report.RequestsFailed) })},
+		{"generator CPU-s per million", "%.3f", always(func(r run) float64 { return r.Report.GeneratorCPUPerMillion })},
+	}
+}
+
+// writeTable prints one Markdown table: a row for each measure, a column for each server (the median of its complete runs), and a column
+// for each ratio of Promlake to a peer.
+func writeTable(w io.Writer, runs []run) error {
+	complete := map[string][]run{}
+	var names, peers []string
+	for _, name := range []string{server.Promlake, server.VictoriaMetrics, server.Prometheus} {
+		if !slices.ContainsFunc(runs, func(r run) bool { return r.Server == name }) {
+			continue
+		}
+		names = append(names, name)
+		if name != server.Promlake {
+			peers = append(peers, name)
+		}
+		for _, r := range runs {
+			if r.Server == name && r.Error == "" {
+				complete[name] = append(complete[name], r)
+			}
+		}
+	}
+	if !slices.Contains(names, server.Promlake) {
+		peers = nil // nothing to compare them with
+	}
+	rows := [][]string{header(names, peers)}
+	for _, m := range measures() {
+		rows = append(rows, row(m, names, peers, complete))
+	}
+	return writeRows(w, rows)
+}
+
+func header(names, peers []string) []string {
+	cells := append([]string{"measure"}, names...)
+	for _, p := range peers {
+		cells = append(cells, server.Promlake+"/"+p)
+	}
+	return cells
+}
+
+func row(m measure, names, peers []string, complete map[string][]run) []string {
+	cells := []string{m.name}
+	for _, n := range names {
+		if v, known := median(complete[n], m.of); known {
+			cells = append(cells, fmt.Sprintf(m.format, v))
+		} else {
+			cells = append(cells, unknown)
+		}
+	}
+	own, ownKnown := median(complete[server.Promlake], m.of)
+	for _, p := range peers {
+		if v, known := median(complete[p], m.of); known && ownKnown && v != 0 {
+			cells = append(cells, fmt.Sprintf("%.2f", own/v))
+		} else {
+			cells = append(cells, unknown)
+		}
+	}
+	return cells
+}
+
+// writeRows prints rows of equal length as a Markdown table, numbers to the right; the first row is the header.
+func writeRows(w io.Writer, rows [][]string) error {
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	rule := []string{strings.Repeat("-", width[0])}
+	for _, n := range width[1:] {
+		rule = append(rule, strings.Repeat("-", n-1)+":")
+	}
+	var b strings.Builder
+	for _, r := range slices.Insert(rows, 1, rule) {
+		fmt.Fprintf(&b, "| %-*s |", width[0], r[0])
+		for i, cell := range r[1:] {
+			fmt.Fprintf(&b, " %*s |", width[i+1], cell)
+		}
+		b.WriteByte('\n')
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
+
+// median returns the middle one of the known values (the mean of the two middle ones), and whether there is any.
+func median(runs []run, of func(run) (float64, bool)) (float64, bool) {
+	var v []float64
+	for _, r := range runs {
+		if x, known := of(r); known {
+			v = append(v, x)
+		}
+	}
+	if len(v) == 0 {
+		return 0, false
+	}
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
+}

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// ErrNotReady reports a server that did not answer on its ready path in time or ended before.
+var ErrNotReady = errors.New("server is not ready")
+
+const (
+	readyTimeout = 30 * time.Second // from start to the first good answer on the ready path
+	readyPoll    = 20 * time.Millisecond
+	stopTimeout  = 60 * time.Second // from SIGTERM to SIGKILL
+	logTail      = 4 << 10          // bytes of output that an error quotes
+	logName      = "output.log"
+)
+
+// Process is a running server.
+type Process struct {
+	spec    Spec
+	cmd     *exec.Cmd
+	addr    string
+	logPath string
+	ended   chan struct{} // closed once the process is gone and err is set
+	err     error
+}
+
+// Start starts a server on a free loopback port with all its files in dir, an empty folder, and waits until it is ready.
+// The caller must Stop it. Errors: ErrNotReady with the end of its output, or that of starting it.
+func Start(ctx context.Context, spec Spec, dir string) (*Process, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("resolve %s: %w", dir, err)
+	}
+	for name, content := range spec.Files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return nil, fmt.Errorf("write %s's %s: %w", spec.Name, name, err)
+		}
+	}
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{spec: spec, addr: addr, logPath: filepath.Join(dir, logName), ended: make(chan struct{})}
+	if err := p.launch(dir); err != nil {
+		return nil, err
+	}
+	if err := p.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+// launch starts the program with its output in the log file. The child holds the file open; this process need not.
+func (p *Process) launch(dir string) error {
+	out, err := os.Create(p.logPath)
+	if err != nil {
+		return fmt.Errorf("create output file: %w", err)
+	}
+	defer out.Close()                          // nothing was written through this handle
+	binary, err := filepath.Abs(p.spec.Binary) // the child starts in dir
+	if err != nil {
+		return fmt.Errorf("resolve %s: %w", p.spec.Binary, err)
+	}
+	p.cmd = exec.Command(binary, p.spec.Args(p.addr, dir)...)
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, out, out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal is ours to pass on
+	if err := p.cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.spec.Name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return nil
+}
+
+func (p *Process) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	poll := time.NewTicker(readyPoll)
+	defer poll.Stop()
+	for {
+		if ready(ctx, p.url(p.spec.ReadyPath)) {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return fmt.Errorf("%w: %s ended (%w); its output ends with:\n%s", ErrNotReady, p.spec.Name, p.exit(), p.tail())
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s within %s (%w); its output ends with:\n%s", ErrNotReady, p.spec.Name, readyTimeout, ctx.Err(), p.tail())
+		case <-poll.C:
+		}
+	}
+}
+
+func ready(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close() // only the status counts
+	return resp.StatusCode == http.StatusOK
+}
+
+// PID is the server's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// WriteURL is the server's remote_write endpoint.
+func (p *Process) WriteURL() string { return p.url(p.spec.WritePath) }
+
+func (p *Process) url(path string) string { return "http://" + p.addr + path }
+
+// Stop asks the server to end, so that it can write out what it holds, and kills it after a minute. An error means that it had to be
+// killed or had ended in another way before.
+func (p *Process) Stop() error {
+	select {
+	case <-p.ended:
+		return fmt.Errorf("stop %s: it had ended before: %w", p.spec.Name, p.exit())
+	default:
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop %s: %w", p.spec.Name, err)
+	}
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+		return nil
+	case <-timer.C:
+	}
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s: %w", p.spec.Name, err)
+	}
+	<-p.ended
+	return fmt.Errorf("stop %s: it did not end within %s and was killed", p.spec.Name, stopTimeout)
+}
+
+// exit returns how the ended process ended; never nil.
+func (p *Process) exit() error {
+	if p.err != nil {
+		return p.err
+	}
+	return errors.New("exit status 0")
+}
+
+// tail returns the end of what the server printed, or why that cannot be read.
+func (p *Process) tail() string {
+	f, err := os.Open(p.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close() // read only
+	if info, err := f.Stat(); err == nil && info.Size() > logTail {
+		if _, err := f.Seek(-logTail, io.SeekEnd); err != nil {
+			return err.Error()
+		}
+	}
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// freeAddr returns a loopback address whose port the kernel chose and which is free again.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		return "", fmt.Errorf("free port: %w", err)
+	}
+	return addr, nil
+}
