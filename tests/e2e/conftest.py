@@ -1,0 +1,72 @@
+"""Fixtures: programs, stores and servers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.programs import Programs, find_programs
+from support.server import Server, Start
+from support.stores import Gateway, Store, directory_store, serve_gateway
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    return find_programs()
+
+
+@pytest.fixture(scope="session")
+def gateway(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with serve_gateway(programs, tmp_path_factory.mktemp("s3")) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def file_store(tmp_path: Path) -> Store:
+    return directory_store(tmp_path / "store")
+
+
+@pytest.fixture(params=["file", "s3"])
+def store(request: pytest.FixtureRequest) -> Store:
+    """Each kind of store in turn, empty."""
+    if request.param == "file":
+        return request.getfixturevalue("file_store")
+    return request.getfixturevalue("gateway").store()
+
+
+@pytest.fixture
+def start(programs: Programs, tmp_path: Path) -> Iterator[Start]:
+    """Starts servers over a store with flags. What still runs at the end is killed."""
+    with starting(programs, tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def start_for_module(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """As start, for the servers of a module."""
+    with starting(programs, tmp_path_factory.mktemp("servers")) as start:
+        yield start
+
+
+@contextmanager
+def starting(programs: Programs, directory: Path) -> Iterator[Start]:
+    servers: list[Server] = []
+
+    def start(store: Store, *flags: str, command: list[str | Path] | None = None) -> Server:
+        server = Server(command or [programs.promlake, "serve"], store, directory / f"server-{len(servers)}", flags)
+        servers.append(server)
+        return server
+
+    try:
+        yield start
+    finally:
+        for server in servers:
+            server.cleanup()
+
+
+@pytest.fixture
+def server(start: Start, file_store: Store) -> Iterator[Server]:
+    """A server over a directory, which must end in peace."""
+    server = start(file_store)
+    yield server
+    server.stop()

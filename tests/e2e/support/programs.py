@@ -1,0 +1,99 @@
+"""The programs that the tests run, and how they start and stop."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Paths of programs. The peers are Debian's."""
+
+    promlake: Path = ROOT / "bin/promlake"
+    ingest_fn: Path = ROOT / "bin/ingest-fn"
+    query_fn: Path = ROOT / "bin/query-fn"
+    versitygw: Path = ROOT / ".cache/bin/versitygw"
+    prometheus: Path = ROOT / ".cache/peers/usr/bin/prometheus"
+    promtool: Path = ROOT / ".cache/peers/usr/bin/promtool"
+    node_exporter: Path = ROOT / ".cache/peers/usr/bin/prometheus-node-exporter"
+
+
+def find_programs() -> Programs:
+    """Makes the programs that are not up to date, unless the caller says that it has just done so."""
+    if os.environ.get("PROMLAKE_E2E_PROGRAMS") != "ready":
+        subprocess.run(["make", "e2e-programs"], cwd=ROOT, check=True)
+    return Programs()
+
+
+class Process:
+    """A program that runs with its output in files."""
+
+    def __init__(self, args: Sequence[str | Path], directory: Path, env: Mapping[str, str] | None = None) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.out, self.err = directory / "stdout", directory / "stderr"
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            self._process = subprocess.Popen(
+                [str(a) for a in args], cwd=directory, stdout=out, stderr=err, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def log(self) -> str:
+        return self.err.read_text(errors="replace")
+
+    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
+        """Waits for something that the running program will do."""
+        wait_until(lambda: self._alive() and ready(), what, START_SECONDS, self.log)
+
+    def _alive(self) -> bool:
+        assert self.running, f"{self._process.args} ended with {self._process.returncode}:\n{self.log()}"
+        return True
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Returns the exit code, negative for a signal."""
+        return self._process.wait(STOP_SECONDS)
+
+    def terminate(self) -> int:
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(STOP_SECONDS)
+
+    def cleanup(self) -> None:
+        """Ends the program in whatever state it is."""
+        if self.running:
+            self.kill()
+
+
+def wait_until(ready: Callable[[], bool], what: str, seconds: float = 30.0, context: Callable[[], str] = str) -> None:
+    deadline = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < deadline, f"waited {seconds:g} s for: {what}\n{context()}"
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    """Returns a port that the kernel chose. Nobody keeps it, so it is for programs that cannot choose one themselves."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
