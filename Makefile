@@ -1,0 +1,112 @@
+# `make help` lists the targets. What a target needs, it installs: Debian packages only where they are missing (tests/tools/system.sh),
+# Python packages into .venv, Go tools through the module proxy, peers for tests and benchmarks into .cache.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+GO ?= go
+export PYTHON ?= python3
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Go refuses to build in a checkout whose commit git cannot tell.
+BUILDVCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && echo auto || echo false)
+LDFLAGS := -s -w -X github.com/promlake/promlake/internal/telemetry.version=$(VERSION)
+GOBUILD = $(GO) build -trimpath -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn
+VENV := .venv
+VENV_READY := $(VENV)/.ready
+PYTHON_CODE := client tests
+SHELL_CODE = .ci/run $(shell git ls-files --cached --others --exclude-standard -- '*.sh')
+
+STORE ?= file://./data
+LISTEN ?= 127.0.0.1:9009
+# Further arguments of pytest, the benchmark and promlake serve: make e2e ARGS='-k tenants'
+ARGS ?=
+SOAK ?= 30s
+
+.PHONY: help
+help: ## List the targets.
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+.PHONY: system
+system:
+	@tests/tools/system.sh
+
+$(VENV_READY): tests/tools/requirements.txt | system
+	@echo 'venv: installing Python tools into $(VENV)'
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+# Go decides what is out of date, so these are always asked for.
+.PHONY: $(PROGRAMS)
+$(PROGRAMS): | system
+	$(GOBUILD) -o $@ ./$(if $(filter bin/promlake,$@),cmd/promlake,$(notdir $@))
+
+.PHONY: build
+build: $(PROGRAMS) ## Build bin/promlake, bin/ingest-fn and bin/query-fn.
+
+.PHONY: run
+run: bin/promlake ## Serve ./data on 127.0.0.1:9009 and feed it this machine's metrics (STORE=, LISTEN=, ARGS=).
+	exec bin/promlake serve --store '$(STORE)' --listen '$(LISTEN)' --demo $(ARGS)
+
+.PHONY: fmt
+fmt: $(VENV_READY) ## Format Go and Python code.
+	gofmt -w $$(git ls-files --cached --others --exclude-standard -- '*.go')
+	$(VENV)/bin/ruff check --fix $(PYTHON_CODE)
+	$(VENV)/bin/ruff format $(PYTHON_CODE)
+
+.PHONY: lint
+lint: $(VENV_READY) ## Check form and find mistakes: gofmt, go vet, staticcheck, ruff, shellcheck.
+	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard -- '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "gofmt: run make fmt for:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(VENV)/bin/ruff check $(PYTHON_CODE)
+	$(VENV)/bin/ruff format --check $(PYTHON_CODE)
+	$(VENV)/bin/shellcheck $(SHELL_CODE)
+
+.PHONY: test-go
+test-go: | system ## Run the Go tests.
+	$(GO) test -p 2 -timeout 15m ./...
+
+.PHONY: peers
+peers:
+	@tests/bench/fetch-peers.sh .cache/peers
+
+.PHONY: versitygw
+versitygw: | system
+	@$(GO) build -buildvcs=false -o .cache/bin/versitygw github.com/versity/versitygw/cmd/versitygw
+
+.PHONY: e2e-programs
+e2e-programs: build versitygw peers
+
+.PHONY: e2e
+e2e: $(VENV_READY) e2e-programs ## Run the Python tests: the client's and those of the whole system (ARGS= goes to pytest).
+	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest $(ARGS)
+
+.PHONY: test
+test: ## Run everything that CI runs: lint, Go tests, Python tests.
+	$(MAKE) lint
+	$(MAKE) test-go
+	$(MAKE) e2e
+
+.PHONY: soak
+soak: | system ## Run every fuzz target for 30 s (SOAK=).
+	tests/tools/soak.sh $(SOAK)
+
+.PHONY: bench
+bench: bin/promlake ## Compare Promlake with the peers that are there (ARGS= goes to tests/bench/run).
+	$(GO) run ./tests/bench/run $(ARGS)
+
+.PHONY: bench-peers
+bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache/peers; nothing is installed or started.
+
+.PHONY: clean
+clean: ## Remove what was built and fetched; ./data stays.
+	rm -rf bin .cache $(VENV) dist .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
