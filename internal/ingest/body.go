@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/snappy"
 )
@@ -42,17 +44,31 @@ type buffer struct{ b []byte }
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
-// keepBuffer is the capacity (bytes) above which a buffer is not kept for reuse.
-const keepBuffer = 4 << 20
+const (
+	// keepBuffer is the capacity (bytes) above which a buffer is not kept for reuse.
+	keepBuffer = 4 << 20
+	// collectAfter is how many bytes of buffers that were not kept may lie about. The collector by itself would let garbage grow to
+	// the size of what is alive, and so let a few large bodies take twice the memory that max-inflight-bytes grants them.
+	collectAfter = 32 << 20
+)
+
+// discarded is the size (bytes) of the buffers given up since the last collection that sized asked for.
+var discarded atomic.Int64
 
 func (b *buffer) release() {
-	if cap(b.b) <= keepBuffer {
-		buffers.Put(b)
+	if cap(b.b) > keepBuffer {
+		discarded.Add(int64(cap(b.b)))
+		b.b = nil
 	}
+	buffers.Put(b)
 }
 
 func (b *buffer) sized(n int) []byte {
 	if cap(b.b) < n {
+		if n > keepBuffer && discarded.Load() > collectAfter {
+			discarded.Store(0)
+			runtime.GC()
+		}
 		b.b = make([]byte, n)
 	}
 	b.b = b.b[:n]
