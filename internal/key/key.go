@@ -1,10 +1,13 @@
 // Package key is the grammar of object keys. Keys are built and parsed here and nowhere else:
 //
-//	v1/<tenant>/segments/<window>/<ulid>.parquet     level 0: the samples of one flush in one 2h window
+//	v1/<tenant>/segments/<window>/<ulid>.parquet        level 0: the samples of one flush in one 2h window
+//	v1/<tenant>/blocks/<level>/<window>/<ulid>/<file>   a file of a block: what compaction made of segments and other blocks
+//	v1/<tenant>/manifest.json                           which blocks are live, and which segments they consumed
+//	v1/<tenant>/manifests/<ulid>.json                   the copy of an earlier manifest
 //
-// <window> is the start of a 2h window as YYYYMMDDTHHMMZ (UTC), so that keys sort by time within years 0000–9999.
-// <ulid> (26 characters, Crockford base32) sorts by the time of writing: of two samples with equal series and
-// timestamp, the one in the object with the larger ULID wins.
+// <window> is the start of a window (2h, or that of the level) as YYYYMMDDTHHMMZ (UTC), so that keys sort by time within years
+// 0000–9999. <ulid> (26 characters, Crockford base32) sorts by the time of writing: of two samples with equal series and
+// timestamp, the one in the segment with the larger ULID wins.
 package key
 
 import (
@@ -64,6 +67,24 @@ func ParseWindow(s string) (Window, error) {
 	return w, nil
 }
 
+// MarshalText implements encoding.TextMarshaler with the form that stands in keys.
+func (w Window) MarshalText() ([]byte, error) {
+	s := w.String()
+	if back, err := ParseWindow(s); err != nil || back != w {
+		return nil, fmt.Errorf("marshal window %d: %w", int64(w), ErrSyntax)
+	}
+	return []byte(s), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (w *Window) UnmarshalText(b []byte) error {
+	v, err := ParseWindow(string(b))
+	if err == nil {
+		*w = v
+	}
+	return err
+}
+
 // Segment names one segment object.
 type Segment struct {
 	Tenant string
@@ -99,9 +120,9 @@ func ParseSegment(k string) (Segment, error) {
 	if !ok {
 		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, ErrSyntax)
 	}
-	id, err := ulid.ParseStrict(name)
-	if err != nil || id.String() != name {
-		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, ErrSyntax)
+	id, err := parseID(name)
+	if err != nil {
+		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, err)
 	}
 	return Segment{Tenant: p[1], Window: w, ID: id}, nil
 }

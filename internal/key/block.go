@@ -1,0 +1,79 @@
+package key
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// Block names one block: a prefix under which its files lie.
+type Block struct {
+	Tenant string
+	Level  Level
+	Window Window // a window of the level
+	ID     ulid.ULID
+}
+
+// BlocksPrefix is the prefix of every block of a tenant.
+func BlocksPrefix(tenant string) string { return TenantPrefix(tenant) + "blocks/" }
+
+// Prefix is the prefix of every file of the block.
+func (b Block) Prefix() string {
+	return BlocksPrefix(b.Tenant) + b.Level.String() + "/" + b.Window.String() + "/" + b.ID.String() + "/"
+}
+
+// File builds the key of a file of the block. name is 1 to 64 lower-case letters, digits, dots and hyphens, the first of them a letter.
+func (b Block) File(name string) string { return b.Prefix() + name }
+
+// String returns the block's prefix without the tenant and the slash at the end, for logs and plans.
+func (b Block) String() string {
+	return b.Level.String() + "/" + b.Window.String() + "/" + b.ID.String()
+}
+
+// ParseBlockFile is the inverse of Block.File.
+func ParseBlockFile(k string) (Block, string, error) {
+	p := strings.Split(k, "/")
+	if len(p) != 7 || p[0] != Version || p[1] == "" || p[2] != "blocks" || !isFileName(p[6]) {
+		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, ErrSyntax)
+	}
+	level, err := ParseLevel(p[3])
+	if err != nil {
+		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, err)
+	}
+	w, err := ParseWindow(p[4])
+	if err != nil {
+		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, err)
+	}
+	if level.WindowOf(int64(w)) != w {
+		return Block{}, "", fmt.Errorf("parse block key %q: %s is no window of level %s: %w", k, w, level, ErrSyntax)
+	}
+	id, err := parseID(p[5])
+	if err != nil {
+		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, err)
+	}
+	return Block{Tenant: p[1], Level: level, Window: w, ID: id}, p[6], nil
+}
+
+const maxFileName = 64
+
+func isFileName(s string) bool {
+	if s == "" || len(s) > maxFileName || s[0] < 'a' || s[0] > 'z' {
+		return false
+	}
+	for i := 1; i < len(s); i++ {
+		if c := s[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// parseID parses a ULID that is spelled as ULID.String spells it.
+func parseID(s string) (ulid.ULID, error) {
+	id, err := ulid.ParseStrict(s)
+	if err != nil || id.String() != s {
+		return ulid.ULID{}, fmt.Errorf("parse ulid %q: %w", s, ErrSyntax)
+	}
+	return id, nil
+}
