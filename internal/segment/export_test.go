@@ -1,5 +1,7 @@
 package segment
 
+import "github.com/promlake/promlake/internal/parquetfile"
+
 // EncodeInGroups is Encode with row groups of at most so many rows and about so many samples.
 func EncodeInGroups(rows []Row, meta []Metadata, groupRows, groupSamples int) ([]byte, Info, error) {
 	w, err := NewWriter()
@@ -19,4 +21,4 @@ func EncodeWith(w *Writer, rows []Row, meta []Metadata) ([]byte, Info, error) {
 var NewBatch = newBatch
 
 // TailGuess is how much of a file's end ReadInfo reads at first.
-const TailGuess = tailGuess
+const TailGuess = parquetfile.TailGuess

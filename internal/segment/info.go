@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile"
 )
 
 // Keys of the footer's key-value metadata.
@@ -21,10 +23,10 @@ const (
 // ErrFormat reports bytes that are not a segment of a version that this code reads.
 var ErrFormat = errors.New("not a promlake segment")
 
-func describe(b *Batch, s *shape) Info {
+func describe(b *Batch, s shape, c *SeriesColumns) Info {
 	i := Info{
 		Version: FormatVersion, Rows: int64(len(b.Rows)), Samples: int64(len(b.TS)), MinT: math.MaxInt64, MaxT: math.MinInt64,
-		LabelColumns: s.labels, MapNames: s.mapNames, HasST: s.st, HasHist: s.hist, HasExemplars: s.exemplars, Metadata: b.Metadata,
+		LabelColumns: c.Names, MapNames: c.MapNames, HasST: s.st, HasHist: s.hist, HasExemplars: s.exemplars, Metadata: b.Metadata,
 	}
 	see := func(t int64) { i.MinT, i.MaxT = min(i.MinT, t), max(i.MaxT, t) }
 	for _, t := range b.TS {
@@ -65,11 +67,14 @@ func (i *Info) keyValues() ([]format.KeyValue, error) {
 
 // ReadInfo reads the footer of a segment of size bytes. Errors: ErrFormat, and those of r.
 func ReadInfo(r io.ReaderAt, size int64) (Info, error) {
-	footer, err := readFooter(r, size)
+	footer, err := parquetfile.ReadFooter(r, size)
+	if errors.Is(err, parquetfile.ErrFormat) {
+		return Info{}, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
 	if err != nil {
 		return Info{}, err
 	}
-	kv, err := footerKeyValues(footer)
+	kv, err := parquetfile.KeyValues(footer)
 	if err != nil {
 		return Info{}, fmt.Errorf("%w: decode footer: %w", ErrFormat, err)
 	}

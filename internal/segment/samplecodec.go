@@ -48,8 +48,8 @@ func DecodeHist(b []byte) (Hist, error) {
 	return h, nil
 }
 
-// count returns the number of observations and their sum.
-func (h Hist) count() (count, sum float64) {
+// Count returns the number of observations and their sum.
+func (h Hist) Count() (count, sum float64) {
 	if h.FH != nil {
 		return h.FH.Count, h.FH.Sum
 	}

@@ -1,6 +1,10 @@
 package segment
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+)
 
 // floatColumns writes the float samples of the rows up to end and moves the cursor's sample behind them.
 func (w *Writer) floatColumns(b *Batch, at *cursor, end int) error {
@@ -11,11 +15,11 @@ func (w *Writer) floatColumns(b *Batch, at *cursor, end int) error {
 		at.sample = e
 	}
 	w.counts = counts
-	w.lists.build(&w.s, counts)
+	w.lists.Build(&w.s, counts)
 	if err := w.addInt64s(ColTS, b.TS[from:at.sample]); err != nil {
 		return err
 	}
-	if err := w.file.add(w.lists.doubles(ColValue, &w.s, b.V[from:at.sample])); err != nil {
+	if err := w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColValue), &w.s, b.V[from:at.sample])); err != nil {
 		return err
 	}
 	if b.ST == nil {
@@ -25,11 +29,11 @@ func (w *Writer) floatColumns(b *Batch, at *cursor, end int) error {
 }
 
 func (w *Writer) addInt64s(col string, vals []int64) error {
-	c, err := w.lists.int64s(col, &w.s, vals)
+	c, err := w.lists.Int64s(parquetfile.ListPath(col), &w.s, vals)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", col, err)
 	}
-	return w.file.add(c)
+	return w.file.Add(c)
 }
 
 // histColumns writes the native histograms of the rows up to end.
@@ -46,22 +50,22 @@ func (w *Writer) histColumns(b *Batch, at *cursor, end int) error {
 			if err != nil {
 				return err
 			}
-			c, s := h.count()
+			c, s := h.Count()
 			ts, count, sum, blobs = append(ts, h.T), append(count, c), append(sum, s), append(blobs, blob)
 		}
 	}
 	w.counts = counts
-	w.lists.build(&w.s, counts)
+	w.lists.Build(&w.s, counts)
 	if err := w.addInt64s(ColHistTS, ts); err != nil {
 		return err
 	}
-	if err := w.file.add(w.lists.doubles(ColHistCount, &w.s, count)); err != nil {
+	if err := w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColHistCount), &w.s, count)); err != nil {
 		return err
 	}
-	if err := w.file.add(w.lists.doubles(ColHistSum, &w.s, sum)); err != nil {
+	if err := w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColHistSum), &w.s, sum)); err != nil {
 		return err
 	}
-	return w.file.add(w.lists.binaries(listPath(ColHist), &w.s, blobs))
+	return w.file.Add(w.lists.Binaries(parquetfile.ListPath(ColHist), &w.s, blobs))
 }
 
 // exemplarColumns writes the exemplars of the rows up to end.
@@ -82,12 +86,12 @@ func (w *Writer) exemplarColumns(b *Batch, at *cursor, end int) error {
 		}
 	}
 	w.counts = counts
-	w.lists.build(&w.s, counts)
+	w.lists.Build(&w.s, counts)
 	if err := w.addInt64s(ColExTS, ts); err != nil {
 		return err
 	}
-	if err := w.file.add(w.lists.doubles(ColExValue, &w.s, values)); err != nil {
+	if err := w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColExValue), &w.s, values)); err != nil {
 		return err
 	}
-	return w.file.add(w.lists.binaries(listPath(ColExLabels), &w.s, labels))
+	return w.file.Add(w.lists.Binaries(parquetfile.ListPath(ColExLabels), &w.s, labels))
 }

@@ -38,10 +38,11 @@ type Table struct {
 	firstBy []Key  // by ref: the raw key that Alias recorded first, or zero
 	byLabel keyMap // canonical key -> ref
 
-	names   []string
-	nameOrd map[string]uint32
-	values  []*dict // by name ordinal
-	metrics dict
+	names    []string
+	nameOrd  map[string]uint32
+	priority []uint8 // by name ordinal: priorityOf
+	values   []*dict // by name ordinal
+	metrics  dict
 
 	metric []uint32 // by ref: ordinal in metrics
 	start  []uint32 // by ref: first of its pairs; start[ref+1] ends them
@@ -159,6 +160,7 @@ func (t *Table) internName(name string) uint32 {
 	t.names = append(t.names, name)
 	t.nameOrd[name] = n
 	t.values = append(t.values, &dict{})
+	t.priority = append(t.priority, priorityOf(name))
 	t.bytes += int64(len(name)) + mapEntryBytes
 	return n
 }
@@ -177,17 +179,18 @@ type View struct {
 	Values  [][]string // by name ordinal, by value ordinal
 	Metrics []string   // by metric ordinal
 
-	metric []uint32
-	start  []uint32
-	pairs  []Pair
-	ids    []uint64
+	metric   []uint32
+	start    []uint32
+	pairs    []Pair
+	ids      []uint64
+	priority []uint8 // by name ordinal: priorityOf
 }
 
 // View returns the table's current contents.
 func (t *Table) View() View {
 	v := View{
 		Names: t.names, Values: make([][]string, len(t.values)), Metrics: t.metrics.vals,
-		metric: t.metric, start: t.start, pairs: t.pairs, ids: t.ids,
+		metric: t.metric, start: t.start, pairs: t.pairs, ids: t.ids, priority: t.priority,
 	}
 	for i, d := range t.values {
 		v.Values[i] = d.vals

@@ -1,4 +1,4 @@
-package segment
+package parquetfile
 
 import (
 	"math/rand/v2"

@@ -1,4 +1,4 @@
-package segment
+package parquetfile
 
 import "encoding/binary"
 

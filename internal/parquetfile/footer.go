@@ -1,4 +1,4 @@
-package segment
+package parquetfile
 
 import (
 	"encoding/binary"
@@ -9,16 +9,17 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 )
 
-// tailGuess is how much of a file's end is read at first, in bytes: the footers of most segments fit.
-const tailGuess = 64 << 10
+// TailGuess is how much of a file's end ReadFooter reads at first, in bytes: most footers fit.
+const TailGuess = 64 << 10
 
-// readFooter returns the thrift bytes of a Parquet footer: the file ends in footer, its length (4 bytes) and magic.
-func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
+// ReadFooter returns the thrift bytes of the footer of a file of size bytes: it ends in footer, its length (4 bytes) and magic.
+// Errors: ErrFormat, and those of r.
+func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	const trailer = 8
 	if size < trailer+int64(len(magic)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
 	}
-	tail := make([]byte, min(size, tailGuess))
+	tail := make([]byte, min(size, TailGuess))
 	if _, err := io.ReadFull(io.NewSectionReader(r, size-int64(len(tail)), int64(len(tail))), tail); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
@@ -43,9 +44,9 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 // keyValueField is the number of key_value_metadata in FileMetaData (parquet.thrift).
 const keyValueField = 5
 
-// footerKeyValues reads the key-value metadata of a footer and steps over the rest without keeping it: a planner needs nothing
+// KeyValues reads the key-value metadata of a footer and steps over the rest without keeping it: a planner needs nothing
 // else of thousands of files, and a corrupt length can claim no memory. The strings alias footer.
-func footerKeyValues(footer []byte) (map[string]string, error) {
+func KeyValues(footer []byte) (map[string]string, error) {
 	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
 	kv := map[string]string{}
 	err := fields(r, func(f thrift.Field) error {

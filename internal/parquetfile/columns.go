@@ -1,0 +1,81 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// The functions below build flat REQUIRED columns of one data page. The chunks alias s.
+
+// Int64s is a column of INT64, delta-coded, with statistics.
+func Int64s(name string, s *Scratch, vals []int64) (Chunk, error) {
+	s.Data = s.Data[:0]
+	return int64s([]string{name}, s, len(vals), vals)
+}
+
+// Uint64s is a column of unsigned INT64, plain, with statistics.
+func Uint64s(name string, s *Scratch, vals []uint64) Chunk {
+	s.Data = s.Data[:0]
+	for _, v := range vals {
+		s.Data = binary.LittleEndian.AppendUint64(s.Data, v)
+	}
+	c := Chunk{Path: []string{name}, Type: format.Int64, Pages: s.page(format.Plain, len(vals))}
+	if len(vals) > 0 {
+		c.Min, c.Max = Stat(slices.Min(vals)), Stat(slices.Max(vals))
+	}
+	return c
+}
+
+// Doubles is a column of DOUBLE, plain, without statistics: NaN has no place in them.
+func Doubles(name string, s *Scratch, vals []float64) Chunk {
+	s.Data = s.Data[:0]
+	return doubles([]string{name}, s, len(vals), vals)
+}
+
+// Binaries is a column of byte strings, plain, without statistics.
+func Binaries(name string, s *Scratch, vals [][]byte) Chunk {
+	s.Data = s.Data[:0]
+	return binaries([]string{name}, s, len(vals), vals)
+}
+
+// Stat is an INT64, signed or not, as statistics hold it.
+func Stat[T int64 | uint64](v T) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
+
+// int64s appends the delta-coded values to s.Data, whose present bytes are the page's levels.
+func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error) {
+	enc, err := new(delta.BinaryPackedEncoding).EncodeInt64(s.Dict[:0], vals)
+	if err != nil {
+		return Chunk{}, err
+	}
+	s.Dict = enc
+	s.Data = append(s.Data, enc...)
+	c := Chunk{Path: path, Type: format.Int64, Pages: s.page(format.DeltaBinaryPacked, entries)}
+	if len(vals) > 0 {
+		lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
+		for _, v := range vals {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+		c.Min, c.Max = Stat(lo), Stat(hi)
+	}
+	return c, nil
+}
+
+// doubles and binaries append the values to s.Data, as int64s does.
+func doubles(path []string, s *Scratch, entries int, vals []float64) Chunk {
+	s.Data = slices.Grow(s.Data, 8*len(vals))
+	for _, v := range vals {
+		s.Data = binary.LittleEndian.AppendUint64(s.Data, math.Float64bits(v))
+	}
+	return Chunk{Path: path, Type: format.Double, Pages: s.page(format.Plain, entries)}
+}
+
+func binaries(path []string, s *Scratch, entries int, vals [][]byte) Chunk {
+	for _, v := range vals {
+		s.Data = appendString(s.Data, v)
+	}
+	return Chunk{Path: path, Type: format.ByteArray, Pages: s.page(format.Plain, entries)}
+}

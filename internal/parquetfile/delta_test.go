@@ -1,0 +1,74 @@
+package parquetfile
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/stretchr/testify/require"
+)
+
+// TestByteDeltaDecodes lets another decoder read values of all ranges and numbers.
+func TestByteDeltaDecodes(t *testing.T) {
+	for _, n := range []int{1, 2, 31, 32, 33, 34, 127, 128, 129, 130, 161, 1000} {
+		for seed := range uint64(40) {
+			rng := rand.New(rand.NewPCG(seed, uint64(n)))
+			vals := make([]int64, n)
+			for i := range vals {
+				switch {
+				case seed == 0: // a constant
+					vals[i] = -7
+				case seed == 1: // deltas that wrap around
+					vals[i] = []int64{math.MinInt64, math.MaxInt64, 0, -1}[rng.IntN(4)]
+				default:
+					vals[i] = rng.Int64()>>rng.IntN(64) - rng.Int64()>>(2*seed%64)
+				}
+			}
+			b := AppendByteDelta([]byte("before"), vals)
+			require.Equal(t, "before", string(b[:6]))
+			got, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, b[6:])
+			require.NoError(t, err)
+			require.Equal(t, vals, got)
+
+			var out bytes.Buffer
+			w := newTestWriter(t)
+			schema := NewSchema("test")
+			schema.Add(Bare("n", format.Int64))
+			require.NoError(t, w.Begin(&out, schema.Elements(), "test", 0))
+			require.NoError(t, w.Add(Chunk{Path: []string{"n"}, Type: format.Int64, Pages: []Page{{Encoding: format.DeltaBinaryPacked, Data: b[6:], Values: n}}}))
+			w.EndGroup(n)
+			require.NoError(t, w.End(nil))
+			for i, v := range values(t, out.Bytes(), 0) {
+				require.Equal(t, vals[i], int64(v))
+			}
+		}
+	}
+}
+
+// TestByteDeltaBytes pins a block whose deltas count from the least of all blocks.
+func TestByteDeltaBytes(t *testing.T) {
+	require.Equal(t, append([]byte{0x80, 1, 4, 3, 20, 6, 8, 0, 0, 0, 0, 2}, make([]byte, 30)...), AppendByteDelta(nil, []int64{10, 13, 18}))
+	vals := []int64{0}
+	for i := range 256 { // the deltas of the second block are 5 to 8, of the first 1 to 4
+		vals = append(vals, vals[i]+int64(1+i%4+i/128*4))
+	}
+	b := AppendByteDelta(nil, vals)
+	require.Equal(t, []byte{2, 8, 8, 8, 8, 0, 1, 2, 3}, b[6:15], "first block")
+	require.Equal(t, []byte{2, 8, 8, 8, 8, 4, 5, 6, 7}, b[6+5+128:][:9], "second block")
+}
+
+func BenchmarkByteDelta(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	vals := make([]int64, 8192)
+	for i := range vals {
+		vals[i] = int64(i*1000) + rng.Int64N(500)
+	}
+	var out []byte
+	for b.Loop() {
+		out = AppendByteDelta(out[:0], vals)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(vals)), "ns/value")
+}

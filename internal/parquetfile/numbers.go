@@ -1,0 +1,93 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Numbers builds one dictionary-coded REQUIRED column of 8-byte values of a row group from runs. Values are told apart by
+// their bits, so that every NaN and -0 is kept. The dictionary has them in order of arrival. Reset it before each row group.
+type Numbers struct {
+	runs  runs
+	dict  []uint64
+	slots []uint32 // open addressing: index in dict plus one; 0 = free
+	last  uint32   // index of the last value
+}
+
+const minNumberSlots = 16
+
+// Reset empties the column.
+func (c *Numbers) Reset() {
+	c.runs.reset()
+	c.dict = c.dict[:0]
+	clear(c.slots)
+}
+
+// Append appends n times the value with the given bits.
+func (c *Numbers) Append(v uint64, n int) {
+	if len(c.dict) == 0 || c.dict[c.last] != v {
+		c.last = c.intern(v)
+	}
+	c.runs.push(c.last, n)
+}
+
+// Rows returns the number of rows so far.
+func (c *Numbers) Rows() int { return c.runs.rows }
+
+// Distinct returns the number of entries of the dictionary.
+func (c *Numbers) Distinct() int { return len(c.dict) }
+
+func (c *Numbers) intern(v uint64) uint32 {
+	if 2*(len(c.dict)+1) > len(c.slots) {
+		c.grow()
+	}
+	i := c.slot(v)
+	for ; c.slots[i] != 0; i = (i + 1) & (len(c.slots) - 1) {
+		if at := c.slots[i] - 1; c.dict[at] == v {
+			return at
+		}
+	}
+	c.dict = append(c.dict, v)
+	c.slots[i] = uint32(len(c.dict))
+	return uint32(len(c.dict) - 1)
+}
+
+// slot is where the search for v begins: the high bits of a product with an odd number near 2^64/φ (Fibonacci hashing).
+func (c *Numbers) slot(v uint64) int {
+	h := (v ^ v>>32) * 0x9e3779b97f4a7c15
+	return int(h>>32) & (len(c.slots) - 1)
+}
+
+func (c *Numbers) grow() {
+	c.slots = make([]uint32, max(minNumberSlots, 2*len(c.slots)))
+	for at, v := range c.dict {
+		i := c.slot(v)
+		for c.slots[i] != 0 {
+			i = (i + 1) & (len(c.slots) - 1)
+		}
+		c.slots[i] = uint32(at + 1)
+	}
+}
+
+// Uint64s is the column as unsigned INT64, with statistics. It must have a row. The chunk aliases s.
+func (c *Numbers) Uint64s(name string, s *Scratch) Chunk {
+	lo, hi := c.dict[0], c.dict[0]
+	for _, v := range c.dict {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	out := c.chunk(name, format.Int64, s)
+	out.Min, out.Max = Stat(lo), Stat(hi)
+	return out
+}
+
+// Doubles is the column as DOUBLE, without statistics. It must have a row. The chunk aliases s.
+func (c *Numbers) Doubles(name string, s *Scratch) Chunk { return c.chunk(name, format.Double, s) }
+
+func (c *Numbers) chunk(name string, t format.Type, s *Scratch) Chunk {
+	s.Dict = s.Dict[:0]
+	for _, v := range c.dict {
+		s.Dict = binary.LittleEndian.AppendUint64(s.Dict, v)
+	}
+	return Chunk{Path: []string{name}, Type: t, Dict: s.Dict, DictLen: len(c.dict), Pages: c.runs.page(len(c.dict), s)}
+}

@@ -1,0 +1,298 @@
+package parquetfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/stretchr/testify/require"
+)
+
+// TestRunsReadBack reads the runs that hybrid writes, of every width.
+func TestRunsReadBack(t *testing.T) {
+	for width := 1; width <= 32; width++ {
+		for seed := range uint64(20) {
+			rng := rand.New(rand.NewPCG(seed, uint64(width)))
+			var want []int
+			limit := 1 << width
+			h := newHybrid(nil, width, nil)
+			for range rng.IntN(60) {
+				v, n := rng.IntN(min(limit, 4)), []int{1, 1, 1, 2, 7, 8, 9, 64, 1000}[rng.IntN(9)]
+				if rng.IntN(3) == 0 {
+					v = rng.IntN(limit)
+				}
+				h.run(uint32(v), n)
+				want = append(want, slices.Repeat([]int{v}, n)...)
+			}
+			var got []int
+			collect := func(r Run) { got = append(got, slices.Repeat([]int{r.Index}, r.N)...) }
+			b := h.finish()
+			require.NoError(t, hybridRuns(b, width, len(want), limit, collect))
+			require.Equal(t, want, got)
+			if len(want) > 0 {
+				require.ErrorIs(t, hybridRuns(b, width, len(want), slices.Max(want), func(Run) {}), ErrFormat, "a value beyond the limit")
+				require.ErrorIs(t, hybridRuns(b[:len(b)-1], width, len(want), limit, func(Run) {}), ErrFormat, "cut off")
+				require.ErrorIs(t, hybridRuns(b, width, len(want)+8, limit, func(Run) {}), ErrFormat, "too few")
+			}
+		}
+	}
+}
+
+// listPage makes a page of lists, which may begin inside a list.
+func listPage(counts []int, goesOn bool) *DataPage {
+	p := &DataPage{}
+	rep, def := newHybrid(nil, 1, nil), newHybrid(nil, 1, nil)
+	for i, n := range counts {
+		p.Entries += max(n, 1)
+		def.run(uint32(min(n, 1)), max(n, 1))
+		if i == 0 && goesOn {
+			rep.run(1, n)
+			continue
+		}
+		rep.run(0, 1)
+		rep.run(1, max(n, 1)-1)
+	}
+	p.Repetition, p.Definition = rep.finish(), def.finish()
+	return p
+}
+
+func TestListsReadBack(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		counts := make([]int, 1+rng.IntN(50))
+		total := 0
+		for i := range counts {
+			if rng.IntN(3) > 0 {
+				counts[i] = 1 + rng.IntN(1+rng.IntN(100))
+			}
+			total += counts[i]
+		}
+		goesOn := seed%2 == 0 && counts[0] > 0
+		var got []int
+		n, err := listPage(counts, goesOn).Lists(func(n int, on bool) {
+			require.Equal(t, goesOn && len(got) == 0, on)
+			got = append(got, n)
+		})
+		require.NoError(t, err)
+		require.Equal(t, total, n)
+		require.Equal(t, counts, got)
+	}
+}
+
+func TestListsRefuse(t *testing.T) {
+	bits := func(v ...uint32) []byte {
+		h := newHybrid(nil, 1, nil)
+		for _, b := range v {
+			h.run(b, 1)
+		}
+		return h.finish()
+	}
+	for name, p := range map[string]*DataPage{
+		"an empty list goes on":          {Entries: 2, Repetition: bits(0, 1), Definition: bits(0, 1)},
+		"a list goes on with an empty":   {Entries: 2, Repetition: bits(0, 1), Definition: bits(1, 0)},
+		"an empty list of a former page": {Entries: 1, Repetition: bits(1), Definition: bits(0)},
+		"no levels":                      {Entries: 1},
+	} {
+		_, err := p.Lists(func(int, bool) {})
+		require.ErrorIs(t, err, ErrFormat, name)
+	}
+}
+
+func TestInt64sRefuse(t *testing.T) {
+	vals := make([]int64, 300)
+	for i := range vals {
+		vals[i] = int64(i * i)
+	}
+	enc, err := new(delta.BinaryPackedEncoding).EncodeInt64(nil, vals)
+	require.NoError(t, err)
+	whole := DataPage{Encoding: format.DeltaBinaryPacked, Values: enc}
+	got, err := whole.Int64s([]int64{7}, len(vals))
+	require.NoError(t, err)
+	require.Equal(t, append([]int64{7}, vals...), got)
+	for n := range enc {
+		p := DataPage{Encoding: format.DeltaBinaryPacked, Values: enc[:n]}
+		_, err := p.Int64s(nil, len(vals))
+		require.ErrorIs(t, err, ErrFormat, "cut to %d bytes", n)
+	}
+	huge := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(nil, 128), 4), math.MaxInt32)
+	for name, p := range map[string]DataPage{
+		"more values than the page says": {Encoding: format.DeltaBinaryPacked, Values: append(huge, 0)},
+		"blocks of nothing":              {Encoding: format.DeltaBinaryPacked, Values: []byte{0, 4, 1, 0}},
+		"no miniblocks":                  {Encoding: format.DeltaBinaryPacked, Values: []byte{0x80, 1, 0, 1, 0}},
+		"plain, cut off":                 {Encoding: format.Plain, Values: make([]byte, 7)},
+		"another encoding":               {Encoding: format.ByteStreamSplit, Values: make([]byte, 8)},
+	} {
+		_, err := p.Int64s(nil, 1)
+		require.ErrorIs(t, err, ErrFormat, name)
+	}
+	wide := []byte{0x80, 1, 4, 33, 0, 0, 65, 0, 0, 0}
+	p := DataPage{Encoding: format.DeltaBinaryPacked, Values: append(wide, make([]byte, 1000)...)}
+	_, err = p.Int64s(nil, 33)
+	require.ErrorIs(t, err, ErrFormat, "a miniblock of 65 bits")
+}
+
+// sample is a file with every kind of column.
+func sample(t testing.TB, plain int) []byte {
+	t.Helper()
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	require.NoError(t, err)
+	w := NewWriter(z)
+	schema := NewSchema("test")
+	schema.Add(String("s"))
+	schema.Add(Bare("n", format.Int64))
+	schema.Add(Bare("x", format.Double))
+	schema.Add(List("l", Bare("element", format.Double))...)
+	schema.Add(Map("m")...)
+	var out bytes.Buffer
+	var s Scratch
+	require.NoError(t, w.Begin(&out, schema.Elements(), "test", plain))
+	add := func(c Chunk, err error) {
+		require.NoError(t, err)
+		require.NoError(t, w.Add(c))
+	}
+	for group := range 2 {
+		var names Strings
+		names.Reset()
+		for row := range 9 {
+			names.Set(row, uint32(row/4), []string{"a", "b", "cc"})
+		}
+		add(names.Chunk("s", &s), nil)
+		add(Int64s("n", &s, []int64{1, 2, 3, 4, 5, 6, 7, 8, int64(group)}))
+		var nums Numbers
+		nums.Reset()
+		nums.Append(math.Float64bits(1.5), 8)
+		nums.Append(math.Float64bits(-1), 1)
+		add(nums.Doubles("x", &s), nil)
+		var l Lists
+		l.Build(&s, []int{0, 1, 0, 2, 0, 0, 0, 0, 3})
+		add(l.Doubles(ListPath("l"), &s, []float64{1, 2, 3, 4, 5, 6}), nil)
+		l.Build(&s, []int{0, 1, 0, 0, 0, 0, 0, 0, 0})
+		add(l.Binaries(MapPath("m", "key"), &s, [][]byte{[]byte("k")}), nil)
+		add(l.Binaries(MapPath("m", "value"), &s, [][]byte{[]byte("v")}), nil)
+		w.EndGroup(9)
+	}
+	require.NoError(t, w.End([]format.KeyValue{{Key: "k", Value: "v"}}))
+	return out.Bytes()
+}
+
+// readSample reads all columns of a sample's row groups as text.
+func readSample(file []byte) (out []string, err error) {
+	l, err := ReadLayout(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range l.Groups {
+		g, err := l.Read(i, bytes.NewReader(file), nil, []int{0, len(l.Leaves) - 1})
+		if err != nil {
+			return nil, err
+		}
+		var c ChunkReader
+		for leaf := range l.Leaves {
+			if err := g.Chunk(leaf, &c); err != nil {
+				return nil, err
+			}
+			for {
+				p, err := c.Next()
+				if err != nil {
+					return nil, err
+				}
+				if p == nil {
+					break
+				}
+				text, err := readPage(&l.Leaves[leaf], &c, p)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, text)
+			}
+		}
+	}
+	return out, nil
+}
+
+func readPage(leaf *Leaf, c *ChunkReader, p *DataPage) (text string, err error) {
+	n := p.Entries
+	if leaf.Nested {
+		var counts []int
+		if n, err = p.Lists(func(n int, _ bool) { counts = append(counts, n) }); err != nil {
+			return "", err
+		}
+		text = fmt.Sprint(counts)
+	}
+	switch {
+	case leaf.Type == format.Int64:
+		vals, err := p.Int64s(nil, n)
+		return fmt.Sprint(text, vals), err
+	case leaf.Type == format.Double:
+		dict, err := c.Doubles()
+		if err != nil {
+			return "", err
+		}
+		vals, err := p.Doubles(nil, n, dict)
+		return fmt.Sprint(text, vals), err
+	case c.DictLen > 0:
+		dict, err := c.Strings(nil)
+		if err != nil {
+			return "", err
+		}
+		err = p.Runs(n, len(dict), func(r Run) { text += fmt.Sprintf("%d×%s ", r.N, dict[r.Index]) })
+		return text, err
+	}
+	vals, err := p.Strings(nil, n)
+	return fmt.Sprint(text, vals), err
+}
+
+func TestReadFile(t *testing.T) {
+	for _, plain := range []int{0, MinCompress} {
+		file := sample(t, plain)
+		got, err := readSample(file)
+		require.NoError(t, err)
+		group := func(last int) []string {
+			return []string{
+				"4×a 4×b 1×cc ", fmt.Sprintf("[1 2 3 4 5 6 7 8 %d]", last), "[1.5 1.5 1.5 1.5 1.5 1.5 1.5 1.5 -1]",
+				"[0 1 0 2 0 0 0 0 3][1 2 3 4 5 6]", "[0 1 0 0 0 0 0 0 0][k]", "[0 1 0 0 0 0 0 0 0][v]",
+			}
+		}
+		require.Equal(t, slices.Concat(group(0), group(1)), got)
+		l, err := ReadLayout(bytes.NewReader(file), int64(len(file)))
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"k": "v"}, l.KeyValues)
+		require.Equal(t, int64(18), l.Rows)
+		require.Equal(t, 3, l.Column("l.list.element"))
+		require.Equal(t, -1, l.Column("l"))
+	}
+}
+
+// TestReadCorruptFile flips bits: a file is refused, or read as something else, but does no harm.
+func TestReadCorruptFile(t *testing.T) {
+	for _, plain := range []int{0, MinCompress} {
+		file := sample(t, plain)
+		rng := rand.New(rand.NewPCG(uint64(plain), 8))
+		for range 4000 {
+			bad := slices.Clone(file)
+			for range 1 + rng.IntN(3) {
+				bad[rng.IntN(len(bad))] ^= 1 << rng.IntN(8)
+			}
+			if _, err := readSample(bad); err != nil {
+				require.ErrorIs(t, err, ErrFormat)
+			}
+		}
+	}
+}
+
+func FuzzReadFile(f *testing.F) {
+	f.Add(sample(f, 0))
+	f.Add(sample(f, MinCompress))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if _, err := readSample(file); err != nil {
+			require.ErrorIs(t, err, ErrFormat)
+		}
+	})
+}

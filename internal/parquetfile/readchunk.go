@@ -1,0 +1,203 @@
+package parquetfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// MaxPage is the size up to which pages are decompressed, in bytes.
+const MaxPage = 256 << 20
+
+// unzip returns the decoder of all pages. Its DecodeAll keeps no state and may be called at any time.
+var unzip = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderMaxMemory(MaxPage), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
+})
+
+// ChunkReader reads the pages of one column chunk after the other. The zero value is ready; it belongs to one goroutine.
+type ChunkReader struct {
+	Dict    []byte // PLAIN values of the chunk's dictionary; nil if it has none; belongs to the caller
+	DictLen int
+
+	rest   []byte
+	codec  format.CompressionCodec
+	nested bool
+	left   int64 // values that the pages to come have
+	body   []byte
+	head   pageHead
+}
+
+// DataPage is a page of values. It is valid until the next one.
+type DataPage struct {
+	Encoding    format.Encoding
+	Entries     int    // values and empty lists
+	Repetition  []byte // hybrid-coded levels of one bit; nil if the column is not nested
+	Definition  []byte
+	Values      []byte
+	DictEntries int // of the chunk's dictionary
+}
+
+// Reset begins the chunk whose bytes are b and reads its dictionary.
+func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
+	c.Dict, c.DictLen = nil, 0
+	c.rest, c.codec, c.nested, c.left = b, info.Codec, leaf.Nested, info.Values
+	if info.dict == 0 {
+		return nil
+	}
+	body, err := c.page(nil)
+	if err == nil && (c.head.typ != int64(format.DictionaryPage) || c.head.encoding != int64(format.Plain)) {
+		err = fmt.Errorf("page of type %d, encoding %d is no dictionary", c.head.typ, c.head.encoding)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: read dictionary of %v: %w", ErrFormat, leaf.Path, err)
+	}
+	c.Dict, c.DictLen = body, int(c.head.values)
+	return nil
+}
+
+// Next returns the next data page, or nil after the last.
+func (c *ChunkReader) Next() (*DataPage, error) {
+	if c.left == 0 {
+		return nil, nil
+	}
+	p, err := c.dataPage()
+	if err != nil {
+		return nil, fmt.Errorf("%w: read page: %w", ErrFormat, err)
+	}
+	return p, nil
+}
+
+func (c *ChunkReader) dataPage() (*DataPage, error) {
+	body, err := c.page(c.body)
+	if err != nil {
+		return nil, err
+	}
+	if c.codec != format.Uncompressed {
+		c.body = body
+	}
+	switch {
+	case c.head.typ != int64(format.DataPage):
+		return nil, fmt.Errorf("page of type %d where data should be", c.head.typ)
+	case c.head.values <= 0 || c.head.values > c.left:
+		return nil, fmt.Errorf("page of %d values, the chunk has %d left", c.head.values, c.left)
+	}
+	c.left -= c.head.values
+	p := &DataPage{Encoding: format.Encoding(c.head.encoding), Entries: int(c.head.values), DictEntries: c.DictLen}
+	if c.nested {
+		if p.Repetition, body, err = levels(body); err != nil {
+			return nil, err
+		}
+		if p.Definition, body, err = levels(body); err != nil {
+			return nil, err
+		}
+	}
+	p.Values = body
+	return p, nil
+}
+
+// page reads a page and decompresses it into dst.
+func (c *ChunkReader) page(dst []byte) ([]byte, error) {
+	n, err := c.head.read(c.rest)
+	if err != nil {
+		return nil, fmt.Errorf("decode page header: %w", err)
+	}
+	body := c.rest[n:]
+	if c.head.compressed < 0 || c.head.compressed > int64(len(body)) {
+		return nil, fmt.Errorf("page of %d bytes in a chunk that has %d left", c.head.compressed, len(body))
+	}
+	body, c.rest = body[:c.head.compressed], body[c.head.compressed:]
+	switch c.codec {
+	case format.Uncompressed:
+	case format.Zstd:
+		if body, err = decompress(dst, body, c.head.plain); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("compression %v is not supported", c.codec)
+	}
+	if int64(len(body)) != c.head.plain {
+		return nil, fmt.Errorf("page has %d bytes, its header says %d", len(body), c.head.plain)
+	}
+	return body, nil
+}
+
+// decompress decodes a zstd frame of size bytes into dst.
+func decompress(dst, b []byte, size int64) ([]byte, error) {
+	const maxRatio = 1 << 16 // more than the format can do: so no size that lies claims memory
+	if size < 0 || size > MaxPage || size > int64(len(b))*maxRatio {
+		return nil, fmt.Errorf("page of %d bytes, compressed to %d: the limit is %d bytes", size, len(b), MaxPage)
+	}
+	z, err := unzip()
+	if err != nil {
+		return nil, fmt.Errorf("create zstd decoder: %w", err)
+	}
+	dst = slices.Grow(dst[:0], int(size))
+	out, err := z.DecodeAll(b, dst[:0:size])
+	if err != nil {
+		return nil, fmt.Errorf("decompress page: %w", err)
+	}
+	return out, nil
+}
+
+// levels cuts a length and so many bytes of levels from the front of a page.
+func levels(b []byte) (levels, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, errors.New("levels are cut off")
+	}
+	n := int64(b[0]) | int64(b[1])<<8 | int64(b[2])<<16 | int64(b[3])<<24
+	if n > int64(len(b)-4) {
+		return nil, nil, fmt.Errorf("levels of %d bytes in a page that has %d left", n, len(b)-4)
+	}
+	return b[4 : 4+n], b[4+n:], nil
+}
+
+// pageHead is what is needed of a PageHeader.
+type pageHead struct {
+	typ, plain, compressed int64
+	values, encoding       int64
+	thr                    thrift.BytesReader
+}
+
+// read decodes the header that b begins with and returns its length.
+func (h *pageHead) read(b []byte) (int, error) {
+	if h.thr == nil {
+		h.thr = new(thrift.CompactProtocol).NewReaderFromBytes(b)
+	} else {
+		h.thr.ResetBytes(b)
+	}
+	h.typ, h.plain, h.compressed, h.values, h.encoding = -1, -1, -1, -1, -1
+	err := fields(h.thr, func(f thrift.Field) (err error) {
+		switch {
+		case f.ID == 1:
+			h.typ, err = integer(h.thr, f.Type)
+		case f.ID == 2:
+			h.plain, err = integer(h.thr, f.Type)
+		case f.ID == 3:
+			h.compressed, err = integer(h.thr, f.Type)
+		case (f.ID == 5 || f.ID == 7) && f.Type == thrift.STRUCT:
+			err = fields(h.thr, h.inner)
+		default:
+			err = skip(h.thr, f.Type, 1)
+		}
+		return err
+	})
+	return h.thr.BytesRead(), err
+}
+
+// inner reads a field of the DataPageHeader or DictionaryPageHeader.
+func (h *pageHead) inner(f thrift.Field) (err error) {
+	switch f.ID {
+	case 1:
+		h.values, err = integer(h.thr, f.Type)
+	case 2:
+		h.encoding, err = integer(h.thr, f.Type)
+	default:
+		err = skip(h.thr, f.Type, 2)
+	}
+	return err
+}

@@ -1,0 +1,59 @@
+package parquetfile
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Column returns the index of the leaf with a path, its elements joined by dots, or -1.
+func (l *Layout) Column(path string) int {
+	return slices.IndexFunc(l.Leaves, func(e Leaf) bool { return strings.Join(e.Path, ".") == path })
+}
+
+// GroupReader finds the column chunks of one row group in bytes of its file.
+type GroupReader struct {
+	Layout *Layout
+	Group  *Group
+
+	data []byte
+	base int64 // offset of data in the file
+}
+
+// InBytes returns a reader of row group i of a file that is in memory.
+func (l *Layout) InBytes(i int, file []byte) GroupReader {
+	return GroupReader{Layout: l, Group: &l.Groups[i], data: file}
+}
+
+// Read reads the chunks of some leaves of row group i, with all that lies between them, in one call of r. buf is used if it is large enough.
+func (l *Layout) Read(i int, r io.ReaderAt, buf []byte, leaves []int) (GroupReader, error) {
+	g := GroupReader{Layout: l, Group: &l.Groups[i]}
+	if len(leaves) == 0 {
+		return g, nil
+	}
+	first := g.Group.Chunks[leaves[0]].Span
+	from, to := first.Offset, first.Offset+first.Length
+	for _, leaf := range leaves {
+		s := g.Group.Chunks[leaf].Span
+		from, to = min(from, s.Offset), max(to, s.Offset+s.Length)
+	}
+	g.base, g.data = from, slices.Grow(buf[:0], int(to-from))[:to-from]
+	if _, err := io.ReadFull(io.NewSectionReader(r, from, to-from), g.data); err != nil {
+		return g, fmt.Errorf("read row group %d: %w", i, err)
+	}
+	return g, nil
+}
+
+// Buffer returns the memory that Read filled, for the next one.
+func (g *GroupReader) Buffer() []byte { return g.data }
+
+// Chunk begins to read the chunk of a leaf.
+func (g *GroupReader) Chunk(leaf int, c *ChunkReader) error {
+	info := &g.Group.Chunks[leaf]
+	at := info.Span.Offset - g.base
+	if at < 0 || at > int64(len(g.data)) || info.Span.Length > int64(len(g.data))-at {
+		return fmt.Errorf("%w: column %v was not read", ErrFormat, g.Layout.Leaves[leaf].Path)
+	}
+	return c.Reset(&g.Layout.Leaves[leaf], info, g.data[at:at+info.Span.Length])
+}

@@ -1,0 +1,114 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Strings builds one dictionary-coded REQUIRED string column of a row group from runs. Its values are given as ordinals of
+// a value table that outlives the file; the file's dictionary holds only those that occur. Reset it before each row group.
+type Strings struct {
+	runs  runs
+	dict  []string
+	local []uint64 // by ordinal: epoch<<32 | index in dict, valid if the epoch is the current one
+	epoch uint64
+	empty int // index of "" in dict, or -1
+}
+
+// Reset empties the column.
+func (c *Strings) Reset() {
+	c.empty = -1
+	c.runs.reset()
+	c.dict = c.dict[:0]
+	c.epoch++
+}
+
+// Set appends empty values up to row and then values[ord] at row.
+func (c *Strings) Set(row int, ord uint32, values []string) {
+	c.Fill(row)
+	c.Append(ord, values, 1)
+}
+
+// Append appends n times values[ord].
+func (c *Strings) Append(ord uint32, values []string, n int) {
+	if int(ord) >= len(c.local) {
+		c.local = append(c.local, make([]uint64, len(values)-len(c.local))...)
+	}
+	e := c.local[ord]
+	if e>>32 != c.epoch {
+		e = c.epoch<<32 | uint64(c.add(values[ord]))
+		c.local[ord] = e
+	}
+	c.runs.push(uint32(e), n)
+}
+
+// Fill appends empty values until the column has the given number of rows.
+func (c *Strings) Fill(rows int) {
+	if rows == c.runs.rows {
+		return
+	}
+	if c.empty < 0 {
+		c.empty = c.add("")
+	}
+	c.runs.push(uint32(c.empty), rows-c.runs.rows)
+}
+
+func (c *Strings) add(v string) int {
+	if v == "" {
+		if c.empty >= 0 {
+			return c.empty
+		}
+		c.empty = len(c.dict)
+	}
+	c.dict = append(c.dict, v)
+	return len(c.dict) - 1
+}
+
+// Chunk encodes the column, which must have a row. It aliases s.
+func (c *Strings) Chunk(name string, s *Scratch) Chunk {
+	lo, hi := c.dict[0], c.dict[0]
+	s.Dict = s.Dict[:0]
+	for _, v := range c.dict {
+		lo, hi = min(lo, v), max(hi, v)
+		s.Dict = appendString(s.Dict, v)
+	}
+	return Chunk{
+		Path: []string{name}, Type: format.ByteArray, Dict: s.Dict, DictLen: len(c.dict),
+		Pages: c.runs.page(len(c.dict), s), Min: []byte(lo), Max: []byte(hi),
+	}
+}
+
+// appendString appends a BYTE_ARRAY in PLAIN encoding: its length in 4 bytes, and its bytes.
+func appendString[T string | []byte](dst []byte, v T) []byte {
+	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(v))), v...)
+}
+
+// runs is a column of dictionary indexes.
+type runs struct {
+	rows int
+	list []run
+}
+
+// run is n times the dictionary entry idx.
+type run struct{ idx, n uint32 }
+
+func (r *runs) reset() { r.rows, r.list = 0, r.list[:0] }
+
+func (r *runs) push(idx uint32, n int) {
+	r.rows += n
+	r.list = append(r.list, run{idx, uint32(n)})
+}
+
+// page encodes the indexes into a dictionary of so many entries as one RLE_DICTIONARY page, whose bytes are s.Data.
+func (r *runs) page(entries int, s *Scratch) []Page {
+	width := max(1, bits.Len(uint(entries-1)))
+	h := newHybrid(append(s.Data[:0], byte(width)), width, s.pending)
+	for _, x := range r.list {
+		h.run(x.idx, int(x.n))
+	}
+	s.Data = h.finish()
+	s.pending = h.pending
+	return s.page(format.RLEDictionary, r.rows)
+}

@@ -1,0 +1,183 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Writer writes one Parquet file after the other, each page with one Write, and keeps its buffers between files. After an error
+// the file is lost.
+type Writer struct {
+	zstd  *zstd.Encoder
+	out   io.Writer
+	at    int64 // bytes written
+	plain int   // chunks below this size (bytes) are stored uncompressed
+	group format.RowGroup
+	meta  format.FileMetaData
+	thr   thriftBuffer
+	body  []byte // compressed page
+}
+
+// NewWriter returns a writer that compresses with z, whose concurrency should be 1.
+func NewWriter(z *zstd.Encoder) *Writer { return &Writer{zstd: z} }
+
+// Begin starts a file. plain is MinCompress, or 0 to compress every chunk.
+func (w *Writer) Begin(out io.Writer, schema []format.SchemaElement, createdBy string, plain int) error {
+	w.out, w.at, w.plain = out, 0, plain
+	w.meta = format.FileMetaData{Version: 2, Schema: schema, CreatedBy: createdBy}
+	w.group = format.RowGroup{}
+	if err := w.write([]byte(magic)); err != nil {
+		return fmt.Errorf("write magic: %w", err)
+	}
+	return nil
+}
+
+// Size returns the number of bytes written to the current file.
+func (w *Writer) Size() int64 { return w.at }
+
+func (w *Writer) write(b []byte) error {
+	n, err := w.out.Write(b)
+	w.at += int64(n)
+	return err
+}
+
+// Add writes a column chunk of the current row group. Chunks come in the order of the schema's leaves.
+func (w *Writer) Add(c Chunk) error {
+	m := format.ColumnMetaData{
+		Type: c.Type, PathInSchema: c.Path, Codec: w.codec(&c),
+		Encoding:   []format.Encoding{format.Plain, format.RLE, c.Pages[0].Encoding},
+		Statistics: format.Statistics{MinValue: c.Min, MaxValue: c.Max},
+	}
+	begin := w.at
+	if c.DictLen > 0 {
+		m.DictionaryPageOffset = w.at
+		h := format.PageHeader{Type: format.DictionaryPage, DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(c.DictLen), Encoding: format.Plain})}
+		if err := w.page(&m, h, c.Dict); err != nil {
+			return fmt.Errorf("write dictionary page of %v: %w", c.Path, err)
+		}
+	}
+	m.DataPageOffset = w.at
+	for _, p := range c.Pages {
+		if !slices.Contains(m.Encoding, p.Encoding) {
+			m.Encoding = append(m.Encoding, p.Encoding)
+		}
+		m.NumValues += int64(p.Values)
+		h := format.PageHeader{Type: format.DataPage, DataPageHeader: thrift.New(format.DataPageHeader{
+			NumValues: int32(p.Values), Encoding: p.Encoding, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
+		})}
+		if err := w.page(&m, h, p.Data); err != nil {
+			return fmt.Errorf("write data page of %v: %w", c.Path, err)
+		}
+	}
+	m.TotalCompressedSize = w.at - begin
+	w.group.Columns = append(w.group.Columns, format.ColumnChunk{MetaData: m})
+	w.group.TotalByteSize += m.TotalUncompressedSize
+	w.group.TotalCompressedSize += m.TotalCompressedSize
+	return nil
+}
+
+// codec says how the pages of a chunk are compressed.
+func (w *Writer) codec(c *Chunk) format.CompressionCodec {
+	n := len(c.Dict)
+	for i := range c.Pages {
+		n += len(c.Pages[i].Data)
+	}
+	if n < w.plain {
+		return format.Uncompressed
+	}
+	return format.Zstd
+}
+
+// page writes one page and counts its uncompressed size with the header.
+func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte) error {
+	if len(body) > math.MaxInt32 {
+		return fmt.Errorf("page of %d bytes exceeds the format's limit of %d", len(body), math.MaxInt32)
+	}
+	h.UncompressedPageSize = int32(len(body))
+	if m.Codec == format.Zstd {
+		w.body = w.zstd.EncodeAll(body, w.body[:0])
+		body = w.body
+	}
+	h.CompressedPageSize = int32(len(body))
+	head, err := w.thr.marshal(&h)
+	if err != nil {
+		return fmt.Errorf("encode page header: %w", err)
+	}
+	m.TotalUncompressedSize += int64(len(head)) + int64(h.UncompressedPageSize)
+	w.thr.out = append(head, body...)
+	return w.write(w.thr.out)
+}
+
+// EndGroup closes the row group that the chunks added since the last call form, and says where they lie.
+func (w *Writer) EndGroup(rows int) []Span {
+	g := &w.group
+	g.NumRows = int64(rows)
+	g.Ordinal = int16(len(w.meta.RowGroups))
+	spans := make([]Span, len(g.Columns))
+	for i := range g.Columns {
+		m := &g.Columns[i].MetaData
+		spans[i] = Span{firstPage(m), m.TotalCompressedSize}
+	}
+	if len(spans) > 0 {
+		g.FileOffset = spans[0].Offset
+	}
+	w.meta.RowGroups = append(w.meta.RowGroups, *g)
+	w.meta.NumRows += int64(rows)
+	w.group = format.RowGroup{}
+	return spans
+}
+
+func firstPage(m *format.ColumnMetaData) int64 {
+	if m.DictionaryPageOffset > 0 {
+		return m.DictionaryPageOffset
+	}
+	return m.DataPageOffset
+}
+
+// End writes the footer with the given key-value metadata. It does not close the file's io.Writer.
+func (w *Writer) End(kv []format.KeyValue) error {
+	w.meta.KeyValueMetadata = kv
+	for _, e := range w.meta.Schema {
+		if e.Type.Valid {
+			w.meta.ColumnOrders = append(w.meta.ColumnOrders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
+		}
+	}
+	footer, err := w.thr.marshal(&w.meta)
+	if err != nil {
+		return fmt.Errorf("encode footer: %w", err)
+	}
+	n := len(footer)
+	w.thr.out = append(binary.LittleEndian.AppendUint32(footer, uint32(n)), magic...)
+	if err := w.write(w.thr.out); err != nil {
+		return fmt.Errorf("write footer: %w", err)
+	}
+	return nil
+}
+
+// thriftBuffer keeps the buffers of one writer across pages.
+type thriftBuffer struct {
+	out []byte
+	enc *thrift.Encoder
+}
+
+func (b *thriftBuffer) Write(p []byte) (int, error) {
+	b.out = append(b.out, p...)
+	return len(p), nil
+}
+
+// marshal encodes v in the compact protocol; the bytes are valid until the next call.
+func (b *thriftBuffer) marshal(v any) ([]byte, error) {
+	b.out = b.out[:0]
+	if b.enc == nil {
+		b.enc = thrift.NewEncoder(new(thrift.CompactProtocol).NewWriter(b))
+	}
+	err := b.enc.Encode(v)
+	return b.out, err
+}

@@ -1,0 +1,108 @@
+package segment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+)
+
+// listDecoder reads the LIST columns of a row group.
+type listDecoder struct {
+	group *parquetfile.GroupReader
+	rows  int
+	chunk parquetfile.ChunkReader
+}
+
+func (l *listDecoder) begin(g *parquetfile.GroupReader, rows int) { l.group, l.rows = g, rows }
+
+// has says whether the file has a LIST of this name.
+func (l *listDecoder) has(col string) bool {
+	return l.group.Layout.Column(strings.Join(parquetfile.ListPath(col), ".")) >= 0
+}
+
+// read calls values for the elements of every page of a column and returns how many elements each row has, in counts. limit bounds
+// the elements of a page by what its bytes can hold: levels alone may claim any number of them.
+func (l *listDecoder) read(counts []int, path []string, typ format.Type, limit func(*parquetfile.DataPage) int, values func(p *parquetfile.DataPage, n int) error) ([]int, error) {
+	leaf := l.group.Layout.Column(strings.Join(path, "."))
+	if leaf < 0 || l.group.Layout.Leaves[leaf].Type != typ || !l.group.Layout.Leaves[leaf].Nested {
+		return nil, fmt.Errorf("%w: no list of %v in column %v", ErrFormat, typ, path)
+	}
+	if err := l.group.Chunk(leaf, &l.chunk); err != nil {
+		return nil, err
+	}
+	counts = slices.Grow(counts[:0], l.rows)
+	for {
+		p, err := l.chunk.Next()
+		if err != nil {
+			return nil, fmt.Errorf("column %v: %w", path, err)
+		}
+		if p == nil {
+			break
+		}
+		if room := l.rows - len(counts) + limit(p); p.Entries > room {
+			return nil, fmt.Errorf("%w: page of column %v claims %d entries, has room for %d", ErrFormat, path, p.Entries, room)
+		}
+		n, err := p.Lists(func(n int, goesOn bool) {
+			if goesOn && len(counts) > 0 {
+				counts[len(counts)-1] += n
+			} else {
+				counts = append(counts, n)
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("column %v: %w", path, err)
+		}
+		if err := values(p, n); err != nil {
+			return nil, fmt.Errorf("column %v: %w", path, err)
+		}
+	}
+	if len(counts) != l.rows {
+		return nil, fmt.Errorf("%w: column %v has %d lists for %d rows", ErrFormat, path, len(counts), l.rows)
+	}
+	return counts, nil
+}
+
+// doubles appends the elements of a LIST<DOUBLE>.
+func (l *listDecoder) doubles(dst []float64, counts []int, col string) ([]float64, []int, error) {
+	limit := func(p *parquetfile.DataPage) int { return len(p.Values) / 8 }
+	counts, err := l.read(counts, parquetfile.ListPath(col), format.Double, limit, func(p *parquetfile.DataPage, n int) (err error) {
+		dst, err = p.Doubles(dst, n, nil)
+		return err
+	})
+	return dst, counts, err
+}
+
+// int64s appends the elements of a LIST of integers whose rows must have the same numbers of elements as another column's.
+func (l *listDecoder) int64s(dst []int64, col string, like []int, total int) ([]int64, error) {
+	left := total
+	limit := func(*parquetfile.DataPage) int { return left }
+	counts, err := l.read(nil, parquetfile.ListPath(col), format.Int64, limit, func(p *parquetfile.DataPage, n int) (err error) {
+		if left -= n; left < 0 {
+			return fmt.Errorf("%w: more than %d elements", ErrFormat, total)
+		}
+		dst, err = p.Int64s(dst, n)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(counts, like) {
+		return nil, fmt.Errorf("%w: column %s is not aligned with the others", ErrFormat, col)
+	}
+	return dst, nil
+}
+
+// strings appends the elements of a LIST or MAP of byte strings. They alias memory that is not used again.
+func (l *listDecoder) strings(dst []string, counts []int, path []string) ([]string, []int, error) {
+	limit := func(p *parquetfile.DataPage) int { return len(p.Values) / 4 }
+	counts, err := l.read(counts, path, format.ByteArray, limit, func(p *parquetfile.DataPage, n int) (err error) {
+		p.Values = slices.Clone(p.Values)
+		dst, err = p.Strings(dst, n)
+		return err
+	})
+	return dst, counts, err
+}

@@ -1,0 +1,207 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// SeriesDecoder reads what SeriesColumns writes, row group by row group, and finds or interns the label sets in a table.
+//
+// A label set's key is its series_id and the sum over its labels of a hash of (name, value), keyed with the table's seed: a sum,
+// so that a column's runs can be added in any order, and keyed, so that no sender can find two label sets with one sum. It belongs to one
+// goroutine, which holds the table's write lock.
+type SeriesDecoder struct {
+	table *series.Table
+	moved uint64
+	guess series.Ref
+	lists listDecoder
+	chunk parquetfile.ChunkReader
+	buf   []byte
+
+	columns []labelColumn
+	mapped  []mapLabel
+	sums    []uint64 // by row
+	counts  []uint32 // by row: labels
+	fresh   []int    // rows whose key the table does not know
+	refs    []series.Ref
+	ids     []uint64
+}
+
+// NewSeriesDecoder returns a decoder into t. moved is by how much a stored series_id may be above that of its labels: 0 in segments; a block
+// moves identifiers to avoid collisions.
+func NewSeriesDecoder(t *series.Table, moved uint64) *SeriesDecoder {
+	return &SeriesDecoder{table: t, moved: moved}
+}
+
+// Group returns the label sets of the rows of a row group and their stored series_id, valid until the next call.
+// Errors: ErrFormat, parquetfile.ErrFormat, series.ErrFull.
+func (d *SeriesDecoder) Group(g *parquetfile.GroupReader) ([]series.Ref, []uint64, error) {
+	if err := d.readIDs(g); err != nil {
+		return nil, nil, err
+	}
+	d.columns, d.mapped = d.columns[:0], d.mapped[:0]
+	d.sums = append(d.sums[:0], make([]uint64, len(d.ids))...)
+	d.counts = append(d.counts[:0], make([]uint32, len(d.ids))...)
+	for leaf := range g.Layout.Leaves {
+		if err := d.readColumn(g, leaf); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := d.readMap(g); err != nil {
+		return nil, nil, err
+	}
+	d.lookUp()
+	if err := d.internFresh(); err != nil {
+		return nil, nil, err
+	}
+	return d.refs, d.ids, nil
+}
+
+// readIDs reads series_id, eight bytes a row: no other column can claim more rows than these bytes hold.
+func (d *SeriesDecoder) readIDs(g *parquetfile.GroupReader) error {
+	leaf := g.Layout.Column(ColSeriesID)
+	if leaf < 0 || g.Layout.Leaves[leaf].Type != format.Int64 {
+		return fmt.Errorf("%w: no column %s", ErrFormat, ColSeriesID)
+	}
+	if err := g.Chunk(leaf, &d.chunk); err != nil {
+		return err
+	}
+	d.ids = d.ids[:0]
+	for {
+		p, err := d.chunk.Next()
+		if err != nil {
+			return fmt.Errorf("column %s: %w", ColSeriesID, err)
+		}
+		if p == nil {
+			return nil
+		}
+		if p.Encoding != format.Plain || len(p.Values) != 8*p.Entries {
+			return fmt.Errorf("%w: column %s has %d bytes for %d rows in encoding %v", ErrFormat, ColSeriesID, len(p.Values), p.Entries, p.Encoding)
+		}
+		for b := p.Values; len(b) > 0; b = b[8:] {
+			d.ids = append(d.ids, binary.LittleEndian.Uint64(b))
+		}
+	}
+}
+
+func (d *SeriesDecoder) key(row int) series.Key {
+	return series.Key{Hi: d.ids[row], Lo: bits.RotateLeft64(d.sums[row], 32)}
+}
+
+// lookUp finds the label sets that the table knows, and which rows have others.
+func (d *SeriesDecoder) lookUp() {
+	d.refs = append(d.refs[:0], make([]series.Ref, len(d.ids))...)
+	d.fresh = d.fresh[:0]
+	for row := range d.refs {
+		ref, ok := d.table.LookupNear(d.key(row), d.guess)
+		if !ok {
+			d.fresh = append(d.fresh, row)
+			continue
+		}
+		d.refs[row], d.guess = ref, ref+1
+	}
+}
+
+// internFresh adds the label sets of the fresh rows to the table.
+func (d *SeriesDecoder) internFresh() error {
+	if len(d.fresh) == 0 {
+		return nil
+	}
+	lsets, end := d.freshLabels()
+	from := 0
+	for i, row := range d.fresh {
+		lset := lsets[from:end[i]]
+		from = end[i]
+		if err := sortLabels(lset); err != nil {
+			return err
+		}
+		ref, err := d.table.Intern(lset)
+		if err != nil {
+			return fmt.Errorf("intern series: %w", err)
+		}
+		d.refs[row] = ref
+	}
+	d.guess = d.refs[len(d.refs)-1] + 1
+	view := d.table.View()
+	for _, row := range d.fresh {
+		if got, want := view.ID(d.refs[row]), d.ids[row]; want-got > d.moved {
+			return fmt.Errorf("%w: series_id %d of a label set whose is %d", ErrFormat, want, got)
+		}
+		d.table.Alias(d.key(row), d.refs[row])
+	}
+	return nil
+}
+
+// sortLabels sorts by name: metric comes first in a file, and what is in the MAP last.
+func sortLabels(lset []series.Label) error {
+	byName := func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(lset, byName) {
+		slices.SortFunc(lset, byName)
+	}
+	for i := 1; i < len(lset); i++ {
+		if lset[i].Name == lset[i-1].Name {
+			return fmt.Errorf("%w: label %q occurs twice in a row", ErrFormat, lset[i].Name)
+		}
+	}
+	return nil
+}
+
+// freshLabels returns the labels of the fresh rows, in the order of the columns, and where those of each row end.
+func (d *SeriesDecoder) freshLabels() (lsets []series.Label, end []int) {
+	place := make([]int, len(d.ids)) // by row: where its next label goes, or -1
+	for row := range place {
+		place[row] = -1
+	}
+	total := 0
+	end = make([]int, len(d.fresh))
+	for i, row := range d.fresh {
+		place[row] = total
+		total += int(d.counts[row])
+		end[i] = total
+	}
+	lsets = make([]series.Label, total)
+	put := func(row int, name, value string) {
+		if at := place[row]; at >= 0 {
+			lsets[at] = series.Label{Name: name, Value: value}
+			place[row]++
+		}
+	}
+	for i := range d.columns {
+		c := &d.columns[i]
+		row := 0
+		for _, r := range c.runs {
+			if v := c.dict[r.Index]; v != "" {
+				for j := row; j < row+r.N; j++ {
+					put(j, c.name, v)
+				}
+			}
+			row += r.N
+		}
+	}
+	for _, m := range d.mapped {
+		put(m.row, m.Name, m.Value)
+	}
+	return lsets, end
+}
+
+var errOrder = errors.New("series are not in order or not unique")
+
+// CheckOrder checks that rows are strictly ascending.
+func (d *SeriesDecoder) CheckOrder(rows []series.Ref, compare func(v *series.View, a, b series.Ref) int) error {
+	v := d.table.View()
+	for i := 1; i < len(rows); i++ {
+		if compare(&v, rows[i-1], rows[i]) >= 0 {
+			return fmt.Errorf("%w: %w", ErrFormat, errOrder)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package segment_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// batchRows turns a batch back into rows.
+func batchRows(t testing.TB, b *segment.Batch, table *series.Table) []segment.Row {
+	t.Helper()
+	v := table.View()
+	require.Len(t, b.End, len(b.Rows))
+	require.Len(t, b.V, len(b.TS))
+	rows := make([]segment.Row, len(b.Rows))
+	from := 0
+	for i, ref := range b.Rows {
+		lb := labels.NewBuilder(labels.EmptyLabels())
+		lb.Set(model.MetricNameLabel, v.Metrics[v.Metric(ref)])
+		for _, p := range v.Pairs(ref) {
+			lb.Set(v.Names[p.Name], v.Values[p.Name][p.Value])
+		}
+		rows[i].Labels = lb.Labels()
+		for j := from; j < b.End[i]; j++ {
+			f := segment.Float{T: b.TS[j], V: b.V[j]}
+			if b.ST != nil {
+				f.ST = b.ST[j]
+			}
+			rows[i].Floats = append(rows[i].Floats, f)
+		}
+		from = b.End[i]
+	}
+	require.Equal(t, len(b.TS), from)
+	for _, h := range b.Hists {
+		require.NotEmpty(t, h.Samples)
+		rows[h.Row].Hists = h.Samples
+	}
+	for _, e := range b.Exemplars {
+		require.NotEmpty(t, e.Exemplars)
+		rows[e.Row].Exemplars = e.Exemplars
+	}
+	return rows
+}
+
+// sameRows compares what two readers made of a file, floats by their bits.
+func sameRows(t *testing.T, want, got []segment.Row) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, want[i].Labels.String(), got[i].Labels.String(), "row %d", i)
+	}
+	require.Equal(t, expect(t, want), expect(t, got))
+}
+
+// TestDecode decodes what Encode makes, into tables that know none, some or all of the series.
+func TestDecode(t *testing.T) {
+	known := series.NewTable(99)
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := newRandom(seed)
+			rows := r.rows(r.IntN(80))
+			if seed%7 == 3 {
+				rows = append(rows, wide(manyNames(segment.MaxLabelColumns+100)))
+			}
+			meta := []segment.Metadata{{Metric: "up", Type: "gauge", Help: "h"}}
+			file, _, err := segment.EncodeInGroups(rows, meta, 1+r.IntN(100), 1+r.IntN(500))
+			require.NoError(t, err)
+			want, err := segmenttest.Rows(file)
+			require.NoError(t, err)
+			for _, table := range []*series.Table{series.NewTable(seed), known, known} {
+				b, err := segment.Decode(slices.Clone(file), table)
+				require.NoError(t, err)
+				require.Nil(t, b.View)
+				require.Equal(t, meta, b.Metadata)
+				sameRows(t, want, batchRows(t, b, table))
+				v := table.View()
+				require.True(t, slices.IsSortedFunc(b.Rows, v.Compare))
+			}
+		})
+	}
+}
+
+// TestDecodeOwnsItsMemory changes the file after it was decoded.
+func TestDecodeOwnsItsMemory(t *testing.T) {
+	rows := newRandom(5).rows(50)
+	file, _, err := segment.Encode(rows, nil)
+	require.NoError(t, err)
+	want, err := segmenttest.Rows(file)
+	require.NoError(t, err)
+	table := series.NewTable(1)
+	b, err := segment.Decode(file, table)
+	require.NoError(t, err)
+	clear(file)
+	sameRows(t, want, batchRows(t, b, table))
+}
+
+// TestDecodeMeetsKnownSeries finds the references of series that were interned by other means.
+func TestDecodeMeetsKnownSeries(t *testing.T) {
+	table := series.NewTable(1)
+	ref, err := table.Intern([]series.Label{{Name: "Zone", Value: "z"}, {Name: "__name__", Value: "up"}, {Name: "a", Value: "b"}})
+	require.NoError(t, err)
+	file, _, err := segment.Encode([]segment.Row{{Labels: labels.FromStrings("__name__", "up", "a", "b", "Zone", "z"), Floats: []segment.Float{{T: 1, V: 2}}}}, nil)
+	require.NoError(t, err)
+	for range 2 {
+		b, err := segment.Decode(file, table)
+		require.NoError(t, err)
+		require.Equal(t, []series.Ref{ref}, b.Rows)
+		require.Equal(t, 1, table.Len())
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	file, _, err := segment.Encode(newRandom(8).rows(20), nil)
+	require.NoError(t, err)
+	for name, bad := range map[string][]byte{
+		"nothing":       nil,
+		"no Parquet":    bytes.Repeat([]byte("x"), 100),
+		"cut off":       file[:len(file)-1],
+		"front missing": file[1:],
+		"later version": bytes.Replace(file, []byte("promlake.segment.version\x18\x011"), []byte("promlake.segment.version\x18\x012"), 1),
+	} {
+		_, err := segment.Decode(bad, series.NewTable(1))
+		require.ErrorIs(t, err, segment.ErrFormat, name)
+	}
+}
+
+// checkCorrupt decodes bytes that may be anything: they are refused, or what is decoded is consistent.
+func checkCorrupt(t *testing.T, data []byte) {
+	t.Helper()
+	table := series.NewTable(1)
+	b, err := segment.Decode(data, table)
+	if err != nil {
+		require.ErrorIs(t, err, segment.ErrFormat)
+		return
+	}
+	for _, r := range batchRows(t, b, table) {
+		for i := 1; i < len(r.Floats); i++ {
+			require.Less(t, r.Floats[i-1].T, r.Floats[i].T)
+		}
+	}
+}
+
+// TestDecodeCorrupt flips bits of small files whose pages are stored as they are, and of compressed ones.
+func TestDecodeCorrupt(t *testing.T) {
+	for seed := range uint64(6) {
+		r := newRandom(seed)
+		file, _, err := segment.EncodeInGroups(r.rows(4+10*int(seed)), nil, 1+r.IntN(30), 1+r.IntN(50))
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(seed, 9))
+		for range 500 {
+			bad := slices.Clone(file)
+			for range 1 + rng.IntN(3) {
+				bad[rng.IntN(len(bad))] ^= 1 << rng.IntN(8)
+			}
+			checkCorrupt(t, bad)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for seed := range uint64(4) {
+		r := newRandom(seed)
+		file, _, err := segment.EncodeInGroups(r.rows(1+5*int(seed)), nil, 1+r.IntN(30), 1+r.IntN(50))
+		require.NoError(f, err)
+		f.Add(file)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { checkCorrupt(t, data) })
+}
+
+// BenchmarkDecode decodes series like node_exporter's that the table knows, and such that it does not.
+func BenchmarkDecode(b *testing.B) {
+	for _, samples := range []int{1, 100} {
+		for _, known := range []bool{true, false} {
+			b.Run(fmt.Sprintf("samples=%d/known=%t", samples, known), func(b *testing.B) {
+				rows := fleet(20_000 / samples * 2)
+				for i := range rows {
+					for j := 1; j < samples; j++ {
+						rows[i].Floats = append(rows[i].Floats, segment.Float{T: rows[i].Floats[0].T + int64(j)*10_000, V: math.Floor(float64(i*j) / 7)})
+					}
+				}
+				file, info, err := segment.Encode(rows, nil)
+				require.NoError(b, err)
+				table := series.NewTable(1)
+				_, err = segment.Decode(file, table)
+				require.NoError(b, err)
+				b.ReportAllocs()
+				for b.Loop() {
+					if !known {
+						table = series.NewTable(1)
+					}
+					_, err := segment.Decode(file, table)
+					require.NoError(b, err)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(int64(b.N)*info.Samples), "ns/sample")
+			})
+		}
+	}
+}

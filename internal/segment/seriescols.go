@@ -1,0 +1,145 @@
+package segment
+
+import (
+	"slices"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// SeriesColumns writes the columns that name the series of a file, in segments and in the series tables of blocks alike: metric, series_id,
+// a column per label name, and the labels MAP. It keeps its buffers between files and belongs to one goroutine.
+type SeriesColumns struct {
+	Names    []string // label names of the planned file that have a column, sorted
+	MapNames []string // those in the labels MAP, sorted
+
+	metric  parquetfile.Strings
+	columns []parquetfile.Strings // by name ordinal of the view
+	kind    []labelKind           // by name ordinal of the view
+	ord     []uint32              // by column: name ordinal
+	ids     []uint64
+	counts  []int
+	lists   parquetfile.Lists
+}
+
+// labelKind says where the labels of one name go.
+type labelKind uint8
+
+const (
+	unused labelKind = iota
+	inColumn
+	inLabelsMap
+)
+
+// Plan finds the label names that the rows of a file use and gives each its place.
+func (c *SeriesColumns) Plan(v *series.View, rows []series.Ref) {
+	c.kind = append(c.kind[:0], make([]labelKind, len(v.Names))...)
+	ords := c.ord[:0]
+	for _, r := range rows {
+		for _, p := range v.Pairs(r) {
+			if c.kind[p.Name] == unused {
+				c.kind[p.Name] = inLabelsMap
+				ords = append(ords, p.Name)
+			}
+		}
+	}
+	names := make([]string, len(ords))
+	byName := make(map[string]uint32, len(ords))
+	for i, o := range ords {
+		names[i] = v.Names[o]
+		byName[v.Names[o]] = o
+	}
+	c.Names, c.MapNames = split(names)
+	c.ord = ords[:0]
+	for _, n := range c.Names {
+		c.ord = append(c.ord, byName[n])
+		c.kind[byName[n]] = inColumn
+	}
+	if n := len(v.Names) - len(c.columns); n > 0 {
+		c.columns = append(c.columns, make([]parquetfile.Strings, n)...)
+	}
+}
+
+// Schema adds the planned columns to the schema of a file.
+func (c *SeriesColumns) Schema(s *parquetfile.Schema) {
+	s.Add(parquetfile.String(ColMetric))
+	s.Add(parquetfile.Uint64(ColSeriesID))
+	for _, n := range c.Names {
+		s.Add(parquetfile.String(LabelPrefix + n))
+	}
+	if len(c.MapNames) > 0 {
+		s.Add(parquetfile.Map(ColLabels)...)
+	}
+}
+
+// Write adds the columns of the next row group, some of the rows that were planned. ids are their series_id; nil = those of v.
+func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref, ids []uint64) error {
+	c.metric.Reset()
+	for _, o := range c.ord {
+		c.columns[o].Reset()
+	}
+	c.ids = append(c.ids[:0], ids...)
+	for i, r := range rows {
+		c.metric.Set(i, v.Metric(r), v.Metrics)
+		if ids == nil {
+			c.ids = append(c.ids, v.ID(r))
+		}
+		for _, p := range v.Pairs(r) {
+			if c.kind[p.Name] == inColumn {
+				c.columns[p.Name].Set(i, p.Value, v.Values[p.Name])
+			}
+		}
+	}
+	if err := f.Add(c.metric.Chunk(ColMetric, s)); err != nil {
+		return err
+	}
+	if err := f.Add(parquetfile.Uint64s(ColSeriesID, s, c.ids)); err != nil {
+		return err
+	}
+	for i, o := range c.ord {
+		col := &c.columns[o]
+		col.Fill(len(rows))
+		if err := f.Add(col.Chunk(LabelPrefix+c.Names[i], s)); err != nil {
+			return err
+		}
+	}
+	if len(c.MapNames) == 0 {
+		return nil
+	}
+	return c.writeMap(f, s, v, rows)
+}
+
+// writeMap adds the labels MAP.
+func (c *SeriesColumns) writeMap(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref) error {
+	var names, values [][]byte
+	counts := c.counts[:0]
+	for _, r := range rows {
+		n := 0
+		for _, p := range v.Pairs(r) {
+			if c.kind[p.Name] == inLabelsMap {
+				names, values = append(names, []byte(v.Names[p.Name])), append(values, []byte(v.Values[p.Name][p.Value]))
+				n++
+			}
+		}
+		counts = append(counts, n)
+	}
+	c.counts = counts
+	c.lists.Build(s, counts)
+	if err := f.Add(c.lists.Binaries(parquetfile.MapPath(ColLabels, "key"), s, names)); err != nil {
+		return err
+	}
+	return f.Add(c.lists.Binaries(parquetfile.MapPath(ColLabels, "value"), s, values))
+}
+
+// split sorts label names and divides them into those with a column and those in the MAP.
+func split(names []string) (columns, inMap []string) {
+	slices.Sort(names)
+	for _, n := range names {
+		if HasColumn(n) && len(columns) < MaxLabelColumns {
+			columns = append(columns, n)
+		} else {
+			inMap = append(inMap, n)
+		}
+	}
+	return columns, inMap
+}
