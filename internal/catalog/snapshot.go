@@ -1,25 +1,22 @@
-// Package catalog says which objects hold a tenant's samples at one moment.
+// Package catalog says which objects hold a tenant's samples at one moment, and is the only way to change that.
 //
-// The snapshot rule: a reader lists the segments first and whatever supersedes them afterwards. An object that is
-// compacted away between the two steps is then seen twice, as a segment and as its successor's source, and never not at all.
+// The snapshot rule: a reader lists the segments first and gets the manifest afterwards. Live are the segments that it listed and that the
+// manifest does not count as consumed, and the manifest's blocks. A segment that is compacted away between the two steps is then
+// seen as a source of a block that is live, and never not at all. A reader that still meets a missing object begins again.
+//
+// Rank: of two samples with equal labels and timestamp, the one in the live object with the higher rank counts. A segment's rank is its
+// ULID, a block's is that of its newest source.
 package catalog
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 )
-
-// Lister is the part of objstore.Store that a snapshot needs. The listing must be strong: it shows every object whose
-// Put returned before it began.
-type Lister interface {
-	List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error]
-}
 
 // SegmentRef is a live segment. Its String method is the object's key.
 type SegmentRef struct {
@@ -28,43 +25,90 @@ type SegmentRef struct {
 	ETag string // as the store gave it
 }
 
+// SegmentID returns the segment's identity among those of its tenant.
+func (s SegmentRef) SegmentID() SegmentID { return SegmentID{Window: s.Window, ID: s.ID} }
+
 // Snapshot is the set of live objects of a tenant that may hold samples of a time range.
 type Snapshot struct {
-	Tenant   string
-	Segments []SegmentRef // ascending by ID: oldest writer first, so that of two equal timestamps the later one wins
-	Skipped  int          // objects under the prefix whose key the grammar does not derive
+	Tenant     string
+	Manifest   Manifest
+	Segments   []SegmentRef // ascending by ID, their rank
+	Blocks     []Block      // ascending by Rank
+	Tombstones []Tombstone  // that delete within the range, ascending by ID
+	Skipped    int          // objects under the prefix of the segments whose key the grammar does not derive
 }
 
-// Take lists the segments of tenant in the 2h windows that overlap [mint, maxt] (ms since the Unix epoch, inclusive).
+// Take lists the segments of tenant in the 2h windows that overlap [mint, maxt] (ms since the Unix epoch, inclusive), and then reads the manifest.
 // Timestamps outside of what keys can name are clipped; an empty range gives an empty snapshot.
-func Take(ctx context.Context, store Lister, tenant string, mint, maxt int64) (Snapshot, error) {
+//
+// The listing is as old as the call. Who concludes from the age of what is in a snapshot that nothing older is missing in it (a planner
+// of merges, or of dropped tombstones) must have looked at the clock before.
+func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (Snapshot, error) {
 	snap := Snapshot{Tenant: tenant}
 	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
 	if mint > maxt {
 		return snap, nil
 	}
-	prefix := key.SegmentsPrefix(tenant)
+	if err := snap.list(ctx, store, mint, maxt); err != nil {
+		return Snapshot{}, err
+	}
+	m, _, err := ReadManifest(ctx, store, tenant)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	snap.apply(m, mint, maxt)
+	return snap, nil
+}
+
+// list fills Segments with all segments of the windows that overlap [mint, maxt].
+func (s *Snapshot) list(ctx context.Context, store Lister, mint, maxt int64) error {
+	prefix := key.SegmentsPrefix(s.Tenant)
 	first, last := key.WindowOf(mint), key.WindowOf(maxt)
 	// Every key of the first window sorts after the window's name without its slash, and every key of an earlier one before it.
 	for obj, err := range store.List(ctx, prefix, prefix+first.String()) {
 		if err != nil {
-			return Snapshot{}, fmt.Errorf("list segments of tenant %s: %w", tenant, err)
+			return fmt.Errorf("list segments of tenant %s: %w", s.Tenant, err)
 		}
 		if last.End() <= key.MaxTime && obj.Key >= prefix+key.Window(last.End()).String() {
 			break
 		}
-		seg, err := key.ParseSegment(obj.Key)
-		if err != nil {
-			snap.Skipped++
-			continue
-		}
-		snap.Segments = append(snap.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag})
+		s.add(obj)
 	}
-	slices.SortFunc(snap.Segments, func(a, b SegmentRef) int {
-		if c := a.ID.Compare(b.ID); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Window, b.Window)
+	slices.SortFunc(s.Segments, func(a, b SegmentRef) int {
+		return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Window, b.Window))
 	})
-	return snap, nil
+	return nil
+}
+
+func (s *Snapshot) add(obj objstore.Object) {
+	seg, err := key.ParseSegment(obj.Key)
+	if err != nil {
+		s.Skipped++
+		return
+	}
+	s.Segments = append(s.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag})
+}
+
+// apply takes the consumed segments away and adds what m has for [mint, maxt].
+func (s *Snapshot) apply(m Manifest, mint, maxt int64) {
+	s.Manifest = m
+	s.Segments = slices.DeleteFunc(s.Segments, func(r SegmentRef) bool { return m.consumed(r.SegmentID()) })
+	for _, b := range m.Blocks {
+		if b.overlaps(mint, maxt) {
+			s.Blocks = append(s.Blocks, b)
+		}
+	}
+	slices.SortFunc(s.Blocks, func(a, b Block) int {
+		return cmp.Or(a.Rank.Compare(b.Rank), compareBlocks(a.BlockID(), b.BlockID()))
+	})
+	for _, t := range m.Tombstones {
+		if t.Overlaps(mint, maxt) {
+			s.Tombstones = append(s.Tombstones, t)
+		}
+	}
+}
+
+func (m Manifest) consumed(id SegmentID) bool {
+	_, ok := slices.BinarySearchFunc(m.Consumed, id, func(c Consumed, id SegmentID) int { return compareSegments(c.SegmentID, id) })
+	return ok
 }

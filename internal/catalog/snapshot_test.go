@@ -3,11 +3,13 @@ package catalog_test
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
@@ -15,13 +17,18 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
-// listing is a sorted list of keys that counts how many were read.
+// listing is a store of keys without a manifest. It counts how many keys were read.
 type listing struct {
 	keys []string
 	read int
 	err  error // yielded at the end
+}
+
+func (l *listing) Get(context.Context, string, int64, int64) (io.ReadCloser, objstore.Object, error) {
+	return nil, objstore.Object{}, objstore.ErrNotFound
 }
 
 func (l *listing) List(_ context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
@@ -52,7 +59,6 @@ func seg(tenant string, t int64, n uint64) string {
 }
 
 func TestTake(t *testing.T) {
-	const w = key.WindowMillis
 	keys := []string{
 		seg("a", 0, 9), seg("a", w, 3), seg("a", w, 5), seg("a", 2*w, 4), seg("a", 3*w, 1), seg("a", -w, 8),
 		seg("a", key.MaxTime, 6), seg("a", key.MinTime, 7), seg("ab", w, 2),
@@ -94,4 +100,73 @@ func TestTakeFails(t *testing.T) {
 	boom := errors.New("boom")
 	_, err := catalog.Take(t.Context(), &listing{err: boom}, "a", 0, 1)
 	require.ErrorIs(t, err, boom)
+}
+
+// TestTakeOverlapping takes the parts of a manifest that overlap, and no segment that it consumed.
+func TestTakeOverlapping(t *testing.T) {
+	store := memstore.New(memstore.Settings{Now: func() time.Time { return at(time.Hour) }})
+	for _, s := range []catalog.SegmentID{sid(0, 1*sec), sid(0, 9*sec), sid(1, 2*sec), sid(1, 8*sec)} {
+		put(t, store, s.Key("a").String(), "x")
+	}
+	first, second := blk(key.Part, 0, 5*minute, 3*sec), blk(key.Part, 1, 5*minute, 2*sec)
+	day := blk(key.L24h, 12, 6*minute, 7*sec)
+	day.MinT, day.MaxT = int64(win(14)), int64(win(15))
+	metadata := blk(key.L24h, 0, 6*minute, 1*sec)
+	metadata.MinT, metadata.MaxT = 1, 0
+	m := chain(t,
+		replace(5*minute, segments(sid(0, 1*sec), sid(0, 3*sec)), first), replace(5*minute, segments(sid(1, 2*sec)), second),
+		replace(6*minute, segments(sid(12, 7*sec)), day), replace(6*minute, segments(sid(2, 1*sec)), metadata),
+		del(7*minute, int64(win(1)), int64(win(1))), del(8*minute, int64(win(13)), int64(win(14))))
+	b, err := catalog.Encode(m)
+	require.NoError(t, err)
+	put(t, store, key.Manifest("a"), string(b))
+	for _, tc := range []struct {
+		name       string
+		mint, maxt int64
+		segments   []catalog.SegmentID
+		blocks     []catalog.Block // in order
+		tombstones []catalog.Tombstone
+	}{
+		{"all of time", math.MinInt64, math.MaxInt64, []catalog.SegmentID{sid(1, 8*sec), sid(0, 9*sec)}, []catalog.Block{metadata, second, first, day}, m.Tombstones},
+		{"before all", 0, int64(win(0)) - 1, nil, nil, nil},
+		{"one window", int64(win(0)), int64(win(1)) - 1, []catalog.SegmentID{sid(0, 9*sec)}, []catalog.Block{metadata, first}, nil},
+		{"up to the beginning of a block", 0, first.MinT, []catalog.SegmentID{sid(0, 9*sec)}, []catalog.Block{metadata, first}, nil},
+		{"from the end of a block", second.MaxT, int64(win(2)), []catalog.SegmentID{sid(1, 8*sec)}, []catalog.Block{metadata, second}, nil},
+		{"in a block's window before its samples", int64(win(13)), int64(win(14)) - 1, nil, nil, m.Tombstones[1:]},
+		{"in a block", int64(win(14)), int64(win(14)), nil, []catalog.Block{day}, m.Tombstones[1:]},
+		{"on a tombstone", int64(win(1)), int64(win(1)), []catalog.SegmentID{sid(1, 8*sec)}, []catalog.Block{metadata, second}, m.Tombstones[:1]},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			snap, err := catalog.Take(t.Context(), store, "a", tc.mint, tc.maxt)
+			require.NoError(t, err)
+			var got []catalog.SegmentID
+			for _, s := range snap.Segments {
+				got = append(got, s.SegmentID())
+			}
+			require.Equal(t, tc.segments, got)
+			require.Equal(t, tc.blocks, snap.Blocks)
+			require.Equal(t, tc.tombstones, snap.Tombstones)
+			require.Equal(t, m.ID, snap.Manifest.ID)
+		})
+	}
+}
+
+func TestTenants(t *testing.T) {
+	store := memstore.New(memstore.Settings{})
+	for _, k := range []string{"v1/b/manifest.json", "v1/b/segments/x", "v1/a!/x", "v1/a/x", "v1/a0/x", "v1/ab/x/y", "v1/stray", "v2/z/x", "v/q/x"} {
+		put(t, store, k, "x")
+	}
+	got, err := catalog.Tenants(t.Context(), store)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "a!", "a0", "ab", "b"}, got)
+
+	boom := errors.New("boom")
+	_, err = catalog.Tenants(t.Context(), &listing{err: boom})
+	require.ErrorIs(t, err, boom)
+}
+
+func put(t *testing.T, store objstore.Store, k, value string) {
+	t.Helper()
+	_, err := store.Put(t.Context(), k, strings.NewReader(value), objstore.Condition{})
+	require.NoError(t, err)
 }

@@ -1,0 +1,212 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+const (
+	maxRaces  = 100 // lost races of one commit
+	maxUnsure = 3   // puts of one commit with unknown effect
+	firstWait = 20 * time.Millisecond
+	longWait  = 2 * time.Second
+)
+
+// Commit changes a tenant's manifest. It is the one place where anything becomes or ceases to be visible, but for the segments, which are visible as
+// soon as they are written; the commit point is the compare-and-swap of manifest.json.
+//
+// change is pure. It gets the present manifest and returns the next one; it is called again whenever another commit came first, so nothing that it
+// returned counts until Commit returns without error. A change that changes nothing writes nothing.
+//
+//	read manifest.json ─▶ change ─▶ copy what was read to manifests/<its id>.json, if absent ─▶ swap manifest.json if it is what was read
+//	        ▲                                                                                         │
+//	        └──────────────────── precondition failed: lost a race; or unknown effect ────────────────┘
+//
+// When the effect of a swap is unknown, the manifest is read again: the change took effect if its id is the manifest's, or if there
+// is a copy of that id, for every successor first copies what it replaces. So a change is never applied twice.
+//
+// An error of change is returned, wrapped. Other errors say that nothing was changed, unless they wrap ErrUnknownEffect. In no case may the caller delete objects
+// that the change names: garbage collection knows what is safe.
+func Commit(ctx context.Context, store Store, tenant string, now func() time.Time, change func(Manifest) (Manifest, error)) (Manifest, error) {
+	c := &commit{store: store, tenant: tenant, now: now, change: change}
+	m, err := c.run(ctx)
+	if err != nil && len(c.unsure) > 0 {
+		err = fmt.Errorf("%w: %w", ErrUnknownEffect, err)
+	}
+	if err != nil {
+		return Manifest{}, fmt.Errorf("commit manifest of tenant %s: %w", tenant, err)
+	}
+	return m, nil
+}
+
+type commit struct {
+	store  Store
+	tenant string
+	now    func() time.Time
+	change func(Manifest) (Manifest, error)
+
+	races  int
+	unsure []Manifest // swaps with unknown effect; at most one of them took effect or will
+	puts   int        // with unknown effect
+}
+
+// errAgain asks for another attempt.
+var errAgain = errors.New("again")
+
+func (c *commit) run(ctx context.Context) (Manifest, error) {
+	for {
+		m, err := c.attempt(ctx)
+		if !errors.Is(err, errAgain) {
+			return m, err
+		}
+		if err := wait(ctx, c.races+c.puts); err != nil {
+			return Manifest{}, err
+		}
+	}
+}
+
+func (c *commit) attempt(ctx context.Context) (Manifest, error) {
+	cur, err := readManifest(ctx, c.store, c.tenant)
+	if err != nil {
+		return Manifest{}, err
+	}
+	if m, ok, err := c.landed(ctx, cur.Manifest); ok || err != nil {
+		return m, err
+	}
+	next, err := c.change(cur.clone())
+	if err != nil {
+		return Manifest{}, err
+	}
+	if same, err := equal(next, cur.Manifest); same || err != nil {
+		return cur.Manifest, err
+	}
+	if next, err = cur.seal(next, c.now()); err != nil {
+		return Manifest{}, err
+	}
+	return next, c.swap(ctx, cur, next)
+}
+
+// seal makes next the successor of m.
+func (m Manifest) seal(next Manifest, now time.Time) (Manifest, error) {
+	id, err := ulid.New(uint64(m.at(now)), rand.Reader)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("mint id: %w", err)
+	}
+	next.Version, next.Generation, next.ID, next.Parent = ManifestVersion, m.Generation+1, id, m.ID
+	return next, nil
+}
+
+// swap replaces cur by next.
+func (c *commit) swap(ctx context.Context, cur stored, next Manifest) error {
+	body, err := Encode(next)
+	if err != nil {
+		return err
+	}
+	copied := key.ManifestCopy(c.tenant, cur.ID)
+	_, err = c.store.Put(ctx, copied, bytes.NewReader(cur.raw), objstore.Condition{IfAbsent: true})
+	if err != nil && !errors.Is(err, objstore.ErrPrecondition) {
+		return fmt.Errorf("copy manifest: %w", err)
+	}
+	// The commit point.
+	_, err = c.store.Put(ctx, key.Manifest(c.tenant), bytes.NewReader(body), objstore.Condition{IfAbsent: cur.etag == "", IfMatch: cur.etag})
+	switch {
+	case err == nil:
+		c.unsure = nil // all of them had the same parent as next or an earlier one
+		return nil
+	case errors.Is(err, objstore.ErrPrecondition):
+		if c.races++; c.races > maxRaces {
+			return fmt.Errorf("other commits came first %d times, which is the limit: %w", maxRaces, ErrConflict)
+		}
+	default:
+		c.unsure = append(c.unsure, next)
+		if c.puts++; c.puts > maxUnsure {
+			return fmt.Errorf("failed %d times, the limit is %d: %w", c.puts, maxUnsure, err)
+		}
+	}
+	return errAgain
+}
+
+// landed looks for the swaps with unknown effect in cur and its history, and strikes off those that can no longer take effect.
+func (c *commit) landed(ctx context.Context, cur Manifest) (Manifest, bool, error) {
+	var open []Manifest
+	for _, u := range c.unsure {
+		found, lost, err := c.look(ctx, u, cur)
+		if err != nil {
+			return Manifest{}, false, err
+		}
+		if found {
+			c.unsure = nil
+			return u, true, nil
+		}
+		if !lost {
+			open = append(open, u)
+		}
+	}
+	c.unsure = open
+	return Manifest{}, false, nil
+}
+
+// look says whether u is cur or an ancestor of it, and whether it can no longer become one.
+func (c *commit) look(ctx context.Context, u, cur Manifest) (found, lost bool, err error) {
+	switch {
+	case u.ID == cur.ID || u.ID == cur.Parent:
+		return true, false, nil
+	case cur.Generation < u.Generation:
+		return false, cur.ID != u.Parent, nil
+	case cur.Generation == u.Generation:
+		return false, true, nil
+	}
+	_, err = get(ctx, c.store, key.ManifestCopy(c.tenant, u.ID))
+	if err == nil || !errors.Is(err, objstore.ErrNotFound) {
+		return err == nil, false, err
+	}
+	// The copy never was, or it is pruned. What is read now tells which.
+	if cur, err = latest(ctx, c.store, c.tenant); err != nil {
+		return false, false, err
+	}
+	if u.Generation < cur.Oldest.Generation {
+		return false, false, fmt.Errorf("history before generation %d is pruned, the commit was %d", cur.Oldest.Generation, u.Generation)
+	}
+	return u.ID == cur.Oldest.ID, u.ID != cur.Oldest.ID, nil
+}
+
+func latest(ctx context.Context, store Getter, tenant string) (Manifest, error) {
+	m, _, err := ReadManifest(ctx, store, tenant)
+	return m, err
+}
+
+// equal compares manifests by their JSON.
+func equal(a, b Manifest) (bool, error) {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false, fmt.Errorf("encode manifest: %w", err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		return false, fmt.Errorf("encode manifest: %w", err)
+	}
+	return bytes.Equal(x, y), nil
+}
+
+// wait sleeps before the n-th attempt after the first, for a random time that grows with n.
+func wait(ctx context.Context, n int) error {
+	t := time.NewTimer(mathrand.N(min(longWait, firstWait<<min(n, 10))))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

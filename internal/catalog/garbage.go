@@ -1,0 +1,98 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The life of an object that is no longer live:
+//
+//	consumed or retired ──Prune──▶ no readable manifest names it ──delete the object, Forget──▶ gone ──Prune──▶ not in the manifest
+//
+// Both Prunes wait for the deletion delay: the first for readers of snapshots in which the object was live, the second for readers that
+// have listed it before it was deleted and read the manifest after it was forgotten.
+
+// Doom retires blocks that no manifest has named: orphans of jobs that died. From then on they can never become live. Blocks that are
+// retired already are ignored. It conflicts if a block is live or a finished slice, or so young that its job may still be running.
+func (m Manifest) Doom(now time.Time, ids []BlockID) (Manifest, error) {
+	next := m.clone()
+	for _, id := range ids {
+		if slices.ContainsFunc(m.Retired, func(r Retired) bool { return r.BlockID == id }) {
+			continue
+		}
+		if m.known(id) {
+			return Manifest{}, fmt.Errorf("doom block %s: it is in use: %w", id, ErrConflict)
+		}
+		if m.young(now, id.ID) == nil {
+			return Manifest{}, fmt.Errorf("doom block %s: its job began less than %d ms ago: %w", id, MaxJobAge.Milliseconds(), ErrConflict)
+		}
+		next.Retired = append(next.Retired, m.retire(now, []BlockID{id})...)
+	}
+	next.sort()
+	if id, ok := twins(next.Retired, func(r Retired) BlockID { return r.BlockID }); ok {
+		return Manifest{}, fmt.Errorf("doom blocks: %s is there twice: %w", id, ErrInvalid)
+	}
+	return next, nil
+}
+
+// Deletable returns the objects that may be deleted now: consumed or retired at least delay ago, not known to be gone, and named as live by no manifest
+// that can still be read. After the deletion the caller commits Forget.
+func (m Manifest) Deletable(now time.Time, delay time.Duration) Sources {
+	var s Sources
+	due := now.Add(-delay).UnixMilli()
+	for _, c := range m.Consumed {
+		if c.Gone == 0 && c.At <= due && c.Generation <= m.Oldest.Generation {
+			s.Segments = append(s.Segments, c.SegmentID)
+		}
+	}
+	for _, r := range m.Retired {
+		if r.Gone == 0 && r.At <= due && r.Generation <= m.Oldest.Generation {
+			s.Blocks = append(s.Blocks, r.BlockID)
+		}
+	}
+	return s
+}
+
+// Forget notes that the objects of consumed segments and retired blocks are deleted. It conflicts if one is neither.
+func (m Manifest) Forget(segments []SegmentID, blocks []BlockID) (Manifest, error) {
+	next := m.clone()
+	for _, id := range segments {
+		i, ok := slices.BinarySearchFunc(next.Consumed, id, func(c Consumed, id SegmentID) int { return compareSegments(c.SegmentID, id) })
+		if !ok {
+			return Manifest{}, fmt.Errorf("forget segment %s: it is not consumed: %w", id, ErrConflict)
+		}
+		if next.Consumed[i].Gone == 0 {
+			next.Consumed[i].Gone = m.Generation + 1
+		}
+	}
+	for _, id := range blocks {
+		i, ok := slices.BinarySearchFunc(next.Retired, id, func(r Retired, id BlockID) int { return compareBlocks(r.BlockID, id) })
+		if !ok {
+			return Manifest{}, fmt.Errorf("forget block %s: it is not retired: %w", id, ErrConflict)
+		}
+		if next.Retired[i].Gone == 0 {
+			next.Retired[i].Gone = m.Generation + 1
+		}
+	}
+	return next, nil
+}
+
+// forgetAfter is how long after it was superseded an object's entry is kept in any case, however short the deletion delay: longer than a job that has
+// read the object may still commit, which is refused because of the entry.
+const forgetAfter = MaxJobAge + time.Minute
+
+// Prune ends the readable history before the manifest oldest, and drops what was gone in it.
+func (m Manifest) Prune(now time.Time, oldest Point) (Manifest, error) {
+	if oldest.Generation > m.Generation || oldest.Generation == m.Generation && oldest.ID != m.ID {
+		return Manifest{}, fmt.Errorf("prune history before %s: it is no ancestor of %s: %w", oldest.ID, m.ID, ErrInvalid)
+	}
+	next := m.clone()
+	if oldest.Generation > m.Oldest.Generation {
+		next.Oldest = oldest
+	}
+	due := m.at(now) - forgetAfter.Milliseconds()
+	next.Consumed = slices.DeleteFunc(next.Consumed, func(c Consumed) bool { return c.Gone > 0 && c.Gone <= next.Oldest.Generation && c.At <= due })
+	next.Retired = slices.DeleteFunc(next.Retired, func(r Retired) bool { return r.Gone > 0 && r.Gone <= next.Oldest.Generation && r.At <= due })
+	return next, nil
+}

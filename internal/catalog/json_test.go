@@ -1,0 +1,183 @@
+package catalog_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const golden = "testdata/manifest-v1.json"
+
+// everything is a manifest with an entry of every kind, with every field.
+func everything(t *testing.T) catalog.Manifest {
+	split := catalog.Split{ID: id(5 * minute), Level: key.L12h, Window: win(6), Of: 3, Sources: catalog.Sources{
+		Segments: []catalog.SegmentID{sid(7, 5*sec)}, Blocks: blocks(blk(key.Part, 6, 4*minute, 4*sec)).Blocks,
+	}}
+	none := catalog.Block{Level: key.L12h, Window: win(6), Slice: catalog.Slice{Index: 0, Of: 3}}
+	two := blk(key.L2h, 0, 3*minute, 2*sec)
+	m := chain(t,
+		replace(3*minute, segments(sid(0, 1*sec), sid(0, 2*sec)), two),
+		replace(4*minute, segments(sid(6, 4*sec)), blk(key.Part, 6, 4*minute, 4*sec)),
+		del(5*minute, int64(win(0)), int64(win(9))),
+		replace(5*minute, blocks(two), blk(key.L24h, 0, 4*minute, 2*sec)),
+		begin(5*minute, split), slice(6*minute, split.ID, none), slice(6*minute, split.ID, sliced(blk(key.L12h, 6, 5*minute, 5*sec), 2, 3)),
+		func(m catalog.Manifest) (catalog.Manifest, error) {
+			return m.Prune(at(time.Hour), catalog.Point{Generation: 1, ID: id(1 * sec)})
+		},
+		func(m catalog.Manifest) (catalog.Manifest, error) {
+			return m.Forget([]catalog.SegmentID{sid(0, 2*sec)}, []catalog.BlockID{two.BlockID()})
+		},
+	)
+	return m
+}
+
+func TestGolden(t *testing.T) {
+	b, err := catalog.Encode(everything(t))
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(golden, b, 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(b))
+	back, err := catalog.Decode(want)
+	require.NoError(t, err)
+	require.Equal(t, everything(t), back)
+}
+
+// TestSchema holds the JSON Schema against the golden manifest, and against it with each value changed for the worse.
+func TestSchema(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("../../schemas/manifest.schema.json")
+	require.NoError(t, err)
+	b, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	valid := func(b []byte) error {
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+		require.NoError(t, err)
+		return schema.Validate(v)
+	}
+	require.NoError(t, valid(b))
+	empty, err := catalog.Encode(catalog.Empty())
+	require.NoError(t, err)
+	require.NoError(t, valid(empty))
+
+	n := 0
+	spoil(t, b, func(what string, b []byte) {
+		n++
+		require.Error(t, valid(b), "the schema accepts %s", what)
+		_, err := catalog.Decode(b)
+		require.ErrorIs(t, err, catalog.ErrFormat, what)
+	})
+	require.Greater(t, n, 100)
+}
+
+// spoil calls fn with the JSON of b once for every object in it with a member too many, and for every scalar of another type.
+func spoil(t *testing.T, b []byte, fn func(what string, b []byte)) {
+	var root any
+	require.NoError(t, json.Unmarshal(b, &root))
+	emit := func(what string) {
+		out, err := json.Marshal(root)
+		require.NoError(t, err)
+		fn(what, out)
+	}
+	var walk func(path string, v any, set func(any))
+	walk = func(path string, v any, set func(any)) {
+		switch v := v.(type) {
+		case map[string]any:
+			v["more"] = 1
+			emit(path + ".more")
+			delete(v, "more")
+			for name, e := range v {
+				walk(path+"."+name, e, func(e any) { v[name] = e })
+			}
+		case []any:
+			for i, e := range v {
+				walk(path+"[]", e, func(e any) { v[i] = e })
+			}
+		default:
+			set([]any{})
+			emit(path + " as a list")
+			set(v)
+		}
+	}
+	walk("", root, func(any) {})
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	b, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	good := string(b)
+	_, err = catalog.Decode(b)
+	require.NoError(t, err)
+	for name, s := range map[string]string{
+		"newer version":       strings.Replace(good, `"version":1`, `"version":2`, 1),
+		"newer, and unlike":   `{"version":2,"blocks":"all of them"}`,
+		"no version":          strings.Replace(good, `"version":1,`, ``, 1),
+		"trailing bytes":      good + "{}",
+		"cut":                 good[:len(good)/2],
+		"listed twice":        strings.Replace(good, `022YG0000000000000000","at"`, `021Z80000000000000000","at"`, 1),
+		"unsorted":            strings.Replace(good, `01KDY021Z80000000000000000","at"`, `71KDY021Z80000000000000000","at"`, 1),
+		"unknown level":       strings.Replace(good, `"24h"`, `"48h"`, 1),
+		"no window":           strings.Replace(good, `"20260102T0000Z"`, `"20260102T0001Z"`, 1),
+		"no window of level":  strings.Replace(good, `"24h","window":"20260102T0000Z"`, `"24h","window":"20260102T0200Z"`, 1),
+		"bad matcher":         strings.Replace(good, `"type":"="`, `"type":"=="`, 1),
+		"id of generation 0":  strings.Replace(good, `"generation":9`, `"generation":0`, 1),
+		"oldest is newer":     strings.Replace(good, `"oldest":{"generation":1`, `"oldest":{"generation":10`, 1),
+		"tombstone is newer":  strings.Replace(good, `"last_tombstone":"01`, `"last_tombstone":"00`, 1),
+		"negative samples":    strings.Replace(good, `"samples":30`, `"samples":-30`, 1),
+		"all slices are done": strings.Replace(good, `"of":3,"sources"`, `"of":2,"sources"`, 1),
+	} {
+		require.NotEqual(t, good, s, name)
+		_, err := catalog.Decode([]byte(s))
+		require.ErrorIs(t, err, catalog.ErrFormat, name)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	b, err := os.ReadFile(golden)
+	require.NoError(f, err)
+	f.Add(b)
+	f.Add([]byte(`{"version":1}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := catalog.Decode(b)
+		if err != nil {
+			require.ErrorIs(t, err, catalog.ErrFormat)
+			return
+		}
+		again, err := catalog.Encode(m)
+		require.NoError(t, err)
+		back, err := catalog.Decode(again)
+		require.NoError(t, err)
+		third, err := catalog.Encode(back)
+		require.NoError(t, err)
+		require.Equal(t, string(again), string(third))
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	m := catalog.Empty()
+	m.Generation, m.ID = 1, id(time.Hour)
+	for i := range 2000 {
+		m.Consumed = append(m.Consumed, catalog.Consumed{SegmentID: sid(0, time.Duration(i)*sec), At: 1, Generation: 1})
+	}
+	raw, err := catalog.Encode(m)
+	require.NoError(b, err)
+	b.SetBytes(int64(len(raw)))
+	for b.Loop() {
+		if _, err := catalog.Decode(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/key"
+)
+
+// ManifestVersion is the version of the manifests that this package writes, and the only one that it reads.
+const ManifestVersion = 1
+
+// MaxJobAge is how long after its beginning a job may still commit: a block whose ULID is older is refused. What outlives it by a
+// margin for differing clocks can be no work in progress. Garbage collection relies on it; so must its delays be longer.
+const MaxJobAge = 15 * time.Minute
+
+// Errors. Use errors.Is.
+var (
+	// ErrConflict: the manifest has moved on, so that the change does not apply to it. The work behind the change is to be dropped; its objects,
+	// if any, are left to garbage collection.
+	ErrConflict = errors.New("conflict with the manifest")
+	// ErrInvalid: the change could apply to no manifest.
+	ErrInvalid = errors.New("invalid change of the manifest")
+	// ErrFormat: bytes that are no manifest, or a manifest of another version.
+	ErrFormat = errors.New("not a manifest of a known version")
+	// ErrUnknownEffect: a commit may have taken effect or not, and history does not tell any more.
+	ErrUnknownEffect = errors.New("effect of the commit is unknown")
+	// ErrTooOld: the asked moment is before the oldest manifest that can still be read.
+	ErrTooOld = errors.New("older than the readable history")
+)
+
+// Manifest says which blocks of a tenant are live and which segments they stand for. It is a value: no method changes it. All lists are
+// sorted, and each entry is there once.
+type Manifest struct {
+	Version       int       `json:"version"`
+	Generation    uint64    `json:"generation"`     // 0 is the empty manifest of a tenant without one; each commit adds 1
+	ID            ulid.ULID `json:"id"`             // of the commit; its time is later than the parent's
+	Parent        ulid.ULID `json:"parent"`         // ID of the manifest that this one replaced
+	LastTombstone ulid.ULID `json:"last_tombstone"` // ID of the newest tombstone there ever was
+	Oldest        Point     `json:"oldest"`         // the oldest manifest that may be read as history: none before it names only objects that are there
+
+	Blocks     []Block     `json:"blocks,omitempty"`     // live; by window, level, id
+	Consumed   []Consumed  `json:"consumed,omitempty"`   // segments that are not live although their objects may be there; by window, id
+	Retired    []Retired   `json:"retired,omitempty"`    // blocks that will never be live (again) although their objects may be there; by window, level, id
+	Tombstones []Tombstone `json:"tombstones,omitempty"` // by id
+	Splits     []Split     `json:"splits,omitempty"`     // by id
+}
+
+// Point names a manifest of a tenant's history.
+type Point struct {
+	Generation uint64    `json:"generation"`
+	ID         ulid.ULID `json:"id"`
+}
+
+// Block is a live block, or a finished slice of a split.
+type Block struct {
+	Level          key.Level  `json:"level"`
+	Window         key.Window `json:"window"`
+	ID             ulid.ULID  `json:"id"`              // time: when the job that made it began
+	Rank           ulid.ULID  `json:"rank"`            // the rank of its newest source; that of a segment is its ULID
+	DeletesThrough ulid.ULID  `json:"deletes_through"` // tombstones up to this one are applied to it
+	MinT           int64      `json:"min_t"`           // ms, over all samples and exemplars in it
+	MaxT           int64      `json:"max_t"`           // ms, inclusive; below MinT in a block of metadata alone
+	Series         int64      `json:"series"`
+	Samples        int64      `json:"samples"` // float and histogram samples
+	Bytes          int64      `json:"bytes"`   // of all its objects
+	Slice          Slice      `json:"slice,omitzero"`
+}
+
+// BlockID returns the block's identity.
+func (b Block) BlockID() BlockID { return BlockID{Level: b.Level, Window: b.Window, ID: b.ID} }
+
+// Key returns the block's key.
+func (b Block) Key(tenant string) key.Block { return b.BlockID().Key(tenant) }
+
+// empty says whether b stands for a slice that holds nothing and has no objects.
+func (b Block) empty() bool { return b.Series == 0 && b.Samples == 0 && b.Bytes == 0 }
+
+// overlaps says whether b may hold something of [mint, maxt] (ms). Metadata belongs to the whole window.
+func (b Block) overlaps(mint, maxt int64) bool {
+	if b.MaxT < b.MinT {
+		return int64(b.Window) <= maxt && b.Level.End(b.Window)-1 >= mint
+	}
+	return b.MinT <= maxt && b.MaxT >= mint
+}
+
+// BlockID identifies a block of a tenant.
+type BlockID struct {
+	Level  key.Level  `json:"level"`
+	Window key.Window `json:"window"`
+	ID     ulid.ULID  `json:"id"`
+}
+
+// Key returns the block's key.
+func (b BlockID) Key(tenant string) key.Block {
+	return key.Block{Tenant: tenant, Level: b.Level, Window: b.Window, ID: b.ID}
+}
+
+// String returns the block's key without what is common to all blocks of a tenant.
+func (b BlockID) String() string { return b.Key("").String() }
+
+// SegmentID identifies a segment of a tenant.
+type SegmentID struct {
+	Window key.Window `json:"window"`
+	ID     ulid.ULID  `json:"id"`
+}
+
+// Key returns the segment's key.
+func (s SegmentID) Key(tenant string) key.Segment {
+	return key.Segment{Tenant: tenant, Window: s.Window, ID: s.ID}
+}
+
+// String returns window and id as they stand in keys.
+func (s SegmentID) String() string { return s.Window.String() + "/" + s.ID.String() }
+
+// Consumed is a segment whose samples are in a block, deleted or expired.
+type Consumed struct {
+	SegmentID
+	At         int64  `json:"at"`             // ms: when the manifest that consumed it was committed, or a little later
+	Generation uint64 `json:"generation"`     // of that manifest
+	Gone       uint64 `json:"gone,omitempty"` // generation of the manifest that first knew its object to be deleted; 0 = may be there
+}
+
+// Retired is a block that was live, or an orphan that will never be.
+type Retired struct {
+	BlockID
+	At         int64  `json:"at"` // as in Consumed
+	Generation uint64 `json:"generation"`
+	Gone       uint64 `json:"gone,omitempty"`
+}
+
+// Sources are the objects that a job reads and replaces.
+type Sources struct {
+	Segments []SegmentID `json:"segments,omitempty"` // by window, id
+	Blocks   []BlockID   `json:"blocks,omitempty"`   // by window, level, id
+}
+
+// Split is a job that is done in slices of the series, each on its own. Its sources stay live until the last slice is done,
+// and no other job may take them.
+type Split struct {
+	ID      ulid.ULID  `json:"id"` // time: when the job was planned
+	Level   key.Level  `json:"level"`
+	Window  key.Window `json:"window"`
+	Of      int        `json:"of"` // number of slices
+	Sources Sources    `json:"sources"`
+	Done    []Block    `json:"done,omitempty"` // by slice; not live yet. A slice without series and bytes has no objects.
+}
+
+// Empty returns the manifest of a tenant that has none.
+func Empty() Manifest { return Manifest{Version: ManifestVersion} }
+
+// Time returns when m was committed by its committer's clock (ms precision).
+func (m Manifest) Time() time.Time { return ulid.Time(m.ID.Time()) }
+
+// point names m.
+func (m Manifest) point() Point { return Point{Generation: m.Generation, ID: m.ID} }
+
+// clone returns m with lists of its own. Entries are never changed in place by their inner lists.
+func (m Manifest) clone() Manifest {
+	m.Blocks, m.Consumed, m.Retired = slices.Clone(m.Blocks), slices.Clone(m.Consumed), slices.Clone(m.Retired)
+	m.Tombstones, m.Splits = slices.Clone(m.Tombstones), slices.Clone(m.Splits)
+	return m
+}
+
+// at is the time of a change in ms: now, but later than m, whatever the clock says.
+func (m Manifest) at(now time.Time) int64 { return max(now.UnixMilli(), int64(m.ID.Time())+1) }
+
+func (m *Manifest) sort() {
+	slices.SortFunc(m.Blocks, func(a, b Block) int { return compareBlocks(a.BlockID(), b.BlockID()) })
+	slices.SortFunc(m.Consumed, func(a, b Consumed) int { return compareSegments(a.SegmentID, b.SegmentID) })
+	slices.SortFunc(m.Retired, func(a, b Retired) int { return compareBlocks(a.BlockID, b.BlockID) })
+	slices.SortFunc(m.Tombstones, func(a, b Tombstone) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(m.Splits, func(a, b Split) int { return a.ID.Compare(b.ID) })
+}
+
+func compareSegments(a, b SegmentID) int {
+	return cmp.Or(cmp.Compare(a.Window, b.Window), a.ID.Compare(b.ID))
+}
+
+func compareBlocks(a, b BlockID) int {
+	return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Level, b.Level), a.ID.Compare(b.ID))
+}

@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Lister is the part of objstore.Store that finds objects. The listing must be strong: it shows every object whose Put returned before
+// it began, and none whose Delete did.
+type Lister interface {
+	List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error]
+}
+
+// Getter is the part of objstore.Store that reads objects, strongly as well.
+type Getter interface {
+	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error)
+}
+
+// Reader is the part of objstore.Store that a snapshot needs.
+type Reader interface {
+	Lister
+	Getter
+}
+
+// Store is the part of objstore.Store that a commit needs. Put must be atomic and honour its condition.
+type Store interface {
+	Reader
+	Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (etag string, err error)
+}
+
+// ReadManifest returns a tenant's manifest and its ETag: Empty and "" if there is none.
+func ReadManifest(ctx context.Context, store Getter, tenant string) (Manifest, string, error) {
+	s, err := readManifest(ctx, store, tenant)
+	return s.Manifest, s.etag, err
+}
+
+// stored is a manifest as the store has it.
+type stored struct {
+	Manifest
+	raw      []byte
+	etag     string
+	modified time.Time // when it was committed, by the store's clock
+}
+
+func readManifest(ctx context.Context, store Getter, tenant string) (stored, error) {
+	s, err := get(ctx, store, key.Manifest(tenant))
+	if errors.Is(err, objstore.ErrNotFound) {
+		m := Empty()
+		raw, err := Encode(m)
+		return stored{Manifest: m, raw: raw}, err
+	}
+	if err != nil {
+		return stored{}, fmt.Errorf("read manifest of tenant %s: %w", tenant, err)
+	}
+	s.stamp()
+	return s, nil
+}
+
+// stamp corrects the times of what this manifest superseded. Its committer looked at its clock before the commit, maybe long before (it may
+// have been suspended in between); the store knows better. The next manifest keeps the corrected times.
+func (s *stored) stamp() {
+	at := s.modified.UnixMilli()
+	for i, c := range s.Consumed {
+		if c.Generation == s.Generation {
+			s.Consumed[i].At = max(c.At, at)
+		}
+	}
+	for i, r := range s.Retired {
+		if r.Generation == s.Generation {
+			s.Retired[i].At = max(r.At, at)
+		}
+	}
+}
+
+// get reads and decodes the manifest under a key.
+func get(ctx context.Context, store Getter, k string) (s stored, err error) {
+	r, obj, err := store.Get(ctx, k, 0, -1)
+	if err != nil {
+		return stored{}, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if obj.Size > MaxManifestBytes {
+		return stored{}, fmt.Errorf("%s has %d bytes, the limit is %d: %w", k, obj.Size, MaxManifestBytes, ErrFormat)
+	}
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		return stored{}, err
+	}
+	m, err := Decode(raw)
+	if err != nil {
+		return stored{}, fmt.Errorf("%s: %w", k, err)
+	}
+	return stored{Manifest: m, raw: raw, etag: obj.ETag, modified: obj.Modified}, nil
+}

@@ -1,0 +1,181 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// Transitions are pure: manifest and arguments in, the next manifest out. They take the generation that Commit will give the
+// next manifest for granted: the one after m's. An error wraps ErrConflict or ErrInvalid.
+
+// Replace makes the outputs of a job live in place of its sources. No outputs mean that everything in the sources is deleted or
+// expired. It conflicts if
+//
+//   - a source is not live, or a split claims it;
+//   - an output is known already, be it live, retired (collected as garbage) or in a split;
+//   - an output's job began more than MaxJobAge ago;
+//   - a tombstone that is not applied to an output is older than its rank, so that it would never be.
+func (m Manifest) Replace(now time.Time, s Sources, outputs []Block) (Manifest, error) {
+	rank, err := m.claimable(s)
+	if err != nil {
+		return Manifest{}, err
+	}
+	for _, b := range outputs {
+		if err := m.admit(now, b, s, rank); err != nil {
+			return Manifest{}, err
+		}
+	}
+	next := m.consume(now, s)
+	next.Blocks = append(next.Blocks, outputs...)
+	next.sort()
+	if id, ok := twins(next.Blocks, Block.BlockID); ok {
+		return Manifest{}, fmt.Errorf("replace sources: output %s is there twice: %w", id, ErrInvalid)
+	}
+	return next, nil
+}
+
+// Expire ends the life of sources whose time is over. It conflicts if one is not live. Splits whose sources all expire end with them; a
+// split of which only some expire is a conflict.
+func (m Manifest) Expire(now time.Time, s Sources) (Manifest, error) {
+	x := indexSources(s)
+	next := m
+	for _, sp := range m.Splits {
+		shared := x.count(sp.Sources)
+		if shared == 0 {
+			continue
+		}
+		if shared < sp.Sources.Len() {
+			return Manifest{}, fmt.Errorf("expire some sources of split %s: %w", sp.ID, ErrConflict)
+		}
+		next = next.dropSplit(now, sp.ID)
+	}
+	if _, err := next.claimable(s); err != nil {
+		return Manifest{}, err
+	}
+	return next.consume(now, s), nil
+}
+
+// claimable checks that a job may take the sources and returns the highest of their ranks.
+func (m Manifest) claimable(s Sources) (ulid.ULID, error) {
+	x := indexSources(s)
+	if s.Len() == 0 || x.Len() != s.Len() {
+		return ulid.ULID{}, fmt.Errorf("take sources: none at all, or one twice: %w", ErrInvalid)
+	}
+	for _, c := range m.Consumed {
+		if x.segments[c.SegmentID] {
+			return ulid.ULID{}, fmt.Errorf("take segment %s: generation %d consumed it: %w", c.SegmentID, c.Generation, ErrConflict)
+		}
+	}
+	for _, sp := range m.Splits {
+		if x.count(sp.Sources) > 0 {
+			return ulid.ULID{}, fmt.Errorf("take sources: split %s claims some: %w", sp.ID, ErrConflict)
+		}
+	}
+	return m.rankOf(s)
+}
+
+// rankOf returns the highest rank of the sources. It conflicts if a block among them is not live.
+func (m Manifest) rankOf(s Sources) (rank ulid.ULID, err error) {
+	live := make(map[BlockID]ulid.ULID, len(m.Blocks))
+	for _, b := range m.Blocks {
+		live[b.BlockID()] = b.Rank
+	}
+	for _, id := range s.Segments {
+		rank = later(rank, id.ID)
+	}
+	for _, id := range s.Blocks {
+		r, ok := live[id]
+		if !ok {
+			return rank, fmt.Errorf("take block %s: it is not live: %w", id, ErrConflict)
+		}
+		rank = later(rank, r)
+	}
+	return rank, nil
+}
+
+// admit checks an output of a job over sources of which the newest has this rank.
+func (m Manifest) admit(now time.Time, b Block, s Sources, rank ulid.ULID) error {
+	if err := b.validate(); err != nil {
+		return err
+	}
+	if b.Rank != rank {
+		return fmt.Errorf("add block %s: its rank is %s, but that of its newest source %s: %w", b.BlockID(), b.Rank, rank, ErrInvalid)
+	}
+	if err := s.within(b); err != nil {
+		return err
+	}
+	if m.known(b.BlockID()) {
+		return fmt.Errorf("add block %s: it is live, retired or part of a split: %w", b.BlockID(), ErrConflict)
+	}
+	if err := m.young(now, b.ID); err != nil {
+		return fmt.Errorf("add block %s: %w", b.BlockID(), err)
+	}
+	return m.tombstonesApply(b)
+}
+
+// young checks that a job with this ULID may still commit.
+func (m Manifest) young(now time.Time, job ulid.ULID) error {
+	if age := m.at(now) - int64(job.Time()); age > MaxJobAge.Milliseconds() {
+		return fmt.Errorf("its job began %d ms ago, the limit is %d: %w", age, MaxJobAge.Milliseconds(), ErrConflict)
+	}
+	return nil
+}
+
+// tombstonesApply checks that every tombstone which is not applied to b has an effect on the whole of b. One that is older than b's
+// rank may be newer than some of b's sources: then b has samples that it deletes and samples that it does not.
+func (m Manifest) tombstonesApply(b Block) error {
+	if b.DeletesThrough.Compare(m.LastTombstone) > 0 {
+		return fmt.Errorf("add block %s: it has tombstones of the future applied: %w", b.BlockID(), ErrInvalid)
+	}
+	for _, t := range m.Tombstones {
+		if t.ID.Compare(b.DeletesThrough) > 0 && t.ID.Compare(b.Rank) <= 0 && t.Overlaps(int64(b.Window), b.Level.End(b.Window)-1) {
+			return fmt.Errorf("add block %s: tombstone %s came in between: %w", b.BlockID(), t.ID, ErrConflict)
+		}
+	}
+	return nil
+}
+
+// known says whether the manifest names a block of this identity.
+func (m Manifest) known(id BlockID) bool {
+	is := func(b Block) bool { return b.BlockID() == id }
+	return slices.ContainsFunc(m.Blocks, is) || m.slice(id) ||
+		slices.ContainsFunc(m.Retired, func(r Retired) bool { return r.BlockID == id })
+}
+
+// slice says whether the block is a finished slice of a split.
+func (m Manifest) slice(id BlockID) bool {
+	return slices.ContainsFunc(m.Splits, func(sp Split) bool {
+		return slices.ContainsFunc(sp.Done, func(b Block) bool { return b.BlockID() == id && !b.empty() })
+	})
+}
+
+// consume returns m without the sources among what is live.
+func (m Manifest) consume(now time.Time, s Sources) Manifest {
+	x := indexSources(s)
+	next := m.clone()
+	next.Blocks = slices.DeleteFunc(next.Blocks, func(b Block) bool { return x.blocks[b.BlockID()] })
+	for _, id := range s.Segments {
+		next.Consumed = append(next.Consumed, Consumed{SegmentID: id, At: m.at(now), Generation: m.Generation + 1})
+	}
+	next.Retired = append(next.Retired, m.retire(now, s.Blocks)...)
+	next.sort()
+	return next
+}
+
+func (m Manifest) retire(now time.Time, ids []BlockID) []Retired {
+	out := make([]Retired, 0, len(ids))
+	for _, id := range ids {
+		out = append(out, Retired{BlockID: id, At: m.at(now), Generation: m.Generation + 1})
+	}
+	return out
+}
+
+func later(a, b ulid.ULID) ulid.ULID {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
+}
