@@ -1,0 +1,113 @@
+package block
+
+import (
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Columns of samples-NNNN.parquet that segments do not have.
+const (
+	ColInt = "v_int"
+	ColDiv = "v_div"
+	ColRaw = "v_raw"
+)
+
+// floats writes samples-NNNN.parquet.
+type floats struct {
+	keyColumns
+	*table
+	hasST bool
+	limit int // rows of a row group
+
+	enc   Encoder
+	pages *intPages
+	cols  Columns
+	ts    []int64
+	st    []int64
+	ends  []int // rows of the group at which a series ends
+
+	num   parquetfile.Numbers
+	zstd  *zstd.Encoder
+	other parquetfile.Scratch // of the second encoding that is tried
+	tried []byte
+}
+
+func newFloats(files Files, z *zstd.Encoder, o Options) *floats {
+	s := keySchema("promlake_samples")
+	s.Add(parquetfile.Bare(ColInt, format.Int64))
+	s.Add(parquetfile.Bare(ColDiv, format.Double))
+	s.Add(parquetfile.Bare(ColRaw, format.Double))
+	if o.HasST {
+		s.Add(parquetfile.Timestamp(segment.ColST))
+	}
+	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, s), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(z, o.Level >= key.L12h), zstd: z}
+	f.keyColumns.reset()
+	return f
+}
+
+// append adds the samples of the next series. A series that does not fit into the open row group begins a new one, unless that would
+// leave more than half of the group unused: then it spans groups.
+func (f *floats) append(o *owner, ts []int64, v []float64, st []int64) error {
+	for len(ts) > 0 {
+		used := len(f.ts)
+		if room := f.limit - used; room == 0 || room < len(ts) && used >= (f.limit+1)/2 {
+			if err := f.flush(); err != nil {
+				return err
+			}
+			continue
+		}
+		n := min(len(ts), f.limit-used)
+		f.keyColumns.append(o, n, ts[0], ts[n-1])
+		f.ts = append(f.ts, ts[:n]...)
+		f.enc.Encode(&f.cols, v[:n])
+		if f.hasST {
+			f.appendST(st, n)
+		}
+		f.ends = append(f.ends, len(f.ts))
+		ts, v = ts[n:], v[n:]
+		if st != nil {
+			st = st[n:]
+		}
+	}
+	return nil
+}
+
+func (f *floats) appendST(st []int64, n int) {
+	if st != nil {
+		f.st = append(f.st, st[:n]...)
+		return
+	}
+	for range n {
+		f.st = append(f.st, 0)
+	}
+}
+
+// flush writes the open row group, if it has rows.
+func (f *floats) flush() error {
+	if len(f.ts) == 0 {
+		return nil
+	}
+	if err := f.begin(); err != nil {
+		return err
+	}
+	if err := f.columns(); err != nil {
+		return err
+	}
+	g := f.group
+	f.keyColumns.reset()
+	f.cols.Reset()
+	f.ts, f.st, f.ends = f.ts[:0], f.st[:0], f.ends[:0]
+	return f.endGroup(g)
+}
+
+// close writes what is left.
+func (f *floats) close() error {
+	if err := f.flush(); err != nil {
+		return err
+	}
+	return f.end()
+}

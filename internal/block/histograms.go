@@ -1,0 +1,101 @@
+package block
+
+import (
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Columns of histograms-NNNN.parquet beside metric, series_id and ts; ColHist is as in segments.
+const (
+	ColCount = "count"
+	ColSum   = "sum"
+)
+
+// blobBytes ends a row group of histograms or exemplars once it has so many bytes of messages or labels.
+const blobBytes = 8 << 20
+
+// hists writes histograms-NNNN.parquet.
+type hists struct {
+	keyColumns
+	*table
+	limit int // rows of a row group
+
+	ts         []int64
+	count, sum []float64
+	blobs      [][]byte
+	bytes      int // of blobs
+}
+
+func newHists(files Files, z *zstd.Encoder, o Options) *hists {
+	s := keySchema("promlake_histograms")
+	s.Add(parquetfile.Bare(ColCount, format.Double))
+	s.Add(parquetfile.Bare(ColSum, format.Double))
+	s.Add(parquetfile.Bare(segment.ColHist, format.ByteArray))
+	h := &hists{table: newTable(files, z, HistogramsFile, o.FileBytes, s), limit: o.RowGroupRows}
+	h.keyColumns.reset()
+	return h
+}
+
+// append adds the histograms of the next series.
+func (h *hists) append(o *owner, samples []segment.Hist) error {
+	for _, s := range samples {
+		blob, err := segment.EncodeHist(s)
+		if err != nil {
+			return err
+		}
+		count, sum := s.Count()
+		h.keyColumns.append(o, 1, s.T, s.T)
+		h.ts, h.count, h.sum, h.blobs = append(h.ts, s.T), append(h.count, count), append(h.sum, sum), append(h.blobs, blob)
+		if h.bytes += len(blob); len(h.ts) == h.limit || h.bytes >= blobBytes {
+			if err := h.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush writes the open row group, if it has rows.
+func (h *hists) flush() error {
+	if len(h.ts) == 0 {
+		return nil
+	}
+	if err := h.begin(); err != nil {
+		return err
+	}
+	if err := h.columns(); err != nil {
+		return err
+	}
+	g := h.group
+	h.keyColumns.reset()
+	clear(h.blobs)
+	h.ts, h.count, h.sum, h.blobs, h.bytes = h.ts[:0], h.count[:0], h.sum[:0], h.blobs[:0], 0
+	return h.endGroup(g)
+}
+
+func (h *hists) columns() error {
+	if err := h.write(h.table); err != nil {
+		return err
+	}
+	if err := h.add(parquetfile.Int64s(segment.ColTS, &h.s, h.ts)); err != nil {
+		return err
+	}
+	if err := h.add(parquetfile.Doubles(ColCount, &h.s, h.count), nil); err != nil {
+		return err
+	}
+	if err := h.add(parquetfile.Doubles(ColSum, &h.s, h.sum), nil); err != nil {
+		return err
+	}
+	return h.add(parquetfile.Binaries(segment.ColHist, &h.s, h.blobs), nil)
+}
+
+// close writes what is left.
+func (h *hists) close() error {
+	if err := h.flush(); err != nil {
+		return err
+	}
+	return h.end()
+}

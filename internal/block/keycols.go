@@ -1,0 +1,60 @@
+package block
+
+import (
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// keyColumns are the columns of a row group that say whose rows it holds, as runs, and what meta.json says of it.
+type keyColumns struct {
+	metric parquetfile.Strings
+	id     parquetfile.Numbers
+	group  RowGroup
+}
+
+// owner is the series that rows belong to.
+type owner struct {
+	view *series.View
+	ref  series.Ref
+	id   uint64 // in this block
+	row  int64  // of the series table
+}
+
+// keySchema begins the schema of a file whose rows belong to series.
+func keySchema(name string) *parquetfile.Schema {
+	s := parquetfile.NewSchema(name)
+	s.Add(parquetfile.String(segment.ColMetric))
+	s.Add(parquetfile.Uint64(segment.ColSeriesID))
+	s.Add(parquetfile.Timestamp(segment.ColTS))
+	return s
+}
+
+func (k *keyColumns) reset() {
+	k.metric.Reset()
+	k.id.Reset()
+	k.group = RowGroup{}
+}
+
+// append adds n rows of o from minT to maxT.
+func (k *keyColumns) append(o *owner, n int, minT, maxT int64) {
+	ord := o.view.Metric(o.ref)
+	metric := o.view.Metrics[ord]
+	g := &k.group
+	if g.Rows == 0 {
+		*g = RowGroup{FirstMetric: metric, FirstSeries: o.row, MinT: minT, MaxT: maxT}
+	}
+	g.LastMetric, g.LastSeries = metric, o.row
+	g.MinT, g.MaxT = min(g.MinT, minT), max(g.MaxT, maxT)
+	g.Rows += int64(n)
+	k.metric.Append(ord, o.view.Metrics, n)
+	k.id.Append(o.id, n)
+}
+
+// write adds the two columns to the open row group of t.
+func (k *keyColumns) write(t *table) error {
+	if err := t.add(k.metric.Chunk(segment.ColMetric, &t.s), nil); err != nil {
+		return err
+	}
+	return t.add(k.id.Uint64s(segment.ColSeriesID, &t.s), nil)
+}

@@ -1,0 +1,128 @@
+package block
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/key"
+)
+
+// FormatVersion is the version of blocks that this code writes and reads. It stands in meta.json and in every Parquet file's
+// key-value metadata under KeyVersion.
+const FormatVersion = 1
+
+// KeyVersion is the key of the version in the key-value metadata of a block's Parquet files.
+const KeyVersion = "promlake.block.version"
+
+// Names of a block's files.
+const (
+	MetaFile      = "meta.json"
+	SeriesFile    = "series.parquet"
+	ExemplarsFile = "exemplars.parquet"
+	MetadataFile  = "metadata.parquet"
+)
+
+// SamplesFile returns the name of the n-th file of float samples, n from 0.
+func SamplesFile(n int) string { return fmt.Sprintf("samples-%04d.parquet", n) }
+
+// HistogramsFile returns the name of the n-th file of native histograms, n from 0.
+func HistogramsFile(n int) string { return fmt.Sprintf("histograms-%04d.parquet", n) }
+
+// ErrFormat reports bytes that are not a block of a version that this code reads.
+var ErrFormat = errors.New("not a promlake block")
+
+// Header is what a block says of itself and its writer is told.
+type Header struct {
+	Level          key.Level  `json:"level"`
+	Window         key.Window `json:"window"` // start of the level's window, ms
+	Rank           ulid.ULID  `json:"rank"`   // that of its newest source; decides between equal (series, ts)
+	DeletesThrough ulid.ULID  `json:"deletes_through"`
+	Sources        []string   `json:"sources,omitempty"` // keys of the segments and prefixes of the blocks it was merged from
+	Slice          Slice      `json:"slice"`
+}
+
+// Slice is the part Index of Of equal parts of the range of series identifiers; {0, 0} and {0, 1} are the whole.
+type Slice struct {
+	Index int `json:"index"`
+	Of    int `json:"of"`
+}
+
+// Meta is meta.json: all that is needed to plan a read of the block. Times are ms.
+type Meta struct {
+	Version int `json:"version"`
+	Header
+	MinT         int64    `json:"min_t"` // over float samples, histograms and exemplars, inclusive
+	MaxT         int64    `json:"max_t"` // below MinT if the block holds metadata alone
+	Series       int64    `json:"series"`
+	Floats       int64    `json:"floats"`
+	Hists        int64    `json:"histograms"`
+	Exemplars    int64    `json:"exemplars"`
+	Metadata     int64    `json:"metadata"`
+	LabelColumns []string `json:"label_columns,omitempty"` // label names that have a column in series.parquet, sorted
+	MapNames     []string `json:"map_names,omitempty"`     // label names that occur in its labels MAP, sorted
+	HasST        bool     `json:"has_st,omitempty"`        // sample files have the column st
+	Files        []File   `json:"files"`                   // sorted by name; without meta.json
+}
+
+// File is one object of a block.
+type File struct {
+	Name      string     `json:"name"`
+	Bytes     int64      `json:"bytes"`
+	Rows      int64      `json:"rows"`
+	RowGroups []RowGroup `json:"row_groups,omitempty"` // none for files that AddFile named
+}
+
+// RowGroup says what a row group of a file holds. The fields on metrics, series and times are meaningless in metadata.parquet.
+type RowGroup struct {
+	Rows        int64   `json:"rows"`
+	FirstRow    int64   `json:"first_row"`    // counted over all files of its kind, as the starts in the series table are
+	FirstMetric string  `json:"first_metric"` // "" also in metadata.parquet
+	LastMetric  string  `json:"last_metric"`
+	FirstSeries int64   `json:"first_series"` // row of series.parquet
+	LastSeries  int64   `json:"last_series"`  // inclusive
+	MinT        int64   `json:"min_t"`
+	MaxT        int64   `json:"max_t"`
+	Columns     []Chunk `json:"columns"` // in the order of the file's leaf columns
+}
+
+// Chunk is where a column chunk lies in its file: [offset, length] in bytes.
+type Chunk [2]int64
+
+// Bytes returns the size of all files that m names, in bytes (meta.json itself is not among them).
+func (m *Meta) Bytes() int64 {
+	n := int64(0)
+	for i := range m.Files {
+		n += m.Files[i].Bytes
+	}
+	return n
+}
+
+// ReadMeta decodes a meta.json. Errors: ErrFormat, also for the meta.json of a later version.
+func ReadMeta(b []byte) (Meta, error) {
+	var v struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return Meta{}, fmt.Errorf("%w: decode meta.json: %w", ErrFormat, err)
+	}
+	if v.Version != FormatVersion {
+		return Meta{}, fmt.Errorf("%w: version %d, this build reads %d", ErrFormat, v.Version, FormatVersion)
+	}
+	var m Meta
+	if err := json.Unmarshal(b, &m); err != nil {
+		return Meta{}, fmt.Errorf("%w: decode meta.json: %w", ErrFormat, err)
+	}
+	return m, nil
+}
+
+// encode returns the bytes of meta.json: the same for the same block.
+func (m *Meta) encode() ([]byte, error) {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode meta.json: %w", err)
+	}
+	return append(b, '\n'), nil
+}

@@ -1,0 +1,169 @@
+package block
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+)
+
+const (
+	// unitValues is the size, in values, of what an encoding is chosen for: a series, or several small ones that follow one another.
+	unitValues = 1024
+	// pageValues is the number of values that ends a page at the next border of a series.
+	pageValues = 16 << 10
+	// A unit is PLAIN if that is smaller by more than one part in plainGain: delta pages scan faster.
+	plainGain = 16
+	// pageCost is what a page of its own costs beside its values, in bytes: its header and that of the zstd frame.
+	pageCost = 36
+	// deltaIsFine is the size of a delta unit, in bytes for 64 values before compression, up to which nothing else is tried: what it could
+	// save is not worth the time.
+	deltaIsFine = 8
+	// plainBits is by how many bits the deltas must be narrower than the range of the values for PLAIN not to be tried: such
+	// values wander, and their deltas are smaller (nine tenths of what trying everything saves, for a fifth of the tries).
+	plainBits = 6
+)
+
+// layout is how the integers of a page are laid out.
+type layout uint8
+
+const (
+	tightDelta layout = iota // DELTA_BINARY_PACKED, as usual
+	byteDelta                // DELTA_BINARY_PACKED in whole bytes: see parquetfile.AppendByteDelta
+	plainInts                // PLAIN
+)
+
+// intPages lays the integers of a column chunk into pages. Where neighbours are alike, deltas are both the smaller and the faster to scan:
+// tightly packed if they are near random, in whole bytes if few of them are frequent. Values that scatter around a mean, or come from a
+// small set, are smaller PLAIN. Which it is, a compression of each tells. It belongs to one goroutine.
+type intPages struct {
+	zstd  *zstd.Encoder
+	bytes bool // try deltas in whole bytes
+	enc   delta.BinaryPackedEncoding
+	tight []byte // of the unit being tried, and its other layouts
+	other []byte
+	out   []byte
+	data  []byte // of all pages
+	pages []parquetfile.Page
+	ends  []int // by page: its end in data
+}
+
+// newIntPages returns a page layer that tries layouts with z; deltas in whole bytes only if it is told to, for they double the time, and
+// pay where series are long.
+func newIntPages(z *zstd.Encoder, bytes bool) *intPages { return &intPages{zstd: z, bytes: bytes} }
+
+// lay divides vals into pages that end where series do. ends are the ends of the series in vals, ascending; the last is len(vals). The
+// pages are valid until the next call.
+func (p *intPages) lay(vals []int64, ends []int) ([]parquetfile.Page, error) {
+	p.pages, p.data, p.ends = p.pages[:0], p.data[:0], p.ends[:0]
+	begin, from := 0, 0 // of the page and of the unit
+	how := tightDelta   // the page
+	for i, end := range ends {
+		if end-from < unitValues && i < len(ends)-1 {
+			continue
+		}
+		l, err := p.choose(vals[from:end])
+		if err != nil {
+			return nil, err
+		}
+		// Units of one layout share a page, but not those in bytes: their deltas count from a least one that the step to another
+		// series would spoil.
+		if from > begin && (l != how || l == byteDelta || from-begin >= pageValues) {
+			if err := p.end(vals[begin:from], how); err != nil {
+				return nil, err
+			}
+			begin = from
+		}
+		from, how = end, l
+	}
+	if err := p.end(vals[begin:], how); err != nil {
+		return nil, err
+	}
+	at := 0
+	for i, end := range p.ends {
+		p.pages[i].Data = p.data[at:end:end]
+		at = end
+	}
+	return p.pages, nil
+}
+
+// end adds a page.
+func (p *intPages) end(vals []int64, l layout) error {
+	page := parquetfile.Page{Encoding: format.DeltaBinaryPacked, Values: len(vals)}
+	switch l {
+	case plainInts:
+		page.Encoding = format.Plain
+		p.data = appendPlain(p.data, vals)
+	case byteDelta:
+		p.data = parquetfile.AppendByteDelta(p.data, vals)
+	default:
+		if err := p.pack(vals); err != nil {
+			return err
+		}
+		p.data = append(p.data, p.tight...)
+	}
+	p.pages = append(p.pages, page)
+	p.ends = append(p.ends, len(p.data))
+	return nil
+}
+
+// pack makes the tight layout of vals.
+func (p *intPages) pack(vals []int64) (err error) {
+	if p.tight, err = p.enc.EncodeInt64(p.tight, vals); err != nil {
+		return fmt.Errorf("encode integers: %w", err)
+	}
+	return nil
+}
+
+// choose says which layout is the best for vals, which are not empty.
+func (p *intPages) choose(vals []int64) (layout, error) {
+	if err := p.pack(vals); err != nil {
+		return 0, err
+	}
+	packed := len(p.tight)
+	if packed*64 <= deltaIsFine*len(vals) {
+		return tightDelta, nil
+	}
+	best, size := tightDelta, p.size(p.tight)
+	if p.bytes {
+		p.other = parquetfile.AppendByteDelta(p.other[:0], vals)
+		if n := p.size(p.other) + pageCost; n < size {
+			best, size = byteDelta, n
+		}
+	}
+	if packed*8 <= (rangeBits(vals)-plainBits)*len(vals) {
+		return best, nil
+	}
+	p.other = appendPlain(p.other[:0], vals)
+	if p.size(p.other)*plainGain < size*(plainGain-1) {
+		best = plainInts
+	}
+	return best, nil
+}
+
+// size returns the size of b after compression, in bytes.
+func (p *intPages) size(b []byte) int {
+	p.out = p.zstd.EncodeAll(b, p.out[:0])
+	return len(p.out)
+}
+
+// rangeBits returns how many bits tell the values apart.
+func rangeBits(vals []int64) int {
+	lo, hi := vals[0], vals[0]
+	for _, v := range vals {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	return bits.Len64(uint64(hi) - uint64(lo))
+}
+
+func appendPlain(dst []byte, vals []int64) []byte {
+	for _, v := range vals {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(v))
+	}
+	return dst
+}

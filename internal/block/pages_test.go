@@ -1,0 +1,165 @@
+package block
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+)
+
+func newTestPages(t testing.TB, bytes bool) *intPages {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	require.NoError(t, err)
+	return newIntPages(z, bytes)
+}
+
+// decodePage reads a page with the library's decoders.
+func decodePage(t *testing.T, p parquetfile.Page) []int64 {
+	t.Helper()
+	var out []int64
+	switch p.Encoding {
+	case format.Plain:
+		require.Zero(t, len(p.Data)%8)
+		for b := p.Data; len(b) > 0; b = b[8:] {
+			out = append(out, int64(binary.LittleEndian.Uint64(b)))
+		}
+	case format.DeltaBinaryPacked:
+		var err error
+		out, err = new(delta.BinaryPackedEncoding).DecodeInt64(nil, p.Data)
+		require.NoError(t, err)
+	default:
+		require.Fail(t, "encoding", p.Encoding)
+	}
+	require.Len(t, out, p.Values)
+	return out
+}
+
+// intKinds make the integers of series.
+var intKinds = map[string]func(r *rand.Rand, n int) []int64{
+	"constant": func(_ *rand.Rand, n int) []int64 { return slices.Repeat([]int64{42}, n) },
+	"extremes": func(r *rand.Rand, n int) []int64 {
+		return fill(n, func(int) int64 { return []int64{math.MinInt64, math.MaxInt64, 0, -1}[r.IntN(4)] })
+	},
+	"walk": func(r *rand.Rand, n int) []int64 {
+		at := int64(1) << 40
+		return fill(n, func(int) int64 { at += r.Int64N(1000); return at })
+	},
+	"steps": func(r *rand.Rand, n int) []int64 { // a counter that mostly goes by a few small steps, and rarely by any
+		at := int64(1) << 40
+		return fill(n, func(int) int64 { at += []int64{0, 0, 3, 7, 7, 7, 7, r.Int64N(100)}[r.IntN(8)]; return at })
+	},
+	"few values": func(r *rand.Rand, n int) []int64 {
+		set := fill(20, func(int) int64 { return r.Int64N(1 << 40) })
+		return fill(n, func(int) int64 { return set[r.IntN(len(set))] })
+	},
+	"bits": func(r *rand.Rand, n int) []int64 { return fill(n, func(int) int64 { return int64(r.Uint64()) }) },
+}
+
+func fill(n int, f func(int) int64) []int64 {
+	out := make([]int64, n)
+	for i := range out {
+		out[i] = f(i)
+	}
+	return out
+}
+
+func TestPagesKeepIntegers(t *testing.T) {
+	var kinds []func(*rand.Rand, int) []int64
+	for _, k := range intKinds {
+		kinds = append(kinds, k)
+	}
+	for seed := range uint64(60) {
+		p := newTestPages(t, seed%2 == 0)
+		r := rand.New(rand.NewPCG(seed, 3))
+		var vals []int64
+		var ends []int
+		long := 1 + r.IntN(6000)
+		for range 1 + r.IntN(30) {
+			vals = append(vals, kinds[r.IntN(len(kinds))](r, 1+r.IntN(long))...)
+			ends = append(ends, len(vals))
+		}
+		pages, err := p.lay(vals, ends)
+		require.NoError(t, err)
+		var got []int64
+		for i, page := range pages {
+			got = append(got, decodePage(t, page)...)
+			require.Contains(t, ends, len(got), "a page ends where a series does")
+			if i < len(pages)-1 {
+				require.GreaterOrEqual(t, page.Values, unitValues)
+			}
+			require.Less(t, page.Values, pageValues+long+unitValues)
+		}
+		require.Equal(t, vals, got)
+	}
+}
+
+func TestPagesChoose(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	const n = 2000
+	of := func(kind string) []int64 { return intKinds[kind](r, n) }
+	type page struct {
+		encoding format.Encoding
+		values   int
+	}
+	for _, tc := range []struct {
+		name   string
+		bytes  bool
+		series [][]int64
+		want   []page
+	}{
+		{"constant", true, [][]int64{of("constant")}, []page{{format.DeltaBinaryPacked, n}}},
+		{"counter", false, [][]int64{of("walk")}, []page{{format.DeltaBinaryPacked, n}}},
+		{"set", true, [][]int64{of("few values")}, []page{{format.Plain, n}}},
+		{"like to like", false, [][]int64{of("walk"), of("constant"), of("few values"), of("few values"), of("walk")}, []page{
+			{format.DeltaBinaryPacked, 2 * n}, {format.Plain, 2 * n}, {format.DeltaBinaryPacked, n},
+		}},
+		{"steps in bytes", true, [][]int64{of("steps"), of("steps")}, []page{{format.DeltaBinaryPacked, n}, {format.DeltaBinaryPacked, n}}},
+		{"steps tightly", false, [][]int64{of("steps"), of("steps")}, []page{{format.DeltaBinaryPacked, 2 * n}}},
+		{"small series share", false, [][]int64{of("walk"), {1}, {2, 3}, {4}}, []page{{format.DeltaBinaryPacked, n + 4}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var vals []int64
+			var ends []int
+			for _, s := range tc.series {
+				vals = append(vals, s...)
+				ends = append(ends, len(vals))
+			}
+			pages, err := newTestPages(t, tc.bytes).lay(vals, ends)
+			require.NoError(t, err)
+			var got []page
+			for _, p := range pages {
+				got = append(got, page{p.Encoding, p.Values})
+			}
+			require.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func BenchmarkPages(b *testing.B) {
+	for name, kind := range intKinds {
+		b.Run("kind="+name, func(b *testing.B) {
+			const series, n = 40, 720
+			r := rand.New(rand.NewPCG(1, 1))
+			var vals []int64
+			var ends []int
+			for range series {
+				vals = append(vals, kind(r, n)...)
+				ends = append(ends, len(vals))
+			}
+			p := newTestPages(b, false)
+			for b.Loop() {
+				_, err := p.lay(vals, ends)
+				require.NoError(b, err)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(vals)), "ns/sample")
+		})
+	}
+}

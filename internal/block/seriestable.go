@@ -1,0 +1,105 @@
+package block
+
+import (
+	"math"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Columns of series.parquet that segments do not have.
+const (
+	ColRowStart  = "row_start"
+	ColRowCount  = "row_count"
+	ColHistStart = "hist_start"
+	ColHistCount = "hist_count"
+	ColExCount   = "ex_count"
+	ColMinTS     = "min_ts"
+	ColMaxTS     = "max_ts"
+)
+
+// seriesGroupRows is how many series a row group of series.parquet holds at most.
+const seriesGroupRows = 32 << 10
+
+// entry is a row of the series table.
+type entry struct {
+	id                       uint64
+	minT, maxT               int64
+	ref                      series.Ref
+	floats, hists, exemplars uint32
+}
+
+// writeSeries writes series.parquet and returns its table and its label columns.
+func writeSeries(files Files, z *zstd.Encoder, limit int, v *series.View, rows []entry) (*table, *segment.SeriesColumns, error) {
+	refs := make([]series.Ref, len(rows))
+	for i := range rows {
+		refs[i] = rows[i].ref
+	}
+	labels := &segment.SeriesColumns{}
+	labels.Plan(v, refs)
+	s := parquetfile.NewSchema("promlake_series")
+	labels.Schema(s)
+	for _, name := range []string{ColRowStart, ColRowCount, ColHistStart, ColHistCount, ColExCount} {
+		s.Add(parquetfile.Bare(name, format.Int64))
+	}
+	s.Add(parquetfile.Timestamp(ColMinTS))
+	s.Add(parquetfile.Timestamp(ColMaxTS))
+	w := seriesWriter{
+		table: newTable(files, z, func(int) string { return SeriesFile }, math.MaxInt64, s), view: v, labels: labels,
+	}
+	if err := w.begin(); err != nil {
+		return nil, nil, err
+	}
+	for len(rows) > 0 {
+		n := min(len(rows), limit)
+		if err := w.group(rows[:n], refs[:n]); err != nil {
+			return nil, nil, err
+		}
+		rows, refs = rows[n:], refs[n:]
+	}
+	return w.table, labels, w.end()
+}
+
+// seriesWriter writes series.parquet.
+type seriesWriter struct {
+	*table
+	view        *series.View
+	labels      *segment.SeriesColumns
+	float, hist int64 // rows of the series that are written
+}
+
+// group writes one row group.
+func (w *seriesWriter) group(rows []entry, refs []series.Ref) error {
+	ids := make([]uint64, len(rows))
+	cols := make([][7]int64, len(rows))
+	v := w.view
+	g := RowGroup{
+		Rows: int64(len(rows)), FirstMetric: v.Metrics[v.Metric(refs[0])], LastMetric: v.Metrics[v.Metric(refs[len(refs)-1])],
+		FirstSeries: w.rows, LastSeries: w.rows + int64(len(rows)) - 1, MinT: math.MaxInt64, MaxT: math.MinInt64,
+	}
+	for i := range rows {
+		e := &rows[i]
+		ids[i] = e.id
+		cols[i] = [...]int64{w.float, int64(e.floats), w.hist, int64(e.hists), int64(e.exemplars), e.minT, e.maxT}
+		w.float += int64(e.floats)
+		w.hist += int64(e.hists)
+		g.MinT, g.MaxT = min(g.MinT, e.minT), max(g.MaxT, e.maxT)
+	}
+	if err := w.labels.Write(w.pq, &w.s, v, refs, ids); err != nil {
+		return err
+	}
+	vals := make([]int64, len(rows))
+	for c, name := range []string{ColRowStart, ColRowCount, ColHistStart, ColHistCount, ColExCount, ColMinTS, ColMaxTS} {
+		for i := range cols {
+			vals[i] = cols[i][c]
+		}
+		if err := w.add(parquetfile.Int64s(name, &w.s, vals)); err != nil {
+			return err
+		}
+	}
+	return w.endGroup(g)
+}
