@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
@@ -49,6 +51,50 @@ func BenchmarkSelect(b *testing.B) {
 				read()
 			}
 			b.ReportMetric(float64(tc.segments*tc.series*tc.samples)*float64(b.N)/b.Elapsed().Seconds(), "samples/s")
+		})
+	}
+}
+
+// BenchmarkBlockSelect reads samples of one 24h block: all of them, one series of a thousand, and an hour of all.
+func BenchmarkBlockSelect(b *testing.B) {
+	const series, perSeries, step = 1000, 2880, 30_000
+	l := newLake(b, newDirStore(b), query.Settings{})
+	rng := rand.New(rand.NewPCG(1, 2))
+	var rows []segment.Row
+	for i := range series {
+		r := segment.Row{Labels: metric("m", "instance", fmt.Sprintf("host-%d:9100", i), "job", "node", "env", "production")}
+		v := 0
+		for j := range perSeries {
+			v += rng.IntN(1000)
+			r.Floats = append(r.Floats, segment.Float{T: int64(j) * step, V: float64(v) / 100})
+		}
+		rows = append(rows, r)
+	}
+	l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+	for _, tc := range []struct {
+		name       string
+		mint, maxt int64
+		instance   string
+		samples    int
+	}{
+		{"all", 0, key.L24h.Millis(), ".+", series * perSeries},
+		{"one", 0, key.L24h.Millis(), "host-77:9100", perSeries},
+		{"hour", 0, 3_600_000 - 1, ".+", series * 120},
+	} {
+		b.Run("samples="+tc.name, func(b *testing.B) {
+			m := labels.MustNewMatcher(labels.MatchRegexp, "instance", tc.instance)
+			b.ReportAllocs()
+			for b.Loop() {
+				q, err := l.Querier(tc.mint, tc.maxt)
+				require.NoError(b, err)
+				set, n := q.Select(b.Context(), true, nil, equal(model.MetricNameLabel, "m"), m), 0
+				for set.Next() {
+					n++
+				}
+				require.NoError(b, set.Err())
+				require.Positive(b, n)
+			}
+			b.ReportMetric(float64(tc.samples)*float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 		})
 	}
 }

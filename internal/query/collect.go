@@ -6,48 +6,52 @@ import (
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/tombstones"
 
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// collector gathers the series of a scan: one memSeries per distinct label set, with what every file says about it.
+// collector gathers the series of a scan: one memSeries per distinct label set, with what every object says about it.
 type collector struct {
 	scan       *scan
 	settings   *Settings
 	mint, maxt int64 // ms, inclusive
 	unread     int64 // ms: samples up to here may be missing; below mint
+	deletions  deletions
 
 	identity *identifier
 	index    map[seriesKey]*memSeries
 	series   []*memSeries // in order of discovery
+	places   []places     // by object: what to read from blocks
 	size     int          // samples held; a histogram counts as its bytes / 16
 }
 
 // memSeries is a series while it is read.
 type memSeries struct {
 	labels labels.Labels
+	tombs  []int // the tombstones that select it
 	floats []fragment
 	hists  []histPoint
 }
 
-// block holds the float samples in range of one chunk, row after row.
-type block struct {
+// batch holds float samples in range of one chunk, series after series.
+type batch struct {
 	t  []int64 // ms
 	v  []float64
 	st []int64 // ms; nil = all unknown
 }
 
-// fragment is the samples of one series in one file: block.t[off:off+n], ascending. Of equal timestamps the larger rank wins.
+// fragment is samples of one series in one object: batch.t[off:off+n], ascending. Of equal timestamps the larger rank wins.
 type fragment struct {
-	block  *block
+	batch  *batch
 	off, n uint32
-	rank   uint32
+	rank   uint32 // position of the object in the order of ranks
 }
 
 // histPoint is one histogram sample; exactly one of h and fh is set.
 type histPoint struct {
-	rank  uint32
+	rank  uint32 // as in fragment
 	t, st int64
 	h     *histogram.Histogram
 	fh    *histogram.FloatHistogram
@@ -56,7 +60,7 @@ type histPoint struct {
 func newCollector(s *scan, settings *Settings, seed uint64, mint, maxt int64) *collector {
 	return &collector{
 		scan: s, settings: settings, mint: mint, maxt: maxt, unread: s.src.unread,
-		identity: newIdentifier(s, seed), index: map[seriesKey]*memSeries{},
+		identity: newIdentifier(s, seed), index: map[seriesKey]*memSeries{}, places: make([]places, len(s.src.objs)),
 	}
 }
 
@@ -67,33 +71,38 @@ func (c *collector) chunk(n int, cols []duck.Vector) error {
 	if c.scan.want == labelsOnly {
 		return c.lookup(rows, cols, nil)
 	}
-	spans, total := c.spans(cols[c.scan.ts])
+	spans, total := c.spans(cols, c.scan.ts)
 	hists := c.histSpans(cols)
 	if c.size+total > c.settings.MaxSamples {
 		return c.settings.tooManySamples()
 	}
-	if err := c.lookup(rows, cols, func(i int) bool { return spans[i].n > 0 || hists != nil && hists[i].n > 0 }); err != nil {
+	inBlock := c.inBlock(cols)
+	keep := func(i int) bool {
+		return spans != nil && spans[i].n > 0 || hists != nil && hists[i].n > 0 || inBlock != nil && inBlock(i)
+	}
+	if err := c.lookup(rows, cols, keep); err != nil {
 		return err
 	}
 	c.size += total
+	c.place(rows, cols)
 	c.floats(rows, cols, spans, total)
 	return c.histograms(rows, cols, hists)
 }
 
 // lookup fills rows with the series of the chunk's rows for which keep is true; nil keeps all.
 func (c *collector) lookup(rows []*memSeries, cols []duck.Vector, keep func(i int) bool) error {
-	ids := cols[colSeriesID].Uint64s()
 	for i := range rows {
 		if keep != nil && !keep(i) {
 			continue
 		}
-		k := seriesKey{ids[i], c.identity.hash[i]}
+		k := c.identity.keys[i]
 		s := c.index[k]
 		if s == nil {
 			if len(c.series) >= c.settings.MaxSeries {
 				return c.settings.tooManySeries()
 			}
 			s = &memSeries{labels: c.identity.labels(i, cols)}
+			s.tombs = c.deletions.matching(s.labels)
 			c.index[k] = s
 			c.series = append(c.series, s)
 		}
@@ -108,8 +117,12 @@ type span struct{ from, n int }
 // microsPerMilli: DuckDB reads TIMESTAMP_MS with a time zone as microseconds, always multiples of this.
 const microsPerMilli = 1000
 
-// spans finds the elements of each list of ascending timestamps that are within the range, and their total number.
-func (c *collector) spans(ts duck.Vector) (spans []span, total int) {
+// spans finds the elements of each list of ascending timestamps in a column that are within the range, and their total number.
+func (c *collector) spans(cols []duck.Vector, column int) (spans []span, total int) {
+	if column < 0 {
+		return nil, 0
+	}
+	ts := cols[column]
 	lists, elems := ts.List()
 	all := elems.Int64s()
 	spans = make([]span, len(lists))
@@ -128,10 +141,10 @@ func (c *collector) spans(ts duck.Vector) (spans []span, total int) {
 
 // histSpans finds the histograms in range, and before them the last one that is earlier: it tells whether a counter was reset.
 func (c *collector) histSpans(cols []duck.Vector) []span {
-	if c.scan.hist < 0 {
+	spans, _ := c.spans(cols, c.scan.histTS)
+	if spans == nil {
 		return nil
 	}
-	spans, _ := c.spans(cols[c.scan.histTS])
 	lists, _ := cols[c.scan.histTS].List()
 	for i, sp := range spans {
 		if cols[c.scan.histTS].Valid(i) && sp.from > int(lists[i].Offset) {
@@ -151,7 +164,7 @@ func (c *collector) floats(rows []*memSeries, cols []duck.Vector, spans []span, 
 	valueLists, elems := cols[c.scan.value].List()
 	values := elems.Float64s()
 	tsLists, _ := cols[c.scan.ts].List()
-	b := &block{t: make([]int64, 0, total), v: make([]float64, 0, total)}
+	b := &batch{t: make([]int64, 0, total), v: make([]float64, 0, total)}
 	var starts []int64
 	var startLists []duck.Entry
 	if c.scan.st >= 0 {
@@ -177,8 +190,13 @@ func (c *collector) floats(rows []*memSeries, cols []duck.Vector, spans []span, 
 				b.st[at+j] = t / microsPerMilli
 			}
 		}
-		rows[i].floats = append(rows[i].floats, fragment{b, uint32(at), uint32(sp.n), uint32(rank[i])})
+		rows[i].take(fragment{b, uint32(at), uint32(sp.n), uint32(rank[i])}, &c.deletions)
 	}
+}
+
+// take adds what deletions leave of a fragment.
+func (s *memSeries) take(f fragment, d *deletions) {
+	s.floats = f.cut(s.floats, d.gone(int(f.rank), s))
 }
 
 // histogramUnit is the number of encoded bytes of a histogram that count as one sample.
@@ -198,17 +216,29 @@ func (c *collector) histograms(rows []*memSeries, cols []duck.Vector, spans []sp
 			continue
 		}
 		from := int(lists[i].Offset) + sp.from - int(tsLists[i].Offset)
+		gone := c.deletions.gone(int(rank[i]), rows[i])
 		for j := from; j < from+sp.n; j++ {
-			p, err := decodeHistogram(blobs[j].Bytes(), uint32(rank[i]))
-			if err != nil {
-				return fmt.Errorf("read series %s: %w", rows[i].labels, err)
+			if err := c.histogram(rows[i], blobs[j].Bytes(), uint32(rank[i]), gone); err != nil {
+				return err
 			}
-			if c.size += 1 + blobs[j].Len()/histogramUnit; c.size > c.settings.MaxSamples {
-				return c.settings.tooManySamples()
-			}
-			rows[i].hists = append(rows[i].hists, p)
 		}
 	}
+	return nil
+}
+
+// histogram decodes one histogram sample of a series and adds it unless it is deleted.
+func (c *collector) histogram(s *memSeries, b []byte, rank uint32, gone tombstones.Intervals) error {
+	p, err := decodeHistogram(b, rank)
+	if err != nil {
+		return fmt.Errorf("read series %s: %w", s.labels, err)
+	}
+	if isDeleted(p.t, gone) {
+		return nil
+	}
+	if c.size += 1 + len(b)/histogramUnit; c.size > c.settings.MaxSamples {
+		return c.settings.tooManySamples()
+	}
+	s.hists = append(s.hists, p)
 	return nil
 }
 

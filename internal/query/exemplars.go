@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/segment"
@@ -41,31 +42,37 @@ func (q *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (o
 	return out, err
 }
 
-func (q *exemplarQuerier) read(start, end int64, sets [][]*labels.Matcher) ([]exemplar.QueryResult, error) {
+func (q *exemplarQuerier) read(start, end int64, sets [][]*labels.Matcher) (out []exemplar.QueryResult, err error) {
 	s := q.stage
-	snap, err := s.snapshot(q.ctx, tenant.From(q.ctx), start, end)
-	if err != nil {
-		return nil, err
+	take := func(ctx context.Context, _ bool) (catalog.Snapshot, error) {
+		return s.snapshot(ctx, tenant.From(ctx), start, end)
 	}
-	sel, err := s.locate(q.ctx, snap, start, end, sets...)
-	if err != nil {
-		return nil, err
-	}
-	sel.segs = slices.DeleteFunc(sel.segs, func(l located) bool { return !l.footer.HasExemplars })
-	var c *exemplarCollector
-	err = s.with(q.ctx, sel, func(src *source) error {
-		pred, err := s.union(q.ctx, src, sets)
-		if err != nil || pred.never {
+	err = s.replanning(q.ctx, take, func(snap catalog.Snapshot) error {
+		sel, err := s.locate(q.ctx, snap, start, end, sets...)
+		if err != nil {
 			return err
 		}
-		scan := newScan(src, pred, exemplars)
-		c = newExemplarCollector(scan, s, start, end)
-		return s.db.Each(q.ctx, scan.String(), scan.types, c.chunk)
+		sel.objs = slices.DeleteFunc(sel.objs, func(l located) bool { return !l.footer.HasExemplars })
+		return s.with(q.ctx, sel, func(src *source) error {
+			pred, err := s.union(q.ctx, src, sets)
+			if err != nil || pred.never {
+				return err
+			}
+			c := newExemplarCollector(newScan(src, pred, exemplars), s, start, end)
+			if c.deletions, err = newDeletions(snap.Tombstones, src.objs); err != nil {
+				return err
+			}
+			if err := s.db.Each(q.ctx, c.scan.String(), c.scan.types, c.chunk); err != nil {
+				return err
+			}
+			if err := s.readBlockExemplars(q.ctx, c); err != nil {
+				return err
+			}
+			out = c.finish()
+			return nil
+		})
 	})
-	if err != nil || c == nil {
-		return nil, err
-	}
-	return c.finish(), nil
+	return out, err
 }
 
 // union is the predicate of the series that match one of sets.
@@ -102,14 +109,26 @@ func newExemplarCollector(scan *scan, s *Stage, start, end int64) *exemplarColle
 
 func (c *exemplarCollector) chunk(n int, cols []duck.Vector) error {
 	c.identity.chunk(n, cols)
-	spans, total := c.spans(cols[c.scan.exTS])
+	spans, total := c.spans(cols, c.scan.exTS)
 	if c.size += total; c.size > c.settings.MaxSamples {
 		return c.settings.tooManySamples()
 	}
+	inBlock := c.inBlock(cols)
 	rows := make([]*memSeries, n)
-	if err := c.lookup(rows, cols, func(i int) bool { return spans[i].n > 0 }); err != nil {
+	keep := func(i int) bool { return spans != nil && spans[i].n > 0 || inBlock != nil && inBlock(i) }
+	if err := c.lookup(rows, cols, keep); err != nil {
 		return err
 	}
+	c.placeExemplars(rows, cols)
+	if total == 0 {
+		return nil
+	}
+	return c.lists(rows, cols, spans)
+}
+
+// lists takes the exemplars that rows of segments carry.
+func (c *exemplarCollector) lists(rows []*memSeries, cols []duck.Vector, spans []span) error {
+	objects := cols[colFileIndex].Uint64s()
 	tsLists, elems := cols[c.scan.exTS].List()
 	times := elems.Int64s()
 	valueLists, elems := cols[c.scan.exValue].List()
@@ -119,15 +138,26 @@ func (c *exemplarCollector) chunk(n int, cols []duck.Vector) error {
 	for i, sp := range spans {
 		for j := range sp.n {
 			at := sp.from - int(tsLists[i].Offset) + j // position in the row's lists
-			lset, err := segment.DecodeExemplarLabels(texts[int(labelLists[i].Offset)+at].Bytes())
-			if err != nil {
-				return fmt.Errorf("read exemplars of series %s: %w", rows[i].labels, err)
+			text := &texts[int(labelLists[i].Offset)+at]
+			if err := c.add(rows[i], int(objects[i]), times[sp.from+j], values[int(valueLists[i].Offset)+at], text); err != nil {
+				return err
 			}
-			c.found[rows[i]] = append(c.found[rows[i]], exemplar.Exemplar{
-				Labels: lset, Value: values[int(valueLists[i].Offset)+at], Ts: times[sp.from+j] / microsPerMilli, HasTs: true,
-			})
 		}
 	}
+	return nil
+}
+
+// add adds one exemplar of a series in an object, unless it is deleted. The time is in microseconds.
+func (c *exemplarCollector) add(s *memSeries, object int, micros int64, v float64, text *duck.String) error {
+	t := micros / microsPerMilli
+	if isDeleted(t, c.deletions.gone(object, s)) {
+		return nil
+	}
+	lset, err := segment.DecodeExemplarLabels(text.Bytes())
+	if err != nil {
+		return fmt.Errorf("read exemplars of series %s: %w", s.labels, err)
+	}
+	c.found[s] = append(c.found[s], exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: true})
 	return nil
 }
 
@@ -136,6 +166,9 @@ func (c *exemplarCollector) finish() []exemplar.QueryResult {
 	out := make([]exemplar.QueryResult, 0, len(c.series))
 	for _, s := range c.series {
 		es := c.found[s]
+		if len(es) == 0 {
+			continue
+		}
 		slices.SortFunc(es, compareExemplars)
 		es = slices.CompactFunc(es, func(a, b exemplar.Exemplar) bool { return compareExemplars(a, b) == 0 })
 		out = append(out, exemplar.QueryResult{SeriesLabels: s.labels, Exemplars: es})

@@ -2,16 +2,19 @@ package query
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/duck"
 )
 
-// files gives DuckDB local paths of segments: in place if the store is a directory, otherwise copies in the disk cache.
+// files gives DuckDB local paths of objects: in place if the store is a directory, otherwise copies in the disk cache.
 type files struct {
 	local       objstore.Local // nil if the store is remote
 	cache       *diskCache
@@ -33,18 +36,19 @@ func (f *files) open(ctx context.Context, key string) (path string, release func
 	return f.cache.acquire(ctx, key)
 }
 
-// openAll returns the local paths of segments in their order, valid until release.
-func (f *files) openAll(ctx context.Context, segs []located) (paths []string, release func(), err error) {
-	paths = make([]string, len(segs))
+// with opens objects and calls fn with their local paths, in order, which are valid until fn returns. An error because one of them is
+// gone is objstore.ErrNotFound.
+func (f *files) with(ctx context.Context, keys []string, fn func(paths []string) error) error {
+	paths := make([]string, len(keys))
 	var mu sync.Mutex
 	var releases []func()
-	release = func() {
+	defer func() {
 		for _, r := range releases {
 			r()
 		}
-	}
-	err = f.each(ctx, len(segs), func(ctx context.Context, i int) error {
-		path, rel, err := f.open(ctx, segs[i].ref.String())
+	}()
+	err := f.each(ctx, len(keys), func(ctx context.Context, i int) error {
+		path, rel, err := f.open(ctx, keys[i])
 		if err != nil {
 			return err
 		}
@@ -55,24 +59,42 @@ func (f *files) openAll(ctx context.Context, segs []located) (paths []string, re
 		return nil
 	})
 	if err != nil {
-		release()
-		return nil, nil, err
+		return err
 	}
-	return paths, release, nil
+	return f.explain(keys, fn(paths))
 }
 
-// located is a segment with its footer.
-type located struct {
-	ref    catalog.SegmentRef
-	footer *footer
+// explain finds out whether a statement failed because a file that it read in place is gone: DuckDB's error is text alone.
+func (f *files) explain(keys []string, err error) error {
+	var derr *duck.Error
+	if !errors.As(err, &derr) || f.local == nil {
+		return err
+	}
+	for _, k := range keys {
+		if !f.inPlace(k) {
+			continue
+		}
+		if _, serr := os.Stat(f.local.LocalPath(k)); errors.Is(serr, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %w", f.gone(k, serr), err)
+		}
+	}
+	return err
 }
 
-// locate reads the footers of segments, in their order.
-func (f *files) locate(ctx context.Context, refs []catalog.SegmentRef) ([]located, error) {
-	out := make([]located, len(refs))
-	err := f.each(ctx, len(refs), func(ctx context.Context, i int) error {
-		ft, err := f.footers.get(ctx, refs[i], f)
-		out[i] = located{refs[i], ft}
+// gone makes the error of a file that is not there the store's.
+func (f *files) gone(key string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, objstore.ErrNotFound) {
+		return fmt.Errorf("%w: %s: %w", objstore.ErrNotFound, key, err)
+	}
+	return err
+}
+
+// locate reads the footers of objects, in their order.
+func (f *files) locate(ctx context.Context, objs []object) ([]located, error) {
+	out := make([]located, len(objs))
+	err := f.each(ctx, len(objs), func(ctx context.Context, i int) error {
+		ft, err := f.footers.get(ctx, &objs[i], f)
+		out[i] = located{objs[i], ft}
 		return err
 	})
 	return out, err

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"unique"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// footers caches what segments' footers say. Segments are immutable, so entries never expire.
+// footers caches what segments' footers and blocks' meta.json say. The objects are immutable, so entries never expire.
 type footers struct {
 	store   objstore.Store
 	metrics *metrics
@@ -23,10 +23,12 @@ type footers struct {
 	infos *lru[*footer]
 }
 
-// footer is a segment's Info. Senders repeat their metadata in every segment, so it is kept once for all of them.
+// footer is what a planner knows of an object without reading a column. Senders repeat their metadata in every segment, so it is
+// kept once for all of them.
 type footer struct {
-	segment.Info // without Metadata
+	segment.Info // of a block: Rows, Samples, times and label names; without Metadata
 	metadata     []unique.Handle[segment.Metadata]
+	block        *block.Meta // nil for a segment
 }
 
 // wholeBytes is the size up to which a remote segment is fetched as a whole to read its footer: one request instead of two.
@@ -36,32 +38,52 @@ func newFooters(store objstore.Store, limit int64, m *metrics) *footers {
 	return &footers{store: store, metrics: m, infos: newLRU[*footer](limit)}
 }
 
-// get returns the footer of a segment, from the cache or through open.
-func (f *footers) get(ctx context.Context, ref catalog.SegmentRef, files *files) (*footer, error) {
-	key := ref.String()
+// get returns the footer of an object, from the cache or through files.
+func (f *footers) get(ctx context.Context, o *object, files *files) (*footer, error) {
 	f.mu.Lock()
-	e := f.infos.get(key)
+	e := f.infos.get(o.series)
 	f.mu.Unlock()
 	if e != nil {
 		f.metrics.cacheHits.WithLabelValues("footer").Inc()
 		return e.value, nil
 	}
 	f.metrics.cacheMiss.WithLabelValues("footer").Inc()
-	info, err := f.read(ctx, key, ref.Size, files)
+	ft, cost, err := f.load(ctx, o, files)
 	if err != nil {
-		return nil, fmt.Errorf("read footer of segment %s: %w", key, err)
+		return nil, err
 	}
-	ft := newFooter(info)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.infos.get(key) == nil {
-		f.infos.add(key, ft, ft.bytes(key))
+	if f.infos.get(o.series) == nil {
+		f.infos.add(o.series, ft, cost)
 		f.infos.evict()
 	}
 	return ft, nil
 }
 
-func newFooter(info segment.Info) *footer {
+// load reads a footer and estimates its memory in bytes.
+func (f *footers) load(ctx context.Context, o *object, files *files) (*footer, int64, error) {
+	if o.isBlock() {
+		key := o.block.File(block.MetaFile)
+		b, err := f.readAll(ctx, key, files)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read %s: %w", key, err)
+		}
+		m, err := block.ReadMeta(b)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read %s: %w", key, err)
+		}
+		return blockFooter(&m), int64(400 + 2*len(key) + len(b)), nil
+	}
+	info, err := f.readInfo(ctx, o.series, o.size, files)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read footer of segment %s: %w", o.series, err)
+	}
+	ft := segmentFooter(info)
+	return ft, ft.bytes(o.series), nil
+}
+
+func segmentFooter(info segment.Info) *footer {
 	ft := &footer{Info: info, metadata: make([]unique.Handle[segment.Metadata], len(info.Metadata))}
 	for i, m := range info.Metadata {
 		ft.metadata[i] = unique.Make(m)
@@ -70,7 +92,17 @@ func newFooter(info segment.Info) *footer {
 	return ft
 }
 
-// bytes estimates the memory of a cache entry.
+func blockFooter(m *block.Meta) *footer {
+	return &footer{
+		Info: segment.Info{
+			Rows: m.Series, Samples: m.Floats + m.Hists, MinT: m.MinT, MaxT: m.MaxT,
+			LabelColumns: m.LabelColumns, MapNames: m.MapNames, HasExemplars: m.Exemplars > 0,
+		},
+		block: m,
+	}
+}
+
+// bytes estimates the memory of a segment's cache entry.
 func (f *footer) bytes(key string) int64 {
 	n := int64(400+2*len(key)) + 8*int64(len(f.metadata))
 	for _, names := range [][]string{f.LabelColumns, f.MapNames} {
@@ -81,7 +113,7 @@ func (f *footer) bytes(key string) int64 {
 	return n
 }
 
-func (f *footers) read(ctx context.Context, key string, size int64, files *files) (segment.Info, error) {
+func (f *footers) readInfo(ctx context.Context, key string, size int64, files *files) (segment.Info, error) {
 	if !files.inPlace(key) && size > wholeBytes {
 		return segment.ReadInfo(&storeReader{ctx, f.store, key}, size)
 	}
@@ -92,10 +124,24 @@ func (f *footers) read(ctx context.Context, key string, size int64, files *files
 	defer release()
 	file, err := os.Open(path)
 	if err != nil {
-		return segment.Info{}, err
+		return segment.Info{}, files.gone(key, err)
 	}
 	info, err := segment.ReadInfo(file, size)
 	return info, errors.Join(err, file.Close())
+}
+
+// readAll reads a small object. It bypasses the disk cache: what is decoded stays in memory.
+func (f *footers) readAll(ctx context.Context, key string, files *files) ([]byte, error) {
+	if files.inPlace(key) {
+		b, err := os.ReadFile(files.local.LocalPath(key))
+		return b, files.gone(key, err)
+	}
+	body, _, err := f.store.Get(ctx, key, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(body)
+	return b, errors.Join(err, body.Close())
 }
 
 // storeReader reads ranges of an object.

@@ -10,18 +10,18 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 )
 
-// seriesKey tells series apart across files: the id stored with the series, and a hash of its labels under a seed that
-// senders cannot know. Two label sets share a stored id by accident or malice; that they share both is as good as impossible, so
-// equal keys mean equal labels, and labels are decoded once per key.
-type seriesKey struct{ id, hash uint64 }
+// seriesKey tells series apart across files: a hash of its labels under a seed that senders cannot know. Equal keys mean equal
+// labels, for that two label sets share one is as good as impossible, and equal labels mean equal keys, which is not so of the stored
+// ids: a block stores another one for a series whose id is taken. So labels are decoded once per key.
+type seriesKey = xxh3.Uint128
 
 // identifier computes series keys and labels from the chunks of one scan.
 type identifier struct {
 	scan  *scan
 	seed  uint64
-	names []string // by label column; first the metric
-	salts []uint64 // by label column
-	hash  []uint64 // of the current chunk's rows
+	names []string    // by label column; first the metric
+	salts []uint64    // by label column
+	keys  []seriesKey // of the current chunk's rows
 	build labels.ScratchBuilder
 }
 
@@ -36,14 +36,14 @@ func newIdentifier(s *scan, seed uint64) *identifier {
 // chunk hashes the label sets of a chunk's rows. The hash is a sum over labels, so it does not depend on which of them
 // have a column in a file.
 func (d *identifier) chunk(n int, cols []duck.Vector) {
-	d.hash = slices.Grow(d.hash[:0], n)[:n]
-	clear(d.hash)
+	d.keys = slices.Grow(d.keys[:0], n)[:n]
+	clear(d.keys)
 	for c, salt := range d.salts {
 		col := cols[colMetric+c]
 		vals := col.Strings()
 		for i := range vals {
 			if s := &vals[i]; col.Valid(i) && s.Len() > 0 {
-				d.hash[i] += xxh3.HashSeed(s.Bytes(), salt)
+				d.add(i, s.Bytes(), salt)
 			}
 		}
 	}
@@ -59,10 +59,16 @@ func (d *identifier) chunk(n int, cols []duck.Vector) {
 		}
 		for j := e.Offset; j < e.Offset+e.Length; j++ {
 			if vs[j].Len() > 0 {
-				d.hash[i] += xxh3.HashSeed(vs[j].Bytes(), xxh3.HashSeed(ks[j].Bytes(), d.seed))
+				d.add(i, vs[j].Bytes(), xxh3.HashSeed(ks[j].Bytes(), d.seed))
 			}
 		}
 	}
+}
+
+// add adds a label to the hash of a row. salt stands for its name.
+func (d *identifier) add(row int, value []byte, salt uint64) {
+	h, k := xxh3.Hash128Seed(value, salt), &d.keys[row]
+	k.Hi, k.Lo = k.Hi+h.Hi, k.Lo+h.Lo
 }
 
 // labels decodes the label set of a row of the current chunk.

@@ -17,7 +17,8 @@ import (
 // LabelValues implements storage.LabelQuerier.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) (out []string, _ annotations.Annotations, err error) {
 	err = q.stage.measure("label_values", func() error {
-		return q.over(ctx, q.mint, q.maxt, ms, func(src *source, pred predicate) error {
+		return q.over(ctx, labelsOnly, q.mint, q.maxt, ms, func(src *source, pred predicate, _ deletions) error {
+			out = nil
 			for _, term := range src.terms(name) {
 				vals, err := q.stage.distinct(ctx, term, src, pred)
 				if err != nil {
@@ -34,12 +35,12 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 // LabelNames implements storage.LabelQuerier.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) (out []string, _ annotations.Annotations, err error) {
 	err = q.stage.measure("label_names", func() error {
-		return q.over(ctx, q.mint, q.maxt, ms, func(src *source, pred predicate) error {
+		return q.over(ctx, labelsOnly, q.mint, q.maxt, ms, func(src *source, pred predicate, _ deletions) error {
 			cols, err := q.stage.usedColumns(ctx, src, pred)
 			if err != nil {
 				return err
 			}
-			out = append(out, cols...)
+			out = cols
 			if len(src.inMap) == 0 {
 				return nil
 			}

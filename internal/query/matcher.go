@@ -17,7 +17,7 @@ type predicate struct {
 	never bool              // no series can match
 }
 
-// where translates matchers. A label that no segment has is empty everywhere and is decided here.
+// where translates matchers. A label that no object has is empty everywhere and is decided here.
 func (s *source) where(ms []*labels.Matcher) predicate {
 	var p predicate
 	for _, m := range ms {
@@ -34,6 +34,16 @@ func (s *source) where(ms []*labels.Matcher) predicate {
 		}
 	}
 	return p
+}
+
+// and adds conditions; "" is none.
+func (p *predicate) and(conds ...string) {
+	p.conds = slices.Clip(p.conds)
+	for _, c := range conds {
+		if c != "" {
+			p.conds = append(p.conds, c)
+		}
+	}
 }
 
 // sql renders the conditions as a WHERE clause, or nothing.
@@ -107,7 +117,7 @@ func pick(c bool, yes, no string) string {
 	return no
 }
 
-// refuses says that a segment cannot hold a matching series, by its label names alone.
+// refuses says that an object cannot hold a matching series, by its label names alone.
 func (f *footer) refuses(ms []*labels.Matcher) bool {
 	for _, m := range ms {
 		if m.Name == model.MetricNameLabel || m.Matches("") {

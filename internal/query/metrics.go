@@ -3,6 +3,8 @@ package query
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/query/read"
 )
 
 // metrics tell an operator where query time and store requests go.
@@ -10,6 +12,10 @@ type metrics struct {
 	seconds   *prometheus.HistogramVec // by operation
 	errors    *prometheus.CounterVec   // by operation
 	segments  prometheus.Counter
+	blocks    prometheus.Counter
+	groups    *prometheus.CounterVec // by outcome: considered, read
+	bytes     *prometheus.CounterVec
+	replans   prometheus.Counter
 	rows      prometheus.Counter
 	samples   prometheus.Counter
 	fetched   prometheus.Counter
@@ -29,17 +35,34 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	return &metrics{
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "promlake_query_storage_seconds", Help: "Time to read from storage, by operation (select, label_names, label_values, exemplars).",
+			Name: "promlake_query_storage_seconds", Help: "Time to read from storage, by operation (select, label_names, label_values, exemplars, count).",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"operation"}),
 		errors:    vec("operation", "storage_errors_total", "Failed reads from storage, by operation."),
 		segments:  counter("segments_read_total", "Segments that SQL statements read."),
-		rows:      counter("rows_scanned_total", "Segment rows (series) in the files that SQL statements read."),
+		blocks:    counter("blocks_read_total", "Blocks whose series tables SQL statements read."),
+		groups:    vec("outcome", "row_groups_total", "Row groups of the sample, histogram and exemplar files of blocks that overlap the asked time: considered, and read."),
+		bytes:     vec("outcome", "object_bytes_total", "Bytes of segments and of the files of blocks that overlap the asked time: considered, and read."),
+		replans:   counter("replans_total", "Reads that began again because an object was compacted away and deleted meanwhile."),
+		rows:      counter("rows_scanned_total", "Rows (series) of segments and series tables in the files that SQL statements read."),
 		samples:   counter("samples_read_total", "Samples handed to the engine or to remote read."),
-		fetched:   counter("bytes_fetched_total", "Bytes of segments read from the object store into the cache directory."),
+		fetched:   counter("bytes_fetched_total", "Bytes of objects read from the object store into the cache directory."),
 		cacheHits: vec("cache", "cache_hits_total", "Lookups answered by a cache (footer, segment)."),
 		cacheMiss: vec("cache", "cache_misses_total", "Lookups that a cache (footer, segment) could not answer."),
-		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched segments on disk."}),
+		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
 		skipped:   counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
+	}
+}
+
+// add counts what a read took.
+func (m *metrics) add(t read.Totals) {
+	m.segments.Add(float64(t.Segments))
+	m.blocks.Add(float64(t.Blocks))
+	for _, v := range []struct {
+		vec *prometheus.CounterVec
+		s   read.Share
+	}{{m.groups, t.RowGroups}, {m.bytes, t.Bytes}} {
+		v.vec.WithLabelValues("considered").Add(float64(v.s.Considered))
+		v.vec.WithLabelValues("read").Add(float64(v.s.Read))
 	}
 }

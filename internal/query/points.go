@@ -13,11 +13,11 @@ type points struct {
 	h  []*histPoint // nil where the sample is a float; nil = all are floats
 }
 
-// merge puts the samples of all files in order. Of equal timestamps the newest file's sample wins, float or histogram; if one file
+// merge puts the samples of all objects in order. Of equal timestamps the sample of the highest rank wins, float or histogram; if one object
 // has both, the histogram wins. mint and unread are those of setResetHints.
 func (s *memSeries) merge(mint, unread int64) points {
 	slices.SortFunc(s.floats, func(a, b fragment) int {
-		return cmp.Or(cmp.Compare(a.block.t[a.off], b.block.t[b.off]), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]), cmp.Compare(a.rank, b.rank))
 	})
 	if len(s.hists) == 0 && !overlap(s.floats) {
 		return concat(s.floats)
@@ -33,7 +33,7 @@ func (s *memSeries) merge(mint, unread int64) points {
 func overlap(fs []fragment) bool {
 	for i := 1; i < len(fs); i++ {
 		prev := fs[i-1]
-		if prev.block.t[prev.off+prev.n-1] >= fs[i].block.t[fs[i].off] {
+		if prev.batch.t[prev.off+prev.n-1] >= fs[i].batch.t[fs[i].off] {
 			return true
 		}
 	}
@@ -50,7 +50,7 @@ func concat(fs []fragment) points {
 	n, st := 0, false
 	for _, f := range fs {
 		n += int(f.n)
-		st = st || f.block.st != nil
+		st = st || f.batch.st != nil
 	}
 	p := points{t: make([]int64, 0, n), v: make([]float64, 0, n)}
 	if st {
@@ -67,9 +67,9 @@ func concat(fs []fragment) points {
 // points returns the samples of one fragment, which share its memory.
 func (f fragment) points() points {
 	from, to := f.off, f.off+f.n
-	p := points{t: f.block.t[from:to:to], v: f.block.v[from:to:to]}
-	if f.block.st != nil {
-		p.st = f.block.st[from:to:to]
+	p := points{t: f.batch.t[from:to:to], v: f.batch.v[from:to:to]}
+	if f.batch.st != nil {
+		p.st = f.batch.st[from:to:to]
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
 )
 
 // promqltestSkips names the files of upstream's suite that the stage does not pass, with the reason. It only shrinks.
@@ -24,12 +25,19 @@ func (s skipping) Run(name string, fn func(*testing.T)) bool {
 	})
 }
 
-// TestBuiltin runs upstream's acceptance suite with the stage's engine over real segments that are read through DuckDB. The engine has
-// the feature flags that the suite expects.
+// TestBuiltin runs upstream's acceptance suite with the stage's engine over real segments and blocks that are read through DuckDB. The engine
+// has the feature flags that the suite expects.
 func TestBuiltin(t *testing.T) {
-	flags := query.Settings{DelayedNameRemoval: true, UseStartTimestamps: true}
+	flags := query.Settings{DelayedNameRemoval: true, UseStartTimestamps: true, Threads: 1}
 	engine := newLake(t, newDirStore(t), flags).Engine()
-	promqltest.RunBuiltinTestsWithStorage(skipping{t}, engine, func(tb testing.TB) storage.Storage {
-		return newLake(tb, newDirStore(tb), flags)
-	})
+	for _, layout := range layouts {
+		t.Run(layout.name, func(t *testing.T) {
+			t.Parallel()
+			promqltest.RunBuiltinTestsWithStorage(skipping{t}, engine, func(tb testing.TB) storage.Storage {
+				l := newLake(tb, newDirStore(tb), flags)
+				l.commits = func(tenantID string, rows []segment.Row) { layout.write(l, tenantID, rows) }
+				return l
+			})
+		})
+	}
 }

@@ -3,12 +3,14 @@ package query
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query/read"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -19,7 +21,13 @@ type querier struct {
 	mint, maxt int64 // ms, inclusive, within what keys can name
 
 	mu    sync.Mutex
-	snaps map[string]catalog.Snapshot // by tenant
+	snaps map[moment]catalog.Snapshot
+}
+
+// moment says whose data is read, and as of when.
+type moment struct {
+	tenant string
+	asOf   time.Time // zero = now
 }
 
 // Querier implements storage.Queryable.
@@ -28,29 +36,31 @@ func (s *Stage) Querier(mint, maxt int64) (storage.Querier, error) {
 }
 
 func (s *Stage) newQuerier(mint, maxt int64) *querier {
-	return &querier{stage: s, mint: max(mint, key.MinTime), maxt: min(maxt, key.MaxTime), snaps: map[string]catalog.Snapshot{}}
+	return &querier{stage: s, mint: max(mint, key.MinTime), maxt: min(maxt, key.MaxTime), snaps: map[moment]catalog.Snapshot{}}
 }
 
 // Close implements storage.LabelQuerier.
 func (q *querier) Close() error { return nil }
 
-func (q *querier) snapshot(ctx context.Context) (catalog.Snapshot, error) {
+// snapshot returns the querier's snapshot; fresh asks for a new one, which then is the querier's.
+func (q *querier) snapshot(ctx context.Context, fresh bool) (catalog.Snapshot, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	id := tenant.From(ctx)
-	if snap, ok := q.snaps[id]; ok {
+	m := moment{tenant: tenant.From(ctx)}
+	m.asOf, _ = read.AsOf(ctx)
+	if snap, ok := q.snaps[m]; ok && !fresh {
 		return snap, nil
 	}
-	snap, err := q.stage.snapshot(ctx, id, q.mint, q.maxt)
+	snap, err := q.stage.snapshot(ctx, m.tenant, q.mint, q.maxt)
 	if err != nil {
 		return snap, err
 	}
-	q.snaps[id] = snap
+	q.snaps[m] = snap
 	return snap, nil
 }
 
 // Select implements storage.Querier. Samples are those within both the querier's and the hints' range; hints.Func "series" means
-// that none are needed, and returns the series of every segment that overlaps the range.
+// that none are needed, and returns the series of every segment, and of every block's series table, that overlaps the range.
 func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	mint, maxt, want := q.mint, q.maxt, samples
 	if hints != nil {
@@ -70,10 +80,16 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 
 func (q *querier) read(ctx context.Context, want payload, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
 	var out []*memorySeries
-	err := q.over(ctx, mint, maxt, ms, func(src *source, pred predicate) error {
+	ctx, done := q.stage.accounting(ctx)
+	defer func() { done("select", ms, len(out)) }()
+	err := q.over(ctx, want, mint, maxt, ms, func(src *source, pred predicate, dead deletions) error {
 		s := newScan(src, pred, want)
 		c := newCollector(s, &q.stage.settings, q.stage.seed, mint, maxt)
+		c.deletions = dead
 		if err := q.stage.db.Each(ctx, s.String(), s.types, c.chunk); err != nil {
+			return err
+		}
+		if err := q.stage.readBlocks(ctx, c); err != nil {
 			return err
 		}
 		q.stage.metrics.samples.Add(float64(c.size))
@@ -83,26 +99,38 @@ func (q *querier) read(ctx context.Context, want payload, mint, maxt int64, hint
 	return out, err
 }
 
-// over opens the segments that may hold matching series of [mint, maxt] (ms) and calls fn with them and the matchers as SQL. It does
-// not call fn if nothing can match.
-func (q *querier) over(ctx context.Context, mint, maxt int64, ms []*labels.Matcher, fn func(src *source, pred predicate) error) error {
+// over opens the objects that may hold matching series of [mint, maxt] (ms) and calls fn with them, the matchers as SQL and, for
+// samples, what is deleted of them; of labels, the SQL leaves out what is deleted. It does not call fn if nothing can match, and may
+// call it twice: what the first call did is then to be forgotten.
+func (q *querier) over(ctx context.Context, want payload, mint, maxt int64, ms []*labels.Matcher, fn func(*source, predicate, deletions) error) error {
 	if mint > maxt {
 		return nil
 	}
-	snap, err := q.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	sel, err := q.stage.locate(ctx, snap, mint, maxt, ms)
-	if err != nil {
-		return err
-	}
-	return q.stage.with(ctx, sel, func(src *source) error {
-		pred, err := q.stage.predicate(ctx, src, ms)
-		if err != nil || pred.never {
+	return q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+		sel, err := q.stage.locate(ctx, snap, mint, maxt, ms)
+		if err != nil {
 			return err
 		}
-		return fn(src, pred)
+		return q.stage.with(ctx, sel, func(src *source) error {
+			pred, err := q.stage.predicate(ctx, src, ms)
+			if err != nil || pred.never {
+				return err
+			}
+			pred.and(src.overlapping(mint, maxt))
+			if want == labelsOnly {
+				conds, err := q.stage.alive(ctx, src, snap.Tombstones, mint, maxt)
+				if err != nil {
+					return err
+				}
+				pred.and(conds...)
+				return fn(src, pred, deletions{})
+			}
+			dead, err := newDeletions(snap.Tombstones, src.objs)
+			if err != nil {
+				return err
+			}
+			return fn(src, pred, dead)
+		})
 	})
 }
 

@@ -50,7 +50,7 @@ func (s *Stage) matching(ctx context.Context, src *source, p predicate, m *label
 	return out, err
 }
 
-// mayMatch says that a segment can hold a series that matches one of sets; no sets match everything.
+// mayMatch says that an object can hold a series that matches one of sets; no sets match everything.
 func (f *footer) mayMatch(sets [][]*labels.Matcher) bool {
 	for _, ms := range sets {
 		if !f.refuses(ms) {

@@ -11,12 +11,12 @@ import (
 
 // Settings of the query stage. The zero value of a field means its default.
 type Settings struct {
-	// CacheDir is a directory for fetched segments and for DuckDB's spilled data. It belongs to one process at a time and
+	// CacheDir is a directory for fetched objects and for DuckDB's spilled data. It belongs to one process at a time and
 	// its former contents are removed. Default: a fresh temporary directory, removed on Close.
 	CacheDir string
-	// CacheBytes bounds the fetched segments on disk; those that running queries read may exceed it. Default 10 GiB.
+	// CacheBytes bounds the fetched objects on disk; those that running queries read may exceed it. Default 10 GiB.
 	CacheBytes int64
-	// FooterCacheBytes bounds the memory for segment footers, roughly. Default 64 MiB.
+	// FooterCacheBytes bounds the memory for segments' footers and blocks' meta.json, roughly. Default 64 MiB.
 	FooterCacheBytes int64
 	// FetchConcurrency is the number of store requests that one query has in flight. Default 32.
 	FetchConcurrency int
@@ -32,7 +32,7 @@ type Settings struct {
 	MaxSamples int
 	// MaxSeries is the number of series that one select may return. Default 2,000,000.
 	MaxSeries int
-	// MaxSegments is the number of segments that one select may read. Default 100,000.
+	// MaxSegments is the number of segments and blocks that one select may read. Default 100,000.
 	MaxSegments int
 	// MaxMatcherValues is the number of label values that a regular expression outside of DuckDB's reach may match. Default 100,000.
 	MaxMatcherValues int

@@ -1,7 +1,10 @@
-// Package query answers PromQL from segments: selectors become SQL that DuckDB runs over the segments' Parquet, and the
-// upstream engine evaluates what they return.
+// Package query answers PromQL from segments and blocks: selectors become SQL that DuckDB runs over their Parquet, and the upstream
+// engine evaluates what they return.
 //
-//	selector → snapshot (LIST) → footers → plan (source, predicate, scan) → DuckDB → series → engine
+//	selector → snapshot (LIST, manifest) → footers, meta.json → plan (source, predicate, scan) → DuckDB → series
+//	         → row groups of the blocks' sample files → plan (parts, statement) → DuckDB → samples → engine
+//
+// A segment's row of a series carries its samples; a block's row says which rows of its sample files they are.
 package query
 
 import (
@@ -21,6 +24,8 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Stage is the query stage. It implements storage.SampleAndChunkQueryable and storage.ExemplarQueryable; the tenant of a
@@ -78,37 +83,41 @@ func (s *Stage) Close() error {
 	return errors.Join(s.engine.Close(), s.db.Close(), s.work.close())
 }
 
-// snapshot lists the segments that may hold samples of [mint, maxt] (ms).
-func (s *Stage) snapshot(ctx context.Context, tenant string, mint, maxt int64) (catalog.Snapshot, error) {
-	snap, err := catalog.Take(ctx, s.store, tenant, mint, maxt)
+// snapshot says which objects may hold samples of [mint, maxt] (ms), now or as of the time that ctx asks for.
+func (s *Stage) snapshot(ctx context.Context, id string, mint, maxt int64) (snap catalog.Snapshot, err error) {
+	if asOf, ok := read.AsOf(ctx); ok {
+		snap, err = catalog.TakeAsOf(ctx, s.store, id, asOf, mint, maxt)
+	} else {
+		snap, err = catalog.Take(ctx, s.store, id, mint, maxt)
+	}
 	if err != nil {
-		return snap, err
+		return snap, tooOld(err)
 	}
 	if snap.Skipped > 0 {
 		s.metrics.skipped.Add(float64(snap.Skipped))
-		s.logger.Warn("objects among the segments are not segments", "tenant", tenant, "objects", snap.Skipped)
+		s.logger.Warn("objects among the segments are not segments", "tenant", id, "objects", snap.Skipped)
 	}
 	return snap, nil
 }
 
-// locate returns the segments of a snapshot that overlap [mint, maxt] (ms) and may hold series that match one of sets; no sets
+// locate returns the objects of a snapshot that overlap [mint, maxt] (ms) and may hold series that match one of sets; no sets
 // match everything.
 func (s *Stage) locate(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (selection, error) {
-	segs, err := s.files.locate(ctx, snap.Segments)
+	objs, err := s.files.locate(ctx, objectsOf(snap))
 	if err != nil {
 		return selection{}, err
 	}
 	sel := selection{unread: math.MinInt64}
-	for _, seg := range segs {
+	for _, o := range objs {
 		switch {
-		case seg.footer.Rows == 0 || seg.footer.MinT > maxt || !seg.footer.mayMatch(sets):
-		case seg.footer.MaxT < mint:
-			sel.unread = max(sel.unread, seg.footer.MaxT)
+		case o.footer.Rows == 0 || o.footer.MinT > maxt || !o.footer.mayMatch(sets):
+		case o.footer.MaxT < mint:
+			sel.unread = max(sel.unread, o.footer.MaxT)
 		default:
-			sel.segs = append(sel.segs, seg)
+			sel.objs = append(sel.objs, o)
 		}
 	}
-	if len(sel.segs) > s.settings.MaxSegments {
+	if len(sel.objs) > s.settings.MaxSegments {
 		return selection{}, s.settings.tooManySegments()
 	}
 	return sel, nil
@@ -116,25 +125,43 @@ func (s *Stage) locate(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 
 // selection is what a read takes from a snapshot.
 type selection struct {
-	segs   []located // oldest first
-	unread int64     // ms: the latest sample in the segments that were left out because they end too early
+	objs   []located // by rank, the lowest first
+	unread int64     // ms: the latest sample in the objects that were left out because they end too early
 }
 
-// with opens the segments and calls fn with them as a source, which is valid until fn returns. It is not called for no segments.
+// with opens the files that have the objects' series and calls fn with them as a source, which is valid until fn returns. It is not
+// called for no objects.
 func (s *Stage) with(ctx context.Context, sel selection, fn func(src *source) error) error {
-	if len(sel.segs) == 0 {
+	if len(sel.objs) == 0 {
 		return nil
 	}
-	paths, release, err := s.files.openAll(ctx, sel.segs)
-	if err != nil {
-		return err
+	return s.files.with(ctx, keysOf(sel.objs), func(paths []string) error {
+		src := newSource(sel)
+		src.paths = paths
+		s.count(ctx, src.totals())
+		s.metrics.rows.Add(float64(src.rows()))
+		return fn(src)
+	})
+}
+
+// count adds to the metrics and to the statistics of ctx's request what was read.
+func (s *Stage) count(ctx context.Context, t read.Totals) {
+	s.metrics.add(t)
+	if st := read.StatsOf(ctx); st != nil {
+		st.Add(t)
 	}
-	defer release()
-	src := newSource(sel)
-	src.paths = paths
-	s.metrics.segments.Add(float64(len(sel.segs)))
-	s.metrics.rows.Add(float64(src.rows()))
-	return fn(src)
+}
+
+// accounting returns a context whose reads are summed up until done, which logs the sum and adds it to the statistics of ctx's request.
+func (s *Stage) accounting(ctx context.Context) (_ context.Context, done func(operation string, ms []*labels.Matcher, series int)) {
+	st, outer := &read.Stats{}, read.StatsOf(ctx)
+	return read.WithStats(ctx, st), func(operation string, ms []*labels.Matcher, series int) {
+		t := st.Totals()
+		if outer != nil {
+			outer.Add(t)
+		}
+		s.logger.Debug("read from storage", "tenant", tenant.From(ctx), "operation", operation, "matchers", ms, "series", series, "read", t)
+	}
 }
 
 // measure runs an operation under its name.

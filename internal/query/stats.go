@@ -11,9 +11,11 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/index"
+
+	"github.com/promlake/promlake/internal/catalog"
 )
 
-// Stats returns cardinality statistics of the series in the segments of Settings.RecentWindow, for /api/v1/status/tsdb: their number
+// Stats returns cardinality statistics of the series in the segments and blocks of Settings.RecentWindow, for /api/v1/status/tsdb: their number
 // and time range (ms), and the limit largest entries by metric, label name (values, and bytes of values over all series) and
 // label pair.
 func (s *Stage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
@@ -30,16 +32,15 @@ func (s *Stage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
 	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	snap, err := q.snapshot(ctx)
+	err := s.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+		sel, err := s.locate(ctx, snap, from, to)
+		for _, o := range sel.objs {
+			out.MinTime, out.MaxTime = min(out.MinTime, o.footer.MinT), max(out.MaxTime, o.footer.MaxT)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-	sel, err := s.locate(ctx, snap, from, to)
-	if err != nil {
-		return nil, err
-	}
-	for _, seg := range sel.segs {
-		out.MinTime, out.MaxTime = min(out.MinTime, seg.footer.MinT), max(out.MaxTime, seg.footer.MaxT)
 	}
 	out.IndexPostingStats = cardinality(pairs, limit)
 	return out, nil

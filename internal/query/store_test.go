@@ -89,14 +89,16 @@ func (s *dirStore) List(_ context.Context, prefix, startAfter string) iter.Seq2[
 
 func (s *dirStore) Delete(_ context.Context, key string) error { return os.Remove(s.LocalPath(key)) }
 
-// remoteStore hides that a store is local, and counts reads.
+// remoteStore hides that a store is local, and counts reads but those of manifests.
 type remoteStore struct {
 	objstore.Store
 	gets atomic.Int64
 }
 
 func (s *remoteStore) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
-	s.gets.Add(1)
+	if !strings.HasSuffix(key, "/manifest.json") {
+		s.gets.Add(1)
+	}
 	return s.Store.Get(ctx, key, offset, length)
 }
 

@@ -39,6 +39,8 @@ type server struct {
 	now      func() time.Time
 	logger   *slog.Logger
 	status   process
+
+	withStats map[string]http.Handler // by upstream's path: see statsHandlers
 }
 
 // New returns a handler for the paths of Patterns. It fails if the settings are invalid or reg already holds a metric
@@ -65,8 +67,11 @@ func New(settings Settings, backend Backend, now func() time.Time, logger *slog.
 		logger:   logger,
 		status:   status,
 	}
-	upstream, err := s.upstream(reg)
+	upstream, err := s.upstream(reg, nil)
 	if err != nil {
+		return nil, err
+	}
+	if s.withStats, err = s.statsHandlers(); err != nil {
 		return nil, err
 	}
 

@@ -23,15 +23,15 @@ func (s *server) served() map[string]choice {
 	return map[string]choice{
 		"/*path": keep, // OPTIONS
 
-		"/query":           keep,
-		"/query_range":     keep,
-		"/query_exemplars": keep,
+		"/query":           s.evaluating("/query"),
+		"/query_range":     s.evaluating("/query_range"),
+		"/query_exemplars": s.withAsOf,
 		"/format_query":    keep,
 		"/parse_query":     keep,
 
-		"/series":             keep,
-		"/labels":             keep,
-		"/label/:name/values": keep,
+		"/series":             s.withAsOf,
+		"/labels":             s.withAsOf,
+		"/label/:name/values": s.withAsOf,
 		"/metadata":           replace(s.json(s.metadata)), // upstream's reads from targets
 		"/read":               withReadStatus,
 

@@ -9,9 +9,9 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// upstream builds upstream's API over the backend. Everything of it that writes, administrates or belongs to a scraping
+// upstream builds upstream's API over the backend. A nil render renders statistics as upstream does. Everything of it that writes, administrates or belongs to a scraping
 // server is off; routes.go keeps it unreachable as well.
-func (s *server) upstream(reg prometheus.Registerer) (*v1.API, error) {
+func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*v1.API, error) {
 	const (
 		enableAdmin, enableSearch, isAgent = false, false, false
 		remoteWrite, otlp                  = false, false
@@ -51,7 +51,7 @@ func (s *server) upstream(reg prometheus.Registerer) (*v1.API, error) {
 		func() (<-chan notifications.Notification, func(), bool) { return nil, func() {}, false },
 		prometheus.Gatherers{},
 		registerer,
-		nil, // the default statistics renderer
+		render,
 		remoteWrite, nil, otlp, deltaToCumulative, nativeDelta, startTimeZero,
 		s.settings.LookbackDelta,
 		typeAndUnit, appendMetadata,

@@ -1,0 +1,81 @@
+// Package admin is Prometheus' HTTP face for deletion. A deletion is a tombstone in the manifest, so it is visible as soon as it is
+// answered; the compactor removes the bytes later.
+package admin
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+// Counter says what a deletion would take away. It must be safe for concurrent use.
+type Counter interface {
+	// Count returns the number of series with samples in [mint, maxt] (ms, inclusive) that match one of sets, of those samples, and their share
+	// of the objects' bytes. The tenant is that of ctx (tenant.From). Errors that have a method QueryLimit() bool are the asker's.
+	Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error)
+}
+
+// Settings of the admin API. The zero value of a field means its default.
+type Settings struct {
+	// Enabled lets the API work (--web.enable-admin-api). Otherwise it answers that it is disabled. Default off, as in Prometheus.
+	Enabled bool
+	// Parser is the PromQL dialect of match[]. Default: that of Prometheus without features.
+	Parser parser.Options
+	// MaxBodyBytes bounds a request's form. Default 10 MiB.
+	MaxBodyBytes int64
+	// Timeout bounds one request. Default 2 minutes.
+	Timeout time.Duration
+}
+
+func (s Settings) withDefaults() Settings {
+	if s.MaxBodyBytes <= 0 {
+		s.MaxBodyBytes = 10 << 20
+	}
+	if s.Timeout <= 0 {
+		s.Timeout = 2 * time.Minute
+	}
+	return s
+}
+
+const (
+	deletePath  = "/api/v1/admin/tsdb/delete_series"
+	cleanPath   = "/api/v1/admin/tsdb/clean_tombstones"
+	mimirPrefix = "/prometheus"
+)
+
+// Patterns returns the http.ServeMux patterns that New's handler serves, also under the prefix /prometheus, as the query API.
+func Patterns() []string {
+	return []string{deletePath, cleanPath, mimirPrefix + deletePath, mimirPrefix + cleanPath}
+}
+
+// api answers the requests. It is immutable.
+type api struct {
+	settings Settings
+	store    catalog.Store
+	counter  Counter
+	parser   parser.Parser
+	now      func() time.Time
+	logger   *slog.Logger
+}
+
+// New returns a handler for the paths of Patterns. It commits deletions to the manifests in store; counter serves dry runs. A nil reg measures nothing.
+func New(s Settings, store catalog.Store, counter Counter, now func() time.Time, logger *slog.Logger, reg prometheus.Registerer) http.Handler {
+	s = s.withDefaults()
+	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), now: now, logger: logger}
+	instrument := telemetry.Instrument(reg)
+	mux := http.NewServeMux()
+	for path, f := range map[string]func(*http.Request) (any, error){deletePath: a.deleteSeries, cleanPath: a.cleanTombstones} {
+		h := instrument(path, a.handler(f))
+		mux.Handle(path, h)
+		mux.Handle(mimirPrefix+path, h)
+	}
+	return mux
+}

@@ -1,0 +1,191 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/admin"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// counter answers dry runs with what it was asked.
+type counter struct{ err error }
+
+func (c counter) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error) {
+	return int64(len(sets)), maxt - mint, int64(len(tenant.From(ctx))), c.err
+}
+
+type limitError struct{ error }
+
+func (limitError) QueryLimit() bool { return true }
+
+// server is the API over a store of its own.
+type server struct {
+	t     *testing.T
+	store catalog.Store
+	h     http.Handler
+}
+
+func newServer(t *testing.T, s admin.Settings, c admin.Counter) *server {
+	t.Helper()
+	store, err := filestore.New(t.TempDir())
+	require.NoError(t, err)
+	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
+	return &server{t, store, admin.New(s, store, c, now, slog.New(slog.DiscardHandler), prometheus.NewRegistry())}
+}
+
+func (s *server) do(method, target, tenantID, form string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(form))
+	if form != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if tenantID != "" {
+		r.Header.Set(tenant.Header, tenantID)
+	}
+	rec := httptest.NewRecorder()
+	s.h.ServeHTTP(rec, r)
+	return rec
+}
+
+// tombstones renders those of a tenant.
+func (s *server) tombstones(tenantID string) []string {
+	m, _, err := catalog.ReadManifest(s.t.Context(), s.store, tenantID)
+	require.NoError(s.t, err)
+	var out []string
+	for _, t := range m.Tombstones {
+		line := fmt.Sprintf("%d..%d", t.MinT, t.MaxT)
+		for _, x := range t.Matchers {
+			line += fmt.Sprintf(" %s%s%s", x.Name, x.Type, x.Value)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+const deletePath, cleanPath = "/api/v1/admin/tsdb/delete_series", "/api/v1/admin/tsdb/clean_tombstones"
+
+func query(pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Add(pairs[i], pairs[i+1])
+	}
+	return v.Encode()
+}
+
+func TestDelete(t *testing.T) {
+	always := fmt.Sprintf("%d..%d", key.MinTime, key.MaxTime)
+	for _, tc := range []struct {
+		name, method, target, tenant, form string
+		want                               []string
+	}{
+		{"all of time", http.MethodPost, deletePath + "?" + query("match[]", "up"), "", "", []string{always + " __name__=up"}},
+		{"put", http.MethodPut, deletePath + "?" + query("match[]", `{job=~"a|b",x!="",y!~"z.*"}`), "", "", []string{always + " job=~a|b x!= y!~z.*"}},
+		{"range in seconds", http.MethodPost, deletePath + "?" + query("match[]", "up", "start", "1.5", "end", "1700000000.25"), "", "", []string{"1500..1700000000250 __name__=up"}},
+		{"RFC 3339", http.MethodPost, deletePath + "?" + query("match[]", "up", "start", "1970-01-01T00:00:01Z", "end", "1970-01-01T01:00:02+01:00"), "", "", []string{"1000..2000 __name__=up"}},
+		{"form", http.MethodPost, deletePath, "", query("match[]", "up", "end", "3"), []string{fmt.Sprintf("%d..3000 __name__=up", key.MinTime)}},
+		{"several", http.MethodPost, deletePath + "?" + query("match[]", "up", "match[]", "down"), "", "", []string{always + " __name__=up", always + " __name__=down"}},
+		{"beyond what keys name", http.MethodPost, deletePath + "?" + query("match[]", "up", "start", "-1e18", "end", "1e18"), "", "", []string{always + " __name__=up"}},
+		{"tenant", http.MethodPost, deletePath + "?" + query("match[]", "up"), "team-a", "", []string{always + " __name__=up"}},
+		{"below Mimir's prefix", http.MethodPost, "/prometheus" + deletePath + "?" + query("match[]", "up"), "", "", []string{always + " __name__=up"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, admin.Settings{Enabled: true}, counter{})
+			rec := s.do(tc.method, tc.target, tc.tenant, tc.form)
+			require.Equal(t, http.StatusNoContent, rec.Code, rec.Body)
+			require.Empty(t, rec.Body.String())
+			id := tc.tenant
+			if id == "" {
+				id = tenant.Default
+			} else {
+				require.Empty(t, s.tombstones(tenant.Default))
+			}
+			require.Equal(t, tc.want, s.tombstones(id))
+		})
+	}
+}
+
+// TestPatterns: every pattern is served, and none conflicts with the query API's.
+func TestPatterns(t *testing.T) {
+	s := newServer(t, admin.Settings{Enabled: true}, counter{})
+	mux := http.NewServeMux()
+	mux.Handle("/api/v1/", http.NotFoundHandler())
+	mux.Handle("/prometheus/api/v1/", http.NotFoundHandler())
+	for _, p := range admin.Patterns() {
+		mux.Handle(p, s.h)
+	}
+	for _, p := range admin.Patterns() {
+		rec := httptest.NewRecorder()
+		mux.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, p+"?match[]=up", nil))
+		require.Equal(t, http.StatusNoContent, rec.Code, p)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	on := admin.Settings{Enabled: true, MaxBodyBytes: 100}
+	for _, tc := range []struct {
+		name     string
+		settings admin.Settings
+		counter  counter
+		method   string
+		target   string
+		tenant   string
+		form     string
+		code     int
+		body     string
+	}{
+		{"disabled", admin.Settings{}, counter{}, http.MethodPost, deletePath + "?match[]=up", "", "", 503, `{"status":"error","errorType":"unavailable","error":"admin APIs disabled"}`},
+		{"cleaning disabled", admin.Settings{}, counter{}, http.MethodPost, cleanPath, "", "", 503, `{"status":"error","errorType":"unavailable","error":"admin APIs disabled"}`},
+		{"clean", on, counter{}, http.MethodPost, cleanPath, "", "", 204, ""},
+		{"options", on, counter{}, http.MethodOptions, deletePath, "", "", 204, ""},
+		{"get", on, counter{}, http.MethodGet, deletePath + "?match[]=up", "", "", 405, "Method Not Allowed\n"},
+		{"no match", on, counter{}, http.MethodPost, deletePath, "", "", 400, `{"status":"error","errorType":"bad_data","error":"no match[] parameter provided"}`},
+		{"unparseable", on, counter{}, http.MethodPost, deletePath + "?match[]=up%7B", "", "", 400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"match[]\": 1:4: parse error: unexpected end of input inside braces"}`},
+		{"everything", on, counter{}, http.MethodPost, deletePath + "?match[]=%7B%7D", "", "", 400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"match[]\": match[] must contain at least one matcher"}`},
+		{"start", on, counter{}, http.MethodPost, deletePath + "?match[]=up&start=x", "", "", 400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"start\": invalid time value for 'start': cannot parse \"x\" to a valid timestamp"}`},
+		{"order", on, counter{}, http.MethodPost, deletePath + "?match[]=up&start=2&end=1", "", "", 400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"end\": end timestamp must not be before start timestamp"}`},
+		{"dry run of nothing known", on, counter{}, http.MethodPost, deletePath + "?match[]=up&dry_run=perhaps", "", "", 400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"dry_run\": cannot parse \"perhaps\" to a valid boolean"}`},
+		{"dry run", on, counter{}, http.MethodPost, deletePath + "?match[]=up&match[]=down&start=1&end=3&dry_run=true", "abc", "", 200, `{"status":"success","data":{"series":2,"samples":2000,"bytes":3}}`},
+		{"dry run beyond a limit", on, counter{limitError{errors.New("too many")}}, http.MethodPost, deletePath + "?match[]=up&dry_run=1", "", "", 422, `{"status":"error","errorType":"execution","error":"count what would be deleted: too many"}`},
+		{"dry run fails", on, counter{errors.New("boom")}, http.MethodPost, deletePath + "?match[]=up&dry_run=1", "", "", 500, `{"status":"error","errorType":"internal","error":"count what would be deleted: boom"}`},
+		{"tenant", on, counter{}, http.MethodPost, deletePath + "?match[]=up", "a/b", "", 400, `{"status":"error","errorType":"bad_data","error":"tenant ID \"a/b\" contains unsupported character '/'"}`},
+		{"body", on, counter{}, http.MethodPost, deletePath, "", "match[]=" + strings.Repeat("u", 100), 413, `{"status":"error","errorType":"bad_data","error":"request body exceeds the limit of 100 bytes"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, tc.settings, tc.counter)
+			rec := s.do(tc.method, tc.target, tc.tenant, tc.form)
+			require.Equal(t, tc.code, rec.Code, rec.Body)
+			require.Equal(t, tc.body, rec.Body.String())
+			if strings.HasPrefix(tc.body, "{") {
+				require.Equal(t, "application/json", rec.Header().Get("Content-Type"))
+				require.True(t, json.Valid(rec.Body.Bytes()))
+			}
+			require.Empty(t, s.tombstones(tenant.Default), "nothing was deleted")
+		})
+	}
+}
+
+// TestTombstonesAreLimited: a tenant whose compaction is behind gets a refusal that says why.
+func TestTombstonesAreLimited(t *testing.T) {
+	s := newServer(t, admin.Settings{Enabled: true}, counter{})
+	matches := strings.Repeat("match[]=up&", catalog.MaxTombstones+1)
+	rec := s.do(http.MethodPost, deletePath, "", matches)
+	require.Equal(t, http.StatusServiceUnavailable, rec.Code)
+	require.Contains(t, rec.Body.String(), fmt.Sprint(catalog.MaxTombstones))
+	require.Empty(t, s.tombstones(tenant.Default), "all or nothing")
+}

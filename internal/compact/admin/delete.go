@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/timeparam"
+)
+
+// deletion is what a request wants to be deleted.
+type deletion struct {
+	sets       [][]*labels.Matcher // by match[]
+	mint, maxt int64               // ms, inclusive
+	dryRun     bool
+}
+
+// Preview is the answer to a dry run.
+type Preview struct {
+	Series  int64 `json:"series"`
+	Samples int64 `json:"samples"` // as stored: one that lies in several objects counts as often
+	Bytes   int64 `json:"bytes"`   // the samples' share of their objects' bytes
+}
+
+// deleteSeries adds a tombstone for every match[]. All of them become visible in one commit.
+func (a *api) deleteSeries(r *http.Request) (any, error) {
+	d, err := a.parse(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx := r.Context()
+	if d.dryRun {
+		series, samples, bytes, err := a.counter.Count(ctx, d.sets, d.mint, d.maxt)
+		if err != nil {
+			return nil, fmt.Errorf("count what would be deleted: %w", err)
+		}
+		return Preview{series, samples, bytes}, nil
+	}
+	m, err := catalog.Commit(ctx, a.store, tenant.From(ctx), a.now, d.apply(a))
+	if err != nil {
+		return nil, fmt.Errorf("delete series: %w", err)
+	}
+	a.logger.Info("series deleted", "tenant", tenant.From(ctx), "match", r.Form["match[]"], "mint", d.mint, "maxt", d.maxt, "manifest", m.ID)
+	return nil, nil
+}
+
+// apply is the deletion as a change of the manifest.
+func (d *deletion) apply(a *api) func(catalog.Manifest) (catalog.Manifest, error) {
+	return func(m catalog.Manifest) (catalog.Manifest, error) {
+		var err error
+		for _, ms := range d.sets {
+			if m, _, err = m.Delete(a.now(), catalog.MatchersOf(ms), d.mint, d.maxt); err != nil {
+				return m, err
+			}
+		}
+		return m, nil
+	}
+}
+
+// parse reads match[], start, end and dry_run.
+func (a *api) parse(r *http.Request) (d deletion, err error) {
+	if len(r.Form["match[]"]) == 0 {
+		return d, badData(errors.New("no match[] parameter provided"))
+	}
+	if d.mint, err = timeOf(r, "start", key.MinTime); err != nil {
+		return d, err
+	}
+	if d.maxt, err = timeOf(r, "end", key.MaxTime); err != nil {
+		return d, err
+	}
+	if d.maxt < d.mint {
+		return d, invalid("end", errors.New("end timestamp must not be before start timestamp"))
+	}
+	if v := r.Form.Get("dry_run"); v != "" {
+		if d.dryRun, err = strconv.ParseBool(v); err != nil {
+			return d, invalid("dry_run", fmt.Errorf("cannot parse %q to a valid boolean", v))
+		}
+	}
+	for _, s := range r.Form["match[]"] {
+		ms, err := a.parser.ParseMetricSelector(s)
+		if err != nil {
+			return d, invalid("match[]", err)
+		}
+		if len(ms) == 0 {
+			return d, invalid("match[]", errors.New("match[] must contain at least one matcher"))
+		}
+		d.sets = append(d.sets, ms)
+	}
+	return d, nil
+}
+
+// timeOf reads a time parameter as ms, within what keys can name.
+func timeOf(r *http.Request, name string, absent int64) (int64, error) {
+	v := r.Form.Get(name)
+	if v == "" {
+		return absent, nil
+	}
+	t, err := timeparam.Parse(v)
+	if err != nil {
+		return 0, invalid(name, fmt.Errorf("invalid time value for '%s': %w", name, err))
+	}
+	return min(max(t.UnixMilli(), key.MinTime), key.MaxTime), nil
+}
+
+// invalid is upstream's answer to a parameter that it cannot read.
+func invalid(name string, err error) error {
+	return badData(fmt.Errorf("invalid parameter %q: %w", name, err))
+}
+
+// cleanTombstones answers that deleted samples are on their way out: the compactor's next cycles remove them.
+func (a *api) cleanTombstones(*http.Request) (any, error) { return nil, nil }

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/util/stats"
+
+	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/timeparam"
+)
+
+// asOfParam asks for the data as it stood at a time: RFC 3339 or seconds, like upstream's times.
+const asOfParam = "as_of"
+
+// withAsOf puts the time that a request asks for into its context, where the storage looks for it.
+func (s *server) withAsOf(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, r := formValue(r, asOfParam)
+		if v == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		t, err := timeparam.Parse(v)
+		if err != nil {
+			s.respondError(w, r, badData, fmt.Errorf("invalid parameter %q: %w", asOfParam, err))
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(read.WithAsOf(r.Context(), t)))
+	})
+}
+
+// formValue returns a parameter of a request, and the request to go on with: as if nobody had read its form, for upstream's handlers answer
+// what is wrong with it. The guard has bounded the body.
+func formValue(r *http.Request, name string) (string, *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		c := r.WithContext(r.Context())
+		return c.FormValue(name), r
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil { // not from memory; what is read again fails as well
+		return "", r
+	}
+	c, next := r.WithContext(r.Context()), r.WithContext(r.Context())
+	c.Body, next.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
+	return c.FormValue(name), next
+}
+
+// statsAll asks for all statistics of a query, ours among them.
+const statsAll = "all"
+
+// evaluating makes the handler of a route that evaluates PromQL. Upstream checks the parameter stats only where it renders the statistics
+// itself, so a second API of its, with our renderer, is asked for stats=all alone.
+func (s *server) evaluating(path string) choice {
+	return func(upstream http.Handler) http.Handler {
+		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			v, r := formValue(r, "stats")
+			if v != statsAll {
+				upstream.ServeHTTP(w, r)
+				return
+			}
+			s.withStats[path].ServeHTTP(w, r.WithContext(read.WithStats(r.Context(), &read.Stats{})))
+		}))
+	}
+}
+
+// statsHandlers returns the handlers of an upstream API that renders statistics with renderStats, by path.
+func (s *server) statsHandlers() (map[string]http.Handler, error) {
+	api, err := s.upstream(nil, renderStats)
+	if err != nil {
+		return nil, err
+	}
+	handlers := map[string]http.Handler{}
+	api.Register(route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
+		handlers[path] = h
+		return h
+	}))
+	return handlers, nil
+}
+
+// queryStats are upstream's statistics of a query, and what the storage read for it.
+type queryStats struct {
+	stats.BuiltinStats
+	Storage read.Totals `json:"storage"`
+}
+
+// Builtin implements stats.QueryStats.
+func (s *queryStats) Builtin() stats.BuiltinStats { return s.BuiltinStats }
+
+// renderStats adds to upstream's statistics of a query what the storage read, if it said so.
+func renderStats(ctx context.Context, s *stats.Statistics, _ string) stats.QueryStats {
+	builtin := stats.NewQueryStats(s)
+	st := read.StatsOf(ctx)
+	if st == nil || st.Totals() == (read.Totals{}) {
+		return builtin
+	}
+	return &queryStats{builtin.Builtin(), st.Totals()}
+}

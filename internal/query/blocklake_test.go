@@ -1,0 +1,169 @@
+package query_test
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// blockFiles puts the files of a block into a store. It implements block.Files.
+type blockFiles struct {
+	tb    testing.TB
+	store objstore.Store
+	key   key.Block
+}
+
+type blockFile struct {
+	bytes.Buffer
+	files blockFiles
+	name  string
+}
+
+func (f blockFiles) Create(name string) (io.WriteCloser, error) {
+	return &blockFile{files: f, name: name}, nil
+}
+
+func (f *blockFile) Close() error {
+	put(f.files.tb, f.files.store, f.files.key.File(f.name), f.Bytes())
+	return nil
+}
+
+// blockShape is how blocks are written by tests. Small row groups and files make many of them.
+type blockShape struct {
+	level     key.Level
+	groupRows int
+	fileBytes int64
+}
+
+// writeBlocks stores rows as live blocks of a tenant, one per window of the level, and returns them. Their rank is the newest of all so far.
+func (l *lake) writeBlocks(tenantID string, shape blockShape, rows []segment.Row, meta ...segment.Metadata) []catalog.Block {
+	l.tb.Helper()
+	byWindow := map[key.Window][]segment.Row{}
+	for _, r := range rows {
+		for w, part := range splitRow(r, shape.level.WindowOf) {
+			byWindow[w] = append(byWindow[w], part)
+		}
+	}
+	if len(rows) == 0 && len(meta) > 0 {
+		byWindow[shape.level.WindowOf(testNow().UnixMilli())] = nil
+	}
+	var out []catalog.Block
+	for _, w := range slices.Sorted(maps.Keys(byWindow)) {
+		out = append(out, l.writeBlock(tenantID, shape, w, l.nextID(), byWindow[w], meta))
+	}
+	return out
+}
+
+// splitRow divides a row by windows.
+func splitRow(r segment.Row, windowOf func(int64) key.Window) map[key.Window]segment.Row {
+	out := map[key.Window]segment.Row{}
+	in := func(t int64, change func(*segment.Row)) {
+		w := windowOf(t)
+		part := out[w]
+		part.Labels = r.Labels
+		change(&part)
+		out[w] = part
+	}
+	for _, f := range r.Floats {
+		in(f.T, func(p *segment.Row) { p.Floats = append(p.Floats, f) })
+	}
+	for _, h := range r.Hists {
+		in(h.T, func(p *segment.Row) { p.Hists = append(p.Hists, h) })
+	}
+	for _, e := range r.Exemplars {
+		in(e.Ts, func(p *segment.Row) { p.Exemplars = append(p.Exemplars, e) })
+	}
+	return out
+}
+
+// writeBlock stores one live block. Rows may come in any order; a row without samples is left out.
+func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank ulid.ULID, rows []segment.Row, meta []segment.Metadata) catalog.Block {
+	l.tb.Helper()
+	k := key.Block{Tenant: tenantID, Level: shape.level, Window: w, ID: l.nextID()}
+	table := series.NewTable(7)
+	byRef := map[series.Ref]*segment.Row{}
+	hasST := false
+	for i := range rows {
+		var lset []series.Label
+		rows[i].Labels.Range(func(x labels.Label) { lset = append(lset, series.Label{Name: x.Name, Value: x.Value}) })
+		ref, err := table.Intern(lset)
+		require.NoError(l.tb, err)
+		if byRef[ref] != nil {
+			l.tb.Fatalf("series %s twice in a block", rows[i].Labels)
+		}
+		byRef[ref] = &rows[i]
+		hasST = hasST || slices.ContainsFunc(rows[i].Floats, func(f segment.Float) bool { return f.ST != 0 })
+	}
+	view := table.View()
+	bw, err := block.NewWriter(blockFiles{l.tb, l.store, k}, &view, block.Options{
+		Level: shape.level, HasST: hasST, RowGroupRows: shape.groupRows, FileBytes: shape.fileBytes,
+	})
+	require.NoError(l.tb, err)
+	refs := slices.SortedFunc(maps.Keys(byRef), func(a, b series.Ref) int { return series.ComparePriority(&view, a, b) })
+	for _, ref := range refs {
+		require.NoError(l.tb, bw.Append(ref, samplesOf(byRef[ref], hasST)))
+	}
+	if len(meta) > 0 {
+		require.NoError(l.tb, bw.Metadata(meta))
+	}
+	m, err := bw.Close(block.Header{Level: shape.level, Window: w, Rank: rank})
+	require.NoError(l.tb, err)
+	b := catalog.Block{
+		Level: shape.level, Window: w, ID: k.ID, Rank: rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats + m.Hists, Bytes: m.Bytes(),
+	}
+	l.commit(tenantID, func(c catalog.Manifest) (catalog.Manifest, error) {
+		c.Blocks = append(slices.Clip(c.Blocks), b)
+		slices.SortFunc(c.Blocks, func(a, b catalog.Block) int {
+			return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Level, b.Level), a.ID.Compare(b.ID))
+		})
+		return c, nil
+	})
+	return b
+}
+
+func (l *lake) commit(tenantID string, change func(catalog.Manifest) (catalog.Manifest, error)) catalog.Manifest {
+	l.tb.Helper()
+	m, err := catalog.Commit(l.tb.Context(), l.store, tenantID, testNow, change)
+	require.NoError(l.tb, err)
+	return m
+}
+
+// samplesOf returns a row's samples, of which the last of equal timestamps counts, as a block's writer takes them.
+func samplesOf(r *segment.Row, st bool) *block.Samples {
+	s := &block.Samples{}
+	slices.SortStableFunc(r.Floats, func(a, b segment.Float) int { return cmp.Compare(a.T, b.T) })
+	slices.SortStableFunc(r.Hists, func(a, b segment.Hist) int { return cmp.Compare(a.T, b.T) })
+	slices.SortStableFunc(r.Exemplars, func(a, b exemplar.Exemplar) int { return cmp.Compare(a.Ts, b.Ts) })
+	for i, f := range r.Floats {
+		if i+1 < len(r.Floats) && r.Floats[i+1].T == f.T {
+			continue
+		}
+		s.TS, s.V = append(s.TS, f.T), append(s.V, f.V)
+		if st {
+			s.ST = append(s.ST, f.ST)
+		}
+	}
+	for i, h := range r.Hists {
+		if i+1 < len(r.Hists) && r.Hists[i+1].T == h.T {
+			continue
+		}
+		s.Hists = append(s.Hists, h)
+	}
+	s.Exemplars = r.Exemplars
+	return s
+}

@@ -1,0 +1,56 @@
+package query
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// object is a live object of a snapshot: a segment, or a block with its several files.
+type object struct {
+	rank           ulid.ULID // of equal (series, timestamp), the sample of the object with the highest rank counts
+	deletesThrough ulid.ULID // the tombstones up to this one are applied in it already
+	series         string    // key of the file that has a row per series: the segment itself, or the block's series table
+	size           int64     // bytes of a segment; 0 for a block
+	block          key.Block // zero for a segment
+}
+
+// isBlock says whether the object is a block.
+func (o *object) isBlock() bool { return o.block.Tenant != "" }
+
+// objectsOf returns the live objects of a snapshot by rank, the lowest first.
+func objectsOf(snap catalog.Snapshot) []object {
+	out := make([]object, 0, len(snap.Segments)+len(snap.Blocks))
+	for _, s := range snap.Segments {
+		out = append(out, object{rank: s.ID, series: s.String(), size: s.Size})
+	}
+	for _, b := range snap.Blocks {
+		k := b.Key(snap.Tenant)
+		out = append(out, object{rank: b.Rank, deletesThrough: b.DeletesThrough, series: k.File(block.SeriesFile), block: k})
+	}
+	// Objects of one rank never hold the same series and time; their keys only keep the order the same.
+	slices.SortFunc(out, func(a, b object) int {
+		return cmp.Or(a.rank.Compare(b.rank), cmp.Compare(a.series, b.series))
+	})
+	return out
+}
+
+// located is an object with what its footer or meta.json says.
+type located struct {
+	object
+	footer *footer
+}
+
+// keysOf returns the keys of the files that have the objects' series.
+func keysOf(objs []located) []string {
+	out := make([]string, len(objs))
+	for i := range objs {
+		out[i] = objs[i].series
+	}
+	return out
+}

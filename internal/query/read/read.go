@@ -1,0 +1,93 @@
+// Package read carries through contexts what a request asks of the storage beside its question, and what the storage tells about
+// its work. The HTTP face and the stage share it, so that neither imports the other.
+package read
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+type asOfKey struct{}
+
+// WithAsOf returns ctx asking for the data as it stood at t.
+func WithAsOf(ctx context.Context, t time.Time) context.Context {
+	return context.WithValue(ctx, asOfKey{}, t)
+}
+
+// AsOf returns the moment that ctx asks for. ok is false if it is now.
+func AsOf(ctx context.Context) (t time.Time, ok bool) {
+	t, ok = ctx.Value(asOfKey{}).(time.Time)
+	return t, ok
+}
+
+// Totals say what reads took from the store's objects. Considered is what the objects that overlap the asked time hold, Read the
+// part that the plan did not rule out.
+type Totals struct {
+	Segments  int64 `json:"segments"`  // segments read
+	Blocks    int64 `json:"blocks"`    // blocks read
+	RowGroups Share `json:"rowGroups"` // of the blocks' sample, histogram and exemplar files
+	Bytes     Share `json:"bytes"`     // of segments and of the blocks' files
+}
+
+// Share is a part of a whole.
+type Share struct {
+	Considered int64 `json:"considered"`
+	Read       int64 `json:"read"`
+}
+
+func (s *Share) add(o Share) {
+	s.Considered += o.Considered
+	s.Read += o.Read
+}
+
+// LogValue implements slog.LogValuer.
+func (t Totals) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Int64("segments", t.Segments), slog.Int64("blocks", t.Blocks),
+		slog.Int64("row_groups_read", t.RowGroups.Read), slog.Int64("row_groups_considered", t.RowGroups.Considered),
+		slog.Int64("bytes_read", t.Bytes.Read), slog.Int64("bytes_considered", t.Bytes.Considered),
+	)
+}
+
+// Add adds o to t.
+func (t *Totals) Add(o Totals) {
+	t.Segments += o.Segments
+	t.Blocks += o.Blocks
+	t.RowGroups.add(o.RowGroups)
+	t.Bytes.add(o.Bytes)
+}
+
+// Stats sums the totals of one request's reads. It is safe for concurrent use.
+type Stats struct {
+	mu sync.Mutex
+	t  Totals
+}
+
+// Add adds what one read took.
+func (s *Stats) Add(t Totals) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.t.Add(t)
+}
+
+// Totals returns the sums so far.
+func (s *Stats) Totals() Totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.t
+}
+
+type statsKey struct{}
+
+// WithStats returns ctx whose reads are counted in s.
+func WithStats(ctx context.Context, s *Stats) context.Context {
+	return context.WithValue(ctx, statsKey{}, s)
+}
+
+// StatsOf returns where ctx's reads are counted, nil if nowhere.
+func StatsOf(ctx context.Context) *Stats {
+	s, _ := ctx.Value(statsKey{}).(*Stats)
+	return s
+}
