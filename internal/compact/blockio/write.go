@@ -1,0 +1,161 @@
+// Package blockio reads and writes the files of blocks in an object store.
+package blockio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// memoryBytes is the size up to which a file waits for its upload in memory.
+const memoryBytes = 4 << 20
+
+// Writer puts the files of one new block into a store. It implements block.Files: a file is uploaded, if its key is absent, when it
+// is closed. It belongs to one goroutine.
+type Writer struct {
+	ctx   context.Context
+	store objstore.Store
+	block key.Block
+	dir   string // of temporary files
+	files []*file
+	bytes int64
+}
+
+// NewWriter returns a Writer whose uploads ctx bounds. Files that are not small wait in dir ("" is os.TempDir()).
+func NewWriter(ctx context.Context, store objstore.Store, b key.Block, dir string) *Writer {
+	return &Writer{ctx: ctx, store: store, block: b, dir: dir}
+}
+
+// Bytes returns the size of all files that were closed.
+func (w *Writer) Bytes() int64 { return w.bytes }
+
+// Block returns the key of the block.
+func (w *Writer) Block() key.Block { return w.block }
+
+// Create begins a file.
+func (w *Writer) Create(name string) (io.WriteCloser, error) {
+	f := &file{w: w, name: name}
+	w.files = append(w.files, f)
+	return f, nil
+}
+
+// Remove deletes every file that was uploaded or may have been; what it cannot delete is garbage for the collector. Only for blocks that can never be
+// committed.
+func (w *Writer) Remove(ctx context.Context) error {
+	var errs []error
+	for _, f := range w.files {
+		if f.put {
+			errs = append(errs, w.store.Delete(ctx, w.block.File(f.name)))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove block %s: %w", w.block, err)
+	}
+	return nil
+}
+
+// Close lets go of files that were begun and never closed. They are not uploaded.
+func (w *Writer) Close() error {
+	var errs []error
+	for _, f := range w.files {
+		errs = append(errs, f.discard())
+	}
+	return errors.Join(errs...)
+}
+
+// file gathers what is written to it, in memory and, once it is large, in a file without a name.
+type file struct {
+	w    *Writer
+	name string
+	buf  bytes.Buffer
+	tmp  *os.File
+	size int64
+	done bool
+	put  bool // an upload was begun
+}
+
+func (f *file) Write(p []byte) (int, error) {
+	if f.done {
+		return 0, fmt.Errorf("write %s: %w", f.name, os.ErrClosed)
+	}
+	if f.buf.Len()+len(p) > memoryBytes {
+		if err := f.spill(); err != nil {
+			return 0, err
+		}
+	}
+	f.size += int64(len(p))
+	if f.tmp != nil && len(p) > memoryBytes {
+		n, err := f.tmp.Write(p)
+		return n, f.wrap(err)
+	}
+	return f.buf.Write(p)
+}
+
+// spill moves what is in memory to the temporary file.
+func (f *file) spill() error {
+	if f.tmp == nil {
+		tmp, err := os.CreateTemp(f.w.dir, "promlake-block-*")
+		if err != nil {
+			return f.wrap(err)
+		}
+		f.tmp = tmp
+		if err := os.Remove(tmp.Name()); err != nil { // so that no crash leaves it behind
+			return f.wrap(err)
+		}
+	}
+	_, err := f.buf.WriteTo(f.tmp)
+	return f.wrap(err)
+}
+
+func (f *file) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("write temporary file for %s: %w", f.name, err)
+}
+
+// Close uploads the file.
+func (f *file) Close() error {
+	if f.done {
+		return nil
+	}
+	if err := errors.Join(f.upload(), f.discard()); err != nil {
+		return fmt.Errorf("upload %s: %w", f.name, err)
+	}
+	f.w.bytes += f.size
+	return nil
+}
+
+// discard frees what the file holds here.
+func (f *file) discard() error {
+	if f.done {
+		return nil
+	}
+	f.done, f.buf = true, bytes.Buffer{}
+	if f.tmp == nil {
+		return nil
+	}
+	return f.wrap(f.tmp.Close())
+}
+
+func (f *file) upload() error {
+	var body io.ReadSeeker = bytes.NewReader(f.buf.Bytes())
+	if f.tmp != nil {
+		if err := f.spill(); err != nil {
+			return err
+		}
+		if _, err := f.tmp.Seek(0, io.SeekStart); err != nil {
+			return f.wrap(err)
+		}
+		body = f.tmp
+	}
+	f.put = true
+	_, err := f.w.store.Put(f.w.ctx, f.w.block.File(f.name), body, objstore.Condition{IfAbsent: true})
+	return err
+}

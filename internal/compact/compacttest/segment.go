@@ -1,0 +1,81 @@
+// Package compacttest makes segments for tests and reads a lake as any reader may: the live objects of a snapshot, by rank, less what
+// is deleted. It shares no code with the merges that it is held against.
+package compacttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Encode returns the segment of the rows, which may be in any order but have distinct labels.
+func Encode(rows []segment.Row, metadata ...segment.Metadata) ([]byte, error) {
+	t := series.NewTable(1)
+	byRef := map[series.Ref]*segment.Row{}
+	b := &segment.Batch{Metadata: metadata}
+	for i := range rows {
+		ref, err := t.Intern(pairs(rows[i].Labels))
+		if err != nil {
+			return nil, err
+		}
+		byRef[ref] = &rows[i]
+		b.Rows = append(b.Rows, ref)
+	}
+	view := t.View()
+	b.View = &view
+	slices.SortFunc(b.Rows, view.Compare)
+	for i, ref := range b.Rows {
+		appendRow(b, i, byRef[ref])
+	}
+	w, err := segment.NewWriter()
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := w.Write(b)
+	return data, err
+}
+
+func appendRow(b *segment.Batch, i int, r *segment.Row) {
+	for _, f := range r.Floats {
+		if f.ST != 0 && b.ST == nil {
+			b.ST = make([]int64, len(b.TS))
+		}
+		b.TS, b.V = append(b.TS, f.T), append(b.V, f.V)
+		if b.ST != nil {
+			b.ST = append(b.ST, f.ST)
+		}
+	}
+	b.End = append(b.End, len(b.TS))
+	if len(r.Hists) > 0 {
+		b.Hists = append(b.Hists, segment.RowHists{Row: i, Samples: r.Hists})
+	}
+	if len(r.Exemplars) > 0 {
+		b.Exemplars = append(b.Exemplars, segment.RowExemplars{Row: i, Exemplars: r.Exemplars})
+	}
+}
+
+func pairs(ls labels.Labels) []series.Label {
+	var out []series.Label
+	ls.Range(func(l labels.Label) { out = append(out, series.Label{Name: l.Name, Value: l.Value}) })
+	return out
+}
+
+// Put writes a segment for the window of w into the store.
+func Put(ctx context.Context, store objstore.Store, tenant string, w key.Window, id ulid.ULID, rows []segment.Row, metadata ...segment.Metadata) error {
+	data, err := Encode(rows, metadata...)
+	if err != nil {
+		return fmt.Errorf("encode segment: %w", err)
+	}
+	k := key.Segment{Tenant: tenant, Window: w, ID: id}.String()
+	_, err = store.Put(ctx, k, bytes.NewReader(data), objstore.Condition{IfAbsent: true})
+	return err
+}

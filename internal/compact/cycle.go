@@ -1,0 +1,172 @@
+package compact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// lookers is the number of tenants that are planned for, or whose garbage is collected, at once.
+const lookers = 8
+
+// Cycle does what there is to do now: it plans for every tenant, runs the jobs, Concurrency at a time, and collects garbage. What fails for one
+// tenant or job is counted and logged, and does not stop the others; the error joins all failures.
+func (s *Stage) Cycle(ctx context.Context) (Report, error) { return s.cycle(ctx, nil) }
+
+// fruitless is the number of cycles in a row without a job that was done, because other compactors are faster, after which UntilIdle ends.
+const fruitless = 3
+
+// UntilIdle runs cycles until a plan is empty, or nothing gets anywhere. What waits for its time (late data, garbage) is not waited
+// for. progress may be nil. The error is that of the last cycle.
+func (s *Stage) UntilIdle(ctx context.Context, progress Progress) error {
+	for lost := 0; ; {
+		r, err := s.cycle(ctx, progress)
+		switch {
+		case len(r.Planned) == 0 || ctx.Err() != nil:
+			return err
+		case r.Of(Done) > 0:
+			lost = 0
+		default:
+			if lost++; err != nil || lost == fruitless {
+				return err
+			}
+		}
+	}
+}
+
+func (s *Stage) cycle(ctx context.Context, progress Progress) (r Report, err error) {
+	begin := s.now()
+	defer func() {
+		r.Took = s.now().Sub(begin)
+		result := "ok"
+		if err != nil {
+			result = "error"
+		}
+		s.met.cycles.WithLabelValues(result).Inc()
+	}()
+	tenants, err := catalog.Tenants(ctx, s.store)
+	if err != nil {
+		return r, err
+	}
+	errs := &failures{stage: s}
+	r.State, r.Planned = s.plan(ctx, tenants, errs)
+	s.met.saw(&r.State)
+	r.Jobs = s.runAll(ctx, r.Planned, progress, errs)
+	r.Garbage = s.collect(ctx, tenants, errs)
+	s.met.collected(&r.Garbage)
+	if ctx.Err() != nil {
+		errs.all = append(errs.all, context.Cause(ctx))
+	}
+	return r, errors.Join(errs.all...)
+}
+
+// failures gathers and logs errors.
+type failures struct {
+	stage *Stage
+	mu    sync.Mutex
+	all   []error
+}
+
+func (f *failures) add(ctx context.Context, tenant string, err error) {
+	if err == nil {
+		return
+	}
+	level := slog.LevelError
+	if ctx.Err() != nil { // the cycle was told to end
+		level = slog.LevelInfo
+	}
+	f.stage.log.Log(ctx, level, "compaction failed", "tenant", tenant, "error", err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, fmt.Errorf("compact tenant %s: %w", tenant, err))
+}
+
+// plan looks at every tenant.
+func (s *Stage) plan(ctx context.Context, tenants []string, errs *failures) (State, []Work) {
+	states, plans := make([]State, len(tenants)), make([][]Job, len(tenants))
+	s.eachTenant(ctx, tenants, func(i int, tenant string) {
+		now := s.now() // before the listing: what has settled by then is in it
+		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
+		if err != nil {
+			errs.add(ctx, tenant, err)
+			return
+		}
+		states[i], plans[i] = StateOf(s.set, now, snap), Plan(s.set, now, snap)
+	})
+	var sum State
+	var work []Work
+	for i, t := range tenants {
+		sum.add(states[i])
+		for _, j := range plans[i] {
+			work = append(work, Work{t, j})
+		}
+	}
+	return sum, work
+}
+
+func (s *Stage) eachTenant(ctx context.Context, tenants []string, f func(i int, tenant string)) {
+	var g errgroup.Group
+	g.SetLimit(lookers)
+	for i, t := range tenants {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			f(i, t)
+			return nil
+		})
+	}
+	_ = g.Wait() // f reports its errors itself
+}
+
+// runAll runs the jobs in an order of its own, so that several processes with the same plan mostly do different jobs.
+func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs *failures) []Result {
+	seed, err := s.ids.seed()
+	if err != nil {
+		errs.add(ctx, "", err)
+		return nil
+	}
+	order := slices.Clone(work)
+	rand.New(rand.NewPCG(seed, seed)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	var mu sync.Mutex
+	var results []Result
+	s.met.queue.Set(float64(len(order)))
+	var g errgroup.Group
+	g.SetLimit(s.set.Concurrency)
+	for _, w := range order {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			r, err := s.run(ctx, w.Tenant, w.Job, progress)
+			errs.add(ctx, w.Tenant, err)
+			s.ended(ctx, &r)
+			mu.Lock()
+			defer mu.Unlock()
+			results = append(results, r)
+			return nil
+		})
+	}
+	_ = g.Wait() // errors are in errs
+	return results
+}
+
+func (s *Stage) ended(ctx context.Context, r *Result) {
+	switch r.Outcome {
+	case Done:
+		s.met.queue.Dec()
+		s.log.InfoContext(ctx, "compacted", "tenant", r.Tenant, "job", r.Job.String(), "read", r.Read, "written", r.Written, "took", r.Took)
+	case Conflict:
+		s.met.queue.Dec()
+		s.log.DebugContext(ctx, "another compactor was first", "tenant", r.Tenant, "job", r.Job.String(), "reason", r.Err)
+	}
+}

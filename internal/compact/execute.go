@@ -1,0 +1,175 @@
+package compact
+
+import (
+	"context"
+	"errors"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/blockio"
+	"github.com/promlake/promlake/internal/compact/merge"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// merge does a Merge or Cut job: open the sources, write their block, commit it.
+func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err error) {
+	m, now, err := s.begin(ctx, r.Tenant, &r.Job)
+	if err != nil {
+		return err
+	}
+	id, err := s.ids.next(now)
+	if err != nil {
+		return err
+	}
+	srcs, err := resolve(&m, &r.Job)
+	if err != nil {
+		return err
+	}
+	in, err := s.open(ctx, r.Tenant, &m, &r.Job, srcs)
+	defer func() { err = errors.Join(err, in.Close()) }()
+	if errors.Is(err, errSeriesMemory) {
+		return s.splitInstead(ctx, r, in)
+	}
+	if err != nil {
+		return s.explain(ctx, r.Tenant, &r.Job, err)
+	}
+	if r.Job.Kind == Merge {
+		r.Job.Sources = sourcesOf(in.taken)
+	}
+	w := &output{
+		stage: s, ctx: ctx, in: in, job: &r.Job, progress: s.progress(r, in, progress),
+		files: blockio.NewWriter(ctx, s.store, key.Block{Tenant: r.Tenant, Level: r.Job.Level, Window: r.Job.Window, ID: id}, s.set.TempDir),
+		entry: catalog.Block{
+			Level: r.Job.Level, Window: r.Job.Window, ID: id, Rank: in.taken[len(in.taken)-1].rank,
+			DeletesThrough: m.LastTombstone, MaxT: -1, Slice: r.Job.Slice,
+		},
+	}
+	stats, err := w.write()
+	r.Read, r.Deleted, r.BytesRead = stats.Read, stats.Deleted, in.bytes
+	if err != nil {
+		s.cleanup(ctx, w.files)
+		return s.explain(ctx, r.Tenant, &r.Job, err)
+	}
+	r.Written, r.BytesWritten = stats.Samples, w.files.Bytes()
+	return s.publish(ctx, r, w)
+}
+
+// publish commits the block. What is found to be in vain before the commit is attempted is removed at once; what is in vain
+// because the commit fails is left to garbage collection, for it might have taken effect.
+func (s *Stage) publish(ctx context.Context, r *Result, w *output) error {
+	m, _, err := catalog.ReadManifest(ctx, s.store, r.Tenant)
+	if err == nil {
+		_, err = w.change(m)
+	}
+	if err != nil {
+		s.cleanup(ctx, w.files)
+		return err
+	}
+	if err := s.commit(ctx, r.Tenant, w.change); err != nil {
+		return err
+	}
+	if w.entry.Bytes > 0 {
+		r.Block = &w.entry
+	}
+	return nil
+}
+
+// cleanup removes a block that can never be committed. What it fails to remove is garbage.
+func (s *Stage) cleanup(ctx context.Context, files *blockio.Writer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if err := files.Remove(ctx); err != nil {
+		s.log.WarnContext(ctx, "cannot remove a block that was not committed; garbage collection will", "error", err)
+	}
+}
+
+// splitInstead records a split of a job whose series turn out to be too many.
+func (s *Stage) splitInstead(ctx context.Context, r *Result, in *opened) error {
+	part := max(1, int64(len(in.taken))) // the sources that were opened have filled the memory: the others may fill it as often
+	need := in.into.Table.Bytes() / part * int64(r.Job.size())
+	n := 2
+	for n < maxSlices && max(need, in.into.Table.Bytes())/int64(n) > s.set.MemoryBytes/2 {
+		n *= 2
+	}
+	r.Job.Kind, r.Job.Slice = Split, catalog.Slice{Of: n}
+	return s.split(ctx, r.Tenant, &r.Job)
+}
+
+// progress returns what a merge calls with the samples that it has read.
+func (s *Stage) progress(r *Result, in *opened, p Progress) func(int64) {
+	if p == nil {
+		return nil
+	}
+	tenant, job := r.Tenant, r.Job
+	return func(done int64) { p(tenant, job, done, max(in.samples, done)) }
+}
+
+// output writes one block.
+type output struct {
+	stage    *Stage
+	ctx      context.Context
+	in       *opened
+	job      *Job
+	files    *blockio.Writer
+	entry    catalog.Block
+	progress func(int64)
+}
+
+// write merges the sources into the files of the block and fills entry. If there is nothing to write, no file is left.
+func (w *output) write() (stats merge.Stats, err error) {
+	defer func() { err = errors.Join(err, w.files.Close()) }()
+	view := w.in.into.Table.View()
+	to, err := newSink(w.files, &view, block.Options{Level: w.job.Level, HasST: w.in.hasST})
+	if err != nil {
+		return stats, err
+	}
+	if stats, err = merge.Merge(w.ctx, w.in.into.Table, w.in.merge, to, w.progress); err != nil {
+		return stats, err
+	}
+	metadata := w.in.metadata.Sorted()
+	if w.job.Slice.Index > 0 { // the first slice has it
+		metadata = nil
+	}
+	if stats.Series == 0 && len(metadata) == 0 {
+		return stats, nil
+	}
+	if len(metadata) > 0 {
+		if err := to.block.Metadata(metadata); err != nil {
+			return stats, err
+		}
+	}
+	meta, err := to.close(w.header())
+	if err != nil {
+		return stats, err
+	}
+	w.entry.MinT, w.entry.MaxT = meta.MinT, meta.MaxT
+	w.entry.Series, w.entry.Samples, w.entry.Bytes = meta.Series, meta.Floats+meta.Hists, w.files.Bytes()
+	return stats, nil
+}
+
+func (w *output) header() block.Header {
+	h := block.Header{
+		Level: w.entry.Level, Window: w.entry.Window, Rank: w.entry.Rank, DeletesThrough: w.entry.DeletesThrough,
+		Slice: block.Slice{Index: w.entry.Slice.Index, Of: w.entry.Slice.Of},
+	}
+	for _, s := range w.in.taken {
+		if s.segment {
+			h.Sources = append(h.Sources, s.seg.Key(w.files.Block().Tenant).String())
+		} else {
+			h.Sources = append(h.Sources, s.block.Key(w.files.Block().Tenant).Prefix())
+		}
+	}
+	return h
+}
+
+// change is the transition that makes the block live.
+func (w *output) change(m catalog.Manifest) (catalog.Manifest, error) {
+	now := w.stage.now()
+	if w.job.Kind == Cut {
+		return m.SliceDone(now, w.job.Split, w.entry)
+	}
+	if w.entry.Bytes == 0 {
+		return m.Replace(now, w.job.Sources, nil)
+	}
+	return m.Replace(now, w.job.Sources, []catalog.Block{w.entry})
+}

@@ -1,0 +1,208 @@
+package compact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Count is a number of objects and their bytes.
+type Count struct{ Objects, Bytes int64 }
+
+func (c *Count) add(o Count) { c.Objects, c.Bytes = c.Objects+o.Objects, c.Bytes+o.Bytes }
+
+// Garbage says what was deleted.
+type Garbage struct {
+	Segments  Count
+	Blocks    Count // objects are files
+	Manifests Count // copies of former manifests; their bytes are not counted
+	Doomed    int   // blocks of jobs that died, which will be deleted after DeletionDelay
+}
+
+func (g *Garbage) add(o Garbage) {
+	g.Segments.add(o.Segments)
+	g.Blocks.add(o.Blocks)
+	g.Manifests.add(o.Manifests)
+	g.Doomed += o.Doomed
+}
+
+// collect collects the garbage of all tenants.
+func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) Garbage {
+	each := make([]Garbage, len(tenants))
+	s.eachTenant(ctx, tenants, func(i int, tenant string) {
+		g, err := s.Collect(ctx, tenant)
+		each[i] = g
+		errs.add(ctx, tenant, err)
+	})
+	var sum Garbage
+	for _, g := range each {
+		sum.add(g)
+	}
+	return sum
+}
+
+// Collect deletes what nobody needs of a tenant: manifests that are too old to be read, objects that no readable manifest has as live and
+// that were superseded at least DeletionDelay ago. Blocks of jobs that died are first doomed in the manifest, so that no late commit can
+// make them live, and deleted as the others are. A conflict with another collector is no error; the next cycle goes on.
+func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err error) {
+	m, n, err := catalog.PruneHistory(ctx, s.store, tenant, s.now, s.set.DeletionDelay)
+	g.Manifests.Objects = int64(n)
+	if err == nil {
+		err = s.sweep(ctx, tenant, m.Deletable(s.now(), s.set.DeletionDelay), &g)
+	}
+	if err == nil && s.scanDue(tenant) {
+		err = s.doom(ctx, tenant, &g)
+	}
+	if errors.Is(err, catalog.ErrConflict) {
+		err = nil
+	}
+	if err != nil {
+		err = fmt.Errorf("collect garbage: %w", err)
+	}
+	return g, err
+}
+
+// sweep deletes objects, and then has the manifest forget them. In this order: a segment that is forgotten but there would be live again.
+func (s *Stage) sweep(ctx context.Context, tenant string, dead catalog.Sources, g *Garbage) error {
+	if dead.Len() == 0 {
+		return nil
+	}
+	if err := s.sweepSegments(ctx, tenant, dead.Segments, g); err != nil {
+		return err
+	}
+	for _, b := range dead.Blocks {
+		n, err := s.deleteAll(ctx, b.Key(tenant).Prefix(), nil)
+		g.Blocks.add(n)
+		if err != nil {
+			return err
+		}
+	}
+	return s.commit(ctx, tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.Forget(dead.Segments, dead.Blocks) })
+}
+
+// sweepSegments deletes segments, window by window: the listings tell their sizes, and which of them are gone already.
+func (s *Stage) sweepSegments(ctx context.Context, tenant string, ids []catalog.SegmentID, g *Garbage) error {
+	dead := make(map[string]bool, len(ids))
+	windows := map[key.Window]bool{}
+	for _, id := range ids {
+		dead[id.Key(tenant).String()] = true
+	}
+	for _, id := range ids { // sorted by window
+		if windows[id.Window] {
+			continue
+		}
+		windows[id.Window] = true
+		n, err := s.deleteAll(ctx, key.WindowPrefix(tenant, id.Window), dead)
+		g.Segments.add(n)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteAll deletes the objects under a prefix, only those in only if it is not nil.
+func (s *Stage) deleteAll(ctx context.Context, prefix string, only map[string]bool) (n Count, err error) {
+	var found []objstore.Object
+	for obj, err := range s.store.List(ctx, prefix, "") {
+		if err != nil {
+			return n, err
+		}
+		if only == nil || only[obj.Key] {
+			found = append(found, obj)
+		}
+	}
+	for _, obj := range found {
+		if err := s.store.Delete(ctx, obj.Key); err != nil {
+			return n, err
+		}
+		n.add(Count{1, obj.Size})
+	}
+	return n, nil
+}
+
+// scanDue says whether the tenant's blocks are to be searched for orphans, which costs a listing of all of them.
+func (s *Stage) scanDue(tenant string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if last, ok := s.scanned[tenant]; ok && now.Sub(last) < s.set.OrphanGrace/4 {
+		return false
+	}
+	s.scanned[tenant] = now
+	return true
+}
+
+// doom finds the blocks that no manifest names and retires those that are old enough to be no work in progress. The blocks are listed before
+// the manifest is read: what is committed in between is not taken for an orphan.
+func (s *Stage) doom(ctx context.Context, tenant string, g *Garbage) error {
+	listed, err := s.listBlocks(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
+	if err != nil {
+		return err
+	}
+	orphans := orphans(&m, listed, s.now().Add(-s.set.OrphanGrace))
+	if len(orphans) == 0 {
+		return nil
+	}
+	if err := s.commit(ctx, tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.Doom(s.now(), orphans) }); err != nil {
+		return err
+	}
+	g.Doomed += len(orphans)
+	return nil
+}
+
+// listBlocks returns every block of which there is a file.
+func (s *Stage) listBlocks(ctx context.Context, tenant string) ([]catalog.BlockID, error) {
+	var out []catalog.BlockID
+	last := ""
+	for obj, err := range s.store.List(ctx, key.BlocksPrefix(tenant), "") {
+		if err != nil {
+			return nil, err
+		}
+		if last != "" && strings.HasPrefix(obj.Key, last) {
+			continue
+		}
+		b, _, err := key.ParseBlockFile(obj.Key)
+		if err != nil {
+			continue // not ours
+		}
+		last = b.Prefix()
+		out = append(out, catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID})
+	}
+	return out, nil
+}
+
+// orphans returns the listed blocks that began before and that the manifest does not name in any role.
+func orphans(m *catalog.Manifest, listed []catalog.BlockID, before time.Time) []catalog.BlockID {
+	known := map[catalog.BlockID]bool{}
+	for _, b := range m.Blocks {
+		known[b.BlockID()] = true
+	}
+	for _, r := range m.Retired {
+		known[r.BlockID] = true
+	}
+	for _, sp := range m.Splits {
+		for _, b := range sp.Done {
+			known[b.BlockID()] = true
+		}
+	}
+	var out []catalog.BlockID
+	for _, id := range listed {
+		if !known[id] && ulid.Time(id.ID.Time()).Before(before) {
+			out = append(out, id)
+		}
+	}
+	return out
+}

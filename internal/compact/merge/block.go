@@ -1,0 +1,92 @@
+package merge
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Block reads a block's series table for in's slice; its samples are read as the merge goes on. deletes are the tombstones that apply to it.
+func Block(name string, r *block.Reader, in *Into, deletes []catalog.Tombstone) (*Source, []segment.Metadata, error) {
+	s := &Source{name: name, sorted: true, hasST: r.Meta().HasST, deletes: deletes, content: &blockContent{r: r}}
+	if err := s.fromBlock(r, in); err != nil {
+		return nil, nil, fmt.Errorf("read series of %s: %w", name, err)
+	}
+	metadata, err := r.Metadata()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read metadata of %s: %w", name, err)
+	}
+	return s, metadata, nil
+}
+
+// fromBlock makes rows of the series that are in the slice.
+func (s *Source) fromBlock(r *block.Reader, in *Into) error {
+	table := in.target()
+	rows, err := r.Series(table)
+	if err != nil {
+		return err
+	}
+	view := table.View()
+	s.rows = make([]row, 0, len(rows))
+	var next row
+	for i := range rows {
+		b := &rows[i]
+		ref, ok, err := in.keep(&view, b.Ref)
+		if err != nil {
+			return err
+		}
+		if ok {
+			at := next
+			at.ref = ref
+			if err := at.setCounts(b.Floats, b.Hists, b.Exemplars); err != nil {
+				return err
+			}
+			s.rows = append(s.rows, at)
+		}
+		next.floatAt += b.Floats
+		next.histAt += b.Hists
+		next.exemplAt += b.Exemplars
+	}
+	return nil
+}
+
+// blockContent reads a block from the front to the back. The cursors are made when they are first needed.
+type blockContent struct {
+	r *block.Reader
+
+	floatCursor         *block.FloatCursor
+	histCursor          *block.HistCursor
+	exemplarCursor      *block.ExemplarCursor
+	float, hist, exempl int64 // rows behind the cursors
+}
+
+func (c *blockContent) floats(r *row, dst *Run) error {
+	if c.floatCursor == nil {
+		c.floatCursor = c.r.Floats()
+	}
+	c.floatCursor.Skip(r.floatAt - c.float)
+	c.float = r.floatAt + int64(r.floats)
+	return c.floatCursor.Next(int64(r.floats), (*block.FloatRun)(dst))
+}
+
+func (c *blockContent) hists(r *row, dst []segment.Hist) ([]segment.Hist, error) {
+	if c.histCursor == nil {
+		c.histCursor = c.r.Hists()
+	}
+	c.histCursor.Skip(r.histAt - c.hist)
+	c.hist = r.histAt + int64(r.hists)
+	return c.histCursor.Next(int64(r.hists), dst)
+}
+
+func (c *blockContent) exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
+	if c.exemplarCursor == nil {
+		c.exemplarCursor = c.r.Exemplars()
+	}
+	c.exemplarCursor.Skip(r.exemplAt - c.exempl)
+	c.exempl = r.exemplAt + int64(r.exemplars)
+	return c.exemplarCursor.Next(int64(r.exemplars), dst)
+}

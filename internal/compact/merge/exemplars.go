@@ -1,0 +1,41 @@
+package merge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// exemplars reads the exemplars of all rows into out, ascending in time, equal ones once. What is deleted of the samples is deleted of
+// the exemplars.
+func (m *merger) exemplars() (err error) {
+	out := m.out.Exemplars
+	clear(out)
+	out = out[:0]
+	for _, a := range m.rows {
+		s := m.sources[a.source]
+		r := &s.rows[a.row]
+		if r.exemplars == 0 {
+			continue
+		}
+		from := len(out)
+		if out, err = s.content.exemplars(r, out); err != nil {
+			return s.fail(err)
+		}
+		if ivs := m.deletes.of(a.source); len(ivs) > 0 {
+			kept := slices.DeleteFunc(out[from:], func(e exemplar.Exemplar) bool { return covered(ivs, e.Ts) })
+			out = out[:from+len(kept)]
+		}
+	}
+	slices.SortStableFunc(out, compareExemplars)
+	m.out.Exemplars = slices.CompactFunc(out, func(a, b exemplar.Exemplar) bool { return compareExemplars(a, b) == 0 })
+	return nil
+}
+
+// compareExemplars orders by time, then by value and labels, so that equal ones meet and the result does not depend on the sources.
+func compareExemplars(a, b exemplar.Exemplar) int {
+	return cmp.Or(cmp.Compare(a.Ts, b.Ts), cmp.Compare(math.Float64bits(a.Value), math.Float64bits(b.Value)), labels.Compare(a.Labels, b.Labels))
+}

@@ -1,0 +1,99 @@
+package merge
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Segment decodes a segment of in's slice. deletes are the tombstones that apply to it.
+func Segment(name string, data []byte, in *Into, deletes []catalog.Tombstone) (*Source, []segment.Metadata, error) {
+	table := in.target()
+	b, err := segment.Decode(data, table)
+	if err != nil {
+		return nil, nil, fmt.Errorf("decode %s: %w", name, err)
+	}
+	view := table.View()
+	b.View = &view
+	s := &Source{name: name, hasST: b.ST != nil, deletes: deletes}
+	if err := s.fromBatch(b, in); err != nil {
+		return nil, nil, err
+	}
+	return s, b.Metadata, nil
+}
+
+// fromBatch makes rows of those of the batch that are in the slice.
+func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
+	c := &batchContent{hist: b.Hists, ex: b.Exemplars}
+	if in.whole() {
+		c.run = Run{b.TS, b.V, b.ST}
+	}
+	s.rows = make([]row, 0, len(b.Rows))
+	begin, hist, ex := 0, 0, 0
+	for i, r := range b.Rows {
+		at := row{floatAt: int64(begin), histAt: int64(hist), exemplAt: int64(ex)}
+		floats, hists, exemplars := b.End[i]-begin, 0, 0
+		if hist < len(b.Hists) && b.Hists[hist].Row == i {
+			hists = len(b.Hists[hist].Samples)
+			hist++
+		}
+		if ex < len(b.Exemplars) && b.Exemplars[ex].Row == i {
+			exemplars = len(b.Exemplars[ex].Exemplars)
+			ex++
+		}
+		ref, ok, err := in.keep(b.View, r)
+		if err != nil {
+			return s.fail(err)
+		}
+		if ok {
+			at.ref = ref
+			if err := at.setCounts(int64(floats), int64(hists), int64(exemplars)); err != nil {
+				return s.fail(err)
+			}
+			if !in.whole() { // so that the whole batch need not stay in memory
+				at.floatAt = int64(len(c.run.TS))
+				c.run.push((&Run{b.TS, b.V, b.ST}).slice(begin, b.End[i]))
+			}
+			s.rows = append(s.rows, at)
+		}
+		begin = b.End[i]
+	}
+	s.content = c
+	return nil
+}
+
+// batchContent is the content of a decoded segment.
+type batchContent struct {
+	run  Run
+	hist []segment.RowHists
+	ex   []segment.RowExemplars
+}
+
+func (c *batchContent) floats(r *row, dst *Run) error {
+	dst.push(c.run.slice(int(r.floatAt), int(r.floatAt)+int(r.floats)))
+	return nil
+}
+
+func (c *batchContent) hists(r *row, dst []segment.Hist) ([]segment.Hist, error) {
+	return append(dst, c.hist[r.histAt].Samples...), nil
+}
+
+func (c *batchContent) exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
+	return append(dst, c.ex[r.exemplAt].Exemplars...), nil
+}
+
+// SegmentBytes estimates the memory that a decoded segment of size bytes takes beside its labels.
+func SegmentBytes(i segment.Info, size int64) int64 {
+	const perSample, perST, perRow, encoded = 16, 8, 64, 8
+	n := i.Samples*perSample + i.Rows*perRow
+	if i.HasST {
+		n += i.Samples * perST
+	}
+	if i.HasHist || i.HasExemplars { // how large they are, only their bytes tell
+		n += size * encoded
+	}
+	return n
+}

@@ -1,0 +1,95 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Source is one live object, read once, series by series.
+type Source struct {
+	name    string // for errors
+	rows    []row
+	next    int // row
+	sorted  bool
+	hasST   bool
+	deletes []catalog.Tombstone // those that apply to the object
+	content content
+}
+
+// row is one series of a source: how many samples it has, and where they begin in the content.
+type row struct {
+	ref                       series.Ref
+	floats, hists, exemplars  uint32
+	floatAt, histAt, exemplAt int64
+}
+
+// content gives the samples of rows, each of which is asked for once, in block order. The methods append.
+type content interface {
+	floats(r *row, dst *Run) error
+	hists(r *row, dst []segment.Hist) ([]segment.Hist, error)
+	exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error)
+}
+
+// arrange brings the rows into block order, where pos is a reference's position in it. Those of blocks are in it already.
+func (s *Source) arrange(pos []uint32) error {
+	if !s.sorted {
+		slices.SortFunc(s.rows, func(a, b row) int { return cmp.Compare(pos[a.ref], pos[b.ref]) })
+	}
+	for i := 1; i < len(s.rows); i++ {
+		if pos[s.rows[i-1].ref] >= pos[s.rows[i].ref] {
+			return fmt.Errorf("merge %s: %w: row %d", s.name, ErrOrder, i)
+		}
+	}
+	return nil
+}
+
+func (s *Source) fail(err error) error { return fmt.Errorf("merge %s: %w", s.name, err) }
+
+// setCounts sets the numbers of a row's samples.
+func (r *row) setCounts(floats, hists, exemplars int64) error {
+	if max(floats, hists, exemplars) > math.MaxUint32 || min(floats, hists, exemplars) < 0 {
+		return fmt.Errorf("a series of %d floats, %d histograms and %d exemplars: none may be negative or above %d", floats, hists, exemplars, uint32(math.MaxUint32))
+	}
+	r.floats, r.hists, r.exemplars = uint32(floats), uint32(hists), uint32(exemplars)
+	return nil
+}
+
+// Into is where the label sets of sources go, and which of them.
+type Into struct {
+	Table *series.Table
+	Slice catalog.Slice // of the series identifiers; the zero value is all
+
+	labels []series.Label
+}
+
+func (in *Into) whole() bool { return in.Slice.Of <= 1 }
+
+// target returns the table that a source is decoded into: the table itself, or one that keep picks from.
+func (in *Into) target() *series.Table {
+	if in.whole() {
+		return in.Table
+	}
+	return series.NewTable(in.Table.Seed())
+}
+
+// keep returns the reference in Table of a label set of target, and whether it is in the slice. Membership is by the identifier of the
+// label set, also where a block stores another because of a collision.
+func (in *Into) keep(v *series.View, r series.Ref) (series.Ref, bool, error) {
+	if in.whole() {
+		return r, true, nil
+	}
+	if !in.Slice.Contains(v.ID(r)) {
+		return 0, false, nil
+	}
+	in.labels = appendLabels(in.labels[:0], v, r)
+	ref, err := in.Table.Intern(in.labels)
+	return ref, true, err
+}

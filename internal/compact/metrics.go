@@ -1,0 +1,122 @@
+package compact
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/key"
+)
+
+// metrics are what an operator asks of the stage. Gauges are of all tenants, as the last cycle found them.
+type metrics struct {
+	jobs           *prometheus.CounterVec // by kind, level, outcome
+	jobSeconds     *prometheus.HistogramVec
+	samplesRead    prometheus.Counter
+	samplesWritten prometheus.Counter
+	samplesDeleted prometheus.Counter
+	bytesRead      prometheus.Counter
+	bytesWritten   prometheus.Counter
+	cycles         *prometheus.CounterVec // by result
+
+	lag          prometheus.Gauge
+	queue        prometheus.Gauge
+	tenants      prometheus.Gauge
+	segments     prometheus.Gauge
+	segmentBytes prometheus.Gauge
+	blocks       *prometheus.GaugeVec // by level
+	blockBytes   *prometheus.GaugeVec // by level
+	tombstones   prometheus.Gauge
+	garbage      *prometheus.GaugeVec // by kind
+
+	deletedObjects *prometheus.CounterVec // by kind
+	deletedBytes   *prometheus.CounterVec // by kind
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	const ns, sub = "promlake", "compact"
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
+	}
+	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		jobs: counters("jobs_total", "Jobs by kind, level and outcome (done, conflict, failed).", "kind", "level", "outcome"),
+		jobSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: ns, Subsystem: sub, Name: "job_duration_seconds", Help: "Time of the jobs that were done, by level.",
+			Buckets: prometheus.ExponentialBuckets(0.01, 3, 12),
+		}, []string{"level"}),
+		samplesRead:    counter("samples_read_total", "Samples read from the sources of merges."),
+		samplesWritten: counter("samples_written_total", "Samples written to blocks that were committed."),
+		samplesDeleted: counter("samples_deleted_total", "Samples that merges left out because of a deletion."),
+		bytesRead:      counter("bytes_read_total", "Bytes of the sources of merges."),
+		bytesWritten:   counter("bytes_written_total", "Bytes of the blocks that were written."),
+		cycles:         counters("cycles_total", "Cycles over all tenants by result.", "result"),
+		lag:            gauge("lag_seconds", "How long ago the oldest window was due that is not yet a block."),
+		queue:          gauge("queue_jobs", "Jobs that the last plans had and that are not done."),
+		tenants:        gauge("tenants", "Tenants that have objects."),
+		segments:       gauge("live_segments", "Segments that no block stands for yet."),
+		segmentBytes:   gauge("live_segment_bytes", "Bytes of the segments that no block stands for yet."),
+		blocks:         gauges("live_blocks", "Live blocks by level.", "level"),
+		blockBytes:     gauges("live_block_bytes", "Bytes of the live blocks by level.", "level"),
+		tombstones:     gauge("tombstones", "Deletions that are not yet applied to all blocks."),
+		garbage:        gauges("garbage_objects", "Superseded segments and blocks that are not yet deleted.", "kind"),
+		deletedObjects: counters("garbage_deleted_objects_total", "Objects deleted by kind (segment, block, manifest).", "kind"),
+		deletedBytes:   counters("garbage_deleted_bytes_total", "Bytes of the objects deleted by kind.", "kind"),
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{
+		m.jobs, m.jobSeconds, m.samplesRead, m.samplesWritten, m.samplesDeleted, m.bytesRead, m.bytesWritten, m.cycles, m.lag, m.queue, m.tenants,
+		m.segments, m.segmentBytes, m.blocks, m.blockBytes, m.tombstones, m.garbage, m.deletedObjects, m.deletedBytes,
+	} {
+		errs = append(errs, reg.Register(c))
+	}
+	return m, errors.Join(errs...)
+}
+
+// ran counts a job.
+func (m *metrics) ran(r *Result) {
+	level := r.Job.Level.String()
+	if r.Job.Kind == Expire || r.Job.Kind == Drop {
+		level = ""
+	}
+	m.jobs.WithLabelValues(r.Job.Kind.String(), level, string(r.Outcome)).Inc()
+	m.samplesRead.Add(float64(r.Read))
+	m.bytesRead.Add(float64(r.BytesRead))
+	m.bytesWritten.Add(float64(r.BytesWritten))
+	if r.Outcome != Done {
+		return
+	}
+	m.samplesWritten.Add(float64(r.Written))
+	m.samplesDeleted.Add(float64(r.Deleted))
+	m.jobSeconds.WithLabelValues(level).Observe(r.Took.Seconds())
+}
+
+// saw sets the gauges to what a cycle found.
+func (m *metrics) saw(state *State) {
+	m.lag.Set(state.Lag.Seconds())
+	m.tenants.Set(float64(state.Tenants))
+	m.segments.Set(float64(state.Segments))
+	m.segmentBytes.Set(float64(state.SegmentBytes))
+	m.tombstones.Set(float64(state.Tombstones))
+	m.garbage.WithLabelValues("segment").Set(float64(state.GarbageSegments))
+	m.garbage.WithLabelValues("block").Set(float64(state.GarbageBlocks))
+	for _, l := range key.Levels {
+		m.blocks.WithLabelValues(l.String()).Set(float64(state.Blocks[l]))
+		m.blockBytes.WithLabelValues(l.String()).Set(float64(state.BlockBytes[l]))
+	}
+}
+
+func (m *metrics) collected(g *Garbage) {
+	for kind, n := range map[string]Count{"segment": g.Segments, "block": g.Blocks, "manifest": g.Manifests} {
+		m.deletedObjects.WithLabelValues(kind).Add(float64(n.Objects))
+		m.deletedBytes.WithLabelValues(kind).Add(float64(n.Bytes))
+	}
+}

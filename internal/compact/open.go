@@ -1,0 +1,214 @@
+package compact
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/blockio"
+	"github.com/promlake/promlake/internal/compact/merge"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+const (
+	fetchAhead = 8       // segments that are fetched at once
+	maxAhead   = 4 << 20 // bytes of a remote file that are fetched at once
+	minAhead   = 256 << 10
+	rowCost    = 48 // memory for a row of a row group while it is decoded, bytes
+	groupRows  = block.DefaultRowGroupRows
+)
+
+// errSeriesMemory reports that the series tables of a job do not fit.
+var errSeriesMemory = errors.New("series tables are larger than the job's memory")
+
+// opened are the sources of a merge, by rank, ready to be read.
+type opened struct {
+	taken    []source
+	merge    []*merge.Source
+	into     merge.Into
+	metadata merge.Descriptions
+	closers  []io.Closer
+	samples  int64 // about, of all sources
+	bytes    int64 // of the sources' objects, as far as read
+	memory   int64 // of the sources, without the table
+	hasST    bool
+}
+
+func (o *opened) Close() error {
+	var errs []error
+	for _, c := range o.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// used is the memory that the sources take.
+func (o *opened) used() int64 { return o.memory + o.into.Table.Bytes() }
+
+// opener opens the sources of one job.
+type opener struct {
+	s      *Stage
+	ctx    context.Context
+	tenant string
+	job    *Job
+	m      *catalog.Manifest
+	out    *opened
+	ahead  int
+	bodies map[catalog.SegmentID][]byte // fetched, not yet decoded
+}
+
+// open opens the sources, which come by rank: the oldest ones that MemoryBytes holds, and two at least; of a slice job all of them.
+// The caller closes the result, also after an error.
+func (s *Stage) open(ctx context.Context, tenant string, m *catalog.Manifest, job *Job, srcs []source) (*opened, error) {
+	seed, err := s.ids.seed()
+	if err != nil {
+		return &opened{}, err
+	}
+	o := &opener{
+		s: s, ctx: ctx, tenant: tenant, job: job, m: m, bodies: map[catalog.SegmentID][]byte{},
+		out:   &opened{into: merge.Into{Table: series.NewTable(seed), Slice: job.Slice}},
+		ahead: int(min(maxAhead, max(minAhead, s.set.MemoryBytes/int64(4*len(srcs))))),
+	}
+	for i := range srcs {
+		fits, err := o.one(srcs, i)
+		if err != nil {
+			return o.out, fmt.Errorf("open source %d of %d: %w", i+1, len(srcs), err)
+		}
+		if !fits {
+			break
+		}
+	}
+	return o.out, nil
+}
+
+// one opens the i-th source if it fits.
+func (o *opener) one(srcs []source, i int) (fits bool, err error) {
+	src := &srcs[i]
+	if !src.segment && !shares(o.job.Slice, src.block.Slice) {
+		o.out.taken = append(o.out.taken, *src) // nothing of it is in the slice
+		return true, nil
+	}
+	must := i < 2 || o.job.Kind == Cut
+	if src.segment {
+		fits, err = o.segment(srcs, i, must)
+	} else {
+		fits, err = o.block(src, must)
+	}
+	if err != nil || !fits {
+		return fits, err
+	}
+	o.out.taken = append(o.out.taken, *src)
+	if o.job.Kind == Cut || o.out.into.Table.Bytes() <= o.s.set.MemoryBytes {
+		return true, nil
+	}
+	if o.job.Level == key.Part { // parts are never split: this one ends here, with two sources at least
+		return i == 0, nil
+	}
+	return false, errSeriesMemory
+}
+
+// room says whether so much more memory is there.
+func (o *opener) room(n int64) bool { return o.out.used()+n <= o.s.set.MemoryBytes }
+
+func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
+	src := &srcs[i]
+	if _, ok := o.bodies[src.seg]; !ok {
+		if err := o.fetch(srcs[i:]); err != nil {
+			return false, err
+		}
+	}
+	data, name := o.bodies[src.seg], src.seg.Key(o.tenant).String()
+	delete(o.bodies, src.seg)
+	info, err := segment.ReadInfo(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", name, err)
+	}
+	need := merge.SegmentBytes(info, int64(len(data)))
+	if !must && !o.room(need) {
+		return false, nil
+	}
+	m, metadata, err := merge.Segment(name, data, &o.out.into, tombstones(o.m, src))
+	if err != nil {
+		return false, err
+	}
+	o.take(m, metadata, need)
+	o.out.samples += info.Samples
+	o.out.bytes += int64(len(data))
+	o.out.hasST = o.out.hasST || info.HasST
+	return true, nil
+}
+
+func (o *opener) take(m *merge.Source, metadata []segment.Metadata, memory int64) {
+	o.out.merge = append(o.out.merge, m)
+	o.out.metadata.Add(metadata)
+	o.out.memory += memory
+}
+
+// fetch gets the first segment of srcs, and at once the next few.
+func (o *opener) fetch(srcs []source) error {
+	var ids []catalog.SegmentID
+	for i := 0; i < len(srcs) && len(ids) < fetchAhead; i++ {
+		if srcs[i].segment {
+			ids = append(ids, srcs[i].seg)
+		}
+	}
+	bodies := make([][]byte, len(ids))
+	g, ctx := errgroup.WithContext(o.ctx)
+	for i, id := range ids {
+		g.Go(func() (err error) {
+			bodies[i], err = o.s.get(ctx, id.Key(o.tenant).String())
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, id := range ids {
+		o.bodies[id] = bodies[i]
+	}
+	return nil
+}
+
+// get reads a whole object.
+func (s *Stage) get(ctx context.Context, k string) ([]byte, error) {
+	r, obj, err := s.store.Get(ctx, k, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, obj.Size)
+	_, err = io.ReadFull(r, data)
+	if err := errors.Join(err, r.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", k, err)
+	}
+	return data, nil
+}
+
+func (o *opener) block(src *source, must bool) (bool, error) {
+	need := min(src.block.Samples, groupRows)*rowCost + src.block.Series*rowBytes
+	if !must && !o.room(need) {
+		return false, nil
+	}
+	files := blockio.NewReader(o.ctx, o.s.store, src.block.Key(o.tenant), o.ahead)
+	o.out.closers = append(o.out.closers, files)
+	r, err := block.Open(files)
+	if err != nil {
+		return false, fmt.Errorf("open block %s: %w", src.block.BlockID(), err)
+	}
+	m, metadata, err := merge.Block(src.block.BlockID().String(), r, &o.out.into, tombstones(o.m, src))
+	if err != nil {
+		return false, err
+	}
+	o.take(m, metadata, need)
+	o.out.samples += src.block.Samples
+	o.out.bytes += src.bytes
+	o.out.hasST = o.out.hasST || r.Meta().HasST
+	return true, nil
+}

@@ -1,0 +1,103 @@
+package compact
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// planner is one call of Plan.
+type planner struct {
+	set  *Settings
+	now  time.Time
+	snap *catalog.Snapshot
+	jobs []Job
+
+	splits []span // windows of the splits under way
+	before int64  // ms: what is older is past its retention
+}
+
+// Plan returns the jobs that bring a tenant's objects nearer to one 24h block a day. It is pure and deterministic: the same snapshot
+// (of all of time) and the same clock give the same jobs in the same order. No two jobs share a source, and each may run whatever
+// becomes of the others. An empty plan says that
+// there is nothing to do now.
+func Plan(s Settings, now time.Time, snap catalog.Snapshot) []Job {
+	s.fill()
+	p := &planner{set: &s, now: now, snap: &snap}
+	all := live(&snap)
+	p.slices()
+	p.drop(all)
+	p.expire(all)
+	for _, day := range days(all) {
+		stay := slices.DeleteFunc(slices.Clone(day), func(s source) bool { return p.expired(&s) })
+		p.window(key.L24h, key.L24h.WindowOf(day[0].span.from), stay, day, false)
+	}
+	for i := range p.jobs {
+		p.jobs[i].Planned = later(now, snap.Manifest.Time())
+	}
+	return p.jobs
+}
+
+// later returns the later of two times. Commits judge a job's age by the manifest's time if that is ahead of the clock; so do jobs.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// days groups sources by the 24h window that holds them, in the order of time, each group by rank. Windows nest, so
+// no source overlaps another day.
+func days(all []source) [][]source {
+	byDay := map[key.Window][]source{}
+	for _, s := range all {
+		d := key.L24h.WindowOf(s.span.from)
+		byDay[d] = append(byDay[d], s)
+	}
+	out := make([][]source, 0, len(byDay))
+	for _, d := range byDay {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b []source) int {
+		return cmp.Compare(key.L24h.WindowOf(a[0].span.from), key.L24h.WindowOf(b[0].span.from))
+	})
+	return out
+}
+
+// settled says whether every segment that is older can be listed by now.
+func (p *planner) settled(s *source) bool { return !s.segment || p.older(s, p.set.SettleDelay) }
+
+// older says whether the newest write of the source was at least d ago.
+func (p *planner) older(s *source, d time.Duration) bool { return !s.written().After(p.now.Add(-d)) }
+
+// closed says whether the range is over, and WindowDelay too.
+func (p *planner) closed(r span) bool { return !p.now.Before(p.closes(r)) }
+
+func (p *planner) closes(r span) time.Time { return time.UnixMilli(r.to).Add(p.set.WindowDelay) }
+
+// inside returns the sources whose window is within r.
+func inside(r span, all []source) []source {
+	var out []source
+	for _, s := range all {
+		if r.holds(s.span) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// add appends a job over sources, by rank.
+func (p *planner) add(kind Kind, l key.Level, w key.Window, srcs []source, why string) *Job {
+	j := Job{Kind: kind, Level: l, Window: w, Sources: sourcesOf(srcs), Why: why}
+	for i := range srcs {
+		j.Bytes += srcs[i].bytes
+		if !srcs[i].segment {
+			j.Samples += srcs[i].block.Samples
+		}
+	}
+	p.jobs = append(p.jobs, j)
+	return &p.jobs[len(p.jobs)-1]
+}

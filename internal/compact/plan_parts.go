@@ -1,0 +1,108 @@
+package compact
+
+import (
+	"github.com/promlake/promlake/internal/key"
+)
+
+// growth is how many times as large as its largest source a merge of parts is at least, so that a sample is rewritten a number of times
+// that is logarithmic in the size of its window.
+const growth = 4
+
+// parts plans merges of the segments and parts of a 2h window that are neighbours in rank. near are all live objects of the day: those of the
+// window that no part may take keep neighbours apart.
+func (p *planner) parts(w key.Window, near []source, crowded bool) {
+	r := spanOf(key.L2h, w)
+	var run []source
+	flush := func() {
+		if crowded {
+			p.chunks(w, run, near, 2, "more sources than one job takes")
+		} else {
+			p.segments(w, run, near)
+			p.tiers(w, run, near)
+		}
+		run = run[:0:0]
+	}
+	for _, s := range near {
+		switch {
+		case !s.span.overlaps(r):
+		case s.small() && p.settled(&s) && !p.expired(&s):
+			run = append(run, s)
+		default:
+			flush()
+		}
+	}
+	flush()
+}
+
+// segments plans parts of segments that are neighbours.
+func (p *planner) segments(w key.Window, run, near []source) {
+	each(run, func(s *source) bool { return s.segment }, func(segs []source) {
+		p.chunks(w, segs, near, p.set.MinPartSegments, "segments wait")
+	})
+}
+
+// chunks plans a job for every MaxSources of the run, and for the rest if it is at least so many or has PartBytes.
+func (p *planner) chunks(w key.Window, run, near []source, least int, why string) {
+	for len(run) > 1 {
+		n := min(len(run), p.set.MaxSources)
+		if n < least && total(run[:n], func(s *source) int64 { return s.bytes }) < p.set.PartBytes {
+			return
+		}
+		p.merge(key.Part, w, run[:n], near, why)
+		run = run[n:]
+	}
+}
+
+// tiers plans merges of parts that are neighbours and of similar size.
+func (p *planner) tiers(w key.Window, run, near []source) {
+	each(run, func(s *source) bool { return !s.segment }, func(parts []source) {
+		for from := 0; from+p.set.MinPartSegments <= len(parts); {
+			n := p.tier(parts[from:])
+			if n == 0 {
+				from++
+				continue
+			}
+			p.merge(key.Part, w, parts[from:from+n], near, "parts of similar size")
+			from += n
+		}
+	})
+}
+
+// tier returns how many of the first parts are to be merged: as many as possible so that the result is at least growth times as large
+// as the largest of them.
+func (p *planner) tier(parts []source) (best int) {
+	var sum, largest int64
+	for i := range parts[:min(len(parts), p.set.MaxSources)] {
+		n := max(1, parts[i].samples())
+		sum, largest = sum+n, max(largest, n)
+		if i+1 >= p.set.MinPartSegments && sum >= growth*largest {
+			best = i + 1
+		}
+	}
+	return best
+}
+
+// each calls f with every longest run of neighbours that keep holds.
+func each(srcs []source, keep func(*source) bool, f func([]source)) {
+	from := 0
+	for i := range srcs {
+		if keep(&srcs[i]) {
+			continue
+		}
+		if from < i {
+			f(srcs[from:i])
+		}
+		from = i + 1
+	}
+	if from < len(srcs) {
+		f(srcs[from:])
+	}
+}
+
+func total(srcs []source, f func(*source) int64) int64 {
+	n := int64(0)
+	for i := range srcs {
+		n += f(&srcs[i])
+	}
+	return n
+}

@@ -1,0 +1,162 @@
+package compact
+
+import (
+	"slices"
+
+	"github.com/promlake/promlake/internal/key"
+)
+
+// window plans one window of a level and what is below it. srcs are the live objects within it, near all those of its day, both by rank. covered
+// says that a live block of a higher level overlaps it: then late data is only gathered here, and merged up there.
+func (p *planner) window(l key.Level, w key.Window, srcs, near []source, covered bool) {
+	r := spanOf(l, w)
+	if len(srcs) == 0 || slices.Contains(p.splits, r) {
+		return
+	}
+	settled := slices.DeleteFunc(slices.Clone(srcs), func(s source) bool { return !p.settled(&s) })
+	top := slices.ContainsFunc(srcs, func(s source) bool { return s.at(l) })
+	switch {
+	case covered || !p.closed(r) || slices.ContainsFunc(p.splits, r.overlaps):
+		p.below(l, w, srcs, near, covered || top, false)
+	case p.idle(l, settled):
+	case p.waiting(l, r, settled):
+		p.below(l, w, srcs, near, top, false)
+	case len(p.groups(settled)) > p.set.MaxSources:
+		before := len(p.jobs)
+		p.below(l, w, srcs, near, top, true)
+		if len(p.jobs) == before {
+			p.merge(l, w, p.prefix(settled), near, "too many sources, the oldest first")
+		}
+	default:
+		p.merge(l, w, settled, near, p.why(l, settled))
+	}
+}
+
+// below plans the windows of the next lower level. crowded asks for parts even of few segments.
+func (p *planner) below(l key.Level, w key.Window, srcs, near []source, covered, crowded bool) {
+	if l == key.L2h {
+		p.parts(w, near, crowded)
+		return
+	}
+	lower, r := l-1, spanOf(l, w)
+	for at := r.from; at < r.to; at += lower.Millis() {
+		child := key.Window(at)
+		in := inside(spanOf(lower, child), srcs)
+		if covered && crowded && len(in) > 0 {
+			p.belowCovered(lower, child, in, near)
+			continue
+		}
+		p.window(lower, child, in, near, covered)
+	}
+}
+
+// belowCovered makes parts of whatever is small, because the block above has too many of them to take.
+func (p *planner) belowCovered(l key.Level, w key.Window, srcs, near []source) {
+	if !slices.ContainsFunc(p.splits, spanOf(l, w).overlaps) {
+		p.below(l, w, srcs, near, true, true)
+	}
+}
+
+// idle says that the sources are what the window is to hold in the end: one block of the level, or the slices of one, that no tombstone
+// applies to. Nothing at all is idle too.
+func (p *planner) idle(l key.Level, srcs []source) bool {
+	for i := range srcs {
+		if !srcs[i].at(l) || p.stained(&srcs[i]) {
+			return false
+		}
+	}
+	return len(p.groups(srcs)) <= 1
+}
+
+// waiting says that what is not yet in a block of the level came late, and more may come.
+func (p *planner) waiting(l key.Level, r span, srcs []source) bool {
+	late := slices.DeleteFunc(slices.Clone(srcs), func(s source) bool { return s.at(l) })
+	if len(late) == 0 || slices.ContainsFunc(srcs, func(s source) bool { return !s.small() && p.stained(&s) }) {
+		return false
+	}
+	oldest := &late[0] // by rank, which begins with the time
+	inTime := len(late) == len(srcs) && !oldest.written().After(p.closes(r))
+	return !inTime && !p.older(oldest, p.set.LateDelay)
+}
+
+// stained says whether a tombstone applies to samples that the block may hold.
+func (p *planner) stained(s *source) bool {
+	return !s.segment && stained(p.snap.Manifest.Tombstones, &s.block)
+}
+
+// groups are sources that count as one: the slices of one split, because a slice job reads its own alone.
+func (p *planner) groups(srcs []source) [][]source {
+	var out [][]source
+	for i, s := range srcs {
+		if i > 0 && sliceOf(&srcs[i-1], &s) {
+			out[len(out)-1] = append(out[len(out)-1], s)
+			continue
+		}
+		out = append(out, srcs[i:i+1:i+1])
+	}
+	return out
+}
+
+// sliceOf says that two blocks are slices of the same whole.
+func sliceOf(a, b *source) bool {
+	return !a.segment && !b.segment && a.block.Slice.Of > 1 && a.block.Slice.Of == b.block.Slice.Of &&
+		a.block.Slice.Index != b.block.Slice.Index && a.rank == b.rank && a.span == b.span
+}
+
+// prefix returns the oldest sources that one job may take.
+func (p *planner) prefix(srcs []source) []source {
+	var out []source
+	for _, g := range p.groups(srcs)[:p.set.MaxSources] {
+		out = append(out, g...)
+	}
+	return out
+}
+
+// why names the rule by which a window is merged.
+func (p *planner) why(l key.Level, srcs []source) string {
+	top := slices.ContainsFunc(srcs, func(s source) bool { return s.at(l) })
+	switch {
+	case slices.ContainsFunc(srcs, func(s source) bool { return p.stained(&s) }):
+		return "deletions"
+	case top && len(p.groups(srcs)) > 1:
+		return "late data"
+	default:
+		return "window is closed"
+	}
+}
+
+// merge adds a job, as a split if it is too large for one. Sources that are not closed are left alone: they become so once what is
+// between them is merged.
+func (p *planner) merge(l key.Level, w key.Window, srcs, near []source, why string) {
+	if len(srcs) == 0 || !closedSet(srcs, near) {
+		return
+	}
+	if n := p.set.slicesFor(srcs); n > 1 && l != key.Part {
+		p.add(Split, l, w, srcs, why).Slice.Of = n
+		return
+	}
+	p.add(Merge, l, w, srcs, why)
+}
+
+// closedSet says that no object that overlaps one of the sources in time, and is none of them, has a rank between the lowest and the
+// highest of theirs. Both lists are by rank.
+func closedSet(srcs, near []source) bool {
+	lo, hi := srcs[0].rank, srcs[len(srcs)-1].rank
+	var r span
+	for i, s := range srcs {
+		if i == 0 {
+			r = s.span
+		}
+		r = span{min(r.from, s.span.from), max(r.to, s.span.to)}
+	}
+	for i := range near {
+		n := &near[i]
+		if n.rank.Compare(lo) <= 0 || n.rank.Compare(hi) >= 0 || !n.span.overlaps(r) {
+			continue
+		}
+		if !slices.ContainsFunc(srcs, func(s source) bool { return s.id() == n.id() && s.span == n.span }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,74 @@
+package compact
+
+import (
+	"slices"
+
+	"github.com/promlake/promlake/internal/catalog"
+)
+
+// Costs that jobs are estimated by.
+const (
+	segmentFooterBytes = 4 << 10 // bytes of a segment's file that hold neither samples nor series, about
+	segmentSampleBytes = 4       // bytes of a segment's file per sample, about
+	segmentSeriesBytes = 12      // bytes of a segment's file per series, at least
+	seriesBytes        = 512     // memory for a series: its labels in the table, its row in the series table that is written
+	rowBytes           = 40      // memory for a series of one source: its row, as the merge and as its reader hold them
+)
+
+// slicesFor returns into how many slices of the series a merge must be cut to stay within MemoryBytes and MaxJobSamples: a power of two, 1 for
+// none. Sources mostly have the same series: beyond the largest source, one in eight is taken to be new.
+func (s *Settings) slicesFor(srcs []source) int {
+	var sum, most, samples, rows, group int64
+	for i := range srcs {
+		n := srcs[i].content() / segmentSeriesBytes
+		if !srcs[i].segment {
+			n = srcs[i].block.Series
+			rows += n
+		}
+		if i > 0 && sliceOf(&srcs[i-1], &srcs[i]) { // slices share no series
+			group += n
+		} else {
+			group = n
+		}
+		sum, most, samples = sum+n, max(most, group), samples+srcs[i].samples()
+	}
+	memory := (most+(sum-most)/8)*seriesBytes + rows*rowBytes
+	n := 1
+	for n < maxSlices && (memory/int64(n) > s.MemoryBytes || samples/int64(n) > s.MaxJobSamples) {
+		n *= 2
+	}
+	return n
+}
+
+// slices plans what is missing of the splits under way. Until they are done, nothing else happens in their windows.
+func (p *planner) slices() {
+	for _, sp := range p.snap.Manifest.Splits {
+		p.splits = append(p.splits, spanOf(sp.Level, sp.Window))
+		for i := range sp.Of {
+			if slices.ContainsFunc(sp.Done, func(b catalog.Block) bool { return b.Slice.Index == i }) {
+				continue
+			}
+			p.jobs = append(p.jobs, p.slice(&sp, i))
+		}
+	}
+}
+
+// slice is the job for the i-th slice of a split.
+func (p *planner) slice(sp *catalog.Split, i int) Job {
+	j := Job{
+		Kind: Cut, Level: sp.Level, Window: sp.Window, Sources: sp.Sources, Split: sp.ID,
+		Slice: catalog.Slice{Index: i, Of: sp.Of}, Why: "the whole is too large for one job",
+	}
+	for _, b := range p.snap.Blocks {
+		if slices.Contains(sp.Sources.Blocks, b.BlockID()) {
+			j.Samples += b.Samples / int64(sp.Of)
+			j.Bytes += b.Bytes
+		}
+	}
+	for _, s := range p.snap.Segments {
+		if slices.Contains(sp.Sources.Segments, s.SegmentID()) {
+			j.Bytes += s.Size
+		}
+	}
+	return j
+}

@@ -1,0 +1,78 @@
+package compact
+
+import (
+	"math"
+	"slices"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/catalog"
+)
+
+// expire plans the end of what is past the tenant's retention.
+func (p *planner) expire(all []source) {
+	keep := p.set.retention(p.snap.Tenant)
+	p.before = math.MinInt64
+	if keep == 0 {
+		return
+	}
+	p.before = p.now.Add(-keep).UnixMilli()
+	var gone []source
+	for _, s := range all {
+		if p.expired(&s) {
+			gone = append(gone, s)
+		}
+	}
+	if len(gone) > 0 {
+		p.add(Expire, 0, 0, gone, "older than the retention of "+keep.String())
+	}
+}
+
+// expired says whether all of the source is past its retention. What a split claims waits for its end.
+func (p *planner) expired(s *source) bool {
+	end := s.span.to // exclusive
+	if !s.segment && s.block.MinT <= s.block.MaxT {
+		end = s.block.MaxT + 1
+	}
+	return end <= p.before && !slices.ContainsFunc(p.splits, s.span.overlaps)
+}
+
+// drop plans to forget the tombstones that apply to nothing, now or later.
+func (p *planner) drop(all []source) {
+	var ids []ulid.ULID
+	for _, t := range p.snap.Manifest.Tombstones {
+		// A segment that is not listed yet may be older than the tombstone until SettleDelay has passed.
+		if ulid.Time(t.ID.Time()).After(p.now.Add(-p.set.SettleDelay)) || p.needed(&t, all) {
+			continue
+		}
+		ids = append(ids, t.ID)
+	}
+	if len(ids) > 0 {
+		p.jobs = append(p.jobs, Job{Kind: Drop, Drop: ids, Why: "nothing is left that they apply to"})
+	}
+}
+
+// needed says whether the tombstone applies to a live object, or to one that a split will make live.
+func (p *planner) needed(t *catalog.Tombstone, all []source) bool {
+	for i := range all {
+		s := &all[i]
+		if s.segment && t.AppliesTo(s.rank, ulid.ULID{}) && t.Overlaps(s.span.from, s.span.to-1) || !s.segment && stains(t, &s.block) {
+			return true
+		}
+	}
+	for _, sp := range p.snap.Manifest.Splits {
+		if slices.ContainsFunc(sp.Done, func(b catalog.Block) bool { return stains(t, &b) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// stains says whether the tombstone applies to samples that the block may hold.
+func stains(t *catalog.Tombstone, b *catalog.Block) bool {
+	return t.AppliesTo(b.Rank, b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT)
+}
+
+func stained(ts []catalog.Tombstone, b *catalog.Block) bool {
+	return slices.ContainsFunc(ts, func(t catalog.Tombstone) bool { return stains(&t, b) })
+}

@@ -1,0 +1,77 @@
+package compact
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Stage is the compaction stage of one process. Any number of them may work on one store at once: what two do alike, one of them drops.
+// Its methods may be called concurrently.
+type Stage struct {
+	set   Settings
+	store objstore.Store
+	log   *slog.Logger
+	now   func() time.Time
+	met   *metrics
+	ids   *idSource
+
+	mu      sync.Mutex
+	scanned map[string]time.Time // by tenant: when its blocks were last searched for orphans
+}
+
+// New returns a stage. It does nothing by itself.
+func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slog.Logger, now func() time.Time) (*Stage, error) {
+	set, err := set.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	met, err := newMetrics(reg)
+	if err != nil {
+		return nil, fmt.Errorf("register compact metrics: %w", err)
+	}
+	if set.Entropy == nil {
+		set.Entropy = rand.Reader
+	}
+	return &Stage{set: set, store: store, log: log, now: now, met: met, ids: &idSource{entropy: set.Entropy}, scanned: map[string]time.Time{}}, nil
+}
+
+// Settings returns the settings that the stage runs by.
+func (s *Stage) Settings() Settings { return s.set }
+
+// idSource makes identifiers, and whatever else must be random.
+type idSource struct {
+	mu      sync.Mutex
+	entropy io.Reader
+}
+
+// next returns a ULID of this time.
+func (s *idSource) next(now time.Time) (ulid.ULID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, err := ulid.New(ulid.Timestamp(now), s.entropy)
+	if err != nil {
+		return id, fmt.Errorf("make an identifier: %w", err)
+	}
+	return id, nil
+}
+
+// seed returns a random number.
+func (s *idSource) seed() (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b [8]byte
+	if _, err := io.ReadFull(s.entropy, b[:]); err != nil {
+		return 0, fmt.Errorf("make a seed: %w", err)
+	}
+	return binary.LittleEndian.Uint64(b[:]), nil
+}

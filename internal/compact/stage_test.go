@@ -1,0 +1,312 @@
+package compact
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// TestDay writes for a day and compacts meanwhile; the answer never changes, and in the end there is one block.
+func TestDay(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{}, 2)
+	for h := range 24 {
+		l.scrape("t", fmt.Sprintf("%d:00", h), fmt.Sprintf("%d:00", h+1), 5*time.Minute, 20)
+		l.at(fmt.Sprintf("%d:15", h+1))
+		l.untilIdle(s)
+		l.check("t")
+	}
+	require.Equal(t, []string{"24h 20260301T0000Z"}, l.levels("t"))
+	require.Empty(t, l.snapshot("t").Segments)
+	require.Empty(t, Plan(s.Settings(), l.now, l.snapshot("t")))
+	// Garbage goes once its time has come, and history with it.
+	l.at("25:00").untilIdle(s)
+	l.at("26:00").untilIdle(s)
+	l.at("27:00").untilIdle(s)
+	l.check("t")
+	for _, k := range l.mem.Keys() {
+		require.False(t, strings.Contains(k, "/segments/") || strings.Contains(k, "/blocks/part/") || strings.Contains(k, "/blocks/2h/"), k)
+	}
+}
+
+func TestLateData(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{}, 2)
+	l.scrape("t", "0:00", "24:00", 30*time.Minute, 15)
+	l.at("24:15").untilIdle(s)
+	require.Equal(t, []string{"24h 20260301T0000Z"}, l.levels("t"))
+	l.at("30:00").write("t", seriesRows(30, 7, clock("3:00"), clock("3:01"), clock("17:30")))
+	l.check("t")
+	l.at("30:05").untilIdle(s)
+	l.check("t")
+	require.Len(t, l.snapshot("t").Segments, 2, "late data waits for more")
+	l.at("30:11").untilIdle(s)
+	l.check("t")
+	require.Equal(t, []string{"24h 20260301T0000Z"}, l.levels("t"))
+	require.Empty(t, l.snapshot("t").Segments)
+}
+
+func TestDelete(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{}, 2)
+	l.scrape("t", "0:00", "24:00", 30*time.Minute, 15)
+	l.at("24:15").untilIdle(s)
+	l.delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m1"}, "3:00", "20:00")
+	l.check("t")
+	l.at("24:16").write("t", seriesRows(15, 3, clock("4:00"))) // what is written later stays
+	l.check("t")
+	l.at("24:20").untilIdle(s)
+	l.check("t")
+	require.Empty(t, l.snapshot("t").Manifest.Tombstones, "applied and forgotten")
+	l.at("24:21").delete("t", catalog.Matcher{Type: "=~", Name: "__name__", Value: ".+"}, "0:00", "30:00")
+	l.check("t")
+	l.at("24:25").untilIdle(s)
+	l.check("t")
+	require.Zero(t, l.want.Count())
+	require.Zero(t, l.snapshot("t").Blocks[0].Samples, "metadata is left")
+}
+
+func TestRetention(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{Retention: 48 * time.Hour, TenantRetention: map[string]time.Duration{"u": 0}}, 2)
+	l.at("0:30").write("t", seriesRows(3, 1, clock("0:10")))
+	require.NoError(t, s.UntilIdle(t.Context(), nil))
+	l.at("72:00")
+	r, err := s.Cycle(t.Context())
+	require.NoError(t, err)
+	require.Len(t, r.Planned, 1)
+	require.Equal(t, Expire, r.Planned[0].Job.Kind)
+	require.Empty(t, l.levels("t"))
+	require.Empty(t, l.snapshot("t").Segments)
+	for range 3 {
+		l.now = l.now.Add(time.Hour)
+		l.untilIdle(s)
+	}
+	for _, k := range l.mem.Keys() {
+		require.True(t, strings.HasPrefix(k, "v1/t/manifest"), k)
+	}
+}
+
+// TestSplit cuts a day into slices, and later data is merged into it slice by slice.
+func TestSplit(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{MaxJobSamples: 400}, 2)
+	l.scrape("t", "0:00", "24:00", 30*time.Minute, 25)
+	l.at("12:15").untilIdle(l.stage(Settings{}, 3))
+	l.at("24:05").untilIdle(l.stage(Settings{}, 4))
+	l.at("24:15")
+	r, err := s.Cycle(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, r.Of(Failed))
+	l.check("t")
+	l.untilIdle(s)
+	l.check("t")
+	require.Equal(t, []string{"24h 20260301T0000Z 0/4", "24h 20260301T0000Z 1/4", "24h 20260301T0000Z 2/4", "24h 20260301T0000Z 3/4"}, l.levels("t"))
+	l.at("30:00").write("t", seriesRows(30, 7, clock("3:00")))
+	l.at("30:30").untilIdle(s)
+	l.check("t")
+	require.Len(t, l.levels("t"), 4)
+	require.Empty(t, l.snapshot("t").Segments)
+	require.Empty(t, l.snapshot("t").Manifest.Splits)
+}
+
+// TestSplitIsAtomic: the sources count until the last slice is done.
+func TestSplitIsAtomic(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{MaxJobSamples: 400}, 2)
+	l.scrape("t", "0:00", "2:00", 5*time.Minute, 30)
+	l.at("2:15").untilIdle(l.stage(Settings{}, 3))
+	l.at("24:15")
+	for n := 0; ; n++ {
+		jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
+		if len(jobs) == 0 {
+			require.Greater(t, n, 2)
+			break
+		}
+		r, err := s.Run(t.Context(), "t", jobs[0])
+		require.NoError(t, err)
+		require.Equal(t, Done, r.Outcome)
+		l.check("t")
+	}
+}
+
+// TestBudget: a job takes the oldest sources that fit its memory, and the next ones take the rest.
+func TestBudget(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{MemoryBytes: 300_000}, 2)
+	l.scrape("t", "0:00", "2:00", 5*time.Minute, 100)
+	l.at("2:15")
+	jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
+	require.Len(t, jobs, 1)
+	r, err := s.Run(t.Context(), "t", jobs[0])
+	require.NoError(t, err)
+	require.Equal(t, Done, r.Outcome)
+	require.Equal(t, Merge, r.Job.Kind)
+	require.Less(t, len(r.Job.Sources.Segments), 24)
+	require.Equal(t, jobs[0].Sources.Segments[:len(r.Job.Sources.Segments)], r.Job.Sources.Segments, "the oldest first")
+	l.check("t")
+	l.at("2:30").untilIdle(s)
+	l.check("t")
+	require.Equal(t, []string{"2h 20260301T0000Z"}, l.levels("t"))
+}
+
+// TestSeriesBudget: a job whose series tables do not fit becomes a split.
+func TestSeriesBudget(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{MemoryBytes: 60_000}, 2)
+	l.at("0:30").write("t", seriesRows(500, 1, clock("0:10")))
+	l.at("0:31").write("t", seriesRows(500, 2, clock("0:20")))
+	l.at("2:15")
+	jobs := Plan(Settings{}, l.now, l.snapshot("t"))
+	require.Len(t, jobs, 1)
+	r, err := s.Run(t.Context(), "t", jobs[0])
+	require.NoError(t, err)
+	require.Equal(t, Split, r.Job.Kind)
+	require.Len(t, l.snapshot("t").Manifest.Splits, 1)
+	l.untilIdle(s)
+	l.check("t")
+	require.Greater(t, len(l.levels("t")), 1)
+}
+
+// TestTwoStages: of two jobs over the same sources one wins, and the other leaves nothing behind.
+func TestTwoStages(t *testing.T) {
+	l := newLake(t)
+	a, b := l.stage(Settings{}, 2), l.stage(Settings{}, 3)
+	l.scrape("t", "0:00", "2:00", 10*time.Minute, 10)
+	l.at("2:15")
+	job := Plan(a.Settings(), l.now, l.snapshot("t"))[0]
+	results := make(chan Result, 2)
+	for _, s := range []*Stage{a, b} {
+		go func() {
+			r, _ := s.Run(t.Context(), "t", job)
+			results <- r
+		}()
+	}
+	outcomes := map[Outcome]int{}
+	for range 2 {
+		outcomes[(<-results).Outcome]++
+	}
+	require.Equal(t, map[Outcome]int{Done: 1, Conflict: 1}, outcomes)
+	l.check("t")
+	require.Equal(t, []string{"2h 20260301T0000Z"}, l.levels("t"))
+}
+
+func TestTenantsAndReport(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{Concurrency: 4}, 2)
+	for _, tenant := range []string{"a", "b", "c"} {
+		l.at("0:30").write(tenant, seriesRows(10, 1, clock("0:10")))
+	}
+	l.at("3:10")
+	r, err := s.Cycle(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, r.Of(Done))
+	require.Equal(t, 3, r.State.Tenants)
+	require.Equal(t, time.Hour, r.State.Lag)
+	read, written := r.Samples()
+	require.Equal(t, []int64{30, 30}, []int64{read, written})
+	for _, x := range r.Jobs {
+		require.Contains(t, x.String(), "10 of 10 samples")
+		require.Equal(t, key.L2h, x.Block.Level)
+	}
+	for _, tenant := range []string{"a", "b", "c"} {
+		l.check(tenant)
+	}
+}
+
+// TestMetricsAndProgress: what an operator sees before, while and after a window is compacted.
+func TestMetricsAndProgress(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{}, 2)
+	l.at("0:30").write("t", seriesRows(10, 1, clock("0:10")))
+	l.at("0:31").write("t", seriesRows(10, 2, clock("0:11")))
+	l.at("3:10")
+	var last [2]int64
+	require.NoError(t, s.UntilIdle(t.Context(), func(tenant string, job Job, done, total int64) {
+		require.Equal(t, "t", tenant)
+		require.Equal(t, key.L2h, job.Level)
+		last = [2]int64{done, total}
+	}))
+	require.Equal(t, [2]int64{20, 20}, last)
+	require.NoError(t, testutil.GatherAndCompare(l.reg, strings.NewReader(`
+# HELP promlake_compact_jobs_total Jobs by kind, level and outcome (done, conflict, failed).
+# TYPE promlake_compact_jobs_total counter
+promlake_compact_jobs_total{kind="merge",level="2h",outcome="done"} 1
+# HELP promlake_compact_samples_written_total Samples written to blocks that were committed.
+# TYPE promlake_compact_samples_written_total counter
+promlake_compact_samples_written_total 20
+# HELP promlake_compact_lag_seconds How long ago the oldest window was due that is not yet a block.
+# TYPE promlake_compact_lag_seconds gauge
+promlake_compact_lag_seconds 0
+# HELP promlake_compact_live_segments Segments that no block stands for yet.
+# TYPE promlake_compact_live_segments gauge
+promlake_compact_live_segments 0
+# HELP promlake_compact_garbage_objects Superseded segments and blocks that are not yet deleted.
+# TYPE promlake_compact_garbage_objects gauge
+promlake_compact_garbage_objects{kind="block"} 0
+promlake_compact_garbage_objects{kind="segment"} 2
+# HELP promlake_compact_queue_jobs Jobs that the last plans had and that are not done.
+# TYPE promlake_compact_queue_jobs gauge
+promlake_compact_queue_jobs 0
+`), "promlake_compact_jobs_total", "promlake_compact_samples_written_total", "promlake_compact_lag_seconds", "promlake_compact_live_segments",
+		"promlake_compact_garbage_objects", "promlake_compact_queue_jobs"))
+}
+
+func TestSettings(t *testing.T) {
+	for _, tc := range []struct {
+		set  Settings
+		want string
+	}{
+		{Settings{}, ""},
+		{Settings{MaxSources: 1}, "max sources must be at least 2, is 1"},
+		{Settings{SettleDelay: -1}, "settle delay must be positive"},
+		{Settings{OrphanGrace: time.Minute}, "orphan grace (1m0s) must be longer than job timeout (15m0s)"},
+		{Settings{JobTimeout: time.Hour, OrphanGrace: 2 * time.Hour}, "job timeout (1h0m0s) must be at most 15m0s"},
+		{Settings{Retention: -1}, "retention must not be negative"},
+		{Settings{TenantRetention: map[string]time.Duration{"x": -1}}, "retention of tenant x must not be negative"},
+	} {
+		_, err := tc.set.WithDefaults()
+		if tc.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, tc.want)
+	}
+}
+
+// TestOldPlan: a job that waited too long is not run, for its sources may be gone without a trace.
+func TestOldPlan(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{}, 2)
+	l.at("0:30").write("t", seriesRows(3, 1, clock("0:10")))
+	job := Plan(s.Settings(), l.at("2:15").now, l.snapshot("t"))[0]
+	split := job
+	split.Kind, split.Slice = Split, catalog.Slice{Of: 2}
+	l.at("2:31")
+	for _, j := range []Job{job, split} {
+		r, err := s.Run(t.Context(), "t", j)
+		require.NoError(t, err)
+		require.Equal(t, Conflict, r.Outcome, j)
+	}
+	l.at("2:29")
+	r, err := s.Run(t.Context(), "t", job)
+	require.NoError(t, err)
+	require.Equal(t, Done, r.Outcome)
+}
+
+// TestClockBehind: a stage whose clock is hours behind that of others still gets its work done.
+func TestClockBehind(t *testing.T) {
+	l := newLake(t)
+	l.scrape("t", "0:00", "2:00", 30*time.Minute, 5)
+	l.at("30:00").delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m1"}, "0:00", "1:00")
+	l.at("2:15").untilIdle(l.stage(Settings{}, 2))
+	require.Equal(t, []string{"2h 20260301T0000Z"}, l.levels("t"))
+	l.check("t")
+}
