@@ -15,7 +15,7 @@ LDFLAGS := -s -w -X github.com/promlake/promlake/internal/telemetry.version=$(VE
 GOBUILD = $(GO) build -trimpath -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn
+PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn bin/compact-fn
 VENV := .venv
 VENV_READY := $(VENV)/.ready
 PYTHON_CODE := client tests
@@ -48,7 +48,7 @@ $(PROGRAMS): | system
 	$(GOBUILD) -o $@ ./$(if $(filter bin/promlake,$@),cmd/promlake,$(notdir $@))
 
 .PHONY: build
-build: $(PROGRAMS) ## Build bin/promlake, bin/ingest-fn and bin/query-fn.
+build: $(PROGRAMS) ## Build bin/promlake, bin/ingest-fn, bin/query-fn and bin/compact-fn.
 
 .PHONY: run
 run: bin/promlake ## Serve ./data on 127.0.0.1:9009 and feed it this machine's metrics (STORE=, LISTEN=, ARGS=).

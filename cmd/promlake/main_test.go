@@ -28,7 +28,7 @@ func commands(t *testing.T) map[string][]*kong.Flag {
 
 func TestEveryFlagHasItsOwnNameAndVariable(t *testing.T) {
 	all := commands(t)
-	require.Len(t, all, 3)
+	require.Len(t, all, 5)
 	for command, fs := range all {
 		names, variables := map[string]bool{}, map[string]bool{}
 		for _, f := range fs {
@@ -65,6 +65,11 @@ func TestVariables(t *testing.T) {
 		"memory-limit":                          "PROMLAKE_MEMORY_LIMIT",
 		"validation.max-label-names-per-series": "PROMLAKE_VALIDATION_MAX_LABEL_NAMES_PER_SERIES",
 		"storage.remote.read-sample-limit":      "PROMLAKE_STORAGE_REMOTE_READ_SAMPLE_LIMIT",
+		"web.enable-admin-api":                  "PROMLAKE_WEB_ENABLE_ADMIN_API",
+		"compactor.enabled":                     "PROMLAKE_COMPACTOR_ENABLED",
+		"compactor.compaction-interval":         "PROMLAKE_COMPACTOR_COMPACTION_INTERVAL",
+		"compactor.blocks-retention-period":     "PROMLAKE_COMPACTOR_BLOCKS_RETENTION_PERIOD",
+		"compactor.tenant-retention":            "PROMLAKE_COMPACTOR_TENANT_RETENTION",
 	} {
 		require.Equal(t, want, variables[flag], flag)
 	}
@@ -95,6 +100,17 @@ func TestCommandLine(t *testing.T) {
 		{"unknown flag", []string{"serve", "--bogus"}, 2, `^$`, `^promlake: error: unknown flag --bogus .*\n$`},
 		{"bad enum", []string{"serve", "--log.level=loud"}, 2, `^$`, `^promlake: error: --log.level must be one of .*\n$`},
 		{"bad store", []string{"serve", "--listen=127.0.0.1:0", "--store=gopher://x"}, 1, `^$`, `^promlake: error: start: open store gopher://x: .*\n$`},
+		{"compact nothing", []string{"compact", "--store=" + t.TempDir()}, 0, `^jobs done +0\n(?s:.*)\nspeed +0/s samples\n$`, `^$`},
+		{"compact a missing store", []string{"compact", "--store=/nonexistent/store"}, 1, `^$`, `^promlake: error: open store: .*\n$`},
+		{"compact at a bad time", []string{"compact", "--now=soon"}, 1, `^$`, `^promlake: error: --now "soon": want RFC 3339 or seconds since 1970\n$`},
+		{"bad retention", []string{"compact", "--compactor.tenant-retention=a"}, 2, `^$`, `^promlake: error: --compactor.tenant-retention: period of a tenant "a": .*\n$`},
+		{
+			"compactor that would lose work", []string{"compact", "--store=" + t.TempDir(), "--compactor.partial-block-deletion-delay=1m"},
+			1, `^$`, `^promlake: error: start compaction: .*orphan grace.*\n$`,
+		},
+		{"inspect nothing", []string{"inspect", "--store=" + t.TempDir()}, 0, `^The store is empty\.\n$`, `^$`},
+		{"inspect a missing store", []string{"inspect", "--store=/nonexistent/store"}, 1, `^$`, `^promlake: error: open store: .*\n$`},
+		{"inspect as JSON", []string{"inspect", "--store=" + t.TempDir(), "--json"}, 0, `^\{\n  "tenants": \[\]\n\}\n$`, `^$`},
 		{"no expression", []string{"query"}, 2, `^$`, `^promlake: error: expected "<expr>".*\n$`},
 		{"bad expression", []string{"query", "--store=" + t.TempDir(), "sum("}, 1, `^$`, `^promlake: error: query: bad_data: .*parse error.*\n$`},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/promlake/promlake/internal/app"
+	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
@@ -13,11 +14,13 @@ import (
 )
 
 type serveCmd struct {
-	Process      process.Settings `embed:"" group:"Process"`
-	Ingest       ingestapp.Flags  `embed:"" group:"Ingest"`
-	Query        queryapp.Flags   `embed:"" group:"Query"`
-	Demo         bool             `name:"demo" group:"Demo" help:"Feed this machine's own metrics through remote_write and print example queries."`
-	DemoSettings demo.Settings    `embed:"" group:"Demo"`
+	Process      process.Settings    `embed:"" group:"Process"`
+	Ingest       ingestapp.Flags     `embed:"" group:"Ingest"`
+	Query        queryapp.Flags      `embed:"" group:"Query"`
+	Schedule     compactapp.Schedule `embed:"" group:"Compaction"`
+	Compact      compactapp.Flags    `embed:"" group:"Compaction"`
+	Demo         bool                `name:"demo" group:"Demo" help:"Feed this machine's own metrics through remote_write and print example queries."`
+	DemoSettings demo.Settings       `embed:"" group:"Demo"`
 }
 
 func newServeCmd() serveCmd {
@@ -25,6 +28,8 @@ func newServeCmd() serveCmd {
 		Process:      process.DefaultSettings(),
 		Ingest:       ingestapp.NewFlags(),
 		Query:        queryapp.NewFlags(),
+		Schedule:     compactapp.NewSchedule(),
+		Compact:      compactapp.NewFlags(),
 		DemoSettings: demo.DefaultSettings(),
 	}
 }
@@ -36,6 +41,11 @@ func (c *serveCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) e
 		return err
 	}
 	s := app.Settings{Process: c.Process, Ingest: c.Ingest.Settings(), Query: c.Query.Settings(vs)}
+	if c.Schedule.Enabled {
+		compaction := c.Compact.Settings()
+		compaction.Interval = c.Schedule.Interval
+		s.Compact = &compaction
+	}
 	if c.Demo {
 		s.Demo = &c.DemoSettings
 	}

@@ -6,9 +6,11 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
 )
@@ -18,12 +20,15 @@ type Settings struct {
 	Process process.Settings
 	Ingest  ingest.Settings
 	Query   queryapp.Settings
-	Demo    *demo.Settings // nil: no demo
+	Compact *compact.Settings // nil: no compaction in this process
+	Demo    *demo.Settings    // nil: no demo
 }
 
-// DefaultSettings serve a local directory without a demo.
+// DefaultSettings serve and compact a local directory without a demo.
 func DefaultSettings() Settings {
+	compaction := compactapp.NewFlags().Settings()
 	return Settings{
+		Compact: &compaction,
 		Process: process.DefaultSettings(),
 		Ingest:  ingest.DefaultSettings(),
 		Query:   queryapp.DefaultSettings(),
@@ -37,6 +42,9 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 		ingestapp.New(s.Ingest),
 		queryapp.New(s.Query),
 		landing,
+	}
+	if s.Compact != nil {
+		builders = append(builders, compactapp.Background(*s.Compact))
 	}
 	if s.Demo != nil {
 		// Last, so that it ends first: its last request is still answered.

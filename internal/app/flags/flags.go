@@ -86,6 +86,10 @@ func format(f *kong.Flag) (string, error) {
 		return shortDuration(x), nil
 	case []string:
 		return strings.Join(x, ","), nil
+	case []TenantPeriod:
+		return joinStrings(x), nil
+	case fmt.Stringer:
+		return x.String(), nil
 	}
 	switch v.Kind() {
 	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64:
@@ -93,6 +97,14 @@ func format(f *kong.Flag) (string, error) {
 	default:
 		return "", fmt.Errorf("flag --%s: no text for a default of type %s", f.Name, v.Type())
 	}
+}
+
+func joinStrings[T fmt.Stringer](xs []T) string {
+	texts := make([]string, len(xs))
+	for i, x := range xs {
+		texts[i] = x.String()
+	}
+	return strings.Join(texts, ",")
 }
 
 // shortDuration is time.Duration's text without zero minutes and seconds at its end: 5m, not 5m0s.

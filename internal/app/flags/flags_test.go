@@ -22,6 +22,9 @@ type grammar struct {
 	On      bool          `name:"on" help:"A switch." negatable:""`
 	List    []string      `name:"list" help:"A list."`
 	Nothing int64         `name:"nothing" help:"A number without a default."`
+	Keep    flags.Period  `name:"keep" help:"A period."`
+
+	Tenants []flags.TenantPeriod `name:"tenants" help:"Periods of tenants."`
 
 	Kind  string `name:"kind" enum:"red,blue" required:"" help:"One of ${enum}."`
 	Store string `name:"store" help:"A URL."`
@@ -33,6 +36,7 @@ type grammar struct {
 func defaults() grammar {
 	return grammar{
 		Text: "$HOME ${x}", Wait: 90 * time.Minute, Size: 64 << 20, Count: 7, Ratio: 0.5, On: true, Kind: "red", List: []string{"a", "b"},
+		Keep: flags.Period(36 * time.Hour), Tenants: []flags.TenantPeriod{{"a", flags.Period(7 * 24 * time.Hour)}},
 	}
 }
 
@@ -72,6 +76,20 @@ func TestParse(t *testing.T) {
 			"an argument beats its variable", []string{"--count=1"}, map[string]string{"PROMLAKE_COUNT": "2"},
 			func(g *grammar) { g.Count = 1 },
 		},
+		{
+			"periods", []string{"--keep=30d", "--tenants=a=1w", "--tenants", "b=0"}, nil,
+			func(g *grammar) {
+				g.Keep = flags.Period(30 * 24 * time.Hour)
+				g.Tenants = []flags.TenantPeriod{{"a", flags.Period(7 * 24 * time.Hour)}, {"b", 0}}
+			},
+		},
+		{
+			"periods as variables", nil, map[string]string{"PROMLAKE_KEEP": "0", "PROMLAKE_TENANTS": "a=1d,b=2h30m"},
+			func(g *grammar) {
+				g.Keep = 0
+				g.Tenants = []flags.TenantPeriod{{"a", flags.Period(24 * time.Hour)}, {"b", flags.Period(150 * time.Minute)}}
+			},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for k, v := range tc.env {
@@ -100,6 +118,11 @@ func TestMain_ExitCodes(t *testing.T) {
 		{"error on one line", nil, errors.Join(errors.New("one"), errors.New("two")), 1, "ran\n", "test: error: one; two\n"},
 		{"unknown flag", []string{"--bogus"}, nil, 2, "", "test: error: unknown flag --bogus (see test --help)\n"},
 		{"bad enum", []string{"--kind=green"}, nil, 2, "", `test: error: --kind must be one of "red","blue" but got "green" (see test --help)` + "\n"},
+		{"bad period", []string{"--keep=long"}, nil, 2, "", `test: error: --keep: period "long": want one such as 90m, 36h or 30d (see test --help)` + "\n"},
+		{
+			"bad period of a tenant", []string{"--tenants=a"}, nil, 2, "",
+			`test: error: --tenants: period of a tenant "a": want tenant=period such as team-a=30d (see test --help)` + "\n",
+		},
 		{"bad size", []string{"--size=many"}, nil, 2, "", `test: error: --size: size "many": want bytes such as 1048576 or 64MiB (see test --help)` + "\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -140,6 +163,7 @@ func TestValues(t *testing.T) {
 	require.Equal(t, 0, flags.Main(t.Context(), "test", "A test.", &g, args, flags.Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}))
 	require.Equal(t, `a.wait-time: "1h30m"
 count: "7"
+keep: "1d12h"
 kind: "red"
 list: "a,b"
 nothing: "0"
@@ -147,6 +171,7 @@ on: "true"
 ratio: "0.5"
 size: "64MiB"
 store: "s3://bucket/p"
+tenants: "a=1w"
 text: "a \"b\""
 `, g.seen.YAML())
 	require.Equal(t, "64MiB", g.seen.Map()["size"])

@@ -41,6 +41,18 @@ type Stage interface {
 	Close() error
 }
 
+// Idle is a stage that does nothing by itself. Builders return it when they only want the Parts, or when somebody else drives what they made.
+type Idle struct{}
+
+// Routes implements Stage.
+func (Idle) Routes() []Route { return nil }
+
+// Drain implements Stage.
+func (Idle) Drain(context.Context) error { return nil }
+
+// Close implements Stage.
+func (Idle) Close() error { return nil }
+
 // Builder makes a stage.
 type Builder func(ctx context.Context, p Parts) (Stage, error)
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/compact/admin"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
 )
@@ -15,22 +16,23 @@ type Flags struct {
 	MaxConcurrency      int           `name:"query.max-concurrency" help:"Queries that run at once; further ones wait."`
 	MaxSamples          int           `name:"query.max-samples" help:"Samples that one query may hold in memory."`
 	MaxSeries           int           `name:"query.max-series" help:"Series that one selector may return."`
-	MaxSegments         int           `name:"query.max-segments" help:"Segments that one selector may read."`
+	MaxSegments         int           `name:"query.max-segments" help:"Segments and blocks that one selector may read."`
 	MaxMatcherValues    int           `name:"query.max-matcher-values" help:"Label values that a regular expression outside of DuckDB's reach may match."`
 	RecentWindow        time.Duration `name:"query.recent-window" help:"Time before now that metadata and cardinality look at."`
 	DelayedNameRemoval  bool          `name:"query.delayed-name-removal" help:"Drop metric names at the end of a query, as Prometheus' feature promql-delayed-name-removal."`
 	UseStartTimestamps  bool          `name:"query.use-start-timestamps" help:"Use start timestamps in rates, as Prometheus' feature use-start-timestamps."`
 	MemoryLimitBytes    int64         `name:"query.memory-limit" type:"bytes" help:"DuckDB's memory."`
 	Threads             int           `name:"query.threads" help:"DuckDB's threads, by default one for each CPU."`
-	CacheDir            string        `name:"query.cache-dir" placeholder:"DIR" help:"Directory of fetched segments, emptied at the start. Default: a temporary one."`
-	CacheBytes          int64         `name:"query.cache-bytes" type:"bytes" help:"Fetched segments that are kept on disk."`
-	FooterCacheBytes    int64         `name:"query.footer-cache-bytes" type:"bytes" help:"Memory for segment footers."`
+	CacheDir            string        `name:"query.cache-dir" placeholder:"DIR" help:"Directory of fetched objects, emptied at the start. Default: a temporary one."`
+	CacheBytes          int64         `name:"query.cache-bytes" type:"bytes" help:"Bytes of fetched objects that are kept on disk."`
+	FooterCacheBytes    int64         `name:"query.footer-cache-bytes" type:"bytes" help:"Memory for the footers of segments and the meta.json of blocks."`
 	FetchConcurrency    int           `name:"query.fetch-concurrency" help:"Store requests that one query has in flight."`
 	ReadSampleLimit     int           `name:"storage.remote.read-sample-limit" help:"Samples of one remote read that is not streamed. 0 means no limit."`
 	ReadConcurrentLimit int           `name:"storage.remote.read-concurrent-limit" help:"Remote reads that run at once."`
 	ReadFrameBytes      int           `name:"storage.remote.read-max-bytes-in-frame" type:"bytes" help:"Size at which a frame of a streamed remote read is sent."`
 	CORSOrigin          string        `name:"web.cors.origin" help:"Regular expression of the origins whose pages may read answers; it is anchored."`
 	MaxBodyBytes        int64         `name:"web.max-body-bytes" type:"bytes" help:"Largest body of an API request."`
+	EnableAdminAPI      bool          `name:"web.enable-admin-api" help:"Let whoever reaches the HTTP API delete series through it."`
 }
 
 // NewFlags returns the flags at their defaults.
@@ -63,7 +65,7 @@ func NewFlags() Flags {
 
 // Settings returns what the flags say. The API shows all of the process's flags, vs.
 func (f Flags) Settings(vs flags.Values) Settings {
-	return Settings{Query: f.query(), API: f.api(vs)}
+	return Settings{Query: f.query(), API: f.api(vs), Admin: f.admin()}
 }
 
 func (f Flags) query() query.Settings {
@@ -85,6 +87,12 @@ func (f Flags) query() query.Settings {
 		DelayedNameRemoval: f.DelayedNameRemoval,
 		UseStartTimestamps: f.UseStartTimestamps,
 	}
+}
+
+func (f Flags) admin() admin.Settings {
+	s := DefaultSettings().Admin
+	s.Enabled, s.MaxBodyBytes, s.Timeout = f.EnableAdminAPI, f.MaxBodyBytes, f.Timeout
+	return s
 }
 
 func (f Flags) api(vs flags.Values) api.Settings {

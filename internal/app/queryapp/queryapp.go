@@ -1,4 +1,4 @@
-// Package queryapp fits the query stage and its HTTP API into a process: their flags and their routes.
+// Package queryapp fits the query stage, its HTTP API and the API for deletion into a process: their flags and their routes.
 package queryapp
 
 import (
@@ -8,18 +8,20 @@ import (
 	"net/http"
 
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/compact/admin"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
-// Settings are those of the query stage and of its API.
+// Settings are those of the query stage and of its APIs.
 type Settings struct {
 	Query query.Settings
 	API   api.Settings
+	Admin admin.Settings
 }
 
-// DefaultSettings returns the defaults of both.
+// DefaultSettings returns the defaults of all.
 func DefaultSettings() Settings {
 	q, err := query.Settings{}.WithDefaults()
 	if err != nil {
@@ -29,13 +31,14 @@ func DefaultSettings() Settings {
 	a.LookbackDelta = q.LookbackDelta
 	a.Parser = query.ParserOptions()
 	a.Build.Revision = telemetry.ReadBuild().Revision
-	return Settings{Query: q, API: a}
+	return Settings{Query: q, API: a, Admin: admin.Settings{Parser: a.Parser, MaxBodyBytes: a.MaxBodyBytes, Timeout: q.Timeout}}
 }
 
 // stage implements process.Stage.
 type stage struct {
-	query   *query.Stage
-	handler http.Handler
+	query *query.Stage
+	api   http.Handler
+	admin http.Handler
 }
 
 // New returns the builder of the query stage.
@@ -49,15 +52,18 @@ func New(s Settings) process.Builder {
 		if err != nil {
 			return nil, fmt.Errorf("start query API: %w", errors.Join(err, q.Close()))
 		}
-		return stage{q, h}, nil
+		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Now, p.Logger, p.Registry)}, nil
 	}
 }
 
-// Routes implements process.Stage. The API measures its own handlers.
+// Routes implements process.Stage. The APIs measure their own handlers.
 func (s stage) Routes() []process.Route {
 	var routes []process.Route
 	for _, p := range api.Patterns() {
-		routes = append(routes, process.Route{Pattern: p, Handler: s.handler})
+		routes = append(routes, process.Route{Pattern: p, Handler: s.api})
+	}
+	for _, p := range admin.Patterns() {
+		routes = append(routes, process.Route{Pattern: p, Handler: s.admin})
 	}
 	return routes
 }

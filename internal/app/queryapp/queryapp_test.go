@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -85,6 +87,28 @@ func TestStatus(t *testing.T) {
 		code, body := get(t, base+path)
 		require.Equal(t, http.StatusOK, code, body)
 		require.Contains(t, body, want)
+	}
+}
+
+// TestAdminAPI holds that deletion is wired to the store that queries read, and only if a flag says so.
+func TestAdminAPI(t *testing.T) {
+	for _, tc := range []struct {
+		enabled bool
+		code    int
+		left    string
+	}{
+		{false, http.StatusServiceUnavailable, `"value":[1,"3"]`},
+		{true, http.StatusNoContent, `"value":[1,"2"]`},
+	} {
+		f := queryapp.NewFlags()
+		f.EnableAdminAPI = tc.enabled
+		base := serve(t, f.Settings(nil))
+		resp, err := http.PostForm(base+"/api/v1/admin/tsdb/delete_series", url.Values{"match[]": {`x{job="a"}`}})
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, tc.code, resp.StatusCode)
+		_, body := get(t, base+"/api/v1/query?time=1&query="+url.QueryEscape("count(last_over_time(x[1h] @ "+strconv.FormatInt(time.Now().Unix()+1, 10)+"))"))
+		require.Contains(t, body, tc.left)
 	}
 }
 

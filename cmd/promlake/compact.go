@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/compactapp"
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+type compactCmd struct {
+	Store     string `name:"store" help:"Object store to compact."`
+	Tenant    string `name:"tenant" help:"Tenant to compact. Default: all."`
+	UntilIdle bool   `name:"until-idle" help:"Go on until nothing is left that need not wait. Default: one cycle."`
+	Now       string `name:"now" placeholder:"T" help:"Set the clock, delays and retention included: RFC 3339 or seconds since 1970. For tests on a store that nobody else uses."`
+
+	Log     telemetry.LogSettings `embed:""`
+	Compact compactapp.Flags      `embed:"" group:"Compaction"`
+}
+
+func newCompactCmd() compactCmd {
+	return compactCmd{
+		Store:   process.DefaultSettings().Store,
+		Log:     telemetry.DefaultLogSettings(),
+		Compact: compactapp.NewFlags(),
+	}
+}
+
+// Run compacts and prints what that did, also when some of it failed.
+func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
+	begin := time.Now()
+	at, err := parseTime("now", c.Now, begin)
+	if err != nil {
+		return err
+	}
+	b := newBar(io.Err)
+	logger, err := c.logger(b, io)
+	if err != nil {
+		return err
+	}
+	p := process.DefaultSettings()
+	p.Store = c.Store
+	clock := func() time.Time { return at.Add(time.Since(begin)) }
+	d, err := compactapp.Open(ctx, p, c.Tenant, c.Compact.Settings(), logger, clock)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	err = c.compact(ctx, d, b)
+	t, terr := d.Totals()
+	if terr != nil {
+		return errors.Join(err, terr)
+	}
+	if _, perr := fmt.Fprint(io.Out, summary(t, time.Since(begin))); perr != nil {
+		return errors.Join(err, fmt.Errorf("print summary: %w", perr))
+	}
+	return err
+}
+
+// logger returns the log, which scrolls by above the bar if there is one.
+func (c *compactCmd) logger(b *bar, io flags.Streams) (*slog.Logger, error) {
+	if b != nil {
+		return telemetry.NewLogger(b, c.Log)
+	}
+	return telemetry.NewLogger(io.Err, c.Log)
+}
+
+func (c *compactCmd) compact(ctx context.Context, d *compactapp.Driven, b *bar) error {
+	if !c.UntilIdle {
+		return d.Cycle(ctx)
+	}
+	if b == nil {
+		return d.UntilIdle(ctx, nil)
+	}
+	w := &watch{bar: b, begin: time.Now(), jobs: map[string]*progress{}}
+	defer w.end()
+	return d.UntilIdle(ctx, w.see)
+}
+
+// summary writes what was done in how much time.
+func summary(t compactapp.Totals, took time.Duration) string {
+	table := human.Table{Left: 2}
+	table.Row("jobs done", human.Count(t.Jobs))
+	if t.Conflicts > 0 {
+		table.Row("jobs that another compactor did", human.Count(t.Conflicts))
+	}
+	if t.Failed > 0 {
+		table.Row("jobs that failed", human.Count(t.Failed))
+	}
+	table.Row("samples read", human.Count(t.SamplesRead))
+	table.Row("samples written", human.Count(t.SamplesWritten))
+	if t.SamplesDeleted > 0 {
+		table.Row("samples deleted", human.Count(t.SamplesDeleted))
+	}
+	table.Row("bytes read", human.Bytes(t.BytesRead))
+	table.Row("bytes written", human.Bytes(t.BytesWritten))
+	if t.ObjectsRemoved > 0 {
+		table.Row("garbage removed", fmt.Sprintf("%s in %d objects", human.Bytes(t.BytesRemoved), t.ObjectsRemoved))
+	}
+	table.Row("time", took.Round(time.Millisecond).String())
+	table.Row("speed", human.PerSecond(t.SamplesRead, took)+" samples")
+	return table.String()
+}

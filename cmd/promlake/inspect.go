@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/compactapp"
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/inspectapp"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+type inspectCmd struct {
+	Store  string `name:"store" help:"Object store to look at."`
+	Tenant string `name:"tenant" help:"Tenant to look at. Default: all."`
+	JSON   bool   `name:"json" help:"Print JSON for scripts."`
+	Now    string `name:"now" placeholder:"T" help:"Moment at which the next jobs are planned: RFC 3339 or seconds since 1970. Default: now."`
+
+	Log     telemetry.LogSettings `embed:""`
+	Compact compactapp.Flags      `embed:"" group:"Compaction, for what comes next"`
+}
+
+func newInspectCmd() inspectCmd {
+	return inspectCmd{
+		Store:   process.DefaultSettings().Store,
+		Log:     telemetry.LogSettings{Level: "warn", Format: "text"},
+		Compact: compactapp.NewFlags(),
+	}
+}
+
+// Run inspects and prints.
+func (c *inspectCmd) Run(ctx context.Context, io flags.Streams) error {
+	now, err := parseTime("now", c.Now, time.Now())
+	if err != nil {
+		return err
+	}
+	logger, err := telemetry.NewLogger(io.Err, c.Log)
+	if err != nil {
+		return err
+	}
+	p := process.DefaultSettings()
+	p.Store = c.Store
+	r, err := inspectapp.Run(ctx, p, c.Tenant, c.Compact.Settings(), now, logger)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		enc := json.NewEncoder(io.Out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(r)
+	} else {
+		_, err = fmt.Fprint(io.Out, r.Text())
+	}
+	if err != nil {
+		return fmt.Errorf("print report: %w", err)
+	}
+	return nil
+}

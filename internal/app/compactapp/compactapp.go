@@ -1,0 +1,83 @@
+// Package compactapp fits the compaction stage into a process: its flags, its schedule, and one cycle on request.
+package compactapp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/compact"
+)
+
+// background compacts until it is drained. It implements process.Stage.
+type background struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the last cycle has ended
+}
+
+// Background returns the builder of a stage that compacts every s.Interval from the moment on when the process is ready.
+func Background(s compact.Settings) process.Builder {
+	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+		c, err := newStage(s, p)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		b := &background{cancel: cancel, done: make(chan struct{})}
+		go func() {
+			defer close(b.done)
+			select {
+			case <-p.Ready:
+				// The stage logs what fails. That is not the end: the sources are as live as before, and the next cycle begins anew.
+				repeat(ctx, s.Interval, func() { _, _ = c.Cycle(ctx) })
+			case <-ctx.Done():
+			}
+		}()
+		return b, nil
+	}
+}
+
+func newStage(s compact.Settings, p process.Parts) (*compact.Stage, error) {
+	c, err := compact.New(s, p.Store, p.Registry, p.Logger, p.Now)
+	if err != nil {
+		return nil, fmt.Errorf("start compaction: %w", err)
+	}
+	return c, nil
+}
+
+// repeat calls f again and again, with pauses in between, until ctx ends.
+func repeat(ctx context.Context, pause time.Duration, f func()) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			f()
+			t.Reset(pause)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Routes implements process.Stage.
+func (*background) Routes() []process.Route { return nil }
+
+// Drain implements process.Stage: it drops the work under way, of which nothing is visible yet, and waits until that has ended.
+func (b *background) Drain(ctx context.Context) error {
+	b.cancel()
+	select {
+	case <-b.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("end compaction: %w", ctx.Err())
+	}
+}
+
+// Close implements process.Stage.
+func (b *background) Close() error {
+	b.cancel()
+	<-b.done
+	return nil
+}

@@ -1,0 +1,154 @@
+package compactapp_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app/compactapp"
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// parts are those of a process a week after two segments of one window were written.
+func parts(t *testing.T) (process.Parts, chan struct{}) {
+	t.Helper()
+	now, store, ready := time.Now(), memstore.New(memstore.Settings{}), make(chan struct{})
+	for i := range byte(2) {
+		body, _, err := segment.Encode([]segment.Row{{
+			Labels: labels.FromStrings(model.MetricNameLabel, "up"), Floats: []segment.Float{{T: now.UnixMilli() + int64(i), V: 1}},
+		}}, nil)
+		require.NoError(t, err)
+		s := key.Segment{Tenant: "a", Window: key.WindowOf(now.UnixMilli())}
+		require.NoError(t, s.ID.SetTime(ulid.Timestamp(now)))
+		s.ID[15] = i
+		_, err = store.Put(t.Context(), s.String(), bytes.NewReader(body), objstore.Condition{IfAbsent: true})
+		require.NoError(t, err)
+	}
+	return process.Parts{
+		Store: store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Ready: ready,
+		Now: func() time.Time { return time.Now().Add(7 * 24 * time.Hour) },
+	}, ready
+}
+
+func manifest(t *testing.T, p process.Parts) catalog.Manifest {
+	t.Helper()
+	m, _, err := catalog.ReadManifest(t.Context(), p.Store, "a")
+	require.NoError(t, err)
+	return m
+}
+
+func settings() compact.Settings {
+	s := compactapp.NewFlags().Settings()
+	s.Interval = time.Millisecond
+	return s
+}
+
+func TestBackgroundCompactsOnceTheProcessIsReady(t *testing.T) {
+	p, ready := parts(t)
+	stage, err := compactapp.Background(settings())(t.Context(), p)
+	require.NoError(t, err)
+	require.Empty(t, stage.Routes())
+	require.Empty(t, manifest(t, p).Blocks)
+	close(ready)
+	require.Eventually(t, func() bool { m := manifest(t, p); return len(m.Blocks) == 1 && m.Blocks[0].Samples == 2 }, time.Minute, time.Millisecond)
+	require.NoError(t, stage.Drain(t.Context()))
+	require.NoError(t, stage.Close())
+}
+
+func TestBackgroundEndsBeforeTheProcessIsReady(t *testing.T) {
+	p, _ := parts(t)
+	stage, err := compactapp.Background(settings())(t.Context(), p)
+	require.NoError(t, err)
+	require.NoError(t, stage.Drain(t.Context()))
+	require.NoError(t, stage.Close())
+	require.Zero(t, manifest(t, p).Generation)
+}
+
+func TestOnRequest(t *testing.T) {
+	p, _ := parts(t)
+	stage, err := compactapp.OnRequest(settings())(t.Context(), p)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	for _, r := range stage.Routes() {
+		mux.Handle(r.Pattern, r.Handler)
+	}
+	ask := func(method string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(method, compactapp.Path, nil))
+		return w
+	}
+	require.Equal(t, http.StatusMethodNotAllowed, ask(http.MethodGet).Code)
+	require.Zero(t, manifest(t, p).Generation)
+
+	w := ask(http.MethodPost)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	var reply struct {
+		Status string
+		Data   map[string]any
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &reply))
+	require.Equal(t, "success", reply.Status)
+	require.NotEmpty(t, reply.Data)
+	require.Len(t, manifest(t, p).Blocks, 1)
+
+	require.NoError(t, stage.Drain(t.Context()))
+	require.Equal(t, http.StatusInternalServerError, ask(http.MethodPost).Code, "draining")
+	require.NoError(t, stage.Close())
+}
+
+func TestBadSettings(t *testing.T) {
+	p, _ := parts(t)
+	s := settings()
+	s.SettleDelay = -1
+	for _, build := range []process.Builder{compactapp.Background(s), compactapp.OnRequest(s)} {
+		_, err := build(t.Context(), p)
+		require.ErrorContains(t, err, "start compaction: ")
+	}
+}
+
+// TestEverySettingHasAFlag sets every flag to something and finds every setting changed by it.
+func TestEverySettingHasAFlag(t *testing.T) {
+	f := compactapp.Flags{TenantRetention: []flags.TenantPeriod{{Tenant: "a", Period: 7}}}
+	v := reflect.ValueOf(&f).Elem()
+	for i := range v.NumField() {
+		switch field := v.Field(i); {
+		case field.CanInt():
+			field.SetInt(int64(i + 1))
+		case field.Kind() == reflect.String:
+			field.SetString("x")
+		}
+	}
+	s := f.Settings()
+	require.Equal(t, map[string]time.Duration{"a": 7}, s.TenantRetention)
+	for i, r := 0, reflect.ValueOf(s); i < r.NumField(); i++ {
+		if name := r.Type().Field(i).Name; name != "Entropy" { // for tests alone
+			require.False(t, r.Field(i).IsZero(), "no flag sets %s", name)
+		}
+	}
+}
+
+func TestFlagsCarryTheDefaults(t *testing.T) {
+	want, err := compact.Settings{}.WithDefaults()
+	require.NoError(t, err)
+	want.TenantRetention = map[string]time.Duration{}
+	require.Equal(t, want, compactapp.NewFlags().Settings())
+	require.Equal(t, compactapp.Schedule{Enabled: true, Interval: want.Interval}, compactapp.NewSchedule())
+}

@@ -1,0 +1,98 @@
+package compactapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/compact"
+)
+
+// Path is where a cycle is asked for, with POST.
+const Path = "/-/compact"
+
+// invoked compacts when it is asked to. It implements process.Stage.
+type invoked struct {
+	compact *compact.Stage
+	metrics prometheus.Gatherer
+
+	ctx    context.Context // ends when the stage drains
+	cancel context.CancelFunc
+	cycles sync.Mutex // held while a cycle runs
+}
+
+// OnRequest returns the builder of a stage that compacts once for each request to Path, and answers with what that did. Requests
+// that come while a cycle runs are refused: it does their work, too.
+func OnRequest(s compact.Settings) process.Builder {
+	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+		c, err := newStage(s, p)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		return &invoked{compact: c, metrics: p.Registry, ctx: ctx, cancel: cancel}, nil
+	}
+}
+
+// Routes implements process.Stage.
+func (s *invoked) Routes() []process.Route {
+	return []process.Route{{Pattern: "POST " + Path, Name: Path, Handler: s}}
+}
+
+// ServeHTTP answers 200 with the Totals of the cycle, 409 while another one runs, 500 with the Totals of what was done beside the failure.
+// A cycle goes on when its client goes away.
+func (s *invoked) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if !s.cycles.TryLock() {
+		answer(w, http.StatusConflict, reply{Status: "error", Error: "a cycle is running"})
+		return
+	}
+	defer s.cycles.Unlock()
+	done, err := s.cycle()
+	if err != nil {
+		answer(w, http.StatusInternalServerError, reply{Status: "error", Error: err.Error(), Data: &done})
+		return
+	}
+	answer(w, http.StatusOK, reply{Status: "success", Data: &done})
+}
+
+// cycle runs one cycle, whose failures the stage logs.
+func (s *invoked) cycle() (Totals, error) {
+	before, err := readTotals(s.metrics)
+	if err != nil {
+		return Totals{}, err
+	}
+	_, err = s.compact.Cycle(s.ctx)
+	after, merr := readTotals(s.metrics)
+	return after.minus(before), errors.Join(err, merr)
+}
+
+// reply has the form of the Prometheus API's answers.
+type reply struct {
+	Status string  `json:"status"`
+	Error  string  `json:"error,omitempty"`
+	Data   *Totals `json:"data,omitempty"`
+}
+
+func answer(w http.ResponseWriter, status int, body reply) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// A client that went away needs no answer.
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// Drain implements process.Stage: a cycle under way is dropped and its request answered.
+func (s *invoked) Drain(context.Context) error {
+	s.cancel()
+	return nil
+}
+
+// Close implements process.Stage.
+func (s *invoked) Close() error {
+	s.cancel()
+	return nil
+}

@@ -1,0 +1,55 @@
+package compactapp
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/compact"
+)
+
+// Driven is a compaction stage that its owner drives.
+type Driven struct {
+	stage   *compact.Stage
+	metrics prometheus.Gatherer
+	end     func() error
+}
+
+// Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is not "", for that one. Its clock is now.
+// The caller closes it.
+func Open(ctx context.Context, p process.Settings, tenant string, s compact.Settings, logger *slog.Logger, now func() time.Time) (*Driven, error) {
+	d := &Driven{}
+	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (_ process.Stage, err error) {
+		parts.Now, d.metrics = now, parts.Registry
+		if tenant != "" {
+			parts.Store = only(parts.Store, tenant)
+		}
+		d.stage, err = newStage(s, parts)
+		return process.Idle{}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.end = end
+	return d, nil
+}
+
+// Cycle does what there is to do now.
+func (d *Driven) Cycle(ctx context.Context) error {
+	_, err := d.stage.Cycle(ctx)
+	return err
+}
+
+// UntilIdle does what there is to do until nothing is left that need not wait.
+func (d *Driven) UntilIdle(ctx context.Context, progress compact.Progress) error {
+	return d.stage.UntilIdle(ctx, progress)
+}
+
+// Totals say what was done so far, also by a cycle that failed.
+func (d *Driven) Totals() (Totals, error) { return readTotals(d.metrics) }
+
+// Close releases the stage. None of its methods may run.
+func (d *Driven) Close() error { return d.end() }

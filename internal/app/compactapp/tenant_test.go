@@ -1,0 +1,51 @@
+package compactapp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/objstore/memstore"
+)
+
+func TestOnlyListsOneTenant(t *testing.T) {
+	store := memstore.New(memstore.Settings{})
+	for _, k := range []string{"v1/a/x", "v1/b/x", "v1/b/y/z", "v1/bb/x", "v1/c/x"} {
+		_, err := store.Put(t.Context(), k, strings.NewReader("x"), objstore.Condition{})
+		require.NoError(t, err)
+	}
+	v := only(store, "b")
+	for _, tc := range []struct{ prefix, startAfter, want string }{
+		{"", "", "v1/b/x v1/b/y/z"},
+		{"v1/", "", "v1/b/x v1/b/y/z"},
+		{"v1/", "v1/b/x", "v1/b/y/z"},
+		{"v1/", "v1/b0", ""},
+		{"v1/b", "", "v1/b/x v1/b/y/z"},
+		{"v1/b/y", "", "v1/b/y/z"},
+		{"v1/bb/", "", ""},
+		{"v1/c/", "", ""},
+	} {
+		var got []string
+		for obj, err := range v.List(t.Context(), tc.prefix, tc.startAfter) {
+			require.NoError(t, err)
+			got = append(got, obj.Key)
+		}
+		require.Equal(t, strings.Fields(tc.want), append([]string{}, got...), "%+v", tc)
+	}
+	tenants, err := catalog.Tenants(t.Context(), v)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, tenants)
+}
+
+func TestOnlyKeepsFilesInPlace(t *testing.T) {
+	_, local := only(memstore.New(memstore.Settings{}), "a").(objstore.Local)
+	require.False(t, local)
+	files, err := filestore.New(t.TempDir())
+	require.NoError(t, err)
+	_, local = only(files, "a").(objstore.Local)
+	require.True(t, local)
+}

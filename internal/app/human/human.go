@@ -1,0 +1,52 @@
+// Package human writes figures for people.
+package human
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Bytes writes a size with the largest unit in which it is at least 1: 999 B, 1.5 KiB, 3.0 MiB.
+func Bytes(n int64) string {
+	return scaled(float64(n), 1024, " B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB")
+}
+
+// Count writes a number in steps of a thousand: 999, 1.5k, 3.0M.
+func Count(n int64) string { return scaled(float64(n), 1000, "", "k", "M", "G", "T", "P", "E") }
+
+// scaled divides v by base as long as that leaves a number that does not read as less than 1.
+func scaled(v, base float64, units ...string) string {
+	i, sign := 0, 1.0
+	if v < 0 {
+		v, sign = -v, -1
+	}
+	for i < len(units)-1 && math.Round(v*10)/10 >= base {
+		v /= base
+		i++
+	}
+	if i == 0 {
+		return strconv.FormatFloat(sign*v, 'f', 0, 64) + units[0]
+	}
+	return fmt.Sprintf("%.1f%s", sign*v, units[i])
+}
+
+// Ratio writes a/b with three decimals, or – where there is no b.
+func Ratio(a, b int64) string {
+	if b == 0 {
+		return "–"
+	}
+	return strconv.FormatFloat(float64(a)/float64(b), 'f', 3, 64)
+}
+
+// PerSecond writes a count per second, or – where no time has passed.
+func PerSecond(n int64, d time.Duration) string {
+	if d <= 0 {
+		return "–"
+	}
+	return Count(int64(float64(n)/d.Seconds())) + "/s"
+}
+
+// Time writes a point in time (ms since the Unix epoch) in UTC.
+func Time(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z07:00") }

@@ -1,0 +1,109 @@
+package inspectapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Inspect describes the tenants of a store, or one of them if tenant is not "". What the compactor would do follows from its settings and its
+// clock.
+func Inspect(ctx context.Context, store objstore.Store, tenant string, s compact.Settings, now time.Time) (Report, error) {
+	tenants := []string{tenant}
+	if tenant == "" {
+		var err error
+		if tenants, err = catalog.Tenants(ctx, store); err != nil {
+			return Report{}, fmt.Errorf("list tenants: %w", err)
+		}
+		slices.Sort(tenants)
+	}
+	r := Report{Tenants: make([]Tenant, 0, len(tenants))}
+	for _, name := range tenants {
+		t, err := inspectTenant(ctx, store, name, s, now)
+		if err != nil {
+			return Report{}, fmt.Errorf("inspect tenant %s: %w", name, err)
+		}
+		r.Tenants = append(r.Tenants, t)
+	}
+	return r, nil
+}
+
+// attempts is how often a tenant is looked at again because an object was deleted in between: after a snapshot, everything in it
+// stays for the deletion delay, so that a second attempt is already rare.
+const attempts = 3
+
+func inspectTenant(ctx context.Context, store objstore.Store, name string, s compact.Settings, now time.Time) (t Tenant, err error) {
+	for range attempts {
+		if t, err = describe(ctx, store, name, s, now); !errors.Is(err, objstore.ErrNotFound) {
+			return t, err
+		}
+	}
+	return t, err
+}
+
+// describe lists before it takes the snapshot, as every reader does: what is live in the snapshot and older than it was listed.
+func describe(ctx context.Context, store objstore.Store, name string, s compact.Settings, now time.Time) (Tenant, error) {
+	l, err := list(ctx, store, name)
+	if err != nil {
+		return Tenant{}, err
+	}
+	snap, err := catalog.Take(ctx, store, name, key.MinTime, key.MaxTime)
+	if err != nil {
+		return Tenant{}, fmt.Errorf("take snapshot: %w", err)
+	}
+	t := Tenant{
+		Tenant: name, Manifest: manifest(&snap.Manifest), Garbage: l.garbage(&snap.Manifest), Blocks: []Block{},
+		Splits: splits(snap.Manifest.Splits), Tombstones: tombstones(snap.Manifest.Tombstones), Next: []string{},
+	}
+	for _, job := range compact.Plan(s, now, snap) {
+		t.Next = append(t.Next, job.String())
+	}
+	if err := t.readSegments(ctx, store, snap.Segments); err != nil {
+		return Tenant{}, err
+	}
+	return t, t.readBlocks(ctx, store, snap.Manifest.Blocks)
+}
+
+func manifest(m *catalog.Manifest) Manifest {
+	if m.Generation == 0 {
+		return Manifest{}
+	}
+	return Manifest{Generation: m.Generation, ID: m.ID.String(), Time: timeOf(m.ID)}
+}
+
+func splits(all []catalog.Split) []Split {
+	out := make([]Split, 0, len(all))
+	for _, s := range all {
+		out = append(out, Split{ID: s.ID.String(), Level: s.Level.String(), Window: moments(int64(s.Window)), Done: len(s.Done), Of: s.Of})
+	}
+	return out
+}
+
+func tombstones(all []catalog.Tombstone) []Tombstone {
+	out := make([]Tombstone, 0, len(all))
+	for _, t := range all {
+		out = append(out, Tombstone{
+			ID: t.ID.String(), Time: *timeOf(t.ID), Match: matchers(t.Matchers), MinTime: moments(t.MinT), MaxTime: moments(t.MaxT),
+		})
+	}
+	return out
+}
+
+func timeOf(id ulid.ULID) *time.Time {
+	t := ulid.Time(id.Time()).UTC()
+	return &t
+}
+
+// moments converts ms, clipped to what keys and RFC 3339 can name.
+func moments(ms int64) time.Time {
+	return time.UnixMilli(min(max(ms, key.MinTime), key.MaxTime)).UTC()
+}

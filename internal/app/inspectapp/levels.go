@@ -1,0 +1,145 @@
+package inspectapp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+const (
+	// concurrency bounds the requests that are in flight at once.
+	concurrency = 16
+	// maxMetaBytes bounds what is read of a meta.json.
+	maxMetaBytes = 64 << 20
+	segments     = "segment"
+)
+
+// readSegments sums up segments from their footers.
+func (t *Tenant) readSegments(ctx context.Context, store objstore.Store, refs []catalog.SegmentRef) error {
+	l := Level{Level: segments}
+	var mu sync.Mutex
+	err := each(ctx, refs, func(ctx context.Context, _ int, ref catalog.SegmentRef) error {
+		k := ref.String()
+		info, err := segment.ReadInfo(readerAt{ctx, store, k}, ref.Size)
+		if err != nil {
+			return fmt.Errorf("read segment %s: %w", k, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		l.add(info.Rows, info.Samples, ref.Size, info.MinT, info.MaxT)
+		return nil
+	})
+	t.Levels = []Level{l}
+	return err
+}
+
+// readBlocks describes the live blocks, and sums them up by level and by column. Sizes include meta.json.
+func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []catalog.Block) error {
+	blocks = slices.SortedFunc(slices.Values(blocks), func(a, b catalog.Block) int {
+		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Window, b.Window), a.Rank.Compare(b.Rank), a.ID.Compare(b.ID))
+	})
+	columns, sizes := columnSizes{}, make([]int64, len(blocks))
+	var mu sync.Mutex
+	err := each(ctx, blocks, func(ctx context.Context, i int, b catalog.Block) error {
+		k := b.Key(t.Tenant).File(block.MetaFile)
+		raw, err := read(ctx, store, k)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", k, err)
+		}
+		m, err := block.ReadMeta(raw)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", k, err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		columns.add(&m, int64(len(raw)))
+		sizes[i] = m.Bytes() + int64(len(raw))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range blocks {
+		t.addBlock(&blocks[i], sizes[i])
+	}
+	t.Columns = columns.sorted()
+	return nil
+}
+
+// addBlock appends a block, whose level is that of the last one or a larger one.
+func (t *Tenant) addBlock(b *catalog.Block, bytes int64) {
+	out := Block{
+		Level: b.Level.String(), Window: moments(int64(b.Window)), ID: b.ID.String(), Prefix: b.Key(t.Tenant).Prefix(), Rank: b.Rank.String(),
+		Series: b.Series, Samples: b.Samples, Bytes: bytes,
+	}
+	if b.Slice.Of > 1 {
+		out.Slice = fmt.Sprintf("%d/%d", b.Slice.Index+1, b.Slice.Of)
+	}
+	if b.MinT <= b.MaxT {
+		out.MinTime, out.MaxTime = earlier(nil, b.MinT), later(nil, b.MaxT)
+	}
+	t.Blocks = append(t.Blocks, out)
+	if t.Levels[len(t.Levels)-1].Level != out.Level {
+		t.Levels = append(t.Levels, Level{Level: out.Level})
+	}
+	t.Levels[len(t.Levels)-1].add(b.Series, b.Samples, bytes, b.MinT, b.MaxT)
+}
+
+// add counts one object. maxT < minT says that it holds no samples.
+func (l *Level) add(series, samples, bytes, minT, maxT int64) {
+	l.Objects++
+	l.Series += series
+	l.Samples += samples
+	l.Bytes += bytes
+	if minT <= maxT {
+		l.MinTime, l.MaxTime = earlier(l.MinTime, minT), later(l.MaxTime, maxT)
+	}
+}
+
+func earlier(t *time.Time, ms int64) *time.Time {
+	if m := moments(ms); t == nil || m.Before(*t) {
+		return &m
+	}
+	return t
+}
+
+func later(t *time.Time, ms int64) *time.Time {
+	if m := moments(ms); t == nil || m.After(*t) {
+		return &m
+	}
+	return t
+}
+
+// each calls f for every item and its index, several at once, and returns the first error.
+func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i int, item T) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(concurrency)
+	for i, item := range items {
+		g.Go(func() error { return f(ctx, i, item) })
+	}
+	return g.Wait()
+}
+
+// read returns an object of at most maxMetaBytes.
+func read(ctx context.Context, store objstore.Store, k string) (b []byte, err error) {
+	body, obj, err := store.Get(ctx, k, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close() // read only: nothing to lose
+	if obj.Size > maxMetaBytes {
+		return nil, fmt.Errorf("it has %d bytes, at most %d are read", obj.Size, maxMetaBytes)
+	}
+	return io.ReadAll(body)
+}

@@ -1,0 +1,85 @@
+package inspectapp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// listing is what lies under a tenant's prefixes of data.
+type listing struct {
+	segments map[catalog.SegmentID]int64 // bytes
+	blocks   map[catalog.BlockID]Pile
+	foreign  Pile
+}
+
+func (p *Pile) add(bytes int64) { p.Objects, p.Bytes = p.Objects+1, p.Bytes+bytes }
+
+func (p *Pile) join(o Pile) { p.Objects, p.Bytes = p.Objects+o.Objects, p.Bytes+o.Bytes }
+
+// list lists a tenant's segments and blocks.
+func list(ctx context.Context, store catalog.Lister, tenant string) (*listing, error) {
+	l := &listing{segments: map[catalog.SegmentID]int64{}, blocks: map[catalog.BlockID]Pile{}}
+	for prefix, add := range map[string]func(objstore.Object){key.SegmentsPrefix(tenant): l.addSegment, key.BlocksPrefix(tenant): l.addFile} {
+		for obj, err := range store.List(ctx, prefix, "") {
+			if err != nil {
+				return nil, fmt.Errorf("list %s: %w", prefix, err)
+			}
+			add(obj)
+		}
+	}
+	return l, nil
+}
+
+func (l *listing) addSegment(obj objstore.Object) {
+	s, err := key.ParseSegment(obj.Key)
+	if err != nil {
+		l.foreign.add(obj.Size)
+		return
+	}
+	l.segments[catalog.SegmentID{Window: s.Window, ID: s.ID}] = obj.Size
+}
+
+func (l *listing) addFile(obj objstore.Object) {
+	b, _, err := key.ParseBlockFile(obj.Key)
+	if err != nil {
+		l.foreign.add(obj.Size)
+		return
+	}
+	id := catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID}
+	f := l.blocks[id]
+	f.add(obj.Size)
+	l.blocks[id] = f
+}
+
+// garbage sorts what is listed and not live by what the manifest says of it.
+func (l *listing) garbage(m *catalog.Manifest) Garbage {
+	g := Garbage{Foreign: l.foreign}
+	for _, c := range m.Consumed {
+		if n, ok := l.segments[c.SegmentID]; ok {
+			g.Consumed.add(n)
+		}
+	}
+	known := map[catalog.BlockID]bool{}
+	for i := range m.Blocks {
+		known[m.Blocks[i].BlockID()] = true
+	}
+	for _, s := range m.Splits {
+		for i := range s.Done {
+			known[s.Done[i].BlockID()] = true
+		}
+	}
+	for _, r := range m.Retired {
+		known[r.BlockID] = true
+		g.Retired.join(l.blocks[r.BlockID])
+	}
+	for id, f := range l.blocks {
+		if !known[id] {
+			g.Unlisted.join(f)
+		}
+	}
+	return g
+}
