@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/memstore"
+)
+
+// port is the store as one process has it: every operation waits for its turn.
+type port struct {
+	p        *proc
+	deadline time.Time // of puts, by the process's clock; zero is none
+}
+
+var _ objstore.Store = (*port)(nil)
+
+// turn waits for the operation's turn. Without an error the operation takes place, and then fails with the returned failure, if any.
+func (s *port) turn(ctx context.Context, kind memstore.Op, k string) (_ context.Context, failure, err error) {
+	w := s.p.w
+	w.mu.Lock()
+	if s.p.dead {
+		w.mu.Unlock()
+		return ctx, nil, errDead
+	}
+	o := &op{p: s.p, kind: kind, key: k, grant: make(chan verdict)}
+	w.pending = append(w.pending, o)
+	w.mu.Unlock()
+	v := <-o.grant
+	switch failed := fmt.Errorf("%s %s: %w", kind, k, errFault); {
+	case v.before && v.dead:
+		return ctx, nil, errDead
+	case ctx.Err() != nil && !v.late:
+		return ctx, nil, ctx.Err()
+	case v.before:
+		return ctx, nil, failed
+	case v.dead:
+		return context.WithoutCancel(ctx), errDead, nil
+	case v.after:
+		return context.WithoutCancel(ctx), failed, nil
+	}
+	return context.WithoutCancel(ctx), nil, nil
+}
+
+func (s *port) Get(ctx context.Context, k string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+	ctx, failure, err := s.turn(ctx, memstore.Get, k)
+	if err != nil || failure != nil {
+		return nil, objstore.Object{}, first(err, failure)
+	}
+	if k == key.Manifest(tenant) {
+		s.p.read = s.p.w.steps
+	}
+	return s.p.w.mem.Get(ctx, k, offset, length)
+}
+
+func (s *port) Put(ctx context.Context, k string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+	ctx, failure, err := s.turn(ctx, memstore.Put, k)
+	if err != nil {
+		return "", err
+	}
+	if !s.deadline.IsZero() && s.p.clock().After(s.deadline) {
+		return "", context.DeadlineExceeded
+	}
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return "", err
+	}
+	b = s.tamper(k, b)
+	etag, err := s.p.w.mem.Put(ctx, k, bytes.NewReader(b), cond)
+	if err == nil {
+		s.p.w.effect(k, b)
+	}
+	if err := first(err, failure); err != nil {
+		s.regret(k, b)
+		return "", err
+	}
+	return etag, nil
+}
+
+func (s *port) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		ctx, failure, err := s.turn(ctx, memstore.List, prefix)
+		if err := first(err, failure); err != nil {
+			yield(objstore.Object{}, err)
+			return
+		}
+		if strings.HasPrefix(prefix, key.SegmentsPrefix(tenant)) {
+			s.p.listed = s.p.w.steps
+		}
+		s.p.w.mem.List(ctx, prefix, startAfter)(yield)
+	}
+}
+
+func (s *port) Delete(ctx context.Context, k string) error {
+	ctx, failure, err := s.turn(ctx, memstore.Delete, k)
+	if err != nil {
+		return err
+	}
+	s.p.w.changed = true
+	return first(s.p.w.mem.Delete(ctx, k), failure)
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tamper breaks a committer: its new blocks claim to have every tombstone applied.
+func (s *port) tamper(k string, b []byte) []byte {
+	if s.p.w.set.broken != ignoresTombstones || k != key.Manifest(tenant) {
+		return b
+	}
+	m, err := catalog.Decode(b)
+	if err != nil {
+		panic(err)
+	}
+	old, _, err := catalog.ReadManifest(context.Background(), s.p.w.mem, tenant)
+	if err != nil {
+		panic(err)
+	}
+	for i := range m.Blocks {
+		if !named(old, m.Blocks[i]) {
+			m.Blocks[i].DeletesThrough = m.LastTombstone
+		}
+	}
+	out, err := catalog.Encode(m)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// regret breaks a committer: what it wanted to make live it deletes when the commit fails.
+func (s *port) regret(k string, b []byte) {
+	if s.p.w.set.broken != deletesAfterFailure || k != key.Manifest(tenant) {
+		return
+	}
+	m, err := catalog.Decode(b)
+	if err != nil {
+		panic(err)
+	}
+	for _, blk := range m.Blocks {
+		if blk.ID.Time() > uint64(s.p.w.now.Add(-time.Minute).UnixMilli()) {
+			s.p.w.erase(blk.Key(tenant).Prefix())
+		}
+	}
+}
+
+// erase deletes what is under a prefix, out of turn.
+func (w *world) erase(prefix string) {
+	for _, k := range w.mem.Keys() {
+		if strings.HasPrefix(k, prefix) {
+			w.changed = true
+			if err := w.mem.Delete(context.Background(), k); err != nil {
+				panic(err)
+			}
+		}
+	}
+}
+
+func named(m catalog.Manifest, b catalog.Block) bool {
+	for _, o := range m.Blocks {
+		if o.BlockID() == b.BlockID() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,297 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// cache holds decoded objects by key. Objects never change.
+type cache struct {
+	samples map[string][]sample
+	files   map[string][]string // of a block
+}
+
+func newCache() *cache { return &cache{map[string][]sample{}, map[string][]string{}} }
+
+// source is where a reader gets objects from.
+type source interface {
+	segment(ctx context.Context, k string) ([]sample, error)
+	block(ctx context.Context, b key.Block) ([]sample, error)
+}
+
+// gather reads everything that is live in a snapshot.
+func (w *world) gather(ctx context.Context, src source, snap catalog.Snapshot) (map[point]float64, error) {
+	r := result{w: w, snap: snap, values: map[point]float64{}, ranks: map[point]ulid.ULID{}}
+	for _, s := range snap.Segments {
+		got, err := src.segment(ctx, s.String())
+		if err != nil {
+			return nil, fmt.Errorf("read segment %s: %w", s.SegmentID(), err)
+		}
+		if err := r.add(got, s.ID, ulid.ULID{}); err != nil {
+			return nil, fmt.Errorf("segment %s: %w", s.SegmentID(), err)
+		}
+	}
+	for _, b := range snap.Blocks {
+		got, err := src.block(ctx, b.Key(snap.Tenant))
+		if err != nil {
+			return nil, fmt.Errorf("read block %s: %w", b.BlockID(), err)
+		}
+		if int64(len(got)) != b.Samples {
+			return nil, fmt.Errorf("block %s has %d samples, the manifest says %d", b.BlockID(), len(got), b.Samples)
+		}
+		if err := r.add(got, b.Rank, b.DeletesThrough); err != nil {
+			return nil, fmt.Errorf("block %s: %w", b.BlockID(), err)
+		}
+	}
+	return r.values, nil
+}
+
+// result is what a reader has seen so far.
+type result struct {
+	w      *world
+	snap   catalog.Snapshot
+	values map[point]float64
+	ranks  map[point]ulid.ULID
+}
+
+// add merges a source by rank, without what is deleted.
+func (r *result) add(samples []sample, rank, through ulid.ULID) error {
+	for _, s := range samples {
+		if r.deleted(s.point, rank, through) {
+			continue
+		}
+		switch old, seen := r.ranks[s.point]; {
+		case seen && old == rank:
+			return fmt.Errorf("%v is there twice with rank %s", s.point, rank)
+		case !seen || rank.Compare(old) > 0:
+			r.values[s.point], r.ranks[s.point] = s.v, rank
+		}
+	}
+	return nil
+}
+
+func (r *result) deleted(p point, rank, through ulid.ULID) bool {
+	for i := range r.snap.Tombstones {
+		t := &r.snap.Tombstones[i]
+		if t.AppliesTo(rank, through) && t.Covers(p.ts) && r.w.truth.matches(t, p.series) {
+			return true
+		}
+	}
+	return false
+}
+
+// direct reads out of turn. It decodes an object once, but looks whether it is there each time.
+type direct struct{ w *world }
+
+func (d direct) segment(ctx context.Context, k string) ([]sample, error) {
+	return d.w.cache.segment(ctx, d.w.mem, k)
+}
+
+func (d direct) block(ctx context.Context, b key.Block) ([]sample, error) {
+	return d.w.cache.block(ctx, d.w.mem, b)
+}
+
+// inTurn reads as a process does. With keep it takes what any reader has read before for granted, as a disk cache does.
+type inTurn struct {
+	p    *proc
+	keep bool
+}
+
+func (r inTurn) segment(ctx context.Context, k string) ([]sample, error) {
+	if got, ok := r.p.w.shared.samples[k]; ok && r.keep {
+		return got, nil
+	}
+	return r.p.w.shared.segment(ctx, &port{p: r.p}, k)
+}
+
+func (r inTurn) block(ctx context.Context, b key.Block) ([]sample, error) {
+	if got, ok := r.p.w.shared.samples[b.Prefix()]; ok && r.keep {
+		return got, nil
+	}
+	return r.p.w.shared.block(ctx, &port{p: r.p}, b)
+}
+
+func (c *cache) segment(ctx context.Context, store catalog.Getter, k string) ([]sample, error) {
+	data, err := fetch(ctx, store, k)
+	if err != nil {
+		return nil, err
+	}
+	if got, ok := c.samples[k]; ok {
+		return got, nil
+	}
+	t := series.NewTable(1)
+	b, err := segment.Decode(data, t)
+	if err != nil {
+		return nil, err
+	}
+	view := t.View()
+	var out []sample
+	from := 0
+	for i, ref := range b.Rows {
+		n, err := number(&view, ref)
+		if err != nil {
+			return nil, err
+		}
+		for j := from; j < b.End[i]; j++ {
+			out = append(out, sample{point{n, b.TS[j]}, b.V[j]})
+		}
+		from = b.End[i]
+	}
+	c.samples[k] = out
+	return out, nil
+}
+
+// block fetches every file of a block that has samples, and decodes them if it is new.
+func (c *cache) block(ctx context.Context, store catalog.Getter, b key.Block) ([]sample, error) {
+	k := b.Prefix()
+	files := memFiles{}
+	for _, name := range append([]string{"meta.json"}, c.files[k]...) {
+		data, err := fetch(ctx, store, b.File(name))
+		if err != nil {
+			return nil, err
+		}
+		files[name] = data
+	}
+	if got, ok := c.samples[k]; ok {
+		return got, nil
+	}
+	meta, err := block.ReadMeta(files["meta.json"])
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range meta.Files {
+		if files[f.Name], err = fetch(ctx, store, b.File(f.Name)); err != nil {
+			return nil, err
+		}
+		names = append(names, f.Name)
+	}
+	out, err := decodeBlock(files)
+	if err != nil {
+		return nil, err
+	}
+	c.files[k], c.samples[k] = names, out
+	return out, nil
+}
+
+func decodeBlock(files memFiles) ([]sample, error) {
+	r, err := block.Open(files)
+	if err != nil {
+		return nil, err
+	}
+	t := series.NewTable(1)
+	rows, err := r.Series(t)
+	if err != nil {
+		return nil, err
+	}
+	view := t.View()
+	cur := r.Floats()
+	var out []sample
+	for _, row := range rows {
+		n, err := number(&view, row.Ref)
+		if err != nil {
+			return nil, err
+		}
+		var run block.FloatRun
+		if err := cur.Next(row.Floats, &run); err != nil {
+			return nil, err
+		}
+		for i, ts := range run.TS {
+			out = append(out, sample{point{n, ts}, run.V[i]})
+		}
+	}
+	return out, nil
+}
+
+// memFiles are the files of a block.
+type memFiles map[string][]byte
+
+func (f memFiles) Open(name string) (io.ReaderAt, int64, error) {
+	b, ok := f[name]
+	if !ok {
+		return nil, 0, fmt.Errorf("open %s: %w", name, objstore.ErrNotFound)
+	}
+	return bytes.NewReader(b), int64(len(b)), nil
+}
+
+// number returns which of the series a label set is.
+func number(v *series.View, ref series.Ref) (int, error) {
+	for _, p := range v.Pairs(ref) {
+		if v.Names[p.Name] == "s" {
+			return strconv.Atoi(v.Values[p.Name][p.Value])
+		}
+	}
+	return 0, errors.New("a series without the label s")
+}
+
+func fetch(ctx context.Context, store catalog.Getter, k string) ([]byte, error) {
+	r, _, err := store.Get(ctx, k, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	return b, errors.Join(err, r.Close())
+}
+
+// query reads all that is live, now or as of a time. It begins again once when an object is missing. A reader without a cache may be as slow as it
+// likes: it finds objects missing, but no wrong answer.
+func (w *world) query(p *proc, keep bool, asOf *time.Time) {
+	for range 2 {
+		began := w.time()
+		snap, err := w.take(p, asOf)
+		if err != nil {
+			return
+		}
+		at := moment{must: p.listed, may: p.read, tombs: p.read, begun: 1 << 47}
+		if asOf != nil {
+			at.begun, at.newest, at.tombs = asOf.UnixMilli(), snap.Manifest.LastTombstone, p.read
+			if at.newest == (ulid.ULID{}) {
+				at.tombs = 0
+			}
+		}
+		got, err := w.gather(p.ctx, inTurn{p, keep}, snap)
+		if errors.Is(err, objstore.ErrNotFound) && w.time().Sub(began) < w.set.longestQuery {
+			w.fail("%s finds an object missing %s after it began: %w", p.name, w.time().Sub(began), err)
+			return
+		}
+		if errors.Is(err, objstore.ErrNotFound) {
+			continue
+		}
+		if err != nil || keep && w.time().Sub(began) > w.set.longestQuery {
+			return // a request failed, or the query is too slow for a reader with a cache
+		}
+		w.compare(p.name, got, at)
+		return
+	}
+}
+
+func (w *world) take(p *proc, asOf *time.Time) (catalog.Snapshot, error) {
+	var store catalog.Reader = &port{p: p}
+	if w.set.broken == readsManifestFirst {
+		store = &backwards{port: port{p: p}}
+	}
+	if asOf != nil {
+		return catalog.TakeAsOf(p.ctx, store, tenant, *asOf, key.MinTime, key.MaxTime)
+	}
+	return catalog.Take(p.ctx, store, tenant, key.MinTime, key.MaxTime)
+}
+
+func (w *world) time() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// settings are what differs from schedule to schedule.
+type settings struct {
+	steps         int
+	maxJobSamples int64 // above which jobs are split
+	retention     time.Duration
+	deletionDelay time.Duration
+	longestQuery  time.Duration // how long after its listing a reader may count on objects to be there
+	quiesce       bool          // end with peace and order
+	calm          bool          // nothing fails
+	broken        breakage
+	nap           time.Duration // how long readers are suspended, often
+	cast          cast
+	villain       func(*world, *proc)
+}
+
+// breakage is a rule of the protocol that somebody does not keep.
+type breakage int
+
+const (
+	nothing breakage = iota
+	readsManifestFirst
+	ignoresTombstones
+	deletesAfterFailure
+)
+
+// settingsOf draws the settings of a schedule.
+func settingsOf(seed uint64) settings {
+	s := settings{
+		steps: 60 + int(seed%4)*40, deletionDelay: deletionDelay, longestQuery: deletionDelay - 10*time.Second, quiesce: seed%48 == 0, nap: 13 * time.Minute,
+		cast: cast{writer: 42, compactor: 23, reader: 10, cachedReader: 8, historian: 8, deleter: 9},
+	}
+	if seed%64 == 63 {
+		s.steps, s.quiesce = 1500, true
+	}
+	if seed%3 == 0 {
+		s.maxJobSamples = 6
+	}
+	switch seed % 7 {
+	case 0:
+		s.retention = 6 * time.Hour
+	case 1:
+		s.retention = 30 * time.Hour
+	}
+	return s
+}
+
+// tally counts what happened, to show that the schedules are worth something.
+type tally struct{ steps, jobs, splits, conflicts, deleted, doomed int }
+
+func (t *tally) add(o tally) {
+	t.steps, t.jobs, t.splits = t.steps+o.steps, t.jobs+o.jobs, t.splits+o.splits
+	t.conflicts, t.deleted, t.doomed = t.conflicts+o.conflicts, t.deleted+o.deleted, t.doomed+o.doomed
+}
+
+func (w *world) count(r compact.Report) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := tally{deleted: int(r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects), doomed: r.Garbage.Doomed}
+	for _, j := range r.Jobs {
+		switch {
+		case j.Outcome == compact.Conflict:
+			c.conflicts++
+		case j.Outcome == compact.Done && j.Job.Kind == compact.Split:
+			c.splits++
+		case j.Outcome == compact.Done:
+			c.jobs++
+		}
+	}
+	w.tally.add(c)
+}
+
+// play runs schedules from first on until one fails; it returns how many it ran.
+func play(first uint64, n int, change func(*settings), total *tally) (int, *world, error) {
+	for i := range n {
+		set := settingsOf(first + uint64(i))
+		if change != nil {
+			change(&set)
+		}
+		w := newWorld(first+uint64(i), set)
+		err := w.run()
+		total.add(w.tally)
+		if err != nil {
+			return i + 1, w, fmt.Errorf("seed %d: %w", first+uint64(i), err)
+		}
+	}
+	return n, nil, nil
+}
+
+// TestMain decodes a segment before the first bubble begins. Decoders that the whole program shares hold channels, and those of one bubble are of no
+// use in another.
+func TestMain(m *testing.M) {
+	var many []sample // enough to be compressed
+	for i := range int64(1000) {
+		many = append(many, sample{point{0, i}, 1})
+	}
+	if _, err := segment.Decode(encode(many), series.NewTable(0)); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// bubble is how many schedules share a bubble of time, which ends in the year 2262.
+const bubble = 1000
+
+// TestSimulation plays schedules by the protocol: every answer must be right.
+func TestSimulation(t *testing.T) {
+	n, seed := setting(t, "PROMLAKE_SIM_SCHEDULES", 1000), setting(t, "PROMLAKE_SIM_SEED", 1)
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	var total tally
+	for done := 0; done < n && !t.Failed(); done += bubble {
+		synctest.Test(t, func(t *testing.T) {
+			if _, w, err := play(uint64(seed+done), min(bubble, n-done), nil, &total); err != nil {
+				t.Errorf("%v\nlast steps:\n%s", err, strings.Join(w.trace[max(0, len(w.trace)-400):], "\n"))
+			}
+		})
+		t.Logf("%d schedules: %+v", min(n, done+bubble), total)
+	}
+}
+
+// TestBrokenProtocols plays schedules in which one rule of the protocol is broken: the simulation must find each.
+func TestBrokenProtocols(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	for _, tc := range breakages {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, _, err := play(1, 300, func(s *settings) {
+					s.steps, s.quiesce = 300, false
+					tc.change(s)
+				}, &tally{})
+				require.Error(t, err, "not found in %d schedules", n)
+				t.Logf("found by schedule %d: %v", n, err)
+			})
+		})
+	}
+}
+
+var breakages = []struct {
+	name   string
+	change func(*settings)
+}{
+	{"a reader reads the manifest before it lists", func(s *settings) {
+		s.broken, s.steps, s.nap = readsManifestFirst, 400, 3*time.Hour
+		s.cast = cast{writer: 30, compactor: 40, reader: 30}
+	}},
+	{"sources are deleted without delay", func(s *settings) { s.deletionDelay, s.cast.reader = time.Millisecond, 20 }},
+	{"orphans are deleted without grace", villainous(collectsAtOnce, cast{writer: 40, compactor: 40, villain: 20})},
+	{"a committer ignores tombstones that came in between", func(s *settings) { s.broken, s.cast.deleter = ignoresTombstones, 20 }},
+	{"merges are not closed", villainous(mergesAnything, cast{writer: 60, compactor: 5, villain: 20})},
+	{"entries are dropped as soon as the object is deleted", villainous(forgetsAtOnce, cast{writer: 25, compactor: 25, reader: 50, villain: 20})},
+	{"objects are deleted that a readable manifest names", villainous(deletesBeforePruning, cast{writer: 40, compactor: 30, historian: 40, villain: 10})},
+	{"a committer deletes its block when the commit fails", func(s *settings) { s.broken = deletesAfterFailure }},
+}
+
+func villainous(v func(*world, *proc), c cast) func(*settings) {
+	return func(s *settings) { s.villain, s.cast = v, c }
+}
+
+func setting(t *testing.T, name string, otherwise int) int {
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
