@@ -1,4 +1,6 @@
 import datetime as dt
+import json
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -75,6 +77,72 @@ def test_tenants_are_apart(store: Path) -> None:
         assert lake.sql("SELECT metric FROM series").fetchall() == [("down",)]
 
 
+# The rows of blocks as they stand in their files, with the times and values of FIRST and SECOND, and a histogram.
+SAMPLES = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, epoch_ms(t)::TIMESTAMPTZ AS ts, v AS v_int, 10.0 AS v_div, 0.0 AS v_raw
+    FROM (VALUES (1000, 10), (2000, 30), (3000, 45)) AS x(t, v)"""
+HISTOGRAMS = """SELECT 'h' AS metric, 3::UBIGINT AS series_id, epoch_ms(5)::TIMESTAMPTZ AS ts, 2.0 AS count, 4.0 AS sum, 'x'::BLOB AS h"""
+SERIES = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, 'node' AS l_job, 0 AS row_start
+    UNION ALL SELECT 'h', 3, '', 3"""
+
+
+def write_block(store: Path, level: str, name: str, **files: str) -> None:
+    directory = store / "v1/anonymous/blocks" / level / WINDOW / name
+    directory.mkdir(parents=True)
+    with duckdb.connect() as c:
+        c.execute("SET TimeZone = 'UTC'")
+        for kind, select in files.items():
+            c.sql(select).write_parquet(str(directory / f"{kind}.parquet"))
+
+
+def write_manifest(store: Path, blocks: list[tuple[str, str, str]], consumed: list[str], version: int = 1) -> None:
+    manifest = {
+        "version": version,
+        "blocks": [{"level": level, "window": WINDOW, "id": name, "rank": rank} for level, name, rank in blocks],
+        "consumed": [{"window": WINDOW, "id": name} for name in consumed],
+    }
+    (store / "v1/anonymous/manifest.json").write_text(json.dumps(manifest))
+
+
+def all_samples(store: Path) -> list[tuple[int, float]]:
+    with open_store(store) as lake:
+        return lake.sql("SELECT epoch_ms(ts), value FROM samples ORDER BY ts").fetchall()
+
+
+def test_blocks_count_instead_of_what_they_consumed(store: Path) -> None:
+    files = {"series": SERIES, "samples-0000": SAMPLES, "histograms-0000": HISTOGRAMS}
+    write_block(store, "24h", "02A", **files)
+    assert all_samples(store) == [(1000, 1.0), (2000, 3.0)], "a block that no manifest names does not count"
+    write_manifest(store, [("24h", "02A", "01B")], ["01A", "01B"])
+    assert all_samples(store) == [(1000, 1.0), (2000, 3.0), (3000, 4.5)]
+    with open_store(store) as lake:
+        assert views(lake) == {"samples", "series", "histograms"}
+        assert lake.sql("SELECT metric, count, sum, histogram FROM histograms").fetchall() == [("h", 2.0, 4.0, b"x")]
+        assert lake.sql("SELECT metric, l_job FROM series ORDER BY metric").fetchall() == [("h", ""), ("up", "node")]
+
+
+@pytest.mark.parametrize(("rank", "at_2000"), [("01C", 3.0), ("01A", 5.0)])
+def test_the_higher_rank_wins(store: Path, rank: str, at_2000: float) -> None:
+    write(store, "anonymous", "01B", SECOND.replace("3.0", "5.0"))
+    write_block(store, "2h", "02A", series=SERIES, **{"samples-0000": SAMPLES})
+    write_manifest(store, [("2h", "02A", rank)], ["01A"])
+    assert all_samples(store) == [(1000, 1.0), (2000, at_2000), (3000, 4.5)]
+
+
+def test_blocks_alone(store: Path) -> None:
+    """Two slices of a window, as large jobs leave them; their segments are deleted."""
+    shutil.rmtree(store / "v1/anonymous/segments")
+    write_block(store, "24h", "02A", series=SERIES, **{"samples-0000": SAMPLES, "samples-0001": SAMPLES.replace("1000, 10", "4000, 50")})
+    write_block(store, "24h", "02B", series=OTHER)
+    write_manifest(store, [("24h", "02A", "01B"), ("24h", "02B", "01B")], ["01A", "01B"])
+    assert all_samples(store) == [(1000, 1.0), (2000, 3.0), (3000, 4.5), (4000, 5.0)]
+
+
+def test_a_later_version_is_refused(store: Path) -> None:
+    write_manifest(store, [], [], version=2)
+    with pytest.raises(ValueError, match="manifest of version 2"):
+        open_store(store)
+
+
 def test_urls(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(store.parent)
     for url in (f"file://{store}", f"file://./{store.name}", store.name):
@@ -83,7 +151,7 @@ def test_urls(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_cannot_be_opened(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no segments of tenant anonymous"):
+    with pytest.raises(FileNotFoundError, match="no data of tenant anonymous"):
         open_store(tmp_path)
     with pytest.raises(ValueError, match="want a directory or a file:// URL"):
         open_store("s3://bucket")

@@ -1,12 +1,19 @@
 """The examples that users copy."""
 
 import re
+import shlex
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from support.programs import ROOT, Programs
+from support.remote_write import series
+from support.server import Start
+from support.stores import directory_store
 
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -42,10 +49,69 @@ def test_links_lead_somewhere(document: Path, target: str) -> None:
 
 def test_flags_in_the_documentation_exist(programs: Programs) -> None:
     known = {"help"}
-    for args in ([programs.promlake, "serve"], [programs.promlake, "query", "up"], [programs.ingest_fn], [programs.query_fn]):
+    commands = ([programs.promlake, *c] for c in (["serve"], ["query", "up"], ["compact"], ["inspect"]))
+    for args in (*commands, [programs.ingest_fn], [programs.query_fn], [programs.compact_fn]):
         text = subprocess.run([*args, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
         known.update(re.findall(r"--([a-z][a-z0-9.-]*)", text))
-    for name in ("getting-started", "remote-write", "querying", "operations", "architecture"):
+        for name in re.findall(r"--\[no-\]([a-z][a-z0-9.-]*)", text):
+            known.update({name, f"no-{name}"})
+    for name in ("getting-started", "remote-write", "querying", "sql", "operations", "compaction", "deletion", "architecture"):
         text = (ROOT / f"docs/{name}.md").read_text()
         used = set(re.findall(r"`--([a-z][a-z0-9.-]*)", text))
         assert used <= known, f"docs/{name}.md"
+
+
+def examples() -> Iterator[list[str]]:
+    """Returns the commands of the documentation that ask or change the local store or server of its examples."""
+    for document in DOCUMENTS:
+        for line in re.findall(r"^(?:bin/)?promlake (.*)$", document.read_text(), re.MULTILINE):
+            args = shlex.split(line)
+            if args[0] != "serve" and "s3://" not in line:
+                yield args
+
+
+def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
+    """Each of them succeeds over a store with data, in the order in which they are written; those for a server come first."""
+    server = start(directory_store(tmp_path / "data"))
+    for tenant in (None, "team-a"):
+        assert server.sender(tenant).write(series("up", [(int(time.time() * 1000), 1)], job="api")).status == 204
+    every = list(examples())
+    assert {args[0] for args in every} >= {"query", "compact", "inspect"}
+    to_server = [args for args in every if "--url" in args]
+    for args in to_server:
+        run([programs.promlake, *(a.replace("http://127.0.0.1:9009", server.url) for a in args)], tmp_path)
+    server.stop()
+    for args in every:
+        if args not in to_server:
+            run([programs.promlake, *args], tmp_path)
+    (tmp_path / "schemas").symlink_to(ROOT / "schemas")
+    check_sql(tmp_path)
+    check_python(tmp_path)
+
+
+def blocks_of_code(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "docs/sql.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+def check_sql(directory: Path) -> None:
+    """Every statement finds something in the store, of which all is compacted and nothing deleted yet."""
+    for code in blocks_of_code("sql"):
+        with duckdb.connect() as c:
+            c.execute(f"SET file_search_path = '{directory}'")
+            for file in re.findall(r"^\.read (.*)$", code, re.MULTILINE):
+                c.execute((directory / file).read_text())
+            for statement in re.sub(r"^(\.read|--) .*$", "", code, flags=re.MULTILINE).split(";")[:-1]:
+                assert c.execute(statement).fetchall(), statement
+
+
+def check_python(directory: Path) -> None:
+    code = blocks_of_code("python")
+    assert len(code) == 2
+    for program in code:
+        run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'client')!r})\n{program}"], directory)
+
+
+def run(args: list[str | Path], directory: Path) -> None:
+    done = subprocess.run(args, cwd=directory, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
+    assert done.stdout, f"{args} printed nothing"

@@ -97,6 +97,25 @@ def test_stages_as_processes_of_their_own(programs: Programs, start: Start, stor
         server.stop()
 
 
+def test_compaction_as_a_process_of_its_own(programs: Programs, start: Start, store: Store) -> None:
+    """A compactor that works when it is asked to, beside a writer and a reader."""
+    writer, reader = start(store, command=[programs.ingest_fn]), start(store, command=[programs.query_fn])
+    flags = [f"--compactor.{name}-delay=1ms" for name in ("settle", "window", "late")]
+    compactor = start(store, *flags, "--compactor.min-part-segments=2", command=[programs.compact_fn])
+    for i in range(2):
+        assert writer.sender().write(series("up", [(NOW_MS - i, i)])).status == 204
+    request = urllib.request.Request(f"{compactor.url}/-/compact", method="POST")
+    with urllib.request.urlopen(request, timeout=30) as response:
+        done = json.loads(response.read())
+    assert done["status"] == "success"
+    assert (done["data"]["jobs"], done["data"]["samples_read"], done["data"]["samples_written"]) == (1, 2, 2)
+    assert 'promlake_compact_cycles_total{result="ok"} 1' in get(f"{compactor.url}/metrics")
+    assert list(store.directory.rglob("meta.json"))
+    assert [s.value for s in vector(reader.client(), "up", NOW_MS / 1000).samples] == [0]
+    for server in (writer, reader, compactor):
+        server.stop()
+
+
 def test_a_store_is_all_the_state(start: Start, store: Store) -> None:
     """A server that starts on a store that another one left answers as that one did."""
     first = start(store)

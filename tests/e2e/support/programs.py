@@ -22,6 +22,7 @@ class Programs:
     promlake: Path = ROOT / "bin/promlake"
     ingest_fn: Path = ROOT / "bin/ingest-fn"
     query_fn: Path = ROOT / "bin/query-fn"
+    compact_fn: Path = ROOT / "bin/compact-fn"
     versitygw: Path = ROOT / ".cache/bin/versitygw"
     prometheus: Path = ROOT / ".cache/peers/usr/bin/prometheus"
     promtool: Path = ROOT / ".cache/peers/usr/bin/promtool"

@@ -20,6 +20,8 @@ class Series:
 
     labels: Mapping[str, str]
     samples: Iterable[tuple[int, float]]
+    exemplars: Iterable[tuple[int, float, str]] = ()  # with the value of the label trace_id
+    histograms: Iterable[tuple[int, int]] = ()  # the number of observations, all of which were 1
 
 
 def series(name: str, samples: Iterable[tuple[int, float]], **labels: str) -> Series:
@@ -28,7 +30,7 @@ def series(name: str, samples: Iterable[tuple[int, float]], **labels: str) -> Se
 
 def encode(all_series: Iterable[Series]) -> bytes:
     """Returns a prometheus.WriteRequest, its labels in order of their names."""
-    return b"".join(_message(1, _timeseries(sorted(s.labels.items()), s.samples)) for s in all_series)
+    return b"".join(_message(1, _series(s)) for s in all_series)
 
 
 def encode_as_given(labels: Iterable[tuple[str, str]], samples: Iterable[tuple[int, float]]) -> bytes:
@@ -48,6 +50,24 @@ def varint(n: int) -> bytes:
         n >>= 7
     out.append(n)
     return bytes(out)
+
+
+def _series(s: Series) -> bytes:
+    exemplars = (_message(3, _exemplar(*e)) for e in s.exemplars)
+    histograms = (_message(4, _histogram(*h)) for h in s.histograms)
+    return _timeseries(sorted(s.labels.items()), s.samples) + b"".join(exemplars) + b"".join(histograms)
+
+
+def _exemplar(ms: int, value: float, trace_id: str) -> bytes:
+    label = _message(1, b"trace_id") + _message(2, trace_id.encode())
+    return _message(1, label) + b"\x11" + struct.pack("<d", value) + b"\x18" + varint(ms)
+
+
+def _histogram(ms: int, count: int) -> bytes:
+    """Schema 0: the bucket of index 0 holds (0.5, 1]."""
+    span = b"\x10" + varint(1)
+    delta = varint(count << 1)
+    return b"\x08" + varint(count) + b"\x19" + struct.pack("<d", count) + _message(11, span) + _message(12, delta) + b"\x78" + varint(ms)
 
 
 def _timeseries(labels: Iterable[tuple[str, str]], samples: Iterable[tuple[int, float]]) -> bytes:

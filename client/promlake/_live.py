@@ -1,0 +1,66 @@
+"""Which files of a local store count: the snapshot rule of Promlake's readers."""
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_HOURS = {"part": 2, "2h": 2, "12h": 12, "24h": 24}
+_SEGMENT_HOURS = 2
+
+
+@dataclass(frozen=True)
+class Object:
+    """A live segment or block. Of equal series and timestamps in two of them, that of the higher rank counts."""
+
+    path: Path  # the segment's file, or the block's directory
+    rank: str
+    start: dt.datetime  # of the window that holds all of its samples
+    end: dt.datetime
+
+    @property
+    def is_block(self) -> bool:
+        return self.path.is_dir()
+
+    def overlaps(self, other: "Object") -> bool:
+        return self.start < other.end and other.start < self.end
+
+
+def live_objects(store: Path, tenant: str) -> list[Object]:
+    """Returns what counts of a tenant, in the order of rank.
+
+    The segments are listed before the manifest is read, so that one that is compacted in between is part of its block.
+
+    Raises:
+        FileNotFoundError: There is nothing of this tenant.
+    """
+    if tenant in {"", ".", ".."} or "/" in tenant:
+        raise ValueError(f"tenant {tenant!r}: not a tenant's name")
+    root = store / "v1" / tenant
+    # Not rglob with the tenant in the pattern: tenants' names may hold *.
+    segments = [_object(f, f.stem, f.parent.name, _SEGMENT_HOURS) for f in (root / "segments").glob("*/*.parquet")]
+    manifest = _manifest(root / "manifest.json")
+    consumed = {(c["window"], c["id"]) for c in manifest.get("consumed", [])}
+    found = [s for s in segments if (s.path.parent.name, s.path.stem) not in consumed]
+    for b in manifest.get("blocks", []):
+        path = root / "blocks" / b["level"] / b["window"] / b["id"]
+        found.append(_object(path, b["rank"], b["window"], _HOURS[b["level"]]))
+    if not found:
+        raise FileNotFoundError(f"no data of tenant {tenant} in {root}")
+    return sorted(found, key=lambda o: o.rank)
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    if manifest["version"] != 1:
+        raise ValueError(f"{path}: manifest of version {manifest['version']}, this package reads 1")
+    return manifest
+
+
+def _object(path: Path, rank: str, window: str, hours: int) -> Object:
+    start = dt.datetime.strptime(window, "%Y%m%dT%H%M%z")
+    return Object(path, rank, start, start + dt.timedelta(hours=hours))

@@ -1,1 +1,0 @@
-../../schemas/sql/segments.sql
