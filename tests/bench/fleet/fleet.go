@@ -50,11 +50,7 @@ func (f *Fleet) PerHost() int { return len(f.shapes) }
 
 // Labels returns the labels of series i, 0 ≤ i < Len.
 func (f *Fleet) Labels(i int) labels.Labels {
-	b := labels.NewBuilder(f.labels[i%len(f.labels)])
-	for _, l := range hostLabels(i / len(f.labels)) {
-		b.Set(l.Name, l.Value)
-	}
-	return b.Labels()
+	return withHost(f.labels[i%len(f.labels)], i/len(f.labels))
 }
 
 // Counter reports whether series i only ever rises.

@@ -42,12 +42,24 @@ func (g grid) holds(values []float64) bool {
 
 // round returns the value of the grid nearest to v. It is monotone, so counters stay counters.
 func (g grid) round(v float64) float64 {
-	switch {
-	case g.step == 0:
+	if g.step == 0 {
 		return v
-	case g.below:
-		return math.Round(v*g.step) / g.step
-	default:
-		return math.Round(v/g.step) * g.step
 	}
+	return g.value(g.steps(v))
+}
+
+// steps returns how many steps of the grid, which must have some, come nearest to v.
+func (g grid) steps(v float64) float64 {
+	if g.below {
+		return math.Round(v * g.step)
+	}
+	return math.Round(v / g.step)
+}
+
+// value returns n steps of the grid, computed as the exporter does.
+func (g grid) value(n float64) float64 {
+	if g.below {
+		return n / g.step
+	}
+	return n * g.step
 }

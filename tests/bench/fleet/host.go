@@ -1,6 +1,10 @@
 package fleet
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
 
 var (
 	roles = [...]string{"web", "database", "cache", "queue", "batch"}
@@ -19,6 +23,15 @@ func hostLabels(host int) []label {
 		{"job", "node_exporter"},
 		{"role", roles[host%len(roles)]},
 	}
+}
+
+// withHost returns l with the labels of host.
+func withHost(l labels.Labels, host int) labels.Labels {
+	b := labels.NewBuilder(l)
+	for _, add := range hostLabels(host) {
+		b.Set(add.Name, add.Value)
+	}
+	return b.Labels()
 }
 
 // phase is the scrape of the capture at which a host begins. Neighbours begin seven scrapes apart.

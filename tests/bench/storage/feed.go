@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/tests/bench/fleet"
+)
+
+const (
+	roundsPerRequest = 60 // scrapes of one host in a request
+	sendTimeout      = 2 * time.Minute
+	maxMessage       = 300 // bytes of an answer that an error quotes
+)
+
+// feed sends the first rounds of all hosts to url, every host in order of time and beside the others, and returns how many samples that were.
+// What a host sends is the same in every call.
+func feed(ctx context.Context, url string, r *fleet.Replay, rounds int) (int64, error) {
+	var sent atomic.Int64
+	hosts, ctx := errgroup.WithContext(ctx)
+	for host := range r.Hosts() {
+		hosts.Go(func() error {
+			body := newBody(r, host)
+			for first := 0; first < rounds; first += roundsPerRequest {
+				n := min(roundsPerRequest, rounds-first)
+				packed, err := body.encode(r, host, first, n)
+				if err != nil {
+					return err
+				}
+				if err := post(ctx, url, packed); err != nil {
+					return fmt.Errorf("send scrapes %d to %d of host %d: %w", first, first+n-1, host, err)
+				}
+				sent.Add(int64(n) * int64(r.PerHost()))
+			}
+			return nil
+		})
+	}
+	err := hosts.Wait()
+	return sent.Load(), err
+}
+
+// body is the remote_write request of one host, whose labels never change.
+type body struct {
+	req    prompb.WriteRequest
+	packed []byte
+}
+
+func newBody(r *fleet.Replay, host int) *body {
+	b := &body{}
+	for i := range r.PerHost() {
+		var ts prompb.TimeSeries
+		r.Labels(host, i).Range(func(l labels.Label) {
+			ts.Labels = append(ts.Labels, prompb.Label{Name: l.Name, Value: l.Value})
+		})
+		b.req.Timeseries = append(b.req.Timeseries, ts)
+	}
+	return b
+}
+
+// encode returns the body with n scrapes from first on, valid until the next call.
+func (b *body) encode(r *fleet.Replay, host, first, n int) ([]byte, error) {
+	for i := range b.req.Timeseries {
+		samples := b.req.Timeseries[i].Samples[:0]
+		for round := first; round < first+n; round++ {
+			samples = append(samples, prompb.Sample{Timestamp: r.Time(host, round), Value: r.Value(host, i, round)})
+		}
+		b.req.Timeseries[i].Samples = samples
+	}
+	plain, err := b.req.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode request: %w", err)
+	}
+	b.packed = snappy.Encode(b.packed[:cap(b.packed)], plain)
+	return b.packed, nil
+}
+
+func post(ctx context.Context, url string, packed []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(packed))
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Content-Encoding", "snappy")
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	_, err = do(req)
+	return err
+}
+
+// do sends a request and returns the body of a good answer.
+func do(req *http.Request) ([]byte, error) {
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() // read to its end below
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, fmt.Errorf("status %d: %s", resp.StatusCode, strings.TrimSpace(string(answer[:min(len(answer), maxMessage)])))
+	}
+	return answer, nil
+}

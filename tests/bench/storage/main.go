@@ -1,0 +1,139 @@
+// Command storage replays a day of real node_exporter values into Promlake and VictoriaMetrics, compacts both, and compares what the day costs
+// on disk, to compact, and to scan.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/promlake/promlake/tests/bench"
+	"github.com/promlake/promlake/tests/bench/capture"
+	"github.com/promlake/promlake/tests/bench/fleet"
+	"github.com/promlake/promlake/tests/bench/server"
+)
+
+type flags struct {
+	ServerBin string        `default:"bin/promlake" help:"Promlake's binary."`
+	PeersDir  string        `default:".cache/peers" help:"Folder with the peers, as fetch-peers.sh leaves it."`
+	Only      []string      `enum:"promlake,victoria-metrics" help:"Run only these servers (promlake, victoria-metrics)."`
+	Capture   string        `type:"existingfile" help:"Replay this capture (plain, .gz, .zst or .xz) instead of the golden one, which is short."`
+	Hosts     int           `default:"4" help:"Number of hosts; 12 make a block of 50 million samples with a capture of 507 series."`
+	Span      time.Duration `default:"24h" help:"Sample time to replay."`
+	Interval  time.Duration `default:"10s" help:"Time between two scrapes of a host."`
+	Vary      bool          `help:"Scale every series by a factor of its own in every host and every pass through the capture, so that the day does not repeat itself."`
+	ScanRuns  int           `default:"9" help:"Alternating runs of DuckDB over Promlake's block and over plain doubles (0 = none)."`
+	WorkDir   string        `type:"path" help:"Where the servers' folders go (default: the system's temporary folder)."`
+	Keep      bool          `help:"Keep the servers' folders and say where they are."`
+	JSON      bool          `name:"json" help:"Print the results as JSON instead of tables."`
+}
+
+// day is the day that is replayed: the past, so that all its windows are closed.
+var day = time.Date(2026, time.March, 3, 0, 0, 0, 0, time.UTC)
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Description("Compares what a day of samples costs Promlake and VictoriaMetrics to keep."), kong.UsageOnError())
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, f); err != nil {
+		fmt.Fprintln(os.Stderr, "bench-storage:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, f flags) (err error) {
+	rounds, err := f.rounds()
+	if err != nil {
+		return err
+	}
+	c, err := f.open()
+	if err != nil {
+		return err
+	}
+	r, err := fleet.NewReplay(c, fleet.ReplaySettings{Hosts: f.Hosts, Rounds: rounds, Start: day, Interval: f.Interval, Vary: f.Vary})
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(f.WorkDir, "bench-storage-")
+	if err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	defer func() {
+		if f.Keep {
+			fmt.Fprintln(os.Stderr, "bench-storage: files are kept in", dir)
+		} else {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	fmt.Fprintf(os.Stderr, "bench-storage: %d hosts of %d series, %d scrapes each\n", f.Hosts, r.PerHost(), rounds)
+	results, err := f.measure(ctx, r, rounds, dir)
+	if err != nil {
+		return err
+	}
+	return publish(os.Stdout, f.JSON, results)
+}
+
+// measure runs the wanted servers, one after the other, each in a folder of its own.
+func (f flags) measure(ctx context.Context, r *fleet.Replay, rounds int, dir string) ([]result, error) {
+	var results []result
+	for _, spec := range server.Specs(f.ServerBin, f.PeersDir) {
+		if !f.wanted(spec.Name) {
+			continue
+		}
+		if err := spec.Installed(); err != nil {
+			fmt.Fprintf(os.Stderr, "bench-storage: skipped: %v\n", err)
+			continue
+		}
+		own := filepath.Join(dir, spec.Name)
+		if err := os.Mkdir(own, 0o755); err != nil {
+			return nil, fmt.Errorf("make folder: %w", err)
+		}
+		var res result
+		var err error
+		if spec.Name == server.Promlake {
+			res, err = f.measurePromlake(ctx, spec, r, rounds, own)
+		} else {
+			res, err = measureVictoria(ctx, spec, r, rounds, own)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("measure %s: %w", spec.Name, err)
+		}
+		results = append(results, res)
+	}
+	if len(results) == 0 {
+		return nil, errors.New("no server to run; build bin/promlake or fetch the peers with make bench-peers")
+	}
+	return results, nil
+}
+
+func (f flags) wanted(name string) bool {
+	for _, n := range f.Only {
+		if n == name {
+			return true
+		}
+	}
+	return len(f.Only) == 0 && name != server.Prometheus
+}
+
+func (f flags) rounds() (int, error) {
+	if f.Interval < time.Millisecond || f.Interval%time.Millisecond != 0 || f.Span < f.Interval || f.Span > 24*time.Hour {
+		return 0, fmt.Errorf("span %s, interval %s: want whole milliseconds, and a span from one interval to a day", f.Span, f.Interval)
+	}
+	return int(f.Span / f.Interval), nil
+}
+
+func (f flags) open() (*capture.Capture, error) {
+	if f.Capture != "" {
+		return capture.Open(f.Capture)
+	}
+	return capture.Read(bytes.NewReader(bench.Golden()))
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/parquet-go/parquet-go"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/tests/bench/capture"
+	"github.com/promlake/promlake/tests/bench/fleet"
+)
+
+func testReplay(t *testing.T, rounds int) *fleet.Replay {
+	t.Helper()
+	c := &capture.Capture{Times: []int64{1e12, 1e12 + 2000}, Series: []capture.Series{
+		{Labels: labels.FromStrings(model.MetricNameLabel, "a"), Values: []float64{1.5, 2}},
+		{Labels: labels.FromStrings(model.MetricNameLabel, "b_total"), Values: []float64{1, 4}},
+	}}
+	r, err := fleet.NewReplay(c, fleet.ReplaySettings{Hosts: 3, Rounds: rounds, Start: day, Interval: 10 * time.Second})
+	require.NoError(t, err)
+	return r
+}
+
+// TestFeed takes what is sent apart: every sample of every host once, in order, and equal bytes each time.
+func TestFeed(t *testing.T) {
+	const rounds = 2*roundsPerRequest + 7
+	r := testReplay(t, rounds)
+	receive := func() (samples map[string][]prompb.Sample, bodies map[string]bool) {
+		samples, bodies = map[string][]prompb.Sample{}, map[string]bool{}
+		var mu sync.Mutex
+		srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			packed, err := io.ReadAll(req.Body)
+			if err != nil {
+				panic(err)
+			}
+			plain, err := snappy.Decode(nil, packed)
+			if err != nil {
+				panic(err)
+			}
+			var w prompb.WriteRequest
+			if err := w.Unmarshal(plain); err != nil {
+				panic(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			bodies[string(packed)] = true
+			for _, ts := range w.Timeseries {
+				k := fmt.Sprint(ts.Labels)
+				samples[k] = append(samples[k], ts.Samples...)
+			}
+		}))
+		defer srv.Close()
+		sent, err := feed(t.Context(), srv.URL, r, rounds)
+		require.NoError(t, err)
+		require.Equal(t, int64(rounds*r.Hosts()*r.PerHost()), sent)
+		return samples, bodies
+	}
+	samples, bodies := receive()
+	require.Len(t, samples, r.Hosts()*r.PerHost())
+	for k, s := range samples {
+		require.Len(t, s, rounds, k)
+		for i := range s {
+			require.Equal(t, int64(10_000*i), s[i].Timestamp-s[0].Timestamp)
+		}
+	}
+	_, again := receive()
+	require.Equal(t, bodies, again)
+}
+
+func TestFeedStopsAtAnError(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too old", http.StatusBadRequest) }))
+	defer srv.Close()
+	_, err := feed(t.Context(), srv.URL, testReplay(t, 5), 5)
+	require.ErrorContains(t, err, "status 400: too old")
+}
+
+func TestLevelsShareTheProcessorTime(t *testing.T) {
+	c := &compaction{CPU: 8 * time.Second, Levels: map[string]*level{}}
+	log := `{"msg":"compacted","job":"merge 2h 20260303T0000Z of 9 segments","read":100,"took":1000000000}
+{"msg":"compacted","job":"merge 2h 20260303T0200Z of 1 segment","read":50,"took":1000000000}
+{"msg":"compacted","job":"merge 24h 20260303T0000Z of 2 blocks","read":150,"took":2000000000}
+{"msg":"compacted","job":"expire of 1 segment","took":5}
+{"msg":"something else"}
+`
+	require.NoError(t, c.readLog(strings.NewReader(log)))
+	require.Equal(t, map[string]*level{"2h": {Jobs: 2, Read: 150, Took: 2 * time.Second}, "24h": {Jobs: 1, Read: 150, Took: 2 * time.Second}}, c.Levels)
+	require.InDelta(t, 150.0/4, c.perCore("2h"), 1e-9)
+	require.Equal(t, int64(300), c.read())
+	require.Zero(t, c.perCore("12h"))
+	require.Error(t, c.readLog(strings.NewReader("no JSON")))
+}
+
+func TestKinds(t *testing.T) {
+	for file, kind := range map[string]string{
+		"series.parquet": "series", "samples-0000.parquet": "samples", "samples-0001.parquet": "samples", "meta.json": "meta.json",
+		"rollup-5m.parquet": "rollup-5m", "rollup-1h.parquet": "rollup-1h", "histograms-0000.parquet": "histograms",
+	} {
+		require.Equal(t, kind, blockKind(file), file)
+	}
+	for file, kind := range map[string]string{
+		"data/small/2026_03/17_1_x/values.bin": "samples: values.bin", "indexdb/1/2/items.bin": "index", "cache/rollupResult": "", "flock.lock": "",
+	} {
+		require.Equal(t, kind, victoriaKind(filepath.FromSlash(file)), file)
+	}
+}
+
+func TestMerges(t *testing.T) {
+	const page = `vm_active_merges{type="storage/small"} 1
+vm_active_merges{type="indexdb"} 2
+vm_active_force_merges 1
+vm_parts{type="storage/big"} 1
+vm_parts{type="storage/small"} 3
+vm_parts{type="indexdb"} 9
+`
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			_, _ = io.WriteString(w, page)
+		}
+	}))
+	defer srv.Close()
+	active, parts, err := merges(t.Context(), srv.URL+"/metrics")
+	require.NoError(t, err)
+	require.Equal(t, []float64{4, 4}, []float64{active, parts})
+	_, _, err = merges(t.Context(), srv.URL+"/")
+	require.ErrorContains(t, err, "vm_parts")
+}
+
+// TestCompareScans writes a file as blocks have them and sums it both ways.
+func TestCompareScans(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "samples-0000.parquet")
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[stored](&b)
+	for group := range 3 {
+		var rows []stored
+		for i := range 1000 + group {
+			rows = append(rows, stored{Metric: "m", SeriesID: 1, TS: int64(i), Int: int64(i), Div: 100}, stored{Metric: "m", SeriesID: 1, TS: int64(i), Raw: 0.3, Div: -1})
+		}
+		_, err := w.Write(rows)
+		require.NoError(t, err)
+		require.NoError(t, w.Flush())
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o644))
+
+	s, err := compareScans(context.Background(), []string{path}, filepath.Join(dir, "plain"), 2)
+	require.NoError(t, err)
+	require.Len(t, s.Block, 2)
+	require.Len(t, s.Plain, 2)
+	require.Positive(t, s.PlainBytes)
+	f, err := openParquet(filepath.Join(dir, "plain", "0000.parquet"))
+	require.NoError(t, err)
+	defer f.Closer.Close()
+	var rows []int64
+	for _, g := range f.RowGroups() {
+		rows = append(rows, g.NumRows())
+	}
+	require.Equal(t, []int64{2000, 2002, 2004}, rows, "the same row groups")
+	columns, err := columnBytes([]string{path})
+	require.NoError(t, err)
+	require.Contains(t, columns, "v_int")
+}
+
+func TestTables(t *testing.T) {
+	results := []result{
+		{
+			Name: "promlake", Samples: 1000, Files: map[string]int64{"samples": 400, "series": 50, "rollup-5m": 100}, Columns: map[string]int64{"v_int": 300, "v_raw": 60},
+			Compact: &compaction{CPU: time.Second, PeakRSS: 2e6, Levels: map[string]*level{"2h": {Jobs: 1, Read: 1000, Took: time.Second}}},
+			Scan:    &scan{Block: []time.Duration{20, 10, 40}, Plain: []time.Duration{10, 15, 20}, PlainBytes: 500},
+		},
+		{Name: "victoria-metrics", Samples: 1000, Files: map[string]int64{"samples: values.bin": 480, "index": 20}},
+	}
+	var b bytes.Buffer
+	require.NoError(t, publish(&b, false, results))
+	for _, line := range []string{
+		"| promlake         |    1000 |   450 |       0.4500 |       0.5500 | 0.900 |        1.100 |",
+		"| victoria-metrics |    1000 |   500 |       0.5000 |       0.5000 | 1.000 |        1.000 |",
+		"| rollup-5m |   100 |       0.1000 |",
+		"| samples/s per core, level 2h (1 jobs, 1000 samples) |     1000 |",
+		"|     1.00 |             1 |",
+		"|     0.50 |             1 |",
+	} {
+		require.Contains(t, b.String(), line)
+	}
+	b.Reset()
+	require.NoError(t, publish(&b, true, results))
+	require.Contains(t, b.String(), `"peak_rss_bytes": 2000000`)
+}

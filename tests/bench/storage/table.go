@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/promlake/promlake/tests/bench/server"
+)
+
+// publish prints the results: JSON, or Markdown tables.
+func publish(w io.Writer, asJSON bool, results []result) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(results); err != nil {
+			return fmt.Errorf("write results: %w", err)
+		}
+		return nil
+	}
+	tables := [][][]string{sizes(results)}
+	for i := range results {
+		tables = append(tables, files(&results[i]))
+		if c := results[i].Compact; c != nil {
+			tables = append(tables, compacting(c, results[i].Samples))
+		}
+		if s := results[i].Scan; s != nil {
+			tables = append(tables, scanning(s, &results[i]))
+		}
+	}
+	for i, rows := range tables {
+		if err := writeRows(w, i > 0, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sizes compares what the servers keep. Rollups, which VictoriaMetrics does not have, are in a row of their own.
+func sizes(results []result) [][]string {
+	rows := [][]string{{"server", "samples", "bytes", "bytes/sample", "with rollups", "ratio", "with rollups"}}
+	var peer *result
+	for i := range results {
+		if results[i].Name == server.VictoriaMetrics {
+			peer = &results[i]
+		}
+	}
+	for i := range results {
+		r := &results[i]
+		bare := r.bytes() - r.rollups()
+		row := []string{r.Name, fmt.Sprint(r.Samples), fmt.Sprint(bare), perSample(r, bare), perSample(r, r.bytes()), "–", "–"}
+		if peer != nil {
+			row[5] = ratio(r.share(bare), peer.share(peer.bytes()))
+			row[6] = ratio(r.share(r.bytes()), peer.share(peer.bytes()))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// files says what a server's bytes are, and the columns of its samples, if they are known.
+func files(r *result) [][]string {
+	rows := [][]string{{r.Name, "bytes", "bytes/sample"}}
+	for _, of := range []map[string]int64{r.Files, r.Columns} {
+		for _, k := range slices.Sorted(maps.Keys(of)) {
+			rows = append(rows, []string{k, fmt.Sprint(of[k]), perSample(r, of[k])})
+		}
+	}
+	return rows
+}
+
+func compacting(c *compaction, samples int64) [][]string {
+	rows := [][]string{
+		{"compaction", ""},
+		{"processor time, s", fmt.Sprintf("%.2f", c.CPU.Seconds())},
+		{"elapsed, s", fmt.Sprintf("%.2f", c.Elapsed.Seconds())},
+		{"peak RSS, MB", fmt.Sprintf("%.1f", float64(c.PeakRSS)/1e6)},
+		{"CPU-s per million samples kept", fmt.Sprintf("%.3f", c.CPU.Seconds()/float64(samples)*1e6)},
+		{"samples/s per core", fmt.Sprintf("%.0f", float64(c.read())/c.CPU.Seconds())},
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Levels)) {
+		l := c.Levels[name]
+		rows = append(rows, []string{fmt.Sprintf("samples/s per core, level %s (%d jobs, %d samples)", name, l.Jobs, l.Read), fmt.Sprintf("%.0f", c.perCore(name))})
+	}
+	return rows
+}
+
+func scanning(s *scan, r *result) [][]string {
+	best, median := s.ratios()
+	speed := func(bestOf float64) string { return fmt.Sprintf("%.1f", float64(r.Samples)/bestOf/1e6) }
+	return [][]string{
+		{"DuckDB, sum(value), one thread", "block", "plain doubles"},
+		{"millions of samples per processor second, best run", speed(slices.Min(s.Block).Seconds()), speed(slices.Min(s.Plain).Seconds())},
+		{"speed relative to plain doubles, best runs", fmt.Sprintf("%.2f", best), "1"},
+		{"speed relative to plain doubles, median of neighbouring runs", fmt.Sprintf("%.2f", median), "1"},
+		{"bytes/sample of the columns of values", perSample(r, r.Columns["v_int"]+r.Columns["v_div"]+r.Columns["v_raw"]), perSample(r, s.PlainBytes)},
+	}
+}
+
+func perSample(r *result, bytes int64) string { return fmt.Sprintf("%.4f", r.share(bytes)) }
+
+func ratio(a, b float64) string { return fmt.Sprintf("%.3f", a/b) }
+
+// writeRows prints rows of equal length as a Markdown table, numbers to the right; the first row is the header.
+func writeRows(w io.Writer, gap bool, rows [][]string) error {
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(cell), 3)
+		}
+	}
+	rule := []string{strings.Repeat("-", width[0])}
+	for _, n := range width[1:] {
+		rule = append(rule, strings.Repeat("-", n-1)+":")
+	}
+	var b strings.Builder
+	if gap {
+		b.WriteByte('\n')
+	}
+	for _, r := range slices.Insert(rows, 1, rule) {
+		fmt.Fprintf(&b, "| %-*s |", width[0], r[0])
+		for i, cell := range r[1:] {
+			fmt.Fprintf(&b, " %*s |", width[i+1], cell)
+		}
+		b.WriteByte('\n')
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
