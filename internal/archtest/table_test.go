@@ -3,7 +3,7 @@ package archtest
 // Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
 // composition (internal/app, cmd, the functions) and tests put verbs together.
 var (
-	nouns    = []string{"internal/block", "internal/catalog", "internal/key", "internal/objstore", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant"}
+	nouns    = []string{"internal/block", "internal/catalog", "internal/key", "internal/objstore", "internal/parquetfile", "internal/rollup", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -13,33 +13,56 @@ var (
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
-		"internal/app", "internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/app/queryapp",
-		"internal/demo", "internal/telemetry", "internal/tenant",
+		"internal/app", "internal/app/compactapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
+		"internal/app/process", "internal/app/queryapp", "internal/compact", "internal/demo", "internal/telemetry", "internal/tenant",
 	},
-	"ingest-fn": {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/telemetry"},
-	"query-fn":  {"internal/app/flags", "internal/app/process", "internal/app/queryapp", "internal/telemetry"},
+	"compact-fn": {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/telemetry"},
+	"ingest-fn":  {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/telemetry"},
+	"query-fn":   {"internal/app/flags", "internal/app/process", "internal/app/queryapp", "internal/telemetry"},
 
 	// Composition.
 	"internal/app": {
-		"internal/app/ingestapp", "internal/app/process", "internal/app/queryapp",
-		"internal/demo", "internal/ingest", "internal/telemetry",
+		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/process", "internal/app/queryapp",
+		"internal/compact", "internal/demo", "internal/ingest", "internal/telemetry",
 	},
-	"internal/app/flags":     {},
-	"internal/app/ingestapp": {"internal/app/process", "internal/ingest"},
-	"internal/app/process":   {"internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/telemetry"},
-	"internal/app/queryapp":  {"internal/app/flags", "internal/app/process", "internal/query", "internal/query/api", "internal/telemetry"},
-	"internal/demo":          {"internal/demo/node"},
-	"internal/demo/node":     {},
+	"internal/app/compactapp": {"internal/app/flags", "internal/app/process", "internal/compact", "internal/key", "internal/objstore"},
+	"internal/app/flags":      {},
+	"internal/app/human":      {},
+	"internal/app/ingestapp":  {"internal/app/process", "internal/ingest"},
+	"internal/app/inspectapp": {
+		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/compact", "internal/key",
+		"internal/objstore", "internal/segment",
+	},
+	"internal/app/process": {"internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/telemetry"},
+	"internal/app/queryapp": {
+		"internal/app/flags", "internal/app/process", "internal/compact/admin", "internal/query", "internal/query/api", "internal/telemetry",
+	},
+	"internal/demo":      {"internal/demo/node"},
+	"internal/demo/node": {},
 
 	// Verbs.
-	"internal/ingest": {"internal/key", "internal/objstore", "internal/segment", "internal/series", "internal/tenant"},
-	"internal/query": {
-		"internal/catalog", "internal/key", "internal/objstore", "internal/query/duck", "internal/segment", "internal/tenant",
+	"internal/compact": {
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/key", "internal/objstore",
+		"internal/rollup", "internal/segment", "internal/series",
 	},
-	"internal/query/api":  {"internal/telemetry", "internal/tenant"},
+	"internal/compact/blockio": {"internal/key", "internal/objstore"},
+	"internal/compact/compacttest": {
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/key", "internal/objstore", "internal/segment",
+		"internal/segment/segmenttest", "internal/series",
+	},
+	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/segment", "internal/series"},
+	"internal/ingest":        {"internal/key", "internal/objstore", "internal/segment", "internal/series", "internal/tenant"},
+	"internal/compact/admin": {"internal/catalog", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
+	"internal/query": {
+		"internal/block", "internal/catalog", "internal/key", "internal/objstore",
+		"internal/query/duck", "internal/query/read", "internal/segment", "internal/tenant",
+	},
+	"internal/query/api":  {"internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query/duck": {},
+	"internal/query/read": {},
 
 	// Nouns.
+	"internal/block":               {"internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
 	"internal/catalog":             {"internal/key", "internal/objstore"},
 	"internal/key":                 {},
 	"internal/objstore":            {},
@@ -50,11 +73,14 @@ var allowed = map[string][]string{
 	"internal/objstore/s3test":     {},
 	"internal/objstore/storetest":  {"internal/objstore"},
 	"internal/objstore/storeurl":   {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
-	"internal/segment":             {"internal/series"},
+	"internal/parquetfile":         {},
+	"internal/rollup":              {"internal/block", "internal/parquetfile"},
+	"internal/segment":             {"internal/parquetfile", "internal/series"},
 	"internal/segment/segmenttest": {"internal/segment", "internal/series"},
 	"internal/series":              {},
 	"internal/telemetry":           {},
 	"internal/tenant":              {},
+	"internal/timeparam":           {},
 
 	// Tests of the whole and of the house.
 	"internal/archtest":   {},
@@ -71,6 +97,11 @@ var allowed = map[string][]string{
 		"tests/bench/server", "tests/bench/wire",
 	},
 	"tests/bench/server": {},
-	"tests/bench/wire":   {},
-	"tests/senders":      {},
+	"tests/bench/storage": {
+		"internal/catalog", "internal/objstore/filestore", "internal/tenant",
+		"tests/bench", "tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/server",
+	},
+	"tests/bench/wire": {},
+	"tests/senders":    {},
+	"tests/sim":        {},
 }
