@@ -3,8 +3,6 @@ package block
 import (
 	"math"
 
-	"github.com/parquet-go/parquet-go/format"
-
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -26,11 +24,11 @@ func (f *floats) columns() error {
 	if err := f.add(f.timeChunk(segment.ColTS, f.ts)); err != nil {
 		return err
 	}
-	pages, err := f.pages.lay(f.cols.Int, f.ends)
+	ints, err := f.pages.lay(f.cols.Int, f.ends)
 	if err != nil {
 		return err
 	}
-	if err := f.add(parquetfile.Chunk{Path: []string{ColInt}, Type: format.Int64, Pages: pages}, nil); err != nil {
+	if err := f.add(ints, nil); err != nil {
 		return err
 	}
 	f.count(f.cols.Div, math.MaxInt)

@@ -27,6 +27,9 @@ const (
 	// plainBits is by how many bits the deltas must be narrower than the range of the values for PLAIN not to be tried: such
 	// values wander, and their deltas are smaller (nine tenths of what trying everything saves, for a fifth of the tries).
 	plainBits = 6
+	// runValues is the length, in values, that runs of equal values must have on average to be stored as such: they scan three times as fast
+	// as deltas of zero.
+	runValues = 128
 )
 
 // layout is how the integers of a page are laid out.
@@ -36,6 +39,7 @@ const (
 	tightDelta layout = iota // DELTA_BINARY_PACKED, as usual
 	byteDelta                // DELTA_BINARY_PACKED in whole bytes: see parquetfile.AppendByteDelta
 	plainInts                // PLAIN
+	equalRuns                // RLE_DICTIONARY
 )
 
 // intPages lays the integers of a column chunk into pages. Where neighbours are alike, deltas are both the smaller and the faster to scan:
@@ -50,7 +54,9 @@ type intPages struct {
 	out   []byte
 	data  []byte // of all pages
 	pages []parquetfile.Page
-	ends  []int // by page: its end in data
+	ends  []int               // by page: its end in data
+	runs  parquetfile.Numbers // the dictionary of the chunk
+	dict  []byte
 }
 
 // newIntPages returns a page layer that tries layouts with z; deltas in whole bytes only if it is told to, for they double the time, and
@@ -58,9 +64,10 @@ type intPages struct {
 func newIntPages(z *zstd.Encoder, bytes bool) *intPages { return &intPages{zstd: z, bytes: bytes} }
 
 // lay divides vals into pages that end where series do. ends are the ends of the series in vals, ascending; the last is len(vals). The
-// pages are valid until the next call.
-func (p *intPages) lay(vals []int64, ends []int) ([]parquetfile.Page, error) {
+// chunk is valid until the next call.
+func (p *intPages) lay(vals []int64, ends []int) (parquetfile.Chunk, error) {
 	p.pages, p.data, p.ends = p.pages[:0], p.data[:0], p.ends[:0]
+	p.runs.Reset()
 	begin, from := 0, 0 // of the page and of the unit
 	how := tightDelta   // the page
 	for i, end := range ends {
@@ -69,27 +76,28 @@ func (p *intPages) lay(vals []int64, ends []int) ([]parquetfile.Page, error) {
 		}
 		l, err := p.choose(vals[from:end])
 		if err != nil {
-			return nil, err
+			return parquetfile.Chunk{}, err
 		}
 		// Units of one layout share a page, but not those in bytes: their deltas count from a least one that the step to another
 		// series would spoil.
 		if from > begin && (l != how || l == byteDelta || from-begin >= pageValues) {
 			if err := p.end(vals[begin:from], how); err != nil {
-				return nil, err
+				return parquetfile.Chunk{}, err
 			}
 			begin = from
 		}
 		from, how = end, l
 	}
 	if err := p.end(vals[begin:], how); err != nil {
-		return nil, err
+		return parquetfile.Chunk{}, err
 	}
 	at := 0
 	for i, end := range p.ends {
 		p.pages[i].Data = p.data[at:end:end]
 		at = end
 	}
-	return p.pages, nil
+	p.dict = p.runs.AppendDict(p.dict[:0])
+	return parquetfile.Chunk{Path: []string{ColInt}, Type: format.Int64, Dict: p.dict, DictLen: p.runs.Distinct(), Pages: p.pages}, nil
 }
 
 // end adds a page.
@@ -101,6 +109,10 @@ func (p *intPages) end(vals []int64, l layout) error {
 		p.data = appendPlain(p.data, vals)
 	case byteDelta:
 		p.data = parquetfile.AppendByteDelta(p.data, vals)
+	case equalRuns:
+		page.Encoding = format.RLEDictionary
+		eachRun(vals, func(v int64, n int) { p.runs.Append(uint64(v), n) })
+		p.data = p.runs.AppendPage(p.data)
 	default:
 		if err := p.pack(vals); err != nil {
 			return err
@@ -122,6 +134,9 @@ func (p *intPages) pack(vals []int64) (err error) {
 
 // choose says which layout is the best for vals, which are not empty.
 func (p *intPages) choose(vals []int64) (layout, error) {
+	if runsOf(vals, len(vals)/runValues) {
+		return equalRuns, nil
+	}
 	if err := p.pack(vals); err != nil {
 		return 0, err
 	}
@@ -150,6 +165,29 @@ func (p *intPages) choose(vals []int64) (layout, error) {
 func (p *intPages) size(b []byte) int {
 	p.out = p.zstd.EncodeAll(b, p.out[:0])
 	return len(p.out)
+}
+
+// runsOf says whether vals are at most limit runs of equal values.
+func runsOf(vals []int64, limit int) bool {
+	n := 1
+	for i := 1; i < len(vals) && n <= limit; i++ {
+		if vals[i] != vals[i-1] {
+			n++
+		}
+	}
+	return n <= limit
+}
+
+// eachRun calls f with every run of equal values and its length.
+func eachRun(vals []int64, f func(v int64, n int)) {
+	for len(vals) > 0 {
+		n := 1
+		for n < len(vals) && vals[n] == vals[0] {
+			n++
+		}
+		f(vals[0], n)
+		vals = vals[n:]
+	}
 }
 
 // rangeBits returns how many bits tell the values apart.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/encoding/rle"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +23,7 @@ func newTestPages(t testing.TB, bytes bool) *intPages {
 }
 
 // decodePage reads a page with the library's decoders.
-func decodePage(t *testing.T, p parquetfile.Page) []int64 {
+func decodePage(t *testing.T, p parquetfile.Page, dict []byte) []int64 {
 	t.Helper()
 	var out []int64
 	switch p.Encoding {
@@ -35,6 +36,12 @@ func decodePage(t *testing.T, p parquetfile.Page) []int64 {
 		var err error
 		out, err = new(delta.BinaryPackedEncoding).DecodeInt64(nil, p.Data)
 		require.NoError(t, err)
+	case format.RLEDictionary:
+		at, err := new(rle.DictionaryEncoding).DecodeInt32(nil, p.Data)
+		require.NoError(t, err)
+		for _, i := range at[:p.Values] { // the last group of eight is padded
+			out = append(out, int64(binary.LittleEndian.Uint64(dict[8*i:])))
+		}
 	default:
 		require.Fail(t, "encoding", p.Encoding)
 	}
@@ -45,6 +52,15 @@ func decodePage(t *testing.T, p parquetfile.Page) []int64 {
 // intKinds make the integers of series.
 var intKinds = map[string]func(r *rand.Rand, n int) []int64{
 	"constant": func(_ *rand.Rand, n int) []int64 { return slices.Repeat([]int64{42}, n) },
+	"levels": func(r *rand.Rand, n int) []int64 { // stays for long, then goes elsewhere
+		at := r.Int64()
+		return fill(n, func(i int) int64 {
+			if i%400 == 399 {
+				at = r.Int64()
+			}
+			return at
+		})
+	},
 	"extremes": func(r *rand.Rand, n int) []int64 {
 		return fill(n, func(int) int64 { return []int64{math.MinInt64, math.MaxInt64, 0, -1}[r.IntN(4)] })
 	},
@@ -86,11 +102,12 @@ func TestPagesKeepIntegers(t *testing.T) {
 			vals = append(vals, kinds[r.IntN(len(kinds))](r, 1+r.IntN(long))...)
 			ends = append(ends, len(vals))
 		}
-		pages, err := p.lay(vals, ends)
+		chunk, err := p.lay(vals, ends)
 		require.NoError(t, err)
 		var got []int64
+		pages := chunk.Pages
 		for i, page := range pages {
-			got = append(got, decodePage(t, page)...)
+			got = append(got, decodePage(t, page, chunk.Dict)...)
 			require.Contains(t, ends, len(got), "a page ends where a series does")
 			if i < len(pages)-1 {
 				require.GreaterOrEqual(t, page.Values, unitValues)
@@ -115,11 +132,12 @@ func TestPagesChoose(t *testing.T) {
 		series [][]int64
 		want   []page
 	}{
-		{"constant", true, [][]int64{of("constant")}, []page{{format.DeltaBinaryPacked, n}}},
+		{"constant", true, [][]int64{of("constant"), of("constant")}, []page{{format.RLEDictionary, 2 * n}}},
+		{"levels", true, [][]int64{of("levels")}, []page{{format.RLEDictionary, n}}},
 		{"counter", false, [][]int64{of("walk")}, []page{{format.DeltaBinaryPacked, n}}},
 		{"set", true, [][]int64{of("few values")}, []page{{format.Plain, n}}},
 		{"like to like", false, [][]int64{of("walk"), of("constant"), of("few values"), of("few values"), of("walk")}, []page{
-			{format.DeltaBinaryPacked, 2 * n}, {format.Plain, 2 * n}, {format.DeltaBinaryPacked, n},
+			{format.DeltaBinaryPacked, n}, {format.RLEDictionary, n}, {format.Plain, 2 * n}, {format.DeltaBinaryPacked, n},
 		}},
 		{"steps in bytes", true, [][]int64{of("steps"), of("steps")}, []page{{format.DeltaBinaryPacked, n}, {format.DeltaBinaryPacked, n}}},
 		{"steps tightly", false, [][]int64{of("steps"), of("steps")}, []page{{format.DeltaBinaryPacked, 2 * n}}},
@@ -132,10 +150,10 @@ func TestPagesChoose(t *testing.T) {
 				vals = append(vals, s...)
 				ends = append(ends, len(vals))
 			}
-			pages, err := newTestPages(t, tc.bytes).lay(vals, ends)
+			chunk, err := newTestPages(t, tc.bytes).lay(vals, ends)
 			require.NoError(t, err)
 			var got []page
-			for _, p := range pages {
+			for _, p := range chunk.Pages {
 				got = append(got, page{p.Encoding, p.Values})
 			}
 			require.Equal(t, tc.want, got)

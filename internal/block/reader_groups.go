@@ -108,8 +108,14 @@ func (g *groups) pages(i int, visit func(*parquetfile.DataPage) error) error {
 
 // int64s appends column i of the loaded row group.
 func (g *groups) int64s(dst []int64, i int) ([]int64, error) {
+	var dict []int64
 	err := g.pages(i, func(p *parquetfile.DataPage) (err error) {
-		dst, err = p.Int64s(dst, p.Entries)
+		if dict == nil && p.DictEntries > 0 {
+			if dict, err = g.chunk.Int64s(); err != nil {
+				return err
+			}
+		}
+		dst, err = p.Int64s(dst, p.Entries, dict)
 		return err
 	})
 	return dst, err

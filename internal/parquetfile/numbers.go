@@ -13,6 +13,8 @@ type Numbers struct {
 	dict  []uint64
 	slots []uint32 // open addressing: index in dict plus one; 0 = free
 	last  uint32   // index of the last value
+
+	pending []uint32 // scratch of AppendPage
 }
 
 const minNumberSlots = 16
@@ -84,10 +86,22 @@ func (c *Numbers) Uint64s(name string, s *Scratch) Chunk {
 // Doubles is the column as DOUBLE, without statistics. It must have a row. The chunk aliases s.
 func (c *Numbers) Doubles(name string, s *Scratch) Chunk { return c.chunk(name, format.Double, s) }
 
-func (c *Numbers) chunk(name string, t format.Type, s *Scratch) Chunk {
-	s.Dict = s.Dict[:0]
+// AppendPage appends the values since the last AppendPage, or Reset, as one RLE_DICTIONARY page, for a chunk of several pages.
+func (c *Numbers) AppendPage(dst []byte) []byte {
+	dst = c.runs.append(dst, len(c.dict), &c.pending)
+	c.runs.reset()
+	return dst
+}
+
+// AppendDict appends the dictionary as a page.
+func (c *Numbers) AppendDict(dst []byte) []byte {
 	for _, v := range c.dict {
-		s.Dict = binary.LittleEndian.AppendUint64(s.Dict, v)
+		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
+	return dst
+}
+
+func (c *Numbers) chunk(name string, t format.Type, s *Scratch) Chunk {
+	s.Dict = c.AppendDict(s.Dict[:0])
 	return Chunk{Path: []string{name}, Type: t, Dict: s.Dict, DictLen: len(c.dict), Pages: c.runs.page(len(c.dict), s)}
 }

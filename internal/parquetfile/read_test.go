@@ -113,12 +113,12 @@ func TestInt64sRefuse(t *testing.T) {
 	enc, err := new(delta.BinaryPackedEncoding).EncodeInt64(nil, vals)
 	require.NoError(t, err)
 	whole := DataPage{Encoding: format.DeltaBinaryPacked, Values: enc}
-	got, err := whole.Int64s([]int64{7}, len(vals))
+	got, err := whole.Int64s([]int64{7}, len(vals), nil)
 	require.NoError(t, err)
 	require.Equal(t, append([]int64{7}, vals...), got)
 	for n := range enc {
 		p := DataPage{Encoding: format.DeltaBinaryPacked, Values: enc[:n]}
-		_, err := p.Int64s(nil, len(vals))
+		_, err := p.Int64s(nil, len(vals), nil)
 		require.ErrorIs(t, err, ErrFormat, "cut to %d bytes", n)
 	}
 	huge := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(nil, 128), 4), math.MaxInt32)
@@ -129,12 +129,12 @@ func TestInt64sRefuse(t *testing.T) {
 		"plain, cut off":                 {Encoding: format.Plain, Values: make([]byte, 7)},
 		"another encoding":               {Encoding: format.ByteStreamSplit, Values: make([]byte, 8)},
 	} {
-		_, err := p.Int64s(nil, 1)
+		_, err := p.Int64s(nil, 1, nil)
 		require.ErrorIs(t, err, ErrFormat, name)
 	}
 	wide := []byte{0x80, 1, 4, 33, 0, 0, 65, 0, 0, 0}
 	p := DataPage{Encoding: format.DeltaBinaryPacked, Values: append(wide, make([]byte, 1000)...)}
-	_, err = p.Int64s(nil, 33)
+	_, err = p.Int64s(nil, 33, nil)
 	require.ErrorIs(t, err, ErrFormat, "a miniblock of 65 bits")
 }
 
@@ -228,7 +228,7 @@ func readPage(leaf *Leaf, c *ChunkReader, p *DataPage) (text string, err error) 
 	}
 	switch {
 	case leaf.Type == format.Int64:
-		vals, err := p.Int64s(nil, n)
+		vals, err := p.Int64s(nil, n, nil)
 		return fmt.Sprint(text, vals), err
 	case leaf.Type == format.Double:
 		dict, err := c.Doubles()

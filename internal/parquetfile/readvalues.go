@@ -14,8 +14,8 @@ import (
 
 var errCut = errors.New("values are cut off")
 
-// Int64s appends the n INT64 values of a page, PLAIN or DELTA_BINARY_PACKED.
-func (p *DataPage) Int64s(dst []int64, n int) ([]int64, error) {
+// Int64s appends the n INT64 values of a page, PLAIN, DELTA_BINARY_PACKED or by dict.
+func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 	switch p.Encoding {
 	case format.Plain:
 		if len(p.Values) != 8*n {
@@ -40,6 +40,8 @@ func (p *DataPage) Int64s(dst []int64, n int) ([]int64, error) {
 			copy(dst[at:], out)
 		}
 		return dst, nil
+	case format.RLEDictionary:
+		return appendIndexed(dst, p, n, dict)
 	}
 	return nil, p.unsupported("integers")
 }
@@ -98,21 +100,27 @@ func (p *DataPage) Doubles(dst []float64, n int, dict []float64) ([]float64, err
 	case format.Plain:
 		return appendDoubles(dst, p.Values, n)
 	case format.RLEDictionary:
-		at := len(dst)
-		err := p.Runs(n, len(dict), func(r Run) {
-			end := len(dst) + r.N
-			dst = slices.Grow(dst, r.N)[:end]
-			fill(dst[end-r.N:], dict[r.Index])
-		})
-		if err == nil && len(dst) != at+n {
-			err = fmt.Errorf("%w: %d of %d doubles", ErrFormat, len(dst)-at, n)
-		}
-		return dst, err
+		return appendIndexed(dst, p, n, dict)
 	}
 	return nil, p.unsupported("doubles")
 }
 
-func fill(dst []float64, v float64) {
+// appendIndexed appends the n values of a page of dictionary indexes.
+func appendIndexed[T int64 | float64](dst []T, p *DataPage, n int, dict []T) ([]T, error) {
+	at := len(dst)
+	dst = slices.Grow(dst, n)
+	err := p.Runs(n, len(dict), func(r Run) {
+		end := len(dst) + r.N
+		dst = slices.Grow(dst, r.N)[:end]
+		fill(dst[end-r.N:], dict[r.Index])
+	})
+	if err == nil && len(dst) != at+n {
+		err = fmt.Errorf("%w: %d of %d values", ErrFormat, len(dst)-at, n)
+	}
+	return dst, err
+}
+
+func fill[T any](dst []T, v T) {
 	for i := range dst {
 		dst[i] = v
 	}
@@ -130,6 +138,18 @@ func appendDoubles(dst []float64, b []byte, n int) ([]float64, error) {
 		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(b)))
 	}
 	return dst, nil
+}
+
+// Int64s returns the dictionary of an INT64 chunk.
+func (c *ChunkReader) Int64s() ([]int64, error) {
+	if len(c.Dict) != 8*c.DictLen {
+		return nil, fmt.Errorf("%w: dictionary of %d bytes for %d integers", ErrFormat, len(c.Dict), c.DictLen)
+	}
+	out := make([]int64, c.DictLen)
+	for i := range out {
+		out[i] = int64(binary.LittleEndian.Uint64(c.Dict[8*i:]))
+	}
+	return out, nil
 }
 
 // Uint64s returns the dictionary of a UINT64 chunk.

@@ -103,12 +103,18 @@ func (r *runs) push(idx uint32, n int) {
 
 // page encodes the indexes into a dictionary of so many entries as one RLE_DICTIONARY page, whose bytes are s.Data.
 func (r *runs) page(entries int, s *Scratch) []Page {
+	s.Data = r.append(s.Data[:0], entries, &s.pending)
+	return s.page(format.RLEDictionary, r.rows)
+}
+
+// append appends the page.
+func (r *runs) append(dst []byte, entries int, pending *[]uint32) []byte {
 	width := max(1, bits.Len(uint(entries-1)))
-	h := newHybrid(append(s.Data[:0], byte(width)), width, s.pending)
+	h := newHybrid(append(dst, byte(width)), width, *pending)
 	for _, x := range r.list {
 		h.run(x.idx, int(x.n))
 	}
-	s.Data = h.finish()
-	s.pending = h.pending
-	return s.page(format.RLEDictionary, r.rows)
+	dst = h.finish()
+	*pending = h.pending
+	return dst
 }

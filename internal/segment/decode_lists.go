@@ -84,7 +84,7 @@ func (l *listDecoder) int64s(dst []int64, col string, like []int, total int) ([]
 		if left -= n; left < 0 {
 			return fmt.Errorf("%w: more than %d elements", ErrFormat, total)
 		}
-		dst, err = p.Int64s(dst, n)
+		dst, err = p.Int64s(dst, n, nil)
 		return err
 	})
 	if err != nil {
