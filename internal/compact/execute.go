@@ -69,7 +69,8 @@ func (s *Stage) publish(ctx context.Context, r *Result, w *output) error {
 		return err
 	}
 	if w.entry.Bytes > 0 {
-		r.Block = &w.entry
+		entry := w.entry // a copy: results outlive their jobs, and must not keep the sources
+		r.Block = &entry
 	}
 	return nil
 }
