@@ -72,7 +72,7 @@ lint: $(VENV_READY) ## Check form and find mistakes: gofmt, go vet, staticcheck,
 
 .PHONY: test-go
 test-go: | system ## Run the Go tests.
-	$(GO) test -p 2 -timeout 15m ./...
+	$(GO) test -p 2 -timeout 30m ./...
 
 .PHONY: peers
 peers:
@@ -96,12 +96,16 @@ test: ## Run everything that CI runs: lint, Go tests, Python tests.
 	$(MAKE) e2e
 
 .PHONY: soak
-soak: | system ## Run every fuzz target for 30 s (SOAK=).
+soak: | system ## Run the PromQL suite over all layouts, the simulation at length, and every fuzz target for 30 s (SOAK=).
 	tests/tools/soak.sh $(SOAK)
 
 .PHONY: bench
 bench: bin/promlake ## Compare Promlake with the peers that are there (ARGS= goes to tests/bench/run).
 	$(GO) run ./tests/bench/run $(ARGS)
+
+.PHONY: bench-storage
+bench-storage: bin/promlake peers ## Compare what a day of samples costs Promlake and VictoriaMetrics to keep (ARGS= goes to tests/bench/storage).
+	$(GO) run ./tests/bench/storage $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache/peers; nothing is installed or started.

@@ -71,6 +71,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		deletedObjects: counters("garbage_deleted_objects_total", "Objects deleted by kind (segment, block, manifest).", "kind"),
 		deletedBytes:   counters("garbage_deleted_bytes_total", "Bytes of the objects deleted by kind.", "kind"),
 	}
+	if reg == nil {
+		return m, nil
+	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
 		m.jobs, m.jobSeconds, m.samplesRead, m.samplesWritten, m.samplesDeleted, m.bytesRead, m.bytesWritten, m.cycles, m.lag, m.queue, m.tenants,

@@ -23,7 +23,7 @@ type Settings struct {
 	// DeletionDelay is how long superseded objects stay readable. It must be longer than the longest query. Default 15 minutes.
 	DeletionDelay time.Duration
 	// OrphanGrace is the age at which a block that no manifest names is taken for the leftover of a job that died. It must be longer
-	// than JobTimeout. Default 1 hour.
+	// than catalog.MaxJobAge. Default 1 hour.
 	OrphanGrace time.Duration
 	// JobTimeout bounds one job, its commit included; at most catalog.MaxJobAge. Default 15 minutes.
 	JobTimeout time.Duration
@@ -110,8 +110,8 @@ func (s *Settings) validate() error {
 			errs = append(errs, fmt.Errorf("compact settings: %s must be at least %d, is %d", n.name, n.least, n.value))
 		}
 	}
-	if s.OrphanGrace <= s.JobTimeout {
-		errs = append(errs, fmt.Errorf("compact settings: orphan grace (%s) must be longer than job timeout (%s): a job under way is no orphan", s.OrphanGrace, s.JobTimeout))
+	if s.OrphanGrace <= catalog.MaxJobAge {
+		errs = append(errs, fmt.Errorf("compact settings: orphan grace (%s) must be longer than %s: the block of a job under way is no orphan", s.OrphanGrace, catalog.MaxJobAge))
 	}
 	if s.JobTimeout > catalog.MaxJobAge {
 		errs = append(errs, fmt.Errorf("compact settings: job timeout (%s) must be at most %s: no job may commit later", s.JobTimeout, catalog.MaxJobAge))

@@ -267,7 +267,7 @@ func TestSettings(t *testing.T) {
 		{Settings{}, ""},
 		{Settings{MaxSources: 1}, "max sources must be at least 2, is 1"},
 		{Settings{SettleDelay: -1}, "settle delay must be positive"},
-		{Settings{OrphanGrace: time.Minute}, "orphan grace (1m0s) must be longer than job timeout (15m0s)"},
+		{Settings{OrphanGrace: time.Minute}, "orphan grace (1m0s) must be longer than 15m0s"},
 		{Settings{JobTimeout: time.Hour, OrphanGrace: 2 * time.Hour}, "job timeout (1h0m0s) must be at most 15m0s"},
 		{Settings{Retention: -1}, "retention must not be negative"},
 		{Settings{TenantRetention: map[string]time.Duration{"x": -1}}, "retention of tenant x must not be negative"},

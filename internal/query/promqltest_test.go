@@ -1,6 +1,8 @@
 package query_test
 
 import (
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/prometheus/promql/promqltest"
@@ -13,13 +15,23 @@ import (
 // promqltestSkips names the files of upstream's suite that the stage does not pass, with the reason. It only shrinks.
 var promqltestSkips = map[string]string{}
 
-// skipping is a promqltest.TBRun that leaves out what promqltestSkips names.
-type skipping struct{ *testing.T }
+// soakOnly names the large files that run over the mixture of layouts in make soak alone (PROMLAKE_SOAK=1): they pass, but take minutes,
+// and run over segments and over blocks always.
+var soakOnly = []string{"testdata/aggregators.test", "testdata/histograms.test", "testdata/native_histograms.test", "testdata/operators.test"}
+
+// skipping is a promqltest.TBRun that leaves out what promqltestSkips names, and over the mixture what soakOnly names.
+type skipping struct {
+	*testing.T
+	layout string
+}
 
 func (s skipping) Run(name string, fn func(*testing.T)) bool {
 	return s.T.Run(name, func(t *testing.T) {
 		if why, ok := promqltestSkips[name]; ok {
 			t.Skip(why)
+		}
+		if s.layout == "mixture" && slices.Contains(soakOnly, name) && os.Getenv("PROMLAKE_SOAK") == "" {
+			t.Skip("runs over the mixture in make soak")
 		}
 		fn(t)
 	})
@@ -33,7 +45,7 @@ func TestBuiltin(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout.name, func(t *testing.T) {
 			t.Parallel()
-			promqltest.RunBuiltinTestsWithStorage(skipping{t}, engine, func(tb testing.TB) storage.Storage {
+			promqltest.RunBuiltinTestsWithStorage(skipping{t, layout.name}, engine, func(tb testing.TB) storage.Storage {
 				l := newLake(tb, newDirStore(tb), flags)
 				l.commits = func(tenantID string, rows []segment.Row) { layout.write(l, tenantID, rows) }
 				return l
