@@ -120,7 +120,7 @@ type output struct {
 func (w *output) write() (stats merge.Stats, err error) {
 	defer func() { err = errors.Join(err, w.files.Close()) }()
 	view := w.in.into.Table.View()
-	to, err := newSink(w.files, &view, block.Options{Level: w.job.Level, HasST: w.in.hasST})
+	to, err := newSink(w.files, &view, block.Options{Level: w.job.Level, HasST: w.in.hasST}, !w.stage.set.WithoutRollups)
 	if err != nil {
 		return stats, err
 	}

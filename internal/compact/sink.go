@@ -15,13 +15,13 @@ type sink struct {
 	rollup *rollup.Writer // nil at other levels
 }
 
-func newSink(files *blockio.Writer, view *series.View, o block.Options) (*sink, error) {
+func newSink(files *blockio.Writer, view *series.View, o block.Options, rollups bool) (*sink, error) {
 	w, err := block.NewWriter(files, view, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &sink{view: view, block: w}
-	if o.Level == key.L24h {
+	if rollups && o.Level == key.L24h {
 		s.rollup, err = rollup.NewWriter(files)
 	}
 	return s, err

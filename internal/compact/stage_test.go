@@ -36,6 +36,24 @@ func TestDay(t *testing.T) {
 	}
 }
 
+func TestRollups(t *testing.T) {
+	for _, without := range []bool{false, true} {
+		l := newLake(t)
+		l.scrape("t", "0:00", "24:00", 30*time.Minute, 15)
+		l.at("24:15").untilIdle(l.stage(Settings{WithoutRollups: without}, 2))
+		require.Equal(t, []string{"24h 20260301T0000Z"}, l.levels("t"))
+		var rollups int
+		for _, k := range l.mem.Keys() {
+			if strings.Contains(k, "/rollup-") {
+				require.Contains(t, k, "/blocks/24h/")
+				rollups++
+			}
+		}
+		require.Equal(t, without, rollups == 0, rollups)
+		l.check("t")
+	}
+}
+
 func TestLateData(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{}, 2)

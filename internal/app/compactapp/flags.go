@@ -22,6 +22,7 @@ type Flags struct {
 	LateDelay       time.Duration        `name:"compactor.late-delay" help:"Wait for more after late data of a window that is a block already."`
 	DeletionDelay   time.Duration        `name:"compactor.deletion-delay" help:"Time from the commit that replaced an object to its deletion; more than the longest query."`
 	OrphanGrace     time.Duration        `name:"compactor.partial-block-deletion-delay" help:"Age at which what a crashed job left behind is removed."`
+	Rollups         bool                 `name:"compactor.rollups" negatable:"" help:"Write exact 5-minute and 1-hour downsamples beside 24h blocks."`
 	Retention       flags.Period         `name:"compactor.blocks-retention-period" placeholder:"PERIOD" help:"How long samples are kept, such as 30d. Default: for ever."`
 	TenantRetention []flags.TenantPeriod `name:"compactor.tenant-retention" placeholder:"TENANT=PERIOD" help:"A tenant's own retention, such as team-a=30d; 0 is for ever. Repeatable."`
 }
@@ -42,6 +43,7 @@ func NewFlags() Flags {
 		LateDelay:       s.LateDelay,
 		DeletionDelay:   s.DeletionDelay,
 		OrphanGrace:     s.OrphanGrace,
+		Rollups:         !s.WithoutRollups,
 	}
 }
 
@@ -70,6 +72,7 @@ func (f Flags) Settings() compact.Settings {
 		LateDelay:       f.LateDelay,
 		DeletionDelay:   f.DeletionDelay,
 		OrphanGrace:     f.OrphanGrace,
+		WithoutRollups:  !f.Rollups,
 		Retention:       time.Duration(f.Retention),
 		TenantRetention: map[string]time.Duration{},
 		Interval:        defaults().Interval,
