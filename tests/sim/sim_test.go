@@ -123,7 +123,7 @@ const bubble = 1000
 
 // TestSimulation plays schedules by the protocol: every answer must be right.
 func TestSimulation(t *testing.T) {
-	n, seed := setting(t, "PROMLAKE_SIM_SCHEDULES", 1000), setting(t, "PROMLAKE_SIM_SEED", 1)
+	n, seed := setting(t, "PROMLAKE_SIM_SCHEDULES", 2000), setting(t, "PROMLAKE_SIM_SEED", 1)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var total tally
 	for done := 0; done < n && !t.Failed(); done += bubble {
