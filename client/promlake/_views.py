@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # What a row of each view holds beside metric, series_id and ts: in segments, where they are lists, and in blocks.
 _VALUES = {
-    "samples": {"value": ("value", "v_raw + v_int / v_div")},
+    "samples": {"value": ("value", "v_int / v_div")},
     "histograms": {"count": ("h_count", "count"), "sum": ("h_sum", "sum"), "histogram": ("h", "h")},
     "exemplars": {"value": ("ex_value", "value"), "labels": ("ex_labels", "labels")},
 }

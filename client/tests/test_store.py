@@ -78,7 +78,7 @@ def test_tenants_are_apart(store: Path) -> None:
 
 
 # The rows of blocks as they stand in their files, with the times and values of FIRST and SECOND, and a histogram.
-SAMPLES = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, epoch_ms(t)::TIMESTAMPTZ AS ts, v AS v_int, 10.0 AS v_div, 0.0 AS v_raw
+SAMPLES = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, epoch_ms(t)::TIMESTAMPTZ AS ts, v AS v_int, 10.0 AS v_div
     FROM (VALUES (1000, 10), (2000, 30), (3000, 45)) AS x(t, v)"""
 HISTOGRAMS = """SELECT 'h' AS metric, 3::UBIGINT AS series_id, epoch_ms(5)::TIMESTAMPTZ AS ts, 2.0 AS count, 4.0 AS sum, 'x'::BLOB AS h"""
 SERIES = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, 'node' AS l_job, 0 AS row_start

@@ -98,7 +98,7 @@ var allowed = map[string][]string{
 	},
 	"tests/bench/server": {},
 	"tests/bench/storage": {
-		"internal/catalog", "internal/objstore/filestore", "internal/tenant",
+		"internal/block", "internal/catalog", "internal/objstore/filestore", "internal/tenant",
 		"tests/bench", "tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/server",
 	},
 	"tests/bench/wire": {},

@@ -30,8 +30,8 @@ type FloatCursor struct {
 	v      []float64
 	pos    int // in ts
 
-	ints     []int64
-	div, raw []float64
+	ints []int64
+	div  []float64
 }
 
 // Columns of a FloatCursor.
@@ -39,13 +39,12 @@ const (
 	floatTS = iota
 	floatInt
 	floatDiv
-	floatRaw
 	floatST
 )
 
 // Floats returns a cursor at the first float sample.
 func (r *Reader) Floats() *FloatCursor {
-	columns := []column{{segment.ColTS, format.Int64}, {ColInt, format.Int64}, {ColDiv, format.Double}, {ColRaw, format.Double}}
+	columns := []column{{segment.ColTS, format.Int64}, {ColInt, format.Int64}, {ColDiv, format.Double}}
 	if r.meta.HasST {
 		columns = append(columns, column{segment.ColST, format.Int64})
 	}
@@ -119,17 +118,14 @@ func (c *FloatCursor) decode(rows int) (err error) {
 	if c.div, err = c.groups.doubles(c.div[:0], floatDiv); err != nil {
 		return err
 	}
-	if c.raw, err = c.groups.doubles(c.raw[:0], floatRaw); err != nil {
-		return err
-	}
 	if c.hasST {
 		if c.st, err = c.groups.int64s(c.st[:0], floatST); err != nil {
 			return err
 		}
 	}
-	if len(c.ts) != rows || len(c.ints) != rows || len(c.div) != rows || len(c.raw) != rows || c.hasST && len(c.st) != rows {
+	if len(c.ts) != rows || len(c.ints) != rows || len(c.div) != rows || c.hasST && len(c.st) != rows {
 		return c.groups.open.fail(fmt.Errorf("%w: columns are not aligned", ErrFormat))
 	}
-	c.v = DecodeValues(c.v[:0], c.ints, c.div, c.raw)
+	c.v = DecodeValues(c.v[:0], c.ints, c.div)
 	return nil
 }

@@ -4,7 +4,7 @@
 // The objects of a block, all Parquet with REQUIRED columns only, but for meta.json:
 //
 //	series.parquet            a row per series, in block order: metric, series_id, l_<name> ..., labels, where its rows lie in the other files
-//	samples-0000.parquet ...  a row per float sample: metric, series_id, ts, v_int, v_div, v_raw, and st where it is needed
+//	samples-0000.parquet ...  a row per float sample: metric, series_id, ts, v_int, v_div, and st where it is needed
 //	histograms-0000.parquet   a row per native histogram: metric, series_id, ts, count, sum, h
 //	exemplars.parquet         a row per exemplar: metric, series_id, ts, value, labels
 //	metadata.parquet          a row per metric family: metric, type, unit, help
@@ -13,5 +13,5 @@
 // Files that would be empty are not written, but for series.parquet and meta.json. The rows of samples, histograms and exemplars lie in
 // the order of the series table, then by time. Block order is series.ComparePriority.
 //
-// The value of a sample is v_raw + v_int / v_div.
+// The value of a sample is v_int / v_div.
 package block

@@ -13,7 +13,6 @@ import (
 const (
 	ColInt = "v_int"
 	ColDiv = "v_div"
-	ColRaw = "v_raw"
 )
 
 // floats writes samples-NNNN.parquet.
@@ -40,7 +39,6 @@ func newFloats(files Files, z *zstd.Encoder, o Options) *floats {
 	s := keySchema("promlake_samples")
 	s.Add(parquetfile.Bare(ColInt, format.Int64))
 	s.Add(parquetfile.Bare(ColDiv, format.Double))
-	s.Add(parquetfile.Bare(ColRaw, format.Double))
 	if o.HasST {
 		s.Add(parquetfile.Timestamp(segment.ColST))
 	}

@@ -102,10 +102,14 @@ func (c cells) labels() labels.Labels {
 
 // value is the sample's value as the format defines it, by its bits.
 func (c cells) value() uint64 {
-	if d := c.double(block.ColDiv); d > 0 {
-		return math.Float64bits(c.double(block.ColRaw) + float64(c.int(block.ColInt))/d)
+	i, d := c.int(block.ColInt), c.double(block.ColDiv)
+	switch {
+	case math.IsNaN(d):
+		return math.Float64bits(d)
+	case math.IsInf(d, 1):
+		return uint64(i)
 	}
-	return math.Float64bits(c.double(block.ColRaw))
+	return math.Float64bits(float64(i) / d)
 }
 
 // content is what one series of a block holds, values by their bits.

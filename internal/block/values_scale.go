@@ -1,9 +1,14 @@
 package block
 
-import (
-	"math"
-	"math/bits"
+import "math"
+
+const (
+	maxScale = 12 // decimals that are looked for
+	// maxNoise is how far (in units in the last place) a value with rounding noise may be from its decimal.
+	maxNoise = 64
 )
+
+var pow10 = [maxScale + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12}
 
 // scales counts the values of a series by the decimals that they need.
 type scales struct {
@@ -62,12 +67,16 @@ func scaleOf(v float64) (exact, near int) {
 	return maxScale + 1, near
 }
 
-// choose returns the smallest scale that all but one in maxMiss of the values have: exactly, else with noise, else one above maxScale.
+// choose returns the smallest scale that all but one in maxMiss of the values have: exactly; else with noise, and fine enough for it; else
+// one above maxScale.
 func (s scales) choose() int {
 	if k := quantile(&s.exact, s.n); k <= maxScale {
 		return k
 	}
-	return quantile(&s.near, s.n)
+	if k := quantile(&s.near, s.n); k <= maxScale {
+		return fineScale(k)
+	}
+	return maxScale + 1
 }
 
 // quantile returns the smallest index up to which all but one in maxMiss of n are counted.
@@ -79,37 +88,4 @@ func quantile(counts *[maxScale + 2]int, n int) int {
 		}
 	}
 	return maxScale + 1
-}
-
-// maxStep is how many bits the steps of values that are no decimals may take on average for their integers to be worth it.
-const maxStep = 40
-
-// binaryScale returns a power of two p such that all but one in maxMiss of the values are multiples of 1/p, below 2^53/p: doubles of about
-// the same size, such as a clock, or a counter of odd amounts. ok is false if there is none, or if the integers would go in steps so large
-// that they are no smaller than the doubles.
-func binaryScale(vals []float64) (p float64, ok bool) {
-	most := 0.0
-	for _, v := range vals {
-		if v-v == 0 {
-			most = max(most, math.Abs(v))
-		}
-	}
-	const mantissa, maxExponent = 53, 900 // where p and 1/p are normal numbers
-	_, e := math.Frexp(most)
-	if most == 0 || max(e, -e) > maxExponent {
-		return 0, false
-	}
-	p = math.Ldexp(1, mantissa-e)
-	missed, steps, last := 0, 0, int64(0)
-	for _, v := range vals {
-		x := v * p
-		i := int64(x)
-		if special(v) || float64(i) != x {
-			missed++
-			continue
-		}
-		steps += bits.Len64(uint64(max(i-last, last-i)))
-		last = i
-	}
-	return p, missed*maxMiss <= len(vals) && steps <= maxStep*len(vals)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/prometheus/prometheus/model/value"
@@ -32,7 +33,17 @@ var valueKinds = map[string]func(r *rand.Rand, i int) float64{
 	"counter":  func(_ *rand.Rand, i int) float64 { return float64(i) / 100 },
 	"quarters": func(r *rand.Rand, _ int) float64 { return float64(r.Int64N(4_000_000)) / 4 },
 	"noisy":    func(r *rand.Rand, i int) float64 { return noisy(0.01, i+r.IntN(3)) },
-	"stale":    func(*rand.Rand, int) float64 { return math.Float64frombits(value.StaleNaN) },
+	"thirds":   func(_ *rand.Rand, i int) float64 { return noisy(1.0/3, i) },
+	"tenths":   func(_ *rand.Rand, i int) float64 { return noisy(0.1, i) },
+	"roots":    func(_ *rand.Rand, i int) float64 { return math.Sqrt(float64(i)) },
+	"powers":   func(r *rand.Rand, _ int) float64 { return math.Ldexp(1, r.IntN(2098)-1074) },
+	"subnormals": func(r *rand.Rand, _ int) float64 {
+		return math.Float64frombits(r.Uint64()&(1<<63) | r.Uint64()>>12>>r.IntN(52))
+	},
+	"tiny":  func(r *rand.Rand, _ int) float64 { return math.Ldexp(r.NormFloat64(), -960-r.IntN(115)) },
+	"large": func(r *rand.Rand, _ int) float64 { return math.Ldexp(r.NormFloat64(), 900+r.IntN(124)) },
+	"nans":  func(r *rand.Rand, _ int) float64 { return math.Float64frombits(0x7ff<<52 | r.Uint64()) },
+	"stale": func(*rand.Rand, int) float64 { return math.Float64frombits(value.StaleNaN) },
 }
 
 func init() {
@@ -52,6 +63,9 @@ func noisy(step float64, n int) float64 {
 	return sum
 }
 
+// tiny says whether v is so near to 0 that it may have no divisor.
+func tiny(v float64) bool { return v != 0 && math.Abs(v) < 0x1p-971 }
+
 // checkCodec holds what the encoder makes of several series against the values, with the readers' expression.
 func checkCodec(t *testing.T, e *Encoder, all ...[]float64) {
 	t.Helper()
@@ -61,30 +75,35 @@ func checkCodec(t *testing.T, e *Encoder, all ...[]float64) {
 		e.Encode(&c, vals)
 		want = append(want, vals...)
 	}
-	require.Equal(t, []int{len(want), len(want), len(want)}, []int{len(c.Int), len(c.Div), len(c.Raw)})
-	got := DecodeValues(nil, c.Int, c.Div, c.Raw)
+	require.Equal(t, []int{len(want), len(want)}, []int{len(c.Int), len(c.Div)})
+	got := DecodeValues(nil, c.Int, c.Div)
 	require.Len(t, got, len(want))
 	for j, v := range want {
-		i, d, r := c.Int[j], c.Div[j], c.Raw[j]
-		about := func() string {
-			return fmt.Sprintf("sample %d: %x (%v) is %v + %d/%v", j, math.Float64bits(v), v, r, i, d)
+		i, d := c.Int[j], c.Div[j]
+		fail := func(what string) {
+			require.Fail(t, what, "sample %d: %x (%v) is %d/%v", j, math.Float64bits(v), v, i, d)
 		}
-		require.Less(t, max(i, -i), int64(maxInt), about())
 		if math.Float64bits(v) != math.Float64bits(got[j]) {
-			require.Fail(t, "decoded otherwise", about())
+			fail("decoded otherwise")
 		}
-		sum := r + float64(i)/d
+		q := float64(i) / d
 		switch {
+		case math.IsInf(d, 1):
+			if !tiny(v) || q != 0 || math.Signbit(q) != math.Signbit(v) {
+				fail("has a divisor")
+			}
+			continue
 		case v != v:
-			require.True(t, sum != sum, about())
-		case math.Float64bits(sum) != math.Float64bits(v):
-			require.Fail(t, "sum differs", about())
+			if q == q || i != 0 || value.IsStaleNaN(v) != value.IsStaleNaN(d) {
+				fail("no NaN")
+			}
+		case math.Float64bits(q) != math.Float64bits(v):
+			fail("quotient differs")
+		case d == 0 || d < 0 && (i != 0 || d != divNegZero):
+			fail("strange divisor")
 		}
-		stale := value.IsStaleNaN(v)
-		require.Equal(t, stale, d == divStale, about())
-		if d < 0 {
-			require.Zero(t, i, about())
-			require.True(t, stale || d == divRaw, about())
+		if max(i, -i) > maxInt {
+			fail("integer too large")
 		}
 	}
 }
@@ -129,33 +148,94 @@ func TestCodecKeepsMixtures(t *testing.T) {
 	}
 }
 
-func TestCodecChooses(t *testing.T) {
-	series := func(n int, f func(i int) float64) []float64 {
-		vals := make([]float64, n)
-		for i := range vals {
-			vals[i] = f(i)
-		}
-		return vals
+// TestCodecKeepsSingles tries values of all kinds alone, and each among decimals.
+func TestCodecKeepsSingles(t *testing.T) {
+	vals := slices.Clone(oddValues)
+	for e := -1074; e < 1024; e++ {
+		p := math.Ldexp(1, e)
+		vals = append(vals, p, -p, p*(1+0x1p-52), math.Nextafter(p, 0), p*math.Pi, p*1.5)
 	}
+	for bit := range 52 { // subnormals and payloads, each with one bit, and with all above or below it
+		for _, m := range []uint64{1 << bit, 1<<52 - 1<<bit, 1<<(bit+1) - 1} {
+			vals = append(vals, math.Float64frombits(m), math.Float64frombits(1<<63|m))
+			vals = append(vals, math.Float64frombits(0x7ff<<52|m), math.Float64frombits(0xfff<<52|m))
+		}
+	}
+	for k := range 20 {
+		for _, n := range []float64{1, -3, 7, 1234567, 1<<53 - 1, 1 << 53, 1<<53 + 2, 1e17, -1e18 - 256} {
+			vals = append(vals, n/math.Pow10(k), math.Nextafter(n/math.Pow10(k), 0))
+		}
+	}
+	var e Encoder
+	for _, v := range vals {
+		checkCodec(t, &e, []float64{v}, []float64{0.25, 0.5, v, 0.75, v, v, 1234567.01})
+	}
+	for k := range maxScale + 1 {
+		checkCodec(t, &e, append(fillFloats(len(vals)*20, func(i int) float64 { return float64(i) / pow10[k] }), vals...))
+	}
+	checkCodec(t, &e, vals)
+	slices.Reverse(vals)
+	checkCodec(t, &e, vals)
+}
+
+func fillFloats(n int, f func(i int) float64) []float64 {
+	vals := make([]float64, n)
+	for i := range vals {
+		vals[i] = f(i)
+	}
+	return vals
+}
+
+// TestNoiseTakesFewDivisors: of decimals with rounding noise hardly one is a decimal, yet they share few divisors, and the integers are those of
+// the decimals.
+func TestNoiseTakesFewDivisors(t *testing.T) {
+	for k := range 10 {
+		r := rand.New(rand.NewPCG(uint64(k), 6))
+		vals := fillFloats(5000, func(i int) float64 {
+			v := float64(10_000+7*i) / pow10[k]
+			return math.Float64frombits(math.Float64bits(v) + uint64(r.IntN(maxNoise+1)) - maxNoise/2)
+		})
+		var e Encoder
+		var c Columns
+		e.Encode(&c, vals)
+		checkCodec(t, &e, vals)
+		p, distinct, far := pow10[fineScale(k)], map[float64]bool{}, 0
+		for j, d := range c.Div {
+			for d < p*0.7 {
+				d *= 2 // divided by what the integers have in common
+			}
+			distinct[d] = true
+			if math.Abs(d-p) > 2*maxNoise*ulp(p) {
+				far++
+			} else {
+				require.InDelta(t, 10_000+7*j, float64(c.Int[j])*pow10[k]/c.Div[j], 1e-6)
+			}
+		}
+		require.Less(t, far, len(vals)/50, "scale %d", k)
+		require.Less(t, len(distinct)-far, 2*maxNoise+1, "scale %d", k)
+	}
+}
+
+func TestCodecChooses(t *testing.T) {
 	stale := math.Float64frombits(value.StaleNaN)
-	const raws, noResidual = 0, 0
+	const none = 0
 	for _, tc := range []struct {
-		name     string
-		vals     []float64
-		div      float64 // of all that are not raw
-		raw      int     // samples
-		residual int     // samples that have one; -1: most
+		name   string
+		vals   []float64
+		div    float64 // of all others
+		noisy  int     // samples with a divisor next to it; -1: most
+		others int     // samples with any other one
 	}{
-		{"integers", series(500, func(i int) float64 { return float64(3 * i) }), 1, raws, noResidual},
-		{"zeros", series(500, func(int) float64 { return 0 }), 1, raws, noResidual},
-		{"pages", series(500, func(i int) float64 { return float64(i%7) * 4096 }), 0x1p-12, raws, noResidual},
-		{"tenths", series(500, func(i int) float64 { return float64(2*i+1) / 10 }), 10, raws, noResidual},
-		{"fifths", series(500, func(i int) float64 { return float64(i) / 5 }), 5, raws, noResidual},
-		{"late hundredths", series(500, func(i int) float64 { return float64(i) / []float64{1, 1, 1, 1, 100}[i/100] }), 100, raws, noResidual},
-		{"picoseconds", series(500, func(i int) float64 { return float64(2*i+1) / 1e12 }), 1e12, raws, noResidual},
-		{"noise", series(500, func(i int) float64 { return noisy(0.01, i) }), 100, raws, -1},
-		{"stale at the end", append(series(500, func(i int) float64 { return float64(i) / 10 }), stale), 10, 1, noResidual},
-		{"few odd ones", series(500, func(i int) float64 {
+		{"integers", fillFloats(500, func(i int) float64 { return float64(3 * i) }), 1, none, none},
+		{"zeros", fillFloats(500, func(int) float64 { return 0 }), 1, none, none},
+		{"pages", fillFloats(500, func(i int) float64 { return float64(i%7) * 4096 }), 0x1p-12, none, none},
+		{"tenths", fillFloats(500, func(i int) float64 { return float64(2*i+1) / 10 }), 10, none, none},
+		{"fifths", fillFloats(500, func(i int) float64 { return float64(i) / 5 }), 5, none, none},
+		{"late hundredths", fillFloats(500, func(i int) float64 { return float64(i) / []float64{1, 1, 1, 1, 100}[i/100] }), 100, none, none},
+		{"picoseconds", fillFloats(500, func(i int) float64 { return float64(2*i+1) / 1e12 }), 1e12, none, none},
+		{"noise", fillFloats(500, func(i int) float64 { return noisy(0.01, i) }), 500, -1, none},
+		{"stale at the end", append(fillFloats(500, func(i int) float64 { return float64(i) / 10 }), stale), 10, none, 1},
+		{"few odd ones", fillFloats(500, func(i int) float64 {
 			switch i % 100 {
 			case 98:
 				return math.Copysign(0, -1)
@@ -163,38 +243,53 @@ func TestCodecChooses(t *testing.T) {
 				return math.Inf(1)
 			}
 			return float64(i) / 10
-		}), 10, 10, noResidual},
-		{"one with more digits", series(500, func(i int) float64 { return map[int]float64{77: math.Pi}[i] + 0.1 }), 10, raws, 1},
-		{"random", series(500, func(i int) float64 { return math.Sqrt(float64(i*i + 2)) }), 0, 500, noResidual},
-		{"clock", series(500, func(i int) float64 { return 1795220058 + float64(i*i)/0x1p22 }), 0x1p22, raws, noResidual},
-		{"tiny", series(500, func(i int) float64 { return (1 + float64(i*i)/0x1p52) * 0x1p-80 }), 0x1p132, raws, noResidual},
-		{"huge integers", series(500, func(i int) float64 { return 1 << 60 * (1 + float64(i)/0x1p50) }), 0x1p-10, raws, noResidual},
-		{"stale", series(3, func(int) float64 { return stale }), 0, 3, noResidual},
-		{"one", []float64{0.25}, 100, raws, noResidual},
+		}), 10, none, 10},
+		{"one with more digits", fillFloats(500, func(i int) float64 { return map[int]float64{77: math.Pi}[i] + 0.1 }), 10, none, 1},
+		{"clock", fillFloats(500, func(i int) float64 { return 1795220058 + float64(i*i)/0x1p22 }), 0x1p22, none, none},
+		{"tiny", fillFloats(500, func(i int) float64 { return (1 + float64(i*i)/0x1p52) * 0x1p-80 }), 0x1p132, none, none},
+		{"huge integers", fillFloats(500, func(i int) float64 { return 1 << 60 * (1 + float64(i)/0x1p50) }), 0x1p-10, none, none},
+		{"roots", fillFloats(500, func(i int) float64 { return math.Sqrt(float64(1<<20 + i)) }), 0x1p42, none, none},
+		{"stale", fillFloats(3, func(int) float64 { return stale }), 1, none, 3},
+		{"one", []float64{0.25}, 100, none, none},
+		{"least", []float64{0x1p-1023, 0x1p-1022}, 0x1p1023, none, none},
+		{"below", []float64{0x1p-1074, -0x1p-1073}, 0x1p1023, none, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var e Encoder
 			var c Columns
 			e.Encode(&c, tc.vals)
-			raw, residual := 0, 0
-			for j, d := range c.Div {
-				if d < 0 {
-					raw++
-					continue
-				}
-				require.Equal(t, tc.div, d, "sample %d: %v", j, tc.vals[j])
-				if c.Raw[j] != 0 {
-					residual++
+			noisy, others := 0, 0
+			for _, d := range c.Div {
+				switch {
+				case d == tc.div:
+				case math.Abs(d-tc.div) <= 2*maxNoise*ulp(tc.div):
+					noisy++
+				default:
+					others++
 				}
 			}
-			require.Equal(t, tc.raw, raw)
-			if tc.residual < 0 {
-				require.Greater(t, residual, len(tc.vals)/2)
+			require.Equal(t, tc.others, others)
+			if tc.noisy < 0 {
+				require.Greater(t, noisy, len(tc.vals)/2)
 			} else {
-				require.Equal(t, tc.residual, residual)
+				require.Equal(t, tc.noisy, noisy)
 			}
 			checkCodec(t, &e, tc.vals)
 		})
+	}
+}
+
+func TestEncodeDoesNotAllocate(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 5))
+	for name, kind := range valueKinds {
+		vals := fillFloats(500, func(i int) float64 { return kind(r, i) })
+		var e Encoder
+		var c Columns
+		e.Encode(&c, vals)
+		require.Zero(t, testing.AllocsPerRun(5, func() {
+			c.Reset()
+			e.Encode(&c, vals)
+		}), name)
 	}
 }
 
@@ -220,7 +315,7 @@ func FuzzCodec(f *testing.F) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	for _, kind := range []string{"counter", "constant", "pages", "noisy", "unit"} {
+	for _, kind := range []string{"counter", "constant", "pages", "noisy", "tenths", "unit", "roots"} {
 		for _, n := range []int{36, 720} {
 			b.Run(fmt.Sprintf("kind=%s/samples=%d", kind, n), func(b *testing.B) {
 				r := rand.New(rand.NewPCG(1, 1))
@@ -250,7 +345,7 @@ func BenchmarkDecodeValues(b *testing.B) {
 	e.Encode(&c, vals)
 	var out []float64
 	for b.Loop() {
-		out = DecodeValues(out[:0], c.Int, c.Div, c.Raw)
+		out = DecodeValues(out[:0], c.Int, c.Div)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(vals)), "ns/sample")
 }

@@ -134,11 +134,11 @@ func (c *collector) blockFloats(pieces []piece, cols []duck.Vector) error {
 		return c.settings.tooManySamples()
 	}
 	times := cols[colTime].Int64s()
-	ints, div, raw := cols[colPayload].Int64s(), cols[colPayload+1].Float64s(), cols[colPayload+2].Float64s()
+	ints, div := cols[colPayload].Int64s(), cols[colPayload+1].Float64s()
 	b := &batch{t: make([]int64, 0, total), v: make([]float64, 0, total)}
 	var starts duck.Vector
-	if len(cols) > colPayload+3 {
-		starts = cols[colPayload+3]
+	if len(cols) > colPayload+2 {
+		starts = cols[colPayload+2]
 		b.st = make([]int64, total)
 	}
 	for _, p := range pieces {
@@ -146,7 +146,7 @@ func (c *collector) blockFloats(pieces []piece, cols []duck.Vector) error {
 		for _, t := range times[p.from:p.to] {
 			b.t = append(b.t, t/microsPerMilli)
 		}
-		b.v = block.DecodeValues(b.v, ints[p.from:p.to], div[p.from:p.to], raw[p.from:p.to])
+		b.v = block.DecodeValues(b.v, ints[p.from:p.to], div[p.from:p.to])
 		if b.st != nil {
 			startsOf(b.st[at:len(b.t)], starts, p.from)
 		}

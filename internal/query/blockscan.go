@@ -40,7 +40,7 @@ func newBlockScan(k kind, parts []part, mint, maxt int64, values bool) *blockSca
 		s.payload = []string{segment.ColHist}
 		return s
 	}
-	s.payload = []string{block.ColInt, block.ColDiv, block.ColRaw}
+	s.payload = []string{block.ColInt, block.ColDiv}
 	s.st = slices.ContainsFunc(parts, func(p part) bool { return p.st })
 	return s
 }

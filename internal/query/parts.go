@@ -15,9 +15,9 @@ type kind struct {
 	columns []int  // leaf columns that are read, for statistics
 }
 
-// Leaf columns: metric, series_id, ts, and v_int, v_div, v_raw, st of samples; count, sum, h of histograms.
+// Leaf columns: metric, series_id, ts, and v_int, v_div, st of samples; count, sum, h of histograms.
 var (
-	floatFiles = kind{"samples-", []int{2, 3, 4, 5, 6}}
+	floatFiles = kind{"samples-", []int{2, 3, 4, 5}}
 	histFiles  = kind{"histograms-", []int{2, 5}}
 )
 

@@ -27,7 +27,7 @@ type columns struct {
 	s       parquetfile.Scratch
 }
 
-// The columns of a rollup behind metric and series_id, in the file's order: intColumns, three columns for each of the figures, and sum_c.
+// The columns of a rollup behind metric and series_id, in the file's order: intColumns, two columns for each of the figures, and sum_c.
 var (
 	intColumns = [...]struct {
 		name string
@@ -73,7 +73,6 @@ func schema() []format.SchemaElement {
 	for _, f := range figures {
 		s.Add(parquetfile.Bare(f.name+"_int", format.Int64))
 		s.Add(parquetfile.Bare(f.name+"_div", format.Double))
-		s.Add(parquetfile.Bare(f.name+"_raw", format.Double))
 	}
 	s.Add(parquetfile.Bare("sum_c", format.Double))
 	return s.Elements()
@@ -139,7 +138,7 @@ func (c *columns) write(w *parquetfile.Writer) error {
 	return w.Add(c.doubleChunk("sum_c", c.sumC))
 }
 
-// writeFigure adds the three chunks of a figure.
+// writeFigure adds the two chunks of a figure.
 func (c *columns) writeFigure(w *parquetfile.Writer, name string, vals []float64) error {
 	c.coded.Reset()
 	begin := 0
@@ -154,10 +153,7 @@ func (c *columns) writeFigure(w *parquetfile.Writer, name string, vals []float64
 	if err := w.Add(chunk); err != nil {
 		return err
 	}
-	if err := w.Add(c.doubleChunk(name+"_div", c.coded.Div)); err != nil {
-		return err
-	}
-	return w.Add(c.doubleChunk(name+"_raw", c.coded.Raw))
+	return w.Add(c.doubleChunk(name+"_div", c.coded.Div))
 }
 
 // doubleChunk is a dictionary-coded column if few values are distinct, else a plain one.

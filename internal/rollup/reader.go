@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/promlake/promlake/internal/block"
 )
 
 // Record is a row of a file with its series.
@@ -33,22 +35,16 @@ type record struct {
 
 	FirstInt    int64   `parquet:"first_int"`
 	FirstDiv    float64 `parquet:"first_div"`
-	FirstRaw    float64 `parquet:"first_raw"`
 	LastInt     int64   `parquet:"last_int"`
 	LastDiv     float64 `parquet:"last_div"`
-	LastRaw     float64 `parquet:"last_raw"`
 	MinInt      int64   `parquet:"min_int"`
 	MinDiv      float64 `parquet:"min_div"`
-	MinRaw      float64 `parquet:"min_raw"`
 	MaxInt      int64   `parquet:"max_int"`
 	MaxDiv      float64 `parquet:"max_div"`
-	MaxRaw      float64 `parquet:"max_raw"`
 	SumInt      int64   `parquet:"sum_int"`
 	SumDiv      float64 `parquet:"sum_div"`
-	SumRaw      float64 `parquet:"sum_raw"`
 	ResetSumInt int64   `parquet:"reset_sum_int"`
 	ResetSumDiv float64 `parquet:"reset_sum_div"`
-	ResetSumRaw float64 `parquet:"reset_sum_raw"`
 	SumC        float64 `parquet:"sum_c"`
 }
 
@@ -106,18 +102,10 @@ func (r *record) public() Record {
 	row := Row{
 		Bucket: r.Bucket, Flags: r.Flags, Count: r.Count, FirstT: r.FirstT, LastT: r.LastT, NaNs: r.NaNs, Changes: r.Changes,
 		Resets: r.Resets, Stale: r.Stale, StaleT: r.StaleT, SumC: r.SumC,
-		First: figure(r.FirstInt, r.FirstDiv, r.FirstRaw), Last: figure(r.LastInt, r.LastDiv, r.LastRaw),
-		Min: figure(r.MinInt, r.MinDiv, r.MinRaw), Max: figure(r.MaxInt, r.MaxDiv, r.MaxRaw),
-		Sum: figure(r.SumInt, r.SumDiv, r.SumRaw), ResetSum: figure(r.ResetSumInt, r.ResetSumDiv, r.ResetSumRaw),
+		First: block.Value(r.FirstInt, r.FirstDiv), Last: block.Value(r.LastInt, r.LastDiv),
+		Min: block.Value(r.MinInt, r.MinDiv), Max: block.Value(r.MaxInt, r.MaxDiv),
+		Sum: block.Value(r.SumInt, r.SumDiv), ResetSum: block.Value(r.ResetSumInt, r.ResetSumDiv),
 	}
 	row.restore()
 	return Record{Metric: r.Metric, SeriesID: r.SeriesID, Row: row}
-}
-
-// figure puts the three columns of a figure together, as a block's values are.
-func figure(n int64, div, raw float64) float64 {
-	if div < 0 {
-		return raw
-	}
-	return raw + float64(n)/div
 }

@@ -11,7 +11,7 @@
 --
 -- series_id is that of segments and of other blocks, so results join on (metric, series_id). Two label sets may share an id by
 -- accident (64 bits); in the block where they meet, one of them has another. Within a block an id is one series.
--- A label that a series lacks is '' or NULL. Stale markers are NaN.
+-- A label that a series lacks is '' or NULL. Stale markers are NaN. Values nearer to 0 than 5e-293 may be 0.
 
 -- One row per series and block: series_id, metric, a column l_<name> per label, the MAP `labels` of the labels without a column, if any,
 -- samples, histograms and exemplars (how many), min_ts and max_ts (over all three), and block, the block's path.
@@ -22,12 +22,12 @@ FROM read_parquet(block || '/series.parquet', union_by_name = true, hive_partiti
 
 -- One row per float sample: metric, series_id, ts (TIMESTAMP WITH TIME ZONE, ms), value (DOUBLE).
 CREATE OR REPLACE MACRO promlake_block_samples(block) AS TABLE
-SELECT metric, series_id, ts, v_raw + v_int / v_div AS value
+SELECT metric, series_id, ts, v_int / v_div AS value
 FROM read_parquet(block || '/samples-*.parquet', union_by_name = true, hive_partitioning = false);
 
 -- One row per float sample with the labels of its series: all columns of promlake_block_samples, and l_<name> ..., labels.
 CREATE OR REPLACE MACRO promlake_block_labelled(block) AS TABLE
-SELECT samples.metric, series_id, ts, v_raw + v_int / v_div AS value, series.* EXCLUDE (series_id, metric, block)
+SELECT samples.metric, series_id, ts, v_int / v_div AS value, series.* EXCLUDE (series_id, metric, block)
 FROM (
     SELECT *, parse_dirpath(filename) AS block
     FROM read_parquet(block || '/samples-*.parquet', union_by_name = true, hive_partitioning = false, filename = true)

@@ -27,9 +27,9 @@ FROM (
                CASE WHEN flags & 8 = 0 THEN max WHEN last > first AND NOT isnan(last) THEN last ELSE first END AS max)
     FROM (
         SELECT metric, series_id, bucket, flags, count, first_ts, last_ts, nans, changes, resets, stale, stale_ts, sum_c,
-               first_raw + first_int / first_div AS first, last_raw + last_int / last_div AS last,
-               min_raw + min_int / min_div AS min, max_raw + max_int / max_div AS max,
-               sum_raw + sum_int / sum_div AS sum, reset_sum_raw + reset_sum_int / reset_sum_div AS reset_sum
+               first_int / first_div AS first, last_int / last_div AS last,
+               min_int / min_div AS min, max_int / max_div AS max,
+               sum_int / sum_div AS sum, reset_sum_int / reset_sum_div AS reset_sum
         FROM read_parquet(files, hive_partitioning = false)
     )
 );

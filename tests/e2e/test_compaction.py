@@ -193,8 +193,13 @@ def check_rows(got: Rows, want: Rows) -> None:
     got = {labels: [(t, v) for t, v in points if not (math.isnan(v) and t in stale_times())] for labels, points in got.items()}
     assert got.keys() == want.keys()
     for labels, points in want.items():
-        assert [(t, repr(v)) for t, v in sorted(got[labels])] == [(t, repr(v)) for t, v in points], labels
+        assert [(t, repr(divided(v))) for t, v in sorted(got[labels])] == [(t, repr(divided(v))) for t, v in points], labels
     assert total(got) == total(want)
+
+
+def divided(value: float) -> float:
+    """Returns what readers that just divide have of a value: schemas/block.md."""
+    return math.copysign(0.0, value) if abs(value) < 2.0**-971 else value
 
 
 def stale_times() -> set[int]:
@@ -227,7 +232,7 @@ def test_plain_duckdb_reads_the_block(day: Day) -> None:
 def test_pyarrow_reads_the_block(day: Day) -> None:
     block, got = live_block(day), Rows()
     rows = pq.read_table(sorted(block.glob("samples-*.parquet")))
-    values = pc.add(rows["v_raw"], pc.divide(pc.cast(rows["v_int"], "float64"), rows["v_div"])).to_pylist()
+    values = pc.divide(pc.cast(rows["v_int"], "float64", safe=False), rows["v_div"]).to_pylist()
     times = pc.cast(rows["ts"], "int64").to_pylist()
     for s in pq.read_table(block / "series.parquet").to_pylist():
         first, count = s["row_start"], s["row_count"]

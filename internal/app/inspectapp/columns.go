@@ -13,7 +13,7 @@ const footer = "footer"
 
 // leaves names the columns of the files whose columns are told apart, in the files' order.
 var leaves = map[string][]string{
-	"samples":    {"metric", "series_id", "ts", "v_int", "v_div", "v_raw", "st"},
+	"samples":    {"metric", "series_id", "ts", "v_int", "v_div", "st"},
 	"histograms": {"metric", "series_id", "ts", "count", "sum", "h"},
 }
 

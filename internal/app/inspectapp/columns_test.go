@@ -19,8 +19,8 @@ func TestColumnsAddUpToTheBlock(t *testing.T) {
 		{Name: "histograms-0000.parquet", Bytes: 50, RowGroups: []block.RowGroup{group(1, 1, 2, 3, 4, 30)}},
 		{Name: "rollup-1h.parquet", Bytes: 7},
 		{Name: "rollup-5m.parquet", Bytes: 8},
-		{Name: "samples-0000.parquet", Bytes: 100, RowGroups: []block.RowGroup{group(1, 2, 3, 40, 5, 6), group(1, 1, 1, 1, 1, 1)}},
-		{Name: "samples-0001.parquet", Bytes: 20, RowGroups: []block.RowGroup{group(0, 1, 0, 9, 0, 0, 2)}},
+		{Name: "samples-0000.parquet", Bytes: 100, RowGroups: []block.RowGroup{group(1, 2, 3, 40, 5), group(1, 1, 1, 1, 1)}},
+		{Name: "samples-0001.parquet", Bytes: 20, RowGroups: []block.RowGroup{group(0, 1, 0, 9, 0, 2)}},
 		{Name: "series.parquet", Bytes: 11, RowGroups: []block.RowGroup{group(3, 3)}},
 		{Name: "something.parquet", Bytes: 3},
 	}}
@@ -28,7 +28,7 @@ func TestColumnsAddUpToTheBlock(t *testing.T) {
 	sizes.add(&m, 13)
 	require.Equal(t, []Column{
 		{"samples", "metric", 2}, {"samples", "series_id", 4}, {"samples", "ts", 4}, {"samples", "v_int", 50},
-		{"samples", "v_div", 6}, {"samples", "v_raw", 7}, {"samples", "st", 2}, {"samples", "footer", 45},
+		{"samples", "v_div", 6}, {"samples", "st", 2}, {"samples", "footer", 52},
 		{"histograms", "metric", 1}, {"histograms", "series_id", 1}, {"histograms", "ts", 2}, {"histograms", "count", 3},
 		{"histograms", "sum", 4}, {"histograms", "h", 30}, {"histograms", "footer", 9},
 		{"series", "", 11}, {"rollup", "", 15}, {"meta", "", 13}, {"something", "", 3},

@@ -10,6 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	pqzstd "github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/promlake/promlake/internal/block"
 )
 
 // stored is a row of a block's samples file, plain the same sample with its value as the double that it is.
@@ -20,7 +22,6 @@ type (
 		TS       int64   `parquet:"ts,timestamp(millisecond)"`
 		Int      int64   `parquet:"v_int"`
 		Div      float64 `parquet:"v_div"`
-		Raw      float64 `parquet:"v_raw"`
 	}
 	plain struct {
 		Metric   string  `parquet:"metric,dict"`
@@ -77,10 +78,7 @@ func copyGroup(w *parquet.GenericWriter[plain], g parquet.RowGroup) error {
 	for {
 		n, err := rows.Read(src)
 		for i, s := range src[:n] {
-			dst[i] = plain{Metric: s.Metric, SeriesID: s.SeriesID, TS: s.TS, Value: s.Raw}
-			if s.Div > 0 {
-				dst[i].Value += float64(s.Int) / s.Div
-			}
+			dst[i] = plain{Metric: s.Metric, SeriesID: s.SeriesID, TS: s.TS, Value: block.Value(s.Int, s.Div)}
 		}
 		if _, err := w.Write(dst[:n]); err != nil {
 			return err

@@ -149,7 +149,7 @@ func TestCompareScans(t *testing.T) {
 	for group := range 3 {
 		var rows []stored
 		for i := range 1000 + group {
-			rows = append(rows, stored{Metric: "m", SeriesID: 1, TS: int64(i), Int: int64(i), Div: 100}, stored{Metric: "m", SeriesID: 1, TS: int64(i), Raw: 0.3, Div: -1})
+			rows = append(rows, stored{Metric: "m", SeriesID: 1, TS: int64(i), Int: int64(i), Div: 100}, stored{Metric: "m", SeriesID: 1, TS: int64(i), Int: 3, Div: 10})
 		}
 		_, err := w.Write(rows)
 		require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestCompareScans(t *testing.T) {
 func TestTables(t *testing.T) {
 	results := []result{
 		{
-			Name: "promlake", Samples: 1000, Files: map[string]int64{"samples": 400, "series": 50, "rollup-5m": 100}, Columns: map[string]int64{"v_int": 300, "v_raw": 60},
+			Name: "promlake", Samples: 1000, Files: map[string]int64{"samples": 400, "series": 50, "rollup-5m": 100}, Columns: map[string]int64{"v_int": 300, "v_div": 60},
 			Compact: &compaction{CPU: time.Second, PeakRSS: 2e6, Levels: map[string]*level{"2h": {Jobs: 1, Read: 1000, Took: time.Second}}},
 			Scan:    &scan{Block: []time.Duration{20, 10, 40}, Plain: []time.Duration{10, 15, 20}, PlainBytes: 500},
 		},

@@ -97,7 +97,7 @@ func scanning(s *scan, r *result) [][]string {
 		{"millions of samples per processor second, best run", speed(slices.Min(s.Block).Seconds()), speed(slices.Min(s.Plain).Seconds())},
 		{"speed relative to plain doubles, best runs", fmt.Sprintf("%.2f", best), "1"},
 		{"speed relative to plain doubles, median of neighbouring runs", fmt.Sprintf("%.2f", median), "1"},
-		{"bytes/sample of the columns of values", perSample(r, r.Columns["v_int"]+r.Columns["v_div"]+r.Columns["v_raw"]), perSample(r, s.PlainBytes)},
+		{"bytes/sample of the columns of values", perSample(r, r.Columns["v_int"]+r.Columns["v_div"]), perSample(r, s.PlainBytes)},
 	}
 }
 

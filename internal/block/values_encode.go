@@ -1,0 +1,106 @@
+package block
+
+import (
+	"math"
+	"math/bits"
+)
+
+// maxMiss is the inverse of the share of a series' samples that may miss its decimals: a miss costs the eight bytes of a divisor of its own,
+// one more decimal costs 3.3 bits in each of the others.
+const maxMiss = 16
+
+// Encoder finds divisors for every series. The zero value is ready; it belongs to one goroutine.
+type Encoder struct {
+	scale int // of the last series: series of a family mostly have the same
+}
+
+// Encode appends the samples of one series to dst. Every one is checked: decoding gives its bits back.
+func (e *Encoder) Encode(dst *Columns, vals []float64) {
+	if len(vals) == 0 {
+		return
+	}
+	out := dst.extend(len(vals))
+	if e.decimals(out, vals) {
+		return
+	}
+	p := commonBinary(vals)
+	out.reduce(p, out.storeBinary(p, vals))
+}
+
+// decimals writes a series as decimals of one scale, if it has one.
+func (e *Encoder) decimals(out Columns, vals []float64) bool {
+	k := e.guess(vals)
+	if k > maxScale {
+		return false
+	}
+	far, all := out.store(k, vals)
+	if far*maxMiss > len(vals) {
+		if k = survey(vals, 1).choose(); k > maxScale {
+			return false
+		}
+		_, all = out.store(k, vals)
+	}
+	e.scale = k
+	out.reduce(pow10[k], all)
+	return true
+}
+
+// store writes vals as decimals of scale k. It returns how many have a divisor that is not next to the scale's, and the integers of those with
+// divisors around it, ORed.
+func (c *Columns) store(k int, vals []float64) (far int, all int64) {
+	ints, div := c.Int[:len(vals)], c.Div[:len(vals)]
+	p := pow10[k]
+	noise := 2 * maxNoise * ulp(p) // a step of the divisor is up to two of the value
+	last := p                      // noise comes in runs: the divisor of one value is tried for the next
+	for j, v := range vals {
+		x := v * p
+		if math.Abs(x) < maxInt { // false for NaN
+			i := int64(math.RoundToEven(x))
+			if gives(i, last, v) {
+				ints[j], div[j] = i, last
+				all |= i
+				continue
+			}
+			if last != p && gives(i, p, v) {
+				last = p
+				ints[j], div[j] = i, p
+				all |= i
+				continue
+			}
+		}
+		i, d := fit(v, k)
+		ints[j], div[j] = i, d
+		if around(d, p) {
+			all |= i
+		}
+		switch {
+		case special(v):
+		case math.Abs(d-p) <= noise:
+			last = d
+		default:
+			far++
+		}
+	}
+	return far, all
+}
+
+// around says whether d is less than a factor of two away from p: such divisors share what reduce finds.
+func around(d, p float64) bool { return d > p/2 && d < p*2 }
+
+// reduce divides the integers of a series by their common power of two, and the divisors with them: memory comes in pages, disk in sectors.
+// The quotients stay what they were, bit for bit, for division is correctly rounded and the divisors stay exact. Samples whose divisors are
+// not around p are left alone; all is the integers of the others, ORed.
+func (c *Columns) reduce(p float64, all int64) {
+	const normal = 0x1p-1000 // smaller divisors could be rounded
+	s := bits.TrailingZeros64(uint64(all))
+	f := math.Ldexp(1, -s)
+	if s == 0 || all == 0 || p*f < normal {
+		return
+	}
+	for j := range c.Int {
+		if d := c.Div[j]; around(d, p) {
+			c.Int[j] >>= s
+			c.Div[j] = d * f
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package block
+
+import "math"
+
+// fit returns columns for any value, with an integer near that of the decimals of scale k if there is a divisor for it.
+func fit(v float64, k int) (i int64, div float64) {
+	switch {
+	case v != v:
+		return 0, v
+	case math.IsInf(v, 0):
+		return int64(math.Copysign(1, v)), divInf
+	case v == 0:
+		if math.Signbit(v) {
+			return 0, divNegZero
+		}
+		return 0, 1
+	}
+	if k <= maxScale {
+		if i, div, ok := fitNear(v, pow10[k]); ok {
+			return i, div
+		}
+	}
+	return fitBinary(v)
+}
+
+// fitNear looks for columns whose divisor is near p, and whose integer so is near those of the decimals around v.
+func fitNear(v, p float64) (i int64, div float64, ok bool) {
+	if math.Abs(v*p) >= maxInt/2 {
+		return 0, 0, false
+	}
+	if i = int64(math.RoundToEven(v * p)); i != 0 {
+		if div, ok = divisor(i, v); ok {
+			return i, div, true
+		}
+	}
+	// The least divisor of p's power of two, and so the least integer, that surely fits; but small integers are far apart.
+	const tries = 8
+	least := math.Float64frombits(math.Float64bits(p)&^mantissaMask | math.Float64bits(v)&mantissaMask)
+	size := int64(math.Ceil(math.Abs(v) * least))
+	for n := size; n < size+tries; n++ {
+		if i = n; v < 0 {
+			i = -n
+		}
+		if div, ok = divisor(i, v); ok {
+			return i, div, true
+		}
+	}
+	return 0, 0, false
+}
+
+const (
+	mantissaBits = 52
+	mantissaMask = 1<<mantissaBits - 1
+)
+
+// divisor returns a divisor by which i gives v, if there is one. i and v are of the same sign and not 0.
+//
+// Divisors next to one another, in steps of 2^-52 of their power of two, give quotients that are mant(v)/mant(divisor) steps apart, with
+// mantissas in [1, 2). So if the divisor's mantissa is the larger one there is a divisor for every v, else for a share of them. It is the
+// quotient i/v, or next to it, where that was rounded or v is a power of two.
+func divisor(i int64, v float64) (div float64, ok bool) {
+	div = float64(i) / v
+	for _, step := range [...]uint64{0, 1, ^uint64(0)} {
+		if d := math.Float64frombits(math.Float64bits(div) + step); d <= math.MaxFloat64 && gives(i, d, v) {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+// fineScale returns the least scale, from k on, whose power of ten has a mantissa so near 2 that hardly a value is without a divisor:
+// 10^3 = 1.95·2^9, 10^6 = 1.91·2^19, 10^9 = 1.86·2^29, 10^12 = 1.82·2^39.
+func fineScale(k int) int { return max(3, (k+2)/3*3) }
+
+// fitBinary returns columns for a number that is not 0: its mantissa and a power of two, or its bits if there is no such power.
+func fitBinary(v float64) (i int64, div float64) {
+	p := binaryDiv(v)
+	if i = int64(v * p); gives(i, p, v) {
+		return i, p
+	}
+	return int64(math.Float64bits(v)), math.Inf(1)
+}
+
+// binaryDiv returns the power of two p by which |v|·p has 53 bits before the point, or the greatest there is.
+func binaryDiv(v float64) float64 {
+	const bias = 1023
+	e := int(math.Float64bits(v)>>mantissaBits&0x7ff) - bias // of the first bit, or less
+	return math.Float64frombits(uint64(min(mantissaBits-e, bias)+bias) << mantissaBits)
+}
+
+// commonBinary returns the divisor that suits the largest of the values, and so those of about its size: a clock, or a counter of odd amounts.
+func commonBinary(vals []float64) float64 {
+	most := 0.0
+	for _, v := range vals {
+		if v-v == 0 {
+			most = max(most, math.Abs(v))
+		}
+	}
+	return binaryDiv(most)
+}
+
+// storeBinary writes vals as multiples of 1/p, and what is no such multiple with a power of two of its own, which those after it share
+// as long as it will do. It returns the integers of the multiples, ORed.
+func (c *Columns) storeBinary(p float64, vals []float64) (all int64) {
+	ints, div := c.Int[:len(vals)], c.Div[:len(vals)]
+	last := p
+	for j, v := range vals {
+		i, ok := multiple(v, last)
+		if !ok {
+			if i, ok = multiple(v, p); ok {
+				last = p
+			}
+		}
+		if ok {
+			ints[j], div[j] = i, last
+			if last == p {
+				all |= i
+			}
+			continue
+		}
+		if ints[j], div[j] = fit(v, maxScale+1); !special(v) && div[j] <= math.MaxFloat64 {
+			last = div[j]
+		}
+	}
+	return all
+}
+
+// multiple returns v in units of 1/p, if it is a whole number of them.
+func multiple(v, p float64) (i int64, ok bool) {
+	x := v * p
+	if math.Abs(x) <= maxInt { // false for NaN
+		i = int64(x)
+		return i, gives(i, p, v)
+	}
+	return 0, false
+}
+
+// special says whether v is no number, or one that integers cannot carry.
+func special(v float64) bool { return v-v != 0 || v == 0 }
+
+// ulp returns the distance from |v| to the next double.
+func ulp(v float64) float64 {
+	v = math.Abs(v)
+	return math.Float64frombits(math.Float64bits(v)+1) - v
+}
