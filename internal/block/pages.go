@@ -29,7 +29,7 @@ const (
 	plainBits = 6
 	// runValues is the length, in values, that runs of equal values must have on average to be stored as such: they scan three times as fast
 	// as deltas of zero.
-	runValues = 128
+	runValues = 24
 )
 
 // layout is how the integers of a page are laid out.
