@@ -11,6 +11,9 @@ import (
 // footer is the pseudo-column of the bytes of a Parquet file outside of its column chunks.
 const footer = "footer"
 
+// rollup is the kind of the files that hold downsamples.
+const rollup = "rollup"
+
 // leaves names the columns of the files whose columns are told apart, in the files' order.
 var leaves = map[string][]string{
 	"samples":    {"metric", "series_id", "ts", "v_int", "v_div", "st"},
@@ -18,7 +21,7 @@ var leaves = map[string][]string{
 }
 
 // kinds are the kinds of a block's files in the order of the report.
-var kinds = []string{"samples", "histograms", "series", "exemplars", "metadata", "rollup", "meta"}
+var kinds = []string{"samples", "histograms", "series", "exemplars", "metadata", rollup, "meta"}
 
 // kindOf names what a block's file holds: the part of its name before the number or the extension.
 func kindOf(name string) string {

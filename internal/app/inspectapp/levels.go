@@ -37,7 +37,7 @@ func (t *Tenant) readSegments(ctx context.Context, store objstore.Store, refs []
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		l.add(info.Rows, info.Samples, ref.Size, info.MinT, info.MaxT)
+		l.add(info.Rows, info.Samples, size{bytes: ref.Size}, info.MinT, info.MaxT)
 		return nil
 	})
 	t.Levels = []Level{l}
@@ -49,7 +49,7 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 	blocks = slices.SortedFunc(slices.Values(blocks), func(a, b catalog.Block) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Window, b.Window), a.Rank.Compare(b.Rank), a.ID.Compare(b.ID))
 	})
-	columns, sizes := columnSizes{}, make([]int64, len(blocks))
+	columns, sizes := columnSizes{}, make([]size, len(blocks))
 	var mu sync.Mutex
 	err := each(ctx, blocks, func(ctx context.Context, i int, b catalog.Block) error {
 		k := b.Key(t.Tenant).File(block.MetaFile)
@@ -64,7 +64,7 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 		mu.Lock()
 		defer mu.Unlock()
 		columns.add(&m, int64(len(raw)))
-		sizes[i] = m.Bytes() + int64(len(raw))
+		sizes[i] = size{m.Bytes() + int64(len(raw)), rollupBytes(&m)}
 		return nil
 	})
 	if err != nil {
@@ -77,11 +77,23 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 	return nil
 }
 
+// size is that of an object or block, in bytes; rollups is the part of it that only repeats samples.
+type size struct{ bytes, rollups int64 }
+
+func rollupBytes(m *block.Meta) (n int64) {
+	for i := range m.Files {
+		if kindOf(m.Files[i].Name) == rollup {
+			n += m.Files[i].Bytes
+		}
+	}
+	return n
+}
+
 // addBlock appends a block, whose level is that of the last one or a larger one.
-func (t *Tenant) addBlock(b *catalog.Block, bytes int64) {
+func (t *Tenant) addBlock(b *catalog.Block, n size) {
 	out := Block{
 		Level: b.Level.String(), Window: moments(int64(b.Window)), ID: b.ID.String(), Prefix: b.Key(t.Tenant).Prefix(), Rank: b.Rank.String(),
-		Series: b.Series, Samples: b.Samples, Bytes: bytes,
+		Series: b.Series, Samples: b.Samples, Bytes: n.bytes, RollupBytes: n.rollups,
 	}
 	if b.Slice.Of > 1 {
 		out.Slice = fmt.Sprintf("%d/%d", b.Slice.Index+1, b.Slice.Of)
@@ -93,15 +105,16 @@ func (t *Tenant) addBlock(b *catalog.Block, bytes int64) {
 	if t.Levels[len(t.Levels)-1].Level != out.Level {
 		t.Levels = append(t.Levels, Level{Level: out.Level})
 	}
-	t.Levels[len(t.Levels)-1].add(b.Series, b.Samples, bytes, b.MinT, b.MaxT)
+	t.Levels[len(t.Levels)-1].add(b.Series, b.Samples, n, b.MinT, b.MaxT)
 }
 
 // add counts one object. maxT < minT says that it holds no samples.
-func (l *Level) add(series, samples, bytes, minT, maxT int64) {
+func (l *Level) add(series, samples int64, n size, minT, maxT int64) {
 	l.Objects++
 	l.Series += series
 	l.Samples += samples
-	l.Bytes += bytes
+	l.Bytes += n.bytes
+	l.RollupBytes += n.rollups
 	if minT <= maxT {
 		l.MinTime, l.MaxTime = earlier(l.MinTime, minT), later(l.MaxTime, maxT)
 	}

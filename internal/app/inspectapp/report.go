@@ -31,28 +31,32 @@ type Manifest struct {
 
 // Level sums up the live objects of one level. Series are counted once per object that has them.
 type Level struct {
-	Level   string     `json:"level"` // segment, part, 2h, 12h, 24h
-	Objects int        `json:"objects"`
-	Series  int64      `json:"series"`
-	Samples int64      `json:"samples"` // floats and histograms
-	Bytes   int64      `json:"bytes"`
-	MinTime *time.Time `json:"min_time,omitempty"` // of the first sample; none if there is no sample
-	MaxTime *time.Time `json:"max_time,omitempty"` // of the last sample
+	Level   string `json:"level"` // segment, part, 2h, 12h, 24h
+	Objects int    `json:"objects"`
+	Series  int64  `json:"series"`
+	Samples int64  `json:"samples"` // floats and histograms
+	Bytes   int64  `json:"bytes"`   // of everything
+	// RollupBytes is the part of Bytes that only repeats samples: downsamples. Bytes a sample are those of the rest.
+	RollupBytes int64      `json:"rollup_bytes"`
+	MinTime     *time.Time `json:"min_time,omitempty"` // of the first sample; none if there is no sample
+	MaxTime     *time.Time `json:"max_time,omitempty"` // of the last sample
 }
 
 // Block is one live block.
 type Block struct {
-	Level   string     `json:"level"`
-	Window  time.Time  `json:"window"` // its start
-	ID      string     `json:"id"`
-	Prefix  string     `json:"prefix"` // of its objects' keys, with a slash at the end
-	Rank    string     `json:"rank"`
-	Slice   string     `json:"slice,omitempty"` // 1/4: the first of four ranges of series; none for a whole block
-	Series  int64      `json:"series"`
-	Samples int64      `json:"samples"`
-	Bytes   int64      `json:"bytes"`
-	MinTime *time.Time `json:"min_time,omitempty"`
-	MaxTime *time.Time `json:"max_time,omitempty"`
+	Level   string    `json:"level"`
+	Window  time.Time `json:"window"` // its start
+	ID      string    `json:"id"`
+	Prefix  string    `json:"prefix"` // of its objects' keys, with a slash at the end
+	Rank    string    `json:"rank"`
+	Slice   string    `json:"slice,omitempty"` // 1/4: the first of four ranges of series; none for a whole block
+	Series  int64     `json:"series"`
+	Samples int64     `json:"samples"`
+	Bytes   int64     `json:"bytes"` // of everything
+	// RollupBytes is as in Level.
+	RollupBytes int64      `json:"rollup_bytes"`
+	MinTime     *time.Time `json:"min_time,omitempty"`
+	MaxTime     *time.Time `json:"max_time,omitempty"`
 }
 
 // Column is what one column, or what has no columns to tell apart, takes in all live blocks.

@@ -42,12 +42,13 @@ func (m Manifest) String() string {
 	return fmt.Sprintf("manifest of generation %d, committed %s", m.Generation, moment(m.Time))
 }
 
+// levels sums up by level. Rollups, which only repeat samples, stand beside the bytes.
 func (t *Tenant) levels() string {
 	table := human.Table{Left: 1}
-	table.Row("LEVEL", "OBJECTS", "SERIES", "SAMPLES", "BYTES", "BYTES/SAMPLE", "FIRST SAMPLE", "LAST SAMPLE")
+	table.Row("LEVEL", "OBJECTS", "SERIES", "SAMPLES", "BYTES", "BYTES/SAMPLE", "ROLLUPS", "FIRST SAMPLE", "LAST SAMPLE")
 	for _, l := range t.Levels {
-		table.Row(l.Level, strconv.Itoa(l.Objects), human.Count(l.Series), human.Count(l.Samples), human.Bytes(l.Bytes),
-			human.Ratio(l.Bytes, l.Samples), moment(l.MinTime), moment(l.MaxTime))
+		table.Row(l.Level, strconv.Itoa(l.Objects), human.Count(l.Series), human.Count(l.Samples), human.Bytes(l.Bytes-l.RollupBytes),
+			human.Ratio(l.Bytes-l.RollupBytes, l.Samples), human.Bytes(l.RollupBytes), moment(l.MinTime), moment(l.MaxTime))
 	}
 	return table.String()
 }
@@ -69,7 +70,7 @@ func (t *Tenant) columns() string {
 	rollups := int64(0)
 	for _, c := range t.Columns {
 		row(strings.TrimSuffix(c.File+"."+c.Column, "."), c.Bytes)
-		if c.File == "rollup" {
+		if c.File == rollup {
 			rollups = c.Bytes
 		}
 	}
