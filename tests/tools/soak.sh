@@ -18,7 +18,8 @@ while IFS=: read -r file target; do
     count=$((count + 1))
     package=./$(dirname "$file")
     echo "soak: $target in $package, $duration"
-    if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" "$package"; then
+    # Decoders share goroutines, so coverage is not quite repeatable, and minimising every find for a minute would take all of the time.
+    if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" -fuzzminimizetime 10x "$package"; then
         failed+=("$package $target")
     fi
 done < <(git ls-files --cached --others --exclude-standard -- '*_test.go' |
