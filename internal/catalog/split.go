@@ -88,14 +88,7 @@ func (m Manifest) finish(now time.Time, sp Split) (Manifest, error) {
 	return next, nil
 }
 
-// AbandonSplit gives a split up: its sources are free again, and its finished slices are retired.
-func (m Manifest) AbandonSplit(now time.Time, split ulid.ULID) (Manifest, error) {
-	if _, ok := m.split(split); !ok {
-		return Manifest{}, fmt.Errorf("abandon split %s: it is gone: %w", split, ErrConflict)
-	}
-	return m.dropSplit(now, split), nil
-}
-
+// dropSplit gives a split up: its sources are free again, and its finished slices are retired.
 func (m Manifest) dropSplit(now time.Time, split ulid.ULID) Manifest {
 	next := m.clone()
 	next.Splits = slices.DeleteFunc(next.Splits, func(s Split) bool { return s.ID == split })

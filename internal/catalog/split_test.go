@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -127,21 +128,20 @@ func TestSliceDoneConflicts(t *testing.T) {
 	}
 }
 
-func TestAbandonSplit(t *testing.T) {
+// TestExpiredSplit: a split ends with its sources, and what its slices left is garbage.
+func TestExpiredSplit(t *testing.T) {
 	m, sp := aSplit(t)
 	m, err := m.BeginSplit(at(5*minute), sp)
 	require.NoError(t, err)
 	done := sliced(blk(key.L2h, 0, 6*minute, 3*sec), 1, 3)
 	m, err = m.SliceDone(at(7*minute), sp.ID, done)
 	require.NoError(t, err)
-	free, err := m.AbandonSplit(at(8*minute), sp.ID)
+	gone, err := m.Expire(at(8*minute), sp.Sources)
 	require.NoError(t, err)
-	assert.Empty(t, free.Splits)
-	assert.Equal(t, done.BlockID(), free.Retired[0].BlockID)
-	_, err = free.AbandonSplit(at(8*minute), sp.ID)
-	require.ErrorIs(t, err, catalog.ErrConflict)
-	_, err = free.SliceDone(at(8*minute), sp.ID, sliced(done, 0, 3))
+	assert.Empty(t, gone.Splits)
+	assert.True(t, slices.ContainsFunc(gone.Retired, func(r catalog.Retired) bool { return r.BlockID == done.BlockID() }))
+	_, err = gone.SliceDone(at(8*minute), sp.ID, sliced(done, 0, 3))
 	require.ErrorIs(t, err, catalog.ErrConflict, "the slices that are still being made come to nothing")
-	_, err = free.BeginSplit(at(8*minute), sp)
-	require.NoError(t, err, "the sources are free")
+	_, err = gone.BeginSplit(at(8*minute), sp)
+	require.ErrorIs(t, err, catalog.ErrConflict, "its sources are no longer live")
 }
