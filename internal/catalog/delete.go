@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -18,12 +19,9 @@ func (m Manifest) Delete(now time.Time, matchers []Matcher, mint, maxt int64) (M
 	if len(m.Tombstones) >= MaxTombstones {
 		return Manifest{}, Tombstone{}, fmt.Errorf("delete: the manifest has %d tombstones, which is the limit; retry when compaction has applied some: %w", MaxTombstones, ErrConflict)
 	}
-	ms := max(m.at(now), int64(m.LastTombstone.Time())+1, int64(m.newestRank().Time()))
-	if err := t.ID.SetTime(uint64(ms)); err != nil {
-		return Manifest{}, Tombstone{}, fmt.Errorf("delete at %d ms: %w: %w", ms, ErrInvalid, err)
-	}
-	for i := 6; i < len(t.ID); i++ {
-		t.ID[i] = 0xff // above every other ULID of its millisecond
+	var err error
+	if t.ID, err = m.tombstoneID(now); err != nil {
+		return Manifest{}, Tombstone{}, err
 	}
 	if err := t.validate(); err != nil {
 		return Manifest{}, Tombstone{}, err
@@ -32,6 +30,28 @@ func (m Manifest) Delete(now time.Time, matchers []Matcher, mint, maxt int64) (M
 	next.Tombstones = append(next.Tombstones, t)
 	next.LastTombstone = t.ID
 	return next, t, nil
+}
+
+// tombstoneID returns the id of the next tombstone: a millisecond, eight bytes 0xff, and a number. The bytes put it above every other
+// ULID of its millisecond. The number lets many deletions share one: with a millisecond for each, their ids would run ahead of the clock, and
+// delete what is written right after them.
+func (m Manifest) tombstoneID(now time.Time) (id ulid.ULID, err error) {
+	const number = 14 // its first byte
+	last := m.LastTombstone.Time()
+	ms, n := max(uint64(m.at(now)), last, m.newestRank().Time()), uint16(0)
+	if ms == last {
+		if n = binary.BigEndian.Uint16(m.LastTombstone[number:]) + 1; n == 0 {
+			ms++
+		}
+	}
+	if err := id.SetTime(ms); err != nil {
+		return id, fmt.Errorf("delete at %d ms: %w: %w", ms, ErrInvalid, err)
+	}
+	for i := 6; i < number; i++ {
+		id[i] = 0xff
+	}
+	binary.BigEndian.PutUint16(id[number:], n)
+	return id, nil
 }
 
 // newestRank is the highest rank of all blocks and of all sources that splits claim.

@@ -96,6 +96,26 @@ func TestLifeAfterDeath(t *testing.T) {
 	require.ErrorIs(t, err, catalog.ErrConflict)
 }
 
+// TestManyDeletions: deletions at one moment share its millisecond, so that none of them deletes what is written a millisecond later.
+func TestManyDeletions(t *testing.T) {
+	m := catalog.Empty()
+	var last ulid.ULID
+	for range 300 {
+		var tomb catalog.Tombstone
+		var err error
+		m, tomb, err = m.Delete(at(10*minute), job, 1, 2)
+		require.NoError(t, err)
+		require.Positive(t, tomb.ID.Compare(last))
+		last = tomb.ID
+	}
+	written := ulid.ULID{6: 0xff, 7: 0xff, 8: 0xfe}
+	require.NoError(t, written.SetTime(uint64(at(10*minute).UnixMilli())))
+	for _, tomb := range m.Tombstones {
+		require.True(t, tomb.AppliesTo(written, ulid.ULID{}), "written at that moment")
+		require.False(t, tomb.AppliesTo(id(10*minute+time.Millisecond), ulid.ULID{}), "written after it")
+	}
+}
+
 func TestDelete(t *testing.T) {
 	m := chain(t, replace(5*minute, segments(sid(0, 2*time.Hour)), blk(key.Part, 0, 5*minute, 2*time.Hour)))
 	next, tomb, err := m.Delete(at(10*minute), job, 1, 2)
