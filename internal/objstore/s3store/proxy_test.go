@@ -107,20 +107,36 @@ func kindOf(r *http.Request) string {
 	return r.Method
 }
 
-// forward has the gateway answer the request, whose signed Host header stays as it is.
+// forward has the gateway answer the request, whose signed Host header stays as it is. The gateway may refuse a request and close
+// its connection while the body is still on its way, and the transport then reports the broken connection where it should report
+// the answer; so the body is read first, and a request without an answer is sent again.
 func (p *proxy) forward(r *http.Request) (*http.Response, []byte) {
+	sent, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	for n := range 50 {
+		time.Sleep(time.Duration(n) * time.Millisecond)
+		if res, body, err := p.send(r, sent); err == nil {
+			return res, body
+		}
+	}
+	p.t.Errorf("%s %s: the gateway does not answer", r.Method, r.URL.Path)
+	panic(http.ErrAbortHandler)
+}
+
+func (p *proxy) send(r *http.Request, sent []byte) (*http.Response, []byte, error) {
 	out := r.Clone(r.Context())
 	out.RequestURI, out.URL.Scheme, out.URL.Host = "", p.target.Scheme, p.target.Host
+	out.Body = io.NopCloser(bytes.NewReader(sent))
+	out.Header.Del("Expect")
 	res, err := http.DefaultTransport.RoundTrip(out)
 	if err != nil {
-		panic(http.ErrAbortHandler)
+		return nil, nil, err
 	}
+	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	_ = res.Body.Close()
-	return res, body
+	return res, body, err
 }
 
 func answer(w http.ResponseWriter, res *http.Response, body []byte) {
