@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go/format"
 	"github.com/prometheus/prometheus/model/exemplar"
 
 	"github.com/promlake/promlake/internal/parquetfile"
@@ -24,11 +23,8 @@ type exemplars struct {
 }
 
 func newExemplars(files Files, z *zstd.Encoder, o Options) *exemplars {
-	s := keySchema("promlake_exemplars")
-	s.Add(parquetfile.Bare(segment.ColValue, format.Double))
-	s.Add(parquetfile.String(segment.ColLabels))
 	name := func(int) string { return ExemplarsFile }
-	x := &exemplars{table: newTable(files, z, name, math.MaxInt64, s), limit: o.RowGroupRows}
+	x := &exemplars{table: newTable(files, z, name, math.MaxInt64, exemplarSchema()), limit: o.RowGroupRows}
 	x.keyColumns.reset()
 	return x
 }

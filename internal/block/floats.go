@@ -2,11 +2,9 @@ package block
 
 import (
 	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/parquetfile"
-	"github.com/promlake/promlake/internal/segment"
 )
 
 // Columns of samples-NNNN.parquet that segments do not have.
@@ -36,13 +34,7 @@ type floats struct {
 }
 
 func newFloats(files Files, z *zstd.Encoder, o Options) *floats {
-	s := keySchema("promlake_samples")
-	s.Add(parquetfile.Bare(ColInt, format.Int64))
-	s.Add(parquetfile.Bare(ColDiv, format.Double))
-	if o.HasST {
-		s.Add(parquetfile.Timestamp(segment.ColST))
-	}
-	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, s), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(z, o.Level >= key.L12h), zstd: z}
+	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, floatSchema(o.HasST)), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(z, o.Level >= key.L12h), zstd: z}
 	f.keyColumns.reset()
 	return f
 }

@@ -2,7 +2,6 @@ package block
 
 import (
 	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
@@ -30,11 +29,7 @@ type hists struct {
 }
 
 func newHists(files Files, z *zstd.Encoder, o Options) *hists {
-	s := keySchema("promlake_histograms")
-	s.Add(parquetfile.Bare(ColCount, format.Double))
-	s.Add(parquetfile.Bare(ColSum, format.Double))
-	s.Add(parquetfile.Bare(segment.ColHist, format.ByteArray))
-	h := &hists{table: newTable(files, z, HistogramsFile, o.FileBytes, s), limit: o.RowGroupRows}
+	h := &hists{table: newTable(files, z, HistogramsFile, o.FileBytes, histSchema()), limit: o.RowGroupRows}
 	h.keyColumns.reset()
 	return h
 }

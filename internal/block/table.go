@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
@@ -92,7 +91,7 @@ func (t *table) end() error {
 	if t.out == nil {
 		return nil
 	}
-	err := t.pq.End([]format.KeyValue{{Key: KeyVersion, Value: strconv.Itoa(FormatVersion)}})
+	err := t.pq.End([]format.KeyValue{VersionKeyValue()})
 	if err == nil {
 		err = t.buf.Flush()
 	}

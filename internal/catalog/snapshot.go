@@ -44,20 +44,15 @@ type Snapshot struct {
 // The listing is as old as the call. Who concludes from the age of what is in a snapshot that nothing older is missing in it (a planner
 // of merges, or of dropped tombstones) must have looked at the clock before.
 func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (Snapshot, error) {
-	snap := Snapshot{Tenant: tenant}
-	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
-	if mint > maxt {
-		return snap, nil
-	}
-	if err := snap.list(ctx, store, mint, maxt); err != nil {
-		return Snapshot{}, err
+	l, err := List(ctx, store, tenant, mint, maxt)
+	if err != nil || l.mint > l.maxt {
+		return l.snap, err
 	}
 	m, _, err := ReadManifest(ctx, store, tenant)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snap.apply(m, mint, maxt)
-	return snap, nil
+	return l.With(m), nil
 }
 
 // list fills Segments with all segments of the windows that overlap [mint, maxt].
@@ -93,15 +88,20 @@ func (s *Snapshot) add(obj objstore.Object) {
 func (s *Snapshot) apply(m Manifest, mint, maxt int64) {
 	s.Manifest = m
 	s.Segments = slices.DeleteFunc(s.Segments, func(r SegmentRef) bool { return m.consumed(r.SegmentID()) })
-	for _, b := range m.Blocks {
+	s.overlapping(m.Blocks, m.Tombstones, mint, maxt)
+	slices.SortFunc(s.Blocks, func(a, b Block) int {
+		return cmp.Or(a.Rank.Compare(b.Rank), compareBlocks(a.BlockID(), b.BlockID()))
+	})
+}
+
+// overlapping adds the blocks and tombstones of [mint, maxt].
+func (s *Snapshot) overlapping(blocks []Block, tombstones []Tombstone, mint, maxt int64) {
+	for _, b := range blocks {
 		if b.overlaps(mint, maxt) {
 			s.Blocks = append(s.Blocks, b)
 		}
 	}
-	slices.SortFunc(s.Blocks, func(a, b Block) int {
-		return cmp.Or(a.Rank.Compare(b.Rank), compareBlocks(a.BlockID(), b.BlockID()))
-	})
-	for _, t := range m.Tombstones {
+	for _, t := range tombstones {
 		if t.Overlaps(mint, maxt) {
 			s.Tombstones = append(s.Tombstones, t)
 		}

@@ -12,11 +12,11 @@ import (
 // TailGuess is how much of a file's end ReadFooter reads at first, in bytes: most footers fit.
 const TailGuess = 64 << 10
 
-// ReadFooter returns the thrift bytes of the footer of a file of size bytes: it ends in footer, its length (4 bytes) and magic.
+// ReadFooter returns the thrift bytes of the footer of a file of size bytes: it ends in footer, its length (4 bytes) and Magic.
 // Errors: ErrFormat, and those of r.
 func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	const trailer = 8
-	if size < trailer+int64(len(magic)) {
+	if size < trailer+int64(len(Magic)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
 	}
 	tail := make([]byte, min(size, TailGuess))
@@ -24,11 +24,11 @@ func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
 	end := len(tail) - trailer
-	if string(tail[end+4:]) != magic {
+	if string(tail[end+4:]) != Magic {
 		return nil, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[end:]))
-	if n > size-trailer-int64(len(magic)) {
+	if n > size-trailer-int64(len(Magic)) {
 		return nil, fmt.Errorf("%w: footer of %d bytes in a file of %d", ErrFormat, n, size)
 	}
 	if n <= int64(end) {

@@ -68,7 +68,7 @@ func (l *Layout) check(size int64) error {
 		}
 		rows += g.Rows
 		for j, c := range g.Chunks {
-			if s := c.Span; s.Offset < int64(len(magic)) || s.Length < 0 || s.Offset > size || s.Length > size-s.Offset {
+			if s := c.Span; s.Offset < int64(len(Magic)) || s.Length < 0 || s.Offset > size || s.Length > size-s.Offset {
 				return fmt.Errorf("column %v of row group %d lies at %d, %d bytes long, in a file of %d", l.Leaves[j].Path, i, s.Offset, s.Length, size)
 			}
 			if c.typ != l.Leaves[j].Type {

@@ -9,8 +9,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// magic begins and ends every Parquet file.
-const magic = "PAR1"
+// Magic begins and ends every Parquet file.
+const Magic = "PAR1"
 
 // MinCompress is the number of page bytes in a column chunk below which it may be stored uncompressed: a zstd frame would not pay. It
 // suits files of one row group; in others all chunks are compressed, for some readers take a column's codec from its first chunk.

@@ -33,7 +33,7 @@ func (w *Writer) Begin(out io.Writer, schema []format.SchemaElement, createdBy s
 	w.out, w.at, w.plain = out, 0, plain
 	w.meta = format.FileMetaData{Version: 2, Schema: schema, CreatedBy: createdBy}
 	w.group = format.RowGroup{}
-	if err := w.write([]byte(magic)); err != nil {
+	if err := w.write([]byte(Magic)); err != nil {
 		return fmt.Errorf("write magic: %w", err)
 	}
 	return nil
@@ -154,7 +154,7 @@ func (w *Writer) End(kv []format.KeyValue) error {
 		return fmt.Errorf("encode footer: %w", err)
 	}
 	n := len(footer)
-	w.thr.out = append(binary.LittleEndian.AppendUint32(footer, uint32(n)), magic...)
+	w.thr.out = append(binary.LittleEndian.AppendUint32(footer, uint32(n)), Magic...)
 	if err := w.write(w.thr.out); err != nil {
 		return fmt.Errorf("write footer: %w", err)
 	}

@@ -108,10 +108,10 @@ func TestPagesOfOneChunkDiffer(t *testing.T) {
 	}
 }
 
-// checkSpans shows that the chunks fill the file from the magic to the footer without a gap.
+// checkSpans shows that the chunks fill the file from the Magic to the footer without a gap.
 func checkSpans(t *testing.T, file []byte, groups [][]Span) {
 	t.Helper()
-	at := int64(len(magic))
+	at := int64(len(Magic))
 	for _, g := range groups {
 		for _, s := range g {
 			require.Equal(t, at, s.Offset)
@@ -202,7 +202,7 @@ func TestErrorsOfTheOutput(t *testing.T) {
 }
 
 func TestReadFooterRefuses(t *testing.T) {
-	good := append(append([]byte(magic), 1, 2, 3, 3, 0, 0, 0), magic...)
+	good := append(append([]byte(Magic), 1, 2, 3, 3, 0, 0, 0), Magic...)
 	footer, err := ReadFooter(bytes.NewReader(good), int64(len(good)))
 	require.NoError(t, err)
 	require.Equal(t, []byte{1, 2, 3}, footer)

@@ -1,0 +1,96 @@
+package block
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+)
+
+// Rows are the rows [From, From+N) of the files of one kind, counted over all of them as RowGroup.FirstRow is.
+type Rows struct{ From, N int64 }
+
+// Leaf columns: positions in RowGroup.Columns.
+const (
+	leafTS = 2 // in all files whose rows belong to series
+
+	leafInt = 3 // of samples
+	leafDiv = 4
+	leafST  = 5
+
+	leafHist = 5 // of histograms
+
+	leafExValue  = 3 // of exemplars
+	leafExLabels = 4
+)
+
+// chunkOf returns where a column chunk lies in its file.
+func (g *RowGroup) chunkOf(leaf int) (parquetfile.Span, error) {
+	if leaf >= len(g.Columns) {
+		return parquetfile.Span{}, fmt.Errorf("%w: row group of %d columns, column %d is asked for", ErrFormat, len(g.Columns), leaf)
+	}
+	return parquetfile.Span{Offset: g.Columns[leaf][0], Length: g.Columns[leaf][1]}, nil
+}
+
+// timed reads the times of rows of a row group and narrows the rows to a range of time.
+type timed struct {
+	in    io.ReaderAt
+	group *RowGroup
+	words parquetfile.WordReader
+
+	times  []int64 // of all rows, in order
+	rows   []Rows  // those in the range, by the rows asked for: some may be empty
+	counts []int   // how many of times precede each of rows
+}
+
+// sel reads the times of rows, which are ascending, disjoint, each of one series, and in g, and keeps those within [mint, maxt] (ms). It returns how many.
+func (t *timed) sel(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) (total int64, err error) {
+	t.in, t.group = in, g
+	t.times, t.rows, t.counts = t.times[:0], t.rows[:0], t.counts[:0]
+	if g.Rows > maxGroupRows {
+		return 0, fmt.Errorf("%w: row group of %d rows, the limit is %d", ErrFormat, g.Rows, maxGroupRows)
+	}
+	err = t.each(leafTS, rows, func(i int, r Rows) error {
+		at := len(t.times)
+		t.times = slices.Grow(t.times, int(r.N))[:at+int(r.N)]
+		ts := t.times[at:]
+		if err := t.words.Int64s(ts); err != nil {
+			return err
+		}
+		lo := sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
+		hi := lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })
+		t.rows = append(t.rows, Rows{r.From + int64(lo), int64(hi - lo)})
+		t.counts = append(t.counts, at+lo)
+		total += int64(hi - lo)
+		return nil
+	})
+	return total, err
+}
+
+// Times are the times (ms) of the selected rows of range i of those that Select was given. They are valid until the next Select.
+func (t *timed) Times(i int) []int64 { return t.times[t.counts[i] : t.counts[i]+int(t.rows[i].N)] }
+
+// each calls read at the rows of one column chunk, one range after the other; read takes the range's values from t.words.
+func (t *timed) each(leaf int, rows []Rows, read func(i int, r Rows) error) error {
+	span, err := t.group.chunkOf(leaf)
+	if err == nil {
+		err = t.words.Reset(t.in, span, t.group.Rows)
+	}
+	at := t.group.FirstRow
+	for i := 0; i < len(rows) && err == nil; i++ {
+		r := rows[i]
+		if r.From < at || r.N < 0 || r.From+r.N > t.group.FirstRow+t.group.Rows {
+			return fmt.Errorf("%w: rows %d to %d are not in order or not in the row group", ErrFormat, r.From, r.From+r.N)
+		}
+		if err = t.words.Skip(r.From - at); err == nil {
+			err = read(i, r)
+		}
+		at = r.From + r.N
+	}
+	if err != nil {
+		return fmt.Errorf("column %d: %w", leaf, err)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// deltaReader decodes a DELTA_BINARY_PACKED page from its beginning on; see AppendByteDelta for the encoding. Values that are skipped
+// cost no more than the sum of their deltas.
+type deltaReader struct {
+	b     []byte // what follows the open miniblock
+	minis int    // of a block
+	size  int    // values of a miniblock
+	left  int    // values that are not read yet
+	first bool   // the next value is the page's first
+	last  int64
+
+	least  int64  // delta of the block
+	widths []byte // bits of the miniblocks of the block that are not opened yet
+
+	mini  []byte // the open miniblock; its values from pos on are not read yet
+	width int
+	pos   int
+}
+
+// reset begins a page of n values.
+func (d *deltaReader) reset(b []byte, n int) error {
+	var head [3]uint64 // values of a block, miniblocks of a block, values
+	for i := range head {
+		v, k := binary.Uvarint(b)
+		if k <= 0 {
+			return errDelta(errCut)
+		}
+		head[i], b = v, b[k:]
+	}
+	first, k := binary.Varint(b)
+	if k <= 0 {
+		return errDelta(errCut)
+	}
+	block, minis := head[0], head[1]
+	if head[2] != uint64(n) {
+		return errDelta(fmt.Errorf("%d values where there should be %d", head[2], n))
+	}
+	if block == 0 || block%128 != 0 || block > 1<<16 || minis == 0 || block%minis != 0 || block/minis%32 != 0 {
+		return errDelta(fmt.Errorf("blocks of %d values in %d miniblocks", block, minis))
+	}
+	*d = deltaReader{b: b[k:], minis: int(minis), size: int(block / minis), left: n, first: true, last: first}
+	d.pos = d.size
+	return nil
+}
+
+func errDelta(err error) error { return fmt.Errorf("%w: delta-coded integers: %w", ErrFormat, err) }
+
+// open opens the next miniblock.
+func (d *deltaReader) open() error {
+	if len(d.widths) == 0 {
+		least, k := binary.Varint(d.b)
+		if k <= 0 || len(d.b)-k < d.minis {
+			return errDelta(errCut)
+		}
+		d.least, d.widths, d.b = least, d.b[k:k+d.minis], d.b[k+d.minis:]
+	}
+	d.width = int(d.widths[0])
+	d.widths = d.widths[1:]
+	n := d.size * d.width / 8
+	if d.width > 64 || n > len(d.b) {
+		return errDelta(fmt.Errorf("a miniblock of width %d: %w", d.width, errCut))
+	}
+	d.mini, d.b, d.pos = d.b[:n:min(len(d.b), n+8)], d.b[n:], 0
+	return nil
+}
+
+// take returns how many of n values the open miniblock has, opening the next one if there are none left.
+func (d *deltaReader) take(n int) (int, error) {
+	if d.pos == d.size {
+		if err := d.open(); err != nil {
+			return 0, err
+		}
+	}
+	return min(n, d.size-d.pos), nil
+}
+
+// skip steps over n values, which the page must have.
+func (d *deltaReader) skip(n int) error {
+	if n > d.left {
+		return errDelta(errCut)
+	}
+	d.left -= n
+	if n > 0 && d.first {
+		d.first = false
+		n--
+	}
+	for n > 0 {
+		k, err := d.skipBlocks(n)
+		if err != nil {
+			return err
+		}
+		if n -= k; n == 0 {
+			return nil
+		}
+		if k, err = d.take(n); err != nil {
+			return err
+		}
+		d.last += int64(k) * d.least
+		if d.width > 0 {
+			d.last += int64(sumPacked(d.mini, d.width, d.pos, k))
+		}
+		d.pos += k
+		n -= k
+	}
+	return nil
+}
+
+// skipBlocks steps over whole blocks of no more than n values together, if a block begins here, and returns how many values they have.
+func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
+	values := d.size * d.minis
+	if d.pos < d.size || len(d.widths) > 0 {
+		return 0, nil
+	}
+	for ; n-skipped >= values; skipped += values {
+		least, k := binary.Varint(d.b)
+		if k <= 0 || len(d.b)-k < d.minis {
+			return 0, errDelta(errCut)
+		}
+		widths, b := d.b[k:k+d.minis], d.b[k+d.minis:]
+		d.last += int64(values) * least
+		for _, w := range widths {
+			if w == 0 {
+				continue
+			}
+			size := d.size * int(w) / 8
+			if w > 64 || size > len(b) {
+				return 0, errDelta(fmt.Errorf("a miniblock of width %d: %w", w, errCut))
+			}
+			d.last += int64(sumPacked(b[:size:min(len(b), size+8)], int(w), 0, d.size))
+			b = b[size:]
+		}
+		d.b = b
+	}
+	return skipped, nil
+}
+
+// read decodes the next len(dst) values, which the page must have.
+func (d *deltaReader) read(dst []uint64) error {
+	if len(dst) > d.left {
+		return errDelta(errCut)
+	}
+	d.left -= len(dst)
+	if len(dst) > 0 && d.first {
+		d.first = false
+		dst[0], dst = uint64(d.last), dst[1:]
+	}
+	for len(dst) > 0 {
+		k, err := d.take(len(dst))
+		if err != nil {
+			return err
+		}
+		d.last = int64(addPacked(dst[:k], uint64(d.last), uint64(d.least), d.mini, d.width, d.pos))
+		d.pos += k
+		dst = dst[k:]
+	}
+	return nil
+}
+
+// wordBits is how many bits a load of eight bytes has at least from the bit on that it is made for.
+const wordBits = 57
+
+// addPacked fills dst with last plus the sums of least and the packed deltas from pos on, and returns the last of them.
+func addPacked(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
+	if width == 0 {
+		for i := range dst {
+			last += least
+			dst[i] = last
+		}
+		return last
+	}
+	i := 0
+	if width <= wordBits {
+		b = b[:cap(b)]
+		mask, per := uint64(1)<<width-1, wordBits/width
+		for bit := pos * width; i+per <= len(dst) && bit>>3+8 <= len(b); bit += per * width {
+			word := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7)
+			out := dst[i : i+per]
+			for j := range out {
+				last += least + word&mask
+				out[j] = last
+				word >>= width & 63
+			}
+			i += per
+		}
+	}
+	for ; i < len(dst); i++ {
+		last += least + packed(b, width, pos+i)
+		dst[i] = last
+	}
+	return last
+}
+
+// sumPacked returns the sum of n packed values from pos on.
+func sumPacked(b []byte, width, pos, n int) (sum uint64) {
+	i := 0
+	if width <= wordBits {
+		b = b[:cap(b)]
+		mask, per := uint64(1)<<width-1, wordBits/width
+		for bit := pos * width; i+per <= n && bit>>3+8 <= len(b); bit += per * width {
+			word := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7)
+			for range per {
+				sum += word & mask
+				word >>= width & 63
+			}
+			i += per
+		}
+	}
+	for ; i < n; i++ {
+		sum += packed(b, width, pos+i)
+	}
+	return sum
+}
+
+// packed returns value i of a run of values of width bits, least significant bit first; b has all of it.
+func packed(b []byte, width, i int) uint64 {
+	bit := i * width
+	at, have := bit>>3, 8-bit&7
+	v := uint64(b[at]) >> (bit & 7)
+	for ; have < width; have += 8 {
+		at++
+		v |= uint64(b[at]) << have
+	}
+	if width < 64 {
+		v &= 1<<width - 1
+	}
+	return v
+}

@@ -1,0 +1,122 @@
+package parquetfile
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// hybridReader reads dictionary indexes in the RLE / bit-packed hybrid encoding from the beginning of a page on; see hybrid.
+type hybridReader struct {
+	b     []byte // what follows the open run
+	width int    // bits of an index
+	left  int    // values of the open run that are not read yet
+	value int    // of the open run, if it is one of equal values
+	bits  []byte // of the open run, if it is a bit-packed one, else nil
+	pos   int    // in bits, in values
+}
+
+// reset begins a page of dictionary indexes.
+func (h *hybridReader) reset(b []byte) error {
+	if len(b) == 0 {
+		return fmt.Errorf("%w: dictionary indexes: %w", ErrFormat, errCut)
+	}
+	if b[0] > 32 {
+		return fmt.Errorf("%w: values of %d bits", ErrFormat, b[0])
+	}
+	*h = hybridReader{b: b[1:], width: int(b[0])}
+	return nil
+}
+
+// open opens the next run.
+func (h *hybridReader) open() error {
+	head, k := binary.Uvarint(h.b)
+	if k <= 0 {
+		return fmt.Errorf("%w: runs: %w", ErrFormat, errCut)
+	}
+	b := h.b[k:]
+	n, size := head>>1, (h.width+7)/8
+	if head&1 == 1 {
+		size = int(min(n, uint64(len(b))+1)) * h.width
+		n = min(n, 1<<31) * 8
+	}
+	if size > len(b) {
+		return fmt.Errorf("%w: runs: %w", ErrFormat, errCut)
+	}
+	if n == 0 {
+		return fmt.Errorf("%w: an empty run", ErrFormat)
+	}
+	h.left, h.bits, h.pos = int(min(n, 1<<34)), nil, 0
+	if head&1 == 1 {
+		h.bits = b[:size:size]
+	} else {
+		h.value = 0
+		for i := size - 1; i >= 0; i-- {
+			h.value = h.value<<8 | int(b[i])
+		}
+	}
+	h.b = b[size:]
+	return nil
+}
+
+// skip steps over n values.
+func (h *hybridReader) skip(n int) error {
+	for n > 0 {
+		if h.left == 0 {
+			if err := h.open(); err != nil {
+				return err
+			}
+		}
+		k := min(n, h.left)
+		h.left -= k
+		h.pos += k
+		n -= k
+	}
+	return nil
+}
+
+// read fills dst with the entries of dict that the next indexes stand for.
+func (h *hybridReader) read(dst, dict []uint64) error {
+	for len(dst) > 0 {
+		if h.left == 0 {
+			if err := h.open(); err != nil {
+				return err
+			}
+		}
+		k := min(len(dst), h.left)
+		if h.bits == nil {
+			if h.value >= len(dict) {
+				return errIndex(h.value, len(dict))
+			}
+			fill(dst[:k], dict[h.value])
+		} else if err := h.readPacked(dst[:k], dict); err != nil {
+			return err
+		}
+		h.left -= k
+		dst = dst[k:]
+	}
+	return nil
+}
+
+func (h *hybridReader) readPacked(dst, dict []uint64) error {
+	for i := range dst {
+		v := 0
+		if h.width > 0 {
+			v = int(h.packed(h.pos))
+		}
+		if v >= len(dict) {
+			return errIndex(v, len(dict))
+		}
+		dst[i] = dict[v]
+		h.pos++
+	}
+	return nil
+}
+
+// packed returns value i of the open bit-packed run.
+func (h *hybridReader) packed(i int) uint64 {
+	bit := i * h.width
+	if at := bit >> 3; at+8 <= len(h.bits) { // widths are at most 32
+		return binary.LittleEndian.Uint64(h.bits[at:]) >> (bit & 7) & (1<<h.width - 1)
+	}
+	return packed(h.bits, h.width, i)
+}

@@ -1,0 +1,103 @@
+package segment
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+)
+
+// Columns reads single columns of a segment. It keeps nothing but the footer and belongs to one goroutine.
+type Columns struct {
+	Layout *parquetfile.Layout
+
+	in    io.ReaderAt
+	buf   []byte
+	lists listDecoder
+}
+
+// OpenColumns reads the footer of a segment of size bytes. Errors: ErrFormat, and those of in.
+func OpenColumns(in io.ReaderAt, size int64) (*Columns, error) {
+	l, err := parquetfile.ReadLayout(in, size)
+	if err != nil {
+		return nil, asFormat(err)
+	}
+	if v, err := strconv.Atoi(l.KeyValues[kvVersion]); err != nil || v != FormatVersion {
+		return nil, fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, l.KeyValues[kvVersion], FormatVersion)
+	}
+	return &Columns{Layout: l, in: in}, nil
+}
+
+// Has says whether the segment has a LIST of this name.
+func (c *Columns) Has(col string) bool { return c.leaf(col) >= 0 }
+
+func (c *Columns) leaf(col string) int {
+	return c.Layout.Column(strings.Join(parquetfile.ListPath(col), "."))
+}
+
+// Times reads a LIST of times (ms). counts are the elements of each row. Errors: ErrFormat, and those of the reader.
+func (c *Columns) Times(col string) (counts []int, ts []int64, err error) {
+	// Levels may claim any number of elements: no more than a page of doubles can have.
+	limit := func(*parquetfile.DataPage) int { return parquetfile.MaxPage / 8 }
+	counts, err = c.each(col, format.Int64, limit, func(p *parquetfile.DataPage, n int) (err error) {
+		ts, err = p.Int64s(ts, n, nil)
+		return err
+	})
+	return counts, ts, err
+}
+
+// Doubles reads a LIST of doubles.
+func (c *Columns) Doubles(col string) (counts []int, vals []float64, err error) {
+	limit := func(p *parquetfile.DataPage) int { return len(p.Values) / 8 }
+	counts, err = c.each(col, format.Double, limit, func(p *parquetfile.DataPage, n int) (err error) {
+		vals, err = p.Doubles(vals, n, nil)
+		return err
+	})
+	return counts, vals, err
+}
+
+// Blobs reads a LIST of byte strings.
+func (c *Columns) Blobs(col string) (counts []int, blobs []string, err error) {
+	err = c.groups(col, func() error {
+		var n []int
+		if blobs, n, err = c.lists.strings(blobs, nil, parquetfile.ListPath(col)); err == nil {
+			counts = append(counts, n...)
+		}
+		return err
+	})
+	return counts, blobs, err
+}
+
+// each reads the pages of a LIST in all row groups.
+func (c *Columns) each(col string, typ format.Type, limit func(*parquetfile.DataPage) int, values func(p *parquetfile.DataPage, n int) error) (counts []int, err error) {
+	err = c.groups(col, func() error {
+		n, err := c.lists.read(nil, parquetfile.ListPath(col), typ, limit, values)
+		counts = append(counts, n...)
+		return err
+	})
+	return counts, err
+}
+
+// groups calls read with every row group, of which the column is loaded.
+func (c *Columns) groups(col string, read func() error) error {
+	leaf := c.leaf(col)
+	if leaf < 0 {
+		return fmt.Errorf("%w: no list %s", ErrFormat, col)
+	}
+	for i := range c.Layout.Groups {
+		g, err := c.Layout.Read(i, c.in, c.buf, []int{leaf})
+		if err != nil {
+			return err
+		}
+		c.buf = g.Buffer()
+		c.lists.begin(&g, int(g.Group.Rows))
+		if err := read(); err != nil {
+			return asFormat(err)
+		}
+	}
+	return nil
+}
