@@ -22,6 +22,10 @@ type Settings struct {
 	Threads          int                    // threads of one database, shared by its statements
 	Connections      int                    // statements that may run at once; further ones wait
 	TempDir          func() (string, error) // returns the absolute directory to spill to; called once, when the database opens
+
+	// Setup prepares the database on a connection of its own, such as by registering functions; called once, when the database
+	// opens. nil = nothing to prepare.
+	Setup func(mapping.Connection) error
 }
 
 // ErrClosed reports a statement on a closed database.
@@ -148,20 +152,31 @@ func (d *DB) open() error {
 		mapping.Close(&d.db)
 		return errors.New(msg)
 	}
-	if err := d.setGlobal("SET GLOBAL parquet_metadata_cache = true"); err != nil { // segments are immutable
+	if err := d.setUp(); err != nil {
 		mapping.Close(&d.db)
 		return err
 	}
 	return nil
 }
 
-// setGlobal runs one statement without a result on a connection of its own. d.mu is held.
-func (d *DB) setGlobal(sql string) error {
+// setUp prepares the open database. d.mu is held.
+func (d *DB) setUp() error {
 	var c mapping.Connection
 	if mapping.Connect(d.db, &c) == mapping.StateError {
 		return errors.New("connect to query database")
 	}
 	defer mapping.Disconnect(&c)
+	if err := run(c, "SET GLOBAL parquet_metadata_cache = true"); err != nil { // all files are immutable
+		return err
+	}
+	if d.settings.Setup == nil {
+		return nil
+	}
+	return d.settings.Setup(c)
+}
+
+// run runs one statement without a result.
+func run(c mapping.Connection, sql string) error {
 	var res mapping.Result
 	defer mapping.DestroyResult(&res)
 	if mapping.Query(c, sql, &res) == mapping.StateError {

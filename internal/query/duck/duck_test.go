@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/duckdb/duckdb-go/v2/mapping"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/duck"
@@ -195,4 +196,44 @@ func TestFileIndex(t *testing.T) {
 		})
 	require.NoError(t, err)
 	require.Equal(t, 15000, seen)
+}
+
+func TestArguments(t *testing.T) {
+	db := open(t, 1)
+	blobs := [][]byte{{}, {0, 1, 255}, []byte(strings.Repeat("long", 1<<18))}
+	for _, want := range blobs {
+		var got []byte
+		err := db.EachWith(t.Context(), "SELECT $2, octet_length($1) FROM range(1)", [][]byte{blobs[1], want}, []string{duck.Blob, duck.BigInt}, func(_ int, c []duck.Vector) error {
+			got = append(got, c[0].Strings()[0].Bytes()...)
+			require.Equal(t, []int64{3}, c[1].Int64s())
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+	for _, args := range [][][]byte{nil, {{}}, {{}, {}, {}}} {
+		err := db.EachWith(t.Context(), "SELECT $1, $2", args, []string{duck.Blob, duck.Blob}, nil)
+		require.ErrorContains(t, err, "a statement with 2 parameters")
+	}
+}
+
+// TestSetup: it runs once, before the first statement, and its failure is that of every statement.
+func TestSetup(t *testing.T) {
+	calls, fail := 0, errors.New("not today")
+	db := duck.New(duck.Settings{
+		MemoryLimitBytes: 256 << 20, Threads: 1, Connections: 2, TempDir: func() (string, error) { return t.TempDir(), nil },
+		Setup: func(mapping.Connection) error {
+			calls++
+			err := fail
+			fail = nil
+			return err
+		},
+	})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	none := func(int, []duck.Vector) error { return nil }
+	require.ErrorContains(t, db.Each(t.Context(), "SELECT true", []string{duck.Bool}, none), "not today")
+	for range 2 {
+		require.NoError(t, db.Each(t.Context(), "SELECT true", []string{duck.Bool}, none))
+	}
+	require.Equal(t, 2, calls)
 }

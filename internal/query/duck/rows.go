@@ -35,6 +35,7 @@ type Rows struct {
 	chunk   mapping.DataChunk
 	cols    []Vector
 	sql     string
+	args    [][]byte
 	err     error
 	done    bool
 }
@@ -43,11 +44,16 @@ type Rows struct {
 // of the result's columns as TypeName spells them; another type is an error, so that no view ever misreads memory.
 // When ctx ends the statement is interrupted and the error is ctx's.
 func (d *DB) Query(ctx context.Context, sql string, types ...string) (*Rows, error) {
+	return d.QueryWith(ctx, sql, nil, types...)
+}
+
+// QueryWith is Query for a statement whose parameters $1, $2, ... are the BLOBs args.
+func (d *DB) QueryWith(ctx context.Context, sql string, args [][]byte, types ...string) (*Rows, error) {
 	conn, err := d.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &Rows{db: d, ctx: ctx, conn: conn, sql: sql, stop: interruptWhenDone(ctx, conn)}
+	r := &Rows{db: d, ctx: ctx, conn: conn, sql: sql, args: args, stop: interruptWhenDone(ctx, conn)}
 	err = r.start()
 	if err == nil {
 		err = r.check(types)
@@ -63,7 +69,12 @@ func (d *DB) Query(ctx context.Context, sql string, types ...string) (*Rows, err
 
 // Each runs a statement and calls fn for every chunk of its result.
 func (d *DB) Each(ctx context.Context, sql string, types []string, fn func(n int, cols []Vector) error) error {
-	rows, err := d.Query(ctx, sql, types...)
+	return d.EachWith(ctx, sql, nil, types, fn)
+}
+
+// EachWith is Each for a statement whose parameters $1, $2, ... are the BLOBs args.
+func (d *DB) EachWith(ctx context.Context, sql string, args [][]byte, types []string, fn func(n int, cols []Vector) error) error {
+	rows, err := d.QueryWith(ctx, sql, args, types...)
 	if err != nil {
 		return err
 	}
@@ -79,6 +90,9 @@ func (d *DB) Each(ctx context.Context, sql string, types []string, fn func(n int
 func (r *Rows) start() error {
 	if mapping.Prepare(r.conn, r.sql, &r.stmt) == mapping.StateError {
 		return &Error{mapping.PrepareError(r.stmt), r.sql}
+	}
+	if err := r.bind(r.args); err != nil {
+		return err
 	}
 	if err := r.ctx.Err(); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 // Names of the column types that views exist for, as DuckDB spells them.
 const (
 	Bool     = "BOOLEAN"
+	UInteger = "UINTEGER"
 	BigInt   = "BIGINT"
 	UBigInt  = "UBIGINT"
 	Double   = "DOUBLE"
@@ -27,6 +28,8 @@ func TypeName(t mapping.LogicalType) string {
 	switch id := mapping.GetTypeId(t); id {
 	case mapping.TypeBoolean:
 		return Bool
+	case mapping.TypeUInteger:
+		return UInteger
 	case mapping.TypeBigInt:
 		return BigInt
 	case mapping.TypeUBigInt:

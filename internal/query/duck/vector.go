@@ -40,6 +40,9 @@ func (v Vector) Bools() []bool { return view[bool](v) }
 // Int64s returns the values of a BIGINT column, or of a TIMESTAMP WITH TIME ZONE column in microseconds since the Unix epoch.
 func (v Vector) Int64s() []int64 { return view[int64](v) }
 
+// Uint32s returns the values of a UINTEGER column.
+func (v Vector) Uint32s() []uint32 { return view[uint32](v) }
+
 // Uint64s returns the values of a UBIGINT column.
 func (v Vector) Uint64s() []uint64 { return view[uint64](v) }
 

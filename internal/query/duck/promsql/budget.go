@@ -1,0 +1,120 @@
+package promsql
+
+/*
+#include "promsql.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"sync"
+)
+
+// MemoryError says that the samples and scratch memory of a query did not fit into its budget.
+type MemoryError struct {
+	Limit  int64 // bytes
+	Needed int64 // bytes that were in use, the refused ones included
+}
+
+// Error implements error.
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("query memory limit of %d bytes exceeded: at least %d bytes needed", e.Limit, e.Needed)
+}
+
+// Budget counts the memory of one query's functions, limits it, and cancels them. The spec key budget=<ID> names it. It is safe for
+// concurrent use.
+type Budget struct {
+	id    int64
+	limit int64
+
+	mu     sync.Mutex
+	c      *C.prom_budget // nil when closed
+	peak   int64          // of a closed one
+	needed int64          // of a closed one
+}
+
+// NewBudget opens a budget of limitBytes bytes; 0 is no limit. The caller closes it.
+func NewBudget(limitBytes int64) *Budget {
+	var id C.int64_t
+	c := C.prom_budget_open(C.int64_t(limitBytes), &id)
+	if c == nil {
+		panic("promsql: out of memory") // as Go does when it finds none
+	}
+	return &Budget{id: int64(id), limit: limitBytes, c: c}
+}
+
+// ID is what specs call the budget. It is never 0 and never that of another budget of the process.
+func (b *Budget) ID() int { return int(b.id) }
+
+// Used returns the bytes that are allocated now, 0 once the budget is closed.
+func (b *Budget) Used() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.c == nil {
+		return 0
+	}
+	return int64(C.prom_budget_used(b.c))
+}
+
+// Peak returns the most bytes that were allocated at once.
+func (b *Budget) Peak() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.look()
+	return b.peak
+}
+
+// Err returns a *MemoryError if the limit refused memory, and nil otherwise. It outlives Close.
+func (b *Budget) Err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.look()
+	if b.needed == 0 {
+		return nil
+	}
+	return &MemoryError{Limit: b.limit, Needed: b.needed}
+}
+
+// Cancel makes every function that runs under the budget fail its statement soon.
+func (b *Budget) Cancel() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.c != nil {
+		C.prom_budget_cancel(b.c)
+	}
+}
+
+// Reclaim frees what failed statements have left behind and returns how many bytes that were: DuckDB forgets the states of an aggregate
+// when it fails as it finalizes them. No statement may run under the budget, nor its result be open.
+func (b *Budget) Reclaim() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.c == nil {
+		return 0
+	}
+	return int64(C.prom_budget_reclaim(b.c))
+}
+
+// Close ends the budget: specs can no longer name it. It fails if memory is still allocated, which is then counted and freed
+// nevertheless, whenever DuckDB drops the statement. Close may be repeated.
+func (b *Budget) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.c == nil {
+		return nil
+	}
+	b.look()
+	left := C.prom_budget_close(b.c)
+	b.c = nil
+	if left != 0 {
+		return fmt.Errorf("close query memory budget: %d bytes are still in use", int64(left))
+	}
+	return nil
+}
+
+// look keeps what is asked for after Close. b.mu is held.
+func (b *Budget) look() {
+	if b.c != nil {
+		b.peak, b.needed = int64(C.prom_budget_peak(b.c)), int64(C.prom_budget_needed(b.c))
+	}
+}

@@ -1,0 +1,248 @@
+// Runs the kernels and the gathering of samples over random input, to be built with sanitizers. Every series is gathered in many ways and
+// must come out as a plain model has it; kernels must agree over whole series whatever memory they are refused; nothing may leak.
+// usage: driver [ROUNDS] [SEED]
+#include "../agg.h"
+#include "../range_kernel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(what)                                                                                             \
+	do {                                                                                                        \
+		if (!(what)) {                                                                                          \
+			fprintf(stderr, "%s:%d: round %" PRIu64 ": %s\n", __FILE__, __LINE__, round_number, #what);         \
+			abort();                                                                                            \
+		}                                                                                                       \
+	} while (0)
+
+#define MOST 3000
+#define STEPS 200
+
+static uint64_t round_number, seed;
+
+static uint64_t next_random(void) {
+	seed += UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t z = seed;
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static uint64_t below(uint64_t n) { return next_random() % n; }
+
+// Rows of one series, as a chunk has them.
+static uint64_t ranks[MOST];
+static int64_t us[MOST], v_int[MOST];
+static double v_div[MOST], value[MOST];
+
+static double random_value(int kind) {
+	static const double odd[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1.7e308, -1.7e308, 5e-324, 1e15};
+	switch (kind) {
+	case 0:
+		return (double)below(1000);
+	case 1:
+		return (double)(int64_t)next_random() / 1e9;
+	case 2:
+		return below(4) == 0 ? odd[below(sizeof odd / sizeof odd[0])] : (double)below(5);
+	default:
+		return below(3) == 0 ? prom_absent_value() : odd[below(sizeof odd / sizeof odd[0])];
+	}
+}
+
+static uint32_t random_rows(void) {
+	uint32_t n = (uint32_t)below(below(4) == 0 ? MOST : 200);
+	int kind = (int)below(4), order = (int)below(4), sources = 1 + (int)below(3);
+	int64_t t = (int64_t)below(1000000) - 500000;
+	int64_t far = below(8) == 0 ? INT64_C(50000000) : 1;
+	for (uint32_t i = 0; i < n; i++) {
+		t += (int64_t)below(30000) * far;
+		ranks[i] = below(sources);
+		us[i] = (order == 0 ? (int64_t)below(1000000) : order == 1 ? -t : t) * 1000 + (int64_t)below(2) * 999;
+		value[i] = random_value(kind);
+		v_div[i] = INFINITY;
+		v_int[i] = (int64_t)prom_bits(value[i]);
+	}
+	return n;
+}
+
+static int64_t floor_ms(int64_t t) { return t / 1000 - (t % 1000 < 0); }
+
+typedef struct {
+	int64_t ms;
+	uint64_t rank;
+	double v;
+} sample;
+
+static int compare_samples(const void *x, const void *y) {
+	const sample *a = x, *b = y;
+	if (a->ms != b->ms) {
+		return a->ms < b->ms ? -1 : 1;
+	}
+	return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+// The times that must come out, and the values where one rank has a time once.
+static void check_sorted(const int64_t *ts, const double *v, uint32_t got, uint32_t n, bool keep_stale) {
+	static sample all[MOST];
+	for (uint32_t i = 0; i < n; i++) {
+		all[i] = (sample){floor_ms(us[i]), ranks[i], value[i]};
+	}
+	qsort(all, n, sizeof *all, compare_samples);
+	uint32_t at = 0;
+	for (uint32_t i = 0, e; i < n; i = e) {
+		for (e = i + 1; e < n && all[e].ms == all[i].ms; e++) {
+		}
+		bool certain = e - i == 1 || all[e - 1].rank != all[e - 2].rank;
+		if (certain && !keep_stale && prom_is_absent(all[e - 1].v)) {
+			continue;
+		}
+		if (!certain && (at == got || ts[at] != all[i].ms)) {
+			continue; // it was one of several, and stale
+		}
+		CHECK(at < got && ts[at] == all[i].ms);
+		CHECK(!certain || prom_bits(v[at]) == prom_bits(all[e - 1].v));
+		at++;
+	}
+	CHECK(at == got);
+}
+
+// Gathers the rows in pieces, in two states that are then one. false: refused.
+static bool gather(agg_state *s, uint32_t n, const prom_spec *spec) {
+	bool decoded = below(2) == 0;
+	agg_rows rows = {.rank = ranks, .ts = us};
+	if (decoded) {
+		rows.value = value;
+	} else {
+		rows.v_int = v_int;
+		rows.v_div = v_div;
+	}
+	agg_state other = {.spec = spec};
+	bool ok = true;
+	for (uint32_t i = 0, e; ok && i < n; i = e) {
+		e = i + 1 + (uint32_t)below(below(2) == 0 ? 4 : 2048);
+		e = e < n ? e : n;
+		ok = agg_append(below(8) == 0 ? &other : s, &rows, i, e);
+	}
+	if (ok) {
+		agg_take(s, &other);
+	}
+	agg_clear(&other);
+	return ok;
+}
+
+static prom_spec random_spec(prom_budget *b) {
+	prom_spec s = {.start = (int64_t)below(3000000) - 1000000, .step = 1 + (int64_t)below(100000), .n = 1 + (int64_t)below(STEPS)};
+	s.range = 1 + (int64_t)below(below(2) == 0 ? 60000 : 5000000);
+	s.range_s = (double)s.range / 1000;
+	s.shift = (int64_t)below(100000) - 50000;
+	s.phi = (double)below(14) / 10 - 0.2;
+	s.sf = 0.1 + (double)below(8) / 10;
+	s.tf = 0.1 + (double)below(8) / 10;
+	s.dur = (double)below(10000);
+	s.budget = b;
+	return s;
+}
+
+// A kernel with memory of its own must come to what prom_range_eval wrote, unless memory is refused.
+static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, int present, const double *want) {
+	prom_kernel k = {.fn = fn, .spec = *spec, .series = {.budget = spec->budget}, .scratch = {.budget = spec->budget}};
+	double *out = malloc((size_t)spec->n * sizeof *out);
+	for (int again = 0; again < 2; again++) {
+		int r = prom_kernel_eval(&k, ts, v, n, out);
+		CHECK(r == PROM_KERNEL_REFUSED || present == -1 || (r == PROM_KERNEL_PRESENT) == present);
+		CHECK(r == PROM_KERNEL_REFUSED || present == -1 || memcmp(out, want, (size_t)spec->n * sizeof *out) == 0);
+		CHECK(r != PROM_KERNEL_REFUSED || prom_budget_needed(spec->budget) > 0);
+	}
+	free(out);
+	prom_scratch_free(&k.series);
+	prom_scratch_free(&k.scratch);
+}
+
+// Runs all kernels. Refused memory is fine, wrong presence is not.
+static void evaluate(const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec) {
+	double *out = malloc((size_t)spec->n * sizeof *out); // of its own, so that a write beyond it is seen
+	for (int fn = 0; fn < PROM_RANGE_FUNCTIONS; fn++) {
+		CHECK(prom_range_find(prom_range_name(fn), strlen(prom_range_name(fn))) == fn);
+		int r = prom_range_eval(fn, ts, v, n, spec, out);
+		int present = 0;
+		for (int64_t k = 0; r >= 0 && k < spec->n; k++) {
+			present |= !prom_is_absent(out[k]);
+		}
+		CHECK(r == -1 || r == present);
+		CHECK(r != -1 || prom_budget_needed(spec->budget) > 0);
+		evaluate_again(fn, ts, v, n, spec, r, out);
+	}
+	free(out);
+}
+
+static void one_round(void) {
+	int64_t id;
+	int64_t limit = below(2) == 0 ? 0 : (int64_t)below(200000) + 1;
+	prom_budget *b = prom_budget_open(limit, &id);
+	CHECK(b != NULL && prom_budget_acquire(id) == b);
+	prom_budget_release(b);
+	prom_spec spec = random_spec(b);
+	uint32_t n = random_rows();
+	agg_state state = {.spec = &spec};
+	agg_order order = {{.budget = b}, {.budget = b}, {.budget = b}};
+	bool keep_stale = below(2) == 0;
+	if (gather(&state, n, &spec) && n > 0) {
+		const int64_t *ts;
+		const double *v;
+		uint32_t got;
+		CHECK(state.n == n);
+		if (agg_sorted(&state, &order, keep_stale, &ts, &v, &got)) {
+			check_sorted(ts, v, got, n, keep_stale);
+			evaluate(ts, v, got, &spec);
+		}
+	}
+	agg_clear(&state);
+	prom_scratch_free(&order.pieces);
+	prom_scratch_free(&order.series);
+	prom_scratch_free(&order.merged);
+	CHECK(limit == 0 || prom_budget_peak(b) <= limit);
+	CHECK(prom_budget_close(b) == 0);
+	CHECK(prom_budget_acquire(id) == NULL);
+}
+
+// Texts that are specs, and such that are cut or changed somewhere.
+static void parse_specs(void) {
+	char text[] = "start=-5 step=15000 n=480 range=300000 shift=7 phi=0x1.8p-1 dur=NaN k=3 budget=0", err[PROM_ERROR_BYTES];
+	size_t len = sizeof text - 1;
+	if (below(3) > 0) {
+		len = (size_t)below(len);
+	}
+	if (below(3) > 0) {
+		text[below(sizeof text - 1)] = (char)below(256);
+	}
+	char *copy = malloc(len + 1); // without an ending zero, so that reading beyond it is seen
+	memcpy(copy, text, len);
+	prom_spec s;
+	if (prom_spec_parse(&s, copy, len, PROM_KEY_START, UINT32_MAX, err)) {
+		CHECK(s.keys & PROM_KEY_START);
+		prom_spec_close(&s);
+	} else {
+		CHECK(strlen(err) > 0 && strlen(err) < PROM_ERROR_BYTES);
+	}
+	const prom_spec *a = prom_spec_get(copy, len, PROM_KEY_START, UINT32_MAX, err);
+	if (a != NULL) {
+		CHECK(prom_spec_get(copy, len, PROM_KEY_START, UINT32_MAX, err) == a);
+		prom_spec_hold(a, 3);
+		prom_spec_put(a, 4);
+		prom_spec_put(a, 1);
+	}
+	free(copy);
+}
+
+int main(int argc, char **argv) {
+	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
+	seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+	for (round_number = 0; round_number < rounds; round_number++) {
+		one_round();
+		parse_specs();
+	}
+	CHECK(prom_budget_used(prom_budget_default()) == 0);
+	printf("driver: %" PRIu64 " rounds passed\n", rounds);
+	return 0;
+}

@@ -1,0 +1,217 @@
+package promsql_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+)
+
+var stale = math.Float64frombits(value.StaleNaN)
+
+// openRange returns a database with the functions.
+func openRange(t testing.TB, threads int) *duck.DB {
+	dir := t.TempDir()
+	db := duck.New(duck.Settings{
+		MemoryLimitBytes: 1 << 30, Threads: threads, Connections: 2,
+		TempDir: func() (string, error) { return dir, nil }, Setup: promsql.Register,
+	})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// sample is one row: a value at a time, from the source of a rank.
+type sample struct {
+	rank uint64
+	ms   int64
+	v    float64
+}
+
+// world is what both engines see: series of samples in no order.
+type world struct {
+	series [][]sample
+}
+
+// newest returns the samples of a series in order, of each time the one of the largest rank.
+func newest(series []sample) []sample {
+	at := map[int64]sample{}
+	for _, s := range series {
+		if old, ok := at[s.ms]; !ok || old.rank < s.rank {
+			at[s.ms] = s
+		}
+	}
+	out := make([]sample, 0, len(at))
+	for _, s := range at {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b sample) int { return cmp.Compare(a.ms, b.ms) })
+	return out
+}
+
+// rows writes the samples as a Parquet file and returns the scan that reads it: rank, series_id, ts, v_int, v_div. Shuffled, rows of all
+// series are interleaved; row groups are small, so that threads share them.
+func (w world) rows(t testing.TB, db *duck.DB, rng *rand.Rand, shuffle bool) string {
+	var lines []string
+	for id, s := range w.series {
+		for _, x := range s {
+			i, div := encode(rng, x.v)
+			lines = append(lines, fmt.Sprintf("%d,%d,%d,%d,%s\n", x.rank, id, x.ms, i, strconv.FormatFloat(div, 'g', -1, 64)))
+		}
+	}
+	if shuffle {
+		rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	}
+	dir := t.TempDir()
+	csv, parquet := filepath.Join(dir, "rows.csv"), filepath.Join(dir, "rows.parquet")
+	require.NoError(t, os.WriteFile(csv, []byte(strings.Join(lines, "")), 0o600))
+	run(t, db, "COPY (SELECT rank, series_id, make_timestamptz(ms * 1000) AS ts, v_int, v_div FROM read_csv("+duck.Literal(csv)+", header = false, delim = ',', "+
+		"columns = {'rank': 'UBIGINT', 'series_id': 'UBIGINT', 'ms': 'BIGINT', 'v_int': 'BIGINT', 'v_div': 'DOUBLE'})) TO "+duck.Literal(parquet)+" (FORMAT parquet, ROW_GROUP_SIZE 2048)")
+	return "SELECT * FROM read_parquet(" + duck.Literal(parquet) + ")"
+}
+
+// run runs a statement that returns a count.
+func run(t testing.TB, db *duck.DB, sql string) {
+	t.Helper()
+	require.NoError(t, db.Each(t.Context(), sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }), sql)
+}
+
+// encode returns columns that give v: the bits of any value with +Inf, and where it is possible a quotient.
+func encode(rng *rand.Rand, v float64) (int64, float64) {
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 && math.Float64bits(v) != 1<<63 && rng.IntN(4) > 0 {
+		return int64(v), 1
+	}
+	if div := 1000.0; v != 0 && math.Abs(v) < 1e9 && math.Float64bits(math.Round(v*div)/div) == math.Float64bits(v) && rng.IntN(2) == 0 {
+		return int64(math.Round(v * div)), div
+	}
+	return int64(math.Float64bits(v)), math.Inf(1)
+}
+
+// lists runs a statement with the columns id and list and returns the values of every row that has a list.
+func lists(t testing.TB, db *duck.DB, sql string) map[uint64][]float64 {
+	t.Helper()
+	out := map[uint64][]float64{}
+	err := db.Each(t.Context(), sql, []string{duck.UBigInt, duck.Doubles}, func(n int, c []duck.Vector) error {
+		entries, elems := c[1].List()
+		for i, id := range c[0].Uint64s() {
+			if c[1].Valid(i) {
+				e := entries[i]
+				out[id] = append([]float64{}, elems.Float64s()[e.Offset:e.Offset+e.Length]...)
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err, sql)
+	return out
+}
+
+// Select implements storage.Querier over the newest samples of every series.
+func (w world) Select(_ context.Context, _ bool, _ *storage.SelectHints, _ ...*labels.Matcher) storage.SeriesSet {
+	set := &seriesSet{}
+	for id, s := range w.series {
+		list := make([]chunks.Sample, 0, len(s))
+		for _, x := range newest(s) {
+			list = append(list, point(x))
+		}
+		set.list = append(set.list, storage.NewListSeries(labels.FromStrings(model.MetricNameLabel, "m", "id", strconv.Itoa(id)), list))
+	}
+	return set
+}
+
+// Querier implements storage.Queryable.
+func (w world) Querier(_, _ int64) (storage.Querier, error) { return w, nil }
+
+// LabelValues implements storage.LabelQuerier.
+func (w world) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+// LabelNames implements storage.LabelQuerier.
+func (w world) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+// Close implements storage.LabelQuerier.
+func (w world) Close() error { return nil }
+
+type seriesSet struct {
+	list []storage.Series
+	at   int
+}
+
+func (s *seriesSet) Next() bool                        { s.at++; return s.at <= len(s.list) }
+func (s *seriesSet) At() storage.Series                { return s.list[s.at-1] }
+func (s *seriesSet) Err() error                        { return nil }
+func (s *seriesSet) Warnings() annotations.Annotations { return nil }
+
+// point is a sample as upstream's lists take it.
+type point sample
+
+func (p point) ST() int64                     { return 0 }
+func (p point) T() int64                      { return p.ms }
+func (p point) F() float64                    { return p.v }
+func (p point) H() *histogram.Histogram       { return nil }
+func (p point) FH() *histogram.FloatHistogram { return nil }
+func (p point) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (p point) Copy() chunks.Sample           { return p }
+
+// grid is the times of a range query, in ms.
+type grid struct {
+	start, step int64
+	n           int
+}
+
+const lookback = 5 * time.Minute
+
+// upstream evaluates a query with Prometheus's engine: by series, the bits at every step, absent ones the stale marker.
+func upstream(t testing.TB, w world, query string, g grid) map[uint64][]float64 {
+	t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{
+		MaxSamples: math.MaxInt, Timeout: time.Hour, LookbackDelta: lookback, EnableNegativeOffset: true, EnableAtModifier: true,
+		Parser: parser.NewParser(parser.Options{EnableExperimentalFunctions: true}),
+	})
+	end := g.start + int64(g.n-1)*g.step
+	q, err := engine.NewRangeQuery(t.Context(), w, nil, query, time.UnixMilli(g.start), time.UnixMilli(end), time.Duration(g.step)*time.Millisecond)
+	require.NoError(t, err, query)
+	defer q.Close()
+	res := q.Exec(t.Context())
+	require.NoError(t, res.Err, query)
+	out := map[uint64][]float64{}
+	m, err := res.Matrix()
+	require.NoError(t, err)
+	for _, s := range m {
+		id, err := strconv.ParseUint(s.Metric.Get("id"), 10, 64)
+		require.NoError(t, err)
+		list := make([]float64, g.n)
+		for i := range list {
+			list[i] = stale
+		}
+		for _, p := range s.Floats {
+			list[(p.T-g.start)/g.step] = p.F
+		}
+		out[id] = list
+	}
+	return out
+}

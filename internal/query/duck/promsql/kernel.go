@@ -1,0 +1,89 @@
+package promsql
+
+/*
+#include <stdlib.h>
+
+#include "range_kernel.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unsafe"
+)
+
+// ErrCancelled says that the budget of a Kernel was cancelled.
+var ErrCancelled = errors.New("query was cancelled")
+
+// Kernel is one of the range aggregates outside of SQL: it evaluates one series after another, bit for bit as the aggregate does. It
+// belongs to one goroutine.
+type Kernel struct {
+	c     *C.prom_kernel // nil when closed
+	steps int
+}
+
+// NewKernel returns the kernel of a function and a spec text, both written as in SQL ("prom_rate", "start=0 step=15000 n=10 range=60000").
+// The texts of errors are SQL's. The spec's budget must stay open until Close.
+func NewKernel(function, spec string) (*Kernel, error) {
+	name, ok := strings.CutPrefix(function, "prom_")
+	fn := C.prom_range_find((*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.size_t(len(name)))
+	if !ok || fn < 0 {
+		return nil, fmt.Errorf("there is no range function %q", function)
+	}
+	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
+	defer C.free(unsafe.Pointer(msg))
+	c := C.prom_kernel_open(fn, (*C.char)(unsafe.Pointer(unsafe.StringData(spec))), C.size_t(len(spec)), msg)
+	if c == nil {
+		return nil, errors.New(C.GoString(msg))
+	}
+	return &Kernel{c: c, steps: int(c.spec.n)}, nil
+}
+
+// Steps is the number of steps of the grid.
+func (k *Kernel) Steps() int { return k.steps }
+
+// SeesStale says whether stale markers mean something to the function; all others leave them out, and are faster without.
+func (k *Kernel) SeesStale() bool { return bool(C.prom_range_sees_stale(k.c.fn)) }
+
+// Eval evaluates one series, the values v at the times ts (ms, strictly ascending), into out, which has one element per step; steps without
+// a value get the stale marker. It tells whether any step has a value, fails with a *MemoryError if the spec's budget refused scratch
+// memory and with ErrCancelled once that was cancelled, and allocates no Go memory.
+func (k *Kernel) Eval(ts []int64, v []float64, out []float64) (present bool, err error) {
+	if len(ts) != len(v) || len(out) != k.steps {
+		return false, fmt.Errorf("evaluate series: %d times, %d values and %d results for %d steps", len(ts), len(v), len(out), k.steps)
+	}
+	if uint64(len(ts)) > math.MaxUint32 {
+		return false, fmt.Errorf("a series has more than %d samples", uint32(math.MaxUint32))
+	}
+	at := (*C.int64_t)(unsafe.SliceData(ts))
+	values, results := (*C.double)(unsafe.SliceData(v)), (*C.double)(unsafe.SliceData(out))
+	switch C.prom_kernel_eval(k.c, at, values, C.uint32_t(len(ts)), results) {
+	case C.PROM_KERNEL_REFUSED:
+		return false, k.refused()
+	case C.PROM_KERNEL_CANCELLED:
+		return false, ErrCancelled
+	case C.PROM_KERNEL_PRESENT:
+		return true, nil
+	}
+	return false, nil
+}
+
+// refused says why the budget gave no memory: its limit, or the machine's memory.
+func (k *Kernel) refused() error {
+	b := k.c.spec.budget
+	if needed := int64(C.prom_budget_needed(b)); needed > 0 {
+		return &MemoryError{Limit: int64(C.prom_budget_limit(b)), Needed: needed}
+	}
+	return fmt.Errorf("out of memory with %d bytes in use by the query", int64(C.prom_budget_used(b)))
+}
+
+// Close frees the kernel, which then must not be used. Close may be repeated.
+func (k *Kernel) Close() {
+	if k.c != nil {
+		C.prom_kernel_close(k.c)
+		k.c = nil
+	}
+}

@@ -1,0 +1,87 @@
+// Inside of the kernels: one series, its sliding windows, scratch memory, and compensated sums.
+#pragma once
+
+#include <float.h>
+
+#include "kernel.h"
+
+#define PROM_INLINE static inline __attribute__((always_inline))
+
+// Samples of one series: ts in ms, strictly ascending. For all functions but PROM_INSTANT and PROM_TIMESTAMP v has no stale markers.
+typedef struct {
+	const int64_t *ts;
+	const double *v;
+	uint32_t n;
+} series;
+
+// Samples lo..hi-1 are the window of step k, whose time is t. Neither end ever moves back.
+typedef struct {
+	int64_t k, t;
+	uint32_t lo, hi;
+	uint32_t lo_moved, hi_moved; // with the last step
+} window;
+
+// The window before the first one.
+PROM_INLINE window before_first(const prom_spec *p) { return (window){.k = -1, .t = p->start - p->step}; }
+
+// The first sample from i on that is after t; those before i are not. Samples are mostly so regular that it is as far as the last one was.
+PROM_INLINE uint32_t first_after(const series *s, uint32_t i, int64_t t, uint32_t *moved) {
+	const int64_t *ts = s->ts;
+	if (*moved < s->n - i && ts[i + *moved] > t && (*moved == 0 || ts[i + *moved - 1] <= t)) {
+		return i + *moved;
+	}
+	uint32_t from = i;
+	while (i < s->n && ts[i] <= t) {
+		i++;
+	}
+	*moved = i - from;
+	return i;
+}
+
+// Moves w to the next step whose window has at least min samples, and writes that the steps between have no value. false: there is none.
+PROM_INLINE bool next_window(const series *s, const prom_spec *p, uint32_t min, double *out, window *w) {
+	window x = *w;
+	while (++x.k < p->n) {
+		x.t += p->step;
+		x.hi = first_after(s, x.hi, x.t, &x.hi_moved);
+		x.lo = first_after(s, x.lo, x.t - p->range, &x.lo_moved);
+		if (x.hi >= x.lo + min) {
+			*w = x;
+			return true;
+		}
+		out[x.k] = prom_absent_value();
+	}
+	return false;
+}
+
+// Writes what f returns for every window that has at least min samples. Returns whether there was one.
+PROM_INLINE int each_window(const series *s, const prom_spec *p, double *out, uint32_t min,
+                            double (*f)(const series *s, const prom_spec *p, window w, void *state), void *state) {
+	int any = 0;
+	for (window w = before_first(p); next_window(s, p, min, out, &w); any = 1) {
+		out[w.k] = f(s, p, w, state);
+	}
+	return any;
+}
+
+// Adds x to the sum *sum with the compensation *c, after Neumaier; a sum that overflows loses its compensation.
+PROM_INLINE void kahan_add(double x, double *sum, double *c) {
+	double t = *sum + x;
+	if (t > DBL_MAX || t < -DBL_MAX) {
+		*c = 0;
+	} else if (fabs(*sum) >= fabs(x)) {
+		*c += (*sum - t) + x;
+	} else {
+		*c += (x - t) + *sum;
+	}
+	*sum = t;
+}
+
+// The kernels. Each returns as prom_range_eval does.
+int prom_range_pick(int fn, const series *s, const prom_spec *p, double *out);
+int prom_range_flips(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
+int prom_range_rate(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
+int prom_range_extreme(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
+int prom_range_sum(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
+int prom_range_trend(int fn, const series *s, const prom_spec *p, double *out);
+int prom_range_order(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch);
