@@ -57,10 +57,13 @@ var allowed = map[string][]string{
 		"internal/block", "internal/catalog", "internal/key", "internal/objstore",
 		"internal/query/duck", "internal/query/read", "internal/segment", "internal/tenant",
 	},
-	"internal/query/api":          {"internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
-	"internal/query/duck":         {},
-	"internal/query/duck/promsql": {},
-	"internal/query/read":         {},
+	"internal/query/api":           {"internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
+	"internal/query/duck":          {},
+	"internal/query/duck/promsql":  {},
+	"internal/query/plan":          {"internal/query/plan/ordinals"},
+	"internal/query/plan/ordinals": {},
+	"internal/query/plan/plantest": {},
+	"internal/query/read":          {},
 
 	// Nouns.
 	"internal/block":               {"internal/key", "internal/parquetfile", "internal/segment", "internal/series"},

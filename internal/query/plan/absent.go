@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// absentNode is 1 at the steps at which no series has a value: one series.
+type absentNode struct {
+	name  string
+	in    Node
+	shape Shape
+}
+
+// compileAbsent compiles absent().
+func compileAbsent(b *building, e *parser.Call, at place) (Node, string) {
+	at.unordered = true
+	in, reason := b.compile(e.Args[0], at)
+	if reason != "" {
+		return nil, reason
+	}
+	sel, _ := e.Args[0].(*parser.VectorSelector)
+	n := &absentNode{name: "absent", in: in, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}
+	n.shape.notes, reason = in.Shape().sure()
+	return n, reason
+}
+
+// compileAbsentOverTime compiles absent_over_time(): absent() of a function that has a value wherever there is a sample, and keeps names.
+func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string) {
+	at.unordered = true
+	window := *e
+	window.Func = parser.Functions["last_over_time"]
+	in, reason := compileRange(b, &window, at)
+	if reason != "" {
+		return nil, reason
+	}
+	var sel *parser.VectorSelector
+	if m, ok := e.Args[0].(*parser.MatrixSelector); ok {
+		sel, _ = m.VectorSelector.(*parser.VectorSelector)
+	}
+	n := &absentNode{name: e.Func.Name, in: in, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}
+	if drop := dropAll(n.shape.Labels); b.options.DelayedNames {
+		n.shape.Drop = drop
+	} else if drop != nil {
+		return nil, "a matcher is of a label that belongs to the metric name"
+	}
+	n.shape.notes, reason = in.Shape().sure()
+	return n, reason
+}
+
+// absentLabels returns the labels of what is absent: those that the selector fixes, if it is one (else nil).
+// Source: createLabelsForAbsentFunction in upstream's promql/functions.go.
+func absentLabels(sel *parser.VectorSelector) labels.Labels {
+	if sel == nil {
+		return labels.EmptyLabels()
+	}
+	lb := labels.NewBuilder(labels.EmptyLabels())
+	fixed := map[string]bool{}
+	for _, m := range sel.LabelMatchers {
+		switch {
+		case m.Name == model.MetricNameLabel:
+		case m.Type == labels.MatchEqual && !fixed[m.Name]:
+			lb.Set(m.Name, m.Value)
+			fixed[m.Name] = true
+		default:
+			lb.Del(m.Name)
+		}
+	}
+	return lb.Labels()
+}
+
+// Shape implements Node.
+func (n *absentNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *absentNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *absentNode) String() string { return n.name }
+
+func (n *absentNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_absent(v, %s) AS v FROM %s", steps(b, n.shape.Grid), b.rel(n.in))
+}

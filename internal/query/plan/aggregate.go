@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// groupNode aggregates the values of each group at each step.
+type groupNode struct {
+	op    string // sum, avg, ...: the C aggregate is prom_<op>
+	by    string // for String
+	phi   float64
+	in    Node
+	to    []uint32 // the group of each ordinal of in
+	shape Shape
+}
+
+// compileGrouping compiles the aggregations that return one series per group.
+func compileGrouping(b *building, e *parser.AggregateExpr, at place) (Node, string) {
+	n := &groupNode{op: e.Op.String(), by: grouping(e)}
+	var always []note
+	switch e.Op {
+	case parser.SUM, parser.AVG, parser.MIN, parser.MAX, parser.COUNT, parser.GROUP, parser.STDDEV, parser.STDVAR:
+	case parser.QUANTILE:
+		phi, ok := constant(e.Param)
+		if !ok {
+			return nil, "the parameter of quantile is not constant"
+		}
+		if n.phi = phi; badQuantile(phi) {
+			always = []note{{err: annotations.NewInvalidQuantileWarning(phi, e.Param.PositionRange()), always: true}}
+		}
+	default:
+		return nil, n.op + " is evaluated by the engine"
+	}
+	inner := at
+	inner.unordered = true
+	in, reason := b.compile(e.Expr, inner)
+	if reason != "" {
+		return nil, reason
+	}
+	n.in = in
+	g := groups(in.Shape().Labels, e.Grouping, e.Without)
+	n.to, n.shape = g.to, Shape{Grid: at.grid(), Labels: g.labels}
+	if n.shape.Drop, reason = g.drops(in.Shape()); reason != "" {
+		return nil, reason
+	}
+	if n.shape.notes, reason = in.Shape().grouped(g.to, len(g.labels)); reason != "" {
+		return nil, reason
+	}
+	n.shape.notes = append(n.shape.notes, always...)
+	return n, ""
+}
+
+// grouped is a partition of label sets.
+type grouped struct {
+	labels []labels.Labels // of each group, in the order of their first members
+	to     []uint32        // the group of each label set
+}
+
+// groups assigns label sets to the groups of an aggregation.
+// Source: generateGroupingKey and generateGroupingLabels in upstream's promql/engine.go.
+func groups(in []labels.Labels, by []string, without bool) grouped {
+	by = slices.Clone(by)
+	slices.Sort(by)
+	g := grouped{to: make([]uint32, len(in))}
+	lb := labels.NewBuilder(labels.EmptyLabels())
+	at := make(map[string]uint32)
+	var key []byte
+	for i, l := range in {
+		if without {
+			key = l.BytesWithoutLabels(key, withName(by)...)
+		} else {
+			key = l.BytesWithLabels(key, by...)
+		}
+		o, ok := at[string(key)]
+		if !ok {
+			o = uint32(len(g.labels))
+			at[string(key)] = o
+			lb.Reset(l)
+			if without {
+				lb.Del(by...).Del(model.MetricNameLabel)
+			} else {
+				lb.Keep(by...)
+			}
+			g.labels = append(g.labels, lb.Labels())
+		}
+		g.to[i] = o
+	}
+	return g
+}
+
+// withName adds the metric name to sorted label names.
+func withName(names []string) []string {
+	i, ok := slices.BinarySearch(names, model.MetricNameLabel)
+	if ok {
+		return names
+	}
+	return slices.Insert(slices.Clone(names), i, model.MetricNameLabel)
+}
+
+// drops returns which groups' names are to be dropped. With upstream it is decided by the members that have a value, so that members must agree
+// where it matters.
+func (g *grouped) drops(in *Shape) ([]bool, string) {
+	if in.Drop == nil {
+		return nil, ""
+	}
+	out, set := make([]bool, len(g.labels)), make([]bool, len(g.labels))
+	some := false
+	for i, o := range g.to {
+		if !named(g.labels[o]) {
+			continue
+		}
+		if set[o] && out[o] != in.Drop[i] {
+			return nil, "whether a group has a metric name depends on its samples"
+		}
+		out[o], set[o] = in.Drop[i], true
+		some = some || out[o]
+	}
+	if !some {
+		return nil, ""
+	}
+	return out, ""
+}
+
+// grouping writes the clause of an aggregation.
+func grouping(e *parser.AggregateExpr) string {
+	names := strings.Join(e.Grouping, ", ")
+	switch {
+	case e.Without:
+		return " without (" + names + ")"
+	case len(e.Grouping) > 0:
+		return " by (" + names + ")"
+	}
+	return ""
+}
+
+// Shape implements Node.
+func (n *groupNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *groupNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *groupNode) String() string {
+	s := n.op
+	if n.op == "quantile" {
+		s += " " + formatFloat(n.phi)
+	}
+	return s + n.by
+}
+
+func (n *groupNode) feeds(int) []uint32 { return n.to }
+
+func (n *groupNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT %s AS i, %s AS v FROM %s GROUP BY 1", n.group(b), n.value(b), b.rel(n.in))
+}
+
+// group returns the SQL of a row's group.
+func (n *groupNode) group(b *builder) string {
+	return fmt.Sprintf("prom_at(i, %s)", b.blob(ordinals.Array(n.to)))
+}
+
+// value returns the SQL of a group's value.
+func (n *groupNode) value(b *builder) string {
+	if n.op == "quantile" {
+		return fmt.Sprintf("prom_quantile(i, v, %s)", b.spec("phi="+formatFloat(n.phi)))
+	}
+	if n.ordered() {
+		return fmt.Sprintf("prom_%s(i, v, %s)", n.op, b.budgetSpec())
+	}
+	return b.counted("prom_"+n.op, "v")
+}
+
+// maxOrdered is the number of values up to which sums are taken in upstream's order of series, which keeps them all: 8 bytes each.
+const maxOrdered = 1 << 20
+
+// ordered says that the values of a group are added up in the order of the series, so that the result has upstream's bits. Of sums of many
+// values the last bits depend on how threads were scheduled; of deviations more would, where values are near to one another.
+func (n *groupNode) ordered() bool {
+	switch n.op {
+	case "stddev", "stdvar":
+		return true
+	case "sum", "avg":
+		return len(n.to)*n.shape.Grid.N <= maxOrdered
+	}
+	return false
+}

@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// compileBinary compiles the operators between two expressions.
+func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
+	if e.Op == parser.TRIM_UPPER || e.Op == parser.TRIM_LOWER {
+		return nil, e.Op.String() + " is of native histograms"
+	}
+	left, right := at, at
+	switch m := e.VectorMatching; { // results stand in the order of the left side, or of the "many" one; with or, in both sides'
+	case m != nil && m.Card == parser.CardOneToMany:
+		left.unordered = true
+	case m != nil && e.Op != parser.LOR:
+		right.unordered = true
+	}
+	l, reason := b.compile(e.LHS, left)
+	if reason != "" {
+		return nil, reason
+	}
+	r, reason := b.compile(e.RHS, right)
+	if reason != "" {
+		return nil, reason
+	}
+	ls, rs := l.Shape().Scalar, r.Shape().Scalar
+	if !rs && repairs(l) || !ls && repairs(r) {
+		return nil, leftOut
+	}
+	switch {
+	case ls && rs:
+		return scalarPair(e, l, r, at)
+	case rs:
+		return withScalar(b, e, l, r, false, at)
+	case ls:
+		return withScalar(b, e, r, l, true, at)
+	case e.Op.IsSetOperator():
+		return compileSet(e, l, r, at)
+	}
+	return compileJoin(b, e, l, r, at)
+}
+
+// leftOut is why a histogram_quantile, which may have an annotation, is not evaluated below a join.
+const leftOut = "a histogram_quantile can be left out below it"
+
+// repairs tells whether a histogram_quantile is below a node. Only if DuckDB evaluates all of it, it is known whether buckets had to be repaired,
+// which upstream tells the asker of; DuckDB leaves out what a join does not ask for.
+func repairs(n Node) bool {
+	if _, ok := n.(*quantileNode); ok {
+		return true
+	}
+	return slices.ContainsFunc(n.Children(), repairs)
+}
+
+// operator returns an operator's name for prom_binary. keepRight: of a comparison that filters, the right value is the result's.
+func operator(e *parser.BinaryExpr, keepRight bool) string {
+	op := e.Op.String()
+	switch {
+	case e.ReturnBool:
+		return "bool" + op
+	case keepRight && e.Op.IsComparisonOperator():
+		return "r" + op
+	}
+	return op
+}
+
+// filters tells whether an operator leaves out values.
+func filters(e *parser.BinaryExpr) bool { return e.Op.IsComparisonOperator() && !e.ReturnBool }
+
+// pairNode is a scalar made of two.
+type pairNode struct {
+	op    string // of prom_binary
+	l, r  Node
+	shape Shape
+}
+
+// scalarPair compiles an operator between scalars; a comparison between them is always one with bool.
+func scalarPair(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
+	n := &pairNode{op: operator(e, false), l: l, r: r, shape: scalarShape(at.grid())}
+	var reason string
+	n.shape.notes, reason = sureOf(l, r)
+	return n, reason
+}
+
+// sureOf returns the notes of all nodes, if they do not depend on which of their values there are.
+func sureOf(nodes ...Node) (all []note, reason string) {
+	for _, n := range nodes {
+		notes, reason := n.Shape().sure()
+		if reason != "" {
+			return nil, reason
+		}
+		all = append(all, notes...)
+	}
+	return all, ""
+}
+
+// Shape implements Node.
+func (n *pairNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *pairNode) Children() []Node { return []Node{n.l, n.r} }
+
+// String implements Node.
+func (n *pairNode) String() string { return operandOf(n.l) + " " + n.op + " " + operandOf(n.r) }
+
+func (n *pairNode) sql(b *builder) string {
+	l := b.list(n.l)
+	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_binary('%s', %s, %s) AS v", n.op, l, b.list(n.r))
+}
+
+// operandOf writes a scalar operand: a number, or that it has a line of its own.
+func operandOf(n Node) string {
+	if c, ok := n.(*constNode); ok {
+		return c.String()
+	}
+	return "scalar"
+}
+
+// scaleNode applies an operator to every value of in and a scalar.
+type scaleNode struct {
+	op     string // of prom_binary
+	in     Node
+	scalar Node
+	swap   bool // the scalar stands to the left
+	shape  Shape
+}
+
+// withScalar compiles an operator between a vector and a scalar. swap: the scalar stands to the left.
+// Source: VectorscalarBinop in upstream's promql/engine.go.
+func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, at place) (Node, string) {
+	n := &scaleNode{op: operator(e, swap), in: in, scalar: scalar, swap: swap}
+	n.shape = Shape{Grid: at.grid(), Labels: in.Shape().Labels, Drop: in.Shape().Drop}
+	var reason string
+	if filters(e) {
+		n.shape.notes, reason = in.Shape().sure()
+	} else if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason == "" {
+		n.shape.notes = n.in.Shape().notes
+	}
+	if reason != "" {
+		return nil, reason
+	}
+	more, reason := scalar.Shape().sure()
+	if reason != "" {
+		return nil, reason
+	}
+	n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], more...)
+	return n, ""
+}
+
+// Shape implements Node.
+func (n *scaleNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *scaleNode) Children() []Node {
+	if n.swap {
+		return []Node{n.scalar, n.in}
+	}
+	return []Node{n.in, n.scalar}
+}
+
+// String implements Node.
+func (n *scaleNode) String() string {
+	if n.swap {
+		return operandOf(n.scalar) + " " + n.op + " vector"
+	}
+	return "vector " + n.op + " " + operandOf(n.scalar)
+}
+
+func (n *scaleNode) feeds(child int) []uint32 {
+	if (child == 0) == n.swap {
+		return nil
+	}
+	return all(len(n.shape.Labels))
+}
+
+func (n *scaleNode) sql(b *builder) string {
+	in := b.rel(n.in)
+	l, r := "v", b.list(n.scalar)
+	if n.swap {
+		l, r = r, l
+	}
+	return fmt.Sprintf("SELECT i, prom_binary('%s', %s, %s) AS v FROM %s", n.op, l, r, in)
+}

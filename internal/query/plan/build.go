@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/parser/posrange"
+)
+
+// PushedLabel is the name of the one matcher of the selectors that stand for pushed subtrees in a plan's expression; its value is the
+// subtree's name.
+const PushedLabel = "__promlake_pushed__"
+
+// Plan is a query taken apart.
+type Plan struct {
+	// Expr is what the engine evaluates, in the form in which a parser returns it: the engine preprocesses it. A pushed subtree is a selector, at
+	// whose series a value stands at each time of the subtree's grid where it has one, and a stale marker at the others.
+	Expr parser.Expr
+	// Pushed are the subtrees that statements evaluate, in the order of the text.
+	Pushed []*Pushed
+	// Kept says why parts of the query were not pushed.
+	Kept []string
+}
+
+// Pushed is a subtree that one statement evaluates.
+type Pushed struct {
+	// Name is the value of the matcher PushedLabel.
+	Name string
+	Root Node
+	// Leaves are the leaves of Root, in the order of the text.
+	Leaves []*Leaf
+	// Grid are the times of the values.
+	Grid Grid
+	// Labels are those that the engine sees, by ordinal.
+	Labels []labels.Labels
+	// Pos is where the subtree stands in the query.
+	Pos posrange.PositionRange
+
+	origin origin
+}
+
+// origin is what a subtree was compiled from, so that Partition can compile parts of it.
+type origin struct {
+	expr    parser.Expr
+	at      place
+	options Options
+}
+
+// Build plans the query over what its selectors were resolved to. A selector that is not in resolved is left to the engine. Build may be
+// called once.
+func (q *Query) Build(resolved map[*parser.VectorSelector]*Resolution) *Plan {
+	r := &rewriter{
+		b:    &building{options: q.options, resolved: resolved, done: map[parser.Expr]compiled{}},
+		plan: &Plan{},
+	}
+	at := q.options.top()
+	if at.empty() {
+		r.plan.Expr = plain(q.expr)
+		return r.plan
+	}
+	r.plan.Expr = r.rewrite(q.expr, at, endOfQuery)
+	return r.plan
+}
+
+// rewriter replaces subtrees of an expression, the highest that can be pushed.
+type rewriter struct {
+	b    *building
+	plan *Plan
+	// invariant: the engine evaluates what is rewritten at the first step only.
+	invariant bool
+}
+
+// rewrite returns what the engine evaluates instead of expr, whose value goes to the given consumer.
+func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr {
+	if inv, ok := expr.(*parser.StepInvariantExpr); ok {
+		defer func(was bool) { r.invariant = was }(r.invariant)
+		r.invariant = true
+		return r.rewrite(inv.Expr, at.once(), to)
+	}
+	if t := expr.Type(); at.empty() || t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
+		return r.descend(expr, at, to)
+	}
+	node, reason := r.b.compile(expr, at)
+	if reason == "" {
+		leaves := leavesOf(node)
+		rows, least := rowsOf(leaves), r.b.options.MinRows
+		switch {
+		case len(leaves) == 0:
+			return plain(expr)
+		case rows < least: // and so has everything below
+			r.keep(expr, fmt.Sprintf("its selectors have about %d samples, fewer than %d", rows, least))
+			return plain(expr)
+		case least > 0 && moreValues(node):
+			r.keep(expr, "there are more steps than samples")
+			return plain(expr)
+		}
+		var p *Pushed
+		if p, reason = r.pushed(expr, at, node, to); reason == "" {
+			return r.push(p, at)
+		}
+	}
+	r.keep(expr, reason)
+	return r.descend(expr, at, to)
+}
+
+// moreValues tells whether a node is a selector alone whose values are more than its samples: to move those is less work.
+func moreValues(n Node) bool {
+	l, ok := n.(*Leaf)
+	return ok && l.Func == "prom_instant" && int64(len(l.shape.Labels))*int64(l.Spec.Grid.N) > l.Resolution.Rows
+}
+
+// rowsOf returns about how many samples leaves read.
+func rowsOf(leaves []*Leaf) (rows int64) {
+	for _, l := range leaves {
+		rows += l.Resolution.Rows
+	}
+	return rows
+}
+
+// keep notes why an expression is not pushed. A reason that comes from further below is noted there.
+func (r *rewriter) keep(expr parser.Expr, reason string) {
+	for c := range parser.ChildrenIter(expr) {
+		e, ok := c.(parser.Expr)
+		if !ok {
+			continue
+		}
+		if done, ok := r.b.done[unwrap(e)]; ok && done.reason == reason {
+			return
+		}
+	}
+	if text := expr.String() + ": " + reason; !slices.Contains(r.plan.Kept, text) {
+		r.plan.Kept = append(r.plan.Kept, text)
+	}
+}
+
+// pushed returns a node as a subtree of the plan, or why it is not pushed although there is a statement for it.
+func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pushed, string) {
+	n = r.b.prune(expr, at, n)
+	ls, reason := handOver(n.Shape(), to)
+	if reason != "" {
+		return nil, reason
+	}
+	p := &Pushed{
+		Name: strconv.Itoa(len(r.plan.Pushed)), Root: n, Leaves: leavesOf(n), Grid: at.grid(), Labels: ls, Pos: expr.PositionRange(),
+		origin: origin{expr: expr, at: at, options: r.b.options},
+	}
+	if most := r.b.options.MaxRows; !p.fits(most) {
+		return nil, fmt.Sprintf("it needs about %d samples at once, more than %d", rowsOf(p.Leaves), most)
+	}
+	return p, ""
+}
+
+// push adds a subtree to the plan and returns what stands for it in the expression: of the same type as what it replaces.
+func (r *rewriter) push(p *Pushed, at place) parser.Expr {
+	r.plan.Pushed = append(r.plan.Pushed, p)
+	sel := &parser.VectorSelector{
+		LabelMatchers: []*labels.Matcher{labels.MustNewMatcher(labels.MatchEqual, PushedLabel, p.Name)},
+		PosRange:      p.Pos,
+	}
+	if r.invariant {
+		// With @ the engine sees, as it did in what the selector replaces, that the first step holds for all.
+		sel.Timestamp = &at.start
+	}
+	if p.Root.Shape().Scalar {
+		return &parser.Call{Func: parser.Functions["scalar"], Args: parser.Expressions{sel}, PosRange: p.Pos}
+	}
+	return sel
+}
+
+// leavesOf returns the leaves below a node, each once, in the order of the text.
+func leavesOf(n Node) []*Leaf {
+	var out []*Leaf
+	seen := map[Node]bool{}
+	var walk func(Node)
+	walk = func(n Node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		if l, ok := n.(*Leaf); ok {
+			out = append(out, l)
+		}
+		for _, c := range n.Children() {
+			walk(c)
+		}
+	}
+	walk(n)
+	return out
+}

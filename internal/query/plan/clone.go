@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// clone returns a copy of a parsed expression whose nodes can be changed without changing the original's. Matchers and duration expressions are
+// shared: nobody changes them.
+func clone(expr parser.Expr) parser.Expr {
+	switch e := expr.(type) {
+	case nil:
+		return nil
+	case *parser.AggregateExpr:
+		c := *e
+		c.Expr, c.Param, c.Grouping = clone(e.Expr), clone(e.Param), slices.Clone(e.Grouping)
+		return &c
+	case *parser.BinaryExpr:
+		c := *e
+		c.LHS, c.RHS = clone(e.LHS), clone(e.RHS)
+		if e.VectorMatching != nil {
+			m := *e.VectorMatching
+			c.VectorMatching = &m
+		}
+		return &c
+	case *parser.Call:
+		c := *e
+		c.Args = make(parser.Expressions, len(e.Args))
+		for i, a := range e.Args {
+			c.Args[i] = clone(a)
+		}
+		return &c
+	case *parser.MatrixSelector:
+		c := *e
+		c.VectorSelector = clone(e.VectorSelector)
+		return &c
+	case *parser.SubqueryExpr:
+		c := *e
+		c.Expr = clone(e.Expr)
+		return &c
+	case *parser.ParenExpr:
+		c := *e
+		c.Expr = clone(e.Expr)
+		return &c
+	case *parser.UnaryExpr:
+		c := *e
+		c.Expr = clone(e.Expr)
+		return &c
+	case *parser.StepInvariantExpr:
+		return &parser.StepInvariantExpr{Expr: clone(e.Expr)}
+	case *parser.VectorSelector:
+		c := *e
+		c.UnexpandedSeriesSet, c.Series = nil, nil
+		return &c
+	case *parser.NumberLiteral:
+		c := *e
+		return &c
+	case *parser.StringLiteral:
+		c := *e
+		return &c
+	}
+	panic(fmt.Sprintf("clone of an expression of type %T", expr))
+}

@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// constant returns the value of a scalar expression that has the same one at every step.
+func constant(expr parser.Expr) (float64, bool) {
+	switch e := expr.(type) {
+	case *parser.NumberLiteral:
+		return e.Val, true
+	case *parser.ParenExpr:
+		return constant(e.Expr)
+	case *parser.StepInvariantExpr:
+		return constant(e.Expr)
+	case *parser.UnaryExpr:
+		v, ok := constant(e.Expr)
+		if e.Op == parser.SUB {
+			v = -v
+		}
+		return v, ok
+	case *parser.Call:
+		return math.Pi, e.Func.Name == "pi"
+	case *parser.BinaryExpr:
+		l, ok := constant(e.LHS)
+		if !ok {
+			return 0, false
+		}
+		r, ok := constant(e.RHS)
+		if !ok {
+			return 0, false
+		}
+		return fold(e.Op, l, r)
+	}
+	return 0, false
+}
+
+// fold applies an operator between scalars. Source: scalarBinop in upstream's promql/engine.go.
+func fold(op parser.ItemType, l, r float64) (float64, bool) {
+	truth := func(b bool) (float64, bool) {
+		if b {
+			return 1, true
+		}
+		return 0, true
+	}
+	switch op {
+	case parser.ADD:
+		return l + r, true
+	case parser.SUB:
+		return l - r, true
+	case parser.MUL:
+		return l * r, true
+	case parser.DIV:
+		return l / r, true
+	case parser.POW:
+		return math.Pow(l, r), true
+	case parser.MOD:
+		return math.Mod(l, r), true
+	case parser.ATAN2:
+		return math.Atan2(l, r), true
+	case parser.EQLC:
+		return truth(l == r)
+	case parser.NEQ:
+		return truth(l != r)
+	case parser.GTR:
+		return truth(l > r)
+	case parser.LSS:
+		return truth(l < r)
+	case parser.GTE:
+		return truth(l >= r)
+	case parser.LTE:
+		return truth(l <= r)
+	}
+	return 0, false
+}
+
+// constNode is a number: the same at every step.
+type constNode struct {
+	value float64
+	shape Shape
+}
+
+func newConst(v float64, g Grid) *constNode { return &constNode{value: v, shape: scalarShape(g)} }
+
+// scalarShape returns the shape of a scalar on a grid.
+func scalarShape(g Grid) Shape {
+	return Shape{Grid: g, Scalar: true, Labels: []labels.Labels{labels.EmptyLabels()}}
+}
+
+// Shape implements Node.
+func (n *constNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *constNode) Children() []Node { return nil }
+
+// String implements Node.
+func (n *constNode) String() string { return formatFloat(n.value) }
+
+func (n *constNode) sql(*builder) string {
+	return fmt.Sprintf("SELECT 0::UINTEGER AS i, %s AS v", n.list())
+}
+
+// list returns the value as a list in SQL.
+func (n *constNode) list() string { return "['" + formatFloat(n.value) + "'::DOUBLE]" }
+
+// formatFloat writes a float so that it can be read back to the bit by DuckDB and by strtod.
+func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

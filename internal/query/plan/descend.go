@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// descend rewrites the children of an expression that the engine evaluates, and returns the expression.
+func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr {
+	switch e := expr.(type) {
+	case *parser.ParenExpr:
+		e.Expr = r.rewrite(e.Expr, at, to)
+	case *parser.UnaryExpr:
+		if e.Op == parser.SUB {
+			to = overridesNames
+		}
+		e.Expr = r.rewrite(e.Expr, at, to)
+	case *parser.BinaryExpr:
+		to := operand(e)
+		e.LHS, e.RHS = r.rewrite(e.LHS, at, to), r.rewrite(e.RHS, at, to)
+	case *parser.AggregateExpr:
+		if e.Param != nil && e.Param.Type() == parser.ValueTypeScalar {
+			e.Param = r.rewrite(e.Param, at, seesNames)
+		}
+		in := at
+		in.unordered = in.unordered || keepsNoOrder(e.Op)
+		e.Expr = r.rewrite(e.Expr, in, aggregand(e))
+	case *parser.Call:
+		r.arguments(e, at)
+	case *parser.SubqueryExpr:
+		r.subquery(e, at, to)
+	case *parser.StepInvariantExpr:
+		return r.rewrite(e, at, to)
+	}
+	return expr
+}
+
+// subquery rewrites the expression of a subquery, whose steps are its own.
+func (r *rewriter) subquery(e *parser.SubqueryExpr, at place, to consumer) {
+	defer func(was bool) { r.invariant = was }(r.invariant)
+	r.invariant = false
+	e.Expr = r.rewrite(e.Expr, at.within(e, r.b.options.DefaultSubqueryStep), to)
+}
+
+// arguments rewrites the arguments of a call.
+func (r *rewriter) arguments(e *parser.Call, at place) {
+	if opaque(e.Func.Name) {
+		plain(e)
+		return
+	}
+	to := argument(e.Func.Name)
+	for i, a := range e.Args {
+		if a.Type() == parser.ValueTypeString {
+			continue
+		}
+		if selectorMatters(e.Func.Name) {
+			if _, ok := unwrap(a).(*parser.VectorSelector); ok {
+				e.Args[i] = unwrap(a) // the call as a whole could not be pushed, and its value alone would not do
+				continue
+			}
+		}
+		e.Args[i] = r.rewrite(a, at, to)
+		if _, ok := e.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
+			// The sign keeps the function from taking the subtree for a selector of the query, and changes no value.
+			e.Args[i] = &parser.UnaryExpr{Op: parser.ADD, Expr: e.Args[i], StartPos: e.Args[i].PositionRange().Start}
+		}
+	}
+}
+
+// plain takes what preprocessing has added out of an expression that stays as it is.
+func plain(expr parser.Expr) parser.Expr {
+	switch e := expr.(type) {
+	case *parser.StepInvariantExpr:
+		return plain(e.Expr)
+	case *parser.ParenExpr:
+		e.Expr = plain(e.Expr)
+	case *parser.UnaryExpr:
+		e.Expr = plain(e.Expr)
+	case *parser.BinaryExpr:
+		e.LHS, e.RHS = plain(e.LHS), plain(e.RHS)
+	case *parser.AggregateExpr:
+		e.Expr = plain(e.Expr)
+	case *parser.Call:
+		for i, a := range e.Args {
+			e.Args[i] = plain(a)
+		}
+	case *parser.SubqueryExpr:
+		e.Expr = plain(e.Expr)
+	}
+	return expr
+}
+
+// selectorMatters tells whether a function treats a selector as its argument unlike any other expression.
+func selectorMatters(name string) bool { return name == "absent" || name == "timestamp" }
+
+// argument returns what a function does with the names of its vector.
+func argument(name string) consumer {
+	_, math := mathFuncs[name]
+	f, ranges := rangeFuncs[name]
+	switch {
+	case math, ranges && !f.keepsName, name == "timestamp", name == "absent", name == "scalar":
+		return overridesNames
+	}
+	return seesNames
+}
+
+// operand returns what an operator does with the names of its operands.
+func operand(e *parser.BinaryExpr) consumer {
+	if e.VectorMatching == nil && (e.ReturnBool || !e.Op.IsComparisonOperator()) {
+		return overridesNames
+	}
+	return seesNames
+}
+
+// keepsNoOrder tells whether an aggregation's result stands in an order of its own.
+func keepsNoOrder(op parser.ItemType) bool {
+	switch op {
+	case parser.LIMITK, parser.LIMIT_RATIO:
+		return false
+	}
+	return true
+}
+
+// aggregand returns what an aggregation does with the names of its vector.
+func aggregand(e *parser.AggregateExpr) consumer {
+	switch e.Op {
+	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO, parser.COUNT_VALUES:
+		return seesNames
+	}
+	if e.Without {
+		return seesNames // of the type and the unit, which stay
+	}
+	for _, l := range e.Grouping {
+		if l == model.MetricNameLabel || l == model.MetricTypeLabel || l == model.MetricUnitLabel {
+			return seesNames
+		}
+	}
+	return overridesNames
+}

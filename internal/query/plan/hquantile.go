@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/schema"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// ForcedMonotonicity is in the error of a statement one of whose histograms had to be made monotonic. Upstream tells the user at which
+// buckets and times, so that the query has to be planned anew, with Options.EngineQuantiles.
+const ForcedMonotonicity = "promlake: histogram_quantile needs monotonic buckets"
+
+// quantileNode is histogram_quantile over classic buckets.
+type quantileNode struct {
+	phi   Node
+	in    Node
+	les   []float64 // the distinct upper bounds
+	le    []uint32  // of each series: an index of les
+	to    []uint32  // the histogram of each series
+	shape Shape
+}
+
+// compileHistogramQuantile compiles histogram_quantile(phi, buckets).
+// Source: funcHistogramQuantile and resetHistograms in upstream's promql.
+func compileHistogramQuantile(b *building, e *parser.Call, at place) (Node, string) {
+	if b.options.EngineQuantiles {
+		return nil, "the engine tells which buckets were not monotonic"
+	}
+	phi, ok := constant(e.Args[0])
+	if !ok {
+		return nil, "the parameter of histogram_quantile() is not constant"
+	}
+	at.unordered = true
+	in, reason := b.compile(e.Args[1], at)
+	if reason != "" {
+		return nil, reason
+	}
+	n := &quantileNode{phi: newConst(phi, at.grid()), in: in, shape: Shape{Grid: at.grid()}}
+	if reason := n.histograms(in.Shape().Labels, b.options.DelayedNames); reason != "" {
+		return nil, reason
+	}
+	if b.options.DelayedNames {
+		n.shape.Drop = dropAll(n.shape.Labels)
+	}
+	if n.shape.notes, reason = in.Shape().grouped(n.to, len(n.shape.Labels)); reason != "" {
+		return nil, reason
+	}
+	if badQuantile(phi) {
+		n.shape.notes = append(n.shape.notes, note{err: annotations.NewInvalidQuantileWarning(phi, e.Args[0].PositionRange()), always: true})
+	}
+	return n, ""
+}
+
+// histograms assigns buckets to histograms: those whose labels, the name included and le left out, are equal.
+func (n *quantileNode) histograms(in []labels.Labels, delayed bool) string {
+	n.to, n.le = make([]uint32, len(in)), make([]uint32, len(in))
+	at, bounds := map[string]uint32{}, map[uint64]uint32{}
+	lb := labels.NewBuilder(labels.EmptyLabels())
+	var key []byte
+	for i, l := range in {
+		le, err := strconv.ParseFloat(l.Get(model.BucketLabel), 64)
+		switch {
+		case err != nil:
+			return "a series is no bucket: its label le is no number"
+		case math.IsNaN(le):
+			return "a bucket has no upper bound"
+		}
+		bits := math.Float64bits(le)
+		if _, ok := bounds[bits]; !ok {
+			bounds[bits] = uint32(len(n.les))
+			n.les = append(n.les, le)
+		}
+		n.le[i] = bounds[bits]
+		key = l.BytesWithoutLabels(key, model.BucketLabel)
+		o, ok := at[string(key)]
+		if !ok {
+			o = uint32(len(at))
+			at[string(key)] = o
+			lb.Reset(l)
+			out := lb.Del(model.BucketLabel).Labels()
+			if !delayed {
+				out = out.DropReserved(schema.IsMetadataLabel)
+			}
+			n.shape.Labels = append(n.shape.Labels, out)
+		}
+		n.to[i] = o
+	}
+	if !distinct(n.shape.Labels) {
+		return duplicates
+	}
+	return ""
+}
+
+// Shape implements Node.
+func (n *quantileNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *quantileNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *quantileNode) String() string { return "histogram_quantile " + n.phi.String() }
+
+func (n *quantileNode) feeds(int) []uint32 { return n.to }
+
+func (n *quantileNode) sql(b *builder) string {
+	in, phi := b.rel(n.in), b.list(n.phi)
+	buckets := fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s[prom_at(i, %s) + 1] AS le, v FROM %s",
+		b.blob(ordinals.Array(n.to)), n.bounds(), b.blob(ordinals.Array(n.le)), in)
+	args := phi + ", le, v"
+	return fmt.Sprintf("SELECT i, CASE WHEN forced THEN error('%s') ELSE v END AS v FROM (SELECT i, %s AS v, %s AS forced FROM (%s) GROUP BY i)",
+		ForcedMonotonicity, b.counted("prom_histogram_quantile", args), b.counted("prom_histogram_forced", args), buckets)
+}
+
+// bounds writes the upper bounds as a list.
+func (n *quantileNode) bounds() string {
+	parts := make([]string, len(n.les))
+	for i, le := range n.les {
+		parts[i] = "'" + formatFloat(le) + "'::DOUBLE"
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}

@@ -1,0 +1,219 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// maxPairs bounds the pairs of series that a match of several candidates may have.
+const maxPairs = 1 << 20
+
+// joinNode applies an operator to each two series that match.
+type joinNode struct {
+	op       string // of prom_binary
+	text     string
+	l, r     Node
+	lk, rk   []uint32 // the keys on which they match
+	manyLeft bool
+	// to is the output of each series of the "many" side (the left one, if both are "one").
+	to []uint32
+	// pairs says, instead of to, the output of each pair of a left and a right series: for matches of several candidates of which at
+	// most one has a value at a step. merged: several pairs have one output.
+	pairs  map[uint64]uint32
+	merged bool
+	shape  Shape
+}
+
+// compileJoin compiles arithmetic and comparisons between vectors.
+// Source: VectorBinop in upstream's promql/engine.go.
+func compileJoin(b *building, e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
+	m := e.VectorMatching
+	if m.FillValues.LHS != nil || m.FillValues.RHS != nil {
+		return nil, "fill modifiers are evaluated by the engine"
+	}
+	match := matchSeries(m, l.Shape().Labels, r.Shape().Labels)
+	many, one, manyNode, oneNode := match.left, match.right, l, r
+	if m.Card == parser.CardOneToMany {
+		many, one, manyNode, oneNode = match.right, match.left, r, l
+	}
+	if one.clashes(classes(oneNode), nil) {
+		return nil, "several series of the one side have the same matching labels"
+	}
+	if m.Card == parser.CardOneToOne && many.clashes(classes(manyNode), &one) {
+		return nil, "several series of both sides have the same matching labels"
+	}
+	n := &joinNode{op: operator(e, false), text: joinText(e), l: l, r: r, manyLeft: m.Card != parser.CardOneToMany}
+	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
+	p := pairing{many: many, one: one, manyNode: manyNode, oneNode: oneNode, labels: resultLabels(e, b.options.DelayedNames)}
+	if reason := p.pair(n); reason != "" {
+		return nil, reason
+	}
+	n.shape.Grid = at.grid()
+	if e.ReturnBool {
+		if drop := dropAll(n.shape.Labels); b.options.DelayedNames {
+			n.shape.Drop = drop
+		} else if drop != nil {
+			return nil, "a label that describes the metric comes with group_left or group_right"
+		}
+	}
+	var reason string
+	n.shape.notes, reason = sureOf(l, r)
+	return n, reason
+}
+
+// pairing finds the outputs of a match.
+type pairing struct {
+	many, one         side
+	manyNode, oneNode Node
+	labels            func(many, one labels.Labels) labels.Labels
+}
+
+// output is what the pairs of one output have in common.
+type output struct {
+	ordinal, key uint32
+	many, one    uint32 // classes
+}
+
+// pair sets the outputs and the labels of n, in the order of the many side, or says why they are not known.
+func (p *pairing) pair(n *joinNode) string {
+	simple := p.one.unique()
+	if !simple {
+		n.pairs = map[uint64]uint32{}
+	}
+	manyClass, oneClass := classes(p.manyNode), classes(p.oneNode)
+	seen := map[uint64]output{}
+	n.to = make([]uint32, len(p.many.keys))
+	for i, k := range p.many.keys {
+		n.to[i] = ordinals.None
+		for _, j := range p.one.members[k] {
+			ls := p.labels(p.manyNode.Shape().Labels[i], p.oneNode.Shape().Labels[j])
+			o := output{ordinal: uint32(len(n.shape.Labels)), many: class(manyClass, uint32(i)), one: class(oneClass, j), key: k}
+			was, ok := seen[ls.Hash()]
+			switch {
+			case !ok:
+				seen[ls.Hash()] = o
+				n.shape.Labels = append(n.shape.Labels, ls)
+			case was.many != o.many || was.one != o.one || was.key != k:
+				return duplicates
+			default: // of the two pairs at most one has a value at a step
+				o, n.merged = was, true
+			}
+			if simple {
+				n.to[i] = o.ordinal
+				continue
+			}
+			if len(n.pairs) == maxPairs {
+				return fmt.Sprintf("more than %d pairs of series may match", maxPairs)
+			}
+			n.pairs[n.pairKey(uint32(i), j)] = o.ordinal
+		}
+	}
+	return ""
+}
+
+// pairKey packs the ordinals of a pair, the left one in the upper half.
+func (n *joinNode) pairKey(many, one uint32) uint64 {
+	if n.manyLeft {
+		return uint64(many)<<32 | uint64(one)
+	}
+	return uint64(one)<<32 | uint64(many)
+}
+
+// joinText writes the operator with its matching.
+func joinText(e *parser.BinaryExpr) string {
+	var sb strings.Builder
+	sb.WriteString(e.Op.String())
+	if e.ReturnBool {
+		sb.WriteString(" bool")
+	}
+	m := e.VectorMatching
+	if m.On {
+		fmt.Fprintf(&sb, " on (%s)", strings.Join(m.MatchingLabels, ", "))
+	} else if len(m.MatchingLabels) > 0 {
+		fmt.Fprintf(&sb, " ignoring (%s)", strings.Join(m.MatchingLabels, ", "))
+	}
+	switch m.Card {
+	case parser.CardManyToOne:
+		fmt.Fprintf(&sb, " group_left (%s)", strings.Join(m.Include, ", "))
+	case parser.CardOneToMany:
+		fmt.Fprintf(&sb, " group_right (%s)", strings.Join(m.Include, ", "))
+	}
+	return sb.String()
+}
+
+// Shape implements Node.
+func (n *joinNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *joinNode) Children() []Node { return []Node{n.l, n.r} }
+
+// String implements Node.
+func (n *joinNode) String() string { return n.text }
+
+func (n *joinNode) feeds(child int) []uint32 {
+	if n.pairs != nil || n.merged {
+		return nil
+	}
+	if (child == 0) == n.manyLeft {
+		return n.to
+	}
+	return n.oneFeeds()
+}
+
+// oneFeeds returns the output of each series of the "one" side, nil if one has several.
+func (n *joinNode) oneFeeds() []uint32 {
+	manyKeys, oneKeys := n.lk, n.rk
+	if !n.manyLeft {
+		manyKeys, oneKeys = n.rk, n.lk
+	}
+	of := make(map[uint32]uint32, len(n.to))
+	for i, k := range manyKeys {
+		if k == ordinals.None {
+			continue
+		}
+		if _, ok := of[k]; ok {
+			return nil
+		}
+		of[k] = n.to[i]
+	}
+	out := make([]uint32, len(oneKeys))
+	for j, k := range oneKeys {
+		out[j] = ordinals.None
+		if k != ordinals.None {
+			out[j] = of[k]
+		}
+	}
+	return out
+}
+
+func (n *joinNode) sql(b *builder) string {
+	l, r := b.rel(n.l), b.rel(n.r)
+	sql := fmt.Sprintf("SELECT %s AS i, prom_binary('%s', l.v, r.v) AS v FROM %s AS l JOIN %s AS r ON prom_at(l.i, %s) = prom_at(r.i, %s)",
+		n.output(b), n.op, l, r, b.blob(ordinals.Array(n.lk)), b.blob(ordinals.Array(n.rk)))
+	if n.merged {
+		// Of the rows of one output at most one has a value at a step: any aggregate that keeps it will do.
+		sql = "SELECT i, " + b.counted("prom_max", "v") + " AS v FROM (" + sql + ") GROUP BY i"
+	}
+	return sql
+}
+
+// output returns the SQL of the output of a pair.
+func (n *joinNode) output(b *builder) string {
+	if n.pairs == nil {
+		side := "r"
+		if n.manyLeft {
+			side = "l"
+		}
+		return fmt.Sprintf("prom_at(%s.i, %s)", side, b.blob(ordinals.Array(n.to)))
+	}
+	pairs, to := make([]uint64, 0, len(n.pairs)), make([]uint32, 0, len(n.pairs))
+	for p, o := range n.pairs { // Map sorts
+		pairs, to = append(pairs, p), append(to, o)
+	}
+	return fmt.Sprintf("prom_pick((l.i::UBIGINT << 32) | r.i::UBIGINT, %s)", b.blob(ordinals.Map(pairs, to)))
+}

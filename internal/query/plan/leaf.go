@@ -1,0 +1,180 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// Leaf is where a subtree reads samples: an aggregate over the samples of each series of a selector. It is a Node.
+type Leaf struct {
+	Selector   Selector
+	Resolution *Resolution
+	// Func is the C aggregate, prom_<f>.
+	Func string
+	// Spec says which samples it takes at which time.
+	Spec Spec
+
+	shape Shape
+	exprs []*parser.VectorSelector // that the leaf stands for: equal ones share it
+}
+
+// Spec is the constant parameter of a C aggregate.
+type Spec struct {
+	// Grid are the times at which the expression is evaluated.
+	Grid Grid
+	// Offset is how long (ms) before the evaluation time the window ends; negative: after it.
+	Offset int64
+	// Window is the length (ms) of the window: samples at (t - Window, t] count.
+	Window int64
+	// Params are the function's own, in the order of the text.
+	Params []Param
+}
+
+// Param is a parameter of a C aggregate by its name in the spec.
+type Param struct {
+	Name  string
+	Value float64
+}
+
+// String returns the spec as the C aggregate parses it: the window's ends, and shift, which leads from there to the evaluation time.
+func (s Spec) String() string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "%s range=%d shift=%d", Grid{s.Grid.Start - s.Offset, s.Grid.Step, s.Grid.N}, s.Window, s.Offset)
+	for _, p := range s.Params {
+		fmt.Fprintf(&sb, " %s=%s", p.Name, formatFloat(p.Value))
+	}
+	return sb.String()
+}
+
+// compileSelector compiles the value of each series at each step: its latest sample within the lookback.
+func compileSelector(b *building, e *parser.VectorSelector, at place) (Node, string) {
+	leaf, reason := b.leaf(e, at, "prom_instant", b.options.Lookback)
+	if reason != "" {
+		return nil, reason
+	}
+	leaf.shape.Labels = labelsOf(leaf.Resolution)
+	return b.shared(leaf), ""
+}
+
+// compileTimestamp compiles timestamp(): of a selector it is the time of each sample, of other values that of the step.
+func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {
+	sel, ok := e.Args[0].(*parser.VectorSelector)
+	if !ok {
+		return compileTimestampOf(b, e, at)
+	}
+	if sel.Timestamp != nil && sel.OriginalOffset != 0 {
+		return nil, "timestamp() takes @ and no offset" // upstream looks at the time of @, whatever the offset is
+	}
+	leaf, reason := b.leaf(sel, at, "prom_timestamp", b.options.Lookback)
+	if reason != "" {
+		return nil, reason
+	}
+	leaf.shape.Labels = labelsOf(leaf.Resolution)
+	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape); reason != "" {
+		return nil, reason
+	}
+	return b.shared(leaf), ""
+}
+
+// leaf returns a leaf without labels over a selector that stands at a place.
+func (b *building) leaf(e *parser.VectorSelector, at place, fn string, window time.Duration) (*Leaf, string) {
+	res := b.resolved[e]
+	switch {
+	case extended(e):
+		return nil, "anchored and smoothed selectors are evaluated by the engine"
+	case res == nil:
+		return nil, "its series are not known"
+	case res.Refused != "":
+		return nil, res.Refused
+	case at.empty():
+		return nil, "it has no steps"
+	}
+	offset, grid := at.offset(e.Timestamp, e.OriginalOffset), at.grid()
+	if ts := e.Timestamp; ts != nil && (grid.N > 1 || grid.Start-offset != *ts-e.OriginalOffset.Milliseconds()) {
+		// In a parameter of an aggregation upstream goes on from the time of @ with each step, and below a subquery with an offset whose first
+		// step is the query's it looks elsewhere, both as far as samples were selected for the right time.
+		return nil, "upstream looks elsewhere than its @ says"
+	}
+	return &Leaf{
+		Selector: Selector{
+			Expr: e, Matchers: e.LabelMatchers,
+			MinT: grid.Start - offset - window.Milliseconds() + 1, MaxT: grid.End() - offset,
+		},
+		Resolution: res, Func: fn,
+		Spec:  Spec{Grid: grid, Offset: offset, Window: window.Milliseconds()},
+		shape: Shape{Grid: grid},
+		exprs: []*parser.VectorSelector{e},
+	}, ""
+}
+
+// shared returns the leaf that was compiled before for an equal expression, so that its samples are read once, or else this one. Leaves with
+// annotations are not shared: those have positions in the query.
+func (b *building) shared(l *Leaf) *Leaf {
+	if len(l.shape.notes) > 0 {
+		return l
+	}
+	key := l.String()
+	if same, ok := b.leaves[key]; ok {
+		same.exprs = append(same.exprs, l.exprs...)
+		return same
+	}
+	if b.leaves == nil {
+		b.leaves = map[string]*Leaf{}
+	}
+	b.leaves[key] = l
+	return l
+}
+
+func labelsOf(r *Resolution) []labels.Labels {
+	out := make([]labels.Labels, len(r.Series))
+	for i, s := range r.Series {
+		out[i] = s.Labels
+	}
+	return out
+}
+
+// Range returns the times (ms, inclusive) between which samples matter.
+func (l *Leaf) Range() (mint, maxt int64) { return l.Selector.MinT, l.Selector.MaxT }
+
+// Shape implements Node.
+func (l *Leaf) Shape() *Shape { return &l.shape }
+
+// Children implements Node.
+func (l *Leaf) Children() []Node { return nil }
+
+// String implements Node.
+func (l *Leaf) String() string {
+	return fmt.Sprintf("%s %s %s", strings.TrimPrefix(l.Func, "prom_"), matchers(l.Selector.Matchers), l.Spec)
+}
+
+func (l *Leaf) sql(b *builder) string {
+	ids, is := make([]uint64, len(l.Resolution.Series)), make([]uint32, len(l.Resolution.Series))
+	for i, s := range l.Resolution.Series {
+		ids[i], is[i] = s.ID, uint32(i)
+	}
+	scan := b.scan(l)
+	if scan.Values {
+		return scan.SQL
+	}
+	value := "v_int, v_div"
+	if scan.Decoded {
+		value = "value"
+	}
+	return fmt.Sprintf("SELECT prom_pick(series_id, %s) AS i, %s(rank, ts, %s, %s) AS v FROM (%s) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL",
+		b.blob(ordinals.Map(ids, is)), l.Func, value, b.spec(l.Spec.String()), scan.SQL)
+}
+
+// matchers writes a selector.
+func matchers(ms []*labels.Matcher) string {
+	parts := make([]string, len(ms))
+	for i, m := range ms {
+		parts[i] = m.String()
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}

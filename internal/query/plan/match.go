@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/schema"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// matched is how the series of two sides match: those of one key do. Keys number the signatures of both sides.
+type matched struct {
+	left, right side
+}
+
+// side is one side of a match.
+type side struct {
+	keys    []uint32   // of each series
+	members [][]uint32 // the series of each key, ascending
+}
+
+// matchSeries matches the series of two sides.
+func matchSeries(m *parser.VectorMatching, left, right []labels.Labels) matched {
+	sign := signature(m)
+	at := make(map[string]uint32, len(left))
+	number := func(ls []labels.Labels) []uint32 {
+		keys := make([]uint32, len(ls))
+		for i, l := range ls {
+			s := sign(l)
+			key, ok := at[s]
+			if !ok {
+				key = uint32(len(at))
+				at[s] = key
+			}
+			keys[i] = key
+		}
+		return keys
+	}
+	l, r := number(left), number(right)
+	return matched{left: newSide(l, len(at)), right: newSide(r, len(at))}
+}
+
+func newSide(keys []uint32, n int) side {
+	s := side{keys: keys, members: make([][]uint32, n)}
+	for i, k := range keys {
+		s.members[k] = append(s.members[k], uint32(i))
+	}
+	return s
+}
+
+// meets tells whether any two series match.
+func (m matched) meets() bool {
+	for k, l := range m.left.members {
+		if len(l) > 0 && len(m.right.members[k]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// shared returns the key of each series, or ordinals.None where the other side has no series of it.
+func (s side) shared(other side) []uint32 {
+	out := slices.Clone(s.keys)
+	for i, k := range out {
+		if len(other.members[k]) == 0 {
+			out[i] = ordinals.None
+		}
+	}
+	return out
+}
+
+// clashes tells whether two series of one key that the other side has, or of any key, may have a value at the same step. class is that of
+// each series, nil: each is of its own.
+func (s side) clashes(class []uint32, other *side) bool {
+	for k, m := range s.members {
+		if len(m) < 2 || other != nil && len(other.members[k]) == 0 {
+			continue
+		}
+		if class == nil || slices.ContainsFunc(m, func(i uint32) bool { return class[i] != class[m[0]] }) {
+			return true
+		}
+	}
+	return false
+}
+
+// unique tells whether no key has two series here.
+func (s side) unique() bool {
+	return !slices.ContainsFunc(s.members, func(m []uint32) bool { return len(m) > 1 })
+}
+
+// signature returns the function that gives the labels that have to be equal, as bytes.
+// Source: evaluator.rangeEval in upstream's promql/engine.go.
+func signature(m *parser.VectorMatching) func(labels.Labels) string {
+	var buf []byte
+	names := slices.Clone(m.MatchingLabels)
+	if m.On {
+		slices.Sort(names)
+		return func(l labels.Labels) string {
+			buf = l.BytesWithLabels(buf, names...)
+			return string(buf)
+		}
+	}
+	names = append(names, model.MetricNameLabel)
+	slices.Sort(names)
+	return func(l labels.Labels) string {
+		buf = l.BytesWithoutLabels(buf, names...)
+		return string(buf)
+	}
+}
+
+// resultLabels returns the function that gives the labels of an operator's result from those of the two sides: of the "many" side first, or
+// of the left one.
+// Source: resultMetric in upstream's promql/engine.go.
+func resultLabels(e *parser.BinaryExpr, delayed bool) func(many, one labels.Labels) labels.Labels {
+	m := e.VectorMatching
+	strip := !e.Op.IsComparisonOperator() || e.ReturnBool && !delayed
+	lb := labels.NewBuilder(labels.EmptyLabels())
+	return func(many, one labels.Labels) labels.Labels {
+		lb.Reset(many)
+		if strip {
+			schema.Metadata{}.SetToLabels(lb)
+		}
+		if m.Card == parser.CardOneToOne {
+			if m.On {
+				lb.Keep(m.MatchingLabels...)
+			} else {
+				lb.Del(m.MatchingLabels...)
+			}
+		}
+		for _, name := range m.Include {
+			lb.Set(name, one.Get(name)) // an empty value takes the label away
+		}
+		return lb.Labels()
+	}
+}
+
+// classes returns the class of each series of a node, if it is known that of those of one class at most one has a value at a step. nil: each
+// series is of a class of its own.
+func classes(n Node) []uint32 {
+	switch n := n.(type) {
+	case *topNode:
+		if n.k == 1 {
+			return n.to
+		}
+	case *mathNode:
+		return classes(n.in)
+	case *scaleNode:
+		return classes(n.in)
+	case *labelNode:
+		return classes(n.in)
+	case *orNode:
+		return n.classes()
+	}
+	return nil
+}
+
+// class returns the class of a series by what classes returned.
+func class(of []uint32, i uint32) uint32 {
+	if of == nil {
+		return i
+	}
+	return of[i]
+}

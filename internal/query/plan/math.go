@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// mathFuncs are the functions of one value, with the number of scalar parameters that they take at most.
+var mathFuncs = map[string]int{
+	"abs": 0, "ceil": 0, "floor": 0, "exp": 0, "sqrt": 0, "ln": 0, "log2": 0, "log10": 0, "sgn": 0, "deg": 0, "rad": 0,
+	"sin": 0, "cos": 0, "tan": 0, "asin": 0, "acos": 0, "atan": 0, "sinh": 0, "cosh": 0, "tanh": 0, "asinh": 0, "acosh": 0, "atanh": 0,
+	"round": 1, "clamp": 2, "clamp_min": 1, "clamp_max": 1,
+	"minute": 0, "hour": 0, "day_of_month": 0, "day_of_week": 0, "day_of_year": 0, "days_in_month": 0, "month": 0, "year": 0,
+}
+
+// mathNode applies prom_math to every value of in.
+type mathNode struct {
+	fn     string
+	in     Node
+	params []Node // scalars
+	shape  Shape
+}
+
+// compileMath compiles a function of one value.
+func compileMath(b *building, e *parser.Call, at place) (Node, string) {
+	if len(e.Args) == 0 {
+		return &dateNode{fn: e.Func.Name, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}, ""
+	}
+	in, reason := b.compile(e.Args[0], at)
+	if reason != "" {
+		return nil, reason
+	}
+	n := &mathNode{fn: e.Func.Name, in: in}
+	for _, a := range e.Args[1:] {
+		p, reason := b.compile(a, at)
+		if reason != "" {
+			return nil, reason
+		}
+		n.params = append(n.params, p)
+	}
+	if n.fn == "round" && len(n.params) == 0 {
+		n.params = []Node{newConst(1, at.grid())}
+	}
+	return n.complete(b, at)
+}
+
+// compileUnary compiles the signs.
+func compileUnary(b *building, e *parser.UnaryExpr, at place) (Node, string) {
+	in, reason := b.compile(e.Expr, at)
+	if reason != "" || e.Op != parser.SUB {
+		return in, reason
+	}
+	n := &mathNode{fn: "neg", in: in}
+	return n.complete(b, at)
+}
+
+// complete gives the node its shape.
+func (n *mathNode) complete(b *building, at place) (Node, string) {
+	in := n.in.Shape()
+	n.shape = Shape{Grid: at.grid(), Scalar: in.Scalar, Labels: in.Labels}
+	var reason string
+	if !in.Scalar {
+		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(in); reason != "" {
+			return nil, reason
+		}
+	}
+	if n.shape.notes, reason = n.notes(); reason != "" {
+		return nil, reason
+	}
+	for _, p := range n.params {
+		notes, reason := p.Shape().sure()
+		if reason != "" {
+			return nil, reason
+		}
+		n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], notes...)
+	}
+	return n, ""
+}
+
+// notes returns those of the input. A clamp whose bounds may cross hides its input.
+func (n *mathNode) notes() ([]note, string) {
+	if n.fn != "clamp" {
+		return n.in.Shape().notes, ""
+	}
+	lo, ok := n.params[0].(*constNode)
+	hi, also := n.params[1].(*constNode)
+	if ok && also && !(hi.value < lo.value) {
+		return n.in.Shape().notes, ""
+	}
+	return n.in.Shape().sure()
+}
+
+// Shape implements Node.
+func (n *mathNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *mathNode) Children() []Node { return append([]Node{n.in}, n.params...) }
+
+// String implements Node.
+func (n *mathNode) String() string {
+	parts := []string{n.fn}
+	for _, p := range n.params {
+		parts = append(parts, p.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+func (n *mathNode) feeds(child int) []uint32 {
+	if child > 0 || n.shape.Scalar {
+		return nil
+	}
+	return all(len(n.shape.Labels))
+}
+
+func (n *mathNode) sql(b *builder) string {
+	in := b.rel(n.in)
+	params := [2]string{"NULL::DOUBLE[]", "NULL::DOUBLE[]"}
+	for i, p := range n.params {
+		params[i] = b.list(p)
+	}
+	return fmt.Sprintf("SELECT i, prom_math('%s', v, %s, %s) AS v FROM %s", n.fn, params[0], params[1], in)
+}
+
+// dateNode is a date function of the evaluation time: one series without labels.
+type dateNode struct {
+	fn    string
+	shape Shape
+}
+
+// Shape implements Node.
+func (n *dateNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *dateNode) Children() []Node { return nil }
+
+// String implements Node.
+func (n *dateNode) String() string { return n.fn + " " + n.shape.Grid.String() }
+
+func (n *dateNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_math('%s', prom_time(%s), NULL::DOUBLE[], NULL::DOUBLE[]) AS v", n.fn, b.spec(n.shape.Grid.String()))
+}

@@ -1,0 +1,160 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// orNode has the values of l, and those of r at the steps at which no series of l that matches has one.
+type orNode struct {
+	text   string
+	l, r   Node
+	lk, rk []uint32 // the keys on which they match
+	single bool     // no key has two left series
+	to     []uint32 // the output of each right series; those of the left ones come first, in their order
+	merged bool     // a right series has the labels of a left one
+	masked bool     // a right series is hidden by left series of other labels
+	shape  Shape
+}
+
+func compileOr(e *parser.BinaryExpr, l, r Node, match matched, at place) (Node, string) {
+	switch {
+	case len(r.Shape().Labels) == 0 && len(r.Shape().notes) == 0:
+		return l, ""
+	case len(l.Shape().Labels) == 0 && len(l.Shape().notes) == 0:
+		return r, ""
+	}
+	n := &orNode{text: joinText(e), l: l, r: r, single: match.left.unique()}
+	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
+	ls, rs := l.Shape(), r.Shape()
+	n.shape = Shape{Grid: at.grid(), Labels: ls.Labels[:len(ls.Labels):len(ls.Labels)]}
+	byLabels := ordinalsOf(ls.Labels)
+	drop := make([]bool, len(ls.Labels), len(ls.Labels)+len(rs.Labels))
+	copy(drop, ls.Drop)
+	n.to = make([]uint32, len(rs.Labels))
+	for j, l := range rs.Labels {
+		i, same := byLabels[l.Hash()]
+		if !same {
+			i = uint32(len(n.shape.Labels))
+			n.shape.Labels = append(n.shape.Labels, l)
+			drop = append(drop, rs.drops(j))
+		} else if drop[i] != rs.drops(j) {
+			return nil, "whether a series has a metric name depends on its samples"
+		}
+		n.to[j] = i
+		n.merged = n.merged || same
+		n.masked = n.masked || n.hides(j, match.left)
+	}
+	if ls.Drop != nil || rs.Drop != nil {
+		n.shape.Drop = drop
+	}
+	var reason string
+	n.shape.notes, reason = n.notes()
+	return n, reason
+}
+
+// ordinalsOf returns the ordinal of each label set by its hash.
+func ordinalsOf(ls []labels.Labels) map[uint64]uint32 {
+	out := make(map[uint64]uint32, len(ls))
+	for i, l := range ls {
+		out[l.Hash()] = uint32(i)
+	}
+	return out
+}
+
+// classes returns the class of each output: of a left and a right series that match only each other, at most one has a value at a step.
+func (n *orNode) classes() []uint32 {
+	out := all(len(n.shape.Labels))
+	left, right := byKey(n.lk), byKey(n.rk)
+	for k, l := range left {
+		if r := right[k]; len(l) == 1 && len(r) == 1 {
+			out[n.to[r[0]]] = l[0]
+		}
+	}
+	return out
+}
+
+// byKey returns the series of each key.
+func byKey(keys []uint32) map[uint32][]uint32 {
+	out := make(map[uint32][]uint32)
+	for i, k := range keys {
+		if k != ordinals.None {
+			out[k] = append(out[k], uint32(i))
+		}
+	}
+	return out
+}
+
+// hides tells whether another series of the left side than one with the same labels hides a right series.
+func (n *orNode) hides(j int, left side) bool {
+	if n.rk[j] == ordinals.None {
+		return false
+	}
+	m := left.members[n.rk[j]]
+	return len(m) > 1 || m[0] != n.to[j]
+}
+
+// notes returns those of both sides. A right series that others may hide does not tell whether it has a value.
+func (n *orNode) notes() ([]note, string) {
+	ls, rs := n.l.Shape(), n.r.Shape()
+	feeds := append(all(len(ls.Labels)), n.to...)
+	out, reason := ls.grouped(feeds, len(n.shape.Labels))
+	if reason != "" {
+		return nil, reason
+	}
+	moved := Shape{}
+	for _, r := range rs.notes {
+		on := make([]uint32, len(r.on))
+		for i, j := range r.on {
+			if n.rk[j] != ordinals.None {
+				return nil, hidden
+			}
+			on[i] = j + uint32(len(ls.Labels))
+		}
+		moved.notes = append(moved.notes, note{err: r.err, always: r.always, on: on})
+	}
+	more, reason := moved.grouped(feeds, len(n.shape.Labels))
+	return append(out, more...), reason
+}
+
+// Shape implements Node.
+func (n *orNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *orNode) Children() []Node { return []Node{n.l, n.r} }
+
+// String implements Node.
+func (n *orNode) String() string { return n.text }
+
+func (n *orNode) feeds(child int) []uint32 {
+	switch {
+	case n.masked:
+		return nil // the left series of a key decide over right ones of other labels
+	case child == 0:
+		return all(len(n.l.Shape().Labels))
+	}
+	return n.to
+}
+
+func (n *orNode) sql(b *builder) string {
+	l, right := b.rel(n.l), n.rightSQL(b)
+	if n.merged {
+		return fmt.Sprintf("SELECT coalesce(l.i, r.i) AS i, prom_binary('or', l.v, r.v) AS v FROM %s AS l FULL JOIN (%s) AS r ON l.i = r.i", l, right)
+	}
+	return fmt.Sprintf("SELECT i, v FROM %s UNION ALL %s", l, right)
+}
+
+// rightSQL returns a SELECT of the right series under their outputs, without the values that left series of other labels hide.
+func (n *orNode) rightSQL(b *builder) string {
+	r, to := b.rel(n.r), b.blob(ordinals.Array(n.to))
+	if !n.masked {
+		return fmt.Sprintf("SELECT prom_at(i, %s) AS i, v FROM %s", to, r)
+	}
+	p := presence{of: n.l, keys: n.lk, single: n.single}
+	return fmt.Sprintf("SELECT prom_at(r.i, %s) AS i, prom_binary('unless', r.v, p.v) AS v FROM %s AS r LEFT JOIN (%s) AS p ON p.k = prom_at(r.i, %s)",
+		to, r, p.sql(b), b.blob(ordinals.Array(n.rk)))
+}

@@ -1,0 +1,278 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// Partition cuts the subtree into parts whose leaves have about maxRows samples each, if they have more in total: each part computes some of
+// the series, or, under an aggregation whose groups are larger than that, an aggregate of some of the input. It returns false if the subtree
+// is run whole. A part has the name, the grid and the position of the whole; its labels are its own. Annotations are asked of the whole.
+func (p *Pushed) Partition(maxRows int64) (parts []*Pushed, merge Merge, ok bool) {
+	if maxRows <= 0 || rowsOf(p.Leaves) <= maxRows {
+		return nil, nil, false
+	}
+	how, ok := p.cuts(maxRows)
+	if !ok {
+		return nil, nil, false
+	}
+	m := &merger{index: indexOf(p.Root.Shape().Labels), cuts: how.spans, rank: how.rank}
+	for _, c := range how.spans {
+		part, ok := p.part(how.flow, c)
+		if !ok {
+			return nil, nil, false
+		}
+		m.maps = append(m.maps, m.mapping(part.Labels))
+		if g, ok := part.Root.(*groupNode); ok && how.partial && g.op == "avg" {
+			part.Root = newAverage(g)
+			part.Labels = part.Root.Shape().Labels
+		}
+		parts = append(parts, part)
+	}
+	if how.partial {
+		return parts, m.aggregates(p.Root.(*groupNode).op), true
+	}
+	return parts, m.rows, true
+}
+
+// cutting is a way to cut a subtree.
+type cutting struct {
+	flow    flow     // into ranks
+	rank    []uint32 // of each ordinal, in the order in which what flows into it is stored
+	spans   []span   // of ranks
+	partial bool     // the spans are of the input of the aggregation at the root
+	largest int64    // samples of a part, about
+}
+
+// cuts returns how to cut the subtree into two or more parts of at most maxRows samples, if it can be cut as finely as that.
+func (p *Pushed) cuts(maxRows int64) (c cutting, ok bool) {
+	n := len(p.Root.Shape().Labels)
+	if c.flow, ok = flowOf(p.Root); !ok || p.Root.Shape().Scalar {
+		return c, false
+	}
+	weights := c.flow.weights(n)
+	large := slices.Max(append(weights, 0)) > maxRows
+	if group, is := p.Root.(*groupNode); is && mergeable(group.op) && (large || placed(p.Leaves)) {
+		in := len(group.in.Shape().Labels)
+		switch inner, ok := flowOf(group.in); {
+		case ok && inner.covers(in):
+			c.partial, c.flow, n = true, inner, in
+		case large:
+			return c, false
+		}
+	}
+	c.rank = c.flow.stored(n)
+	for l, to := range c.flow {
+		c.flow[l] = through(to, c.rank)
+	}
+	weights = c.flow.weights(n)
+	c.spans = cut(weights, maxRows)
+	for _, s := range c.spans {
+		var rows int64
+		for _, w := range weights[s.from:s.to] {
+			rows += w
+		}
+		c.largest = max(c.largest, rows)
+	}
+	return c, len(c.spans) > 1
+}
+
+// fits tells whether the subtree, or each part of it, reads at most maxRows samples at once. A read alone can always be cut as far as needed.
+func (p *Pushed) fits(maxRows int64) bool {
+	if _, leaf := p.Root.(*Leaf); leaf || maxRows <= 0 || rowsOf(p.Leaves) <= maxRows {
+		return true
+	}
+	how, ok := p.cuts(maxRows)
+	return ok && how.largest <= maxRows
+}
+
+// span is a range of ordinals, the end exclusive.
+type span struct{ from, to uint32 }
+
+// placed tells whether it is known how the series of leaves are stored.
+func placed(leaves []*Leaf) bool {
+	for _, l := range leaves {
+		for _, s := range l.Resolution.Series {
+			if s.Place != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stored returns the rank of each of n ordinals by the first place of what flows into it.
+func (f flow) stored(n int) []uint32 {
+	first, order, rank := make([]int64, n), make([]uint32, n), make([]uint32, n)
+	for o := range first {
+		first[o], order[o] = math.MaxInt64, uint32(o)
+	}
+	for l, to := range f {
+		for i, o := range to {
+			if o != ordinals.None {
+				first[o] = min(first[o], l.Resolution.Series[i].Place)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(first[a], first[b]) })
+	for r, o := range order {
+		rank[o] = uint32(r)
+	}
+	return rank
+}
+
+// part compiles the subtree over the series alone that flow into a span of ranks.
+func (p *Pushed) part(f flow, s span) (*Pushed, bool) {
+	b := &building{options: p.origin.options, resolved: map[*parser.VectorSelector]*Resolution{}, done: map[parser.Expr]compiled{}}
+	for _, l := range p.Leaves {
+		r := restrict(l.Resolution, f[l], s)
+		for _, e := range l.exprs {
+			b.resolved[e] = r
+		}
+	}
+	resolveIdle(p.origin.expr, b.resolved)
+	root, reason := b.compile(p.origin.expr, p.origin.at)
+	if reason != "" {
+		return nil, false
+	}
+	return &Pushed{
+		Name: p.Name, Root: root, Leaves: leavesOf(root), Grid: p.Grid, Labels: root.Shape().Labels, Pos: p.Pos, origin: p.origin,
+	}, true
+}
+
+// restrict leaves the series in a resolution that flow into a span; to is nil if all are needed.
+func restrict(r *Resolution, to []uint32, s span) *Resolution {
+	if to == nil {
+		return r
+	}
+	out := &Resolution{}
+	for i, o := range to {
+		if o != ordinals.None && o >= s.from && o < s.to {
+			out.Series = append(out.Series, r.Series[i])
+		}
+	}
+	if len(r.Series) > 0 {
+		out.Rows = r.Rows * int64(len(out.Series)) / int64(len(r.Series))
+	}
+	return out
+}
+
+// flow says, for each leaf, which ordinal of a node each of its series goes into; nil if all series are needed for any ordinal.
+type flow map[*Leaf][]uint32
+
+// flowOf traces the leaves of a node. It returns false if what some output depends on is not known.
+func flowOf(n Node) (flow, bool) {
+	if l, ok := n.(*Leaf); ok {
+		return flow{l: all(len(l.shape.Labels))}, true
+	}
+	out := flow{}
+	s, splits := n.(splitter)
+	for k, c := range n.Children() {
+		below := leavesOf(c)
+		switch {
+		case len(below) == 0:
+		case !splits:
+			return nil, false
+		default:
+			if feeds := s.feeds(k); !out.add(c, below, feeds) {
+				return nil, false
+			}
+		}
+	}
+	return out, true
+}
+
+// add adds the leaves below a child, by what the child's ordinals go into. It returns false if a leaf goes two ways.
+func (f flow) add(child Node, below []*Leaf, feeds []uint32) bool {
+	in := flow{}
+	if feeds == nil {
+		for _, l := range below {
+			in[l] = nil
+		}
+	} else {
+		var ok bool
+		if in, ok = flowOf(child); !ok {
+			return false
+		}
+	}
+	for l, to := range in {
+		to = through(to, feeds)
+		if other, twice := f[l]; twice && ((other == nil) != (to == nil) || !slices.Equal(other, to)) {
+			return false
+		}
+		f[l] = to
+	}
+	return true
+}
+
+// through follows ordinals one node further.
+func through(to, feeds []uint32) []uint32 {
+	if to == nil || feeds == nil {
+		return nil
+	}
+	out := make([]uint32, len(to))
+	for i, o := range to {
+		if out[i] = ordinals.None; o != ordinals.None {
+			out[i] = feeds[o]
+		}
+	}
+	return out
+}
+
+// weights returns about how many samples go into each of n ordinals.
+func (f flow) weights(n int) []int64 {
+	out := make([]int64, n)
+	for l, to := range f {
+		for _, o := range to {
+			if o != ordinals.None {
+				out[o] += l.Resolution.Rows/int64(len(to)) + 1
+			}
+		}
+	}
+	return out
+}
+
+// covers tells whether each of n ordinals comes from a series of some leaf.
+func (f flow) covers(n int) bool {
+	seen, count := make([]bool, n), 0
+	for _, to := range f {
+		for _, o := range to {
+			if o != ordinals.None && !seen[o] {
+				seen[o] = true
+				count++
+			}
+		}
+	}
+	return count == n
+}
+
+// cut divides ordinals into spans of at most limit, or of one ordinal.
+func cut(weights []int64, limit int64) []span {
+	var out []span
+	var from uint32
+	var sum int64
+	for i, w := range weights {
+		if sum += w; sum > limit && uint32(i) > from {
+			out = append(out, span{from, uint32(i)})
+			from, sum = uint32(i), w
+		}
+	}
+	return append(out, span{from, uint32(len(weights))})
+}
+
+// indexOf returns the ordinal of each label set.
+func indexOf(ls []labels.Labels) map[string]uint32 {
+	out := make(map[string]uint32, len(ls))
+	var key []byte
+	for i, l := range ls {
+		key = l.Bytes(key)
+		out[string(key)] = uint32(i)
+	}
+	return out
+}

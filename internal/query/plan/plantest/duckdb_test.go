@@ -1,0 +1,310 @@
+package plantest_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/plan/plantest"
+)
+
+const (
+	lookback     = 5 * time.Minute
+	subqueryStep = time.Minute
+)
+
+var promqlParser = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, EnableExtendedRangeSelectors: true, EnableBinopFillModifiers: true})
+
+func engine(t testing.TB, delayed bool) *promql.Engine {
+	e := promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 1e8, Timeout: time.Minute, LookbackDelta: lookback, EnableAtModifier: true, EnableNegativeOffset: true,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
+		EnableDelayedNameRemoval: delayed, Parser: promqlParser,
+	})
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e
+}
+
+// lake is a DuckDB with a table of samples.
+type lake struct {
+	db     *duck.DB
+	series plantest.Memory
+	// statements have run, forced of them have failed for want of monotonic buckets, and whole queries were one statement.
+	statements, forced, whole int
+}
+
+func openLake(t testing.TB, series plantest.Memory) *lake {
+	dir := t.TempDir()
+	db := duck.New(duck.Settings{
+		MemoryLimitBytes: 1 << 30, Threads: 2, Connections: 2, TempDir: func() (string, error) { return dir, nil }, Setup: promsql.Register,
+	})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	l := &lake{db: db}
+	l.load(t, series)
+	return l
+}
+
+// load replaces the lake's samples.
+func (l *lake) load(t testing.TB, series plantest.Memory) {
+	l.series = series
+	var rows []string
+	for _, s := range series {
+		for k, p := range s.Floats {
+			i, div := int64(math.Float64bits(p.F)), "inf"
+			if n := int64(p.F); float64(n) == p.F && n != 0 && k%2 == 0 {
+				i, div = n, "1"
+			}
+			rows = append(rows, fmt.Sprintf("(%d, %d, %d, %d, '%s')", k%3, s.Metric.Hash(), p.T*1000, i, div))
+		}
+	}
+	create := "CREATE OR REPLACE TABLE samples AS SELECT rank::UBIGINT AS rank, id::UBIGINT AS series_id, make_timestamptz(us) AS ts, i::BIGINT AS v_int, d::DOUBLE AS v_div FROM (VALUES " +
+		strings.Join(rows, ", ") + ") AS t(rank, id, us, i, d)"
+	require.NoError(t, l.db.Each(t.Context(), create, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }))
+}
+
+// resolve returns what the lake has for the selectors of a query.
+func (l *lake) resolve(selectors []plan.Selector) map[*parser.VectorSelector]*plan.Resolution {
+	out := map[*parser.VectorSelector]*plan.Resolution{}
+	for _, s := range selectors {
+		r := &plan.Resolution{}
+		for _, m := range l.series.Matching(s.Matchers) {
+			if slices.ContainsFunc(m.Floats, func(p promql.FPoint) bool { return p.T >= s.MinT && p.T <= s.MaxT }) {
+				r.Series = append(r.Series, plan.Series{ID: m.Metric.Hash(), Labels: m.Metric})
+				r.Rows += int64(len(m.Floats))
+			}
+		}
+		out[s.Expr] = r
+	}
+	return out
+}
+
+// executed is a storage that runs the statements of a plan's subtrees.
+type executed struct {
+	*lake
+	t    testing.TB
+	plan *plan.Plan
+	err  error // of the last statement
+}
+
+// Querier implements storage.Queryable.
+func (e *executed) Querier(mint, maxt int64) (storage.Querier, error) {
+	q, err := e.series.Querier(mint, maxt)
+	return &executedQuerier{q, e}, err
+}
+
+type executedQuerier struct {
+	storage.Querier
+	of *executed
+}
+
+// Select implements storage.Querier.
+func (q *executedQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	at := slices.IndexFunc(q.of.plan.Pushed, func(p *plan.Pushed) bool {
+		return len(ms) == 1 && ms[0].Name == plan.PushedLabel && ms[0].Value == p.Name
+	})
+	if at < 0 {
+		return q.Querier.Select(ctx, sorted, hints, ms...)
+	}
+	return q.of.run(ctx, q.of.plan.Pushed[at])
+}
+
+// run runs the statement of a subtree. Its scans bring all samples there are.
+func (e *executed) run(ctx context.Context, p *plan.Pushed) storage.SeriesSet {
+	scans := make([]plan.Scan, len(p.Leaves))
+	for i := range scans {
+		scans[i] = plan.Scan{SQL: "SELECT * FROM samples"}
+	}
+	budget := promsql.NewBudget(1 << 28)
+	s := p.Statement(scans, fmt.Sprint(budget.ID()))
+	lists := make([][]float64, len(p.Labels))
+	err := e.db.EachWith(ctx, s.SQL, s.Args, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
+		at, values := c[1].List()
+		for k, i := range c[0].Uint32s()[:n] {
+			require.Nil(e.t, lists[i], "two rows of one series: %s", s.SQL)
+			lists[i] = slices.Clone(values.Float64s()[at[k].Offset : at[k].Offset+at[k].Length])
+		}
+		return nil
+	})
+	_ = budget.Close() // what a thread of DuckDB frees after the statement is still in use: not this test's question
+	e.statements++
+	if err != nil {
+		e.err = err
+		return storage.ErrSeriesSet(err)
+	}
+	present := make([]bool, len(p.Labels))
+	var out []storage.Series
+	for i, v := range lists {
+		if v == nil {
+			continue
+		}
+		require.Contains(e.t, []int{1, p.Grid.N}, len(v), "%s\n%s", p, s.SQL)
+		present[i] = slices.ContainsFunc(v, func(f float64) bool { return !value.IsStaleNaN(f) })
+		floats := make([]promql.FPoint, p.Grid.N)
+		for k := range floats {
+			floats[k] = promql.FPoint{T: p.Grid.Start + int64(k)*p.Grid.Step, F: v[k%len(v)]}
+		}
+		if present[i] {
+			out = append(out, promql.NewStorageSeries(promql.Series{Metric: p.Labels[i], Floats: floats}))
+		}
+	}
+	return plantest.List(out, p.Annotations(present))
+}
+
+// window is when a query is evaluated, in ms. Step 0 is an instant query.
+type window struct{ start, end, step int64 }
+
+var windows = []window{{900_000, 900_000, 0}, {600_000, 960_000, 60_000}, {0, 1_201_000, 31_001}}
+
+// answer evaluates a query; expr instead of the text, if it is given.
+func (w window) answer(t testing.TB, e *promql.Engine, q storage.Queryable, text string, expr parser.Expr) *promql.Result {
+	start, end, step := time.UnixMilli(w.start), time.UnixMilli(w.end), time.Duration(w.step)*time.Millisecond
+	var query promql.Query
+	var err error
+	if w.step == 0 {
+		query, err = e.NewInstantQuery(t.Context(), q, nil, text, start)
+	} else {
+		query, err = e.NewRangeQuery(t.Context(), q, nil, text, start, end, step)
+	}
+	require.NoError(t, err, text)
+	if expr != nil {
+		expr, err = promql.PreprocessExpr(expr, start, end, step)
+		require.NoError(t, err)
+		query.Statement().(*parser.EvalStmt).Expr = expr
+	}
+	t.Cleanup(query.Close)
+	return query.Exec(t.Context())
+}
+
+// ask answers a query by its plan. A query that needs the engine's quantiles is planned again.
+func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delayed bool) (*promql.Result, *plan.Plan) {
+	o := plan.Options{Start: w.start, End: w.end, Step: w.step, Lookback: lookback, DefaultSubqueryStep: subqueryStep, DelayedNames: delayed}
+	for {
+		expr, err := promqlParser.ParseExpr(text)
+		require.NoError(t, err, text)
+		q, err := plan.Prepare(expr, o)
+		require.NoError(t, err, text)
+		p := q.Build(l.resolve(q.Selectors()))
+		run := &executed{lake: l, t: t, plan: p}
+		r := w.answer(t, e, run, text, p.Expr)
+		if run.err != nil && strings.Contains(run.err.Error(), plan.ForcedMonotonicity) && !o.EngineQuantiles {
+			o.EngineQuantiles = true
+			l.forced++
+			continue
+		}
+		require.NoError(t, run.err, "%s\n%s", text, p)
+		if _, ok := p.Expr.(*parser.VectorSelector); ok && len(p.Pushed) == 1 {
+			l.whole++
+		}
+		return r, p
+	}
+}
+
+// TestStatementsAnswerAlike runs the statements of plans in DuckDB and expects what upstream says to the whole query: values, labels, errors and
+// annotations, in both modes of name removal.
+func TestStatementsAnswerAlike(t *testing.T) {
+	l := openLake(t, plantest.Load(t, plantest.Read(t, "../testdata/operated.txt")))
+	for _, s := range plantest.Sections(t, "../testdata/operators.txt") {
+		t.Run(s.Name, func(t *testing.T) {
+			for _, delayed := range []bool{false, true} {
+				e := engine(t, delayed)
+				for _, text := range s.Lines {
+					for _, w := range windows {
+						if w.step > 0 && strings.HasSuffix(text, "m]") {
+							continue // a range is no answer of a range query
+						}
+						want := w.answer(t, e, l.series, text, nil)
+						got, p := l.ask(t, e, text, w, delayed)
+						requireAlike(t, want, got, text, p)
+					}
+				}
+			}
+		})
+	}
+	t.Logf("%d statements ran, %d queries were one, %d had to be planned again", l.statements, l.whole, l.forced)
+	require.Positive(t, l.forced)
+	require.Greater(t, l.whole, l.statements/2)
+}
+
+// TestRandomStatementsAnswerAlike does the same over random label sets and expressions.
+func TestRandomStatementsAnswerAlike(t *testing.T) {
+	l, engines := openLake(t, plantest.NewChance(0).Series()), map[bool]*promql.Engine{false: engine(t, false), true: engine(t, true)}
+	for seed := range 500 {
+		c := plantest.NewChance(1_000_000 + seed)
+		series, text, delayed := c.Series(), c.Vector(3), c.IntN(2) == 0
+		if _, err := promqlParser.ParseExpr(text); err != nil || len(series) == 0 {
+			continue // such as a label in on and in group_left
+		}
+		l.load(t, series)
+		w := window{600_000, 660_000, 60_000}
+		if c.IntN(3) == 0 {
+			w = window{660_000, 660_000, 0}
+		}
+		want := w.answer(t, engines[delayed], series, text, nil)
+		got, p := l.ask(t, engines[delayed], text, w, delayed)
+		requireAlike(t, want, got, text, p)
+	}
+}
+
+// requireAlike compares answers. Sums are taken in another order than upstream's.
+func requireAlike(t testing.TB, want, got *promql.Result, text string, p *plan.Plan) {
+	if want.Err != nil {
+		require.Error(t, got.Err, "%s\n%s", text, p)
+		a, _, _ := strings.Cut(want.Err.Error(), " {") // which of several series it names is by chance
+		b, _, _ := strings.Cut(got.Err.Error(), " {")
+		require.Equal(t, a, b, "%s\n%s", text, p)
+		return
+	}
+	require.NoError(t, got.Err, "%s\n%s", text, p)
+	a, b := matrix(want), matrix(got)
+	for i := range max(len(a), len(b)) {
+		require.Less(t, i, min(len(a), len(b)), "%s: %d series, want %d\n%v\n%v\n%s", text, len(b), len(a), a, b, p)
+		require.Equal(t, a[i].Metric.String(), b[i].Metric.String(), "%s\n%s", text, p)
+		require.Len(t, b[i].Floats, len(a[i].Floats), "%s: %s\n%v\n%v\n%s", text, a[i].Metric, a[i], b[i], p)
+		for k, x := range a[i].Floats {
+			y := b[i].Floats[k]
+			require.True(t, x.T == y.T && same(x.F, y.F), "%s: %s at %d: %v, want %v at %d\n%s", text, a[i].Metric, y.T, y.F, x.F, x.T, p)
+		}
+	}
+	warnings, infos := want.Warnings.AsStrings(text, 0, 0)
+	gotWarnings, gotInfos := got.Warnings.AsStrings(text, 0, 0)
+	require.ElementsMatch(t, append(warnings, infos...), append(gotWarnings, gotInfos...), "%s\n%s", text, p)
+}
+
+// matrix returns the series of an answer in the order of their labels.
+func matrix(r *promql.Result) promql.Matrix {
+	var out promql.Matrix
+	switch v := r.Value.(type) {
+	case promql.Matrix:
+		out = slices.Clone(v)
+	case promql.Vector:
+		for _, s := range v {
+			out = append(out, promql.Series{Metric: s.Metric, Floats: []promql.FPoint{{T: s.T, F: s.F}}})
+		}
+	case promql.Scalar:
+		out = promql.Matrix{{Floats: []promql.FPoint{{T: v.T, F: v.V}}}}
+	}
+	slices.SortFunc(out, func(a, b promql.Series) int { return labels.Compare(a.Metric, b.Metric) })
+	return out
+}
+
+// same tells whether floats are equal to the bit, or as near as sums in another order are. NaNs are all one.
+func same(a, b float64) bool {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.IsNaN(a) && math.IsNaN(b)
+	}
+	return math.Float64bits(a) == math.Float64bits(b) || math.Abs(a-b) <= 1e-12*max(math.Abs(a), math.Abs(b)) && a != 0 && b != 0
+}

@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"math"
+
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/parser/posrange"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// rangeFunc is a function of the samples in a window.
+type rangeFunc struct {
+	// params names the function's scalar arguments in the spec, in their order.
+	params []string
+	// keepsName: the result is a sample of the series, and keeps its name.
+	keepsName bool
+}
+
+// rangeFuncs are the functions of ranges that there is a C aggregate for. absent_over_time is made from present_over_time.
+var rangeFuncs = map[string]rangeFunc{
+	"rate": {}, "increase": {}, "delta": {}, "irate": {}, "idelta": {},
+	"deriv": {}, "predict_linear": {params: []string{"dur"}},
+	"changes": {}, "resets": {},
+	"avg_over_time": {}, "min_over_time": {}, "max_over_time": {}, "sum_over_time": {}, "count_over_time": {}, "present_over_time": {},
+	"absent_over_time": {},
+	"last_over_time":   {keepsName: true}, "first_over_time": {keepsName: true},
+	"stddev_over_time": {}, "stdvar_over_time": {}, "mad_over_time": {}, "quantile_over_time": {params: []string{"phi"}},
+	"ts_of_min_over_time": {}, "ts_of_max_over_time": {}, "ts_of_first_over_time": {}, "ts_of_last_over_time": {},
+	"double_exponential_smoothing": {params: []string{"sf", "tf"}},
+}
+
+// compileRange compiles a function of a range selector.
+func compileRange(b *building, e *parser.Call, at place) (Node, string) {
+	name := e.Func.Name
+	f := rangeFuncs[name]
+	params, window, reason := rangeArgs(e)
+	if reason != "" {
+		return nil, reason
+	}
+	m, ok := window.(*parser.MatrixSelector)
+	if !ok {
+		return compileSubqueryCall(b, e, at)
+	}
+	sel := m.VectorSelector.(*parser.VectorSelector)
+	leaf, reason := b.leaf(sel, at, "prom_"+name, m.Range)
+	switch {
+	case reason != "":
+		return nil, reason
+	case leaf.Resolution.Starts && b.options.needsStarts(name):
+		return nil, name + "() looks at start timestamps"
+	}
+	leaf.Spec.Params = params
+	leaf.shape.Labels = labelsOf(leaf.Resolution)
+	leaf.shape.notes = rangeNotes(e, params, leaf.Resolution.Series)
+	if f.keepsName {
+		return b.shared(leaf), ""
+	}
+	if leaf.shape.Labels, leaf.shape.Drop, reason = b.withoutNames(&leaf.shape); reason != "" {
+		return nil, reason
+	}
+	return b.shared(leaf), ""
+}
+
+// rangeArgs takes a call of a function of ranges apart: its parameters, which must be constant, and the range.
+func rangeArgs(e *parser.Call) (params []Param, window parser.Expr, reason string) {
+	names := rangeFuncs[e.Func.Name].params
+	for _, a := range e.Args {
+		if a.Type() == parser.ValueTypeMatrix {
+			window = unwrap(a)
+			continue
+		}
+		v, ok := constant(a)
+		if !ok {
+			return nil, nil, "a parameter of " + e.Func.Name + "() is not constant"
+		}
+		params = append(params, Param{names[len(params)], v})
+	}
+	if e.Func.Name == "double_exponential_smoothing" {
+		for _, p := range params {
+			if p.Value <= 0 || p.Value >= 1 { // NaN passes, as upstream's check does
+				return nil, nil, "upstream refuses its parameters"
+			}
+		}
+	}
+	return params, window, ""
+}
+
+// unwrap takes away what changes no value.
+func unwrap(e parser.Expr) parser.Expr {
+	for {
+		switch x := e.(type) {
+		case *parser.ParenExpr:
+			e = x.Expr
+		case *parser.StepInvariantExpr:
+			e = x.Expr
+		default:
+			return e
+		}
+	}
+}
+
+// rangeNotes returns the annotations of a function of ranges over the floats of series.
+func rangeNotes(e *parser.Call, params []Param, series []Series) []note {
+	pos := e.Args[0].PositionRange()
+	switch e.Func.Name {
+	case "rate", "increase":
+		return nonCounters(series, pos)
+	case "quantile_over_time":
+		return quantileNotes(params[0].Value, pos, len(series))
+	}
+	return nil
+}
+
+// quantileNotes returns the warning that quantile_over_time gives with each result where phi is no quantile.
+func quantileNotes(phi float64, pos posrange.PositionRange, n int) []note {
+	if phi >= 0 && phi <= 1 {
+		return nil
+	}
+	return []note{{err: annotations.NewInvalidQuantileWarning(phi, pos), on: all(n)}}
+}
+
+// badQuantile tells whether phi is no quantile.
+func badQuantile(phi float64) bool { return math.IsNaN(phi) || phi < 0 || phi > 1 }

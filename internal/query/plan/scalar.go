@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// compileScalarCall compiles the functions that make scalars, and vector(), which makes a vector of one.
+func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
+	switch e.Func.Name {
+	case "time":
+		return &timeNode{shape: scalarShape(at.grid())}, ""
+	case "scalar":
+		at.unordered = true
+		in, reason := b.compile(e.Args[0], at)
+		if reason != "" {
+			return nil, reason
+		}
+		n := &scalarNode{in: in, shape: scalarShape(at.grid())}
+		n.shape.notes, reason = in.Shape().sure()
+		return n, reason
+	case "vector":
+		in, reason := b.compile(e.Args[0], at)
+		if reason != "" {
+			return nil, reason
+		}
+		n := &vectorNode{in: in, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}
+		n.shape.notes, reason = in.Shape().sure()
+		return n, reason
+	}
+	return compileExtreme(b, e, at)
+}
+
+// compileExtreme compiles max_of and min_of: math.Max and math.Min, as clamp_min and clamp_max are.
+func compileExtreme(b *building, e *parser.Call, at place) (Node, string) {
+	l, reason := b.compile(e.Args[0], at)
+	if reason != "" {
+		return nil, reason
+	}
+	r, reason := b.compile(e.Args[1], at)
+	if reason != "" {
+		return nil, reason
+	}
+	n := &mathNode{fn: "clamp_min", in: l, params: []Node{r}}
+	if e.Func.Name == "min_of" {
+		n.fn = "clamp_max"
+	}
+	return n.complete(b, at)
+}
+
+// timeNode is the evaluation time in seconds.
+type timeNode struct{ shape Shape }
+
+// Shape implements Node.
+func (n *timeNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *timeNode) Children() []Node { return nil }
+
+// String implements Node.
+func (n *timeNode) String() string { return "time " + n.shape.Grid.String() }
+
+func (n *timeNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_time(%s) AS v", b.spec(n.shape.Grid.String()))
+}
+
+// scalarNode is the value of the only series, NaN where there is none or more than one.
+type scalarNode struct {
+	in    Node
+	shape Shape
+}
+
+// Shape implements Node.
+func (n *scalarNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *scalarNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *scalarNode) String() string { return "scalar" }
+
+func (n *scalarNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_scalar(v, %s) AS v FROM %s", steps(b, n.shape.Grid), b.rel(n.in))
+}
+
+// steps returns the spec of an aggregate that has to know the number of steps.
+func steps(b *builder, g Grid) string { return b.spec("n=" + strconv.Itoa(g.N)) }
+
+// vectorNode is a scalar as the one series without labels.
+type vectorNode struct {
+	in    Node
+	shape Shape
+}
+
+// Shape implements Node.
+func (n *vectorNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *vectorNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *vectorNode) String() string { return "vector of " + operandOf(n.in) }
+
+func (n *vectorNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT 0::UINTEGER AS i, %s AS v", b.list(n.in))
+}
+
+// timesNode has the time of each step at which in has a value.
+type timesNode struct {
+	in    Node
+	shape Shape
+}
+
+// compileTimestampOf compiles timestamp() of what is not a selector: its values are of the evaluation time.
+func compileTimestampOf(b *building, e *parser.Call, at place) (Node, string) {
+	in, reason := b.compile(e.Args[0], at)
+	if reason != "" {
+		return nil, reason
+	}
+	n := &timesNode{shape: Shape{Grid: at.grid()}}
+	if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason != "" {
+		return nil, reason
+	}
+	n.shape.notes = n.in.Shape().notes
+	return n, ""
+}
+
+// Shape implements Node.
+func (n *timesNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *timesNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *timesNode) String() string { return "timestamps " + n.shape.Grid.String() }
+
+func (n *timesNode) feeds(int) []uint32 { return all(len(n.shape.Labels)) }
+
+func (n *timesNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT i, prom_timestamps(v, %s) AS v FROM %s", b.spec(n.shape.Grid.String()), b.rel(n.in))
+}

@@ -1,0 +1,132 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Selector is a selector of a query whose series the planner wants to know.
+type Selector struct {
+	Expr     *parser.VectorSelector
+	Matchers []*labels.Matcher
+	// MinT and MaxT bound the samples that can matter, in ms, both inclusive.
+	MinT, MaxT int64
+}
+
+// Series is a series as it is stored.
+type Series struct {
+	ID     uint64 // as stored: equal in all objects of the resolution
+	Labels labels.Labels
+	// Place orders series as they are stored: parts of a subtree read neighbours. All 0 = it does not matter.
+	Place int64
+}
+
+// Resolution is what the store has for a selector.
+type Resolution struct {
+	// Series are those with samples that may be in range, ordered by labels.Compare; labels and IDs are distinct.
+	Series []Series
+	// Rows is the number of float samples in range, about.
+	Rows int64
+	// Starts: some samples have a start timestamp. It matters to rates if Options.StartTimestamps is set.
+	Starts bool
+	// Refused says why the selector cannot be pushed, "" if it can.
+	Refused string
+}
+
+// Query is an expression ready for planning.
+type Query struct {
+	expr      parser.Expr // ours alone, after upstream's PreprocessExpr
+	options   Options
+	selectors []Selector
+}
+
+// Prepare readies a parsed expression. The expression is not changed. Errors are those of upstream's PreprocessExpr.
+func Prepare(expr parser.Expr, o Options) (*Query, error) {
+	step := time.Duration(o.Step) * time.Millisecond
+	own, err := promql.PreprocessExpr(clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), step)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the expression: %w", err)
+	}
+	q := &Query{expr: own, options: o}
+	q.collect(own, o.top())
+	return q, nil
+}
+
+// Selectors returns the selectors of subtrees that might be pushed, in the order of the text.
+func (q *Query) Selectors() []Selector { return q.selectors }
+
+// Steps returns the number of steps of the query.
+func (q *Query) Steps() int { return q.options.top().grid().N }
+
+// Bound sets Options.MaxRows, which may depend on what the selectors were resolved to.
+func (q *Query) Bound(maxRows int64) { q.options.MaxRows = maxRows }
+
+// collect gathers the selectors of an expression that is evaluated at a place.
+func (q *Query) collect(expr parser.Expr, at place) {
+	if at.empty() {
+		return
+	}
+	switch e := expr.(type) {
+	case *parser.StepInvariantExpr:
+		q.collect(e.Expr, at.once())
+	case *parser.VectorSelector:
+		q.add(e, at, q.options.Lookback)
+	case *parser.SubqueryExpr:
+		q.collect(e.Expr, at.within(e, q.options.DefaultSubqueryStep))
+	case *parser.Call:
+		q.collectCall(e, at)
+	case *parser.AggregateExpr: // the parameter stands before the vector in the text
+		if e.Param != nil {
+			q.collect(e.Param, at)
+		}
+		q.collect(e.Expr, at)
+	case *parser.MatrixSelector: // as it stands: only the engine can return ranges
+	default:
+		for c := range parser.ChildrenIter(expr) {
+			q.collect(c.(parser.Expr), at)
+		}
+	}
+}
+
+func (q *Query) collectCall(e *parser.Call, at place) {
+	if opaque(e.Func.Name) {
+		return
+	}
+	_, known := rangeFuncs[e.Func.Name]
+	for _, a := range e.Args {
+		m, ok := a.(*parser.MatrixSelector)
+		switch {
+		case !ok:
+			q.collect(a, at)
+		case known:
+			q.add(m.VectorSelector.(*parser.VectorSelector), at, m.Range)
+		}
+	}
+}
+
+// add notes a selector that looks at a window (lookback or range) before each time of a place.
+func (q *Query) add(e *parser.VectorSelector, at place, window time.Duration) {
+	if extended(e) {
+		return
+	}
+	offset := at.offset(e.Timestamp, e.OriginalOffset)
+	q.selectors = append(q.selectors, Selector{
+		Expr: e, Matchers: e.LabelMatchers,
+		MinT: at.start - offset - window.Milliseconds() + 1, MaxT: at.grid().End() - offset,
+	})
+}
+
+// extended tells whether a selector looks beyond its window (anchored, smoothed), which statements do not.
+func extended(e *parser.VectorSelector) bool { return e.Anchored || e.Smoothed }
+
+// opaque tells whether a function looks at more of its argument's selectors than at their values, so that nothing below it is pushed.
+func opaque(name string) bool { return name == "info" || name == "start_timestamp" }
+
+// needsStarts tells whether a function reads the start timestamps that samples may have, which statements do not.
+func (o Options) needsStarts(name string) bool {
+	return o.StartTimestamps && (name == "rate" || name == "irate" || name == "increase" || name == "resets")
+}

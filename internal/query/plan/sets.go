@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// compileSet compiles the set operators.
+// Source: VectorAnd, VectorOr and VectorUnless in upstream's promql/engine.go.
+func compileSet(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
+	match := matchSeries(e.VectorMatching, l.Shape().Labels, r.Shape().Labels)
+	if e.Op == parser.LOR {
+		return compileOr(e, l, r, match, at)
+	}
+	if e.Op == parser.LUNLESS && len(r.Shape().notes) == 0 && !match.meets() {
+		return l, ""
+	}
+	notes, reason := sureOf(l, r)
+	if reason != "" {
+		return nil, reason
+	}
+	n := &maskNode{op: e.Op.String(), text: joinText(e), l: l, r: present(r, match.right.shared(match.left))}
+	n.lk = match.left.shared(match.right)
+	n.shape = Shape{Grid: at.grid(), notes: notes}
+	n.keep(e.Op == parser.LUNLESS)
+	return n, ""
+}
+
+// maskNode keeps the values of l at the steps at which some series of r that matches has a value (and), or none has (unless).
+type maskNode struct {
+	op, text string
+	l        Node
+	r        presence
+	lk       []uint32 // the keys of the left series
+	to       []uint32 // the output of each left series
+	shape    Shape
+}
+
+// keep sets the outputs: the left series that can be among them.
+func (n *maskNode) keep(unmatched bool) {
+	in := n.l.Shape()
+	n.to = make([]uint32, len(in.Labels))
+	for i, k := range n.lk {
+		if n.to[i] = ordinals.None; k == ordinals.None && !unmatched {
+			continue
+		}
+		n.to[i] = uint32(len(n.shape.Labels))
+		n.shape.Labels = append(n.shape.Labels, in.Labels[i])
+		if in.Drop != nil {
+			n.shape.Drop = append(n.shape.Drop, in.Drop[i])
+		}
+	}
+}
+
+// Shape implements Node.
+func (n *maskNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *maskNode) Children() []Node { return []Node{n.l, n.r.of} }
+
+// String implements Node.
+func (n *maskNode) String() string { return n.text }
+
+func (n *maskNode) feeds(child int) []uint32 {
+	if child == 0 {
+		return n.to
+	}
+	return nil
+}
+
+func (n *maskNode) sql(b *builder) string {
+	l, join := b.rel(n.l), "JOIN"
+	if n.op == "unless" {
+		join = "LEFT JOIN"
+	}
+	return fmt.Sprintf("SELECT prom_at(l.i, %s) AS i, prom_binary('%s', l.v, r.v) AS v FROM %s AS l %s (%s) AS r ON r.k = prom_at(l.i, %s)",
+		b.blob(ordinals.Array(n.to)), n.op, l, join, n.r.sql(b), b.blob(ordinals.Array(n.lk)))
+}
+
+// presence is at which steps any series of a key has a value.
+type presence struct {
+	of     Node
+	keys   []uint32 // of each series
+	single bool     // no key has two series
+}
+
+// present returns the presence of a node's series by their keys. Operations that keep presence are left out.
+func present(n Node, keys []uint32) presence {
+	for {
+		in, to, ok := presentWith(n)
+		if !ok {
+			return presence{of: n, keys: keys, single: single(keys)}
+		}
+		below := make([]uint32, len(to))
+		for i, o := range to {
+			if below[i] = ordinals.None; o != ordinals.None {
+				below[i] = keys[o]
+			}
+		}
+		n, keys = in, below
+	}
+}
+
+// single tells whether no two series have the same key.
+func single(keys []uint32) bool {
+	seen := make(map[uint32]bool, len(keys))
+	for _, k := range keys {
+		if k != ordinals.None && seen[k] {
+			return false
+		}
+		seen[k] = true
+	}
+	return true
+}
+
+// presentWith returns the node whose series' values decide at which steps those of n have one: series i of the result decides, with
+// others perhaps, over series to[i] of n.
+func presentWith(n Node) (in Node, to []uint32, ok bool) {
+	switch n := n.(type) {
+	case *mathNode:
+		if n.fn != "clamp" && !n.shape.Scalar {
+			return n.in, all(len(n.shape.Labels)), true
+		}
+	case *scaleNode:
+		if keepsAll(n.op) {
+			return n.in, all(len(n.shape.Labels)), true
+		}
+	case *labelNode:
+		return n.in, all(len(n.shape.Labels)), true
+	case *groupNode:
+		return n.in, n.to, true
+	}
+	return nil, nil, false
+}
+
+// keepsAll tells whether an operator of prom_binary has a value wherever both sides have one.
+func keepsAll(op string) bool {
+	switch op {
+	case "==", "!=", ">", "<", ">=", "<=", "r==", "r!=", "r>", "r<", "r>=", "r<=":
+		return false
+	}
+	return true
+}
+
+// sql returns a SELECT with the columns k UINTEGER and v DOUBLE[], a row per key that has a value at some step.
+func (p presence) sql(b *builder) string {
+	of := b.rel(p.of)
+	sql := fmt.Sprintf("SELECT prom_at(i, %s) AS k, v FROM %s", b.blob(ordinals.Array(p.keys)), of)
+	if p.single {
+		return sql
+	}
+	return "SELECT k, " + b.counted("prom_group", "v") + " AS v FROM (" + sql + ") WHERE k IS NOT NULL GROUP BY k"
+}

@@ -1,0 +1,23 @@
+package plan
+
+import (
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// compileSort compiles the functions that order the results of an instant query. Where there are several steps they only warn.
+func compileSort(b *building, e *parser.Call, at place) (Node, string) {
+	if at.grid().N == 1 {
+		return nil, "the engine puts the results in order"
+	}
+	at.unordered = true
+	in, reason := b.compile(e.Args[0], at)
+	if reason != "" {
+		return nil, reason
+	}
+	warning := note{err: annotations.NewSortInRangeQueryWarning(e.PositionRange()), always: true}
+	n := &labelNode{text: e.Func.Name, in: in, shape: *in.Shape()}
+	n.shape.Grid = at.grid()
+	n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], warning)
+	return n, ""
+}

@@ -1,0 +1,165 @@
+package plan
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Scan reads the samples of a leaf.
+type Scan struct {
+	// SQL is a SELECT with the columns rank UBIGINT, series_id UBIGINT, ts TIMESTAMPTZ and, if Decoded, value DOUBLE, else v_int BIGINT and
+	// v_div DOUBLE.
+	SQL     string
+	Decoded bool
+	// Values: the leaf is evaluated already. SQL is a SELECT with the columns i UINTEGER and v DOUBLE[] of its relation.
+	Values bool
+	// Args are BLOBs that SQL needs; Arg(i) stands in it for Args[i].
+	Args [][]byte
+}
+
+// Arg returns what stands in a Scan's SQL for its argument with an index.
+func Arg(i int) string { return mark + strconv.Itoa(i) + mark }
+
+// Statement is SQL whose result has the columns i UINTEGER and v DOUBLE[].
+type Statement struct {
+	SQL string
+	// Args are the parameters $1, $2, ... : BLOBs.
+	Args [][]byte
+
+	parts []string // SQL without its parameters
+	marks []int    // between the parts: the index of the argument
+}
+
+// Text returns the statement with its arguments in it: it runs in any shell that has the functions.
+func (s Statement) Text() string {
+	return s.render(func(i int) string { return "unhex('" + hex.EncodeToString(s.Args[i]) + "')" })
+}
+
+func (s Statement) render(arg func(i int) string) string {
+	var sb strings.Builder
+	for i, p := range s.parts {
+		sb.WriteString(p)
+		if i < len(s.marks) {
+			sb.WriteString(arg(s.marks[i]))
+		}
+	}
+	return sb.String()
+}
+
+// Statement returns the statement of the subtree. scans are parallel to Leaves; budget goes into the specs of C functions, and "" leaves it out.
+func (p *Pushed) Statement(scans []Scan, budget string) Statement {
+	b := &builder{scans: make(map[*Leaf]Scan, len(scans)), budget: budget, ctes: map[Node]*cte{}, blobs: map[string]int{}}
+	for i, l := range p.Leaves {
+		b.scans[l] = scans[i]
+	}
+	root := b.rel(p.Root)
+	return b.statement(fmt.Sprintf("WITH %s SELECT i, v FROM %s WHERE i IS NOT NULL AND v IS NOT NULL", b.with(), root))
+}
+
+// builder renders the nodes of a statement, each as a CTE.
+type builder struct {
+	scans  map[*Leaf]Scan
+	budget string
+	ctes   map[Node]*cte
+	order  []*cte
+	args   [][]byte
+	blobs  map[string]int // the argument's index by content
+}
+
+// mark stands around the index of an argument while SQL is put together: no SQL has this byte.
+const mark = "\x00"
+
+// cte is the relation of a node.
+type cte struct {
+	name, body string
+	reads      int
+}
+
+// rel returns the name of the relation of a node, for one place in a FROM clause.
+func (b *builder) rel(n Node) string {
+	c, ok := b.ctes[n]
+	if !ok {
+		c = &cte{body: n.sql(b)} // first: the relations that it reads come before it
+		c.name = "n" + strconv.Itoa(len(b.order))
+		b.ctes[n] = c
+		b.order = append(b.order, c)
+	}
+	c.reads++
+	return c.name
+}
+
+// with returns the relations. What is read more than once is computed once.
+func (b *builder) with() string {
+	parts := make([]string, len(b.order))
+	for i, c := range b.order {
+		how := ""
+		if c.reads > 1 {
+			how = "MATERIALIZED "
+		}
+		parts[i] = c.name + " AS " + how + "(" + c.body + ")"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// list returns the value of a scalar node as an expression in SQL. It is packed on its way out of the subquery: the aggregate by which DuckDB takes
+// the one row of a subquery keeps neither the bits of NaNs in a list nor the sign of zeros.
+func (b *builder) list(n Node) string {
+	if c, ok := n.(*constNode); ok {
+		return c.list()
+	}
+	return "prom_unpack((SELECT prom_pack(v) FROM " + b.rel(n) + "))"
+}
+
+// blob returns an argument as an expression in SQL.
+func (b *builder) blob(data []byte) string {
+	i, ok := b.blobs[string(data)]
+	if !ok {
+		i = len(b.args)
+		b.blobs[string(data)] = i
+		b.args = append(b.args, data)
+	}
+	return mark + strconv.Itoa(i) + mark
+}
+
+// spec returns the constant parameter of a C function as an expression in SQL, with the budget of the execution.
+func (b *builder) spec(s string) string {
+	if b.budget != "" {
+		s += " budget=" + b.budget
+	}
+	return "'" + s + "'"
+}
+
+// scan returns the scan of a leaf, with its arguments among the statement's.
+func (b *builder) scan(l *Leaf) Scan {
+	s := b.scans[l]
+	parts := strings.Split(s.SQL, mark)
+	for i := 1; i < len(parts); i += 2 {
+		k, err := strconv.Atoi(parts[i])
+		if err != nil {
+			panic(fmt.Sprintf("a scan's SQL has a zero byte: %v", err))
+		}
+		parts[i] = b.blob(s.Args[k])
+	}
+	s.SQL = strings.Join(parts, "")
+	return s
+}
+
+// statement takes the marks out of SQL.
+func (b *builder) statement(sql string) Statement {
+	s := Statement{Args: b.args}
+	for i, p := range strings.Split(sql, mark) {
+		if i%2 == 0 {
+			s.parts = append(s.parts, p)
+			continue
+		}
+		k, err := strconv.Atoi(p)
+		if err != nil {
+			panic(fmt.Sprintf("a scan's SQL has a zero byte: %v", err))
+		}
+		s.marks = append(s.marks, k)
+	}
+	s.SQL = s.render(func(i int) string { return "$" + strconv.Itoa(i+1) })
+	return s
+}

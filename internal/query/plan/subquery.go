@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/parser/posrange"
+)
+
+// maxInnerSteps bounds the steps of a subquery's expression: as many as a list may have.
+const maxInnerSteps = 1 << 24
+
+// overNode is a function of the values of an expression at the steps of a subquery.
+type overNode struct {
+	fn    string // prom_<fn> of samples
+	in    Node
+	inner Grid // of the values of in
+	spec  Spec // which of them are in the window of each step
+	shape Shape
+}
+
+// compileSubqueryCall compiles a function of a range over a subquery.
+// Source: evaluator.evalSubquery in upstream's promql/engine.go.
+func compileSubqueryCall(b *building, e *parser.Call, at place) (Node, string) {
+	params, window, reason := rangeArgs(e)
+	if reason != "" {
+		return nil, reason
+	}
+	s, ok := window.(*parser.SubqueryExpr)
+	if !ok {
+		return nil, "a " + parser.DocumentedType(window.Type()) + " is evaluated by the engine"
+	}
+	name, within := e.Func.Name, at.within(s, b.options.DefaultSubqueryStep)
+	switch {
+	case b.options.needsStarts(name):
+		return nil, name + "() looks at start timestamps"
+	case s.Timestamp != nil && at.grid().N > 1:
+		return nil, name + "() of one range at several steps" // upstream reads the values at the first step only
+	case within.empty():
+		return nil, "the subquery has no steps"
+	case within.grid().N > maxInnerSteps:
+		return nil, fmt.Sprintf("the subquery has %d steps, more than %d", within.grid().N, maxInnerSteps)
+	}
+	within.unordered = true
+	in, reason := b.compile(s.Expr, within)
+	if reason != "" {
+		return nil, reason
+	}
+	n := &overNode{fn: name, in: in, inner: within.grid(), shape: Shape{Grid: at.grid()}}
+	n.spec = Spec{Grid: at.grid(), Offset: windowOffset(s, at), Window: s.Range.Milliseconds(), Params: params}
+	return n.complete(b, e)
+}
+
+// windowOffset returns how long (ms) before the evaluation time the window over a subquery's values ends.
+func windowOffset(s *parser.SubqueryExpr, at place) int64 {
+	offset := s.OriginalOffset.Milliseconds()
+	if s.Timestamp != nil {
+		offset += at.start - *s.Timestamp
+	}
+	return offset
+}
+
+// complete gives the node its shape.
+func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
+	from := n.in.Shape()
+	n.shape.Labels, n.shape.Drop = from.Labels, from.Drop
+	var reason string
+	if !rangeFuncs[n.fn].keepsName {
+		if n.shape.Labels, n.shape.Drop, reason = b.withoutNames(from); reason != "" {
+			return nil, reason
+		}
+	}
+	notes := from.notes
+	if !n.seesAll() {
+		if notes, reason = from.sure(); reason != "" {
+			return nil, reason
+		}
+	}
+	n.shape.notes = append(notes[:len(notes):len(notes)], overNotes(e, n.spec.Params, from.Labels)...)
+	return n, ""
+}
+
+// seesAll tells whether a series has a result wherever its expression has a value: any value is in some window, and the function
+// is satisfied with one.
+func (n *overNode) seesAll() bool {
+	switch n.fn {
+	case "rate", "increase", "delta", "irate", "idelta", "deriv", "predict_linear", "double_exponential_smoothing":
+		return false
+	}
+	return n.spec.Grid.N == 1 || n.spec.Grid.Step <= n.spec.Window
+}
+
+// overNotes returns the annotations of a function over the values of series of the given labels. Upstream has forgotten where the subquery
+// stands.
+func overNotes(e *parser.Call, params []Param, in []labels.Labels) []note {
+	switch e.Func.Name {
+	case "rate", "increase":
+		series := make([]Series, len(in))
+		for i, l := range in {
+			series[i].Labels = l
+		}
+		return nonCounters(series, posrange.PositionRange{})
+	case "quantile_over_time":
+		return quantileNotes(params[0].Value, e.Args[0].PositionRange(), len(in))
+	}
+	return nil
+}
+
+// Shape implements Node.
+func (n *overNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *overNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *overNode) String() string {
+	return fmt.Sprintf("%s %s over %s", n.fn, n.spec, n.inner)
+}
+
+func (n *overNode) feeds(int) []uint32 { return all(len(n.shape.Labels)) }
+
+func (n *overNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT i, prom_over('%s', v, '%s', %s) AS v FROM %s", n.fn, n.inner, b.spec(n.spec.String()), b.rel(n.in))
+}

@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// maxK is the parameter of topk from which on upstream refuses it.
+const maxK = float64(1<<63 - 1024)
+
+// topNode keeps k series of each group at each step.
+type topNode struct {
+	op    string // topk, bottomk or limitk: the C aggregate is prom_<op>
+	by    string // for String
+	k     int64
+	in    Node
+	to    []uint32 // the group of each series
+	shape Shape
+}
+
+// compileTopK compiles the aggregations that choose among the series of each group.
+func compileTopK(b *building, e *parser.AggregateExpr, at place) (Node, string) {
+	op := e.Op.String()
+	k, ok := constant(e.Param)
+	switch {
+	case !ok:
+		return nil, "the parameter of " + op + " is not constant"
+	case b.options.Step <= 0 && !at.unordered:
+		return nil, "the engine puts the results of " + op + " in order"
+	}
+	at.unordered = true
+	in, reason := b.compile(e.Expr, at)
+	if reason != "" {
+		return nil, reason
+	}
+	if e.Op == parser.LIMIT_RATIO {
+		return limitRatio(e, k, in, at)
+	}
+	if !(k >= 1 && k < maxK) {
+		return nil, op + " of " + formatFloat(k) + " is evaluated by the engine"
+	}
+	from := in.Shape()
+	n := &topNode{op: op, by: grouping(e), k: int64(k), in: in, to: groups(from.Labels, e.Grouping, e.Without).to}
+	n.shape = Shape{Grid: at.grid(), Labels: from.Labels, Drop: from.Drop}
+	n.shape.notes, reason = from.sure()
+	return n, reason
+}
+
+// Shape implements Node.
+func (n *topNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *topNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *topNode) String() string { return n.op + " " + strconv.FormatInt(n.k, 10) + n.by }
+
+func (n *topNode) sql(b *builder) string {
+	spec := b.spec(fmt.Sprintf("k=%d n=%d", min(n.k, int64(max(len(n.to), 1))), n.shape.Grid.N))
+	chosen := fmt.Sprintf("SELECT unnest(prom_%s(i, v, %s)) AS s FROM %s", n.op, spec, b.rel(n.in))
+	if !oneGroup(n.to) {
+		chosen += fmt.Sprintf(" GROUP BY prom_at(i, %s)", b.blob(ordinals.Array(n.to)))
+	}
+	return "SELECT s.i AS i, s.v AS v FROM (" + chosen + ")"
+}
+
+// oneGroup tells whether all series are of the first group.
+func oneGroup(to []uint32) bool {
+	for _, g := range to {
+		if g != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// pickNode keeps some series as they are.
+type pickNode struct {
+	text  string
+	in    Node
+	to    []uint32 // the output of each series
+	shape Shape
+}
+
+// limitRatio compiles limit_ratio: whether a series is in the sample is decided by its labels.
+func limitRatio(e *parser.AggregateExpr, ratio float64, in Node, at place) (Node, string) {
+	if ratio == 0 || math.IsNaN(ratio) {
+		return nil, "limit_ratio of " + formatFloat(ratio) + " is evaluated by the engine"
+	}
+	from := in.Shape()
+	if repairs(in) {
+		return nil, leftOut
+	}
+	notes, reason := from.sure()
+	if reason != "" {
+		return nil, reason
+	}
+	bounded := min(max(ratio, -1), 1)
+	if bounded != ratio {
+		warning := note{err: annotations.NewInvalidRatioWarning(ratio, bounded, e.Param.PositionRange()), always: true}
+		notes = append(notes[:len(notes):len(notes)], warning)
+	}
+	n := &pickNode{text: "limit_ratio " + formatFloat(ratio), in: in, to: none(len(from.Labels))}
+	n.shape = Shape{Grid: at.grid(), notes: notes}
+	sampler := promql.NewHashRatioSampler()
+	for i, l := range from.Labels {
+		if !sampler.AddRatioSample(bounded, &promql.Sample{Metric: l}) {
+			continue
+		}
+		n.to[i] = uint32(len(n.shape.Labels))
+		n.shape.Labels = append(n.shape.Labels, l)
+		if from.Drop != nil {
+			n.shape.Drop = append(n.shape.Drop, from.Drop[i])
+		}
+	}
+	return n, ""
+}
+
+// none returns n ordinals of nothing.
+func none(n int) []uint32 {
+	out := make([]uint32, n)
+	for i := range out {
+		out[i] = ordinals.None
+	}
+	return out
+}
+
+// Shape implements Node.
+func (n *pickNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *pickNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *pickNode) String() string { return n.text }
+
+func (n *pickNode) feeds(int) []uint32 { return n.to }
+
+func (n *pickNode) sql(b *builder) string {
+	return fmt.Sprintf("SELECT i, v FROM (SELECT prom_at(i, %s) AS i, v FROM %s) WHERE i IS NOT NULL", b.blob(ordinals.Array(n.to)), b.rel(n.in))
+}

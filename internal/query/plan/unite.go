@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// uniteNode drops metric names, and makes one series of those that then have the same labels: of each such at most one has a value at a step.
+type uniteNode struct {
+	in    Node
+	to    []uint32 // the output of each series
+	shape Shape
+}
+
+// unite drops the names of a node's series, as withoutNames does, if it is only for series of one class that two have the same labels then.
+func unite(in Node) (Node, bool) {
+	of := classes(in)
+	if of == nil {
+		return nil, false
+	}
+	n := &uniteNode{in: in, to: make([]uint32, len(of)), shape: Shape{Grid: in.Shape().Grid}}
+	first := map[uint64]int{}
+	for i, l := range stripNames(in.Shape().Labels) {
+		j, again := first[l.Hash()]
+		switch {
+		case !again:
+			first[l.Hash()] = i
+			n.to[i] = uint32(len(n.shape.Labels))
+			n.shape.Labels = append(n.shape.Labels, l)
+		case of[i] != of[j]:
+			return nil, false
+		default:
+			n.to[i] = n.to[j]
+		}
+	}
+	var reason string
+	n.shape.notes, reason = in.Shape().grouped(n.to, len(n.shape.Labels))
+	return n, reason == ""
+}
+
+// nameless returns a node's series without their names, united if need be, or the reason why not. With delayed names it is the node as it is:
+// the names are dropped at the end.
+func (b *building) nameless(in Node) (node Node, ls []labels.Labels, drop []bool, reason string) {
+	ls, drop, reason = b.withoutNames(in.Shape())
+	if reason != duplicates {
+		return in, ls, drop, reason
+	}
+	if n, ok := unite(in); ok {
+		return n, n.Shape().Labels, nil, ""
+	}
+	return nil, nil, nil, duplicates
+}
+
+// Shape implements Node.
+func (n *uniteNode) Shape() *Shape { return &n.shape }
+
+// Children implements Node.
+func (n *uniteNode) Children() []Node { return []Node{n.in} }
+
+// String implements Node.
+func (n *uniteNode) String() string { return "unite" }
+
+func (n *uniteNode) feeds(int) []uint32 { return n.to }
+
+func (n *uniteNode) sql(b *builder) string {
+	in := b.rel(n.in)
+	return fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s AS v FROM %s GROUP BY 1", b.blob(ordinals.Array(n.to)), b.counted("prom_max", "v"), in)
+}
+
+// counted returns a call of a C aggregate whose memory counts against the budget of the execution.
+func (b *builder) counted(fn, args string) string {
+	if b.budget == "" {
+		return fn + "(" + args + ")"
+	}
+	return fn + "(" + args + ", " + b.budgetSpec() + ")"
+}
+
+// budgetSpec returns the parameter of a C function that has no other than the budget.
+func (b *builder) budgetSpec() string {
+	if b.budget == "" {
+		return "''"
+	}
+	return "'budget=" + b.budget + "'"
+}
