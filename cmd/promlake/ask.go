@@ -68,14 +68,19 @@ func (q question) request() (path string, form url.Values) {
 // seconds writes ms as the API takes times and durations.
 func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 
+// envelope is what the HTTP API answers beside data.
+type envelope struct {
+	Status    string   `json:"status"`
+	ErrorType string   `json:"errorType"`
+	Error     string   `json:"error"`
+	Warnings  []string `json:"warnings"`
+	Infos     []string `json:"infos"`
+}
+
 // answer is what the HTTP API answers to queries.
 type answer struct {
-	Status    string     `json:"status"`
-	ErrorType string     `json:"errorType"`
-	Error     string     `json:"error"`
-	Warnings  []string   `json:"warnings"`
-	Infos     []string   `json:"infos"`
-	Data      resultData `json:"data"`
+	envelope
+	Data resultData `json:"data"`
 }
 
 // resultData is a query's result as the API writes it.
@@ -87,24 +92,36 @@ type resultData struct {
 // ask sends the question to the server at base.
 func (q question) ask(ctx context.Context, client *http.Client, base string) (answer, error) {
 	path, form := q.request()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(base, "/")+path, strings.NewReader(form.Encode()))
+	var a answer
+	if err := post(ctx, client, base+path, form, &a); err != nil {
+		return answer{}, err
+	}
+	return a, a.failure()
+}
+
+// failure is the error that the API answered with, nil if it did not.
+func (e envelope) failure() error {
+	if e.Status != "success" {
+		return fmt.Errorf("query: %s: %s", e.ErrorType, e.Error)
+	}
+	return nil
+}
+
+// post sends a form and decodes the JSON that is answered.
+func post(ctx context.Context, client *http.Client, address string, form url.Values, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
-		return answer{}, fmt.Errorf("make request: %w", err)
+		return fmt.Errorf("make request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := client.Do(req)
 	if err != nil {
-		return answer{}, fmt.Errorf("send query: %w", err)
+		return fmt.Errorf("send query: %w", err)
 	}
-	var a answer
-	err = errors.Join(json.NewDecoder(resp.Body).Decode(&a), resp.Body.Close())
-	switch {
-	case err != nil:
-		return answer{}, fmt.Errorf("read answer of status %d: %w", resp.StatusCode, err)
-	case a.Status != "success":
-		return answer{}, fmt.Errorf("query: %s: %s", a.ErrorType, a.Error)
+	if err := errors.Join(json.NewDecoder(resp.Body).Decode(into), resp.Body.Close()); err != nil {
+		return fmt.Errorf("read answer of status %d: %w", resp.StatusCode, err)
 	}
-	return a, nil
+	return nil
 }
 
 // value decodes the result.

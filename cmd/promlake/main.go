@@ -17,13 +17,14 @@ const (
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve writes and queries over one store."`
 	Query   queryCmd   `cmd:"" help:"Ask one PromQL query of a store or of a server."`
+	SQL     sqlCmd     `cmd:"" name:"sql" help:"Run SQL over local files in a DuckDB that has the functions of promlake query --explain."`
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
 func newCLI() *cli {
-	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd()}
+	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd()}
 }
 
 func main() {

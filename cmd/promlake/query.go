@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
@@ -18,14 +19,16 @@ import (
 type queryCmd struct {
 	Expr string `arg:"" help:"PromQL expression."`
 
-	Store  string        `name:"store" help:"Object store to read; no server is needed."`
-	URL    string        `name:"url" placeholder:"URL" help:"Server to ask instead of a store."`
-	Tenant string        `name:"tenant" help:"Tenant whose data is asked."`
-	Time   string        `name:"time" placeholder:"T" help:"Evaluation time of an instant query: RFC 3339 or seconds since 1970. Default: now."`
-	Start  string        `name:"start" placeholder:"T" help:"First step of a range query."`
-	End    string        `name:"end" placeholder:"T" help:"Last step of a range query. Default: now."`
-	Step   time.Duration `name:"step" placeholder:"DURATION" help:"Distance of a range query's steps. Default: 250 steps, at least 1s apart."`
-	Format string        `name:"format" enum:"table,json" required:"" help:"How the answer is printed: ${enum}."`
+	Store   string        `name:"store" help:"Object store to read; no server is needed."`
+	URL     string        `name:"url" placeholder:"URL" help:"Server to ask instead of a store."`
+	Tenant  string        `name:"tenant" help:"Tenant whose data is asked."`
+	Time    string        `name:"time" placeholder:"T" help:"Evaluation time of an instant query: RFC 3339 or seconds since 1970. Default: now."`
+	Start   string        `name:"start" placeholder:"T" help:"First step of a range query."`
+	End     string        `name:"end" placeholder:"T" help:"Last step of a range query. Default: now."`
+	Step    time.Duration `name:"step" placeholder:"DURATION" help:"Distance of a range query's steps. Default: 250 steps, at least 1s apart."`
+	Explain bool          `name:"explain" help:"Tell how the query is answered, with the SQL that DuckDB runs, instead of answering it."`
+	Analyze bool          `name:"analyze" help:"With --explain: run the statements, and tell how that went."`
+	Format  string        `name:"format" enum:"table,json" required:"" help:"How the answer is printed: ${enum}."`
 
 	Log   telemetry.LogSettings `embed:""`
 	Query queryapp.Flags        `embed:"" group:"Query of a store"`
@@ -47,12 +50,19 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 	if err != nil {
 		return err
 	}
+	if c.Analyze && !c.Explain {
+		return errors.New("--analyze belongs to --explain")
+	}
 	transport, done, err := c.transport(ctx, io, vs)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	a, err := q.ask(ctx, &http.Client{Transport: tenantTransport{c.Tenant, transport}}, c.address())
+	client := &http.Client{Transport: tenantTransport{c.Tenant, transport}}
+	if c.Explain {
+		return q.explain(ctx, client, c.address(), c.Analyze, io.Out, c.Format)
+	}
+	a, err := q.ask(ctx, client, c.address())
 	if err != nil {
 		return err
 	}
@@ -67,7 +77,7 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 // address is the server's URL; a store is asked through its own transport, whatever the address.
 func (c *queryCmd) address() string {
 	if c.URL != "" {
-		return c.URL
+		return strings.TrimSuffix(c.URL, "/")
 	}
 	return "http://store"
 }

@@ -149,3 +149,29 @@ func TestPrintHistograms(t *testing.T) {
 	require.NoError(t, printTable(&out, model.Matrix{{Metric: model.Metric{"a": "b"}, Histograms: []model.SampleHistogramPair{{Histogram: h}}}}))
 	require.Contains(t, out.String(), "Count: 2")
 }
+
+func TestExplainCommand(t *testing.T) {
+	store := filled(t)
+	ask := func(args ...string) (string, int) {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"query", "--store=" + store, "--time=" + at.Format(time.RFC3339), "--explain"}, args...), flags.Streams{Out: &stdout, Err: &stderr})
+		return stdout.String() + stderr.String(), code
+	}
+	out, code := ask("sum(up)")
+	require.Zero(t, code, out)
+	require.Contains(t, out, "engine: sum(up)\nkept: sum(up): its selectors have about 6 samples, fewer than 50000\nselector up: 3 series, 6 samples in 1 segments and 0 blocks\n")
+
+	out, code = ask("--analyze", "--query.min-pushed-samples=-1", "sum(up)")
+	require.Zero(t, code, out)
+	require.Contains(t, out, `engine: {__promlake_pushed__="0"}`)
+	require.Contains(t, out, "prom_sum")
+	require.Regexp(t, `took [0-9.]+ ms, 1 rows`, out)
+
+	out, code = ask("--format=json", "sum(up)")
+	require.Zero(t, code, out)
+	require.Contains(t, out, `"query":"sum(up)"`)
+
+	out, code = ask("sum(")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "parse error")
+}

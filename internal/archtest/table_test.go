@@ -14,7 +14,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/compact", "internal/demo", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/compact", "internal/demo", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn": {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/telemetry"},
 	"ingest-fn":  {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/telemetry"},
@@ -37,8 +37,9 @@ var allowed = map[string][]string{
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/compact/admin", "internal/query", "internal/query/api", "internal/telemetry",
 	},
-	"internal/demo":      {"internal/demo/node"},
-	"internal/demo/node": {},
+	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql"},
+	"internal/demo":       {"internal/demo/node"},
+	"internal/demo/node":  {},
 
 	// Verbs.
 	"internal/compact": {
@@ -54,12 +55,18 @@ var allowed = map[string][]string{
 	"internal/ingest":        {"internal/key", "internal/objstore", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/compact/admin": {"internal/catalog", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/key", "internal/objstore",
-		"internal/query/duck", "internal/query/read", "internal/segment", "internal/tenant",
+		"internal/block", "internal/catalog", "internal/key", "internal/objstore", "internal/parquetfile", "internal/query/duck",
+		"internal/query/duck/promsql", "internal/query/fetch", "internal/query/index", "internal/query/lru", "internal/query/plan",
+		"internal/query/plan/ordinals", "internal/query/read", "internal/segment", "internal/tenant",
 	},
-	"internal/query/api":           {"internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
-	"internal/query/duck":          {},
-	"internal/query/duck/promsql":  {},
+	"internal/query/api":          {"internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
+	"internal/query/duck":         {},
+	"internal/query/duck/promsql": {},
+	"internal/query/fetch":        {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
+	"internal/query/index": {
+		"internal/block", "internal/parquetfile", "internal/query/fetch", "internal/query/lru", "internal/segment",
+	},
+	"internal/query/lru":           {},
 	"internal/query/plan":          {"internal/query/plan/ordinals"},
 	"internal/query/plan/ordinals": {},
 	"internal/query/plan/plantest": {},
@@ -95,7 +102,9 @@ var allowed = map[string][]string{
 	},
 	"tests/bench/fleet": {"tests/bench/capture"},
 	"tests/bench/load":  {"tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
+	"tests/bench/peer":  {},
 	"tests/bench/proc":  {},
+	"tests/bench/query": {"tests/bench/peer", "tests/bench/proc", "tests/bench/server"},
 	"tests/bench/run": {
 		"tests/bench", "tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/proc",
 		"tests/bench/server", "tests/bench/wire",
@@ -103,9 +112,10 @@ var allowed = map[string][]string{
 	"tests/bench/server": {},
 	"tests/bench/storage": {
 		"internal/block", "internal/catalog", "internal/objstore/filestore", "internal/tenant",
-		"tests/bench", "tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/server",
+		"tests/bench", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server",
 	},
 	"tests/bench/wire": {},
+	"tests/fuzzpromql": {},
 	"tests/senders":    {},
 	"tests/sim":        {},
 }

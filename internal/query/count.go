@@ -6,9 +6,10 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
+	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -25,138 +26,153 @@ func (s *Stage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 	}
 	err = s.measure("count", func() error {
 		return s.replanning(ctx, take, func(snap catalog.Snapshot) error {
-			series, samples, bytes = 0, 0, 0
-			sel, err := s.locate(ctx, snap, mint, maxt, sets...)
+			m, err := s.match(ctx, snap, mint, maxt, sets...)
 			if err != nil {
 				return err
 			}
-			return s.with(ctx, sel, func(src *source) error {
-				c, err := s.countIn(ctx, src, snap.Tombstones, sets, mint, maxt)
-				if err == nil && c != nil {
-					series, samples, bytes = c.totals()
-				}
+			c := &counter{reading: reading{matched: m, stage: s}, byObject: make([]int64, len(m.objs)), hit: make([]bool, len(m.series))}
+			if err := c.count(ctx); err != nil {
 				return err
-			})
+			}
+			series, samples, bytes = c.totals()
+			return nil
 		})
 	})
 	return series, samples, bytes, err
 }
 
-// countIn counts the samples in the objects of a source. The result is nil if no series can match.
-func (s *Stage) countIn(ctx context.Context, src *source, tombs []catalog.Tombstone, sets [][]*labels.Matcher, mint, maxt int64) (*counter, error) {
-	pred, err := s.union(ctx, src, sets)
-	if err != nil || pred.never {
-		return nil, err
-	}
-	pred.and(src.overlapping(mint, maxt))
-	c := &counter{
-		collector: newCollector(newScan(src, pred, times), &s.settings, s.seed, mint, maxt),
-		byObject:  make([]int64, len(src.objs)), hit: map[*memSeries]struct{}{},
-	}
-	if c.deletions, err = newDeletions(tombs, src.objs); err != nil {
-		return nil, err
-	}
-	if err := s.db.Each(ctx, c.scan.String(), c.scan.types, c.chunk); err != nil {
-		return nil, err
-	}
-	c.countWhole()
-	if err := s.eachPart(ctx, c.parts(floatFiles, mint, func(p *places) []run { return p.floats }), c.pieces); err != nil {
-		return nil, err
-	}
-	return c, s.eachPart(ctx, c.parts(histFiles, mint, func(p *places) []run { return p.hists }), c.pieces)
-}
-
-// counter counts samples and keeps none. It finds series and time ranges as a collector does.
+// counter counts samples and keeps none.
 type counter struct {
-	*collector
+	reading
 	byObject []int64 // samples
-	hit      map[*memSeries]struct{}
+	hit      []bool  // by series
 }
 
 // add counts n samples of a series in an object.
-func (c *counter) add(s *memSeries, object int, n int64) {
+func (c *counter) add(series int32, object int, n int64) {
 	if n > 0 {
 		c.byObject[object] += n
-		c.hit[s] = struct{}{}
+		c.hit[series] = true
 	}
 }
 
-func (c *counter) chunk(n int, cols []duck.Vector) error {
-	c.identity.chunk(n, cols)
-	rows := make([]*memSeries, n)
-	if err := c.lookup(rows, cols, nil); err != nil {
+func (c *counter) count(ctx context.Context) error {
+	if err := c.segments(ctx); err != nil {
 		return err
 	}
-	c.place(rows, cols)
-	objects := cols[colFileIndex].Uint64s()
-	for _, column := range []int{c.scan.ts, c.scan.histTS} {
-		spans, _ := c.spans(cols, column)
-		if spans == nil {
-			continue
-		}
-		_, elems := cols[column].List()
-		micros := elems.Int64s()
-		for i, sp := range spans {
-			gone := c.deletions.gone(int(objects[i]), rows[i])
-			c.add(rows[i], int(objects[i]), alive(micros[sp.from:sp.from+sp.n], gone))
+	c.whole()
+	for _, k := range []struct {
+		kind
+		places func(t *index.Table, row int) (first, n int64)
+	}{{floatFiles, (*index.Table).Floats}, {histFiles, (*index.Table).Hists}} {
+		if err := c.blocks(ctx, k.kind, k.places); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// alive returns how many of the times (µs) are not deleted.
-func alive(micros []int64, gone tombstones.Intervals) int64 {
-	n := int64(len(micros))
+// segments counts the samples that segments have.
+func (c *counter) segments(ctx context.Context) error {
+	for i := range c.objs {
+		t := c.tables[i]
+		if c.objs[i].footer.block != nil || len(c.members[i]) == 0 {
+			continue
+		}
+		floats, hists, err := c.listed(ctx, i)
+		if err != nil {
+			return err
+		}
+		for _, x := range c.members[i] {
+			gone := c.deletions.gone(i, c.series[x.series])
+			if first, n := t.Floats(int(x.row)); n > 0 {
+				c.add(x.series, i, c.alive(floats.t[first:first+n], gone))
+			}
+			if first, n := t.Hists(int(x.row)); n > 0 {
+				c.add(x.series, i, c.alive(hists.t[first:first+n], gone))
+			}
+		}
+	}
+	return nil
+}
+
+// alive returns how many of ascending times (ms) are in the range and not deleted.
+func (c *counter) alive(ts []int64, gone tombstones.Intervals) int64 {
+	lo, hi := between(ts, c.mint, c.maxt)
+	n := int64(hi - lo)
 	if len(gone) == 0 {
 		return n
 	}
-	for _, t := range micros {
-		if isDeleted(t/microsPerMilli, gone) {
+	for _, t := range ts[lo:hi] {
+		if isDeleted(t, gone) {
 			n--
 		}
 	}
 	return n
 }
 
-// countWhole counts the samples of series in blocks that are in the range as a whole, where nothing is deleted: their times need not be read.
-func (c *counter) countWhole() {
-	for i := range c.places {
-		ft, p := c.scan.src.objs[i].footer, &c.places[i]
-		if ft.MinT < c.mint || ft.MaxT > c.maxt {
+// whole counts the samples of series in blocks that are in the range as a whole, where nothing is deleted: their times need not be read.
+func (c *counter) whole() {
+	for i := range c.objs {
+		if c.objs[i].footer.block == nil {
 			continue
 		}
-		for _, runs := range []*[]run{&p.floats, &p.hists} {
-			rest := (*runs)[:0]
-			for _, r := range *runs {
-				if len(c.deletions.gone(i, r.series)) > 0 {
-					rest = append(rest, r)
-					continue
-				}
-				c.add(r.series, i, r.n)
+		t, rest := c.tables[i], c.members[i][:0]
+		for _, x := range c.members[i] {
+			from, upto := t.Times(int(x.row))
+			if from < c.mint || upto > c.maxt || len(c.deletions.gone(i, c.series[x.series])) > 0 {
+				rest = append(rest, x)
+				continue
 			}
-			*runs = rest
+			_, floats := t.Floats(int(x.row))
+			_, hists := t.Hists(int(x.row))
+			c.add(x.series, i, floats+hists)
 		}
+		c.members[i] = rest
 	}
 }
 
-// pieces counts the samples of a chunk of blocks' rows.
-func (c *counter) pieces(pieces []piece, cols []duck.Vector) error {
-	micros := cols[colTime].Int64s()
-	for _, p := range pieces {
-		c.add(p.series, p.object, alive(micros[p.from:p.to], c.deletions.gone(p.object, p.series)))
+// blocks counts the samples of a kind that are left, by their times.
+func (c *counter) blocks(ctx context.Context, k kind, places func(t *index.Table, row int) (first, n int64)) error {
+	p := c.plan(ctx, kind{k.prefix, k.columns[:1]}, c.mint, places)
+	counts := make([][]int64, len(p.groups)) // by row group and member
+	err := c.run(ctx, p, func(i int, g *groupRead) error {
+		fr := floatReaders.Get().(*block.FloatReader)
+		defer floatReaders.Put(fr)
+		if _, err := fr.Select(g.in, g.group, false, g.rows, c.mint, c.maxt); err != nil {
+			return err
+		}
+		counts[i] = make([]int64, len(g.members))
+		for j, x := range g.members {
+			counts[i][j] = c.alive(fr.Times(j), c.deletions.gone(g.object, c.series[x.series]))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, g := range p.groups {
+		for j, x := range g.members {
+			c.add(x.series, g.object, counts[i][j])
+		}
 	}
 	return nil
 }
 
 func (c *counter) totals() (series, samples, bytes int64) {
 	for i, n := range c.byObject {
-		o := &c.scan.src.objs[i]
+		o := &c.objs[i]
 		samples += n
 		if o.footer.Samples > 0 {
 			bytes += int64(float64(o.bytes()) * float64(n) / float64(o.footer.Samples))
 		}
 	}
-	return int64(len(c.hit)), samples, bytes
+	for _, hit := range c.hit {
+		if hit {
+			series++
+		}
+	}
+	return series, samples, bytes
 }
 
 // bytes is the size of all files of an object.

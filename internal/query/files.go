@@ -12,14 +12,26 @@ import (
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/fetch"
 )
 
-// files gives DuckDB local paths of objects: in place if the store is a directory, otherwise copies in the disk cache.
+// files gives DuckDB local paths of objects: in place if the store is a directory, otherwise copies in the cache.
 type files struct {
 	local       objstore.Local // nil if the store is remote
-	cache       *diskCache
+	cache       *fetch.Cache
 	footers     *footers
 	concurrency int
+}
+
+func newFiles(s *Settings, store objstore.Store, work *workdir, m *metrics) *files {
+	local, _ := store.(objstore.Local)
+	return &files{
+		local: local, concurrency: s.FetchConcurrency, footers: newFooters(store, s.FooterCacheBytes, m),
+		cache: fetch.New(fetch.Settings{
+			LimitBytes: s.CacheBytes, Concurrency: s.FetchConcurrency, GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,
+			Dir: func() (string, error) { return work.path(segmentsDir) },
+		}, store, m),
+	}
 }
 
 // inPlace says that the object of key is a file that SQL can name. A path that SQL would take for a pattern cannot be named: a
@@ -28,12 +40,15 @@ func (f *files) inPlace(key string) bool {
 	return f.local != nil && !duck.HasGlob(f.local.LocalPath(key))
 }
 
-// open returns the local path of an object, valid until release.
-func (f *files) open(ctx context.Context, key string) (path string, release func(), err error) {
+// unknownSize stands for the size of an object that nobody has said.
+const unknownSize = -1
+
+// open returns the local path of an object of size bytes, or of unknownSize, valid until release.
+func (f *files) open(ctx context.Context, key string, size int64) (path string, release func(), err error) {
 	if f.inPlace(key) {
 		return f.local.LocalPath(key), func() {}, nil
 	}
-	return f.cache.acquire(ctx, key)
+	return f.cache.Whole(ctx, key, size)
 }
 
 // with opens objects and calls fn with their local paths, in order, which are valid until fn returns. An error because one of them is
@@ -48,7 +63,7 @@ func (f *files) with(ctx context.Context, keys []string, fn func(paths []string)
 		}
 	}()
 	err := f.each(ctx, len(keys), func(ctx context.Context, i int) error {
-		path, rel, err := f.open(ctx, keys[i])
+		path, rel, err := f.open(ctx, keys[i], unknownSize)
 		if err != nil {
 			return err
 		}

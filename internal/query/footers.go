@@ -11,6 +11,8 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/query/fetch"
+	"github.com/promlake/promlake/internal/query/lru"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -19,8 +21,10 @@ type footers struct {
 	store   objstore.Store
 	metrics *metrics
 
+	loads fetch.Flight[*footer]
+
 	mu    sync.Mutex
-	infos *lru[*footer]
+	infos *lru.Map[*footer]
 }
 
 // footer is what a planner knows of an object without reading a column. Senders repeat their metadata in every segment, so it is
@@ -35,30 +39,40 @@ type footer struct {
 const wholeBytes = 256 << 10
 
 func newFooters(store objstore.Store, limit int64, m *metrics) *footers {
-	return &footers{store: store, metrics: m, infos: newLRU[*footer](limit)}
+	return &footers{store: store, metrics: m, infos: lru.New[*footer](limit)}
 }
 
-// get returns the footer of an object, from the cache or through files.
+// get returns the footer of an object, from the cache or through files. Concurrent calls for one object share a load.
 func (f *footers) get(ctx context.Context, o *object, files *files) (*footer, error) {
-	f.mu.Lock()
-	e := f.infos.get(o.series)
-	f.mu.Unlock()
-	if e != nil {
+	if ft := f.cached(o.series); ft != nil {
 		f.metrics.cacheHits.WithLabelValues("footer").Inc()
-		return e.value, nil
+		return ft, nil
 	}
-	f.metrics.cacheMiss.WithLabelValues("footer").Inc()
-	ft, cost, err := f.load(ctx, o, files)
-	if err != nil {
-		return nil, err
-	}
+	return f.loads.Do(ctx, o.series, func() (*footer, error) {
+		if ft := f.cached(o.series); ft != nil {
+			return ft, nil
+		}
+		f.metrics.cacheMiss.WithLabelValues("footer").Inc()
+		ft, cost, err := f.load(ctx, o, files)
+		if err != nil {
+			return nil, err
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.infos.Add(o.series, ft, cost)
+		f.infos.Evict()
+		return ft, nil
+	})
+}
+
+// cached returns the footer under a key, nil if it is not known.
+func (f *footers) cached(key string) *footer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.infos.get(o.series) == nil {
-		f.infos.add(o.series, ft, cost)
-		f.infos.evict()
+	if e := f.infos.Get(key); e != nil {
+		return e.Value
 	}
-	return ft, nil
+	return nil
 }
 
 // load reads a footer and estimates its memory in bytes.
@@ -117,7 +131,7 @@ func (f *footers) readInfo(ctx context.Context, key string, size int64, files *f
 	if !files.inPlace(key) && size > wholeBytes {
 		return segment.ReadInfo(&storeReader{ctx, f.store, key}, size)
 	}
-	path, release, err := files.open(ctx, key)
+	path, release, err := files.open(ctx, key, size)
 	if err != nil {
 		return segment.Info{}, err
 	}

@@ -3,97 +3,79 @@ package query
 import (
 	"context"
 	"slices"
-	"strings"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
-	"github.com/promlake/promlake/internal/query/duck"
-	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/index"
 )
 
 // LabelValues implements storage.LabelQuerier.
-func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) (out []string, _ annotations.Annotations, err error) {
-	err = q.stage.measure("label_values", func() error {
-		return q.over(ctx, labelsOnly, q.mint, q.maxt, ms, func(src *source, pred predicate, _ deletions) error {
-			out = nil
-			for _, term := range src.terms(name) {
-				vals, err := q.stage.distinct(ctx, term, src, pred)
-				if err != nil {
-					return err
-				}
-				out = append(out, vals...)
-			}
-			return nil
-		})
-	})
-	return limited(out, hints), nil, err
+func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	out, err := q.distinct(ctx, "label_values", hints, ms, func(t *index.Table, rows []index.Range) []string { return t.Values(name, rows) })
+	return out, nil, err
 }
 
 // LabelNames implements storage.LabelQuerier.
-func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) (out []string, _ annotations.Annotations, err error) {
-	err = q.stage.measure("label_names", func() error {
-		return q.over(ctx, labelsOnly, q.mint, q.maxt, ms, func(src *source, pred predicate, _ deletions) error {
-			cols, err := q.stage.usedColumns(ctx, src, pred)
-			if err != nil {
-				return err
-			}
-			out = cols
-			if len(src.inMap) == 0 {
+func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	out, err := q.distinct(ctx, "label_names", hints, ms, (*index.Table).Used)
+	return out, nil, err
+}
+
+// distinct returns the different strings among what of returns for the tables that have matching series, sorted, no more than the hints' limit.
+func (q *querier) distinct(ctx context.Context, operation string, hints *storage.LabelHints, ms []*labels.Matcher, of func(*index.Table, []index.Range) []string) (out []string, err error) {
+	if q.mint > q.maxt {
+		return nil, nil
+	}
+	err = q.stage.measure(operation, func() error {
+		return q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+			seen := map[string]struct{}{}
+			out = nil
+			return q.stage.eachTable(ctx, snap, q.mint, q.maxt, ms, func(t *index.Table, rows []index.Range) error {
+				for _, s := range of(t, rows) {
+					if _, known := seen[s]; !known {
+						seen[s] = struct{}{}
+						out = append(out, s)
+					}
+				}
 				return nil
-			}
-			keys, err := q.stage.distinct(ctx, "unnest(map_keys("+duck.Ident(segment.ColLabels)+"))", src, pred)
-			out = append(out, keys...)
-			return err
+			})
 		})
 	})
-	return limited(out, hints), nil, err
-}
-
-// distinct returns the non-empty values of a SQL expression.
-func (s *Stage) distinct(ctx context.Context, expr string, src *source, pred predicate) ([]string, error) {
-	var out []string
-	sql := "SELECT DISTINCT " + expr + " FROM " + src.from() + pred.sql()
-	err := s.db.Each(ctx, sql, []string{duck.Varchar}, func(_ int, cols []duck.Vector) error {
-		vals := cols[0].Strings()
-		for i := range vals {
-			if cols[0].Valid(i) && vals[i].Len() > 0 {
-				out = append(out, vals[i].String())
-			}
-		}
-		return nil
-	})
+	slices.Sort(out)
+	if hints != nil && hints.Limit > 0 && len(out) > hints.Limit {
+		out = out[:hints.Limit]
+	}
 	return out, err
 }
 
-// usedColumns returns the names, __name__ among them, whose column is not empty in some matching series.
-func (s *Stage) usedColumns(ctx context.Context, src *source, pred predicate) ([]string, error) {
-	names := append([]string{model.MetricNameLabel}, src.columns...)
-	exprs, types := make([]string, len(names)), make([]string, len(names))
-	for i, n := range names {
-		exprs[i], types[i] = "coalesce(bool_or("+column(n)+" <> ''), false)", duck.Bool
+// eachTable calls visit with the series tables of the objects that overlap [mint, maxt] (ms) and their rows that match and are not
+// deleted, if there are any.
+func (s *Stage) eachTable(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, ms []*labels.Matcher, visit func(t *index.Table, rows []index.Range) error) error {
+	sel, err := s.locate(ctx, snap, mint, maxt, ms)
+	if err != nil {
+		return err
 	}
-	var out []string
-	sql := "SELECT " + strings.Join(exprs, ", ") + " FROM " + src.from() + pred.sql()
-	err := s.db.Each(ctx, sql, types, func(_ int, cols []duck.Vector) error {
-		for i, n := range names {
-			if cols[i].Bools()[0] {
-				out = append(out, n)
+	tables, err := s.tables(ctx, sel.objs)
+	if err != nil {
+		return err
+	}
+	s.consulted(ctx, sel.objs)
+	for i, t := range tables {
+		rows := t.Select(ms)
+		if rows = sel.objs[i].overlapping(t, rows, mint, maxt); len(rows) == 0 {
+			continue
+		}
+		if rows, err = sel.objs[i].alive(t, rows, snap.Tombstones, mint, maxt); err != nil {
+			return err
+		}
+		if len(rows) > 0 {
+			if err := visit(t, rows); err != nil {
+				return err
 			}
 		}
-		return nil
-	})
-	return out, err
-}
-
-// limited sorts, removes duplicates and applies the limit of hints.
-func limited(vals []string, hints *storage.LabelHints) []string {
-	slices.Sort(vals)
-	vals = slices.Compact(vals)
-	if hints != nil && hints.Limit > 0 && len(vals) > hints.Limit {
-		vals = vals[:hints.Limit]
 	}
-	return vals
+	return nil
 }

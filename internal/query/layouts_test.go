@@ -7,10 +7,13 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
+// writer stores rows and metadata of a tenant.
+type writer func(l *lake, tenantID string, rows []segment.Row, meta ...segment.Metadata)
+
 // layouts are the ways in which a test's samples may lie in the store. None of them may change an answer.
 var layouts = []struct {
 	name  string
-	write func(l *lake, tenantID string, rows []segment.Row, meta ...segment.Metadata)
+	write writer
 }{
 	{"segments", (*lake).write},
 	{"24h blocks", func(l *lake, tenantID string, rows []segment.Row, meta ...segment.Metadata) {

@@ -23,6 +23,9 @@ type metrics struct {
 	cacheMiss *prometheus.CounterVec
 	cacheSize prometheus.Gauge
 	skipped   prometheus.Counter
+	waiting   prometheus.Gauge
+	pushed    *prometheus.CounterVec // by what: subtrees, statements, series
+	kept      prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -35,21 +38,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	return &metrics{
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "promlake_query_storage_seconds", Help: "Time to read from storage, by operation (select, label_names, label_values, exemplars, count).",
+			Name: "promlake_query_storage_seconds", Help: "Time to read from storage, by operation (select, push, label_names, label_values, exemplars, count).",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"operation"}),
 		errors:    vec("operation", "storage_errors_total", "Failed reads from storage, by operation."),
-		segments:  counter("segments_read_total", "Segments that SQL statements read."),
-		blocks:    counter("blocks_read_total", "Blocks whose series tables SQL statements read."),
+		segments:  counter("segments_read_total", "Segments whose series were looked at."),
+		blocks:    counter("blocks_read_total", "Blocks whose series tables were looked at."),
 		groups:    vec("outcome", "row_groups_total", "Row groups of the sample, histogram and exemplar files of blocks that overlap the asked time: considered, and read."),
 		bytes:     vec("outcome", "object_bytes_total", "Bytes of segments and of the files of blocks that overlap the asked time: considered, and read."),
 		replans:   counter("replans_total", "Reads that began again because an object was compacted away and deleted meanwhile."),
-		rows:      counter("rows_scanned_total", "Rows (series) of segments and series tables in the files that SQL statements read."),
+		rows:      counter("rows_scanned_total", "Rows (series) of the segments and series tables that were looked at."),
 		samples:   counter("samples_read_total", "Samples handed to the engine or to remote read."),
 		fetched:   counter("bytes_fetched_total", "Bytes of objects read from the object store into the cache directory."),
-		cacheHits: vec("cache", "cache_hits_total", "Lookups answered by a cache (footer, segment)."),
-		cacheMiss: vec("cache", "cache_misses_total", "Lookups that a cache (footer, segment) could not answer."),
+		cacheHits: vec("cache", "cache_hits_total", "Lookups answered by a cache (footer, segment, chunks, snapshot)."),
+		cacheMiss: vec("cache", "cache_misses_total", "Lookups that a cache (footer, segment, chunks, snapshot) could not answer."),
 		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
+		waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
+		pushed:    vec("what", "pushed_total", "What SQL has evaluated of PromQL queries: subtrees of their expressions, in statements, to series."),
+		kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
 		skipped:   counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
 	}
 }
@@ -66,3 +72,18 @@ func (m *metrics) add(t read.Totals) {
 		v.vec.WithLabelValues("read").Add(float64(v.s.Read))
 	}
 }
+
+// Looked implements fetch.Meter.
+func (m *metrics) Looked(kind string, hit bool) {
+	if hit {
+		m.cacheHits.WithLabelValues(kind).Inc()
+		return
+	}
+	m.cacheMiss.WithLabelValues(kind).Inc()
+}
+
+// Fetched implements fetch.Meter.
+func (m *metrics) Fetched(bytes int64) { m.fetched.Add(float64(bytes)) }
+
+// Holds implements fetch.Meter.
+func (m *metrics) Holds(bytes int64) { m.cacheSize.Set(float64(bytes)) }

@@ -45,12 +45,3 @@ type located struct {
 	object
 	footer *footer
 }
-
-// keysOf returns the keys of the files that have the objects' series.
-func keysOf(objs []located) []string {
-	out := make([]string, len(objs))
-	for i := range objs {
-		out[i] = objs[i].series
-	}
-	return out
-}

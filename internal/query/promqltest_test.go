@@ -1,12 +1,15 @@
 package query_test
 
 import (
+	"math"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
@@ -37,19 +40,39 @@ func (s skipping) Run(name string, fn func(*testing.T)) bool {
 	})
 }
 
-// TestBuiltin runs upstream's acceptance suite with the stage's engine over real segments and blocks that are read through DuckDB. The engine
-// has the feature flags that the suite expects.
+// TestBuiltin runs upstream's acceptance suite with the stage's engine over real segments and blocks that are read through DuckDB: with all that SQL
+// can evaluate in SQL, over every layout, and with nothing, over segments. The engine has the feature flags that the suite expects.
 func TestBuiltin(t *testing.T) {
-	flags := query.Settings{DelayedNameRemoval: true, UseStartTimestamps: true, Threads: 1}
-	engine := newLake(t, newDirStore(t), flags).Engine()
-	for _, layout := range layouts {
-		t.Run(layout.name, func(t *testing.T) {
-			t.Parallel()
-			promqltest.RunBuiltinTestsWithStorage(skipping{t, layout.name}, engine, func(tb testing.TB) storage.Storage {
-				l := newLake(tb, newDirStore(tb), flags)
-				l.commits = func(tenantID string, rows []segment.Row) { layout.write(l, tenantID, rows) }
-				return l
-			})
-		})
+	flags := func(minPushed int64) query.Settings {
+		return query.Settings{DelayedNameRemoval: true, UseStartTimestamps: true, Threads: 1, MinPushedSamples: minPushed}
 	}
+	for _, layout := range layouts {
+		t.Run("pushed/"+layout.name, func(t *testing.T) { builtin(t, layout.name, layout.write, flags(-1)) })
+	}
+	t.Run("plain/"+layouts[0].name, func(t *testing.T) { builtin(t, layouts[0].name, layouts[0].write, flags(math.MaxInt64)) })
+}
+
+// builtin runs the suite over one layout, and finds that something was pushed down if anything was to be.
+func builtin(t *testing.T, name string, write writer, flags query.Settings) {
+	t.Parallel()
+	engine := newLake(t, newDirStore(t), flags).Engine()
+	var mu sync.Mutex
+	pushed := 0.0
+	t.Cleanup(func() {
+		if flags.MinPushedSamples < 0 {
+			require.Greater(t, pushed, 1000.0)
+		} else {
+			require.Zero(t, pushed)
+		}
+	})
+	promqltest.RunBuiltinTestsWithStorage(skipping{t, name}, engine, func(tb testing.TB) storage.Storage {
+		l := newLake(tb, newDirStore(tb), flags)
+		l.commits = func(tenantID string, rows []segment.Row) { write(l, tenantID, rows) }
+		tb.Cleanup(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			pushed += l.counted("promlake_query_pushed_total", "subtrees")
+		})
+		return l
+	})
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/read"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -62,76 +64,56 @@ func (q *querier) snapshot(ctx context.Context, fresh bool) (catalog.Snapshot, e
 // Select implements storage.Querier. Samples are those within both the querier's and the hints' range; hints.Func "series" means
 // that none are needed, and returns the series of every segment, and of every block's series table, that overlaps the range.
 func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	mint, maxt, want := q.mint, q.maxt, samples
+	mint, maxt, read := q.mint, q.maxt, q.samples
 	if hints != nil {
 		mint, maxt = max(mint, hints.Start), min(maxt, hints.End)
 		if hints.Func == "series" {
-			want = labelsOnly
+			read = q.series
 		}
 	}
 	return &seriesSet{load: func() (out []*memorySeries, err error) {
+		if mint > maxt {
+			return nil, nil
+		}
 		err = q.stage.measure("select", func() error {
-			out, err = q.read(ctx, want, mint, maxt, hints, ms)
-			return err
+			ctx, done := q.stage.accounting(ctx)
+			defer func() { done("select", ms, len(out)) }()
+			return q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+				out, err = read(ctx, snap, mint, maxt, hints, ms)
+				return err
+			})
 		})
 		return out, err
 	}}
 }
 
-func (q *querier) read(ctx context.Context, want payload, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
-	var out []*memorySeries
-	ctx, done := q.stage.accounting(ctx)
-	defer func() { done("select", ms, len(out)) }()
-	err := q.over(ctx, want, mint, maxt, ms, func(src *source, pred predicate, dead deletions) error {
-		s := newScan(src, pred, want)
-		c := newCollector(s, &q.stage.settings, q.stage.seed, mint, maxt)
-		c.deletions = dead
-		if err := q.stage.db.Each(ctx, s.String(), s.types, c.chunk); err != nil {
-			return err
+// samples reads the samples of the series that match.
+func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
+	m, err := q.stage.match(ctx, snap, mint, maxt, ms)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{matched: m, stage: q.stage}
+	for _, read := range []func(context.Context) error{r.segments, r.blockFloats, r.blockHists} {
+		if err := read(ctx); err != nil {
+			return nil, err
 		}
-		if err := q.stage.readBlocks(ctx, c); err != nil {
-			return err
-		}
-		q.stage.metrics.samples.Add(float64(c.size))
-		out = c.finish(hints)
-		return nil
-	})
-	return out, err
+	}
+	q.stage.metrics.samples.Add(float64(r.size.Load()))
+	series := slices.DeleteFunc(r.series, func(s *memSeries) bool { return !s.within(mint) })
+	return merged(chosen(series, hints), mint, r.unread), nil
 }
 
-// over opens the objects that may hold matching series of [mint, maxt] (ms) and calls fn with them, the matchers as SQL and, for
-// samples, what is deleted of them; of labels, the SQL leaves out what is deleted. It does not call fn if nothing can match, and may
-// call it twice: what the first call did is then to be forgotten.
-func (q *querier) over(ctx context.Context, want payload, mint, maxt int64, ms []*labels.Matcher, fn func(*source, predicate, deletions) error) error {
-	if mint > maxt {
-		return nil
-	}
-	return q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
-		sel, err := q.stage.locate(ctx, snap, mint, maxt, ms)
-		if err != nil {
-			return err
-		}
-		return q.stage.with(ctx, sel, func(src *source) error {
-			pred, err := q.stage.predicate(ctx, src, ms)
-			if err != nil || pred.never {
-				return err
-			}
-			pred.and(src.overlapping(mint, maxt))
-			if want == labelsOnly {
-				conds, err := q.stage.alive(ctx, src, snap.Tombstones, mint, maxt)
-				if err != nil {
-					return err
-				}
-				pred.and(conds...)
-				return fn(src, pred, deletions{})
-			}
-			dead, err := newDeletions(snap.Tombstones, src.objs)
-			if err != nil {
-				return err
-			}
-			return fn(src, pred, dead)
-		})
+// series returns the series that match, without samples. They may have none in the range.
+func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
+	r := resolver{settings: &q.stage.settings, deletions: &deletions{}}
+	err := q.stage.eachTable(ctx, snap, mint, maxt, ms, func(t *index.Table, rows []index.Range) error {
+		return r.add(t, rows, func(int) bool { return true })
 	})
+	if err != nil {
+		return nil, err
+	}
+	return merged(chosen(r.series, hints), mint, mint), nil
 }
 
 // chunkQuerier encodes what a querier reads as chunks.

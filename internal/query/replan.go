@@ -56,6 +56,7 @@ func (s *Stage) replanning(ctx context.Context, take func(ctx context.Context, f
 		case fresh:
 			return &GoneError{err}
 		}
+		s.snapshots.forget()
 		s.metrics.replans.Inc()
 		s.logger.Debug("replan a read whose objects are gone", "tenant", snap.Tenant, "err", err)
 	}

@@ -1,8 +1,6 @@
 package query
 
 import (
-	"slices"
-
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -58,30 +56,3 @@ func (s *seriesSet) Err() error { return s.err }
 
 // Warnings implements storage.SeriesSet.
 func (*seriesSet) Warnings() annotations.Annotations { return nil }
-
-// finish merges what was collected and orders it by labels, always: results must not depend on how threads were scheduled.
-func (c *collector) finish(hints *storage.SelectHints) []*memorySeries {
-	c.series = slices.DeleteFunc(c.series, func(s *memSeries) bool { return c.scan.want == samples && !s.within(c.mint) })
-	if hints != nil && hints.ShardCount > 0 {
-		c.series = slices.DeleteFunc(c.series, func(s *memSeries) bool {
-			return labels.StableHash(s.labels)%hints.ShardCount != hints.ShardIndex
-		})
-	}
-	slices.SortFunc(c.series, func(a, b *memSeries) int { return labels.Compare(a.labels, b.labels) })
-	if hints != nil && hints.Limit > 0 && len(c.series) > hints.Limit {
-		c.series = c.series[:hints.Limit]
-	}
-	out := make([]*memorySeries, len(c.series))
-	backing := make([]memorySeries, len(c.series))
-	for i, s := range c.series {
-		backing[i] = memorySeries{s.labels, s.merge(c.mint, c.unread)}
-		out[i] = &backing[i]
-		c.series[i] = nil // frees the fragments
-	}
-	return out
-}
-
-// within says that the series has a sample that is not before mint.
-func (s *memSeries) within(mint int64) bool {
-	return len(s.floats) > 0 || slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= mint })
-}

@@ -18,8 +18,13 @@ type Settings struct {
 	CacheBytes int64
 	// FooterCacheBytes bounds the memory for segments' footers and blocks' meta.json, roughly. Default 64 MiB.
 	FooterCacheBytes int64
-	// FetchConcurrency is the number of store requests that one query has in flight. Default 32.
+	// IndexCacheBytes bounds the memory for series tables and for recent samples, roughly. Default 128 MiB.
+	IndexCacheBytes int64
+	// FetchConcurrency is the number of store requests that one query has in flight. Default 64.
 	FetchConcurrency int
+	// MaxStaleness is how old the listing of a tenant's objects may be that a read uses: reads that begin within that time share it, and miss
+	// what was stored in between. Default 0: every read makes its own.
+	MaxStaleness time.Duration
 
 	// MemoryLimitBytes is DuckDB's memory limit. Default 1 GiB.
 	MemoryLimitBytes int64
@@ -34,8 +39,14 @@ type Settings struct {
 	MaxSeries int
 	// MaxSegments is the number of segments and blocks that one select may read. Default 100,000.
 	MaxSegments int
-	// MaxMatcherValues is the number of label values that a regular expression outside of DuckDB's reach may match. Default 100,000.
-	MaxMatcherValues int
+
+	// MaxFetchedBytes is the number of bytes of objects that one PromQL query may read, whether they are cached or not. Default 100 GiB.
+	MaxFetchedBytes int64
+	// QueryMemoryBytes bounds the memory that the SQL functions of one PromQL query hold outside of DuckDB. Default 256 MiB.
+	QueryMemoryBytes int64
+	// MinPushedSamples leaves a part of a PromQL query to the engine, rather than to SQL, whose selectors have fewer samples than
+	// this. -1 leaves it nothing that SQL can do. Default 50,000.
+	MinPushedSamples int64
 
 	// Timeout of a PromQL query. Default 2 minutes.
 	Timeout time.Duration
@@ -53,14 +64,17 @@ type Settings struct {
 func (s Settings) WithDefaults() (Settings, error) {
 	setDefault(&s.CacheBytes, 10<<30)
 	setDefault(&s.FooterCacheBytes, 64<<20)
-	setDefault(&s.FetchConcurrency, 32)
+	setDefault(&s.IndexCacheBytes, 128<<20)
+	setDefault(&s.FetchConcurrency, 64)
 	setDefault(&s.MemoryLimitBytes, 1<<30)
 	setDefault(&s.Threads, runtime.GOMAXPROCS(0))
 	setDefault(&s.MaxConcurrency, 20)
 	setDefault(&s.MaxSamples, 50_000_000)
 	setDefault(&s.MaxSeries, 2_000_000)
 	setDefault(&s.MaxSegments, 100_000)
-	setDefault(&s.MaxMatcherValues, 100_000)
+	setDefault(&s.MaxFetchedBytes, 100<<30)
+	setDefault(&s.QueryMemoryBytes, 256<<20)
+	setDefault(&s.MinPushedSamples, 50_000)
 	setDefault(&s.Timeout, 2*time.Minute)
 	setDefault(&s.LookbackDelta, 5*time.Minute)
 	setDefault(&s.RecentWindow, time.Hour)
@@ -68,15 +82,23 @@ func (s Settings) WithDefaults() (Settings, error) {
 		name  string
 		value int64
 	}{
-		{"cache bytes", s.CacheBytes}, {"footer cache bytes", s.FooterCacheBytes}, {"fetch concurrency", int64(s.FetchConcurrency)},
+		{"cache bytes", s.CacheBytes}, {"footer cache bytes", s.FooterCacheBytes}, {"index cache bytes", s.IndexCacheBytes},
+		{"fetch concurrency", int64(s.FetchConcurrency)},
 		{"memory limit bytes", s.MemoryLimitBytes}, {"threads", int64(s.Threads)}, {"max concurrency", int64(s.MaxConcurrency)},
 		{"max samples", int64(s.MaxSamples)}, {"max series", int64(s.MaxSeries)}, {"max segments", int64(s.MaxSegments)},
-		{"max matcher values", int64(s.MaxMatcherValues)}, {"timeout", int64(s.Timeout)}, {"lookback delta", int64(s.LookbackDelta)},
+		{"max fetched bytes", s.MaxFetchedBytes},
+		{"query memory bytes", s.QueryMemoryBytes}, {"timeout", int64(s.Timeout)}, {"lookback delta", int64(s.LookbackDelta)},
 		{"recent window", int64(s.RecentWindow)},
 	} {
 		if f.value <= 0 {
 			return s, fmt.Errorf("query settings: %s must be positive, is %d", f.name, f.value)
 		}
+	}
+	if s.MaxStaleness < 0 {
+		return s, fmt.Errorf("query settings: max staleness must not be negative, is %s", s.MaxStaleness)
+	}
+	if s.MinPushedSamples < -1 {
+		return s, fmt.Errorf("query settings: min pushed samples must be positive, or -1 for none, is %d", s.MinPushedSamples)
 	}
 	if s.CacheDir != "" {
 		abs, err := filepath.Abs(s.CacheDir)

@@ -1,8 +1,9 @@
-// Package query answers PromQL from segments and blocks: selectors become SQL that DuckDB runs over their Parquet, and the upstream
-// engine evaluates what they return.
+// Package query answers PromQL from segments and blocks: selectors are resolved on series tables in memory, what SQL can evaluate of an
+// expression DuckDB does over their Parquet, and the upstream engine evaluates the rest.
 //
-//	selector → snapshot (LIST, manifest) → footers, meta.json → plan (source, predicate, scan) → DuckDB → series
-//	         → row groups of the blocks' sample files → plan (parts, statement) → DuckDB → samples → engine
+//	selector → snapshot (LIST, manifest) → footers, meta.json → series tables (index) → series and their places
+//	  pushed: → plan → statement over row groups and segments → DuckDB → series on the step grid → engine
+//	  others: → pages of row groups, lists of segments → samples → engine
 //
 // A segment's row of a series carries its samples; a block's row says which rows of its sample files they are.
 package query
@@ -24,6 +25,8 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/read"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -31,16 +34,18 @@ import (
 // Stage is the query stage. It implements storage.SampleAndChunkQueryable and storage.ExemplarQueryable; the tenant of a
 // read is the one that its context carries. It is safe for concurrent use.
 type Stage struct {
-	settings Settings
-	store    objstore.Store
-	logger   *slog.Logger
-	now      func() time.Time
-	metrics  *metrics
-	work     *workdir
-	files    *files
-	db       *duck.DB
-	engine   *promql.Engine
-	seed     uint64
+	settings  Settings
+	store     objstore.Store
+	logger    *slog.Logger
+	now       func() time.Time
+	metrics   *metrics
+	work      *workdir
+	files     *files
+	snapshots *snapshots
+	index     *index.Cache
+	db        *duck.DB
+	engine    *engine
+	seed      uint64
 }
 
 var (
@@ -56,24 +61,23 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}
 	m := newMetrics(reg)
 	work := &workdir{configured: s.CacheDir}
-	local, _ := store.(objstore.Local)
 	st := &Stage{
 		settings: s, store: store, logger: logger, now: now, metrics: m, work: work, seed: rand.Uint64(),
-		files: &files{
-			local: local, cache: newDiskCache(store, work, s.CacheBytes, m),
-			footers: newFooters(store, s.FooterCacheBytes, m), concurrency: s.FetchConcurrency,
-		},
+		files: newFiles(&s, store, work, m),
+		index: index.NewCache(s.IndexCacheBytes),
 		db: duck.New(duck.Settings{
 			MemoryLimitBytes: s.MemoryLimitBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
-			TempDir: func() (string, error) { return work.path(spillDir) },
+			TempDir: func() (string, error) { return work.path(spillDir) }, Setup: promsql.Register,
 		}),
 	}
-	st.engine = newEngine(&s, reg, logger)
+	st.snapshots = newSnapshots(&s, store, st.files, now, m, logger)
+	st.engine = newEngine(st, reg, logger)
 	return st, nil
 }
 
-// Engine returns the PromQL engine. Queries on it use the Stage as their storage.Queryable.
-func (s *Stage) Engine() *promql.Engine { return s.engine }
+// Engine returns the PromQL engine. Queries on it use a Stage as their storage.Queryable, or what embeds one, or what has a method Unwrap() that
+// returns one: of these it reads samples in DuckDB where it can. Others it reads as upstream's engine does.
+func (s *Stage) Engine() promql.QueryEngine { return s.engine }
 
 // Settings returns the settings with their defaults.
 func (s *Stage) Settings() Settings { return s.settings }
@@ -83,21 +87,13 @@ func (s *Stage) Close() error {
 	return errors.Join(s.engine.Close(), s.db.Close(), s.work.close())
 }
 
-// snapshot says which objects may hold samples of [mint, maxt] (ms), now or as of the time that ctx asks for.
+// snapshot says which objects may hold samples of [mint, maxt] (ms), now or as of the time that ctx asks for. Of one PromQL query, all see the
+// same at first.
 func (s *Stage) snapshot(ctx context.Context, id string, mint, maxt int64) (snap catalog.Snapshot, err error) {
-	if asOf, ok := read.AsOf(ctx); ok {
-		snap, err = catalog.TakeAsOf(ctx, s.store, id, asOf, mint, maxt)
-	} else {
-		snap, err = catalog.Take(ctx, s.store, id, mint, maxt)
+	if snap, ok := sharedSnapshot(ctx, id); ok {
+		return snap, nil
 	}
-	if err != nil {
-		return snap, tooOld(err)
-	}
-	if snap.Skipped > 0 {
-		s.metrics.skipped.Add(float64(snap.Skipped))
-		s.logger.Warn("objects among the segments are not segments", "tenant", id, "objects", snap.Skipped)
-	}
-	return snap, nil
+	return s.snapshots.take(ctx, id, mint, maxt)
 }
 
 // locate returns the objects of a snapshot that overlap [mint, maxt] (ms) and may hold series that match one of sets; no sets
@@ -118,7 +114,7 @@ func (s *Stage) locate(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 		}
 	}
 	if len(sel.objs) > s.settings.MaxSegments {
-		return selection{}, s.settings.tooManySegments()
+		return selection{}, s.settings.tooManySegments(len(sel.objs))
 	}
 	return sel, nil
 }
@@ -129,24 +125,10 @@ type selection struct {
 	unread int64     // ms: the latest sample in the objects that were left out because they end too early
 }
 
-// with opens the files that have the objects' series and calls fn with them as a source, which is valid until fn returns. It is not
-// called for no objects.
-func (s *Stage) with(ctx context.Context, sel selection, fn func(src *source) error) error {
-	if len(sel.objs) == 0 {
-		return nil
-	}
-	return s.files.with(ctx, keysOf(sel.objs), func(paths []string) error {
-		src := newSource(sel)
-		src.paths = paths
-		s.count(ctx, src.totals())
-		s.metrics.rows.Add(float64(src.rows()))
-		return fn(src)
-	})
-}
-
 // count adds to the metrics and to the statistics of ctx's request what was read.
 func (s *Stage) count(ctx context.Context, t read.Totals) {
 	s.metrics.add(t)
+	spend(ctx, t)
 	if st := read.StatsOf(ctx); st != nil {
 		st.Add(t)
 	}

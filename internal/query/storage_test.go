@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -31,6 +33,7 @@ type lake struct {
 	tb    testing.TB
 	store objstore.Store
 	seq   uint64 // of segment ids: their order is the order of writing
+	reg   *prometheus.Registry
 
 	rewrite func(segment []byte) []byte               // changes segments before they are stored, if set
 	commits func(tenantID string, rows []segment.Row) // takes what appenders commit; nil = write
@@ -41,10 +44,30 @@ func testNow() time.Time { return time.Unix(1_700_000_000, 0).UTC() }
 
 func newLake(tb testing.TB, store objstore.Store, s query.Settings) *lake {
 	tb.Helper()
-	st, err := query.New(s, store, nil, slog.New(slog.DiscardHandler), testNow)
+	reg := prometheus.NewRegistry()
+	st, err := query.New(s, store, reg, slog.New(slog.DiscardHandler), testNow)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, st.Close()) })
-	return &lake{Stage: st, tb: tb, store: store}
+	return &lake{Stage: st, tb: tb, store: store, reg: reg}
+}
+
+// counted sums a metric of the stage, over those of its series that have all the label values.
+func (l *lake) counted(name string, values ...string) float64 {
+	l.tb.Helper()
+	families, err := l.reg.Gather()
+	require.NoError(l.tb, err)
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			has := func(v string) bool {
+				return slices.ContainsFunc(m.GetLabel(), func(p *dto.LabelPair) bool { return p.GetValue() == v })
+			}
+			if f.GetName() == name && !slices.ContainsFunc(values, func(v string) bool { return !has(v) }) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
 }
 
 func (l *lake) nextID() ulid.ULID {

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// workdir is the directory of one process for fetched segments and spilled data, made at first use:
+// workdir is the directory of one process for fetched data and spilled data, made at first use:
 //
 //	<dir>/lock       flock'ed while the process lives
-//	<dir>/segments/  fetched segments
+//	<dir>/segments/  fetched objects, and parts of objects
 //	<dir>/spill/     DuckDB's temporary files
 //
 // What a former process left behind is removed, for a crash may have left torn files.

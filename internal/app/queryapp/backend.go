@@ -13,12 +13,20 @@ import (
 )
 
 // The API answers a query that goes beyond a limit by this interface.
-var _ api.LimitError = (*query.LimitError)(nil)
+var (
+	_ api.LimitError = (*query.LimitError)(nil)
+	_ api.Explainer  = backend{}
+)
 
 // backend joins what the API asks for: the engine evaluates, the stage reads. It implements api.Backend.
 type backend struct {
 	promql.QueryEngine
 	*query.Stage
+}
+
+// Explain tells how a query is answered.
+func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
+	return b.Stage.Explain(ctx, query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze})
 }
 
 // Stats counts series by metric name, the only label by which the stage counts and the API asks.

@@ -17,7 +17,10 @@ type Flags struct {
 	MaxSamples          int           `name:"query.max-samples" help:"Samples that one query may hold in memory."`
 	MaxSeries           int           `name:"query.max-series" help:"Series that one selector may return."`
 	MaxSegments         int           `name:"query.max-segments" help:"Segments and blocks that one selector may read."`
-	MaxMatcherValues    int           `name:"query.max-matcher-values" help:"Label values that a regular expression outside of DuckDB's reach may match."`
+	MaxFetchedBytes     int64         `name:"query.max-fetched-bytes" type:"bytes" help:"Bytes of objects that one query may read, cached or not."`
+	QueryMemoryBytes    int64         `name:"query.max-memory" type:"bytes" help:"Memory that one query may hold for samples in SQL, outside of DuckDB's memory."`
+	MinPushedSamples    int64         `name:"query.min-pushed-samples" help:"Samples from which on a part of a query is evaluated in SQL; -1 means always."`
+	MaxStaleness        time.Duration `name:"query.max-staleness" help:"How old the listing of objects may be that a query reads: queries share it for so long, and miss what was stored since. 0 lists for every query."`
 	RecentWindow        time.Duration `name:"query.recent-window" help:"Time before now that metadata and cardinality look at."`
 	DelayedNameRemoval  bool          `name:"query.delayed-name-removal" help:"Drop metric names at the end of a query, as Prometheus' feature promql-delayed-name-removal."`
 	UseStartTimestamps  bool          `name:"query.use-start-timestamps" help:"Use start timestamps in rates, as Prometheus' feature use-start-timestamps."`
@@ -26,6 +29,7 @@ type Flags struct {
 	CacheDir            string        `name:"query.cache-dir" placeholder:"DIR" help:"Directory of fetched objects, emptied at the start. Default: a temporary one."`
 	CacheBytes          int64         `name:"query.cache-bytes" type:"bytes" help:"Bytes of fetched objects that are kept on disk."`
 	FooterCacheBytes    int64         `name:"query.footer-cache-bytes" type:"bytes" help:"Memory for the footers of segments and the meta.json of blocks."`
+	IndexCacheBytes     int64         `name:"query.index-cache-bytes" type:"bytes" help:"Memory for series tables and for recent samples."`
 	FetchConcurrency    int           `name:"query.fetch-concurrency" help:"Store requests that one query has in flight."`
 	ReadSampleLimit     int           `name:"storage.remote.read-sample-limit" help:"Samples of one remote read that is not streamed. 0 means no limit."`
 	ReadConcurrentLimit int           `name:"storage.remote.read-concurrent-limit" help:"Remote reads that run at once."`
@@ -45,7 +49,10 @@ func NewFlags() Flags {
 		MaxSamples:          s.Query.MaxSamples,
 		MaxSeries:           s.Query.MaxSeries,
 		MaxSegments:         s.Query.MaxSegments,
-		MaxMatcherValues:    s.Query.MaxMatcherValues,
+		MaxFetchedBytes:     s.Query.MaxFetchedBytes,
+		QueryMemoryBytes:    s.Query.QueryMemoryBytes,
+		MinPushedSamples:    s.Query.MinPushedSamples,
+		MaxStaleness:        s.Query.MaxStaleness,
 		RecentWindow:        s.Query.RecentWindow,
 		DelayedNameRemoval:  s.Query.DelayedNameRemoval,
 		UseStartTimestamps:  s.Query.UseStartTimestamps,
@@ -54,6 +61,7 @@ func NewFlags() Flags {
 		CacheDir:            s.Query.CacheDir,
 		CacheBytes:          s.Query.CacheBytes,
 		FooterCacheBytes:    s.Query.FooterCacheBytes,
+		IndexCacheBytes:     s.Query.IndexCacheBytes,
 		FetchConcurrency:    s.Query.FetchConcurrency,
 		ReadSampleLimit:     s.API.RemoteReadSampleLimit,
 		ReadConcurrentLimit: s.API.RemoteReadConcurrency,
@@ -73,6 +81,7 @@ func (f Flags) query() query.Settings {
 		CacheDir:           f.CacheDir,
 		CacheBytes:         f.CacheBytes,
 		FooterCacheBytes:   f.FooterCacheBytes,
+		IndexCacheBytes:    f.IndexCacheBytes,
 		FetchConcurrency:   f.FetchConcurrency,
 		MemoryLimitBytes:   f.MemoryLimitBytes,
 		Threads:            f.Threads,
@@ -80,9 +89,12 @@ func (f Flags) query() query.Settings {
 		MaxSamples:         f.MaxSamples,
 		MaxSeries:          f.MaxSeries,
 		MaxSegments:        f.MaxSegments,
-		MaxMatcherValues:   f.MaxMatcherValues,
+		MaxFetchedBytes:    f.MaxFetchedBytes,
+		QueryMemoryBytes:   f.QueryMemoryBytes,
+		MinPushedSamples:   f.MinPushedSamples,
 		Timeout:            f.Timeout,
 		LookbackDelta:      f.LookbackDelta,
+		MaxStaleness:       f.MaxStaleness,
 		RecentWindow:       f.RecentWindow,
 		DelayedNameRemoval: f.DelayedNameRemoval,
 		UseStartTimestamps: f.UseStartTimestamps,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact/admin"
@@ -21,12 +22,16 @@ type Settings struct {
 	Admin admin.Settings
 }
 
+// maxStaleness is for how long servers share a listing of objects among queries: the panels of a dashboard ask at once.
+const maxStaleness = time.Second
+
 // DefaultSettings returns the defaults of all.
 func DefaultSettings() Settings {
 	q, err := query.Settings{}.WithDefaults()
 	if err != nil {
 		panic(err) // the defaults are constants
 	}
+	q.MaxStaleness = maxStaleness
 	a := api.DefaultSettings()
 	a.LookbackDelta = q.LookbackDelta
 	a.Parser = query.ParserOptions()

@@ -39,6 +39,7 @@ type server struct {
 	now      func() time.Time
 	logger   *slog.Logger
 	status   process
+	explains Explainer // nil: the backend cannot
 
 	withStats map[string]http.Handler // by upstream's path: see statsHandlers
 }
@@ -67,6 +68,7 @@ func New(settings Settings, backend Backend, now func() time.Time, logger *slog.
 		logger:   logger,
 		status:   status,
 	}
+	s.explains, _ = backend.(Explainer)
 	upstream, err := s.upstream(reg, nil)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,9 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
+// explainPath is ours; upstream has no such route.
+const explainPath = "/explain"
+
 // choice makes the handler of a route from the one that upstream registers for it.
 type choice func(upstream http.Handler) http.Handler
 
@@ -58,6 +61,9 @@ func (s *server) served() map[string]choice {
 // routes registers upstream's API on a router of which only served remains. Methods are upstream's.
 func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handler) http.HandlerFunc) http.Handler {
 	served := s.served()
+	if s.explains != nil {
+		served[explainPath] = func(http.Handler) http.Handler { return s.withAsOf(s.json(s.explain)) }
+	}
 	hidden := map[string]bool{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
 		choose, ok := served[path]
@@ -68,6 +74,8 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return guarded(apiPath+path, withPath(choose(h)))
 	})
 	upstream.Register(router)
+	router.Get(explainPath, http.NotFound)
+	router.Post(explainPath, http.NotFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if hidden[r.URL.Path] {
 			http.NotFound(w, r)

@@ -12,6 +12,9 @@ import (
 // watched is a Backend whose storage errors are classified on their way to upstream. Series and samples pass untouched.
 type watched struct{ Backend }
 
+// Unwrap lets the engine know the storage.
+func (b watched) Unwrap() storage.Queryable { return b.Backend }
+
 func (b watched) Querier(mint, maxt int64) (storage.Querier, error) {
 	q, err := b.Backend.Querier(mint, maxt)
 	if err != nil {

@@ -12,6 +12,10 @@ from support.remote_write import Sender
 from support.stores import Store
 
 
+# Tests ask for what they have just written: no query may reuse the listing of an earlier one.
+FRESH = {"PROMLAKE_QUERY_MAX_STALENESS": "0s"}
+
+
 class Server:
     """A Promlake process over a store. It can be killed and started again; its URL changes then."""
 
@@ -24,7 +28,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        self.process = Process(self._command, self._directory / f"life-{next(self._lives)}", self.store.env)
+        self.process = Process(self._command, self._directory / f"life-{next(self._lives)}", FRESH | self.store.env)
         self.process.wait_until(lambda: self._serving() is not None, "promlake to serve")
         self.url = self._serving() or ""
 

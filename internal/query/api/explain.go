@@ -1,0 +1,130 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/timeparam"
+)
+
+// Explainer is a Backend that can tell how it would answer a query.
+type Explainer interface {
+	// Explain returns the plan of a query, which becomes the answer's JSON. Beside the errors of a Backend there are those with a method BadQuery, which are
+	// answered with 400.
+	Explain(ctx context.Context, q ExplainQuery) (any, error)
+}
+
+// ExplainQuery is the query of an Explainer. Step 0 makes it an instant query, at End.
+type ExplainQuery struct {
+	Text       string
+	Start, End time.Time
+	Step       time.Duration
+	Lookback   time.Duration // 0 = the backend's
+	Analyze    bool          // also run what is planned, and tell how that went
+}
+
+// maxSteps is upstream's limit of the points of a range query.
+const maxSteps = 11000
+
+// explain answers /api/v1/explain: query, and time as of /query or start, end and step as of /query_range.
+func (s *server) explain(r *http.Request) (any, error) {
+	q, err := s.explainQuery(r)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.explains.Explain(r.Context(), q)
+	var bad interface {
+		error
+		BadQuery() bool
+	}
+	if errors.As(err, &bad) && bad.BadQuery() {
+		return nil, badRequest(fmt.Sprintf("invalid parameter %q: %v", "query", bad))
+	}
+	return out, err
+}
+
+func (s *server) explainQuery(r *http.Request) (q ExplainQuery, err error) {
+	q.Text = r.FormValue("query")
+	if q.Text == "" {
+		return q, badRequest("parameter \"query\" is missing")
+	}
+	if v := r.FormValue("analyze"); v != "" {
+		if q.Analyze, err = strconv.ParseBool(v); err != nil {
+			return q, invalid("analyze", err)
+		}
+	}
+	if v := r.FormValue("lookback_delta"); v != "" {
+		if q.Lookback, err = duration(v); err != nil {
+			return q, invalid("lookback_delta", err)
+		}
+	}
+	if r.FormValue("start") == "" && r.FormValue("step") == "" {
+		q.End, err = moment(r, "time", s.now())
+		q.Start = q.End
+		return q, err
+	}
+	return q, q.steps(r, s.now())
+}
+
+// steps reads what makes a range query.
+func (q *ExplainQuery) steps(r *http.Request, now time.Time) (err error) {
+	if q.Start, err = moment(r, "start", time.Time{}); err != nil {
+		return err
+	}
+	if q.End, err = moment(r, "end", now); err != nil {
+		return err
+	}
+	if q.Step, err = duration(r.FormValue("step")); err != nil {
+		return invalid("step", err)
+	}
+	switch {
+	case q.Start.IsZero():
+		return badRequest("parameter \"start\" is missing")
+	case q.End.Before(q.Start):
+		return badRequest("invalid parameter \"end\": end timestamp must not be before start time")
+	case q.Step <= 0:
+		return badRequest("invalid parameter \"step\": zero or negative query resolution step widths are not accepted. Try a positive integer")
+	case q.End.Sub(q.Start)/q.Step > maxSteps:
+		return badRequest("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
+	}
+	return nil
+}
+
+// moment reads a time, by default the given one.
+func moment(r *http.Request, name string, absent time.Time) (time.Time, error) {
+	v := r.FormValue(name)
+	if v == "" {
+		return absent, nil
+	}
+	t, err := timeparam.Parse(v)
+	if err != nil {
+		return t, invalid(name, err)
+	}
+	return t, nil
+}
+
+// duration reads seconds, or a duration as PromQL has them.
+func duration(v string) (time.Duration, error) {
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		ns := s * float64(time.Second)
+		if !(ns > -1<<63 && ns < 1<<63) {
+			return 0, fmt.Errorf("cannot parse %q to a valid duration. It overflows int64", v)
+		}
+		return time.Duration(ns), nil
+	}
+	d, err := model.ParseDuration(v)
+	if err != nil {
+		return 0, fmt.Errorf("cannot parse %q to a valid duration", v)
+	}
+	return time.Duration(d), nil
+}
+
+func invalid(name string, err error) error {
+	return badRequest(fmt.Sprintf("invalid parameter %q: %v", name, err))
+}

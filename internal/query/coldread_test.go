@@ -1,0 +1,224 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// distantStore answers every request after a delay, and counts them by what they are for.
+type distantStore struct {
+	objstore.Store
+	delay time.Duration
+
+	mu    sync.Mutex
+	count map[string]int // by kind of object; "list" for listings
+	bytes map[string]int64
+}
+
+func newDistantStore(s objstore.Store, delay time.Duration) *distantStore {
+	return &distantStore{Store: s, delay: delay, count: map[string]int{}, bytes: map[string]int64{}}
+}
+
+func (s *distantStore) asked(kind string, n int64) {
+	s.mu.Lock()
+	s.count[kind]++
+	s.bytes[kind] += n
+	s.mu.Unlock()
+	time.Sleep(s.delay)
+}
+
+func (s *distantStore) Get(ctx context.Context, k string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
+	body, o, err := s.Store.Get(ctx, k, offset, length)
+	kind := k[strings.LastIndex(k, "/")+1:]
+	switch {
+	case strings.Contains(k, "/segments/"):
+		kind = "segment"
+	case strings.HasPrefix(kind, "samples-"):
+		kind = "samples"
+	}
+	n := length
+	if length < 0 {
+		n = o.Size - offset
+	}
+	s.asked(kind, n)
+	return body, o, err
+}
+
+func (s *distantStore) List(ctx context.Context, prefix, after string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		s.asked("list", 0)
+		s.Store.List(ctx, prefix, after)(yield)
+	}
+}
+
+const (
+	coldScrape = 43_200 // ms: 2000 samples a day
+	coldDay    = 24 * 60 * 60 * 1000
+)
+
+// writeColdBlock stores a 24h block of jobs of 1,000 series each.
+func writeColdBlock(tb testing.TB, l *lake, jobs, perJob, samples int) {
+	tb.Helper()
+	k := key.Block{Tenant: tenant.Default, Level: key.L24h, Window: 0, ID: l.nextID()}
+	table := series.NewTable(7)
+	var refs []series.Ref
+	for j := range jobs {
+		for i := range perJob {
+			ref, err := table.Intern([]series.Label{
+				{Name: "__name__", Value: "m"}, {Name: "g", Value: fmt.Sprint(i % 10)}, {Name: "instance", Value: fmt.Sprintf("host-%04d:9100", i)}, {Name: "job", Value: fmt.Sprintf("job-%02d", j)},
+			})
+			require.NoError(tb, err)
+			refs = append(refs, ref)
+		}
+	}
+	view := table.View()
+	w, err := block.NewWriter(blockFiles{tb, l.store, k}, &view, block.Options{Level: key.L24h})
+	require.NoError(tb, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	s := block.Samples{TS: make([]int64, samples), V: make([]float64, samples)}
+	for _, ref := range refs { // interned in the order of a block
+		v := 0
+		for i := range samples {
+			v += rng.IntN(1000)
+			s.TS[i], s.V[i] = int64(i)*(coldDay/int64(samples)), float64(v)/100
+		}
+		require.NoError(tb, w.Append(ref, &s))
+	}
+	m, err := w.Close(block.Header{Level: key.L24h, Rank: l.nextID()})
+	require.NoError(tb, err)
+	l.commit(tenant.Default, func(c catalog.Manifest) (catalog.Manifest, error) {
+		c.Blocks = append(c.Blocks, catalog.Block{
+			Level: key.L24h, ID: k.ID, Rank: m.Rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats, Bytes: m.Bytes(),
+		})
+		return c, nil
+	})
+}
+
+// askDay evaluates a query over the day and returns the answer as text.
+func askDay(tb testing.TB, st *query.Stage, text string) string {
+	tb.Helper()
+	q, err := st.Engine().NewRangeQuery(tb.Context(), st, nil, text, time.UnixMilli(0), time.UnixMilli(coldDay-1), 5*time.Minute)
+	require.NoError(tb, err)
+	defer q.Close()
+	res := q.Exec(tb.Context())
+	require.NoError(tb, res.Err)
+	return res.String()
+}
+
+// TestColdRead: a process that knows nothing asks the store three times, one after the other, for a query of a tenant's block and
+// segment: for the listing and an early manifest; for the manifest, meta.json, the series table and the segment; and for the samples. With a fake
+// clock, the time that it takes says how many. It fetches no more than what it needs.
+func TestColdRead(t *testing.T) {
+	const delay = 30 * time.Millisecond
+	dir := newDirStore(t)
+	l := newLake(t, dir, query.Settings{})
+	writeColdBlock(t, l, 4, 100, 3000)
+	l.write(tenant.Default, []segment.Row{{Labels: metric("m", "g", "7", "job", "job-01", "instance", "new"), Floats: []segment.Float{{T: coldDay - 5000, V: 1}}}})
+	needed, between := samplesOfSeries(t, dir, 100, 199)
+	for _, tc := range []struct {
+		name, text string
+		pushed     int64 // Settings.MinPushedSamples
+	}{
+		{"in SQL", `max by (g) (rate(m{job="job-01"}[10m]))`, -1},
+		{"in the engine", `max by (g) (rate(m{job="job-01"}[10m]))`, 1 << 40},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			want := askDay(t, newLake(t, dir, query.Settings{MinPushedSamples: tc.pushed}).Stage, tc.text)
+			cache := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				store := newDistantStore(dir, delay)
+				st := newLake(t, store, query.Settings{CacheDir: cache, MinPushedSamples: tc.pushed, Threads: 2}).Stage
+				begun := time.Now()
+				require.True(t, want == askDay(t, st, tc.text), "the answer")
+				require.Equal(t, 3*delay, time.Since(begun), "round trips")
+				require.Equal(t, map[string]int{"list": 1, "manifest.json": 2, "meta.json": 1, "series.parquet": 1, "segment": 1, "samples": 1}, store.count)
+				require.GreaterOrEqual(t, store.bytes["samples"], needed)
+				require.LessOrEqual(t, store.bytes["samples"], needed+between)
+
+				begun = time.Now()
+				require.True(t, want == askDay(t, st, tc.text), "the answer")
+				require.Equal(t, 2*delay, time.Since(begun), "only whether there is something new")
+				require.Equal(t, 2+3, store.count["list"]+store.count["manifest.json"])
+				require.Equal(t, 1, store.count["samples"])
+			})
+		})
+	}
+}
+
+// samplesOfSeries returns the bytes of the values and times of the row groups that have rows of a range of series, and of what else is in these
+// groups.
+func samplesOfSeries(t *testing.T, dir *dirStore, first, last int64) (needed, between int64) {
+	t.Helper()
+	files, _ := filesOfBlocks(t, dir)
+	for _, f := range files {
+		for _, g := range f.RowGroups {
+			if !strings.HasPrefix(f.Name, "samples-") || g.FirstSeries > last || g.LastSeries < first {
+				continue
+			}
+			for i, c := range g.Columns {
+				if i < 2 { // metric and series_id
+					between += c[1]
+				} else {
+					needed += c[1]
+				}
+			}
+		}
+	}
+	return needed, between
+}
+
+// BenchmarkColdRead asks a new process with an empty cache for 1,000 of 10,000 series over a day of 20 million samples in one block, with
+// 30 ms to the store.
+func BenchmarkColdRead(b *testing.B) {
+	dir := newDirStore(b)
+	writeColdBlock(b, newLake(b, dir, query.Settings{}), 10, 1000, 2000)
+	for _, text := range []string{`sum by (g) (rate(m{job="job-03"}[10m]))`, `sum by (g) (rate(m{g="3"}[10m]))`, `m{job="job-03",instance="host-0500:9100"}`} {
+		b.Run("query="+strings.ReplaceAll(text, " ", ""), func(b *testing.B) {
+			var requests, bytes float64
+			best, cpu := time.Hour, processorTime(b)
+			for b.Loop() {
+				store := newDistantStore(dir, 30*time.Millisecond)
+				begun := time.Now()
+				st := newLake(b, store, query.Settings{}).Stage
+				require.NotEmpty(b, askDay(b, st, text))
+				best = min(best, time.Since(begun))
+				require.NoError(b, st.Close())
+				for k, n := range store.count {
+					requests, bytes = requests+float64(n), bytes+float64(store.bytes[k])
+				}
+			}
+			b.ReportMetric(float64(best.Milliseconds()), "best-ms")
+			b.ReportMetric(float64((processorTime(b)-cpu).Milliseconds())/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(requests/float64(b.N), "requests/op")
+			b.ReportMetric(bytes/float64(b.N), "bytes/op")
+		})
+	}
+}
+
+// processorTime returns what this process has used so far, with all of its threads.
+func processorTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var r syscall.Rusage
+	require.NoError(tb, syscall.Getrusage(syscall.RUSAGE_SELF, &r))
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}

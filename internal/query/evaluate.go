@@ -1,0 +1,150 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/stats"
+
+	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// pushedQuery implements promql.Query. Upstream's query, of the same text, is made at once, so that it says what is wrong with the text. Exec
+// changes its statement to what is left to evaluate, and lets it do so.
+type pushedQuery struct {
+	promql.Query
+	engine *engine
+	stage  *Stage           // nil: nothing is pushed down
+	view   *view            // what upstream's query reads
+	stmt   *parser.EvalStmt // upstream's, which it evaluates
+	asked  parser.EvalStmt  // as it was asked
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // while the query runs
+}
+
+// Statement implements promql.Query.
+func (q *pushedQuery) Statement() parser.Statement { return &q.asked }
+
+// Cancel implements promql.Query.
+func (q *pushedQuery) Cancel() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.cancel != nil {
+		q.cancel()
+	}
+}
+
+// Exec implements promql.Query.
+func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
+	s := &q.engine.stage.settings
+	counted, stop := context.WithCancelCause(asked)
+	defer stop(nil)
+	ctx, cancel := context.WithTimeout(withSpending(counted, s.MaxFetchedBytes, stop), s.Timeout)
+	defer cancel()
+	q.mu.Lock()
+	q.cancel = cancel
+	q.mu.Unlock()
+
+	total := q.Stats().Timers.GetTimer(stats.ExecTotalTime).Start()
+	if err := q.enter(ctx); err != nil {
+		return &promql.Result{Err: q.explain(asked, ctx, err)}
+	}
+	defer q.engine.gate.leave()
+	err := q.push(ctx)
+	total.Stop()
+	if err != nil {
+		return &promql.Result{Err: q.explain(asked, ctx, err)}
+	}
+	defer q.view.release()
+	res := q.Query.Exec(q.view.share(ctx))
+	if res.Err != nil {
+		res.Err = q.explain(asked, ctx, res.Err)
+	}
+	return res
+}
+
+// enter waits until the query may run.
+func (q *pushedQuery) enter(ctx context.Context) error {
+	e := q.engine
+	queue := q.Stats().Timers.GetTimer(stats.ExecQueueTime).Start()
+	e.stage.metrics.waiting.Inc()
+	err := e.gate.enter(ctx, tenant.From(ctx))
+	e.stage.metrics.waiting.Dec()
+	queue.Stop()
+	if err != nil {
+		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", e.gate.size, err)
+	}
+	return nil
+}
+
+// explain makes an error one that upstream's API answers as upstream's engine's. Of an ended context it says which limit ended it.
+func (q *pushedQuery) explain(asked, ctx context.Context, err error) error {
+	var limit interface {
+		error
+		QueryLimit() bool
+	}
+	const where = "query execution"
+	cause := context.Cause(ctx)
+	var failed *failedRead
+	if cause != nil && errors.As(err, &failed) {
+		err = failed.err // because the context ended
+	}
+	switch {
+	case errors.As(err, &limit), cause == nil:
+		return err
+	case errors.As(cause, &limit):
+		return cause
+	case isPromQL(err):
+	case errors.Is(cause, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: %w", promql.ErrQueryTimeout(where), err)
+	default:
+		err = fmt.Errorf("%w: %w", promql.ErrQueryCanceled(where), err)
+	}
+	if asked.Err() == nil && errors.Is(cause, context.DeadlineExceeded) {
+		return q.engine.stage.settings.tooLong(err)
+	}
+	return err
+}
+
+// isPromQL says that upstream's API knows what an error is.
+func isPromQL(err error) bool {
+	var (
+		canceled promql.ErrQueryCanceled
+		timeout  promql.ErrQueryTimeout
+		storage  promql.ErrStorage
+		samples  promql.ErrTooManySamples
+	)
+	return errors.As(err, &canceled) || errors.As(err, &timeout) || errors.As(err, &storage) || errors.As(err, &samples)
+}
+
+type spendingKey struct{}
+
+// spending sums what one query fetches and ends the query at its limit.
+type spending struct {
+	limit int64 // bytes
+	stop  context.CancelCauseFunc
+	stats read.Stats
+}
+
+// withSpending returns ctx whose reads end it, by stop, once they exceed limit bytes.
+func withSpending(ctx context.Context, limit int64, stop context.CancelCauseFunc) context.Context {
+	return context.WithValue(ctx, spendingKey{}, &spending{limit: limit, stop: stop})
+}
+
+// spend counts what a read takes against the limit of ctx's query, if it is of one.
+func spend(ctx context.Context, t read.Totals) {
+	s, _ := ctx.Value(spendingKey{}).(*spending)
+	if s == nil {
+		return
+	}
+	s.stats.Add(t)
+	if n := s.stats.Totals().Bytes.Read; n > s.limit {
+		s.stop(&LimitError{Limit: "bytes of objects per query", Value: s.limit, Needed: n, Flag: "--query.max-fetched-bytes"})
+	}
+}

@@ -1,0 +1,345 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/read"
+)
+
+// explanationVersion is that of Explanation's JSON.
+const explanationVersion = 1
+
+// Question is a query that is to be explained. Step 0 makes it an instant query, at End.
+type Question struct {
+	Text       string
+	Start, End time.Time
+	Step       time.Duration
+	Lookback   time.Duration // 0 = the stage's
+	Analyze    bool          // run the statements, and tell how that went
+}
+
+// Explanation is how a query is answered.
+type Explanation struct {
+	Version   int                 `json:"version"`
+	Query     string              `json:"query"`
+	Engine    string              `json:"engine"` // what the engine evaluates, with a selector for each pushed subtree
+	Pushed    []ExplainedSubtree  `json:"pushed"`
+	Kept      []string            `json:"kept"` // why parts of the query are the engine's
+	Selectors []ExplainedSelector `json:"selectors"`
+	Cost      Cost                `json:"cost"` // of the whole query, as things are cached now
+}
+
+// ExplainedSubtree is a part of the query that DuckDB evaluates.
+type ExplainedSubtree struct {
+	Name       string               `json:"name"`
+	Expr       string               `json:"expr"`
+	Tree       ExplainedNode        `json:"tree"`
+	Statements []ExplainedStatement `json:"statements"` // more than one if its samples do not fit into the memory of a query
+}
+
+// ExplainedNode is an operation of a subtree.
+type ExplainedNode struct {
+	Op       string          `json:"op"`
+	Series   int             `json:"series"`            // of its result
+	Samples  int64           `json:"samples,omitempty"` // that it reads, about
+	Children []ExplainedNode `json:"children,omitempty"`
+}
+
+// ExplainedStatement is one SQL statement.
+type ExplainedStatement struct {
+	SQL      string          `json:"sql"` // runs wherever the functions are, see promlake sql
+	Files    []ExplainedFile `json:"files"`
+	Cost     Cost            `json:"cost"`
+	Analysis *Analysis       `json:"analysis,omitempty"`
+}
+
+// ExplainedFile is an object that is read, in part.
+type ExplainedFile struct {
+	Key       string     `json:"key"`
+	RowGroups read.Share `json:"rowGroups"` // none of segments
+	Bytes     read.Share `json:"bytes"`
+}
+
+// ExplainedSelector is a selector whose series were looked up.
+type ExplainedSelector struct {
+	Selector string `json:"selector"`
+	Series   int    `json:"series"`
+	Samples  int64  `json:"samples"` // about
+	Segments int    `json:"segments"`
+	Blocks   int    `json:"blocks"`
+	Refused  string `json:"refused,omitempty"` // why none of it can be pushed
+}
+
+// Cost is what reads take from the store.
+type Cost struct {
+	Lists   int     `json:"lists"`
+	Gets    int     `json:"gets"`
+	Bytes   int64   `json:"bytes"`   // of the row groups and segments that are read, cached or not
+	Dollars float64 `json:"dollars"` // for the requests
+}
+
+// What S3 takes for a request, in dollars: https://aws.amazon.com/s3/pricing/, S3 Standard in us-east-1. Bytes that stay in the region are free.
+const (
+	dollarsPerList = 0.005 / 1000
+	dollarsPerGet  = 0.0004 / 1000
+)
+
+func (c *Cost) add(o Cost) {
+	c.Lists, c.Gets, c.Bytes = c.Lists+o.Lists, c.Gets+o.Gets, c.Bytes+o.Bytes
+	c.Dollars = float64(c.Lists)*dollarsPerList + float64(c.Gets)*dollarsPerGet
+}
+
+// QuestionError reports a question that is none: its text is not PromQL, or no query that has steps.
+type QuestionError struct{ Err error }
+
+// BadQuery tells the HTTP API that this is the asker's mistake (400).
+func (*QuestionError) BadQuery() bool { return true }
+
+// Error implements error.
+func (e *QuestionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the parser's error.
+func (e *QuestionError) Unwrap() error { return e.Err }
+
+// Explain plans a query and tells the plan. It reads no samples unless it is to analyze. The tenant is that of ctx.
+func (s *Stage) Explain(ctx context.Context, ask Question) (*Explanation, error) {
+	q, err := s.ask(ctx, ask)
+	if err != nil {
+		return nil, &QuestionError{err}
+	}
+	defer q.Close()
+	ctx, cancel := context.WithTimeout(ctx, s.settings.Timeout)
+	defer cancel()
+	if err := q.enter(ctx); err != nil {
+		return nil, q.explain(ctx, ctx, err)
+	}
+	defer q.engine.gate.leave()
+	out, err := s.explain(ctx, q, ask.Analyze)
+	if err != nil {
+		return nil, q.explain(ctx, ctx, storageError(err))
+	}
+	return out, nil
+}
+
+// ask makes a query of a question.
+func (s *Stage) ask(ctx context.Context, ask Question) (*pushedQuery, error) {
+	opts := promql.NewPrometheusQueryOpts(false, ask.Lookback)
+	var q promql.Query
+	var err error
+	if ask.Step > 0 {
+		q, err = s.engine.NewRangeQuery(ctx, s, opts, ask.Text, ask.Start, ask.End, ask.Step)
+	} else {
+		q, err = s.engine.NewInstantQuery(ctx, s, opts, ask.Text, ask.End)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return q.(*pushedQuery), nil
+}
+
+func (s *Stage) explain(ctx context.Context, q *pushedQuery, analyze bool) (out *Explanation, err error) {
+	expr, err := s.engine.parser.ParseExpr(q.String())
+	if err != nil {
+		return nil, fmt.Errorf("parse again: %w", err)
+	}
+	mint, maxt := promql.FindMinMaxTime(q.stmt)
+	reader := s.newQuerier(mint, maxt)
+	err = s.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
+		planned, err := plan.Prepare(expr, q.options())
+		if err != nil {
+			return err
+		}
+		p := &pushing{stage: s, querier: reader, snap: snap}
+		pl, err := p.plan(ctx, planned)
+		if err != nil {
+			return err
+		}
+		out = &Explanation{Version: explanationVersion, Query: q.String(), Engine: pl.Expr.String(), Pushed: []ExplainedSubtree{}, Kept: append([]string{}, pl.Kept...), Selectors: []ExplainedSelector{}}
+		return (&explainer{pushing: p, out: out, analyze: analyze}).fill(ctx, pl, planned)
+	})
+	return out, err
+}
+
+// explainer fills in an explanation.
+type explainer struct {
+	*pushing
+	out     *Explanation
+	analyze bool
+}
+
+func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
+	if e.stage.files.local == nil {
+		e.out.Cost.add(Cost{Lists: 1, Gets: 1}) // the segments, and the manifest
+	}
+	pushed := map[*parser.VectorSelector]bool{}
+	for _, s := range pl.Pushed {
+		sub, err := e.subtree(ctx, s)
+		if err != nil {
+			return err
+		}
+		e.out.Pushed = append(e.out.Pushed, sub)
+		for _, st := range sub.Statements {
+			e.out.Cost.add(st.Cost)
+		}
+		for _, l := range s.Leaves {
+			pushed[l.Selector.Expr] = true
+		}
+	}
+	for _, sel := range planned.Selectors() {
+		e.out.Selectors = append(e.out.Selectors, e.selector(sel))
+		if pushed[sel.Expr] {
+			continue
+		}
+		c, err := e.raw(sel)
+		if err != nil {
+			return err
+		}
+		e.out.Cost.add(c)
+	}
+	return nil
+}
+
+func (e *explainer) selector(sel plan.Selector) ExplainedSelector {
+	r := e.resolved[sel.Expr]
+	out := ExplainedSelector{Selector: sel.Expr.String(), Series: len(r.series), Samples: r.rows, Refused: e.refused(r)}
+	for i := range r.objs {
+		if r.objs[i].isBlock() {
+			out.Blocks++
+		} else {
+			out.Segments++
+		}
+	}
+	return out
+}
+
+// raw is the cost of a selector that the engine reads.
+func (e *explainer) raw(sel plan.Selector) (Cost, error) {
+	r := e.resolved[sel.Expr]
+	all := make([]int, len(r.series))
+	for i := range all {
+		all[i] = i
+	}
+	_, c, err := e.files(newLeafScan(r, all, sel.MinT, sel.MaxT))
+	return c, err
+}
+
+// files says which files a scan reads, and what that costs.
+func (e *explainer) files(s *leafScan) (out []ExplainedFile, c Cost, err error) {
+	for i := range s.blocks {
+		for j := range s.blocks[i].files {
+			need := &s.blocks[i].files[j].need
+			f := explainedFile(need)
+			gets, _, err := e.stage.files.cost([]rowsNeed{*need})
+			if err != nil {
+				return nil, c, err
+			}
+			c.add(Cost{Gets: gets, Bytes: f.Bytes.Read})
+			out = append(out, f)
+		}
+	}
+	for i := range s.segments {
+		o := &s.res.objs[s.segments[i].object]
+		out = append(out, ExplainedFile{Key: o.series, Bytes: read.Share{Considered: o.size, Read: o.size}})
+		c.add(Cost{Bytes: o.size}) // it was fetched to resolve the selector
+	}
+	return out, c, nil
+}
+
+func explainedFile(need *rowsNeed) ExplainedFile {
+	out := ExplainedFile{Key: need.key}
+	for i := range need.file.RowGroups {
+		g := &need.file.RowGroups[i]
+		n := sampleLeaves.bytes(g)
+		out.RowGroups.Considered, out.Bytes.Considered = out.RowGroups.Considered+1, out.Bytes.Considered+n
+		if slices.Contains(need.groups, i) {
+			out.RowGroups.Read, out.Bytes.Read = out.RowGroups.Read+1, out.Bytes.Read+n
+		}
+	}
+	return out
+}
+
+func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (ExplainedSubtree, error) {
+	out := ExplainedSubtree{Name: s.Name, Expr: e.out.Query[s.Pos.Start:s.Pos.End], Tree: explainedNode(s.Root)}
+	parts, _, ok := s.Partition((&runner{pushing: e.pushing}).maxRows(s))
+	if !ok {
+		parts = []*plan.Pushed{s}
+	}
+	for _, part := range parts {
+		st, err := e.statement(part)
+		if err == nil && e.analyze {
+			st.Analysis, err = e.analysis(ctx, part)
+		}
+		if err != nil {
+			return out, err
+		}
+		out.Statements = append(out.Statements, st)
+	}
+	return out, nil
+}
+
+func explainedNode(n plan.Node) ExplainedNode {
+	out := ExplainedNode{Op: n.String(), Series: len(n.Shape().Labels)}
+	if l, ok := n.(*plan.Leaf); ok {
+		out.Samples = l.Resolution.Rows
+	}
+	for _, c := range n.Children() {
+		out.Children = append(out.Children, explainedNode(c))
+	}
+	return out
+}
+
+// statement renders a statement as it would read the objects where they are: their rows are numbered as in the whole files.
+func (e *explainer) statement(s *plan.Pushed) (ExplainedStatement, error) {
+	var out ExplainedStatement
+	scans := make([]plan.Scan, len(s.Leaves))
+	for i, l := range s.Leaves {
+		scan, err := e.scanOf(l)
+		if err != nil {
+			return out, err
+		}
+		files, c, err := e.files(scan)
+		if err != nil {
+			return out, err
+		}
+		out.Files = append(out.Files, files...)
+		out.Cost.add(c)
+		scans[i] = e.inPlace(scan)
+	}
+	out.SQL = s.Statement(scans, "").Text()
+	return out, nil
+}
+
+// inPlace renders a scan of the objects themselves.
+func (e *explainer) inPlace(s *leafScan) plan.Scan {
+	for i := range s.blocks {
+		for j := range s.blocks[i].files {
+			f := &s.blocks[i].files[j]
+			f.local = rowsFile{path: e.path(f.need.key)}
+			for _, g := range f.need.groups {
+				f.local.at = append(f.local.at, f.need.firstRow(g))
+			}
+		}
+	}
+	paths := make([]string, len(s.res.objs))
+	for i := range s.segments {
+		o := s.segments[i].object
+		paths[o] = e.path(s.res.objs[o].series)
+	}
+	return s.scan(paths)
+}
+
+// path is the local path of an object, or its key if the store is not a directory.
+func (e *explainer) path(key string) string {
+	if e.stage.files.local != nil {
+		return e.stage.files.local.LocalPath(key)
+	}
+	return key
+}

@@ -1,0 +1,148 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/plan"
+)
+
+// Analysis is how a statement went. Its leaves are evaluated while their samples are read, by the functions that the statement names; the rest is DuckDB's.
+type Analysis struct {
+	Seconds   float64        `json:"seconds"` // with planning
+	Rows      int64          `json:"rows"`    // of the result
+	PeakBytes int64          `json:"peakBytes"`
+	Leaves    []AnalyzedLeaf `json:"leaves"`
+	Operator  *Operator      `json:"operator,omitempty"` // the last of DuckDB's; none if the subtree is a leaf alone
+}
+
+// AnalyzedLeaf is how the read of a leaf's samples went.
+type AnalyzedLeaf struct {
+	Op      string  `json:"op"`
+	Seconds float64 `json:"seconds"`
+	Samples int64   `json:"samples"` // that were read
+	Rows    int64   `json:"rows"`    // of its result
+}
+
+// Operator is one of DuckDB's operators, as its profiler saw it.
+type Operator struct {
+	Name     string     `json:"name"`
+	Detail   string     `json:"detail,omitempty"`
+	Rows     int64      `json:"rows"`
+	Seconds  float64    `json:"seconds"` // of all threads, without its children
+	Children []Operator `json:"children,omitempty"`
+}
+
+// analysis evaluates the leaves of a subtree, and runs its statement over their values under DuckDB's profiler.
+func (e *explainer) analysis(ctx context.Context, s *plan.Pushed) (out *Analysis, err error) {
+	budget := promsql.NewBudget(e.stage.settings.QueryMemoryBytes)
+	stop := context.AfterFunc(ctx, budget.Cancel)
+	r := &runner{pushing: e.pushing, budget: budget}
+	defer func() {
+		stop()
+		if err != nil {
+			err = r.explain(err)
+			budget.Reclaim()
+		}
+		err = errors.Join(err, budget.Close())
+	}()
+	start := time.Now()
+	out = &Analysis{}
+	leaves, err := e.analyzeLeaves(ctx, r, s, out)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := s.Root.(*plan.Leaf); ok {
+		out.Rows = int64(len(leaves[0].i))
+	} else if err := e.profile(ctx, r, s, leaves, out); err != nil {
+		return nil, err
+	}
+	out.Seconds, out.PeakBytes = time.Since(start).Seconds(), budget.Peak()
+	return out, nil
+}
+
+func (e *explainer) analyzeLeaves(ctx context.Context, r *runner, s *plan.Pushed, out *Analysis) (leaves []*leafRows, err error) {
+	for _, l := range s.Leaves {
+		start := time.Now()
+		rows, err := r.leaf(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		leaves = append(leaves, rows)
+		out.Leaves = append(out.Leaves, AnalyzedLeaf{Op: l.String(), Seconds: time.Since(start).Seconds(), Samples: rows.samples, Rows: int64(len(rows.i))})
+	}
+	return leaves, nil
+}
+
+// profile runs a statement for its profile.
+func (e *explainer) profile(ctx context.Context, r *runner, s *plan.Pushed, leaves []*leafRows, out *Analysis) error {
+	scans, release := published(leaves)
+	defer release()
+	st := s.Statement(scans, strconv.Itoa(r.budget.ID()))
+	var profile strings.Builder
+	err := e.stage.db.EachWith(ctx, "EXPLAIN (ANALYZE, FORMAT json) "+st.SQL, st.Args, []string{duck.Varchar, duck.Varchar}, func(n int, cols []duck.Vector) error {
+		for _, v := range cols[1].Strings()[:n] {
+			profile.WriteString(v.String())
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return out.read(profile.String())
+}
+
+// profiled is a node of DuckDB's profile.
+type profiled struct {
+	Name     string         `json:"operator_name"`
+	Rows     int64          `json:"operator_cardinality"`
+	Seconds  float64        `json:"operator_timing"`
+	Extra    map[string]any `json:"extra_info"`
+	Children []profiled     `json:"children"`
+}
+
+// read takes the operators out of a profile. The first two nodes are the statement and the EXPLAIN itself.
+func (a *Analysis) read(profile string) error {
+	var root profiled
+	if err := json.Unmarshal([]byte(profile), &root); err != nil {
+		return fmt.Errorf("read profile: %w", err)
+	}
+	for len(root.Children) == 1 && (root.Name == "" || strings.HasPrefix(root.Name, "EXPLAIN")) {
+		root = root.Children[0]
+	}
+	op := root.operator()
+	a.Operator, a.Rows = &op, root.Rows
+	return nil
+}
+
+// maxDetail bounds the text about an operator, in bytes: lists of files and BLOBs can be megabytes.
+const maxDetail = 300
+
+func (p *profiled) operator() Operator {
+	out := Operator{Name: strings.TrimSpace(p.Name), Rows: p.Rows, Seconds: p.Seconds}
+	for _, k := range []string{"Function", "CTE Name", "Groups", "Aggregates", "Projections", "Conditions", "Filters"} {
+		v, ok := p.Extra[k]
+		if !ok {
+			continue
+		}
+		text := fmt.Sprint(v)
+		if len(text) > maxDetail {
+			text = strings.ToValidUTF8(text[:maxDetail], "") + "…"
+		}
+		if out.Detail != "" {
+			out.Detail += "; "
+		}
+		out.Detail += k + ": " + text
+	}
+	for i := range p.Children {
+		out.Children = append(out.Children, p.Children[i].operator())
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+package query_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+func question(text string) query.Question {
+	return query.Question{Text: text, Start: testNow().Add(-time.Hour), End: testNow(), Step: time.Minute}
+}
+
+// TestExplainReplays: the text of a statement, run in another database that has the functions, gives what the query answers.
+func TestExplainReplays(t *testing.T) {
+	shell := duck.New(duck.Settings{
+		MemoryLimitBytes: 1 << 30, Threads: 2, Connections: 1, Setup: promsql.Register,
+		TempDir: func() (string, error) { return t.TempDir(), nil },
+	})
+	t.Cleanup(func() { require.NoError(t, shell.Close()) })
+	for _, layout := range layouts {
+		t.Run(layout.name, func(t *testing.T) {
+			l := newLake(t, newDirStore(t), pushAll)
+			layout.write(l, tenant.Default, pushRows())
+			for _, text := range []string{`sum by (job) (rate(m1[5m]))`, `m1`, `m1 / on (i, job) m2`, `max(m2{i="1"})`} {
+				q := question(text)
+				ex, err := l.Explain(t.Context(), q)
+				require.NoError(t, err, text)
+				require.Len(t, ex.Pushed, 1, text)
+				require.Equal(t, text, ex.Pushed[0].Expr)
+				require.Empty(t, ex.Kept)
+				require.Len(t, ex.Pushed[0].Statements, 1)
+				st := ex.Pushed[0].Statements[0]
+				require.NotEmpty(t, st.Files)
+
+				res := l.exec(t.Context(), asked{text, q.Start, q.End, q.Step})
+				require.NoError(t, res.Err)
+				want := 0
+				for _, s := range res.Value.(promql.Matrix) {
+					want += len(s.Floats)
+				}
+				got := 0
+				require.NoError(t, shell.Each(t.Context(), st.SQL, []string{duck.UInteger, duck.Doubles}, func(_ int, cols []duck.Vector) error {
+					_, elems := cols[1].List()
+					for _, v := range elems.Float64s() {
+						if !value.IsStaleNaN(v) {
+							got++
+						}
+					}
+					return nil
+				}), text)
+				require.Equal(t, want, got, text)
+			}
+		})
+	}
+}
+
+func TestExplainAnalyze(t *testing.T) {
+	l := newLake(t, newDirStore(t), pushAll)
+	layouts[1].write(l, tenant.Default, pushRows())
+	q := question(`sum by (job) (rate(m1[5m])) + count_values("v", m2)`)
+	q.Analyze = true
+	ex, err := l.Explain(t.Context(), q)
+	require.NoError(t, err)
+	require.Len(t, ex.Pushed, 2)
+	require.Contains(t, ex.Kept[0], "count_values")
+	require.Contains(t, ex.Engine, `__promlake_pushed__="0"`)
+	a := ex.Pushed[0].Statements[0].Analysis
+	require.Equal(t, int64(3), a.Rows, "one row per job")
+	require.Positive(t, a.PeakBytes)
+	require.Contains(t, a.Leaves[0].Op, "rate")
+	require.Equal(t, int64(12), a.Leaves[0].Rows)
+	require.Positive(t, a.Leaves[0].Samples)
+	b, err := json.Marshal(a.Operator)
+	require.NoError(t, err)
+	require.Contains(t, string(b), "prom_sum")
+	require.Len(t, ex.Selectors, 2)
+	require.Equal(t, 12, ex.Selectors[0].Series)
+	require.Zero(t, ex.Cost.Gets, "the store is a directory")
+	require.Positive(t, ex.Cost.Bytes)
+}
+
+func TestExplainSmallQuery(t *testing.T) {
+	l := newLake(t, &remoteStore{Store: newDirStore(t)}, query.Settings{})
+	layouts[1].write(l, tenant.Default, pushRows())
+	ex, err := l.Explain(t.Context(), query.Question{Text: `sum(m1)`, End: testNow()})
+	require.NoError(t, err)
+	require.Empty(t, ex.Pushed)
+	require.Len(t, ex.Kept, 1)
+	require.Contains(t, ex.Kept[0], "fewer than")
+	require.Equal(t, 1, ex.Cost.Lists)
+	require.Greater(t, ex.Cost.Gets, 1, "the manifest, and some samples")
+	require.Positive(t, ex.Cost.Dollars)
+}
+
+func TestExplainBadQuery(t *testing.T) {
+	l := newLake(t, newDirStore(t), pushAll)
+	for text, want := range map[string]string{`sum(`: "parse error", `m1[5m]`: "invalid expression type"} {
+		_, err := l.Explain(t.Context(), question(text))
+		var bad *query.QuestionError
+		require.ErrorAs(t, err, &bad, text)
+		require.True(t, strings.Contains(err.Error(), want), err)
+	}
+}

@@ -1,0 +1,236 @@
+// Package fetch keeps parts of remote objects as local files, for DuckDB reads nothing else.
+//
+// Objects are immutable, so a key names its bytes forever. Three kinds of files share one budget and one directory:
+//
+//	whole objects   as they are
+//	row files       Parquet: the column chunks of some row groups and columns of an object, under a footer that names just them
+//	                PAR1 | chunks in the object's order, without holes | footer | its length | PAR1
+//	spans           runs of bytes, one after the other, for readers that know where in the object they are
+//
+// What one file of an object has is copied from there into the next one and never fetched twice while it is kept. Nor are two requests under
+// way for the same chunk: whoever comes second waits for the first.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/query/lru"
+)
+
+// Store is the part of objstore.Store that is needed here.
+type Store interface {
+	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error)
+}
+
+// Meter is told what the cache does. Kinds are "segment" for whole objects and "chunks" for parts of them.
+type Meter interface {
+	Looked(kind string, hit bool)
+	Fetched(bytes int64)
+	Holds(bytes int64)
+}
+
+const (
+	kindWhole  = "segment"
+	kindChunks = "chunks"
+)
+
+// Settings of a Cache. The zero value of a field is not a default: callers fill every field.
+type Settings struct {
+	LimitBytes   int64                  // of all files; those that are in use may exceed it
+	Concurrency  int                    // requests that one call has under way
+	GapBytes     int64                  // unwanted bytes that a request may have if that saves another one
+	RequestBytes int64                  // wanted bytes of a request, at most
+	Dir          func() (string, error) // absolute directory of the files, made at first use
+}
+
+// Defaults of Settings. Measured against an S3 server on loopback without TLS, a request costs 0.27 ms of processor time and a MiB of body
+// 0.29 ms (TLS about doubles the latter), so half a MiB in vain is worth a request saved. A connection to S3 carries some 80 MB/s: 2 MiB are on
+// their way for about as long as the answer is waited for, 30 ms, and larger ranges come faster over several connections.
+const (
+	DefaultGapBytes     = 512 << 10
+	DefaultRequestBytes = 2 << 20
+)
+
+// Cache is a bounded set of local files. It is safe for concurrent use.
+type Cache struct {
+	settings Settings
+	store    Store
+	meter    Meter
+
+	mu      sync.Mutex
+	seq     uint64
+	kept    *lru.Map[*file]    // complete files by path
+	objects map[string][]*file // by key: the complete files of an object and those being made
+}
+
+// New returns an empty cache. It does no I/O.
+func New(s Settings, store Store, meter Meter) *Cache {
+	return &Cache{settings: s, store: store, meter: meter, kept: lru.New[*file](s.LimitBytes), objects: map[string][]*file{}}
+}
+
+// slots bounds the requests of one call.
+type slots chan struct{}
+
+func (c *Cache) slots() slots { return make(slots, c.settings.Concurrency) }
+
+// plan is a file that is about to be made.
+type plan struct {
+	kind  string
+	key   string
+	fits  func(*file) bool // says that an existing file, complete or not, does as well
+	begin func() *file     // returns the file to be made, without path; Cache.mu is held
+}
+
+// acquire returns a complete file as planned, which is pinned until release. Concurrent calls share one that is being made.
+func (c *Cache) acquire(ctx context.Context, p plan, s slots) (*file, error) {
+	for {
+		got, err := c.claim(&p)
+		switch {
+		case err != nil:
+			return nil, err
+		case got.work != nil:
+			if err := c.finish(got.work, got.work.make(ctx, s)); err != nil {
+				return nil, err
+			}
+			return got.file, nil
+		case got.pinned:
+			return got.file, nil
+		}
+		if err := wait(ctx, got.file.done); err != nil {
+			return nil, err
+		}
+		if err := got.file.err; err != nil && !gaveUp(err) {
+			return nil, err
+		}
+	}
+}
+
+// claim is a file that fits a plan: complete and pinned, being made by another, or the caller's to make.
+type claim struct {
+	file   *file
+	pinned bool
+	work   *work
+}
+
+// claim finds a file that fits. If there is none it begins one.
+func (c *Cache) claim(p *plan) (claim, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var pending *file
+	for _, f := range c.objects[p.key] {
+		switch {
+		case !p.fits(f):
+		case f.entry != nil:
+			c.pin(f)
+			c.meter.Looked(p.kind, true)
+			return claim{file: f, pinned: true}, nil
+		default:
+			pending = f
+		}
+	}
+	if pending != nil {
+		return claim{file: pending}, nil
+	}
+	c.meter.Looked(p.kind, false)
+	f := p.begin()
+	f.key, f.done = p.key, make(chan struct{})
+	w, err := c.begin(f)
+	if err != nil {
+		return claim{}, fmt.Errorf("begin a file for %s: %w", p.key, err)
+	}
+	c.objects[p.key] = append(c.objects[p.key], f)
+	return claim{file: f, work: w}, nil
+}
+
+// pin keeps a complete file until release. c.mu is held.
+func (c *Cache) pin(f *file) {
+	c.kept.Get(f.path)
+	f.entry.Pins++
+}
+
+// finish makes a file complete and pinned, or takes away what there is of it.
+func (c *Cache) finish(w *work, err error) error {
+	f := w.file
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(f.done)
+	if cerr := w.out.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("close the file for %s: %w", f.key, cerr)
+	}
+	if err == nil {
+		err = os.Rename(f.path, w.final)
+	}
+	if err == nil && f.whole {
+		f.pieces = []*piece{{span: Span{Length: f.size}, done: f.done}}
+	}
+	if err != nil {
+		f.err = err
+		f.fail(err)
+		c.forget(f)
+		return errors.Join(err, os.Remove(f.path))
+	}
+	f.path = w.final
+	f.entry = c.kept.Add(f.path, f, f.size)
+	f.entry.Pins = 1
+	err = c.supersede(f)
+	if err == nil {
+		err = c.shrink()
+	}
+	if err != nil {
+		f.entry.Pins = 0
+	}
+	return err
+}
+
+// release takes a pin back.
+func (c *Cache) release(f *file) {
+	c.mu.Lock()
+	f.entry.Pins--
+	c.mu.Unlock()
+}
+
+// supersede removes the unused files of f's object that have nothing which f has not. c.mu is held.
+func (c *Cache) supersede(f *file) error {
+	var err error
+	for _, old := range slices.Clone(c.objects[f.key]) {
+		if old != f && old.entry != nil && old.entry.Pins == 0 && f.has(old) {
+			c.kept.Remove(old.entry)
+			err = errors.Join(err, c.remove(old))
+		}
+	}
+	return err
+}
+
+// shrink removes what exceeds the budget. c.mu is held, so that nothing can bring a file back in between.
+func (c *Cache) shrink() error {
+	var err error
+	for _, e := range c.kept.Evict() {
+		err = errors.Join(err, c.remove(e.Value))
+	}
+	c.meter.Holds(c.kept.Used())
+	return err
+}
+
+func (c *Cache) remove(f *file) error {
+	c.forget(f)
+	if err := os.Remove(f.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove cached file of %s: %w", f.key, err)
+	}
+	return nil
+}
+
+func (c *Cache) forget(f *file) {
+	rest := slices.DeleteFunc(c.objects[f.key], func(o *file) bool { return o == f })
+	if len(rest) == 0 {
+		delete(c.objects, f.key)
+		return
+	}
+	c.objects[f.key] = rest
+}

@@ -1,0 +1,81 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// Flight lets concurrent callers of one key share a call. The zero value is ready.
+type Flight[V any] struct {
+	mu    sync.Mutex
+	calls map[string]*call[V]
+}
+
+// call is under way until done is closed; then value and err are set.
+type call[V any] struct {
+	done  chan struct{}
+	value V
+	err   error
+}
+
+// Do returns what fn returns, or what the fn of a call for key returns that is under way. A call that its starter gave up says nothing
+// about this caller's luck: then another begins.
+func (f *Flight[V]) Do(ctx context.Context, key string, fn func() (V, error)) (V, error) {
+	for {
+		c, mine := f.join(key)
+		if mine {
+			f.run(key, c, fn)
+			return c.value, c.err
+		}
+		if err := wait(ctx, c.done); err != nil {
+			return c.value, err
+		}
+		if !gaveUp(c.err) {
+			return c.value, c.err
+		}
+	}
+}
+
+// join returns the call for key and whether it is the caller's to make.
+func (f *Flight[V]) join(key string) (c *call[V], mine bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := f.calls[key]; c != nil {
+		return c, false
+	}
+	if f.calls == nil {
+		f.calls = map[string]*call[V]{}
+	}
+	c = &call[V]{done: make(chan struct{})}
+	f.calls[key] = c
+	return c, true
+}
+
+var errPanicked = errors.New("the shared call panicked")
+
+func (f *Flight[V]) run(key string, c *call[V], fn func() (V, error)) {
+	c.err = errPanicked
+	defer func() {
+		f.mu.Lock()
+		delete(f.calls, key)
+		f.mu.Unlock()
+		close(c.done)
+	}()
+	c.value, c.err = fn()
+}
+
+// wait waits for done or for ctx.
+func wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// gaveUp says that err is about the context of whoever met it.
+func gaveUp(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,151 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/read"
+)
+
+// reading reads the samples of what a selector matched: of blocks page by page, each row group once, with several row groups at a time; of
+// segments from their decoded lists.
+type reading struct {
+	*matched
+	stage *Stage
+	size  atomic.Int64 // samples held; a histogram counts as its bytes / 16
+	batch bool         // of a larger read, which counts what is read
+}
+
+// hold counts samples before they are decoded. Those of a batch are let go soon.
+func (r *reading) hold(n int64) error {
+	if held := r.size.Add(n); held > int64(r.settings.MaxSamples) && !r.batch {
+		return r.settings.tooManySamples(held)
+	}
+	return nil
+}
+
+// groupRead is what is read of one row group of a block's files.
+type groupRead struct {
+	object  int // position in the objects
+	in      spanReader
+	group   *block.RowGroup
+	members []member     // with rows in the group, in order
+	rows    []block.Rows // theirs
+}
+
+// fileRead is a file that row groups are read of, and which ranges of it.
+type fileRead struct {
+	in    spanReader
+	spans [][2]int64
+}
+
+// groupReads is a planned read of a kind of blocks' files.
+type groupReads struct {
+	groups []groupRead
+	files  []fileRead
+	rows   int64
+	took   read.Totals
+}
+
+// plan plans the read of a kind of files. places says where a table's row has its rows in them. Row groups without a wanted row, or outside of
+// [mint, r.maxt] (ms), are left out.
+func (r *reading) plan(ctx context.Context, k kind, mint int64, places func(t *index.Table, row int) (first, n int64)) *groupReads {
+	out := &groupReads{}
+	for i := range r.objs {
+		m := r.objs[i].footer.block
+		if m == nil || len(r.members[i]) == 0 {
+			continue
+		}
+		at := func(x member) (first, n int64) { return places(r.tables[i], int(x.row)) }
+		members := slices.DeleteFunc(slices.Clone(r.members[i]), func(x member) bool { _, n := at(x); return n == 0 })
+		for j := range m.Files {
+			if f := &m.Files[j]; k.of(f) && len(members) > 0 {
+				file := fileRead{in: r.stage.files.readerAt(ctx, r.objs[i].block.File(f.Name), f.Bytes)}
+				out.file(&file, i, k, f, mint, r.maxt, members, at)
+				if len(file.spans) > 0 {
+					out.files = append(out.files, file)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// file plans the read of one file.
+func (p *groupReads) file(file *fileRead, object int, k kind, f *block.File, mint, maxt int64, members []member, at func(member) (first, n int64)) {
+	for i := range f.RowGroups {
+		g := &f.RowGroups[i]
+		size := k.bytes(g)
+		p.took.RowGroups.Considered++
+		p.took.Bytes.Considered += size
+		end := g.FirstRow + g.Rows
+		lo := sort.Search(len(members), func(i int) bool { first, n := at(members[i]); return first+n > g.FirstRow })
+		hi := lo + sort.Search(len(members)-lo, func(i int) bool { first, _ := at(members[lo+i]); return first >= end })
+		if lo == hi || g.MinT > maxt || g.MaxT < mint {
+			continue
+		}
+		p.took.RowGroups.Read++
+		p.took.Bytes.Read += size
+		rows := make([]block.Rows, hi-lo)
+		for j, x := range members[lo:hi] {
+			first, n := at(x)
+			from, to := max(first, g.FirstRow), min(first+n, end)
+			rows[j] = block.Rows{From: from, N: to - from}
+			p.rows += to - from
+		}
+		p.groups = append(p.groups, groupRead{object, file.in, g, members[lo:hi], rows})
+		for _, c := range k.columns {
+			if c < len(g.Columns) {
+				file.spans = append(file.spans, g.Columns[c])
+			}
+		}
+	}
+}
+
+// parallelRows is the number of rows from which on a read is worth more than one processor.
+const parallelRows = 32 << 10
+
+// run calls read for every row group, several at a time if they are large.
+func (r *reading) run(ctx context.Context, p *groupReads, read func(i int, g *groupRead) error) (err error) {
+	defer func() {
+		for _, f := range p.files {
+			err = errors.Join(err, f.in.Close())
+		}
+	}()
+	if !r.batch {
+		r.stage.count(ctx, p.took)
+	}
+	if err := r.stage.files.each(ctx, len(p.files), func(_ context.Context, i int) error { return p.files[i].in.prefetch(p.files[i].spans) }); err != nil {
+		return err
+	}
+	workers := min(r.settings.Threads, len(p.groups))
+	if p.rows < parallelRows {
+		workers = min(workers, 1)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range workers {
+		g.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(p.groups) {
+					return nil
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := read(i, &p.groups[i]); err != nil {
+					return r.broken(&p.groups[i], err)
+				}
+			}
+		})
+	}
+	return g.Wait()
+}

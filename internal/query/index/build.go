@@ -1,0 +1,125 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+)
+
+// builder makes a column from runs of values that come row group by row group.
+type builder struct {
+	rows   uint32
+	values []string // as they came; they may repeat, and alias memory that is not kept
+	runs   []valueRun
+	empty  int // position of "" in values, -1 = it is not there
+}
+
+// valueRun is a run of rows up to end that have one of the values.
+type valueRun struct{ end, value uint32 }
+
+func (b *builder) reset() {
+	b.rows, b.values, b.runs, b.empty = 0, b.values[:0], b.runs[:0], -1
+}
+
+// add appends n rows with the value at a position of values.
+func (b *builder) add(value int, n int) {
+	b.rows += uint32(n)
+	if k := len(b.runs); k > 0 && b.runs[k-1].value == uint32(value) {
+		b.runs[k-1].end = b.rows
+		return
+	}
+	b.runs = append(b.runs, valueRun{b.rows, uint32(value)})
+}
+
+// fill appends rows without the label up to a row.
+func (b *builder) fill(row int) {
+	if int(b.rows) >= row {
+		return
+	}
+	if b.empty < 0 {
+		b.empty = len(b.values)
+		b.values = append(b.values, "")
+	}
+	b.add(b.empty, row-int(b.rows))
+}
+
+// column returns what was built and adds the hashes of the labels to the keys of the rows.
+func (b *builder) column(name string, seed uint64, keys []Key) (column, error) {
+	var c column
+	codeOf, err := b.sort(&c.dict)
+	if err != nil {
+		return c, err
+	}
+	hashes, salt := make([]Key, c.dict.len()), xxh3.HashStringSeed(name, seed)
+	for i := range hashes {
+		if v := c.dict.value(i); v != "" {
+			hashes[i] = xxh3.HashString128Seed(v, salt)
+		}
+	}
+	row := uint32(0)
+	merged := b.runs[:0]
+	for _, r := range b.runs {
+		r.value = codeOf[r.value]
+		for h := hashes[r.value]; row < r.end; row++ {
+			keys[row].Hi, keys[row].Lo = keys[row].Hi+h.Hi, keys[row].Lo+h.Lo
+		}
+		if k := len(merged); k > 0 && merged[k-1].value == r.value {
+			merged[k-1].end = r.end
+			continue
+		}
+		merged = append(merged, r)
+	}
+	c.lay(merged, int(b.rows))
+	return c, nil
+}
+
+// sort makes the dictionary of the values and returns their codes in it.
+func (b *builder) sort(d *dict) (codeOf []uint32, err error) {
+	order := make([]uint32, len(b.values))
+	size := 0
+	for i := range order {
+		order[i] = uint32(i)
+		size += len(b.values[i])
+	}
+	if size > maxText {
+		return nil, fmt.Errorf("values of a label have %d bytes together, the limit is %d", size, maxText)
+	}
+	slices.SortFunc(order, func(i, j uint32) int { return strings.Compare(b.values[i], b.values[j]) })
+	codeOf = make([]uint32, len(b.values))
+	var text strings.Builder
+	text.Grow(size)
+	for k, i := range order {
+		if v := b.values[i]; k == 0 || v != b.values[order[k-1]] {
+			text.WriteString(v)
+			d.ends = append(d.ends, uint32(text.Len()))
+		}
+		codeOf[i] = uint32(len(d.ends) - 1)
+	}
+	d.text, d.ends = text.String(), slices.Clip(d.ends)
+	return codeOf, nil
+}
+
+// lay stores runs of codes, by row or by run.
+func (c *column) lay(runs []valueRun, rows int) {
+	vals := make([]uint32, 0, rows)
+	for _, r := range runs {
+		vals = append(vals, r.value)
+	}
+	byRun := codesOf(vals, c.dict.len())
+	if byRun.bytes()+4*int64(len(runs)) <= byRun.bytes()/int64(max(1, len(runs)))*int64(rows) {
+		c.codes, c.ends = byRun, make([]uint32, len(runs))
+		for i, r := range runs {
+			c.ends[i] = r.end
+		}
+		return
+	}
+	vals = vals[:0]
+	for _, r := range runs {
+		for len(vals) < int(r.end) {
+			vals = append(vals, r.value)
+		}
+	}
+	c.codes = codesOf(vals, c.dict.len())
+}

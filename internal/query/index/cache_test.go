@@ -1,0 +1,73 @@
+package index_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/index"
+)
+
+type sized int64
+
+func (s sized) Bytes() int64 { return int64(s) }
+
+func TestCache(t *testing.T) {
+	c := index.NewCache(100)
+	loads := 0
+	get := func(key string, n int64) bool {
+		v, hit, err := index.Get(t.Context(), c, key, func() (sized, error) { loads++; return sized(n), nil })
+		require.NoError(t, err)
+		require.Equal(t, n, v.Bytes())
+		return hit
+	}
+	require.False(t, get("a", 40))
+	require.True(t, get("a", 40))
+	require.False(t, get("b", 40))
+	require.True(t, get("a", 40)) // b is now the oldest
+	require.False(t, get("c", 40))
+	require.True(t, get("a", 40))
+	require.False(t, get("b", 40))
+	require.False(t, get("large", 101))
+	require.False(t, get("large", 101), "what does not fit is not kept")
+	require.True(t, get("b", 40), "and pushes nothing out")
+	require.LessOrEqual(t, c.Bytes(), int64(100))
+	require.Equal(t, 6, loads)
+	failed := errors.New("failed")
+	for range 2 {
+		_, _, err := index.Get(t.Context(), c, "broken", func() (sized, error) { loads++; return 0, failed })
+		require.ErrorIs(t, err, failed)
+	}
+	require.Equal(t, 8, loads, "an error is not kept")
+}
+
+// TestCacheLoadsOnce: those who come while a value is loaded wait for it.
+func TestCacheLoadsOnce(t *testing.T) {
+	c := index.NewCache(100)
+	loading, goOn := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	get := func(ctx context.Context, load func() (sized, error)) {
+		v, _, err := index.Get(ctx, c, "k", load)
+		if err != nil || v != 7 {
+			t.Error(v, err)
+		}
+	}
+	wg.Go(func() {
+		get(t.Context(), func() (sized, error) { close(loading); <-goOn; return 7, nil })
+	})
+	<-loading
+	for range 5 {
+		wg.Go(func() {
+			get(t.Context(), func() (sized, error) { return 0, errors.New("a second load") })
+		})
+	}
+	gaveUp, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := index.Get(gaveUp, c, "k", func() (sized, error) { return 0, nil })
+	require.ErrorIs(t, err, context.Canceled)
+	close(goOn)
+	wg.Wait()
+}

@@ -1,0 +1,101 @@
+package index
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"unsafe"
+)
+
+// column is the values of one label in all rows, as codes of a dictionary: a code per row, or per run of equal rows, whichever takes
+// less memory.
+type column struct {
+	dict  dict
+	ends  []uint32 // by run: the row behind it; nil if there is a code for every row
+	codes codes
+}
+
+// dict is the distinct values of a label in order; "" stands for series without it. A value's code is its position.
+type dict struct {
+	text string
+	ends []uint32 // of the values in text
+}
+
+// maxText bounds the text of a dictionary, in bytes.
+const maxText = math.MaxUint32
+
+func (d *dict) len() int { return len(d.ends) }
+
+func (d *dict) value(code int) string {
+	from := uint32(0)
+	if code > 0 {
+		from = d.ends[code-1]
+	}
+	return d.text[from:d.ends[code]]
+}
+
+// search returns the first code whose value is not less than v, and whether it is v.
+func (d *dict) search(v string) (code int, found bool) {
+	return sort.Find(d.len(), func(i int) int { return strings.Compare(v, d.value(i)) })
+}
+
+// codes are numbers in as many bytes as the largest of them needs: one of the slices is set.
+type codes struct {
+	b1 []uint8
+	b2 []uint16
+	b4 []uint32
+}
+
+// codesOf narrows numbers below limit.
+func codesOf(vals []uint32, limit int) codes {
+	switch {
+	case limit <= 1<<8:
+		return codes{b1: narrow[uint8](vals)}
+	case limit <= 1<<16:
+		return codes{b2: narrow[uint16](vals)}
+	}
+	return codes{b4: slices.Clone(vals)}
+}
+
+func narrow[T uint8 | uint16](vals []uint32) []T {
+	out := make([]T, len(vals))
+	for i, v := range vals {
+		out[i] = T(v)
+	}
+	return out
+}
+
+func (c *codes) at(i int) uint32 {
+	switch {
+	case c.b1 != nil:
+		return uint32(c.b1[i])
+	case c.b2 != nil:
+		return uint32(c.b2[i])
+	}
+	return c.b4[i]
+}
+
+func (c *codes) bytes() int64 { return int64(len(c.b1) + 2*len(c.b2) + 4*len(c.b4)) }
+
+// code returns the code of a row. run is the run that was found last, a guess.
+func (c *column) code(row uint32, run *int) uint32 {
+	if c.ends == nil {
+		return c.codes.at(int(row))
+	}
+	i := *run
+	if i >= len(c.ends) || i > 0 && row < c.ends[i-1] {
+		i = 0
+	}
+	if row >= c.ends[i] {
+		if i++; row >= c.ends[i] {
+			i += sort.Search(len(c.ends)-i, func(j int) bool { return row < c.ends[i+j] })
+		}
+	}
+	*run = i
+	return c.codes.at(i)
+}
+
+func (c *column) bytes() int64 {
+	return int64(unsafe.Sizeof(*c)) + int64(len(c.dict.text)+4*len(c.dict.ends)+4*len(c.ends)) + c.codes.bytes()
+}

@@ -1,0 +1,207 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// errShape reports columns that do not fit together.
+var errShape = errors.New("columns of series do not fit together")
+
+// loader reads the columns that name series, one after the other, over all row groups.
+type loader struct {
+	in     io.ReaderAt
+	layout *parquetfile.Layout
+	seed   uint64
+	rows   int
+	table  *Table
+
+	buf     []byte
+	chunk   parquetfile.ChunkReader
+	builder builder
+}
+
+// maxRows bounds the series of an object.
+const maxRows = 1 << 31
+
+func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader, error) {
+	l := &loader{in: in, layout: layout, seed: seed, table: &Table{}}
+	// Ids come first: eight bytes a row, so that no other column can claim more rows than there are.
+	if err := l.ids(); err != nil {
+		return nil, fmt.Errorf("column %s: %w", segment.ColSeriesID, err)
+	}
+	if l.rows = len(l.table.ids); l.rows > maxRows {
+		return nil, fmt.Errorf("%w: %d series, the limit is %d", parquetfile.ErrFormat, l.rows, maxRows)
+	}
+	l.table.keys = make([]Key, l.rows)
+	return l, nil
+}
+
+// pages calls visit for every page of a leaf column in all row groups. begin, if it is not nil, is called before the first of each group.
+func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.DataPage) error) error {
+	for i := range l.layout.Groups {
+		g, err := l.layout.Read(i, l.in, l.buf, []int{leaf})
+		if err != nil {
+			return err
+		}
+		l.buf = g.Buffer()
+		if err := g.Chunk(leaf, &l.chunk); err != nil {
+			return err
+		}
+		if begin != nil {
+			if err := begin(); err != nil {
+				return err
+			}
+		}
+		for {
+			p, err := l.chunk.Next()
+			if err != nil {
+				return err
+			}
+			if p == nil {
+				break
+			}
+			if err := visit(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *loader) ids() error {
+	leaf := l.layout.Column(segment.ColSeriesID)
+	if leaf < 0 || l.layout.Leaves[leaf].Type != format.Int64 {
+		return fmt.Errorf("%w: there is none", parquetfile.ErrFormat)
+	}
+	return l.pages(leaf, nil, func(p *parquetfile.DataPage) error {
+		if p.Encoding != format.Plain || len(p.Values) != 8*p.Entries {
+			return fmt.Errorf("%w: %d bytes for %d rows in encoding %v", parquetfile.ErrFormat, len(p.Values), p.Entries, p.Encoding)
+		}
+		l.table.ids = slices.Grow(l.table.ids, p.Entries)
+		for b := p.Values; len(b) > 0; b = b[8:] {
+			l.table.ids = append(l.table.ids, binary.LittleEndian.Uint64(b))
+		}
+		return nil
+	})
+}
+
+// labels reads the label columns and the labels MAP.
+func (l *loader) labels() error {
+	for leaf := range l.layout.Leaves {
+		e := &l.layout.Leaves[leaf]
+		name, ok := strings.CutPrefix(e.Path[0], segment.LabelPrefix)
+		if e.Path[0] == segment.ColMetric {
+			name, ok = model.MetricNameLabel, true
+		}
+		if !ok {
+			continue
+		}
+		if e.Type != format.ByteArray || len(e.Path) != 1 || e.Nested {
+			return fmt.Errorf("%w: column %v is no label", parquetfile.ErrFormat, e.Path)
+		}
+		if err := l.column(leaf, name); err != nil {
+			return fmt.Errorf("column %s: %w", e.Path[0], err)
+		}
+	}
+	if err := l.labelMap(); err != nil {
+		return fmt.Errorf("column %s: %w", segment.ColLabels, err)
+	}
+	return l.sort()
+}
+
+// column reads the column of a label.
+func (l *loader) column(leaf int, name string) error {
+	b := &l.builder
+	b.reset()
+	first, entries := 0, 0 // of the row group's dictionary, in the builder's values
+	begin := func() (err error) {
+		first = len(b.values)
+		l.chunk.Dict = slices.Clone(l.chunk.Dict) // it may alias what the next row group is read into
+		b.values, err = l.chunk.Strings(b.values)
+		entries = len(b.values) - first
+		return err
+	}
+	err := l.pages(leaf, begin, func(p *parquetfile.DataPage) error {
+		if int(b.rows)+p.Entries > l.rows {
+			return fmt.Errorf("%w: more than %d rows", parquetfile.ErrFormat, l.rows)
+		}
+		return p.Runs(p.Entries, entries, func(r parquetfile.Run) { b.add(first+r.Index, r.N) })
+	})
+	if err != nil {
+		return err
+	}
+	return l.finish(name)
+}
+
+// finish adds the column that was built.
+func (l *loader) finish(name string) error {
+	if int(l.builder.rows) != l.rows {
+		return fmt.Errorf("%w: %w: %d rows, there are %d series", parquetfile.ErrFormat, errShape, l.builder.rows, l.rows)
+	}
+	c, err := l.builder.column(name, l.seed, l.table.keys)
+	if err != nil {
+		return err
+	}
+	if c.dict.len() > 1 || c.dict.len() == 1 && c.dict.value(0) != "" {
+		l.table.names, l.table.columns = append(l.table.names, strings.Clone(name)), append(l.table.columns, c)
+	}
+	return nil
+}
+
+// sort orders the columns by name.
+func (l *loader) sort() error {
+	t := l.table
+	order := make([]int, len(t.names))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(t.names[i], t.names[j]) })
+	names, columns := make([]string, len(order)), make([]column, len(order))
+	for k, i := range order {
+		names[k], columns[k] = t.names[i], t.columns[i]
+		if k > 0 && names[k] == names[k-1] {
+			return fmt.Errorf("%w: %w: label %q has two columns", parquetfile.ErrFormat, errShape, names[k])
+		}
+	}
+	t.names, t.columns = names, columns
+	return nil
+}
+
+// int64s reads a flat column of integers.
+func (l *loader) int64s(name string) ([]int64, error) {
+	leaf := l.layout.Column(name)
+	if leaf < 0 || l.layout.Leaves[leaf].Type != format.Int64 || l.layout.Leaves[leaf].Nested {
+		return nil, fmt.Errorf("%w: no column %s of integers", parquetfile.ErrFormat, name)
+	}
+	out := make([]int64, 0, l.rows)
+	var dict []int64
+	begin := func() (err error) {
+		dict, err = l.chunk.Int64s()
+		return err
+	}
+	err := l.pages(leaf, begin, func(p *parquetfile.DataPage) (err error) {
+		if len(out)+p.Entries > l.rows {
+			return fmt.Errorf("%w: more than %d rows", parquetfile.ErrFormat, l.rows)
+		}
+		out, err = p.Int64s(out, p.Entries, dict)
+		return err
+	})
+	if err == nil && len(out) != l.rows {
+		err = fmt.Errorf("%w: %w: %d rows, there are %d series", parquetfile.ErrFormat, errShape, len(out), l.rows)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("column %s: %w", name, err)
+	}
+	return out, nil
+}

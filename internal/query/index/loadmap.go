@@ -1,0 +1,95 @@
+package index
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// mapped is a label of a row that is in the labels MAP.
+type mapped struct {
+	row   int
+	value string
+}
+
+// labelMap makes a column of every name in the labels MAP, if there is one.
+func (l *loader) labelMap() error {
+	key := l.layout.Column(strings.Join(parquetfile.MapPath(segment.ColLabels, "key"), "."))
+	value := l.layout.Column(strings.Join(parquetfile.MapPath(segment.ColLabels, "value"), "."))
+	if key < 0 && value < 0 {
+		return nil
+	}
+	if key < 0 || value < 0 {
+		return fmt.Errorf("%w: %w: keys or values are missing", parquetfile.ErrFormat, errShape)
+	}
+	names, counts, err := l.strings(key)
+	if err != nil {
+		return err
+	}
+	values, valueCounts, err := l.strings(value)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(counts, valueCounts) {
+		return fmt.Errorf("%w: %w: keys and values are not aligned", parquetfile.ErrFormat, errShape)
+	}
+	byName, at := map[string][]mapped{}, 0
+	for row, n := range counts {
+		for ; n > 0; n-- {
+			byName[names[at]] = append(byName[names[at]], mapped{row, values[at]})
+			at++
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if err := l.mapColumn(name, byName[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mapColumn makes the column of one name.
+func (l *loader) mapColumn(name string, entries []mapped) error {
+	b := &l.builder
+	b.reset()
+	for i, e := range entries {
+		if i > 0 && entries[i-1].row == e.row {
+			return fmt.Errorf("%w: label %q occurs twice in a row", parquetfile.ErrFormat, name)
+		}
+		b.fill(e.row)
+		b.values = append(b.values, e.value)
+		b.add(len(b.values)-1, 1)
+	}
+	b.fill(l.rows)
+	return l.finish(name)
+}
+
+// strings reads a list of strings in all row groups, and how many of them each row has. They own their memory.
+func (l *loader) strings(leaf int) (out []string, counts []int, err error) {
+	err = l.pages(leaf, nil, func(p *parquetfile.DataPage) error {
+		if room := l.rows - len(counts) + len(p.Values)/4; p.Entries > room {
+			return fmt.Errorf("%w: page claims %d entries, has room for %d", parquetfile.ErrFormat, p.Entries, room)
+		}
+		n, err := p.Lists(func(n int, goesOn bool) {
+			if goesOn && len(counts) > 0 {
+				counts[len(counts)-1] += n
+			} else {
+				counts = append(counts, n)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		p.Values = slices.Clone(p.Values)
+		out, err = p.Strings(out, n)
+		return err
+	})
+	if err == nil && len(counts) != l.rows {
+		err = fmt.Errorf("%w: %w: %d lists, there are %d series", parquetfile.ErrFormat, errShape, len(counts), l.rows)
+	}
+	return out, counts, err
+}

@@ -1,0 +1,285 @@
+package index
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// Select returns the rows whose series match all matchers, as ranges, ascending and apart.
+func (t *Table) Select(ms []*labels.Matcher) []Range {
+	if t.Rows() == 0 {
+		return nil
+	}
+	out := []Range{{0, uint32(t.Rows())}}
+	var tests []test
+	for _, m := range ms {
+		c := t.column(m.Name)
+		if c == nil {
+			if !m.Matches("") {
+				return nil
+			}
+			continue
+		}
+		set := c.dict.matching(m)
+		switch n := set.count(); n {
+		case 0:
+			return nil
+		case c.dict.len():
+		default:
+			tests = append(tests, test{c, set, c.cost(set)})
+		}
+	}
+	// Few rows first, and runs before columns with a code for every row.
+	slices.SortStableFunc(tests, func(a, b test) int { return a.cost - b.cost })
+	var spare []Range
+	for _, x := range tests {
+		next := x.column.filter(spare[:0], out, x.set)
+		if len(next) == 0 {
+			return nil
+		}
+		out, spare = next, out
+	}
+	return out
+}
+
+// Values returns the distinct values of a label that rows have, "" not among them, in order.
+func (t *Table) Values(name string, rows []Range) []string {
+	c := t.column(name)
+	if c == nil || len(rows) == 0 {
+		return nil
+	}
+	seen := make([]bool, c.dict.len())
+	c.mark(seen, rows)
+	var out []string
+	for code, ok := range seen {
+		if v := c.dict.value(code); ok && v != "" {
+			out = append(out, strings.Clone(v))
+		}
+	}
+	return out
+}
+
+// Used returns the names of the labels that some of the rows have, in order.
+func (t *Table) Used(rows []Range) (out []string) {
+	for i := range t.columns {
+		if t.columns[i].used(rows) {
+			out = append(out, t.names[i])
+		}
+	}
+	return out
+}
+
+// used says whether one of the rows has a value.
+func (c *column) used(rows []Range) bool {
+	if len(rows) > 0 && c.dict.value(0) != "" {
+		return true
+	}
+	run := 0
+	for _, r := range rows {
+		for row := r.From; row < r.To; row++ {
+			if c.code(row, &run) != 0 {
+				return true
+			}
+			if c.ends != nil {
+				row = c.ends[run] - 1
+			}
+		}
+	}
+	return false
+}
+
+// test is a matcher on a column of which some values match and some do not.
+type test struct {
+	column *column
+	set    codeSet
+	cost   int
+}
+
+// codeSet is a set of codes: [from, upto), less those that skip is true for, if it is not nil; or, if not is set, all others.
+type codeSet struct {
+	from, upto int
+	all        int    // codes of the dictionary
+	skip       []bool // by code - from
+	skipped    int
+	not        bool
+}
+
+func (s *codeSet) has(code uint32) bool {
+	i := int(code) - s.from
+	in := i >= 0 && i < s.upto-s.from && (s.skip == nil || !s.skip[i])
+	return in != s.not
+}
+
+func (s *codeSet) count() int {
+	n := s.upto - s.from - s.skipped
+	if s.not {
+		return s.all - n
+	}
+	return n
+}
+
+// single returns the only code of the set, if it has just one.
+func (s *codeSet) single() (uint32, bool) {
+	return uint32(s.from), !s.not && s.upto-s.from == 1 && s.skipped == 0
+}
+
+// matching returns the codes of the values that m matches.
+func (d *dict) matching(m *labels.Matcher) codeSet {
+	negative := m.Type == labels.MatchNotEqual || m.Type == labels.MatchNotRegexp
+	set := codeSet{all: d.len(), not: negative}
+	if m.Type == labels.MatchEqual || m.Type == labels.MatchNotEqual {
+		set.pick(d, m.Value)
+		return set
+	}
+	if vals := m.SetMatches(); len(vals) > 0 {
+		set.pick(d, vals...)
+		return set
+	}
+	set.upto = d.len()
+	if p := m.Prefix(); p != "" {
+		set.from, _ = d.search(p)
+		set.upto = set.from + sort.Search(d.len()-set.from, func(i int) bool { return !strings.HasPrefix(d.value(set.from+i), p) })
+	}
+	set.skip = make([]bool, set.upto-set.from)
+	for i := range set.skip {
+		if m.Matches(d.value(set.from+i)) == negative { // the pattern does not match
+			set.skip[i] = true
+			set.skipped++
+		}
+	}
+	return set
+}
+
+// pick makes the set that of some values.
+func (s *codeSet) pick(d *dict, vals ...string) {
+	var found []int
+	for _, v := range vals {
+		if code, ok := d.search(v); ok {
+			found = append(found, code)
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	s.from, s.upto = found[0], found[len(found)-1]+1
+	if len(found) == s.upto-s.from {
+		return
+	}
+	s.skip, s.skipped = make([]bool, s.upto-s.from), s.upto-s.from-len(found)
+	for i := range s.skip {
+		s.skip[i] = true
+	}
+	for _, code := range found {
+		s.skip[code-s.from] = false
+	}
+}
+
+// cost tells which tests come first: of columns of runs, the number of rows that they leave; of others, more than any of those.
+func (c *column) cost(set codeSet) int {
+	if c.ends == nil {
+		const dense = 1 << 40
+		return dense + set.count()*(dense/c.dict.len())
+	}
+	n, from := 0, uint32(0)
+	for i, end := range c.ends {
+		if set.has(c.codes.at(i)) {
+			n += int(end - from)
+		}
+		from = end
+	}
+	return n
+}
+
+// filter appends what a set of codes leaves of ranges.
+func (c *column) filter(dst, src []Range, set codeSet) []Range {
+	switch {
+	case c.ends != nil:
+		return c.filterRuns(dst, src, set)
+	case c.codes.b1 != nil:
+		if code, ok := set.single(); ok {
+			return filterByte(dst, src, c.codes.b1, uint8(code))
+		}
+		return filterCodes(dst, src, c.codes.b1, set)
+	case c.codes.b2 != nil:
+		return filterCodes(dst, src, c.codes.b2, set)
+	}
+	return filterCodes(dst, src, c.codes.b4, set)
+}
+
+func (c *column) filterRuns(dst, src []Range, set codeSet) []Range {
+	run := 0
+	for _, r := range src {
+		run += sort.Search(len(c.ends)-run, func(i int) bool { return c.ends[run+i] > r.From })
+		for from := r.From; from < r.To; run++ {
+			to := min(r.To, c.ends[run])
+			if set.has(c.codes.at(run)) {
+				dst = join(dst, from, to)
+			}
+			if from = to; c.ends[run] > to {
+				break
+			}
+		}
+	}
+	return dst
+}
+
+func filterByte(dst, src []Range, codes []uint8, code uint8) []Range {
+	for _, r := range src {
+		for at := r.From; at < r.To; at++ {
+			i := bytes.IndexByte(codes[at:r.To], code)
+			if i < 0 {
+				break
+			}
+			at += uint32(i)
+			dst = join(dst, at, at+1)
+		}
+	}
+	return dst
+}
+
+func filterCodes[T uint8 | uint16 | uint32](dst, src []Range, codes []T, set codeSet) []Range {
+	if code, ok := set.single(); ok {
+		for _, r := range src {
+			for i, v := range codes[r.From:r.To] {
+				if v == T(code) {
+					dst = join(dst, r.From+uint32(i), r.From+uint32(i)+1)
+				}
+			}
+		}
+		return dst
+	}
+	table := make([]bool, set.all)
+	for code := range table {
+		table[code] = set.has(uint32(code))
+	}
+	for _, r := range src {
+		for i, v := range codes[r.From:r.To] {
+			if table[v] {
+				dst = join(dst, r.From+uint32(i), r.From+uint32(i)+1)
+			}
+		}
+	}
+	return dst
+}
+
+// mark notes which codes rows have.
+func (c *column) mark(seen []bool, rows []Range) {
+	run := 0
+	for _, r := range rows {
+		if c.ends == nil {
+			for row := r.From; row < r.To; row++ {
+				seen[c.codes.at(int(row))] = true
+			}
+			continue
+		}
+		for row := r.From; row < r.To; row = c.ends[run] {
+			seen[c.code(row, &run)] = true
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// LoadBlock reads a block's series table of size bytes; m is its meta.json. seed keys the identity of series.
+// Errors: block.ErrFormat, and those of in.
+func LoadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, error) {
+	t, err := loadBlock(in, size, m, seed)
+	return t, broken(block.ErrFormat, err)
+}
+
+// broken makes what is wrong with an object's bytes the given error.
+func broken(format, err error) error {
+	if err != nil && !errors.Is(err, format) && (errors.Is(err, parquetfile.ErrFormat) || errors.Is(err, errShape)) {
+		return fmt.Errorf("%w: %w", format, err)
+	}
+	return err
+}
+
+func loadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, error) {
+	layout, err := parquetfile.ReadLayout(in, size)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLoader(in, layout, seed)
+	if err != nil {
+		return nil, err
+	}
+	if int64(l.rows) != m.Series {
+		return nil, fmt.Errorf("%w: %d series, meta.json says %d", errShape, l.rows, m.Series)
+	}
+	if err := l.labels(); err != nil {
+		return nil, err
+	}
+	t := l.table
+	if t.floats, err = l.places(block.ColRowStart, block.ColRowCount, m.Floats); err != nil {
+		return nil, err
+	}
+	if m.Hists > 0 {
+		if t.hists, err = l.places(block.ColHistStart, block.ColHistCount, m.Hists); err != nil {
+			return nil, err
+		}
+	}
+	if m.Exemplars > 0 {
+		if t.exs, err = l.counts(block.ColExCount, m.Exemplars); err != nil {
+			return nil, err
+		}
+	}
+	return t, l.times(m.MinT)
+}
+
+// places reads where the rows of series lie in the files of a kind, which have total rows.
+func (l *loader) places(start, count string, total int64) ([]uint64, error) {
+	starts, err := l.int64s(start)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := l.counts(count, total)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range starts {
+		if uint64(at) != ends[i] {
+			return nil, fmt.Errorf("%w: %s of series %d is %d, those before it have %d rows", errShape, start, i, at, ends[i])
+		}
+	}
+	return ends, nil
+}
+
+// counts reads numbers of rows and adds them up; they have total rows together.
+func (l *loader) counts(name string, total int64) ([]uint64, error) {
+	vals, err := l.int64s(name)
+	if err != nil {
+		return nil, err
+	}
+	ends, at := make([]uint64, 1, len(vals)+1), int64(0)
+	for i, n := range vals {
+		if n < 0 || n > total-at {
+			return nil, fmt.Errorf("%w: %s of series %d is %d", errShape, name, i, n)
+		}
+		at += n
+		ends = append(ends, uint64(at))
+	}
+	if at != total {
+		return nil, fmt.Errorf("%w: %s adds up to %d, meta.json says %d", errShape, name, at, total)
+	}
+	return ends, nil
+}
+
+// times reads the first and last times of series; base (ms) is not after any.
+func (l *loader) times(base int64) error {
+	from, err := l.int64s(block.ColMinTS)
+	if err != nil {
+		return err
+	}
+	upto, err := l.int64s(block.ColMaxTS)
+	if err != nil {
+		return err
+	}
+	b := newBounds(base, l.rows)
+	for i := range from {
+		if err := b.see(i, from[i], upto[i]); err != nil {
+			return err
+		}
+	}
+	b.store(l.table)
+	return nil
+}
+
+// bounds collects the first and last times of rows.
+type bounds struct {
+	base       int64
+	from, upto []uint32
+}
+
+func newBounds(base int64, rows int) *bounds {
+	return &bounds{base: base, from: slices.Repeat([]uint32{math.MaxUint32}, rows), upto: make([]uint32, rows)}
+}
+
+// see notes times of a row. Objects are of windows of a day at most, so 32 bits (49 days) are enough.
+func (b *bounds) see(row int, first, last int64) error {
+	if first < b.base || last-b.base >= math.MaxUint32 {
+		return fmt.Errorf("%w: times from %d to %d ms in an object that begins at %d ms", errShape, first, last, b.base)
+	}
+	b.from[row], b.upto[row] = min(b.from[row], uint32(first-b.base)), max(b.upto[row], uint32(max(last-b.base, 0)))
+	return nil
+}
+
+func (b *bounds) store(t *Table) { t.base, t.from, t.upto = b.base, b.from, b.upto }
+
+// LoadSegment reads the series of a segment of size bytes. seed keys the identity of series. Errors: segment.ErrFormat, and those of in.
+func LoadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
+	t, err := loadSegment(in, size, seed)
+	return t, broken(segment.ErrFormat, err)
+}
+
+func loadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
+	columns, err := segment.OpenColumns(in, size)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLoader(in, columns.Layout, seed)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.labels(); err != nil {
+		return nil, err
+	}
+	return l.table, l.lists(columns)
+}
+
+// lists reads how many samples the rows of a segment have, and of which times.
+func (l *loader) lists(columns *segment.Columns) error {
+	counts, ts, err := columns.Times(segment.ColTS)
+	if err != nil {
+		return err
+	}
+	t := l.table
+	all := [][]int64{ts}
+	each := [][]int{counts}
+	t.floats = endsOf(counts)
+	if columns.Has(segment.ColHistTS) {
+		if counts, ts, err = columns.Times(segment.ColHistTS); err != nil {
+			return err
+		}
+		t.hists = endsOf(counts)
+		all, each = append(all, ts), append(each, counts)
+	}
+	if columns.Has(segment.ColExTS) {
+		if counts, ts, err = columns.Times(segment.ColExTS); err != nil {
+			return err
+		}
+		all, each = append(all, ts), append(each, counts)
+		t.exs = endsOf(counts)
+	}
+	base := int64(math.MaxInt64)
+	for i, counts := range each {
+		if len(counts) != l.rows {
+			return fmt.Errorf("%w: %d lists of times, there are %d series", errShape, len(counts), l.rows)
+		}
+		for _, t := range all[i] {
+			base = min(base, t)
+		}
+	}
+	b := newBounds(base, l.rows)
+	for i, counts := range each {
+		ts := all[i]
+		for row, n := range counts {
+			if n > 0 {
+				if err := b.see(row, ts[0], ts[n-1]); err != nil {
+					return err
+				}
+				ts = ts[n:]
+			}
+		}
+	}
+	b.store(t)
+	return nil
+}
+
+func endsOf(counts []int) []uint64 {
+	ends := make([]uint64, 1, len(counts)+1)
+	at := uint64(0)
+	for _, n := range counts {
+		at += uint64(n)
+		ends = append(ends, at)
+	}
+	return ends
+}

@@ -1,0 +1,37 @@
+package lru
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMap(t *testing.T) {
+	m := New[int](10)
+	a, b := m.Add("a", 1, 4), m.Add("b", 2, 4)
+	require.Empty(t, m.Evict())
+	require.Same(t, a, m.Get("a")) // b is now the oldest
+	m.Add("c", 3, 4)
+	require.Equal(t, []*Entry[int]{b}, m.Evict())
+	require.Nil(t, m.Get("b"))
+	a.Pins = 1
+	m.Add("d", 4, 100)
+	out := m.Evict()
+	require.Len(t, out, 2, "c and d go, a is pinned")
+	require.Equal(t, int64(4), m.Used())
+	a.Pins = 0
+	m.limit = 3
+	require.Equal(t, []*Entry[int]{a}, m.Evict())
+	require.Zero(t, m.Used())
+	require.Empty(t, m.items)
+}
+
+func TestRemove(t *testing.T) {
+	m := New[int](10)
+	a := m.Add("a", 1, 4)
+	m.Remove(a)
+	b := m.Add("a", 2, 3)
+	m.Remove(a)
+	require.Same(t, b, m.Get("a"), "an entry that is gone takes none with it that came later")
+	require.Equal(t, int64(3), m.Used())
+}

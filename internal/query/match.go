@@ -1,0 +1,79 @@
+package query
+
+import (
+	"context"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/index"
+)
+
+// matched is the series that match one of several lists of matchers, and where the objects have them.
+type matched struct {
+	selection
+	resolver
+	mint, maxt int64          // ms, inclusive
+	tables     []*index.Table // by object
+	deletions  deletions
+}
+
+// match finds the series of a snapshot that match one of sets and may have samples in [mint, maxt] (ms, inclusive).
+func (s *Stage) match(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (*matched, error) {
+	sel, err := s.locate(ctx, snap, mint, maxt, sets...)
+	if err != nil {
+		return nil, err
+	}
+	m := &matched{selection: sel, mint: mint, maxt: maxt}
+	return m, m.find(ctx, s, snap, sampled, sets)
+}
+
+// find evaluates matchers on the series tables of the objects, and keeps the rows for which keep is true and that overlap the range.
+func (m *matched) find(ctx context.Context, s *Stage, snap catalog.Snapshot, keep func(t *index.Table, row int) bool, sets [][]*labels.Matcher) (err error) {
+	if m.deletions, err = newDeletions(snap.Tombstones, m.objs); err != nil {
+		return err
+	}
+	m.resolver = resolver{settings: &s.settings, deletions: &m.deletions}
+	if m.tables, err = s.tables(ctx, m.objs); err != nil {
+		return err
+	}
+	s.consulted(ctx, m.objs)
+	for _, t := range m.tables {
+		err := m.add(t, selectAny(t, sets), func(row int) bool {
+			from, upto := t.Times(row)
+			return from <= m.maxt && upto >= m.mint && keep(t, row)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selectAny returns the rows that match one of sets.
+func selectAny(t *index.Table, sets [][]*labels.Matcher) (rows []index.Range) {
+	for _, ms := range sets {
+		rows = index.Union(rows, t.Select(ms))
+	}
+	return rows
+}
+
+// sampled says that a row has samples.
+func sampled(t *index.Table, row int) bool {
+	_, floats := t.Floats(row)
+	_, hists := t.Hists(row)
+	return floats+hists > 0
+}
+
+// consulted counts the series tables that a read looks at, cached or not.
+func (s *Stage) consulted(ctx context.Context, objs []located) {
+	if len(objs) == 0 {
+		return
+	}
+	rows := int64(0)
+	for i := range objs {
+		rows += objs[i].footer.Rows
+	}
+	s.count(ctx, seriesTotals(objs))
+	s.metrics.rows.Add(float64(rows))
+}

@@ -1,0 +1,52 @@
+package query
+
+import (
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// memSeries is a series while it is read.
+type memSeries struct {
+	labels labels.Labels
+	tombs  []int // the tombstones that select it
+	floats []fragment
+	hists  []histPoint
+}
+
+// take adds what deletions leave of a fragment.
+func (s *memSeries) take(f fragment, d *deletions) {
+	s.floats = f.cut(s.floats, d.gone(int(f.rank), s))
+}
+
+// within says that the series has a sample that is not before mint.
+func (s *memSeries) within(mint int64) bool {
+	return len(s.floats) > 0 || slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= mint })
+}
+
+// chosen orders series by labels, always, and leaves what the hints ask for: a shard of them, and no more than a limit. hints may be nil.
+func chosen(series []*memSeries, hints *storage.SelectHints) []*memSeries {
+	if hints != nil && hints.ShardCount > 0 {
+		series = slices.DeleteFunc(series, func(s *memSeries) bool {
+			return labels.StableHash(s.labels)%hints.ShardCount != hints.ShardIndex
+		})
+	}
+	slices.SortFunc(series, func(a, b *memSeries) int { return labels.Compare(a.labels, b.labels) })
+	if hints != nil && hints.Limit > 0 && len(series) > hints.Limit {
+		series = series[:hints.Limit]
+	}
+	return series
+}
+
+// merged returns the series with their samples in order. mint and unread are those of setResetHints. The fragments are freed.
+func merged(series []*memSeries, mint, unread int64) []*memorySeries {
+	out := make([]*memorySeries, len(series))
+	backing := make([]memorySeries, len(series))
+	for i, s := range series {
+		backing[i] = memorySeries{s.labels, s.merge(mint, unread)}
+		out[i] = &backing[i]
+		series[i] = nil
+	}
+	return out
+}

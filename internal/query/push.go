@@ -1,0 +1,129 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/stats"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/plan"
+)
+
+// push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which nothing can be is as it was.
+func (q *pushedQuery) push(ctx context.Context) error {
+	if q.stage == nil || q.stmt == nil || !q.steps() {
+		return nil
+	}
+	expr, err := q.engine.parser.ParseExpr(q.String())
+	if err != nil {
+		return fmt.Errorf("parse again: %w", err)
+	}
+	if mentions(expr, plan.PushedLabel) {
+		return nil // what upstream's engine asks for by this label must be ours
+	}
+	mint, maxt := promql.FindMinMaxTime(q.stmt)
+	reader := q.stage.newQuerier(mint, maxt)
+	err = q.stage.measure("push", func() error {
+		return q.stage.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
+			p := &pushing{stage: q.stage, querier: reader, snap: snap}
+			err := q.pushOn(ctx, p, expr, q.options())
+			if !forcedMonotonicity(err) {
+				return err
+			}
+			o := q.options()
+			o.EngineQuantiles = true
+			return q.pushOn(ctx, p, expr, o)
+		})
+	})
+	return storageError(err)
+}
+
+// forcedMonotonicity says that a statement found that the engine has to tell the user about buckets.
+func forcedMonotonicity(err error) bool {
+	var derr *duck.Error
+	return errors.As(err, &derr) && strings.Contains(derr.Message, plan.ForcedMonotonicity)
+}
+
+// steps says that upstream evaluates the statement at finitely many times.
+func (q *pushedQuery) steps() bool { return q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End) }
+
+func (q *pushedQuery) options() plan.Options {
+	s := &q.engine.stage.settings
+	return plan.Options{
+		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
+		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
+		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
+	}
+}
+
+// pushOn is push on one snapshot.
+func (q *pushedQuery) pushOn(ctx context.Context, p *pushing, expr parser.Expr, o plan.Options) error {
+	timers := q.Stats().Timers
+	prepare := timers.GetTimer(stats.QueryPreparationTime).Start()
+	planned, err := plan.Prepare(expr, o)
+	if err != nil {
+		return err
+	}
+	pl, err := p.plan(ctx, planned)
+	prepare.Stop()
+	if err != nil {
+		return err
+	}
+	inner := timers.GetTimer(stats.InnerEvalTime).Start()
+	results, err := p.run(ctx, pl)
+	inner.Stop()
+	if err != nil {
+		return err
+	}
+	q.view.snap = &p.snap
+	if len(results) == 0 {
+		q.stage.metrics.kept.Inc()
+		return nil
+	}
+	left, err := promql.PreprocessExpr(pl.Expr, q.asked.Start, q.asked.End, q.asked.Interval)
+	if err != nil {
+		return fmt.Errorf("prepare what is left: %w", err)
+	}
+	q.view.results, q.stmt.Expr = results, left
+	return nil
+}
+
+// mentions says that an expression has a matcher on a label.
+func mentions(expr parser.Expr, label string) bool {
+	found := false
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			for _, m := range s.LabelMatchers {
+				found = found || m.Name == label
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+// storageError gives a failure of a pushed statement the type by which upstream's API answers it.
+func storageError(err error) error {
+	var limit *LimitError
+	var old *TooOldError
+	if err == nil || errors.As(err, &limit) || errors.As(err, &old) || isPromQL(err) {
+		return err
+	}
+	return &failedRead{err}
+}
+
+// failedRead is promql.ErrStorage that can be unwrapped.
+type failedRead struct{ err error }
+
+// Error implements error.
+func (e *failedRead) Error() string { return e.err.Error() }
+
+// Unwrap returns the error as upstream knows it and as it is.
+func (e *failedRead) Unwrap() []error { return []error{promql.ErrStorage{Err: e.err}, e.err} }

@@ -1,0 +1,47 @@
+package query_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// BenchmarkPushed evaluates queries over 8 hours of samples, one every 15 s, of one 24h block, at a step of a minute.
+func BenchmarkPushed(b *testing.B) {
+	const perSeries, scrape, steps = 1920, 15_000, 480
+	for _, series := range []int{100, 1000, 10_000} {
+		l := newLake(b, newDirStore(b), query.Settings{})
+		rng := rand.New(rand.NewPCG(1, 2))
+		var rows []segment.Row
+		for i := range series {
+			r := segment.Row{Labels: metric("m", "g", fmt.Sprint(i%50), "instance", fmt.Sprintf("host-%d:9100", i), "job", "node", "env", "production")}
+			v := 0
+			for j := range perSeries {
+				v += rng.IntN(1000)
+				r.Floats = append(r.Floats, segment.Float{T: int64(j) * scrape, V: float64(v) / 100})
+			}
+			rows = append(rows, r)
+		}
+		l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+		rows = nil
+		for _, text := range []string{`sum by (g) (rate(m[5m]))`, `max(max_over_time(m[5m]))`, `sum by (g) (rate(m{g="7"}[5m]))`} {
+			name := strings.ReplaceAll(text, " ", "")
+			b.Run(fmt.Sprintf("series=%d/query=%s", series, name), func(b *testing.B) {
+				a := asked{text: text, start: time.UnixMilli(scrape * perSeries / steps), end: time.UnixMilli(scrape * perSeries), step: scrape * perSeries / steps * time.Millisecond}
+				for b.Loop() {
+					require.NoError(b, l.exec(b.Context(), a).Err)
+				}
+				b.ReportMetric(l.counted("promlake_query_pushed_total", "statements")/float64(b.N), "statements/op")
+			})
+		}
+	}
+}

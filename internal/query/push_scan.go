@@ -1,0 +1,215 @@
+package query
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// leafScan is what a statement reads of one selector: the rows of some series in the objects of a resolution. It is a plan: pure.
+type leafScan struct {
+	res        *resolution
+	mint, maxt int64 // ms, inclusive: samples that matter
+	blocks     []blockRows
+	segments   []segmentRows
+	ranked     bool // objects overlap in time, so that a sample's rank matters
+}
+
+// blockRows are wanted rows of a block's sample files.
+type blockRows struct {
+	object int
+	rank   int
+	runs   []rowRun // ascending, apart
+	ids    []uint64 // of the wanted series; in one block, ids are distinct
+	gone   []goneRows
+	files  []fileRows
+}
+
+// rowRun is the rows [from, to) of a block's sample files, counted over all of them.
+type rowRun struct{ from, to int64 }
+
+// fileRows are the row groups of one file that have wanted rows.
+type fileRows struct {
+	need  rowsNeed
+	local rowsFile // once it is open
+}
+
+// segmentRows are wanted rows of a segment, one per series.
+type segmentRows struct {
+	object int
+	rows   []int64
+	gone   []goneRows
+}
+
+// goneRows are deleted samples: those with times of [mint, maxt] (ms) of some series.
+type goneRows struct {
+	mint, maxt int64
+	keys       []uint64 // of a block: ids; of a segment: rows
+}
+
+// newLeafScan plans the read of the series of a resolution that wanted holds, by position.
+func newLeafScan(res *resolution, wanted []int, mint, maxt int64) *leafScan {
+	s := &leafScan{res: res, mint: mint, maxt: maxt}
+	blocks, segments := map[int]*blockRows{}, map[int]*segmentRows{}
+	for _, w := range wanted {
+		series := &res.series[w]
+		for _, p := range series.at {
+			if f := res.objs[p.object].footer; p.n == 0 || f.MinT > maxt || f.MaxT < mint {
+				continue
+			}
+			tombs := s.tombs(p.object, series)
+			if p.first < 0 {
+				of := entry(segments, p.object)
+				of.rows = append(of.rows, p.row)
+				of.gone = s.delete(of.gone, tombs, uint64(p.row))
+				continue
+			}
+			of := entry(blocks, p.object)
+			of.runs = append(of.runs, rowRun{p.first, p.first + p.n})
+			of.ids = append(of.ids, series.id)
+			of.gone = s.delete(of.gone, tombs, series.id)
+		}
+	}
+	for object := range res.objs {
+		if b := blocks[object]; b != nil {
+			b.object, b.rank, b.runs = object, object, adjoined(b.runs)
+			b.files = s.files(b)
+			s.blocks = append(s.blocks, *b)
+		}
+		if g := segments[object]; g != nil {
+			g.object = object
+			s.segments = append(s.segments, *g)
+		}
+	}
+	s.rank()
+	return s
+}
+
+func entry[T any](m map[int]*T, k int) *T {
+	if m[k] == nil {
+		m[k] = new(T)
+	}
+	return m[k]
+}
+
+// tombs returns the tombstones that delete samples of a series that an object has.
+func (s *leafScan) tombs(object int, series *resolvedSeries) []int {
+	d := &s.res.deletions
+	if len(series.tombs) == 0 || d.applies[object] == nil {
+		return nil
+	}
+	var out []int
+	for _, k := range series.tombs {
+		if d.applies[object][k] && d.tombs[k].Overlaps(s.mint, s.maxt) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// delete notes that tombstones delete samples of a series.
+func (s *leafScan) delete(gone []goneRows, tombs []int, key uint64) []goneRows {
+	for _, k := range tombs {
+		t := &s.res.deletions.tombs[k]
+		i := slices.IndexFunc(gone, func(g goneRows) bool { return g.mint == t.MinT && g.maxt == t.MaxT })
+		if i < 0 {
+			i = len(gone)
+			gone = append(gone, goneRows{mint: t.MinT, maxt: t.MaxT})
+		}
+		if n := len(gone[i].keys); n == 0 || gone[i].keys[n-1] != key {
+			gone[i].keys = append(gone[i].keys, key)
+		}
+	}
+	return gone
+}
+
+// adjoined orders runs, which do not overlap, and joins those that follow one another.
+func adjoined(runs []rowRun) []rowRun {
+	slices.SortFunc(runs, func(a, b rowRun) int { return cmp.Compare(a.from, b.from) })
+	out := runs[:0]
+	for _, r := range runs {
+		if n := len(out); n > 0 && out[n-1].to == r.from {
+			out[n-1].to = r.to
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// files returns the row groups of a block that have wanted rows of wanted times.
+func (s *leafScan) files(b *blockRows) []fileRows {
+	var out []fileRows
+	o := &s.res.objs[b.object]
+	for i := range o.footer.block.Files {
+		f := &o.footer.block.Files[i]
+		if !floatFiles.of(f) {
+			continue
+		}
+		need := rowsNeed{key: o.block.File(f.Name), file: f, columns: sampleColumns}
+		for j := range f.RowGroups {
+			if g := &f.RowGroups[j]; g.MinT <= s.maxt && g.MaxT >= s.mint && len(b.within(g)) > 0 {
+				need.groups = append(need.groups, j)
+			}
+		}
+		if len(need.groups) > 0 {
+			out = append(out, fileRows{need: need})
+		}
+	}
+	return out
+}
+
+// sampleColumns are the columns of sample files that statements read.
+var sampleColumns = []string{segment.ColSeriesID, segment.ColTS, block.ColInt, block.ColDiv}
+
+// sampleLeaves are their positions among a sample file's columns.
+var sampleLeaves = kind{floatFiles.prefix, []int{1, 2, 3, 4}}
+
+// within returns the wanted runs with rows in a row group.
+func (b *blockRows) within(g *block.RowGroup) []rowRun {
+	lo := sort.Search(len(b.runs), func(i int) bool { return b.runs[i].to > g.FirstRow })
+	hi := lo + sort.Search(len(b.runs)-lo, func(i int) bool { return b.runs[lo+i].from >= g.FirstRow+g.Rows })
+	return b.runs[lo:hi]
+}
+
+// rank finds out whether objects overlap in time.
+func (s *leafScan) rank() {
+	var objects []int
+	for i := range s.blocks {
+		objects = append(objects, s.blocks[i].object)
+	}
+	for i := range s.segments {
+		objects = append(objects, s.segments[i].object)
+	}
+	info := func(object int) *segment.Info { return &s.res.objs[object].footer.Info }
+	slices.SortFunc(objects, func(a, b int) int { return cmp.Compare(info(a).MinT, info(b).MinT) })
+	for i := 1; i < len(objects); i++ {
+		if info(objects[i]).MinT <= info(objects[i-1]).MaxT {
+			s.ranked = true
+			return
+		}
+	}
+}
+
+// totals says what the scan reads of blocks' sample files. Segments are counted where their series are resolved.
+func (s *leafScan) totals() (t read.Totals) {
+	for i := range s.blocks {
+		b := &s.blocks[i]
+		for j := range b.files {
+			f := &b.files[j]
+			for g := range f.need.file.RowGroups {
+				t.RowGroups.Considered++
+				t.Bytes.Considered += sampleLeaves.bytes(&f.need.file.RowGroups[g])
+			}
+			for _, g := range f.need.groups {
+				t.RowGroups.Read++
+				t.Bytes.Read += sampleLeaves.bytes(&f.need.file.RowGroups[g])
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,167 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/plan/ordinals"
+)
+
+// scanText renders a leafScan. The BLOBs that it needs become arguments of the statement that reads it.
+type scanText struct {
+	args [][]byte
+}
+
+// arg returns what stands for a BLOB.
+func (t *scanText) arg(b []byte) string {
+	t.args = append(t.args, b)
+	return plan.Arg(len(t.args) - 1)
+}
+
+// oneOf is the condition that an expression is one of keys, for a search that a hundred thousand keys do not slow down.
+func (t *scanText) oneOf(expr string, keys []uint64) string {
+	return "prom_pick(" + expr + ", " + t.set(keys) + ") IS NOT NULL"
+}
+
+func (t *scanText) set(keys []uint64) string {
+	keys = slices.Clone(keys)
+	slices.Sort(keys)
+	return t.arg(ordinals.Map(keys, make([]uint32, len(keys))))
+}
+
+// scan renders the scan, whose files are open. paths are those of segments, parallel to the resolution's objects.
+func (s *leafScan) scan(paths []string) plan.Scan {
+	t := &scanText{}
+	decoded := len(s.segments) > 0
+	var parts []string
+	for i := range s.blocks {
+		parts = append(parts, t.block(s, &s.blocks[i], decoded)...)
+	}
+	if len(s.segments) > 0 {
+		parts = append(parts, t.segments(s, paths)...)
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "SELECT 0::UBIGINT AS rank, 0::UBIGINT AS series_id, make_timestamptz(0) AS ts, 0::BIGINT AS v_int, 0::DOUBLE AS v_div WHERE false")
+	}
+	return plan.Scan{SQL: strings.Join(parts, " UNION ALL "), Decoded: decoded, Args: t.args}
+}
+
+// rowSpan is a range of rows of a local file.
+type rowSpan struct {
+	path     string
+	from, to int64
+	whole    bool  // all of the file
+	inside   bool  // all its times are wanted
+	wanted   int64 // rows
+	last     int   // the row group with its last row
+}
+
+// Neighbouring spans become one if there are at most spanGap rows between them: a span costs DuckDB about as long as that many rows. They also do if
+// a file has more than maxSpans, or all files of a scan more than maxScanSpans.
+const (
+	spanGap      = 16 << 10
+	maxSpans     = 16
+	maxScanSpans = 512
+)
+
+// spansPerFile is the number of spans that each file of a scan may have.
+func (s *leafScan) spansPerFile() int {
+	files := 0
+	for i := range s.blocks {
+		files += len(s.blocks[i].files)
+	}
+	return max(1, min(maxSpans, maxScanSpans/max(1, files)))
+}
+
+// spans returns the ranges of an open file that have the wanted rows, at most limit.
+func (s *leafScan) spans(b *blockRows, f *fileRows, limit int) []rowSpan {
+	var out []rowSpan
+	for i, j := range f.need.groups {
+		g := &f.need.file.RowGroups[j]
+		runs := b.within(g)
+		from, to := max(runs[0].from, g.FirstRow), min(runs[len(runs)-1].to, g.FirstRow+g.Rows)
+		next := rowSpan{path: f.local.path, from: f.local.at[i] + from - g.FirstRow, to: f.local.at[i] + to - g.FirstRow, inside: g.MinT >= s.mint && g.MaxT <= s.maxt, last: j}
+		for _, r := range runs {
+			next.wanted += min(r.to, to) - max(r.from, from)
+		}
+		if n := len(out); n > 0 && next.from >= out[n-1].to && next.from-out[n-1].to <= spanGap {
+			out[n-1].join(next)
+			continue
+		}
+		out = append(out, next)
+	}
+	slices.SortFunc(out, func(a, b rowSpan) int { return int(a.from - b.from) })
+	if size := (len(out) + limit - 1) / limit; size > 1 {
+		var fewer []rowSpan
+		for group := range slices.Chunk(out, size) {
+			for _, next := range group[1:] {
+				group[0].join(next)
+			}
+			fewer = append(fewer, group[0])
+		}
+		out = fewer
+	}
+	for i := range out {
+		out[i].whole = out[i].from == 0 && out[i].to == f.need.file.Rows
+	}
+	return out
+}
+
+// join adds a later span and what is in between.
+func (s *rowSpan) join(next rowSpan) {
+	s.inside = s.inside && next.inside && s.last+1 == next.last
+	s.to, s.wanted, s.last = next.to, s.wanted+next.wanted, next.last
+}
+
+// block renders what is read of a block.
+func (t *scanText) block(s *leafScan, b *blockRows, decoded bool) []string {
+	rank, value := 0, "v_int, v_div"
+	if s.ranked {
+		rank = b.rank
+	}
+	if decoded {
+		value = "prom_value(v_int, v_div) AS value"
+	}
+	set, out := "", []string(nil)
+	limit := s.spansPerFile()
+	for i := range b.files {
+		for _, sp := range s.spans(b, &b.files[i], limit) {
+			var conds []string
+			if !sp.whole {
+				conds = append(conds, fmt.Sprintf("file_row_number >= %d AND file_row_number < %d", sp.from, sp.to))
+			}
+			if !sp.inside {
+				conds = append(conds, "ts >= "+timeLiteral(s.mint)+" AND ts <= "+timeLiteral(s.maxt))
+			}
+			if sp.wanted < sp.to-sp.from {
+				if set == "" {
+					set = t.set(b.ids)
+				}
+				conds = append(conds, "prom_pick(series_id, "+set+") IS NOT NULL")
+			}
+			conds = append(conds, t.alive("series_id", b.gone)...)
+			out = append(out, fmt.Sprintf("SELECT %d::UBIGINT AS rank, series_id, ts, %s FROM read_parquet([%s], hive_partitioning = false)%s",
+				rank, value, duck.Literal(sp.path), where(conds)))
+		}
+	}
+	return out
+}
+
+// alive are the conditions that a sample is not deleted. key is what series are known by.
+func (t *scanText) alive(key string, gone []goneRows) []string {
+	var out []string
+	for _, g := range gone {
+		out = append(out, fmt.Sprintf("(ts < %s OR ts > %s OR prom_pick(%s, %s) IS NULL)", timeLiteral(g.mint), timeLiteral(g.maxt), key, t.set(g.keys)))
+	}
+	return out
+}
+
+func where(conds []string) string {
+	if len(conds) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(conds, " AND ")
+}

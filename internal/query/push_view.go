@@ -1,0 +1,88 @@
+package query
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/plan"
+)
+
+// view is the storage of one query: what was pushed down is among its series, under the names that the plan gave. All else is the
+// storage's that was asked.
+type view struct {
+	storage.Queryable
+	snap    *catalog.Snapshot // that the plan was made on; nil: none was
+	results map[string]*pushedResult
+}
+
+// pushedResult is the value of a pushed subtree.
+type pushedResult struct {
+	series   []*memorySeries
+	warnings annotations.Annotations
+}
+
+// Querier implements storage.Queryable.
+func (v *view) Querier(mint, maxt int64) (storage.Querier, error) {
+	q, err := v.Queryable.Querier(mint, maxt)
+	if err != nil || len(v.results) == 0 {
+		return q, err
+	}
+	return &viewQuerier{q, v.results}, nil
+}
+
+// release lets the results go.
+func (v *view) release() { v.results = nil }
+
+type viewQuerier struct {
+	storage.Querier
+	results map[string]*pushedResult
+}
+
+// Select implements storage.Querier.
+func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	for _, m := range ms {
+		if r := q.results[m.Value]; r != nil && m.Name == plan.PushedLabel {
+			return &pushedSet{seriesSet{loaded: true, series: r.series}, r.warnings}
+		}
+	}
+	return q.Querier.Select(ctx, sorted, hints, ms...)
+}
+
+// pushedSet is a seriesSet with what there is to say about its values.
+type pushedSet struct {
+	seriesSet
+	warnings annotations.Annotations
+}
+
+// Warnings implements storage.SeriesSet.
+func (s *pushedSet) Warnings() annotations.Annotations { return s.warnings }
+
+type sharedKey struct{}
+
+// shared is a snapshot of a tenant that was taken for a query. It is handed out once: who asks again found it outdated.
+type shared struct {
+	snap  *catalog.Snapshot
+	taken atomic.Bool
+}
+
+// share returns ctx with the view's snapshot, so that what is not pushed down reads the same objects.
+func (v *view) share(ctx context.Context) context.Context {
+	if v.snap == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, sharedKey{}, &shared{snap: v.snap})
+}
+
+// sharedSnapshot returns the snapshot that ctx's query was planned on, to the first who asks.
+func sharedSnapshot(ctx context.Context, tenant string) (catalog.Snapshot, bool) {
+	s, _ := ctx.Value(sharedKey{}).(*shared)
+	if s == nil || s.snap.Tenant != tenant || s.taken.Swap(true) {
+		return catalog.Snapshot{}, false
+	}
+	return *s.snap, true
+}

@@ -1,0 +1,110 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// exemplarReading reads exemplars as reading does samples.
+type exemplarReading struct {
+	reading
+	found [][]exemplar.Exemplar // by series
+}
+
+// exemplarLists are the exemplars of a segment.
+type exemplarLists struct {
+	t      []int64 // ms
+	v      []float64
+	labels []string // encoded
+}
+
+// Bytes implements index.Sized.
+func (e *exemplarLists) Bytes() int64 {
+	n := int64(96 + 32*len(e.t))
+	for _, l := range e.labels {
+		n += int64(len(l))
+	}
+	return n
+}
+
+// segmentExemplars returns all exemplars of a segment, n by its series table.
+func (s *Stage) segmentExemplars(ctx context.Context, o *located, n int64) (*exemplarLists, error) {
+	return lists(ctx, s, "exemplars", o, func(c *segment.Columns) (e *exemplarLists, err error) {
+		e = &exemplarLists{}
+		if _, e.t, err = c.Times(segment.ColExTS); err != nil {
+			return nil, err
+		}
+		if _, e.v, err = c.Doubles(segment.ColExValue); err != nil {
+			return nil, err
+		}
+		if _, e.labels, err = c.Blobs(segment.ColExLabels); err != nil {
+			return nil, err
+		}
+		if int64(len(e.t)) != n || int64(len(e.v)) != n || int64(len(e.labels)) != n {
+			return nil, fmt.Errorf("%w: %d times, %d values, %d label sets of %d exemplars", segment.ErrFormat, len(e.t), len(e.v), len(e.labels), n)
+		}
+		return e, nil
+	})
+}
+
+// segments reads the exemplars that segments have.
+func (r *exemplarReading) segments(ctx context.Context) error {
+	for i := range r.objs {
+		o, t := &r.objs[i], r.tables[i]
+		if o.footer.block != nil || len(r.members[i]) == 0 {
+			continue
+		}
+		e, err := r.stage.segmentExemplars(ctx, o, t.TotalExemplars())
+		if err != nil {
+			return err
+		}
+		for _, x := range r.members[i] {
+			first, n := t.Exemplars(int(x.row))
+			lo, hi := between(e.t[first:first+n], r.mint, r.maxt)
+			for j := first + int64(lo); j < first+int64(hi); j++ {
+				if err := r.take(x.series, i, e.t[j], e.v[j], e.labels[j]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// blocks reads the exemplars that blocks have, which are few: one row group after the other.
+func (r *exemplarReading) blocks(ctx context.Context) error {
+	var er block.ExemplarReader
+	p := r.plan(ctx, exemplarFiles, r.mint, (*index.Table).Exemplars)
+	p.rows = 0
+	return r.run(ctx, p, func(_ int, g *groupRead) error {
+		if _, err := er.Select(g.in, g.group, g.rows, r.mint, r.maxt); err != nil {
+			return err
+		}
+		return er.Read(func(i int, t int64, v float64, text string) error {
+			return r.take(g.members[i].series, g.object, t, v, text)
+		})
+	})
+}
+
+// take adds one exemplar of a series in an object, unless it is deleted.
+func (r *exemplarReading) take(series int32, object int, t int64, v float64, text string) error {
+	s := r.series[series]
+	if isDeleted(t, r.deletions.gone(object, s)) {
+		return nil
+	}
+	if err := r.hold(1); err != nil {
+		return err
+	}
+	lset, err := segment.DecodeExemplarLabels([]byte(text))
+	if err != nil {
+		return fmt.Errorf("read exemplars of series %s: %w", s.labels, err)
+	}
+	r.found[series] = append(r.found[series], exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: true})
+	return nil
+}

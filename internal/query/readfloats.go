@@ -1,0 +1,81 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/index"
+)
+
+// batch holds float samples of some series, one after the other.
+type batch struct {
+	t  []int64 // ms
+	v  []float64
+	st []int64 // ms; nil = all unknown
+}
+
+// fragment is samples of one series in one object: batch.t[off:off+n], ascending. Of equal timestamps the larger rank wins.
+type fragment struct {
+	batch  *batch
+	off, n uint32
+	rank   uint32 // position of the object in the order of ranks
+}
+
+// floatReaders keeps decoders with their buffers.
+var floatReaders = sync.Pool{New: func() any { return new(block.FloatReader) }}
+
+// blockFloats reads the float samples that blocks have.
+func (r *reading) blockFloats(ctx context.Context) error {
+	p := r.plan(ctx, floatFiles, r.mint, (*index.Table).Floats)
+	got := make([][]fragment, len(p.groups)) // by row group and member
+	err := r.run(ctx, p, func(i int, g *groupRead) (err error) {
+		got[i], err = r.groupFloats(g)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range p.groups {
+		for j, f := range got[i] {
+			if f.n > 0 {
+				r.series[p.groups[i].members[j].series].take(f, &r.deletions)
+			}
+		}
+	}
+	return nil
+}
+
+// groupFloats reads one row group.
+func (r *reading) groupFloats(g *groupRead) ([]fragment, error) {
+	fr := floatReaders.Get().(*block.FloatReader)
+	defer floatReaders.Put(fr)
+	st := r.objs[g.object].footer.block.HasST
+	total, err := fr.Select(g.in, g.group, st, g.rows, r.mint, r.maxt)
+	if err != nil || total == 0 {
+		return nil, err
+	}
+	if err := r.hold(total); err != nil {
+		return nil, err
+	}
+	run := block.FloatRun{TS: make([]int64, 0, total), V: make([]float64, 0, total)}
+	if st {
+		run.ST = make([]int64, 0, total)
+	}
+	if err := fr.Read(&run); err != nil {
+		return nil, err
+	}
+	b, off := &batch{run.TS, run.V, run.ST}, uint32(0)
+	out := make([]fragment, len(g.rows))
+	for i, x := range fr.Rows() {
+		out[i] = fragment{b, off, uint32(x.N), uint32(g.object)}
+		off += uint32(x.N)
+	}
+	return out, nil
+}
+
+// broken says where an error was met.
+func (r *reading) broken(g *groupRead, err error) error {
+	return fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.objs[g.object].block.Prefix(), err)
+}

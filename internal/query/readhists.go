@@ -1,0 +1,91 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/prometheus/prometheus/model/histogram"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// histPoint is one histogram sample; exactly one of h and fh is set.
+type histPoint struct {
+	rank  uint32 // as in fragment
+	t, st int64
+	h     *histogram.Histogram
+	fh    *histogram.FloatHistogram
+}
+
+// histogramUnit is the number of encoded bytes of a histogram that count as one sample.
+const histogramUnit = 16
+
+var histReaders = sync.Pool{New: func() any { return new(block.HistReader) }}
+
+// foundHist is a histogram of a series.
+type foundHist struct {
+	series int32
+	point  histPoint
+}
+
+// blockHists reads the native histograms that blocks have. The one before the range tells whether a counter was reset in between. It is
+// looked for as far back as samples count.
+func (r *reading) blockHists(ctx context.Context) error {
+	from := r.mint - r.settings.LookbackDelta.Milliseconds()
+	p := r.plan(ctx, histFiles, from, (*index.Table).Hists)
+	if len(p.groups) > 0 {
+		r.unread = max(r.unread, from-1)
+	}
+	got := make([][]foundHist, len(p.groups))
+	err := r.run(ctx, p, func(i int, g *groupRead) (err error) {
+		got[i], err = r.groupHists(g, from)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, hs := range got {
+		for i := range hs {
+			s := r.series[hs[i].series]
+			s.hists = append(s.hists, hs[i].point)
+		}
+	}
+	return nil
+}
+
+// groupHists reads one row group.
+func (r *reading) groupHists(g *groupRead, from int64) (out []foundHist, err error) {
+	hr := histReaders.Get().(*block.HistReader)
+	defer histReaders.Put(hr)
+	if _, err := hr.Select(g.in, g.group, g.rows, from, r.maxt); err != nil {
+		return nil, err
+	}
+	err = hr.Read(func(i int, t int64, blob string) error {
+		k := g.members[i].series
+		p, ok, err := r.histogram(r.series[k], g.object, t, blob)
+		if ok {
+			out = append(out, foundHist{k, p})
+		}
+		return err
+	})
+	return out, err
+}
+
+// histogram decodes a histogram sample of a series in an object; ok is false if it is deleted.
+func (r *reading) histogram(s *memSeries, object int, t int64, blob string) (p histPoint, ok bool, err error) {
+	if isDeleted(t, r.deletions.gone(object, s)) {
+		return p, false, nil
+	}
+	if err := r.hold(1 + int64(len(blob))/histogramUnit); err != nil {
+		return p, false, err
+	}
+	h, err := segment.DecodeHist(unsafe.Slice(unsafe.StringData(blob), len(blob)))
+	if err != nil {
+		return p, false, fmt.Errorf("read series %s: %w", s.labels, err)
+	}
+	return histPoint{rank: uint32(object), t: h.T, st: h.ST, h: h.H, fh: h.FH}, true, nil
+}

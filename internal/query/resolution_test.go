@@ -1,0 +1,111 @@
+package query_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+func TestResolve(t *testing.T) {
+	floats := func(ts ...int64) (out []segment.Float) {
+		for _, at := range ts {
+			out = append(out, segment.Float{T: at, V: 1})
+		}
+		return out
+	}
+	l := newLake(t, newDirStore(t), query.Settings{})
+	a, b, c := metric("m", "i", "a"), metric("m", "i", "b"), metric("m", "i", "c")
+	l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, []segment.Row{
+		{Labels: c, Floats: floats(10, 20, 30, 40, 50)}, {Labels: a, Floats: floats(10)}, {Labels: metric("other"), Floats: floats(10)},
+	})
+	l.write(tenant.Default, []segment.Row{
+		{Labels: a, Floats: floats(60, 70)}, {Labels: b, Floats: floats(60, 70, 80), Hists: []segment.Hist{{T: 90, H: tsdbutil.GenerateTestHistogram(1)}}},
+	})
+	m := equal(model.MetricNameLabel, "m")
+
+	r, err := l.Resolve(t.Context(), 0, 100, m)
+	require.NoError(t, err)
+	require.Equal(t, []labels.Labels{a, b, c}, r.Labels)
+	require.Equal(t, []uint64{series.ID(a), series.ID(b), series.ID(c)}, r.IDs)
+	require.Equal(t, [][][5]int64{{{0, 0, 0, 1, 0}, {1, 0, -1, 2, 0}}, {{1, 1, -1, 3, 1}}, {{0, 1, 1, 5, 0}}}, r.Places)
+	require.Equal(t, int64(1+2+3+5), r.Rows)
+	require.True(t, r.IDsAgree)
+	require.True(t, r.Hists)
+	require.False(t, r.Starts)
+
+	r, err = l.Resolve(t.Context(), 25, 45, m)
+	require.NoError(t, err)
+	require.Equal(t, []labels.Labels{c}, r.Labels, "the others have nothing there")
+	require.Equal(t, 1, r.Objects)
+	require.Equal(t, int64(3), r.Rows, "five samples in 40 ms, evenly")
+	require.False(t, r.Hists)
+
+	r, err = l.Resolve(t.Context(), 0, 100, m, equal("i", "x"))
+	require.NoError(t, err)
+	require.Empty(t, r.Labels)
+
+	l.write(tenant.Default, []segment.Row{{Labels: a, Floats: []segment.Float{{T: 95, ST: 5, V: 1}}}})
+	r, err = l.Resolve(t.Context(), 0, 100, m)
+	require.NoError(t, err)
+	require.True(t, r.Starts)
+}
+
+// TestResolveIDs: ids of one bit are equal for different label sets, and a block moves those that are taken.
+func TestResolveIDs(t *testing.T) {
+	rows := func(ids ...int) (out []segment.Row) {
+		for _, i := range ids {
+			out = append(out, segment.Row{Labels: metric("m", "i", fmt.Sprint(i)), Floats: []segment.Float{{T: int64(i), V: 1}}})
+		}
+		return out
+	}
+	even, odd := 0, 0 // one series of either id
+	for i := range 100 {
+		if r := metric("m", "i", fmt.Sprint(i)); series.ID(r)&1 == 0 {
+			even = i
+		} else {
+			odd = i
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		write func(l *lake)
+		agree bool
+	}{
+		{"two series, two ids", func(l *lake) { l.write(tenant.Default, rows(even, odd)) }, true},
+		{"three series, two ids", func(l *lake) { l.write(tenant.Default, rows(0, 1, 2)) }, false},
+		{"in two segments", func(l *lake) {
+			for i := range 3 {
+				l.write(tenant.Default, rows(i))
+			}
+		}, false},
+		{"the same twice", func(l *lake) {
+			l.write(tenant.Default, rows(even, odd))
+			l.write(tenant.Default, rows(even, odd))
+		}, true},
+		{"a series under two ids", func(l *lake) {
+			l.write(tenant.Default, rows(even))
+			l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, rows(even))
+		}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := newLake(t, newDirStore(t), query.Settings{})
+			l.rewrite = truncateIDs(t)
+			tc.write(l)
+			r, err := l.Resolve(t.Context(), 0, 100, equal(model.MetricNameLabel, "m"))
+			require.NoError(t, err)
+			require.Equal(t, tc.agree, r.IDsAgree)
+			require.True(t, slices.IsSortedFunc(r.Labels, labels.Compare))
+		})
+	}
+}
