@@ -95,8 +95,18 @@ test: ## Run everything that CI runs: lint, Go tests, Python tests.
 	$(MAKE) test-go
 	$(MAKE) e2e
 
+PROMSQL := internal/query/duck/promsql
+PROMSQL_PURE_C = $(addprefix $(PROMSQL)/,ctest/driver.c agg_append.c agg_order.c alloc.c spec.c) $(wildcard $(PROMSQL)/range*.c)
+
+# Plain C, so that every access and every overflow is checked; 20000 rounds of random series take a minute.
+.PHONY: soak-sanitize
+soak-sanitize: | system
+	@mkdir -p .cache/bin
+	@$(CC) -O1 -g -std=c11 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all -o .cache/bin/promsql-driver $(PROMSQL_PURE_C) -lm -lpthread
+	@.cache/bin/promsql-driver 20000 $${PROMLAKE_SANITIZE_SEED:-$$RANDOM}
+
 .PHONY: soak
-soak: | system ## Run the PromQL suite over all layouts, the simulation at length, and every fuzz target for 30 s (SOAK=).
+soak: soak-sanitize | system ## Run the PromQL suite over all layouts, the simulation at length, and every fuzz target for 30 s (SOAK=).
 	tests/tools/soak.sh $(SOAK)
 
 .PHONY: bench
@@ -106,6 +116,10 @@ bench: bin/promlake ## Compare Promlake with the peers that are there (ARGS= goe
 .PHONY: bench-storage
 bench-storage: bin/promlake peers ## Compare what a day of samples costs Promlake and VictoriaMetrics to keep (ARGS= goes to tests/bench/storage).
 	$(GO) run ./tests/bench/storage $(ARGS)
+
+.PHONY: bench-query
+bench-query: bin/promlake peers ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench/query).
+	$(GO) run ./tests/bench/query $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache/peers; nothing is installed or started.

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/golang/snappy"
 	"github.com/prometheus/prometheus/model/labels"
@@ -16,13 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/tests/bench/fleet"
+	"github.com/promlake/promlake/tests/bench/peer"
 )
 
-const (
-	roundsPerRequest = 60 // scrapes of one host in a request
-	sendTimeout      = 2 * time.Minute
-	maxMessage       = 300 // bytes of an answer that an error quotes
-)
+const roundsPerRequest = 60 // scrapes of one host in a request
 
 // feed sends the first rounds of all hosts to url, every host in order of time and beside the others, and returns how many samples that were.
 // What a host sends is the same in every call.
@@ -38,7 +30,7 @@ func feed(ctx context.Context, url string, r *fleet.Replay, rounds int) (int64, 
 				if err != nil {
 					return err
 				}
-				if err := post(ctx, url, packed); err != nil {
+				if err := peer.Write(ctx, url, packed); err != nil {
 					return fmt.Errorf("send scrapes %d to %d of host %d: %w", first, first+n-1, host, err)
 				}
 				sent.Add(int64(n) * int64(r.PerHost()))
@@ -83,35 +75,4 @@ func (b *body) encode(r *fleet.Replay, host, first, n int) ([]byte, error) {
 	}
 	b.packed = snappy.Encode(b.packed[:cap(b.packed)], plain)
 	return b.packed, nil
-}
-
-func post(ctx context.Context, url string, packed []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(packed))
-	if err != nil {
-		return fmt.Errorf("make request: %w", err)
-	}
-	req.Header.Set("Content-Encoding", "snappy")
-	req.Header.Set("Content-Type", "application/x-protobuf")
-	req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
-	_, err = do(req)
-	return err
-}
-
-// do sends a request and returns the body of a good answer.
-func do(req *http.Request) ([]byte, error) {
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close() // read to its end below
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
-	}
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, fmt.Errorf("status %d: %s", resp.StatusCode, strings.TrimSpace(string(answer[:min(len(answer), maxMessage)])))
-	}
-	return answer, nil
 }

@@ -119,27 +119,6 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestMerges(t *testing.T) {
-	const page = `vm_active_merges{type="storage/small"} 1
-vm_active_merges{type="indexdb"} 2
-vm_active_force_merges 1
-vm_parts{type="storage/big"} 1
-vm_parts{type="storage/small"} 3
-vm_parts{type="indexdb"} 9
-`
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/metrics" {
-			_, _ = io.WriteString(w, page)
-		}
-	}))
-	defer srv.Close()
-	active, parts, err := merges(t.Context(), srv.URL+"/metrics")
-	require.NoError(t, err)
-	require.Equal(t, []float64{4, 4}, []float64{active, parts})
-	_, _, err = merges(t.Context(), srv.URL+"/")
-	require.ErrorContains(t, err, "vm_parts")
-}
-
 // TestCompareScans writes a file as blocks have them and sums it both ways.
 func TestCompareScans(t *testing.T) {
 	dir := t.TempDir()

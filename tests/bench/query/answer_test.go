@@ -1,0 +1,71 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/tests/bench/server"
+)
+
+func TestParse(t *testing.T) {
+	a, err := parse([]byte(`{"status":"success","data":{"result":[{"metric":{"a":"b"},"values":[[1.5,"2"],[2,"NaN"]]},{"metric":{},"value":[3,"+Inf"]}]}}`))
+	require.NoError(t, err)
+	require.Len(t, a, 2)
+	require.Equal(t, 2.0, a[`{a="b"}`][1500])
+	require.True(t, math.IsNaN(a[`{a="b"}`][2000]))
+	require.Equal(t, map[int64]float64{3000: math.Inf(1)}, a[`{}`])
+	for _, bad := range []string{`{"status":"error"}`, `no`, `{"status":"success","data":{"result":[{"metric":{},"value":[3,"x"]}]}}`} {
+		_, err := parse([]byte(bad))
+		require.Error(t, err, bad)
+	}
+}
+
+func TestAgreement(t *testing.T) {
+	nan := math.NaN()
+	base := answer{"x": {1: 1, 2: nan}, "y": {1: math.Inf(1)}}
+	require.NoError(t, equal(answer{"x": {1: 1 + 1e-12, 2: nan}, "y": {1: math.Inf(1)}}, base))
+	for want, a := range map[string]answer{
+		"empty":            {},
+		"1 series missing": {"x": {1: 1, 2: nan}},
+		"1 extra":          {"x": {1: 1, 2: nan}, "y": {1: math.Inf(1)}, "z": {1: 1}},
+		"1 points in only": {"x": {1: 1}, "y": {1: math.Inf(1)}},
+		"up to 1e-06":      {"x": {1: 1 + 1e-6, 2: nan}, "y": {1: math.Inf(1)}},
+		"up to +Inf":       {"x": {1: 1, 2: 3}, "y": {1: math.Inf(1)}},
+	} {
+		require.ErrorContains(t, equal(a, base), want)
+	}
+	require.NoError(t, alike(question{}, base, answer{"x": {1: 7, 2: 8}, "y": {1: 9}}))
+	require.ErrorContains(t, alike(question{}, base, answer{"x": {1: 7}, "y": {1: 9}}), "1 of 3 points in only one")
+	require.ErrorContains(t, alike(question{}, base, answer{"z": {1: 7}}), "1 series missing, 2 extra")
+	require.NoError(t, alike(question{Ties: true}, base, answer{"z": {1: 7}}))
+	require.Error(t, alike(question{Ties: true}, base, answer{}))
+}
+
+func TestTables(t *testing.T) {
+	r := &report{
+		Targets: []string{server.Promlake, server.VictoriaMetrics}, Questions: []question{{Text: "up"}, {Text: "down"}}, PeakRSS: []uint64{3e6, 4e6},
+		Prepared: []prepared{{Samples: 10, Disk: 2e6}, {Samples: 10, Disk: 3e6}},
+		Cells: cells{
+			{{Warm: []float64{0.003, 0.001, 0.002}, CPU: 0.004}, {Warm: []float64{0.004}, CPU: 0.001}},
+			{{Warm: []float64{1}}, {Error: "no"}},
+		},
+	}
+	var b strings.Builder
+	require.ErrorIs(t, r.publish(&b, false), errFailed)
+	for _, line := range []string{
+		"| warm, ms, median | promlake | victoria-metrics | promlake/victoria-metrics |",
+		"| up, instant      |      2.0 |              4.0 |                      0.50 |",
+		"| down, instant    |   1000.0 |                – |                         – |",
+		"| up, instant    |      1.0 |              4.0 |                      0.25 |",
+		"| promlake         |      10 |      2.0 |                      3 |",
+	} {
+		require.Contains(t, b.String(), line)
+	}
+	require.NotContains(t, b.String(), "cold")
+	b.Reset()
+	require.ErrorIs(t, r.publish(&b, true), errFailed)
+	require.Contains(t, b.String(), `"peak_rss_bytes": [`)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/prompb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/tests/bench/peer"
+)
+
+const (
+	seriesPerRequest = 1000
+	slice            = 15 * time.Minute // of the main data that is sent at once; Prometheus takes samples up to an hour older than its newest
+	historySlice     = 7 * 24 * time.Hour
+	senders          = 4
+)
+
+// feed sends all data to url and returns the number of samples: the long history until the main data begins, then both, slice by slice, so that
+// a server that wants samples in order has them in order.
+func feed(ctx context.Context, url string, s scale) (int64, error) {
+	history := s.history()
+	var sent atomic.Int64
+	for t := s.end().Add(-s.History); t.Before(start); {
+		t = earlier(t.Add(historySlice), start)
+		if err := send(ctx, url, history, t, &sent); err != nil {
+			return sent.Load(), err
+		}
+	}
+	all := append(s.series(), history...)
+	for t := start; t.Before(s.end()); {
+		t = earlier(t.Add(slice), s.end())
+		slices, ctx := errgroup.WithContext(ctx)
+		slices.SetLimit(senders)
+		for i := 0; i < len(all); i += seriesPerRequest {
+			some := all[i:min(i+seriesPerRequest, len(all))]
+			slices.Go(func() error { return send(ctx, url, some, t, &sent) })
+		}
+		if err := slices.Wait(); err != nil {
+			return sent.Load(), err
+		}
+	}
+	return sent.Load(), nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// send sends in one request the next samples of some series that lie before t.
+func send(ctx context.Context, url string, some []*generator, t time.Time, sent *atomic.Int64) error {
+	var req prompb.WriteRequest
+	var n int64
+	for _, g := range some {
+		if samples := g.take(t.UnixMilli(), nil); len(samples) > 0 {
+			req.Timeseries = append(req.Timeseries, prompb.TimeSeries{Labels: g.labels, Samples: samples})
+			n += int64(len(samples))
+		}
+	}
+	plain, err := req.Marshal()
+	if err != nil {
+		return fmt.Errorf("encode request: %w", err)
+	}
+	if err := peer.Write(ctx, url, snappy.Encode(nil, plain)); err != nil {
+		return fmt.Errorf("send %d samples before %s: %w", n, t.Format(time.RFC3339), err)
+	}
+	sent.Add(n)
+	return nil
+}

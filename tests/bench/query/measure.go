@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/promlake/promlake/tests/bench/peer"
+	"github.com/promlake/promlake/tests/bench/proc"
+	"github.com/promlake/promlake/tests/bench/server"
+)
+
+// A turn is as many requests as fit in turnTime, so that short ones are measured well, but at least one.
+const (
+	turnTime = 100 * time.Millisecond
+	turnMost = 50
+)
+
+// cell is what one server took for one question.
+type cell struct {
+	Cold    float64   `json:"cold_s,omitempty"` // the first request after a start
+	ColdCPU float64   `json:"cold_cpu_s,omitempty"`
+	ColdRSS uint64    `json:"cold_peak_rss_bytes,omitempty"` // of the process by then, its start included
+	Warm    []float64 `json:"warm_s,omitempty"`
+	CPU     float64   `json:"warm_cpu_s,omitempty"` // per request, the whole process's
+	Bytes   int       `json:"answer_bytes"`
+	Error   string    `json:"error,omitempty"`
+	Apart   string    `json:"apart,omitempty"` // how the answer is not that of a peer
+
+	answer answer
+	spent  time.Duration // processor time in all turns
+}
+
+// table is all cells, by question and target.
+type cells [][]cell
+
+func newCells(questions, targets int) cells {
+	c := make(cells, questions)
+	for i := range c {
+		c[i] = make([]cell, targets)
+	}
+	return c
+}
+
+// cold asks every server every question as the first one after a start of that server.
+func (c cells) cold(ctx context.Context, targets []target, qs []question) error {
+	for i, q := range qs {
+		for k, t := range targets {
+			p, err := server.Start(ctx, t.ask, t.dir)
+			if err != nil {
+				return err
+			}
+			err = c[i][k].first(ctx, p, root(t.ask, p), q)
+			if err = errors.Join(err, p.Stop()); err != nil {
+				return err
+			}
+			note("cold %s: %s: %.4f s", t.name, q.name(), c[i][k].Cold)
+		}
+	}
+	return nil
+}
+
+func (c *cell) first(ctx context.Context, p *server.Process, root string, q question) error {
+	before, err := proc.Read(proc.Root, p.PID())
+	if err != nil {
+		return err
+	}
+	c.Cold = c.ask(ctx, root, q)
+	after, err := proc.Read(proc.Root, p.PID())
+	c.ColdCPU, c.ColdRSS = (after.CPU - before.CPU).Seconds(), after.PeakRSS
+	return errors.Join(err, ctx.Err())
+}
+
+// ask sends the question once and returns how many seconds the whole answer took. What goes wrong is the cell's Error.
+func (c *cell) ask(ctx context.Context, root string, q question) float64 {
+	begin := time.Now()
+	body, err := peer.Get(ctx, root+q.path())
+	took := time.Since(begin).Seconds()
+	if err == nil {
+		c.Bytes = len(body)
+		if c.answer == nil {
+			c.answer, err = parse(body)
+		}
+	}
+	if err != nil && c.Error == "" {
+		c.Error = err.Error()
+	}
+	return took
+}
+
+// warm starts all servers, asks each of them every question once, and then so many rounds of all questions, in which the servers take turns.
+// It returns the peak of each server's resident set.
+func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds int) (rss []uint64, err error) {
+	running := make([]*server.Process, len(targets))
+	defer func() {
+		for _, p := range running {
+			if p != nil {
+				err = errors.Join(err, p.Stop())
+			}
+		}
+	}()
+	for k, t := range targets {
+		if running[k], err = server.Start(ctx, t.ask, t.dir); err != nil {
+			return nil, err
+		}
+	}
+	for round := range rounds + 1 {
+		for i, q := range qs {
+			for turn := range targets {
+				k := (turn + round) % len(targets)
+				if err := c[i][k].turn(ctx, running[k], root(targets[k].ask, running[k]), q, round > 0); err != nil {
+					return nil, err
+				}
+			}
+		}
+		note("round %d of %d", round, rounds)
+	}
+	c.average()
+	return peaks(running)
+}
+
+// turn asks the question as often as fits in a turn; the times count from the second round on. A question that failed is not asked again.
+func (c *cell) turn(ctx context.Context, p *server.Process, root string, q question, counts bool) error {
+	if c.Error != "" {
+		return ctx.Err()
+	}
+	before, err := proc.Read(proc.Root, p.PID())
+	if err != nil {
+		return err
+	}
+	for begin, n := time.Now(), 0; n < turnMost && (n == 0 || time.Since(begin) < turnTime); n++ {
+		if took := c.ask(ctx, root, q); counts {
+			c.Warm = append(c.Warm, took)
+		}
+	}
+	after, err := proc.Read(proc.Root, p.PID())
+	if counts {
+		c.spent += after.CPU - before.CPU
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+func (c cells) average() {
+	for i := range c {
+		for k := range c[i] {
+			if n := len(c[i][k].Warm); n > 0 {
+				c[i][k].CPU = c[i][k].spent.Seconds() / float64(n)
+			}
+		}
+	}
+}
+
+func peaks(running []*server.Process) (rss []uint64, err error) {
+	for _, p := range running {
+		u, err := proc.Read(proc.Root, p.PID())
+		if err != nil {
+			return nil, err
+		}
+		rss = append(rss, u.PeakRSS)
+	}
+	return rss, nil
+}
+
+// check compares Promlake's answers with those of its peers.
+func (c cells) check(targets []target, qs []question) {
+	at := map[string]int{}
+	for k, t := range targets {
+		at[t.name] = k
+	}
+	for i, q := range qs {
+		for _, own := range []string{server.Promlake, uncompacted} {
+			k, ok := at[own]
+			if !ok || c[i][k].Error != "" {
+				continue
+			}
+			var err error
+			if p, ok := at[server.Prometheus]; ok && c[i][p].Error == "" {
+				err = equal(c[i][k].answer, c[i][p].answer)
+			}
+			if v, ok := at[server.VictoriaMetrics]; ok && c[i][v].Error == "" {
+				err = errors.Join(err, alike(q, c[i][k].answer, c[i][v].answer))
+			}
+			if err != nil {
+				c[i][k].Apart = err.Error()
+			}
+		}
+	}
+}
+
+func note(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "bench-query: "+format+"\n", args...)
+}

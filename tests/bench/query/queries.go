@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+const (
+	step     = time.Minute
+	maxSteps = 480
+	warmUp   = 20 * time.Minute // of the main data, before the first step if there is room
+)
+
+// question is a query that every server is asked.
+type question struct {
+	Text  string    `json:"query"`
+	Start time.Time `json:"start"` // of an instant query: equal to End
+	End   time.Time `json:"end"`
+	// Ties says that which series are in the answer depends on differences that servers may round away, so that only its size is compared
+	// with VictoriaMetrics's.
+	Ties bool `json:"-"`
+}
+
+// questions returns what is asked of data of a scale: range queries over the last 480 steps of a minute, or fewer if there is less, and
+// instant queries at the end.
+func (s scale) questions() []question {
+	end := s.end().Truncate(step)
+	steps := min(maxSteps, max(1, int((end.Sub(start)-warmUp)/step)))
+	ranged := func(text string) question {
+		return question{Text: text, Start: end.Add(-time.Duration(steps-1) * step), End: end}
+	}
+	top := ranged(`topk(5, avg_over_time(m[1h]))`)
+	top.Ties = true
+	return []question{
+		ranged(`sum by (g) (rate(m[5m]))`),
+		ranged(`sum by (g) (rate(m{dc="dc3"}[5m]))`),
+		ranged(`sum(max_over_time(m[5m]))`),
+		top,
+		ranged(`rate(a[5m]) / rate(b[5m])`),
+		ranged(`histogram_quantile(0.99, sum by (le) (rate(h_bucket[5m])))`),
+		ranged(`m{instance="host-000:9100",n="7"}`),
+		ranged(`sum(quantile_over_time(0.9, m[5m]))`),
+		{Text: `sum by (g) (rate(m[5m]))`, Start: end, End: end},
+		{Text: fmt.Sprintf(`max(max_over_time(l[%s]))`, model.Duration(s.History)), Start: end, End: end},
+	}
+}
+
+func (q question) instant() bool { return q.Start.Equal(q.End) }
+
+// name tells the question from the others.
+func (q question) name() string {
+	if q.instant() {
+		return q.Text + ", instant"
+	}
+	return q.Text
+}
+
+// path returns the request for the question, below a server's root.
+func (q question) path() string {
+	unix := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+	v := url.Values{"query": {q.Text}, "nocache": {"1"}, "timeout": {"2m"}} // nocache: VictoriaMetrics keeps answers
+	if q.instant() {
+		v.Set("time", unix(q.End))
+		return "/api/v1/query?" + v.Encode()
+	}
+	v.Set("start", unix(q.Start))
+	v.Set("end", unix(q.End))
+	v.Set("step", strconv.Itoa(int(step.Seconds())))
+	return "/api/v1/query_range?" + v.Encode()
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/promlake/promlake/tests/bench/server"
+)
+
+// unknown stands in a cell without a value.
+const unknown = "–"
+
+// report is a whole run. Prepared, PeakRSS and the columns of Cells are parallel to Targets, the rows of Cells to Questions.
+type report struct {
+	Scale     scale      `json:"scale"`
+	Targets   []string   `json:"targets"`
+	Prepared  []prepared `json:"prepared"`
+	PeakRSS   []uint64   `json:"peak_rss_bytes,omitempty"` // over all warm rounds
+	Questions []question `json:"questions"`
+	Cells     cells      `json:"cells"`
+}
+
+// measure is a table: a number of each cell, and whether it has one.
+type measure struct {
+	name, format string
+	of           func(*cell) (float64, bool)
+	ratios       bool // to VictoriaMetrics
+}
+
+func measures() []measure {
+	warm := func(f func([]float64) float64) func(*cell) (float64, bool) {
+		return func(c *cell) (float64, bool) {
+			if len(c.Warm) == 0 {
+				return 0, false
+			}
+			return 1000 * f(c.Warm), true
+		}
+	}
+	return []measure{
+		{"warm, ms, median", "%.1f", warm(median), true},
+		{"warm, ms, best", "%.1f", warm(slices.Min[[]float64]), true},
+		{"cold, ms", "%.1f", func(c *cell) (float64, bool) { return 1000 * c.Cold, c.Cold > 0 }, true},
+		{"warm, CPU ms", "%.1f", func(c *cell) (float64, bool) { return 1000 * c.CPU, len(c.Warm) > 0 }, true},
+		{"cold, peak RSS, MB", "%.0f", func(c *cell) (float64, bool) { return float64(c.ColdRSS) / 1e6, c.ColdRSS > 0 }, false},
+	}
+}
+
+// publish prints the report and returns errFailed if a question failed or has different answers.
+func (r *report) publish(w io.Writer, asJSON bool) error {
+	print := r.writeTables
+	if asJSON {
+		print = r.writeJSON
+	}
+	err := print(w)
+	for i := range r.Cells {
+		for k, c := range r.Cells[i] {
+			for _, what := range []string{c.Error, c.Apart} {
+				if what != "" {
+					note("%s: %s: %s", r.Targets[k], r.Questions[i].name(), what)
+					err = errors.Join(err, errFailed)
+				}
+			}
+		}
+	}
+	return err
+}
+
+func (r *report) writeJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// writeTables prints a Markdown table for each measure that has values: a row for each question and a column for each target and ratio.
+func (r *report) writeTables(w io.Writer) error {
+	for _, m := range measures() {
+		if rows := r.rows(m); rows != nil {
+			if err := writeRows(w, rows); err != nil {
+				return err
+			}
+		}
+	}
+	rows := [][]string{{"of the server", "samples", "disk, MB", "peak RSS when warm, MB"}}
+	for k, name := range r.Targets {
+		rss := unknown
+		if r.PeakRSS != nil {
+			rss = fmt.Sprintf("%.0f", float64(r.PeakRSS[k])/1e6)
+		}
+		rows = append(rows, []string{name, fmt.Sprint(r.Prepared[k].Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6), rss})
+	}
+	return writeRows(w, rows)
+}
+
+// rows is the table of a measure, nil if no cell has it.
+func (r *report) rows(m measure) [][]string {
+	rows := [][]string{append([]string{m.name}, r.Targets...)}
+	peer := slices.Index(r.Targets, server.VictoriaMetrics)
+	own := r.compared(m, peer)
+	for _, k := range own {
+		rows[0] = append(rows[0], r.Targets[k]+"/"+server.VictoriaMetrics)
+	}
+	any := false
+	for i, q := range r.Questions {
+		row := []string{q.name()}
+		for k := range r.Targets {
+			if v, ok := m.of(&r.Cells[i][k]); ok && r.Cells[i][k].Error == "" {
+				any = true
+				row = append(row, fmt.Sprintf(m.format, v))
+			} else {
+				row = append(row, unknown)
+			}
+		}
+		for _, k := range own {
+			row = append(row, r.ratio(m, i, k, peer))
+		}
+		rows = append(rows, row)
+	}
+	if !any {
+		return nil
+	}
+	return rows
+}
+
+// compared returns the targets that a measure compares with VictoriaMetrics.
+func (r *report) compared(m measure, peer int) (own []int) {
+	for k := range r.Targets {
+		if m.ratios && peer >= 0 && k != peer {
+			own = append(own, k)
+		}
+	}
+	return own
+}
+
+func (r *report) ratio(m measure, question, own, peer int) string {
+	a, b := &r.Cells[question][own], &r.Cells[question][peer]
+	v, ok := m.of(a)
+	w, peerOK := m.of(b)
+	if !ok || !peerOK || w == 0 || a.Error != "" || b.Error != "" {
+		return unknown
+	}
+	return fmt.Sprintf("%.2f", v/w)
+}
+
+// writeRows prints rows of equal length as a Markdown table, numbers to the right, and an empty line; the first row is the header.
+func writeRows(w io.Writer, rows [][]string) error {
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(cell), 3)
+		}
+	}
+	rule := []string{strings.Repeat("-", width[0])}
+	for _, n := range width[1:] {
+		rule = append(rule, strings.Repeat("-", n-1)+":")
+	}
+	var b strings.Builder
+	for _, r := range slices.Insert(rows, 1, rule) {
+		fmt.Fprintf(&b, "| %-*s |", width[0], r[0])
+		for i, cell := range r[1:] {
+			fmt.Fprintf(&b, " %*s |", width[i+1], cell)
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
