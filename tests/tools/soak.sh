@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Runs what takes longer than make test: upstream's PromQL suite over every layout of the store, the simulation of the store's protocol with
-# many schedules, and every fuzz target of the module, one after another.
+# Runs what takes longer than make test: upstream's PromQL suite over every layout of the store, random PromQL against upstream's engine, the
+# simulation of the store's protocol with many schedules, and every fuzz target of the module, one after another.
 # usage: soak.sh [DURATION]     of each fuzz target, default 30s
-# PROMLAKE_SIM_SCHEDULES=1000000 is a night's worth of the simulation; its default here is 20000.
+# PROMLAKE_SIM_SCHEDULES=1000000 is a night's worth of the simulation; its default here is 20000. PROMLAKE_FUZZPROMQL_QUERIES, of random PromQL,
+# is 200000 here.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 duration=${1:-30s}
 echo "soak: upstream's PromQL suite over every layout"
 PROMLAKE_SOAK=1 go test -run '^TestBuiltin$' -count=1 -timeout 0 ./internal/query
+echo "soak: random PromQL"
+PROMLAKE_FUZZPROMQL_QUERIES=${PROMLAKE_FUZZPROMQL_QUERIES:-200000} PROMLAKE_FUZZPROMQL_SEED=${PROMLAKE_FUZZPROMQL_SEED:-$((RANDOM * 1000000))} \
+    go test -run '^TestDifferential$' -count=1 -v -timeout 0 ./tests/fuzzpromql
 echo "soak: simulation"
 PROMLAKE_SIM_SCHEDULES=${PROMLAKE_SIM_SCHEDULES:-20000} PROMLAKE_SIM_SEED=${PROMLAKE_SIM_SEED:-$RANDOM} \
     go test -run '^TestSimulation$' -count=1 -v -timeout 0 ./tests/sim

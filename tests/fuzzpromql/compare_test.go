@@ -1,0 +1,130 @@
+package fuzzpromql
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// What two answers may differ in is decided by the operators of the query.
+//
+//	exact     upstream's answer does not depend on the order in which the storage returns series: every bit is the same.
+//	numeric   min and max keep the first of 0 and −0: numbers are equal.
+//	ordered   sum, avg, stddev and stdvar round as they go, topk, bottomk and limitk take the first of equals, in the order of series: numbers are
+//	          equal to relative 1e-12. A query that subtracts, compares or rounds such a number can turn its last bit into anything, so one that
+//	          is further apart is asked of upstream again, over series in other orders whose samples that are no integers have other last bits
+//	          (integers add up exactly in any order). Promlake may then be apart by as much as upstream is from itself, times slack. If upstream
+//	          does not even agree with itself about which points there are, there is no right answer and the query counts as undecided.
+type class int
+
+const (
+	exact class = iota
+	numeric
+	ordered
+)
+
+const (
+	tolerance = 1e-12
+	slack     = 64
+	noises    = 8 // times that upstream is asked again
+)
+
+func classOf(e parser.Expr) class {
+	c := exact
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		if a, ok := n.(*parser.AggregateExpr); ok {
+			switch a.Op {
+			case parser.SUM, parser.AVG, parser.STDDEV, parser.STDVAR, parser.TOPK, parser.BOTTOMK, parser.LIMITK:
+				c = max(c, ordered)
+			case parser.MIN, parser.MAX, parser.QUANTILE:
+				c = max(c, numeric)
+			}
+		}
+		return nil
+	})
+	return c
+}
+
+// verdict is what a comparison comes to.
+type verdict struct {
+	difference string // empty: none
+	undecided  bool
+	limited    bool // memory was short
+}
+
+// compare holds got against want. again asks upstream with noise.
+func compare(c class, got, want outcome, again func(noise int) outcome) verdict {
+	d := got.differs(want)
+	if d == "" {
+		if d = values(got, want, c, nil); d == "" {
+			return verdict{}
+		}
+	}
+	if c != ordered {
+		return verdict{difference: d}
+	}
+	var noisy []outcome
+	for i := range noises {
+		o := again(i)
+		if o.differs(want) != "" {
+			return verdict{undecided: true}
+		}
+		noisy = append(noisy, o)
+	}
+	if got.differs(want) != "" {
+		return verdict{difference: d}
+	}
+	return verdict{difference: values(got, want, c, noisy)}
+}
+
+// values compares the floats of outcomes of one shape.
+func values(got, want outcome, c class, noisy []outcome) string {
+	for k, ps := range want.series {
+		for i, p := range ps {
+			if p.h != "" {
+				continue
+			}
+			spread := 0.0
+			for _, o := range noisy {
+				spread = max(spread, distance(o.series[k][i].f, p.f))
+			}
+			if own := got.series[k][i].f; !near(own, p.f, c, spread) {
+				return fmt.Sprintf("series %s at %d: %v (%016x), want %v (%016x), upstream's own spread %g",
+					k, p.t, own, math.Float64bits(own), p.f, math.Float64bits(p.f), spread)
+			}
+		}
+	}
+	if !slices.EqualFunc(got.sorted, want.sorted, func(a, b float64) bool { return near(a, b, c, 0) }) && noisy == nil {
+		return fmt.Sprintf("sorted values %v, want %v", got.sorted, want.sorted)
+	}
+	return ""
+}
+
+// near reports whether two floats are as near as the class wants them.
+func near(got, want float64, c class, spread float64) bool {
+	switch {
+	case identical(got, want):
+		return true
+	case c == exact:
+		return false
+	case got == want:
+		return true
+	case c == numeric:
+		return false
+	}
+	d := distance(got, want)
+	return !math.IsInf(d, 1) && d <= tolerance*math.Max(math.Abs(got), math.Abs(want)) || d <= slack*spread
+}
+
+// distance is infinite unless both are finite or identical.
+func distance(a, b float64) float64 {
+	if identical(a, b) {
+		return 0
+	}
+	if d := math.Abs(a - b); !math.IsNaN(d) {
+		return d
+	}
+	return math.Inf(1)
+}

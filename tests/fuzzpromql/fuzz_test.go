@@ -1,0 +1,84 @@
+package fuzzpromql
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	perWorld     = 2000 // queries over the same data
+	maxReports   = 20   // of all
+	maxAlike     = 2    // of those that look alike
+	maxUndecided = 0.02 // of the queries
+	maxLimited   = 0.1  // of the queries
+)
+
+func TestDifferential(t *testing.T) {
+	n, seed := setting(t, "PROMLAKE_FUZZPROMQL_QUERIES", 2000), setting(t, "PROMLAKE_FUZZPROMQL_SEED", 0)
+	t.Logf("%d queries from seed %d", n, seed)
+	sum := tally{alike: map[string]int{}}
+	for first := seed; first < seed+n; {
+		last := min(seed+n, (first/perWorld+1)*perWorld)
+		t.Run(fmt.Sprintf("data-%d", first/perWorld), func(t *testing.T) {
+			w := newWorld(t, first/perWorld)
+			w.ask(t.Context(), first, last, &sum)
+			w.count(t, &sum)
+		})
+		first = last
+	}
+	t.Logf("%d queries: %d differ, %d undecided, %d without memory, %d errors, %d without a value; %.0f subtrees in %.0f SQL statements, %.0f queries without any",
+		sum.queries, sum.failed, sum.undecided, sum.limited, sum.errors, sum.empty, sum.pushed, sum.statements, sum.kept)
+	for _, r := range sum.reports {
+		t.Error(r)
+	}
+	require.Zero(t, sum.failed, "queries whose answers differ")
+	if n >= 1000 {
+		require.Less(t, float64(sum.undecided), maxUndecided*float64(n))
+		require.Less(t, float64(sum.limited), maxLimited*float64(n))
+		require.Less(t, sum.errors+sum.empty, int(n*6/10), "most queries have to have a value")
+		require.Greater(t, sum.pushed, float64(n)/2, "subtrees that SQL evaluated")
+	}
+}
+
+// ask asks the queries of seeds [first, last).
+func (w *world) ask(ctx context.Context, first, last uint64, sum *tally) {
+	var workers sync.WaitGroup
+	seeds := make(chan uint64)
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for seed := range seeds {
+				a := newAsk(seed)
+				v, want := w.check(ctx, a)
+				sum.add(v, want)
+				if v.difference != "" {
+					small, d := w.minimal(ctx, a, v.difference)
+					sum.report(kind(small.query, d), fmt.Sprintf("%v\n  differs: %s\n  smallest: %s\n  differs: %s\n  repeat with PROMLAKE_FUZZPROMQL_SEED=%d PROMLAKE_FUZZPROMQL_QUERIES=1",
+						a, v.difference, small.query, d, seed))
+				}
+			}
+		})
+	}
+	for seed := first; seed < last; seed++ {
+		seeds <- seed
+	}
+	close(seeds)
+	workers.Wait()
+}
+
+func setting(t *testing.T, name string, standard uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return standard
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err, name)
+	return n
+}

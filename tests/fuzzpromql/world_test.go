@@ -1,0 +1,100 @@
+package fuzzpromql
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/query"
+)
+
+// ways are the ways in which Promlake evaluates. None of them may change an answer, but for when names are removed.
+var ways = []struct {
+	name     string
+	remote   bool // objects are fetched
+	settings query.Settings
+}{
+	{"in place", false, query.Settings{MinPushedSamples: -1}},
+	{"fetched, delayed name removal", true, query.Settings{MinPushedSamples: -1, DelayedNameRemoval: true, UseStartTimestamps: true}},
+	{"in parts", false, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: partsMemory}},
+}
+
+// partsMemory is so little that statements are cut into parts, and some find no place at all.
+const partsMemory = 32 << 10
+
+// world is data in upstream's storage and in Promlake's, with an engine of each for all ways.
+type world struct {
+	upstream storage.Queryable
+	metrics  *prometheus.Registry
+	engines  []promql.QueryEngine
+	stages   []*query.Stage
+}
+
+// remote hides that a store is a directory, so that objects are fetched.
+type remote struct{ objstore.Store }
+
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	d := newData(seed)
+	store, err := filestore.New(t.TempDir())
+	require.NoError(t, err)
+	var seq uint64
+	for i, l := range layouts {
+		l.write(lake{t, store, l.tenant, &seq}, rand.New(rand.NewPCG(seed, uint64(100+i))), d)
+	}
+	w := &world{upstream: plainly{d.upstream(t)}, metrics: prometheus.NewRegistry()}
+	for i, way := range ways {
+		var s objstore.Store = store
+		if way.remote {
+			s = remote{store}
+		}
+		reg := prometheus.WrapRegistererWith(prometheus.Labels{"z_way": fmt.Sprint(i)}, w.metrics)
+		st, err := query.New(way.settings, s, reg, slog.New(slog.DiscardHandler), now)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, st.Close()) })
+		w.stages = append(w.stages, st)
+		w.engines = append(w.engines, newEngine(st.Settings()))
+	}
+	return w
+}
+
+// newEngine is upstream's engine with the stage's options.
+func newEngine(s query.Settings) promql.QueryEngine {
+	return promql.NewEngine(promql.EngineOpts{
+		Logger: slog.New(slog.DiscardHandler), MaxSamples: s.MaxSamples, Timeout: s.Timeout, LookbackDelta: s.LookbackDelta,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() }, EnableAtModifier: true, EnableNegativeOffset: true,
+		EnableDelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps, Parser: parser.NewParser(query.ParserOptions()),
+	})
+}
+
+// count adds to the tally what the stages have pushed down.
+func (w *world) count(t *testing.T, s *tally) {
+	t.Helper()
+	families, err := w.metrics.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			switch f.GetName() {
+			case "promlake_query_pushed_total":
+				switch m.GetLabel()[0].GetValue() {
+				case "subtrees":
+					s.pushed += m.GetCounter().GetValue()
+				case "statements":
+					s.statements += m.GetCounter().GetValue()
+				}
+			case "promlake_query_kept_queries_total":
+				s.kept += m.GetCounter().GetValue()
+			}
+		}
+	}
+}
