@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -27,11 +26,7 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	if reason != "" {
 		return nil, reason
 	}
-	ls, rs := l.Shape().Scalar, r.Shape().Scalar
-	if !rs && repairs(l) || !ls && repairs(r) {
-		return nil, leftOut
-	}
-	switch {
+	switch ls, rs := l.Shape().Scalar, r.Shape().Scalar; {
 	case ls && rs:
 		return scalarPair(e, l, r, at)
 	case rs:
@@ -42,18 +37,6 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 		return compileSet(e, l, r, at)
 	}
 	return compileJoin(b, e, l, r, at)
-}
-
-// leftOut is why a histogram_quantile, which may have an annotation, is not evaluated below a join.
-const leftOut = "a histogram_quantile can be left out below it"
-
-// repairs tells whether a histogram_quantile is below a node. Only if DuckDB evaluates all of it, it is known whether buckets had to be repaired,
-// which upstream tells the asker of; DuckDB leaves out what a join does not ask for.
-func repairs(n Node) bool {
-	if _, ok := n.(*quantileNode); ok {
-		return true
-	}
-	return slices.ContainsFunc(n.Children(), repairs)
 }
 
 // operator returns an operator's name for prom_binary. keepRight: of a comparison that filters, the right value is the result's.

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -127,4 +128,27 @@ func (n *quantileNode) bounds() string {
 		parts[i] = "'" + formatFloat(le) + "'::DOUBLE"
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// leftOut is why a histogram_quantile, which may have an annotation, is not evaluated with what can make DuckDB leave it out.
+const leftOut = "a histogram_quantile can be left out below it"
+
+// repairs tells whether a histogram_quantile is below a node. Only if DuckDB evaluates all of it, it is known whether buckets had to be repaired,
+// which upstream tells the asker of; DuckDB leaves out what a join, or any other node of several relations, does not ask for.
+func repairs(n Node) bool {
+	if _, ok := n.(*quantileNode); ok {
+		return true
+	}
+	return slices.ContainsFunc(n.Children(), repairs)
+}
+
+// skips tells whether a node can leave out a histogram_quantile below it because of another of its children.
+func skips(n Node) bool {
+	var in []Node
+	for _, c := range n.Children() {
+		if _, ok := c.(*constNode); !ok {
+			in = append(in, c)
+		}
+	}
+	return len(in) > 1 && slices.ContainsFunc(in, repairs)
 }

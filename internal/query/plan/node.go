@@ -64,6 +64,9 @@ func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 		return c.node, c.reason
 	}
 	node, reason := b.compileNew(expr, at)
+	if reason == "" && skips(node) {
+		node, reason = nil, leftOut
+	}
 	b.done[expr] = compiled{node, reason}
 	return node, reason
 }
