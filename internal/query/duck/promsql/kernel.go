@@ -21,8 +21,9 @@ var ErrCancelled = errors.New("query was cancelled")
 // Kernel is one of the range aggregates outside of SQL: it evaluates one series after another, bit for bit as the aggregate does. It
 // belongs to one goroutine.
 type Kernel struct {
-	c     *C.prom_kernel // nil when closed
-	steps int
+	c         *C.prom_kernel // nil when closed
+	steps     int
+	seesStale bool
 }
 
 // NewKernel returns the kernel of a function and a spec text, both written as in SQL ("prom_rate", "start=0 step=15000 n=10 range=60000").
@@ -39,18 +40,20 @@ func NewKernel(function, spec string) (*Kernel, error) {
 	if c == nil {
 		return nil, errors.New(C.GoString(msg))
 	}
-	return &Kernel{c: c, steps: int(c.spec.n)}, nil
+	return &Kernel{c: c, steps: int(c.spec.n), seesStale: bool(C.prom_range_sees_stale(fn))}, nil
 }
 
 // Steps is the number of steps of the grid.
 func (k *Kernel) Steps() int { return k.steps }
 
-// SeesStale says whether stale markers mean something to the function; all others leave them out, and are faster without.
-func (k *Kernel) SeesStale() bool { return bool(C.prom_range_sees_stale(k.c.fn)) }
+// SeesStale says whether the function wants stale markers (prom_instant, prom_timestamp). All others leave them out, and are faster if
+// there are none.
+func (k *Kernel) SeesStale() bool { return k.seesStale }
 
 // Eval evaluates one series, the values v at the times ts (ms, strictly ascending), into out, which has one element per step; steps without
 // a value get the stale marker. It tells whether any step has a value, fails with a *MemoryError if the spec's budget refused scratch
-// memory and with ErrCancelled once that was cancelled, and allocates no Go memory.
+// memory and with ErrCancelled once that was cancelled. The slices stay the caller's. No Go memory is allocated, unless quantiles have to
+// tell zeros of both signs apart.
 func (k *Kernel) Eval(ts []int64, v []float64, out []float64) (present bool, err error) {
 	if len(ts) != len(v) || len(out) != k.steps {
 		return false, fmt.Errorf("evaluate series: %d times, %d values and %d results for %d steps", len(ts), len(v), len(out), k.steps)

@@ -193,3 +193,30 @@ func TestKernelBudget(t *testing.T) {
 		require.NoError(t, b.Close())
 	}
 }
+
+// BenchmarkKernel evaluates one series of 1920 samples, 15 s apart, at 480 steps of 60 s; with stale markers it is copied first.
+func BenchmarkKernel(b *testing.B) {
+	const samples = 1920
+	ts, clean, marked := make([]int64, samples), make([]float64, samples), make([]float64, samples)
+	for i := range ts {
+		ts[i], clean[i] = int64(i)*15_000, float64(i%1777*7)+0.5
+		marked[i] = clean[i]
+		if i%100 == 99 {
+			marked[i] = stale
+		}
+	}
+	for _, fn := range []string{"instant", "rate", "avg_over_time", "max_over_time"} {
+		k := newKernel(b, "prom_"+fn, "start=60000 step=60000 n=480 range=300000")
+		out := make([]float64, k.Steps())
+		for name, v := range map[string][]float64{"none": clean, "some": marked} {
+			b.Run(fmt.Sprintf("fn=%s/stale=%s", fn, name), func(b *testing.B) {
+				for b.Loop() {
+					if present, err := k.Eval(ts, v, out); err != nil || !present {
+						b.Fatal(present, err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/samples, "ns/sample")
+			})
+		}
+	}
+}

@@ -3,6 +3,9 @@
 //
 // In a list of values a step without a sample is Prometheus's stale marker. Parameters come as a constant spec text of key=value pairs
 // (see promsql.h). Memory of the functions is outside of DuckDB's limit: it is counted against the Budget that the spec names.
+//
+// Samples that Go reads itself need no aggregate: a Kernel evaluates them series by series, and Publish hands the lists to SQL as the
+// table prom_rows(id).
 package promsql
 
 /*
