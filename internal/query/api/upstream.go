@@ -60,5 +60,7 @@ func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*
 		v1.OpenAPIOptions{Version: build.Version},
 		s.parser,
 	)
+	api.ClearCodecs()
+	api.InstallCodec(codec{})
 	return api, regErr
 }
