@@ -117,7 +117,11 @@ func (e *explanation) text() string {
 		p.Tree.text(&b, 1)
 		for _, s := range p.Statements {
 			for _, f := range s.Files {
-				fmt.Fprintf(&b, "  file %s: %d of %d row groups, %s of %s\n", f.Key, f.RowGroups.Read, f.RowGroups.Considered, human.Bytes(f.Bytes.Read), human.Bytes(f.Bytes.Considered))
+				groups := ""
+				if f.RowGroups.Considered > 0 { // segments and rollups have none
+					groups = fmt.Sprintf("%d of %d row groups, ", f.RowGroups.Read, f.RowGroups.Considered)
+				}
+				fmt.Fprintf(&b, "  file %s: %s%s of %s\n", f.Key, groups, human.Bytes(f.Bytes.Read), human.Bytes(f.Bytes.Considered))
 			}
 			fmt.Fprintf(&b, "  %s;\n", s.SQL)
 			if a := s.Analysis; a != nil {

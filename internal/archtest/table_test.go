@@ -55,9 +55,9 @@ var allowed = map[string][]string{
 	"internal/ingest":        {"internal/key", "internal/objstore", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/compact/admin": {"internal/catalog", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/key", "internal/objstore", "internal/parquetfile", "internal/query/duck",
+		"internal/block", "internal/catalog", "internal/key", "internal/objstore", "internal/query/duck",
 		"internal/query/duck/promsql", "internal/query/fetch", "internal/query/index", "internal/query/lru", "internal/query/plan",
-		"internal/query/plan/ordinals", "internal/query/read", "internal/segment", "internal/tenant",
+		"internal/query/plan/ordinals", "internal/query/read", "internal/rollup", "internal/segment", "internal/tenant",
 	},
 	"internal/query/api":          {"internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query/duck":         {},

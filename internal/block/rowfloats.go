@@ -3,6 +3,8 @@ package block
 import (
 	"io"
 	"slices"
+
+	"github.com/promlake/promlake/internal/parquetfile"
 )
 
 // FloatReader reads the samples of some rows of a row group, knowing nothing but the row group's entry in meta.json: it needs no footer, and
@@ -10,7 +12,7 @@ import (
 type FloatReader struct {
 	timed
 	st   bool
-	ints []int64
+	divs parquetfile.WordReader
 	div  []float64
 }
 
@@ -28,10 +30,14 @@ func (f *FloatReader) Rows() []Rows { return f.rows }
 // Read appends the samples of the selected rows to dst, in order; dst.ST is left alone if the file has no start timestamps. Errors are those of
 // Select.
 func (f *FloatReader) Read(dst *FloatRun) error {
+	n := 0
 	for i := range f.rows {
 		dst.TS = append(dst.TS, f.Times(i)...)
+		n += int(f.rows[i].N)
 	}
-	if err := f.values(dst); err != nil || !f.st {
+	at := len(dst.V)
+	dst.V = slices.Grow(dst.V, n)[:at+n]
+	if _, err := f.Values(dst.V[at:]); err != nil || !f.st {
 		return err
 	}
 	return f.each(leafST, f.rows, func(_ int, r Rows) error {
@@ -41,25 +47,27 @@ func (f *FloatReader) Read(dst *FloatRun) error {
 	})
 }
 
-// values appends the values.
-func (f *FloatReader) values(dst *FloatRun) error {
-	f.ints = f.ints[:0]
-	err := f.each(leafInt, f.rows, func(_ int, r Rows) error {
-		at := len(f.ints)
-		f.ints = slices.Grow(f.ints, int(r.N))[:at+int(r.N)]
-		return f.words.Int64s(f.ints[at:])
-	})
-	if err != nil {
-		return err
+// AllTimes are the times (ms) of the ranges that Select was given, those outside of its range of time too. Ranges that follow one another and have the
+// same times share them. They are valid until the next Select.
+func (f *FloatReader) AllTimes() []int64 { return f.times }
+
+// TimesAt says where in AllTimes the times of the selected rows of range i begin.
+func (f *FloatReader) TimesAt(i int) int { return f.at[i] }
+
+// Values reads the values of the selected rows, in order, into dst, which has as many elements as Select said. It tells whether any of them
+// may be a stale marker. Errors are those of Select.
+func (f *FloatReader) Values(dst []float64) (stale bool, err error) {
+	d := divisors{f: f, next: f.group.FirstRow}
+	if err := d.open(); err != nil {
+		return false, err
 	}
-	ints := f.ints
-	return f.each(leafDiv, f.rows, func(_ int, r Rows) error {
-		f.div = slices.Grow(f.div[:0], int(r.N))[:r.N]
-		if err := f.words.Doubles(f.div); err != nil {
+	err = f.each(leafInt, f.rows, func(_ int, r Rows) error {
+		v := dst[:r.N]
+		dst = dst[r.N:]
+		if err := f.words.Int64s(intsOf(v)); err != nil {
 			return err
 		}
-		dst.V = DecodeValues(dst.V, ints[:r.N], f.div)
-		ints = ints[r.N:]
-		return nil
+		return d.divide(r, v)
 	})
+	return d.odd, err
 }

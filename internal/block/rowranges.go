@@ -1,10 +1,12 @@
 package block
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
 	"sort"
+	"unsafe"
 
 	"github.com/promlake/promlake/internal/parquetfile"
 )
@@ -40,37 +42,53 @@ type timed struct {
 	group *RowGroup
 	words parquetfile.WordReader
 
-	times  []int64 // of all rows, in order
-	rows   []Rows  // those in the range, by the rows asked for: some may be empty
-	counts []int   // how many of times precede each of rows
+	times []int64 // of the ranges asked for, in order, but once for neighbours that have the same: most series of a target do
+	rows  []Rows  // those in the range of time, by the rows asked for: some may be empty
+	at    []int   // where in times those of each of rows begin
 }
 
 // sel reads the times of rows, which are ascending, disjoint, each of one series, and in g, and keeps those within [mint, maxt] (ms). It returns how many.
 func (t *timed) sel(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) (total int64, err error) {
 	t.in, t.group = in, g
-	t.times, t.rows, t.counts = t.times[:0], t.rows[:0], t.counts[:0]
+	t.times, t.rows, t.at = t.times[:0], t.rows[:0], t.at[:0]
 	if g.Rows > maxGroupRows {
 		return 0, fmt.Errorf("%w: row group of %d rows, the limit is %d", ErrFormat, g.Rows, maxGroupRows)
 	}
-	err = t.each(leafTS, rows, func(i int, r Rows) error {
+	last := 0 // where in times those of the range before begin
+	err = t.each(leafTS, rows, func(_ int, r Rows) error {
 		at := len(t.times)
 		t.times = slices.Grow(t.times, int(r.N))[:at+int(r.N)]
 		ts := t.times[at:]
 		if err := t.words.Int64s(ts); err != nil {
 			return err
 		}
-		lo := sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
-		hi := lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })
+		if sameTimes(t.times[last:at], ts) {
+			t.times, at = t.times[:at], last
+		}
+		last = at
+		lo, hi := 0, len(ts)
+		if hi > 0 && (ts[0] < mint || ts[hi-1] > maxt) {
+			lo = sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
+			hi = lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })
+		}
 		t.rows = append(t.rows, Rows{r.From + int64(lo), int64(hi - lo)})
-		t.counts = append(t.counts, at+lo)
+		t.at = append(t.at, at+lo)
 		total += int64(hi - lo)
 		return nil
 	})
 	return total, err
 }
 
+// sameTimes says whether a and b are equal.
+func sameTimes(a, b []int64) bool {
+	if len(a) != len(b) || len(a) == 0 || a[0] != b[0] {
+		return false
+	}
+	return bytes.Equal(unsafe.Slice((*byte)(unsafe.Pointer(&a[0])), 8*len(a)), unsafe.Slice((*byte)(unsafe.Pointer(&b[0])), 8*len(b)))
+}
+
 // Times are the times (ms) of the selected rows of range i of those that Select was given. They are valid until the next Select.
-func (t *timed) Times(i int) []int64 { return t.times[t.counts[i] : t.counts[i]+int(t.rows[i].N)] }
+func (t *timed) Times(i int) []int64 { return t.times[t.at[i] : t.at[i]+int(t.rows[i].N)] }
 
 // each calls read at the rows of one column chunk, one range after the other; read takes the range's values from t.words.
 func (t *timed) each(leaf int, rows []Rows, read func(i int, r Rows) error) error {

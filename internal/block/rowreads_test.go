@@ -3,10 +3,12 @@ package block_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/block"
@@ -51,10 +53,15 @@ func TestRowReaders(t *testing.T) {
 	var fr block.FloatReader
 	var hr block.HistReader
 	var er block.ExemplarReader
+	shared := false
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		o := block.Options{Level: key.Level(rng.IntN(4)), HasST: true, RowGroupRows: 1 + rng.IntN(5000), FileBytes: 1 + rng.Int64N(1<<16)}
-		files, m := write(t, randomInputs(rng, 60, 400), nil, o, block.Header{})
+		inputs := randomInputs(rng, 60, 400)
+		if seed%2 == 0 {
+			shareTimes(rng, inputs)
+		}
+		files, m := write(t, inputs, nil, o, block.Header{})
 		r, err := block.Open(files)
 		require.NoError(t, err)
 		table, err := r.Series(series.NewTable(1))
@@ -90,6 +97,23 @@ func TestRowReaders(t *testing.T) {
 					for k, in := range byRange {
 						require.Equal(t, int64(len(in)), fr.Rows()[k].N)
 						require.True(t, len(in) == 0 || in[0] == fr.Rows()[k].From)
+					}
+					asked := int64(0)
+					for _, x := range rows {
+						asked += x.N
+					}
+					shared = shared || int64(len(fr.AllTimes())) < asked
+					apart := make([]float64, n)
+					stale, err := fr.Values(apart)
+					require.NoError(t, err)
+					require.True(t, stale || !slices.ContainsFunc(apart, value.IsStaleNaN), "a stale marker that nobody heard of")
+					for k, row := range want {
+						require.Equal(t, math.Float64bits(all.V[row]), math.Float64bits(apart[k]))
+					}
+					for k, in := range byRange {
+						for m, row := range in {
+							require.Equal(t, all.TS[row], fr.AllTimes()[fr.TimesAt(k)+m])
+						}
 					}
 					got := block.FloatRun{TS: []int64{7}, V: []float64{7}, ST: []int64{7}} // what was there stays
 					require.NoError(t, fr.Read(&got))
@@ -133,6 +157,17 @@ func TestRowReaders(t *testing.T) {
 					require.Len(t, want, k)
 				}
 			}
+		}
+	}
+	require.True(t, shared, "no series shared its times")
+}
+
+// shareTimes gives most series the same times.
+func shareTimes(rng *rand.Rand, inputs []input) {
+	ts := randomSamples(rng, 400).TS
+	for i := range inputs {
+		if s := &inputs[i].Samples; rng.IntN(5) > 0 {
+			s.TS, s.V, s.ST = ts, randomValues(rng, len(ts)), nil
 		}
 	}
 }

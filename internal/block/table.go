@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
@@ -91,7 +92,7 @@ func (t *table) end() error {
 	if t.out == nil {
 		return nil
 	}
-	err := t.pq.End([]format.KeyValue{VersionKeyValue()})
+	err := t.pq.End([]format.KeyValue{{Key: KeyVersion, Value: strconv.Itoa(FormatVersion)}})
 	if err == nil {
 		err = t.buf.Flush()
 	}

@@ -151,8 +151,14 @@ func (d *deltaReader) read(dst []uint64) error {
 		dst[0], dst = uint64(d.last), dst[1:]
 	}
 	for len(dst) > 0 {
-		k, err := d.take(len(dst))
+		k, err := d.readBlocks(dst)
 		if err != nil {
+			return err
+		}
+		if dst = dst[k:]; len(dst) == 0 {
+			return nil
+		}
+		if k, err = d.take(len(dst)); err != nil {
 			return err
 		}
 		d.last = int64(addPacked(dst[:k], uint64(d.last), uint64(d.least), d.mini, d.width, d.pos))
@@ -162,72 +168,30 @@ func (d *deltaReader) read(dst []uint64) error {
 	return nil
 }
 
-// wordBits is how many bits a load of eight bytes has at least from the bit on that it is made for.
-const wordBits = 57
-
-// addPacked fills dst with last plus the sums of least and the packed deltas from pos on, and returns the last of them.
-func addPacked(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
-	if width == 0 {
-		for i := range dst {
-			last += least
-			dst[i] = last
-		}
-		return last
+// readBlocks decodes whole blocks into dst, if a block begins here, and returns how many values they have.
+func (d *deltaReader) readBlocks(dst []uint64) (read int, err error) {
+	values := d.size * d.minis
+	if d.pos < d.size || len(d.widths) > 0 {
+		return 0, nil
 	}
-	i := 0
-	if width <= wordBits {
-		b = b[:cap(b)]
-		mask, per := uint64(1)<<width-1, wordBits/width
-		for bit := pos * width; i+per <= len(dst) && bit>>3+8 <= len(b); bit += per * width {
-			word := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7)
-			out := dst[i : i+per]
-			for j := range out {
-				last += least + word&mask
-				out[j] = last
-				word >>= width & 63
+	last := uint64(d.last)
+	for len(dst)-read >= values {
+		least, k := binary.Varint(d.b)
+		if k <= 0 || len(d.b)-k < d.minis {
+			return 0, errDelta(errCut)
+		}
+		widths, b := d.b[k:k+d.minis], d.b[k+d.minis:]
+		for _, w := range widths {
+			size := d.size * int(w) / 8
+			if w > 64 || size > len(b) {
+				return 0, errDelta(fmt.Errorf("a miniblock of width %d: %w", w, errCut))
 			}
-			i += per
+			last = addPacked(dst[read:read+d.size], last, uint64(least), b[:size:min(len(b), size+8)], int(w), 0)
+			b = b[size:]
+			read += d.size
 		}
+		d.b = b
 	}
-	for ; i < len(dst); i++ {
-		last += least + packed(b, width, pos+i)
-		dst[i] = last
-	}
-	return last
-}
-
-// sumPacked returns the sum of n packed values from pos on.
-func sumPacked(b []byte, width, pos, n int) (sum uint64) {
-	i := 0
-	if width <= wordBits {
-		b = b[:cap(b)]
-		mask, per := uint64(1)<<width-1, wordBits/width
-		for bit := pos * width; i+per <= n && bit>>3+8 <= len(b); bit += per * width {
-			word := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7)
-			for range per {
-				sum += word & mask
-				word >>= width & 63
-			}
-			i += per
-		}
-	}
-	for ; i < n; i++ {
-		sum += packed(b, width, pos+i)
-	}
-	return sum
-}
-
-// packed returns value i of a run of values of width bits, least significant bit first; b has all of it.
-func packed(b []byte, width, i int) uint64 {
-	bit := i * width
-	at, have := bit>>3, 8-bit&7
-	v := uint64(b[at]) >> (bit & 7)
-	for ; have < width; have += 8 {
-		at++
-		v |= uint64(b[at]) << have
-	}
-	if width < 64 {
-		v &= 1<<width - 1
-	}
-	return v
+	d.last = int64(last)
+	return read, nil
 }

@@ -74,6 +74,25 @@ func (h *hybridReader) skip(n int) error {
 	return nil
 }
 
+// equal steps over at most n values that are known to be equal, and returns the entry of dict that they stand for and how many they are: 0 if the
+// next ones are not known to be.
+func (h *hybridReader) equal(n int, dict []uint64) (bits uint64, equal int, err error) {
+	if h.left == 0 {
+		if err := h.open(); err != nil {
+			return 0, 0, err
+		}
+	}
+	if h.bits != nil {
+		return 0, 0, nil
+	}
+	if h.value >= len(dict) {
+		return 0, 0, errIndex(h.value, len(dict))
+	}
+	equal = min(n, h.left)
+	h.left -= equal
+	return dict[h.value], equal, nil
+}
+
 // read fills dst with the entries of dict that the next indexes stand for.
 func (h *hybridReader) read(dst, dict []uint64) error {
 	for len(dst) > 0 {

@@ -74,17 +74,41 @@ func (r *WordReader) Doubles(dst []float64) error {
 	return r.words(unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)))
 }
 
+// Equal steps over at most limit values that are equal, bit for bit, and returns those bits and how many they are: 0 if the next values may
+// differ, which are to be read then.
+func (r *WordReader) Equal(limit int) (bits uint64, n int, err error) {
+	if limit == 0 {
+		return 0, 0, nil
+	}
+	if err := r.ready(); err != nil || r.encoding != format.RLEDictionary {
+		return 0, 0, err
+	}
+	if err := r.runs.skip(r.skip); err != nil {
+		return 0, 0, err
+	}
+	r.skip = 0
+	bits, n, err = r.runs.equal(min(limit, r.left), r.dict)
+	r.left -= n
+	return bits, n, err
+}
+
+// ready makes a page with values that are not read yet the current one, and decompresses it.
+func (r *WordReader) ready() error {
+	if r.left == 0 {
+		if err := r.next(); err != nil {
+			return err
+		}
+	}
+	if r.loaded {
+		return nil
+	}
+	return r.load()
+}
+
 func (r *WordReader) words(dst []uint64) error {
 	for len(dst) > 0 {
-		if r.left == 0 {
-			if err := r.next(); err != nil {
-				return err
-			}
-		}
-		if !r.loaded {
-			if err := r.load(); err != nil {
-				return err
-			}
+		if err := r.ready(); err != nil {
+			return err
 		}
 		n := min(len(dst), r.left)
 		if err := r.decode(dst[:n]); err != nil {

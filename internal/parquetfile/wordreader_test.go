@@ -58,6 +58,7 @@ func wordPages(t *testing.T, rng *rand.Rand) (Chunk, []int64) {
 // TestWordReader reads and skips at random over files with and without compression, and cut at every kind of place.
 func TestWordReader(t *testing.T) {
 	var r WordReader
+	runs := 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		c, want := wordPages(t, rng)
@@ -65,9 +66,19 @@ func TestWordReader(t *testing.T) {
 		require.NoError(t, r.Reset(bytes.NewReader(file), span, int64(len(want))))
 		for at := 0; at < len(want); {
 			n := min(rng.IntN(1+rng.IntN(3000)), len(want)-at)
-			if rng.IntN(2) == 0 {
+			switch rng.IntN(3) {
+			case 0:
 				require.NoError(t, r.Skip(int64(n)))
-			} else {
+			case 1:
+				bits, equal, err := r.Equal(n)
+				require.NoError(t, err)
+				require.LessOrEqual(t, equal, n)
+				for _, v := range want[at : at+equal] {
+					require.Equal(t, v, int64(bits), "seed %d, equal values from %d", seed, at)
+				}
+				n = equal
+				runs += equal
+			default:
 				got := make([]int64, n)
 				require.NoError(t, r.Int64s(got))
 				require.Equal(t, want[at:at+n], got, "seed %d, values from %d", seed, at)
@@ -75,7 +86,10 @@ func TestWordReader(t *testing.T) {
 			at += n
 		}
 		require.ErrorIs(t, r.Int64s(make([]int64, 1)), ErrFormat, "beyond the end")
+		_, _, err := r.Equal(1)
+		require.ErrorIs(t, err, ErrFormat, "beyond the end")
 	}
+	require.NotZero(t, runs)
 }
 
 // TestWordReaderRefuses changes bytes of files: values may change, but nothing is read beyond memory, and no error is not of this format.
@@ -94,6 +108,9 @@ func TestWordReaderRefuses(t *testing.T) {
 		err := r.Reset(bytes.NewReader(file), span, int64(len(vals)))
 		if err == nil {
 			err = r.Skip(int64(rng.IntN(len(vals))))
+		}
+		if err == nil {
+			_, _, err = r.Equal(1 + rng.IntN(len(vals)))
 		}
 		if err == nil {
 			err = r.Int64s(make([]int64, len(vals)))

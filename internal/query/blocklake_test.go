@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/rollup"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -48,6 +49,7 @@ type blockShape struct {
 	level     key.Level
 	groupRows int
 	fileBytes int64
+	rollups   bool
 }
 
 // writeBlocks stores rows as live blocks of a tenant, one per window of the level, and returns them. Their rank is the newest of all so far.
@@ -114,9 +116,20 @@ func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank 
 		Level: shape.level, HasST: hasST, RowGroupRows: shape.groupRows, FileBytes: shape.fileBytes,
 	})
 	require.NoError(l.tb, err)
+	rw, err := rollup.NewWriter(blockFiles{l.tb, l.store, k})
+	require.NoError(l.tb, err)
 	refs := slices.SortedFunc(maps.Keys(byRef), func(a, b series.Ref) int { return series.ComparePriority(&view, a, b) })
 	for _, ref := range refs {
-		require.NoError(l.tb, bw.Append(ref, samplesOf(byRef[ref], hasST)))
+		x := samplesOf(byRef[ref], hasST)
+		require.NoError(l.tb, bw.Append(ref, x))
+		if shape.rollups && len(x.TS) > 0 {
+			require.NoError(l.tb, rw.Append(view.Metrics[view.Metric(ref)], bw.LastID(), x.TS, x.V, x.ST))
+		}
+	}
+	files, err := rw.Close()
+	require.NoError(l.tb, err)
+	for _, f := range files {
+		bw.AddFile(f.Name, f.Bytes)
 	}
 	if len(meta) > 0 {
 		require.NoError(l.tb, bw.Metadata(meta))

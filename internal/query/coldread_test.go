@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -126,8 +128,8 @@ func askDay(tb testing.TB, st *query.Stage, text string) string {
 }
 
 // TestColdRead: a process that knows nothing asks the store three times, one after the other, for a query of a tenant's block and
-// segment: for the listing and an early manifest; for the manifest, meta.json, the series table and the segment; and for the samples. With a fake
-// clock, the time that it takes says how many. It fetches no more than what it needs.
+// segment: for the listing and an early manifest; for the manifest, meta.json, the series table and the segment; and for the samples of all
+// selectors. With a fake clock, the time that it takes says how many. It fetches no more than what it needs.
 func TestColdRead(t *testing.T) {
 	const delay = 30 * time.Millisecond
 	dir := newDirStore(t)
@@ -135,12 +137,19 @@ func TestColdRead(t *testing.T) {
 	writeColdBlock(t, l, 4, 100, 3000)
 	l.write(tenant.Default, []segment.Row{{Labels: metric("m", "g", "7", "job", "job-01", "instance", "new"), Floats: []segment.Float{{T: coldDay - 5000, V: 1}}}})
 	needed, between := samplesOfSeries(t, dir, 100, 199)
+	both, more := samplesOfSeries(t, dir, 100, 399)
+	const one, two = `max by (g) (rate(m{job="job-01"}[10m]))`, `max by (g) (rate(m{job="job-01"}[10m])) - min by (g) (max_over_time(m{job="job-03"}[5m]))`
 	for _, tc := range []struct {
-		name, text string
-		pushed     int64 // Settings.MinPushedSamples
+		name, text      string
+		pushed          int64 // Settings.MinPushedSamples
+		needed, between int64
 	}{
-		{"in SQL", `max by (g) (rate(m{job="job-01"}[10m]))`, -1},
-		{"in the engine", `max by (g) (rate(m{job="job-01"}[10m]))`, 1 << 40},
+		{"in SQL", one, -1, needed, between},
+		{"in the engine", one, math.MaxInt64, needed, between},
+		{"two leaves", two, -1, needed, both + more},
+		{"two subtrees", `count_values("v", ` + one + `) + on () group_left count(m{job="job-03"})`, -1, needed, both + more},
+		{"two of the engine's", two, math.MaxInt64, needed, both + more},
+		{"some in SQL", two + ` + on (g) group_left count by (g) (m{job="job-01",instance="host-0007:9100"})`, 5000, needed, both + more},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			want := askDay(t, newLake(t, dir, query.Settings{MinPushedSamples: tc.pushed}).Stage, tc.text)
@@ -152,8 +161,8 @@ func TestColdRead(t *testing.T) {
 				require.True(t, want == askDay(t, st, tc.text), "the answer")
 				require.Equal(t, 3*delay, time.Since(begun), "round trips")
 				require.Equal(t, map[string]int{"list": 1, "manifest.json": 2, "meta.json": 1, "series.parquet": 1, "segment": 1, "samples": 1}, store.count)
-				require.GreaterOrEqual(t, store.bytes["samples"], needed)
-				require.LessOrEqual(t, store.bytes["samples"], needed+between)
+				require.GreaterOrEqual(t, store.bytes["samples"], tc.needed)
+				require.LessOrEqual(t, store.bytes["samples"], tc.needed+tc.between)
 
 				begun = time.Now()
 				require.True(t, want == askDay(t, st, tc.text), "the answer")
@@ -165,21 +174,41 @@ func TestColdRead(t *testing.T) {
 	}
 }
 
+// TestNoDuckDB: what needs no statement does not open DuckDB, whose directory would be there.
+func TestNoDuckDB(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	l := newLake(t, newDirStore(t), query.Settings{CacheDir: cache, MinPushedSamples: -1})
+	l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, pushRows())
+	l.write(tenant.Default, []segment.Row{{Labels: metric("m1", "i", "late"), Floats: []segment.Float{{T: testNow().UnixMilli() - 1000, V: 1}}}})
+	for _, text := range []string{`m1`, `rate(m1[5m])`, `max_over_time(m1[5m] offset 3m)`, `vector(1)`, `count_values("v", m1)`} {
+		require.NoError(t, l.exec(t.Context(), lastHours(text)).Err)
+	}
+	q, err := l.Querier(0, testNow().UnixMilli())
+	require.NoError(t, err)
+	names, _, err := q.LabelNames(t.Context(), nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	require.NoDirExists(t, cache)
+	require.NoError(t, l.exec(t.Context(), lastHours(`sum(m1)`)).Err)
+	require.DirExists(t, cache)
+}
+
 // samplesOfSeries returns the bytes of the values and times of the row groups that have rows of a range of series, and of what else is in these
 // groups.
 func samplesOfSeries(t *testing.T, dir *dirStore, first, last int64) (needed, between int64) {
 	t.Helper()
-	files, _ := filesOfBlocks(t, dir)
-	for _, f := range files {
-		for _, g := range f.RowGroups {
-			if !strings.HasPrefix(f.Name, "samples-") || g.FirstSeries > last || g.LastSeries < first {
-				continue
-			}
-			for i, c := range g.Columns {
-				if i < 2 { // metric and series_id
-					between += c[1]
-				} else {
-					needed += c[1]
+	for _, m := range metasOf(t, dir) {
+		for _, f := range m.Files {
+			for _, g := range f.RowGroups {
+				if !strings.HasPrefix(f.Name, "samples-") || g.FirstSeries > last || g.LastSeries < first {
+					continue
+				}
+				for i, c := range g.Columns {
+					if i < 2 { // metric and series_id
+						between += c[1]
+					} else {
+						needed += c[1]
+					}
 				}
 			}
 		}
@@ -187,12 +216,12 @@ func samplesOfSeries(t *testing.T, dir *dirStore, first, last int64) (needed, be
 	return needed, between
 }
 
-// BenchmarkColdRead asks a new process with an empty cache for 1,000 of 10,000 series over a day of 20 million samples in one block, with
+// BenchmarkColdRead asks a new stage with an empty cache for 1,000 of 10,000 series over a day of 20 million samples in one block, with
 // 30 ms to the store.
 func BenchmarkColdRead(b *testing.B) {
 	dir := newDirStore(b)
 	writeColdBlock(b, newLake(b, dir, query.Settings{}), 10, 1000, 2000)
-	for _, text := range []string{`sum by (g) (rate(m{job="job-03"}[10m]))`, `sum by (g) (rate(m{g="3"}[10m]))`, `m{job="job-03",instance="host-0500:9100"}`} {
+	for _, text := range []string{`sum by (g) (rate(m{job="job-03"}[10m]))`, `sum by (g) (rate(m{g="3"}[10m]))`, `sum by (g) (rate(m{job="job-03"}[10m])) / sum by (g) (rate(m{job="job-07"}[10m]))`, `m{job="job-03",instance="host-0500:9100"}`} {
 		b.Run("query="+strings.ReplaceAll(text, " ", ""), func(b *testing.B) {
 			var requests, bytes float64
 			best, cpu := time.Hour, processorTime(b)

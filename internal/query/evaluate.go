@@ -45,7 +45,7 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 	s := &q.engine.stage.settings
 	counted, stop := context.WithCancelCause(asked)
 	defer stop(nil)
-	ctx, cancel := context.WithTimeout(withSpending(counted, s.MaxFetchedBytes, stop), s.Timeout)
+	ctx, cancel := context.WithTimeout(q.engine.stage.files.cache.Sharing(withSpending(counted, s.MaxFetchedBytes, stop)), s.Timeout)
 	defer cancel()
 	q.mu.Lock()
 	q.cancel = cancel

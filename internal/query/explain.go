@@ -3,11 +3,9 @@ package query
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -76,25 +74,6 @@ type ExplainedSelector struct {
 	Segments int    `json:"segments"`
 	Blocks   int    `json:"blocks"`
 	Refused  string `json:"refused,omitempty"` // why none of it can be pushed
-}
-
-// Cost is what reads take from the store.
-type Cost struct {
-	Lists   int     `json:"lists"`
-	Gets    int     `json:"gets"`
-	Bytes   int64   `json:"bytes"`   // of the row groups and segments that are read, cached or not
-	Dollars float64 `json:"dollars"` // for the requests
-}
-
-// What S3 takes for a request, in dollars: https://aws.amazon.com/s3/pricing/, S3 Standard in us-east-1. Bytes that stay in the region are free.
-const (
-	dollarsPerList = 0.005 / 1000
-	dollarsPerGet  = 0.0004 / 1000
-)
-
-func (c *Cost) add(o Cost) {
-	c.Lists, c.Gets, c.Bytes = c.Lists+o.Lists, c.Gets+o.Gets, c.Bytes+o.Bytes
-	c.Dollars = float64(c.Lists)*dollarsPerList + float64(c.Gets)*dollarsPerGet
 }
 
 // QuestionError reports a question that is none: its text is not PromQL, or no query that has steps.
@@ -179,31 +158,28 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	if e.stage.files.local == nil {
 		e.out.Cost.add(Cost{Lists: 1, Gets: 1}) // the segments, and the manifest
 	}
-	pushed := map[*parser.VectorSelector]bool{}
 	for _, s := range pl.Pushed {
 		sub, err := e.subtree(ctx, s)
 		if err != nil {
 			return err
 		}
 		e.out.Pushed = append(e.out.Pushed, sub)
-		for _, st := range sub.Statements {
-			e.out.Cost.add(st.Cost)
-		}
-		for _, l := range s.Leaves {
-			pushed[l.Selector.Expr] = true
-		}
 	}
 	for _, sel := range planned.Selectors() {
 		e.out.Selectors = append(e.out.Selectors, e.selector(sel))
-		if pushed[sel.Expr] {
-			continue
-		}
-		c, err := e.raw(sel)
-		if err != nil {
-			return err
-		}
-		e.out.Cost.add(c)
 	}
+	all := newTaking()
+	for _, s := range pl.Pushed {
+		for _, l := range s.Leaves {
+			if _, err := e.take(ctx, l, all); err != nil {
+				return err
+			}
+		}
+	}
+	for _, sel := range kept(pl, planned) {
+		all.add(e.rawReadOf(ctx, sel))
+	}
+	e.out.Cost.add(all.cost())
 	return nil
 }
 
@@ -220,52 +196,6 @@ func (e *explainer) selector(sel plan.Selector) ExplainedSelector {
 	return out
 }
 
-// raw is the cost of a selector that the engine reads.
-func (e *explainer) raw(sel plan.Selector) (Cost, error) {
-	r := e.resolved[sel.Expr]
-	all := make([]int, len(r.series))
-	for i := range all {
-		all[i] = i
-	}
-	_, c, err := e.files(newLeafScan(r, all, sel.MinT, sel.MaxT))
-	return c, err
-}
-
-// files says which files a scan reads, and what that costs.
-func (e *explainer) files(s *leafScan) (out []ExplainedFile, c Cost, err error) {
-	for i := range s.blocks {
-		for j := range s.blocks[i].files {
-			need := &s.blocks[i].files[j].need
-			f := explainedFile(need)
-			gets, _, err := e.stage.files.cost([]rowsNeed{*need})
-			if err != nil {
-				return nil, c, err
-			}
-			c.add(Cost{Gets: gets, Bytes: f.Bytes.Read})
-			out = append(out, f)
-		}
-	}
-	for i := range s.segments {
-		o := &s.res.objs[s.segments[i].object]
-		out = append(out, ExplainedFile{Key: o.series, Bytes: read.Share{Considered: o.size, Read: o.size}})
-		c.add(Cost{Bytes: o.size}) // it was fetched to resolve the selector
-	}
-	return out, c, nil
-}
-
-func explainedFile(need *rowsNeed) ExplainedFile {
-	out := ExplainedFile{Key: need.key}
-	for i := range need.file.RowGroups {
-		g := &need.file.RowGroups[i]
-		n := sampleLeaves.bytes(g)
-		out.RowGroups.Considered, out.Bytes.Considered = out.RowGroups.Considered+1, out.Bytes.Considered+n
-		if slices.Contains(need.groups, i) {
-			out.RowGroups.Read, out.Bytes.Read = out.RowGroups.Read+1, out.Bytes.Read+n
-		}
-	}
-	return out
-}
-
 func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (ExplainedSubtree, error) {
 	out := ExplainedSubtree{Name: s.Name, Expr: e.out.Query[s.Pos.Start:s.Pos.End], Tree: explainedNode(s.Root)}
 	parts, _, ok := s.Partition((&runner{pushing: e.pushing}).maxRows(s))
@@ -273,7 +203,7 @@ func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (ExplainedSubtr
 		parts = []*plan.Pushed{s}
 	}
 	for _, part := range parts {
-		st, err := e.statement(part)
+		st, err := e.statement(ctx, part)
 		if err == nil && e.analyze {
 			st.Analysis, err = e.analysis(ctx, part)
 		}
@@ -296,44 +226,36 @@ func explainedNode(n plan.Node) ExplainedNode {
 	return out
 }
 
-// statement renders a statement as it would read the objects where they are: their rows are numbered as in the whole files.
-func (e *explainer) statement(s *plan.Pushed) (ExplainedStatement, error) {
+// statement renders a statement as it would read the objects where they are.
+func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (ExplainedStatement, error) {
 	var out ExplainedStatement
 	scans := make([]plan.Scan, len(s.Leaves))
+	all := newTaking()
 	for i, l := range s.Leaves {
 		scan, err := e.scanOf(l)
+		var taken *sampleRead
+		if err == nil {
+			taken, err = e.take(ctx, l, all)
+		}
 		if err != nil {
 			return out, err
 		}
-		files, c, err := e.files(scan)
-		if err != nil {
-			return out, err
-		}
-		out.Files = append(out.Files, files...)
-		out.Cost.add(c)
-		scans[i] = e.inPlace(scan)
+		out.Files = append(out.Files, taken.explained(scan.explained())...)
+		scans[i] = scan.scan(e.path)
 	}
+	out.Cost.add(all.cost())
 	out.SQL = s.Statement(scans, "").Text()
 	return out, nil
 }
 
-// inPlace renders a scan of the objects themselves.
-func (e *explainer) inPlace(s *leafScan) plan.Scan {
-	for i := range s.blocks {
-		for j := range s.blocks[i].files {
-			f := &s.blocks[i].files[j]
-			f.local = rowsFile{path: e.path(f.need.key)}
-			for _, g := range f.need.groups {
-				f.local.at = append(f.local.at, f.need.firstRow(g))
-			}
-		}
+// scanOf plans the read of a leaf in SQL.
+func (e *explainer) scanOf(l *plan.Leaf) (*leafScan, error) {
+	res, wanted, err := e.wanted(l)
+	if err != nil {
+		return nil, err
 	}
-	paths := make([]string, len(s.res.objs))
-	for i := range s.segments {
-		o := s.segments[i].object
-		paths[o] = e.path(s.res.objs[o].series)
-	}
-	return s.scan(paths)
+	mint, maxt := e.within(l.Range())
+	return newLeafScan(res, wanted, mint, maxt), nil
 }
 
 // path is the local path of an object, or its key if the store is not a directory.

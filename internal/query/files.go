@@ -15,7 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/query/fetch"
 )
 
-// files gives DuckDB local paths of objects: in place if the store is a directory, otherwise copies in the cache.
+// files makes objects, and parts of them, local: in place if the store is a directory, otherwise as copies in the cache.
 type files struct {
 	local       objstore.Local // nil if the store is remote
 	cache       *fetch.Cache

@@ -35,8 +35,8 @@ type footer struct {
 	block        *block.Meta // nil for a segment
 }
 
-// wholeBytes is the size up to which a remote segment is fetched as a whole to read its footer: one request instead of two.
-const wholeBytes = 256 << 10
+// wholeBytes is the size up to which a remote segment is fetched as a whole to read its footer: what is wanted of it next comes with it.
+const wholeBytes = fetch.DefaultRequestBytes
 
 func newFooters(store objstore.Store, limit int64, m *metrics) *footers {
 	return &footers{store: store, metrics: m, infos: lru.New[*footer](limit)}

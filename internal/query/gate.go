@@ -94,14 +94,3 @@ func (g *gate) quit(tenant string, w waiter) {
 		g.turns = slices.DeleteFunc(g.turns, func(t string) bool { return t == tenant })
 	}
 }
-
-// queued returns the number of queries that wait.
-func (g *gate) queued() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	n := 0
-	for _, q := range g.waiting {
-		n += len(q)
-	}
-	return n
-}

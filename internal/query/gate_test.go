@@ -63,3 +63,14 @@ func TestGateForgetsWhoLeft(t *testing.T) {
 	require.ErrorIs(t, g.enter(ctx, "b"), context.Canceled)
 	require.NoError(t, g.enter(t.Context(), "b"))
 }
+
+// queued returns the number of queries that wait.
+func (g *gate) queued() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, q := range g.waiting {
+		n += len(q)
+	}
+	return n
+}

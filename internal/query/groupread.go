@@ -18,9 +18,11 @@ import (
 // segments from their decoded lists.
 type reading struct {
 	*matched
-	stage *Stage
-	size  atomic.Int64 // samples held; a histogram counts as its bytes / 16
-	batch bool         // of a larger read, which counts what is read
+	stage  *Stage
+	size   atomic.Int64 // samples held; a histogram counts as its bytes / 16
+	batch  bool         // of a larger read, which counts what is read
+	rolled *rolled      // of a leaf: what rollups answer
+	memory *batchMemory // of a batch: what is read of blocks' samples goes there; nil = into memory of its own
 }
 
 // hold counts samples before they are decoded. Those of a batch are let go soon.
@@ -42,6 +44,7 @@ type groupRead struct {
 
 // fileRead is a file that row groups are read of, and which ranges of it.
 type fileRead struct {
+	key   string
 	in    spanReader
 	spans [][2]int64
 }
@@ -67,7 +70,7 @@ func (r *reading) plan(ctx context.Context, k kind, mint int64, places func(t *i
 		members := slices.DeleteFunc(slices.Clone(r.members[i]), func(x member) bool { _, n := at(x); return n == 0 })
 		for j := range m.Files {
 			if f := &m.Files[j]; k.of(f) && len(members) > 0 {
-				file := fileRead{in: r.stage.files.readerAt(ctx, r.objs[i].block.File(f.Name), f.Bytes)}
+				file := r.stage.files.read(ctx, r.objs[i].block.File(f.Name), f.Bytes)
 				out.file(&file, i, k, f, mint, r.maxt, members, at)
 				if len(file.spans) > 0 {
 					out.files = append(out.files, file)

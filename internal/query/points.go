@@ -16,9 +16,7 @@ type points struct {
 // merge puts the samples of all objects in order. Of equal timestamps the sample of the highest rank wins, float or histogram; if one object
 // has both, the histogram wins. mint and unread are those of setResetHints.
 func (s *memSeries) merge(mint, unread int64) points {
-	slices.SortFunc(s.floats, func(a, b fragment) int {
-		return cmp.Or(cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]), cmp.Compare(a.rank, b.rank))
-	})
+	s.order()
 	if len(s.hists) == 0 && !overlap(s.floats) {
 		return concat(s.floats)
 	}
@@ -27,6 +25,16 @@ func (s *memSeries) merge(mint, unread int64) points {
 		p.setResetHints(mint, unread)
 	}
 	return p
+}
+
+// order orders the fragments by their first timestamps.
+func (s *memSeries) order() {
+	if len(s.floats) < 2 {
+		return
+	}
+	slices.SortFunc(s.floats, func(a, b fragment) int {
+		return cmp.Or(cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]), cmp.Compare(a.rank, b.rank))
+	})
 }
 
 // overlap says that fragments, ordered by their first timestamps, are not one after the other.

@@ -77,7 +77,7 @@ func (q *pushedQuery) pushOn(ctx context.Context, p *pushing, expr parser.Expr, 
 		return err
 	}
 	inner := timers.GetTimer(stats.InnerEvalTime).Start()
-	results, err := p.run(ctx, pl)
+	results, err := p.evaluate(ctx, pl, planned)
 	inner.Stop()
 	if err != nil {
 		return err

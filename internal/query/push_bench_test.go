@@ -45,3 +45,30 @@ func BenchmarkPushed(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRolled evaluates a function over 90 days of 20 series, one sample a minute, of a 24h block a day with its rollups, at one time.
+func BenchmarkRolled(b *testing.B) {
+	const days, series = 90, 20
+	l := newLake(b, newDirStore(b), query.Settings{})
+	rng := rand.New(rand.NewPCG(1, 2))
+	for day := range days {
+		var rows []segment.Row
+		for i := range series {
+			r := segment.Row{Labels: metric("m", "instance", fmt.Sprintf("host-%d:9100", i))}
+			for j := range int64(24 * 60) {
+				r.Floats = append(r.Floats, segment.Float{T: int64(day)*24*60*minute + j*minute + 1, V: float64(rng.IntN(1000))})
+			}
+			rows = append(rows, r)
+		}
+		l.writeBlocks(tenant.Default, blockShape{level: key.L24h, rollups: true}, rows)
+	}
+	for _, fn := range []string{"max_over_time", "count_over_time", "sum_over_time"} {
+		b.Run("fn="+fn, func(b *testing.B) {
+			a := asked{text: "max(" + fn + "(m[90d]))", end: time.UnixMilli(days*24*60*minute - 17*minute)}
+			for b.Loop() {
+				require.NoError(b, l.exec(b.Context(), a).Err)
+			}
+			b.ReportMetric(l.counted("promlake_query_pushed_total", "rollups")/float64(b.N), "rollups/op")
+		})
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
-	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/plan"
 )
 
@@ -20,32 +19,54 @@ type leafRows struct {
 	i       []uint32
 	v       [][]float64
 	samples int64 // that were read
+	slabs   []*slab
+	rest    []float64 // memory for more values, of undefined content
 }
 
-// batchSamples is the number of samples, about, that are read at a time, by each of the threads. Objects have the series in one order, so that the
-// rows of neighbours lie together: what two batches share of a row group is read twice, and is the less the larger batches are.
-const batchSamples = 1 << 20
+// release lets others have the memory of the values.
+func (l *leafRows) release() {
+	for _, s := range l.slabs {
+		slabs.Put(s)
+	}
+	*l = leafRows{}
+}
+
+// room returns memory for the n values of a series, of undefined content. more is how many will be asked for, at least n.
+func (l *leafRows) room(n, more int) []float64 {
+	switch {
+	case n <= len(l.rest):
+	case n > slabValues || more < slabValues/2:
+		l.rest = make([]float64, more)
+	default:
+		s := slabs.Get().(*slab)
+		l.slabs, l.rest = append(l.slabs, s), s[:]
+	}
+	return l.rest[:n:n]
+}
+
+// add adds the values of a series, in the memory that room returned.
+func (l *leafRows) add(ordinal uint32, v []float64) {
+	l.i, l.v, l.rest = append(l.i, ordinal), append(l.v, v), l.rest[len(v):]
+}
 
 // leaf reads the samples of a leaf and evaluates its function as they come, one series after the other. The rows of a series lie together in
 // every object: DuckDB, which does not know that, takes three times as long for its scan and GROUP BY alone. The function is the aggregate's that the statement names, of which
 // explain shows the text, and so are the bits.
 func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err error) {
-	res, wanted, err := r.wanted(l)
-	if err != nil {
-		return nil, err
-	}
 	if err := r.holdValues(l); err != nil {
 		return nil, err
 	}
 	r.stage.metrics.pushed.WithLabelValues("leaves").Inc()
-	mint, maxt := l.Range()
-	whole := res.reading(r.stage, wanted, max(mint, r.querier.mint), min(maxt, r.querier.maxt))
-	release, err := whole.prefetch(ctx)
+	read, err := r.readOf(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	release, err := read.prefetch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	return r.evaluate(ctx, l, res, wanted, whole)
+	return r.evaluate(ctx, l, read.res, read.wanted, read.whole)
 }
 
 // holdValues checks that the values of a leaf fit into the memory of the query.
@@ -59,17 +80,19 @@ func (r *runner) holdValues(l *plan.Leaf) error {
 
 // evaluate reads wanted, the positions of the leaf's series in res, in batches, several at a time.
 func (r *runner) evaluate(ctx context.Context, l *plan.Leaf, res *resolution, wanted []int, whole *reading) (*leafRows, error) {
-	batches := res.batches(wanted, whole.mint, whole.maxt)
-	got := make([]leafRows, len(batches))
+	batches := res.batches(wanted, whole)
+	got := make([]leafRows, min(r.stage.settings.Threads, len(batches)))
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for range min(r.stage.settings.Threads, len(batches)) {
+	for w := range got {
 		g.Go(func() (err error) {
-			k, err := promsql.NewKernel(l.Func, fmt.Sprintf("%s budget=%d", l.Spec, r.budget.ID()))
+			k, err := promsql.NewKernel(whole.rolled.kernel(l.Func), fmt.Sprintf("%s budget=%d", l.Spec, r.budget.ID()))
 			if err != nil {
 				return err
 			}
 			defer k.Close()
+			memory := batchMemories.Get().(*batchMemory)
+			defer memory.release()
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(batches) {
@@ -78,7 +101,7 @@ func (r *runner) evaluate(ctx context.Context, l *plan.Leaf, res *resolution, wa
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if err := r.batch(ctx, k, res, wanted, batches[i], whole, &got[i]); err != nil {
+				if err := r.batch(ctx, k, res, wanted, batches[i], whole, memory, &got[w]); err != nil {
 					return err
 				}
 			}
@@ -90,41 +113,39 @@ func (r *runner) evaluate(ctx context.Context, l *plan.Leaf, res *resolution, wa
 	out := &leafRows{}
 	for i := range got {
 		out.i, out.v, out.samples = append(out.i, got[i].i...), append(out.v, got[i].v...), out.samples+got[i].samples
+		out.slabs = append(out.slabs, got[i].slabs...)
 	}
 	return out, nil
 }
 
 // batch reads some series, ordinals of the leaf, and evaluates them.
-func (r *runner) batch(ctx context.Context, k *promsql.Kernel, res *resolution, wanted []int, ordinals []uint32, whole *reading, out *leafRows) error {
+func (r *runner) batch(ctx context.Context, k *promsql.Kernel, res *resolution, wanted []int, ordinals []uint32, whole *reading, memory *batchMemory, out *leafRows) error {
 	some := make([]int, len(ordinals))
 	for i, o := range ordinals {
 		some[i] = wanted[o]
 	}
 	rd := res.reading(r.stage, some, whole.mint, whole.maxt)
-	rd.batch = true
-	if err := rd.segments(ctx); err != nil {
-		return err
-	}
-	if err := rd.blockFloats(ctx); err != nil {
+	memory.reset()
+	rd.batch, rd.memory = true, memory
+	if err := whole.rolled.read(ctx, rd, some); err != nil {
 		return err
 	}
 	out.samples += rd.size.Load()
 	r.stage.metrics.samples.Add(float64(rd.size.Load()))
 	n := k.Steps()
-	values := make([]float64, len(ordinals)*n)
 	for i, o := range ordinals {
-		if len(rd.series[i].floats) == 0 {
+		x := rd.series[i]
+		if len(x.floats) == 0 {
 			continue
 		}
-		p := rd.series[i].merge(rd.mint, rd.unread)
-		rd.series[i].floats = nil
-		present, err := k.Eval(p.t, p.v, values[:n])
+		p, facts := memory.join(x)
+		values := out.room(n, (len(ordinals)-i)*n)
+		present, err := k.EvalKnown(p.t, p.v, values, facts)
 		if err != nil {
 			return err
 		}
 		if present {
-			out.i, out.v = append(out.i, o), append(out.v, values[:n:n])
-			values = values[n:]
+			out.add(o, values)
 		}
 	}
 	return nil
@@ -152,56 +173,18 @@ func (res *resolution) reading(s *Stage, wanted []int, mint, maxt int64) *readin
 	return &reading{matched: m, stage: s}
 }
 
-// batches divides series into batches of about batchSamples in [mint, maxt] (ms), of neighbours in the objects. Their elements are positions in wanted.
-func (res *resolution) batches(wanted []int, mint, maxt int64) [][]uint32 {
-	order := make([]uint32, len(wanted))
-	places := make([]int64, len(wanted))
-	main := res.largest()
-	for i, w := range wanted {
-		order[i], places[i] = uint32(i), res.series[w].place(main)
-	}
-	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b)) })
-	var out [][]uint32
-	var samples int64
-	from := 0
-	for i, o := range order {
-		samples += res.estimate(wanted[o], mint, maxt)
-		if samples >= batchSamples {
-			out = append(out, order[from:i+1])
-			from, samples = i+1, 0
-		}
-	}
-	if from < len(order) {
-		out = append(out, order[from:])
-	}
-	return out
-}
-
 // estimate is about how many samples a series has in [mint, maxt] (ms).
 func (res *resolution) estimate(series int, mint, maxt int64) (n int64) {
 	for _, p := range res.series[series].at {
-		f := res.objs[p.object].footer
-		span := max(1, f.MaxT-f.MinT)
-		n += int64(float64(p.n) * float64(max(0, min(maxt, f.MaxT)-max(mint, f.MinT))) / float64(span))
+		n += res.objs[p.object].footer.estimate(p.n, mint, maxt)
 	}
 	return n
 }
 
-// prefetch makes what the reading takes of blocks local, all at once, and counts it. It stays local until the returned function is called.
-func (r *reading) prefetch(ctx context.Context) (release func() error, err error) {
-	p := r.plan(ctx, floatFiles, r.mint, (*index.Table).Floats)
-	release = func() (err error) {
-		for _, f := range p.files {
-			err = errors.Join(err, f.in.Close())
-		}
-		return err
-	}
-	r.stage.count(ctx, p.took)
-	err = r.stage.files.each(ctx, len(p.files), func(_ context.Context, i int) error { return p.files[i].in.prefetch(p.files[i].spans) })
-	if err != nil {
-		return nil, errors.Join(err, release())
-	}
-	return release, nil
+// estimate is about how many of n samples of an object are in [mint, maxt] (ms).
+func (f *footer) estimate(n, mint, maxt int64) int64 {
+	span := max(1, f.MaxT-f.MinT)
+	return int64(float64(n) * float64(max(0, min(maxt, f.MaxT)-max(mint, f.MinT))) / float64(span))
 }
 
 // rows returns the values as rows of a result.

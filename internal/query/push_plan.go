@@ -21,6 +21,7 @@ type pushing struct {
 	snap     catalog.Snapshot
 	known    map[string]*resolution // by selectorKey; of the snapshot
 	resolved map[*parser.VectorSelector]*resolution
+	reads    map[*plan.Leaf]*sampleRead // that were planned ahead
 }
 
 // plan resolves the selectors and builds the plan.

@@ -17,6 +17,16 @@ import (
 	"github.com/promlake/promlake/internal/query/plan"
 )
 
+// evaluate is run, with what the query reads fetched before.
+func (p *pushing) evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Query) (results map[string]*pushedResult, err error) {
+	release, err := p.ahead(ctx, pl, planned)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return p.run(ctx, pl)
+}
+
 // run evaluates the pushed subtrees of a plan, one after the other, by their names. What does not fit into the memory is tried again in smaller
 // parts, for the samples that a part will hold are only estimated.
 func (p *pushing) run(ctx context.Context, pl *plan.Plan) (map[string]*pushedResult, error) {
@@ -62,10 +72,13 @@ type runner struct {
 	budget *promsql.Budget
 	shrink int64 // parts are smaller by this factor than they would have to be; 0 = they are not
 	values int64 // in results so far
+
+	heard plan.Heard // of the leaves of the subtree
 }
 
 // subtree evaluates a subtree, in parts if its samples are too many to be held at once.
 func (r *runner) subtree(ctx context.Context, s *plan.Pushed) (*pushedResult, error) {
+	r.heard = plan.Heard{}
 	rows, err := r.rows(ctx, s)
 	if err != nil {
 		return nil, err
@@ -135,13 +148,15 @@ func (r *runner) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row
 
 // leaves evaluates the leaves of a subtree.
 func (r *runner) leaves(ctx context.Context, s *plan.Pushed) ([]*leafRows, error) {
-	out := make([]*leafRows, len(s.Leaves))
+	out, present := make([]*leafRows, len(s.Leaves)), make([][]uint32, len(s.Leaves))
 	for i, l := range s.Leaves {
 		var err error
 		if out[i], err = r.leaf(ctx, l); err != nil {
 			return nil, err
 		}
+		present[i] = out[i].i
 	}
+	s.Hear(present, r.heard)
 	return out, nil
 }
 
@@ -178,6 +193,9 @@ func published(leaves []*leafRows) (scans []plan.Scan, release func()) {
 	return scans, func() {
 		for _, p := range all {
 			p.Close()
+		}
+		for _, l := range leaves {
+			l.release()
 		}
 	}
 }
@@ -232,7 +250,7 @@ func (r *runner) result(s *plan.Pushed, rows []plan.Row) (*pushedResult, error) 
 		out.series[i] = &backing[i]
 		present[row.I] = slices.ContainsFunc(v, func(f float64) bool { return !value.IsStaleNaN(f) })
 	}
-	out.warnings = s.Annotations(present)
+	out.warnings = s.Annotations(present, r.heard)
 	return out, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"sort"
 
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/query/read"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -34,8 +33,15 @@ type rowRun struct{ from, to int64 }
 
 // fileRows are the row groups of one file that have wanted rows.
 type fileRows struct {
-	need  rowsNeed
-	local rowsFile // once it is open
+	key    string
+	file   *block.File
+	groups []int  // positions in file.RowGroups, ascending
+	path   string // in the statement
+}
+
+// firstRow returns the first row of a row group, counted from the file's.
+func (f *fileRows) firstRow(group int) int64 {
+	return f.file.RowGroups[group].FirstRow - f.file.RowGroups[0].FirstRow
 }
 
 // segmentRows are wanted rows of a segment, one per series.
@@ -150,24 +156,18 @@ func (s *leafScan) files(b *blockRows) []fileRows {
 		if !floatFiles.of(f) {
 			continue
 		}
-		need := rowsNeed{key: o.block.File(f.Name), file: f, columns: sampleColumns}
+		rows := fileRows{key: o.block.File(f.Name), file: f}
 		for j := range f.RowGroups {
 			if g := &f.RowGroups[j]; g.MinT <= s.maxt && g.MaxT >= s.mint && len(b.within(g)) > 0 {
-				need.groups = append(need.groups, j)
+				rows.groups = append(rows.groups, j)
 			}
 		}
-		if len(need.groups) > 0 {
-			out = append(out, fileRows{need: need})
+		if len(rows.groups) > 0 {
+			out = append(out, rows)
 		}
 	}
 	return out
 }
-
-// sampleColumns are the columns of sample files that statements read.
-var sampleColumns = []string{segment.ColSeriesID, segment.ColTS, block.ColInt, block.ColDiv}
-
-// sampleLeaves are their positions among a sample file's columns.
-var sampleLeaves = kind{floatFiles.prefix, []int{1, 2, 3, 4}}
 
 // within returns the wanted runs with rows in a row group.
 func (b *blockRows) within(g *block.RowGroup) []rowRun {
@@ -193,23 +193,4 @@ func (s *leafScan) rank() {
 			return
 		}
 	}
-}
-
-// totals says what the scan reads of blocks' sample files. Segments are counted where their series are resolved.
-func (s *leafScan) totals() (t read.Totals) {
-	for i := range s.blocks {
-		b := &s.blocks[i]
-		for j := range b.files {
-			f := &b.files[j]
-			for g := range f.need.file.RowGroups {
-				t.RowGroups.Considered++
-				t.Bytes.Considered += sampleLeaves.bytes(&f.need.file.RowGroups[g])
-			}
-			for _, g := range f.need.groups {
-				t.RowGroups.Read++
-				t.Bytes.Read += sampleLeaves.bytes(&f.need.file.RowGroups[g])
-			}
-		}
-	}
-	return t
 }

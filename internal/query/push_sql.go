@@ -32,15 +32,22 @@ func (t *scanText) set(keys []uint64) string {
 	return t.arg(ordinals.Map(keys, make([]uint32, len(keys))))
 }
 
-// scan renders the scan, whose files are open. paths are those of segments, parallel to the resolution's objects.
-func (s *leafScan) scan(paths []string) plan.Scan {
+// scan renders the scan of files and segments at the paths that path gives them.
+func (s *leafScan) scan(path func(key string) string) plan.Scan {
 	t := &scanText{}
 	decoded := len(s.segments) > 0
 	var parts []string
 	for i := range s.blocks {
+		for j := range s.blocks[i].files {
+			s.blocks[i].files[j].path = path(s.blocks[i].files[j].key)
+		}
 		parts = append(parts, t.block(s, &s.blocks[i], decoded)...)
 	}
 	if len(s.segments) > 0 {
+		paths := make([]string, len(s.res.objs))
+		for _, g := range s.segments {
+			paths[g.object] = path(s.res.objs[g.object].series)
+		}
 		parts = append(parts, t.segments(s, paths)...)
 	}
 	if len(parts) == 0 {
@@ -49,7 +56,7 @@ func (s *leafScan) scan(paths []string) plan.Scan {
 	return plan.Scan{SQL: strings.Join(parts, " UNION ALL "), Decoded: decoded, Args: t.args}
 }
 
-// rowSpan is a range of rows of a local file.
+// rowSpan is a range of rows of a file.
 type rowSpan struct {
 	path     string
 	from, to int64
@@ -76,14 +83,15 @@ func (s *leafScan) spansPerFile() int {
 	return max(1, min(maxSpans, maxScanSpans/max(1, files)))
 }
 
-// spans returns the ranges of an open file that have the wanted rows, at most limit.
+// spans returns the ranges of a file that have the wanted rows, at most limit.
 func (s *leafScan) spans(b *blockRows, f *fileRows, limit int) []rowSpan {
 	var out []rowSpan
-	for i, j := range f.need.groups {
-		g := &f.need.file.RowGroups[j]
+	for _, j := range f.groups {
+		g := &f.file.RowGroups[j]
 		runs := b.within(g)
 		from, to := max(runs[0].from, g.FirstRow), min(runs[len(runs)-1].to, g.FirstRow+g.Rows)
-		next := rowSpan{path: f.local.path, from: f.local.at[i] + from - g.FirstRow, to: f.local.at[i] + to - g.FirstRow, inside: g.MinT >= s.mint && g.MaxT <= s.maxt, last: j}
+		first := f.firstRow(j)
+		next := rowSpan{path: f.path, from: first + from - g.FirstRow, to: first + to - g.FirstRow, inside: g.MinT >= s.mint && g.MaxT <= s.maxt, last: j}
 		for _, r := range runs {
 			next.wanted += min(r.to, to) - max(r.from, from)
 		}
@@ -105,7 +113,7 @@ func (s *leafScan) spans(b *blockRows, f *fileRows, limit int) []rowSpan {
 		out = fewer
 	}
 	for i := range out {
-		out[i].whole = out[i].from == 0 && out[i].to == f.need.file.Rows
+		out[i].whole = out[i].from == 0 && out[i].to == f.file.Rows
 	}
 	return out
 }

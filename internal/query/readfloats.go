@@ -14,6 +14,8 @@ type batch struct {
 	t  []int64 // ms
 	v  []float64
 	st []int64 // ms; nil = all unknown
+
+	clean bool // there are certainly no stale markers
 }
 
 // fragment is samples of one series in one object: batch.t[off:off+n], ascending. Of equal timestamps the larger rank wins.
@@ -51,6 +53,9 @@ func (r *reading) blockFloats(ctx context.Context) error {
 func (r *reading) groupFloats(g *groupRead) ([]fragment, error) {
 	fr := floatReaders.Get().(*block.FloatReader)
 	defer floatReaders.Put(fr)
+	if r.memory != nil {
+		return r.batchFloats(fr, g)
+	}
 	st := r.objs[g.object].footer.block.HasST
 	total, err := fr.Select(g.in, g.group, st, g.rows, r.mint, r.maxt)
 	if err != nil || total == 0 {
@@ -66,11 +71,36 @@ func (r *reading) groupFloats(g *groupRead) ([]fragment, error) {
 	if err := fr.Read(&run); err != nil {
 		return nil, err
 	}
-	b, off := &batch{run.TS, run.V, run.ST}, uint32(0)
+	b, off := &batch{t: run.TS, v: run.V, st: run.ST}, uint32(0)
 	out := make([]fragment, len(g.rows))
 	for i, x := range fr.Rows() {
 		out[i] = fragment{b, off, uint32(x.N), uint32(g.object)}
 		off += uint32(x.N)
+	}
+	return out, nil
+}
+
+// batchFloats reads one row group into the memory of a batch, without start timestamps. Series that have the same times share them.
+func (r *reading) batchFloats(fr *block.FloatReader, g *groupRead) ([]fragment, error) {
+	total, err := fr.Select(g.in, g.group, false, g.rows, r.mint, r.maxt)
+	if err != nil || total == 0 {
+		return nil, err
+	}
+	if err := r.hold(total); err != nil {
+		return nil, err
+	}
+	t, v := r.memory.times.take(len(fr.AllTimes())), r.memory.values.take(int(total))
+	copy(t, fr.AllTimes())
+	stale, err := fr.Values(v)
+	if err != nil {
+		return nil, err
+	}
+	out, batches := make([]fragment, len(g.rows)), make([]batch, len(g.rows))
+	for i, x := range fr.Rows() {
+		from := fr.TimesAt(i)
+		batches[i] = batch{t: t[from : from+int(x.N)], v: v[:x.N], clean: !stale}
+		out[i] = fragment{&batches[i], 0, uint32(x.N), uint32(g.object)}
+		v = v[x.N:]
 	}
 	return out, nil
 }

@@ -32,10 +32,13 @@ type foundHist struct {
 	point  histPoint
 }
 
-// blockHists reads the native histograms that blocks have. The one before the range tells whether a counter was reset in between. It is
+// histsFrom is the time (ms) from which on histograms are read: the one before the range tells whether a counter was reset in between. It is
 // looked for as far back as samples count.
+func (r *reading) histsFrom() int64 { return r.mint - r.settings.LookbackDelta.Milliseconds() }
+
+// blockHists reads the native histograms that blocks have.
 func (r *reading) blockHists(ctx context.Context) error {
-	from := r.mint - r.settings.LookbackDelta.Milliseconds()
+	from := r.histsFrom()
 	p := r.plan(ctx, histFiles, from, (*index.Table).Hists)
 	if len(p.groups) > 0 {
 		r.unread = max(r.unread, from-1)

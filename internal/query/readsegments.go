@@ -37,7 +37,11 @@ const sampleShare = 16
 func lists[T index.Sized](ctx context.Context, s *Stage, what string, o *located, load func(*segment.Columns) (T, error)) (T, error) {
 	open := func() (out T, err error) {
 		in := s.files.readerAt(ctx, o.series, o.size)
-		columns, err := segment.OpenColumns(in, o.size)
+		err = in.prefetch([][2]int64{{0, o.size}})
+		var columns *segment.Columns
+		if err == nil {
+			columns, err = segment.OpenColumns(in, o.size)
+		}
 		if err == nil {
 			out, err = load(columns)
 		}

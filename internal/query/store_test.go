@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -29,19 +30,25 @@ func newDirStore(t testing.TB) *dirStore { return &dirStore{t.TempDir()} }
 func (s *dirStore) LocalPath(key string) string { return filepath.Join(s.dir, filepath.FromSlash(key)) }
 
 func (s *dirStore) Get(_ context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
-	b, err := os.ReadFile(s.LocalPath(key))
+	f, err := os.Open(s.LocalPath(key))
 	if err != nil {
 		return nil, objstore.Object{}, fmt.Errorf("%w: %w", objstore.ErrNotFound, err)
 	}
-	obj := objstore.Object{Key: key, Size: int64(len(b))}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, objstore.Object{}, errors.Join(err, f.Close())
+	}
+	obj := objstore.Object{Key: key, Size: info.Size()}
 	if offset < 0 {
 		offset = max(0, obj.Size+offset)
 	}
-	b = b[offset:]
-	if length >= 0 {
-		b = b[:min(length, int64(len(b)))]
+	if length < 0 {
+		length = obj.Size
 	}
-	return io.NopCloser(bytes.NewReader(b)), obj, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.NewSectionReader(f, offset, length), f}, obj, nil
 }
 
 func (s *dirStore) Put(_ context.Context, key string, body io.ReadSeeker, _ objstore.Condition) (string, error) {

@@ -48,6 +48,28 @@ func New(s Settings) *DB {
 	return &DB{settings: s, slots: make(chan struct{}, s.Connections)}
 }
 
+// Open opens the database if it is not open yet, so that the first statement does not wait for that.
+func (d *DB) Open() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opening()
+}
+
+// opening opens the database if it is not open. d.mu is held.
+func (d *DB) opening() error {
+	switch {
+	case d.closed:
+		return ErrClosed
+	case d.opened:
+		return nil
+	}
+	if err := d.open(); err != nil {
+		return fmt.Errorf("open query database: %w", err)
+	}
+	d.opened = true
+	return nil
+}
+
 // Close waits for running statements and frees the database. Later statements fail with ErrClosed. Close may be repeated.
 func (d *DB) Close() error {
 	for range cap(d.slots) {
@@ -93,14 +115,8 @@ func (d *DB) connect() (mapping.Connection, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var c mapping.Connection
-	if d.closed {
-		return c, ErrClosed
-	}
-	if !d.opened {
-		if err := d.open(); err != nil {
-			return c, fmt.Errorf("open query database: %w", err)
-		}
-		d.opened = true
+	if err := d.opening(); err != nil {
+		return c, err
 	}
 	if n := len(d.idle); n > 0 {
 		c = d.idle[n-1]

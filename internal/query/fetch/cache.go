@@ -1,14 +1,12 @@
-// Package fetch keeps parts of remote objects as local files, for DuckDB reads nothing else.
+// Package fetch keeps parts of remote objects as local files.
 //
-// Objects are immutable, so a key names its bytes forever. Three kinds of files share one budget and one directory:
+// Objects are immutable, so a key names its bytes forever. Two kinds of files share one budget and one directory:
 //
 //	whole objects   as they are
-//	row files       Parquet: the column chunks of some row groups and columns of an object, under a footer that names just them
-//	                PAR1 | chunks in the object's order, without holes | footer | its length | PAR1
-//	spans           runs of bytes, one after the other, for readers that know where in the object they are
+//	parts           runs of bytes, one after the other, for readers that know where in the object they are
 //
-// What one file of an object has is copied from there into the next one and never fetched twice while it is kept. Nor are two requests under
-// way for the same chunk: whoever comes second waits for the first.
+// What a file of an object has is never fetched for another part while it is kept. Nor are two requests under way for the same bytes: whoever
+// comes second waits for the first, and fetches meanwhile what else it needs.
 package fetch
 
 import (
@@ -44,7 +42,7 @@ const (
 // Settings of a Cache. The zero value of a field is not a default: callers fill every field.
 type Settings struct {
 	LimitBytes   int64                  // of all files; those that are in use may exceed it
-	Concurrency  int                    // requests that one call has under way
+	Concurrency  int                    // requests that one call has under way; see Sharing
 	GapBytes     int64                  // unwanted bytes that a request may have if that saves another one
 	RequestBytes int64                  // wanted bytes of a request, at most
 	Dir          func() (string, error) // absolute directory of the files, made at first use
@@ -75,78 +73,35 @@ func New(s Settings, store Store, meter Meter) *Cache {
 	return &Cache{settings: s, store: store, meter: meter, kept: lru.New[*file](s.LimitBytes), objects: map[string][]*file{}}
 }
 
-// slots bounds the requests of one call.
+// slots bounds requests under way.
 type slots chan struct{}
 
-func (c *Cache) slots() slots { return make(slots, c.settings.Concurrency) }
+type slotsKey struct{}
 
-// plan is a file that is about to be made.
-type plan struct {
-	kind  string
-	key   string
-	fits  func(*file) bool // says that an existing file, complete or not, does as well
-	begin func() *file     // returns the file to be made, without path; Cache.mu is held
+// Sharing returns ctx whose calls have Settings.Concurrency requests under way between them, instead of each as many.
+func (c *Cache) Sharing(ctx context.Context) context.Context {
+	return context.WithValue(ctx, slotsKey{}, make(slots, c.settings.Concurrency))
 }
 
-// acquire returns a complete file as planned, which is pinned until release. Concurrent calls share one that is being made.
-func (c *Cache) acquire(ctx context.Context, p plan, s slots) (*file, error) {
-	for {
-		got, err := c.claim(&p)
-		switch {
-		case err != nil:
-			return nil, err
-		case got.work != nil:
-			if err := c.finish(got.work, got.work.make(ctx, s)); err != nil {
-				return nil, err
-			}
-			return got.file, nil
-		case got.pinned:
-			return got.file, nil
-		}
-		if err := wait(ctx, got.file.done); err != nil {
-			return nil, err
-		}
-		if err := got.file.err; err != nil && !gaveUp(err) {
-			return nil, err
-		}
+func (c *Cache) slots(ctx context.Context) slots {
+	if s, ok := ctx.Value(slotsKey{}).(slots); ok {
+		return s
 	}
+	return make(slots, c.settings.Concurrency)
 }
 
-// claim is a file that fits a plan: complete and pinned, being made by another, or the caller's to make.
-type claim struct {
-	file   *file
-	pinned bool
-	work   *work
-}
-
-// claim finds a file that fits. If there is none it begins one.
-func (c *Cache) claim(p *plan) (claim, error) {
+// Cost says how many requests it would take now to make spans of an object local, and for how many bytes.
+func (c *Cache) Cost(key string, spans []Span) (gets int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var pending *file
-	for _, f := range c.objects[p.key] {
-		switch {
-		case !p.fits(f):
-		case f.entry != nil:
-			c.pin(f)
-			c.meter.Looked(p.kind, true)
-			return claim{file: f, pinned: true}, nil
-		default:
-			pending = f
-		}
+	files := c.objects[key]
+	if slices.ContainsFunc(files, func(f *file) bool { return f.whole }) {
+		return 0, 0
 	}
-	if pending != nil {
-		return claim{file: pending}, nil
+	for _, r := range requests(pieces(uncovered(spans, files)), c.settings.GapBytes, c.settings.RequestBytes) {
+		gets, bytes = gets+1, bytes+r.Length
 	}
-	c.meter.Looked(p.kind, false)
-	f := p.begin()
-	f.key, f.done = p.key, make(chan struct{})
-	w, err := c.begin(f)
-	if err != nil {
-		return claim{}, fmt.Errorf("begin a file for %s: %w", p.key, err)
-	}
-	c.objects[p.key] = append(c.objects[p.key], f)
-	return claim{file: f, work: w}, nil
+	return gets, bytes
 }
 
 // pin keeps a complete file until release. c.mu is held.
@@ -168,11 +123,10 @@ func (c *Cache) finish(w *work, err error) error {
 		err = os.Rename(f.path, w.final)
 	}
 	if err == nil && f.whole {
-		f.pieces = []*piece{{span: Span{Length: f.size}, done: f.done}}
+		f.pieces = []*piece{{span: Span{Length: f.size}}}
 	}
 	if err != nil {
 		f.err = err
-		f.fail(err)
 		c.forget(f)
 		return errors.Join(err, os.Remove(f.path))
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"sync/atomic"
 
 	"github.com/promlake/promlake/internal/query/lru"
 )
@@ -13,7 +12,6 @@ import (
 type file struct {
 	key    string
 	whole  bool     // it is the object
-	rows   *rowView // of a row file
 	pieces []*piece // by their place in the object, disjoint; of a whole object, one once it is complete
 
 	object int64 // bytes of the object, -1 if unknown
@@ -29,20 +27,22 @@ type file struct {
 type piece struct {
 	span Span
 	at   int64 // in the file
-
-	done chan struct{} // closed once the bytes are there, or err says why they will not be
-	err  error
-	left atomic.Int32 // parts of requests that are not there yet
 }
 
-// layOut places pieces one after the other from an offset of the file and returns where they end.
-func layOut(pieces []*piece, at int64) int64 {
+// pieces returns a piece for each of spans.
+func pieces(spans []Span) []*piece {
+	out := make([]*piece, len(spans))
+	for i, s := range spans {
+		out[i] = &piece{span: s}
+	}
+	return out
+}
+
+// layOut places pieces one after the other and returns where they end.
+func layOut(pieces []*piece) (at int64) {
 	for _, p := range pieces {
-		p.at, p.done = at, make(chan struct{})
+		p.at = at
 		at += p.span.Length
-		if p.span.Length == 0 {
-			close(p.done)
-		}
 	}
 	return at
 }
@@ -78,25 +78,7 @@ func (f *file) find(s Span) *piece {
 	return nil
 }
 
-// fail gives up the pieces that are not there.
-func (f *file) fail(err error) {
-	for _, p := range f.pieces {
-		select {
-		case <-p.done:
-		default:
-			p.err = err
-			close(p.done)
-		}
-	}
-}
-
 // has says that f can stand in for another complete file of the same object.
 func (f *file) has(o *file) bool {
-	switch {
-	case o.whole:
-		return f.whole
-	case o.rows != nil && !f.whole:
-		return f.rows != nil && f.rows.has(o.rows)
-	}
-	return !slices.ContainsFunc(o.pieces, func(p *piece) bool { return f.find(p.span) == nil })
+	return f.whole || !o.whole && !slices.ContainsFunc(o.pieces, func(p *piece) bool { return f.find(p.span) == nil })
 }

@@ -37,7 +37,6 @@ func requests(pieces []*piece, gap, size int64) []request {
 		cur, wasted, wanted = request{}, 0, 0
 	}
 	for _, p := range pieces {
-		p.left.Store(0)
 		for from, end := p.span.Offset, p.span.Offset+p.span.Length; from < end; {
 			if n := len(cur.parts); n > 0 && (wanted >= size || wasted+from-cur.end() > gap) {
 				flush()
@@ -51,7 +50,6 @@ func requests(pieces []*piece, gap, size int64) []request {
 			cur.Length = from + n - cur.Offset
 			wanted += n
 			from += n
-			p.left.Add(1)
 		}
 	}
 	flush()

@@ -25,7 +25,7 @@ type Reader struct {
 
 // Reader returns a reader of an object of size bytes. ctx bounds all that it does.
 func (c *Cache) Reader(ctx context.Context, key string, size int64) *Reader {
-	return &Reader{ctx: ctx, cache: c, key: key, size: size, slots: c.slots()}
+	return &Reader{ctx: ctx, cache: c, key: key, size: size, slots: c.slots(ctx)}
 }
 
 // Prefetch makes spans of the object local, all at once, so that reads of them do not wait. Errors: those of the store.
@@ -35,34 +35,26 @@ func (r *Reader) Prefetch(spans []Span) error {
 		if len(left) == 0 {
 			return nil
 		}
-		p := r.plan(left)
-		if left[0].Length == r.size {
-			p = r.cache.whole(r.key, r.size)
-		}
-		f, err := r.cache.acquire(r.ctx, p, r.slots)
+		cl, err := r.claim(left)
 		if err != nil {
 			return err
 		}
-		if err := r.open(f); err != nil {
+		pinned, err := r.cache.settle(r.ctx, cl, r.slots)
+		for _, f := range pinned {
+			err = errors.Join(err, r.open(f))
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// plan returns the plan of a file that has where spans begin, and may have more of them. If there is none, one is made of all that no file has.
-func (r *Reader) plan(spans []Span) plan {
-	return plan{
-		kind: kindChunks, key: r.key,
-		fits: func(f *file) bool { return f.at(spans[0].Offset) != nil || f.whole },
-		begin: func() *file {
-			f := &file{object: r.size}
-			for _, s := range uncovered(spans, r.cache.objects[r.key]) {
-				f.pieces = append(f.pieces, &piece{span: s})
-			}
-			f.size = layOut(f.pieces, 0)
-			return f
-		},
+// claim claims files that have spans, which are not empty. Who wants all of the object gets a file that is the object.
+func (r *Reader) claim(spans []Span) (claims, error) {
+	if spans[0].Length == r.size {
+		return r.cache.claimWhole(r.key, r.size)
 	}
+	return r.cache.claimParts(r.key, r.size, spans)
 }
 
 // missing returns what of spans is not local.
@@ -156,4 +148,12 @@ func uncovered(spans []Span, files []*file) []Span {
 		}
 	}
 	return out
+}
+
+// total returns the bytes of disjoint spans.
+func total(spans []Span) (n int64) {
+	for _, s := range spans {
+		n += s.Length
+	}
+	return n
 }

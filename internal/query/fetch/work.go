@@ -22,114 +22,40 @@ type work struct {
 	file  *file
 	out   *os.File
 	final string // path once it is complete
-
-	fetch []*piece // what nobody has
-	loans []loan   // what another file has or will have
-	lent  []*os.File
 }
 
-// loan is a piece that is copied from another file. That one may be removed meanwhile: it stays open.
-type loan struct {
-	to, from *piece
-	file     *os.File
-}
-
-// begin opens a file and finds out where its pieces come from. c.mu is held.
-func (c *Cache) begin(f *file) (*work, error) {
+// begin opens a file of an object that is to be made. c.mu is held.
+func (c *Cache) begin(key string, f *file) (*work, error) {
+	f.key, f.done = key, make(chan struct{})
 	dir, err := c.settings.Dir()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("begin a file for %s: %w", key, err)
 	}
 	w := &work{cache: c, file: f, final: filepath.Join(dir, c.name(f))}
 	if w.out, err = os.CreateTemp(dir, "fetch-*"); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("begin a file for %s: %w", key, err)
 	}
 	f.path = w.out.Name()
-	if err := w.borrow(); err != nil {
-		w.giveBack()
-		return nil, errors.Join(err, w.out.Close(), os.Remove(f.path))
-	}
+	c.objects[key] = append(c.objects[key], f)
 	return w, nil
 }
 
-// name returns a file's name. That of a whole object is always the same; parts of it are numbered, for a reader may remember what it read
-// under a name.
+// name returns a file's name. That of a whole object is always the same; parts of it are numbered.
 func (c *Cache) name(f *file) string {
 	sum := sha256.Sum256([]byte(f.key))
 	name := hex.EncodeToString(sum[:])
-	c.seq++
-	switch {
-	case f.whole:
+	if f.whole {
 		return name + ".parquet"
-	case f.rows != nil:
-		return fmt.Sprintf("%s-%d.parquet", name, c.seq)
 	}
+	c.seq++
 	return fmt.Sprintf("%s-%d.part", name, c.seq)
 }
 
-// borrow divides the pieces into those that other files of the object have and those to be fetched.
-func (w *work) borrow() error {
-	open := map[*file]*os.File{}
-	for _, p := range w.file.pieces {
-		lender, from := w.cache.lender(w.file.key, p.span)
-		if from == nil {
-			w.fetch = append(w.fetch, p)
-			continue
-		}
-		if open[lender] == nil {
-			o, err := os.Open(lender.path)
-			if err != nil {
-				return err
-			}
-			open[lender] = o
-			w.lent = append(w.lent, o)
-		}
-		w.loans = append(w.loans, loan{p, from, open[lender]})
-	}
-	return nil
-}
-
-// lender returns a file of an object that has a span, or will have it, and its piece. c.mu is held.
-func (c *Cache) lender(key string, s Span) (*file, *piece) {
-	var pending *file
-	var at *piece
-	for _, f := range c.objects[key] {
-		p := f.find(s)
-		if p != nil && f.entry != nil {
-			return f, p
-		}
-		if p != nil {
-			pending, at = f, p
-		}
-	}
-	return pending, at
-}
-
-func (w *work) giveBack() {
-	for _, o := range w.lent {
-		_ = o.Close() // it was only read
-	}
-}
-
-// make brings all pieces in and completes the file.
+// make brings all pieces in.
 func (w *work) make(ctx context.Context, s slots) error {
-	defer w.giveBack()
-	var again []*piece
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return w.get(gctx, w.fetch, s) })
-	g.Go(func() (err error) {
-		again, err = w.copyLoans(gctx)
-		return err
-	})
-	err := g.Wait()
-	if err == nil && len(again) > 0 {
-		err = w.get(ctx, again, s)
-	}
+	err := w.get(ctx, s)
 	if err == nil && w.file.whole {
 		err = w.getWhole(ctx, s)
-	}
-	if err == nil && w.file.rows != nil {
-		err = w.writeFooter()
 	}
 	if err != nil {
 		return fmt.Errorf("fetch %s: %w", w.file.key, err)
@@ -137,31 +63,10 @@ func (w *work) make(ctx context.Context, s slots) error {
 	return nil
 }
 
-// copyLoans copies what other files have, and returns the pieces that they do not get after all.
-func (w *work) copyLoans(ctx context.Context) (again []*piece, err error) {
-	for _, l := range w.loans {
-		if err := wait(ctx, l.from.done); err != nil {
-			return nil, err
-		}
-		if l.from.err != nil {
-			again = append(again, l.to)
-			continue
-		}
-		src := io.NewSectionReader(l.file, l.from.at+l.to.span.Offset-l.from.span.Offset, l.to.span.Length)
-		if err := w.fill(l.to.at, l.to.span.Length, src); err != nil {
-			return nil, err
-		}
-		if l.to.span.Length > 0 {
-			close(l.to.done)
-		}
-	}
-	return again, nil
-}
-
-// get fetches pieces, some requests at a time.
-func (w *work) get(ctx context.Context, pieces []*piece, s slots) error {
+// get fetches the pieces, some requests at a time.
+func (w *work) get(ctx context.Context, s slots) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, r := range requests(pieces, w.cache.settings.GapBytes, w.cache.settings.RequestBytes) {
+	for _, r := range requests(w.file.pieces, w.cache.settings.GapBytes, w.cache.settings.RequestBytes) {
 		g.Go(func() error {
 			select {
 			case s <- struct{}{}:
@@ -194,9 +99,6 @@ func (w *work) request(ctx context.Context, r *request) (err error) {
 			return err
 		}
 		at = p.from + p.n
-		if p.piece.left.Add(-1) == 0 {
-			close(p.piece.done)
-		}
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/parser/posrange"
 	"github.com/prometheus/prometheus/util/annotations"
 
@@ -17,13 +19,17 @@ const hidden = "its annotations depend on series that the result does not show"
 type note struct {
 	err    error
 	always bool     // whatever has a value
+	leaf   *Leaf    // whose series those are, whatever becomes of them; nil: the node's
 	on     []uint32 // the ordinals, ascending
 }
 
-// sure returns the notes for a node whose values do not tell which of its input had any. A conditional note is a reason not to push it.
+// told says that the values of the node that has the note do not matter to it.
+func (n *note) told() bool { return n.always || n.leaf != nil }
+
+// sure returns the notes for a node whose values do not tell which of its input had any. One that depends on that is a reason not to push it.
 func (s *Shape) sure() ([]note, string) {
-	for _, n := range s.notes {
-		if !n.always {
+	for i := range s.notes {
+		if !s.notes[i].told() {
 			return nil, hidden
 		}
 	}
@@ -34,7 +40,7 @@ func (s *Shape) sure() ([]note, string) {
 func (s *Shape) grouped(feeds []uint32, n int) ([]note, string) {
 	var out []note
 	for _, in := range s.notes {
-		if in.always {
+		if in.told() {
 			out = append(out, in)
 			continue
 		}
@@ -119,15 +125,54 @@ func all(n int) []uint32 {
 	return out
 }
 
-// Annotations returns what upstream would have said about the subtree. present says which ordinals of Labels have a value at any step.
-func (p *Pushed) Annotations(present []bool) annotations.Annotations {
+// Annotations returns what upstream would have said about the subtree. present says which ordinals of Labels have a value at any step; heard
+// is what Hear made of all leaves, or of those of all parts.
+func (p *Pushed) Annotations(present []bool, heard Heard) annotations.Annotations {
 	var out annotations.Annotations
 	for _, n := range p.Root.Shape().notes {
-		if n.always || anyOf(n.on, present) {
+		if n.always || n.leaf != nil && heard[n.heard()] || n.leaf == nil && anyOf(n.on, present) {
 			out.Add(n.err)
 		}
 	}
 	return out
+}
+
+// Heard are the annotations that the values of leaves give rise to.
+type Heard map[heard]bool
+
+// heard names an annotation by the selector that it is about, which stands at one place and in all parts of a subtree, and its text.
+type heard struct {
+	selector *parser.VectorSelector
+	text     string
+}
+
+func (n *note) heard() heard { return heard{n.leaf.Selector.Expr, n.err.Error()} }
+
+// Hear adds what the values of the leaves give rise to. present are, parallel to Leaves, the ordinals of the series that have a value at any step.
+func (p *Pushed) Hear(present [][]uint32, into Heard) {
+	for _, n := range p.Root.Shape().notes {
+		k := slices.Index(p.Leaves, n.leaf)
+		if k < 0 {
+			continue
+		}
+		has := make([]bool, len(n.leaf.shape.Labels))
+		for _, i := range present[k] {
+			has[i] = true
+		}
+		if anyOf(n.on, has) {
+			into[n.heard()] = true
+		}
+	}
+}
+
+// reads tells whether the leaves of all notes are among some.
+func (s *Shape) reads(leaves []*Leaf) bool {
+	for _, n := range s.notes {
+		if n.leaf != nil && !slices.Contains(leaves, n.leaf) {
+			return false
+		}
+	}
+	return true
 }
 
 func anyOf(on []uint32, present []bool) bool {

@@ -138,6 +138,9 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 
 // pushed returns a node as a subtree of the plan, or why it is not pushed although there is a statement for it.
 func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pushed, string) {
+	if !n.Shape().reads(leavesOf(n)) {
+		return nil, hidden
+	}
 	n = r.b.prune(expr, at, n)
 	ls, reason := handOver(n.Shape(), to)
 	if reason != "" {

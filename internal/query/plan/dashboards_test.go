@@ -18,8 +18,6 @@ import (
 // inParts are the expressions of dashboards.txt that are not answered by one statement, and why. The list may only become shorter.
 var inParts = map[string]string{
 	`count by (job) (count_values by (job) ("config_hash", alertmanager_config_hash{job="alertmanager"})) != 1`: "count_values makes labels of values",
-	`increase(kubelet_certificate_manager_client_expiration_renew_errors{job="kubelet"}[5m]) > 0`:               hidden, // the infos about a rate over no counter
-	`rate(node_vmstat_pgmajfault{job="node"}[5m]) > 500`:                                                        hidden,
 	`histogram_quantile(0.01, sum without (namespace, service, endpoint) (rate(apiserver_client_certificate_expiration_seconds_bucket{job="apiserver"}[5m]))) < 604800 and on (job, cluster, instance) apiserver_client_certificate_expiration_seconds_count{job="apiserver"} > 0`: "a histogram_quantile can be left out below it",
 	`histogram_quantile(0.99, sum(rate(kubelet_pod_worker_duration_seconds_bucket{job="kubelet"}[5m])) by (cluster, instance, le)) * on (cluster, instance) group_left (node) kubelet_node_name{job="kubelet"} > 60`:                                                               "a histogram_quantile can be left out below it",
 }

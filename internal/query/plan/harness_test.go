@@ -203,7 +203,34 @@ func (s *simulated) result(p *Pushed) storage.SeriesSet {
 		}
 		series = append(series, promql.NewStorageSeries(promql.Series{Metric: p.Labels[i], Floats: floats}))
 	}
-	return &seriesList{series: series, at: -1, warnings: p.Annotations(present)}
+	heard := Heard{}
+	p.Hear(s.leaves(p), heard)
+	return &seriesList{series: series, at: -1, warnings: p.Annotations(present, heard)}
+}
+
+// leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a value, of leaves that something is said about.
+func (s *simulated) leaves(p *Pushed) [][]uint32 {
+	out := make([][]uint32, len(p.Leaves))
+	for k, l := range p.Leaves {
+		if len(l.shape.notes) == 0 {
+			continue
+		}
+		var params string
+		for _, p := range l.Spec.Params {
+			params += formatFloat(p.Value) + ", "
+		}
+		grid := l.Spec.Grid
+		text := fmt.Sprintf("%s(%s%s[%dms] offset %dms)", strings.TrimPrefix(l.Func, "prom_"), params, matchers(l.Selector.Matchers), l.Spec.Window, l.Spec.Offset)
+		for i, one := range l.Resolution.Series {
+			only := inOrder{s.Queryable, func(ls labels.Labels) bool { return labels.Equal(ls, one.Labels) }}
+			r := window{grid.Start, grid.End(), max(1, grid.Step)}.query(s.t, s.engine, only, text, nil).Exec(s.t.Context())
+			require.NoError(s.t, r.Err, text)
+			if len(r.Value.(promql.Matrix)) > 0 {
+				out[k] = append(out[k], uint32(i))
+			}
+		}
+	}
+	return out
 }
 
 // asLeavesSay returns the text of a subtree's expression whose selectors look where the specs of the leaves say.

@@ -108,6 +108,10 @@ func (n *orNode) notes() ([]note, string) {
 	}
 	moved := Shape{}
 	for _, r := range rs.notes {
+		if r.told() {
+			moved.notes = append(moved.notes, r)
+			continue
+		}
 		on := make([]uint32, len(r.on))
 		for i, j := range r.on {
 			if n.rk[j] != ordinals.None {
@@ -115,7 +119,7 @@ func (n *orNode) notes() ([]note, string) {
 			}
 			on[i] = j + uint32(len(ls.Labels))
 		}
-		moved.notes = append(moved.notes, note{err: r.err, always: r.always, on: on})
+		moved.notes = append(moved.notes, note{err: r.err, on: on})
 	}
 	more, reason := moved.grouped(feeds, len(n.shape.Labels))
 	return append(out, more...), reason

@@ -53,7 +53,7 @@ type cutting struct {
 // cuts returns how to cut the subtree into two or more parts of at most maxRows samples, if it can be cut as finely as that.
 func (p *Pushed) cuts(maxRows int64) (c cutting, ok bool) {
 	n := len(p.Root.Shape().Labels)
-	if c.flow, ok = flowOf(p.Root); !ok || p.Root.Shape().Scalar {
+	if c.flow, ok = flowOf(p.Root); !ok || p.Root.Shape().Scalar || c.flow.hides() {
 		return c, false
 	}
 	weights := c.flow.weights(n)
@@ -223,6 +223,16 @@ func through(to, feeds []uint32) []uint32 {
 		}
 	}
 	return out
+}
+
+// hides tells whether parts would not read a series whose values upstream says something about.
+func (f flow) hides() bool {
+	for l, to := range f {
+		if len(l.shape.notes) > 0 && slices.Contains(to, ordinals.None) {
+			return true
+		}
+	}
+	return false
 }
 
 // weights returns about how many samples go into each of n ordinals.

@@ -70,6 +70,9 @@ func needed(n Node) map[*Leaf][]bool {
 			if out[l] == nil {
 				out[l] = make([]bool, len(need))
 			}
+			if len(l.shape.notes) > 0 {
+				need = every(len(need)) // upstream says something about series that match nothing, too
+			}
 			for i, is := range need {
 				out[l][i] = out[l][i] || is
 			}

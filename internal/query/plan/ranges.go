@@ -52,6 +52,9 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	leaf.Spec.Params = params
 	leaf.shape.Labels = labelsOf(leaf.Resolution)
 	leaf.shape.notes = rangeNotes(e, params, leaf.Resolution.Series)
+	for i := range leaf.shape.notes {
+		leaf.shape.notes[i].leaf = leaf
+	}
 	if f.keepsName {
 		return b.shared(leaf), ""
 	}

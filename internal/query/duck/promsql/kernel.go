@@ -55,6 +55,21 @@ func (k *Kernel) SeesStale() bool { return k.seesStale }
 // memory and with ErrCancelled once that was cancelled. The slices stay the caller's. No Go memory is allocated, unless quantiles have to
 // tell zeros of both signs apart.
 func (k *Kernel) Eval(ts []int64, v []float64, out []float64) (present bool, err error) {
+	return k.EvalKnown(ts, v, out, 0)
+}
+
+// Facts is what a caller knows of a series, which saves time.
+type Facts int
+
+const (
+	// SameTimes says that the times are those of the series before.
+	SameTimes Facts = C.PROM_SAME_TIMES
+	// NoStale says that no value is a stale marker.
+	NoStale Facts = C.PROM_NO_STALE
+)
+
+// EvalKnown is Eval of a series of which facts, an or of them, are known. The result is the same.
+func (k *Kernel) EvalKnown(ts []int64, v []float64, out []float64, facts Facts) (present bool, err error) {
 	if len(ts) != len(v) || len(out) != k.steps {
 		return false, fmt.Errorf("evaluate series: %d times, %d values and %d results for %d steps", len(ts), len(v), len(out), k.steps)
 	}
@@ -63,7 +78,7 @@ func (k *Kernel) Eval(ts []int64, v []float64, out []float64) (present bool, err
 	}
 	at := (*C.int64_t)(unsafe.SliceData(ts))
 	values, results := (*C.double)(unsafe.SliceData(v)), (*C.double)(unsafe.SliceData(out))
-	switch C.prom_kernel_eval(k.c, at, values, C.uint32_t(len(ts)), results) {
+	switch C.prom_kernel_eval(k.c, at, values, C.uint32_t(len(ts)), C.int(facts), results) {
 	case C.PROM_KERNEL_REFUSED:
 		return false, k.refused()
 	case C.PROM_KERNEL_CANCELLED:

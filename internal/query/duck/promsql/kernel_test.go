@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/duck"
@@ -72,7 +74,8 @@ func evalEquals(t *testing.T, k *promsql.Kernel, ts []int64, v, out, want []floa
 	before := bitsOf(v)
 	present, err := k.Eval(ts, v, out)
 	require.NoError(t, err, what)
-	require.Equal(t, want != nil, present, what)
+	wanted := want != nil
+	require.Equal(t, wanted, present, what)
 	require.Equal(t, before, bitsOf(v), what)
 	if want == nil {
 		want = make([]float64, len(out))
@@ -81,6 +84,17 @@ func evalEquals(t *testing.T, k *promsql.Kernel, ts []int64, v, out, want []floa
 		}
 	}
 	require.Equal(t, bitsOf(want), bitsOf(out), what)
+	facts := promsql.SameTimes
+	if !slices.ContainsFunc(v, value.IsStaleNaN) {
+		facts |= promsql.NoStale
+	}
+	for range 2 {
+		clear(out)
+		present, err = k.EvalKnown(ts, v, out, facts)
+		require.NoError(t, err, what)
+		require.Equal(t, wanted, present, what)
+		require.Equal(t, bitsOf(want), bitsOf(out), what)
+	}
 }
 
 func bitsOf(v []float64) []uint64 {

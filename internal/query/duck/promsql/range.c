@@ -73,22 +73,26 @@ void prom_scratch_free(prom_scratch *s) {
 }
 
 int prom_range_run(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, double *out, prom_scratch *scratch) {
-	series s = {ts, v, n};
+	const series s = {.ts = ts, .v = v, .n = n};
+	return prom_range_series(fn, &s, spec, out, scratch);
+}
+
+int prom_range_series(int fn, const series *s, const prom_spec *spec, double *out, prom_scratch *scratch) {
 	switch (functions[fn].kernel) {
 	case PICK:
-		return prom_range_pick(fn, &s, spec, out);
+		return prom_range_pick(fn, s, spec, out);
 	case FLIPS:
-		return prom_range_flips(fn, &s, spec, out, scratch);
+		return prom_range_flips(fn, s, spec, out, scratch);
 	case RATE:
-		return prom_range_rate(fn, &s, spec, out, scratch);
+		return prom_range_rate(fn, s, spec, out, scratch);
 	case EXTREME:
-		return prom_range_extreme(fn, &s, spec, out, scratch);
+		return prom_range_extreme(fn, s, spec, out, scratch);
 	case SUM:
-		return prom_range_sum(fn, &s, spec, out, scratch);
+		return prom_range_sum(fn, s, spec, out, scratch);
 	case TREND:
-		return prom_range_trend(fn, &s, spec, out);
+		return prom_range_trend(fn, s, spec, out);
 	case ORDER:
-		return prom_range_order(fn, &s, spec, out, scratch);
+		return prom_range_order(fn, s, spec, out, scratch);
 	}
 	return -1;
 }

@@ -1,5 +1,6 @@
 // A kernel as Go calls it.
 #include "range_kernel.h"
+#include "range_window.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,15 @@ prom_kernel *prom_kernel_open(int fn, const char *text, size_t len, char err[PRO
 		return NULL;
 	}
 	k->fn = fn;
-	k->series.budget = k->scratch.budget = k->spec.budget;
+	k->series.budget = k->scratch.budget = k->windows.budget = k->spec.budget;
+	k->known = -1;
 	return k;
 }
 
 void prom_kernel_close(prom_kernel *k) {
 	prom_scratch_free(&k->series);
 	prom_scratch_free(&k->scratch);
+	prom_scratch_free(&k->windows);
 	prom_spec_close(&k->spec);
 	free(k);
 }
@@ -52,11 +55,49 @@ static bool drop_stale(prom_kernel *k, const int64_t **ts, const double **v, uin
 	return true;
 }
 
-int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_t n, double *out) {
+// The steps up to which windows are kept from one series to the next.
+#define KEPT_STEPS (1 << 16)
+
+// Says whether two windows are alike; see known_window.
+static bool alike(const series *s, const prom_spec *p, const known_window *a, const window *b) {
+	int64_t moved = b->t - (p->start + a->k * p->step);
+	return a->hi - a->lo == b->hi - b->lo && s->ts[b->lo] - s->ts[a->lo] == moved && s->ts[b->hi - 1] - s->ts[a->hi - 1] == moved;
+}
+
+// Tells a series its windows, which are found for the second series that has its times. false: refused.
+static bool know_windows(prom_kernel *k, series *s) {
+	if (k->known < 0) {
+		known_window *to = prom_scratch_take(&k->windows, (size_t)k->spec.n * sizeof *to);
+		if (to == NULL) {
+			return false;
+		}
+		uint32_t n = 0;
+		window w = before_first(&k->spec);
+		while (w.k + 1 < k->spec.n) {
+			w.k++;
+			w.t += k->spec.step;
+			w.hi = first_after(s, w.hi, w.t, &w.hi_moved);
+			w.lo = first_after(s, w.lo, w.t - k->spec.range, &w.lo_moved);
+			if (w.hi > w.lo) {
+				to[n] = (known_window){(uint32_t)w.k, w.lo, w.hi, n > 0 && alike(s, &k->spec, &to[n - 1], &w)};
+				n++;
+			}
+		}
+		k->known = n;
+	}
+	s->windows = k->windows.mem;
+	s->known = (uint32_t)k->known;
+	return true;
+}
+
+int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_t n, int facts, double *out) {
 	if (prom_cancelled(k->spec.budget)) {
 		return PROM_KERNEL_CANCELLED;
 	}
-	uint32_t stale = prom_range_sees_stale(k->fn) ? 0 : count_stale(v, n);
+	if ((facts & PROM_SAME_TIMES) == 0) {
+		k->known = -1;
+	}
+	uint32_t stale = (facts & PROM_NO_STALE) != 0 || prom_range_sees_stale(k->fn) ? 0 : count_stale(v, n);
 	if (stale > 0 && stale < n && !drop_stale(k, &ts, &v, n, n - stale)) {
 		return PROM_KERNEL_REFUSED;
 	}
@@ -66,6 +107,10 @@ int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_
 		}
 		return PROM_KERNEL_NONE;
 	}
-	int present = prom_range_run(k->fn, ts, v, n - stale, &k->spec, out, &k->scratch);
+	series s = {.ts = ts, .v = v, .n = n - stale};
+	if ((facts & PROM_SAME_TIMES) != 0 && stale == 0 && k->spec.n <= KEPT_STEPS && !know_windows(k, &s)) {
+		return PROM_KERNEL_REFUSED;
+	}
+	int present = prom_range_series(k->fn, &s, &k->spec, out, &k->scratch);
 	return present < 0 ? PROM_KERNEL_REFUSED : present > 0 ? PROM_KERNEL_PRESENT : PROM_KERNEL_NONE;
 }

@@ -7,7 +7,8 @@
 typedef struct {
 	int fn;
 	prom_spec spec;
-	prom_scratch series, scratch;
+	prom_scratch series, scratch, windows;
+	int64_t known; // how many windows of the last series' times are known, -1: they are not
 } prom_kernel;
 
 // What prom_kernel_eval returns.
@@ -17,5 +18,11 @@ enum { PROM_KERNEL_NONE, PROM_KERNEL_PRESENT, PROM_KERNEL_REFUSED, PROM_KERNEL_C
 prom_kernel *prom_kernel_open(int fn, const char *text, size_t len, char err[PROM_ERROR_BYTES]);
 void prom_kernel_close(prom_kernel *k);
 
-// As prom_range_eval; whether its budget refused memory or was cancelled is in what it returns. n may be 0.
-int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_t n, double *out);
+// What a caller knows of a series.
+enum {
+	PROM_SAME_TIMES = 1, // its times are those of the last one
+	PROM_NO_STALE = 2,   // it has no stale markers
+};
+
+// As prom_range_eval, with facts, an or of what is known; whether its budget refused memory or was cancelled is in what it returns. n may be 0.
+int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_t n, int facts, double *out);

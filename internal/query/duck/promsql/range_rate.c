@@ -49,6 +49,9 @@ PROM_INLINE double factor(const reach *r, double to_start, double seconds, bool 
 }
 
 PROM_INLINE void reach_of(reach *r, const series *s, const prom_spec *p, window w, bool rate) {
+	if (w.like_last) {
+		return;
+	}
 	int64_t first = s->ts[w.lo], last = s->ts[w.hi - 1];
 	reach x = {.before = first - (w.t - p->range), .between = last - first, .after = w.t - last, .n = w.hi - w.lo};
 	if (x.before == r->before && x.between == r->between && x.after == r->after && x.n == r->n) {
@@ -96,13 +99,31 @@ PROM_INLINE double delta(const series *s, const prom_spec *p, window w, void *x)
 	return (s->v[w.hi - 1] - s->v[w.lo]) * r->factor;
 }
 
+// How many resets there are from sample from on, which is not the first, up to sample to.
+PROM_INLINE uint32_t count_resets(const double *v, uint32_t from, uint32_t to) {
+	uint32_t count = 0;
+	for (uint32_t i = from; i < to; i++) {
+		count += v[i] < v[i - 1];
+	}
+	return count;
+}
+
+static void list_resets(const double *v, uint32_t from, uint32_t to, resets *r) {
+	for (uint32_t i = from; i < to; i++) {
+		if (v[i] < v[i - 1]) {
+			r->at[r->n] = i;
+			r->lost[r->n++] = v[i - 1];
+		}
+	}
+}
+
+// So many samples are looked through for a reset before it is looked for: resets are rare.
+#define SCANNED 128
+
 // Finds the resets of a series. false: no scratch memory.
 static bool find_resets(const series *s, resets *r, prom_scratch *scratch) {
 	const double *v = s->v;
-	uint32_t count = 0;
-	for (uint32_t i = 1; i < s->n; i++) {
-		count += v[i] < v[i - 1];
-	}
+	uint32_t count = count_resets(v, 1, s->n);
 	if (count == 0) {
 		return true;
 	}
@@ -111,10 +132,10 @@ static bool find_resets(const series *s, resets *r, prom_scratch *scratch) {
 		return false;
 	}
 	r->at = (uint32_t *)(r->lost + count);
-	for (uint32_t i = 1; i < s->n; i++) {
-		if (v[i] < v[i - 1]) {
-			r->at[r->n] = i;
-			r->lost[r->n++] = v[i - 1];
+	for (uint32_t from = 1, to; from < s->n; from = to) {
+		to = s->n - from > SCANNED ? from + SCANNED : s->n;
+		if (count_resets(v, from, to) > 0) {
+			list_resets(v, from, to, r);
 		}
 	}
 	return true;

@@ -124,22 +124,7 @@ func (q *executedQuerier) Select(ctx context.Context, sorted bool, hints *storag
 
 // run runs the statement of a subtree. Its scans bring all samples there are.
 func (e *executed) run(ctx context.Context, p *plan.Pushed) storage.SeriesSet {
-	scans := make([]plan.Scan, len(p.Leaves))
-	for i := range scans {
-		scans[i] = plan.Scan{SQL: "SELECT * FROM samples"}
-	}
-	budget := promsql.NewBudget(1 << 28)
-	s := p.Statement(scans, fmt.Sprint(budget.ID()))
-	lists := make([][]float64, len(p.Labels))
-	err := e.db.EachWith(ctx, s.SQL, s.Args, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
-		at, values := c[1].List()
-		for k, i := range c[0].Uint32s()[:n] {
-			require.Nil(e.t, lists[i], "two rows of one series: %s", s.SQL)
-			lists[i] = slices.Clone(values.Float64s()[at[k].Offset : at[k].Offset+at[k].Length])
-		}
-		return nil
-	})
-	_ = budget.Close() // what a thread of DuckDB frees after the statement is still in use: not this test's question
+	s, lists, err := e.statement(ctx, p)
 	e.statements++
 	if err != nil {
 		e.err = err
@@ -161,7 +146,45 @@ func (e *executed) run(ctx context.Context, p *plan.Pushed) storage.SeriesSet {
 			out = append(out, promql.NewStorageSeries(promql.Series{Metric: p.Labels[i], Floats: floats}))
 		}
 	}
-	return plantest.List(out, p.Annotations(present))
+	heard := plan.Heard{}
+	p.Hear(e.leaves(ctx, p), heard)
+	return plantest.List(out, p.Annotations(present, heard))
+}
+
+// statement runs the statement of a subtree and returns its values by ordinal.
+func (e *executed) statement(ctx context.Context, p *plan.Pushed) (plan.Statement, [][]float64, error) {
+	scans := make([]plan.Scan, len(p.Leaves))
+	for i := range scans {
+		scans[i] = plan.Scan{SQL: "SELECT * FROM samples"}
+	}
+	budget := promsql.NewBudget(1 << 28)
+	s := p.Statement(scans, fmt.Sprint(budget.ID()))
+	lists := make([][]float64, len(p.Root.Shape().Labels))
+	err := e.db.EachWith(ctx, s.SQL, s.Args, []string{duck.UInteger, duck.Doubles}, func(n int, c []duck.Vector) error {
+		at, values := c[1].List()
+		for k, i := range c[0].Uint32s()[:n] {
+			require.Nil(e.t, lists[i], "two rows of one series: %s", s.SQL)
+			lists[i] = slices.Clone(values.Float64s()[at[k].Offset : at[k].Offset+at[k].Length])
+		}
+		return nil
+	})
+	_ = budget.Close() // what a thread of DuckDB frees after the statement is still in use: not this test's question
+	return s, lists, err
+}
+
+// leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a value.
+func (e *executed) leaves(ctx context.Context, p *plan.Pushed) [][]uint32 {
+	out := make([][]uint32, len(p.Leaves))
+	for k, l := range p.Leaves {
+		_, lists, err := e.statement(ctx, &plan.Pushed{Root: l, Leaves: p.Leaves[k : k+1], Grid: l.Spec.Grid})
+		require.NoError(e.t, err)
+		for i, v := range lists {
+			if slices.ContainsFunc(v, func(f float64) bool { return !value.IsStaleNaN(f) }) {
+				out[k] = append(out[k], uint32(i))
+			}
+		}
+	}
+	return out
 }
 
 // window is when a query is evaluated, in ms. Step 0 is an instant query.

@@ -68,7 +68,8 @@ func TestPartsMakeTheWhole(t *testing.T) {
 	_, more, _ := strings.Cut(plantest.Read(t, "../testdata/operated.txt"), "load 30s\n")
 	l := openLake(t, plantest.Load(t, plantest.Read(t, "../testdata/rewritable.txt")+more))
 	w := windows[1]
-	inParts := 0
+	run := &executed{lake: l, t: t}
+	inParts, said := 0, 0
 	for _, text := range queries {
 		expr, err := promqlParser.ParseExpr(text)
 		require.NoError(t, err)
@@ -83,9 +84,14 @@ func TestPartsMakeTheWhole(t *testing.T) {
 				}
 				inParts++
 				var results [][]plan.Row
+				heard, ofParts := plan.Heard{}, plan.Heard{}
+				p.Hear(run.leaves(t.Context(), p), heard)
 				for _, part := range parts {
 					results = append(results, l.rows(t, part))
+					part.Hear(run.leaves(t.Context(), part), ofParts)
 				}
+				require.Equal(t, heard, ofParts, "%s in parts of %d\n%s", text, limit, p)
+				said += len(heard)
 				if got, ok := merge(results); ok {
 					requireSameRows(t, p, present(l.rows(t, p)), present(got), fmt.Sprintf("%s in parts of %d\n%s", text, limit, p))
 				}
@@ -93,6 +99,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 		}
 	}
 	require.Greater(t, inParts, len(queries)/2)
+	require.Greater(t, said, 10)
 }
 
 // present leaves out rows without a value.

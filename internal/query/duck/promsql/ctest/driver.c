@@ -146,10 +146,11 @@ static prom_spec random_spec(prom_budget *b) {
 
 // A kernel with memory of its own must come to what prom_range_eval wrote, unless memory is refused.
 static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, int present, const double *want) {
-	prom_kernel k = {.fn = fn, .spec = *spec, .series = {.budget = spec->budget}, .scratch = {.budget = spec->budget}};
+	prom_kernel k = {.fn = fn, .spec = *spec, .known = -1};
+	k.series.budget = k.scratch.budget = k.windows.budget = spec->budget;
 	double *out = malloc((size_t)spec->n * sizeof *out);
-	for (int again = 0; again < 2; again++) {
-		int r = prom_kernel_eval(&k, ts, v, n, out);
+	for (int again = 0; again < 3; again++) {
+		int r = prom_kernel_eval(&k, ts, v, n, again > 0 ? PROM_SAME_TIMES : 0, out);
 		CHECK(r == PROM_KERNEL_REFUSED || present == -1 || (r == PROM_KERNEL_PRESENT) == present);
 		CHECK(r == PROM_KERNEL_REFUSED || present == -1 || memcmp(out, want, (size_t)spec->n * sizeof *out) == 0);
 		CHECK(r != PROM_KERNEL_REFUSED || prom_budget_needed(spec->budget) > 0);
@@ -157,6 +158,7 @@ static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t 
 	free(out);
 	prom_scratch_free(&k.series);
 	prom_scratch_free(&k.scratch);
+	prom_scratch_free(&k.windows);
 }
 
 // Runs all kernels. Refused memory is fine, wrong presence is not.

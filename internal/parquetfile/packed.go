@@ -1,0 +1,171 @@
+package parquetfile
+
+import "encoding/binary"
+
+// wordBits is how many bits a load of eight bytes has at least from the bit on that it is made for.
+const wordBits = 57
+
+// addPacked fills dst with last plus the sums of least and the packed deltas from pos on, and returns the last of them. Behind b, up to its
+// capacity, there may be more bytes, which are only loaded.
+func addPacked(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
+	switch {
+	case width == 0:
+		return addNothing(dst, last, least)
+	case width == 8:
+		return addBytes(dst, last, least, b[pos:])
+	case width == 16:
+		return addPairs(dst, last, least, b[2*pos:])
+	case width <= wordBits/2:
+		return addFew(dst, last, least, b, width, pos)
+	}
+	return addEach(dst, last, least, b, width, pos)
+}
+
+func addNothing(dst []uint64, last, least uint64) uint64 {
+	for ; len(dst) >= 8; dst = dst[8:] {
+		d := (*[8]uint64)(dst)
+		next := last + 4*least
+		d[0], d[1], d[2], d[3] = last+least, last+2*least, last+3*least, next
+		last = next + 4*least
+		d[4], d[5], d[6], d[7] = next+least, next+2*least, next+3*least, last
+	}
+	for i := range dst {
+		last += least
+		dst[i] = last
+	}
+	return last
+}
+
+// addBytes is addPacked of one byte each, from the first of b on.
+func addBytes(dst []uint64, last, least uint64, b []byte) uint64 {
+	for ; len(dst) >= 8 && len(b) >= 8; dst, b = dst[8:], b[8:] {
+		d, word := (*[8]uint64)(dst), binary.LittleEndian.Uint64(b)
+		last += least + word&0xff
+		d[0] = last
+		last += least + word>>8&0xff
+		d[1] = last
+		last += least + word>>16&0xff
+		d[2] = last
+		last += least + word>>24&0xff
+		d[3] = last
+		last += least + word>>32&0xff
+		d[4] = last
+		last += least + word>>40&0xff
+		d[5] = last
+		last += least + word>>48&0xff
+		d[6] = last
+		last += least + word>>56
+		d[7] = last
+	}
+	for i := range dst {
+		last += least + uint64(b[i])
+		dst[i] = last
+	}
+	return last
+}
+
+// addPairs is addPacked of two bytes each, from the first of b on.
+func addPairs(dst []uint64, last, least uint64, b []byte) uint64 {
+	for ; len(dst) >= 4 && len(b) >= 8; dst, b = dst[4:], b[8:] {
+		d, word := (*[4]uint64)(dst), binary.LittleEndian.Uint64(b)
+		last += least + word&0xffff
+		d[0] = last
+		last += least + word>>16&0xffff
+		d[1] = last
+		last += least + word>>32&0xffff
+		d[2] = last
+		last += least + word>>48
+		d[3] = last
+	}
+	for i := range dst {
+		last += least + uint64(binary.LittleEndian.Uint16(b[2*i:]))
+		dst[i] = last
+	}
+	return last
+}
+
+// addFew is addPacked of widths of which a word has several: four if they are at most wordBits/4, otherwise two.
+func addFew(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
+	all, mask, bit, shift := b[:cap(b)], uint64(1)<<(width&63)-1, pos*width, width&63
+	if width <= wordBits/4 {
+		for ; len(dst) >= 4 && bit>>3+8 <= len(all); dst = dst[4:] {
+			d, word := (*[4]uint64)(dst), binary.LittleEndian.Uint64(all[bit>>3:])>>(bit&7)
+			last += least + word&mask
+			d[0] = last
+			word >>= shift
+			last += least + word&mask
+			d[1] = last
+			word >>= shift
+			last += least + word&mask
+			d[2] = last
+			last += least + word>>shift&mask
+			d[3] = last
+			bit += 4 * width
+			pos += 4
+		}
+	}
+	for ; len(dst) >= 2 && bit>>3+8 <= len(all); dst = dst[2:] {
+		d, word := (*[2]uint64)(dst), binary.LittleEndian.Uint64(all[bit>>3:])>>(bit&7)
+		last += least + word&mask
+		d[0] = last
+		last += least + word>>shift&mask
+		d[1] = last
+		bit += 2 * width
+		pos += 2
+	}
+	return addEach(dst, last, least, b, width, pos)
+}
+
+// addEach is addPacked one by one.
+func addEach(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
+	i := 0
+	if width <= wordBits {
+		all, mask := b[:cap(b)], uint64(1)<<(width&63)-1
+		for bit := pos * width; i < len(dst) && bit>>3+8 <= len(all); bit += width {
+			last += least + binary.LittleEndian.Uint64(all[bit>>3:])>>(bit&7)&mask
+			dst[i] = last
+			i++
+		}
+	}
+	for ; i < len(dst); i++ {
+		last += least + packed(b, width, pos+i)
+		dst[i] = last
+	}
+	return last
+}
+
+// sumPacked returns the sum of n packed values from pos on.
+func sumPacked(b []byte, width, pos, n int) (sum uint64) {
+	i := 0
+	if width <= wordBits {
+		b = b[:cap(b)]
+		mask, per := uint64(1)<<width-1, wordBits/width
+		for bit := pos * width; i+per <= n && bit>>3+8 <= len(b); bit += per * width {
+			word := binary.LittleEndian.Uint64(b[bit>>3:]) >> (bit & 7)
+			for range per {
+				sum += word & mask
+				word >>= width & 63
+			}
+			i += per
+		}
+	}
+	for ; i < n; i++ {
+		sum += packed(b, width, pos+i)
+	}
+	return sum
+}
+
+// packed returns value i of a run of values of width bits, least significant bit first; b has all of it.
+func packed(b []byte, width, i int) uint64 {
+	bit := i * width
+	at, have := bit>>3, 8-bit&7
+	v := uint64(b[at]) >> (bit & 7)
+	for ; have < width; have += 8 {
+		at++
+		v |= uint64(b[at]) << have
+	}
+	if width < 64 {
+		v &= 1<<width - 1
+	}
+	return v
+}

@@ -1,0 +1,122 @@
+package query
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+)
+
+const (
+	// arenaChunk is how many elements a chunk of an arena has, unless it is among the first or more are asked for at once.
+	arenaChunk = 256 << 10
+	// smallChunk is how many the first one has; those that follow have four times as many as the one before.
+	smallChunk = 4 << 10
+)
+
+// arena hands out memory of undefined content, for any number of goroutines, that is taken back all at once.
+type arena[T int64 | float64] struct {
+	mu   sync.Mutex
+	all  [][]T // chunks
+	used int   // of them
+	rest []T   // of the last one that is used
+}
+
+// take returns n elements.
+func (a *arena[T]) take(n int) []T {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n > arenaChunk {
+		return make([]T, n)
+	}
+	for n > len(a.rest) {
+		if a.used == len(a.all) {
+			size := smallChunk << min(2*a.used, 16)
+			if size < n || size > arenaChunk {
+				size = arenaChunk
+			}
+			a.all = append(a.all, make([]T, size))
+		}
+		a.rest = a.all[a.used]
+		a.used++
+	}
+	out := a.rest[:n:n]
+	a.rest = a.rest[n:]
+	return out
+}
+
+// reset takes everything back.
+func (a *arena[T]) reset() { a.used, a.rest = 0, nil }
+
+// batchMemory holds the samples of one batch after the other. What was taken of it must not outlive the batch.
+type batchMemory struct {
+	times  arena[int64]
+	values arena[float64]
+
+	joined points     // of the last series that was more than one fragment
+	last   []fragment // of the last series, in order; none if they overlapped
+}
+
+// batchMemories keeps memory from one leaf to the next.
+var batchMemories = sync.Pool{New: func() any { return new(batchMemory) }}
+
+// reset takes all memory back, for the next batch.
+func (m *batchMemory) reset() {
+	m.times.reset()
+	m.values.reset()
+	clear(m.last)
+	m.last = m.last[:0]
+}
+
+// release gives the memory to others.
+func (m *batchMemory) release() {
+	m.reset()
+	batchMemories.Put(m)
+}
+
+// join is merge for the float samples of a series, valid until the next call, with what it knows of them if the kernel's last series was that of the
+// last call.
+func (m *batchMemory) join(s *memSeries) (p points, facts promsql.Facts) {
+	s.order()
+	if !slices.ContainsFunc(s.floats, func(f fragment) bool { return !f.batch.clean }) {
+		facts |= promsql.NoStale
+	}
+	if overlap(s.floats) {
+		m.last = m.last[:0]
+		return s.mergeSamples(), facts
+	}
+	same := slices.EqualFunc(m.last, s.floats, fragment.sameTimes)
+	if same {
+		facts |= promsql.SameTimes
+	}
+	m.last = append(m.last[:0], s.floats...)
+	if len(s.floats) == 1 {
+		return s.floats[0].points(), facts
+	}
+	p = points{t: m.joined.t, v: m.joined.v[:0]}
+	if !same {
+		p.t = p.t[:0]
+	}
+	for _, f := range s.floats {
+		q := f.points()
+		p.v = append(p.v, q.v...)
+		if !same {
+			p.t = append(p.t, q.t...)
+		}
+	}
+	m.joined = p
+	return p, facts
+}
+
+// sameTimes says that two fragments share their times.
+func (f fragment) sameTimes(g fragment) bool {
+	return f.n == g.n && f.n > 0 && &f.batch.t[f.off] == &g.batch.t[g.off]
+}
+
+// slabValues is how many values a slab has.
+const slabValues = 64 << 10
+
+// slab is memory for the values of a leaf's series at the steps.
+type slab [slabValues]float64
+
+var slabs = sync.Pool{New: func() any { return new(slab) }}

@@ -1,0 +1,93 @@
+package query
+
+import (
+	"context"
+	"slices"
+
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/read"
+)
+
+// Cost is what reads take from the store.
+type Cost struct {
+	Lists   int     `json:"lists"`
+	Gets    int     `json:"gets"`
+	Bytes   int64   `json:"bytes"`   // of the row groups and segments that are read, cached or not
+	Dollars float64 `json:"dollars"` // for the requests
+}
+
+// What S3 takes for a request, in dollars: https://aws.amazon.com/s3/pricing/, S3 Standard in us-east-1. Bytes that stay in the region are free.
+const (
+	dollarsPerList = 0.005 / 1000
+	dollarsPerGet  = 0.0004 / 1000
+)
+
+func (c *Cost) add(o Cost) {
+	c.Lists, c.Gets, c.Bytes = c.Lists+o.Lists, c.Gets+o.Gets, c.Bytes+o.Bytes
+	c.Dollars = float64(c.Lists)*dollarsPerList + float64(c.Gets)*dollarsPerGet
+}
+
+// taking is what reads take from the store, each object and each part of one once.
+type taking struct {
+	parts    fetches
+	segments map[string]int64 // sizes by key
+}
+
+func newTaking() *taking { return &taking{segments: map[string]int64{}} }
+
+func (t *taking) add(r *sampleRead) {
+	t.parts.add(r.files)
+	t.parts.add(r.rollups)
+	for i, members := range r.whole.members {
+		if o := &r.res.objs[i]; !o.isBlock() && len(members) > 0 {
+			t.segments[o.series] = o.size
+		}
+	}
+}
+
+// cost is what is to be fetched now. Segments were fetched to look up series.
+func (t *taking) cost() Cost {
+	c := Cost{Gets: t.parts.gets(), Bytes: t.parts.bytes()}
+	for _, size := range t.segments {
+		c.Bytes += size
+	}
+	return c
+}
+
+// take adds what a leaf reads.
+func (e *explainer) take(ctx context.Context, l *plan.Leaf, to *taking) (*sampleRead, error) {
+	r, err := e.readOf(ctx, l)
+	if err == nil {
+		err = r.open(ctx)
+	}
+	if err == nil {
+		to.add(r)
+	}
+	return r, err
+}
+
+// explained says which files a scan reads.
+func (s *leafScan) explained() (out []ExplainedFile) {
+	for i := range s.blocks {
+		for j := range s.blocks[i].files {
+			out = append(out, s.blocks[i].files[j].explained())
+		}
+	}
+	for _, g := range s.segments {
+		o := &s.res.objs[g.object]
+		out = append(out, ExplainedFile{Key: o.series, Bytes: read.Share{Considered: o.size, Read: o.size}})
+	}
+	return out
+}
+
+func (f *fileRows) explained() ExplainedFile {
+	out := ExplainedFile{Key: f.key}
+	for i := range f.file.RowGroups {
+		n := floatFiles.bytes(&f.file.RowGroups[i])
+		out.RowGroups.Considered, out.Bytes.Considered = out.RowGroups.Considered+1, out.Bytes.Considered+n
+		if slices.Contains(f.groups, i) {
+			out.RowGroups.Read, out.Bytes.Read = out.RowGroups.Read+1, out.Bytes.Read+n
+		}
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package fetch
+
+import "context"
+
+// claims are the files that a call for an object needs.
+type claims struct {
+	pinned  []*file // complete
+	pending []*file // that other calls make
+	work    *work   // the one that is this call's to make; nil = none
+}
+
+// claimWhole claims a file that is the object.
+func (c *Cache) claimWhole(key string, size int64) (out claims, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.objects[key] {
+		switch {
+		case !f.whole:
+		case f.entry != nil:
+			c.pin(f)
+			out.pinned = append(out.pinned, f)
+		default:
+			out.pending = append(out.pending, f)
+		}
+	}
+	if len(out.pinned)+len(out.pending) > 0 {
+		c.looked(kindWhole, &out)
+		return out, nil
+	}
+	c.meter.Looked(kindWhole, false)
+	f := &file{whole: true, object: size, size: size}
+	if size > 0 {
+		f.pieces = []*piece{{span: Span{Length: size}}}
+	}
+	out.work, err = c.begin(key, f)
+	return out, err
+}
+
+// claimParts claims files that have spans of an object. What none of them has or will have becomes a new one.
+func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := uncovered(spans, nil)
+	for _, complete := range []bool{true, false} {
+		for _, f := range c.objects[key] {
+			if (f.entry != nil) != complete || len(left) == 0 {
+				continue
+			}
+			rest := uncovered(left, []*file{f})
+			switch {
+			case !f.whole && total(rest) == total(left):
+				continue
+			case f.whole:
+				rest = nil // its size may not be known yet
+			}
+			if left = rest; complete {
+				c.pin(f)
+				out.pinned = append(out.pinned, f)
+			} else {
+				out.pending = append(out.pending, f)
+			}
+		}
+	}
+	if len(left) == 0 {
+		c.looked(kindChunks, &out)
+		return out, nil
+	}
+	c.meter.Looked(kindChunks, false)
+	f := &file{object: size, pieces: pieces(left)}
+	f.size = layOut(f.pieces)
+	if out.work, err = c.begin(key, f); err != nil {
+		for _, f := range out.pinned {
+			f.entry.Pins--
+		}
+		return claims{}, err
+	}
+	return out, nil
+}
+
+// looked counts a lookup that found everything, which is not over yet while other calls are at work.
+func (c *Cache) looked(kind string, cl *claims) {
+	if len(cl.pending) == 0 {
+		c.meter.Looked(kind, true)
+	}
+}
+
+// settle makes what is the call's to make, and waits for what others make. The pinned files are the caller's, whether there is an error or not.
+func (c *Cache) settle(ctx context.Context, cl claims, s slots) (pinned []*file, err error) {
+	pinned = cl.pinned
+	if w := cl.work; w != nil {
+		if err := c.finish(w, w.make(ctx, s)); err != nil {
+			return pinned, err
+		}
+		pinned = append(pinned, w.file)
+	}
+	for _, f := range cl.pending {
+		if err := wait(ctx, f.done); err != nil {
+			return pinned, err
+		}
+		if f.err != nil && !gaveUp(f.err) {
+			return pinned, f.err
+		}
+	}
+	return pinned, nil
+}

@@ -1,0 +1,194 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/prometheus/promql/parser"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/read"
+)
+
+// sampleRead is a planned read of the samples of a selector, or of a leaf.
+type sampleRead struct {
+	res     *resolution
+	wanted  []int       // positions in res
+	whole   *reading    // of wanted
+	taken   [][]member  // by object: of which rollups are read
+	files   []fileRead  // parts of blocks' files
+	took    read.Totals // by files
+	opened  bool        // rollups are
+	rollups []fileRead  // parts of them
+}
+
+// add plans what is read of a kind of files.
+func (s *sampleRead) add(ctx context.Context, r *reading, k kind, mint int64, places func(t *index.Table, row int) (first, n int64)) {
+	p := r.plan(ctx, k, mint, places)
+	s.files = append(s.files, p.files...)
+	s.took.Add(p.took)
+}
+
+// wanted returns the resolution of a leaf's selector and the positions in it of the series that are left to the leaf, which are some of them, in the
+// same order.
+func (p *pushing) wanted(l *plan.Leaf) (res *resolution, wanted []int, err error) {
+	res = p.resolved[l.Selector.Expr]
+	if res == nil {
+		return nil, nil, fmt.Errorf("plan the read of %s: its series are not known", l)
+	}
+	wanted = make([]int, 0, len(l.Resolution.Series))
+	i := 0
+	for _, s := range l.Resolution.Series {
+		for i < len(res.series) && res.series[i].id != s.ID {
+			i++
+		}
+		if i == len(res.series) {
+			return nil, nil, fmt.Errorf("plan the read of %s: series %s is not among those of its selector", l, s.Labels)
+		}
+		wanted = append(wanted, i)
+	}
+	return res, wanted, nil
+}
+
+// within returns the part of a range (ms) that the query may read.
+func (p *pushing) within(mint, maxt int64) (int64, int64) {
+	return max(mint, p.querier.mint), min(maxt, p.querier.maxt)
+}
+
+// readOf returns the planned read of a leaf.
+func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error) {
+	if r := p.reads[l]; r != nil {
+		return r, nil
+	}
+	res, wanted, err := p.wanted(l)
+	if err != nil {
+		return nil, err
+	}
+	mint, maxt := p.within(l.Range())
+	out := &sampleRead{res: res, wanted: wanted, whole: res.reading(p.stage, wanted, mint, maxt)}
+	reads := []*reading{out.whole}
+	if out.whole.rolled = rolls(l, res, wanted, mint, maxt); out.whole.rolled != nil {
+		var edges []*reading
+		edges, out.taken = out.whole.rolled.split(out.whole, wanted)
+		reads = append(reads, edges...)
+	}
+	for _, r := range reads {
+		out.add(ctx, r, floatFiles, r.mint, (*index.Table).Floats)
+	}
+	return out, nil
+}
+
+// rawReadOf returns the planned read of a selector whose samples the engine reads.
+func (p *pushing) rawReadOf(ctx context.Context, sel plan.Selector) *sampleRead {
+	res := p.resolved[sel.Expr]
+	wanted := make([]int, len(res.series))
+	for i := range wanted {
+		wanted[i] = i
+	}
+	mint, maxt := p.within(sel.MinT, sel.MaxT)
+	out := &sampleRead{res: res, wanted: wanted, whole: res.reading(p.stage, wanted, mint, maxt)}
+	out.add(ctx, out.whole, floatFiles, mint, (*index.Table).Floats)
+	if res.hists {
+		out.add(ctx, out.whole, histFiles, out.whole.histsFrom(), (*index.Table).Hists)
+	}
+	return out
+}
+
+// open opens the rollups that are read, if they are not open yet.
+func (s *sampleRead) open(ctx context.Context) (err error) {
+	if s.whole.rolled != nil && !s.opened {
+		s.rollups, err = s.whole.rolled.open(ctx, s.whole, s.taken)
+		s.opened = err == nil
+	}
+	return err
+}
+
+// prefetch makes what the read takes local, all at once, and counts it. It stays local until the returned function is called.
+func (s *sampleRead) prefetch(ctx context.Context) (release func() error, err error) {
+	s.whole.stage.count(ctx, s.took)
+	var all fetches
+	all.add(s.files)
+	if err = s.open(ctx); err == nil {
+		all.add(s.rollups)
+		err = all.prefetch(ctx, s.whole.stage.files)
+	}
+	if err != nil {
+		return nil, errors.Join(err, all.close())
+	}
+	return all.close, nil
+}
+
+// kept returns the selectors of a query that no pushed subtree reads.
+func kept(pl *plan.Plan, planned *plan.Query) (out []plan.Selector) {
+	pushed := map[*parser.VectorSelector]bool{}
+	for _, s := range pl.Pushed {
+		for _, l := range s.Leaves {
+			pushed[l.Selector.Expr] = true
+		}
+	}
+	for _, sel := range planned.Selectors() {
+		if !pushed[sel.Expr] {
+			out = append(out, sel)
+		}
+	}
+	return out
+}
+
+// ahead makes local what a query will read from a remote store, for all of its selectors at once, so that the store is waited for once. DuckDB opens
+// meanwhile, if it will be needed. What is more than the cache can keep is left to be fetched bit by bit. It stays local until the returned function
+// is called.
+func (p *pushing) ahead(ctx context.Context, pl *plan.Plan, planned *plan.Query) (release func() error, err error) {
+	if p.stage.files.local != nil {
+		return func() error { return nil }, nil
+	}
+	p.reads = map[*plan.Leaf]*sampleRead{}
+	var reads []*sampleRead
+	var g errgroup.Group
+	for _, s := range pl.Pushed {
+		if _, leaf := s.Root.(*plan.Leaf); !leaf {
+			g.Go(p.stage.db.Open)
+		}
+		for _, l := range s.Leaves {
+			r, err := p.readOf(ctx, l)
+			if err != nil {
+				return nil, errors.Join(err, g.Wait())
+			}
+			p.reads[l], reads = r, append(reads, r)
+		}
+	}
+	for _, sel := range kept(pl, planned) {
+		reads = append(reads, p.rawReadOf(ctx, sel))
+	}
+	var samples, rollups fetches
+	g.Go(func() error {
+		for _, r := range reads {
+			samples.add(r.files)
+		}
+		return p.fetch(ctx, &samples)
+	})
+	g.Go(func() error {
+		if err := p.stage.files.each(ctx, len(reads), func(_ context.Context, i int) error { return reads[i].open(ctx) }); err != nil {
+			return err
+		}
+		for _, r := range reads {
+			rollups.add(r.rollups)
+		}
+		return p.fetch(ctx, &rollups)
+	})
+	release = func() error { return errors.Join(samples.close(), rollups.close()) }
+	if err := g.Wait(); err != nil {
+		return nil, errors.Join(err, release())
+	}
+	return release, nil
+}
+
+// fetch prefetches what fits into the cache.
+func (p *pushing) fetch(ctx context.Context, all *fetches) error {
+	if s := &p.stage.settings; all.bytes() > min(s.CacheBytes/2, s.MaxFetchedBytes) {
+		return nil
+	}
+	return all.prefetch(ctx, p.stage.files)
+}

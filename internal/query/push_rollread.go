@@ -1,0 +1,314 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/rollup"
+)
+
+// kernel is the function that is evaluated for a leaf's: to count samples is to add up the numbers of those that stand-ins stand for.
+func (x *rolled) kernel(fn string) string {
+	if x != nil && x.standIn == rollup.StandInCount {
+		return "prom_sum_over_time"
+	}
+	return fn
+}
+
+// edge is a read of the samples before or behind the times of rollups.
+func (r *reading) edge(edges []*reading, mint, maxt int64, object int, members []member) []*reading {
+	i := slices.IndexFunc(edges, func(e *reading) bool { return e.mint == mint && e.maxt == maxt })
+	if i < 0 {
+		m := *r.matched
+		m.mint, m.maxt, m.members = mint, maxt, make([][]member, len(r.objs))
+		i, edges = len(edges), append(edges, &reading{matched: &m, stage: r.stage, batch: r.batch, memory: r.memory})
+	}
+	edges[i].members[object] = members
+	return edges
+}
+
+// split takes from a reading of series, positions in the resolution, those members whose rollups are read, by object. edges read their other samples.
+func (x *rolled) split(r *reading, series []int) (edges []*reading, taken [][]member) {
+	taken = make([][]member, len(r.objs))
+	for o := range x.blocks {
+		b := &x.blocks[o]
+		if b.file == nil {
+			continue
+		}
+		var left []member
+		for _, m := range r.members[o] {
+			if x.answers(series[m.series], o) {
+				taken[o] = append(taken[o], m)
+			} else {
+				left = append(left, m)
+			}
+		}
+		r.members[o] = left
+		f := r.objs[o].footer
+		if len(taken[o]) > 0 && max(r.mint, f.MinT) <= b.lo {
+			edges = r.edge(edges, r.mint, b.lo, o, taken[o])
+		}
+		if len(taken[o]) > 0 && min(r.maxt, f.MaxT) > b.hi {
+			edges = r.edge(edges, b.hi+1, r.maxt, o, taken[o])
+		}
+	}
+	return edges, taken
+}
+
+// open opens the rollups that are read, counts them, and says what will be read of them.
+func (x *rolled) open(ctx context.Context, r *reading, taken [][]member) (out []fileRead, err error) {
+	err = r.stage.files.each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
+		if len(taken[o]) > 0 {
+			b := &x.blocks[o]
+			b.columns, err = r.stage.rolledColumns(ctx, &r.objs[o], r.tables[o], b)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var t read.Totals
+	for o := range taken {
+		if len(taken[o]) == 0 {
+			continue
+		}
+		b := &x.blocks[o]
+		f := r.stage.files.read(ctx, r.objs[o].block.File(b.file.Name), b.file.Bytes)
+		f.spans = b.columns.spans(taken[o], x.standIn)
+		out = append(out, f)
+		t.Bytes.Considered += b.file.Bytes
+		for _, span := range f.spans {
+			t.Bytes.Read += span[1]
+		}
+		r.stage.metrics.pushed.WithLabelValues("rollups").Inc()
+	}
+	r.stage.count(ctx, t)
+	return out, nil
+}
+
+// read reads the samples of a reading of series, positions in the resolution, and the stand-ins of those that need not be.
+func (x *rolled) read(ctx context.Context, r *reading, series []int) error {
+	var edges []*reading
+	var taken [][]member
+	if x != nil {
+		edges, taken = x.split(r, series)
+	}
+	if err := r.segments(ctx); err != nil {
+		return err
+	}
+	for _, e := range append(edges, r) {
+		if err := e.blockFloats(ctx); err != nil {
+			return err
+		}
+		if e != r {
+			r.size.Add(e.size.Load())
+		}
+	}
+	if x == nil {
+		return nil
+	}
+	if x.standIn == rollup.StandInCount {
+		for _, s := range r.series {
+			s.ones(r.memory)
+		}
+	}
+	return x.standInsOf(ctx, r, taken)
+}
+
+// ones makes each sample that counts as one a 1, in memory of the batch: lists of segments are others' too.
+func (s *memSeries) ones(memory *batchMemory) {
+	for i, f := range s.floats {
+		p := f.points()
+		b := &batch{t: p.t, v: memory.values.take(len(p.v)), clean: f.batch.clean}
+		for k, v := range p.v {
+			if b.v[k] = 1; value.IsStaleNaN(v) {
+				b.v[k] = v
+			}
+		}
+		s.floats[i] = fragment{b, 0, f.n, f.rank}
+	}
+}
+
+// standInsOf adds the stand-ins of members to their series.
+func (x *rolled) standInsOf(ctx context.Context, r *reading, taken [][]member) error {
+	got := make([][]fragment, len(taken)) // by object and member
+	err := r.stage.files.each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
+		if len(taken[o]) > 0 {
+			got[o], err = x.fragments(ctx, r, o, taken[o])
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for o := range got {
+		for i, f := range got[o] {
+			if err := r.hold(int64(f.n)); err != nil {
+				return err
+			}
+			if f.n > 0 {
+				r.series[taken[o][i].series].take(f, &r.deletions)
+			}
+		}
+	}
+	return nil
+}
+
+// fragments returns the stand-ins of members, which ascend, of an object. They are copies: row groups have those of many series.
+func (x *rolled) fragments(ctx context.Context, r *reading, object int, members []member) ([]fragment, error) {
+	b, out := &x.blocks[object], make([]fragment, len(members))
+	total := int64(0)
+	for _, m := range members {
+		from, end := b.columns.rows(m)
+		total += end - from
+	}
+	to := &batch{t: r.memory.times.take(int(total))[:0], v: r.memory.values.take(int(total))[:0], clean: true}
+	open := -1
+	var group *batch
+	for i, m := range members {
+		at := len(to.t)
+		for from, end := b.columns.rows(m); from < end; {
+			g := b.columns.group(from)
+			if g != open {
+				var err error
+				if group, err = r.stage.standIns(ctx, &r.objs[object], b, g, x.standIn); err != nil {
+					return nil, err
+				}
+				open, to.clean = g, to.clean && group.clean
+			}
+			first := b.columns.first[g]
+			n := min(end, b.columns.first[g+1]) - from
+			ts := group.t[from-first : from-first+n]
+			lo, hi := between(ts, max(b.lo+1, r.mint), min(b.hi, r.maxt))
+			to.t, to.v = append(to.t, ts[lo:hi]...), append(to.v, group.v[from-first : from-first+n][lo:hi]...)
+			from += n
+		}
+		out[i] = fragment{to, uint32(at), uint32(len(to.t) - at), uint32(object)}
+	}
+	return out, nil
+}
+
+// rolledColumns says where a rollup has what rows of a series table.
+type rolledColumns struct {
+	*rollup.Columns
+	ends  []uint32 // by row of the series table: its rows of the rollup end here, where those of the next begin
+	first []int64  // by row group: its first row; and one more, their total
+}
+
+// Bytes implements index.Sized.
+func (c *rolledColumns) Bytes() int64 {
+	return c.Columns.Bytes() + int64(4*len(c.ends)+8*len(c.first))
+}
+
+// rows returns the rows [from, end) of a member.
+func (c *rolledColumns) rows(m member) (from, end int64) {
+	if m.row > 0 {
+		from = int64(c.ends[m.row-1])
+	}
+	return from, int64(c.ends[m.row])
+}
+
+// group returns the row group of a row.
+func (c *rolledColumns) group(row int64) int {
+	g, ok := slices.BinarySearch(c.first, row)
+	if !ok {
+		g--
+	}
+	return g
+}
+
+// spans is what is read of the row groups that have rows of members.
+func (c *rolledColumns) spans(members []member, s rollup.StandIn) (out [][2]int64) {
+	last := -1
+	for _, m := range members {
+		from, end := c.rows(m)
+		for ; from < end; from = c.first[last+1] {
+			if g := c.group(from); g != last {
+				last = g
+				out = append(out, c.Spans(g, s)...)
+			}
+		}
+	}
+	return out
+}
+
+// rolledColumns returns where a block's rollup has its rows, from the cache or through files.
+func (s *Stage) rolledColumns(ctx context.Context, o *located, t *index.Table, b *rolledBlock) (*rolledColumns, error) {
+	key := o.block.File(b.file.Name)
+	c, hit, err := index.Get(ctx, s.index, "columns of "+key, func() (c *rolledColumns, err error) {
+		in := s.files.readerAt(ctx, key, b.file.Bytes)
+		if b.file.Bytes <= wholeBytes {
+			err = in.prefetch([][2]int64{{0, b.file.Bytes}})
+		}
+		if err == nil {
+			c, err = readRolledColumns(in, o, t, b)
+		}
+		return c, errors.Join(err, in.Close())
+	})
+	s.metrics.cached("rollup", hit)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", key, err)
+	}
+	return c, nil
+}
+
+// readRolledColumns reads which rows of a rollup belong to the rows of a series table: both are in one order.
+func readRolledColumns(in spanReader, o *located, t *index.Table, b *rolledBlock) (*rolledColumns, error) {
+	c := &rolledColumns{ends: make([]uint32, t.Rows()), first: []int64{0}}
+	row, at := 0, uint32(0)
+	m := o.footer.block
+	limit := min(math.MaxUint32, m.Series*((m.MaxT-m.MinT)/b.step.Millis+2))
+	columns, err := rollup.OpenColumns(in, b.file.Bytes, limit, func(id uint64, n int) error {
+		for row < t.Rows() && t.ID(row) != id {
+			c.ends[row] = at
+			row++
+		}
+		if row == t.Rows() {
+			return fmt.Errorf("%w: series %d is not in its place", rollup.ErrFormat, id)
+		}
+		at += uint32(n)
+		c.ends[row] = at
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if columns.Step != b.step.Millis {
+		return nil, fmt.Errorf("%w: its buckets are %d ms wide", rollup.ErrFormat, columns.Step)
+	}
+	for ; row < t.Rows(); row++ {
+		c.ends[row] = at
+	}
+	for g := range columns.Groups() {
+		c.first = append(c.first, c.first[g]+columns.Rows(g))
+	}
+	c.Columns = columns
+	return c, nil
+}
+
+// standIns returns the stand-ins of a row group, from the cache or through files.
+func (s *Stage) standIns(ctx context.Context, o *located, b *rolledBlock, group int, of rollup.StandIn) (*batch, error) {
+	key := o.block.File(b.file.Name)
+	got, hit, err := index.Get(ctx, s.index, fmt.Sprintf("stand-ins %d %d of %s", of, group, key), func() (*batch, error) {
+		in := s.files.readerAt(ctx, key, b.file.Bytes)
+		err := in.prefetch(b.columns.Spans(group, of))
+		out := &batch{}
+		if err == nil {
+			out.t, out.v, err = b.columns.StandIns(in, group, of)
+			out.clean = !slices.ContainsFunc(out.v, value.IsStaleNaN)
+		}
+		return out, errors.Join(err, in.Close())
+	})
+	s.metrics.cached("rollup", hit)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	return got, nil
+}

@@ -1,0 +1,139 @@
+package rollup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+)
+
+// Columns says where a rollup has its columns. It is immutable, and the file is opened anew for each read of them.
+type Columns struct {
+	Step   int64 // width of the buckets, ms
+	layout *parquetfile.Layout
+}
+
+// OpenColumns reads the footer of a rollup of size bytes and its column series_id: visit is told how many rows the next series has. If its rows
+// lie in several row groups, it may be named several times, one after the other. A file that claims more than maxRows rows is refused.
+// Errors: ErrFormat, and those of in and visit.
+func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64, rows int) error) (*Columns, error) {
+	l, err := parquetfile.ReadLayout(in, size)
+	if err != nil {
+		return nil, asFormat(err)
+	}
+	if v := l.KeyValues[VersionKey]; v != strconv.Itoa(Version) {
+		return nil, fmt.Errorf("%w: %s is %q, this reader knows %d", ErrFormat, VersionKey, v, Version)
+	}
+	step, err := strconv.ParseInt(l.KeyValues[StepKey], 10, 64)
+	if err != nil || step <= 0 {
+		return nil, fmt.Errorf("%w: %s is %q", ErrFormat, StepKey, l.KeyValues[StepKey])
+	}
+	if l.Rows > maxRows {
+		return nil, fmt.Errorf("%w: it has %d rows, its series have %d buckets at most", ErrFormat, l.Rows, maxRows)
+	}
+	r := columnReader{in: in, layout: l}
+	for g := range l.Groups {
+		ids, err := r.int64s(g, "series_id")
+		if err != nil {
+			return nil, err
+		}
+		for len(ids) > 0 {
+			n := 1
+			for n < len(ids) && ids[n] == ids[0] {
+				n++
+			}
+			if err := visit(uint64(ids[0]), n); err != nil {
+				return nil, err
+			}
+			ids = ids[n:]
+		}
+	}
+	return &Columns{Step: step, layout: l}, nil
+}
+
+// asFormat makes what is wrong with a file's bytes ErrFormat.
+func asFormat(err error) error {
+	if errors.Is(err, parquetfile.ErrFormat) && !errors.Is(err, ErrFormat) {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return err
+}
+
+// Groups returns the number of row groups.
+func (c *Columns) Groups() int { return len(c.layout.Groups) }
+
+// Rows returns the number of rows of a row group.
+func (c *Columns) Rows(group int) int64 { return c.layout.Groups[group].Rows }
+
+// Bytes is the memory that c takes, about.
+func (c *Columns) Bytes() int64 { return int64(512 + len(c.layout.Groups)*len(c.layout.Leaves)*96) }
+
+// columnReader reads flat columns of row groups.
+type columnReader struct {
+	in     io.ReaderAt
+	layout *parquetfile.Layout
+	buf    []byte
+	chunk  parquetfile.ChunkReader
+}
+
+// begin begins to read a column of a row group.
+func (r *columnReader) begin(group int, name string) error {
+	leaf := r.layout.Column(name)
+	if leaf < 0 {
+		return fmt.Errorf("%w: there is no column %s", ErrFormat, name)
+	}
+	g, err := r.layout.Read(group, r.in, r.buf, []int{leaf})
+	if err != nil {
+		return fmt.Errorf("read column %s: %w", name, err)
+	}
+	r.buf = g.Buffer()
+	return asFormat(g.Chunk(leaf, &r.chunk))
+}
+
+// pages calls visit for the data pages of the column that was begun.
+func (r *columnReader) pages(name string, visit func(*parquetfile.DataPage) error) error {
+	for {
+		page, err := r.chunk.Next()
+		if err == nil && page != nil {
+			err = visit(page)
+		}
+		if err != nil {
+			return asFormat(fmt.Errorf("read column %s: %w", name, err))
+		}
+		if page == nil {
+			return nil
+		}
+	}
+}
+
+func (r *columnReader) int64s(group int, name string) (out []int64, err error) {
+	if err := r.begin(group, name); err != nil {
+		return nil, err
+	}
+	dict, err := r.chunk.Int64s()
+	if err != nil {
+		return nil, asFormat(err)
+	}
+	err = r.pages(name, func(p *parquetfile.DataPage) (err error) {
+		out, err = p.Int64s(out, p.Entries, dict)
+		return err
+	})
+	return out, err
+}
+
+func (r *columnReader) doubles(group int, name string) (out []float64, err error) {
+	if err := r.begin(group, name); err != nil {
+		return nil, err
+	}
+	dict, err := r.chunk.Doubles()
+	if err != nil {
+		return nil, asFormat(err)
+	}
+	err = r.pages(name, func(p *parquetfile.DataPage) (err error) {
+		out, err = p.Doubles(out, p.Entries, dict)
+		return err
+	})
+	return out, err
+}
