@@ -9,6 +9,9 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
+// noOpenAPI leaves upstream's OpenAPI document empty: it is not served, and building the whole of it takes most of a process' start.
+var noOpenAPI = []string{"/none"}
+
 // upstream builds upstream's API over the backend. A nil render renders statistics as upstream does. Everything of it that writes, administrates or belongs to a scraping
 // server is off; routes.go keeps it unreachable as well.
 func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*v1.API, error) {
@@ -57,7 +60,7 @@ func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*
 		typeAndUnit, appendMetadata,
 		overrideCode,
 		s.features(),
-		v1.OpenAPIOptions{Version: build.Version},
+		v1.OpenAPIOptions{Version: build.Version, IncludePaths: noOpenAPI},
 		s.parser,
 	)
 	api.ClearCodecs()
