@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/grafana/regexp"
@@ -41,7 +42,7 @@ type server struct {
 	status   process
 	explains Explainer // nil: the backend cannot
 
-	withStats map[string]http.Handler // by upstream's path: see statsHandlers
+	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
 
 // New returns a handler for the paths of Patterns. It fails if the settings are invalid or reg already holds a metric
@@ -73,9 +74,7 @@ func New(settings Settings, backend Backend, now func() time.Time, logger *slog.
 	if err != nil {
 		return nil, err
 	}
-	if s.withStats, err = s.statsHandlers(); err != nil {
-		return nil, err
-	}
+	s.withStats = sync.OnceValues(s.statsHandlers) // when it is first asked for: building an API takes a while
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {

@@ -63,7 +63,12 @@ func (s *server) evaluating(path string) choice {
 				upstream.ServeHTTP(w, r)
 				return
 			}
-			s.withStats[path].ServeHTTP(w, r.WithContext(read.WithStats(r.Context(), &read.Stats{})))
+			handlers, err := s.withStats()
+			if err != nil {
+				s.respondError(w, r, failureOf(err), err)
+				return
+			}
+			handlers[path].ServeHTTP(w, r.WithContext(read.WithStats(r.Context(), &read.Stats{})))
 		}))
 	}
 }
