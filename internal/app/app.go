@@ -40,7 +40,7 @@ func DefaultSettings() Settings {
 func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) error {
 	builders := []process.Builder{
 		ingestapp.New(s.Ingest),
-		queryapp.New(s.Query),
+		queryapp.New(warmed(s.Query)),
 		landing,
 	}
 	if s.Compact != nil {
@@ -51,4 +51,10 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 		builders = append(builders, feeding(*s.Demo, out))
 	}
 	return process.Run(ctx, s.Process, logger, builders...)
+}
+
+// warmed are the query stage's settings for a process that stays.
+func warmed(s queryapp.Settings) queryapp.Settings {
+	s.Warm = true
+	return s
 }

@@ -82,6 +82,9 @@ func (s *Stage) Engine() promql.QueryEngine { return s.engine }
 // Settings returns the settings with their defaults.
 func (s *Stage) Settings() Settings { return s.settings }
 
+// Warm opens DuckDB, so that the first query that needs it does not wait.
+func (s *Stage) Warm() error { return s.db.Open() }
+
 // Close waits for running statements and frees everything that the stage holds.
 func (s *Stage) Close() error {
 	return errors.Join(s.engine.Close(), s.db.Close(), s.work.close())

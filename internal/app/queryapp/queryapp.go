@@ -20,6 +20,7 @@ type Settings struct {
 	Query query.Settings
 	API   api.Settings
 	Admin admin.Settings
+	Warm  bool // open DuckDB as soon as the process answers: for one that stays, and not for a function
 }
 
 // maxStaleness is for how long servers share a listing of objects among queries: the panels of a dashboard ask at once.
@@ -48,7 +49,7 @@ type stage struct {
 
 // New returns the builder of the query stage.
 func New(s Settings) process.Builder {
-	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		q, err := query.New(s.Query, p.Store, p.Registry, p.Logger, p.Now)
 		if err != nil {
 			return nil, fmt.Errorf("start query: %w", err)
@@ -57,7 +58,22 @@ func New(s Settings) process.Builder {
 		if err != nil {
 			return nil, fmt.Errorf("start query API: %w", errors.Join(err, q.Close()))
 		}
+		if s.Warm {
+			go warm(ctx, q, p)
+		}
 		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Now, p.Logger, p.Registry)}, nil
+	}
+}
+
+// warm readies the stage once the process answers. What fails here fails again where it is asked for, and is told there.
+func warm(ctx context.Context, q *query.Stage, p process.Parts) {
+	select {
+	case <-p.Ready:
+	case <-ctx.Done():
+		return
+	}
+	if err := q.Warm(); err != nil {
+		p.Logger.Debug("open DuckDB ahead", "err", err)
 	}
 }
 
