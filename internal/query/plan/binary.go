@@ -26,7 +26,11 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	if reason != "" {
 		return nil, reason
 	}
-	switch ls, rs := l.Shape().Scalar, r.Shape().Scalar; {
+	ls, rs := l.Shape().Scalar, r.Shape().Scalar
+	if !ls && !rs && (repairs(l) || repairs(r)) { // a side that nothing matches is not even in the plan
+		return nil, leftOut
+	}
+	switch {
 	case ls && rs:
 		return scalarPair(e, l, r, at)
 	case rs:
