@@ -42,15 +42,8 @@ func (q *pushedQuery) Cancel() {
 
 // Exec implements promql.Query.
 func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
-	s := &q.engine.stage.settings
-	counted, stop := context.WithCancelCause(asked)
-	defer stop(nil)
-	ctx, cancel := context.WithTimeout(q.engine.stage.files.cache.Sharing(withSpending(counted, s.MaxFetchedBytes, stop)), s.Timeout)
+	ctx, cancel := q.limited(asked)
 	defer cancel()
-	q.mu.Lock()
-	q.cancel = cancel
-	q.mu.Unlock()
-
 	total := q.Stats().Timers.GetTimer(stats.ExecTotalTime).Start()
 	if err := q.enter(ctx); err != nil {
 		return &promql.Result{Err: q.explain(asked, ctx, err)}
@@ -67,6 +60,21 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 		res.Err = q.explain(asked, ctx, res.Err)
 	}
 	return res
+}
+
+// limited returns the context in which a query runs: it ends with the one that it was asked in, at the timeout, when it has read too many bytes, and
+// by Cancel.
+func (q *pushedQuery) limited(asked context.Context) (context.Context, context.CancelFunc) {
+	s := &q.engine.stage.settings
+	counted, stop := context.WithCancelCause(asked)
+	ctx, cancel := context.WithTimeout(q.engine.stage.files.cache.Sharing(withSpending(counted, s.MaxFetchedBytes, stop)), s.Timeout)
+	q.mu.Lock()
+	q.cancel = cancel
+	q.mu.Unlock()
+	return ctx, func() {
+		cancel()
+		stop(nil)
+	}
 }
 
 // enter waits until the query may run.

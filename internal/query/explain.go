@@ -88,22 +88,23 @@ func (e *QuestionError) Error() string { return e.Err.Error() }
 // Unwrap returns the parser's error.
 func (e *QuestionError) Unwrap() error { return e.Err }
 
-// Explain plans a query and tells the plan. It reads no samples unless it is to analyze. The tenant is that of ctx.
-func (s *Stage) Explain(ctx context.Context, ask Question) (*Explanation, error) {
-	q, err := s.ask(ctx, ask)
+// Explain plans a query and tells the plan. It reads no samples unless it is to analyze. The tenant is that of the context. The limits are those of
+// the query itself.
+func (s *Stage) Explain(asked context.Context, ask Question) (*Explanation, error) {
+	q, err := s.ask(asked, ask)
 	if err != nil {
 		return nil, &QuestionError{err}
 	}
 	defer q.Close()
-	ctx, cancel := context.WithTimeout(ctx, s.settings.Timeout)
+	ctx, cancel := q.limited(asked)
 	defer cancel()
 	if err := q.enter(ctx); err != nil {
-		return nil, q.explain(ctx, ctx, err)
+		return nil, q.explain(asked, ctx, err)
 	}
 	defer q.engine.gate.leave()
 	out, err := s.explain(ctx, q, ask.Analyze)
 	if err != nil {
-		return nil, q.explain(ctx, ctx, storageError(err))
+		return nil, q.explain(asked, ctx, storageError(err))
 	}
 	return out, nil
 }
@@ -185,7 +186,7 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 
 func (e *explainer) selector(sel plan.Selector) ExplainedSelector {
 	r := e.resolved[sel.Expr]
-	out := ExplainedSelector{Selector: sel.Expr.String(), Series: len(r.series), Samples: r.rows, Refused: e.refused(r)}
+	out := ExplainedSelector{Selector: sel.Expr.String(), Series: len(r.series), Samples: r.rows, Refused: refused(r)}
 	for i := range r.objs {
 		if r.objs[i].isBlock() {
 			out.Blocks++

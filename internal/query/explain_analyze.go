@@ -69,6 +69,9 @@ func (e *explainer) analysis(ctx context.Context, s *plan.Pushed) (out *Analysis
 }
 
 func (e *explainer) analyzeLeaves(ctx context.Context, r *runner, s *plan.Pushed, out *Analysis) (leaves []*leafRows, err error) {
+	if err := r.holdValues(s.Leaves); err != nil {
+		return nil, err
+	}
 	for _, l := range s.Leaves {
 		start := time.Now()
 		rows, err := r.leaf(ctx, l)

@@ -39,6 +39,13 @@ func (s *Settings) tooLong(timeout error) error {
 	return &LimitError{Limit: "seconds per query", Value: int64(math.Ceil(s.Timeout.Seconds())), Flag: "--query.timeout", cause: timeout}
 }
 
+// memoryFlag is the flag of the limit that is retried with less at once.
+const memoryFlag = "--query.max-memory"
+
+func (*Settings) tooMuchMemory(limit, needed int64) error {
+	return &LimitError{Limit: "bytes of values and of what functions keep in memory per query", Value: limit, Needed: needed, Flag: memoryFlag}
+}
+
 func (s *Settings) tooManySamples(needed int64) error {
 	return &LimitError{Limit: "samples per selector", Value: int64(s.MaxSamples), Needed: needed, Flag: "--query.max-samples"}
 }

@@ -53,9 +53,6 @@ func (l *leafRows) add(ordinal uint32, v []float64) {
 // every object: DuckDB, which does not know that, takes three times as long for its scan and GROUP BY alone. The function is the aggregate's that the statement names, of which
 // explain shows the text, and so are the bits.
 func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err error) {
-	if err := r.holdValues(l); err != nil {
-		return nil, err
-	}
 	r.stage.metrics.pushed.WithLabelValues("leaves").Inc()
 	read, err := r.readOf(ctx, l)
 	if err != nil {
@@ -69,11 +66,14 @@ func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err err
 	return r.evaluate(ctx, l, read.res, read.wanted, read.whole)
 }
 
-// holdValues checks that the values of a leaf fit into the memory of the query.
-func (r *runner) holdValues(l *plan.Leaf) error {
-	need := int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N) * bytesPerValue
+// holdValues checks that the values of leaves fit into the memory of the query, all of them at once.
+func (r *runner) holdValues(leaves []*plan.Leaf) error {
+	var need int64
+	for _, l := range leaves {
+		need += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N) * bytesPerValue
+	}
 	if limit := r.stage.settings.QueryMemoryBytes; need > limit {
-		return &LimitError{Limit: "bytes of values in memory per query", Value: limit, Needed: need, Flag: memoryFlag}
+		return r.stage.settings.tooMuchMemory(limit, need)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (r *runner) batch(ctx context.Context, k *promsql.Kernel, res *resolution, 
 		}
 		p, facts := memory.join(x)
 		values := out.room(n, (len(ordinals)-i)*n)
-		present, err := k.EvalKnown(p.t, p.v, values, facts)
+		present, err := k.Eval(p.t, p.v, values, facts)
 		if err != nil {
 			return err
 		}

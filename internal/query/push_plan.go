@@ -33,7 +33,7 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	told := map[*parser.VectorSelector]*plan.Resolution{}
 	var samples, values int64
 	for _, sel := range planned.Selectors() {
-		mint, maxt := max(sel.MinT, p.querier.mint), min(sel.MaxT, p.querier.maxt)
+		mint, maxt := p.within(sel.MinT, sel.MaxT)
 		k := selectorKey(mint, maxt, sel.Matchers)
 		if p.known[k] == nil {
 			r, err := p.querier.resolve(ctx, p.snap, mint, maxt, sel.Matchers)
@@ -63,7 +63,7 @@ func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
 
 // tell returns what the planner needs to know of a resolution.
 func (p *pushing) tell(r *resolution) *plan.Resolution {
-	out := &plan.Resolution{Rows: r.rows, Refused: p.refused(r)}
+	out := &plan.Resolution{Rows: r.rows, Refused: refused(r), Starts: r.starts}
 	if out.Refused != "" {
 		return out
 	}
@@ -103,7 +103,7 @@ func (s *resolvedSeries) place(object int) int64 {
 }
 
 // refused says why SQL cannot evaluate over a resolution's series, "" if it can.
-func (p *pushing) refused(r *resolution) string {
+func refused(r *resolution) string {
 	switch {
 	case r.hists:
 		return "there are native histograms among the series"
@@ -111,8 +111,6 @@ func (p *pushing) refused(r *resolution) string {
 		return "an id stands for different series"
 	case len(r.deletions.tombs) > maxDeletions && deletes(r) > maxDeletions:
 		return fmt.Sprintf("more than %d deletions concern it", maxDeletions)
-	case r.starts && p.stage.settings.UseStartTimestamps:
-		return "there are start timestamps among the samples"
 	default:
 		return ""
 	}

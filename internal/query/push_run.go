@@ -148,6 +148,9 @@ func (r *runner) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row
 
 // leaves evaluates the leaves of a subtree.
 func (r *runner) leaves(ctx context.Context, s *plan.Pushed) ([]*leafRows, error) {
+	if err := r.holdValues(s.Leaves); err != nil {
+		return nil, err
+	}
 	out, present := make([]*leafRows, len(s.Leaves)), make([][]uint32, len(s.Leaves))
 	for i, l := range s.Leaves {
 		var err error
@@ -254,13 +257,11 @@ func (r *runner) result(s *plan.Pushed, rows []plan.Row) (*pushedResult, error) 
 	return out, nil
 }
 
-const memoryFlag = "--query.max-memory"
-
 // explain names the limit that a statement ran into.
 func (r *runner) explain(err error) error {
 	var memory *promsql.MemoryError
 	if errors.As(r.budget.Err(), &memory) {
-		return &LimitError{Limit: "bytes of samples in memory per query", Value: memory.Limit, Needed: memory.Needed, Flag: memoryFlag}
+		return r.stage.settings.tooMuchMemory(memory.Limit, memory.Needed)
 	}
 	var derr *duck.Error
 	if errors.As(err, &derr) && strings.HasPrefix(derr.Message, "Out of Memory Error") {

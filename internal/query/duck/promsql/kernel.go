@@ -21,9 +21,8 @@ var ErrCancelled = errors.New("query was cancelled")
 // Kernel is one of the range aggregates outside of SQL: it evaluates one series after another, bit for bit as the aggregate does. It
 // belongs to one goroutine.
 type Kernel struct {
-	c         *C.prom_kernel // nil when closed
-	steps     int
-	seesStale bool
+	c     *C.prom_kernel // nil when closed
+	steps int
 }
 
 // NewKernel returns the kernel of a function and a spec text, both written as in SQL ("prom_rate", "start=0 step=15000 n=10 range=60000").
@@ -40,23 +39,11 @@ func NewKernel(function, spec string) (*Kernel, error) {
 	if c == nil {
 		return nil, errors.New(C.GoString(msg))
 	}
-	return &Kernel{c: c, steps: int(c.spec.n), seesStale: bool(C.prom_range_sees_stale(fn))}, nil
+	return &Kernel{c: c, steps: int(c.spec.n)}, nil
 }
 
 // Steps is the number of steps of the grid.
 func (k *Kernel) Steps() int { return k.steps }
-
-// SeesStale says whether the function wants stale markers (prom_instant, prom_timestamp). All others leave them out, and are faster if
-// there are none.
-func (k *Kernel) SeesStale() bool { return k.seesStale }
-
-// Eval evaluates one series, the values v at the times ts (ms, strictly ascending), into out, which has one element per step; steps without
-// a value get the stale marker. It tells whether any step has a value, fails with a *MemoryError if the spec's budget refused scratch
-// memory and with ErrCancelled once that was cancelled. The slices stay the caller's. No Go memory is allocated, unless quantiles have to
-// tell zeros of both signs apart.
-func (k *Kernel) Eval(ts []int64, v []float64, out []float64) (present bool, err error) {
-	return k.EvalKnown(ts, v, out, 0)
-}
 
 // Facts is what a caller knows of a series, which saves time.
 type Facts int
@@ -68,8 +55,11 @@ const (
 	NoStale Facts = C.PROM_NO_STALE
 )
 
-// EvalKnown is Eval of a series of which facts, an or of them, are known. The result is the same.
-func (k *Kernel) EvalKnown(ts []int64, v []float64, out []float64, facts Facts) (present bool, err error) {
+// Eval evaluates one series, the values v at the times ts (ms, strictly ascending), into out, which has one element per step; steps without
+// a value get the stale marker. It tells whether any step has a value, fails with a *MemoryError if the spec's budget refused scratch
+// memory and with ErrCancelled once that was cancelled. The slices stay the caller's. No Go memory is allocated, unless quantiles have to
+// tell zeros of both signs apart. facts, an or of what is known of the series, only save time.
+func (k *Kernel) Eval(ts []int64, v []float64, out []float64, facts Facts) (present bool, err error) {
 	if len(ts) != len(v) || len(out) != k.steps {
 		return false, fmt.Errorf("evaluate series: %d times, %d values and %d results for %d steps", len(ts), len(v), len(out), k.steps)
 	}

@@ -53,13 +53,12 @@ func TestKernelEqualsAggregate(t *testing.T) {
 			want := lists(t, db, fmt.Sprintf("SELECT series_id, prom_%s(rank, ts, v_int, v_div, '%s') FROM (%s) GROUP BY series_id", f.name, win.spec(f), scan))
 			require.Greater(t, len(want), len(kinds)/2, what)
 			k := newKernel(t, "prom_"+f.name, win.spec(f))
-			require.Equal(t, f.instant(), k.SeesStale(), f.name)
 			require.Equal(t, win.n, k.Steps())
 			out := make([]float64, k.Steps())
 			for id, s := range w.series {
 				ts, v := columns(newest(s), true)
 				evalEquals(t, k, ts, v, out, want[uint64(id)], what)
-				if !k.SeesStale() {
+				if !f.instant() {
 					ts, v = columns(newest(s), false)
 					evalEquals(t, k, ts, v, out, want[uint64(id)], what)
 				}
@@ -72,7 +71,7 @@ func TestKernelEqualsAggregate(t *testing.T) {
 func evalEquals(t *testing.T, k *promsql.Kernel, ts []int64, v, out, want []float64, what string) {
 	t.Helper()
 	before := bitsOf(v)
-	present, err := k.Eval(ts, v, out)
+	present, err := k.Eval(ts, v, out, 0)
 	require.NoError(t, err, what)
 	wanted := want != nil
 	require.Equal(t, wanted, present, what)
@@ -90,7 +89,7 @@ func evalEquals(t *testing.T, k *promsql.Kernel, ts []int64, v, out, want []floa
 	}
 	for range 2 {
 		clear(out)
-		present, err = k.EvalKnown(ts, v, out, facts)
+		present, err = k.Eval(ts, v, out, facts)
 		require.NoError(t, err, what)
 		require.Equal(t, wanted, present, what)
 		require.Equal(t, bitsOf(want), bitsOf(out), what)
@@ -127,7 +126,7 @@ func TestKernelAllocatesNothing(t *testing.T) {
 		k := newKernel(t, "prom_"+f.name, "start=600000 step=60000 n=480 range=300000"+f.keys)
 		out := make([]float64, k.Steps())
 		require.Zero(t, testing.AllocsPerRun(10, func() {
-			if present, err := k.Eval(ts, v, out); err != nil || !present {
+			if present, err := k.Eval(ts, v, out, 0); err != nil || !present {
 				t.Error(f.name, present, err)
 			}
 		}), f.name)
@@ -156,9 +155,9 @@ func TestKernelErrors(t *testing.T) {
 		require.EqualError(t, err, fmt.Sprintf("there is no range function %q", fn))
 	}
 	k := newKernel(t, "prom_rate", good)
-	_, err := k.Eval([]int64{1, 2}, []float64{1}, make([]float64, 2))
+	_, err := k.Eval([]int64{1, 2}, []float64{1}, make([]float64, 2), 0)
 	require.EqualError(t, err, "evaluate series: 2 times, 1 values and 2 results for 2 steps")
-	_, err = k.Eval([]int64{1}, []float64{1}, make([]float64, 3))
+	_, err = k.Eval([]int64{1}, []float64{1}, make([]float64, 3), 0)
 	require.EqualError(t, err, "evaluate series: 1 times, 1 values and 3 results for 2 steps")
 }
 
@@ -176,13 +175,13 @@ func TestKernelBudget(t *testing.T) {
 
 	b := promsql.NewBudget(0)
 	k := newKernel(t, "prom_quantile_over_time", spec(b))
-	present, err := k.Eval(ts, v, out)
+	present, err := k.Eval(ts, v, out, 0)
 	require.NoError(t, err)
 	require.True(t, present)
 	require.Greater(t, b.Used(), int64(10_000*16))
 	needed := b.Used()
 	b.Cancel()
-	_, err = k.Eval(ts, v, out)
+	_, err = k.Eval(ts, v, out, 0)
 	require.ErrorIs(t, err, promsql.ErrCancelled)
 	k.Close()
 	k.Close()
@@ -192,13 +191,13 @@ func TestKernelBudget(t *testing.T) {
 	for _, limit := range []int64{1, needed / 4, needed - 1} { // the copy is refused, or what comes after
 		b := promsql.NewBudget(limit)
 		k := newKernel(t, "prom_quantile_over_time", spec(b))
-		_, err := k.Eval(ts, v, out)
+		_, err := k.Eval(ts, v, out, 0)
 		var over *promsql.MemoryError
 		require.ErrorAs(t, err, &over)
 		require.Equal(t, b.Err(), err)
 		require.Equal(t, limit, over.Limit)
 		require.Greater(t, over.Needed, limit)
-		_, err = k.Eval(ts[:10:10], v[:10:10], out)
+		_, err = k.Eval(ts[:10:10], v[:10:10], out, 0)
 		if limit > 1 {
 			require.NoError(t, err, "a refused series does not spoil the next")
 		}
@@ -225,7 +224,7 @@ func BenchmarkKernel(b *testing.B) {
 		for name, v := range map[string][]float64{"none": clean, "some": marked} {
 			b.Run(fmt.Sprintf("fn=%s/stale=%s", fn, name), func(b *testing.B) {
 				for b.Loop() {
-					if present, err := k.Eval(ts, v, out); err != nil || !present {
+					if present, err := k.Eval(ts, v, out, 0); err != nil || !present {
 						b.Fatal(present, err)
 					}
 				}
