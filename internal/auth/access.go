@@ -1,0 +1,43 @@
+package auth
+
+import "fmt"
+
+// Access is a kind of request. The zero value is Read.
+type Access uint8
+
+const (
+	// Read is asking a tenant's data.
+	Read Access = iota
+	// Write is adding to a tenant's data.
+	Write
+	// Admin is deleting a tenant's data.
+	Admin
+	// Operate concerns the process and all of its tenants: metrics, compaction. It takes access "admin" to tenants ["*"].
+	Operate
+)
+
+// names are how a document writes the kinds of access that it can give.
+var names = map[string]Access{"read": Read, "write": Write, "admin": Admin}
+
+// ParseAccess reads the name of a kind of access: read, write or admin.
+func ParseAccess(name string) (Access, error) {
+	a, ok := names[name]
+	if !ok {
+		return 0, fmt.Errorf("access %q: want read, write or admin", name)
+	}
+	return a, nil
+}
+
+// String is the name in a document of what gives this access.
+func (a Access) String() string {
+	switch a {
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	case Admin, Operate:
+		return "admin"
+	default:
+		return fmt.Sprintf("Access(%d)", uint8(a))
+	}
+}
