@@ -1,0 +1,164 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// function takes events. It holds no state of an invocation, so that many may be under way.
+type function struct {
+	h   Handlers
+	set Settings
+	log *slog.Logger
+}
+
+// handle takes one event. The answer is either bytes of JSON or a stream, which only a Function URL takes.
+func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, stream *events.LambdaFunctionURLStreamingResponse, err error) {
+	start := time.Now()
+	e, err := parse(payload)
+	if err := f.h.refuse(e, err); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := f.bound(WithInvocation(ctx, Invocation{requestID(ctx), e.kind, start}), e.kind)
+	if f.h.Before != nil {
+		f.h.Before(ctx)
+	}
+	if e.kind == FunctionURL && f.set.Streaming {
+		stream, err = f.stream(ctx, cancel, &e)
+		return nil, stream, err
+	}
+	defer cancel()
+	defer f.after(ctx)
+	switch e.kind {
+	case SQS:
+		whole, err = f.messages(ctx, e.messages)
+	case Schedule:
+		err = f.guarded(ctx, func() error { return f.h.Schedule(ctx, e.at) })
+		whole = []byte("null")
+	default:
+		whole, err = f.answer(ctx, &e)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return whole, nil, nil
+}
+
+// bound ends the work a little before Lambda, or the HTTP API, stops waiting for it.
+func (f *function) bound(ctx context.Context, e Event) (context.Context, context.CancelFunc) {
+	now := time.Now()
+	end, ok := ctx.Deadline()
+	if e == HTTPAPI && (!ok || end.Sub(now) > f.set.GatewayTimeout) {
+		end, ok = now.Add(f.set.GatewayTimeout), true
+	}
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	margin := min(f.set.Margin, max(end.Sub(now), 0)/4)
+	return context.WithDeadline(ctx, end.Add(-margin))
+}
+
+// errPanic reports that a handler panicked; the log has the stack.
+var errPanic = errors.New("handler panicked")
+
+// guarded calls do and makes an error of a panic: the process and its caches live on.
+func (f *function) guarded(ctx context.Context, do func() error) (err error) {
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case http.ErrAbortHandler: // how a handler gives up on purpose
+			err = http.ErrAbortHandler
+		default:
+			f.log.ErrorContext(ctx, "handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = fmt.Errorf("%w: %v", errPanic, v)
+		}
+	}()
+	return do()
+}
+
+func (f *function) after(ctx context.Context) {
+	if f.h.After == nil {
+		return
+	}
+	// Only a panic can fail here, and guarded has logged it.
+	_ = f.guarded(ctx, func() error { f.h.After(ctx); return nil })
+}
+
+func (f *function) messages(ctx context.Context, batch []Message) ([]byte, error) {
+	var failed []string
+	err := f.guarded(ctx, func() (err error) {
+		failed, err = f.h.Messages(ctx, batch)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take %d messages: %w", len(batch), err)
+	}
+	return encodeFailures(failed)
+}
+
+// serve lets the handler answer on w.
+func (f *function) serve(w http.ResponseWriter, r *http.Request) error {
+	return f.guarded(r.Context(), func() error { f.h.HTTP.ServeHTTP(w, r); return nil })
+}
+
+// answer answers an HTTP request in one piece.
+func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
+	r, release, err := e.request.request(ctx, e.kind)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	w := newRecorder(f.set.MaxAnswerBytes)
+	defer func() { w.release() }()
+	if err := f.serve(w, r); err != nil {
+		w.restart()
+		respond(w, http.StatusInternalServerError, "internal", err.Error())
+	}
+	whole, err := w.encode(f.set.MaxAnswerBytes)
+	if errors.Is(err, errTooLarge) {
+		f.log.WarnContext(ctx, "answer too large", "path", r.URL.Path, "limit", f.set.MaxAnswerBytes)
+		w.restart()
+		tooLarge(w, e.kind, f.set)
+		whole, err = w.encode(f.set.MaxAnswerBytes)
+	}
+	return whole, err
+}
+
+// stream answers an HTTP request while its handler writes; it returns once the status and the headers are known. The handler has ended
+// when the stream has.
+func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *event) (*events.LambdaFunctionURLStreamingResponse, error) {
+	r, release, err := e.request.request(ctx, e.kind)
+	if err != nil {
+		f.after(ctx)
+		cancel()
+		return nil, err
+	}
+	out, in := io.Pipe()
+	w := newStreamer(f.set.MaxStreamBytes, in)
+	go func() {
+		defer cancel()
+		err := f.serve(w, r)
+		release()
+		if err != nil && w.untouched() {
+			w.restart()
+			respond(w, http.StatusInternalServerError, "internal", err.Error())
+			err = nil
+		}
+		f.after(ctx)
+		if w.err != nil {
+			f.log.WarnContext(ctx, "answer broke off", "path", r.URL.Path, "bytes", w.sent, "err", w.err)
+		}
+		w.end(err)
+	}()
+	stream := <-w.begun
+	stream.Body = out
+	return &stream, nil
+}

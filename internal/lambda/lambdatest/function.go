@@ -1,0 +1,284 @@
+package lambdatest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Limits of AWS Lambda ("Lambda quotas" in its developer guide).
+const (
+	MaxPayload = 6<<20 + 100 // bytes of an event, and of an answer in one piece
+	MaxStream  = 200 << 20   // bytes of a streamed answer
+)
+
+// Settings describe a function.
+type Settings struct {
+	Path string   // the bootstrap
+	Args []string // its arguments; Lambda gives none
+	Env  []string // NAME=value, on top of what Lambda itself sets; nothing else is inherited
+	Name string   // default "promlake-test"
+
+	MemoryMB     int           // default 512; told to the process, not enforced
+	Timeout      time.Duration // default 30 s; the environment is killed when an invocation takes longer
+	Environments int           // processes at once, default 1; more invocations wait
+	Concurrency  int           // invocations at once in one process (AWS_LAMBDA_MAX_CONCURRENCY), default 1
+
+	Log io.Writer // gets what the processes print; default: nobody
+
+	// Kill, if set, is asked at each moment of an environment's life; true kills its process with SIGKILL at that moment. It may be
+	// called concurrently.
+	Kill func(Moment) bool
+}
+
+// Moment is a point in an invocation's life at which a process may be killed.
+type Moment string
+
+// Moments, in their order.
+const (
+	Started   Moment = "started"   // the process runs and has asked for nothing yet
+	Ready     Moment = "ready"     // it asks for its first event
+	Delivered Moment = "delivered" // an event was handed over
+	Answering Moment = "answering" // the answer arrived, and the caller does not know it yet
+)
+
+// FunctionError is an error that the function reported, or that Lambda reports about it.
+type FunctionError struct {
+	Type    string `json:"errorType"`
+	Message string `json:"errorMessage"`
+}
+
+// Error implements error.
+func (e *FunctionError) Error() string {
+	return fmt.Sprintf("function error %s: %s", e.Type, e.Message)
+}
+
+// Types of FunctionErrors that Lambda itself reports.
+const (
+	ErrorExit     = "Runtime.ExitError"             // the process ended or was killed
+	ErrorTimeout  = "Sandbox.Timedout"              // the invocation took longer than Timeout
+	ErrorTooLarge = "Function.ResponseSizeTooLarge" // the answer is over MaxPayload
+)
+
+// ErrRequestTooLarge reports an event over MaxPayload; the function does not see it.
+var ErrRequestTooLarge = errors.New("event is larger than AWS Lambda takes")
+
+// ErrStopped reports a function that was stopped.
+var ErrStopped = errors.New("function is stopped")
+
+// ColdStart is how long an environment's beginning took.
+type ColdStart struct {
+	Ready  time.Duration // from the process' start to its first request for an event
+	Answer time.Duration // from the process' start to the end of its first answer; 0 if there was none yet
+}
+
+// Function runs a bootstrap as AWS Lambda does. Its methods may be called concurrently.
+type Function struct {
+	set Settings
+
+	mu      sync.Mutex
+	wake    chan struct{} // closed and replaced whenever a place may have become free
+	envs    []*environment
+	started int // environments so far
+	colds   []*ColdStart
+	stopped bool
+}
+
+// TB is the part of testing.TB that Start needs.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Logf(format string, args ...any)
+}
+
+// Start makes a function of the bootstrap at path, with variables NAME=value. No process runs before the first invocation, and none after
+// the test; what they print is in the test's log.
+func Start(t TB, path string, env ...string) *Function {
+	t.Helper()
+	f := New(Settings{Path: path, Env: env, Log: LogTo(t)})
+	t.Cleanup(f.Kill)
+	return f
+}
+
+// New makes a function. No process runs before the first invocation.
+func New(s Settings) *Function {
+	if s.Name == "" {
+		s.Name = "promlake-test"
+	}
+	if s.MemoryMB == 0 {
+		s.MemoryMB = 512
+	}
+	if s.Timeout == 0 {
+		s.Timeout = 30 * time.Second
+	}
+	s.Environments, s.Concurrency = max(s.Environments, 1), max(s.Concurrency, 1)
+	if s.Log == nil {
+		s.Log = io.Discard
+	}
+	return &Function{set: s, wake: make(chan struct{})}
+}
+
+// Invoke hands an event to an environment and returns the whole answer. It starts an environment if there is no free one, and waits for
+// one if there may be no more. Errors of the function are *FunctionError.
+func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	s, err := f.InvokeStream(ctx, payload)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Body.Close()
+	if s.Prelude != nil {
+		return nil, &FunctionError{"Runtime.InvalidResponse", "the answer is a stream, and this caller wants JSON in one piece"}
+	}
+	return io.ReadAll(s.Body)
+}
+
+// Stream is an answer. Its body ends with a *FunctionError if the function failed in its midst.
+type Stream struct {
+	Prelude *Prelude // what precedes a streamed HTTP answer; nil for any other
+	Body    io.ReadCloser
+}
+
+// Prelude is the status and the headers of a streamed HTTP answer.
+type Prelude struct {
+	StatusCode int               `json:"statusCode"`
+	Headers    map[string]string `json:"headers"`
+	Cookies    []string          `json:"cookies"`
+}
+
+// InvokeStream is Invoke for callers that read the answer while it is written.
+func (f *Function) InvokeStream(ctx context.Context, payload []byte) (*Stream, error) {
+	if len(payload) > MaxPayload {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrRequestTooLarge, len(payload), MaxPayload)
+	}
+	if !json.Valid(payload) {
+		return nil, errors.New("event is no JSON")
+	}
+	e, err := f.claim(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.invoke(ctx, payload)
+}
+
+// claim takes a place in an environment, which invoke gives back.
+func (f *Function) claim(ctx context.Context) (*environment, error) {
+	for {
+		f.mu.Lock()
+		if f.stopped {
+			f.mu.Unlock()
+			return nil, ErrStopped
+		}
+		for _, e := range f.envs {
+			if e.busy < f.set.Concurrency {
+				e.busy++
+				f.mu.Unlock()
+				return e, nil
+			}
+		}
+		if len(f.envs) < f.set.Environments {
+			e, err := f.grow()
+			f.mu.Unlock()
+			return e, err
+		}
+		wake := f.wake
+		f.mu.Unlock()
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for a free environment: %w", ctx.Err())
+		}
+	}
+}
+
+// grow starts an environment with one place taken. The caller holds f.mu.
+func (f *Function) grow() (*environment, error) {
+	cold := &ColdStart{}
+	e, err := startEnvironment(f, f.started, cold)
+	if err != nil {
+		return nil, err
+	}
+	f.started++
+	f.colds = append(f.colds, cold)
+	e.busy = 1
+	f.envs = append(f.envs, e)
+	return e, nil
+}
+
+// free gives a place back.
+func (f *Function) free(e *environment) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e.busy--
+	f.signal()
+}
+
+// forget drops an environment whose process is gone.
+func (f *Function) forget(e *environment) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, other := range f.envs {
+		if other == e {
+			f.envs = append(f.envs[:i:i], f.envs[i+1:]...)
+		}
+	}
+	f.signal()
+}
+
+// signal wakes those who wait for a place. The caller holds f.mu.
+func (f *Function) signal() {
+	close(f.wake)
+	f.wake = make(chan struct{})
+}
+
+// Kill ends all processes with SIGKILL and returns when they are gone; what they did is lost, and their callers get a *FunctionError of
+// type ErrorExit. The next invocation starts anew.
+func (f *Function) Kill() {
+	for _, e := range f.live() {
+		e.kill()
+		<-e.gone
+	}
+}
+
+// Stop ends all processes as Lambda ends environments that are not needed: SIGTERM, and half a second later SIGKILL. It returns an error
+// if a process that was told to end did not end with status 0 in that time. The function takes no more events.
+func (f *Function) Stop() error {
+	f.mu.Lock()
+	f.stopped = true
+	f.signal()
+	f.mu.Unlock()
+	var errs []error
+	for _, e := range f.live() {
+		errs = append(errs, e.terminate())
+	}
+	return errors.Join(errs...)
+}
+
+func (f *Function) live() []*environment {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]*environment(nil), f.envs...)
+}
+
+// Processes returns the process ids of the environments that live.
+func (f *Function) Processes() []int {
+	var ids []int
+	for _, e := range f.live() {
+		ids = append(ids, e.cmd.Process.Pid)
+	}
+	return ids
+}
+
+// ColdStarts tells about all environments that were started, in their order.
+func (f *Function) ColdStarts() []ColdStart {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []ColdStart
+	for _, c := range f.colds {
+		all = append(all, *c)
+	}
+	return all
+}

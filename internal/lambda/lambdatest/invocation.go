@@ -1,0 +1,105 @@
+package lambdatest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// invocation is one event on its way.
+type invocation struct {
+	id       string
+	payload  []byte
+	deadline time.Time
+	answer   chan answer // gets one
+	body     *io.PipeWriter
+}
+
+type answer struct {
+	stream *Stream
+	err    error
+}
+
+// fail tells the caller, at whatever point of the answer it is.
+func (i *invocation) fail(err error) {
+	select {
+	case i.answer <- answer{err: err}:
+	default: // it has the beginning of an answer
+	}
+	if i.body != nil {
+		_ = i.body.CloseWithError(err)
+	}
+}
+
+// invoke runs one event in a place that was claimed. The place is given back when the answer has ended.
+func (e *environment) invoke(ctx context.Context, payload []byte) (*Stream, error) {
+	inv := &invocation{
+		id: requestID(), payload: payload, deadline: time.Now().Add(e.f.set.Timeout),
+		answer: make(chan answer, 1),
+	}
+	timeout := time.AfterFunc(e.f.set.Timeout, func() {
+		e.blame(&FunctionError{ErrorTimeout, fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", inv.id, e.f.set.Timeout.Seconds())})
+		e.kill()
+	})
+	done := sync.OnceFunc(func() {
+		timeout.Stop()
+		e.f.free(e)
+	})
+	select {
+	case e.events <- inv:
+	case <-e.gone:
+	}
+	select {
+	case <-e.gone: // nobody may have seen the event
+		e.fail()
+	default:
+	}
+	select {
+	case a := <-inv.answer:
+		if a.err != nil {
+			done()
+			return nil, a.err
+		}
+		a.stream.Body = &closer{a.stream.Body, done}
+		return a.stream, nil
+	case <-ctx.Done():
+		// Lambda goes on with what nobody waits for any more.
+		go func() {
+			defer done()
+			if a := <-inv.answer; a.err == nil {
+				_ = a.stream.Body.Close()
+			}
+		}()
+		return nil, fmt.Errorf("invoke: %w", ctx.Err())
+	}
+}
+
+// closer calls done when the answer was read to its end or was given up.
+type closer struct {
+	io.ReadCloser
+	done func()
+}
+
+// Read implements io.Reader.
+func (c *closer) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	if err != nil {
+		c.done()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (c *closer) Close() error {
+	defer c.done()
+	return c.ReadCloser.Close()
+}
+
+func requestID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

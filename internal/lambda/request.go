@@ -1,0 +1,185 @@
+package lambda
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// httpEvent is an HTTP request in payload format 2.0, of an HTTP API or of a Function URL.
+type httpEvent struct {
+	Path    string // of a Function URL as it was sent; an HTTP API has undone its percent encoding
+	Query   string // as it was sent
+	Cookies []string
+	Headers map[string]string // those sent several times are joined by commas
+	Body    quoted
+	Base64  bool
+	Context requestContext
+}
+
+type requestContext struct {
+	DomainName string `json:"domainName"`
+	Stage      string `json:"stage"`
+	HTTP       struct {
+		Method   string `json:"method"`
+		SourceIP string `json:"sourceIp"`
+	} `json:"http"`
+}
+
+// member reads one member of the event.
+func (e *httpEvent) member(s *scanner, key string) (err error) {
+	switch key {
+	case "rawPath":
+		e.Path, err = s.optional()
+	case "rawQueryString":
+		e.Query, err = s.optional()
+	case "cookies":
+		err = s.decode(&e.Cookies)
+	case "headers":
+		err = s.decode(&e.Headers)
+	case "requestContext":
+		err = s.decode(&e.Context)
+	case "isBase64Encoded":
+		err = s.decode(&e.Base64)
+	case "body":
+		if s.peek() != '"' {
+			return s.skip()
+		}
+		e.Body, err = s.quoted()
+	default:
+		err = s.skip()
+	}
+	return err
+}
+
+// defaultStage is the HTTP API's stage that is not part of the path.
+const defaultStage = "$default"
+
+// url is the request's URL. The stage's name, which an HTTP API puts before the path, is taken off.
+func (e *httpEvent) url(kind Event) *url.URL {
+	u := &url.URL{Path: e.Path, RawQuery: e.Query}
+	if kind == FunctionURL {
+		if plain, err := url.PathUnescape(e.Path); err == nil {
+			u.Path, u.RawPath = plain, e.Path
+		}
+	} else if stage := e.Context.Stage; stage != "" && stage != defaultStage {
+		if rest, ok := strings.CutPrefix(u.Path, "/"+stage); ok && (rest == "" || rest[0] == '/') {
+			u.Path = rest
+		}
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	return u
+}
+
+// request makes the net/http request that the client sent. Its body is valid until release is called.
+func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, release func(), err error) {
+	u := e.url(kind)
+	r = &http.Request{
+		Method: e.Context.HTTP.Method,
+		URL:    u,
+		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:     make(http.Header, len(e.Headers)+1),
+		Host:       e.Context.DomainName,
+		RemoteAddr: net.JoinHostPort(e.Context.HTTP.SourceIP, "0"), // the event names no port
+		RequestURI: u.RequestURI(),
+	}
+	for name, v := range e.Headers {
+		if strings.EqualFold(name, "Host") {
+			r.Host = v
+			continue
+		}
+		r.Header.Set(name, v)
+	}
+	if len(e.Cookies) > 0 {
+		r.Header.Set("Cookie", strings.Join(e.Cookies, "; "))
+	}
+	body, err := e.body()
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Body, r.ContentLength = body, body.size
+	return r.WithContext(ctx), func() { _ = body.Close() }, nil
+}
+
+// body is a request's body, decoded from base64 as it is read, straight into the reader's memory.
+type body struct {
+	src    []byte // what is left, as it stands in the payload
+	base64 bool
+	size   int64   // bytes after decoding
+	carry  [3]byte // decoded bytes that no reader had room for
+	carryN int     // how many of carry are left; they are its last ones
+	closed bool
+}
+
+func (e *httpEvent) body() (*body, error) {
+	src, err := e.Body.bytes()
+	if err != nil {
+		return nil, err
+	}
+	b := &body{src: src, base64: e.Base64, size: int64(len(src))}
+	if b.base64 {
+		b.size = decodedLen(src)
+	}
+	return b, nil
+}
+
+// decodedLen is the exact size of padded base64 when it is decoded.
+func decodedLen(src []byte) int64 {
+	n := base64.StdEncoding.DecodedLen(len(src))
+	for i := len(src); i > 0 && i > len(src)-2 && src[i-1] == '='; i-- {
+		n--
+	}
+	return int64(n)
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	switch {
+	case b.closed:
+		return 0, http.ErrBodyReadAfterClose
+	case len(p) == 0:
+		return 0, nil
+	case b.carryN > 0:
+		n := copy(p, b.carry[len(b.carry)-b.carryN:])
+		b.carryN -= n
+		return n, nil
+	case len(b.src) == 0:
+		return 0, io.EOF
+	case !b.base64:
+		n := copy(p, b.src)
+		b.src = b.src[n:]
+		return n, nil
+	case len(p) < 3:
+		return b.readFew(p)
+	}
+	n := min(len(p)/3*4, len(b.src))
+	got, err := base64.StdEncoding.Decode(p, b.src[:n])
+	b.src = b.src[n:]
+	return got, err
+}
+
+// readFew decodes one group of four characters for a reader that has no room for three bytes.
+func (b *body) readFew(p []byte) (int, error) {
+	var group [3]byte
+	n := min(4, len(b.src))
+	got, err := base64.StdEncoding.Decode(group[:], b.src[:n])
+	b.src = b.src[n:]
+	if err != nil {
+		return 0, err
+	}
+	k := copy(p, group[:got])
+	b.carryN = copy(b.carry[len(b.carry)-(got-k):], group[k:got])
+	return k, nil
+}
+
+// Close ends the body's life: the payload's memory belongs to the next event.
+func (b *body) Close() error {
+	b.closed, b.src, b.carryN = true, nil, 0
+	return nil
+}

@@ -1,0 +1,138 @@
+package lambda
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// members reads an object as parse does.
+func members(doc []byte) (map[string]string, error) {
+	s, got := &scanner{b: doc}, map[string]string{}
+	err := s.object(func(key string) error {
+		if s.peek() != '"' {
+			raw, err := s.raw()
+			got[key] = string(raw)
+			return err
+		}
+		v, err := s.str()
+		got[key] = "string " + v
+		return err
+	})
+	if err == nil {
+		err = s.end()
+	}
+	return got, err
+}
+
+// reference is what encoding/json makes of an object.
+func reference(t *testing.T, doc []byte) map[string]string {
+	t.Helper()
+	var raw map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(doc, &raw))
+	want := map[string]string{}
+	for k, v := range raw {
+		var text string
+		if v[0] == '"' {
+			require.NoError(t, json.Unmarshal(v, &text))
+			want[k] = "string " + text
+			continue
+		}
+		want[k] = string(v)
+	}
+	return want
+}
+
+func FuzzScanner(f *testing.F) {
+	for _, doc := range []string{
+		`{}`, ` { "a" : "b" , "c" : [ 1 , { "d" : "\"" } ] } `, `{"a":"\u00e4\ud83d\ude00\n\/","a":"twice"}`, `{"a":"x\\\\","b":"\\"}`, `{"ä":"ö\u0000"}`,
+		`{"a":-1.5e+9,"b":true,"c":null,"d":[],"e":{"f":"}]\"{["}}`, "{\"a\":\"\xff\xfe\"}", `{"a":"b"}}`, `{"a":"b",}`, `{"":""}`, `{"\ud800":"\ud800x"}`,
+	} {
+		f.Add([]byte(doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		got, err := members(doc)
+		trimmed := bytes.TrimLeft(doc, " \t\r\n")
+		if !json.Valid(doc) || trimmed[0] != '{' {
+			return // no panic is all that is asked for
+		}
+		require.NoError(t, err)
+		require.Equal(t, reference(t, doc), got)
+	})
+}
+
+// TestScannerIsLinear holds the scanner against documents that make a careless one look at every byte again and again.
+func TestScannerIsLinear(t *testing.T) {
+	for _, doc := range []string{
+		`{"a":"` + strings.Repeat(`\\`, 3<<20) + `"}`,
+		`{"a":"` + strings.Repeat(`\"`, 3<<20) + `"}`,
+		`{"a":` + strings.Repeat(`[`, 3<<20) + strings.Repeat(`]`, 3<<20) + `}`,
+	} {
+		s := &scanner{b: []byte(doc)}
+		require.NoError(t, s.object(func(string) error { return s.skip() }))
+	}
+}
+
+func TestBodyReadsAsBase64Does(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for n := range 200 {
+		plain := make([]byte, n)
+		for i := range plain {
+			plain[i] = byte(rnd.Uint32())
+		}
+		text := []byte(base64.StdEncoding.EncodeToString(plain))
+		for _, wrap := range []func(io.Reader) io.Reader{
+			func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader,
+			func(r io.Reader) io.Reader { return &sizes{r, rnd} },
+		} {
+			e := httpEvent{Body: quoted{raw: text}, Base64: true}
+			b, err := e.body()
+			require.NoError(t, err)
+			require.EqualValues(t, n, b.size)
+			got, err := io.ReadAll(wrap(b))
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(plain, got), n)
+		}
+	}
+}
+
+// sizes reads pieces of random sizes.
+type sizes struct {
+	r   io.Reader
+	rnd *rand.Rand
+}
+
+func (s *sizes) Read(p []byte) (int, error) { return s.r.Read(p[:1+s.rnd.IntN(min(9, len(p)))]) }
+
+func TestBodyThatIsNoBase64(t *testing.T) {
+	for _, text := range []string{"A", "AA", "AAA", "AA=A", "AAAA*AAA", "====", "AAAA=", "ä"} {
+		e := httpEvent{Body: quoted{raw: []byte(text)}, Base64: true}
+		b, err := e.body()
+		require.NoError(t, err)
+		_, err = io.ReadAll(b)
+		require.Error(t, err, text)
+		e.Body.raw = []byte(text)
+		b, err = e.body()
+		require.NoError(t, err)
+		_, err = io.ReadAll(iotest.OneByteReader(b))
+		require.Error(t, err, text)
+	}
+}
+
+func TestBodyWithEscapes(t *testing.T) {
+	e := httpEvent{Body: quoted{raw: []byte(`AA\/\/\u0041A==`), escaped: true}, Base64: true}
+	b, err := e.body()
+	require.NoError(t, err)
+	got, err := io.ReadAll(b)
+	require.NoError(t, err)
+	want, err := base64.StdEncoding.DecodeString("AA//AA==")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}

@@ -1,0 +1,103 @@
+package sqsqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/logging"
+)
+
+// config is what a queue's client runs by.
+type config struct {
+	region      string        // "" is that of the environment
+	endpoint    string        // of a host that is not AWS's; "" is AWS's own
+	maxAttempts int           // of one request, and of what failed of a batch
+	minBackoff  time.Duration // upper end of the first random wait between attempts, which doubles
+	maxBackoff  time.Duration // upper end of all of them
+	silence     time.Duration // longest silence of a connection that waits for an answer, beyond what Receive waits for a message
+}
+
+// maxWait is the longest time that SQS lets a Receive wait for a message.
+const maxWait = 20 * time.Second
+
+func defaults(u *url.URL) config {
+	c := config{
+		region: regionOf(u.Hostname()), maxAttempts: 5,
+		minBackoff: 50 * time.Millisecond, maxBackoff: 2 * time.Second, silence: 10 * time.Second,
+	}
+	host := u.Hostname()
+	if c.region == "" || !strings.HasPrefix(host, "sqs") && !strings.Contains(host, ".queue.amazonaws.") {
+		c.endpoint = u.Scheme + "://" + u.Host
+	}
+	return c
+}
+
+// delay is the wait after the failed attempt n, counted from 1: "full jitter" in
+// https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
+func (c config) delay(n int) time.Duration {
+	return time.Duration(rand.Float64() * math.Min(float64(c.maxBackoff), float64(c.minBackoff)*math.Exp2(float64(n-1))))
+}
+
+// sleep waits after the failed attempt n or until ctx ends.
+func (c config) sleep(ctx context.Context, n int) error {
+	t := time.NewTimer(c.delay(n))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (q *Queue) newClient(ctx context.Context) (*sqs.Client, error) {
+	opts := []func(*awsconfig.LoadOptions) error{
+		awsconfig.WithLogger(logging.Nop{}), // it warns of what comes back as an error, or is tried again
+	}
+	if q.config.region != "" {
+		opts = append(opts, awsconfig.WithRegion(q.config.region))
+	}
+	loaded, err := awsconfig.LoadDefaultConfig(ctx, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("load AWS configuration: %w", err)
+	}
+	if loaded.Region == "" && q.config.endpoint == "" {
+		return nil, errors.New("configure queue: region: neither the URL nor the AWS environment names one")
+	}
+	if loaded.Region == "" {
+		loaded.Region = "us-east-1"
+	}
+	return sqs.NewFromConfig(loaded, func(o *sqs.Options) {
+		o.HTTPClient = counting{q.name, q.met, newHTTPClient(q.config.silence)}
+		o.Retryer = newRetryer(q.config)
+		if o.BaseEndpoint == nil && q.config.endpoint != "" {
+			o.BaseEndpoint = aws.String(q.config.endpoint)
+		}
+	}), nil
+}
+
+func newHTTPClient(silence time.Duration) *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = silence })
+}
+
+// newRetryer is the SDK's standard retryer, its budget against retry storms included, with our waits.
+func newRetryer(c config) aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts, o.MaxBackoff = c.maxAttempts, c.maxBackoff
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return c.delay(attempt), nil })
+		o.Retryables = append(o.Retryables, retry.RetryableErrorCode{Codes: map[string]struct{}{"KmsThrottled": {}}},
+			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}, http.StatusRequestTimeout: {}}})
+	})
+}
