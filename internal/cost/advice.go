@@ -1,0 +1,100 @@
+package cost
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+)
+
+// Advice is what would make a load cheaper.
+type Advice struct {
+	Modes  []ModePrice `json:"modes"`  // cheapest first
+	Advise []string    `json:"advise"` // sentences, the most useful first
+}
+
+// ModePrice is what a load would cost in a mode, with the samples per send that it has and with RecommendedSend.
+type ModePrice struct {
+	Mode        Mode    `json:"mode"`
+	Dollars     float64 `json:"dollars"`
+	Recommended float64 `json:"dollars_with_recommended_sends"`
+}
+
+// RecommendedSend is the max_samples_per_send that we recommend: a request as large as it usefully gets, and far below every limit.
+const RecommendedSend = 10_000
+
+// prometheusSend is Prometheus' default of max_samples_per_send.
+const prometheusSend = 2000
+
+// enough is the share of a bill that is worth a change.
+const enough = 0.05
+
+// Advise compares the modes for a load, and sizes of requests.
+func Advise(l Load, p *Prices, m *Measured) (*Advice, error) {
+	var (
+		a    Advice
+		errs []error
+	)
+	price := func(change func(*Load)) float64 {
+		other := l
+		change(&other)
+		b, err := Estimate(other, p, m)
+		if err != nil {
+			errs = append(errs, err)
+			return 0
+		}
+		return b.Dollars()
+	}
+	for _, mode := range Modes {
+		as := price(func(l *Load) { l.Mode = mode })
+		full := price(func(l *Load) {
+			l.Mode, l.SamplesPerSend = mode, max(l.SamplesPerSend, RecommendedSend)
+			l.SendDeadline = deadlineFor(l)
+		})
+		a.Modes = append(a.Modes, ModePrice{mode, as, min(as, full)})
+	}
+	usual := price(func(l *Load) { l.SamplesPerSend = min(l.SamplesPerSend, prometheusSend) })
+	if len(errs) > 0 {
+		return nil, errs[0]
+	}
+	now := a.Modes[slices.IndexFunc(a.Modes, func(x ModePrice) bool { return x.Mode == l.Mode })]
+	slices.SortStableFunc(a.Modes, func(x, y ModePrice) int { return cmp.Compare(x.Recommended, y.Recommended) })
+	a.sends(&l, now)
+	if usual > now.Dollars*(1+enough) {
+		a.Advise = append(a.Advise, fmt.Sprintf("Mind that the senders need max_samples_per_send: %.0f for that: with Prometheus' default of %d it would be $%.2f a month.",
+			l.SamplesPerSend, prometheusSend, usual))
+	}
+	a.modes(&l, now)
+	return &a, nil
+}
+
+// sends advises on the size of requests.
+func (a *Advice) sends(l *Load, now ModePrice) {
+	if now.Recommended > now.Dollars*(1-enough) {
+		return
+	}
+	var set []string
+	if l.SamplesPerSend < RecommendedSend {
+		set = append(set, fmt.Sprintf("max_samples_per_send: %d", RecommendedSend))
+	}
+	if d := deadlineFor(l); d > l.SendDeadline {
+		set = append(set, "batch_send_deadline: "+model.Duration(d).String())
+	}
+	a.Advise = append(a.Advise, fmt.Sprintf("Set %s in the senders' queue_config: it saves $%.2f of $%.2f a month in mode %s.",
+		strings.Join(set, " and "), now.Dollars-now.Recommended, now.Dollars, l.Mode))
+}
+
+// modes advises on the mode.
+func (a *Advice) modes(l *Load, now ModePrice) {
+	best := a.Modes[0]
+	switch {
+	case best.Mode == l.Mode || best.Recommended > now.Recommended*(1-enough):
+		a.Advise = append(a.Advise, fmt.Sprintf("Stay with mode %s.", l.Mode))
+	case best.Mode == Grouped:
+		a.Advise = append(a.Advise, fmt.Sprintf("Instances that never idle are cheaper at this rate: mode grouped would cost $%.2f a month, or run promlake serve on a server of your own.", best.Recommended))
+	default:
+		a.Advise = append(a.Advise, fmt.Sprintf("Mode %s would cost $%.2f a month.", best.Mode, best.Recommended))
+	}
+}

@@ -1,0 +1,67 @@
+package cost
+
+import (
+	"math"
+	"time"
+)
+
+// days is the length of a month in days.
+const days = float64(Month / day)
+
+// compaction adds the merges from segments to a block a day.
+func (w *sheet) compaction() {
+	if w.Series == 0 {
+		return
+	}
+	segments := w.segments()
+	jobs := w.jobs(segments)
+	gets := segments*w.m.CompactSegmentGet.Value + jobs*w.m.CompactJobGets.Value
+	puts := jobs * w.m.CompactJobPuts.Value
+	k := work{cpu: (w.Samples()*w.m.CompactCPU.Value/1e6 + segments*w.m.CompactSegmentCPU.Value + (gets+puts)*w.m.RequestCPU.Value) / jobs}
+	// Sources are fetched side by side; a job's own requests follow from one another.
+	k.wait = (w.m.CompactJobGets.Value + w.m.CompactJobPuts.Value) * w.m.S3Seconds.Value
+	w.function(Compact, jobs, k, w.Memory.Compact, "jobs: merges of segments, and of each tenant's ranges")
+	w.add(Compact, "GET", gets, S3Get, "sources and manifests")
+	w.add(Compact, "PUT", puts, S3Put, "files of blocks and manifests")
+	w.add(Compact, "messages", 3*jobs, SQSFIFOChunk, "sent, received and deleted for each job")
+	w.add(Compact, "polled in vain", w.idlePolls(jobs), SQSFIFOChunk, "pollers × month ÷ 20 s, less what jobs answer")
+}
+
+// jobs is the number of compaction jobs in a month. A tenant's segments are merged into parts, at most once a minute while a job can take all
+// that came, and parts into larger parts.
+func (w *sheet) jobs(segments float64) float64 {
+	t := float64(w.Tenants)
+	perTenant := segments / t / days // a day
+	few := perTenant / w.m.PartSegments.Value
+	many := max(minutes/days, perTenant/w.m.PartSources.Value)
+	parts := min(few, many)
+	return t * days * (w.m.JobsOfRanges.Value + parts*(1+1/w.m.PartSegments.Value))
+}
+
+// minutes is the number of ticks of the schedule in a month.
+const minutes = float64(Month / time.Minute)
+
+// schedule adds the planner, which looks at every tenant once a minute.
+func (w *sheet) schedule() {
+	t := float64(w.Tenants)
+	rounds := math.Ceil(t / w.m.PlanConcurrency.Value)
+	k := work{
+		cpu:  t * (w.m.TickLists.Value + w.m.TickGets.Value) * w.m.RequestCPU.Value,
+		wait: w.m.TickSeconds.Value + rounds*(w.m.TickLists.Value+w.m.TickGets.Value)*w.m.S3Seconds.Value,
+	}
+	w.function(Plan, minutes, k, w.Memory.Plan, "one a minute")
+	w.add(Plan, "LIST", minutes*(w.m.TickTenants.Value+t*w.m.TickLists.Value), S3Put, "tenants every ten minutes, each tenant's segments every minute")
+	w.add(Plan, "GET", minutes*t*w.m.TickGets.Value, S3Get, "each tenant's manifest, when it has changed")
+}
+
+// storage adds what the bucket holds once the first samples have reached the end of their retention.
+func (w *sheet) storage() {
+	kept := w.Retention.Hours() / 24
+	perDay := w.Samples() / days
+	fresh := min(kept, w.m.UncompactedDays.Value)
+	samples := perDay * (kept*w.m.BlockBytes.Value + fresh*w.m.UncompactedBytes.Value)
+	series := w.Series * (1 + w.Churn) * kept
+	w.add(Storage, "samples", samples/bytesOfGB, S3Storage, "samples kept × bytes, and those of the last day in segments and parts")
+	w.add(Storage, "labels", series*w.m.SeriesBytes.Value/bytesOfGB, S3Storage, "series × (1 + churn) × days kept × bytes")
+	w.add(Storage, "rollups", series*w.m.RollupBytes.Value/bytesOfGB, S3Storage, "series × (1 + churn) × days kept × bytes")
+}

@@ -1,0 +1,71 @@
+package cost
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// sheet collects the lines of one load's bill.
+type sheet struct {
+	Load
+	m    *Measured
+	bill Bill
+}
+
+// Estimate returns what a load costs a month. It is pure.
+func Estimate(l Load, p *Prices, m *Measured) (*Bill, error) {
+	if err := l.Validate(); err != nil {
+		return nil, fmt.Errorf("check load: %w", err)
+	}
+	if p.Region != l.Region {
+		return nil, fmt.Errorf("check load: region %q, but the prices are those of %q", l.Region, p.Region)
+	}
+	if body := l.Sent() * m.WireBytes.Value; body > maxRequestBytes {
+		return nil, fmt.Errorf("check load: samples-per-send: %.0f samples are about %.1f MB, and a function takes %.1f MB: want at most %.0f",
+			l.Sent(), body/1e6, maxRequestBytes/1e6, maxRequestBytes/m.WireBytes.Value)
+	}
+	w := &sheet{Load: l, m: m, bill: Bill{Samples: l.Samples()}}
+	w.write()
+	w.compaction()
+	w.schedule()
+	w.storage()
+	w.queries()
+	w.logs()
+	w.bill.settle(p)
+	return &w.bill, nil
+}
+
+func (w *sheet) add(c Component, what string, quantity float64, unit, formula string) {
+	w.bill.Lines = append(w.bill.Lines, Line{Component: c, What: what, Quantity: quantity, Unit: unit, Formula: formula})
+}
+
+// perMonth is a rate per second, in a month.
+const perMonth = float64(Month / time.Second)
+
+// vCPU is the memory, MiB, that comes with one core. More memory is more cores, of which one invocation of ours uses one.
+const vCPU = 1769
+
+// work is what one invocation does.
+type work struct {
+	cpu  float64 // seconds of one core
+	wait float64 // seconds in which it only waits for others
+}
+
+// seconds is how long work takes in a function with so much memory: processor time is stretched where the function has less than a core, and
+// billed time is rounded up to a millisecond.
+func (w *sheet) seconds(k work, mib int) float64 {
+	share := min(1, float64(mib)/vCPU)
+	s := (k.cpu+w.m.InvokeCPU.Value)/share + k.wait
+	return math.Ceil(s*1000-1e-9) / 1000
+}
+
+// function adds a function's requests and memory times time. n is invocations a month.
+func (w *sheet) function(c Component, n float64, k work, mib int, formula string) {
+	gb := LambdaArm64
+	if w.Arch != "arm64" {
+		gb = LambdaX86
+	}
+	w.add(c, "invocations", n, LambdaRequest, formula)
+	w.add(c, "GB-seconds", n*w.seconds(k, mib)*float64(mib)/1024, gb, "invocations × seconds × memory; seconds = CPU ÷ share of a core + waiting")
+}

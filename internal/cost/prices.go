@@ -1,0 +1,141 @@
+package cost
+
+import (
+	"bytes"
+	_ "embed" // of the price list
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+//go:embed prices.json
+var pricesJSON []byte
+
+// Units of prices.json: what AWS counts.
+const (
+	S3Put           = "s3_put" // also LIST
+	S3Get           = "s3_get"
+	S3Storage       = "s3_gb_month"
+	LambdaRequest   = "lambda_request"
+	LambdaArm64     = "lambda_gb_second_arm64"
+	LambdaX86       = "lambda_gb_second_x86_64"
+	SQSChunk        = "sqs_chunk" // 64 KiB of a request
+	SQSFIFOChunk    = "sqs_fifo_chunk"
+	HTTPAPIRequest  = "http_api_request" // 512 KiB of a request
+	LogsIngested    = "logs_gb"
+	LogsStored      = "logs_gb_month"
+	Alarm           = "alarm_month"
+	Metric          = "metric_month"
+	InternetOut     = "internet_gb"
+	InstanceHour    = "managed_m7g_large_hour" // of Lambda Managed Instances: EC2's price and 15 % on top
+	AMPSample       = "amp_sample"
+	AMPStorage      = "amp_gb_month"
+	AMPQuerySample  = "amp_query_sample"
+	defaultRegion   = "us-east-1"
+	bytesOfGB       = 1 << 30 // as AWS counts storage
+	chunkBytes      = 64 << 10
+	httpAPIBytes    = 512 << 10
+	maxMessageBytes = 1 << 20
+)
+
+// Prices is the price list of a region.
+type Prices struct {
+	Region  string
+	Checked string // date, YYYY-MM-DD
+	units   map[string]Price
+}
+
+// Price is what one unit costs.
+type Price struct {
+	Tiers       []Tier `json:"tiers"`
+	Source      string `json:"source"`                 // AWS's page
+	ConfirmedBy string `json:"confirmed_by,omitempty"` // where else the figure was seen; "" if nowhere
+}
+
+// Tier is a price for the units of a month up to a number; the last tier has no end.
+type Tier struct {
+	UpTo    float64 `json:"up_to,omitempty"`
+	Dollars float64 `json:"dollars"`
+}
+
+// Dollars is what a month's quantity costs, tier by tier.
+func (p *Price) Dollars(quantity float64) (sum float64) {
+	from := 0.0
+	for _, t := range p.Tiers {
+		to := t.UpTo
+		if to == 0 {
+			to = math.Inf(1)
+		}
+		if quantity > from {
+			sum += (min(quantity, to) - from) * t.Dollars
+		}
+		from = to
+	}
+	return sum
+}
+
+// Regions lists the regions whose prices are known.
+func Regions() []string {
+	f, err := readPrices(pricesJSON)
+	if err != nil {
+		return nil // a test reads the embedded file
+	}
+	return slices.Sorted(maps.Keys(f.Regions))
+}
+
+// ReadPrices returns the price list of a region. Prices that a region's list leaves out are those of us-east-1.
+func ReadPrices(region string) (*Prices, error) {
+	f, err := readPrices(pricesJSON)
+	if err != nil {
+		return nil, err
+	}
+	r, ok := f.Regions[region]
+	if !ok {
+		return nil, fmt.Errorf("region %q: no prices for it, only for %s", region, strings.Join(slices.Sorted(maps.Keys(f.Regions)), ", "))
+	}
+	units := maps.Clone(f.Regions[defaultRegion])
+	maps.Copy(units, r)
+	return &Prices{Region: region, Checked: f.Checked, units: units}, nil
+}
+
+// Price returns the price of a unit, which must be one of prices.json.
+func (p *Prices) Price(unit string) Price {
+	price, ok := p.units[unit]
+	if !ok {
+		panic("no price of unit " + unit) // units are constants
+	}
+	return price
+}
+
+// Unconfirmed lists the units whose price was seen nowhere but in the list itself.
+func (p *Prices) Unconfirmed() (out []string) {
+	for _, unit := range slices.Sorted(maps.Keys(p.units)) {
+		if p.units[unit].ConfirmedBy == "" {
+			out = append(out, unit)
+		}
+	}
+	return out
+}
+
+type priceFile struct {
+	Version int                         `json:"version"`
+	Checked string                      `json:"checked"`
+	Note    string                      `json:"note"`
+	Regions map[string]map[string]Price `json:"regions"`
+}
+
+func readPrices(data []byte) (*priceFile, error) {
+	var f priceFile
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&f); err != nil {
+		return nil, fmt.Errorf("read price list: %w", err)
+	}
+	if f.Version != 1 {
+		return nil, fmt.Errorf("read price list: version %d, want 1", f.Version)
+	}
+	return &f, nil
+}

@@ -1,0 +1,109 @@
+package cost
+
+import "math"
+
+// write adds what it takes to make samples durable, up to their segments.
+func (w *sheet) write() {
+	n := w.requests()
+	body := w.Sent() * w.m.WireBytes.Value
+	if w.Entry == HTTPAPI {
+		w.add(Front, "requests", n*math.Ceil(max(1, body)/httpAPIBytes), HTTPAPIRequest, "samples ÷ samples per send × 512 KiB units of a body")
+	}
+	switch w.Mode {
+	case Buffered:
+		w.buffered(n)
+	case Direct:
+		k := w.perSend(w.m.DirectCPU, 1, w.m.S3Seconds.Value)
+		k.cpu += w.m.SegmentCPU.Value
+		w.function(Ingest, n, k, w.Memory.Ingest, "samples ÷ samples per send")
+		w.add(Writes, "objects", w.segments(), S3Put, "one for each request")
+	case Grouped:
+		w.grouped(n)
+	}
+}
+
+// requests is the number of write requests in a month.
+func (w *sheet) requests() float64 { return w.Samples() / w.Sent() }
+
+// perSend is the work on one request, which waits for one other.
+func (w *sheet) perSend(cpuPerMillion Figure, requests, wait float64) work {
+	event := w.Sent() * w.m.WireBytes.Value / 1e6 * w.m.EventCPU.Value
+	return work{cpu: w.Sent()*cpuPerMillion.Value/1e6 + event + requests*w.m.RequestCPU.Value, wait: wait}
+}
+
+// buffered adds the way through the queue.
+func (w *sheet) buffered(n float64) {
+	size := w.messageBytes()
+	per := w.perMessage(size)
+	w.function(Ingest, n, w.perSend(w.m.ValidateCPU, per, w.m.QueueSeconds.Value), w.Memory.Ingest, "samples ÷ samples per send")
+	chunks := n * per * math.Ceil(size/per/chunkBytes)
+	w.add(Queue, "sent", chunks, SQSChunk, "requests × 64 KiB chunks of their messages")
+	w.add(Queue, "received", chunks, SQSChunk, "as sent: each message in a request of its own, the most it can be")
+	w.add(Queue, "deleted", n*per, SQSChunk, "a request for each message, the most it can be")
+	w.add(Queue, "polled in vain", w.idlePolls(n*per), SQSChunk, "pollers × month ÷ 20 s, less what messages answer")
+	b := w.batches()
+	k := work{cpu: w.Samples() / max(1, b) * w.m.FlushCPU.Value / 1e6, wait: w.m.S3Seconds.Value}
+	k.cpu += n * size / max(1, b) / 1e6 * w.m.EventCPU.Value
+	k.cpu += w.objectsOf(b) * (w.m.SegmentCPU.Value + w.m.RequestCPU.Value)
+	w.function(Flush, b, k, w.Memory.Flush, "messages ÷ messages of a batch")
+	w.add(Writes, "objects", w.segments(), S3Put, "batches × tenants in one")
+}
+
+// messageBytes is the text that one request becomes.
+func (w *sheet) messageBytes() float64 { return w.Sent()*w.m.QueueBytes.Value + w.m.MessageBytes.Value }
+
+// perMessage is the number of messages that so many bytes need.
+func (w *sheet) perMessage(size float64) float64 { return max(1, math.Ceil(size/maxMessageBytes)) }
+
+// invocationBytes is the most that an event source hands to a function.
+const invocationBytes = 6_000_000
+
+// batches is the number of invocations of the flush function: at high rates full batches, at low ones what comes together within the window, at
+// each of the pollers.
+func (w *sheet) batches() float64 {
+	size := w.messageBytes()
+	per := w.perMessage(size)
+	messages := w.requests() * per
+	full := min(float64(w.Queue.Messages), max(1, math.Floor(invocationBytes/max(1, size/per))))
+	windows := messages
+	if s := w.Queue.Window.Seconds(); s > 0 {
+		windows = min(messages, w.m.Pollers.Value*perMonth/s)
+	}
+	return max(messages/full, windows)
+}
+
+// objectsOf is how many segments one of so many batches makes: one for each tenant that has a message in it.
+func (w *sheet) objectsOf(batches float64) float64 {
+	if batches == 0 {
+		return 0
+	}
+	t, n := float64(w.Tenants), w.requests()/batches
+	return t * (1 - math.Pow(1-1/t, n))
+}
+
+// idlePolls is how often pollers ask an empty queue.
+func (w *sheet) idlePolls(messages float64) float64 {
+	return max(0, w.m.Pollers.Value*perMonth/w.m.PollSeconds.Value-messages)
+}
+
+// segments is the number of segments in a month.
+func (w *sheet) segments() float64 {
+	switch w.Mode {
+	case Buffered:
+		b := w.batches()
+		return b * max(1, w.objectsOf(b))
+	case Grouped: // a tenant's segments are a second apart
+		return min(w.requests(), float64(w.Tenants)*perMonth)
+	}
+	return w.requests()
+}
+
+// grouped adds instances that hold requests of a second together.
+func (w *sheet) grouped(n float64) {
+	const busy = 0.5 // of the instances' processors: beyond it they would have to grow
+	cores := (w.Samples()*w.m.DirectCPU.Value/1e6 + n*w.m.InvokeCPU.Value) / perMonth
+	count := max(w.m.Instances.Value, math.Ceil(cores/busy/w.m.InstanceCores.Value))
+	w.add(Ingest, "invocations", n, LambdaRequest, "samples ÷ samples per send")
+	w.add(Servers, "hours", count*Month.Hours(), InstanceHour, "at least 3; more where half of their cores does not suffice")
+	w.add(Writes, "objects", w.segments(), S3Put, "at most one a second and tenant")
+}

@@ -1,0 +1,113 @@
+// Package selfwrite writes a process's own metrics by remote_write. It is for processes that nobody scrapes: functions, and a single
+// process that keeps its own metrics.
+package selfwrite
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// Here as the URL means the process's own write stage, which is asked without HTTP.
+const Here = "here"
+
+// Settings say where the metrics go. The tags are command-line flags.
+type Settings struct {
+	URL      string        `name:"self.url" placeholder:"URL" help:"Where to write this process's own metrics: a server's URL, the whole URL of its remote_write, or \"here\" for this process's own write stage. Default: nowhere."`
+	Token    string        `name:"self.token" placeholder:"TOKEN" secret:"" help:"Token for that, or where it is: file:PATH, ssm:NAME."`
+	Tenant   string        `name:"self.tenant" help:"Tenant that they are written to."`
+	Interval time.Duration `name:"self.interval" help:"Least time between two writes."`
+	Metrics  []string      `name:"self.metrics" placeholder:"PREFIX" help:"Beginnings of the names of the metrics that are written."`
+	Job      string        `name:"self.job" help:"Label job of these metrics."`
+}
+
+// DefaultSettings write nothing; where they are given a URL, once a minute what dashboards need.
+func DefaultSettings() Settings {
+	return Settings{
+		Tenant:   "promlake",
+		Interval: time.Minute,
+		Metrics: []string{
+			"promlake_", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds",
+			"go_goroutines", "go_memstats_heap_inuse_bytes",
+		},
+		Job: "promlake",
+	}
+}
+
+// Enabled says whether anything is written.
+func (s Settings) Enabled() bool { return s.URL != "" }
+
+// Validate reports what makes no sense, by the names of the flags.
+func (s Settings) Validate() error {
+	if !s.Enabled() {
+		return nil
+	}
+	var errs []error
+	if s.URL != Here {
+		_, err := s.target()
+		errs = append(errs, err)
+	}
+	if _, err := tenant.Parse(s.Tenant); err != nil || s.Tenant == "" {
+		errs = append(errs, fmt.Errorf("self.tenant: want a tenant's name, got %q", s.Tenant))
+	}
+	if s.Interval < time.Second {
+		errs = append(errs, fmt.Errorf("self.interval: want at least 1s, got %s", s.Interval))
+	}
+	if len(s.Metrics) == 0 {
+		errs = append(errs, errors.New("self.metrics: want at least one beginning of a name"))
+	}
+	if s.Job == "" {
+		errs = append(errs, errors.New("self.job: want a name, got nothing"))
+	}
+	return errors.Join(errs...)
+}
+
+// target is the URL of remote_write.
+func (s Settings) target() (string, error) {
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "", fmt.Errorf("self.url: want http://host, https://host or %s", Here)
+	case u.User != nil:
+		return "", errors.New("self.url: want no user and password in it: give the token as self.token")
+	case strings.Trim(u.Path, "/") == "":
+		u.Path = writePath
+	}
+	return u.String(), nil
+}
+
+// keeps says whether a family is written.
+func (s Settings) keeps(family string) bool {
+	for _, prefix := range s.Metrics {
+		if strings.HasPrefix(family, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// labels are those of all series: the job, the instance, and the name of the function where this is one.
+func (s Settings) labels() (map[string]string, error) {
+	all := map[string]string{model.JobLabel: s.Job}
+	if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
+		all["function"] = name
+	}
+	if stream := os.Getenv("AWS_LAMBDA_LOG_STREAM_NAME"); stream != "" {
+		all[model.InstanceLabel] = stream // one for each environment of a function
+		return all, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("read host name: %w", err)
+	}
+	all[model.InstanceLabel] = host + "-" + strconv.Itoa(os.Getpid())
+	return all, nil
+}
