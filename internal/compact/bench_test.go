@@ -123,6 +123,7 @@ func BenchmarkMerge(b *testing.B) {
 		{key.L2h, "segments", 2 * time.Hour, nil, "02:15"},
 		{key.L2h, "parts", 2 * time.Hour, []string{"00:20", "00:40", "01:00", "01:20", "01:40", "02:00"}, "02:15"},
 		{key.L12h, "2h", 12 * time.Hour, []string{"02:15", "04:15", "06:15", "08:15", "10:15", "11:30"}, "12:15"},
+		{key.L24h, "12h", 24 * time.Hour, []string{"12:15", "14:15", "16:15", "18:15", "20:15", "22:15", "23:30"}, "24:15"},
 	} {
 		b.Run(fmt.Sprintf("level=%s/from=%s", c.level, c.from), func(b *testing.B) {
 			s, at := benchLake(b, 1000, c.span, 2*time.Minute)

@@ -45,14 +45,7 @@ func (s *Stage) UntilIdle(ctx context.Context, progress Progress) error {
 
 func (s *Stage) cycle(ctx context.Context, progress Progress) (r Report, err error) {
 	begin := s.now()
-	defer func() {
-		r.Took = s.now().Sub(begin)
-		result := "ok"
-		if err != nil {
-			result = "error"
-		}
-		s.met.cycles.WithLabelValues(result).Inc()
-	}()
+	defer func() { r.Took = s.now().Sub(begin); s.met.cycled(err) }()
 	tenants, err := catalog.Tenants(ctx, s.store)
 	if err != nil {
 		return r, err
@@ -63,10 +56,7 @@ func (s *Stage) cycle(ctx context.Context, progress Progress) (r Report, err err
 	r.Jobs = s.runAll(ctx, r.Planned, progress, errs)
 	r.Garbage = s.collect(ctx, tenants, errs)
 	s.met.collected(&r.Garbage)
-	if ctx.Err() != nil {
-		errs.all = append(errs.all, context.Cause(ctx))
-	}
-	return r, errors.Join(errs.all...)
+	return r, errs.join(ctx)
 }
 
 // failures gathers and logs errors.
@@ -87,7 +77,19 @@ func (f *failures) add(ctx context.Context, tenant string, err error) {
 	f.stage.log.Log(ctx, level, "compaction failed", "tenant", tenant, "error", err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if tenant == "" {
+		f.all = append(f.all, fmt.Errorf("compact: %w", err))
+		return
+	}
 	f.all = append(f.all, fmt.Errorf("compact tenant %s: %w", tenant, err))
+}
+
+// join returns all failures, and why the context ended if it did.
+func (f *failures) join(ctx context.Context) error {
+	if ctx.Err() != nil {
+		f.all = append(f.all, context.Cause(ctx))
+	}
+	return errors.Join(f.all...)
 }
 
 // plan looks at every tenant.
@@ -128,7 +130,8 @@ func (s *Stage) eachTenant(ctx context.Context, tenants []string, f func(i int, 
 	_ = g.Wait() // f reports its errors itself
 }
 
-// runAll runs the jobs in an order of its own, so that several processes with the same plan mostly do different jobs.
+// runAll runs the jobs in an order of its own, so that several processes with the same plan mostly do different jobs. It begins none when less than half
+// of the time is left that the first one had.
 func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs *failures) []Result {
 	seed, err := s.ids.seed()
 	if err != nil {
@@ -140,6 +143,7 @@ func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs
 	var mu sync.Mutex
 	var results []Result
 	s.met.queue.Set(float64(len(order)))
+	full := s.longest(ctx)
 	var g errgroup.Group
 	g.SetLimit(s.set.Concurrency)
 	for _, w := range order {
@@ -147,9 +151,15 @@ func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs
 			break
 		}
 		g.Go(func() error {
-			r, err := s.run(ctx, w.Tenant, w.Job, progress)
+			if s.longest(ctx) < full/2 {
+				return nil
+			}
+			r, err := s.run(ctx, w, progress)
 			errs.add(ctx, w.Tenant, err)
 			s.ended(ctx, &r)
+			if r.Outcome != Failed {
+				s.met.queue.Dec()
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			results = append(results, r)
@@ -160,13 +170,12 @@ func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs
 	return results
 }
 
+// ended logs what became of a job. Failures are logged by failures.
 func (s *Stage) ended(ctx context.Context, r *Result) {
 	switch r.Outcome {
 	case Done:
-		s.met.queue.Dec()
 		s.log.InfoContext(ctx, "compacted", "tenant", r.Tenant, "job", r.Job.String(), "read", r.Read, "written", r.Written, "took", r.Took)
 	case Conflict:
-		s.met.queue.Dec()
 		s.log.DebugContext(ctx, "another compactor was first", "tenant", r.Tenant, "job", r.Job.String(), "reason", r.Err)
 	}
 }

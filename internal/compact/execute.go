@@ -17,11 +17,12 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	if err != nil {
 		return err
 	}
-	id, err := s.ids.next(now)
+	srcs, err := resolve(&m, &r.Job)
 	if err != nil {
 		return err
 	}
-	srcs, err := resolve(&m, &r.Job)
+	r.begun = now
+	id, err := s.ids.next(now)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 		},
 	}
 	stats, err := w.write()
-	r.Read, r.Deleted, r.BytesRead = stats.Read, stats.Deleted, in.bytes
+	r.Read, r.Deleted, r.BytesRead, r.total = stats.Read, stats.Deleted, in.bytes, in.samples
 	if err != nil {
 		s.cleanup(ctx, w.files)
 		return s.explain(ctx, r.Tenant, &r.Job, err)
@@ -93,7 +94,7 @@ func (s *Stage) splitInstead(ctx context.Context, r *Result, in *opened) error {
 		n *= 2
 	}
 	r.Job.Kind, r.Job.Slice = Split, catalog.Slice{Of: n}
-	return s.split(ctx, r.Tenant, &r.Job)
+	return s.split(ctx, r, r.begun)
 }
 
 // progress returns what a merge calls with the samples that it has read.

@@ -65,9 +65,10 @@ func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err erro
 		err = nil
 	}
 	if err != nil {
-		err = fmt.Errorf("collect garbage: %w", err)
+		return g, fmt.Errorf("collect garbage: %w", err)
 	}
-	return g, err
+	s.memory.change(tenant, func(x *seen) { x.collected = s.now() })
+	return g, nil
 }
 
 // sweep deletes objects, and then has the manifest forget them. In this order: a segment that is forgotten but there would be live again.

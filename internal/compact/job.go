@@ -23,10 +23,10 @@ const (
 	Drop               // forget tombstones that apply to nothing any more
 )
 
-// String names the kind, as metrics do.
-func (k Kind) String() string {
-	return [...]string{"merge", "split", "slice", "expire", "drop"}[k]
-}
+var kindNames = [...]string{"merge", "split", "slice", "expire", "drop"}
+
+// String names the kind, as metrics and messages do.
+func (k Kind) String() string { return kindNames[k] }
 
 // Job is one step of compaction, independent of every other job of its plan.
 type Job struct {
@@ -74,3 +74,6 @@ func count(n int, what string) string {
 
 // size returns the number of the job's sources.
 func (j *Job) size() int { return len(j.Sources.Segments) + len(j.Sources.Blocks) }
+
+// windowed says whether the job is about one window.
+func (j *Job) windowed() bool { return j.Kind == Merge || j.Kind == Split || j.Kind == Cut }

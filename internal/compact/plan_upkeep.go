@@ -23,10 +23,13 @@ func (p *planner) expire(all []source) {
 			gone = append(gone, s)
 		}
 	}
-	if len(gone) > 0 {
-		p.add(Expire, 0, 0, gone, "older than the retention of "+keep.String())
+	for part := range slices.Chunk(gone, maxExpire) {
+		p.add(Expire, 0, 0, part, "older than the retention of "+keep.String())
 	}
 }
+
+// maxExpire bounds the objects of one Expire job, and so its message.
+const maxExpire = 1024
 
 // expired says whether all of the source is past its retention. What a split claims waits for its end.
 func (p *planner) expired(s *source) bool {

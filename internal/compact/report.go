@@ -7,10 +7,12 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// Report says what a cycle found and did.
+// Report says what a cycle or a tick found and did.
 type Report struct {
 	State   State    // before the jobs
 	Planned []Work   // in the order of tenants and plans
+	Looked  int      // tenants that a tick has planned for; of the others there was nothing to do not long ago
+	Sent    int      // jobs that a tick has handed to workers
 	Jobs    []Result // in the order in which they ended; fewer than planned if the context ended
 	Garbage Garbage
 	Took    time.Duration

@@ -15,6 +15,8 @@ func resolve(m *catalog.Manifest, job *Job) ([]source, error) {
 		if err := undone(m, job); err != nil {
 			return nil, err
 		}
+	} else if err := unclaimed(m, job); err != nil {
+		return nil, err
 	}
 	out := make([]source, 0, job.size())
 	for _, id := range job.Sources.Segments {
@@ -42,6 +44,18 @@ func undone(m *catalog.Manifest, job *Job) error {
 	}
 	if slices.ContainsFunc(m.Splits[i].Done, func(b catalog.Block) bool { return b.Slice == job.Slice }) {
 		return fmt.Errorf("slice %s of split %s is done: %w", job.Slice, job.Split, catalog.ErrConflict)
+	}
+	return nil
+}
+
+// unclaimed checks that no split has a source of the job, whose commit would be refused after all the work.
+func unclaimed(m *catalog.Manifest, job *Job) error {
+	for i := range m.Splits {
+		claimed := &m.Splits[i].Sources
+		if slices.ContainsFunc(job.Sources.Segments, func(id catalog.SegmentID) bool { return slices.Contains(claimed.Segments, id) }) ||
+			slices.ContainsFunc(job.Sources.Blocks, func(id catalog.BlockID) bool { return slices.Contains(claimed.Blocks, id) }) {
+			return fmt.Errorf("split %s claims a source: %w", m.Splits[i].ID, catalog.ErrConflict)
+		}
 	}
 	return nil
 }

@@ -31,6 +31,9 @@ type Result struct {
 	BytesRead    int64
 	BytesWritten int64
 	Took         time.Duration
+
+	total int64     // samples of the sources, about
+	begun time.Time // when the manifest was read that the job began with; zero if it did not get so far
 }
 
 // String says what the job did, in one line.

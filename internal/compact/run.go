@@ -14,26 +14,31 @@ import (
 const cleanupTimeout = 30 * time.Second
 
 // Run does one job of a plan. It may be called for any job at any time: a job whose sources are no longer what they were, or that was planned
-// more than catalog.MaxJobAge ago, is a Conflict, which is no error. The result is valid with an error too.
+// more than catalog.MaxJobAge ago, is a Conflict, which is no error. One that takes too long is recorded as a split (slowness.go). The result is valid
+// with an error too.
 func (s *Stage) Run(ctx context.Context, tenant string, job Job) (Result, error) {
-	return s.run(ctx, tenant, job, nil)
+	return s.run(ctx, Work{tenant, job}, nil)
 }
 
-func (s *Stage) run(ctx context.Context, tenant string, job Job, progress Progress) (Result, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.set.JobTimeout, fmt.Errorf("job takes longer than %s (job timeout)", s.set.JobTimeout))
+func (s *Stage) run(ctx context.Context, w Work, progress Progress) (Result, error) {
+	limit := s.longest(ctx)
+	within, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("job takes longer than %s (job timeout, or what is left of the invocation): %w", limit, errSlow))
 	defer cancel()
 	begin := s.now()
-	r := Result{Tenant: tenant, Job: job, Outcome: Done}
-	err := s.do(ctx, &r, progress)
-	if err != nil && ctx.Err() != nil {
-		err = errors.Join(err, context.Cause(ctx))
+	r := Result{Tenant: w.Tenant, Job: w.Job, Outcome: Done}
+	err := s.do(within, &r, progress)
+	if err != nil && within.Err() != nil {
+		err = errors.Join(err, context.Cause(within))
+	}
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(within), errSlow) && divisible(&r) {
+		err = s.splitSlow(ctx, &r)
 	}
 	r.Took = s.now().Sub(begin)
 	switch {
 	case errors.Is(err, catalog.ErrConflict):
 		r.Outcome, r.Err, err = Conflict, err, nil
 	case err != nil:
-		err = fmt.Errorf("%s: %w", job, err)
+		err = fmt.Errorf("%s: %w", w.Job, err)
 		r.Outcome, r.Err = Failed, err
 	}
 	s.met.ran(&r)
@@ -41,16 +46,38 @@ func (s *Stage) run(ctx context.Context, tenant string, job Job, progress Progre
 }
 
 func (s *Stage) do(ctx context.Context, r *Result, progress Progress) error {
+	if err := r.Job.young(s.now()); err != nil {
+		return err // by this clock already: the store need not be asked
+	}
 	switch job := &r.Job; job.Kind {
 	case Expire:
-		return s.commit(ctx, r.Tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.Expire(s.now(), job.Sources) })
+		return s.upkeep(ctx, r, func(m catalog.Manifest) (catalog.Manifest, error) { return m.Expire(s.now(), job.Sources) })
 	case Drop:
-		return s.commit(ctx, r.Tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.DropTombstones(job.Drop) })
+		return s.upkeep(ctx, r, func(m catalog.Manifest) (catalog.Manifest, error) { return m.DropTombstones(job.Drop) })
 	case Split:
-		return s.split(ctx, r.Tenant, job)
+		return s.split(ctx, r, job.Planned)
 	default:
 		return s.merge(ctx, r, progress)
 	}
+}
+
+// upkeep commits a change of the manifest that needs no work.
+func (s *Stage) upkeep(ctx context.Context, r *Result, change func(catalog.Manifest) (catalog.Manifest, error)) error {
+	return s.commit(ctx, r.Tenant, func(m catalog.Manifest) (catalog.Manifest, error) {
+		if err := r.Job.young(later(s.now(), m.Time())); err != nil {
+			return m, err
+		}
+		return change(m)
+	})
+}
+
+// young says by a conflict that the job was planned too long ago: nothing would tell that its sources were replaced since, once they are deleted and
+// forgotten.
+func (j *Job) young(now time.Time) error {
+	if age := now.Sub(j.Planned); age > catalog.MaxJobAge {
+		return fmt.Errorf("planned %s ago, the limit is %s: %w", age, catalog.MaxJobAge, catalog.ErrConflict)
+	}
+	return nil
 }
 
 // commit is the only way in which this stage changes what is live.
@@ -59,19 +86,19 @@ func (s *Stage) commit(ctx context.Context, tenant string, change func(catalog.M
 	return err
 }
 
-// split records that a job is to be done in slices. The split's identifier has the time of the plan: a commit refuses it when that was so
-// long ago that the sources may have been replaced, deleted and forgotten.
-func (s *Stage) split(ctx context.Context, tenant string, job *Job) error {
-	id, err := s.ids.next(job.Planned)
+// split records that a job is to be done in slices. The split's identifier has the time at which its sources were known to be live: a commit
+// refuses it when that was so long ago that they may have been replaced, deleted and forgotten.
+func (s *Stage) split(ctx context.Context, r *Result, known time.Time) error {
+	id, err := s.ids.next(known)
 	if err != nil {
 		return err
 	}
+	job := &r.Job
 	sp := catalog.Split{ID: id, Level: job.Level, Window: job.Window, Of: job.Slice.Of, Sources: job.Sources}
-	return s.commit(ctx, tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.BeginSplit(s.now(), sp) })
+	return s.commit(ctx, r.Tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.BeginSplit(s.now(), sp) })
 }
 
-// begin reads the manifest for a job and returns the time at which the job begins. A job that was planned too long ago is a conflict: nothing
-// would tell that its sources were replaced since, once they are deleted and forgotten.
+// begin reads the manifest for a job and returns the time at which the job begins.
 func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (catalog.Manifest, time.Time, error) {
 	now := s.now() // before the manifest is read: the commit checks the age of what was read
 	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
@@ -79,10 +106,7 @@ func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (catalog.Man
 		return m, now, err
 	}
 	now = later(now, m.Time())
-	if age := now.Sub(job.Planned); age > catalog.MaxJobAge {
-		return m, now, fmt.Errorf("planned %s ago, the limit is %s: %w", age, catalog.MaxJobAge, catalog.ErrConflict)
-	}
-	return m, now, nil
+	return m, now, job.young(now)
 }
 
 // explain turns the absence of a source's object into a conflict if the manifest has moved on meanwhile. Otherwise data is missing.

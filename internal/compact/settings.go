@@ -24,8 +24,11 @@ type Settings struct {
 	// OrphanGrace is the age at which a block that no manifest names is taken for the leftover of a job that died. It must be longer
 	// than catalog.MaxJobAge. Default 1 hour.
 	OrphanGrace time.Duration
-	// JobTimeout bounds one job, its commit included; at most catalog.MaxJobAge. Default 15 minutes.
+	// JobTimeout bounds one job, its commit included; at most catalog.MaxJobAge, of which the last half minute is left for cleaning up. Default 15 minutes.
 	JobTimeout time.Duration
+	// MaxJobsPerTick is the number of jobs that Dispatch hands to workers at a time, which bounds what waits in the queue: a job that waits there for
+	// catalog.MaxJobAge is planned again. It should be several times the number of workers. Default 1,000.
+	MaxJobsPerTick int
 	// Interval is the time between two cycles of a process that compacts by itself. Default 1 minute.
 	Interval time.Duration
 
@@ -38,7 +41,8 @@ type Settings struct {
 	// MemoryBytes bounds what one job holds of its sources: decoded segments, the row groups of blocks, series tables. A job takes the
 	// oldest of its sources that fit; one whose series tables do not fit is split. Default 256 MiB.
 	MemoryBytes int64
-	// MaxJobSamples is the number of samples above which a job is split. Default 2,000,000,000.
+	// MaxJobSamples is the number of samples above which a job is split. Default: half a million for each second of JobTimeout, which one core does
+	// with room to spare; 450,000,000.
 	MaxJobSamples int64
 	// Concurrency is the number of jobs that run at once. Default 1.
 	Concurrency int
@@ -55,6 +59,9 @@ type Settings struct {
 	// Entropy makes the identifiers of blocks distinct. Default crypto/rand.
 	Entropy io.Reader
 }
+
+// mergeRate is how many samples a second a job is planned to merge: less than half of what one core does at the slowest level, 24h (docs/compaction.md).
+const mergeRate = 500_000
 
 // maxSlices bounds the slices of a split.
 const maxSlices = 64
@@ -77,7 +84,8 @@ func (s *Settings) fill() {
 	setDefault(&s.PartBytes, 8<<20)
 	setDefault(&s.MaxSources, 64)
 	setDefault(&s.MemoryBytes, 256<<20)
-	setDefault(&s.MaxJobSamples, 2_000_000_000)
+	setDefault(&s.MaxJobSamples, max(1, int64(s.JobTimeout.Seconds()*mergeRate)))
+	setDefault(&s.MaxJobsPerTick, 1000)
 	setDefault(&s.Concurrency, 1)
 }
 
@@ -106,6 +114,7 @@ func (s *Settings) validate() error {
 	}{
 		{"min part segments", int64(s.MinPartSegments), 2}, {"part bytes", s.PartBytes, 1}, {"max sources", int64(s.MaxSources), 2},
 		{"memory bytes", s.MemoryBytes, 1}, {"max job samples", s.MaxJobSamples, 1}, {"concurrency", int64(s.Concurrency), 1},
+		{"max jobs per tick", int64(s.MaxJobsPerTick), 1},
 	} {
 		if n.value < n.least {
 			errs = append(errs, fmt.Errorf("compact settings: %s must be at least %d, is %d", n.name, n.least, n.value))

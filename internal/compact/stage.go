@@ -27,6 +27,8 @@ type Stage struct {
 
 	mu      sync.Mutex
 	scanned map[string]time.Time // by tenant: when its blocks were last searched for orphans
+
+	memory memory // of Dispatch and Tick
 }
 
 // New returns a stage. It does nothing by itself.
@@ -42,7 +44,10 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	if set.Entropy == nil {
 		set.Entropy = rand.Reader
 	}
-	return &Stage{set: set, store: store, log: log, now: now, met: met, ids: &idSource{entropy: set.Entropy}, scanned: map[string]time.Time{}}, nil
+	return &Stage{
+		set: set, store: store, log: log, now: now, met: met, ids: &idSource{entropy: set.Entropy},
+		scanned: map[string]time.Time{}, memory: memory{seen: map[string]seen{}},
+	}, nil
 }
 
 // Settings returns the settings that the stage runs by.

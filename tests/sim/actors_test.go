@@ -30,19 +30,24 @@ const (
 )
 
 // cast is who appears how often.
-type cast struct{ writer, compactor, reader, cachedReader, historian, deleter, villain int }
+type cast struct{ writer, compactor, planner, worker, reader, cachedReader, historian, deleter, villain int }
 
 // populate starts processes while there are few.
 func (w *world) populate() {
 	c := w.set.cast
 	for len(w.procs) < maxProcs {
-		n := w.rng.IntN(c.writer + c.compactor + c.reader + c.cachedReader + c.historian + c.deleter + c.villain)
+		n := w.rng.IntN(c.writer + c.compactor + c.planner + c.worker + c.reader + c.cachedReader + c.historian + c.deleter + c.villain)
 		is := func(weight int) bool { n -= weight; return n < 0 }
 		switch {
 		case is(c.writer):
 			w.spawn("writer", func(p *proc) { w.ingest(p) })
 		case is(c.compactor):
 			w.spawn("compactor", func(p *proc) { w.compact(p, 1+p.rng.IntN(2)) })
+		case is(c.planner):
+			w.spawn("planner", func(p *proc) { w.plan(p, w.jobs, 1+p.rng.IntN(2)) })
+		case is(c.worker):
+			body := w.jobs.take()
+			w.spawn("worker", func(p *proc) { w.work(p, body) })
 		case is(c.reader):
 			w.spawn("reader", func(p *proc) { w.query(p, false, nil) }).drowsy = true
 		case is(c.cachedReader):

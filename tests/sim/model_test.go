@@ -212,7 +212,13 @@ func (w *world) check() {
 func (w *world) quiesce() {
 	w.set.calm = true
 	for range 60 {
-		w.spawn("janitor", func(p *proc) { w.compact(p, 1) })
+		w.spawn("janitor", func(p *proc) {
+			if w.set.handOut {
+				w.handOut(p)
+			} else {
+				w.compact(p, 1)
+			}
+		})
 		for w.settle(); len(w.pending) > 0 && w.failure == nil; w.settle() {
 			o := w.pick()
 			w.note("%s", o)

@@ -25,6 +25,7 @@ type settings struct {
 	deletionDelay time.Duration
 	longestQuery  time.Duration // how long after its listing a reader may count on objects to be there
 	quiesce       bool          // end with peace and order
+	handOut       bool          // then by planner and workers
 	calm          bool          // nothing fails
 	broken        breakage
 	nap           time.Duration // how long readers are suspended, often
@@ -46,7 +47,8 @@ const (
 func settingsOf(seed uint64) settings {
 	s := settings{
 		steps: 60 + int(seed%4)*40, deletionDelay: deletionDelay, longestQuery: deletionDelay - 10*time.Second, quiesce: seed%48 == 0, nap: 13 * time.Minute,
-		cast: cast{writer: 42, compactor: 23, reader: 10, cachedReader: 8, historian: 8, deleter: 9},
+		handOut: seed%96 == 0,
+		cast:    cast{writer: 42, compactor: 12, planner: 6, worker: 12, reader: 10, cachedReader: 8, historian: 8, deleter: 9},
 	}
 	if seed%64 == 63 {
 		s.steps, s.quiesce = 1500, true

@@ -37,6 +37,7 @@ type world struct {
 	steps   int
 	changed bool // since the last check
 	truth   *truth
+	jobs    *jobs
 	cache   *cache // decoded objects, for the omniscient reader
 	shared  *cache // what readers with a cache have read
 	trace   []string
@@ -70,6 +71,7 @@ var (
 
 func newWorld(seed uint64, set settings) *world {
 	w := &world{set: set, rng: rand.New(rand.NewPCG(seed, 17)), now: dawn, truth: newTruth(), cache: newCache(), shared: newCache()}
+	w.jobs = &jobs{w: w}
 	w.mem = memstore.New(memstore.Settings{
 		Now:       func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now },
 		Immutable: func(k string) bool { return !strings.HasSuffix(k, "/manifest.json") },

@@ -1,0 +1,148 @@
+package compact
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/queue"
+)
+
+// Dispatch is one tick of a planner: it plans for every tenant, sends the jobs to workers (Work), MaxJobsPerTick at most, and collects garbage as long as the
+// context's deadline lets it. The plan is the truth and a message only a hint: what is lost, dropped or done twice is planned again until it is
+// done. So ticks may overlap, come late or not at all. Errors are as those of Cycle.
+func (s *Stage) Dispatch(ctx context.Context, to queue.Sender) (Report, error) {
+	return s.tick(ctx, func(r *Report, errs *failures) { r.Sent = s.send(ctx, to, r.Planned, errs) })
+}
+
+// Tick is one tick of a planner without workers: what Cycle does, within four fifths of the time that is left until the context's deadline, and
+// at the cost of Dispatch for tenants that have nothing to do. Jobs for which there is no time are left to the next tick.
+func (s *Stage) Tick(ctx context.Context) (Report, error) {
+	return s.tick(ctx, func(r *Report, errs *failures) {
+		ctx, cancel := portion(ctx, 4, 5)
+		defer cancel()
+		r.Jobs = s.runAll(ctx, r.Planned, nil, errs)
+	})
+}
+
+// portion is ctx until a part of the time that is left has passed.
+func portion(ctx context.Context, of, all time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(end)*of/all)
+	}
+	return context.WithCancel(ctx)
+}
+
+func (s *Stage) tick(ctx context.Context, act func(*Report, *failures)) (r Report, err error) {
+	begin := s.now()
+	errs := &failures{stage: s}
+	defer func() { r.Took = s.now().Sub(begin); s.met.cycled(err) }()
+	tenants, err := s.known(ctx)
+	if err != nil {
+		errs.add(ctx, "", err)
+		return r, err
+	}
+	r.State, r.Planned, r.Looked = s.survey(ctx, tenants, errs)
+	s.met.saw(&r.State)
+	s.met.queue.Set(float64(len(r.Planned)))
+	act(&r, errs)
+	r.Garbage = s.collectWithin(ctx, tenants, errs)
+	s.met.collected(&r.Garbage)
+	s.planned(ctx, &r, len(errs.all), s.now().Sub(begin))
+	return r, errs.join(ctx)
+}
+
+// planned logs what a tick found and did, in one line. Alarms read it: its names are those of docs/compaction.md.
+func (s *Stage) planned(ctx context.Context, r *Report, failed int, took time.Duration) {
+	blocks := 0
+	for _, n := range r.State.Blocks {
+		blocks += n
+	}
+	deleted := r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects + r.Garbage.Manifests.Objects
+	s.log.InfoContext(ctx, "planned", "lag_seconds", r.State.Lag.Round(time.Second).Seconds(), "tenants", r.State.Tenants, "looked", r.Looked,
+		"jobs", len(r.Planned), "sent", r.Sent, "done", r.Of(Done), "failed", failed, "segments", r.State.Segments, "segment_bytes", r.State.SegmentBytes,
+		"blocks", blocks, "tombstones", r.State.Tombstones, "garbage_objects", r.State.GarbageSegments+r.State.GarbageBlocks, "deleted_objects", deleted,
+		"took_seconds", took.Seconds())
+}
+
+// send puts the jobs on the queue that a tick may, and returns their number.
+func (s *Stage) send(ctx context.Context, to queue.Sender, work []Work, errs *failures) int {
+	seed, err := s.ids.seed()
+	if err != nil {
+		errs.add(ctx, "", err)
+		return 0
+	}
+	var messages []queue.Message
+	for _, w := range choose(work, s.set.MaxJobsPerTick, rand.New(rand.NewPCG(seed, seed))) {
+		m, err := w.Message()
+		if err != nil {
+			errs.add(ctx, w.Tenant, err)
+			continue
+		}
+		messages = append(messages, m)
+	}
+	if len(messages) == 0 {
+		return 0
+	}
+	if err := to.Send(ctx, messages...); err != nil {
+		errs.add(ctx, "", fmt.Errorf("send %s: %w", count(len(messages), "job"), err))
+		return 0
+	}
+	return len(messages)
+}
+
+// choose returns at most n jobs: one of every tenant, then another one of every tenant, and so on; in each round the oldest days first. The jobs of
+// one group come in a random order, so that one that kills its worker does not stand before the others for ever.
+func choose(work []Work, n int, r *rand.Rand) []Work {
+	type candidate struct {
+		Work
+		place int // of its group in the plan
+		round int
+		day   key.Window
+	}
+	places := map[string]int{}
+	all := make([]candidate, 0, len(work))
+	for i, w := range work {
+		g := w.Group()
+		if _, ok := places[g]; !ok {
+			places[g] = i
+		}
+		all = append(all, candidate{Work: w, place: places[g], day: key.L24h.WindowOf(int64(w.Job.Window))})
+	}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.place, b.place) })
+	rounds := map[string]int{}
+	for i := range all {
+		all[i].round = rounds[all[i].Tenant]
+		rounds[all[i].Tenant]++
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.day, b.day)) })
+	out := make([]Work, 0, min(n, len(all)))
+	for _, c := range all[:min(n, len(all))] {
+		out = append(out, c.Work)
+	}
+	return out
+}
+
+// collectWithin collects garbage where it is due, in an order of its own, until little time is left.
+func (s *Stage) collectWithin(ctx context.Context, tenants []string, errs *failures) (sum Garbage) {
+	within, cancel := portion(ctx, 4, 5)
+	defer cancel()
+	due := slices.DeleteFunc(slices.Clone(tenants), func(t string) bool { return !s.collectDue(t) })
+	seed, err := s.ids.seed()
+	if err != nil {
+		errs.add(ctx, "", err)
+		return sum
+	}
+	rand.New(rand.NewPCG(seed, seed)).Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+	cut := &failures{stage: s}
+	sum = s.collect(within, due, cut)
+	if within.Err() == nil || ctx.Err() != nil {
+		errs.all = append(errs.all, cut.all...)
+	}
+	return sum
+}
