@@ -1,9 +1,11 @@
 package query_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/prometheus/common/model"
@@ -103,6 +105,49 @@ func TestCacheDirBelongsToOneProcess(t *testing.T) {
 	require.ErrorContains(t, set.Err(), "another process")
 	require.NoError(t, a.Stage.Close())
 	require.Len(t, query1(t, b, 0, 100, nil, equal(model.MetricNameLabel, "m")), 1)
+}
+
+// TestKilledProcess: what a process that was killed left behind, of whatever kind, is gone before the next one in its directory keeps anything, and
+// counts for nothing.
+func TestKilledProcess(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"lock", "segments/fetch-123", "segments/0123.parquet", "segments/0123-7.part", "spill/duckdb_temp_block-1.block"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), make([]byte, 1<<20), 0o644))
+	}
+	l := newLake(t, &remoteStore{Store: newDirStore(t)}, query.Settings{CacheDir: dir, CacheBytes: 64 << 10})
+	fill(l, tenant.Default, 3)
+	require.Len(t, query1(t, l, 0, 100, nil, equal(model.MetricNameLabel, "m")), 3)
+	files := left(t, dir)
+	require.Len(t, files, 3)
+	var size int64
+	for _, f := range files {
+		info, err := os.Stat(f)
+		require.NoError(t, err)
+		size += info.Size()
+	}
+	require.Equal(t, float64(size), l.counted("promlake_query_cache_bytes"))
+}
+
+// TestSmallDisk: many queries at once that need more than the disk may have are right all the same.
+func TestSmallDisk(t *testing.T) {
+	dir, cache := newDirStore(t), t.TempDir()
+	writeColdBlock(t, newLake(t, dir, query.Settings{}), 4, 100, 3000)
+	const limit = 100_000
+	l := newLake(t, &remoteStore{Store: dir}, query.Settings{CacheDir: cache, CacheBytes: limit, IndexCacheBytes: 1, MinPushedSamples: -1, MaxConcurrency: 4})
+	plain := newLake(t, dir, query.Settings{})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		text := fmt.Sprintf(`sum by (g) (rate(m{job="job-%02d"}[10m]))`, i%4)
+		want := askDay(t, plain.Stage, text)
+		wg.Go(func() {
+			if res := execDay(t.Context(), t, l.Stage, text); res.Err != nil || res.String() != want {
+				t.Errorf("%s: %v", text, res.Err)
+			}
+		})
+	}
+	wg.Wait()
+	require.LessOrEqual(t, l.counted("promlake_query_cache_bytes"), float64(limit))
 }
 
 func TestBrokenSegmentIsNamed(t *testing.T) {

@@ -62,14 +62,23 @@ func (f *fetches) gets() (n int) {
 	return n
 }
 
-// prefetch makes the parts local, all at once, until close.
+// missing is how many bytes prefetch would get from the store now.
+func (f *fetches) missing() (n int64) {
+	for _, of := range f.order {
+		_, k := of.in.cost(of.spans)
+		n += k
+	}
+	return n
+}
+
+// prefetch makes the parts local, all at once, until close. If the disk has no room for them, the error is fetch.FullError.
 func (f *fetches) prefetch(ctx context.Context, files *files) error {
-	err := files.each(ctx, len(f.order), func(_ context.Context, i int) error { return f.order[i].in.prefetch(f.order[i].spans) })
+	err := files.each(ctx, len(f.order), func(_ context.Context, i int) error { return f.order[i].in.tryPrefetch(f.order[i].spans) })
 	if err != nil {
 		return err
 	}
 	for _, r := range f.reads { // now nobody waits
-		if err := r.in.prefetch(r.spans); err != nil {
+		if err := r.in.tryPrefetch(r.spans); err != nil {
 			return err
 		}
 	}

@@ -23,12 +23,15 @@ type files struct {
 	concurrency int
 }
 
+// minSpilled is how much of objects may be in memory at least, if there is no room on disk.
+const minSpilled = 32 << 20
+
 func newFiles(s *Settings, store objstore.Store, work *workdir, m *metrics) *files {
 	local, _ := store.(objstore.Local)
 	return &files{
 		local: local, concurrency: s.FetchConcurrency, footers: newFooters(store, s.FooterCacheBytes, m),
 		cache: fetch.New(fetch.Settings{
-			LimitBytes: s.CacheBytes, Concurrency: s.FetchConcurrency, GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,
+			LimitBytes: s.CacheBytes, MemoryBytes: max(s.IndexCacheBytes, minSpilled), Concurrency: s.FetchConcurrency, GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,
 			Dir: func() (string, error) { return work.path(segmentsDir) },
 		}, store, m),
 	}

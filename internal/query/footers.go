@@ -60,7 +60,7 @@ func (f *footers) get(ctx context.Context, o *object, files *files) (*footer, er
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.infos.Add(o.series, ft, cost)
-		f.infos.Evict()
+		f.infos.Evict(0)
 		return ft, nil
 	})
 }

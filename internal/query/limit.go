@@ -12,7 +12,9 @@ type LimitError struct {
 	Needed int64  // what the query needed, at least; 0 = it was stopped before that was known
 	Flag   string // the setting that raises it
 
-	cause error // by which upstream's API knows what happened; nil: it does not
+	details string // of what it needed
+	advice  string // what can be raised beside the flag
+	cause   error  // by which upstream's API knows what happened; nil: it does not
 }
 
 // Error implements error.
@@ -21,7 +23,13 @@ func (e *LimitError) Error() string {
 	if e.Needed > 0 {
 		text += fmt.Sprintf(", it needs %d", e.Needed)
 	}
+	if e.details != "" {
+		text += " " + e.details
+	}
 	text += "; narrow the selector or the time range, or raise " + e.Flag
+	if e.advice != "" {
+		text += ", " + e.advice
+	}
 	if e.cause != nil {
 		text = e.cause.Error() + ": " + text
 	}

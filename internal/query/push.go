@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/plan"
 )
 
@@ -113,7 +114,8 @@ func mentions(expr parser.Expr, label string) bool {
 func storageError(err error) error {
 	var limit *LimitError
 	var old *TooOldError
-	if err == nil || errors.As(err, &limit) || errors.As(err, &old) || isPromQL(err) {
+	var full *fetch.FullError
+	if err == nil || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {
 		return err
 	}
 	return &failedRead{err}

@@ -67,13 +67,13 @@ func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err err
 }
 
 // holdValues checks that the values of leaves fit into the memory of the query, all of them at once.
-func (r *runner) holdValues(leaves []*plan.Leaf) error {
+func (p *pushing) holdValues(leaves []*plan.Leaf) error {
 	var need int64
 	for _, l := range leaves {
 		need += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N) * bytesPerValue
 	}
-	if limit := r.stage.settings.QueryMemoryBytes; need > limit {
-		return r.stage.settings.tooMuchMemory(limit, need)
+	if limit := p.stage.settings.QueryMemoryBytes; need > limit {
+		return p.stage.settings.tooMuchMemory(limit, need)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ type pushing struct {
 	snap     catalog.Snapshot
 	known    map[string]*resolution // by selectorKey; of the snapshot
 	resolved map[*parser.VectorSelector]*resolution
-	reads    map[*plan.Leaf]*sampleRead // that were planned ahead
+	reads    map[*plan.Leaf]*sampleRead // of a remote store, that were planned ahead
+	raw      []*sampleRead              // as reads, of the engine's selectors
 }
 
 // plan resolves the selectors and builds the plan.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/read"
@@ -106,14 +107,14 @@ func (s *sampleRead) open(ctx context.Context) (err error) {
 	return err
 }
 
-// prefetch makes what the read takes local, all at once, and counts it. It stays local until the returned function is called.
+// prefetch makes what the read takes local, all at once if the cache has room for it, and counts it. It stays local until the returned function is called.
 func (s *sampleRead) prefetch(ctx context.Context) (release func() error, err error) {
 	s.whole.stage.count(ctx, s.took)
 	var all fetches
 	all.add(s.files)
 	if err = s.open(ctx); err == nil {
 		all.add(s.rollups)
-		err = all.prefetch(ctx, s.whole.stage.files)
+		err = s.whole.stage.fetch(ctx, &all)
 	}
 	if err != nil {
 		return nil, errors.Join(err, all.close())
@@ -137,14 +138,33 @@ func kept(pl *plan.Plan, planned *plan.Query) (out []plan.Selector) {
 	return out
 }
 
-// ahead makes local what a query will read from a remote store, for all of its selectors at once, so that the store is waited for once. DuckDB opens
-// meanwhile, if it will be needed. What is more than the cache can keep is left to be fetched bit by bit. It stays local until the returned function
-// is called.
-func (p *pushing) ahead(ctx context.Context, pl *plan.Plan, planned *plan.Query) (release func() error, err error) {
+// planReads plans what a query reads from a remote store.
+func (p *pushing) planReads(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
+	if p.stage.files.local != nil {
+		return nil
+	}
+	p.reads, p.raw = map[*plan.Leaf]*sampleRead{}, nil
+	for _, s := range pl.Pushed {
+		for _, l := range s.Leaves {
+			r, err := p.readOf(ctx, l)
+			if err != nil {
+				return err
+			}
+			p.reads[l] = r
+		}
+	}
+	for _, sel := range kept(pl, planned) {
+		p.raw = append(p.raw, p.rawReadOf(ctx, sel))
+	}
+	return nil
+}
+
+// ahead makes local what was planned, for all selectors of a query at once, so that the store is waited for once. DuckDB opens meanwhile, if it will be
+// needed. What is more than the cache has room for is left to be fetched bit by bit. It stays local until the returned function is called.
+func (p *pushing) ahead(ctx context.Context, pl *plan.Plan) (release func() error, err error) {
 	if p.stage.files.local != nil {
 		return func() error { return nil }, nil
 	}
-	p.reads = map[*plan.Leaf]*sampleRead{}
 	var reads []*sampleRead
 	var g errgroup.Group
 	for _, s := range pl.Pushed {
@@ -152,22 +172,16 @@ func (p *pushing) ahead(ctx context.Context, pl *plan.Plan, planned *plan.Query)
 			g.Go(p.stage.db.Open)
 		}
 		for _, l := range s.Leaves {
-			r, err := p.readOf(ctx, l)
-			if err != nil {
-				return nil, errors.Join(err, g.Wait())
-			}
-			p.reads[l], reads = r, append(reads, r)
+			reads = append(reads, p.reads[l])
 		}
 	}
-	for _, sel := range kept(pl, planned) {
-		reads = append(reads, p.rawReadOf(ctx, sel))
-	}
+	reads = append(reads, p.raw...)
 	var samples, rollups fetches
 	g.Go(func() error {
 		for _, r := range reads {
 			samples.add(r.files)
 		}
-		return p.fetch(ctx, &samples)
+		return p.stage.fetch(ctx, &samples)
 	})
 	g.Go(func() error {
 		if err := p.stage.files.each(ctx, len(reads), func(_ context.Context, i int) error { return reads[i].open(ctx) }); err != nil {
@@ -176,7 +190,7 @@ func (p *pushing) ahead(ctx context.Context, pl *plan.Plan, planned *plan.Query)
 		for _, r := range reads {
 			rollups.add(r.rollups)
 		}
-		return p.fetch(ctx, &rollups)
+		return p.stage.fetch(ctx, &rollups)
 	})
 	release = func() error { return errors.Join(samples.close(), rollups.close()) }
 	if err := g.Wait(); err != nil {
@@ -185,10 +199,15 @@ func (p *pushing) ahead(ctx context.Context, pl *plan.Plan, planned *plan.Query)
 	return release, nil
 }
 
-// fetch prefetches what fits into the cache.
-func (p *pushing) fetch(ctx context.Context, all *fetches) error {
-	if s := &p.stage.settings; all.bytes() > min(s.CacheBytes/2, s.MaxFetchedBytes) {
+// fetch prefetches what the cache has room for at once: a share of it, so that other reads go on.
+func (s *Stage) fetch(ctx context.Context, all *fetches) error {
+	if all.bytes() > min(s.settings.CacheBytes/4, s.settings.MaxFetchedBytes) {
 		return nil
 	}
-	return all.prefetch(ctx, p.stage.files)
+	var full *fetch.FullError
+	err := all.prefetch(ctx, s.files)
+	if errors.As(err, &full) {
+		return all.close()
+	}
+	return err
 }

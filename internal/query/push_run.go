@@ -17,9 +17,15 @@ import (
 	"github.com/promlake/promlake/internal/query/plan"
 )
 
-// evaluate is run, with what the query reads fetched before.
+// evaluate is run, with what the query reads fetched before, if it can be afforded.
 func (p *pushing) evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Query) (results map[string]*pushedResult, err error) {
-	release, err := p.ahead(ctx, pl, planned)
+	if err := p.planReads(ctx, pl, planned); err != nil {
+		return nil, err
+	}
+	if err := p.afford(ctx, pl, planned); err != nil {
+		return nil, err
+	}
+	release, err := p.ahead(ctx, pl)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +39,7 @@ func (p *pushing) run(ctx context.Context, pl *plan.Plan) (map[string]*pushedRes
 	if len(pl.Pushed) == 0 {
 		return nil, nil
 	}
-	for shrink := int64(1); ; shrink *= 4 {
+	for shrink := int64(1); ; shrink *= shrinkStep {
 		results, err := p.try(ctx, pl, shrink)
 		var limit *LimitError
 		if shrink == maxShrink || !errors.As(err, &limit) || limit.Flag != memoryFlag {
@@ -42,8 +48,11 @@ func (p *pushing) run(ctx context.Context, pl *plan.Plan) (map[string]*pushedRes
 	}
 }
 
-// maxShrink is how much smaller parts become before a query has too little memory.
-const maxShrink = 16
+// shrinkStep is how much smaller parts become when they did not fit, and maxShrink how much before a query has too little memory.
+const (
+	shrinkStep = 4
+	maxShrink  = shrinkStep * shrinkStep
+)
 
 // try is run with parts of one size. The memory is that of one query.
 func (p *pushing) try(ctx context.Context, pl *plan.Plan, shrink int64) (results map[string]*pushedResult, err error) {

@@ -14,7 +14,8 @@ type Settings struct {
 	// CacheDir is a directory for fetched objects and for DuckDB's spilled data. It belongs to one process at a time and
 	// its former contents are removed. Default: a fresh temporary directory, removed on Close.
 	CacheDir string
-	// CacheBytes bounds the fetched objects on disk; those that running queries read may exceed it. Default 10 GiB.
+	// CacheBytes bounds the fetched objects on disk, those that are on their way included. What running queries need at once beyond it is in memory for so
+	// long, up to IndexCacheBytes, or 32 MiB if that is more. Default 10 GiB.
 	CacheBytes int64
 	// FooterCacheBytes bounds the memory for segments' footers and blocks' meta.json, roughly. Default 64 MiB.
 	FooterCacheBytes int64
@@ -48,6 +49,10 @@ type Settings struct {
 	// this. -1 leaves it nothing that SQL can do. Default 50,000.
 	MinPushedSamples int64
 
+	// FetchBytesPerSecond is how fast objects come from the store at best, and SamplesPerSecond how fast one thread evaluates samples at best. A query
+	// that would take longer than its time even so is refused before it begins. Defaults 1 GiB and 100,000,000.
+	FetchBytesPerSecond, SamplesPerSecond int64
+
 	// Timeout of a PromQL query. Default 2 minutes.
 	Timeout time.Duration
 	// LookbackDelta is how far back an instant selector looks for a sample. Default 5 minutes.
@@ -75,6 +80,8 @@ func (s Settings) WithDefaults() (Settings, error) {
 	setDefault(&s.MaxFetchedBytes, 100<<30)
 	setDefault(&s.QueryMemoryBytes, 256<<20)
 	setDefault(&s.MinPushedSamples, 50_000)
+	setDefault(&s.FetchBytesPerSecond, 1<<30)
+	setDefault(&s.SamplesPerSecond, 100_000_000)
 	setDefault(&s.Timeout, 2*time.Minute)
 	setDefault(&s.LookbackDelta, 5*time.Minute)
 	setDefault(&s.RecentWindow, time.Hour)
@@ -87,7 +94,8 @@ func (s Settings) WithDefaults() (Settings, error) {
 		{"memory limit bytes", s.MemoryLimitBytes}, {"threads", int64(s.Threads)}, {"max concurrency", int64(s.MaxConcurrency)},
 		{"max samples", int64(s.MaxSamples)}, {"max series", int64(s.MaxSeries)}, {"max segments", int64(s.MaxSegments)},
 		{"max fetched bytes", s.MaxFetchedBytes},
-		{"query memory bytes", s.QueryMemoryBytes}, {"timeout", int64(s.Timeout)}, {"lookback delta", int64(s.LookbackDelta)},
+		{"query memory bytes", s.QueryMemoryBytes}, {"fetch bytes per second", s.FetchBytesPerSecond},
+		{"samples per second", s.SamplesPerSecond}, {"timeout", int64(s.Timeout)}, {"lookback delta", int64(s.LookbackDelta)},
 		{"recent window", int64(s.RecentWindow)},
 	} {
 		if f.value <= 0 {

@@ -16,6 +16,8 @@ type spanReader interface {
 	io.Closer
 	// prefetch makes ranges of the object, each [offset, length] in bytes, local at once, so that reads of them do not wait until Close.
 	prefetch(spans [][2]int64) error
+	// tryPrefetch is prefetch of what can do without it: it fails, with fetch.FullError, if the disk has no room for what is not local yet.
+	tryPrefetch(spans [][2]int64) error
 	// cost says how many requests to the store prefetch would send now, and for how many bytes.
 	cost(spans [][2]int64) (gets int, bytes int64)
 }
@@ -49,6 +51,8 @@ func (r *localReader) ReadAt(p []byte, off int64) (int, error) {
 
 func (*localReader) prefetch([][2]int64) error { return nil }
 
+func (*localReader) tryPrefetch([][2]int64) error { return nil }
+
 func (*localReader) cost([][2]int64) (int, int64) { return 0, 0 }
 
 func (r *localReader) Close() error {
@@ -69,6 +73,8 @@ type remoteReader struct {
 }
 
 func (r remoteReader) prefetch(spans [][2]int64) error { return r.Prefetch(spansOf(spans)) }
+
+func (r remoteReader) tryPrefetch(spans [][2]int64) error { return r.TryPrefetch(spansOf(spans)) }
 
 func (r remoteReader) cost(spans [][2]int64) (gets int, bytes int64) {
 	return r.cache.Cost(r.key, spansOf(spans))

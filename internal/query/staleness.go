@@ -138,7 +138,7 @@ func (s *snapshots) fresh(ctx context.Context, m moment, from, to, mint, maxt in
 	defer s.mu.Unlock()
 	if e := s.last.Get(m.String()); e == nil {
 		s.last.Add(m.String(), t, 1)
-		s.last.Evict()
+		s.last.Evict(0)
 	} else if !e.Value.begun.After(t.begun) {
 		e.Value = t
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -220,4 +221,19 @@ func TestRequestsAreMeasuredByRoute(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]uint64{"/api/v1/query 200": 2, "/api/v1/label/:name/values 200": 2, "/federate 200": 1}, got)
+}
+
+// TestDeadlineFromOutside: a request that has a deadline from outside, as a function's has, is answered as a timeout when it has come.
+func TestDeadlineFromOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, testSettings(), failing{tsdbBackend: withoutStorage(t), fail: waiting})
+		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+		defer cancel()
+		begun := time.Now()
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api/v1/query?query=up", nil).WithContext(ctx))
+		require.Equal(t, 29*time.Second, time.Since(begun))
+		require.Equal(t, http.StatusServiceUnavailable, rec.Code)
+		require.JSONEq(t, `{"status":"error","errorType":"timeout","error":"query timed out in expression evaluation"}`, rec.Body.String())
+	})
 }

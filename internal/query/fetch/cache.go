@@ -41,7 +41,8 @@ const (
 
 // Settings of a Cache. The zero value of a field is not a default: callers fill every field.
 type Settings struct {
-	LimitBytes   int64                  // of all files; those that are in use may exceed it
+	LimitBytes   int64                  // of all files on disk, those that are being made included
+	MemoryBytes  int64                  // of files in memory: those that are needed, but that the disk has no room for
 	Concurrency  int                    // requests that one call has under way; see Sharing
 	GapBytes     int64                  // unwanted bytes that a request may have if that saves another one
 	RequestBytes int64                  // wanted bytes of a request, at most
@@ -62,10 +63,12 @@ type Cache struct {
 	store    Store
 	meter    Meter
 
-	mu      sync.Mutex
-	seq     uint64
-	kept    *lru.Map[*file]    // complete files by path
-	objects map[string][]*file // by key: the complete files of an object and those being made
+	mu         sync.Mutex
+	seq        uint64
+	kept       *lru.Map[*file]    // complete files by path
+	objects    map[string][]*file // by key: the complete files of an object and those being made
+	reserved   int64              // bytes on disk, for files being made
+	remembered int64              // bytes of files in memory
 }
 
 // New returns an empty cache. It does no I/O.
@@ -110,32 +113,42 @@ func (c *Cache) pin(f *file) {
 	f.entry.Pins++
 }
 
+// close ends the writing of a file, which err ended if it is not nil. c.mu is held.
+func (w *work) close(err error) error {
+	if w.file.memory != nil {
+		return err
+	}
+	if cerr := w.out.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("close the file for %s: %w", w.file.key, w.cache.written(cerr))
+	}
+	if err == nil {
+		err = os.Rename(w.file.path, w.final)
+	}
+	return err
+}
+
 // finish makes a file complete and pinned, or takes away what there is of it.
 func (c *Cache) finish(w *work, err error) error {
 	f := w.file
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer close(f.done)
-	if cerr := w.out.Close(); err == nil && cerr != nil {
-		err = fmt.Errorf("close the file for %s: %w", f.key, cerr)
-	}
-	if err == nil {
-		err = os.Rename(f.path, w.final)
-	}
+	defer c.unreserve(f)
+	err = w.close(err)
 	if err == nil && f.whole {
 		f.pieces = []*piece{{span: Span{Length: f.size}}}
 	}
 	if err != nil {
 		f.err = err
 		c.forget(f)
-		return errors.Join(err, os.Remove(f.path))
+		return errors.Join(err, c.drop(f))
 	}
+	c.unreserve(f)
 	f.path = w.final
-	f.entry = c.kept.Add(f.path, f, f.size)
+	f.entry = c.kept.Add(f.path, f, f.cost())
 	f.entry.Pins = 1
-	err = c.supersede(f)
-	if err == nil {
-		err = c.shrink()
+	if f.memory == nil {
+		err = errors.Join(c.supersede(f), c.shrink(0))
 	}
 	if err != nil {
 		f.entry.Pins = 0
@@ -146,8 +159,12 @@ func (c *Cache) finish(w *work, err error) error {
 // release takes a pin back.
 func (c *Cache) release(f *file) {
 	c.mu.Lock()
-	f.entry.Pins--
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if f.entry.Pins--; f.entry.Pins == 0 && f.memory != nil {
+		c.kept.Remove(f.entry)
+		c.forget(f)
+		_ = c.free(f) // a file in memory loses nothing
+	}
 }
 
 // supersede removes the unused files of f's object that have nothing which f has not. c.mu is held.
@@ -162,10 +179,10 @@ func (c *Cache) supersede(f *file) error {
 	return err
 }
 
-// shrink removes what exceeds the budget. c.mu is held, so that nothing can bring a file back in between.
-func (c *Cache) shrink() error {
+// shrink removes what exceeds the budget with more bytes. c.mu is held, so that nothing can bring a file back in between.
+func (c *Cache) shrink(more int64) error {
 	var err error
-	for _, e := range c.kept.Evict() {
+	for _, e := range c.kept.Evict(c.reserved + more) {
 		err = errors.Join(err, c.remove(e.Value))
 	}
 	c.meter.Holds(c.kept.Used())
@@ -174,10 +191,18 @@ func (c *Cache) shrink() error {
 
 func (c *Cache) remove(f *file) error {
 	c.forget(f)
-	if err := os.Remove(f.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := c.drop(f); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove cached file of %s: %w", f.key, err)
 	}
 	return nil
+}
+
+// drop takes away what there is of a file. c.mu is held.
+func (c *Cache) drop(f *file) error {
+	if f.memory != nil {
+		return c.free(f)
+	}
+	return os.Remove(f.path)
 }
 
 func (c *Cache) forget(f *file) {

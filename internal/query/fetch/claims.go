@@ -84,11 +84,11 @@ func (c *Cache) looked(kind string, cl *claims) {
 	}
 }
 
-// settle makes what is the call's to make, and waits for what others make. The pinned files are the caller's, whether there is an error or not.
-func (c *Cache) settle(ctx context.Context, cl claims, s slots) (pinned []*file, err error) {
+// settle makes what is the call's to make, in memory if it is needed and the disk has no room for it, and waits for what others make. The pinned files are the caller's, whether there is an error or not.
+func (c *Cache) settle(ctx context.Context, cl claims, s slots, needed bool) (pinned []*file, err error) {
 	pinned = cl.pinned
 	if w := cl.work; w != nil {
-		if err := c.finish(w, w.make(ctx, s)); err != nil {
+		if err := c.finish(w, w.make(ctx, s, needed)); err != nil {
 			return pinned, err
 		}
 		pinned = append(pinned, w.file)
@@ -97,7 +97,7 @@ func (c *Cache) settle(ctx context.Context, cl claims, s slots) (pinned []*file,
 		if err := wait(ctx, f.done); err != nil {
 			return pinned, err
 		}
-		if f.err != nil && !gaveUp(f.err) {
+		if f.err != nil && !gaveUp(f.err) && (!needed || !isFull(f.err)) {
 			return pinned, f.err
 		}
 	}

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"math"
+	"os"
 	"slices"
 	"sort"
 
@@ -21,6 +22,18 @@ type file struct {
 	entry *lru.Entry[*file] // Cache.mu: nil until it is complete
 	done  chan struct{}     // closed once it is complete or given up
 	err   error             // why it was given up
+
+	reserved   int64    // Cache.mu: bytes of Cache.reserved
+	remembered int64    // Cache.mu: bytes of Cache.remembered
+	memory     *os.File // nil if the file is on disk
+}
+
+// cost is what a complete file takes of the budget on disk.
+func (f *file) cost() int64 {
+	if f.memory != nil {
+		return 0
+	}
+	return f.size
 }
 
 // piece is a run of bytes of an object.
@@ -34,6 +47,15 @@ func pieces(spans []Span) []*piece {
 	out := make([]*piece, len(spans))
 	for i, s := range spans {
 		out[i] = &piece{span: s}
+	}
+	return out
+}
+
+// spans returns where in the object the pieces are.
+func (f *file) spans() []Span {
+	out := make([]Span, len(f.pieces))
+	for i, p := range f.pieces {
+		out[i] = p.span
 	}
 	return out
 }

@@ -28,8 +28,13 @@ func (c *Cache) Reader(ctx context.Context, key string, size int64) *Reader {
 	return &Reader{ctx: ctx, cache: c, key: key, size: size, slots: c.slots(ctx)}
 }
 
-// Prefetch makes spans of the object local, all at once, so that reads of them do not wait. Errors: those of the store.
-func (r *Reader) Prefetch(spans []Span) error {
+// Prefetch makes spans of the object local, all at once, so that reads of them do not wait. Errors: those of the store, and FullError.
+func (r *Reader) Prefetch(spans []Span) error { return r.prefetch(spans, true) }
+
+// TryPrefetch is Prefetch of what can do without it: if the disk has no room, the error is a FullError.
+func (r *Reader) TryPrefetch(spans []Span) error { return r.prefetch(spans, false) }
+
+func (r *Reader) prefetch(spans []Span, needed bool) error {
 	for {
 		left := r.missing(spans)
 		if len(left) == 0 {
@@ -39,7 +44,7 @@ func (r *Reader) Prefetch(spans []Span) error {
 		if err != nil {
 			return err
 		}
-		pinned, err := r.cache.settle(r.ctx, cl, r.slots)
+		pinned, err := r.cache.settle(r.ctx, cl, r.slots, needed)
 		for _, f := range pinned {
 			err = errors.Join(err, r.open(f))
 		}

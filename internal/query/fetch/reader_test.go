@@ -60,7 +60,7 @@ func randomBytes(rng *rand.Rand, n int) []byte {
 // cacheIn returns a cache of files in a directory.
 func cacheIn(dir string, store Store, limit int64) (*Cache, *gauge) {
 	g := &gauge{}
-	return New(Settings{LimitBytes: limit, Concurrency: 4, GapBytes: 10, RequestBytes: 100, Dir: func() (string, error) { return dir, nil }}, store, g), g
+	return New(Settings{LimitBytes: limit, MemoryBytes: 1 << 20, Concurrency: 4, GapBytes: 10, RequestBytes: 100, Dir: func() (string, error) { return dir, nil }}, store, g), g
 }
 
 func filesIn(t *testing.T, dir string) (n int, size int64) {

@@ -3,7 +3,7 @@ package fetch
 import "context"
 
 // Whole returns the path of a local copy of an object, valid until release. size is that of the object in bytes, -1 if it is not known: the
-// copy of a large object comes in parallel then. Errors: those of the store.
+// copy of a large object comes in parallel then. Errors: those of the store, and FullError.
 func (c *Cache) Whole(ctx context.Context, key string, size int64) (path string, release func(), err error) {
 	s := c.slots(ctx)
 	for {
@@ -11,7 +11,7 @@ func (c *Cache) Whole(ctx context.Context, key string, size int64) (path string,
 		if err != nil {
 			return "", nil, err
 		}
-		pinned, err := c.settle(ctx, cl, s)
+		pinned, err := c.settle(ctx, cl, s, true)
 		if err != nil {
 			return "", nil, err // nothing is pinned: there is one file that does, or none
 		}

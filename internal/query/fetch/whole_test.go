@@ -67,7 +67,7 @@ func (g *gauge) Holds(n int64) {
 }
 
 func newTestCache(store Store, dir string) *Cache {
-	return New(Settings{LimitBytes: 1, Concurrency: 4, GapBytes: 100, RequestBytes: 1000, Dir: func() (string, error) { return dir, nil }}, store, &gauge{})
+	return New(Settings{LimitBytes: 4, MemoryBytes: 100, Concurrency: 4, GapBytes: 100, RequestBytes: 1000, Dir: func() (string, error) { return dir, nil }}, store, &gauge{})
 }
 
 // outcome is what one acquire gave: the file's bytes or an error.

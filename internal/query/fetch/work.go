@@ -52,15 +52,29 @@ func (c *Cache) name(f *file) string {
 }
 
 // make brings all pieces in.
-func (w *work) make(ctx context.Context, s slots) error {
-	err := w.get(ctx, s)
-	if err == nil && w.file.whole {
-		err = w.getWhole(ctx, s)
+func (w *work) make(ctx context.Context, s slots, needed bool) error {
+	size := total(w.file.spans())
+	err := w.room(size, needed)
+	if err == nil {
+		err = w.bring(ctx, s, needed)
+	}
+	if needed && w.file.memory == nil && isFull(err) { // the disk has less room than it is to have
+		if err = w.spill(size); err == nil {
+			err = w.bring(ctx, s, needed)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("fetch %s: %w", w.file.key, err)
 	}
 	return nil
+}
+
+// bring fetches everything.
+func (w *work) bring(ctx context.Context, s slots, needed bool) error {
+	if err := w.get(ctx, s); err != nil || !w.file.whole {
+		return err
+	}
+	return w.getWhole(ctx, s, needed)
 }
 
 // get fetches the pieces, some requests at a time.
@@ -104,7 +118,7 @@ func (w *work) request(ctx context.Context, r *request) (err error) {
 }
 
 // getWhole fetches an object that is not to be had in pieces because its size is not known, or because it is empty.
-func (w *work) getWhole(ctx context.Context, s slots) (err error) {
+func (w *work) getWhole(ctx context.Context, s slots, needed bool) (err error) {
 	f := w.file
 	if f.pieces != nil {
 		return nil
@@ -121,6 +135,9 @@ func (w *work) getWhole(ctx context.Context, s slots) (err error) {
 	}
 	defer func() { err = errors.Join(err, body.Close()) }()
 	if err := f.check(obj); err != nil {
+		return err
+	}
+	if err := w.room(obj.Size, needed); err != nil {
 		return err
 	}
 	if err := w.fill(0, obj.Size, body); err != nil {
@@ -149,7 +166,7 @@ func (w *work) fill(at, n int64, from io.Reader) error {
 	if err == nil && got != n {
 		err = fmt.Errorf("got %d of %d bytes: %w", got, n, io.ErrUnexpectedEOF)
 	}
-	return err
+	return w.cache.written(err)
 }
 
 // short makes an end where more should be an error.

@@ -76,6 +76,6 @@ func (c *Cache) add(key string, v Sized) {
 	defer c.mu.Unlock()
 	if c.entries.Get(key) == nil {
 		c.entries.Add(key, v, cost)
-		c.entries.Evict()
+		c.entries.Evict(0)
 	}
 }

@@ -54,10 +54,10 @@ func (m *Map[V]) Remove(e *Entry[V]) {
 	}
 }
 
-// Evict removes unpinned entries, oldest first, until the cost is within the limit, and returns them.
-func (m *Map[V]) Evict() []*Entry[V] {
+// Evict removes unpinned entries, oldest first, until the cost and more are within the limit, and returns them.
+func (m *Map[V]) Evict(more int64) []*Entry[V] {
 	var out []*Entry[V]
-	for el := m.order.Back(); el != nil && m.used > m.limit; {
+	for el := m.order.Back(); el != nil && m.used+more > m.limit; {
 		prev := el.Prev()
 		if e := el.Value.(*Entry[V]); e.Pins == 0 {
 			m.Remove(e)
