@@ -30,7 +30,7 @@ func FuzzBody(f *testing.F) {
 	f.Add(snappy.Encode(nil, raw), true)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0}, false)
 	f.Fuzz(func(t *testing.T, body []byte, length bool) {
-		l := calm(t)
+		l := calmIn(t, modes[len(body)%len(modes)])
 		r := httptest.NewRequest(http.MethodPost, "/api/v1/write", io.NopCloser(bytes.NewReader(body)))
 		r.ContentLength = -1
 		if length {

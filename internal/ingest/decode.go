@@ -22,6 +22,7 @@ type decoder struct {
 	hor    horizon
 	out    *batch
 	guess  series.Ref // of the next series
+	quiet  bool       // what is refused was counted before
 
 	maxRoom int64 // bytes that reading any message may take
 	message int   // bytes of this one
@@ -95,7 +96,7 @@ func (d *decoder) checkWindows() error {
 	if n <= maxWindows {
 		return nil
 	}
-	d.gen.discard(reasonWindows, d.out.samples())
+	d.discard(reasonWindows, d.out.samples())
 	return rejectf(reasonWindows, "the request's samples lie in %d windows of 2h, the limit is %d: nothing of it was stored, send it in parts", n, maxWindows)
 }
 
@@ -141,7 +142,7 @@ func (d *decoder) resolve(version protocol) error {
 					return fmt.Errorf("%w: %w", errMalformed, err)
 				}
 				d.out.reject(err)
-				d.gen.discard(r.Reason, m.to.floats-m.from.floats+m.to.hists-m.from.hists)
+				d.discard(r.Reason, m.to.floats-m.from.floats+m.to.hists-m.from.hists)
 				ref, swept = noRef, true
 			}
 		}
@@ -155,6 +156,13 @@ func (d *decoder) resolve(version protocol) error {
 		d.out.sweep()
 	}
 	return nil
+}
+
+// discard counts refused samples.
+func (d *decoder) discard(r reason, samples int) {
+	if !d.quiet {
+		d.gen.discard(r, samples)
+	}
 }
 
 func (d *decoder) refuse(m miss) {

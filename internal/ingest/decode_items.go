@@ -32,7 +32,7 @@ func (d *decoder) rejectSamples(err error, n int) {
 	d.out.reject(err)
 	var r *Rejection
 	if errors.As(err, &r) {
-		d.gen.discard(r.Reason, n)
+		d.discard(r.Reason, n)
 	}
 }
 
@@ -112,5 +112,5 @@ func (d *decoder) addExemplar(t int64, v float64) {
 func (d *decoder) rejectExemplar(err error) {
 	d.room -= costOffence
 	d.out.reject(&Rejection{reasonExemplar, fmt.Errorf("exemplar: %w", err)})
-	d.gen.discard(reasonExemplar, 0)
+	d.discard(reasonExemplar, 0)
 }

@@ -312,15 +312,22 @@ func TestDecodersAgree(t *testing.T) {
 
 // TestRandomRequests sends random requests through the handler, and finds in the store what upstream's decoder reads.
 func TestRandomRequests(t *testing.T) {
+	for _, mode := range modes {
+		t.Run("mode="+string(mode), func(t *testing.T) { testRandomRequests(t, mode) })
+	}
+}
+
+func testRandomRequests(t *testing.T, mode Mode) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 6))
-		l := calm(t)
+		l := calmIn(t, mode)
 		want := map[string]map[string]string{} // the last sample of each time, by kind and series
 		for i := range 15 {
 			version := protocols[rng.IntN(2)]
 			items := randomItems(rng)
 			w := l.send(version, items)
 			require.Less(t, w.Code, 500)
+			l.tick()
 			samples, err := theirs(version, message(t, version, items))
 			require.NoError(t, err, i)
 			for of, ss := range samples {

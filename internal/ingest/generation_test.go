@@ -49,7 +49,7 @@ func TestGenerationOfAWindow(t *testing.T) {
 func TestGenerationsInOneGroup(t *testing.T) {
 	bubble(t, func(t *testing.T) (*lake, map[string]content) {
 		set := DefaultSettings()
-		set.FlushTimeout, set.TenantIdle = 24*time.Hour, 24*time.Hour
+		set.FlushTimeout, set.SettleDelay, set.TenantIdle = 24*time.Hour, 48*time.Hour, 24*time.Hour
 		l := wall(t, set)
 		begin := time.Now().UnixMilli()
 		sample := func(name string, v float64) item { return gauge(name, at(begin, v)) }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -119,12 +120,13 @@ func status(err error) int {
 	var unsup unsupported
 	var dense *errDense
 	var refused *Rejection
+	var bulky *errBulky
 	switch {
 	case err == nil:
 		return http.StatusNoContent
 	case errors.As(err, &unsup):
 		return http.StatusUnsupportedMediaType
-	case errors.As(err, &large), errors.As(err, &dense):
+	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky):
 		return http.StatusRequestEntityTooLarge
 	case errors.As(err, &partial), errors.As(err, &refused), errors.Is(err, errMalformed), errors.Is(err, errBody), errors.Is(err, errTenant):
 		return http.StatusBadRequest
@@ -151,6 +153,33 @@ func (s *Stage) write(r *http.Request, version protocol) (written, error) {
 	if err != nil {
 		return written{}, err
 	}
+	if s.set.Mode == Grouped {
+		return s.writeGrouped(r, version, t)
+	}
+	defer t.groups.leave(nil)
+	in, err := s.take(r, version, t)
+	if err != nil {
+		return written{}, err
+	}
+	defer in.release()
+	b := in.batch
+	n, refused := written{len(b.floats), len(b.hists), len(b.exemplars)}, partial(b)
+	switch {
+	case b.empty():
+		return n, refused
+	case s.set.Mode == Direct:
+		err = s.storeDirect(r.Context(), in)
+	default:
+		err = s.enqueue(r.Context(), in)
+	}
+	if err != nil {
+		return written{}, err
+	}
+	return n, refused
+}
+
+// writeGrouped lets a request join the tenant's group. The tenant has been entered.
+func (s *Stage) writeGrouped(r *http.Request, version protocol, t *tenantIngest) (written, error) {
 	left := false
 	defer func() {
 		if !left {
@@ -193,13 +222,18 @@ func partial(b *batch) error {
 func (s *Stage) decode(r *http.Request, version protocol, t *tenantIngest) (*batch, error) {
 	plain := buffers.Get().(*buffer)
 	defer plain.release()
-	done, err := s.readBody(r, plain)
+	done, err := s.readBody(r, plain, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+	return s.read(version, plain.b, t, s.now(), false)
+}
+
+// read decodes a message that came at a time. quiet says that what it breaks was counted before.
+func (s *Stage) read(version protocol, msg []byte, t *tenantIngest, came time.Time, quiet bool) (*batch, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	d.limits, d.maxRoom = &s.set.Limits, s.set.MaxInflightBytes
-	return d.decode(version, plain.b, t.gen.Load(), s.set.Limits.horizon(s.now()))
+	d.limits, d.maxRoom, d.quiet = &s.set.Limits, s.set.MaxInflightBytes, quiet
+	return d.decode(version, msg, t.gen.Load(), s.set.Limits.horizon(came))
 }

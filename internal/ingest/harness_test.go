@@ -23,6 +23,8 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/queue/memqueue"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
@@ -36,8 +38,13 @@ type lake struct {
 	t      *testing.T
 	store  *memstore.Store
 	faults memstore.Script
+	queue  *memqueue.Queue // mode Buffered: its messages are consumed after every request
+	qfault memqueue.Script
 	stage  *Stage
 	now    func() time.Time
+	later  time.Duration // added to now
+	manual bool          // messages stay on the queue until consume is called
+	log    bytes.Buffer  // errors
 }
 
 // quick are settings under which a lone request is flushed at once.
@@ -49,10 +56,17 @@ func quick() Settings {
 
 func newLake(t *testing.T, set Settings, now func() time.Time) *lake {
 	t.Helper()
-	l := &lake{t: t, now: now}
-	l.store = memstore.New(memstore.Settings{Now: now, Faults: l.faults.Next, Immutable: func(string) bool { return true }, DeletedForever: true})
+	l := &lake{t: t}
+	l.now = func() time.Time { return now().Add(l.later) }
+	var opts []Option
+	if set.Mode == Buffered {
+		set.QueueURL = "memory"
+		l.queue = memqueue.New(memqueue.Settings{Now: l.now, Faults: l.qfault.Next})
+		opts = append(opts, To(l.queue))
+	}
+	l.store = memstore.New(memstore.Settings{Now: l.now, Faults: l.faults.Next, Immutable: func(string) bool { return true }, DeletedForever: true})
 	var err error
-	l.stage, err = New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), now)
+	l.stage, err = New(set, l.store, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{Level: slog.LevelError})), l.now, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -64,9 +78,19 @@ func newLake(t *testing.T, set Settings, now func() time.Time) *lake {
 }
 
 // calm is a lake whose clock stands at someTime.
-func calm(t *testing.T) *lake {
-	return newLake(t, quick(), func() time.Time { return time.UnixMilli(someTime) })
+func calm(t *testing.T) *lake { return calmIn(t, Grouped) }
+
+func calmIn(t *testing.T, mode Mode) *lake {
+	return calmWith(t, mode, quick())
 }
+
+func calmWith(t *testing.T, mode Mode, set Settings) *lake {
+	set.Mode = mode
+	return newLake(t, set, func() time.Time { return time.UnixMilli(someTime) })
+}
+
+// tick lets the clock go on, by more than mode Direct tolerates: what is sent next is written later.
+func (l *lake) tick() { l.later += time.Minute }
 
 // post sends a body as it is and returns the answer. Headers are pairs; an empty value removes one.
 func (l *lake) post(body []byte, headers ...string) *httptest.ResponseRecorder {
@@ -86,7 +110,44 @@ func (l *lake) post(body []byte, headers ...string) *httptest.ResponseRecorder {
 func (l *lake) serve(r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	l.stage.Handler().ServeHTTP(w, r)
+	if l.queue != nil && !l.manual {
+		require.Empty(l.t, l.consume(), "%s", &l.log)
+	}
 	return w
+}
+
+// consume takes what is on the queue, as a function does that the queue starts, and returns the messages that failed. They are on the queue
+// again.
+func (l *lake) consume() (failed []string) {
+	l.t.Helper()
+	ctx := context.Background()
+	var all []queue.Received
+	for {
+		ms, err := l.queue.Receive(ctx, queue.MaxBatch, 0, time.Minute)
+		require.NoError(l.t, err)
+		if len(ms) == 0 {
+			break
+		}
+		all = append(all, ms...)
+	}
+	failed, err := l.stage.Consume(ctx, deliveries(all))
+	require.NoError(l.t, err)
+	for _, m := range all {
+		if slices.Contains(failed, m.ID) {
+			require.NoError(l.t, l.queue.Release(ctx, m))
+		} else {
+			require.NoError(l.t, l.queue.Delete(ctx, m))
+		}
+	}
+	return failed
+}
+
+func deliveries(ms []queue.Received) []Delivery {
+	out := make([]Delivery, len(ms))
+	for i, m := range ms {
+		out[i] = Delivery{m.ID, m.Body}
+	}
+	return out
 }
 
 const contentV2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
@@ -261,6 +322,17 @@ var protocols = []protocol{protocolV1, protocolV2}
 func inBoth(t *testing.T, run func(t *testing.T, version protocol)) {
 	for _, v := range protocols {
 		t.Run("protocol="+v.String(), func(t *testing.T) { run(t, v) })
+	}
+}
+
+var modes = []Mode{Grouped, Direct, Buffered}
+
+// inAll runs a test in all modes and both protocol versions.
+func inAll(t *testing.T, run func(t *testing.T, mode Mode, version protocol)) {
+	for _, m := range modes {
+		t.Run("mode="+string(m), func(t *testing.T) {
+			inBoth(t, func(t *testing.T, version protocol) { run(t, m, version) })
+		})
 	}
 }
 

@@ -85,15 +85,17 @@ func TestBodyLimits(t *testing.T) {
 		{"cut message", snappy.Encode(nil, mustMarshal(t, encodeV1(everything()))[:300]), 0, http.StatusBadRequest, "malformed remote-write message: truncated protobuf message"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := newLake(t, small(), func() time.Time { return time.UnixMilli(someTime) })
 			if tc.length == 0 {
 				tc.length = int64(len(tc.body))
 			}
-			w := l.serve(request(bytes.NewReader(tc.body), tc.length))
-			require.Equal(t, tc.code, w.Code, w.Body.String())
-			require.Contains(t, w.Body.String(), tc.want)
-			require.True(t, l.stage.inflight.TryAcquire(l.stage.set.MaxInflightBytes), "bytes in flight were not given back")
-			l.stage.inflight.Release(l.stage.set.MaxInflightBytes)
+			for _, mode := range modes {
+				l := calmWith(t, mode, small())
+				w := l.serve(request(bytes.NewReader(tc.body), tc.length))
+				require.Equal(t, tc.code, w.Code, "%s: %s", mode, w.Body)
+				require.Contains(t, w.Body.String(), tc.want)
+				require.True(t, l.stage.inflight.TryAcquire(l.stage.set.MaxInflightBytes), "%s: bytes in flight were not given back", mode)
+				l.stage.inflight.Release(l.stage.set.MaxInflightBytes)
+			}
 		})
 	}
 }
@@ -212,8 +214,8 @@ func TestOrdinaryMessagesHaveRoom(t *testing.T) {
 	for i := range int64(100_000) {
 		one.floats = append(one.floats, at(someTime-i, 0))
 	}
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		l.ok(version, short)
 		l.ok(version, []item{one})
 		require.Len(t, l.read(anonymous), 50_001)
@@ -223,7 +225,12 @@ func TestOrdinaryMessagesHaveRoom(t *testing.T) {
 func TestTooManyTenants(t *testing.T) {
 	set := quick()
 	set.MaxTenants = 2
-	l := newLake(t, set, func() time.Time { return time.UnixMilli(someTime) })
+	for _, mode := range modes {
+		t.Run("mode="+string(mode), func(t *testing.T) { testTooManyTenants(t, calmWith(t, mode, set)) })
+	}
+}
+
+func testTooManyTenants(t *testing.T, l *lake) {
 	items := []item{gauge("m", at(someTime, 1))}
 	l.ok(protocolV1, items, "X-Scope-OrgID", "a")
 	l.ok(protocolV1, items, "X-Scope-OrgID", "b")
@@ -258,7 +265,28 @@ func TestSettings(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, what)
 	}
-	require.Equal(t, 12, strings.Count(err.Error(), "\n"))
+	require.ErrorContains(t, err, `mode must be grouped, direct or buffered, is ""`)
+	require.ErrorContains(t, err, "flush timeout (0s) must be shorter than the compactor's settle delay (0s)")
+	require.Equal(t, 16, strings.Count(err.Error(), "\n"))
+	for _, tc := range []struct {
+		mode Mode
+		last time.Duration // flush timeout
+		want string
+	}{
+		{Direct, 39 * time.Second, ""},
+		{Direct, 40 * time.Second, "retry tolerance (20s) and flush timeout (40s) together must be shorter than the compactor's settle delay (1m0s)"},
+		{Grouped, 59 * time.Second, ""},
+		{Grouped, time.Minute, "flush timeout (1m0s) must be shorter than the compactor's settle delay (1m0s)"},
+		{Buffered, time.Second, "mode buffered wants the URL of a queue (queue-url)"},
+	} {
+		s := DefaultSettings()
+		s.Mode, s.FlushTimeout = tc.mode, tc.last
+		if tc.want == "" {
+			require.NoError(t, s.Validate())
+		} else {
+			require.ErrorContains(t, s.Validate(), tc.want)
+		}
+	}
 	_, err = New(Settings{}, nil, nil, nil, nil)
 	require.ErrorContains(t, err, "ingest settings: ")
 }

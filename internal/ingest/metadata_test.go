@@ -31,11 +31,13 @@ func (l *lake) metadata() [][]segment.Metadata {
 }
 
 func TestMetadataIsWrittenOnce(t *testing.T) {
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		a, b := described("a", "counter", "first"), described("b", "gauge", "")
 		l.ok(version, []item{b, a})
+		l.tick()
 		l.ok(version, []item{a, b})
+		l.tick()
 		changed := described("a", "counter", "second")
 		l.ok(version, []item{b, changed})
 		require.Equal(t, [][]segment.Metadata{{a.meta, b.meta}, nil, {changed.meta}}, l.metadata())
@@ -71,8 +73,8 @@ func TestMetadataAlone(t *testing.T) {
 
 // TestMetadataOfOneRequest keeps the last description of a family.
 func TestMetadataOfOneRequest(t *testing.T) {
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		l.ok(version, []item{described("b", "gauge", "1"), described("a", "gauge", "2"), described("b", "counter", "3")})
 		require.Equal(t, [][]segment.Metadata{{{Metric: "a", Type: "gauge", Help: "2"}, {Metric: "b", Type: "counter", Help: "3"}}}, l.metadata())
 	})

@@ -21,9 +21,16 @@ type metrics struct {
 	segmentBytes prometheus.Counter
 	bodyBytes    *prometheus.CounterVec // by form
 	tenants      prometheus.Gauge
+	mode         *prometheus.GaugeVec // by mode
+	existing     prometheus.Counter
+	queued       prometheus.Counter
+	queuedBytes  prometheus.Counter
+	queuedParts  prometheus.Counter
+	messages     *prometheus.CounterVec // by result
+	queueSeconds prometheus.Histogram
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 	const ns, sub = "promlake", "ingest"
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
@@ -50,10 +57,22 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		segmentBytes: counter("segment_bytes_total", "Bytes of the segments written."),
 		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies, as sent (snappy) and decoded (protobuf).", "form"),
 		tenants:      prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote lately."}),
+		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are taken."},
+			[]string{"mode"}),
+		existing:    counter("segments_existing_total", "Segments that were there already, because their request was sent again (mode direct)."),
+		queued:      counter("queued_samples_total", "Float and histogram samples put on the queue (mode buffered)."),
+		queuedBytes: counter("queued_bytes_total", "Bytes of the messages put on the queue (mode buffered)."),
+		queuedParts: counter("queued_messages_total", "Messages put on the queue (mode buffered)."),
+		messages:    vec("messages_total", "Messages taken from the queue: ok, failed (to be delivered again) or unreadable.", "result"),
+		queueSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: ns, Subsystem: sub, Name: "queue_delay_seconds", Help: "Time from the request to its samples being in the store, by message (mode buffered).",
+			Buckets: prometheus.ExponentialBuckets(0.25, 2, 14),
+		}),
 	}
+	m.mode.WithLabelValues(string(mode)).Set(1)
 	var errs []error
 	for _, c := range []prometheus.Collector{m.requests, m.samples, m.histograms, m.exemplars, m.discarded, m.flushes, m.flushSeconds,
-		m.flushSamples, m.segments, m.segmentBytes, m.bodyBytes, m.tenants} {
+		m.flushSamples, m.segments, m.segmentBytes, m.bodyBytes, m.tenants, m.mode, m.existing, m.queued, m.queuedBytes, m.queuedParts, m.messages, m.queueSeconds} {
 		errs = append(errs, reg.Register(c))
 	}
 	return m, errors.Join(errs...)
@@ -63,20 +82,36 @@ func (m *metrics) discard(r reason, samples int) {
 	m.discarded.WithLabelValues(string(r)).Add(float64(samples))
 }
 
-// flushed counts a group that was committed or failed.
-func (m *metrics) flushed(g *group, err error, took time.Duration) {
+// tally counts what batches hold.
+type tally struct{ floats, hists, exemplars int }
+
+func (n *tally) add(b *batch) {
+	n.floats += len(b.floats)
+	n.hists += len(b.hists)
+	n.exemplars += len(b.exemplars)
+}
+
+func tallyOf(bs ...*batch) (n tally) {
+	for _, b := range bs {
+		n.add(b)
+	}
+	return n
+}
+
+func (n tally) samples() int { return n.floats + n.hists }
+
+// flushed counts a flush that was committed or failed.
+func (m *metrics) flushed(n tally, err error, took time.Duration) {
 	m.flushSeconds.Observe(took.Seconds())
-	m.flushSamples.Observe(float64(g.samples))
+	m.flushSamples.Observe(float64(n.samples()))
 	if err != nil {
 		m.flushes.WithLabelValues("error").Inc()
 		return
 	}
 	m.flushes.WithLabelValues("ok").Inc()
-	for _, b := range g.batches {
-		m.samples.Add(float64(len(b.floats)))
-		m.histograms.Add(float64(len(b.hists)))
-		m.exemplars.Add(float64(len(b.exemplars)))
-	}
+	m.samples.Add(float64(n.floats))
+	m.histograms.Add(float64(n.hists))
+	m.exemplars.Add(float64(n.exemplars))
 }
 
 // stored counts a segment that is durable.

@@ -94,8 +94,8 @@ func TestRejections(t *testing.T) {
 	before, after := gauge("before", at(someTime, 1), at(someTime+1, 2)), gauge("zz_after", at(someTime, 3))
 	for _, o := range offenders() {
 		t.Run(o.name, func(t *testing.T) {
-			inBoth(t, func(t *testing.T, version protocol) {
-				l := calm(t)
+			inAll(t, func(t *testing.T, mode Mode, version protocol) {
+				l := calmIn(t, mode)
 				valid := []item{before, after}
 				if o.kept.lset != nil {
 					valid = append(valid, o.kept)
@@ -127,8 +127,8 @@ func requireRejected(t *testing.T, o offender, code int, body string) {
 
 // TestNothingValid sends offenders alone: nothing is stored.
 func TestNothingValid(t *testing.T) {
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		w := l.send(version, []item{{lset: []string{"job", "x"}, floats: []segment.Float{at(someTime, 1), at(someTime+1, 1)}}})
 		require.Equal(t, http.StatusBadRequest, w.Code)
 		require.NotContains(t, w.Body.String(), "more offences")
@@ -182,8 +182,8 @@ func TestRejectionsOfV2(t *testing.T) {
 func TestLegacyNames(t *testing.T) {
 	set := quick()
 	set.Limits.LegacyNames = true
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := newLake(t, set, func() time.Time { return time.UnixMilli(someTime) })
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmWith(t, mode, set)
 		l.ok(version, []item{{lset: []string{"__name__", "a:b", "job", "x"}, floats: []segment.Float{at(someTime, 1)}}})
 		for _, lset := range [][]string{{"__name__", "a.b"}, {"__name__", "m", "a:b", "x"}, {"__name__", "m", "ü", "x"}} {
 			w := l.send(version, []item{{lset: lset, floats: []segment.Float{at(someTime, 1)}}})

@@ -8,11 +8,23 @@ import (
 
 // Settings is the plain data that an ingest stage runs by.
 type Settings struct {
+	Mode     Mode
+	QueueURL string // of the queue that mode Buffered sends to; who makes the stage opens it
+
 	// FlushInterval is the least time between two flushes of a tenant, unless samples press. 0 is none for a local directory, where an
 	// object costs nothing, and RemoteFlushInterval for other stores.
 	FlushInterval time.Duration
 	FlushSamples  int           // samples that make a flush due at once
 	FlushTimeout  time.Duration // longest time that a flush may take
+	// RetryTolerance is how far before now the identifier of a segment that mode Direct writes may lie, so that a request which is sent again
+	// within it mostly gets the same identifier.
+	RetryTolerance time.Duration
+	// SettleDelay is the compactor's: a segment must be listed so soon after the time in its identifier. It must be longer than
+	// FlushTimeout, and in mode Direct than RetryTolerance and FlushTimeout together.
+	SettleDelay time.Duration
+
+	MaxMessages    int // messages that one request may become in mode Buffered
+	ConsumeSamples int // samples of a tenant that are gathered from messages before they are flushed
 
 	MaxRequestBytes  int64         // a request's body as sent
 	MaxDecodedBytes  int64         // a request's body after decompression
@@ -41,8 +53,13 @@ const RemoteFlushInterval = time.Second
 // DefaultSettings returns the settings for ordinary use.
 func DefaultSettings() Settings {
 	return Settings{
+		Mode:             Grouped,
 		FlushSamples:     50_000,
 		FlushTimeout:     30 * time.Second,
+		RetryTolerance:   20 * time.Second,
+		SettleDelay:      time.Minute,
+		MaxMessages:      128,
+		ConsumeSamples:   500_000,
 		MaxRequestBytes:  16 << 20,
 		MaxDecodedBytes:  64 << 20,
 		MaxInflightBytes: 128 << 20,
@@ -72,7 +89,11 @@ func (s *Settings) Validate() error {
 			errs = append(errs, fmt.Errorf("%s must not be negative, is %s", name, d))
 		}
 	}
+	errs = append(errs, s.validateMode())
 	notNegative("flush interval", s.FlushInterval)
+	notNegative("retry tolerance", s.RetryTolerance)
+	positive("max messages", int64(s.MaxMessages))
+	positive("consume samples", int64(s.ConsumeSamples))
 	notNegative("creation grace period", s.Limits.CreationGracePeriod)
 	positive("flush samples", int64(s.FlushSamples))
 	positive("flush timeout", int64(s.FlushTimeout))

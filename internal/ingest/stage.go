@@ -1,14 +1,20 @@
 // Package ingest turns remote_write requests into segments. A request is answered with success only when all of its samples are
 // durable in the object store.
 //
-// The way of a request: body → snappy → decoder (one batch, series resolved in place) → collector (concurrent requests of a tenant form a
-// group) → flusher (samples sorted by series, one segment per 2h window, one PUT each) → answer.
+// The way of a request: body → snappy → decoder (one batch, series resolved in place), and then by mode
+//
+//	grouped   → collector (concurrent requests of a tenant form a group) → flusher → answer
+//	direct    → flush → answer
+//	buffered  → queue → answer, and a batch of messages later: decoder → flush
+//
+// A flush sorts samples by series and writes one segment per 2h window, one PUT each.
 package ingest
 
 import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,16 +26,20 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/queue"
 )
 
-// Stage is the ingest stage of one process, in grouped mode: many requests, one segment.
+// Stage is the ingest stage of one process.
 type Stage struct {
 	set   Settings
 	store objstore.Store
+	queue queue.Sender // mode Buffered only
 	log   *slog.Logger
 	now   func() time.Time
 	met   *metrics
 	ids   *idSource
+
+	maxMessage int // bytes of a message
 
 	inflight *semaphore.Weighted // bytes, MaxInflightBytes
 	ctx      context.Context     // ends when Close gives up waiting
@@ -38,20 +48,33 @@ type Stage struct {
 	mu      sync.Mutex
 	tenants map[string]*tenantIngest
 	closing bool
+	swept   time.Time // when idle tenants were looked for last
 }
 
+// Option is a part that only some modes need.
+type Option func(*Stage)
+
+// To is the queue that mode Buffered sends to.
+func To(q queue.Sender) Option { return func(s *Stage) { s.queue = q } }
+
 // New returns a running stage.
-func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slog.Logger, now func() time.Time) (*Stage, error) {
+func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slog.Logger, now func() time.Time, opts ...Option) (*Stage, error) {
 	if err := set.Validate(); err != nil {
 		return nil, fmt.Errorf("ingest settings: %w", err)
 	}
-	met, err := newMetrics(reg)
+	met, err := newMetrics(reg, set.Mode)
 	if err != nil {
 		return nil, fmt.Errorf("register ingest metrics: %w", err)
 	}
 	s := &Stage{
 		set: set, store: store, log: log, now: now, met: met, ids: newIDSource(rand.Reader),
-		inflight: semaphore.NewWeighted(set.MaxInflightBytes), tenants: map[string]*tenantIngest{},
+		inflight: semaphore.NewWeighted(set.MaxInflightBytes), tenants: map[string]*tenantIngest{}, maxMessage: queue.MaxMessageBytes,
+	}
+	for _, o := range opts {
+		o(s)
+	}
+	if set.Mode == Buffered && s.queue == nil {
+		return nil, errors.New("ingest in mode buffered without a queue")
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
@@ -110,6 +133,7 @@ func (s *Stage) enter(id string) (*tenantIngest, error) {
 	}
 	t, ok := s.tenants[id]
 	if !ok {
+		s.sweep()
 		if len(s.tenants) >= s.set.MaxTenants {
 			return nil, errTenants{s.set.MaxTenants}
 		}
@@ -120,7 +144,22 @@ func (s *Stage) enter(id string) (*tenantIngest, error) {
 		s.tenants[id] = t
 		s.met.tenants.Set(float64(len(s.tenants)))
 	}
+	t.used = s.now()
 	return t, t.groups.enter()
+}
+
+// sweep forgets tenants that have been idle for long and have no flusher that does it. The caller holds s.mu.
+func (s *Stage) sweep() {
+	now := s.now()
+	if s.set.Mode == Grouped || now.Sub(s.swept) < s.set.TenantIdle/8 && len(s.tenants) < s.set.MaxTenants {
+		return
+	}
+	s.swept = now
+	for id, t := range s.tenants {
+		if now.Sub(t.used) >= s.set.TenantIdle && t.groups.retire() {
+			delete(s.tenants, id)
+		}
+	}
 }
 
 // forget drops an idle tenant, and says whether it did.

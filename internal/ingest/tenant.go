@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/key"
@@ -15,15 +17,18 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// tenantIngest is one tenant's part of the stage: its collector, its current generation and its flusher.
+// tenantIngest is one tenant's part of the stage: what it has learned, and what collects its requests and makes segments of them.
 type tenantIngest struct {
 	stage  *Stage
 	id     string
-	groups *collector
+	groups *collector // counts the requests under way in every mode; groups form, and a flusher takes them, in mode Grouped only
 	gen    atomic.Pointer[generation]
-	writer *segment.Writer // owned by the flusher
-	window key.Window      // wall-clock window of the generation; owned by the flusher
-	done   chan struct{}   // closed when the flusher has ended
+	done   chan struct{} // closed when no flusher runs (any more)
+	used   time.Time     // when the last request came; guarded by Stage.mu
+
+	mu     sync.Mutex // guards what encoding uses: the fields below and the orders of the generations
+	writer *segment.Writer
+	window key.Window // wall-clock window of the generation
 }
 
 func (s *Stage) newTenant(id string) (*tenantIngest, error) {
@@ -37,7 +42,11 @@ func (s *Stage) newTenant(id string) (*tenantIngest, error) {
 		window: key.WindowOf(s.now().UnixMilli()),
 	}
 	t.gen.Store(s.newGeneration())
-	go t.run()
+	if s.set.Mode == Grouped {
+		go t.run()
+	} else {
+		close(t.done)
+	}
 	return t, nil
 }
 
@@ -60,13 +69,13 @@ func (t *tenantIngest) run() {
 	}
 }
 
-// commit makes a group durable and releases its requests. It is the one place where ingest writes.
+// commit makes a group durable and releases its requests.
 func (t *tenantIngest) commit(g *group) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(t.stage.ctx, t.stage.set.FlushTimeout)
 	err := t.flush(ctx, g.batches)
 	cancel()
-	t.stage.met.flushed(g, err, time.Since(begin))
+	t.stage.met.flushed(tallyOf(g.batches...), err, time.Since(begin))
 	if err != nil {
 		t.stage.log.Error("flush failed; senders were told to try again", "tenant", t.id, "samples", g.samples, "requests", len(g.batches), "err", err)
 	}
@@ -77,6 +86,8 @@ func (t *tenantIngest) commit(g *group) {
 
 // rotate begins a new generation when a window has passed on the wall clock or the current one is too large.
 func (t *tenantIngest) rotate() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	w := key.WindowOf(t.stage.now().UnixMilli())
 	if w != t.window || t.gen.Load().bytes() > t.stage.set.MaxSeriesBytes {
 		t.window = w
@@ -91,17 +102,47 @@ const maxParallelPuts = 8
 func (t *tenantIngest) flush(ctx context.Context, bs []*batch) error {
 	eg, ctx := errgroup.WithContext(ctx)
 	eg.SetLimit(maxParallelPuts)
-	var encodeErr error
-	for _, part := range byGeneration(bs) {
-		if encodeErr = t.flushGeneration(ctx, eg, part); encodeErr != nil {
-			break
+	encodeErr := t.encode(bs, t.nextID, func(k key.Segment, file []byte, only bool) error {
+		if only {
+			return t.put(ctx, k, file)
 		}
-	}
+		file = bytes.Clone(file)
+		eg.Go(func() error { return t.put(ctx, k, file) })
+		return nil
+	})
 	if err := errors.Join(encodeErr, eg.Wait()); err != nil {
 		return err
 	}
 	for _, b := range bs {
 		b.gen.noteStored(b.metadata)
+	}
+	return nil
+}
+
+// nextID returns an identifier for a segment that is written now.
+func (t *tenantIngest) nextID() ulid.ULID { return t.stage.ids.next(t.stage.now()) }
+
+// encode makes the segments of batches and hands each to put. The file is valid until put returns; only says that no other one follows it
+// of the same generation.
+func (t *tenantIngest) encode(bs []*batch, id func() ulid.ULID, put func(k key.Segment, file []byte, only bool) error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, part := range byGeneration(bs) {
+		g := part[0].gen
+		g.table.RLock()
+		view := g.table.View()
+		g.table.RUnlock()
+		g.order.Extend(&view)
+		windows := partition(part, t.stage.now().UnixMilli())
+		for _, w := range windows {
+			file, _, err := t.writer.Write(assemble(w, &view, &g.order))
+			if err != nil {
+				return fmt.Errorf("encode segment: %w", err)
+			}
+			if err := put(key.Segment{Tenant: t.id, Window: w.start, ID: id()}, file, len(windows) == 1); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -118,38 +159,40 @@ func byGeneration(bs []*batch) [][]*batch {
 	return out
 }
 
-func (t *tenantIngest) flushGeneration(ctx context.Context, eg *errgroup.Group, bs []*batch) error {
-	g := bs[0].gen
-	g.table.RLock()
-	view := g.table.View()
-	g.table.RUnlock()
-	g.order.Extend(&view)
-	windows := partition(bs, t.stage.now().UnixMilli())
-	for _, w := range windows {
-		file, _, err := t.writer.Write(assemble(w, &view, &g.order))
-		if err != nil {
-			return fmt.Errorf("encode segment: %w", err)
-		}
-		if len(windows) > 1 { // the writer's buffer is about to be used again
-			file = bytes.Clone(file)
-		}
-		k := key.Segment{Tenant: t.id, Window: w.start, ID: t.stage.ids.next(t.stage.now())}
-		put := func() error { return t.put(ctx, k, file) }
-		if len(windows) == 1 {
-			if err := put(); err != nil {
-				return err
-			}
-			continue
-		}
-		eg.Go(put)
-	}
-	return nil
-}
-
+// put is the one place where ingest writes.
 func (t *tenantIngest) put(ctx context.Context, k key.Segment, file []byte) error {
 	if _, err := t.stage.store.Put(ctx, k.String(), bytes.NewReader(file), objstore.Condition{IfAbsent: true}); err != nil {
 		return fmt.Errorf("put segment: %w", err)
 	}
 	t.stage.met.stored(len(file))
 	return nil
+}
+
+// encoded is a segment that waits for its put.
+type encoded struct {
+	key  key.Segment
+	file []byte
+}
+
+// segments is encode for puts that begin when all segments are made.
+func (t *tenantIngest) segments(bs []*batch, id func() ulid.ULID) ([]encoded, error) {
+	var out []encoded
+	err := t.encode(bs, id, func(k key.Segment, file []byte, _ bool) error {
+		out = append(out, encoded{k, bytes.Clone(file)})
+		return nil
+	})
+	return out, err
+}
+
+// putAll returns nil only when all segments are durable. No put is under way any more when it returns.
+func putAll(ctx context.Context, all []encoded, put func(context.Context, key.Segment, []byte) error) error {
+	if len(all) == 1 {
+		return put(ctx, all[0].key, all[0].file)
+	}
+	eg, ctx := errgroup.WithContext(ctx)
+	eg.SetLimit(maxParallelPuts)
+	for _, e := range all {
+		eg.Go(func() error { return put(ctx, e.key, e.file) })
+	}
+	return eg.Wait()
 }

@@ -48,8 +48,8 @@ func everything() []item {
 }
 
 func TestWriteEverything(t *testing.T) {
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		w := l.ok(version, everything())
 		require.Empty(t, w.Body.String())
 		require.Equal(t, want(t, version, everything()), l.read(anonymous))
@@ -63,7 +63,7 @@ func TestWriteEverything(t *testing.T) {
 		// Known series take another way through the decoder.
 		l.ok(version, everything())
 		require.Equal(t, want(t, version, everything()), l.read(anonymous))
-		require.Len(t, l.keys(anonymous), 2)
+		require.Len(t, l.keys(anonymous), map[Mode]int{Grouped: 2, Direct: 1, Buffered: 2}[mode])
 	})
 }
 
@@ -74,8 +74,8 @@ func writtenHeaders(h http.Header) []string {
 // TestOrderOfArrival writes samples out of order and twice: time orders them, and of equal times the last to come stays.
 func TestOrderOfArrival(t *testing.T) {
 	hist := func(t int64, n int64) segment.Hist { return segment.Hist{T: t, H: tsdbutil.GenerateTestHistogram(n)} }
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		items := []item{
 			gauge("b", at(someTime+3, 3), at(someTime+1, 1), at(someTime+2, 2), at(someTime+1, 10), at(someTime+3, 30)),
 			gauge("a", at(someTime+1, 1)),
@@ -92,6 +92,7 @@ func TestOrderOfArrival(t *testing.T) {
 			{lset: gauge("h").lset, hists: []segment.Hist{hist(someTime+1, 4), hist(someTime+2, 3)}},
 		}), l.read(anonymous))
 		// A later request wins over what is stored.
+		l.tick()
 		l.ok(version, []item{gauge("a", at(someTime, 5))})
 		require.Equal(t, want(t, version, []item{gauge("a", at(someTime, 5), at(someTime+1, 1))})[lsetText(gauge("a").lset)], l.read(anonymous)[lsetText(gauge("a").lset)])
 	})
@@ -99,8 +100,8 @@ func TestOrderOfArrival(t *testing.T) {
 
 // TestWindows writes samples of many times: each lies in the segment of its own window.
 func TestWindows(t *testing.T) {
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		start := int64(key.WindowOf(someTime))
 		items := []item{
 			{
@@ -123,8 +124,8 @@ func TestWindows(t *testing.T) {
 
 // TestManyWindows goes to the limit of windows in a request and over it.
 func TestManyWindows(t *testing.T) {
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		it := gauge("m")
 		for i := range int64(maxWindows) {
 			it.floats = append(it.floats, at(i*key.WindowMillis, 1))
@@ -144,7 +145,12 @@ func TestManyWindows(t *testing.T) {
 }
 
 func TestTenantsAreApart(t *testing.T) {
-	l := calm(t)
+	for _, mode := range modes {
+		t.Run("mode="+string(mode), func(t *testing.T) { testTenantsAreApart(t, calmIn(t, mode)) })
+	}
+}
+
+func testTenantsAreApart(t *testing.T, l *lake) {
 	l.ok(protocolV1, []item{gauge("m", at(someTime, 1))}, "X-Scope-OrgID", "team-a")
 	l.ok(protocolV1, []item{gauge("m", at(someTime, 2))}, "X-Scope-OrgID", "team-b")
 	l.ok(protocolV1, []item{gauge("m", at(someTime, 3))})
@@ -160,8 +166,8 @@ func TestTenantsAreApart(t *testing.T) {
 }
 
 func TestEmptyRequests(t *testing.T) {
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		l.ok(version, nil)
 		require.Empty(t, l.store.Keys())
 	})
@@ -172,8 +178,8 @@ func TestEmptyRequests(t *testing.T) {
 
 // TestExemplarsAlone takes what Prometheus sends: each exemplar in a series of its own, without samples.
 func TestExemplarsAlone(t *testing.T) {
-	inBoth(t, func(t *testing.T, version protocol) {
-		l := calm(t)
+	inAll(t, func(t *testing.T, mode Mode, version protocol) {
+		l := calmIn(t, mode)
 		ex := gauge("m")
 		ex.exemplars = []exemplar.Exemplar{{Ts: someTime, HasTs: true, Value: 1, Labels: labels.FromStrings("trace_id", "1")}}
 		w := l.ok(version, []item{gauge("m", at(someTime, 1)), ex})

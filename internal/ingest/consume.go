@@ -1,0 +1,242 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Delivery is a message as the queue delivered it.
+type Delivery struct {
+	ID   string // of the message; names it in logs and among the failed
+	Body string
+}
+
+// Consume makes the requests in messages durable: all of a tenant's in one segment per window, unless they are more than ConsumeSamples. It
+// returns the messages that are to be delivered again: those that cannot be read, so that they become dead letters in the end, and those whose
+// samples are not known to be in the store, because a write failed or the end of ctx came near. An error is for all of them. A message that is
+// delivered again after it was consumed writes its samples again, which changes no answer.
+func (s *Stage) Consume(ctx context.Context, ds []Delivery) (failed []string, err error) {
+	ctx, cancel := early(ctx)
+	defer cancel()
+	stop := context.AfterFunc(s.ctx, cancel)
+	defer stop()
+	c := &consumption{stage: s, ctx: ctx}
+	c.puts.SetLimit(maxParallelPuts)
+	defer c.leave()
+	for _, ms := range c.byTenant(ds) {
+		t, err := s.enter(ms[0].tenant)
+		if errors.Is(err, errClosing) {
+			return nil, errors.Join(err, c.puts.Wait())
+		}
+		if err != nil {
+			c.fail(ms, err)
+			continue
+		}
+		c.entered = append(c.entered, t)
+		c.tenant(t, ms)
+	}
+	if err := c.puts.Wait(); err != nil {
+		return nil, err
+	}
+	s.met.messages.WithLabelValues("ok").Add(float64(len(ds) - len(c.failed)))
+	return c.failed, nil
+}
+
+// early ends a little before ctx does, so that what was done can still be reported.
+func early(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, end.Add(-min(2*time.Second, time.Until(end)/10)))
+}
+
+// consumption is one call of Consume.
+type consumption struct {
+	stage *Stage
+	ctx   context.Context
+	puts  errgroup.Group
+
+	entered []*tenantIngest
+
+	mu     sync.Mutex
+	failed []string
+}
+
+// leave ends what enter began for each tenant.
+func (c *consumption) leave() {
+	for _, t := range c.entered {
+		t.groups.leave(nil)
+	}
+}
+
+// parcel is a message that could be read so far.
+type parcel struct {
+	id string
+	*envelope
+}
+
+// byTenant reads the first lines of messages and groups them by tenant, each in the order in which the requests came: of equal times of a series
+// the sample that came last counts.
+func (c *consumption) byTenant(ds []Delivery) [][]parcel {
+	all := make([]parcel, 0, len(ds))
+	for _, d := range ds {
+		e, err := parseEnvelope(d.Body)
+		if err == nil && int64(e.bytes) > c.stage.set.MaxDecodedBytes {
+			err = fmt.Errorf("its %d bytes exceed the limit of %d bytes (max-decoded-bytes)", e.bytes, c.stage.set.MaxDecodedBytes)
+		}
+		if err != nil {
+			c.unreadable(d.ID, "", err)
+			continue
+		}
+		all = append(all, parcel{d.ID, e})
+	}
+	slices.SortStableFunc(all, func(a, b parcel) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), a.received.Compare(b.received))
+	})
+	var out [][]parcel
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].tenant == all[from].tenant {
+			to++
+		}
+		out, from = append(out, all[from:to]), to
+	}
+	return out
+}
+
+// unreadable notes a message that this consumer cannot take, however often it is delivered.
+func (c *consumption) unreadable(id, tenant string, err error) {
+	c.stage.met.messages.WithLabelValues("unreadable").Inc()
+	c.stage.log.Error("message refused; after its last delivery it is a dead letter", "message", id, "tenant", tenant, "err", err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = append(c.failed, id)
+}
+
+// fail notes messages that are to be delivered again.
+func (c *consumption) fail(ms []parcel, err error) {
+	n := tally{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range ms {
+		n.floats, n.hists = n.floats+m.accepted.floats, n.hists+m.accepted.hists
+		c.failed = append(c.failed, m.id)
+	}
+	c.stage.met.messages.WithLabelValues("failed").Add(float64(len(ms)))
+	c.stage.log.Error("messages failed; they will be delivered again", "messages", len(ms), "first", ms[0].id, "tenant", ms[0].tenant, "samples", n.samples(), "err", err)
+}
+
+// load is what of a tenant's messages is flushed together.
+type load struct {
+	parcels []parcel
+	batches []*batch
+	tally   tally
+}
+
+// tenant takes the messages of one tenant.
+func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
+	var l load
+	for _, m := range ms {
+		b, err := c.read(t, m)
+		switch {
+		case err == nil:
+			l.parcels, l.batches = append(l.parcels, m), append(l.batches, b)
+			l.tally.add(b)
+		case errors.Is(err, errBusy), c.ctx.Err() != nil:
+			c.fail([]parcel{m}, err)
+		default:
+			c.unreadable(m.id, m.tenant, err)
+		}
+		if l.tally.samples() >= c.stage.set.ConsumeSamples {
+			c.flush(t, l)
+			l = load{}
+		}
+	}
+	if len(l.parcels) > 0 {
+		c.flush(t, l)
+	}
+}
+
+// read decodes a message.
+func (c *consumption) read(t *tenantIngest, m parcel) (*batch, error) {
+	if err := c.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("read message: %w", err)
+	}
+	s := c.stage
+	weight := int64(m.bytes) + int64(len(m.data))
+	if err := s.acquire(c.ctx, min(weight, s.set.MaxInflightBytes)); err != nil {
+		return nil, err
+	}
+	defer s.inflight.Release(min(weight, s.set.MaxInflightBytes))
+	plain := buffers.Get().(*buffer)
+	defer plain.release()
+	if err := m.unpack(plain); err != nil {
+		return nil, err
+	}
+	b, err := s.read(m.version, plain.b, t, m.received, true)
+	if err != nil {
+		return nil, err
+	}
+	if n := tallyOf(b); n.floats < m.accepted.floats || n.hists < m.accepted.hists || n.exemplars < m.accepted.exemplars {
+		err := errors.Join(fmt.Errorf("it was accepted with %v, of which this consumer would store only %v: give it the limits that the request was checked by", m.accepted, n), b.err)
+		b.release()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (n tally) String() string {
+	return fmt.Sprintf("%d floats, %d histograms, %d exemplars", n.floats, n.hists, n.exemplars)
+}
+
+// learned is metadata that is durable when a load is.
+type learned struct {
+	gen      *generation
+	metadata []segment.Metadata
+}
+
+// flush encodes a load and lets its segments be written while the next load is read.
+func (c *consumption) flush(t *tenantIngest, l load) {
+	s := c.stage
+	begin := time.Now()
+	// The time that the flush may take counts from before its identifiers are made.
+	ctx, cancel := context.WithTimeout(c.ctx, s.set.FlushTimeout)
+	segments, err := t.segments(l.batches, t.nextID)
+	var meta []learned
+	for _, b := range l.batches {
+		if len(b.metadata) > 0 {
+			meta = append(meta, learned{b.gen, slices.Clone(b.metadata)})
+		}
+		b.release()
+	}
+	t.rotate()
+	c.puts.Go(func() error {
+		defer cancel()
+		if err == nil {
+			err = putAll(ctx, segments, t.put)
+		}
+		s.met.flushed(l.tally, err, time.Since(begin))
+		if err != nil {
+			c.fail(l.parcels, err)
+			return nil
+		}
+		for _, d := range meta {
+			d.gen.noteStored(d.metadata)
+		}
+		now := s.now()
+		for _, p := range l.parcels {
+			s.met.queueSeconds.Observe(now.Sub(p.received).Seconds())
+		}
+		return nil
+	})
+}

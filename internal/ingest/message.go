@@ -1,0 +1,131 @@
+package ingest
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// envelope is a message on the queue: a remote_write request of one tenant that was accepted, or a part of one. It is text, one line that
+// says what it is and then the protobuf message in zstd and base64 (schemas/message.md):
+//
+//	promlake-write/1 tenant=team-a protocol=1 received=1700000000000 floats=2000 histograms=0 exemplars=0 bytes=372411
+//	KLUv/aB7rgUA…
+type envelope struct {
+	tenant   string
+	version  protocol
+	received time.Time // when the request came, in ms: timestamps in the future are judged by it
+	accepted tally     // what the message holds that breaks no rule
+	bytes    int       // of the protobuf message
+	data     string    // base64 of its zstd frame; of a parsed envelope only
+}
+
+// messageFormat begins every message.
+const messageFormat = "promlake-write/1"
+
+// errUnreadable reports a message of the queue that cannot be read, now or later.
+var errUnreadable = errors.New("unreadable message")
+
+// zstdEncoder packs messages, at level 1: level 3 saves 2 to 11 % of the bytes and no chunk that SQS would charge (docs/decisions/009-ingest-modes.md).
+var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
+	// The options are constants that the package takes.
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
+	return e
+})
+
+// zstdDecoder unpacks messages, into no more memory than it is given.
+var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
+	d, _ := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true))
+	return d
+})
+
+// head is the message's first line.
+func (e *envelope) head() string {
+	return fmt.Sprintf("%s tenant=%s protocol=%s received=%d floats=%d histograms=%d exemplars=%d bytes=%d\n", messageFormat, e.tenant, e.version,
+		e.received.UnixMilli(), e.accepted.floats, e.accepted.hists, e.accepted.exemplars, e.bytes)
+}
+
+// maxHead is the length of the longest first line, in bytes.
+const maxHead = 384
+
+// seal returns the message with a zstd frame.
+func (e *envelope) seal(frame []byte) string {
+	head := e.head()
+	b := make([]byte, 0, len(head)+base64.StdEncoding.EncodedLen(len(frame)))
+	return text(base64.StdEncoding.AppendEncode(append(b, head...), frame))
+}
+
+// sealedLen is the length of the longest message with a zstd frame of so many bytes.
+func sealedLen(frame int) int { return maxHead + base64.StdEncoding.EncodedLen(frame) }
+
+// parseEnvelope reads a message. It does not look at the data.
+func parseEnvelope(body string) (*envelope, error) {
+	head, data, ok := strings.Cut(body, "\n")
+	format, head, _ := strings.Cut(head, " ")
+	if !ok || format != messageFormat || strings.ContainsAny(data, "\r\n") {
+		return nil, fmt.Errorf("%w: it is not %s, a line and a line", errUnreadable, messageFormat)
+	}
+	fields := strings.Split(head, " ")
+	names := [...]string{"tenant", "protocol", "received", "floats", "histograms", "exemplars", "bytes"}
+	if len(fields) != len(names) {
+		return nil, fmt.Errorf("%w: its first line has %d fields instead of %d", errUnreadable, len(fields), len(names))
+	}
+	var text [len(names)]string
+	var number [len(names)]int64
+	for i, name := range names {
+		if text[i], ok = strings.CutPrefix(fields[i], name+"="); !ok {
+			return nil, fmt.Errorf("%w: field %s instead of %s in its first line", errUnreadable, shown(fields[i]), name)
+		}
+		if i == 0 {
+			continue
+		}
+		n, err := strconv.ParseInt(text[i], 10, 64)
+		if err != nil || strconv.FormatInt(n, 10) != text[i] || n < 0 && name != "received" {
+			return nil, fmt.Errorf("%w: %s=%s in its first line", errUnreadable, name, shown(text[i]))
+		}
+		number[i] = n
+	}
+	id, err := tenant.Parse(text[0])
+	if err != nil || text[0] == "" {
+		return nil, fmt.Errorf("%w: tenant %s in its first line", errUnreadable, shown(text[0]))
+	}
+	version := protocol(number[1])
+	if version != protocolV1 && version != protocolV2 {
+		return nil, fmt.Errorf("%w: protocol %d in its first line", errUnreadable, number[1])
+	}
+	return &envelope{
+		tenant: id, version: version, received: time.UnixMilli(number[2]),
+		accepted: tally{int(number[3]), int(number[4]), int(number[5])}, bytes: int(number[6]), data: data,
+	}, nil
+}
+
+// unpack decodes the protobuf message into plain. It sets aside no more memory than the message says, which the caller has held against a
+// limit.
+func (e *envelope) unpack(plain *buffer) error {
+	packed := buffers.Get().(*buffer)
+	defer packed.release()
+	n := base64.StdEncoding.DecodedLen(len(e.data))
+	n, err := base64.StdEncoding.Strict().Decode(packed.sized(n), unsafe.Slice(unsafe.StringData(e.data), len(e.data)))
+	if err != nil {
+		return fmt.Errorf("%w: base64: %w", errUnreadable, err)
+	}
+	packed.b = packed.b[:n]
+	out, err := zstdDecoder().DecodeAll(packed.b, plain.sized(e.bytes)[:0:e.bytes])
+	if err != nil {
+		return fmt.Errorf("%w: zstd: %w", errUnreadable, err)
+	}
+	if len(out) != e.bytes {
+		return fmt.Errorf("%w: zstd: %d bytes instead of %d", errUnreadable, len(out), e.bytes)
+	}
+	plain.b = out
+	return nil
+}

@@ -1,0 +1,132 @@
+package ingest
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+)
+
+func sealed(e *envelope, plain []byte) string {
+	e.bytes = len(plain)
+	return e.seal(zstdEncoder().EncodeAll(plain, nil))
+}
+
+func someEnvelope() *envelope {
+	return &envelope{tenant: "team-a", version: protocolV2, received: time.UnixMilli(someTime), accepted: tally{1, 2, 3}}
+}
+
+func TestEnvelope(t *testing.T) {
+	for _, n := range []int{0, 1, 100, 255, 256, 70_000, 3 << 20} {
+		plain := []byte(strings.Repeat("promlake ", n/9+1))[:n]
+		text := sealed(someEnvelope(), plain)
+		require.Equal(t, fmt.Sprintf("promlake-write/1 tenant=team-a protocol=2 received=1700000000000 floats=1 histograms=2 exemplars=3 bytes=%d", n), strings.SplitN(text, "\n", 2)[0])
+		e, err := parseEnvelope(text)
+		require.NoError(t, err)
+		var into buffer
+		require.NoError(t, e.unpack(&into))
+		require.Equal(t, plain, append([]byte{}, into.b...))
+		want := someEnvelope()
+		want.bytes, want.data = n, e.data
+		require.Equal(t, want, e)
+	}
+}
+
+// TestEnvelopeIsReadForEver pins the format: messages wait on queues while programs change.
+func TestEnvelopeIsReadForEver(t *testing.T) {
+	l := calmIn(t, Buffered)
+	failed, err := l.stage.Consume(t.Context(), []Delivery{{"m", "promlake-write/1 tenant=anonymous protocol=1 received=1700000000000 floats=1 histograms=0 exemplars=0 bytes=48\n" +
+		"KLUv/QQAgQEACi4KDQoIX19uYW1lX18SAW0KCwoDam9iEgR0ZXN0EhAJAAAAAAAA8D8QgNCV/7wx3cGQ+Q=="}})
+	require.NoError(t, err)
+	require.Empty(t, failed, "%s", &l.log)
+	require.Equal(t, want(t, protocolV1, []item{gauge("m", at(someTime, 1))}), l.read(anonymous))
+}
+
+// TestLongestHead keeps the room that is set aside for the first line.
+func TestLongestHead(t *testing.T) {
+	const most = 1<<63 - 1
+	e := &envelope{tenant: long(150), version: protocolV1, received: time.UnixMilli(-1 << 62), accepted: tally{most, most, most}, bytes: most}
+	require.LessOrEqual(t, len(e.head()), maxHead)
+}
+
+func TestUnreadableMessages(t *testing.T) {
+	good := sealed(someEnvelope(), []byte("hello"))
+	head, data, _ := strings.Cut(good, "\n")
+	other := func(old, new string) string { return strings.Replace(head, old, new, 1) + "\n" + data }
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	frame := func(b string) string { return base64.StdEncoding.EncodeToString(z.EncodeAll([]byte(b), nil)) }
+	for _, tc := range []struct{ name, body, want string }{
+		{"empty", "", "it is not promlake-write/1"},
+		{"JSON", `{"Records":[]}`, "it is not promlake-write/1"},
+		{"later version", other("promlake-write/1", "promlake-write/2"), "it is not promlake-write/1"},
+		{"one line", head, "it is not promlake-write/1"},
+		{"a field too few", other(" exemplars=3", ""), "its first line has 6 fields instead of 7"},
+		{"a field too many", other("\n", " x=1\n") + "", "base64"},
+		{"another field", other("floats", "doubles"), `field "doubles=1" instead of floats`},
+		{"tenant", other("team-a", "a/b"), `tenant "a/b" in its first line`},
+		{"no tenant", other("team-a", ""), `tenant "" in its first line`},
+		{"protocol", other("protocol=2", "protocol=3"), "protocol 3 in its first line"},
+		{"number", other("floats=1", "floats=one"), `floats="one"`},
+		{"number with a sign", other("floats=1", "floats=+1"), `floats="+1"`},
+		{"negative number", other("bytes=5", "bytes=-5"), `bytes="-5"`},
+		{"huge number", other("floats=1", "floats=99999999999999999999"), `floats="99999999999999999999"`},
+		{"no data", head + "\n", "zstd"},
+		{"base64", head + "\n" + data[:len(data)-1] + "?", "base64"},
+		{"base64 with line ends", head + "\n" + data[:8] + "\n" + data[8:], "it is not promlake-write/1"},
+		{"base64 that is cut", head + "\n" + data[:len(data)-4], "zstd"},
+		{"no zstd", head + "\naGVsbG8=", "zstd"},
+		{"another length", head + "\n" + frame("hello!"), "zstd"},
+		{"a shorter one", head + "\n" + frame("hell"), "zstd: 4 bytes instead of 5"},
+		{"two frames", head + "\n" + base64.StdEncoding.EncodeToString(z.EncodeAll([]byte("hello"), z.EncodeAll([]byte("hello"), nil))), "zstd"},
+		{"bomb", head + "\n" + frame(strings.Repeat("x", 10<<20)), "zstd"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.name == "a field too many" {
+				tc.body, tc.want = head+" x=1\n"+data, "its first line has 8 fields instead of 7"
+			}
+			e, err := parseEnvelope(tc.body)
+			if err == nil {
+				var into buffer
+				require.Less(t, allocated(func() { err = e.unpack(&into) }), uint64(4<<20))
+			}
+			require.ErrorIs(t, err, errUnreadable)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+// FuzzMessage reads any message, of which the frame is given or packed: it is refused, or it is the one text for what it says and can be stored.
+func FuzzMessage(f *testing.F) {
+	add := func(e *envelope, plain []byte) {
+		text := sealed(e, plain)
+		f.Add(strings.SplitN(text, "\n", 2)[0], plain, true)
+		f.Add(strings.SplitN(text, "\n", 2)[0], zstdEncoder().EncodeAll(plain, nil), false)
+	}
+	add(&envelope{tenant: "a", version: protocolV1, received: time.UnixMilli(someTime)}, message(f, protocolV1, fuzzItems()))
+	add(&envelope{tenant: "a", version: protocolV2, received: time.UnixMilli(someTime), accepted: tally{floats: 2}}, message(f, protocolV2, fuzzItems()))
+	add(someEnvelope(), []byte("hello"))
+	f.Add("promlake-write/1 tenant=a protocol=1 received=0 floats=0 histograms=0 exemplars=0 bytes=1073741824", []byte{0x28, 0xb5, 0x2f, 0xfd}, false)
+	f.Fuzz(func(t *testing.T, head string, frame []byte, pack bool) {
+		if pack {
+			frame = zstdEncoder().EncodeAll(frame, nil)
+		}
+		body := head + "\n" + base64.StdEncoding.EncodeToString(frame)
+		d, err := Describe(body)
+		if err != nil {
+			return
+		}
+		e, err := parseEnvelope(body)
+		require.NoError(t, err)
+		require.Equal(t, head+"\n", e.head())
+		require.Equal(t, e.tenant, d.Tenant)
+		l := calmIn(t, Buffered)
+		_, err = l.stage.Consume(t.Context(), []Delivery{{"m", body}})
+		require.NoError(t, err)
+		l.read(e.tenant)
+	})
+}

@@ -1,0 +1,40 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Mode is the way from a request to the store.
+type Mode string
+
+// The modes.
+const (
+	// Grouped gathers concurrent requests and writes one segment for them all. It is for processes that take many requests at once.
+	Grouped Mode = "grouped"
+	// Direct writes a segment for each request. A request that is sent again mostly finds its segment there.
+	Direct Mode = "direct"
+	// Buffered puts requests on a queue, from which Consume takes many at once.
+	Buffered Mode = "buffered"
+)
+
+func (s *Settings) validateMode() error {
+	var errs []error
+	switch s.Mode {
+	case Grouped, Direct:
+	case Buffered:
+		if s.QueueURL == "" {
+			errs = append(errs, errors.New("mode buffered wants the URL of a queue (queue-url)"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("mode must be %s, %s or %s, is %q", Grouped, Direct, Buffered, s.Mode))
+	}
+	if s.FlushTimeout >= s.SettleDelay {
+		errs = append(errs, fmt.Errorf("flush timeout (%s) must be shorter than the compactor's settle delay (%s): a merge must not overlook a segment that is still being written",
+			s.FlushTimeout, s.SettleDelay))
+	} else if s.Mode == Direct && s.RetryTolerance+s.FlushTimeout >= s.SettleDelay {
+		errs = append(errs, fmt.Errorf("retry tolerance (%s) and flush timeout (%s) together must be shorter than the compactor's settle delay (%s): a merge must not overlook a segment whose identifier is older than its write",
+			s.RetryTolerance, s.FlushTimeout, s.SettleDelay))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,114 @@
+package ingest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// wide are series with all that the protocols can carry, in labels that do not compress well.
+func wide(n int) []item {
+	rng := rand.New(rand.NewPCG(uint64(n), 1))
+	var out []item
+	for i := range n {
+		for _, it := range everything() {
+			it.lset = append(append([]string{}, it.lset...), "ÿ", fmt.Sprintf("%d-%x", i, rng.Uint64()))
+			it.meta = segment.Metadata{}
+			if i%3 == 0 {
+				it.meta = segment.Metadata{Metric: it.lset[1], Type: "gauge", Help: fmt.Sprintf("help %x", rng.Uint64())}
+			}
+			it.exemplars = append(append([]exemplar.Exemplar{}, it.exemplars...), exemplar.Exemplar{Ts: someTime, HasTs: true, Labels: labels.FromStrings("trace_id", fmt.Sprintf("%x", rng.Uint64()))})
+			out = append(out, it)
+		}
+	}
+	return out
+}
+
+// TestSplit sends requests through messages of many sizes: each fits, and together they hold what the request held.
+func TestSplit(t *testing.T) {
+	items := wide(12)
+	inBoth(t, func(t *testing.T, version protocol) {
+		most := 0
+		direct := calmIn(t, Direct)
+		direct.ok(version, items)
+		for _, limit := range []int{1 << 20, 5000, 2500, 1500, 1000} {
+			l := held(t)
+			l.stage.maxMessage = limit
+			w := l.ok(version, items)
+			if version == protocolV2 {
+				require.Equal(t, []string{fmt.Sprint(8 * 12), fmt.Sprint(8 * 12), fmt.Sprint(8 * 12)}, writtenHeaders(w.Header()))
+			}
+			ms := l.queue.Messages()
+			require.GreaterOrEqual(t, len(ms), most)
+			most = len(ms)
+			sum := tally{}
+			for _, m := range ms {
+				require.LessOrEqual(t, len(m.Body), limit)
+				e, err := parseEnvelope(m.Body)
+				require.NoError(t, err)
+				sum.floats, sum.hists, sum.exemplars = sum.floats+e.accepted.floats, sum.hists+e.accepted.hists, sum.exemplars+e.accepted.exemplars
+			}
+			require.Equal(t, tally{96, 96, 96}, sum)
+			require.Empty(t, l.consume())
+			require.Equal(t, want(t, version, items), l.read(anonymous))
+			require.Equal(t, direct.metadata(), l.metadata())
+		}
+		require.Greater(t, most, 10)
+	})
+}
+
+// TestSplitKeepsRefusals splits requests with offenders in them: the valid rest is stored.
+func TestSplitKeepsRefusals(t *testing.T) {
+	inBoth(t, func(t *testing.T, version protocol) {
+		for _, o := range offenders() {
+			l := held(t)
+			l.stage.maxMessage = 1000
+			items := append(wide(2), o.item)
+			w := l.send(version, append(items, wide(4)...))
+			if w.Code == http.StatusRequestEntityTooLarge {
+				require.Contains(t, w.Body.String(), "one series takes")
+				continue
+			}
+			requireRejected(t, o, w.Code, w.Body.String())
+			require.Greater(t, len(l.queue.Messages()), 5)
+			require.Empty(t, l.consume())
+			valid := append(wide(2), wide(4)...)
+			if o.kept.lset != nil {
+				valid = append(valid, o.kept)
+			}
+			got := l.read(anonymous)
+			require.Len(t, got, len(valid), o.name)
+			require.InDelta(t, o.samples, l.discarded(o.reason), 0, o.name)
+		}
+	})
+}
+
+// TestSplitLimits names the limit that a request is over, and leaves nothing on the queue.
+func TestSplitLimits(t *testing.T) {
+	inBoth(t, func(t *testing.T, version protocol) {
+		l := held(t)
+		l.stage.maxMessage = 1500
+		rng := rand.New(rand.NewPCG(1, 1))
+		one := gauge("bulky")
+		for i := range int64(500) {
+			one.floats = append(one.floats, at(someTime-i*1000, rng.Float64()))
+		}
+		w := l.send(version, append(wide(3), one))
+		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+		require.Contains(t, w.Body.String(), "the limit of a message is 1500 (max-message-bytes of the queue): send fewer of its samples in a request")
+		l.stage.set.MaxMessages = 3
+		w = l.send(version, wide(12))
+		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+		require.Contains(t, w.Body.String(), "the request takes more than 3 messages on the queue (max-messages): send fewer samples in a request")
+		require.Empty(t, l.queue.Messages())
+		require.True(t, l.stage.inflight.TryAcquire(l.stage.set.MaxInflightBytes))
+		l.stage.inflight.Release(l.stage.set.MaxInflightBytes)
+	})
+}
