@@ -1,6 +1,6 @@
-// Command compact-fn is the compaction stage as a process of its own: segments in, blocks out. A POST to /-/compact runs one cycle over all
-// tenants, so that a scheduler decides when. It reads the same PROMLAKE_* variables and flags as `promlake serve`; several
-// of them may compact one store.
+// Command compact-fn is the compaction stage as a process of its own, or as an AWS Lambda function: segments in, blocks out. A POST to /-/compact,
+// or a schedule's event, runs one cycle over all tenants, or hands its jobs to a queue whose messages such functions take. It reads the same
+// PROMLAKE_* variables and flags as `promlake serve`; several of them may compact one store.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -20,21 +21,28 @@ const (
 
 // cli is the grammar of the command line; its fields hold the defaults.
 type cli struct {
-	Process process.Settings `embed:"" group:"Process"`
-	Compact compactapp.Flags `embed:"" group:"Compaction"`
+	Process process.Settings   `embed:"" group:"Process"`
+	Compact compactapp.Flags   `embed:"" group:"Compaction"`
+	Workers compactapp.Workers `embed:"" group:"Compaction"`
+	Lambda  lambda.Settings    `embed:"" group:"AWS Lambda"`
 }
 
 func newCLI() *cli {
-	return &cli{Process: process.DefaultSettings(), Compact: compactapp.NewFlags()}
+	return &cli{Process: process.SettingsOf(program), Compact: compactapp.NewFlags(), Lambda: lambda.DefaultSettings()}
 }
 
-// Run serves the stage until ctx ends.
+// Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams) error {
 	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
 	if err != nil {
 		return err
 	}
-	return process.Run(ctx, c.Process, logger, compactapp.OnRequest(c.Compact.Settings()))
+	stage := compactapp.OnRequest(c.Compact.Settings(), c.Workers)
+	if !lambda.Running() {
+		return process.Run(ctx, c.Process, logger, stage)
+	}
+	c.Process.Lambda = c.Lambda
+	return process.Function(ctx, c.Process, logger, stage)
 }
 
 func main() {

@@ -1,5 +1,5 @@
-// Command ingest-fn is the ingest stage as a process of its own: remote_write in, segments out. It reads the same PROMLAKE_*
-// variables and flags as `promlake serve`; several of them may write to one store.
+// Command ingest-fn is the ingest stage as a process of its own, or as an AWS Lambda function: remote_write in, segments out. It reads the same
+// PROMLAKE_* variables and flags as `promlake serve`; several of them may write to one store.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -21,19 +22,25 @@ const (
 type cli struct {
 	Process process.Settings `embed:"" group:"Process"`
 	Ingest  ingestapp.Flags  `embed:"" group:"Ingest"`
+	Lambda  lambda.Settings  `embed:"" group:"AWS Lambda"`
 }
 
 func newCLI() *cli {
-	return &cli{Process: process.DefaultSettings(), Ingest: ingestapp.NewFlags()}
+	return &cli{Process: process.SettingsOf(program), Ingest: ingestapp.NewFlags(), Lambda: lambda.DefaultSettings()}
 }
 
-// Run serves the stage until ctx ends.
+// Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams) error {
 	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
 	if err != nil {
 		return err
 	}
-	return process.Run(ctx, c.Process, logger, ingestapp.New(c.Ingest.Settings()))
+	stage := ingestapp.New(c.Ingest.Settings())
+	if !lambda.Running() {
+		return process.Run(ctx, c.Process, logger, stage)
+	}
+	c.Process.Lambda = c.Lambda
+	return process.Function(ctx, c.Process, logger, stage)
 }
 
 func main() {

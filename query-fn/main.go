@@ -1,5 +1,5 @@
-// Command query-fn is the query stage as a process of its own: PromQL over the segments of a store. It reads the same
-// PROMLAKE_* variables and flags as `promlake serve`; any number of them may read one store.
+// Command query-fn is the query stage as a process of its own, or as an AWS Lambda function: PromQL over the segments of a store. It reads the
+// same PROMLAKE_* variables and flags as `promlake serve`; any number of them may read one store.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -21,19 +22,31 @@ const (
 type cli struct {
 	Process process.Settings `embed:"" group:"Process"`
 	Query   queryapp.Flags   `embed:"" group:"Query"`
+	Lambda  lambda.Settings  `embed:"" group:"AWS Lambda"`
 }
 
 func newCLI() *cli {
-	return &cli{Process: process.DefaultSettings(), Query: queryapp.NewFlags()}
+	c := &cli{Process: process.SettingsOf(program), Query: queryapp.NewFlags(), Lambda: lambda.DefaultSettings()}
+	c.Lambda.Streaming = true // answers outgrow Lambda's payloads, and the function's URL is there for them
+	return c
 }
 
-// Run serves the stage until ctx ends.
+// Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
 	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
 	if err != nil {
 		return err
 	}
-	return process.Run(ctx, c.Process, logger, queryapp.New(c.Query.Settings(vs)))
+	if !lambda.Running() {
+		return process.Run(ctx, c.Process, logger, queryapp.New(c.Query.Settings(vs)))
+	}
+	memory := lambda.MemoryBytes()
+	s := queryapp.ForFunction(c.Query.Settings(vs), memory)
+	c.Process.Lambda = c.Lambda
+	if c.Process.MemoryLimit == 0 {
+		c.Process.MemoryLimit = queryapp.HeapBytes(s.Query, memory)
+	}
+	return process.Function(ctx, c.Process, logger, queryapp.New(s))
 }
 
 func main() {

@@ -13,6 +13,7 @@ func TestVariables(t *testing.T) {
 	t.Setenv("PROMLAKE_LISTEN", "127.0.0.1:1")
 	t.Setenv("PROMLAKE_STORE", "s3://bucket")
 	t.Setenv("PROMLAKE_QUERY_TIMEOUT", "7s")
+	t.Setenv("PROMLAKE_LAMBDA_STREAMING", "false")
 	c := newCLI()
 	k, err := flags.NewParser(program, description, c)
 	require.NoError(t, err)
@@ -20,6 +21,8 @@ func TestVariables(t *testing.T) {
 	require.NoError(t, err)
 
 	want := newCLI()
+	require.True(t, want.Lambda.Streaming)
+	want.Lambda.Streaming = false
 	want.Process.Listen, want.Process.Store, want.Query.Timeout = "127.0.0.1:1", "s3://bucket", 7*time.Second
 	require.Equal(t, want, c)
 }

@@ -30,9 +30,10 @@ class Client:
         url: The server's base URL, such as `http://127.0.0.1:9009`.
         tenant: Whose data is asked; None leaves it to the server.
         timeout: Seconds that a request may be silent before it is given up.
+        token: What a server with authentication wants, sent as a bearer token. Over `http://`, others on the way can read it.
     """
 
-    def __init__(self, url: str, tenant: str | None = None, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, tenant: str | None = None, timeout: float = 30.0, *, token: str | None = None) -> None:
         scheme = urllib.parse.urlsplit(url).scheme
         if scheme not in {"http", "https"}:
             raise ValueError(f"server URL {url!r}: want http:// or https://")
@@ -40,6 +41,9 @@ class Client:
         self._headers = {"Accept": "application/json"}
         if tenant is not None:
             self._headers[TENANT_HEADER] = tenant
+        if token is not None and not (token and token.isascii() and token.isprintable()):
+            raise ValueError("token: want printable ASCII, and at least one character")
+        self._token = token
         self._timeout = timeout
 
     def query(self, expr: str, time: Time | None = None, *, limit: int = 0) -> Result:
@@ -121,6 +125,9 @@ class Client:
             url += "?" + urllib.parse.urlencode(form)
         # The scheme was checked by the constructor.
         request = urllib.request.Request(url, data=body, headers=self._headers, method=method)  # noqa: S310
+        if self._token is not None:
+            # Where the server redirects to is not told the token.
+            request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
             with urllib.request.urlopen(request, timeout=self._timeout) as response:  # noqa: S310
                 status, text = response.status, response.read()

@@ -18,6 +18,7 @@ class Asked:
     path: str
     form: list[tuple[str, str]]
     tenant: str | None
+    authorization: str | None
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Api:
     url: str = ""
     status: int = 200
     body: bytes = b""
+    location: str | None = None
     asked: list[Asked] = field(default_factory=list)
 
     def answers(self, data: Any, **more: Any) -> None:
@@ -49,9 +51,11 @@ def serve() -> Iterator[Api]:
             self._answer(self.path, self.rfile.read(int(self.headers["Content-Length"])).decode())
 
         def _answer(self, path: str, form: str) -> None:
-            asked = Asked(self.command, path, urllib.parse.parse_qsl(form), self.headers["X-Scope-OrgID"])
+            asked = Asked(self.command, path, urllib.parse.parse_qsl(form), self.headers["X-Scope-OrgID"], self.headers["Authorization"])
             api.asked.append(asked)
             self.send_response(api.status)
+            if api.location is not None:
+                self.send_header("Location", api.location)
             self.send_header("Content-Length", str(len(api.body)))
             self.end_headers()
             self.wfile.write(api.body)

@@ -24,6 +24,7 @@ from promlake import (
     Vector,
 )
 
+SENT = "pl_x"
 UP = {"__name__": "up", "job": "node"}
 HISTOGRAM = {"count": "3", "sum": "4.5", "buckets": [[0, "1", "2", "2"], [3, "-0.5", "0.5", "1"]]}
 DECODED = Histogram(3.0, 4.5, (HistogramBucket(1, 2, False, True, 2), HistogramBucket(-0.5, 0.5, True, True, 1)))
@@ -129,6 +130,35 @@ def test_requests(
     ask(Client(api.url + "/", tenant="team-a"))
     (asked,) = api.asked
     assert (asked.method, asked.path, asked.form, asked.tenant) == (method, path, form, "team-a")
+
+
+def test_token(api: Api) -> None:
+    api.answers([])
+    Client(api.url, token=SENT).labels()
+    Client(api.url).labels()
+    assert [asked.authorization for asked in api.asked] == [f"Bearer {SENT}", None]
+
+
+def test_token_is_not_told_elsewhere(api: Api) -> None:
+    api.answers([])
+    with serve() as other:
+        other.answers(["elsewhere"])
+        api.status, api.location = 302, other.url + "/api/v1/labels"
+        assert Client(api.url, token=SENT).label_values("job") == ["elsewhere"]
+        assert other.asked[0].authorization is None
+
+
+@pytest.mark.parametrize("token", ["", "pl_x\r\nX-Scope-OrgID: other", "pl_ä"])
+def test_bad_token(token: str) -> None:
+    with pytest.raises(ValueError, match="token: want printable ASCII"):
+        Client("http://127.0.0.1:9009", token=token)
+
+
+def test_refused_token(api: Api) -> None:
+    api.fails(401, b'{"status":"error","errorType":"unauthorized","error":"the token is not known"}')
+    with pytest.raises(PromlakeError, match="the token is not known") as e:
+        Client(api.url, token=SENT).labels()
+    assert (e.value.error_type, e.value.status) == ("unauthorized", 401)
 
 
 def test_no_tenant(api: Api) -> None:

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/loopback"
 	"github.com/promlake/promlake/internal/telemetry"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 type queryCmd struct {
@@ -21,7 +21,8 @@ type queryCmd struct {
 
 	Store   string        `name:"store" help:"Object store to read; no server is needed."`
 	URL     string        `name:"url" placeholder:"URL" help:"Server to ask instead of a store."`
-	Tenant  string        `name:"tenant" help:"Tenant whose data is asked."`
+	Token   string        `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
+	Tenant  string        `name:"tenant" placeholder:"NAME" help:"Tenant whose data is asked. Default: the token's, if it has one, otherwise anonymous."`
 	Time    string        `name:"time" placeholder:"T" help:"Evaluation time of an instant query: RFC 3339 or seconds since 1970. Default: now."`
 	Start   string        `name:"start" placeholder:"T" help:"First step of a range query."`
 	End     string        `name:"end" placeholder:"T" help:"Last step of a range query. Default: now."`
@@ -37,7 +38,6 @@ type queryCmd struct {
 func newQueryCmd() queryCmd {
 	return queryCmd{
 		Store:  process.DefaultSettings().Store,
-		Tenant: tenant.Default,
 		Format: "table",
 		Log:    telemetry.LogSettings{Level: "warn", Format: "text"},
 		Query:  queryapp.NewFlags(),
@@ -58,7 +58,7 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	client := &http.Client{Transport: tenantTransport{c.Tenant, transport}}
+	client := &http.Client{Transport: asker{c.Tenant, c.Token, transport}}
 	if c.Explain {
 		return q.explain(ctx, client, c.address(), c.Analyze, io.Out, c.Format)
 	}
@@ -97,5 +97,5 @@ func (c *queryCmd) transport(ctx context.Context, io flags.Streams, vs flags.Val
 	if err != nil {
 		return nil, nil, err
 	}
-	return handlerTransport{h}, done, nil
+	return loopback.Transport(h), done, nil
 }

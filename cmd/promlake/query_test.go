@@ -18,6 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/loopback"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -34,7 +35,7 @@ func filled(t *testing.T) string {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, done()) }()
 	for name, value := range map[string]float64{tenant.Default: 1, "other": 2} {
-		client, err := remote.NewAPI("http://store", remote.WithAPIHTTPClient(&http.Client{Transport: tenantTransport{name, handlerTransport{h}}}))
+		client, err := remote.NewAPI("http://store", remote.WithAPIHTTPClient(&http.Client{Transport: asker{name, "", loopback.Transport(h)}}))
 		require.NoError(t, err)
 		req := &prompb.WriteRequest{}
 		for i := range 3 {

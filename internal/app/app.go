@@ -38,19 +38,24 @@ func DefaultSettings() Settings {
 // Run serves all stages until ctx ends, then flushes, answers and returns nil. What is meant for the person at the terminal
 // goes to out.
 func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) error {
-	builders := []process.Builder{
+	return process.Run(ctx, s.Process, logger, builders(s, out)...)
+}
+
+// builders make the stages of a process.
+func builders(s Settings, out io.Writer) []process.Builder {
+	all := []process.Builder{
 		ingestapp.New(s.Ingest),
 		queryapp.New(warmed(s.Query)),
 		landing,
 	}
 	if s.Compact != nil {
-		builders = append(builders, compactapp.Background(*s.Compact))
+		all = append(all, compactapp.Background(*s.Compact))
 	}
 	if s.Demo != nil {
 		// Last, so that it ends first: its last request is still answered.
-		builders = append(builders, feeding(*s.Demo, out))
+		all = append(all, feeding(*s.Demo, out))
 	}
-	return process.Run(ctx, s.Process, logger, builders...)
+	return all
 }
 
 // warmed are the query stage's settings for a process that stays.

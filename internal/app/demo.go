@@ -18,7 +18,7 @@ type feeder struct {
 // feeding returns the builder of the demo's feeder.
 func feeding(s demo.Settings, out io.Writer) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		f, err := demo.New(s, p.URL, p.Registry, out, p.Logger, p.Now)
+		f, err := demo.New(s, p.URL, p.Token, p.Registry, out, p.Logger, p.Now)
 		if err != nil {
 			return nil, fmt.Errorf("start demo: %w", err)
 		}

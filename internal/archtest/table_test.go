@@ -3,9 +3,9 @@ package archtest
 // Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
 // composition (internal/app, cmd, the functions) and tests put verbs together.
 var (
-	nouns    = []string{"internal/block", "internal/catalog", "internal/key", "internal/objstore", "internal/parquetfile", "internal/rollup", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/key", "internal/lambda", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
-	composes = []string{"cmd", "compact-fn", "ingest-fn", "internal/app", "query-fn", "tests"}
+	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
 
 // allowed is every package of the module with the packages of the module that its code (tests aside) may import. It is
@@ -14,37 +14,54 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/compact", "internal/demo", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/auth", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
 	},
-	"compact-fn": {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/telemetry"},
-	"ingest-fn":  {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/telemetry"},
-	"query-fn":   {"internal/app/flags", "internal/app/process", "internal/app/queryapp", "internal/telemetry"},
+	"compact-fn":               {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
+	"ingest-fn":                {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
+	"infra/localstack/gateway": {"internal/app/flags", "internal/lambda/lambdatest"},
+	"query-fn":                 {"internal/app/flags", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/telemetry"},
 
 	// Composition.
 	"internal/app": {
 		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/process", "internal/app/queryapp",
 		"internal/compact", "internal/demo", "internal/ingest", "internal/telemetry",
 	},
-	"internal/app/compactapp": {"internal/app/flags", "internal/app/process", "internal/compact", "internal/key", "internal/objstore"},
-	"internal/app/flags":      {},
-	"internal/app/human":      {},
-	"internal/app/ingestapp":  {"internal/app/process", "internal/ingest"},
+	"internal/app/compactapp": {
+		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
+		"internal/queue", "internal/queue/sqsqueue",
+	},
+	"internal/app/flags":     {},
+	"internal/app/human":     {},
+	"internal/app/ingestapp": {"internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
 	"internal/app/inspectapp": {
 		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/compact", "internal/key",
 		"internal/objstore", "internal/segment",
 	},
-	"internal/app/process": {"internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/telemetry"},
+	"internal/app/process": {
+		"internal/auth", "internal/cost", "internal/lambda", "internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
+	},
 	"internal/app/queryapp": {
-		"internal/app/flags", "internal/app/process", "internal/compact/admin", "internal/query", "internal/query/api", "internal/telemetry",
+		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/query", "internal/query/api", "internal/telemetry",
 	},
 	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql"},
-	"internal/demo":       {"internal/demo/node"},
+	"internal/demo":       {"internal/demo/node", "internal/scrape"},
 	"internal/demo/node":  {},
+
+	// Between the composition and the nouns: who may ask, and what a process writes of itself.
+	"internal/auth":              {"internal/secret", "internal/tenant"},
+	"internal/cost":              {},
+	"internal/lambda":            {},
+	"internal/lambda/lambdatest": {},
+	"internal/loopback":          {},
+	"internal/scrape":            {},
+	"internal/secret":            {},
+	"internal/secret/secrettest": {},
+	"internal/selfwrite":         {"internal/loopback", "internal/scrape", "internal/secret", "internal/tenant"},
 
 	// Verbs.
 	"internal/compact": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/key", "internal/objstore",
-		"internal/rollup", "internal/segment", "internal/series",
+		"internal/queue", "internal/rollup", "internal/segment", "internal/series", "internal/tenant",
 	},
 	"internal/compact/blockio": {"internal/key", "internal/objstore"},
 	"internal/compact/compacttest": {
@@ -52,7 +69,7 @@ var allowed = map[string][]string{
 		"internal/segment/segmenttest", "internal/series",
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/segment", "internal/series"},
-	"internal/ingest":        {"internal/key", "internal/objstore", "internal/segment", "internal/series", "internal/tenant"},
+	"internal/ingest":        {"internal/key", "internal/objstore", "internal/queue", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/compact/admin": {"internal/catalog", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
 		"internal/block", "internal/catalog", "internal/key", "internal/objstore", "internal/query/duck",
@@ -85,6 +102,10 @@ var allowed = map[string][]string{
 	"internal/objstore/storetest":  {"internal/objstore"},
 	"internal/objstore/storeurl":   {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
 	"internal/parquetfile":         {},
+	"internal/queue":               {},
+	"internal/queue/memqueue":      {"internal/queue"},
+	"internal/queue/sqsqueue":      {"internal/queue"},
+	"internal/queue/sqstest":       {"internal/queue", "internal/queue/memqueue"},
 	"internal/rollup":              {"internal/block", "internal/parquetfile"},
 	"internal/segment":             {"internal/parquetfile", "internal/series"},
 	"internal/segment/segmenttest": {"internal/segment", "internal/series"},
@@ -101,6 +122,10 @@ var allowed = map[string][]string{
 		"tests/bench", "tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/wire",
 	},
 	"tests/bench/fleet": {"tests/bench/capture"},
+	"tests/bench/ingestcost": {
+		"internal/compact", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
+		"tests/bench", "tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire",
+	},
 	"tests/bench/load":  {"tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
 	"tests/bench/peer":  {},
 	"tests/bench/proc":  {},
@@ -115,6 +140,7 @@ var allowed = map[string][]string{
 		"tests/bench", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server",
 	},
 	"tests/bench/wire": {},
+	"tests/functions":  {},
 	"tests/fuzzpromql": {},
 	"tests/senders":    {},
 	"tests/sim":        {},

@@ -12,9 +12,11 @@ import (
 
 	"github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/prompb"
 
 	"github.com/promlake/promlake/internal/demo/node"
+	"github.com/promlake/promlake/internal/scrape"
 )
 
 const (
@@ -32,7 +34,8 @@ const (
 type Feeder struct {
 	interval time.Duration
 	url      string
-	targets  []target
+	token    string // "": requests need none
+	targets  []scrape.Target
 	api      *remote.API
 	out      io.Writer
 	logger   *slog.Logger
@@ -41,15 +44,15 @@ type Feeder struct {
 	lastMetadata time.Time // owned by round
 }
 
-// New returns a feeder that writes to the Promlake at url: the machine's metrics as job "node" and those of own as job "promlake". Once
+// New returns a feeder that writes to the Promlake at url, with the token if it is not "": the machine's metrics as job "node" and those of own as job "promlake". Once
 // the data is there to be queried, it prints a welcome to out. Where the machine's metrics cannot be read, it logs
 // so and sends only own.
-func New(s Settings, url string, own prometheus.Gatherer, out io.Writer, logger *slog.Logger, now func() time.Time) (*Feeder, error) {
+func New(s Settings, url, token string, own prometheus.Gatherer, out io.Writer, logger *slog.Logger, now func() time.Time) (*Feeder, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("check demo settings: %w", err)
 	}
 	api, err := remote.NewAPI(url,
-		remote.WithAPIHTTPClient(&http.Client{Timeout: requestTimeout}),
+		remote.WithAPIHTTPClient(&http.Client{Timeout: requestTimeout, Transport: bearer{token, http.DefaultTransport}}),
 		remote.WithAPIBackoff(remote.BackoffConfig{Min: 100 * time.Millisecond, Max: 2 * time.Second, MaxRetries: 5}))
 	if err != nil {
 		return nil, fmt.Errorf("make remote_write client: %w", err)
@@ -58,15 +61,19 @@ func New(s Settings, url string, own prometheus.Gatherer, out io.Writer, logger 
 	if err != nil {
 		return nil, err
 	}
-	f := &Feeder{interval: s.Interval, url: url, api: api, out: out, logger: logger, now: now}
+	f := &Feeder{interval: s.Interval, url: url, token: token, api: api, out: out, logger: logger, now: now}
 	if machine, err := machineGatherer(s.ProcPath, logger, now); err != nil {
 		logger.Warn("demo feeds no metrics of this machine", "err", err)
 	} else {
-		f.targets = append(f.targets, target{job: "node", instance: instance, gatherer: machine})
+		f.targets = append(f.targets, newTarget("node", instance, machine))
 	}
 	_, hostPort, _ := strings.Cut(url, "://")
-	f.targets = append(f.targets, target{job: "promlake", instance: hostPort, gatherer: own})
+	f.targets = append(f.targets, newTarget("promlake", hostPort, own))
 	return f, nil
+}
+
+func newTarget(job, instance string, g prometheus.Gatherer) scrape.Target {
+	return scrape.Target{Gatherer: g, Labels: map[string]string{model.JobLabel: job, model.InstanceLabel: instance}}
 }
 
 func machineGatherer(procPath string, logger *slog.Logger, now func() time.Time) (prometheus.Gatherer, error) {
@@ -114,7 +121,7 @@ func (f *Feeder) round(ctx context.Context) error {
 	req := &prompb.WriteRequest{}
 	var errs []error
 	for _, t := range f.targets {
-		if err := t.collect(req, now.UnixMilli(), withMetadata); err != nil {
+		if err := collect(t, req, now.UnixMilli(), withMetadata); err != nil {
 			errs = append(errs, err)
 		}
 	}

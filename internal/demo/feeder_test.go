@@ -87,7 +87,7 @@ func TestFeeder(t *testing.T) {
 	s := demo.DefaultSettings()
 	s.Interval, s.Instance = 100*time.Millisecond, "here"
 	var out syncBuffer
-	f, err := demo.New(s, srv.URL, own, &out, slog.New(slog.DiscardHandler), time.Now)
+	f, err := demo.New(s, srv.URL, "", own, &out, slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -147,7 +147,7 @@ func TestFeederWithoutProc(t *testing.T) {
 	defer srv.Close()
 	s := demo.DefaultSettings()
 	s.Interval, s.ProcPath = 100*time.Millisecond, t.TempDir()+"/none"
-	f, err := demo.New(s, srv.URL, prometheus.NewRegistry(), io.Discard, slog.New(slog.DiscardHandler), time.Now)
+	f, err := demo.New(s, srv.URL, "", prometheus.NewRegistry(), io.Discard, slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

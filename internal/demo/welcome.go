@@ -23,9 +23,13 @@ func Examples() []Example {
 // welcome prints where Promlake is and commands that work when pasted into a shell.
 func (f *Feeder) welcome() {
 	var b strings.Builder
+	with := ""
+	if f.token != "" {
+		with = ` -H "Authorization: Bearer $PROMLAKE_TOKEN"`
+	}
 	fmt.Fprintf(&b, "\nPromlake is running at %s and stores this machine's metrics every %s. Ask it:\n", f.url, f.interval)
 	for _, e := range Examples() {
-		fmt.Fprintf(&b, "\n  # %s\n  curl -sG %s/api/v1/query --data-urlencode 'query=%s'\n", e.Title, f.url, e.Query)
+		fmt.Fprintf(&b, "\n  # %s\n  curl -sG%s %s/api/v1/query --data-urlencode 'query=%s'\n", e.Title, with, f.url, e.Query)
 	}
 	fmt.Fprintf(&b, "\nAs a Prometheus data source: %s    As a remote_write target: %s/api/v1/write\n\n", f.url, f.url)
 	if _, err := fmt.Fprint(f.out, b.String()); err != nil {

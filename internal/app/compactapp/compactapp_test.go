@@ -84,7 +84,7 @@ func TestBackgroundEndsBeforeTheProcessIsReady(t *testing.T) {
 
 func TestOnRequest(t *testing.T) {
 	p, _ := parts(t)
-	stage, err := compactapp.OnRequest(settings())(t.Context(), p)
+	stage, err := compactapp.OnRequest(settings(), compactapp.Workers{})(t.Context(), p)
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	for _, r := range stage.Routes() {
@@ -118,7 +118,7 @@ func TestBadSettings(t *testing.T) {
 	p, _ := parts(t)
 	s := settings()
 	s.SettleDelay = -1
-	for _, build := range []process.Builder{compactapp.Background(s), compactapp.OnRequest(s)} {
+	for _, build := range []process.Builder{compactapp.Background(s), compactapp.OnRequest(s, compactapp.Workers{})} {
 		_, err := build(t.Context(), p)
 		require.ErrorContains(t, err, "start compaction: ")
 	}
@@ -149,6 +149,13 @@ func TestFlagsCarryTheDefaults(t *testing.T) {
 	want, err := compact.Settings{}.WithDefaults()
 	require.NoError(t, err)
 	want.TenantRetention = map[string]time.Duration{}
-	require.Equal(t, want, compactapp.NewFlags().Settings())
+	f := compactapp.NewFlags()
+	got, err := f.Settings().WithDefaults()
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	f.JobTimeout /= 3
+	got, err = f.Settings().WithDefaults()
+	require.NoError(t, err)
+	require.Equal(t, want.MaxJobSamples/3, got.MaxJobSamples, "less time, smaller jobs")
 	require.Equal(t, compactapp.Schedule{Enabled: true, Interval: want.Interval}, compactapp.NewSchedule())
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/lambda"
 )
 
 // Flags are the compaction stage's command-line flags. Where Mimir has a flag for the same thing, it has Mimir's name.
@@ -14,7 +15,8 @@ type Flags struct {
 	Memory          int64                `name:"compactor.memory" type:"bytes" help:"Memory for one job's sources; larger jobs take fewer of them or are split by ranges of series."`
 	JobTimeout      time.Duration        `name:"compactor.job-timeout" help:"Longest time that one job may take."`
 	MaxSources      int                  `name:"compactor.max-sources" help:"Segments and blocks that one job merges."`
-	MaxJobSamples   int64                `name:"compactor.max-job-samples" help:"Samples of one job; larger ones are split by ranges of series."`
+	MaxJobSamples   int64                `name:"compactor.max-job-samples" placeholder:"N" help:"Samples of one job; larger ones are split by ranges of series. Default: half a million for each second of the job timeout."`
+	MaxJobsPerTick  int                  `name:"compactor.max-jobs-per-tick" help:"Jobs that a scheduled planner hands to workers at a time, see --compactor.queue-url; several times as many as there are workers."`
 	MinPartSegments int                  `name:"compactor.min-part-segments" help:"Segments of a 2h window that still receives data that are worth merging."`
 	PartBytes       int64                `name:"compactor.part-bytes" type:"bytes" help:"Size at which fewer segments are worth merging, too."`
 	SettleDelay     time.Duration        `name:"compactor.settle-delay" help:"Age at which a segment may be merged; more than --ingest.flush-timeout."`
@@ -27,15 +29,34 @@ type Flags struct {
 	TenantRetention []flags.TenantPeriod `name:"compactor.tenant-retention" placeholder:"TENANT=PERIOD" help:"A tenant's own retention, such as team-a=30d; 0 is for ever. Repeatable."`
 }
 
-// NewFlags returns the flags at their defaults.
+// NewFlags returns the flags at their defaults. In a function they are derived from what it was given.
 func NewFlags() Flags {
+	f := ordinary()
+	if lambda.Running() {
+		f.DataDir = functionDir
+	}
+	if m := lambda.MemoryBytes(); m > 0 {
+		f.Memory = m / functionShare
+	}
+	return f
+}
+
+const (
+	// functionDir is the only directory that a function may write to.
+	functionDir = "/tmp"
+	// functionShare is the part of a function's memory that a job's sources may have. As much again is garbage that is not yet collected, and the rest is
+	// for the block that is being written and the program.
+	functionShare = 3
+)
+
+func ordinary() Flags {
 	s := defaults()
 	return Flags{
 		Concurrency:     s.Concurrency,
 		Memory:          s.MemoryBytes,
 		JobTimeout:      s.JobTimeout,
 		MaxSources:      s.MaxSources,
-		MaxJobSamples:   s.MaxJobSamples,
+		MaxJobsPerTick:  s.MaxJobsPerTick,
 		MinPartSegments: s.MinPartSegments,
 		PartBytes:       s.PartBytes,
 		SettleDelay:     s.SettleDelay,
@@ -65,6 +86,7 @@ func (f Flags) Settings() compact.Settings {
 		JobTimeout:      f.JobTimeout,
 		MaxSources:      f.MaxSources,
 		MaxJobSamples:   f.MaxJobSamples,
+		MaxJobsPerTick:  f.MaxJobsPerTick,
 		MinPartSegments: f.MinPartSegments,
 		PartBytes:       f.PartBytes,
 		SettleDelay:     f.SettleDelay,
@@ -81,6 +103,11 @@ func (f Flags) Settings() compact.Settings {
 		s.TenantRetention[t.Tenant] = time.Duration(t.Period)
 	}
 	return s
+}
+
+// Workers are the flags of a function that plans on a schedule and leaves the jobs to workers.
+type Workers struct {
+	QueueURL string `name:"compactor.queue-url" placeholder:"URL" help:"FIFO queue that a scheduled plan puts its jobs on, for functions that it triggers. Default: the plan's own function does them."`
 }
 
 // Schedule are the flags of a process that compacts by itself.

@@ -4,22 +4,28 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/queue/sqsqueue"
 )
 
 // Path is where a cycle is asked for, with POST.
 const Path = "/-/compact"
 
-// invoked compacts when it is asked to. It implements process.Stage.
+// invoked compacts when it is asked to: by a request, by a schedule, or by messages with jobs. It implements process.Stage, process.Scheduled and
+// process.Consumer.
 type invoked struct {
 	compact *compact.Stage
 	metrics prometheus.Gatherer
+	queue   queue.Sender // takes the jobs of a tick; nil: they are done at once
 
 	ctx    context.Context // ends when the stage drains
 	cancel context.CancelFunc
@@ -27,21 +33,28 @@ type invoked struct {
 }
 
 // OnRequest returns the builder of a stage that compacts once for each request to Path, and answers with what that did. Requests
-// that come while a cycle runs are refused: it does their work, too.
-func OnRequest(s compact.Settings) process.Builder {
-	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+// that come while a cycle runs are refused: it does their work, too. In a function it obeys schedules, and does jobs that come as messages. The queue is
+// not asked before it is needed.
+func OnRequest(s compact.Settings, w Workers) process.Builder {
+	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		c, err := newStage(s, p)
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithCancel(context.Background())
-		return &invoked{compact: c, metrics: p.Registry, ctx: ctx, cancel: cancel}, nil
+		i := &invoked{compact: c, metrics: p.Registry}
+		if w.QueueURL != "" {
+			if i.queue, err = sqsqueue.Open(ctx, w.QueueURL, sqsqueue.Metrics(p.Registry)); err != nil {
+				return nil, fmt.Errorf("start compaction: %w", err)
+			}
+		}
+		i.ctx, i.cancel = context.WithCancel(context.Background())
+		return i, nil
 	}
 }
 
 // Routes implements process.Stage.
 func (s *invoked) Routes() []process.Route {
-	return []process.Route{{Pattern: "POST " + Path, Name: Path, Handler: s}}
+	return []process.Route{{Pattern: "POST " + Path, Name: Path, Access: auth.Operate, Handler: s}}
 }
 
 // ServeHTTP answers 200 with the Totals of the cycle, 409 while another one runs, 500 with the Totals of what was done beside the failure.

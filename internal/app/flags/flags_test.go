@@ -28,6 +28,8 @@ type grammar struct {
 
 	Kind  string `name:"kind" enum:"red,blue" required:"" help:"One of ${enum}."`
 	Store string `name:"store" help:"A URL."`
+	Token string `name:"token" help:"A secret." secret:""`
+	Other string `name:"other-token" help:"A secret that is not given." secret:""`
 
 	fail error
 	seen flags.Values
@@ -159,7 +161,7 @@ func TestParseBytes(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	g := defaults()
-	args := []string{"--store=s3://bucket/p?secret=x", "--text=a \"b\""}
+	args := []string{"--store=s3://bucket/p?secret=x", "--text=a \"b\"", "--token=hush"}
 	require.Equal(t, 0, flags.Main(t.Context(), "test", "A test.", &g, args, flags.Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}))
 	require.Equal(t, `a.wait-time: "1h30m"
 count: "7"
@@ -168,11 +170,13 @@ kind: "red"
 list: "a,b"
 nothing: "0"
 on: "true"
+other-token: ""
 ratio: "0.5"
 size: "64MiB"
 store: "s3://bucket/p"
 tenants: "a=1w"
 text: "a \"b\""
+token: "<secret>"
 `, g.seen.YAML())
 	require.Equal(t, "64MiB", g.seen.Map()["size"])
 }

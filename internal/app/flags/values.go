@@ -13,7 +13,8 @@ import (
 // Value is one flag as the program runs with it.
 type Value struct{ Name, Text string }
 
-// Values are a program's flags, sorted by name. A URL is told without its parameters, which may hold credentials.
+// Values are a program's flags, sorted by name. A URL is told without its parameters, which may hold credentials, and of a flag with the tag
+// secret:"" only that it is set.
 type Values []Value
 
 // values reads the flags of the chosen command.
@@ -26,6 +27,9 @@ func values(chosen *kong.Context) (Values, error) {
 		text, err := format(f)
 		if err != nil {
 			return nil, err
+		}
+		if f.Tag.Has("secret") && text != "" {
+			text = "<secret>"
 		}
 		if strings.Contains(text, "://") {
 			text, _, _ = strings.Cut(text, "?")

@@ -4,13 +4,21 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/lambda"
 )
 
 // Flags are the ingest stage's command-line flags. Limits of series are named as Mimir names them.
 type Flags struct {
+	Mode     string `name:"ingest.mode" enum:"auto,grouped,direct,buffered" required:"" help:"How samples reach the store, one of ${enum}: requests share a segment, have one each, or go through a queue. auto is grouped in a process that takes many requests at once, else buffered if there is a queue, else direct."`
+	QueueURL string `name:"ingest.queue-url" placeholder:"URL" help:"SQS queue of mode buffered."`
+
 	FlushInterval    time.Duration `name:"ingest.flush-interval" help:"Least time between two writes of a tenant, unless samples press; 0 is none on a local directory and 1s where a write costs money."`
 	FlushSamples     int           `name:"ingest.flush-samples" help:"Samples that make a write due at once."`
 	FlushTimeout     time.Duration `name:"ingest.flush-timeout" help:"Longest time that a write may take."`
+	RetryTolerance   time.Duration `name:"ingest.retry-tolerance" help:"Mode direct: how old the newest sample of a request may be for the request to find its own segment when it is sent again."`
+	SettleDelay      time.Duration `name:"ingest.settle-delay" help:"What --compactor.settle-delay is where this store is compacted; more than --ingest.flush-timeout, and in mode direct than both times above."`
+	MaxMessages      int           `name:"ingest.max-messages" help:"Mode buffered: messages on the queue that one request may become."`
+	ConsumeSamples   int           `name:"ingest.consume-samples" help:"Samples of a tenant that a batch of messages gathers in memory before they are written."`
 	MaxRequestBytes  int64         `name:"ingest.max-request-bytes" type:"bytes" help:"Largest remote_write body as sent."`
 	MaxDecodedBytes  int64         `name:"ingest.max-decoded-bytes" type:"bytes" help:"Largest remote_write body after decompression."`
 	MaxInflightBytes int64         `name:"ingest.max-inflight-bytes" type:"bytes" help:"Memory for all requests that are being decoded at once."`
@@ -30,6 +38,11 @@ type Flags struct {
 func NewFlags() Flags {
 	s := ingest.DefaultSettings()
 	return Flags{
+		Mode:             modeAuto,
+		RetryTolerance:   s.RetryTolerance,
+		SettleDelay:      s.SettleDelay,
+		MaxMessages:      s.MaxMessages,
+		ConsumeSamples:   s.ConsumeSamples,
 		FlushInterval:    s.FlushInterval,
 		FlushSamples:     s.FlushSamples,
 		FlushTimeout:     s.FlushTimeout,
@@ -52,6 +65,12 @@ func NewFlags() Flags {
 // Settings returns what the flags say.
 func (f Flags) Settings() ingest.Settings {
 	return ingest.Settings{
+		Mode:             chooseMode(f.Mode, f.QueueURL != "", lambda.Running(), lambda.Concurrency()),
+		QueueURL:         f.QueueURL,
+		RetryTolerance:   f.RetryTolerance,
+		SettleDelay:      f.SettleDelay,
+		MaxMessages:      f.MaxMessages,
+		ConsumeSamples:   f.ConsumeSamples,
 		FlushInterval:    f.FlushInterval,
 		FlushSamples:     f.FlushSamples,
 		FlushTimeout:     f.FlushTimeout,
@@ -70,6 +89,21 @@ func (f Flags) Settings() ingest.Settings {
 			LegacyNames:         f.NameScheme == schemeName(true),
 		},
 	}
+}
+
+const modeAuto = "auto"
+
+// chooseMode resolves auto: only a process that takes several requests at once can let them share a segment.
+func chooseMode(mode string, queue, function bool, concurrency int) ingest.Mode {
+	switch {
+	case mode != modeAuto:
+		return ingest.Mode(mode)
+	case !function || concurrency > 1:
+		return ingest.Grouped
+	case queue:
+		return ingest.Buffered
+	}
+	return ingest.Direct
 }
 
 func schemeName(legacy bool) string {

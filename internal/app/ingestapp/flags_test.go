@@ -11,7 +11,7 @@ import (
 
 // TestEverySettingHasAFlag sets every flag to something and finds every setting changed by it.
 func TestEverySettingHasAFlag(t *testing.T) {
-	f := ingestapp.Flags{NameScheme: "legacy"}
+	f := ingestapp.Flags{NameScheme: "legacy", Mode: "auto", QueueURL: "https://sqs.eu-central-1.amazonaws.com/1/q"}
 	v := reflect.ValueOf(&f).Elem()
 	for i := range v.NumField() {
 		if v.Field(i).CanInt() {

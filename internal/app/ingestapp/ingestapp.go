@@ -6,7 +6,10 @@ import (
 	"fmt"
 
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/queue/sqsqueue"
 )
 
 // patterns are where senders expect to write: Prometheus' path and Mimir's, each also under Mimir's prefix.
@@ -17,18 +20,42 @@ var patterns = []string{
 	"/prometheus/api/v1/push",
 }
 
-// stage implements process.Stage.
+var _ process.Consumer = stage{}
+
+// stage implements process.Stage, and process.Consumer in every mode: what is on the queue when the mode changes is still taken.
 type stage struct{ ingest *ingest.Stage }
 
 // New returns the builder of the ingest stage.
 func New(s ingest.Settings) process.Builder {
-	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		in, err := ingest.New(s, p.Store, p.Registry, p.Logger, p.Now)
+	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
+		var opts []ingest.Option
+		if s.Mode == ingest.Buffered && s.QueueURL != "" {
+			q, err := sqsqueue.Open(ctx, s.QueueURL, sqsqueue.Metrics(p.Registry))
+			if err != nil {
+				return nil, fmt.Errorf("start ingest: %w", err)
+			}
+			opts = append(opts, ingest.To(q))
+		}
+		in, err := ingest.New(s, p.Store, p.Registry, p.Logger, p.Now, opts...)
 		if err != nil {
 			return nil, fmt.Errorf("start ingest: %w", err)
 		}
+		p.Logger.Info("taking remote_write", "mode", string(s.Mode))
 		return stage{in}, nil
 	}
+}
+
+// Consume implements process.Consumer.
+func (s stage) Consume(ctx context.Context, batch []lambda.Message) ([]string, error) {
+	ds := make([]ingest.Delivery, len(batch))
+	for i, m := range batch {
+		ds[i] = ingest.Delivery{ID: m.ID, Body: m.Body}
+	}
+	failed, err := s.ingest.Consume(ctx, ds)
+	if err != nil {
+		return nil, fmt.Errorf("consume %d messages: %w", len(batch), err)
+	}
+	return failed, nil
 }
 
 // Routes implements process.Stage.
@@ -36,7 +63,7 @@ func (s stage) Routes() []process.Route {
 	h := s.ingest.Handler()
 	routes := make([]process.Route, 0, len(patterns))
 	for _, p := range patterns {
-		routes = append(routes, process.Route{Pattern: p, Name: p, Handler: h})
+		routes = append(routes, process.Route{Pattern: p, Name: p, Access: auth.Write, Handler: h})
 	}
 	return routes
 }

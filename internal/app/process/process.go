@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -16,8 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/objstore/instrument"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
+	"github.com/promlake/promlake/internal/selfwrite"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -39,13 +43,18 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 
 	ready := make(chan struct{})
 	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready}
-	all, h, err := start(ctx, s, p, builders)
+	made, err := start(ctx, s, p, builders)
 	if err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), srv.Close())
 	}
-	g.open(h)
+	// Last, so that it ends first: what it writes at its end is still taken.
+	all := append(made.stages, keepWriting(made.self))
+	g.open(made.handler)
 	close(ready)
 	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
+	if !s.Auth.Enabled() && !isLoopback(ln.Addr()) {
+		logger.Warn("other machines are answered without a token; --auth.tokens asks for one", "listen", ln.Addr().String())
+	}
 
 	select {
 	case <-ctx.Done():
@@ -69,42 +78,72 @@ func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Buil
 	tuneRuntime(s)
 	ready := make(chan struct{})
 	close(ready)
-	all, h, err := start(ctx, s, Parts{Logger: logger, Now: time.Now, Ready: ready}, builders)
+	made, err := start(ctx, s, Parts{Logger: logger, Now: time.Now, Ready: ready}, builders)
 	if err != nil {
 		return nil, nil, err
 	}
-	return h, func() error { return all.end(context.WithoutCancel(ctx)) }, nil
+	return made.handler, func() error { return made.stages.end(context.WithoutCancel(ctx)) }, nil
+}
+
+// started is what start made.
+type started struct {
+	stages  stages
+	handler http.Handler      // of all stages, behind the guard
+	self    *selfwrite.Writer // nil: the process does not write its own metrics
+	reg     *prometheus.Registry
 }
 
 // start opens the store, builds the stages and routes to them.
-func start(ctx context.Context, s Settings, p Parts, builders []Builder) (stages, http.Handler, error) {
+func start(ctx context.Context, s Settings, p Parts, builders []Builder) (*started, error) {
 	reg, err := telemetry.NewRegistry(telemetry.ReadBuild())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if err := cost.Register(reg, os.Getenv("AWS_REGION")); err != nil {
+		return nil, err
+	}
+	guard, err := auth.New(s.Auth, reg, p.Logger, p.Now)
+	if err != nil {
+		return nil, err
 	}
 	store, err := storeurl.Open(ctx, s.Store)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open store %s: %w", publicURL(s.Store), err)
+		return nil, fmt.Errorf("open store %s: %w", publicURL(s.Store), err)
 	}
-	p.Registry, p.Store = reg, instrument.New(store, reg)
+	p.Registry, p.Store, p.Token = reg, instrument.New(store, reg), guard.OwnToken()
 	all, err := build(ctx, p, builders)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return all, routes(reg, all), nil
+	var own http.Handler
+	if s.Self.URL == selfwrite.Here {
+		own = all.writeHandler()
+	}
+	self, err := selfwrite.New(s.Self, reg, reg, own, p.Logger, p.Now)
+	if err != nil {
+		return nil, errors.Join(err, all.end(ctx))
+	}
+	return &started{stages: all, handler: routes(reg, guard, all), self: self, reg: reg}, nil
 }
 
-func routes(reg *prometheus.Registry, all stages) http.Handler {
+// routes leads to the stages. Every handler is behind the guard; the health endpoints are the gate's and open.
+func routes(reg *prometheus.Registry, guard *auth.Guard, all stages) http.Handler {
 	mux := http.NewServeMux()
 	named := telemetry.Instrument(reg)
-	mux.Handle("GET /metrics", named("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg})))
+	handle := func(r Route) {
+		h := guard.Protect(r.Access, r.Handler)
+		if r.Name != "" {
+			h = named(r.Name, h)
+		}
+		mux.Handle(r.Pattern, h)
+	}
+	handle(Route{
+		Pattern: "GET /metrics", Name: "/metrics", Access: auth.Operate,
+		Handler: promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
+	})
 	for _, stage := range all {
 		for _, r := range stage.Routes() {
-			h := r.Handler
-			if r.Name != "" {
-				h = named(r.Name, h)
-			}
-			mux.Handle(r.Pattern, h)
+			handle(r)
 		}
 	}
 	return mux
@@ -154,6 +193,12 @@ func localURL(a net.Addr) string {
 		return "http://" + a.String()
 	}
 	return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
+}
+
+// isLoopback says whether only this machine reaches a listener.
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }
 
 // publicURL is a store URL fit for logs: parameters may hold credentials.

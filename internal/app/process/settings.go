@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/selfwrite"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -13,7 +16,9 @@ type Settings struct {
 	Listen string `name:"listen" help:"Address to serve HTTP on. Port 0 lets the kernel choose one."`
 	Store  string `name:"store" help:"Object store: file://./dir, file:///dir or s3://bucket/prefix?region=…&endpoint=…."`
 
-	Log telemetry.LogSettings `embed:""`
+	Log  telemetry.LogSettings `embed:""`
+	Auth auth.Settings         `embed:""`
+	Self selfwrite.Settings    `embed:""`
 
 	ReadHeaderTimeout time.Duration `name:"http.read-header-timeout" help:"Longest wait for a request's header."`
 	ReadTimeout       time.Duration `name:"http.read-timeout" help:"Longest wait for a whole request, body included."`
@@ -21,22 +26,37 @@ type Settings struct {
 	MaxHeaderBytes    int           `name:"http.max-header-bytes" type:"bytes" help:"Largest request header."`
 	ShutdownTimeout   time.Duration `name:"shutdown-timeout" help:"Longest time from a signal to the exit: requests are answered and buffers flushed in it."`
 
+	Lambda lambda.Settings `kong:"-"` // of Function; the functions' programs have flags for it
+
 	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" help:"Soft limit of the Go heap, on top of DuckDB's own. 0 leaves it to GOMEMLIMIT."`
 	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" help:"Garbage collector target in percent. 0 leaves it to GOGC."`
 }
 
-// DefaultSettings serve a directory to this machine only.
+// DefaultSettings serve a directory to this machine only. A function logs JSON, whose attributes CloudWatch can search.
 func DefaultSettings() Settings {
-	return Settings{
+	s := Settings{
 		Listen:            "127.0.0.1:9009",
 		Store:             "file://./data",
 		Log:               telemetry.DefaultLogSettings(),
+		Self:              selfwrite.DefaultSettings(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
 		IdleTimeout:       3 * time.Minute,
 		MaxHeaderBytes:    1 << 20,
 		ShutdownTimeout:   30 * time.Second,
+		Lambda:            lambda.DefaultSettings(),
 	}
+	if lambda.Running() {
+		s.Log.Format = "json"
+	}
+	return s
+}
+
+// SettingsOf are the defaults of a program that is one part of Promlake: its own metrics carry its name.
+func SettingsOf(program string) Settings {
+	s := DefaultSettings()
+	s.Self.Job = program
+	return s
 }
 
 // Validate reports every setting that makes no sense, by the name of its flag.
@@ -48,9 +68,7 @@ func (s Settings) Validate() error {
 	if s.Store == "" {
 		errs = append(errs, errors.New("store: want a URL, got nothing"))
 	}
-	if err := s.Log.Validate(); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, s.Log.Validate(), s.Auth.Validate(), s.Self.Validate())
 	for _, d := range []struct {
 		name string
 		v    time.Duration

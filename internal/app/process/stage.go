@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/objstore"
 )
 
@@ -20,6 +21,7 @@ type Parts struct {
 	Logger   *slog.Logger
 	Now      func() time.Time
 	URL      string          // where this process answers on this machine, no trailing slash
+	Token    string          // what this process sends when it asks itself there; "" where requests need no token
 	Ready    <-chan struct{} // closed once the process answers requests
 }
 
@@ -27,6 +29,7 @@ type Parts struct {
 type Route struct {
 	Pattern string // as http.ServeMux has it
 	Name    string // the handler's name in metrics; "" if the handler instruments itself
+	Access  auth.Access
 	Handler http.Handler
 }
 

@@ -19,6 +19,8 @@ type Flags struct {
 	MaxSegments         int           `name:"query.max-segments" help:"Segments and blocks that one selector may read."`
 	MaxFetchedBytes     int64         `name:"query.max-fetched-bytes" type:"bytes" help:"Bytes of objects that one query may read, cached or not."`
 	QueryMemoryBytes    int64         `name:"query.max-memory" type:"bytes" help:"Memory that one query may hold for samples in SQL, outside of DuckDB's memory."`
+	FetchBytesPerSecond int64         `name:"query.fetch-bytes-per-second" type:"bytes" help:"Bytes that come from the store in a second, at best. A query that would take longer than its time is refused."`
+	SamplesPerSecond    int64         `name:"query.samples-per-second" help:"Samples that one thread evaluates in a second, at best. A query that would take longer than its time is refused."`
 	MinPushedSamples    int64         `name:"query.min-pushed-samples" help:"Samples from which on a part of a query is evaluated in SQL; -1 means always."`
 	MaxStaleness        time.Duration `name:"query.max-staleness" help:"How old the listing of objects may be that a query reads: queries share it for so long, and miss what was stored since. 0 lists for every query."`
 	RecentWindow        time.Duration `name:"query.recent-window" help:"Time before now that metadata and cardinality look at."`
@@ -51,6 +53,8 @@ func NewFlags() Flags {
 		MaxSegments:         s.Query.MaxSegments,
 		MaxFetchedBytes:     s.Query.MaxFetchedBytes,
 		QueryMemoryBytes:    s.Query.QueryMemoryBytes,
+		FetchBytesPerSecond: s.Query.FetchBytesPerSecond,
+		SamplesPerSecond:    s.Query.SamplesPerSecond,
 		MinPushedSamples:    s.Query.MinPushedSamples,
 		MaxStaleness:        s.Query.MaxStaleness,
 		RecentWindow:        s.Query.RecentWindow,
@@ -78,26 +82,28 @@ func (f Flags) Settings(vs flags.Values) Settings {
 
 func (f Flags) query() query.Settings {
 	return query.Settings{
-		CacheDir:           f.CacheDir,
-		CacheBytes:         f.CacheBytes,
-		FooterCacheBytes:   f.FooterCacheBytes,
-		IndexCacheBytes:    f.IndexCacheBytes,
-		FetchConcurrency:   f.FetchConcurrency,
-		MemoryLimitBytes:   f.MemoryLimitBytes,
-		Threads:            f.Threads,
-		MaxConcurrency:     f.MaxConcurrency,
-		MaxSamples:         f.MaxSamples,
-		MaxSeries:          f.MaxSeries,
-		MaxSegments:        f.MaxSegments,
-		MaxFetchedBytes:    f.MaxFetchedBytes,
-		QueryMemoryBytes:   f.QueryMemoryBytes,
-		MinPushedSamples:   f.MinPushedSamples,
-		Timeout:            f.Timeout,
-		LookbackDelta:      f.LookbackDelta,
-		MaxStaleness:       f.MaxStaleness,
-		RecentWindow:       f.RecentWindow,
-		DelayedNameRemoval: f.DelayedNameRemoval,
-		UseStartTimestamps: f.UseStartTimestamps,
+		CacheDir:            f.CacheDir,
+		CacheBytes:          f.CacheBytes,
+		FooterCacheBytes:    f.FooterCacheBytes,
+		IndexCacheBytes:     f.IndexCacheBytes,
+		FetchConcurrency:    f.FetchConcurrency,
+		MemoryLimitBytes:    f.MemoryLimitBytes,
+		Threads:             f.Threads,
+		MaxConcurrency:      f.MaxConcurrency,
+		MaxSamples:          f.MaxSamples,
+		MaxSeries:           f.MaxSeries,
+		MaxSegments:         f.MaxSegments,
+		MaxFetchedBytes:     f.MaxFetchedBytes,
+		QueryMemoryBytes:    f.QueryMemoryBytes,
+		FetchBytesPerSecond: f.FetchBytesPerSecond,
+		SamplesPerSecond:    f.SamplesPerSecond,
+		MinPushedSamples:    f.MinPushedSamples,
+		Timeout:             f.Timeout,
+		LookbackDelta:       f.LookbackDelta,
+		MaxStaleness:        f.MaxStaleness,
+		RecentWindow:        f.RecentWindow,
+		DelayedNameRemoval:  f.DelayedNameRemoval,
+		UseStartTimestamps:  f.UseStartTimestamps,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/compact/admin"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
@@ -84,7 +85,7 @@ func (s stage) Routes() []process.Route {
 		routes = append(routes, process.Route{Pattern: p, Handler: s.api})
 	}
 	for _, p := range admin.Patterns() {
-		routes = append(routes, process.Route{Pattern: p, Handler: s.admin})
+		routes = append(routes, process.Route{Pattern: p, Access: auth.Admin, Handler: s.admin})
 	}
 	return routes
 }

@@ -65,6 +65,7 @@ func TestLimitsBecome422(t *testing.T) {
 	}{
 		{"--query.max-series", func(f *queryapp.Flags) { f.MaxSeries = 2 }},
 		{"--query.max-samples", func(f *queryapp.Flags) { f.MaxSamples = 2 }},
+		{"--query.timeout", func(f *queryapp.Flags) { f.SamplesPerSecond, f.Threads, f.Timeout = 1, 1, 2*time.Second }},
 	} {
 		t.Run(tc.flag, func(t *testing.T) {
 			f := queryapp.NewFlags()

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/queue/sqsqueue"
+)
+
+type redriveCmd struct {
+	From              string `name:"from" placeholder:"URL" required:"" help:"Dead-letter queue."`
+	To                string `name:"to" placeholder:"URL" help:"Queue that the messages go back to: that of --ingest.queue-url."`
+	DryRun            bool   `name:"dry-run" help:"Only tell what is there. Every look counts as a delivery."`
+	Max               int    `name:"max" placeholder:"N" help:"Stop after so many messages. Default: all."`
+	DiscardUnreadable bool   `name:"discard-unreadable" help:"Delete the messages that no consumer can read. Default: they stay."`
+}
+
+// Run moves dead letters back and prints what became of each, also when some of it failed.
+func (c *redriveCmd) Run(ctx context.Context, io flags.Streams) error {
+	if c.To == "" && !c.DryRun {
+		return errors.New("move dead letters: want --to URL, or --dry-run")
+	}
+	if c.To == c.From {
+		return errors.New("move dead letters: --from and --to are one queue")
+	}
+	if c.Max < 0 {
+		return fmt.Errorf("move dead letters: want --max of 0 or more, got %d", c.Max)
+	}
+	from, err := sqsqueue.Open(ctx, c.From)
+	if err != nil {
+		return err
+	}
+	r := &redrive{from: from, discard: c.DiscardUnreadable && !c.DryRun, limit: c.Max, now: time.Now, seen: map[string]bool{}}
+	if !c.DryRun {
+		if r.to, err = sqsqueue.Open(ctx, c.To); err != nil {
+			return err
+		}
+	}
+	err = r.run(ctx)
+	if _, perr := fmt.Fprint(io.Out, r.text()); perr != nil {
+		return errors.Join(err, fmt.Errorf("print dead letters: %w", perr))
+	}
+	return err
+}

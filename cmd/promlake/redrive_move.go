@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/queue"
+)
+
+// redrive moves the messages of a dead-letter queue. A message is deleted there only when it is on the other queue, so none is lost; one that
+// is moved twice changes no answer.
+type redrive struct {
+	from    queue.Receiver
+	to      queue.Sender // nil: only look
+	discard bool         // what cannot be read
+	limit   int          // messages; 0 is all
+	now     func() time.Time
+
+	seen  map[string]bool  // by message
+	stay  []queue.Received // hidden until the end, so that nobody sees them twice
+	found []deadLetter
+}
+
+// deadLetter is a message and what became of it.
+type deadLetter struct {
+	queue.Received
+	ingest.Description
+	unreadable error // why
+	fate       string
+}
+
+// Fates of messages.
+const (
+	fateMoved     = "moved"
+	fateReadable  = "readable"
+	fateStays     = "unreadable, stays"
+	fateDiscarded = "unreadable, discarded"
+	fateFailed    = "not moved, stays"
+	fateTwice     = "moved, but stays too"
+)
+
+const (
+	// redriveWait is how long the dead-letter queue is listened to before it counts as empty: long enough for SQS to ask all of its servers.
+	redriveWait = 3 * time.Second
+	// redriveHidden is how long a message is out of others' sight while it is moved, or until all have been looked at.
+	redriveHidden = 15 * time.Minute
+)
+
+// run looks at message after message. What stays is to be seen by others again, whatever happens.
+func (r *redrive) run(ctx context.Context) (err error) {
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, r.from.Release(ctx, r.stay...))
+	}()
+	for r.limit == 0 || len(r.found) < r.limit {
+		n := queue.MaxBatch
+		if r.limit > 0 {
+			n = min(n, r.limit-len(r.found))
+		}
+		ms, err := r.from.Receive(ctx, n, redriveWait, redriveHidden)
+		if err != nil {
+			return fmt.Errorf("look for dead letters: %w", err)
+		}
+		if len(ms) == 0 {
+			return nil
+		}
+		if err := r.take(ctx, ms); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take decides about messages and moves those that can be.
+func (r *redrive) take(ctx context.Context, ms []queue.Received) error {
+	var move, drop []*deadLetter
+	letters := make([]deadLetter, 0, len(ms))
+	for _, m := range ms {
+		if r.seen[m.ID] { // it came into sight again
+			r.stay = append(r.stay, m)
+			continue
+		}
+		r.seen[m.ID] = true
+		letters = append(letters, deadLetter{Received: m})
+		d := &letters[len(letters)-1]
+		d.Description, d.unreadable = ingest.Describe(m.Body)
+		d.Body = "" // the letters are kept for the report
+		switch {
+		case d.unreadable != nil && r.discard:
+			d.fate, drop = fateDiscarded, append(drop, d)
+		case d.unreadable != nil:
+			d.fate, r.stay = fateStays, append(r.stay, d.Received)
+		case r.to == nil:
+			d.fate, r.stay = fateReadable, append(r.stay, d.Received)
+		default:
+			d.fate, move = fateMoved, append(move, d)
+		}
+	}
+	err := errors.Join(r.move(ctx, ms, move), r.end(ctx, drop, fateStays))
+	r.found = append(r.found, letters...)
+	return err
+}
+
+// move sends messages, and then deletes them.
+func (r *redrive) move(ctx context.Context, ms []queue.Received, move []*deadLetter) error {
+	if len(move) == 0 {
+		return nil
+	}
+	bodies := map[string]queue.Message{}
+	for _, m := range ms {
+		bodies[m.ID] = queue.Message{Body: m.Body}
+	}
+	out := make([]queue.Message, len(move))
+	for i, d := range move {
+		out[i] = bodies[d.ID]
+	}
+	if err := r.to.Send(ctx, out...); err != nil {
+		for _, d := range move {
+			d.fate, r.stay = fateFailed, append(r.stay, d.Received)
+		}
+		return fmt.Errorf("move dead letters: %w", err)
+	}
+	return r.end(ctx, move, fateTwice)
+}
+
+// end deletes messages; those that it cannot delete get the fate given.
+func (r *redrive) end(ctx context.Context, letters []*deadLetter, otherwise string) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	ms := make([]queue.Received, len(letters))
+	for i, d := range letters {
+		ms[i] = d.Received
+	}
+	if err := r.from.Delete(ctx, ms...); err != nil {
+		for _, d := range letters {
+			d.fate = otherwise
+		}
+		return fmt.Errorf("delete dead letters: %w", err)
+	}
+	return nil
+}
+
+// text is a line for each message, why some cannot be read, and the totals.
+func (r *redrive) text() string {
+	var b strings.Builder
+	t := human.Table{Left: 3}
+	t.Row("MESSAGE", "TENANT", "", "SAMPLES", "BYTES", "DELIVERIES", "AGE")
+	fates := map[string]int{}
+	samples := map[string]int64{}
+	for _, d := range r.found {
+		n := int64(d.Floats + d.Histograms)
+		fates[d.fate]++
+		samples[d.fate] += n
+		tenant, count, bytes := d.Tenant, strconv.FormatInt(n, 10), human.Bytes(int64(d.Description.Bytes))
+		if d.unreadable != nil {
+			tenant, count, bytes = "–", "–", "–"
+		}
+		t.Row(d.ID, tenant, d.fate, count, bytes, strconv.Itoa(d.Receives), r.now().Sub(d.Sent).Round(time.Second).String())
+	}
+	if len(r.found) > 0 {
+		b.WriteString(t.String() + "\n")
+	}
+	for _, d := range r.found {
+		if d.unreadable != nil {
+			fmt.Fprintf(&b, "%s: %s\n", d.ID, d.unreadable)
+		}
+	}
+	sums := human.Table{Left: 1}
+	for _, f := range []string{fateMoved, fateReadable, fateFailed, fateTwice, fateStays, fateDiscarded} {
+		if fates[f] > 0 {
+			sums.Row(f, human.Count(int64(fates[f]))+" messages", human.Count(samples[f])+" samples")
+		}
+	}
+	if len(sums.Rows) == 0 {
+		return "no dead letters\n"
+	}
+	return b.String() + sums.String()
+}

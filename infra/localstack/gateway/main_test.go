@@ -1,0 +1,77 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app/flags"
+)
+
+// lambdaAPI answers as Lambda's Invoke API does.
+func lambdaAPI(t *testing.T) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		event, err := io.ReadAll(r.Body)
+		if err != nil || !strings.Contains(string(event), `"version":"2.0"`) {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		switch r.URL.Path {
+		case "/2015-03-31/functions/promlake-dev-ingest/invocations":
+			_, _ = io.WriteString(w, `{"statusCode":204,"headers":{"x-from":"ingest"}}`)
+		case "/2015-03-31/functions/promlake-dev-query/invocations":
+			if strings.Contains(string(event), "boom") {
+				w.Header().Set("X-Amz-Function-Error", "Unhandled")
+				_, _ = io.WriteString(w, `{"errorType":"Runtime.ExitError","errorMessage":"killed"}`)
+				return
+			}
+			_, _ = io.WriteString(w, `{"statusCode":200,"body":"eA==","isBase64Encoded":true}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+func TestGateway(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	c := newCLI()
+	c.Endpoint, c.Ingest, c.Query = lambdaAPI(t).URL, "promlake-dev-ingest", "promlake-dev-query"
+	out, in := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- c.Run(t.Context(), flags.Streams{Out: in, Err: io.Discard}) }()
+	line := make([]byte, 100)
+	n, err := out.Read(line)
+	require.NoError(t, err)
+	url, ok := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "listening on ")
+	require.True(t, ok, string(line[:n]))
+
+	ask := func(method, path string) (int, string, http.Header) {
+		req, err := http.NewRequest(method, url+path, nil)
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(b), resp.Header
+	}
+	for _, path := range []string{"/api/v1/write", "/api/v1/push", "/prometheus/api/v1/write", "/prometheus/api/v1/push"} {
+		code, _, h := ask("POST", path)
+		require.Equal(t, 204, code, path)
+		require.Equal(t, "ingest", h.Get("X-From"), path)
+	}
+	code, body, _ := ask("GET", "/api/v1/query?query=up")
+	require.Equal(t, 200, code)
+	require.Equal(t, "x", body)
+	code, body, _ = ask("GET", "/boom")
+	require.Equal(t, 500, code)
+	require.JSONEq(t, `{"message":"Internal Server Error"}`, body)
+}

@@ -1,0 +1,70 @@
+package compactapp
+
+import (
+	"context"
+	"time"
+
+	"github.com/promlake/promlake/internal/lambda"
+)
+
+// Tick does what is due at a scheduled time: it hands the jobs to workers or, without a queue, does them. A tick without a queue that begins while a
+// cycle runs does nothing, for the cycle does its work.
+func (s *invoked) Tick(ctx context.Context, _ time.Time) error {
+	ctx, stop := s.until(ctx)
+	defer stop()
+	if s.queue != nil {
+		_, err := s.compact.Dispatch(ctx, s.queue)
+		return err
+	}
+	if !s.cycles.TryLock() {
+		return nil
+	}
+	defer s.cycles.Unlock()
+	_, err := s.compact.Tick(ctx)
+	return err
+}
+
+// Consume does the jobs of a batch, one after another. failed are those that were not done with, beginning with the first: one that is no job, and
+// those for which less than half of the batch's time was left. They are to be delivered again, or to go to the dead-letter queue.
+func (s *invoked) Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error) {
+	ctx, stop := s.until(ctx)
+	defer stop()
+	enough := half(ctx)
+	for i, m := range batch {
+		if i == 0 || enough() {
+			if _, err := s.compact.Work(ctx, []byte(m.Body)); err == nil {
+				continue
+			}
+		}
+		return ids(batch[i:]), nil
+	}
+	return nil, nil
+}
+
+// until is ctx until the stage drains.
+func (s *invoked) until(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	if s.ctx.Err() != nil {
+		cancel() // AfterFunc takes its time
+	}
+	return ctx, func() { stop(); cancel() }
+}
+
+// half returns a function that says whether at least half of the time is left that now is left until the context's deadline.
+func half(ctx context.Context) func() bool {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return func() bool { return ctx.Err() == nil }
+	}
+	latest := end.Add(-time.Until(end) / 2)
+	return func() bool { return ctx.Err() == nil && time.Now().Before(latest) }
+}
+
+func ids(batch []lambda.Message) []string {
+	out := make([]string, 0, len(batch))
+	for _, m := range batch {
+		out = append(out, m.ID)
+	}
+	return out
+}

@@ -1,0 +1,4 @@
+package app
+
+// Builders are those of Run.
+var Builders = builders

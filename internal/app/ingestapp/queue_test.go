@@ -1,0 +1,76 @@
+package ingestapp_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app/ingestapp"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/queue/memqueue"
+	"github.com/promlake/promlake/internal/queue/sqstest"
+)
+
+// build makes a stage as a process does.
+func build(t *testing.T, f ingestapp.Flags, store *memstore.Store) (process.Stage, *prometheus.Registry) {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	s, err := ingestapp.New(f.Settings())(t.Context(), process.Parts{Store: store, Registry: reg, Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, s.Drain(t.Context()))
+		require.NoError(t, s.Close())
+	})
+	return s, reg
+}
+
+// TestQueue lets one stage put a request on the queue and another one, which writes directly, take it from there.
+func TestQueue(t *testing.T) {
+	server, there, store := sqstest.Start(t), memqueue.New(memqueue.Settings{}), memstore.New(memstore.Settings{})
+	f := ingestapp.NewFlags()
+	f.Mode, f.QueueURL = string(ingest.Buffered), server.Add("write", there)
+	front, reg := build(t, f, store)
+	raw, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
+		Labels: []prompb.Label{{Name: "__name__", Value: "up"}}, Samples: []prompb.Sample{{Timestamp: time.Now().UnixMilli(), Value: 1}},
+	}}}).Marshal()
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	front.Routes()[0].Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/write", bytes.NewReader(snappy.Encode(nil, raw))))
+	require.Equal(t, http.StatusNoContent, w.Code, w.Body)
+	require.Empty(t, store.Keys())
+	n, err := testutil.GatherAndCount(reg, "promlake_queue_chunks_total")
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+
+	f.Mode = string(ingest.Direct)
+	back, _ := build(t, f, store)
+	ms := there.Messages()
+	require.Len(t, ms, 1)
+	failed, err := back.(process.Consumer).Consume(t.Context(), []lambda.Message{{ID: ms[0].ID, Body: ms[0].Body}, {ID: "poison", Body: "x"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"poison"}, failed)
+	require.Len(t, store.Keys(), 1)
+}
+
+func TestBadQueue(t *testing.T) {
+	f := ingestapp.NewFlags()
+	parts := process.Parts{Store: memstore.New(memstore.Settings{}), Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: time.Now}
+	f.Mode = string(ingest.Buffered)
+	_, err := ingestapp.New(f.Settings())(t.Context(), parts)
+	require.ErrorContains(t, err, "start ingest: ingest settings: mode buffered wants the URL of a queue (queue-url)")
+	f.QueueURL = "nonsense"
+	_, err = ingestapp.New(f.Settings())(t.Context(), parts)
+	require.ErrorContains(t, err, `start ingest: open queue: want https://host/account/name, got "nonsense"`)
+}

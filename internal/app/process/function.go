@@ -1,0 +1,115 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/selfwrite"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+// Consumer is a stage that takes the messages of a queue. At most one stage of a function is one.
+type Consumer interface {
+	// Consume makes a batch durable. failed are the IDs of messages to be delivered again; err means all of them.
+	Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error)
+}
+
+// Scheduled is a stage that works when a schedule says so.
+type Scheduled interface {
+	// Tick does what is due at the time that the schedule names.
+	Tick(ctx context.Context, at time.Time) error
+}
+
+// Function runs the stages as an AWS Lambda function until the runtime ends it: the handlers of all stages take the requests of an HTTP API
+// and of a Function URL, a Consumer the messages of queues, and each Scheduled stage the schedules. A first request waits for all of this,
+// so stages do as little as they can before it.
+func Function(ctx context.Context, s Settings, logger *slog.Logger, builders ...Builder) error {
+	begin := time.Now()
+	if err := errors.Join(s.Validate(), s.Lambda.Validate()); err != nil {
+		return fmt.Errorf("check settings: %w", err)
+	}
+	s.MemoryLimit = heapLimit(s.MemoryLimit, os.Getenv("GOMEMLIMIT"), lambda.MemoryBytes())
+	tuneRuntime(s)
+	current := &currentRequest{}
+	logger = slog.New(requestHandler{logger.Handler(), current})
+	ready := make(chan struct{})
+	close(ready)
+	made, err := start(ctx, s, Parts{Logger: logger, Now: time.Now, Ready: ready}, builders)
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	h, err := handlers(made, newFunctionMetrics(made.reg, lambda.MemoryBytes(), time.Since(begin)), current)
+	if err != nil {
+		return errors.Join(err, made.stages.end(ctx))
+	}
+	logger.Info("function started", "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version, "seconds", time.Since(begin).Seconds())
+	return lambda.Serve(ctx, h, s.Lambda, logger)
+}
+
+// heapLimit is the limit of the Go heap of a function of memory bytes, unless the operator set one: what Go cannot count, such as the
+// program itself, takes the rest.
+func heapLimit(set int64, variable string, memory int64) int64 {
+	if set > 0 || variable != "" {
+		return set
+	}
+	return memory / 10 * 8
+}
+
+// handlers are what the stages do with Lambda's events.
+func handlers(made *started, m *functionMetrics, current *currentRequest) (lambda.Handlers, error) {
+	g := &gate{}
+	g.open(made.handler)
+	h := lambda.Handlers{
+		HTTP:   g,
+		Before: func(ctx context.Context) { current.enter(ctx); m.begin() },
+		After: func(ctx context.Context) {
+			m.end(ctx, time.Now())
+			made.self.MaybeWrite(ctx)
+			current.leave()
+		},
+		Shutdown: func(ctx context.Context) error { return endFunction(ctx, g, made.stages, made.self) },
+	}
+	var ticks []Scheduled
+	for _, stage := range made.stages {
+		if c, ok := stage.(Consumer); ok {
+			if h.Messages != nil {
+				return lambda.Handlers{}, errors.New("two stages take messages: one queue cannot tell them apart")
+			}
+			h.Messages = c.Consume
+		}
+		if t, ok := stage.(Scheduled); ok {
+			ticks = append(ticks, t)
+		}
+	}
+	if ticks != nil {
+		h.Schedule = func(ctx context.Context, at time.Time) error { return tickAll(ctx, at, ticks) }
+	}
+	return h, nil
+}
+
+// tickAll lets all stages work, also when one fails.
+func tickAll(ctx context.Context, at time.Time, ticks []Scheduled) error {
+	var errs []error
+	for _, t := range ticks {
+		errs = append(errs, t.Tick(ctx, at))
+	}
+	return errors.Join(errs...)
+}
+
+// endFunction ends the stages in the order in which shutdown does. The metrics are written first, in half of the time at most: a write stage of
+// this process takes them.
+func endFunction(ctx context.Context, g *gate, all stages, self *selfwrite.Writer) error {
+	g.drain()
+	flush, cancel := ctx, func() {}
+	if end, ok := ctx.Deadline(); ok {
+		flush, cancel = context.WithDeadline(ctx, end.Add(-time.Until(end)/2))
+	}
+	self.Flush(flush)
+	cancel()
+	return all.end(ctx)
+}

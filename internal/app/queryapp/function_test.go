@@ -1,0 +1,89 @@
+package queryapp_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/query"
+)
+
+// held is what all queries of a stage may hold at once, and the program: bytes.
+func held(s queryapp.Settings) int64 {
+	const program, sample = 112 << 20, 64
+	n := int64(s.Query.MaxConcurrency)
+	return program + s.Query.MemoryLimitBytes + s.Query.IndexCacheBytes + s.Query.FooterCacheBytes + n*(s.Query.QueryMemoryBytes+sample*int64(s.Query.MaxSamples))
+}
+
+func TestForFunction(t *testing.T) {
+	const mb = 1 << 20
+	threads := runtime.GOMAXPROCS(0)
+	d := queryapp.DefaultSettings().Query
+	for _, tc := range []struct {
+		memory                           int64 // MB
+		duck, query, index, footer, heap int64 // MB
+		samples, threads                 int
+		perSecond                        int64 // of a thread
+	}{
+		{512, 100, 100, 25, 12, 250, 1_638_400, 1, 28_942_905},
+		{1769, 414, 414, 103, 51, 1035, 6_787_072, 1, 100_000_000},
+		{3008, 724, 724, 181, 90, 1810, 11_862_016, min(2, threads), 0},
+		{10240, 2532, 2532, 633, 316, 6330, 41_484_288, min(6, threads), 0},
+	} {
+		s := queryapp.ForFunction(queryapp.NewFlags().Settings(nil), tc.memory*mb)
+		q := s.Query
+		require.Equal(t, []int64{tc.duck, tc.query, tc.index, tc.footer}, []int64{q.MemoryLimitBytes / mb, q.QueryMemoryBytes / mb, q.IndexCacheBytes / mb, q.FooterCacheBytes / mb}, "%d MB", tc.memory)
+		require.Equal(t, tc.samples, q.MaxSamples, "%d MB", tc.memory)
+		require.Equal(t, tc.samples, s.API.RemoteReadSampleLimit)
+		require.Equal(t, tc.threads, q.Threads)
+		require.Equal(t, 1, q.MaxConcurrency)
+		require.Equal(t, 1, s.API.RemoteReadConcurrency)
+		require.Equal(t, tc.heap, queryapp.HeapBytes(q, tc.memory*mb)/mb, "%d MB", tc.memory)
+		require.Equal(t, int64(384*mb), q.CacheBytes, "of the 512 MB of /tmp")
+		require.Equal(t, "/tmp/promlake", q.CacheDir, "where a killed process' files are found")
+		if tc.perSecond > 0 {
+			require.Equal(t, tc.perSecond, q.SamplesPerSecond)
+		}
+		require.Less(t, q.FetchBytesPerSecond, d.FetchBytesPerSecond)
+		spilled := max(q.IndexCacheBytes, 32*mb) // of objects that the disk has no room for
+		require.LessOrEqual(t, held(s)+spilled, tc.memory*mb)
+		require.LessOrEqual(t, q.MemoryLimitBytes+queryapp.HeapBytes(q, tc.memory*mb), tc.memory*mb)
+		_, err := q.WithDefaults()
+		require.NoError(t, err)
+	}
+}
+
+// TestForFunctionShares: several queries at once share what one has alone, down to the smallest function.
+func TestForFunctionShares(t *testing.T) {
+	for _, memory := range []int64{128 << 20, 2048 << 20, 10240 << 20} {
+		for _, n := range []int{1, 2, 16, 64} {
+			f := queryapp.NewFlags()
+			f.MaxConcurrency = n
+			s := queryapp.ForFunction(f.Settings(nil), memory)
+			require.Equal(t, n, s.Query.MaxConcurrency)
+			require.LessOrEqual(t, held(s)-112<<20, max(memory-112<<20, memory/4), "%d queries in %d bytes", n, memory)
+			_, err := s.Query.WithDefaults()
+			require.NoError(t, err)
+		}
+	}
+}
+
+// TestForFunctionKeeps: what was set is kept, and without a function everything is.
+func TestForFunctionKeeps(t *testing.T) {
+	plain := queryapp.NewFlags().Settings(nil)
+	require.Equal(t, plain, queryapp.ForFunction(plain, 0))
+	require.Zero(t, queryapp.HeapBytes(plain.Query, 0))
+	f := queryapp.NewFlags()
+	f.MemoryLimitBytes, f.QueryMemoryBytes, f.MaxSamples, f.CacheDir, f.CacheBytes = 100<<20, 50<<20, 1000, "/mnt/x", 4<<30
+	f.FetchBytesPerSecond, f.SamplesPerSecond = 1<<20, 5
+	got := queryapp.ForFunction(f.Settings(nil), 1769<<20).Query
+	want := query.Settings{
+		MemoryLimitBytes: 100 << 20, QueryMemoryBytes: 50 << 20, MaxSamples: 1000, CacheDir: "/mnt/x", CacheBytes: 4 << 30, FetchBytesPerSecond: 1 << 20, SamplesPerSecond: 5,
+	}
+	require.Equal(t, want, query.Settings{
+		MemoryLimitBytes: got.MemoryLimitBytes, QueryMemoryBytes: got.QueryMemoryBytes, MaxSamples: got.MaxSamples, CacheDir: got.CacheDir, CacheBytes: got.CacheBytes,
+		FetchBytesPerSecond: got.FetchBytesPerSecond, SamplesPerSecond: got.SamplesPerSecond,
+	})
+}

@@ -1,0 +1,221 @@
+package app_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app"
+	"github.com/promlake/promlake/internal/app/compactapp"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// access is who may ask what of all programs. A new route wants a line here.
+var access = map[string]auth.Access{
+	"GET /{$}":        auth.Read,
+	"/api/v1/":        auth.Read,
+	"/federate":       auth.Read,
+	"/api/v1/write":   auth.Write,
+	"/api/v1/push":    auth.Write,
+	"POST /-/compact": auth.Operate,
+
+	"/api/v1/admin/tsdb/delete_series":    auth.Admin,
+	"/api/v1/admin/tsdb/clean_tombstones": auth.Admin,
+
+	"/prometheus/api/v1/":                            auth.Read,
+	"/prometheus/federate":                           auth.Read,
+	"/prometheus/api/v1/write":                       auth.Write,
+	"/prometheus/api/v1/push":                        auth.Write,
+	"/prometheus/api/v1/admin/tsdb/delete_series":    auth.Admin,
+	"/prometheus/api/v1/admin/tsdb/clean_tombstones": auth.Admin,
+}
+
+// below are paths under the patterns that end in a slash.
+var below = []string{
+	"query", "query_range", "query_exemplars", "series", "labels", "label/job/values", "metadata", "read", "explain", "format_query", "rules",
+	"status/config", "status/flags", "status/buildinfo", "status/tsdb", "admin/tsdb/snapshot", "nothing",
+}
+
+// watched has a stage's routes with handlers that only tell that they were reached.
+type watched struct {
+	process.Stage
+	reached *atomic.Int64
+	routes  *[]process.Route
+}
+
+func (w watched) Routes() []process.Route {
+	all := w.Stage.Routes()
+	for i := range all {
+		all[i].Handler = http.HandlerFunc(func(w2 http.ResponseWriter, r *http.Request) {
+			w.reached.Add(1)
+			w2.Header().Set("X-Tenant", r.Header.Get(tenant.Header))
+		})
+	}
+	*w.routes = append(*w.routes, all...)
+	return all
+}
+
+// everything opens the stages of all programs behind a guard, and returns their routes and how often a stage was reached.
+func everything(t *testing.T, tokens string) (http.Handler, []process.Route, *atomic.Int64) {
+	t.Helper()
+	s := app.DefaultSettings()
+	s.Compact, s.Process.Store, s.Process.Auth.Tokens = nil, "file://"+t.TempDir(), tokens
+	reached, routes := &atomic.Int64{}, []process.Route{}
+	var all []process.Builder
+	for _, b := range append(app.Builders(s, io.Discard), compactapp.OnRequest(compactapp.NewFlags().Settings(), compactapp.Workers{})) {
+		all = append(all, func(ctx context.Context, p process.Parts) (process.Stage, error) {
+			stage, err := b(ctx, p)
+			return watched{stage, reached, &routes}, err
+		})
+	}
+	h, end, err := process.Open(t.Context(), s.Process, slog.New(slog.DiscardHandler), all...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, end()) })
+	return h, routes, reached
+}
+
+// paths are what a pattern is asked by.
+func paths(pattern string) []string {
+	_, path, found := strings.Cut(pattern, " ")
+	if !found {
+		path = pattern
+	}
+	path = strings.TrimSuffix(path, "{$}")
+	out := []string{path}
+	if !found && strings.HasSuffix(path, "/") {
+		for _, b := range below {
+			out = append(out, path+b)
+		}
+	}
+	return out
+}
+
+// tokensFile writes a document with a token for each kind of access; its name is the token.
+func tokensFile(t *testing.T) string {
+	t.Helper()
+	d := auth.Document{Version: auth.Version}
+	for _, name := range []string{"read", "write", "admin"} {
+		e, err := auth.NewEntry("team-"+name, []string{"team"}, []string{name}, "")
+		require.NoError(t, err)
+		d.Tokens = append(d.Tokens, e)
+	}
+	e, err := auth.NewEntry("any-admin", []string{"*"}, []string{"admin"}, "")
+	require.NoError(t, err)
+	d.Tokens = append(d.Tokens, e)
+	return "file:" + writeDocument(t, filepath.Join(t.TempDir(), "tokens.json"), d)
+}
+
+func writeDocument(t *testing.T, file string, d auth.Document) string {
+	t.Helper()
+	text, err := d.Text()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file+".new", text, 0o600))
+	require.NoError(t, os.Rename(file+".new", file))
+	return file
+}
+
+func TestEveryRouteHasItsAccess(t *testing.T) {
+	_, routes, _ := everything(t, "")
+	got := map[string]auth.Access{}
+	for _, r := range routes {
+		got[r.Pattern] = r.Access
+	}
+	require.Equal(t, access, got)
+}
+
+// TestNoRequestReachesAStageWithoutItsToken walks all routes with all methods and all that could pass for a token.
+func TestNoRequestReachesAStageWithoutItsToken(t *testing.T) {
+	h, routes, reached := everything(t, tokensFile(t))
+	sent := 0
+	ask := func(method, path string, header http.Header) (int, string, bool) {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://promlake"+path+"?query=up&match[]=up", http.NoBody)
+		require.NoError(t, err)
+		r.Header = header
+		w := &recorded{header: http.Header{}}
+		before := reached.Load()
+		h.ServeHTTP(w, r)
+		sent++
+		return w.code, w.header.Get("X-Tenant"), reached.Load() > before
+	}
+	orgID := http.CanonicalHeaderKey(tenant.Header)
+	bad := []http.Header{
+		{},
+		{orgID: {"team"}},
+		{"Authorization": {"Bearer wrong"}, orgID: {"team"}},
+		{"Authorization": {"Bearer "}},
+		{"Authorization": {"Bearer team-read team-write"}},
+		{"Authorization": {"Bearer " + auth.SumOf("any-admin").String()}},
+		{"Authorization": {"team-read"}},
+		{"Authorization": {"Basic dGVhbS1yZWFkOg=="}}, // the token as the user's name
+		{"Authorization": {"Bearer any-admin", "Bearer any-admin"}},
+		{"Cookie": {"token=any-admin"}, "X-Authorization": {"Bearer any-admin"}},
+		{"Origin": {"https://evil"}},
+		{"Authorization": {"Bearer team-read"}, orgID: {"other"}},
+		{"Authorization": {"Bearer team-read"}, orgID: {"team", "other"}},
+		{"Authorization": {"Bearer team-write"}, orgID: {"other"}},
+	}
+	for _, r := range routes {
+		for _, path := range paths(r.Pattern) {
+			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE", "BREW"} {
+				for _, header := range bad {
+					code, _, ok := ask(method, path, header)
+					require.False(t, ok, "%s %s %v: %d", method, path, header, code)
+					require.GreaterOrEqual(t, code, 300, "%s %s %v", method, path, header)
+				}
+			}
+			for token, gives := range map[string][]auth.Access{
+				"team-read": {auth.Read}, "team-write": {auth.Write}, "team-admin": {auth.Admin}, "any-admin": {auth.Admin, auth.Operate},
+			} {
+				code, id, ok := ask(methodOf(r.Pattern), path, http.Header{"Authorization": {"Bearer " + token}})
+				want := false
+				for _, a := range gives {
+					want = want || a == r.Access
+				}
+				require.Equal(t, want, ok, "%s %s: %d", token, path, code)
+				if want && strings.HasPrefix(token, "team") {
+					require.Equal(t, "team", id, "%s %s", token, path)
+				}
+				if !want {
+					require.Equal(t, http.StatusForbidden, code)
+				}
+			}
+		}
+	}
+	require.Greater(t, sent, 5000)
+}
+
+func methodOf(pattern string) string {
+	if method, _, ok := strings.Cut(pattern, " "); ok {
+		return method
+	}
+	return http.MethodPost
+}
+
+// recorded keeps the head of an answer. It implements http.ResponseWriter.
+type recorded struct {
+	header http.Header
+	code   int
+}
+
+func (r *recorded) Header() http.Header { return r.header }
+
+func (r *recorded) WriteHeader(code int) {
+	if r.code == 0 {
+		r.code = code
+	}
+}
+
+func (r *recorded) Write(p []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return len(p), nil
+}

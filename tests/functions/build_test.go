@@ -1,0 +1,42 @@
+package functions
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// envPrograms names a directory with a bootstrap per program, as infra/build.sh makes them in dist/<arch>/programs: the tests then run
+// these, and not ones of their own.
+const envPrograms = "PROMLAKE_FUNCTIONS"
+
+// programs is the directory of the bootstraps.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if programs = os.Getenv(envPrograms); programs != "" {
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "promlake-functions-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	programs = dir
+	for name, cgo := range map[string]string{"ingest-fn": "0", "compact-fn": "0", "query-fn": "1"} {
+		cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", bootstrap(name), "../../"+name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", name, err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+func bootstrap(program string) string { return filepath.Join(programs, program, "bootstrap") }

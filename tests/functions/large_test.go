@@ -1,0 +1,48 @@
+package functions
+
+import (
+	"encoding/base64"
+	"fmt"
+	"testing"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/lambda/lambdatest"
+)
+
+// TestLargeAnswers asks for more than Lambda takes in one piece.
+func TestLargeAnswers(t *testing.T) {
+	const seriesCount, steps, at = 300, 1000, 1764000000
+	s := start(t, "PROMLAKE_INGEST_MODE=direct")
+	var r prompb.WriteRequest
+	for i := range seriesCount {
+		r.Timeseries = append(r.Timeseries, prompb.TimeSeries{
+			Labels:  []prompb.Label{{Name: model.MetricNameLabel, Value: "m"}, {Name: "instance", Value: fmt.Sprint(i)}},
+			Samples: []prompb.Sample{{Timestamp: at * 1000, Value: 0.12345678}},
+		})
+	}
+	b, err := r.Marshal()
+	require.NoError(t, err)
+	write := recorded(t, "http-api-write-v1")
+	write["body"] = base64.StdEncoding.EncodeToString(snappy.Encode(nil, b))
+	require.Equal(t, 204, ask(t, s.ingest, write).Status)
+
+	question := fmt.Sprintf("query=last_over_time(m[30d])&start=%d&end=%d&step=60", at, at+60*(steps-1))
+	gateway, url := asking(t, "http-api-query", "/api/v1/query_range", question), asking(t, "function-url-query", "/api/v1/query_range", question)
+	for _, e := range []event{gateway, url} {
+		delete(e["headers"].(map[string]any), "accept-encoding")
+	}
+	a := ask(t, s.query, gateway)
+	require.Equal(t, 422, a.Status)
+	require.Contains(t, a.Body, `"errorType":"execution","error":"the answer is larger than the 6291556 bytes`)
+
+	a = ask(t, s.query, url)
+	require.Greater(t, len(a.Body), lambdatest.MaxPayload)
+	require.Len(t, series(t, a), seriesCount)
+
+	gateway["headers"].(map[string]any)["accept-encoding"] = "gzip"
+	require.Len(t, series(t, plain(t, ask(t, s.query, gateway))), seriesCount, "compressed it is small enough")
+}
