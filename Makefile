@@ -18,7 +18,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn bin/compact-fn
 VENV := .venv
 VENV_READY := $(VENV)/.ready
-PYTHON_CODE := client tests
+PYTHON_CODE := client tests infra
 SHELL_CODE = .ci/run $(shell git ls-files --cached --others --exclude-standard -- '*.sh')
 
 STORE ?= file://./data
@@ -29,7 +29,7 @@ SOAK ?= 30s
 
 .PHONY: help
 help: ## List the targets.
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 .PHONY: system
 system:
@@ -83,17 +83,21 @@ versitygw: | system
 	@$(GO) build -buildvcs=false -o .cache/bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
 .PHONY: e2e-programs
-e2e-programs: build versitygw peers
+e2e-programs: build versitygw peers infra-programs
 
 .PHONY: e2e
 e2e: $(VENV_READY) e2e-programs ## Run the Python tests: the client's and those of the whole system (ARGS= goes to pytest).
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest $(ARGS)
 
 .PHONY: test
-test: ## Run everything that CI runs: lint, Go tests, Python tests.
+test: ## Run everything that CI runs: lint, Go tests, Python tests, the AWS stack on LocalStack.
 	$(MAKE) lint
 	$(MAKE) test-go
 	$(MAKE) e2e
+	$(MAKE) test-localstack
+
+include infra/infra.mk
+include infra/localstack/localstack.mk
 
 PROMSQL := internal/query/duck/promsql
 PROMSQL_PURE_C = $(addprefix $(PROMSQL)/,ctest/driver.c agg_append.c agg_order.c alloc.c spec.c) $(wildcard $(PROMSQL)/range*.c)
@@ -126,5 +130,5 @@ bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache
 
 .PHONY: clean
 clean: ## Remove what was built and fetched; ./data stays.
-	rm -rf bin .cache $(VENV) dist .pytest_cache .ruff_cache
+	rm -rf bin .cache $(VENV) dist infra/node_modules .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

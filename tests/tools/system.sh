@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the build and the tests need and that are missing. Where all is there, it does nothing and needs neither root
-# nor the network.
+# Installs what the build and the tests need from outside of their package managers, where it is missing. Where all is there, it does nothing and
+# needs neither root nor the network.
+# usage: system.sh [package ARCH...]     with package, also what packaging functions for these architectures needs (arm64, x86_64)
 set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 missing=()
-need() { # need PACKAGE TEST...: the package is missing if the test fails
+need() { # need PACKAGE TEST...: the Debian package is missing if the test fails
     local package=$1
     shift
     "$@" >/dev/null 2>&1 || missing+=("$package")
@@ -14,17 +16,52 @@ need g++ command -v g++ # DuckDB is C++: its static library wants libstdc++ at l
 need git command -v git # internal/archtest asks it which files are tracked
 need python3-venv "${PYTHON:-python3}" -c 'import ensurepip, venv'
 
-if [ ${#missing[@]} -eq 0 ]; then
-    exit 0
+if [ "${1:-}" = package ]; then
+    need mold command -v mold # the one linker that makes a working static arm64 program of DuckDB, see infra/build.sh
+    host=$(uname -m)
+    for arch in "${@:2}"; do
+        if [ "${host/aarch64/arm64}" = "$arch" ]; then
+            continue
+        fi
+        case $arch in
+        arm64) need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++ ;;
+        x86_64) need g++-x86-64-linux-gnu command -v x86_64-linux-gnu-g++ ;;
+        esac
+    done
 fi
-echo "system: installing ${missing[*]}" >&2
-if ! command -v apt-get >/dev/null; then
-    echo "system: apt-get is not here; please install ${missing[*]} (Debian's names)" >&2
-    exit 1
+
+install_missing() {
+    echo "system: installing ${missing[*]}" >&2
+    if ! command -v apt-get >/dev/null; then
+        echo "system: apt-get is not here; please install ${missing[*]} (Debian's names)" >&2
+        exit 1
+    fi
+    local as_root=() install
+    if [ "$(id -u)" -ne 0 ]; then
+        as_root=(sudo)
+    fi
+    install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends "${missing[@]}")
+    "${install[@]}" >/dev/null || { "${as_root[@]}" apt-get update -qq && "${install[@]}" >/dev/null; }
+}
+
+# Node.js as osls wants it. Debian 12 has an older one, so it comes as a Python package; the Makefile has its folder in the PATH.
+has_node() {
+    command -v npm >/dev/null &&
+        node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit((a === 20 && b >= 19) || a > 20 ? 0 : 1)' 2>/dev/null
+}
+
+install_node() {
+    echo 'system: installing Node.js into .cache/node' >&2
+    rm -rf .cache/node
+    "${PYTHON:-python3}" -m venv .cache/node/venv
+    .cache/node/venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tests/tools/node.txt
+    mkdir -p .cache/node/bin
+    ln -s ../venv/bin/node ../venv/bin/npm .cache/node/bin/
+}
+
+if [ ${#missing[@]} -gt 0 ]; then
+    install_missing
 fi
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-    as_root=(sudo)
+if [ "${1:-}" = package ] && ! has_node; then
+    install_node
 fi
-install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends "${missing[@]}")
-"${install[@]}" >/dev/null || { "${as_root[@]}" apt-get update -qq && "${install[@]}" >/dev/null; }

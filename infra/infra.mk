@@ -1,0 +1,53 @@
+# Packaging and deployment of the AWS stack: docs/deploy.md.
+
+STAGE ?= dev
+REGION ?= $(or $(AWS_REGION),$(AWS_DEFAULT_REGION),us-east-1)
+HOST_ARCH := $(patsubst aarch64,arm64,$(shell uname -m))
+# The functions' architecture. A stand-in of AWS runs them on this machine.
+ARCH ?= $(if $(AWS_ENDPOINT_URL),$(HOST_ARCH),arm64)
+# Parameters of infra/serverless.yml: PARAMS='retention=90d query-memory=4096'
+PARAMS ?=
+ifneq ($(AWS_ENDPOINT_URL),)
+export AWS_ENDPOINT_URL
+endif
+# Where tests/tools/system.sh puts Node.js if there is none that will do.
+export PATH := $(CURDIR)/.cache/node/bin:$(PATH)
+
+export AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED := true
+
+NODE_READY := infra/node_modules/.ready
+
+.PHONY: system-package
+system-package:
+	@tests/tools/system.sh package $(ARCH)
+
+$(NODE_READY): infra/package-lock.json
+	@tests/tools/system.sh package
+	@echo 'node: installing packaging tools into infra/node_modules'
+	@cd infra && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+.PHONY: functions
+functions: | system-package ## Build the functions' bootstraps into dist/<arch>/<program>.zip (ARCH=).
+	@GO='$(GO)' VERSION='$(VERSION)' infra/build.sh $(ARCH)
+
+.PHONY: package
+package: functions $(NODE_READY) ## Package the AWS stack offline into dist/<stage>/cloudformation.json (STAGE=, ARCH=, REGION=, PARAMS=).
+	@infra/package.sh $(STAGE) $(REGION) $(ARCH) $(PARAMS)
+
+.PHONY: deploy
+deploy: package ## Deploy the AWS stack and print its URLs (STAGE=, ARCH=, REGION=, PARAMS=, AWS_ENDPOINT_URL=).
+	@infra/deploy.sh $(STAGE) $(REGION) $(ARCH) $(PARAMS)
+
+.PHONY: remove
+remove: $(NODE_READY) ## Remove the AWS stack; its bucket stays (STAGE=, REGION=).
+	@infra/remove.sh $(STAGE) $(REGION)
+
+# What tests/infra needs: both architectures, for nothing else would tell that one of them does not link.
+.PHONY: infra-programs
+infra-programs: $(NODE_READY)
+	@$(MAKE) functions ARCH='arm64 x86_64'
+
+.PHONY: test-infra
+test-infra: $(VENV_READY) build infra-programs ## Test the packaging: template, policies, routes (ARGS= goes to pytest).
+	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/infra $(ARGS)

@@ -1,0 +1,83 @@
+'use strict';
+
+// The alarms. Each asks for somebody: a function's own failures are tried again by what invokes it, so they count only while they go on.
+
+const FUNCTIONS = ['ingest', 'flush', 'plan', 'compact', 'query'];
+
+const title = (name) => name[0].toUpperCase() + name.slice(1);
+
+const alarm = (description, properties, actions) => ({
+  Type: 'AWS::CloudWatch::Alarm',
+  Properties: {
+    AlarmDescription: description,
+    ComparisonOperator: 'GreaterThanOrEqualToThreshold',
+    Period: 300,
+    EvaluationPeriods: 3,
+    TreatMissingData: 'notBreaching',
+    AlarmActions: actions,
+    OKActions: actions,
+    ...properties,
+  },
+});
+
+const ofQueue = (queue, metric) => ({
+  Namespace: 'AWS/SQS',
+  MetricName: metric,
+  Dimensions: [{ Name: 'QueueName', Value: { 'Fn::GetAtt': [queue, 'QueueName'] } }],
+  Statistic: 'Maximum',
+});
+
+const ofFunction = (name, metric) => ({
+  Namespace: 'AWS/Lambda',
+  MetricName: metric,
+  Dimensions: [{ Name: 'FunctionName', Value: { Ref: `${title(name)}LambdaFunction` } }],
+  Statistic: 'Sum',
+  Threshold: 1,
+});
+
+module.exports = async ({ resolveVariable }) => {
+  const s = await resolveVariable('self:custom.settings');
+  const stage = await resolveVariable('sls:stage');
+  const actions = s.alarmActions;
+  const Resources = {
+    DeadLetterAlarm: alarm(
+      'Writes could not be made segments; they wait in the dead-letter queue for promlake redrive.',
+      { ...ofQueue('DeadLetterQueue', 'ApproximateNumberOfMessagesVisible'), Threshold: 1, Period: 60, EvaluationPeriods: 1 },
+      actions,
+    ),
+    WriteAgeAlarm: alarm(
+      'Writes wait too long to become segments: they are safe and cannot be asked yet.',
+      { ...ofQueue('WriteQueue', 'ApproximateAgeOfOldestMessage'), Threshold: s.alarmAgeSeconds, EvaluationPeriods: 1 },
+      actions,
+    ),
+    // The plan function logs a line with msg "planned" and lag_seconds at every tick.
+    LagFilter: {
+      Type: 'AWS::Logs::MetricFilter',
+      Properties: {
+        LogGroupName: { Ref: 'PlanLogGroup' },
+        FilterPattern: '{ $.msg = "planned" }',
+        MetricTransformations: [
+          { MetricNamespace: `Promlake/${stage}`, MetricName: 'CompactionLag', MetricValue: '$.lag_seconds', Unit: 'Seconds' },
+        ],
+      },
+    },
+    LagAlarm: alarm(
+      'Closed windows do not become blocks, or nothing plans any more: queries become slower, nothing is lost.',
+      {
+        Namespace: `Promlake/${stage}`,
+        MetricName: 'CompactionLag',
+        Statistic: 'Minimum',
+        Threshold: s.alarmLagSeconds,
+        TreatMissingData: 'breaching',
+      },
+      actions,
+    ),
+  };
+  for (const name of FUNCTIONS) {
+    const failing = `The ${name} function fails: see its log group.`;
+    const throttled = `The ${name} function is throttled: the account's or its own concurrency is used up.`;
+    Resources[`${title(name)}ErrorsAlarm`] = alarm(failing, ofFunction(name, 'Errors'), actions);
+    Resources[`${title(name)}ThrottlesAlarm`] = alarm(throttled, ofFunction(name, 'Throttles'), actions);
+  }
+  return { Resources };
+};

@@ -1,0 +1,55 @@
+'use strict';
+
+// A role for each function, with exactly what it does. tests/infra evaluates these policies.
+
+const arn = (resource) => ({ 'Fn::GetAtt': [resource, 'Arn'] });
+const objects = { 'Fn::Sub': '${Bucket.Arn}/v1/*' };
+
+const allow = (actions, resource, condition) => ({
+  Effect: 'Allow',
+  Action: actions,
+  Resource: [resource],
+  ...(condition && { Condition: condition }),
+});
+
+const listObjects = allow(['s3:ListBucket'], arn('Bucket'), { StringLike: { 's3:prefix': 'v1/*' } });
+const getObjects = allow(['s3:GetObject'], objects);
+// A large segment or block goes up in parts, and what fails is taken back at once.
+const putObjects = allow(['s3:PutObject', 's3:AbortMultipartUpload'], objects);
+const deleteObjects = allow(['s3:DeleteObject'], objects);
+const send = (queue) => allow(['sqs:SendMessage'], arn(queue));
+// What Lambda itself does with the function's role to take messages from a queue.
+const receive = (queue) => allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], arn(queue));
+
+const role = (logGroup, statements) => ({
+  Type: 'AWS::IAM::Role',
+  Properties: {
+    AssumeRolePolicyDocument: {
+      Version: '2012-10-17',
+      Statement: [{ Effect: 'Allow', Principal: { Service: 'lambda.amazonaws.com' }, Action: 'sts:AssumeRole' }],
+    },
+    Policies: [
+      {
+        PolicyName: 'function',
+        PolicyDocument: {
+          Version: '2012-10-17',
+          Statement: [allow(['logs:CreateLogStream', 'logs:PutLogEvents'], arn(logGroup)), ...statements],
+        },
+      },
+    ],
+  },
+});
+
+module.exports = async ({ resolveVariable }) => {
+  const s = await resolveVariable('self:custom.settings');
+  const write = s.mode === 'buffered' ? [] : [putObjects]; // else nothing but the queue
+  return {
+    Resources: {
+      IngestRole: role('IngestLogGroup', [send('WriteQueue'), ...write, ...s.ingestMayRead]),
+      FlushRole: role('FlushLogGroup', [receive('WriteQueue'), putObjects, ...s.othersMayRead]),
+      PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
+      CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
+      QueryRole: role('QueryLogGroup', [listObjects, getObjects, ...s.queryMayRead]),
+    },
+  };
+};

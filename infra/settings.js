@@ -1,0 +1,157 @@
+'use strict';
+
+// The settings of serverless.yml: its parameters, checked, in the types that CloudFormation wants, and what follows from them. A parameter that
+// cannot be stops packaging with an error that names it, its value and what is wanted. serverless.yml says what each parameter means.
+
+const NO_VALUE = { Ref: 'AWS::NoValue' };
+
+const HTTP_API_SECONDS = 30; // API Gateway waits no longer for a function
+const JOB_SECONDS = 15 * 60; // catalog.MaxJobAge: an older job may not commit
+const DELETION_SECONDS = 15 * 60; // --compactor.deletion-delay: what a longer query reads may be gone
+const VISIBILITY_TIMES = 6; // of a function's time: room for tries that Lambda throttles, as AWS recommends
+const AFTER_SECONDS = 5; // of a function's time, for what comes after a query
+const COMMIT_SECONDS = 30; // of a function's time, for what comes after a job's deadline
+
+const LOG_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 2192, 2557, 2922, 3288, 3653];
+const PERIOD = '(0|(?=\\d)(\\d+y)?(\\d+w)?(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?)'; // as Prometheus writes durations
+
+// A check returns the typed value of a parameter's text, or nothing if the text will not do.
+const integer = (least, most) => ({
+  want: `a whole number from ${least} to ${most}`,
+  check: (text) => (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined),
+});
+const oneOf = (...choices) => ({
+  want: `one of ${choices.join(', ')}`,
+  check: (text) => choices.find((c) => String(c) === text),
+});
+const matching = (pattern, want) => ({ want, check: (text) => (new RegExp(`^(${pattern})$`).test(text) ? text : undefined) });
+const optional = ({ want, check }) => ({ want: `${want}, or nothing`, check: (text) => (text === '' ? '' : check(text)) });
+
+const PARAMETERS = {
+  architecture: oneOf('arm64', 'x86_64'),
+  mode: oneOf('buffered', 'direct', 'grouped'),
+  'capacity-provider': optional(matching('arn:aws[\\w-]*:lambda:[\\w-]+:\\d{12}:capacity-provider:[\\w-]+', 'the ARN of a capacity provider')),
+  'grouped-requests': integer(2, 1600),
+
+  auth: oneOf('tokens', 'iam', 'none'),
+  tokens: matching('(/[\\w.-]+)+', 'the name of an SSM parameter that begins with /'),
+  'self-metrics': matching('on|off|https?://.+', 'on, off or a URL'),
+  'self-token': matching('(/[\\w.-]+)+', 'the name of an SSM parameter that begins with /'),
+
+  retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
+  'tenant-retention': optional(matching(`[^=,\\s]+=${PERIOD}(,[^=,\\s]+=${PERIOD})*`, 'TENANT=PERIOD,... such as team-a=30d')),
+
+  'ingest-memory': integer(128, 10240),
+  'flush-memory': integer(256, 10240),
+  'plan-memory': integer(256, 10240),
+  'compact-memory': integer(512, 10240),
+  'query-memory': integer(512, 10240),
+
+  'ingest-timeout': integer(5, HTTP_API_SECONDS - 1),
+  'flush-timeout': integer(10, 900),
+  'plan-timeout': integer(30, 900),
+  'compact-timeout': integer(120, JOB_SECONDS),
+  'query-timeout': integer(10, DELETION_SECONDS - 60),
+
+  'compact-tmp': integer(512, 10240),
+  'query-tmp': integer(512, 10240),
+
+  'ingest-concurrency': optional(integer(1, 100000)),
+  'query-concurrency': optional(integer(1, 100000)),
+  'flush-concurrency': integer(2, 1000),
+  'compact-concurrency': integer(2, 1000),
+  'batch-size': integer(1, 10000),
+  'batch-seconds': integer(0, 300),
+  'max-receives': integer(3, 1000),
+
+  'log-level': oneOf('debug', 'info', 'warn', 'error'),
+  'log-retention-days': oneOf(...LOG_DAYS),
+  'alarm-topic': optional(matching('arn:aws[\\w-]*:sns:[\\w-]+:\\d{12}:[\\w.-]+', 'the ARN of an SNS topic')),
+  'alarm-lag-seconds': integer(60, 30 * 86400),
+  'alarm-age-seconds': integer(60, 14 * 86400),
+};
+
+const camel = (name) => name.replace(/-(.)/g, (_, c) => c.toUpperCase());
+
+const read = (name, value) => {
+  const { want, check } = PARAMETERS[name];
+  const typed = check(String(value));
+  if (typed === undefined) throw new Error(`parameter ${name}: want ${want}, got "${value}"`);
+  return typed;
+};
+
+// mayRead lets a role read SSM parameters by their names.
+const mayRead = (names) => {
+  const arn = (name) => ({ 'Fn::Sub': `arn:\${AWS::Partition}:ssm:\${AWS::Region}:\${AWS::AccountId}:parameter${name}` });
+  return names.length === 0 ? [] : [{ Effect: 'Allow', Action: ['ssm:GetParameter'], Resource: names.map(arn) }];
+};
+
+// capacity is on what the ingest function runs: an environment of its own for each request, or instances that answer several at once.
+const capacity = (p) => {
+  if ((p.mode === 'grouped') !== (p.capacityProvider !== '')) {
+    throw new Error(`parameter capacity-provider: want one with mode=grouped and with no other, got "${p.capacityProvider}" with mode=${p.mode}`);
+  }
+  if (p.mode !== 'grouped') return NO_VALUE;
+  return {
+    LambdaManagedInstancesCapacityProviderConfig: {
+      CapacityProviderArn: p.capacityProvider,
+      PerExecutionEnvironmentMaxConcurrency: p.groupedRequests,
+    },
+  };
+};
+
+// access says who comes in: whoever has a token, which the programs check; whoever signs his requests, which AWS checks; or everybody.
+const access = (p) => {
+  const iam = p.auth === 'iam';
+  return {
+    authorizer: iam ? { type: 'aws_iam' } : '',
+    functionUrl: { invokeMode: 'RESPONSE_STREAM', ...(iam && { authorizer: 'aws_iam' }) },
+    tokensSource: p.auth === 'tokens' ? `ssm:${p.tokens}` : NO_VALUE,
+  };
+};
+
+// selfMetrics says where the functions write about themselves. The ingest function hands its own metrics to itself, without a token.
+const selfMetrics = (p) => {
+  const to = p.selfMetrics;
+  if (to === 'off') return { selfUrl: NO_VALUE, ingestSelfUrl: NO_VALUE, selfTokenSource: NO_VALUE, ingestSelfTokenSource: NO_VALUE };
+  if (to === 'on' && p.auth === 'iam') throw new Error('parameter self-metrics: want off or a URL with auth=iam, since functions sign nothing, got "on"');
+  const here = { 'Fn::Sub': 'https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}' };
+  const token = to === 'on' && p.auth === 'none' ? NO_VALUE : `ssm:${p.selfToken}`;
+  if (to === 'on') return { selfUrl: here, ingestSelfUrl: 'here', selfTokenSource: token, ingestSelfTokenSource: NO_VALUE };
+  return { selfUrl: to, ingestSelfUrl: to, selfTokenSource: token, ingestSelfTokenSource: token };
+};
+
+const derive = (p) => {
+  const self = selfMetrics(p);
+  const tokens = p.auth === 'tokens' ? [p.tokens] : [];
+  const own = (source) => (source === NO_VALUE ? [] : [p.selfToken]);
+  return {
+    ...access(p),
+    ...self,
+    capacity: capacity(p),
+    ingestMayRead: mayRead([...tokens, ...own(self.ingestSelfTokenSource)]),
+    queryMayRead: mayRead([...tokens, ...own(self.selfTokenSource)]),
+    othersMayRead: mayRead(own(self.selfTokenSource)),
+    tenantRetention: p.tenantRetention || NO_VALUE,
+    ingestConcurrency: p.ingestConcurrency || NO_VALUE,
+    queryConcurrency: p.queryConcurrency || NO_VALUE,
+    queryLimit: `${p.queryTimeout - AFTER_SECONDS}s`,
+    queryCache: `${Math.floor(p.queryTmp * 0.75)}MiB`, // the rest is for what DuckDB spills
+    // The planner cuts jobs to what a worker holds: a third of its memory for sources, as much again for garbage, the rest for the block.
+    jobMemory: `${Math.floor(p.compactMemory / 3)}MiB`,
+    jobLimit: `${p.compactTimeout - COMMIT_SECONDS}s`,
+    jobSeconds: JOB_SECONDS,
+    writeVisibility: VISIBILITY_TIMES * p.flushTimeout,
+    alarmActions: p.alarmTopic === '' ? [] : [p.alarmTopic],
+  };
+};
+
+module.exports = async ({ options, resolveVariable }) => {
+  for (const given of [options?.param ?? []].flat()) {
+    const [name] = String(given).split('=');
+    if (!(name in PARAMETERS)) throw new Error(`parameter ${name}: not known; there are ${Object.keys(PARAMETERS).join(', ')}`);
+  }
+  const p = {};
+  for (const name of Object.keys(PARAMETERS)) p[camel(name)] = read(name, await resolveVariable(`param:${name}`));
+  return { ...p, ...derive(p) };
+};

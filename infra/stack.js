@@ -1,0 +1,81 @@
+'use strict';
+
+// Asks CloudFormation about a stack.
+// usage: node stack.js whole STACK REGION            fails unless all of the stack stands, and tells its outputs and what to do next
+//        node stack.js output STACK REGION NAME      prints one output
+//        node stack.js gone STACK REGION             fails if the stack is there
+
+const { CloudFormationClient, DescribeStacksCommand, paginateListStackResources } = require('@aws-sdk/client-cloudformation');
+
+const WHOLE = ['CREATE_COMPLETE', 'UPDATE_COMPLETE', 'IMPORT_COMPLETE'];
+
+// describe returns the stack, or nothing if there is none of this name.
+const describe = async (client, name) => {
+  try {
+    const { Stacks } = await client.send(new DescribeStacksCommand({ StackName: name }));
+    return Stacks.find((s) => s.StackStatus !== 'DELETE_COMPLETE');
+  } catch (e) {
+    if (e.name === 'ValidationError' && /does not exist/.test(e.message)) return undefined;
+    throw e;
+  }
+};
+
+const existing = async (client, name) => {
+  const stack = await describe(client, name);
+  if (!stack) throw new Error(`there is no stack ${name} in this region`);
+  return stack;
+};
+
+const outputs = (stack) => Object.fromEntries((stack.Outputs ?? []).map((o) => [o.OutputKey, o.OutputValue]));
+
+const failures = async (client, stack) => {
+  const failed = WHOLE.includes(stack.StackStatus) ? [] : [`the stack is ${stack.StackStatus}: ${stack.StackStatusReason ?? 'no reason given'}`];
+  for await (const page of paginateListStackResources({ client }, { StackName: stack.StackName })) {
+    for (const r of page.StackResourceSummaries ?? []) {
+      if (!WHOLE.includes(r.ResourceStatus)) {
+        failed.push(`${r.LogicalResourceId} is ${r.ResourceStatus}: ${r.ResourceStatusReason ?? 'no reason given'}`);
+      }
+    }
+  }
+  return failed;
+};
+
+const whole = async (client, name) => {
+  const stack = await existing(client, name);
+  const failed = await failures(client, stack);
+  if (failed.length > 0) throw new Error(`${name} is not whole:\n  ${failed.join('\n  ')}`);
+  const of = outputs(stack);
+  console.log(`deploy: ${name} is ${stack.StackStatus}`);
+  for (const [label, key] of [
+    ['Prometheus remote_write', 'WriteUrl'],
+    ['Grafana data source', 'PrometheusUrl'],
+    ['the same for large and long answers', 'QueryLambdaFunctionUrl'],
+    ['bucket', 'BucketName'],
+    ['dead-letter queue', 'DeadLetterQueueUrl'],
+  ]) {
+    console.log(`  ${label.padEnd(36)} ${of[key]}`);
+  }
+  console.log('Next: tokens for writers and readers, see docs/deploy.md.');
+};
+
+const output = async (client, name, key) => {
+  const value = outputs(await existing(client, name))[key];
+  if (value === undefined) throw new Error(`${name} has no output ${key}`);
+  console.log(value);
+};
+
+const gone = async (client, name) => {
+  const stack = await describe(client, name);
+  if (stack) throw new Error(`${name} is still there: ${stack.StackStatus}`);
+  console.log(`remove: ${name} is gone`);
+};
+
+const [command, name, region, ...rest] = process.argv.slice(2);
+const commands = { whole, output, gone };
+(async () => {
+  if (!commands[command]) throw new Error(`unknown command ${command}`);
+  await commands[command](new CloudFormationClient({ region }), name, ...rest);
+})().catch((e) => {
+  console.error(`stack: ${e.message}`);
+  process.exitCode = 1;
+});

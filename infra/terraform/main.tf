@@ -1,0 +1,54 @@
+# Promlake's stack by Terraform: the template and the zips of `make package STAGE=…`, put into a bucket and deployed as a CloudFormation stack.
+# CloudFormation does the work, so there is one description of the stack; change its parameters with make package PARAMS='…'.
+
+terraform {
+  required_version = ">= 1.5"
+  required_providers {
+    aws = {
+      source  = "hashicorp/aws"
+      version = ">= 5.0"
+    }
+  }
+}
+
+provider "aws" {
+  region = var.region
+}
+
+locals {
+  package = "${path.module}/../../dist/${var.stage}"
+}
+
+# The zips have their content in their names, so they never change, and a stack that is rolled back finds the old ones.
+resource "aws_s3_object" "code" {
+  for_each = fileset(local.package, "*.zip")
+
+  bucket = var.code_bucket
+  key    = "${var.code_prefix}${each.value}"
+  source = "${local.package}/${each.value}"
+}
+
+resource "aws_s3_object" "template" {
+  bucket = var.code_bucket
+  key    = "${var.code_prefix}${var.stage}-${filesha256("${local.package}/cloudformation.json")}.json"
+  source = "${local.package}/cloudformation.json"
+}
+
+resource "aws_cloudformation_stack" "promlake" {
+  name         = "promlake-${var.stage}"
+  template_url = "https://${data.aws_s3_bucket.code.bucket_regional_domain_name}/${aws_s3_object.template.key}"
+  capabilities = ["CAPABILITY_IAM"]
+  on_failure   = "ROLLBACK"
+  depends_on   = [aws_s3_object.code]
+
+  parameters = {
+    CodeBucket = var.code_bucket
+    CodePrefix = var.code_prefix
+  }
+
+  tags = merge({ service = "promlake", stage = var.stage }, var.tags)
+}
+
+data "aws_s3_bucket" "code" {
+  bucket = var.code_bucket
+}

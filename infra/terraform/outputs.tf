@@ -1,0 +1,24 @@
+output "write_url" {
+  description = "The URL of Prometheus' remote_write."
+  value       = aws_cloudformation_stack.promlake.outputs["WriteUrl"]
+}
+
+output "prometheus_url" {
+  description = "The URL of a Grafana data source of type Prometheus."
+  value       = aws_cloudformation_stack.promlake.outputs["PrometheusUrl"]
+}
+
+output "query_function_url" {
+  description = "The same for answers beyond 6 MB and queries beyond 30 seconds."
+  value       = aws_cloudformation_stack.promlake.outputs["QueryLambdaFunctionUrl"]
+}
+
+output "bucket" {
+  description = "The bucket with all data; it stays when the stack is destroyed."
+  value       = aws_cloudformation_stack.promlake.outputs["BucketName"]
+}
+
+output "dead_letter_queue_url" {
+  description = "Writes that could not be made segments."
+  value       = aws_cloudformation_stack.promlake.outputs["DeadLetterQueueUrl"]
+}

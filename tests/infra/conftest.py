@@ -1,0 +1,68 @@
+"""Fixtures: the stack, packaged as `make package` does, offline."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from stack_template import Template, read
+from support.programs import ROOT, Programs, find_programs
+
+Package = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    return find_programs()
+
+
+@pytest.fixture(scope="session")
+def package(programs: Programs) -> Iterator[Package]:  # noqa: ARG001 (they are made together)
+    """Packages a stage with parameters and returns its folder, which the end of the tests removes."""
+    stages: set[Path] = set()
+
+    def package(stage: str, arch: str, *parameters: str) -> Path:
+        folder = ROOT / "dist" / stage
+        stages.add(folder)
+        # No credentials and no way out: packaging asks nobody.
+        env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | {
+            "HTTPS_PROXY": "http://127.0.0.1:1",
+            "HOME": "/nonexistent",
+        }
+        args = [ROOT / "infra/package.sh", stage, "us-east-1", arch, *parameters]
+        done = subprocess.run(args, env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return folder
+
+    yield package
+    for folder in stages:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def default(package: Package) -> Template:
+    """The stack as most deploy it."""
+    return read(package("test-default", "arm64") / "cloudformation.json")
+
+
+@pytest.fixture(scope="session")
+def x86(package: Package) -> Template:
+    """For x86_64, with what else can be set set."""
+    parameters = ("retention=90d", "tenant-retention=team-a=30d,team-b=0", "query-timeout=840", "flush-timeout=900", "compact-timeout=900",
+                  "ingest-concurrency=50", "query-concurrency=20", "query-tmp=10240", "self-metrics=on",
+                  "alarm-topic=arn:aws:sns:us-east-1:123456789012:pager")  # fmt: skip
+    return read(package("test-x86", "x86_64", *parameters) / "cloudformation.json")
+
+
+@pytest.fixture(scope="session")
+def direct(package: Package) -> Template:
+    return read(package("test-direct", "arm64", "mode=direct", "auth=iam") / "cloudformation.json")
+
+
+@pytest.fixture(scope="session")
+def grouped(package: Package) -> Template:
+    provider = "arn:aws:lambda:us-east-1:123456789012:capacity-provider:promlake"
+    parameters = ("mode=grouped", f"capacity-provider={provider}", "ingest-memory=4096", "self-metrics=https://example.com/api/v1/write")
+    return read(package("test-grouped", "arm64", *parameters) / "cloudformation.json")

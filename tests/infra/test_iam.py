@@ -1,0 +1,159 @@
+"""What each function may do: everything that it needs, and nothing else, by evaluating the policies of the packaged template."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from policies import allows, denies
+from stack_template import ACCOUNT, FUNCTIONS, REGION, Template
+
+# Every action that something in the stack could be tempted to, and one of each other service that an account has.
+ACTIONS = (
+    "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListBucket", "s3:DeleteBucket", "s3:PutBucketPolicy",
+    "s3:PutObjectAcl", "s3:GetObjectVersion", "s3:DeleteObjectVersion",
+    "sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:PurgeQueue", "sqs:DeleteQueue",
+    "ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:PutParameter",
+    "logs:CreateLogStream", "logs:PutLogEvents", "logs:CreateLogGroup", "logs:DeleteLogGroup", "logs:FilterLogEvents",
+    "lambda:InvokeFunction", "lambda:UpdateFunctionCode", "iam:PassRole", "sts:AssumeRole", "kms:Decrypt", "ec2:RunInstances",
+    "dynamodb:PutItem",
+)  # fmt: skip
+
+Rights = set[tuple[str, str]]
+
+OBJECTS_READ = {("s3:ListBucket", "bucket"), ("s3:GetObject", "object")}
+OBJECTS_WRITTEN = {("s3:PutObject", "object"), ("s3:AbortMultipartUpload", "object")}
+OBJECTS_DELETED = {("s3:DeleteObject", "object")}
+TOKENS_READ = {("ssm:GetParameter", "tokens")}
+
+
+def received(queue: str) -> Rights:
+    return {(f"sqs:{action}", queue) for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")}
+
+
+BUFFERED: dict[str, Rights] = {
+    "ingest": {("sqs:SendMessage", "write queue")} | TOKENS_READ,
+    "flush": received("write queue") | OBJECTS_WRITTEN,
+    "plan": {("sqs:SendMessage", "job queue")} | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
+    "compact": received("job queue") | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
+    "query": OBJECTS_READ | TOKENS_READ,
+}
+OWN_TOKEN = {name: {("ssm:GetParameter", "self-token")} for name in FUNCTIONS}
+# The ingest function of a stack that keeps its own metrics hands them to itself.
+OWN_TOKEN_ELSEWHERE = OWN_TOKEN | {"ingest": set[tuple[str, str]]()}
+DIRECT = BUFFERED | {"ingest": {("sqs:SendMessage", "write queue")} | OBJECTS_WRITTEN, "query": OBJECTS_READ}
+GROUPED = BUFFERED | {"ingest": BUFFERED["ingest"] | OBJECTS_WRITTEN}
+
+
+def resources(t: Template, stage: str) -> dict[str, str]:
+    bucket = t.arn("Bucket")
+    parameter = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter"
+    named = {
+        "bucket": bucket, "object": f"{bucket}/v1/team-a/manifest.json", "foreign object": f"{bucket}/v2/x",
+        "other bucket": "arn:aws:s3:::other", "other object": "arn:aws:s3:::other/v1/x", "bucket alike": f"{bucket}x",
+        "object alike": f"{bucket}x/v1/x",
+        "write queue": t.arn("WriteQueue"), "job queue": t.arn("JobQueue"), "dead-letter queue": t.arn("DeadLetterQueue"),
+        "other queue": f"{t.arn('WriteQueue')}x",
+        "tokens": f"{parameter}/promlake/{stage}/tokens", "self-token": f"{parameter}/promlake/{stage}/self-token",
+        "other parameter": f"{parameter}/promlake/other/tokens",
+        "key": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/x", "role": f"arn:aws:iam::{ACCOUNT}:role/admin", "anything": "*",
+    }  # fmt: skip
+    for name in FUNCTIONS:
+        named[f"{name} log"] = t.arn(f"{name.title()}LogGroup").removesuffix("*") + "log-stream:2036"
+        named[f"{name} function"] = t.arn(f"{name.title()}LambdaFunction")
+    return named
+
+
+def statements(t: Template, function: str) -> list[dict[str, Any]]:
+    arn = t.function(function)["Role"]
+    (name,) = (n for n, _ in t.of_type("AWS::IAM::Role") if t.arn(n) == arn)
+    role = t.properties(name)
+    assert set(role) == {"AssumeRolePolicyDocument", "Policies"}, "managed policies are not evaluated here"
+    assert [s["Principal"] for s in role["AssumeRolePolicyDocument"]["Statement"]] == [{"Service": "lambda.amazonaws.com"}]
+    return [s for p in role["Policies"] for s in p["PolicyDocument"]["Statement"]]
+
+
+def check_rights(t: Template, stage: str, want: dict[str, Rights]) -> None:
+    named = resources(t, stage)
+    assert len({t.function(name)["Role"] for name in FUNCTIONS}) == len(FUNCTIONS), "functions share a role"
+    for name in FUNCTIONS:
+        logs = {("logs:CreateLogStream", f"{name} log"), ("logs:PutLogEvents", f"{name} log")}
+        policy = statements(t, name)
+        have = {
+            (action, what)
+            for action, (what, arn) in itertools.product(ACTIONS, named.items())
+            if allows(policy, action, arn, {"s3:prefix": "v1/"} if action == "s3:ListBucket" else None)
+        }
+        assert have == want[name] | logs, name
+        for s in policy:
+            assert not any("*" in action for action in s["Action"]), f"{name}: {s}"
+        assert not allows(policy, "s3:ListBucket", named["bucket"], {"s3:prefix": ""}), f"{name} lists the whole bucket"
+        assert not allows(policy, "s3:ListBucket", named["bucket"]), f"{name} lists without a prefix"
+
+
+def plus(rights: dict[str, Rights], more: dict[str, Rights]) -> dict[str, Rights]:
+    return {name: rights[name] | more[name] for name in FUNCTIONS}
+
+
+def test_default(default: Template) -> None:
+    check_rights(default, "test-default", BUFFERED)
+
+
+def test_own_metrics_need_a_token(x86: Template) -> None:
+    check_rights(x86, "test-x86", plus(BUFFERED, OWN_TOKEN_ELSEWHERE))
+
+
+def test_direct_with_iam(direct: Template) -> None:
+    check_rights(direct, "test-direct", DIRECT)
+
+
+def test_grouped(grouped: Template) -> None:
+    check_rights(grouped, "test-grouped", plus(GROUPED, OWN_TOKEN))
+
+
+def test_the_bucket_refuses_plain_http(default: Template) -> None:
+    policy = default.properties("BucketPolicy")["PolicyDocument"]["Statement"]
+    bucket = default.arn("Bucket")
+    for action, arn in (("s3:GetObject", f"{bucket}/v1/x"), ("s3:PutObject", f"{bucket}/v1/x"), ("s3:ListBucket", bucket)):
+        assert denies(policy, action, arn, {"aws:SecureTransport": "false"}), action
+        assert not denies(policy, action, arn, {"aws:SecureTransport": "true"}), action
+
+
+def statement(t: Template, role: str, of: int = -1) -> dict[str, Any]:
+    return t.resources[role]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"][of]
+
+
+def role(t: Template, name: str) -> dict[str, Any]:
+    return t.resources[name]["Properties"]
+
+
+def trust(t: Template, name: str) -> dict[str, Any]:
+    return role(t, name)["AssumeRolePolicyDocument"]["Statement"][0]
+
+
+PLAN_ROLE = {"Fn::GetAtt": ["PlanRole", "Arn"]}
+EVERY_PARAMETER = "arn:aws:ssm:us-east-1:123456789012:parameter/promlake/*"
+ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
+
+MUTATIONS: dict[str, Callable[[Template], Any]] = {
+    "ingest deletes": lambda t: statement(t, "IngestRole", 1)["Action"].append("sqs:PurgeQueue"),
+    "ingest reads": lambda t: statement(t, "IngestRole", 1).update(statement(t, "QueryRole", 2)),
+    "flush has all of S3": lambda t: statement(t, "FlushRole").update(Action=["s3:*"]),
+    "query writes": lambda t: statement(t, "QueryRole", 2)["Action"].append("s3:PutObject"),
+    "plan reaches below v2": lambda t: statement(t, "PlanRole").update(Resource=[{"Fn::Sub": "${Bucket.Arn}/*"}]),
+    "compact works on everything": lambda t: statement(t, "CompactRole").update(Resource=["*"]),
+    "query lists everything": lambda t: statement(t, "QueryRole", 1).pop("Condition"),
+    "all tokens": lambda t: statement(t, "QueryRole").update(Resource=[EVERY_PARAMETER]),
+    "query borrows plan's role": lambda t: t.resources["QueryLambdaFunction"]["Properties"].update(Role=PLAN_ROLE),
+    "managed policy": lambda t: role(t, "QueryRole").update(ManagedPolicyArns=[ADMINISTRATOR]),
+    "anybody's role": lambda t: trust(t, "QueryRole").update(Principal={"AWS": "*"}),
+    "query cannot read": lambda t: statement(t, "QueryRole", 2).update(Effect="Deny"),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_wrong_policy_is_noticed(default: Template, mutation: str) -> None:
+    changed = default.changed()
+    MUTATIONS[mutation](changed)
+    with pytest.raises(AssertionError):
+        check_rights(changed, "test-default", BUFFERED)

@@ -1,0 +1,120 @@
+"""The HTTP API: every address of the programs is reachable, at the function that has it, and nothing else is."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stack_template import FUNCTIONS, Template
+from support.programs import Programs
+from support.server import Server
+from support.stores import directory_store
+
+WRITES = ("/api/v1/write", "/api/v1/push")
+QUERIES = (
+    "/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/explain", "/api/v1/series", "/api/v1/labels",
+    "/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/format_query", "/api/v1/parse_query", "/api/v1/read",
+    "/api/v1/status/buildinfo", "/api/v1/status/runtimeinfo", "/api/v1/status/flags", "/api/v1/status/config", "/api/v1/status/tsdb",
+    "/api/v1/targets", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/federate",
+)  # fmt: skip
+POSTED = {"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/read"}
+HEALTH = ("/-/healthy", "/-/ready")
+NOWHERE = (
+    "/", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics", "/graph",
+    "/federate/x", "/-/healthy/x",
+)  # fmt: skip
+
+Table = dict[tuple[str, str], str]
+
+
+def table(t: Template) -> Table:
+    """Returns the function of each method and path of the HTTP API."""
+    functions = {t.arn(f"{f.title()}LambdaFunction"): f for f in FUNCTIONS}
+    integrations = {
+        f"integrations/{t.ref(name)}": functions[i["IntegrationUri"]] for name, i in t.of_type("AWS::ApiGatewayV2::Integration")
+    }
+    routes = {}
+    for _, route in t.of_type("AWS::ApiGatewayV2::Route"):
+        method, path = route["RouteKey"].split(" ")
+        routes[method, path] = integrations[route["Target"]]
+    return routes
+
+
+def route(routes: Table, method: str, path: str) -> str | None:
+    """Returns where API Gateway sends a request: to the route of this very path, else to that of the longest prefix."""
+    if (method, path) in routes:
+        return routes[method, path]
+    greedy = sorted((p.removesuffix("{proxy+}") for m, p in routes if m == method and p.endswith("{proxy+}")), key=len, reverse=True)
+    for prefix in greedy:
+        if path.startswith(prefix) and path != prefix:
+            return routes[method, f"{prefix}{{proxy+}}"]
+    return None
+
+
+@pytest.fixture(scope="module")
+def servers(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server]]:
+    directory = tmp_path_factory.mktemp("routes")
+    servers = {}
+    try:
+        for name, program in (("ingest", programs.ingest_fn), ("query", programs.query_fn)):
+            servers[name] = Server([program], directory_store(directory / "store"), directory / name)
+        yield servers
+    finally:
+        for server in servers.values():
+            server.cleanup()
+
+
+def status(server: Server, method: str, path: str) -> int:
+    data = b"" if method == "POST" else None
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"{server.url}{path}", data=data, method=method), timeout=30) as response:
+            return response.status
+    except urllib.error.HTTPError as e:
+        return e.code
+
+
+def wanted() -> Iterator[tuple[str, str, str]]:
+    for prefix in ("", "/prometheus"):
+        yield from (("ingest", "POST", prefix + path) for path in WRITES)
+        yield from (("query", "GET", prefix + path) for path in QUERIES if path != "/api/v1/read")
+        yield from (("query", "POST", prefix + path) for path in QUERIES if path in POSTED)
+        yield ("query", "OPTIONS", f"{prefix}/api/v1/query")
+    yield from (("query", "GET", path) for path in HEALTH)
+
+
+@pytest.mark.parametrize(("function", "method", "path"), list(wanted()), ids=lambda x: x)
+def test_reachable(function: str, method: str, path: str, default: Template, servers: dict[str, Server]) -> None:
+    """The API leads to a function whose program knows the address; what it says to an empty request is its own affair."""
+    assert route(table(default), method, path) == function
+    assert status(servers[function], method, path) not in (404, 405)
+
+
+def test_nothing_else(default: Template) -> None:
+    routes = table(default)
+    for path in NOWHERE:
+        for method in ("GET", "POST", "PUT", "DELETE"):
+            assert route(routes, method, path) is None, (method, path)
+    for method in ("PUT", "DELETE", "PATCH", "HEAD"):
+        assert route(routes, method, "/api/v1/query") is None
+    assert {path for function, _, path in ((f, m, p) for (m, p), f in routes.items()) if function == "ingest"} == {
+        prefix + path for prefix in ("", "/prometheus") for path in WRITES
+    }
+
+
+def test_every_route_is_of_use(default: Template, servers: dict[str, Server]) -> None:
+    """Each route leads to an address that its program knows."""
+    for (method, path), function in table(default).items():
+        sample = path.replace("{proxy+}", "query")
+        assert status(servers[function], method, sample) not in (404, 405), (method, path)
+
+
+def test_paths_of_the_documentation(default: Template) -> None:
+    """Every path of docs/querying.md and docs/remote-write.md that begins a cell of a table or an example is routed."""
+    routes = table(default)
+    text = (Path(__file__).parents[2] / "docs/querying.md").read_text()
+    named = [cell for line in text.splitlines() if line.startswith("| `/") for cell in line.split("|")[1].split("`")[1::2]]
+    assert len(named) > 10
+    for path in named:
+        if not path.startswith("…"):
+            assert route(routes, "GET", path.replace("<name>", "job")) == "query", path

@@ -1,0 +1,82 @@
+"""The parameters of the stack: what is wrong stops packaging, with an error that says what to write."""
+
+import json
+import subprocess
+
+import pytest
+from support.programs import ROOT, Programs
+
+# Calls settings.js as osls does, with the defaults of serverless.yml as its parameters.
+CALL = """
+const yaml = require('js-yaml');
+const fs = require('node:fs');
+const defaults = yaml.load(fs.readFileSync('serverless.yml', 'utf8')).params.default;
+const given = JSON.parse(process.argv[1]);
+const params = {...defaults, ...given};
+const options = {param: Object.entries(given).map(([k, v]) => `${k}=${v}`)};
+const resolveVariable = async (name) => String(params[name.replace('param:', '')]).replace('${sls:stage}', 'dev');
+require('./settings.js')({options, resolveVariable})
+  .then((s) => console.log(JSON.stringify(s)), (e) => { console.error(e.message); process.exit(1); });
+"""
+
+
+def settings(**given: str) -> tuple[int, str]:
+    parameters = {name.replace("_", "-"): value for name, value in given.items()}
+    done = subprocess.run(
+        ["node", "-e", CALL, json.dumps(parameters)], cwd=ROOT / "infra", capture_output=True, text=True, timeout=30, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_defaults(programs: Programs) -> None:  # noqa: ARG001 (Node's packages come with them)
+    code, text = settings()
+    assert code == 0, text
+    s = json.loads(text)
+    assert (s["mode"], s["architecture"], s["queryTimeout"], s["queryLimit"]) == ("buffered", "arm64", 120, "115s")
+    assert s["alarmActions"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"retentoin": "90d"}, "parameter retentoin: not known; there are architecture, mode,"),
+        ({"architecture": "amd64"}, 'parameter architecture: want one of arm64, x86_64, got "amd64"'),
+        ({"mode": "fast"}, 'parameter mode: want one of buffered, direct, grouped, got "fast"'),
+        ({"mode": "grouped"}, "parameter capacity-provider: want one with mode=grouped"),
+        ({"capacity_provider": "arn:aws:lambda:us-east-1:123456789012:capacity-provider:x"}, "with mode=buffered"),
+        ({"query_memory": "10241"}, 'parameter query-memory: want a whole number from 512 to 10240, got "10241"'),
+        ({"query_memory": "2 GB"}, "parameter query-memory: want a whole number"),
+        ({"ingest_timeout": "30"}, "parameter ingest-timeout: want a whole number from 5 to 29"),
+        ({"compact_timeout": "901"}, "parameter compact-timeout"),
+        ({"query_timeout": "900"}, "parameter query-timeout"),
+        ({"flush_concurrency": "1"}, "parameter flush-concurrency: want a whole number from 2"),
+        ({"retention": "90"}, 'parameter retention: want a period such as 90d, 0 for ever, got "90"'),
+        ({"retention": ""}, "parameter retention"),
+        ({"tenant_retention": "team-a"}, "parameter tenant-retention: want TENANT=PERIOD"),
+        ({"tenant_retention": "team-a=30d,team-b="}, "parameter tenant-retention"),
+        ({"tokens": "promlake/tokens"}, "parameter tokens: want the name of an SSM parameter that begins with /"),
+        ({"self_metrics": "yes"}, "parameter self-metrics: want on, off or a URL"),
+        ({"auth": "off"}, "parameter auth: want one of tokens, iam, none"),
+        ({"auth": "iam", "self_metrics": "on"}, "parameter self-metrics: want off or a URL with auth=iam"),
+        ({"log_retention_days": "15"}, "parameter log-retention-days: want one of 1, 3, 5,"),
+        ({"alarm_topic": "pager"}, "parameter alarm-topic: want the ARN of an SNS topic, or nothing"),
+    ],
+    ids=str,
+)
+def test_wrong_parameters(given: dict[str, str], error: str, programs: Programs) -> None:  # noqa: ARG001
+    code, text = settings(**given)
+    assert code == 1
+    assert error in text
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (["Prod", "us-east-1", "arm64"], 'stage "Prod": want a lower-case name'),
+        (["test-no", "us-east-1", "arm64", "architecture=x86_64"], "parameter architecture: give it as ARCH="),
+    ],
+)
+def test_package_refuses(args: list[str], error: str) -> None:
+    done = subprocess.run([ROOT / "infra/package.sh", *args], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert error in done.stderr

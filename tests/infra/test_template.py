@@ -1,0 +1,305 @@
+"""The packaged template: well-formed, complete, and with limits that fit each other."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Package
+from stack_template import FUNCTIONS, Template, read, seconds
+from support.programs import Programs
+
+REGIONS = ("us-east-1", "eu-central-1", "ap-southeast-2")
+PROGRAM = {"ingest": "ingest-fn", "flush": "ingest-fn", "plan": "compact-fn", "compact": "compact-fn", "query": "query-fn"}
+MAX_JOB_SECONDS = 15 * 60  # catalog.MaxJobAge
+DELETION_DELAY_SECONDS = 15 * 60  # --compactor.deletion-delay
+DAY = 86400
+
+
+def test_cfn_lint(default: Template, x86: Template, direct: Template, grouped: Template, tmp_path: Path) -> None:
+    done = lint(tmp_path, default=default, x86=x86, direct=direct, grouped=grouped)
+    assert done.returncode == 0, done.stdout
+
+
+def test_cfn_lint_notices(default: Template, tmp_path: Path) -> None:
+    changed = default.changed()
+    changed.resources["WriteQueue"]["Properties"]["VisibilityTimeout"] = "long"
+    assert "'long' is not of type 'integer'" in lint(tmp_path, changed=changed).stdout
+
+
+def lint(directory: Path, **templates: Template) -> subprocess.CompletedProcess[str]:
+    paths = []
+    for name, template in templates.items():
+        paths.append(directory / f"{name}.json")
+        paths[-1].write_text(json.dumps(template.document))
+    args = [Path(sys.executable).with_name("cfn-lint"), *paths, "--regions", *REGIONS]
+    return subprocess.run(args, capture_output=True, text=True, timeout=120, check=False)
+
+
+def check_functions(t: Template, arch: str) -> None:
+    names = {t.function(f)["FunctionName"].rsplit("-", 1)[-1] for f in FUNCTIONS}
+    assert names == set(FUNCTIONS)
+    assert len(list(t.of_type("AWS::Lambda::Function"))) == len(FUNCTIONS)
+    for f in FUNCTIONS:
+        p = t.function(f)
+        assert p["Architectures"] == [arch]
+        assert (p["Runtime"], p["Handler"]) == ("provided.al2023", "bootstrap")
+        assert re.fullmatch(rf"parameter-CodePrefix{PROGRAM[f]}-[0-9a-f]{{16}}\.zip", p["Code"]["S3Key"])
+        assert {tag["Key"] for tag in p["Tags"]} >= {"service", "stage"}
+        assert "TracingConfig" not in p
+        assert 512 <= p.get("EphemeralStorage", {"Size": 512})["Size"] <= 10240
+
+
+def check_logs(t: Template) -> None:
+    groups = {g["LogGroupName"]: g.get("RetentionInDays", 0) for _, g in t.of_type("AWS::Logs::LogGroup")}
+    assert set(groups) == {f"/aws/lambda/{t.function(f)['FunctionName']}" for f in FUNCTIONS}
+    assert all(days > 0 for days in groups.values()), "logs are kept for ever"
+
+
+def check_times(t: Template) -> None:
+    """Each limit ends before what waits for it."""
+    timeout = {f: t.function(f)["Timeout"] for f in FUNCTIONS}
+    env = {f: t.function(f)["Environment"]["Variables"] for f in FUNCTIONS}
+    write, jobs = t.properties("WriteQueue"), t.properties("JobQueue")
+    integrations = [i["TimeoutInMillis"] / 1000 for _, i in t.of_type("AWS::ApiGatewayV2::Integration")]
+    assert integrations == [30, 30]
+    assert timeout["ingest"] < 30
+    assert write["VisibilityTimeout"] >= 6 * timeout["flush"]
+    assert write["VisibilityTimeout"] <= 43200
+    # Lambda refuses a mapping whose queue shows a message again while the function may still work on it.
+    assert jobs["VisibilityTimeout"] >= timeout["compact"]
+    assert jobs["MessageRetentionPeriod"] == MAX_JOB_SECONDS
+    assert timeout["compact"] <= MAX_JOB_SECONDS
+    assert 60 <= seconds(env["compact"]["PROMLAKE_COMPACTOR_JOB_TIMEOUT"]) < timeout["compact"]
+    # What the planner hands out is what a worker can do.
+    for limit in ("PROMLAKE_COMPACTOR_JOB_TIMEOUT", "PROMLAKE_COMPACTOR_MEMORY"):
+        assert env["plan"][limit] == env["compact"][limit]
+    assert int(env["compact"]["PROMLAKE_COMPACTOR_MEMORY"].removesuffix("MiB")) <= t.function("compact")["MemorySize"] / 3
+    assert 1 <= seconds(env["query"]["PROMLAKE_QUERY_TIMEOUT"]) < timeout["query"] < DELETION_DELAY_SECONDS
+    cache = int(env["query"]["PROMLAKE_QUERY_CACHE_BYTES"].removesuffix("MiB"))
+    assert 0 < cache < t.function("query")["EphemeralStorage"]["Size"], "the cache fills all of /tmp"
+
+
+def check_queues(t: Template) -> None:
+    queues = dict(t.of_type("AWS::SQS::Queue"))
+    assert set(queues) == {"WriteQueue", "DeadLetterQueue", "JobQueue"}
+    assert all(q["SqsManagedSseEnabled"] for q in queues.values())
+    assert all(q["MaximumMessageSize"] == 1 << 20 for q in queues.values())
+    redrive = queues["WriteQueue"]["RedrivePolicy"]
+    assert redrive["deadLetterTargetArn"] == t.arn("DeadLetterQueue")
+    assert redrive["maxReceiveCount"] >= 3
+    assert queues["WriteQueue"]["MessageRetentionPeriod"] == queues["DeadLetterQueue"]["MessageRetentionPeriod"] == 14 * DAY
+    assert queues["JobQueue"]["FifoQueue"] is True
+    mappings = {m["EventSourceArn"]: m for _, m in t.of_type("AWS::Lambda::EventSourceMapping")}
+    assert set(mappings) == {t.arn("WriteQueue"), t.arn("JobQueue")}
+    for m in mappings.values():
+        assert m["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        assert m["ScalingConfig"]["MaximumConcurrency"] >= 2
+        assert m["Enabled"] is True
+    assert mappings[t.arn("JobQueue")]["BatchSize"] == 1
+    assert mappings[t.arn("JobQueue")]["FunctionName"] == t.arn("CompactLambdaFunction")
+    batches = mappings[t.arn("WriteQueue")]
+    assert batches["FunctionName"] == t.arn("FlushLambdaFunction")
+    assert batches["BatchSize"] <= 10 or batches["MaximumBatchingWindowInSeconds"] >= 1
+
+
+def check_schedule(t: Template) -> None:
+    ((_, rule),) = t.of_type("AWS::Events::Rule")
+    assert rule["ScheduleExpression"] == "rate(1 minute)"
+    assert rule["State"] == "ENABLED"
+    assert [x["Arn"] for x in rule["Targets"]] == [t.arn("PlanLambdaFunction")]
+    invoke = t.properties("PlanLambdaEvConf")
+    assert (invoke["MaximumRetryAttempts"], invoke["MaximumEventAgeInSeconds"]) == (0, 60)
+
+
+def check_bucket(t: Template) -> None:
+    bucket = t.resources["Bucket"]
+    assert bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"] == "Retain"
+    p = t.properties("Bucket")
+    assert set(p["PublicAccessBlockConfiguration"].items()) == {
+        (name, True) for name in ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+    }
+    assert p["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    assert p["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
+    rules = p["LifecycleConfiguration"]["Rules"]
+    assert all(r["Status"] == "Enabled" for r in rules)
+    assert {"DaysAfterInitiation": 1} in [r.get("AbortIncompleteMultipartUpload") for r in rules]
+    assert {"NoncurrentDays": 1} in [r.get("NoncurrentVersionExpiration") for r in rules]
+    # Which object is no longer wanted, only manifests say.
+    assert not any(key.startswith(("Expiration", "Transition")) for r in rules for key in r)
+
+
+def check_alarms(t: Template) -> None:
+    alarms = dict(t.of_type("AWS::CloudWatch::Alarm"))
+    watched = {
+        (d["Value"], a["MetricName"]) for a in alarms.values() for d in a.get("Dimensions", [])
+    }  # fmt: skip
+    functions = {(t.function(f)["FunctionName"], metric) for f in FUNCTIONS for metric in ("Errors", "Throttles")}
+    queues = {
+        (t.resources["DeadLetterQueue"]["Properties"]["QueueName"], "ApproximateNumberOfMessagesVisible"),
+        (t.resources["WriteQueue"]["Properties"]["QueueName"], "ApproximateAgeOfOldestMessage"),
+    }
+    assert watched == functions | queues
+    ((_, lag),) = t.of_type("AWS::Logs::MetricFilter")
+    assert lag["LogGroupName"] == f"/aws/lambda/{t.function('plan')['FunctionName']}"
+    assert lag["FilterPattern"] == '{ $.msg = "planned" }'
+    (metric,) = lag["MetricTransformations"]
+    assert metric["MetricValue"] == "$.lag_seconds"
+    alarm = alarms["LagAlarm"]
+    assert (alarm["Namespace"], alarm["MetricName"]) == (metric["MetricNamespace"], metric["MetricName"])
+    assert alarm["TreatMissingData"] == "breaching", "a planner that does not run would not be noticed"
+    for name, a in alarms.items():
+        assert a["AlarmActions"] == a["OKActions"], name
+        assert a["AlarmDescription"], name
+
+
+def check_address(t: Template) -> None:
+    """Anybody may knock only where tokens decide who comes in; where AWS decides, it does so at both doors."""
+    url = t.properties("QueryLambdaFunctionUrl")
+    assert url["InvokeMode"] == "RESPONSE_STREAM"
+    assert [name for name, _ in t.of_type("AWS::Lambda::Url")] == ["QueryLambdaFunctionUrl"]
+    public = [p for _, p in t.of_type("AWS::Lambda::Permission") if p["Principal"] == "*"]
+    assert all(p.get("FunctionUrlAuthType") == "NONE" or p.get("InvokedViaFunctionUrl") is True for p in public)
+    tokens = {"PROMLAKE_AUTH_TOKENS" in t.function(f)["Environment"]["Variables"] for f in ("ingest", "query")}
+    doors = {r.get("AuthorizationType", "NONE") for _, r in t.of_type("AWS::ApiGatewayV2::Route") if "/-/" not in r["RouteKey"]}
+    if tokens == {True}:
+        assert (url["AuthType"], doors) == ("NONE", {"NONE"})
+        assert {p["Action"] for p in public} == {"lambda:InvokeFunctionUrl", "lambda:InvokeFunction"}
+    else:
+        assert (url["AuthType"], doors, public) == ("AWS_IAM", {"AWS_IAM"}, [])
+
+
+CHECKS: tuple[Callable[[Template], None], ...] = (
+    check_logs, check_times, check_queues, check_schedule, check_bucket, check_alarms, check_address,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "arch"), [("default", "arm64"), ("x86", "x86_64"), ("direct", "arm64"), ("grouped", "arm64")])
+def test_stack(stage: str, arch: str, request: pytest.FixtureRequest) -> None:
+    template: Template = request.getfixturevalue(stage)
+    check_functions(template, arch)
+    check_all(template)
+
+
+def check_all(template: Template) -> None:
+    for check in CHECKS:
+        check(template)
+
+
+def test_parameters_arrive(default: Template, x86: Template, direct: Template, grouped: Template) -> None:
+    """What a parameter says is where it belongs; what was not said is not there."""
+
+    def env(t: Template, f: str) -> dict[str, str]:
+        return t.function(f)["Environment"]["Variables"]
+
+    assert env(default, "query")["PROMLAKE_AUTH_TOKENS"] == "ssm:/promlake/test-default/tokens"
+    assert "PROMLAKE_AUTH_TOKENS" not in env(direct, "ingest") | env(direct, "query")
+    assert [env(t, "ingest")["PROMLAKE_INGEST_MODE"] for t in (default, direct, grouped)] == ["buffered", "direct", "grouped"]
+    for t in (default, x86, direct, grouped):
+        assert env(t, "ingest")["PROMLAKE_INGEST_QUEUE_URL"] == t.ref("WriteQueue")
+        assert env(t, "plan")["PROMLAKE_COMPACTOR_QUEUE_URL"] == t.ref("JobQueue")
+        assert {env(t, f)["PROMLAKE_STORE"] for f in FUNCTIONS} == {"s3://promlake-bucket?region=us-east-1"}
+    for f in ("plan", "compact"):
+        assert env(default, f)["PROMLAKE_COMPACTOR_BLOCKS_RETENTION_PERIOD"] == "0"
+        assert "PROMLAKE_COMPACTOR_TENANT_RETENTION" not in env(default, f)
+        assert env(x86, f)["PROMLAKE_COMPACTOR_BLOCKS_RETENTION_PERIOD"] == "90d"
+        assert env(x86, f)["PROMLAKE_COMPACTOR_TENANT_RETENTION"] == "team-a=30d,team-b=0"
+    for f in FUNCTIONS:
+        here = f == "ingest"
+        assert not {"PROMLAKE_SELF_URL", "PROMLAKE_SELF_TOKEN"} & set(env(default, f))
+        assert env(x86, f)["PROMLAKE_SELF_URL"] == ("here" if here else "https://promlake-httpapi.execute-api.us-east-1.amazonaws.com")
+        assert env(x86, f).get("PROMLAKE_SELF_TOKEN") == (None if here else "ssm:/promlake/test-x86/self-token")
+        assert env(grouped, f)["PROMLAKE_SELF_URL"] == "https://example.com/api/v1/write"
+        assert env(grouped, f).get("PROMLAKE_SELF_TOKEN") == "ssm:/promlake/test-grouped/self-token"
+    assert "ReservedConcurrentExecutions" not in default.function("ingest") | default.function("query")
+    assert x86.function("ingest")["ReservedConcurrentExecutions"] == 50
+    assert x86.function("query")["ReservedConcurrentExecutions"] == 20
+    assert "CapacityProviderConfig" not in default.function("ingest")
+    capacity = grouped.function("ingest")["CapacityProviderConfig"]["LambdaManagedInstancesCapacityProviderConfig"]
+    assert capacity["PerExecutionEnvironmentMaxConcurrency"] == 32
+    assert default.properties("DeadLetterAlarm")["AlarmActions"] == []
+    assert x86.properties("DeadLetterAlarm")["AlarmActions"] == ["arn:aws:sns:us-east-1:123456789012:pager"]
+
+
+@pytest.mark.parametrize("stage", ["x86", "grouped"])
+def test_variables_are_flags(stage: str, request: pytest.FixtureRequest, programs: Programs) -> None:
+    """Every variable of a function is a flag of its program, and the program takes its value."""
+    template: Template = request.getfixturevalue(stage)
+    paths = {"ingest-fn": programs.ingest_fn, "compact-fn": programs.compact_fn, "query-fn": programs.query_fn}
+    flags = {name: variables(path) for name, path in paths.items()}
+    for f in FUNCTIONS:
+        assert set(template.function(f)["Environment"]["Variables"]) <= flags[PROGRAM[f]], f
+
+
+def variables(program: Path) -> set[str]:
+    text = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+    return set(re.findall(r"\$(PROMLAKE_[A-Z0-9_]+)", text))
+
+
+def test_plain_template(default: Template) -> None:
+    """It can be deployed with aws cloudformation, from a file of at most 51,200 bytes."""
+    assert set(default.document["Parameters"]) == {"CodeBucket", "CodePrefix"}
+    assert len(json.dumps(default.document, indent=1)) < 51_200
+    assert not [n for n in default.resources if n.startswith("Serverless")]
+    assert {"WriteUrl", "PrometheusUrl", "QueryLambdaFunctionUrl", "BucketName", "DeadLetterQueueUrl"} <= set(default.document["Outputs"])
+    assert "NoValue" not in json.dumps(default.document)
+
+
+def test_same_sources_same_bytes(package: Package, default: Template) -> None:
+    again = package("test-default", "arm64")
+    assert read(again / "cloudformation.json").document == default.document
+    keys = {default.function(f)["Code"]["S3Key"].removeprefix("parameter-CodePrefix") for f in FUNCTIONS}
+    assert {p.name for p in again.glob("*.zip")} == keys
+
+
+def properties(t: Template, name: str) -> dict[str, Any]:
+    return t.resources[name]["Properties"]
+
+
+MUTATIONS: dict[str, Callable[[Template], Any]] = {
+    "no log retention": lambda t: properties(t, "PlanLogGroup").pop("RetentionInDays"),
+    "no log group": lambda t: t.resources.pop("PlanLogGroup"),
+    "message shown while it is flushed": lambda t: properties(t, "FlushLambdaFunction").update(Timeout=300),
+    "job shown while it runs": lambda t: properties(t, "JobQueue").update(VisibilityTimeout=600),
+    "ingest outlives the API": lambda t: properties(t, "IngestLambdaFunction").update(Timeout=30),
+    "query outlives its function": lambda t: properties(t, "QueryLambdaFunction").update(Timeout=60),
+    "jobs too large for a worker": lambda t: properties(t, "CompactLambdaFunction").update(MemorySize=1024),
+    "planner of other jobs": lambda t: properties(t, "PlanLambdaFunction")["Environment"]["Variables"].pop("PROMLAKE_COMPACTOR_MEMORY"),
+    "job outlives its function": lambda t: properties(t, "CompactLambdaFunction").update(Timeout=300),
+    "cache larger than /tmp": lambda t: properties(t, "QueryLambdaFunction")["Environment"]["Variables"].update(
+        PROMLAKE_QUERY_CACHE_BYTES="1024MiB"
+    ),
+    "messages are lost": lambda t: properties(t, "WriteQueue").pop("RedrivePolicy"),
+    "dead letters end early": lambda t: properties(t, "DeadLetterQueue").update(MessageRetentionPeriod=345600),
+    "queue in the clear": lambda t: properties(t, "JobQueue").pop("SqsManagedSseEnabled"),
+    "a batch fails as a whole": lambda t: properties(t, "FlushEventSourceMappingSQSWriteQueue").pop("FunctionResponseTypes"),
+    "flush is unbounded": lambda t: properties(t, "FlushEventSourceMappingSQSWriteQueue").pop("ScalingConfig"),
+    "two jobs at once": lambda t: properties(t, "CompactEventSourceMappingSQSJobQueue").update(BatchSize=2),
+    "no clock": lambda t: properties(t, "PlanEventsRuleSchedule1").update(State="DISABLED"),
+    "data goes with the stack": lambda t: t.resources["Bucket"].pop("DeletionPolicy"),
+    "public bucket": lambda t: properties(t, "Bucket")["PublicAccessBlockConfiguration"].update(BlockPublicPolicy=False),
+    "blocks expire": lambda t: properties(t, "Bucket")["LifecycleConfiguration"]["Rules"][0].update(ExpirationInDays=30),
+    "uploads pile up": lambda t: properties(t, "Bucket")["LifecycleConfiguration"]["Rules"].pop(0),
+    "nobody watches the dead letters": lambda t: t.resources.pop("DeadLetterAlarm"),
+    "nobody watches a function": lambda t: t.resources.pop("CompactErrorsAlarm"),
+    "a stopped planner is fine": lambda t: properties(t, "LagAlarm").update(TreatMissingData="notBreaching"),
+    "lag of another stage": lambda t: properties(t, "LagAlarm").update(Namespace="Promlake/other"),
+    "answers are held back": lambda t: properties(t, "QueryLambdaFunctionUrl").pop("InvokeMode"),
+    "no tokens": lambda t: [
+        properties(t, f"{f}LambdaFunction")["Environment"]["Variables"].pop("PROMLAKE_AUTH_TOKENS") for f in ("Ingest", "Query")
+    ],
+    "no tokens to ask": lambda t: properties(t, "QueryLambdaFunction")["Environment"]["Variables"].pop("PROMLAKE_AUTH_TOKENS"),
+    "anybody invokes": lambda t: properties(t, "QueryLambdaPermissionFn").pop("InvokedViaFunctionUrl"),
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_wrong_template_is_noticed(default: Template, mutation: str) -> None:
+    changed = default.changed()
+    MUTATIONS[mutation](changed)
+    with pytest.raises((AssertionError, KeyError)):
+        check_all(changed)

@@ -1,0 +1,90 @@
+"""The Terraform example: it parses, and what it gives to and takes from the stack is there."""
+
+import re
+from typing import Any
+
+import hcl2
+import pytest
+from stack_template import Template
+from support.programs import ROOT
+
+FOLDER = ROOT / "infra/terraform"
+
+
+@pytest.fixture(scope="module")
+def terraform() -> dict[str, list[Any]]:
+    """Returns the blocks of all files together, by kind."""
+    blocks: dict[str, list[Any]] = {}
+    for path in sorted(FOLDER.glob("*.tf")):
+        with path.open() as f:
+            for kind, found in plain(hcl2.load(f)).items():
+                if isinstance(found, list):
+                    blocks.setdefault(kind, []).extend(found)
+    return blocks
+
+
+def plain(value: Any) -> Any:
+    """Returns parsed HCL without the quotes that the parser leaves on strings and labels."""
+    match value:
+        case dict():
+            return {plain(k): plain(v) for k, v in value.items() if not str(k).startswith("__")}
+        case list():
+            return [plain(v) for v in value]
+        case str():
+            return value.strip('"')
+    return value
+
+
+def named(blocks: list[Any]) -> dict[str, Any]:
+    return {name: body for block in blocks for name, body in block.items()}
+
+
+def stack(terraform: dict[str, list[Any]]) -> dict[str, Any]:
+    (body,) = (b["aws_cloudformation_stack"]["promlake"] for b in terraform["resource"] if "aws_cloudformation_stack" in b)
+    return body
+
+
+def test_parameters_exist(terraform: dict[str, list[Any]], default: Template) -> None:
+    parameters = stack(terraform)["parameters"]
+    assert set(parameters) <= set(default.document["Parameters"])
+    without_default = {name for name, p in default.document["Parameters"].items() if "Default" not in p}
+    assert without_default <= set(parameters)
+
+
+def test_capabilities_suffice(terraform: dict[str, list[Any]], default: Template) -> None:
+    """Roles without names of their own need CAPABILITY_IAM alone."""
+    assert stack(terraform)["capabilities"] == ["CAPABILITY_IAM"]
+    assert all("RoleName" not in role for _, role in default.of_type("AWS::IAM::Role"))
+
+
+def test_outputs_exist(terraform: dict[str, list[Any]], default: Template) -> None:
+    outputs = named(terraform["output"])
+    assert len(outputs) >= 4
+    for name, output in outputs.items():
+        (of,) = re.findall(r'aws_cloudformation_stack\.promlake\.outputs\["(\w+)"\]', output["value"])
+        assert of in default.document["Outputs"], name
+        assert output["description"]
+
+
+def test_variables(terraform: dict[str, list[Any]]) -> None:
+    """Each is described and used, and none is used that is not there."""
+    variables = named(terraform["variable"])
+    text = "".join(path.read_text() for path in FOLDER.glob("*.tf"))
+    assert set(re.findall(r"\bvar\.(\w+)", text)) == set(variables)
+    for name, variable in variables.items():
+        assert variable["description"], name
+        assert variable["type"], name
+
+
+def test_keys_are_those_of_the_template(terraform: dict[str, list[Any]], default: Template) -> None:
+    (code,) = (b["aws_s3_object"]["code"] for b in terraform["resource"] if "code" in b.get("aws_s3_object", {}))
+    assert code["key"] == "${var.code_prefix}${each.value}"
+    assert code["for_each"] == '${fileset(local.package, "*.zip")}'
+    for _, function in default.of_type("AWS::Lambda::Function"):
+        assert re.fullmatch(r"parameter-CodePrefix[\w-]+\.zip", function["Code"]["S3Key"])
+        assert function["Code"]["S3Bucket"] == "parameter-CodeBucket"
+
+
+def test_a_broken_file_is_noticed() -> None:
+    with pytest.raises(Exception, match="Unexpected token"):
+        hcl2.loads('resource "aws_s3_object" "x" {\n  bucket = \n}\n')
