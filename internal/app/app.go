@@ -43,6 +43,10 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 
 // builders make the stages of a process.
 func builders(s Settings, out io.Writer) []process.Builder {
+	if s.Compact != nil && s.Ingest.Mode == ingest.Direct {
+		// The compactor of this process is one of those that the writer must be faster than.
+		s.Ingest.SettleDelay = min(s.Ingest.SettleDelay, s.Compact.SettleDelay)
+	}
 	all := []process.Builder{
 		ingestapp.New(s.Ingest),
 		queryapp.New(warmed(s.Query)),

@@ -190,6 +190,15 @@ func TestStagesApart(t *testing.T) {
 	out.end(t)
 }
 
+// TestDirectKeepsAheadOfItsCompactor refuses a writer whose segments may appear after the compactor of the same process has passed them.
+func TestDirectKeepsAheadOfItsCompactor(t *testing.T) {
+	s := app.DefaultSettings()
+	s.Process.Listen, s.Process.Store = "127.0.0.1:0", "file://"+t.TempDir()
+	s.Ingest.Mode, s.Compact.SettleDelay = ingest.Direct, 30*time.Second
+	err := app.Run(t.Context(), s, io.Discard, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "must be shorter than the compactor's settle delay (30s)")
+}
+
 func TestFace(t *testing.T) {
 	s := app.DefaultSettings()
 	s.Process.Store = "file://" + t.TempDir()

@@ -16,7 +16,7 @@ type Flags struct {
 	FlushSamples     int           `name:"ingest.flush-samples" help:"Samples that make a write due at once."`
 	FlushTimeout     time.Duration `name:"ingest.flush-timeout" help:"Longest time that a write may take."`
 	RetryTolerance   time.Duration `name:"ingest.retry-tolerance" help:"Mode direct: how old the newest sample of a request may be for the request to find its own segment when it is sent again."`
-	SettleDelay      time.Duration `name:"ingest.settle-delay" help:"What --compactor.settle-delay is where this store is compacted; more than --ingest.flush-timeout, and in mode direct than both times above."`
+	SettleDelay      time.Duration `name:"ingest.settle-delay" help:"What --compactor.settle-delay is where this store is compacted; more than --ingest.flush-timeout, and in mode direct than that and --ingest.retry-tolerance together."`
 	MaxMessages      int           `name:"ingest.max-messages" help:"Mode buffered: messages on the queue that one request may become."`
 	ConsumeSamples   int           `name:"ingest.consume-samples" help:"Samples of a tenant that a batch of messages gathers in memory before they are written."`
 	MaxRequestBytes  int64         `name:"ingest.max-request-bytes" type:"bytes" help:"Largest remote_write body as sent."`
