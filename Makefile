@@ -70,8 +70,12 @@ lint: $(VENV_READY) ## Check form and find mistakes: gofmt, go vet, staticcheck,
 	$(VENV)/bin/ruff format --check $(PYTHON_CODE)
 	$(VENV)/bin/shellcheck $(SHELL_CODE)
 
+.PHONY: rie
+rie: $(VENV_READY)
+	@PYTHON=$(VENV)/bin/python tests/functions/fetch-rie.sh .cache/rie
+
 .PHONY: test-go
-test-go: | system ## Run the Go tests.
+test-go: rie | system ## Run the Go tests.
 	$(GO) test -p 2 -timeout 30m ./...
 
 .PHONY: peers
