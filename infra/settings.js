@@ -65,6 +65,7 @@ const PARAMETERS = {
   'max-receives': integer(3, 1000),
 
   'log-level': oneOf('debug', 'info', 'warn', 'error'),
+  'system-log-level': oneOf('debug', 'info', 'warn'),
   'log-retention-days': oneOf(...LOG_DAYS),
   'alarm-topic': optional(matching('arn:aws[\\w-]*:sns:[\\w-]+:\\d{12}:[\\w.-]+', 'the ARN of an SNS topic')),
   'alarm-lag-seconds': integer(60, 30 * 86400),
@@ -103,9 +104,12 @@ const capacity = (p) => {
 // access says who comes in: whoever has a token, which the programs check; whoever signs his requests, which AWS checks; or everybody.
 const access = (p) => {
   const iam = p.auth === 'iam';
+  const url = (invokeMode) => ({ invokeMode, ...(iam && { authorizer: 'aws_iam' }) });
   return {
     authorizer: iam ? { type: 'aws_iam' } : '',
-    functionUrl: { invokeMode: 'RESPONSE_STREAM', ...(iam && { authorizer: 'aws_iam' }) },
+    // A URL leads to a function's unpublished version, and Managed Instances run only published ones.
+    ingestUrl: p.mode === 'grouped' ? false : url('BUFFERED'),
+    queryUrl: url('RESPONSE_STREAM'),
     tokensSource: p.auth === 'tokens' ? `ssm:${p.tokens}` : NO_VALUE,
   };
 };
@@ -121,6 +125,10 @@ const selfMetrics = (p) => {
   return { selfUrl: to, ingestSelfUrl: to, selfTokenSource: token, ingestSelfTokenSource: token };
 };
 
+// logging is what CloudWatch gets. The programs choose by log-level what they write, as JSON that Lambda passes on as it is: hence TRACE, for
+// Lambda would take a panic's lines, which name no level, for INFO, and drop them above it. Of its own lines, warn leaves those of failures.
+const logging = (p) => ({ LogFormat: 'JSON', ApplicationLogLevel: 'TRACE', SystemLogLevel: p.systemLogLevel.toUpperCase() });
+
 const derive = (p) => {
   const self = selfMetrics(p);
   const tokens = p.auth === 'tokens' ? [p.tokens] : [];
@@ -129,6 +137,7 @@ const derive = (p) => {
     ...access(p),
     ...self,
     capacity: capacity(p),
+    logging: logging(p),
     ingestMayRead: mayRead([...tokens, ...own(self.ingestSelfTokenSource)]),
     queryMayRead: mayRead([...tokens, ...own(self.selfTokenSource)]),
     othersMayRead: mayRead(own(self.selfTokenSource)),
@@ -141,7 +150,7 @@ const derive = (p) => {
     jobMemory: `${Math.floor(p.compactMemory / 3)}MiB`,
     jobLimit: `${p.compactTimeout - COMMIT_SECONDS}s`,
     jobSeconds: JOB_SECONDS,
-    writeVisibility: VISIBILITY_TIMES * p.flushTimeout,
+    writeVisibility: VISIBILITY_TIMES * p.flushTimeout + p.batchSeconds,
     alarmActions: p.alarmTopic === '' ? [] : [p.alarmTopic],
   };
 };

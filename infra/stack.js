@@ -48,12 +48,13 @@ const whole = async (client, name) => {
   console.log(`deploy: ${name} is ${stack.StackStatus}`);
   for (const [label, key] of [
     ['Prometheus remote_write', 'WriteUrl'],
+    ['the same free of API charges', 'WriteFunctionUrl'],
     ['Grafana data source', 'PrometheusUrl'],
     ['the same for large and long answers', 'QueryLambdaFunctionUrl'],
     ['bucket', 'BucketName'],
     ['dead-letter queue', 'DeadLetterQueueUrl'],
   ]) {
-    console.log(`  ${label.padEnd(36)} ${of[key]}`);
+    if (key in of) console.log(`  ${label.padEnd(36)} ${of[key]}`);
   }
   console.log('Next: tokens for writers and readers, see docs/deploy.md.');
 };

@@ -20,12 +20,13 @@ type costCmd struct {
 	SamplesPerSend float64       `name:"samples-per-send" help:"The senders' max_samples_per_send."`
 	SendDeadline   time.Duration `name:"send-deadline" help:"The senders' batch_send_deadline."`
 
-	Mode   string        `name:"mode" enum:"buffered,direct,grouped" required:"" help:"Mode of ingestion: ${enum}."`
-	Entry  string        `name:"entry" enum:"http-api,function-url" required:"" help:"What stands in front of the functions: ${enum}."`
-	Arch   string        `name:"arch" enum:"arm64,x86_64" required:"" help:"Processors of the functions: ${enum}."`
-	Region string        `name:"region" help:"Region whose prices count."`
-	Batch  int           `name:"batch" help:"Messages that the flush function gets at once, at most."`
-	Window time.Duration `name:"batch-window" help:"Time for which messages are collected for it."`
+	Mode         string        `name:"mode" enum:"buffered,direct,grouped" required:"" help:"Mode of ingestion: ${enum}."`
+	WriteThrough string        `name:"write-through" enum:"http-api,function-url" required:"" help:"What senders write to: ${enum}. The second takes no money for requests."`
+	Arch         string        `name:"arch" enum:"arm64,x86_64" required:"" help:"Processors of the functions: ${enum}."`
+	Region       string        `name:"region" help:"Region whose prices count."`
+	Batch        int           `name:"batch" help:"Messages that the flush function gets at once, at most."`
+	Window       time.Duration `name:"batch-window" help:"Time for which messages are collected for it."`
+	SystemLogs   string        `name:"system-log-level" enum:"warn,info" required:"" help:"Lambda's own log lines: ${enum}. The second has two of each invocation."`
 
 	QueriesPerDay   float64 `name:"queries-per-day" help:"PromQL queries a day."`
 	SamplesPerQuery float64 `name:"samples-per-query" help:"Samples that a query reads."`
@@ -51,7 +52,8 @@ func newCostCmd() costCmd {
 	return costCmd{
 		Series: l.Series, Scrape: l.Scrape, Retention: flags.Period(l.Retention), Churn: l.Churn, Tenants: l.Tenants,
 		SamplesPerSend: l.SamplesPerSend, SendDeadline: l.SendDeadline,
-		Mode: string(l.Mode), Entry: string(l.Entry), Arch: l.Arch, Region: l.Region, Batch: l.Queue.Messages, Window: l.Queue.Window,
+		Mode: string(l.Mode), WriteThrough: string(l.WriteThrough), Arch: l.Arch, Region: l.Region,
+		Batch: l.Queue.Messages, Window: l.Queue.Window, SystemLogs: l.SystemLogs,
 		QueriesPerDay: l.QueriesPerDay, SamplesPerQuery: l.SamplesPerQuery, BytesPerAnswer: l.BytesPerAnswer,
 		Memory: costMemory(l.Memory),
 	}
@@ -68,7 +70,8 @@ func (c *costCmd) load() cost.Load {
 	return cost.Load{
 		Series: c.Series, Scrape: c.Scrape, Retention: time.Duration(c.Retention), Churn: c.Churn, Tenants: c.Tenants,
 		Senders: senders, SamplesPerSend: c.SamplesPerSend, SendDeadline: c.SendDeadline,
-		Mode: cost.Mode(c.Mode), Entry: cost.Entry(c.Entry), Arch: c.Arch, Region: c.Region, Queue: cost.QueueBatch{Messages: c.Batch, Window: c.Window},
+		Mode: cost.Mode(c.Mode), WriteThrough: cost.Entry(c.WriteThrough), Arch: c.Arch, Region: c.Region,
+		Queue: cost.QueueBatch{Messages: c.Batch, Window: c.Window}, SystemLogs: c.SystemLogs,
 		QueriesPerDay: c.QueriesPerDay, SamplesPerQuery: c.SamplesPerQuery, BytesPerAnswer: c.BytesPerAnswer,
 		Memory: cost.Memory(c.Memory),
 	}

@@ -22,14 +22,21 @@ func TestCostPrintsATable(t *testing.T) {
 	out, stderr, code := runCost(t, "--series", "1e6", "--scrape", "15s", "--retention", "90d", "--samples-per-send", "2000", "--queries-per-day", "1e3")
 	require.Equal(t, 0, code, stderr)
 	for _, want := range []string{
-		"1.0M series, a sample every 15s, kept for 90 days, 172.8G samples a month; 1000 queries a day", "Mode buffered, 2000 samples a request, list prices of us-east-1",
+		"1.0M series, a sample every 15s, kept for 90 days, 172.8G samples a month; 1000 queries a day", "Mode buffered through http-api, 2000 samples a request, list prices of us-east-1",
 		"COMPONENT ", "queue ", "storage ", "total ", "per million samples ", "mode direct ", "Amazon Managed Prometheus ", "Set max_samples_per_send: 10000",
+		"(--write-through function-url): it saves $",
 	} {
 		require.Contains(t, out, want)
 	}
 	require.NotContains(t, out, "samples ÷ samples per send")
 	out, _, _ = runCost(t, "--lines")
 	require.Contains(t, out, "ingest function, invocations: samples ÷ samples per send")
+	require.Contains(t, out, "HTTP API, requests: ")
+	out, stderr, code = runCost(t, "--lines", "--write-through", "function-url", "--system-log-level", "info")
+	require.Equal(t, 0, code, stderr)
+	require.NotContains(t, out, "HTTP API, requests: ", "of writes")
+	require.Contains(t, out, "queries, requests: ")
+	require.Contains(t, out, "logs and alarms, Lambda's lines: ")
 }
 
 func TestCostPrintsJSON(t *testing.T) {
@@ -66,6 +73,7 @@ func TestCostErrors(t *testing.T) {
 		{"no time between scrapes", []string{"--scrape", "0s"}, "scrape: want 1s to 24h0m0s, got 0s", 1},
 		{"no period", []string{"--retention", "long"}, `period "long": want one such as 90m, 36h or 30d`, 2},
 		{"unknown mode", []string{"--mode", "fast"}, `--mode must be one of "buffered","direct","grouped" but got "fast"`, 2},
+		{"no URL", []string{"--mode", "grouped", "--write-through", "function-url"}, "write-through: want http-api in mode grouped", 1},
 		{"unknown region", []string{"--region", "mars-1"}, `region "mars-1": no prices for it, only for eu-central-1, us-east-1`, 1},
 		{"too much memory", []string{"--memory.query", "20000"}, "memory of query: want 128 to 10240 MiB, got 20000", 1},
 	} {

@@ -14,7 +14,8 @@ func (r *costReport) text(lines bool) string {
 	l := &r.Load
 	fmt.Fprintf(&b, "%s series, a sample every %s, kept for %.0f days, %s samples a month; %.0f queries a day of %s samples.\n",
 		human.Count(int64(l.Series)), l.Scrape, l.Retention.Hours()/24, human.Count(int64(r.Samples)), l.QueriesPerDay, human.Count(int64(l.SamplesPerQuery)))
-	fmt.Fprintf(&b, "Mode %s, %.0f samples a request, list prices of %s as of %s, without free tiers. Expect ±50 %%.\n\n", l.Mode, r.SamplesPerSend, r.Region, r.Prices)
+	fmt.Fprintf(&b, "Mode %s through %s, %.0f samples a request, list prices of %s as of %s, without free tiers. Expect ±50 %%.\n\n",
+		l.Mode, l.WriteThrough, r.SamplesPerSend, r.Region, r.Prices)
 	b.WriteString(r.components())
 	if lines {
 		b.WriteString("\n" + r.items())

@@ -50,7 +50,7 @@ module.exports = async ({ resolveVariable }) => {
       { ...ofQueue('WriteQueue', 'ApproximateAgeOfOldestMessage'), Threshold: s.alarmAgeSeconds, EvaluationPeriods: 1 },
       actions,
     ),
-    // The plan function logs a line with msg "planned" and lag_seconds at every tick.
+    // The plan function logs a line with msg "planned" and lag_seconds at every tick. Lambda does not wrap lines that are JSON already.
     LagFilter: {
       Type: 'AWS::Logs::MetricFilter',
       Properties: {

@@ -3,6 +3,11 @@ output "write_url" {
   value       = aws_cloudformation_stack.promlake.outputs["WriteUrl"]
 }
 
+output "write_function_url" {
+  description = "The same without the HTTP API: its requests cost nothing. Null in mode grouped."
+  value       = try(aws_cloudformation_stack.promlake.outputs["WriteFunctionUrl"], null)
+}
+
 output "prometheus_url" {
   description = "The URL of a Grafana data source of type Prometheus."
   value       = aws_cloudformation_stack.promlake.outputs["PrometheusUrl"]

@@ -40,6 +40,9 @@ func Advise(l Load, p *Prices, m *Measured) (*Advice, error) {
 	price := func(change func(*Load)) float64 {
 		other := l
 		change(&other)
+		if other.Mode == Grouped {
+			other.WriteThrough = HTTPAPI // it has no other
+		}
 		b, err := Estimate(other, p, m)
 		if err != nil {
 			errs = append(errs, err)
@@ -56,6 +59,7 @@ func Advise(l Load, p *Prices, m *Measured) (*Advice, error) {
 		a.Modes = append(a.Modes, ModePrice{mode, as, min(as, full)})
 	}
 	usual := price(func(l *Load) { l.SamplesPerSend = min(l.SamplesPerSend, prometheusSend) })
+	free := price(func(l *Load) { l.WriteThrough = FunctionURL })
 	if len(errs) > 0 {
 		return nil, errs[0]
 	}
@@ -66,6 +70,7 @@ func Advise(l Load, p *Prices, m *Measured) (*Advice, error) {
 		a.Advise = append(a.Advise, fmt.Sprintf("Mind that the senders need max_samples_per_send: %.0f for that: with Prometheus' default of %d it would be $%.2f a month.",
 			l.SamplesPerSend, prometheusSend, usual))
 	}
+	a.entry(&l, now, free)
 	a.modes(&l, now)
 	return &a, nil
 }
@@ -84,6 +89,15 @@ func (a *Advice) sends(l *Load, now ModePrice) {
 	}
 	a.Advise = append(a.Advise, fmt.Sprintf("Set %s in the senders' queue_config: it saves $%.2f of $%.2f a month in mode %s.",
 		strings.Join(set, " and "), now.Dollars-now.Recommended, now.Dollars, l.Mode))
+}
+
+// entry advises on the way to the ingest function, of which free is the price without charges for requests.
+func (a *Advice) entry(l *Load, now ModePrice, free float64) {
+	if l.WriteThrough != HTTPAPI || l.Mode == Grouped || free > now.Dollars*(1-enough) {
+		return
+	}
+	a.Advise = append(a.Advise, fmt.Sprintf("Write through the ingest function's own URL (--write-through function-url): it saves $%.2f of $%.2f a month. "+
+		"Set retry_on_http_429: true in the senders' queue_config then.", now.Dollars-free, now.Dollars))
 }
 
 // modes advises on the mode.

@@ -137,12 +137,12 @@ func cents(d float64) float64 { return float64(int64(d*100+0.5)) / 100 }
 func TestValidate(t *testing.T) {
 	ok := cost.DefaultLoad()
 	require.NoError(t, ok.Validate())
-	bad := cost.Load{Series: -1, Scrape: time.Millisecond, Churn: -1, SamplesPerSend: 0, Mode: "x", Entry: "y", Arch: "z"}
+	bad := cost.Load{Series: -1, Scrape: time.Millisecond, Churn: -1, SamplesPerSend: 0, Mode: "x", WriteThrough: "y", Arch: "z"}
 	err := bad.Validate()
 	for _, want := range []string{
 		"series: want 0 to 1e+10, got -1", "scrape: want 1s to 24h0m0s, got 1ms", "retention: ", "churn: ", "samples-per-send: ", "tenants: ", "senders: ",
 		"send-deadline: ", "messages of a batch: ", "memory of query: want 128 to 10240 MiB, got 0", `mode: want buffered, direct or grouped, got "x"`,
-		`entry: want http-api or function-url, got "y"`, `arch: want arm64 or x86_64, got "z"`,
+		`write-through: want http-api or function-url, got "y"`, `system-log-level: want warn or info, got ""`, `arch: want arm64 or x86_64, got "z"`,
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -19,14 +19,17 @@ const (
 // Modes lists them in the order in which they are offered.
 var Modes = []Mode{Buffered, Direct, Grouped}
 
-// Entry is what stands in front of the functions.
+// Entry is what stands in front of the ingest function.
 type Entry string
 
-// The two ways to a function over HTTP.
+// The two ways to it. Queries go through the HTTP API in any case.
 const (
 	HTTPAPI     Entry = "http-api"
-	FunctionURL Entry = "function-url" // takes no money for requests
+	FunctionURL Entry = "function-url" // takes no money for requests; not in mode Grouped
 )
+
+// Entries lists them.
+var Entries = []Entry{HTTPAPI, FunctionURL}
 
 // Month is the length of a month in bills.
 const Month = 30 * day
@@ -45,10 +48,11 @@ type Load struct {
 	SamplesPerSend float64       // max_samples_per_send
 	SendDeadline   time.Duration // batch_send_deadline: what has waited so long is sent, however little it is
 
-	Mode  Mode
-	Entry Entry
-	Arch  string // arm64 or x86_64
-	Queue QueueBatch
+	Mode         Mode
+	WriteThrough Entry
+	Arch         string // arm64 or x86_64
+	Queue        QueueBatch
+	SystemLogs   string // Lambda's own log lines: warn, those of failures, or info, two of each invocation too
 
 	QueriesPerDay   float64
 	SamplesPerQuery float64 // that a query reads
@@ -73,7 +77,7 @@ func DefaultLoad() Load {
 	return Load{
 		Series: 1e6, Scrape: 15 * time.Second, Retention: 90 * day, Tenants: 1,
 		Senders: 10, SamplesPerSend: 10_000, SendDeadline: 5 * time.Second,
-		Mode: Buffered, Entry: HTTPAPI, Arch: "arm64", Queue: QueueBatch{Messages: 10_000, Window: 5 * time.Second},
+		Mode: Buffered, WriteThrough: HTTPAPI, Arch: "arm64", Queue: QueueBatch{Messages: 10_000, Window: 10 * time.Second}, SystemLogs: "warn",
 		QueriesPerDay: 10_000, SamplesPerQuery: 1e6, BytesPerAnswer: 20_000,
 		Memory: Memory{Ingest: 512, Flush: 1024, Plan: 512, Compact: 2048, Query: 2048},
 		Region: "us-east-1",
@@ -121,8 +125,14 @@ func (l *Load) Validate() error {
 	if l.Mode != Buffered && l.Mode != Direct && l.Mode != Grouped {
 		bad("mode: want buffered, direct or grouped, got %q", l.Mode)
 	}
-	if l.Entry != HTTPAPI && l.Entry != FunctionURL {
-		bad("entry: want http-api or function-url, got %q", l.Entry)
+	if l.WriteThrough != HTTPAPI && l.WriteThrough != FunctionURL {
+		bad("write-through: want http-api or function-url, got %q", l.WriteThrough)
+	}
+	if l.WriteThrough == FunctionURL && l.Mode == Grouped {
+		bad("write-through: want http-api in mode grouped, since Managed Instances have no Function URL, got %q", l.WriteThrough)
+	}
+	if l.SystemLogs != "warn" && l.SystemLogs != "info" {
+		bad("system-log-level: want warn or info, got %q", l.SystemLogs)
 	}
 	if l.Arch != "arm64" && l.Arch != "x86_64" {
 		bad("arch: want arm64 or x86_64, got %q", l.Arch)

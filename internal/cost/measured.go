@@ -64,13 +64,15 @@ type Measured struct {
 	QueryGetBytes Figure `json:"query_bytes_per_get"`
 	QueryRounds   Figure `json:"query_rounds"` // requests that wait for one another
 
-	LogBytes      Figure `json:"log_bytes_per_invocation"`
-	LogDays       Figure `json:"log_days"`
-	Alarms        Figure `json:"alarms"`
-	Metrics       Figure `json:"metrics"`           // of CloudWatch
-	Instances     Figure `json:"managed_instances"` // at least
-	InstanceCores Figure `json:"managed_instance_cores"`
-	AMPBytes      Figure `json:"amp_bytes_per_sample"`
+	SystemLogBytes Figure `json:"log_bytes_per_invocation"` // of Lambda's own lines, if it writes them
+	TickLogBytes   Figure `json:"log_bytes_per_tick"`
+	JobLogBytes    Figure `json:"log_bytes_per_job"`
+	LogDays        Figure `json:"log_days"`
+	Alarms         Figure `json:"alarms"`
+	Metrics        Figure `json:"metrics"`           // of CloudWatch
+	Instances      Figure `json:"managed_instances"` // at least
+	InstanceCores  Figure `json:"managed_instance_cores"`
+	AMPBytes       Figure `json:"amp_bytes_per_sample"`
 }
 
 // ReadMeasured returns the figures of measured.json.

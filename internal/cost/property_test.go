@@ -26,7 +26,11 @@ func loads(t *testing.T, n int) []cost.Load {
 		l.Retention = time.Duration(between(1, 1000)) * day
 		l.Tenants, l.Senders = int(between(1, 2000)), int(between(1, 1000))
 		l.Mode = cost.Modes[r.IntN(len(cost.Modes))]
-		l.Entry = []cost.Entry{cost.HTTPAPI, cost.FunctionURL}[r.IntN(2)]
+		l.WriteThrough = cost.Entries[r.IntN(2)]
+		if l.Mode == cost.Grouped {
+			l.WriteThrough = cost.HTTPAPI
+		}
+		l.SystemLogs = []string{"warn", "info"}[r.IntN(2)]
 		l.Arch = []string{"arm64", "x86_64"}[r.IntN(2)]
 		l.Region = []string{"us-east-1", "eu-central-1"}[r.IntN(2)]
 		l.QueriesPerDay, l.SamplesPerQuery = between(1, 1e6), between(1, 1e9)
@@ -117,16 +121,19 @@ func TestRequestsAreAsLargeAsSendersCanMakeThem(t *testing.T) {
 }
 
 func TestAdvice(t *testing.T) {
+	const url = "Write through the ingest function's own URL (--write-through function-url): it saves $"
 	for _, tc := range []struct {
 		name   string
 		change func(*cost.Load)
 		want   []string
 	}{
-		{"as recommended", func(*cost.Load) {}, []string{"Mind that the senders need max_samples_per_send: 10000 for that: with Prometheus' default of 2000 it would be $", "Stay with mode buffered."}},
-		{"small requests", func(l *cost.Load) { l.SamplesPerSend = 2000 }, []string{"Set max_samples_per_send: 10000 in the senders' queue_config: it saves $", "Stay with"}},
+		{"as recommended", func(*cost.Load) {}, []string{"Mind that the senders need max_samples_per_send: 10000 for that: with Prometheus' default of 2000 it would be $", url + "17.28 of $", "Stay with mode buffered."}},
+		{"small requests", func(l *cost.Load) { l.SamplesPerSend = 2000 }, []string{"Set max_samples_per_send: 10000 in the senders' queue_config: it saves $", url + "86.40 of $", "Stay with"}},
+		{"through the URL", func(l *cost.Load) { l.WriteThrough = cost.FunctionURL }, []string{"Mind that", "Stay with mode buffered."}},
+		{"grouped, which has no URL", func(l *cost.Load) { l.Mode = cost.Grouped }, []string{"Mind that", "Mode buffered would cost"}},
 		{"few series", func(l *cost.Load) { l.Series, l.Senders = 15_000, 1 }, []string{"Set batch_send_deadline: 15s in the senders' queue_config", "Mind that", "Mode direct would cost"}},
-		{"both", func(l *cost.Load) { l.Series, l.Senders, l.SamplesPerSend = 15_000, 1, 500 }, []string{"Set max_samples_per_send: 10000 and batch_send_deadline: 15s in", "Mode direct would cost"}},
-		{"very many series", func(l *cost.Load) { l.Series, l.Senders = 1e7, 100 }, []string{"Mind that", "Instances that never idle are cheaper"}},
+		{"both", func(l *cost.Load) { l.Series, l.Senders, l.SamplesPerSend = 15_000, 1, 500 }, []string{"Set max_samples_per_send: 10000 and batch_send_deadline: 15s in", url, "Mode direct would cost"}},
+		{"very many series", func(l *cost.Load) { l.Series, l.Senders = 1e7, 100 }, []string{"Mind that", url, "Instances that never idle are cheaper"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := cost.DefaultLoad()

@@ -6,7 +6,7 @@ import "math"
 func (w *sheet) write() {
 	n := w.requests()
 	body := w.Sent() * w.m.WireBytes.Value
-	if w.Entry == HTTPAPI {
+	if w.WriteThrough == HTTPAPI {
 		w.add(Front, "requests", n*math.Ceil(max(1, body)/httpAPIBytes), HTTPAPIRequest, "samples ÷ samples per send × 512 KiB units of a body")
 	}
 	switch w.Mode {

@@ -52,6 +52,7 @@ def x86(package: Package) -> Template:
     """For x86_64, with what else can be set set."""
     parameters = ("retention=90d", "tenant-retention=team-a=30d,team-b=0", "query-timeout=840", "flush-timeout=900", "compact-timeout=900",
                   "ingest-concurrency=50", "query-concurrency=20", "query-tmp=10240", "self-metrics=on",
+                  "system-log-level=info", "batch-seconds=300",
                   "alarm-topic=arn:aws:sns:us-east-1:123456789012:pager")  # fmt: skip
     return read(package("test-x86", "x86_64", *parameters) / "cloudformation.json")
 

@@ -51,7 +51,7 @@ def test_examples_of_parameters(given: str, package: Package) -> None:
 def test_outputs(default: Template) -> None:
     """The labels that make deploy prints are those of the page."""
     labels = re.findall(r"^    \['([^']+)', '(\w+)'\],$", (ROOT / "infra/stack.js").read_text(), re.MULTILINE)
-    assert len(labels) == 5
+    assert len(labels) == 6
     for label, output in labels:
         assert output in default.document["Outputs"]
         assert re.search(rf"^  {label} +https?://|^  {label} +promlake-", PAGE, re.MULTILINE), label

@@ -102,6 +102,22 @@ def test_nothing_else(default: Template) -> None:
     }
 
 
+def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
+    """No API stands before it: the program itself knows the paths of writing and of health, and no other."""
+    server = servers["ingest"]
+    for prefix in ("", "/prometheus"):
+        for path in WRITES:
+            assert status(server, "POST", prefix + path) not in (404, 405), path
+            assert status(server, "GET", prefix + path) == 405, path
+        for path in QUERIES:
+            assert {status(server, method, prefix + path) for method in ("GET", "POST")} == {404}, path
+    for path in HEALTH:
+        assert status(server, "GET", path) == 200, path
+    for path in NOWHERE:
+        if path != "/metrics":  # behind the guard: a token for operators
+            assert {status(server, method, path) for method in ("GET", "POST")} == {404}, path
+
+
 def test_every_route_is_of_use(default: Template, servers: dict[str, Server]) -> None:
     """Each route leads to an address that its program knows."""
     for (method, path), function in table(default).items():

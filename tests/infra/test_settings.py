@@ -1,6 +1,7 @@
 """The parameters of the stack: what is wrong stops packaging, with an error that says what to write."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -34,6 +35,14 @@ def test_defaults(programs: Programs) -> None:  # noqa: ARG001 (Node's packages 
     s = json.loads(text)
     assert (s["mode"], s["architecture"], s["queryTimeout"], s["queryLimit"]) == ("buffered", "arm64", 120, "115s")
     assert s["alarmActions"] == []
+    assert s["logging"] == {"LogFormat": "JSON", "ApplicationLogLevel": "TRACE", "SystemLogLevel": "WARN"}
+
+
+def test_those_of_the_composed_environment() -> None:
+    text = (ROOT / "infra/localstack/compose/parameters.env").read_text()
+    (given,) = re.findall(r"^PARAMS='(.*)'$", text, re.MULTILINE)
+    code, text = settings(**dict(p.split("=", 1) for p in given.split()))
+    assert code == 0, text
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,7 @@ def test_defaults(programs: Programs) -> None:  # noqa: ARG001 (Node's packages 
         ({"self_metrics": "yes"}, "parameter self-metrics: want on, off or a URL"),
         ({"auth": "off"}, "parameter auth: want one of tokens, iam, none"),
         ({"auth": "iam", "self_metrics": "on"}, "parameter self-metrics: want off or a URL with auth=iam"),
+        ({"system_log_level": "error"}, 'parameter system-log-level: want one of debug, info, warn, got "error"'),
         ({"log_retention_days": "15"}, "parameter log-retention-days: want one of 1, 3, 5,"),
         ({"alarm_topic": "pager"}, "parameter alarm-topic: want the ARN of an SNS topic, or nothing"),
     ],

@@ -12,6 +12,7 @@ from support.programs import ROOT, Programs
 
 OUTPUTS = {
     "WriteUrl": "https://api.example/api/v1/write",
+    "WriteFunctionUrl": "https://ingest.example/api/v1/write",
     "PrometheusUrl": "https://api.example",
     "QueryLambdaFunctionUrl": "https://url.example/",
     "BucketName": "promlake-test-bucket",
@@ -28,6 +29,7 @@ class CloudFormation(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.status: str | None = "UPDATE_COMPLETE"
+        self.outputs = dict(OUTPUTS)
         self.resources = {"QueryLambdaFunction": "CREATE_COMPLETE", "Bucket": "UPDATE_COMPLETE"}
 
     def answer(self, action: str) -> tuple[int, str]:
@@ -38,7 +40,7 @@ class CloudFormation(ThreadingHTTPServer):
         return 200, f'<{action}Response xmlns="{NAMESPACE}"><{action}Result>{body}</{action}Result></{action}Response>'
 
     def _stack(self) -> str:
-        outputs = "".join(f"<member><OutputKey>{k}</OutputKey><OutputValue>{v}</OutputValue></member>" for k, v in OUTPUTS.items())
+        outputs = "".join(f"<member><OutputKey>{k}</OutputKey><OutputValue>{v}</OutputValue></member>" for k, v in self.outputs.items())
         status = f"<StackName>promlake-test</StackName><StackStatus>{self.status}</StackStatus>"
         return f"<Stacks><member>{status}<Outputs>{outputs}</Outputs></member></Stacks>"
 
@@ -91,6 +93,15 @@ def test_a_whole_stack(ask: Ask) -> None:
     assert done.returncode == 0, done.stderr
     for value in OUTPUTS.values():
         assert value in done.stdout
+
+
+def test_a_stack_without_a_url_for_writing(cloud: CloudFormation, ask: Ask) -> None:
+    """Mode grouped has none, and nothing is said of it."""
+    del cloud.outputs["WriteFunctionUrl"]
+    done = ask("whole")
+    assert done.returncode == 0, done.stderr
+    assert "free of API charges" not in done.stdout
+    assert "undefined" not in done.stdout
 
 
 @pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_COMPLETE", "ROLLBACK_COMPLETE", "CREATE_FAILED", "UPDATE_IN_PROGRESS"])

@@ -58,6 +58,17 @@ def check_logs(t: Template) -> None:
     groups = {g["LogGroupName"]: g.get("RetentionInDays", 0) for _, g in t.of_type("AWS::Logs::LogGroup")}
     assert set(groups) == {f"/aws/lambda/{t.function(f)['FunctionName']}" for f in FUNCTIONS}
     assert all(days > 0 for days in groups.values()), "logs are kept for ever"
+    levels = set()
+    for f in FUNCTIONS:
+        p = t.function(f)
+        # Lambda passes on lines that are JSON already as they are, which the metric filter relies on.
+        assert p["Environment"]["Variables"]["PROMLAKE_LOG_FORMAT"] == "json"
+        assert p["LoggingConfig"]["LogFormat"] == "JSON"
+        # A panic's lines name no level, and count as INFO.
+        assert p["LoggingConfig"]["ApplicationLogLevel"] == "TRACE", "Lambda drops lines that the program chose to write"
+        levels.add(p["LoggingConfig"]["SystemLogLevel"])
+    assert len(levels) == 1
+    assert levels <= {"DEBUG", "INFO", "WARN"}
 
 
 def check_times(t: Template) -> None:
@@ -68,7 +79,8 @@ def check_times(t: Template) -> None:
     integrations = [i["TimeoutInMillis"] / 1000 for _, i in t.of_type("AWS::ApiGatewayV2::Integration")]
     assert integrations == [30, 30]
     assert timeout["ingest"] < 30
-    assert write["VisibilityTimeout"] >= 6 * timeout["flush"]
+    (window,) = (m["MaximumBatchingWindowInSeconds"] for _, m in t.of_type("AWS::Lambda::EventSourceMapping") if m["BatchSize"] > 1)
+    assert write["VisibilityTimeout"] >= 6 * timeout["flush"] + window
     assert write["VisibilityTimeout"] <= 43200
     # Lambda refuses a mapping whose queue shows a message again while the function may still work on it.
     assert jobs["VisibilityTimeout"] >= timeout["compact"]
@@ -158,19 +170,33 @@ def check_alarms(t: Template) -> None:
 
 
 def check_address(t: Template) -> None:
-    """Anybody may knock only where tokens decide who comes in; where AWS decides, it does so at both doors."""
-    url = t.properties("QueryLambdaFunctionUrl")
-    assert url["InvokeMode"] == "RESPONSE_STREAM"
-    assert [name for name, _ in t.of_type("AWS::Lambda::Url")] == ["QueryLambdaFunctionUrl"]
+    """Anybody may knock only where tokens decide who comes in; where AWS decides, it does so at all doors."""
+    urls = dict(t.of_type("AWS::Lambda::Url"))
+    assert urls["QueryLambdaFunctionUrl"]["InvokeMode"] == "RESPONSE_STREAM"
+    functions = ["query"]
+    # A URL leads to an unpublished version, which Managed Instances do not run.
+    if "CapacityProviderConfig" not in t.function("ingest"):
+        assert urls["IngestLambdaFunctionUrl"].get("InvokeMode", "BUFFERED") == "BUFFERED"
+        assert t.resolve(t.document["Outputs"]["WriteFunctionUrl"]["Value"]) == "IngestLambdaFunctionUrl-FunctionUrlapi/v1/write"
+        functions.append("ingest")
+    else:
+        assert "WriteFunctionUrl" not in t.document["Outputs"]
+    assert {url["TargetFunctionArn"] for url in urls.values()} == {t.arn(f"{f.title()}LambdaFunction") for f in functions}
+    assert len(urls) == len(functions)
     public = [p for _, p in t.of_type("AWS::Lambda::Permission") if p["Principal"] == "*"]
     assert all(p.get("FunctionUrlAuthType") == "NONE" or p.get("InvokedViaFunctionUrl") is True for p in public)
+    auth = {url["AuthType"] for url in urls.values()}
     tokens = {"PROMLAKE_AUTH_TOKENS" in t.function(f)["Environment"]["Variables"] for f in ("ingest", "query")}
     doors = {r.get("AuthorizationType", "NONE") for _, r in t.of_type("AWS::ApiGatewayV2::Route") if "/-/" not in r["RouteKey"]}
     if tokens == {True}:
-        assert (url["AuthType"], doors) == ("NONE", {"NONE"})
-        assert {p["Action"] for p in public} == {"lambda:InvokeFunctionUrl", "lambda:InvokeFunction"}
+        assert (auth, doors) == ({"NONE"}, {"NONE"})
+        assert sorted((p["FunctionName"], p["Action"]) for p in public) == sorted(
+            (t.arn(f"{f.title()}LambdaFunction"), action)
+            for f in functions
+            for action in ("lambda:InvokeFunctionUrl", "lambda:InvokeFunction")
+        )
     else:
-        assert (url["AuthType"], doors, public) == ("AWS_IAM", {"AWS_IAM"}, [])
+        assert (auth, doors, public) == ({"AWS_IAM"}, {"AWS_IAM"}, [])
 
 
 CHECKS: tuple[Callable[[Template], None], ...] = (
@@ -215,6 +241,10 @@ def test_parameters_arrive(default: Template, x86: Template, direct: Template, g
         assert env(x86, f).get("PROMLAKE_SELF_TOKEN") == (None if here else "ssm:/promlake/test-x86/self-token")
         assert env(grouped, f)["PROMLAKE_SELF_URL"] == "https://example.com/api/v1/write"
         assert env(grouped, f).get("PROMLAKE_SELF_TOKEN") == "ssm:/promlake/test-grouped/self-token"
+    assert {t.function(f)["LoggingConfig"]["SystemLogLevel"] for t in (default, direct, grouped) for f in FUNCTIONS} == {"WARN"}
+    assert {x86.function(f)["LoggingConfig"]["SystemLogLevel"] for f in FUNCTIONS} == {"INFO"}
+    assert default.properties("FlushEventSourceMappingSQSWriteQueue")["MaximumBatchingWindowInSeconds"] == 10
+    assert x86.properties("FlushEventSourceMappingSQSWriteQueue")["MaximumBatchingWindowInSeconds"] == 300
     assert "ReservedConcurrentExecutions" not in default.function("ingest") | default.function("query")
     assert x86.function("ingest")["ReservedConcurrentExecutions"] == 50
     assert x86.function("query")["ReservedConcurrentExecutions"] == 20
@@ -245,7 +275,8 @@ def test_plain_template(default: Template) -> None:
     assert set(default.document["Parameters"]) == {"CodeBucket", "CodePrefix"}
     assert len(json.dumps(default.document, indent=1)) < 51_200
     assert not [n for n in default.resources if n.startswith("Serverless")]
-    assert {"WriteUrl", "PrometheusUrl", "QueryLambdaFunctionUrl", "BucketName", "DeadLetterQueueUrl"} <= set(default.document["Outputs"])
+    told = {"WriteUrl", "WriteFunctionUrl", "PrometheusUrl", "QueryLambdaFunctionUrl", "BucketName", "DeadLetterQueueUrl"}
+    assert told <= set(default.document["Outputs"])
     assert "NoValue" not in json.dumps(default.document)
 
 
@@ -263,6 +294,13 @@ def properties(t: Template, name: str) -> dict[str, Any]:
 MUTATIONS: dict[str, Callable[[Template], Any]] = {
     "no log retention": lambda t: properties(t, "PlanLogGroup").pop("RetentionInDays"),
     "no log group": lambda t: t.resources.pop("PlanLogGroup"),
+    "text around the filter's lines": lambda t: properties(t, "PlanLambdaFunction")["LoggingConfig"].update(LogFormat="Text"),
+    "lines that are no JSON": lambda t: properties(t, "PlanLambdaFunction")["Environment"]["Variables"].update(PROMLAKE_LOG_FORMAT="text"),
+    "panics are dropped": lambda t: properties(t, "QueryLambdaFunction")["LoggingConfig"].update(ApplicationLogLevel="WARN"),
+    "every invocation reports": lambda t: properties(t, "FlushLambdaFunction")["LoggingConfig"].update(SystemLogLevel="INFO"),
+    "message shown while its batch is awaited": lambda t: properties(t, "FlushEventSourceMappingSQSWriteQueue").update(
+        MaximumBatchingWindowInSeconds=60
+    ),
     "message shown while it is flushed": lambda t: properties(t, "FlushLambdaFunction").update(Timeout=300),
     "job shown while it runs": lambda t: properties(t, "JobQueue").update(VisibilityTimeout=600),
     "ingest outlives the API": lambda t: properties(t, "IngestLambdaFunction").update(Timeout=30),
@@ -293,6 +331,14 @@ MUTATIONS: dict[str, Callable[[Template], Any]] = {
         properties(t, f"{f}LambdaFunction")["Environment"]["Variables"].pop("PROMLAKE_AUTH_TOKENS") for f in ("Ingest", "Query")
     ],
     "no tokens to ask": lambda t: properties(t, "QueryLambdaFunction")["Environment"]["Variables"].pop("PROMLAKE_AUTH_TOKENS"),
+    "anybody invokes ingest": lambda t: properties(t, "IngestLambdaPermissionFn").pop("InvokedViaFunctionUrl"),
+    "nobody can write to the URL": lambda t: t.resources.pop("IngestLambdaPermissionFn"),
+    "nobody knows the URL": lambda t: t.document["Outputs"].pop("WriteFunctionUrl"),
+    "tokens at one door, signatures at the other": lambda t: properties(t, "IngestLambdaFunctionUrl").update(AuthType="AWS_IAM"),
+    "a URL of the plan function": lambda t: properties(t, "IngestLambdaFunctionUrl").update(
+        TargetFunctionArn={"Fn::GetAtt": ["PlanLambdaFunction", "Arn"]}
+    ),
+    "writes are streamed": lambda t: properties(t, "IngestLambdaFunctionUrl").update(InvokeMode="RESPONSE_STREAM"),
     "anybody invokes": lambda t: properties(t, "QueryLambdaPermissionFn").pop("InvokedViaFunctionUrl"),
 }
 
