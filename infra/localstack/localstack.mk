@@ -1,0 +1,43 @@
+# The stack on LocalStack, on this machine and without Docker: docs/localstack.md.
+
+LOCALSTACK := .cache/localstack
+LOCALSTACK_READY := $(LOCALSTACK)/venv/.ready
+LOCALSTACK_PYTHON := $(LOCALSTACK)/venv/bin/python
+LOCALSTACK_EXECUTOR := $(wildcard infra/localstack/executor/*.toml infra/localstack/executor/promlake_executor/*.py)
+LOCALSTACK_PORT ?= 4566
+LOCALSTACK_GATEWAY := .cache/bin/localstack-gateway
+
+# The executor is built from a copy: building leaves things beside the sources.
+$(LOCALSTACK_READY): infra/localstack/requirements.txt infra/localstack/installer.txt $(LOCALSTACK_EXECUTOR) | system
+	@echo 'localstack: installing into $(LOCALSTACK)/venv'
+	@mkdir -p $(LOCALSTACK)
+	@$(PYTHON) -m venv $(LOCALSTACK)/installer
+	@$(LOCALSTACK)/installer/bin/pip install --quiet --disable-pip-version-check --require-hashes -r infra/localstack/installer.txt
+	@$(LOCALSTACK)/installer/bin/uv venv --quiet --allow-existing --python $(PYTHON) $(LOCALSTACK)/venv
+	@$(LOCALSTACK)/installer/bin/uv pip sync --quiet --python $(LOCALSTACK_PYTHON) --require-hashes infra/localstack/requirements.txt
+	@rm -rf $(LOCALSTACK)/executor
+	@cp -R infra/localstack/executor $(LOCALSTACK)/executor
+	@$(LOCALSTACK)/installer/bin/uv pip install --quiet --python $(LOCALSTACK_PYTHON) --offline --no-deps --no-build-isolation ./$(LOCALSTACK)/executor
+	@touch $@
+
+.PHONY: localstack-gateway
+localstack-gateway: | system
+	@$(GO) build -buildvcs=false -o $(LOCALSTACK_GATEWAY) ./infra/localstack/gateway
+
+.PHONY: localstack-ready
+localstack-ready: $(LOCALSTACK_READY) localstack-gateway bin/promlake
+
+.PHONY: localstack
+localstack: localstack-ready ## Run the AWS stack on this machine, on LocalStack without Docker (LOCALSTACK_PORT=, ARGS=--once).
+	@exec $(LOCALSTACK_PYTHON) infra/localstack/up.py --port $(LOCALSTACK_PORT) $(ARGS)
+
+# Of docker compose; the deployment in a container takes the same parameters.
+.PHONY: localstack-compose
+localstack-compose: | system ## Run the AWS stack with Prometheus and Grafana on LocalStack, with Docker (ARGS= goes to docker compose up).
+	@. infra/localstack/compose/parameters.env && $(MAKE) package STAGE=local ARCH=$(HOST_ARCH) PARAMS="$$PARAMS"
+	@CGO_ENABLED=0 $(GO) build -buildvcs=false -o $(LOCALSTACK)/gateway ./infra/localstack/gateway
+	docker compose -f infra/localstack/compose.yaml up $(ARGS)
+
+.PHONY: test-localstack
+test-localstack: $(VENV_READY) localstack-ready peers ## Test the AWS stack on LocalStack, end to end (ARGS= goes to pytest).
+	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest tests/localstack $(ARGS)

@@ -1,0 +1,110 @@
+"""Processes that the stack consists of, and waiting for them."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+START_SECONDS = 90.0
+STOP_SECONDS = 10.0
+LOG_TAIL = 4000
+
+
+class StackError(Exception):
+    """What a user is told."""
+
+
+class Child:
+    """A process that runs until it is stopped, with its output in a file and in a process group of its own."""
+
+    def __init__(self, command: Sequence[str | Path], log: Path, env: Mapping[str, str]) -> None:
+        self.name, self.log = log.stem, log
+        with log.open("wb") as out:
+            self._process = subprocess.Popen(
+                [str(c) for c in command],
+                env={**os.environ, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
+        """Waits for something that it will do. Raises StackError if it ends before."""
+
+        def ready_or_ended() -> bool:
+            if not self.running:
+                raise StackError(f"{self.name} has ended:\n{tail(self.log)}")
+            return ready()
+
+        wait_until(ready_or_ended, what)
+
+    def wait_for_line(self, text: str) -> str:
+        """Waits for a whole line of its output with that text."""
+        self.wait_until(lambda: self._line(text) is not None, f"{self.name} to say {text!r}")
+        return self._line(text) or ""
+
+    def _line(self, text: str) -> str | None:
+        lines = self.log.read_text(errors="replace").splitlines(keepends=True)
+        return next((line.strip() for line in lines if text in line and line.endswith("\n")), None)
+
+    def stop(self) -> None:
+        """Ends it and its children: at first with a request, then at once."""
+        if self.running:
+            self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_SECONDS)
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self._process.wait()
+
+
+def run(command: Sequence[str | Path], log: Path, env: Mapping[str, str]) -> None:
+    """Runs a command to its end. Raises StackError with the end of its output if it fails."""
+    with log.open("wb") as out:
+        args, everything = [str(c) for c in command], {**os.environ, **env}
+        done = subprocess.run(args, env=everything, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        raise StackError(f"{log.stem} ended with {done.returncode}:\n{tail(log)}")
+
+
+def tail(log: Path) -> str:
+    """Returns the end of a log."""
+    return log.read_text(errors="replace")[-LOG_TAIL:]
+
+
+def wait_until(ready: Callable[[], bool], what: str, seconds: float | None = START_SECONDS) -> None:
+    """Asks until the answer is yes. Raises StackError after so many seconds, None for never."""
+    begin = time.monotonic()
+    while not ready():
+        if seconds is not None and time.monotonic() > begin + seconds:
+            raise StackError(f"waited {seconds:g} s for {what}")
+        time.sleep(0.05)
+
+
+def port_is_free(port: int) -> bool:
+    """Says whether a port of the loopback interface can be listened on."""
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port() -> int:
+    """Returns a port that the kernel chose; nobody keeps it."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]

@@ -1,0 +1,90 @@
+"""Fixtures: the stack on LocalStack, once for all tests."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from stack.proxy import Proxy
+from stack.running import Stack
+from support.programs import ROOT, Process, Programs, free_port, wait_until
+
+# Nothing waits for late data or is kept from merging, and no answer is an old one.
+AT_ONCE = {
+    "PROMLAKE_COMPACTOR_SETTLE_DELAY": "1ms",
+    "PROMLAKE_COMPACTOR_WINDOW_DELAY": "1ms",
+    "PROMLAKE_COMPACTOR_LATE_DELAY": "1ms",
+    "PROMLAKE_COMPACTOR_MIN_PART_SEGMENTS": "2",
+}
+FRESH = {"PROMLAKE_QUERY_MAX_STALENESS": "0s"}
+
+# Packaging may have to build the programs.
+START_SECONDS = 600.0
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    """Makes what is not up to date, unless the caller says that it has just done so."""
+    if os.environ.get("PROMLAKE_E2E_PROGRAMS") != "ready":
+        subprocess.run(["make", "localstack-ready", "peers"], cwd=ROOT, check=True)
+    return Programs()
+
+
+@pytest.fixture(scope="session")
+def stack(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:  # noqa: ARG001 (it must be built)
+    """What `make localstack` brings up, but with the functions behind a proxy."""
+    directory = tmp_path_factory.mktemp("localstack")
+    state, port = directory / "state", free_port()
+    proxy = Proxy(port, state / "functions")
+    command = [ROOT / ".cache/localstack/venv/bin/python", ROOT / "infra/localstack/up.py", "--state", state]
+    # A stage of its own: somebody may be running the other one from the same checkout.
+    command += ["--stage", "test", "--port", str(port), "--gateway-port", "0"]
+    process = Process(command, directory / "up", {"PROMLAKE_EXECUTOR_ENDPOINT": proxy.url})
+    ready = state / "stack.json"
+    try:
+        wait_until(lambda: ready.exists() or not process.running, "the stack", START_SECONDS, process.log)
+        assert process.running, process.log()
+        yield tuned(Stack(json.loads(ready.read_text()), proxy))
+        assert process.terminate() == 0, process.log()
+    finally:
+        if process.running:
+            process.terminate()  # it ends what it has started
+        process.cleanup()
+        proxy.close()
+        # pytest keeps the folder; only the logs are worth it.
+        for name in ("tmp", "localstack"):
+            shutil.rmtree(state / name, ignore_errors=True)
+
+
+def tuned(stack: Stack) -> Stack:
+    """Lets what happens happen at once: windows close and failed messages come back without a wait."""
+    settings = {"ingest": {}, "flush": {}, "plan": AT_ONCE, "compact": AT_ONCE, "query": FRESH}
+    for function, variables in settings.items():
+        stack.set(function, **variables, PROMLAKE_SELF_INTERVAL="5s")
+    for queue in ("WriteQueueUrl", "JobQueueUrl"):
+        stack.sqs.set_queue_attributes(QueueUrl=stack.queue(queue), Attributes={"VisibilityTimeout": "1"})
+    return stack
+
+
+@pytest.fixture(scope="session")
+def quiet(stack: Stack) -> Iterator[Stack]:
+    """The stack without what happens by itself: no schedule, no function writes about itself, and no batch waits for more."""
+    events, functions = stack.client("events"), ("ingest", "flush", "plan", "compact", "query")
+    rules = [rule["Name"] for rule in events.list_rules()["Rules"]]
+    for rule in rules:
+        events.disable_rule(Name=rule)
+    urls = {function: stack.variables(function).get("PROMLAKE_SELF_URL") for function in functions}
+    for function in functions:
+        stack.set(function, PROMLAKE_SELF_URL=None)
+    for mapping in stack.functions.list_event_source_mappings()["EventSourceMappings"]:
+        # Only batches of so few need not wait for more.
+        size = min(mapping["BatchSize"], 10)
+        stack.functions.update_event_source_mapping(UUID=mapping["UUID"], BatchSize=size, MaximumBatchingWindowInSeconds=0)
+    wait_until(lambda: stack.waiting("WriteQueueUrl") + stack.waiting("JobQueueUrl") == 0, "the queues to be empty", 60)
+    yield stack
+    for function in functions:
+        stack.set(function, PROMLAKE_SELF_URL=urls[function])
+    for rule in rules:
+        events.enable_rule(Name=rule)

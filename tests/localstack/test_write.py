@@ -1,0 +1,86 @@
+"""Both protocols in both modes: what was acknowledged can be asked, through the gateway and through the function's own URL."""
+
+import hashlib
+import secrets
+import urllib.parse
+from collections.abc import Iterator
+
+import pytest
+from stack.doors import Samples
+from stack.running import Stack
+from support.programs import wait_until
+from support.remote_write import Series
+
+START = 1_760_000_400_000
+DOORS = ("gateway", "function URL")
+MODES = ("buffered", "direct")
+MESSAGE_BYTES = 1 << 20
+PAYLOAD_BYTES = 6 << 20
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest, quiet: Stack) -> Iterator[str]:
+    quiet.set("ingest", PROMLAKE_INGEST_MODE=request.param)
+    yield request.param
+    quiet.set("ingest", PROMLAKE_INGEST_MODE="buffered")
+
+
+@pytest.fixture
+def tenant() -> str:
+    return f"write-{secrets.token_hex(4)}"
+
+
+def batch(count: int, noise: int = 0) -> list[Series]:
+    """Returns series of one sample each; noise times 128 bytes of each hardly compress."""
+    return [
+        Series(
+            {"__name__": "written", "number": str(n)}
+            | ({"noise": "".join(hashlib.sha512(f"{n} {i}".encode()).hexdigest() for i in range(noise))} if noise else {}),
+            [(START + n, n + 0.5)],
+        )
+        for n in range(count)
+    ]
+
+
+def expected(written: list[Series]) -> Samples:
+    return {frozenset(s.labels.items()): list(s.samples) for s in written}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_written_is_there(quiet: Stack, mode: str, version: int, tenant: str) -> None:
+    written, doors = batch(100), quiet.doors(tenant)
+    reply = doors["gateway"].write(written, version)
+    assert reply.status == 204, reply
+    if version == 2:
+        assert reply.headers["x-prometheus-remote-write-samples-written"] == "100"
+    if mode == "direct":  # without a queue between, there is nothing to wait for; and sent again it is the same object
+        assert doors["gateway"].write(written, version).status == 204
+        assert len(quiet.keys(f"v1/{tenant}/segments/")) == 1
+        assert doors["gateway"].samples("written", START - 1, START + 1000) == expected(written)
+    for door in doors.values():
+        wait_until(lambda: door.samples("written", START - 1, START + 1000) == expected(written), "the samples")  # noqa: B023
+
+
+def test_larger_than_a_message_and_than_a_payload(quiet: Stack, tenant: str) -> None:
+    """A request is split at its series. An answer is refused by the gateway with what to do, and streamed by the function's own URL."""
+    written, doors, before = batch(2000, noise=10), quiet.doors(tenant), len(quiet.sent())
+    assert doors["gateway"].write(written).status == 204
+    sizes = [len(body) for body in quiet.sent()[before:]]
+    assert len(sizes) > 1
+    assert max(sizes) <= MESSAGE_BYTES
+    total = f"sum(count_over_time(written[{len(written)}ms]))"
+
+    def count() -> int:
+        data = doors["gateway"].ask("query", query=total, time=repr((START + len(written) - 1) / 1000))
+        return sum(int(s["value"][1]) for s in data["result"])
+
+    wait_until(lambda: count() == len(written), "the samples", 60)
+
+    copies = " or ".join(f"label_replace(written, 'copy', '{n}', '', '')" for n in range(3))
+    question = urllib.parse.urlencode({"query": copies, "time": repr(START / 1000 + 60)}).encode()
+    gateway, url = (doors[name].send("POST", "/api/v1/query", question, Content_Type=FORM) for name in DOORS)
+    assert (url.status, url.body.count(b'"metric"')) == (200, 3 * len(written))
+    assert len(url.body) > PAYLOAD_BYTES
+    assert gateway.status in (413, 422), gateway
+    assert b"limit" in gateway.body or b"6" in gateway.body
