@@ -40,6 +40,9 @@ func (c *redriveCmd) Run(ctx context.Context, io flags.Streams) error {
 		}
 	}
 	err = r.run(ctx)
+	if err != nil && len(r.found) == 0 {
+		return err // whether there are dead letters is not known
+	}
 	if _, perr := fmt.Fprint(io.Out, r.text()); perr != nil {
 		return errors.Join(err, fmt.Errorf("print dead letters: %w", perr))
 	}

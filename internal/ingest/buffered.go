@@ -27,85 +27,97 @@ func (s *Stage) enqueue(ctx context.Context, in *incoming) error {
 	s.met.queued.Add(float64(in.batch.samples()))
 	s.met.queuedBytes.Add(float64(bytes))
 	s.met.queuedParts.Add(float64(len(ms)))
+	in.batch.gen.queued.note(in.batch.metadata)
 	in.tenant.rotate()
 	return nil
 }
 
-// messages packs a request, as it was sent, into one message, or into several if it does not fit.
+// messages packs what was accepted of a request into one message, or into several if it does not fit.
 func (s *Stage) messages(in *incoming) ([]queue.Message, error) {
-	frame := buffers.Get().(*buffer)
+	p, frame := packers.Get().(*packer), buffers.Get().(*buffer)
+	defer p.release()
 	defer frame.release()
-	frame.b = zstdEncoder().EncodeAll(in.plain.b, frame.b[:0])
-	if sealedLen(len(frame.b)) <= s.maxMessage {
-		return []queue.Message{{Body: in.envelope(len(in.plain.b), tallyOf(in.batch)).seal(frame.b)}}, nil
-	}
-	p, err := takeApart(in.version, in.plain.b)
+	d := division{stage: s, in: in, packer: p, frame: frame}
+	n := in.batch.len()
+	size, err := d.pack(in.batch)
 	if err != nil {
 		return nil, err
 	}
-	d := division{stage: s, in: in, pieces: p, frame: frame}
+	if d.fits(size) {
+		err := d.seal(in.batch)
+		return d.out, err
+	}
 	// A part of average density is made a little smaller than the limit.
-	parts := sealedLen(len(frame.b))*21/20/s.maxMessage + 1
-	for i := range parts {
-		if err := d.pack(len(p.items)*i/parts, len(p.items)*(i+1)/parts); err != nil {
+	parts := max(size*21/20/s.maxMessage, len(p.out)*21/20/maxPacked) + 1
+	for i, from := 0, 0; i < parts; i++ {
+		to := n
+		if i < parts-1 {
+			to = in.batch.boundary(from, n, from+(n-from)/(parts-i))
+		}
+		if err := d.part(from, to); err != nil {
 			return nil, err
 		}
+		from = to
 	}
 	return d.out, nil
 }
 
-func (in *incoming) envelope(bytes int, accepted tally) *envelope {
-	return &envelope{tenant: in.tenant.id, version: in.version, received: in.came, accepted: accepted, bytes: bytes}
-}
+// errBulky reports a request that cannot be divided into messages of the queue; the answer is 413.
+type errBulky struct{ msg string }
 
-// division makes messages of the pieces of a request.
+func (e *errBulky) Error() string { return e.msg }
+
+// division makes messages of a request.
 type division struct {
 	stage  *Stage
 	in     *incoming
-	pieces *pieces
-	plain  []byte
-	frame  *buffer
+	packer *packer
+	frame  *buffer // what was packed last
 	out    []queue.Message
 }
 
-// pack makes a message of the pieces [from, to), or two times more, of half of them each, as long as they do not fit.
-func (d *division) pack(from, to int) error {
+// pack packs a batch and returns how long its message would be.
+func (d *division) pack(b *batch) (size int, err error) {
+	columns, err := d.packer.pack(b)
+	if err != nil {
+		return 0, err
+	}
+	d.frame.b = zstdEncoder().EncodeAll(columns, d.frame.b[:0])
+	return sealedLen(len(d.frame.b)), nil
+}
+
+func (d *division) fits(size int) bool {
+	return size <= d.stage.maxMessage && len(d.packer.out) <= maxPacked
+}
+
+// part makes a message of the things [from, to), or two times more, of half of them each, as long as they do not fit.
+func (d *division) part(from, to int) error {
 	if from == to {
 		return nil
 	}
-	var err error
-	if d.plain, err = d.pieces.message(d.plain[:0], from, to); err != nil {
+	b := d.in.batch.part(from, to)
+	size, err := d.pack(&b)
+	switch {
+	case err != nil:
+		return err
+	case d.fits(size):
+		return d.seal(&b)
+	case to-from == 1:
+		return &errBulky{fmt.Sprintf("one sample with its labels takes %d bytes on the queue, the limit of a message is %d (max-message-bytes of the queue)", size, d.stage.maxMessage)}
+	}
+	mid := d.in.batch.boundary(from, to, (from+to)/2)
+	if err := d.part(from, mid); err != nil {
 		return err
 	}
-	d.frame.b = zstdEncoder().EncodeAll(d.plain, d.frame.b[:0])
-	if size := sealedLen(len(d.frame.b)); size > d.stage.maxMessage {
-		if to-from == 1 {
-			return &errBulky{fmt.Sprintf("one series takes %d bytes on the queue, the limit of a message is %d (max-message-bytes of the queue): send fewer of its samples in a request",
-				size, d.stage.maxMessage)}
-		}
-		mid := (from + to) / 2
-		if err := d.pack(from, mid); err != nil {
-			return err
-		}
-		return d.pack(mid, to)
-	}
-	return d.seal()
+	return d.part(mid, to)
 }
 
-// seal makes a message of the part at hand. It is read as its consumer will read it.
-func (d *division) seal() error {
-	b, err := d.stage.read(d.in.version, d.plain, d.in.tenant, d.in.came, true)
-	if err != nil {
-		return fmt.Errorf("read a part of the request: %w", err)
-	}
-	accepted, empty := tallyOf(b), b.empty()
-	b.release()
-	if empty { // all of it was refused
-		return nil
-	}
+// seal makes a message of what was packed last.
+func (d *division) seal(b *batch) error {
 	if len(d.out) == d.stage.set.MaxMessages {
 		return &errBulky{fmt.Sprintf("the request takes more than %d messages on the queue (max-messages): send fewer samples in a request", d.stage.set.MaxMessages)}
 	}
-	d.out = append(d.out, queue.Message{Body: d.in.envelope(len(d.plain), accepted).seal(d.frame.b)})
+	e := &envelope{tenant: d.in.tenant.id, received: d.in.came, holds: tallyOf(b), bytes: len(d.packer.out)}
+	d.out = append(d.out, queue.Message{Body: e.seal(d.frame.b)})
 	return nil
 }

@@ -155,7 +155,7 @@ func TestLaterRequestCounts(t *testing.T) {
 	l := held(t)
 	for i := range 5 {
 		l.ok(protocolV1, []item{gauge("m", at(someTime, float64(i)))})
-		l.later += time.Second
+		l.later.Add(int64(time.Second))
 	}
 	ds := deliveries(l.queue.Messages())
 	slices.Reverse(ds)
@@ -211,7 +211,7 @@ func TestTooManyTenantsInABatch(t *testing.T) {
 	l.stage.tenants = map[string]*tenantIngest{}
 	l.stage.set.MaxTenants = 2
 	require.Equal(t, []string{"message-3"}, l.consume())
-	l.later += l.stage.set.TenantIdle
+	l.later.Add(int64(l.stage.set.TenantIdle))
 	require.Empty(t, l.consume())
 	require.Len(t, l.store.Keys(), 3)
 }
@@ -258,19 +258,46 @@ func TestStricterConsumer(t *testing.T) {
 		failed, err := strict.stage.Consume(t.Context(), deliveries(l.queue.Messages()))
 		require.NoError(t, err)
 		require.Equal(t, []string{"message-1"}, failed)
-		require.Contains(t, strict.log.String(), "it was accepted with 8 floats, 8 histograms, 3 exemplars, of which this consumer would store only 6 floats, 8 histograms, 2 exemplars")
+		require.Contains(t, strict.log.String(), `this consumer refuses what was accepted: give it the limits that the request was checked by: invalid label name \"ünï\" (label_invalid)`)
 		require.Empty(t, strict.store.Keys())
 		l.stage.set.Limits = lax
 		require.Empty(t, l.consume())
 
-		small := l.stage.set
-		small.MaxDecodedBytes = 100
-		strict = calmWith(t, Buffered, small)
-		l.ok(version, everything())
+		l.ok(version, []item{gauge("m", at(someTime+1000, 1))})
+		strict.stage.set.Limits = lax
+		strict.stage.set.Limits.CreationGracePeriod = 0
 		failed, err = strict.stage.Consume(t.Context(), deliveries(l.queue.Messages()))
 		require.NoError(t, err)
-		require.Len(t, failed, 1)
-		require.Contains(t, strict.log.String(), "exceed the limit of 100 bytes (max-decoded-bytes)")
+		require.Equal(t, []string{"message-2"}, failed)
+		require.Contains(t, strict.log.String(), "timestamp 1700000001000 ms is too far in the future")
+		require.Zero(t, strict.discarded(reasonFuture), "the request was counted where it was accepted")
+	})
+}
+
+// TestMetadataIsQueuedOnce sends descriptions again only if they are new, the last send failed, or another window has begun.
+func TestMetadataIsQueuedOnce(t *testing.T) {
+	inBoth(t, func(t *testing.T, version protocol) {
+		l := held(t)
+		a := described("a", "counter", "first")
+		l.qfault.Add(memqueue.Send, memqueue.Fault{Err: errDown})
+		require.Equal(t, http.StatusInternalServerError, l.send(version, []item{a}).Code)
+		for _, it := range []item{a, a, described("a", "counter", "second"), a} {
+			l.ok(version, []item{it})
+		}
+		l.later.Store(int64(2 * time.Hour))
+		l.ok(version, []item{a}) // decoded before the window is seen to end
+		l.ok(version, []item{a})
+		var got []int
+		for _, m := range l.queue.Messages() {
+			e, err := parseEnvelope(m.Body)
+			require.NoError(t, err)
+			var columns buffer
+			require.NoError(t, e.unpack(&columns))
+			b, err := unpacked(columns.b, e.holds)
+			require.NoError(t, err)
+			got = append(got, len(b.metadata))
+		}
+		require.Equal(t, []int{1, 0, 1, 1, 0, 1}, got)
 	})
 }
 
@@ -280,7 +307,7 @@ func TestOldMessagesAreJudgedByTheirTime(t *testing.T) {
 		l := held(t)
 		limit := someTime + DefaultSettings().Limits.CreationGracePeriod.Milliseconds()
 		require.Equal(t, http.StatusBadRequest, l.send(version, []item{gauge("m", at(limit, 1), at(limit+1, 1))}).Code)
-		l.later += 24 * time.Hour
+		l.later.Add(int64(24 * time.Hour))
 		require.Empty(t, l.consume())
 		require.Equal(t, want(t, version, []item{gauge("m", at(limit, 1))}), l.read(anonymous))
 		require.InDelta(t, 1, l.discarded(reasonFuture), 0, "counted once")

@@ -91,9 +91,6 @@ func (c *consumption) byTenant(ds []Delivery) [][]parcel {
 	all := make([]parcel, 0, len(ds))
 	for _, d := range ds {
 		e, err := parseEnvelope(d.Body)
-		if err == nil && int64(e.bytes) > c.stage.set.MaxDecodedBytes {
-			err = fmt.Errorf("its %d bytes exceed the limit of %d bytes (max-decoded-bytes)", e.bytes, c.stage.set.MaxDecodedBytes)
-		}
 		if err != nil {
 			c.unreadable(d.ID, "", err)
 			continue
@@ -129,7 +126,7 @@ func (c *consumption) fail(ms []parcel, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range ms {
-		n.floats, n.hists = n.floats+m.accepted.floats, n.hists+m.accepted.hists
+		n.floats, n.hists = n.floats+m.holds.floats, n.hists+m.holds.hists
 		c.failed = append(c.failed, m.id)
 	}
 	c.stage.met.messages.WithLabelValues("failed").Add(float64(len(ms)))
@@ -183,16 +180,10 @@ func (c *consumption) read(t *tenantIngest, m parcel) (*batch, error) {
 	if err := m.unpack(plain); err != nil {
 		return nil, err
 	}
-	b, err := s.read(m.version, plain.b, t, m.received, true)
-	if err != nil {
-		return nil, err
-	}
-	if n := tallyOf(b); n.floats < m.accepted.floats || n.hists < m.accepted.hists || n.exemplars < m.accepted.exemplars {
-		err := errors.Join(fmt.Errorf("it was accepted with %v, of which this consumer would store only %v: give it the limits that the request was checked by", m.accepted, n), b.err)
-		b.release()
-		return nil, err
-	}
-	return b, nil
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	d.limits, d.maxRoom = &s.set.Limits, s.set.MaxInflightBytes
+	return d.unpack(plain.b, m.holds, t.gen.Load(), s.set.Limits.horizon(m.received))
 }
 
 func (n tally) String() string {
@@ -231,7 +222,7 @@ func (c *consumption) flush(t *tenantIngest, l load) {
 			return nil
 		}
 		for _, d := range meta {
-			d.gen.noteStored(d.metadata)
+			d.gen.stored.note(d.metadata)
 		}
 		now := s.now()
 		for _, p := range l.parcels {

@@ -22,7 +22,9 @@ type decoder struct {
 	hor    horizon
 	out    *batch
 	guess  series.Ref // of the next series
-	quiet  bool       // what is refused was counted before
+	queues bool       // what is decoded goes to the queue
+	noted  *descriptions
+	quiet  bool // what is refused is not counted
 
 	maxRoom int64 // bytes that reading any message may take
 	message int   // bytes of this one
@@ -53,7 +55,10 @@ var errMalformed = errors.New("malformed remote-write message")
 
 // decode reads msg into a new batch of the generation g.
 func (d *decoder) decode(version protocol, msg []byte, g *generation, hor horizon) (*batch, error) {
-	d.gen, d.hor, d.out = g, hor, newBatch(g)
+	d.gen, d.hor, d.out, d.noted = g, hor, newBatch(g), &g.stored
+	if d.queues {
+		d.noted = &g.queued
+	}
 	d.message, d.granted = len(msg), d.roomFor(msg)
 	d.room = d.granted
 	err := d.walk(version, msg)
@@ -105,7 +110,7 @@ const keepMisses = 16 << 10
 
 // forget drops all that refers to the message, its batch and its generation.
 func (d *decoder) forget() {
-	d.out, d.gen = nil, nil
+	d.out, d.gen, d.noted = nil, nil, nil
 	if cap(d.misses) > keepMisses || cap(d.arena) > 16*keepMisses || cap(d.symbols.text) > keepMisses {
 		d.misses, d.arena, d.symbols = nil, nil, symbols{}
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// addMetadata adds a metric family's description if it is not known to be stored.
+// addMetadata adds a metric family's description if it is not known to be durable.
 func (d *decoder) addMetadata(m segment.Metadata) {
-	if err := checkMetadata(&m); err != nil {
-		d.rejectSamples(err, 0)
+	if d.noted.has(m) { // and so breaks no rule
 		return
 	}
-	if d.gen.storedMetadata(m) {
+	if err := checkMetadata(&m); err != nil {
+		d.rejectSamples(err, 0)
 		return
 	}
 	d.room -= costMetadata
@@ -29,7 +29,7 @@ func (d *decoder) metadataV1(b []byte) error {
 	if err := m.Unmarshal(b); err != nil {
 		return err
 	}
-	kind := "unknown"
+	kind := unknownKind
 	if name, ok := prompb.MetricMetadata_MetricType_name[int32(m.Type)]; ok {
 		kind = strings.ToLower(name)
 	}
@@ -81,22 +81,28 @@ func (d *decoder) metadataV2(b []byte, last *family) error {
 	if cur.kind == 0 && help == "" && unit == "" {
 		return nil
 	}
-	kind := kindName(writev2.Metadata_MetricType(cur.kind))
+	kind := kindName(cur.kind)
 	d.addMetadata(segment.Metadata{Metric: familyName(d.symbols.text[cur.metric], kind), Type: kind, Help: help, Unit: unit})
 	return nil
 }
 
-// kindName is a metric type in the words of the Prometheus API.
-func kindName(t writev2.Metadata_MetricType) string {
-	name, ok := writev2.Metadata_MetricType_name[int32(t)]
-	if !ok {
-		return "unknown"
+// kindNames are the metric types of 2.0 in the words of the Prometheus API, by number.
+var kindNames = func() []string {
+	names := make([]string, len(writev2.Metadata_MetricType_name))
+	for i := range names {
+		names[i] = strings.ToLower(strings.TrimPrefix(writev2.Metadata_MetricType_name[int32(i)], "METRIC_TYPE_"))
 	}
-	k := strings.ToLower(strings.TrimPrefix(name, "METRIC_TYPE_"))
-	if k == "unspecified" {
-		return "unknown"
+	names[writev2.Metadata_METRIC_TYPE_UNSPECIFIED] = unknownKind
+	return names
+}()
+
+const unknownKind = "unknown"
+
+func kindName(t uint32) string {
+	if int64(t) >= int64(len(kindNames)) {
+		return unknownKind
 	}
-	return k
+	return kindNames[t]
 }
 
 // familyName strips the suffixes that the series of a classic histogram or summary add to their family's name (Prometheus text format).

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -13,11 +12,8 @@ type Description struct {
 	Floats     int
 	Histograms int
 	Exemplars  int
-	Bytes      int // of the protobuf message
+	Bytes      int // of its columns, unpacked
 }
-
-// maxDescribed bounds the memory that Describe sets aside for a message, in bytes.
-const maxDescribed = 256 << 20
 
 // Describe reads a message as a consumer does, but for limits that are the consumer's. Its error says why no consumer can read it.
 func Describe(body string) (Description, error) {
@@ -25,24 +21,21 @@ func Describe(body string) (Description, error) {
 	if err != nil {
 		return Description{}, err
 	}
-	if e.bytes > maxDescribed {
-		return Description{}, fmt.Errorf("%w: it claims %d bytes, more than %d", errUnreadable, e.bytes, maxDescribed)
-	}
 	plain := buffers.Get().(*buffer)
 	defer plain.release()
 	if err := e.unpack(plain); err != nil {
 		return Description{}, err
 	}
-	limits := DefaultSettings().Limits
-	d := &decoder{limits: &limits, maxRoom: maxDescribed, quiet: true}
-	b, err := d.decode(e.version, plain.b, newGeneration(0, nil), limits.horizon(e.received))
-	if errors.Is(err, errMalformed) {
+	set := DefaultSettings()
+	d := &decoder{limits: &set.Limits, maxRoom: set.MaxInflightBytes}
+	b, err := d.unpack(plain.b, e.holds, newGeneration(0, nil), set.Limits.horizon(e.received))
+	if errors.Is(err, errUnreadable) {
 		return Description{}, err
 	}
 	if err == nil {
 		b.release()
 	}
 	return Description{
-		Tenant: e.tenant, Received: e.received, Floats: e.accepted.floats, Histograms: e.accepted.hists, Exemplars: e.accepted.exemplars, Bytes: e.bytes,
+		Tenant: e.tenant, Received: e.received, Floats: e.holds.floats, Histograms: e.holds.hists, Exemplars: e.holds.exemplars, Bytes: e.bytes,
 	}, nil
 }

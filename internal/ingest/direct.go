@@ -34,7 +34,7 @@ func (s *Stage) storeDirect(ctx context.Context, in *incoming) error {
 		s.log.Error("write failed; the sender was told to try again", "tenant", t.id, "samples", b.samples(), "err", err)
 		return fmt.Errorf("%w: %w", errNotDurable, err)
 	}
-	b.gen.noteStored(b.metadata)
+	b.gen.stored.note(b.metadata)
 	t.rotate()
 	return nil
 }

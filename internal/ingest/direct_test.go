@@ -35,7 +35,7 @@ func TestRetriesFindTheirSegments(t *testing.T) {
 				l := calmIn(t, Direct)
 				l.faults.Add(memstore.On(memstore.Put), tc.fault)
 				require.Equal(t, tc.code, l.send(version, everything()).Code)
-				l.later += 10 * time.Second
+				l.later.Add(int64(10 * time.Second))
 				l.ok(version, everything())
 				require.Len(t, l.keys(anonymous), 1)
 				require.Equal(t, want(t, version, everything()), l.read(anonymous))
@@ -80,7 +80,7 @@ func TestIdentity(t *testing.T) {
 	limit := someTime + DefaultSettings().Limits.CreationGracePeriod.Milliseconds()
 	late := []item{gauge("late", at(someTime-time.Hour.Milliseconds(), 1), at(limit+1, 2))}
 	require.Equal(t, http.StatusBadRequest, l.send(protocolV1, late).Code)
-	l.later += time.Millisecond
+	l.later.Add(int64(time.Millisecond))
 	l.ok(protocolV1, late)
 	require.Equal(t, want(t, protocolV1, late)[lsetText(late[0].lset)], l.read(anonymous)[lsetText(late[0].lset)])
 }
@@ -136,7 +136,7 @@ func TestRepeatedRequestsKeepTheirID(t *testing.T) {
 	it := []item{gauge("m", at(someTime, 1), at(someTime-15_000, 0))}
 	for range 18 {
 		l.ok(protocolV1, it)
-		l.later += time.Second
+		l.later.Add(int64(time.Second))
 	}
 	require.Len(t, l.store.Keys(), 1)
 	l.tick()
@@ -189,7 +189,7 @@ func TestIdleTenantsWithoutFlusher(t *testing.T) {
 	l.ok(protocolV1, it, "X-Scope-OrgID", "a")
 	l.ok(protocolV1, it, "X-Scope-OrgID", "b")
 	require.Equal(t, http.StatusTooManyRequests, l.send(protocolV1, it, "X-Scope-OrgID", "c").Code)
-	l.later += set.TenantIdle
+	l.later.Add(int64(set.TenantIdle))
 	l.ok(protocolV1, it, "X-Scope-OrgID", "b")
 	l.ok(protocolV1, it, "X-Scope-OrgID", "c")
 	require.Len(t, l.stage.tenants, 2)

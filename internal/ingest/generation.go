@@ -14,48 +14,60 @@ type generation struct {
 	table   *series.Table
 	order   series.Order // owned by the tenant's flusher
 	discard func(r reason, samples int)
-
-	mu          sync.Mutex
-	stored      map[string]segment.Metadata // by metric family: what a flushed segment of this generation says
-	storedBytes int64                       // memory that stored takes, roughly
+	stored  descriptions // that flushed segments of this generation carry
+	queued  descriptions // that messages of this generation carry
 }
 
 func newGeneration(seed uint64, discard func(reason, int)) *generation {
-	return &generation{table: series.NewTable(seed), discard: discard, stored: map[string]segment.Metadata{}}
-}
-
-// storedMetadata says whether a flushed segment already describes the metric family so.
-func (g *generation) storedMetadata(m segment.Metadata) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	old, ok := g.stored[m.Metric]
-	return ok && old == m
-}
-
-// noteStored records metadata that is durable now.
-func (g *generation) noteStored(ms []segment.Metadata) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, m := range ms {
-		g.storedBytes += metadataBytes(m) - metadataBytes(g.stored[m.Metric])
-		g.stored[m.Metric] = m
-	}
-}
-
-// metadataBytes estimates the memory of an entry of generation.stored; that of one that is not there is 0.
-func metadataBytes(m segment.Metadata) int64 {
-	const perEntry = 160
-	if m.Metric == "" {
-		return 0
-	}
-	return perEntry + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
+	return &generation{table: series.NewTable(seed), discard: discard}
 }
 
 // bytes estimates the memory of what was learned.
 func (g *generation) bytes() int64 {
 	g.table.RLock()
 	defer g.table.RUnlock()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.table.Bytes() + g.storedBytes
+	return g.table.Bytes() + g.stored.size() + g.queued.size()
+}
+
+// descriptions are metadata that is durable already. It is safe for concurrent use.
+type descriptions struct {
+	mu       sync.Mutex
+	byFamily map[string]segment.Metadata
+	bytes    int64 // memory that they take, roughly
+}
+
+// has says whether the metric family is described so.
+func (d *descriptions) has(m segment.Metadata) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old, ok := d.byFamily[m.Metric]
+	return ok && old == m
+}
+
+// note records metadata that is durable now.
+func (d *descriptions) note(ms []segment.Metadata) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byFamily == nil {
+		d.byFamily = map[string]segment.Metadata{}
+	}
+	for _, m := range ms {
+		d.bytes += metadataBytes(m) - metadataBytes(d.byFamily[m.Metric])
+		d.byFamily[m.Metric] = m
+	}
+}
+
+func (d *descriptions) size() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bytes
+}
+
+// metadataBytes estimates the memory of an entry of descriptions; that of one that is not there is 0.
+func metadataBytes(m segment.Metadata) int64 {
+	const perEntry = 160
+	if m.Metric == "" {
+		return 0
+	}
+	return perEntry + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
 }

@@ -227,13 +227,13 @@ func (s *Stage) decode(r *http.Request, version protocol, t *tenantIngest) (*bat
 		return nil, err
 	}
 	defer done()
-	return s.read(version, plain.b, t, s.now(), false)
+	return s.read(version, plain.b, t, s.now())
 }
 
-// read decodes a message that came at a time. quiet says that what it breaks was counted before.
-func (s *Stage) read(version protocol, msg []byte, t *tenantIngest, came time.Time, quiet bool) (*batch, error) {
+// read decodes a message that came at a time.
+func (s *Stage) read(version protocol, msg []byte, t *tenantIngest, came time.Time) (*batch, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	d.limits, d.maxRoom, d.quiet = &s.set.Limits, s.set.MaxInflightBytes, quiet
+	d.limits, d.maxRoom, d.queues = &s.set.Limits, s.set.MaxInflightBytes, s.set.Mode == Buffered
 	return d.decode(version, msg, t.gen.Load(), s.set.Limits.horizon(came))
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,9 +43,9 @@ type lake struct {
 	qfault memqueue.Script
 	stage  *Stage
 	now    func() time.Time
-	later  time.Duration // added to now
-	manual bool          // messages stay on the queue until consume is called
-	log    bytes.Buffer  // errors
+	later  atomic.Int64 // ns, added to now; a flusher reads the clock behind the answer
+	manual bool         // messages stay on the queue until consume is called
+	log    bytes.Buffer // errors
 }
 
 // quick are settings under which a lone request is flushed at once.
@@ -57,7 +58,7 @@ func quick() Settings {
 func newLake(t *testing.T, set Settings, now func() time.Time) *lake {
 	t.Helper()
 	l := &lake{t: t}
-	l.now = func() time.Time { return now().Add(l.later) }
+	l.now = func() time.Time { return now().Add(time.Duration(l.later.Load())) }
 	var opts []Option
 	if set.Mode == Buffered {
 		set.QueueURL = "memory"
@@ -90,7 +91,7 @@ func calmWith(t *testing.T, mode Mode, set Settings) *lake {
 }
 
 // tick lets the clock go on, by more than mode Direct tolerates: what is sent next is written later.
-func (l *lake) tick() { l.later += time.Minute }
+func (l *lake) tick() { l.later.Add(int64(time.Minute)) }
 
 // post sends a body as it is and returns the answer. Headers are pairs; an empty value removes one.
 func (l *lake) post(body []byte, headers ...string) *httptest.ResponseRecorder {

@@ -28,7 +28,7 @@ func (s *Stage) take(r *http.Request, version protocol, t *tenantIngest) (*incom
 		in.plain.release()
 		return nil, err
 	}
-	if in.batch, err = s.read(version, in.plain.b, t, in.came, false); err != nil {
+	if in.batch, err = s.read(version, in.plain.b, t, in.came); err != nil {
 		in.plain.release()
 		in.done()
 		return nil, err

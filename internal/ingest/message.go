@@ -15,19 +15,21 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// envelope is a message on the queue: a remote_write request of one tenant that was accepted, or a part of one. It is text, one line that
-// says what it is and then the protobuf message in zstd and base64 (schemas/message.md):
+// envelope is a message on the queue: what was accepted of a remote_write request of one tenant, or a part of that. It is text, one line
+// that says what it is and then the samples in columns (packer), zstd and base64 (schemas/message.md):
 //
-//	promlake-write/1 tenant=team-a protocol=1 received=1700000000000 floats=2000 histograms=0 exemplars=0 bytes=372411
+//	promlake-write/1 tenant=team-a received=1700000000000 floats=2000 histograms=0 exemplars=0 bytes=41377
 //	KLUv/aB7rgUA…
 type envelope struct {
 	tenant   string
-	version  protocol
 	received time.Time // when the request came, in ms: timestamps in the future are judged by it
-	accepted tally     // what the message holds that breaks no rule
-	bytes    int       // of the protobuf message
-	data     string    // base64 of its zstd frame; of a parsed envelope only
+	holds    tally     // what the message holds
+	bytes    int       // of the columns
+	data     string    // base64 of their zstd frame; of a parsed envelope only
 }
+
+// maxPacked is the most that the columns of a message may take, in bytes. It bounds the memory of reading one, whatever its frame claims.
+const maxPacked = 8 << 20
 
 // messageFormat begins every message.
 const messageFormat = "promlake-write/1"
@@ -35,7 +37,7 @@ const messageFormat = "promlake-write/1"
 // errUnreadable reports a message of the queue that cannot be read, now or later.
 var errUnreadable = errors.New("unreadable message")
 
-// zstdEncoder packs messages, at level 1: level 3 saves 2 to 11 % of the bytes and no chunk that SQS would charge (docs/decisions/009-ingest-modes.md).
+// zstdEncoder packs messages, at level 1: higher ones save a few hundredths of the bytes and no chunk that SQS would charge (docs/decisions/009-ingest-modes.md).
 var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 	// The options are constants that the package takes.
 	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
@@ -50,8 +52,8 @@ var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
 
 // head is the message's first line.
 func (e *envelope) head() string {
-	return fmt.Sprintf("%s tenant=%s protocol=%s received=%d floats=%d histograms=%d exemplars=%d bytes=%d\n", messageFormat, e.tenant, e.version,
-		e.received.UnixMilli(), e.accepted.floats, e.accepted.hists, e.accepted.exemplars, e.bytes)
+	return fmt.Sprintf("%s tenant=%s received=%d floats=%d histograms=%d exemplars=%d bytes=%d\n", messageFormat, e.tenant,
+		e.received.UnixMilli(), e.holds.floats, e.holds.hists, e.holds.exemplars, e.bytes)
 }
 
 // maxHead is the length of the longest first line, in bytes.
@@ -75,7 +77,7 @@ func parseEnvelope(body string) (*envelope, error) {
 		return nil, fmt.Errorf("%w: it is not %s, a line and a line", errUnreadable, messageFormat)
 	}
 	fields := strings.Split(head, " ")
-	names := [...]string{"tenant", "protocol", "received", "floats", "histograms", "exemplars", "bytes"}
+	names := [...]string{"tenant", "received", "floats", "histograms", "exemplars", "bytes"}
 	if len(fields) != len(names) {
 		return nil, fmt.Errorf("%w: its first line has %d fields instead of %d", errUnreadable, len(fields), len(names))
 	}
@@ -98,18 +100,16 @@ func parseEnvelope(body string) (*envelope, error) {
 	if err != nil || text[0] == "" {
 		return nil, fmt.Errorf("%w: tenant %s in its first line", errUnreadable, shown(text[0]))
 	}
-	version := protocol(number[1])
-	if version != protocolV1 && version != protocolV2 {
-		return nil, fmt.Errorf("%w: protocol %d in its first line", errUnreadable, number[1])
+	if number[5] > maxPacked {
+		return nil, fmt.Errorf("%w: bytes=%d in its first line, the limit is %d", errUnreadable, number[5], maxPacked)
 	}
 	return &envelope{
-		tenant: id, version: version, received: time.UnixMilli(number[2]),
-		accepted: tally{int(number[3]), int(number[4]), int(number[5])}, bytes: int(number[6]), data: data,
+		tenant: id, received: time.UnixMilli(number[1]),
+		holds: tally{int(number[2]), int(number[3]), int(number[4])}, bytes: int(number[5]), data: data,
 	}, nil
 }
 
-// unpack decodes the protobuf message into plain. It sets aside no more memory than the message says, which the caller has held against a
-// limit.
+// unpack decodes the columns into plain. It sets aside no more memory than the message says.
 func (e *envelope) unpack(plain *buffer) error {
 	packed := buffers.Get().(*buffer)
 	defer packed.release()

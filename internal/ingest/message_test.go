@@ -17,14 +17,14 @@ func sealed(e *envelope, plain []byte) string {
 }
 
 func someEnvelope() *envelope {
-	return &envelope{tenant: "team-a", version: protocolV2, received: time.UnixMilli(someTime), accepted: tally{1, 2, 3}}
+	return &envelope{tenant: "team-a", received: time.UnixMilli(someTime), holds: tally{1, 2, 3}}
 }
 
 func TestEnvelope(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 255, 256, 70_000, 3 << 20} {
 		plain := []byte(strings.Repeat("promlake ", n/9+1))[:n]
 		text := sealed(someEnvelope(), plain)
-		require.Equal(t, fmt.Sprintf("promlake-write/1 tenant=team-a protocol=2 received=1700000000000 floats=1 histograms=2 exemplars=3 bytes=%d", n), strings.SplitN(text, "\n", 2)[0])
+		require.Equal(t, fmt.Sprintf("promlake-write/1 tenant=team-a received=1700000000000 floats=1 histograms=2 exemplars=3 bytes=%d", n), strings.SplitN(text, "\n", 2)[0])
 		e, err := parseEnvelope(text)
 		require.NoError(t, err)
 		var into buffer
@@ -39,8 +39,8 @@ func TestEnvelope(t *testing.T) {
 // TestEnvelopeIsReadForEver pins the format: messages wait on queues while programs change.
 func TestEnvelopeIsReadForEver(t *testing.T) {
 	l := calmIn(t, Buffered)
-	failed, err := l.stage.Consume(t.Context(), []Delivery{{"m", "promlake-write/1 tenant=anonymous protocol=1 received=1700000000000 floats=1 histograms=0 exemplars=0 bytes=48\n" +
-		"KLUv/QQAgQEACi4KDQoIX19uYW1lX18SAW0KCwoDam9iEgR0ZXN0EhAJAAAAAAAA8D8QgNCV/7wx3cGQ+Q=="}})
+	failed, err := l.stage.Consume(t.Context(), []Delivery{{"m", "promlake-write/1 tenant=anonymous received=1700000000000 floats=1 histograms=0 exemplars=0 bytes=52\n" +
+		"KLUv/QQAoQEAAghfX25hbWVfXwNqb2IBAgABAQFtAQR0ZXN0AQAAAAEAAYCgq/75YgAAAAAAAPA/AAAAALWVJ2o="}})
 	require.NoError(t, err)
 	require.Empty(t, failed, "%s", &l.log)
 	require.Equal(t, want(t, protocolV1, []item{gauge("m", at(someTime, 1))}), l.read(anonymous))
@@ -49,7 +49,7 @@ func TestEnvelopeIsReadForEver(t *testing.T) {
 // TestLongestHead keeps the room that is set aside for the first line.
 func TestLongestHead(t *testing.T) {
 	const most = 1<<63 - 1
-	e := &envelope{tenant: long(150), version: protocolV1, received: time.UnixMilli(-1 << 62), accepted: tally{most, most, most}, bytes: most}
+	e := &envelope{tenant: long(150), received: time.UnixMilli(-1 << 62), holds: tally{most, most, most}, bytes: most}
 	require.LessOrEqual(t, len(e.head()), maxHead)
 }
 
@@ -65,12 +65,12 @@ func TestUnreadableMessages(t *testing.T) {
 		{"JSON", `{"Records":[]}`, "it is not promlake-write/1"},
 		{"later version", other("promlake-write/1", "promlake-write/2"), "it is not promlake-write/1"},
 		{"one line", head, "it is not promlake-write/1"},
-		{"a field too few", other(" exemplars=3", ""), "its first line has 6 fields instead of 7"},
+		{"a field too few", other(" exemplars=3", ""), "its first line has 5 fields instead of 6"},
 		{"a field too many", other("\n", " x=1\n") + "", "base64"},
 		{"another field", other("floats", "doubles"), `field "doubles=1" instead of floats`},
 		{"tenant", other("team-a", "a/b"), `tenant "a/b" in its first line`},
 		{"no tenant", other("team-a", ""), `tenant "" in its first line`},
-		{"protocol", other("protocol=2", "protocol=3"), "protocol 3 in its first line"},
+		{"too large", other("bytes=5", "bytes=8388609"), "bytes=8388609 in its first line, the limit is 8388608"},
 		{"number", other("floats=1", "floats=one"), `floats="one"`},
 		{"number with a sign", other("floats=1", "floats=+1"), `floats="+1"`},
 		{"negative number", other("bytes=5", "bytes=-5"), `bytes="-5"`},
@@ -87,7 +87,7 @@ func TestUnreadableMessages(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.name == "a field too many" {
-				tc.body, tc.want = head+" x=1\n"+data, "its first line has 8 fields instead of 7"
+				tc.body, tc.want = head+" x=1\n"+data, "its first line has 7 fields instead of 6"
 			}
 			e, err := parseEnvelope(tc.body)
 			if err == nil {
@@ -107,10 +107,12 @@ func FuzzMessage(f *testing.F) {
 		f.Add(strings.SplitN(text, "\n", 2)[0], plain, true)
 		f.Add(strings.SplitN(text, "\n", 2)[0], zstdEncoder().EncodeAll(plain, nil), false)
 	}
-	add(&envelope{tenant: "a", version: protocolV1, received: time.UnixMilli(someTime)}, message(f, protocolV1, fuzzItems()))
-	add(&envelope{tenant: "a", version: protocolV2, received: time.UnixMilli(someTime), accepted: tally{floats: 2}}, message(f, protocolV2, fuzzItems()))
+	for _, version := range protocols {
+		columns, holds := columnsOf(f, version, fuzzItems())
+		add(&envelope{tenant: "a", received: time.UnixMilli(someTime), holds: holds}, columns)
+	}
 	add(someEnvelope(), []byte("hello"))
-	f.Add("promlake-write/1 tenant=a protocol=1 received=0 floats=0 histograms=0 exemplars=0 bytes=1073741824", []byte{0x28, 0xb5, 0x2f, 0xfd}, false)
+	f.Add("promlake-write/1 tenant=a received=0 floats=0 histograms=0 exemplars=0 bytes=1073741824", []byte{0x28, 0xb5, 0x2f, 0xfd}, false)
 	f.Fuzz(func(t *testing.T, head string, frame []byte, pack bool) {
 		if pack {
 			frame = zstdEncoder().EncodeAll(frame, nil)

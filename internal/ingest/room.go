@@ -13,10 +13,13 @@ const (
 	costRef       = 8   // a reference of a missed series, and of the one at hand
 	costSymbol    = 48  // a symbol and its hash
 	costMetadata  = 96  // a description without its texts
+	costRow       = 8   // a series of a message of the queue
 	costOffence   = 64  // the work of wording one, rather than memory
 
 	roomBase    = 256 << 10 // of any message
 	roomPerByte = 16        // of a message's byte
+	// roomPerPacked is roomPerByte of what a message of the queue carries, which is as dense as it can be: nine bytes are a sample.
+	roomPerPacked = 64
 )
 
 // errDense reports a message that would take too much memory to read; the answer is 413.

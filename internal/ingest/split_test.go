@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
@@ -53,7 +54,7 @@ func TestSplit(t *testing.T) {
 				require.LessOrEqual(t, len(m.Body), limit)
 				e, err := parseEnvelope(m.Body)
 				require.NoError(t, err)
-				sum.floats, sum.hists, sum.exemplars = sum.floats+e.accepted.floats, sum.hists+e.accepted.hists, sum.exemplars+e.accepted.exemplars
+				sum.floats, sum.hists, sum.exemplars = sum.floats+e.holds.floats, sum.hists+e.holds.hists, sum.exemplars+e.holds.exemplars
 			}
 			require.Equal(t, tally{96, 96, 96}, sum)
 			require.Empty(t, l.consume())
@@ -73,7 +74,7 @@ func TestSplitKeepsRefusals(t *testing.T) {
 			items := append(wide(2), o.item)
 			w := l.send(version, append(items, wide(4)...))
 			if w.Code == http.StatusRequestEntityTooLarge {
-				require.Contains(t, w.Body.String(), "one series takes")
+				require.Contains(t, w.Body.String(), "one sample with its labels takes")
 				continue
 			}
 			requireRejected(t, o, w.Code, w.Body.String())
@@ -90,19 +91,63 @@ func TestSplitKeepsRefusals(t *testing.T) {
 	})
 }
 
-// TestSplitLimits names the limit that a request is over, and leaves nothing on the queue.
-func TestSplitLimits(t *testing.T) {
+// TestOneSeriesInParts cuts a series that does not fit a message.
+func TestOneSeriesInParts(t *testing.T) {
 	inBoth(t, func(t *testing.T, version protocol) {
 		l := held(t)
 		l.stage.maxMessage = 1500
 		rng := rand.New(rand.NewPCG(1, 1))
 		one := gauge("bulky")
 		for i := range int64(500) {
-			one.floats = append(one.floats, at(someTime-i*1000, rng.Float64()))
+			one.floats = append(one.floats, at(someTime+i, rng.Float64()))
 		}
+		items := append(wide(1), one)
+		l.ok(version, items)
+		require.Greater(t, len(l.queue.Messages()), 5)
+		require.Empty(t, l.consume())
+		require.Equal(t, want(t, version, items), l.read(anonymous))
+	})
+}
+
+// TestLargestColumns packs more samples than the columns of a message may hold, which compress to almost nothing.
+func TestLargestColumns(t *testing.T) {
+	l := held(t)
+	b := decoded(t, protocolV1, []item{gauge("m", at(someTime, 1)), gauge("n", at(someTime, 1))})
+	one, other := b.floats[0], b.floats[1]
+	b.floats = b.floats[:0]
+	for range 500_000 {
+		b.floats = append(b.floats, one)
+	}
+	for range 500_000 {
+		b.floats = append(b.floats, other)
+	}
+	ms, err := l.stage.messages(&incoming{tenant: &tenantIngest{id: "a"}, batch: b, came: time.UnixMilli(someTime)})
+	require.NoError(t, err)
+	require.Len(t, ms, 2, "one for each series")
+	for _, m := range ms {
+		e, err := parseEnvelope(m.Body)
+		require.NoError(t, err)
+		require.Equal(t, 500_000, e.holds.floats)
+		var columns buffer
+		require.NoError(t, e.unpack(&columns))
+		got, err := unpacked(columns.b, e.holds)
+		require.NoError(t, err)
+		require.Equal(t, 1, got.gen.table.Len())
+	}
+}
+
+// TestSplitLimits names the limit that a request is over, and leaves nothing on the queue.
+func TestSplitLimits(t *testing.T) {
+	inBoth(t, func(t *testing.T, version protocol) {
+		l := held(t)
+		l.stage.maxMessage = 1500
+		rng := rand.New(rand.NewPCG(1, 1))
+		one := gauge("bulky", at(someTime, 1))
+		one.lset = append(one.lset, "ÿ", randomText(rng, 1800))
 		w := l.send(version, append(wide(3), one))
 		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
-		require.Contains(t, w.Body.String(), "the limit of a message is 1500 (max-message-bytes of the queue): send fewer of its samples in a request")
+		require.Contains(t, w.Body.String(), "one sample with its labels takes")
+		require.Contains(t, w.Body.String(), "the limit of a message is 1500 (max-message-bytes of the queue)")
 		l.stage.set.MaxMessages = 3
 		w = l.send(version, wide(12))
 		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
@@ -111,4 +156,13 @@ func TestSplitLimits(t *testing.T) {
 		require.True(t, l.stage.inflight.TryAcquire(l.stage.set.MaxInflightBytes))
 		l.stage.inflight.Release(l.stage.set.MaxInflightBytes)
 	})
+}
+
+// randomText is text that does not compress.
+func randomText(rng *rand.Rand, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = 'a' + byte(rng.IntN(26))
+	}
+	return string(b)
 }

@@ -5,7 +5,7 @@
 //
 //	grouped   → collector (concurrent requests of a tenant form a group) → flusher → answer
 //	direct    → flush → answer
-//	buffered  → queue → answer, and a batch of messages later: decoder → flush
+//	buffered  → packer → queue → answer, and a batch of messages later: unpacker → flush
 //
 // A flush sorts samples by series and writes one segment per 2h window, one PUT each.
 package ingest

@@ -114,7 +114,7 @@ func (t *tenantIngest) flush(ctx context.Context, bs []*batch) error {
 		return err
 	}
 	for _, b := range bs {
-		b.gen.noteStored(b.metadata)
+		b.gen.stored.note(b.metadata)
 	}
 	return nil
 }

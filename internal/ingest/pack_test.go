@@ -1,0 +1,210 @@
+package ingest
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// decoded decodes items as a request of someTime.
+func decoded(t testing.TB, version protocol, items []item) *batch {
+	set := DefaultSettings()
+	d := &decoder{limits: &set.Limits, maxRoom: set.MaxInflightBytes}
+	b, err := d.decode(version, message(t, version, items), newGeneration(1, func(reason, int) {}), set.Limits.horizon(time.UnixMilli(someTime)))
+	require.NoError(t, err)
+	return b
+}
+
+func columnsOf(t testing.TB, version protocol, items []item) ([]byte, tally) {
+	b := decoded(t, version, items)
+	p := &packer{byNames: map[string]uint32{}}
+	columns, err := p.pack(b)
+	require.NoError(t, err)
+	return columns, tallyOf(b)
+}
+
+// unpacked reads columns with a table of their own.
+func unpacked(columns []byte, holds tally) (*batch, error) {
+	set := DefaultSettings()
+	d := &decoder{limits: &set.Limits, maxRoom: set.MaxInflightBytes}
+	return d.unpack(columns, holds, newGeneration(2, func(reason, int) {}), set.Limits.horizon(time.UnixMilli(someTime)))
+}
+
+// said is all that a batch says, in its order.
+func said(t testing.TB, b *batch) []string {
+	view := b.gen.table.View()
+	name := func(r uint32) string {
+		var l []string
+		for _, p := range view.Pairs(series.Ref(r)) {
+			l = append(l, view.Names[p.Name], view.Values[p.Name][p.Value])
+		}
+		return fmt.Sprintf("%s%v", view.Metrics[view.Metric(series.Ref(r))], labels.FromStrings(l...))
+	}
+	var out []string
+	for i, f := range b.floats {
+		s := segment.Float{T: f.t, V: f.v}
+		if b.starts != nil {
+			s.ST = b.starts[i]
+		}
+		out = append(out, name(uint32(f.ref))+" "+floatText(s))
+	}
+	for _, h := range b.hists {
+		blob, err := segment.EncodeHist(h.Hist)
+		require.NoError(t, err)
+		out = append(out, fmt.Sprintf("%s %d %d %x", name(uint32(h.ref)), h.ST, h.T, blob))
+	}
+	for _, e := range b.exemplars {
+		out = append(out, name(uint32(e.ref))+" "+exemplarText(e.Exemplar))
+	}
+	for _, m := range b.metadata {
+		out = append(out, fmt.Sprintf("%q", m))
+	}
+	return append(out, fmt.Sprint(b.minT, b.maxT))
+}
+
+// TestColumns packs requests and reads them, and packs parts of them and reads those: nothing changes.
+func TestColumns(t *testing.T) {
+	p := &packer{byNames: map[string]uint32{}}
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		items := randomItems(rng)
+		if seed%3 == 0 {
+			items = append(items, everything()...)
+		}
+		b := decoded(t, protocols[seed%2], items)
+		columns, err := p.pack(b)
+		require.NoError(t, err)
+		got, err := unpacked(columns, tallyOf(b))
+		require.NoError(t, err)
+		require.Equal(t, said(t, b), said(t, got))
+
+		all := []string{}
+		for from := 0; from < b.len(); {
+			to := min(b.len(), from+1+rng.IntN(10))
+			part := b.part(from, to)
+			columns, err := p.pack(&part)
+			require.NoError(t, err)
+			got, err := unpacked(columns, tallyOf(&part))
+			require.NoError(t, err)
+			s := said(t, got)
+			all, from = append(all, s[:len(s)-1]...), to
+		}
+		whole := said(t, b)
+		require.Equal(t, whole[:len(whole)-1], all)
+	}
+}
+
+// TestGoldenColumns pins the columns' bytes, section by section.
+func TestGoldenColumns(t *testing.T) {
+	one := gauge("m", segment.Float{T: someTime, V: 1, ST: someTime - 1}, at(someTime+1, 2))
+	one.meta = segment.Metadata{Metric: "m", Type: "gauge", Help: "h", Unit: "s"}
+	one.exemplars = []exemplar.Exemplar{{Ts: someTime, HasTs: true, Value: 3, Labels: labels.FromStrings("id", "x")}}
+	h := gauge("h")
+	h.lset = append(h.lset, "zone", "eu")
+	h.hists = []segment.Hist{{T: someTime, H: &histogram.Histogram{Count: 1, Sum: 1, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}}}
+	got, _ := columnsOf(t, protocolV2, []item{one, gauge("n", at(someTime, 4)), h})
+	require.Equal(t, strings.Join([]string{
+		"03", "085f5f6e616d655f5f", "036a6f62", "047a6f6e65", // names: __name__, job, zone
+		"02", "02" + "0001", "03" + "000102", // shapes
+		"03" + "016d" + "016e" + "0168", "01" + "0474657374", "01" + "026575", // values: m, n, h; test; eu
+		"03", "000001", "0000", "0200", "020000", // series: shapes, then the rows
+		"02", "0002", "0001", // runs
+		"80a0abfef962", "02", "01", // times
+		"000000000000f03f", "0000000000000040", "0000000000001040", // values
+		"01", "fe9fabfef962", "fd9fabfef962", "00", // start timestamps
+		"01", "04", "1b" + "080119000000000000f03f30005a0210016201027880d095ffbc31", // histograms
+		"01", "00", "80a0abfef962", "0000000000000840", "01" + "026964" + "0178", // exemplars
+		"01", "016d", "056761756765", "0168", "0173", // metadata
+	}, ""), hex.EncodeToString(got))
+}
+
+// TestDamagedColumns cuts columns everywhere and changes each of their bytes: they are refused, or say something that can be packed again.
+func TestDamagedColumns(t *testing.T) {
+	columns, holds := columnsOf(t, protocolV2, append(fuzzItems(), everything()...))
+	for n := range columns {
+		_, err := unpacked(columns[:n], holds)
+		require.ErrorIs(t, err, errUnreadable, "%d bytes", n)
+	}
+	_, err := unpacked(append(slices.Clone(columns), 0), holds)
+	require.ErrorContains(t, err, "1 bytes behind its end")
+	for at := range columns {
+		for _, flip := range []byte{0x01, 0x80, 0xff} {
+			damaged := slices.Clone(columns)
+			damaged[at] ^= flip
+			requireStable(t, damaged, holds)
+		}
+	}
+}
+
+// requireStable wants columns to be refused, or to say the same when what they say is packed and read again.
+func requireStable(t testing.TB, columns []byte, holds tally) {
+	b, err := unpacked(columns, holds)
+	if err != nil {
+		require.True(t, errors.Is(err, errUnreadable) || errors.Is(err, errRefused), "%v", err)
+		return
+	}
+	require.Equal(t, holds, tallyOf(b))
+	p := &packer{byNames: map[string]uint32{}}
+	first, err := p.pack(b)
+	require.NoError(t, err)
+	again, err := unpacked(first, holds)
+	require.NoError(t, err)
+	require.Equal(t, said(t, b), said(t, again))
+	first = slices.Clone(first)
+	second, err := p.pack(again)
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+}
+
+// TestDenseColumns reads columns that would take much memory, or say that they do.
+func TestDenseColumns(t *testing.T) {
+	many := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+	const most = 1 << 20
+	for _, tc := range []struct {
+		name    string
+		columns []byte
+		want    string
+	}{
+		{"names", append(many(most), make([]byte, most)...), "would take more than"},
+		{"more names than bytes", append(many(most), make([]byte, most-1)...), "things of 1 bytes in"},
+		{"shapes", slices.Concat([]byte{0}, many(most), make([]byte, most)), "it ends within a field"},
+		{"values", slices.Concat([]byte{1, 1, 'a', 0}, many(most), make([]byte, most)), "it ends within a field"},
+		{"huge count", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, "things of 1 bytes in 0"},
+		{"long number", []byte{0x80, 0}, "longer than it need be"},
+		{"overflow", []byte(strings.Repeat("\xff", 11)), "a number is too large"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var err error
+			require.Less(t, allocated(func() { _, err = unpacked(tc.columns, tally{}) }), uint64(roomBase+roomPerPacked*most))
+			require.ErrorIs(t, err, errUnreadable)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+// FuzzColumns reads any columns.
+func FuzzColumns(f *testing.F) {
+	for _, version := range protocols {
+		for _, items := range [][]item{fuzzItems(), everything(), randomItems(rand.New(rand.NewPCG(1, 2)))} {
+			columns, holds := columnsOf(f, version, items)
+			f.Add(columns, holds.floats, holds.hists, holds.exemplars)
+		}
+	}
+	f.Fuzz(func(t *testing.T, columns []byte, floats, hists, exemplars int) {
+		requireStable(t, columns, tally{floats, hists, exemplars})
+	})
+}
