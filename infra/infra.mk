@@ -31,8 +31,13 @@ $(NODE_READY): infra/package-lock.json
 functions: | system-package ## Build the functions' bootstraps into dist/<arch>/<program>.zip (ARCH=).
 	@GO='$(GO)' VERSION='$(VERSION)' infra/build.sh $(ARCH)
 
+# Before functions, which take minutes the first time.
+.PHONY: package-check
+package-check: $(NODE_READY) | system-package
+	@node infra/check.js '$(STAGE)' '$(ARCH)' $(PARAMS)
+
 .PHONY: package
-package: functions $(NODE_READY) ## Package the AWS stack offline into dist/<stage>/cloudformation.json (STAGE=, ARCH=, REGION=, PARAMS=).
+package: package-check functions $(NODE_READY) ## Package the AWS stack offline into dist/<stage>/cloudformation.json (STAGE=, ARCH=, REGION=, PARAMS=).
 	@infra/package.sh $(STAGE) $(REGION) $(ARCH) $(PARAMS)
 
 .PHONY: deploy

@@ -7,17 +7,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 stage=$1 region=$2 arch=$3
 shift 3
-if [[ ! $stage =~ ^[a-z][a-z0-9-]{0,19}$ ]]; then
-    echo "package: stage \"$stage\": want a lower-case name of letters, digits and -, 20 at most" >&2
-    exit 2
-fi
+node check.js "$stage" "$arch" "$@"
 dist=$PWD/../dist
 parameters=(--param "architecture=$arch")
 for parameter in "$@"; do
-    if [[ $parameter == architecture=* ]]; then
-        echo "package: parameter architecture: give it as ARCH=, which also says what is built" >&2
-        exit 2
-    fi
     parameters+=(--param "$parameter")
 done
 

@@ -7,6 +7,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 stage=$1 region=$2
 bucket=$(node stack.js output "promlake-$stage" "$region" BucketName)
 # It also asks for images that this stack never has, which not everybody may; what counts is that the stack is gone.
-./osls.sh remove --stage "$stage" --region "$region" || echo 'remove: osls did not end well' >&2
+./osls.sh remove --stage "$stage" --region "$region" || echo 'remove: osls did not end well; whether the stack is gone is asked next' >&2
 node stack.js gone "promlake-$stage" "$region"
 echo "remove: the bucket $bucket stays; delete it with: aws s3 rb --force s3://$bucket"

@@ -178,7 +178,7 @@ The stack runs; Ctrl-C ends it.
   Function URL  {running.query_url}
   token         {running.tokens[TENANTS[0]]}   of tenant {TENANTS[0]}; all are in {running.state}/stack.json
   Grafana       data source Prometheus, URL {running.gateway}, method POST, header Authorization: Bearer TOKEN
-  AWS           export AWS_ENDPOINT_URL={running.endpoint} AWS_REGION={REGION} AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
+  AWS           export AWS_ENDPOINT_URL={running.endpoint} AWS_DEFAULT_REGION={REGION} AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
   logs          {running.state}/functions/*.log
 """
 

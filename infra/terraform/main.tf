@@ -19,19 +19,28 @@ locals {
   package = "${path.module}/../../dist/${var.stage}"
 }
 
-# The zips have their content in their names, so they never change, and a stack that is rolled back finds the old ones.
+# The zips have their content in their names, so they never change. Old ones go only after the stack was updated, so that a stack that is rolled
+# back finds them.
 resource "aws_s3_object" "code" {
   for_each = fileset(local.package, "*.zip")
 
   bucket = var.code_bucket
   key    = "${var.code_prefix}${each.value}"
   source = "${local.package}/${each.value}"
+
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "aws_s3_object" "template" {
   bucket = var.code_bucket
   key    = "${var.code_prefix}${var.stage}-${filesha256("${local.package}/cloudformation.json")}.json"
   source = "${local.package}/cloudformation.json"
+
+  lifecycle {
+    create_before_destroy = true
+  }
 }
 
 resource "aws_cloudformation_stack" "promlake" {

@@ -19,9 +19,10 @@ def programs() -> Programs:
 
 
 @pytest.fixture(scope="session")
-def package(programs: Programs) -> Iterator[Package]:  # noqa: ARG001 (they are made together)
+def package(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Package]:  # noqa: ARG001 (they are made together)
     """Packages a stage with parameters and returns its folder, which the end of the tests removes."""
     stages: set[Path] = set()
+    home = tmp_path_factory.mktemp("home")  # osls makes a folder there
 
     def package(stage: str, arch: str, *parameters: str) -> Path:
         folder = ROOT / "dist" / stage
@@ -29,7 +30,7 @@ def package(programs: Programs) -> Iterator[Package]:  # noqa: ARG001 (they are 
         # No credentials and no way out: packaging asks nobody.
         env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | {
             "HTTPS_PROXY": "http://127.0.0.1:1",
-            "HOME": "/nonexistent",
+            "HOME": str(home),
         }
         args = [ROOT / "infra/package.sh", stage, "us-east-1", arch, *parameters]
         done = subprocess.run(args, env=env, capture_output=True, text=True, timeout=120, check=False)

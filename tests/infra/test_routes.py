@@ -1,5 +1,6 @@
 """The HTTP API: every address of the programs is reachable, at the function that has it, and nothing else is."""
 
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from stack_template import FUNCTIONS, Template
-from support.programs import Programs
+from support.programs import ROOT, Programs
 from support.server import Server
 from support.stores import directory_store
 
@@ -26,6 +27,15 @@ NOWHERE = (
 )  # fmt: skip
 
 Table = dict[tuple[str, str], str]
+
+
+def test_the_gateway_for_localstack_has_the_same(default: Template) -> None:
+    text = (ROOT / "infra/localstack/gateway/main.go").read_text()
+    found = {}
+    for function in ("ingest", "query"):
+        (routes,) = re.findall(rf"{function}Routes = \[\]string{{(.*?)\n\t}}", text, re.DOTALL)
+        found.update({tuple(key.split(" ")): function for key in re.findall(r'"(.*?)"', routes)})
+    assert found == table(default)
 
 
 def table(t: Template) -> Table:

@@ -84,9 +84,17 @@ def test_wrong_parameters(given: dict[str, str], error: str, programs: Programs)
     [
         (["Prod", "us-east-1", "arm64"], 'stage "Prod": want a lower-case name'),
         (["test-no", "us-east-1", "arm64", "architecture=x86_64"], "parameter architecture: give it as ARCH="),
+        (["test-no", "us-east-1", "sparc"], 'parameter architecture: want one of arm64, x86_64, got "sparc"'),
+        (["test-no", "us-east-1", "arm64", "retention"], "parameter retention: want NAME=VALUE"),
+        (["test-no", "us-east-1", "arm64", "retentoin=90d"], "parameter retentoin: not known; there are architecture, mode,"),
+        (["test-no", "us-east-1", "arm64", "query-memory=10241"], "parameter query-memory: want a whole number from 512 to 10240"),
+        (["test-no", "us-east-1", "arm64", "mode=grouped"], "parameter capacity-provider: want one with mode=grouped"),
     ],
 )
-def test_package_refuses(args: list[str], error: str) -> None:
+def test_package_refuses(args: list[str], error: str, programs: Programs) -> None:  # noqa: ARG001
+    """It does so in one line, before anything is packaged."""
     done = subprocess.run([ROOT / "infra/package.sh", *args], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    assert error in done.stderr
+    assert done.stderr.startswith(f"package: {error}")
+    assert done.stderr.count("\n") == 1
+    assert not (ROOT / "dist/test-no").exists()

@@ -131,6 +131,8 @@ def check_schedule(t: Template) -> None:
 def check_bucket(t: Template) -> None:
     bucket = t.resources["Bucket"]
     assert bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"] == "Retain"
+    policy = t.resources["BucketPolicy"]
+    assert policy["DeletionPolicy"] == policy["UpdateReplacePolicy"] == "Retain"
     p = t.properties("Bucket")
     assert set(p["PublicAccessBlockConfiguration"].items()) == {
         (name, True) for name in ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")

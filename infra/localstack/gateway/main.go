@@ -27,7 +27,7 @@ type cli struct {
 	Endpoint string        `name:"endpoint" help:"Lambda's endpoint; empty is AWS itself."`
 	Region   string        `name:"region" help:"AWS region of the functions."`
 	Ingest   string        `name:"ingest" required:"" help:"Name or ARN of the ingest function; takes remote_write."`
-	Query    string        `name:"query" required:"" help:"Name or ARN of the query function; takes everything else."`
+	Query    string        `name:"query" required:"" help:"Name or ARN of the query function; takes what asks."`
 	Timeout  time.Duration `name:"timeout" help:"Longest wait for a function; an HTTP API waits 30s."`
 }
 
@@ -35,13 +35,27 @@ func newCLI() *cli {
 	return &cli{Listen: "127.0.0.1:0", Region: "us-east-1", Timeout: lambdatest.MaxGatewayDuration}
 }
 
-// ingestRoutes are the HTTP API's routes to the ingest function, as infra/serverless.yml has them.
-var ingestRoutes = []string{
-	"POST /api/v1/write",
-	"POST /api/v1/push",
-	"POST /prometheus/api/v1/write",
-	"POST /prometheus/api/v1/push",
-}
+// The HTTP API's routes to each function, as infra/serverless.yml has them. Nothing else is reachable.
+var (
+	ingestRoutes = []string{
+		"POST /api/v1/write",
+		"POST /api/v1/push",
+		"POST /prometheus/api/v1/write",
+		"POST /prometheus/api/v1/push",
+	}
+	queryRoutes = []string{
+		"GET /api/v1/{proxy+}",
+		"POST /api/v1/{proxy+}",
+		"OPTIONS /api/v1/{proxy+}",
+		"GET /prometheus/api/v1/{proxy+}",
+		"POST /prometheus/api/v1/{proxy+}",
+		"OPTIONS /prometheus/api/v1/{proxy+}",
+		"GET /federate",
+		"GET /prometheus/federate",
+		"GET /-/healthy",
+		"GET /-/ready",
+	}
+)
 
 // Run serves until ctx ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams) error {
@@ -50,9 +64,12 @@ func (c *cli) Run(ctx context.Context, io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	routes := map[string]lambdatest.Invoker{"$default": remote{client, c.Query, log}}
+	routes := map[string]lambdatest.Invoker{}
 	for _, r := range ingestRoutes {
 		routes[r] = remote{client, c.Ingest, log}
+	}
+	for _, r := range queryRoutes {
+		routes[r] = remote{client, c.Query, log}
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {

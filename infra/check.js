@@ -1,0 +1,34 @@
+'use strict';
+
+// Checks the name of a stage and its parameters, before anything is built: a mistake is told at once, in a line.
+// usage: node check.js STAGE ARCH [NAME=VALUE...]     the parameters of serverless.yml
+
+const fs = require('node:fs');
+const path = require('node:path');
+const yaml = require('js-yaml');
+const settings = require('./settings.js');
+
+const STAGE = /^[a-z][a-z0-9-]{0,19}$/;
+
+// pair splits NAME=VALUE.
+const pair = (given) => {
+  const at = given.indexOf('=');
+  if (at < 1) throw new Error(`parameter ${given}: want NAME=VALUE`);
+  return [given.slice(0, at), given.slice(at + 1)];
+};
+
+const main = async (stage, arch, ...parameters) => {
+  if (!STAGE.test(stage)) throw new Error(`stage "${stage}": want a lower-case name of letters, digits and -, 20 at most`);
+  const given = Object.fromEntries(parameters.map(pair));
+  if ('architecture' in given) throw new Error('parameter architecture: give it as ARCH=, which also says what is built');
+
+  const { params } = yaml.load(fs.readFileSync(path.join(__dirname, 'serverless.yml'), 'utf8'));
+  const all = { ...params.default, ...params[stage], ...given, architecture: arch };
+  const resolveVariable = async (name) => String(all[name.replace(/^param:/, '')]).replaceAll('${sls:stage}', stage);
+  await settings({ options: { param: parameters }, resolveVariable });
+};
+
+main(...process.argv.slice(2)).catch((e) => {
+  console.error(`package: ${e.message}`);
+  process.exitCode = 2;
+});
