@@ -122,8 +122,11 @@ func (e Entry) grant() (*grant, error) {
 	if len(e.Tenants) == 0 {
 		errs = append(errs, errors.New(`tenants: want at least one, or "*" for any`))
 	}
-	for _, name := range e.Tenants {
+	for i, name := range e.Tenants {
 		errs = append(errs, checkTenant(name, len(e.Tenants)))
+		if slices.Contains(e.Tenants[:i], name) {
+			errs = append(errs, fmt.Errorf("tenants: %q stands twice", name))
+		}
 	}
 	if !slices.Contains(e.Tenants, AnyTenant) {
 		g.tenants = slices.Sorted(slices.Values(e.Tenants))
@@ -133,6 +136,9 @@ func (e Entry) grant() (*grant, error) {
 	}
 	for _, name := range e.Access {
 		a, err := ParseAccess(name)
+		if err == nil && g.access[a] {
+			err = fmt.Errorf("access: %q stands twice", name)
+		}
 		errs = append(errs, err)
 		g.access[a] = true
 	}

@@ -48,6 +48,8 @@ func TestParseDocumentRefuses(t *testing.T) {
 		"cut":                 {`{"version":1,"tokens":[`, "not JSON"},
 		"two documents":       {`{"version":1,"tokens":[]}{}`, "text after the end"},
 		"not an object":       {`[]`, "cannot unmarshal"},
+		"a tenant twice":      {entry(`"sha256":"` + sumA + `","tenants":["a","a"],"access":["read"]`), `entry 1: tenants: "a" stands twice`},
+		"an access twice":     {entry(`"sha256":"` + sumA + `","tenants":["a"],"access":["read","read"]`), `entry 1: access: "read" stands twice`},
 		"no version":          {`{"tokens":[]}`, "version 0, this program reads 1"},
 		"later version":       {`{"version":2,"tokens":[]}`, "version 2, this program reads 1"},
 		"unknown field":       {`{"version":1,"tokens":[],"deny":[]}`, `unknown field "deny"`},

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from stack.proxy import Proxy
@@ -68,6 +68,10 @@ def tuned(stack: Stack) -> Stack:
     return stack
 
 
+def running(stack: Stack, functions: Iterable[str]) -> set[int]:
+    return {pid for function in functions for pid in stack.pids(function)}
+
+
 @pytest.fixture(scope="session")
 def quiet(stack: Stack) -> Iterator[Stack]:
     """The stack without what happens by itself: no schedule, no function writes about itself, and no batch waits for more."""
@@ -76,8 +80,11 @@ def quiet(stack: Stack) -> Iterator[Stack]:
     for rule in rules:
         events.disable_rule(Name=rule)
     urls = {function: stack.variables(function).get("PROMLAKE_SELF_URL") for function in functions}
+    before = running(stack, functions)
     for function in functions:
         stack.set(function, PROMLAKE_SELF_URL=None)
+    # At their end they write about themselves once more.
+    wait_until(lambda: not before & running(stack, functions), "the functions' processes to end", 60)
     for mapping in stack.functions.list_event_source_mappings()["EventSourceMappings"]:
         # Only batches of so few need not wait for more.
         size = min(mapping["BatchSize"], 10)

@@ -172,6 +172,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         raw = self._body()
+        if raw is None:  # it was killed while it sent: whoever gets a part of a body takes it for nothing
+            self.close_connection = True
+            return
         request = Request(self.function, *describe(self.command, self.path, self.headers.get("X-Amz-Target", ""), raw), raw)
         death = self.proxy.note(request, self.pid)
         if death == BEFORE:
@@ -198,16 +201,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             os.kill(self.pid, signal.SIGKILL)
         self.close_connection = True
 
-    def _body(self) -> bytes:
+    def _body(self) -> bytes | None:
+        """Returns the body, None if it does not come to its end."""
         if "100-continue" in self.headers.get("Expect", ""):
             self.send_response_only(100)
             self.end_headers()
             self.wfile.flush()
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            size = int(self.headers.get("Content-Length") or 0)
+            raw = self.rfile.read(size)
+            return raw if len(raw) == size else None
         body = bytearray()
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
+        while size := int(self.rfile.readline().split(b";")[0] or b"-1", 16):
+            chunk = self.rfile.read(size) if size > 0 else b""
+            if len(chunk) != size:
+                return None
+            body += chunk
             self.rfile.readline()
         while self.rfile.readline().strip():
             pass
