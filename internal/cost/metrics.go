@@ -16,7 +16,7 @@ var exported = []string{
 func Register(reg prometheus.Registerer, region string) error {
 	p, err := ReadPrices(region)
 	if err != nil {
-		p, err = ReadPrices(defaultRegion)
+		p, err = ReadPrices(DefaultRegion)
 	}
 	if err != nil {
 		return err

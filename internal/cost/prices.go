@@ -34,8 +34,8 @@ const (
 	AMPSample       = "amp_sample"
 	AMPStorage      = "amp_gb_month"
 	AMPQuerySample  = "amp_query_sample"
-	defaultRegion   = "us-east-1"
-	bytesOfGB       = 1 << 30 // as AWS counts storage
+	DefaultRegion   = "us-east-1" // whose prices stand in for those that are not known
+	bytesOfGB       = 1 << 30     // as AWS counts storage
 	chunkBytes      = 64 << 10
 	httpAPIBytes    = 512 << 10
 	maxMessageBytes = 1 << 20
@@ -96,7 +96,7 @@ func ReadPrices(region string) (*Prices, error) {
 	if !ok {
 		return nil, fmt.Errorf("region %q: no prices for it, only for %s", region, strings.Join(slices.Sorted(maps.Keys(f.Regions)), ", "))
 	}
-	units := maps.Clone(f.Regions[defaultRegion])
+	units := maps.Clone(f.Regions[DefaultRegion])
 	maps.Copy(units, r)
 	return &Prices{Region: region, Checked: f.Checked, units: units}, nil
 }

@@ -3,7 +3,9 @@ package query
 import (
 	"context"
 	"slices"
+	"sync"
 
+	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/read"
 )
@@ -16,15 +18,19 @@ type Cost struct {
 	Dollars float64 `json:"dollars"` // for the requests
 }
 
-// What S3 takes for a request, in dollars: https://aws.amazon.com/s3/pricing/, S3 Standard in us-east-1. Bytes that stay in the region are free.
-const (
-	dollarsPerList = 0.005 / 1000
-	dollarsPerGet  = 0.0004 / 1000
-)
+// prices are those of us-east-1. Bytes that stay in the region are free.
+var prices = sync.OnceValue(func() *cost.Prices {
+	p, err := cost.ReadPrices(cost.DefaultRegion)
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	return p
+})
 
 func (c *Cost) add(o Cost) {
 	c.Lists, c.Gets, c.Bytes = c.Lists+o.Lists, c.Gets+o.Gets, c.Bytes+o.Bytes
-	c.Dollars = float64(c.Lists)*dollarsPerList + float64(c.Gets)*dollarsPerGet
+	list, get := prices().Price(cost.S3Put), prices().Price(cost.S3Get)
+	c.Dollars = list.Dollars(float64(c.Lists)) + get.Dollars(float64(c.Gets))
 }
 
 // taking is what reads take from the store, each object and each part of one once.
