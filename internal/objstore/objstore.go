@@ -39,10 +39,12 @@ const (
 
 // Object describes a stored object.
 type Object struct {
-	Key      string
-	Size     int64     // bytes
-	ETag     string    // opaque; equal ETags of one key mean equal bytes
-	Modified time.Time // by the store's clock
+	Key  string
+	Size int64  // bytes
+	ETag string // opaque; equal ETags of one key mean equal bytes
+	// Modified is when the object was put, by the store's clock. Of two Puts, of which one returned
+	// before the other began, the later one's is never the earlier. S3 counts in seconds.
+	Modified time.Time
 }
 
 // Condition guards a Put. The zero value is unconditional. With both fields set the condition never holds.
@@ -50,6 +52,10 @@ type Condition struct {
 	IfAbsent bool   // write only if the key does not exist (If-None-Match: *)
 	IfMatch  string // write only if the key exists and its ETag is this one (If-Match)
 }
+
+// ClockLag is how far Store.Now may be behind the store's clock. An answer over HTTP has the time in
+// whole seconds, and servers may look at their clock once a second.
+const ClockLag = 3 * time.Second
 
 // Store is an object store. All methods are safe for concurrent use and honour ctx.
 type Store interface {
@@ -67,6 +73,9 @@ type Store interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Object, error]
 	// Delete removes key. Deleting an absent key is not an error.
 	Delete(ctx context.Context, key string) error
+	// Now returns a time that the store's clock, by which Modified is set, has reached. It is at most
+	// ClockLag behind. No object gets an earlier Modified whose Put begins after Now returned.
+	Now(ctx context.Context) (time.Time, error)
 }
 
 // Local is implemented by stores whose objects are files that a reader in this process may open in place.

@@ -3,14 +3,18 @@
 //	dir/<key>           the objects, each published whole by one rename or link
 //	dir/.tmp/<random>   objects being written; leftovers of a crash go after an hour
 //	dir/.lock/<00–ff>   lock files; a key's is named by the key's hash
+//	dir/.lock/clock     the store's clock
 //
 // Any number of processes may use the directory at once; the lock files (flock) order their writes.
 //
-// ETags. A file's ETag is its size and its modification time in nanoseconds. Put sets that time itself, under the key's
-// lock, to a value later than that of the object it replaces and never used before in this process. So every Put
-// changes the ETag, even within one tick of the kernel's clock or when an inode number is used again; reading it costs
-// a stat; and it survives a copy of the directory that preserves times, while one that does not changes it. It is only
-// as good as the rule that nothing but this package writes the files.
+// Times. Put sets a file's modification time by the store's clock, which never gives a time twice and
+// never goes back, and publishes the file before the clock goes on. So the order of modification times
+// is the order in which objects appeared, whatever the machine's clock does.
+//
+// ETags. A file's ETag is its size and its modification time in nanoseconds. So every Put changes the
+// ETag, even when an inode number is used again; reading it costs a stat; and it survives a copy of the
+// directory that preserves times, while one that does not changes it. It is only as good as the rule
+// that nothing but this package writes the files.
 //
 // Limits of a directory: a key cannot also be the folder of other keys (a and a/b), which ErrConflict reports, and the
 // file system must support flock, hard links and times in nanoseconds.
@@ -48,9 +52,10 @@ var (
 
 // Store is an objstore.Store over a directory. It holds no open file between calls.
 type Store struct {
-	dir    string // absolute
-	locks  locks
-	stamps stamps
+	dir   string // absolute
+	locks locks
+	clock *clock
+	now   func() time.Time // the machine's clock, which decides what is a leftover
 }
 
 // New opens the store in dir, creates the directory if it is missing, checks that it can be written, and removes
@@ -62,7 +67,7 @@ func open(dir string, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open directory store %q: %w", dir, err)
 	}
-	s := &Store{dir: abs, locks: locks{dir: filepath.Join(abs, lockDir)}, stamps: stamps{now: now}}
+	s := &Store{dir: abs, locks: locks{dir: filepath.Join(abs, lockDir)}, clock: newClock(abs, now), now: now}
 	if err := s.prepare(); err != nil {
 		return nil, fmt.Errorf("open directory store %q: %w", dir, err)
 	}
@@ -89,7 +94,7 @@ func (s *Store) prepare() error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(probe.path); err != nil {
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 		return fmt.Errorf("remove probe: %w", err)
 	}
 	return nil

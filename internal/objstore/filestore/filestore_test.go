@@ -217,7 +217,7 @@ func TestLocksHoldAcrossStores(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // lets a Put that ignores the lock get through; one that waits for it does not care
 	theirs, err := other.writeTemp(t.Context(), strings.NewReader("theirs"))
 	require.NoError(t, err)
-	require.NoError(t, os.Rename(theirs.path, other.path("k")))
+	require.NoError(t, os.Rename(theirs.Name(), other.path("k")))
 	require.NoError(t, unlock())
 	require.ErrorIs(t, <-result, objstore.ErrPrecondition)
 	b, err := os.ReadFile(s.LocalPath("k"))

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 )
 
 // locks orders the writes of a key among goroutines and processes. Keys share 256 locks, so that lock files need never be
@@ -26,10 +25,7 @@ func (l *locks) lock(key string) (unlock func() error, err error) {
 		l.mu[i].Unlock()
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-	}
-	if err != nil {
+	if err := flock(f); err != nil {
 		err = errors.Join(err, f.Close())
 		l.mu[i].Unlock()
 		return nil, fmt.Errorf("lock key: %w", err)

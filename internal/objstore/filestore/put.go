@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -27,16 +28,24 @@ func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	return etag, nil
 }
 
-func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (etag string, err error) {
 	if err := begin(ctx, key); err != nil {
 		return "", err
 	}
-	t, err := s.writeTemp(ctx, body)
+	f, err := s.writeTemp(ctx, body)
 	if err != nil {
 		return "", err
 	}
-	err = s.publish(key, t, cond)
-	_ = os.Remove(t.path) // a rename moved it; after a link or a failure a leftover does no harm
+	etag, err = s.publish(key, f, cond)
+	_ = os.Remove(f.Name()) // a rename moved it; after a link or a failure a leftover does no harm
+	if err == nil {
+		if err := f.Sync(); err != nil { // its modification time
+			return "", errors.Join(fmt.Errorf("sync object: %w", err), f.Close())
+		}
+	}
+	if cerr := f.Close(); cerr != nil {
+		return "", fmt.Errorf("close temporary file: %w", cerr)
+	}
 	if err != nil && !errors.Is(err, objstore.ErrPrecondition) {
 		return "", err
 	}
@@ -45,34 +54,46 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if serr := syncUp(filepath.Dir(s.path(key)), s.dir); serr != nil {
 		return "", serr
 	}
-	return etagOf(t.info), err
+	return etag, err
 }
 
-// publish is the commit point of a Put: it gives the temporary file the key's name if the condition holds.
-func (s *Store) publish(key string, t *temp, cond objstore.Condition) (err error) {
+// publish is the commit point of a Put: it gives the temporary file a time and the key's name if the
+// condition holds, and returns the new ETag.
+func (s *Store) publish(key string, f *os.File, cond objstore.Condition) (etag string, err error) {
 	unlock, err := s.locks.lock(key)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	path := s.path(key)
 	old, err := statObject(path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !holds(cond, old) {
-		return objstore.ErrPrecondition
+		return "", objstore.ErrPrecondition
 	}
+	after := time.Unix(0, 0)
 	if old != nil {
-		if err := t.stampAfter(old.ModTime()); err != nil {
+		after = old.ModTime()
+	}
+	err = s.clock.tick(after, func(t time.Time) error {
+		if etag, err = stamp(f, t); err != nil {
 			return err
 		}
-	}
+		return place(f.Name(), path, cond)
+	})
+	return etag, err
+}
+
+// place gives the file of one path the other, whose folders it makes.
+func place(from, to string, cond objstore.Condition) error {
 	for range maxPublishTries {
-		if err = name(t.path, path, cond); err == nil {
+		err := name(from, to, cond)
+		if err == nil {
 			return nil
 		}
-		if err = clearWay(path, err); err != nil {
+		if err = clearWay(to, err); err != nil {
 			return err
 		}
 	}

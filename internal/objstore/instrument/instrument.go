@@ -27,6 +27,7 @@ const (
 	opPut    = "put"
 	opList   = "list"
 	opDelete = "delete"
+	opNow    = "now"
 )
 
 // New returns store with counters in reg, which stores with the same registerer share. It is an objstore.Local exactly if
@@ -96,6 +97,13 @@ func (s *instrumented) Delete(ctx context.Context, key string) error {
 	err := s.Store.Delete(ctx, key)
 	s.metrics.observe(opDelete, time.Since(start), err)
 	return err
+}
+
+func (s *instrumented) Now(ctx context.Context) (time.Time, error) {
+	start := time.Now()
+	now, err := s.Store.Now(ctx)
+	s.metrics.observe(opNow, time.Since(start), err)
+	return now, err
 }
 
 // remaining returns the bytes from b's position to its end and leaves b at its position.

@@ -17,6 +17,7 @@ const (
 	Put    Op = "put"
 	List   Op = "list"
 	Delete Op = "delete"
+	Now    Op = "now"
 )
 
 // Call is an operation that is about to happen.

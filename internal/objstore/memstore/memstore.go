@@ -22,6 +22,9 @@ import (
 type Settings struct {
 	// Now is the store's clock; nil is time.Now.
 	Now func() time.Time
+	// Resolution is that of the store's clock: S3 counts in seconds. With the zero value every Put has a
+	// Modified of its own.
+	Resolution time.Duration
 	// Faults is asked before each operation; nil lets all succeed. It may be called concurrently.
 	Faults func(Call) Fault
 	// Immutable says which keys are written once: a Put that gives such a key other bytes than it ever had is a
@@ -38,6 +41,7 @@ type Store struct {
 	mu         sync.Mutex
 	objects    map[string]object
 	lastETag   map[string]string // of every key that ever existed
+	last       time.Time         // the latest time that the clock gave
 	calls      int
 	violations []string
 }
@@ -135,9 +139,39 @@ func (s *Store) store(key string, b []byte, cond objstore.Condition) (string, er
 	if last, ever := s.lastETag[key]; ever && last != etag && s.settings.Immutable != nil && s.settings.Immutable(key) {
 		s.violations = append(s.violations, fmt.Sprintf("put of other bytes under immutable key %s", key))
 	}
-	s.objects[key] = object{objstore.Object{Key: key, Size: int64(len(b)), ETag: etag, Modified: s.settings.Now()}, b}
+	s.objects[key] = object{objstore.Object{Key: key, Size: int64(len(b)), ETag: etag, Modified: s.tick()}, b}
 	s.lastETag[key] = etag
 	return etag, nil
+}
+
+// tick returns the clock's next time. The caller holds mu.
+func (s *Store) tick() time.Time {
+	t := s.settings.Now()
+	switch r := s.settings.Resolution; {
+	case r > 0:
+		t = t.Truncate(r)
+	case !t.After(s.last):
+		t = s.last.Add(1)
+	}
+	if t.Before(s.last) {
+		t = s.last
+	}
+	s.last = t
+	return t
+}
+
+// Now implements objstore.Store.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	f, err := s.begin(ctx, Call{Op: Now})
+	if err != nil {
+		return time.Time{}, err
+	}
+	if f.Err != nil {
+		return time.Time{}, fmt.Errorf("now: %w", f.Err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tick(), nil
 }
 
 // List implements objstore.Store. It shows the state at the time when the iteration begins.
@@ -198,7 +232,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 // begin checks the call, asks for its fault and plays the part of it that comes before the operation.
 func (s *Store) begin(ctx context.Context, c Call) (Fault, error) {
 	err := ctx.Err()
-	if err == nil && c.Op != List {
+	if err == nil && c.Op != List && c.Op != Now {
 		err = objstore.ValidKey(c.Key)
 	}
 	if err != nil {

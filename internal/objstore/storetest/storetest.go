@@ -46,6 +46,7 @@ func Run(t *testing.T, newStore func(t *testing.T) objstore.Store) {
 		{"Cancelled", testCancelled},
 		{"CancelledMidway", testCancelledMidway},
 		{"LocalPath", testLocalPath},
+		{"Clock", testClock},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, newStore(t)) })
 	}

@@ -1,0 +1,77 @@
+package filestore
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOrderWithoutAClock: objects that two processes put one after another have ascending times, and
+// Now lies between them, although each process's clock steps as it likes.
+func TestOrderWithoutAClock(t *testing.T) {
+	dir := t.TempDir()
+	machine := time.Unix(1_800_000_000, 0)
+	steps := []time.Duration{0, time.Hour, -time.Hour, 45 * time.Second, -20 * time.Second, 0, 65 * time.Minute, 0}
+	var stores []*Store
+	for range 2 {
+		s, err := open(dir, func() time.Time { return machine })
+		require.NoError(t, err)
+		stores = append(stores, s)
+	}
+	last := time.Unix(0, 0)
+	later := func(at time.Time) {
+		t.Helper()
+		require.True(t, at.After(last), "%s comes after %s", last, at)
+		last = at
+	}
+	for i, step := range steps {
+		machine = time.Unix(1_800_000_000, 0).Add(step)
+		s := stores[i%2]
+		k := string(rune('a' + i))
+		put(t, s, k, "x")
+		fi, err := os.Stat(s.path(k))
+		require.NoError(t, err)
+		later(fi.ModTime())
+		now, err := stores[(i+1)%2].Now(t.Context())
+		require.NoError(t, err)
+		later(now)
+	}
+}
+
+// TestClockSurvivesACrash: a machine that lost the clock file's modification time and starts with a
+// clock that is behind gives no time that it may have given before.
+func TestClockSurvivesACrash(t *testing.T) {
+	dir := t.TempDir()
+	machine := time.Unix(1_800_000_000, 0)
+	s, err := open(dir, func() time.Time { return machine })
+	require.NoError(t, err)
+	before, err := s.Now(t.Context())
+	require.NoError(t, err)
+
+	machine = machine.Add(-time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, lockDir, "clock"), machine, machine))
+	s, err = open(dir, func() time.Time { return machine })
+	require.NoError(t, err)
+	s.clock.boot = strings.Repeat("x", len(s.clock.boot))
+	after, err := s.Now(t.Context())
+	require.NoError(t, err)
+	require.True(t, after.After(before))
+	require.False(t, after.After(before.Add(clockLease+time.Second)))
+	again, err := s.Now(t.Context())
+	require.NoError(t, err)
+	require.True(t, again.After(after))
+}
+
+// TestDamagedClock: a clock file that says nothing is no reason to begin at some time.
+func TestDamagedClock(t *testing.T) {
+	dir := t.TempDir()
+	s, err := New(dir)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, lockDir, "clock"), []byte("nonsense"), 0o600))
+	_, err = s.Now(t.Context())
+	require.ErrorContains(t, err, "clock")
+}
