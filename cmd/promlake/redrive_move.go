@@ -113,15 +113,21 @@ func (r *redrive) move(ctx context.Context, ms []queue.Received, move []*deadLet
 	if len(move) == 0 {
 		return nil
 	}
-	bodies := map[string]queue.Message{}
+	bodies := map[string]queue.Received{}
 	for _, m := range ms {
-		bodies[m.ID] = queue.Message{Body: m.Body}
+		bodies[m.ID] = m
 	}
 	out := make([]queue.Message, len(move))
+	var err error
 	for i, d := range move {
-		out[i] = bodies[d.ID]
+		m := bodies[d.ID]
+		body, rerr := ingest.Redriven(m.Body, m.Sent)
+		out[i], err = queue.Message{Body: body}, errors.Join(err, rerr)
 	}
-	if err := r.to.Send(ctx, out...); err != nil {
+	if err == nil {
+		err = r.to.Send(ctx, out...)
+	}
+	if err != nil {
 		for _, d := range move {
 			d.fate, r.stay = fateFailed, append(r.stay, d.Received)
 		}

@@ -26,20 +26,23 @@ const (
 // Commit changes a tenant's manifest. It is the one place where anything becomes or ceases to be visible, but for the segments, which are visible as
 // soon as they are written; the commit point is the compare-and-swap of manifest.json.
 //
-// change is pure. It gets the present manifest and returns the next one; it is called again whenever another commit came first, so nothing that it
-// returned counts until Commit returns without error. A change that changes nothing writes nothing.
+// change is pure. It gets the present manifest and the store's time, and returns the next manifest; it is called again whenever another
+// commit came first, so nothing that it returned counts until Commit returns without error. A change that changes nothing writes nothing.
 //
 //	read manifest.json ─▶ change ─▶ copy what was read to manifests/<its id>.json, if absent ─▶ swap manifest.json if it is what was read
 //	        ▲                                                                                         │
 //	        └──────────────────── precondition failed: lost a race; or unknown effect ────────────────┘
+//
+// A copy whose id is above that of the manifest says that the manifest was newer once: somebody restored an older one. Objects that it
+// names may be deleted, and segments that it takes for live may be in blocks that it does not know. So the commit is refused.
 //
 // When the effect of a swap is unknown, the manifest is read again: the change took effect if its id is the manifest's, or if there
 // is a copy of that id, for every successor first copies what it replaces. So a change is never applied twice.
 //
 // An error of change is returned, wrapped. Other errors say that nothing was changed, unless they wrap ErrUnknownEffect. In no case may the caller delete objects
 // that the change names: garbage collection knows what is safe.
-func Commit(ctx context.Context, store Store, tenant string, now func() time.Time, change func(Manifest) (Manifest, error)) (Manifest, error) {
-	c := &commit{store: store, tenant: tenant, now: now, change: change}
+func Commit(ctx context.Context, store Store, tenant string, change Change) (Manifest, error) {
+	c := &commit{store: store, tenant: tenant, change: change}
 	m, err := c.run(ctx)
 	if err != nil && len(c.unsure) > 0 {
 		err = fmt.Errorf("%w: %w", ErrUnknownEffect, err)
@@ -50,11 +53,13 @@ func Commit(ctx context.Context, store Store, tenant string, now func() time.Tim
 	return m, nil
 }
 
+// Change returns the manifest that is to follow m, at a time of the store's clock.
+type Change func(m Manifest, now time.Time) (Manifest, error)
+
 type commit struct {
 	store  Store
 	tenant string
-	now    func() time.Time
-	change func(Manifest) (Manifest, error)
+	change Change
 
 	races  int
 	unsure []Manifest // swaps with unknown effect; at most one of them took effect or will
@@ -84,17 +89,62 @@ func (c *commit) attempt(ctx context.Context) (Manifest, error) {
 	if m, ok, err := c.landed(ctx, cur.Manifest); ok || err != nil {
 		return m, err
 	}
-	next, err := c.change(cur.clone())
+	now, err := c.store.Now(ctx)
+	if err != nil {
+		return Manifest{}, err
+	}
+	next, err := c.change(cur.clone(), now)
 	if err != nil {
 		return Manifest{}, err
 	}
 	if same, err := equal(next, cur.Manifest); same || err != nil {
 		return cur.Manifest, err
 	}
-	if next, err = cur.seal(next, c.now()); err != nil {
+	if next, err = cur.seal(next, now); err != nil {
+		return Manifest{}, err
+	}
+	if err := c.fence(ctx, cur); err != nil {
 		return Manifest{}, err
 	}
 	return next, c.swap(ctx, cur, next)
+}
+
+// fence checks that cur is not the successor of a newer manifest. Only manifests that were current have copies.
+func (c *commit) fence(ctx context.Context, cur stored) error {
+	newer, err := newestCopy(ctx, c.store, c.tenant, cur.ID)
+	if err != nil || newer == (ulid.ULID{}) {
+		return err
+	}
+	again, err := readManifest(ctx, c.store, c.tenant)
+	if err != nil {
+		return err
+	}
+	if again.etag != cur.etag {
+		return c.lost()
+	}
+	return fmt.Errorf("it is of %s (generation %d), but was of %s or later before: put %s in its place, or, if the loss of what is newer is wanted, delete that object: %w",
+		cur.Time().UTC().Format(time.RFC3339), cur.Generation, ulid.Time(newer.Time()).UTC().Format(time.RFC3339), key.ManifestCopy(c.tenant, newer), ErrRestored)
+}
+
+// newestCopy returns the highest id of a copy above the given one; zero if there is none.
+func newestCopy(ctx context.Context, store Lister, tenant string, above ulid.ULID) (newest ulid.ULID, err error) {
+	for obj, err := range store.List(ctx, key.ManifestsPrefix(tenant), key.ManifestCopy(tenant, above)) {
+		if err != nil {
+			return newest, fmt.Errorf("list manifests of tenant %s: %w", tenant, err)
+		}
+		if _, id, err := key.ParseManifestCopy(obj.Key); err == nil {
+			newest = later(newest, id)
+		}
+	}
+	return newest, nil
+}
+
+// lost counts a commit that came first.
+func (c *commit) lost() error {
+	if c.races++; c.races > maxRaces {
+		return fmt.Errorf("other commits came first %d times, which is the limit: %w", maxRaces, ErrConflict)
+	}
+	return errAgain
 }
 
 // seal makes next the successor of m.
@@ -125,14 +175,11 @@ func (c *commit) swap(ctx context.Context, cur stored, next Manifest) error {
 		c.unsure = nil // all of them had the same parent as next or an earlier one
 		return nil
 	case errors.Is(err, objstore.ErrPrecondition):
-		if c.races++; c.races > maxRaces {
-			return fmt.Errorf("other commits came first %d times, which is the limit: %w", maxRaces, ErrConflict)
-		}
-	default:
-		c.unsure = append(c.unsure, next)
-		if c.puts++; c.puts > maxUnsure {
-			return fmt.Errorf("failed %d times, the limit is %d: %w", c.puts, maxUnsure, err)
-		}
+		return c.lost()
+	}
+	c.unsure = append(c.unsure, next)
+	if c.puts++; c.puts > maxUnsure {
+		return fmt.Errorf("failed %d times, the limit is %d: %w", c.puts, maxUnsure, err)
 	}
 	return errAgain
 }

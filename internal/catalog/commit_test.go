@@ -37,21 +37,21 @@ func toCopy(c memstore.Call) bool {
 }
 
 // tick is a change that can be counted: each adds a consumed segment.
-func tick(n int) func(catalog.Manifest) (catalog.Manifest, error) {
-	return func(m catalog.Manifest) (catalog.Manifest, error) {
+func tick(n int) catalog.Change {
+	return func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		return m.Replace(time.Now(), segments(sid(n, 0)), nil)
 	}
 }
 
 // blind is like tick, but applies any number of times.
-func blind(m catalog.Manifest) (catalog.Manifest, error) {
-	next, _, err := m.Delete(time.Now(), job, 0, 1)
+func blind(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+	next, _, err := m.Delete(now, catalog.Tombstone{Matchers: job, MaxT: 1}, nil)
 	return next, err
 }
 
-func commit(t *testing.T, store catalog.Store, change func(catalog.Manifest) (catalog.Manifest, error)) catalog.Manifest {
+func commit(t *testing.T, store catalog.Store, change catalog.Change) catalog.Manifest {
 	t.Helper()
-	m, err := catalog.Commit(t.Context(), store, "a", time.Now, change)
+	m, err := catalog.Commit(t.Context(), store, "a", change)
 	require.NoError(t, err)
 	return m
 }
@@ -83,26 +83,61 @@ func TestCommit(t *testing.T) {
 		key.Manifest("a"), key.ManifestCopy("a", ulid.ULID{}), key.ManifestCopy("a", chain[0].ID), key.ManifestCopy("a", chain[1].ID),
 	}, store.Keys())
 
-	same := commit(t, store, func(m catalog.Manifest) (catalog.Manifest, error) { return m, nil })
+	same := commit(t, store, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) { return m, nil })
 	require.Equal(t, cur, same, "a change of nothing writes nothing")
 	require.Len(t, store.Keys(), 4)
-	_, err = catalog.Commit(t.Context(), store, "a", time.Now, func(catalog.Manifest) (catalog.Manifest, error) { return catalog.Manifest{}, errFault })
+	_, err = catalog.Commit(t.Context(), store, "a", func(catalog.Manifest, time.Time) (catalog.Manifest, error) { return catalog.Manifest{}, errFault })
 	require.ErrorIs(t, err, errFault)
-	_, err = catalog.Commit(t.Context(), store, "a", time.Now, tick(1))
+	_, err = catalog.Commit(t.Context(), store, "a", tick(1))
 	require.ErrorIs(t, err, catalog.ErrConflict)
-	_, err = catalog.Commit(t.Context(), store, "a", time.Now, func(m catalog.Manifest) (catalog.Manifest, error) {
+	_, err = catalog.Commit(t.Context(), store, "a", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		m.Blocks = []catalog.Block{{}}
 		return m, nil
 	})
 	require.ErrorIs(t, err, catalog.ErrInvalid, "no invalid manifest is written")
 }
 
+// TestCommitWithSlowClock: ids ascend even if the store's clock went back.
 func TestCommitWithSlowClock(t *testing.T) {
 	store := newStore(t, nil)
-	first := commit(t, store, tick(0))
-	second, err := catalog.Commit(t.Context(), store, "a", func() time.Time { return t0 }, tick(1))
-	require.NoError(t, err)
+	now := time.Now()
+	first := commit(t, slow{store, &now}, tick(0))
+	now = t0
+	second := commit(t, slow{store, &now}, tick(1))
 	require.Equal(t, first.ID.Time()+1, second.ID.Time())
+}
+
+// slow is a store whose clock shows now.
+type slow struct {
+	*memstore.Store
+	now *time.Time
+}
+
+func (s slow) Now(context.Context) (time.Time, error) { return *s.now, nil }
+
+// TestCommitAfterRestore: when an older manifest was put in the place of the newest, nothing is committed on top of it.
+func TestCommitAfterRestore(t *testing.T) {
+	store := newStore(t, nil)
+	var bodies []string
+	var ids []string
+	for i := range 4 {
+		m := commit(t, store, tick(i))
+		bodies, ids = append(bodies, mustEncode(t, m)), append(ids, m.ID.String())
+	}
+	put(t, store, key.Manifest("a"), bodies[1])
+	before := store.Keys()
+	_, err := catalog.Commit(t.Context(), store, "a", tick(9))
+	require.ErrorIs(t, err, catalog.ErrRestored)
+	require.ErrorContains(t, err, ids[2], "the error names the newest copy")
+	require.NotErrorIs(t, err, catalog.ErrConflict)
+	require.Equal(t, before, store.Keys())
+	m, _, err := catalog.ReadManifest(t.Context(), store, "a")
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), m.Generation)
+
+	// The newest copy in its place makes it right again.
+	put(t, store, key.Manifest("a"), bodies[2])
+	commit(t, store, tick(9))
 }
 
 // TestCommitFaults fails the puts of a commit in every way, once or several times in a row.
@@ -132,7 +167,7 @@ func TestCommitFaults(t *testing.T) {
 				for range tc.times {
 					script.Add(tc.match, memstore.Fault{Err: errFault, When: tc.when})
 				}
-				m, err := catalog.Commit(t.Context(), store, "a", time.Now, blind)
+				m, err := catalog.Commit(t.Context(), store, "a", blind)
 				require.ErrorIs(t, err, tc.want)
 				require.Zero(t, script.Left())
 				cur, _, err := catalog.ReadManifest(t.Context(), store, "a")
@@ -173,7 +208,7 @@ func TestCommitIsFoundUnderSuccessors(t *testing.T) {
 				for i := range successors {
 					commit(t, store, tick(i))
 				}
-			}}, "a", time.Now, blind)
+			}}, "a", blind)
 			require.NoError(t, err)
 			require.Equal(t, uint64(2), m.Generation)
 			cur, _, err := catalog.ReadManifest(t.Context(), store, "a")
@@ -194,10 +229,10 @@ func TestCommitUnknown(t *testing.T) {
 				commit(t, store, tick(i))
 			}
 			time.Sleep(time.Hour)
-			_, n, err := catalog.PruneHistory(t.Context(), store, "a", time.Now, 15*time.Minute)
+			n, err := catalog.PruneHistory(t.Context(), store, "a", 15*time.Minute)
 			require.NoError(t, err)
 			require.Equal(t, 5, n)
-		}}, "a", time.Now, blind)
+		}}, "a", blind)
 		require.ErrorIs(t, err, catalog.ErrUnknownEffect)
 		cur, _, err := catalog.ReadManifest(t.Context(), store, "a")
 		require.NoError(t, err)
@@ -228,11 +263,11 @@ func TestCommitLandsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &late{Store: newStore(t, nil)}
 		n := 0
-		m, err := catalog.Commit(t.Context(), store, "a", time.Now, func(m catalog.Manifest) (catalog.Manifest, error) {
+		m, err := catalog.Commit(t.Context(), store, "a", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			if n++; n == 2 {
 				require.NoError(t, store.release())
 			}
-			return blind(m)
+			return blind(m, time.Now())
 		})
 		require.NoError(t, err)
 		cur, _, err := catalog.ReadManifest(t.Context(), store, "a")
@@ -248,15 +283,15 @@ func TestCommitErrorWhileUnsure(t *testing.T) {
 		script := &memstore.Script{}
 		store := newStore(t, script.Next)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := catalog.Commit(ctx, &between{store, cancel}, "a", time.Now, blind)
+		_, err := catalog.Commit(ctx, &between{store, cancel}, "a", blind)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, catalog.ErrUnknownEffect)
 		script.Add(toManifest, memstore.Fault{Err: errFault, When: memstore.Before})
-		_, err = catalog.Commit(t.Context(), store, "a", time.Now, func(m catalog.Manifest) (catalog.Manifest, error) {
+		_, err = catalog.Commit(t.Context(), store, "a", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			if script.Left() == 0 {
 				return m, catalog.ErrConflict
 			}
-			return blind(m)
+			return blind(m, time.Now())
 		})
 		require.ErrorIs(t, err, catalog.ErrUnknownEffect)
 		require.ErrorIs(t, err, catalog.ErrConflict)
@@ -277,9 +312,9 @@ func TestCommitRaces(t *testing.T) {
 		for i := range committers {
 			go func() {
 				for n := range each {
-					_, err := catalog.Commit(t.Context(), store, "a", time.Now, func(m catalog.Manifest) (catalog.Manifest, error) {
+					_, err := catalog.Commit(t.Context(), store, "a", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 						time.Sleep(time.Duration(i) * time.Millisecond)
-						return tick(i*each + n)(m)
+						return tick(i*each + n)(m, time.Now())
 					})
 					results <- err
 				}
@@ -319,7 +354,7 @@ func TestCommitTimes(t *testing.T) {
 
 func TestReadManifestRefuses(t *testing.T) {
 	store := newStore(t, nil)
-	for i, s := range []string{"", "{", `{"version":2}`, `{"version":0}`, `[]`} {
+	for i, s := range []string{"", "{", `{"version":3}`, `{"version":0}`, `[]`} {
 		tenant := fmt.Sprint(i)
 		put(t, store, key.Manifest(tenant), s)
 		_, _, err := catalog.ReadManifest(t.Context(), store, tenant)
@@ -327,7 +362,7 @@ func TestReadManifestRefuses(t *testing.T) {
 		_, err = catalog.Take(t.Context(), store, tenant, 0, 1)
 		require.ErrorIs(t, err, catalog.ErrFormat, s)
 		before := store.Keys()
-		_, err = catalog.Commit(t.Context(), store, tenant, time.Now, tick(0))
+		_, err = catalog.Commit(t.Context(), store, tenant, tick(0))
 		require.ErrorIs(t, err, catalog.ErrFormat, s)
 		require.True(t, slices.Equal(before, store.Keys()))
 	}

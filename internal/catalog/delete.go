@@ -1,44 +1,144 @@
 package catalog
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
 )
 
 // MaxTombstones bounds the tombstones of a manifest. Compaction applies and drops them.
 const MaxTombstones = 4096
 
-// Delete adds a tombstone for the samples in [mint, maxt] (ms, inclusive) of the series that all matchers match. Its id is newer than
-// everything that the manifest knows, so it deletes from all of that, and from every segment that was begun before the clock's now.
-func (m Manifest) Delete(now time.Time, matchers []Matcher, mint, maxt int64) (Manifest, Tombstone, error) {
-	t := Tombstone{Matchers: slices.Clone(matchers), MinT: mint, MaxT: maxt}
+// MaxSealed bounds the segments that a manifest has as sealed. Compaction takes them away.
+const MaxSealed = 1 << 16
+
+// QueueHorizon is how long after a deletion a message may come from the queue that was sent before the deletion: Amazon SQS keeps
+// a message for 14 days, and as long again when a dead letter was moved back.
+const QueueHorizon = 30 * 24 * time.Hour
+
+// Deletion is what a request wants to be deleted: the samples in [MinT, MaxT] (ms, inclusive) of the series that all matchers of
+// one of the sets match.
+type Deletion struct {
+	Sets       [][]Matcher
+	MinT, MaxT int64
+	// Queued says that writes may be on a queue before the store. It makes Delete take up to half a minute.
+	Queued bool
+}
+
+const (
+	// clockAgreement is how much the clocks of the queue and of the store may differ.
+	clockAgreement = 2 * time.Second
+	// pollClock is how often Delete looks at the store's clock.
+	pollClock = time.Second
+)
+
+// Delete makes a deletion take effect: what was acknowledged before the call is deleted when it returns, what is sent after it returned
+// stays, and what is written meanwhile may go or stay. No clock of a machine has a part in that:
+//
+//  1. It lists the segments of the windows. Listings are strong, so these are all that were acknowledged before, but for
+//     segments that are in a block already.
+//  2. It commits tombstones, by which the listed segments become Sealed. All blocks of that manifest are covered.
+//  3. If there is a queue, the tombstones cover what was sent until the end of a period of the queue. It waits until that
+//     period is over, by the store's clock.
+func Delete(ctx context.Context, store Store, tenant string, d Deletion) (Manifest, error) {
+	through := int64(0)
+	if d.Queued {
+		now, err := store.Now(ctx)
+		if err != nil {
+			return Manifest{}, err
+		}
+		latest := now.Add(objstore.ClockLag + clockAgreement).UnixMilli()
+		through = latest - latest%key.QueueMillis + key.QueueMillis - 1
+	}
+	l, err := List(ctx, store, tenant, d.MinT, d.MaxT)
+	if err != nil {
+		return Manifest{}, err
+	}
+	listed := make([]SegmentID, 0, len(l.snap.Segments))
+	for _, s := range l.snap.Segments {
+		listed = append(listed, s.SegmentID())
+	}
+	m, err := Commit(ctx, store, tenant, func(m Manifest, now time.Time) (Manifest, error) {
+		for _, matchers := range d.Sets {
+			var err error
+			if m, _, err = m.Delete(now, Tombstone{Matchers: matchers, MinT: d.MinT, MaxT: d.MaxT, QueuedThrough: through}, listed); err != nil {
+				return m, err
+			}
+		}
+		return m, nil
+	})
+	if err != nil || !d.Queued {
+		return m, err
+	}
+	if n := len(m.Tombstones); n > 0 {
+		through = m.Tombstones[n-1].QueuedThrough
+	}
+	return m, waitFor(ctx, store, time.UnixMilli(through).Add(clockAgreement))
+}
+
+// waitFor returns when the store's clock has passed the time.
+func waitFor(ctx context.Context, store Store, end time.Time) error {
+	t := time.NewTicker(pollClock)
+	defer t.Stop()
+	for {
+		now, err := store.Now(ctx)
+		if err == nil && now.After(end) {
+			return nil
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the deletion took effect, but what is sent until %s may still be deleted: %w", end.UTC().Format(time.RFC3339), errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// Delete adds the tombstone t, whose identifier it chooses, and seals the listed segments, if they are still live and their windows
+// overlap. listed are all segments of these windows that were acknowledged before the deletion began.
+func (m Manifest) Delete(now time.Time, t Tombstone, listed []SegmentID) (Manifest, Tombstone, error) {
 	if len(m.Tombstones) >= MaxTombstones {
 		return Manifest{}, Tombstone{}, fmt.Errorf("delete: the manifest has %d tombstones, which is the limit; retry when compaction has applied some: %w", MaxTombstones, ErrConflict)
 	}
+	t.Matchers = slices.Clone(t.Matchers)
 	var err error
 	if t.ID, err = m.tombstoneID(now); err != nil {
 		return Manifest{}, Tombstone{}, err
+	}
+	if n := len(m.Tombstones); n > 0 {
+		t.QueuedThrough = max(t.QueuedThrough, m.Tombstones[n-1].QueuedThrough)
 	}
 	if err := t.validate(); err != nil {
 		return Manifest{}, Tombstone{}, err
 	}
 	next := m.clone()
+	for _, s := range listed {
+		if _, known := m.sealed(s); !known && !m.consumed(s) && t.Overlaps(int64(s.Window), s.Window.End()-1) {
+			next.Sealed = append(next.Sealed, Sealed{s, t.ID})
+		}
+	}
+	if len(next.Sealed) > MaxSealed {
+		return Manifest{}, Tombstone{}, fmt.Errorf("delete: %d segments are not compacted yet, the limit is %d; retry when compaction has caught up: %w", len(next.Sealed), MaxSealed, ErrConflict)
+	}
 	next.Tombstones = append(next.Tombstones, t)
 	next.LastTombstone = t.ID
+	next.sort()
 	return next, t, nil
 }
 
-// tombstoneID returns the id of the next tombstone: a millisecond, eight bytes 0xff, and a number. The bytes put it above every other
-// ULID of its millisecond. The number lets many deletions share one: with a millisecond for each, their ids would run ahead of the clock, and
-// delete what is written right after them.
+// tombstoneID returns the identifier of the next tombstone, which is larger than all before it: a millisecond, eight bytes 0xff, and a
+// number, so that many deletions can share a millisecond.
 func (m Manifest) tombstoneID(now time.Time) (id ulid.ULID, err error) {
 	const number = 14 // its first byte
 	last := m.LastTombstone.Time()
-	ms, n := max(uint64(m.at(now)), last, m.newestRank().Time()), uint16(0)
+	ms, n := max(uint64(m.at(now)), last), uint16(0)
 	if ms == last {
 		if n = binary.BigEndian.Uint16(m.LastTombstone[number:]) + 1; n == 0 {
 			ms++
@@ -54,48 +154,38 @@ func (m Manifest) tombstoneID(now time.Time) (id ulid.ULID, err error) {
 	return id, nil
 }
 
-// newestRank is the highest rank of all blocks and of all sources that splits claim.
-func (m Manifest) newestRank() (rank ulid.ULID) {
-	for _, b := range m.Blocks {
-		rank = later(rank, b.Rank)
-	}
-	for _, sp := range m.Splits {
-		for _, s := range sp.Sources.Segments {
-			rank = later(rank, s.ID)
-		}
-	}
-	return rank
-}
-
-// DropTombstones forgets tombstones that have nothing left to delete. Unknown ones are ignored. It conflicts if one still deletes from a live block.
-//
-// That none deletes from a live segment is for the caller to know, who has listed the segments when all of them with a ULID before the
-// tombstone's had settled.
-func (m Manifest) DropTombstones(ids []ulid.ULID) (Manifest, error) {
+// DropTombstones forgets tombstones that have nothing left to delete, now or later. Unknown ones are ignored. It conflicts if one covers a
+// live object that may have samples of its times, or if messages that it covers may still come from the queue.
+func (m Manifest) DropTombstones(now time.Time, ids []ulid.ULID) (Manifest, error) {
 	next := m.clone()
 	next.Tombstones = slices.DeleteFunc(next.Tombstones, func(t Tombstone) bool { return slices.Contains(ids, t.ID) })
 	for _, t := range m.Tombstones {
-		if slices.Contains(ids, t.ID) && m.pending(t) {
-			return Manifest{}, fmt.Errorf("drop tombstone %s: a live block has samples that it deletes: %w", t.ID, ErrConflict)
+		if slices.Contains(ids, t.ID) && m.Pending(now, t) {
+			return Manifest{}, fmt.Errorf("drop tombstone %s: it has something left to delete: %w", t.ID, ErrConflict)
 		}
 	}
 	return next, nil
 }
 
-// pending says whether t may delete from a live block, or from the sources of a split. (The finished slices of a split have their
-// sources' ranks and times.)
-func (m Manifest) pending(t Tombstone) bool {
-	for _, b := range m.Blocks {
-		if t.AppliesTo(b.Rank, b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT) {
+// Pending says whether t may have samples left to delete, in a live object, in a finished slice, or in messages of the queue.
+func (m Manifest) Pending(now time.Time, t Tombstone) bool {
+	if t.QueuedThrough > 0 && now.UnixMilli() <= t.QueuedThrough+QueueHorizon.Milliseconds() {
+		return true
+	}
+	// Segments that only Before covers are not sealed. None is left that long, for compaction takes all segments.
+	if t.Before != (ulid.ULID{}) && now.Before(ulid.Time(t.ID.Time()).Add(QueueHorizon)) {
+		return true
+	}
+	stale := func(b Block) bool { return t.AppliesTo(b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT) }
+	if slices.ContainsFunc(m.Blocks, stale) {
+		return true
+	}
+	for _, sp := range m.Splits {
+		if slices.ContainsFunc(sp.Done, stale) {
 			return true
 		}
 	}
-	for _, sp := range m.Splits {
-		for _, s := range sp.Sources.Segments {
-			if t.AppliesTo(s.ID, ulid.ULID{}) && t.Overlaps(int64(s.Window), s.Window.End()-1) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Sealed, func(s Sealed) bool {
+		return s.By.Compare(t.ID) <= 0 && t.Overlaps(int64(s.Window), s.Window.End()-1)
+	})
 }

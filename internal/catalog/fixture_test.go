@@ -58,11 +58,11 @@ func at(d time.Duration) time.Time { return t0.Add(d) }
 var job = []catalog.Matcher{{Type: "=", Name: "__name__", Value: "up"}, {Type: "=", Name: "job", Value: "a"}}
 
 // chain applies changes to the empty manifest, one commit each, a second apart.
-func chain(t *testing.T, changes ...func(catalog.Manifest) (catalog.Manifest, error)) catalog.Manifest {
+func chain(t *testing.T, changes ...catalog.Change) catalog.Manifest {
 	t.Helper()
 	m := catalog.Empty()
 	for _, change := range changes {
-		next, err := change(m)
+		next, err := change(m, at(0))
 		require.NoError(t, err)
 		next.Parent, next.Generation, next.ID = m.ID, m.Generation+1, id(time.Duration(m.Generation+1)*time.Second)
 		_, err = catalog.Encode(next)
@@ -72,23 +72,23 @@ func chain(t *testing.T, changes ...func(catalog.Manifest) (catalog.Manifest, er
 	return m
 }
 
-func replace(d time.Duration, s catalog.Sources, outputs ...catalog.Block) func(catalog.Manifest) (catalog.Manifest, error) {
-	return func(m catalog.Manifest) (catalog.Manifest, error) { return m.Replace(at(d), s, outputs) }
+func replace(d time.Duration, s catalog.Sources, outputs ...catalog.Block) catalog.Change {
+	return func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) { return m.Replace(at(d), s, outputs) }
 }
 
-func del(d time.Duration, mint, maxt int64) func(catalog.Manifest) (catalog.Manifest, error) {
-	return func(m catalog.Manifest) (catalog.Manifest, error) {
-		m, _, err := m.Delete(at(d), job, mint, maxt)
+func del(d time.Duration, mint, maxt int64) catalog.Change {
+	return func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+		m, _, err := m.Delete(at(d), catalog.Tombstone{Matchers: job, MinT: mint, MaxT: maxt}, nil)
 		return m, err
 	}
 }
 
-func begin(d time.Duration, sp catalog.Split) func(catalog.Manifest) (catalog.Manifest, error) {
-	return func(m catalog.Manifest) (catalog.Manifest, error) { return m.BeginSplit(at(d), sp) }
+func begin(d time.Duration, sp catalog.Split) catalog.Change {
+	return func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) { return m.BeginSplit(at(d), sp) }
 }
 
-func slice(d time.Duration, split ulid.ULID, b catalog.Block) func(catalog.Manifest) (catalog.Manifest, error) {
-	return func(m catalog.Manifest) (catalog.Manifest, error) { return m.SliceDone(at(d), split, b) }
+func slice(d time.Duration, split ulid.ULID, b catalog.Block) catalog.Change {
+	return func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) { return m.SliceDone(at(d), split, b) }
 }
 
 // sliced makes b a slice.

@@ -10,8 +10,9 @@ import (
 //
 //	consumed or retired ──Prune──▶ no readable manifest names it ──delete the object, Forget──▶ gone ──Prune──▶ not in the manifest
 //
-// Both Prunes wait for the deletion delay: the first for readers of snapshots in which the object was live, the second for readers that
-// have listed it before it was deleted and read the manifest after it was forgotten.
+// All of them wait for the deletion delay, from the store's time of the commit before: Prune for readers of snapshots in which the object was
+// live; the deletion for readers of history that read their manifest just before Prune; the second Prune for readers that have listed the object
+// before it was deleted and read the manifest after it was forgotten.
 
 // Doom retires blocks that no manifest has named: orphans of jobs that died. From then on they can never become live. Blocks that are
 // retired already are ignored. It conflicts if a block is live or a finished slice, or so young that its job may still be running.
@@ -37,10 +38,13 @@ func (m Manifest) Doom(now time.Time, ids []BlockID) (Manifest, error) {
 }
 
 // Deletable returns the objects that may be deleted now: consumed or retired at least delay ago, not known to be gone, and named as live by no manifest
-// that can still be read. After the deletion the caller commits Forget.
+// that could be read in that time. m must be as it was read from the store, by whose clock now is. After the deletion the caller commits Forget.
 func (m Manifest) Deletable(now time.Time, delay time.Duration) Sources {
 	var s Sources
 	due := now.Add(-delay).UnixMilli()
+	if m.Oldest.At > due {
+		return s
+	}
 	for _, c := range m.Consumed {
 		if c.Gone == 0 && c.At <= due && c.Generation <= m.Oldest.Generation {
 			s.Segments = append(s.Segments, c.SegmentID)
@@ -89,7 +93,7 @@ func (m Manifest) Prune(now time.Time, oldest Point) (Manifest, error) {
 	}
 	next := m.clone()
 	if oldest.Generation > m.Oldest.Generation {
-		next.Oldest = oldest
+		next.Oldest = Floor{Point: oldest, At: m.at(now), Raised: m.Generation + 1}
 	}
 	due := m.at(now) - forgetAfter.Milliseconds()
 	next.Consumed = slices.DeleteFunc(next.Consumed, func(c Consumed) bool { return c.Gone > 0 && c.Gone <= next.Oldest.Generation && c.At <= due })

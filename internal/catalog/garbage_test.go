@@ -54,14 +54,15 @@ func TestLifeAfterDeath(t *testing.T) {
 	_, err = m.Prune(at(time.Hour), catalog.Point{Generation: 2, ID: id(time.Hour)})
 	require.ErrorIs(t, err, catalog.ErrInvalid, "another manifest of that generation")
 
-	first, err := m.Prune(at(time.Hour), catalog.Point{Generation: 1, ID: id(1 * sec)})
+	first, err := m.Prune(at(20*minute), catalog.Point{Generation: 1, ID: id(1 * sec)})
 	require.NoError(t, err)
-	assert.Equal(t, segments(a), first.Deletable(at(time.Hour), 15*minute), "generation 1 names the block as live, and the segment as consumed")
-	m, err = m.Prune(at(time.Hour), catalog.Point{Generation: 2, ID: m.ID})
+	assert.Equal(t, catalog.Floor{Point: catalog.Point{Generation: 1, ID: id(1 * sec)}, At: at(20 * minute).UnixMilli(), Raised: 3}, first.Oldest)
+	assert.Zero(t, first.Deletable(at(35*minute-time.Millisecond), 15*minute), "who has found an older manifest readable needs the segment")
+	assert.Equal(t, segments(a), first.Deletable(at(35*minute), 15*minute), "generation 1 names the block as live, and the segment as consumed")
+	m, err = m.Prune(at(6*minute), catalog.Point{Generation: 2, ID: m.ID})
 	require.NoError(t, err)
 	assert.Equal(t, both, m.Deletable(at(21*minute), 15*minute))
-	assert.Equal(t, segments(a), m.Deletable(at(21*minute-time.Millisecond), 15*minute))
-	assert.Zero(t, m.Deletable(at(20*minute-time.Millisecond), 15*minute))
+	assert.Zero(t, m.Deletable(at(21*minute-time.Millisecond), 15*minute))
 
 	m.Generation, m.ID = 3, id(3*sec)
 	m, err = m.Forget(both.Segments, both.Blocks)
@@ -96,43 +97,106 @@ func TestLifeAfterDeath(t *testing.T) {
 	require.ErrorIs(t, err, catalog.ErrConflict)
 }
 
-// TestManyDeletions: deletions at one moment share its millisecond, so that none of them deletes what is written a millisecond later.
+// TestManyDeletions: identifiers of tombstones ascend, whatever the clock says.
 func TestManyDeletions(t *testing.T) {
 	m := catalog.Empty()
 	var last ulid.ULID
-	for range 300 {
+	for i := range 300 {
 		var tomb catalog.Tombstone
 		var err error
-		m, tomb, err = m.Delete(at(10*minute), job, 1, 2)
+		m, tomb, err = m.Delete(at(time.Duration(10-i%3)*minute), catalog.Tombstone{Matchers: job, MinT: 1, MaxT: 2}, nil)
 		require.NoError(t, err)
 		require.Positive(t, tomb.ID.Compare(last))
 		last = tomb.ID
 	}
-	written := ulid.ULID{6: 0xff, 7: 0xff, 8: 0xfe}
-	require.NoError(t, written.SetTime(uint64(at(10*minute).UnixMilli())))
-	for _, tomb := range m.Tombstones {
-		require.True(t, tomb.AppliesTo(written, ulid.ULID{}), "written at that moment")
-		require.False(t, tomb.AppliesTo(id(10*minute+time.Millisecond), ulid.ULID{}), "written after it")
-	}
 }
 
+// TestDelete: a tombstone covers the blocks that are live, the segments that were listed, and nothing else.
 func TestDelete(t *testing.T) {
-	m := chain(t, replace(5*minute, segments(sid(0, 2*time.Hour)), blk(key.Part, 0, 5*minute, 2*time.Hour)))
-	next, tomb, err := m.Delete(at(10*minute), job, 1, 2)
+	listed, unlisted, other, eaten := sid(0, 2*time.Hour), sid(0, 1*sec), sid(5, 1*sec), sid(0, 3*sec)
+	part := blk(key.Part, 0, 5*minute, 2*time.Hour)
+	m := chain(t, replace(5*minute, segments(eaten), part))
+	all := catalog.Tombstone{Matchers: job, MinT: int64(win(0)), MaxT: int64(win(1))}
+	next, tomb, err := m.Delete(at(10*minute), all, []catalog.SegmentID{listed, other, eaten})
 	require.NoError(t, err)
 	assert.Equal(t, []catalog.Tombstone{tomb}, next.Tombstones)
 	assert.Equal(t, tomb.ID, next.LastTombstone)
-	assert.True(t, tomb.AppliesTo(id(2*time.Hour), ulid.ULID{}), "newer than all that is live, whatever the clock says")
-	again, second, err := next.Delete(at(11*minute), job, 1, 2)
+	assert.Equal(t, []catalog.Sealed{{SegmentID: listed, By: tomb.ID}}, next.Sealed, "live, listed, and of its times")
+	assert.True(t, tomb.AppliesTo(part.DeletesThrough))
+	covered := func(m catalog.Manifest, s catalog.SegmentID) (n int) {
+		for _, tomb := range m.Tombstones {
+			if tomb.AppliesTo(through(t, m, s)) {
+				n++
+			}
+		}
+		return n
+	}
+	assert.Equal(t, []int{1, 0}, []int{covered(next, listed), covered(next, unlisted)}, "whatever their identifiers say")
+
+	again, second, err := next.Delete(at(11*minute), all, []catalog.SegmentID{listed, unlisted})
 	require.NoError(t, err)
-	assert.Positive(t, second.ID.Compare(tomb.ID))
-	dropped, err := again.DropTombstones([]ulid.ULID{second.ID, id(time.Hour)})
-	require.NoError(t, err, "it deletes from other times than the block has")
-	assert.Equal(t, next.Tombstones, dropped.Tombstones)
-	assert.Equal(t, second.ID, dropped.LastTombstone)
-	_, third, err := dropped.Delete(at(11*minute), job, 1, 2)
+	assert.Equal(t, []int{2, 1}, []int{covered(again, listed), covered(again, unlisted)})
+	_, err = again.DropTombstones(at(12*minute), []ulid.ULID{second.ID})
+	require.ErrorIs(t, err, catalog.ErrConflict)
+	merged := blk(key.Part, 0, 11*minute, 3*time.Hour)
+	merged.DeletesThrough = again.LastTombstone
+	done, err := again.Replace(at(12*minute), catalog.Sources{Segments: []catalog.SegmentID{listed, unlisted}, Blocks: blocks(part).Blocks}, []catalog.Block{merged})
+	require.NoError(t, err)
+	assert.Empty(t, done.Sealed)
+	dropped, err := done.DropTombstones(at(12*minute), []ulid.ULID{tomb.ID, second.ID, id(time.Hour)})
+	require.NoError(t, err)
+	assert.Empty(t, dropped.Tombstones)
+	_, third, err := dropped.Delete(at(1*minute), all, nil)
 	require.NoError(t, err)
 	assert.Positive(t, third.ID.Compare(second.ID), "also newer than the ones that are dropped")
+}
+
+// through returns the DeletesThrough of a segment in a snapshot with the manifest m.
+func through(t *testing.T, m catalog.Manifest, s catalog.SegmentID) ulid.ULID {
+	t.Helper()
+	store := newStore(t, nil)
+	put(t, store, s.Key("a").String(), "x")
+	l, err := catalog.List(t.Context(), store, "a", key.MinTime, key.MaxTime)
+	require.NoError(t, err)
+	snap := l.With(m)
+	require.Len(t, snap.Segments, 1)
+	return snap.Segments[0].DeletesThrough
+}
+
+// TestDeleteFromQueue: a tombstone covers what was sent to the queue before the deletion, whenever it arrives, and stays until nothing of that can
+// arrive any more.
+func TestDeleteFromQueue(t *testing.T) {
+	sent := func(d time.Duration) catalog.SegmentID {
+		s := sid(0, d)
+		s.Queued = true
+		return s
+	}
+	tomb := catalog.Tombstone{Matchers: job, MinT: int64(win(0)), MaxT: int64(win(1)), QueuedThrough: at(20*sec).UnixMilli() - 1}
+	m, first, err := catalog.Empty().Delete(at(1*sec), tomb, nil)
+	require.NoError(t, err)
+	tomb.QueuedThrough = at(10 * sec).UnixMilli()
+	m, second, err := m.Delete(at(2*sec), tomb, nil)
+	require.NoError(t, err)
+	require.Equal(t, first.QueuedThrough, second.QueuedThrough, "a deletion that is committed later covers no less")
+	tomb.QueuedThrough = at(40*sec).UnixMilli() - 1
+	m, third, err := m.Delete(at(22*sec), tomb, nil)
+	require.NoError(t, err)
+	for d, want := range map[time.Duration]int{0: 3, 20*sec - time.Millisecond: 3, 20 * sec: 1, 39 * sec: 1, 40 * sec: 0} {
+		n := 0
+		for _, tomb := range m.Tombstones {
+			if tomb.AppliesTo(through(t, m, sent(d))) {
+				n++
+			}
+		}
+		assert.Equal(t, want, n, "sent after %s", d)
+		assert.False(t, third.AppliesTo(through(t, m, sid(0, d))), "the identifier of a segment that is not of the queue tells nothing")
+	}
+	ids := []ulid.ULID{first.ID, second.ID}
+	last := at(20*sec - time.Millisecond).Add(catalog.QueueHorizon)
+	_, err = m.DropTombstones(last, ids)
+	require.ErrorIs(t, err, catalog.ErrConflict)
+	_, err = m.DropTombstones(last.Add(time.Millisecond), ids)
+	require.NoError(t, err)
 }
 
 func TestDeleteRefuses(t *testing.T) {
@@ -153,7 +217,7 @@ func TestDeleteRefuses(t *testing.T) {
 		"no name":      {catalog.Empty(), []catalog.Matcher{{Type: "=", Value: "b"}}, 0, 1, catalog.ErrInvalid},
 		"too many":     {full, job, 0, 1, catalog.ErrConflict},
 	} {
-		_, _, err := tc.m.Delete(at(minute), tc.matchers, tc.mint, tc.maxt)
+		_, _, err := tc.m.Delete(at(minute), catalog.Tombstone{Matchers: tc.matchers, MinT: tc.mint, MaxT: tc.maxt}, nil)
 		require.ErrorIs(t, err, tc.want, name)
 	}
 }
@@ -161,11 +225,18 @@ func TestDeleteRefuses(t *testing.T) {
 func TestDropTombstonesConflicts(t *testing.T) {
 	live := blk(key.Part, 0, 1*minute, 1*sec)
 	split := catalog.Split{ID: id(1 * minute), Level: key.L2h, Window: win(2), Of: 2, Sources: segments(sid(2, 1*sec))}
+	done := sliced(blk(key.L2h, 2, 1*minute, 1*sec), 0, 2)
+	seal := func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+		m, _, err := m.Delete(at(2*minute), catalog.Tombstone{Matchers: job, MinT: int64(win(3)) - 1, MaxT: int64(win(3)) - 1}, segments(sid(2, 1*sec)).Segments)
+		return m, err
+	}
 	for name, m := range map[string]catalog.Manifest{
 		"block":           chain(t, replace(1*minute, segments(sid(0, 1*sec)), live), del(2*minute, live.MaxT, live.MaxT)),
-		"source of split": chain(t, begin(1*minute, split), del(2*minute, int64(win(3))-1, int64(win(3))-1)),
+		"slice":           chain(t, begin(1*minute, split), slice(1*minute, split.ID, done), del(2*minute, done.MinT, done.MinT)),
+		"source of split": chain(t, begin(1*minute, split), seal),
+		"segment":         chain(t, seal),
 	} {
-		_, err := m.DropTombstones([]ulid.ULID{m.LastTombstone})
+		_, err := m.DropTombstones(at(time.Hour), []ulid.ULID{m.LastTombstone})
 		require.ErrorIs(t, err, catalog.ErrConflict, name)
 	}
 }
@@ -183,11 +254,8 @@ func TestTombstone(t *testing.T) {
 	ms, err := tomb.LabelMatchers()
 	require.NoError(t, err)
 	assert.Equal(t, tomb.Matchers, catalog.MatchersOf(ms))
-	for _, tc := range []struct {
-		rank, through time.Duration
-		want          bool
-	}{{9 * sec, 0, true}, {9 * sec, 10 * sec, false}, {9 * sec, 11 * sec, false}, {10 * sec, 0, false}, {11 * sec, 0, false}, {9 * sec, 9 * sec, true}} {
-		assert.Equal(t, tc.want, tomb.AppliesTo(id(tc.rank), id(tc.through)), "%v", tc)
+	for d, want := range map[time.Duration]bool{0: true, 9 * sec: true, 10 * sec: false, 11 * sec: false} {
+		assert.Equal(t, want, tomb.AppliesTo(id(d)), "%s", d)
 	}
 	for ts, want := range map[int64]bool{4: false, 5: true, 7: true, 8: false} {
 		assert.Equal(t, want, tomb.Covers(ts))

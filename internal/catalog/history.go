@@ -40,7 +40,7 @@ func takeAsOf(ctx context.Context, store Reader, tenant string, asOf, mint, maxt
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snap.Segments = slices.DeleteFunc(snap.Segments, func(r SegmentRef) bool { return int64(r.ID.Time()) > asOf })
+	snap.Segments = slices.DeleteFunc(snap.Segments, func(r SegmentRef) bool { return int64(r.Rank.Time()) > asOf })
 	snap.apply(m, mint, maxt)
 	return snap, nil
 }

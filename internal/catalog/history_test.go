@@ -75,7 +75,7 @@ func TestTimeTravel(t *testing.T) {
 		}
 
 		// The consuming commit is now old enough, the later ones are not.
-		_, n, err := catalog.PruneHistory(t.Context(), store, "a", time.Now, now.Sub(merged))
+		n, err := catalog.PruneHistory(t.Context(), store, "a", now.Sub(merged)-time.Second)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		for when, s := range want {
@@ -100,7 +100,9 @@ func TestPruneHistory(t *testing.T) {
 		store := newStore(t, nil)
 		prune := func() catalog.Manifest {
 			t.Helper()
-			m, _, err := catalog.PruneHistory(t.Context(), store, "a", time.Now, delay)
+			_, err := catalog.PruneHistory(t.Context(), store, "a", delay)
+			require.NoError(t, err)
+			m, _, err := catalog.ReadManifest(t.Context(), store, "a")
 			require.NoError(t, err)
 			return m
 		}
@@ -109,16 +111,20 @@ func TestPruneHistory(t *testing.T) {
 		m := commit(t, store, replace(time.Since(t0), segments(a), block(a)))
 		time.Sleep(delay - time.Millisecond)
 		require.Equal(t, uint64(1), prune().Generation, "too early")
-		time.Sleep(time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
 		m2 := prune()
-		require.Equal(t, catalog.Point{Generation: 1, ID: m.ID}, m2.Oldest)
-		require.Equal(t, segments(a), m2.Deletable(time.Now(), delay))
+		require.Equal(t, catalog.Point{Generation: 1, ID: m.ID}, m2.Oldest.Point)
 		require.Equal(t, m2.ID, prune().ID, "once is enough")
+		time.Sleep(delay - time.Millisecond)
+		require.Zero(t, m2.Deletable(time.Now(), delay), "it may just have been found in an older manifest")
+		time.Sleep(2 * time.Millisecond)
+		require.Equal(t, segments(a), m2.Deletable(time.Now(), delay))
+		require.Equal(t, m2.ID, prune().ID, "what may be deleted comes before the next floor")
 		require.NoError(t, store.Delete(t.Context(), a.Key("a").String()))
-		commit(t, store, func(m catalog.Manifest) (catalog.Manifest, error) { return m.Forget([]catalog.SegmentID{a}, nil) })
+		commit(t, store, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) { return m.Forget([]catalog.SegmentID{a}, nil) })
 		time.Sleep(delay - time.Millisecond)
 		require.Len(t, prune().Consumed, 1)
-		time.Sleep(time.Millisecond)
+		time.Sleep(2 * time.Millisecond)
 		last := prune()
 		require.Empty(t, last.Consumed)
 		for range 3 {
@@ -148,7 +154,7 @@ func TestPruneHistoryOfDeletes(t *testing.T) {
 		for i := range 40 {
 			commit(t, store, del(time.Since(t0), 0, 1))
 			time.Sleep(time.Hour)
-			_, _, err := catalog.PruneHistory(t.Context(), store, "a", time.Now, time.Minute)
+			_, err := catalog.PruneHistory(t.Context(), store, "a", time.Minute)
 			require.NoError(t, err)
 			require.Less(t, len(store.Keys()), 36, "after %d", i)
 		}
@@ -163,7 +169,7 @@ func TestTakeAsOfWhilePruned(t *testing.T) {
 		store = newStore(t, func(c memstore.Call) memstore.Fault {
 			if armed && c.Op == memstore.Get && strings.HasPrefix(c.Key, key.ManifestsPrefix("a")) {
 				armed = false
-				_, n, err := catalog.PruneHistory(t.Context(), store, "a", time.Now, time.Minute)
+				n, err := catalog.PruneHistory(t.Context(), store, "a", time.Minute)
 				require.NoError(t, err)
 				require.Equal(t, 2, n)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // MaxManifestBytes bounds a manifest's JSON.
@@ -34,6 +35,9 @@ func Decode(b []byte) (Manifest, error) {
 	if err := dec.Decode(&m); err != nil {
 		return Manifest{}, fmt.Errorf("decode manifest: %w: %w", ErrFormat, foreign(b, err))
 	}
+	if m.Version == 1 {
+		m = m.upgrade()
+	}
 	if _, err := dec.Token(); err != io.EOF {
 		return Manifest{}, fmt.Errorf("decode manifest: bytes follow it: %w", ErrFormat)
 	}
@@ -41,6 +45,33 @@ func Decode(b []byte) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("decode manifest: %w: %w", ErrFormat, err)
 	}
 	return m, nil
+}
+
+// upgrade makes a manifest of version 2 of one of version 1. There a tombstone applied to an object if the object's rank was below the
+// tombstone's identifier, and a segment's rank was its identifier.
+func (m Manifest) upgrade() Manifest {
+	m = m.clone()
+	m.Version = ManifestVersion
+	through := func(b *Block) {
+		for _, t := range m.Tombstones {
+			if t.ID.Compare(b.Rank) <= 0 {
+				b.DeletesThrough = later(b.DeletesThrough, t.ID)
+			}
+		}
+	}
+	for i := range m.Blocks {
+		through(&m.Blocks[i])
+	}
+	for i, sp := range m.Splits {
+		m.Splits[i].Done = slices.Clone(sp.Done)
+		for j := range m.Splits[i].Done {
+			through(&m.Splits[i].Done[j])
+		}
+	}
+	for i := range m.Tombstones {
+		m.Tombstones[i].Before = m.Tombstones[i].ID
+	}
+	return m
 }
 
 // foreign explains why bytes did not decode: if they are of another version, then because of that.

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-const golden = "testdata/manifest-v1.json"
+const (
+	golden    = "testdata/manifest-v2.json"
+	goldenOld = "testdata/manifest-v1.json" // the same without what version 1 did not have
+)
 
 // everything is a manifest with an entry of every kind, with every field.
 func everything(t *testing.T) catalog.Manifest {
@@ -30,13 +35,20 @@ func everything(t *testing.T) catalog.Manifest {
 	m := chain(t,
 		replace(3*minute, segments(sid(0, 1*sec), sid(0, 2*sec)), two),
 		replace(4*minute, segments(sid(6, 4*sec)), blk(key.Part, 6, 4*minute, 4*sec)),
-		del(5*minute, int64(win(0)), int64(win(9))),
+		func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+			queued := sid(9, 6*sec)
+			queued.Queued = true
+			m, _, err := m.Delete(at(5*minute), catalog.Tombstone{
+				Matchers: job, MinT: int64(win(0)), MaxT: int64(win(9)), QueuedThrough: at(5*minute+20*sec).UnixMilli() - 1,
+			}, []catalog.SegmentID{sid(7, 5*sec), queued})
+			return m, err
+		},
 		replace(5*minute, blocks(two), blk(key.L24h, 0, 4*minute, 2*sec)),
 		begin(5*minute, split), slice(6*minute, split.ID, none), slice(6*minute, split.ID, sliced(blk(key.L12h, 6, 5*minute, 5*sec), 2, 3)),
-		func(m catalog.Manifest) (catalog.Manifest, error) {
+		func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			return m.Prune(at(time.Hour), catalog.Point{Generation: 1, ID: id(1 * sec)})
 		},
-		func(m catalog.Manifest) (catalog.Manifest, error) {
+		func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			return m.Forget([]catalog.SegmentID{sid(0, 2*sec)}, []catalog.BlockID{two.BlockID()})
 		},
 	)
@@ -55,6 +67,31 @@ func TestGolden(t *testing.T) {
 	back, err := catalog.Decode(want)
 	require.NoError(t, err)
 	require.Equal(t, everything(t), back)
+}
+
+// TestUpgrade: a manifest of version 1 is read, and its tombstone applies to what it applied to: to objects whose rank is below its identifier.
+func TestUpgrade(t *testing.T) {
+	b, err := os.ReadFile(goldenOld)
+	require.NoError(t, err)
+	m, err := catalog.Decode(b)
+	require.NoError(t, err)
+	require.Equal(t, catalog.ManifestVersion, m.Version)
+	require.Len(t, m.Tombstones, 1)
+	tomb := m.Tombstones[0]
+	for _, blk := range append(m.Blocks, m.Splits[0].Done[1]) {
+		require.Equal(t, blk.Rank.Compare(tomb.ID) < 0, tomb.AppliesTo(blk.DeletesThrough), blk.BlockID())
+	}
+	require.True(t, tomb.AppliesTo(through(t, m, sid(7, 5*sec))))
+	require.False(t, tomb.AppliesTo(through(t, m, sid(7, 6*minute))))
+	_, err = m.DropTombstones(at(time.Hour), []ulid.ULID{tomb.ID})
+	require.ErrorIs(t, err, catalog.ErrConflict)
+
+	newer := bytes.ReplaceAll(b, []byte(`"rank":"01KDY022YG`), []byte(`"rank":"01KDY0ZZZZ`))
+	m, err = catalog.Decode(newer)
+	require.NoError(t, err)
+	require.False(t, tomb.AppliesTo(m.Blocks[0].DeletesThrough), "a block that was written after the deletion")
+	_, err = catalog.Encode(m)
+	require.NoError(t, err)
 }
 
 // TestSchema holds the JSON Schema against the golden manifest, and against it with each value changed for the worse.
@@ -122,13 +159,13 @@ func TestDecodeRefuses(t *testing.T) {
 	_, err = catalog.Decode(b)
 	require.NoError(t, err)
 	for name, s := range map[string]string{
-		"newer version":       strings.Replace(good, `"version":1`, `"version":2`, 1),
-		"newer, and unlike":   `{"version":2,"blocks":"all of them"}`,
-		"no version":          strings.Replace(good, `"version":1,`, ``, 1),
+		"newer version":       strings.Replace(good, `"version":2`, `"version":3`, 1),
+		"newer, and unlike":   `{"version":3,"blocks":"all of them"}`,
+		"no version":          strings.Replace(good, `"version":2,`, ``, 1),
 		"trailing bytes":      good + "{}",
 		"cut":                 good[:len(good)/2],
 		"listed twice":        strings.Replace(good, `022YG0000000000000000","at"`, `021Z80000000000000000","at"`, 1),
-		"unsorted":            strings.Replace(good, `01KDY021Z80000000000000000","at"`, `71KDY021Z80000000000000000","at"`, 1),
+		"unsorted":            strings.Replace(good, `"consumed":[{"window":"20260102T0000Z","id":"01`, `"consumed":[{"window":"20260102T0000Z","id":"71`, 1),
 		"unknown level":       strings.Replace(good, `"24h"`, `"48h"`, 1),
 		"no window":           strings.Replace(good, `"20260102T0000Z"`, `"20260102T0001Z"`, 1),
 		"no window of level":  strings.Replace(good, `"24h","window":"20260102T0000Z"`, `"24h","window":"20260102T0200Z"`, 1),
@@ -137,6 +174,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"oldest is newer":     strings.Replace(good, `"oldest":{"generation":1`, `"oldest":{"generation":10`, 1),
 		"tombstone is newer":  strings.Replace(good, `"last_tombstone":"01`, `"last_tombstone":"00`, 1),
 		"negative samples":    strings.Replace(good, `"samples":30`, `"samples":-30`, 1),
+		"sealed by the next": strings.Replace(good, `"by":"01`, `"by":"02`, 1),
+		"sealed by nothing":  regexp.MustCompile(`"by":"[^"]*"`).ReplaceAllString(good, `"by":"00000000000000000000000000"`),
 		"all slices are done": strings.Replace(good, `"of":3,"sources"`, `"of":2,"sources"`, 1),
 	} {
 		require.NotEqual(t, good, s, name)

@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// ManifestVersion is the version of the manifests that this package writes, and the only one that it reads.
-const ManifestVersion = 1
+// ManifestVersion is the version of the manifests that this package writes. It also reads version 1.
+const ManifestVersion = 2
 
 // MaxJobAge is how long after its beginning a job may still commit: a block whose ULID is older is refused. What outlives it by a
 // margin for differing clocks can be no work in progress. Garbage collection relies on it; so must its delays be longer.
@@ -31,6 +31,8 @@ var (
 	ErrUnknownEffect = errors.New("effect of the commit is unknown")
 	// ErrTooOld: the asked moment is before the oldest manifest that can still be read.
 	ErrTooOld = errors.New("older than the readable history")
+	// ErrRestored: an older manifest was put in the place of the newest one.
+	ErrRestored = errors.New("an older manifest was restored")
 )
 
 // Manifest says which blocks of a tenant are live and which segments they stand for. It is a value: no method changes it. All lists are
@@ -41,12 +43,13 @@ type Manifest struct {
 	ID            ulid.ULID `json:"id"`             // of the commit; its time is later than the parent's
 	Parent        ulid.ULID `json:"parent"`         // ID of the manifest that this one replaced
 	LastTombstone ulid.ULID `json:"last_tombstone"` // ID of the newest tombstone there ever was
-	Oldest        Point     `json:"oldest"`         // the oldest manifest that may be read as history: none before it names only objects that are there
+	Oldest        Floor     `json:"oldest"`         // the oldest manifest that may be read as history: none before it names only objects that are there
 
 	Blocks     []Block     `json:"blocks,omitempty"`     // live; by window, level, id
 	Consumed   []Consumed  `json:"consumed,omitempty"`   // segments that are not live although their objects may be there; by window, id
 	Retired    []Retired   `json:"retired,omitempty"`    // blocks that will never be live (again) although their objects may be there; by window, level, id
 	Tombstones []Tombstone `json:"tombstones,omitempty"` // by id
+	Sealed     []Sealed    `json:"sealed,omitempty"`     // live segments that a tombstone covers; by window, id
 	Splits     []Split     `json:"splits,omitempty"`     // by id
 }
 
@@ -56,12 +59,26 @@ type Point struct {
 	ID         ulid.ULID `json:"id"`
 }
 
+// Floor is where the readable history begins.
+type Floor struct {
+	Point
+	At     int64  `json:"at,omitempty"`     // ms, store's clock: when it was raised, or a little later
+	Raised uint64 `json:"raised,omitempty"` // generation in which it was raised
+}
+
+// Sealed is a live segment that was there when a deletion listed its windows. That deletion and all
+// later ones apply to it.
+type Sealed struct {
+	SegmentID
+	By ulid.ULID `json:"by"` // the first tombstone that applies
+}
+
 // Block is a live block, or a finished slice of a split.
 type Block struct {
 	Level          key.Level  `json:"level"`
 	Window         key.Window `json:"window"`
 	ID             ulid.ULID  `json:"id"`              // time: when the job that made it began
-	Rank           ulid.ULID  `json:"rank"`            // the rank of its newest source; that of a segment is its ULID
+	Rank           ulid.ULID  `json:"rank"`            // the rank of its newest source
 	DeletesThrough ulid.ULID  `json:"deletes_through"` // tombstones up to this one are applied to it
 	MinT           int64      `json:"min_t"`           // ms, over all samples and exemplars in it
 	MaxT           int64      `json:"max_t"`           // ms, inclusive; below MinT in a block of metadata alone
@@ -107,15 +124,21 @@ func (b BlockID) String() string { return b.Key("").String() }
 type SegmentID struct {
 	Window key.Window `json:"window"`
 	ID     ulid.ULID  `json:"id"`
+	Queued bool       `json:"queued,omitempty"` // made of messages of the write queue; ID has the time at which the newest was sent
+}
+
+// SegmentIDOf returns the identity of a segment among those of its tenant.
+func SegmentIDOf(s key.Segment) SegmentID {
+	return SegmentID{Window: s.Window, ID: s.ID, Queued: s.Queued}
 }
 
 // Key returns the segment's key.
 func (s SegmentID) Key(tenant string) key.Segment {
-	return key.Segment{Tenant: tenant, Window: s.Window, ID: s.ID}
+	return key.Segment{Tenant: tenant, Window: s.Window, ID: s.ID, Queued: s.Queued}
 }
 
-// String returns window and id as they stand in keys.
-func (s SegmentID) String() string { return s.Window.String() + "/" + s.ID.String() }
+// String returns window and name as they stand in keys.
+func (s SegmentID) String() string { return s.Window.String() + "/" + s.Key("").Name() }
 
 // Consumed is a segment whose samples are in a block, deleted or expired.
 type Consumed struct {
@@ -153,7 +176,7 @@ type Split struct {
 // Empty returns the manifest of a tenant that has none.
 func Empty() Manifest { return Manifest{Version: ManifestVersion} }
 
-// Time returns when m was committed by its committer's clock (ms precision).
+// Time returns when m was committed, by the store's clock as its committer knew it (ms precision).
 func (m Manifest) Time() time.Time { return ulid.Time(m.ID.Time()) }
 
 // point names m.
@@ -162,11 +185,11 @@ func (m Manifest) point() Point { return Point{Generation: m.Generation, ID: m.I
 // clone returns m with lists of its own. Entries are never changed in place by their inner lists.
 func (m Manifest) clone() Manifest {
 	m.Blocks, m.Consumed, m.Retired = slices.Clone(m.Blocks), slices.Clone(m.Consumed), slices.Clone(m.Retired)
-	m.Tombstones, m.Splits = slices.Clone(m.Tombstones), slices.Clone(m.Splits)
+	m.Tombstones, m.Sealed, m.Splits = slices.Clone(m.Tombstones), slices.Clone(m.Sealed), slices.Clone(m.Splits)
 	return m
 }
 
-// at is the time of a change in ms: now, but later than m, whatever the clock says.
+// at is the time of a change in ms: now, by the store's clock, but later than m.
 func (m Manifest) at(now time.Time) int64 { return max(now.UnixMilli(), int64(m.ID.Time())+1) }
 
 func (m *Manifest) sort() {
@@ -174,11 +197,22 @@ func (m *Manifest) sort() {
 	slices.SortFunc(m.Consumed, func(a, b Consumed) int { return compareSegments(a.SegmentID, b.SegmentID) })
 	slices.SortFunc(m.Retired, func(a, b Retired) int { return compareBlocks(a.BlockID, b.BlockID) })
 	slices.SortFunc(m.Tombstones, func(a, b Tombstone) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(m.Sealed, func(a, b Sealed) int { return compareSegments(a.SegmentID, b.SegmentID) })
 	slices.SortFunc(m.Splits, func(a, b Split) int { return a.ID.Compare(b.ID) })
 }
 
 func compareSegments(a, b SegmentID) int {
-	return cmp.Or(cmp.Compare(a.Window, b.Window), a.ID.Compare(b.ID))
+	return cmp.Or(cmp.Compare(a.Window, b.Window), a.ID.Compare(b.ID), boolCompare(a.Queued, b.Queued))
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 func compareBlocks(a, b BlockID) int {

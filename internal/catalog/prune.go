@@ -23,38 +23,43 @@ const maxIdleCopies = 32
 
 // PruneHistory ends the readable history at the newest manifest that was committed at least delay ago (by the store's clock), if that lets
 // anything be deleted or forgotten, and deletes the copies of all manifests before it. delay is longer than the longest query. It returns
-// the manifest as it then is, whose Deletable says which objects may be deleted now, and the number of copies deleted.
+// the number of copies deleted.
 //
-// Garbage collection begins with it: an object that a readable manifest names as live must not be deleted.
-func PruneHistory(ctx context.Context, store PruneStore, tenant string, now func() time.Time, delay time.Duration) (Manifest, int, error) {
+// An object that a readable manifest names as live must not be deleted, nor one that a manifest names which was readable less than delay ago:
+// Deletable waits as long after every commit that this function makes. So it makes none before the last one has served its purpose.
+func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay time.Duration) (int, error) {
+	now, err := store.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
 	// The copies are listed first, so that the manifest, read afterwards, is none of them.
 	copies, err := listCopies(ctx, store, tenant)
 	if err != nil {
-		return Manifest{}, 0, err
+		return 0, err
 	}
 	cur, err := readManifest(ctx, store, tenant)
 	if err != nil {
-		return Manifest{}, 0, err
+		return 0, err
 	}
-	m := cur.Manifest
-	due := now().Add(-delay)
+	m, due := cur.Manifest, now.Add(-delay)
 	oldest, err := newestBefore(ctx, store, tenant, cur, copies, due)
 	if err != nil {
-		return Manifest{}, 0, err
+		return 0, err
 	}
-	if m.prunable(now(), oldest, due.UnixMilli()) || before(copies, oldest.ID) > maxIdleCopies {
-		m, err = Commit(ctx, store, tenant, now, func(m Manifest) (Manifest, error) { return m.Prune(now(), oldest) })
+	served := m.Oldest.At <= due.UnixMilli() && m.Deletable(now, delay).Len() == 0
+	if served && (m.prunable(now, oldest, due.UnixMilli()) || copiesBefore(copies, oldest.ID) > maxIdleCopies) {
+		m, err = Commit(ctx, store, tenant, func(m Manifest, now time.Time) (Manifest, error) { return m.Prune(now, oldest) })
 		if err != nil {
-			return Manifest{}, 0, fmt.Errorf("prune history: %w", err)
+			return 0, fmt.Errorf("prune history: %w", err)
 		}
 	}
-	n := before(copies, m.Oldest.ID)
+	n := copiesBefore(copies, m.Oldest.ID)
 	for _, c := range copies[:n] {
 		if err := store.Delete(ctx, key.ManifestCopy(tenant, c.id)); err != nil {
-			return m, 0, fmt.Errorf("delete manifest %s: %w", c.id, err)
+			return 0, fmt.Errorf("delete manifest %s: %w", c.id, err)
 		}
 	}
-	return m, n, nil
+	return n, nil
 }
 
 // newestBefore returns the newest manifest that was committed at or before due, or the oldest readable one.
@@ -75,7 +80,7 @@ func newestBefore(ctx context.Context, store Getter, tenant string, cur stored, 
 		}
 		return s.point(), nil
 	}
-	return cur.Oldest, nil
+	return cur.Oldest.Point, nil
 }
 
 // prunable says whether history that begins with oldest lets an object be deleted that was superseded until due (ms), or an entry be dropped.
@@ -100,8 +105,8 @@ func (m Manifest) prunable(now time.Time, oldest Point, due int64) bool {
 	return false
 }
 
-// before counts the copies that are older than the manifest id.
-func before(copies []manifestCopy, id ulid.ULID) (n int) {
+// copiesBefore counts the copies that are older than the manifest id.
+func copiesBefore(copies []manifestCopy, id ulid.ULID) (n int) {
 	for n < len(copies) && copies[n].id.Compare(id) < 0 {
 		n++
 	}

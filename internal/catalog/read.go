@@ -32,6 +32,8 @@ type Reader interface {
 // Store is the part of objstore.Store that a commit needs. Put must be atomic and honour its condition.
 type Store interface {
 	Reader
+	// Now is a time that the store's clock has reached, as of objstore.Store.
+	Now(ctx context.Context) (time.Time, error)
 	Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (etag string, err error)
 }
 
@@ -63,7 +65,7 @@ func readManifest(ctx context.Context, store Getter, tenant string) (stored, err
 	return s, nil
 }
 
-// stamp corrects the times of what this manifest superseded. Its committer looked at its clock before the commit, maybe long before (it may
+// stamp corrects the times of what this manifest superseded, and of its floor. Its committer asked for the time before the commit, maybe long before (it may
 // have been suspended in between); the store knows better. The next manifest keeps the corrected times.
 func (s *stored) stamp() {
 	at := s.modified.UnixMilli()
@@ -76,6 +78,9 @@ func (s *stored) stamp() {
 		if r.Generation == s.Generation {
 			s.Retired[i].At = max(r.At, at)
 		}
+	}
+	if s.Oldest.Raised == s.Generation {
+		s.Oldest.At = max(s.Oldest.At, at)
 	}
 }
 

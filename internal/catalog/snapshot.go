@@ -4,8 +4,8 @@
 // manifest does not count as consumed, and the manifest's blocks. A segment that is compacted away between the two steps is then
 // seen as a source of a block that is live, and never not at all. A reader that still meets a missing object begins again.
 //
-// Rank: of two samples with equal labels and timestamp, the one in the live object with the higher rank counts. A segment's rank is its
-// ULID, a block's is that of its newest source.
+// Rank: of two samples with equal labels and timestamp, the one in the live object with the higher rank counts. A segment's rank is the
+// time at which the store, or the queue before it, got its samples; a block's is that of its newest source.
 package catalog
 
 import (
@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -21,18 +23,20 @@ import (
 // SegmentRef is a live segment. Its String method is the object's key.
 type SegmentRef struct {
 	key.Segment
-	Size int64  // bytes
-	ETag string // as the store gave it
+	Size           int64     // bytes
+	ETag           string    // as the store gave it
+	Rank           ulid.ULID // decides between equal (series, timestamp)
+	DeletesThrough ulid.ULID // the tombstones above it apply; in a Snapshot only
 }
 
 // SegmentID returns the segment's identity among those of its tenant.
-func (s SegmentRef) SegmentID() SegmentID { return SegmentID{Window: s.Window, ID: s.ID} }
+func (s SegmentRef) SegmentID() SegmentID { return SegmentIDOf(s.Segment) }
 
 // Snapshot is the set of live objects of a tenant that may hold samples of a time range.
 type Snapshot struct {
 	Tenant     string
 	Manifest   Manifest
-	Segments   []SegmentRef // ascending by ID, their rank
+	Segments   []SegmentRef // ascending by Rank
 	Blocks     []Block      // ascending by Rank
 	Tombstones []Tombstone  // that delete within the range, ascending by ID
 	Skipped    int          // objects under the prefix of the segments whose key the grammar does not derive
@@ -41,8 +45,8 @@ type Snapshot struct {
 // Take lists the segments of tenant in the 2h windows that overlap [mint, maxt] (ms since the Unix epoch, inclusive), and then reads the manifest.
 // Timestamps outside of what keys can name are clipped; an empty range gives an empty snapshot.
 //
-// The listing is as old as the call. Who concludes from the age of what is in a snapshot that nothing older is missing in it (a planner
-// of merges, or of dropped tombstones) must have looked at the clock before.
+// The listing is as old as the call. A planner concludes from the age of a segment that no older one is missing. It must
+// have asked for the store's time before the call.
 func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (Snapshot, error) {
 	l, err := List(ctx, store, tenant, mint, maxt)
 	if err != nil || l.mint > l.maxt {
@@ -70,7 +74,7 @@ func (s *Snapshot) list(ctx context.Context, store Lister, mint, maxt int64) err
 		s.add(obj)
 	}
 	slices.SortFunc(s.Segments, func(a, b SegmentRef) int {
-		return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Window, b.Window))
+		return cmp.Or(a.Rank.Compare(b.Rank), cmp.Compare(a.Window, b.Window))
 	})
 	return nil
 }
@@ -81,13 +85,16 @@ func (s *Snapshot) add(obj objstore.Object) {
 		s.Skipped++
 		return
 	}
-	s.Segments = append(s.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag})
+	s.Segments = append(s.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag, Rank: rankOf(seg, obj.Modified)})
 }
 
 // apply takes the consumed segments away and adds what m has for [mint, maxt].
 func (s *Snapshot) apply(m Manifest, mint, maxt int64) {
 	s.Manifest = m
 	s.Segments = slices.DeleteFunc(s.Segments, func(r SegmentRef) bool { return m.consumed(r.SegmentID()) })
+	for i := range s.Segments {
+		s.Segments[i].DeletesThrough = m.deletesThrough(s.Segments[i].SegmentID())
+	}
 	s.overlapping(m.Blocks, m.Tombstones, mint, maxt)
 	slices.SortFunc(s.Blocks, func(a, b Block) int {
 		return cmp.Or(a.Rank.Compare(b.Rank), compareBlocks(a.BlockID(), b.BlockID()))

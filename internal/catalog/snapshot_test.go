@@ -127,7 +127,7 @@ func TestTakeOverlapping(t *testing.T) {
 		blocks     []catalog.Block // in order
 		tombstones []catalog.Tombstone
 	}{
-		{"all of time", math.MinInt64, math.MaxInt64, []catalog.SegmentID{sid(1, 8*sec), sid(0, 9*sec)}, []catalog.Block{metadata, second, first, day}, m.Tombstones},
+		{"all of time", math.MinInt64, math.MaxInt64, []catalog.SegmentID{sid(0, 9*sec), sid(1, 8*sec)}, []catalog.Block{metadata, second, first, day}, m.Tombstones},
 		{"before all", 0, int64(win(0)) - 1, nil, nil, nil},
 		{"one window", int64(win(0)), int64(win(1)) - 1, []catalog.SegmentID{sid(0, 9*sec)}, []catalog.Block{metadata, first}, nil},
 		{"up to the beginning of a block", 0, first.MinT, []catalog.SegmentID{sid(0, 9*sec)}, []catalog.Block{metadata, first}, nil},

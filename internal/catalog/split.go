@@ -21,7 +21,7 @@ func (m Manifest) BeginSplit(now time.Time, sp Split) (Manifest, error) {
 	if _, ok := m.split(sp.ID); ok {
 		return Manifest{}, fmt.Errorf("begin split %s: it has begun: %w", sp.ID, ErrConflict)
 	}
-	if _, err := m.claimable(sp.Sources); err != nil {
+	if err := m.claimable(sp.Sources); err != nil {
 		return Manifest{}, fmt.Errorf("begin split %s: %w", sp.ID, err)
 	}
 	if err := m.young(now, sp.ID); err != nil {
@@ -64,11 +64,10 @@ func (m Manifest) admitSlice(now time.Time, sp Split, b Block) error {
 	if b.empty() {
 		return nil
 	}
-	rank, err := m.rankOf(sp.Sources)
-	if err != nil {
-		return err
+	if i := slices.IndexFunc(sp.Done, func(d Block) bool { return !d.empty() }); i >= 0 && sp.Done[i].Rank != b.Rank {
+		return fmt.Errorf("its rank is %s, that of slice %s is %s: %w", b.Rank, sp.Done[i].Slice, sp.Done[i].Rank, ErrInvalid)
 	}
-	return m.admit(now, b, sp.Sources, rank)
+	return m.admit(now, b, sp.Sources)
 }
 
 // finish makes the slices of a split live.
@@ -79,7 +78,7 @@ func (m Manifest) finish(now time.Time, sp Split) (Manifest, error) {
 		if b.empty() {
 			continue
 		}
-		if err := m.tombstonesApply(b); err != nil {
+		if err := m.tombstonesCover(b, sp.Sources); err != nil {
 			return Manifest{}, fmt.Errorf("finish split %s: %w", sp.ID, err)
 		}
 		next.Blocks = append(next.Blocks, b)

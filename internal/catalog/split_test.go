@@ -93,9 +93,11 @@ func TestSliceDoneConflicts(t *testing.T) {
 	require.NoError(t, err)
 	m, err = m.SliceDone(at(7*minute), sp.ID, sliced(blk(key.L2h, 0, 6*minute, 3*sec), 1, 3))
 	require.NoError(t, err)
-	deleted, tomb, err := m.Delete(at(2*sec), job, int64(win(0)), int64(win(0)))
+	tomb := catalog.Tombstone{Matchers: job, MinT: int64(win(0)), MaxT: int64(win(0))}
+	deleted, _, err := m.Delete(at(2*sec), tomb, sp.Sources.Segments)
 	require.NoError(t, err)
-	require.Positive(t, tomb.ID.Compare(id(3*sec)), "a tombstone is newer than what a split claims, so no slice conflicts with it")
+	partly, _, err := m.Delete(at(2*sec), tomb, sp.Sources.Segments[:1])
+	require.NoError(t, err)
 	of := func(change func(*catalog.Block)) catalog.Block {
 		b := good
 		change(&b)
@@ -111,11 +113,12 @@ func TestSliceDoneConflicts(t *testing.T) {
 	}{
 		{"good", m, sp.ID, good, 7 * minute, nil},
 		{"a delete in between", deleted, sp.ID, good, 7 * minute, nil},
+		{"a delete in between that covers one source", partly, sp.ID, good, 7 * minute, catalog.ErrConflict},
 		{"no such split", m, id(6 * minute), good, 7 * minute, catalog.ErrConflict},
 		{"slice is done", m, sp.ID, sliced(blk(key.L2h, 0, 6*minute, 3*sec), 1, 3), 7 * minute, catalog.ErrConflict},
 		{"job is too old", m, sp.ID, good, 22 * minute, catalog.ErrConflict},
 		{"block is known", m, sp.ID, of(func(b *catalog.Block) { b.ID = m.Splits[0].Done[0].ID }), 7 * minute, catalog.ErrConflict},
-		{"rank of no source", m, sp.ID, of(func(b *catalog.Block) { b.Rank = id(9 * sec) }), 7 * minute, catalog.ErrInvalid},
+		{"another rank than the other slice", m, sp.ID, of(func(b *catalog.Block) { b.Rank = id(9 * sec) }), 7 * minute, catalog.ErrInvalid},
 		{"no slice", m, sp.ID, of(func(b *catalog.Block) { b.Slice = catalog.Slice{} }), 7 * minute, catalog.ErrInvalid},
 		{"slice of another split", m, sp.ID, sliced(good, 0, 4), 7 * minute, catalog.ErrInvalid},
 		{"another level", m, sp.ID, of(func(b *catalog.Block) { b.Level = key.Part }), 7 * minute, catalog.ErrInvalid},

@@ -7,12 +7,23 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Tombstone deletes the samples of the matching series with timestamps in [MinT, MaxT] from everything that was written before it.
+// Tombstone deletes the samples of the matching series with timestamps in [MinT, MaxT] from every object that it covers:
+//
+//   - the blocks that were live when it was committed;
+//   - the segments that were there when the deletion listed its windows, which the manifest has as Sealed;
+//   - segments of the write queue, whenever they appear, whose messages were sent until QueuedThrough.
+//
+// No clock of a machine has a part in that. Tombstones are committed one after another, and each one covers what the one
+// before it covers. So an object is covered by all tombstones above some identifier, which is its DeletesThrough.
 type Tombstone struct {
-	ID       ulid.ULID `json:"id"`
+	ID       ulid.ULID `json:"id"`       // larger than that of every tombstone before it; its time orders nothing
 	Matchers []Matcher `json:"matchers"` // at least one; all must match
 	MinT     int64     `json:"min_t"`    // ms
 	MaxT     int64     `json:"max_t"`    // ms, inclusive
+	// QueuedThrough is the end of a period of the write queue, ms by the queue's clock. 0 if the store has no queue before it.
+	QueuedThrough int64 `json:"queued_through,omitempty"`
+	// Before covers all segments with a smaller identifier, if it is not zero. Only tombstones of manifests of version 1 have it.
+	Before ulid.ULID `json:"before,omitzero"`
 }
 
 // Matcher is a label matcher with upstream's meaning: a label that is absent is empty, regular expressions are anchored.
@@ -22,11 +33,8 @@ type Matcher struct {
 	Value string `json:"value"`
 }
 
-// AppliesTo says whether t deletes from a source with this rank to which the tombstones up to deletesThrough have been applied (a
-// segment has been given none: the zero ULID).
-func (t Tombstone) AppliesTo(rank, deletesThrough ulid.ULID) bool {
-	return rank.Compare(t.ID) < 0 && t.ID.Compare(deletesThrough) > 0
-}
+// AppliesTo says whether t deletes from an object with this DeletesThrough (of a Block or a SegmentRef).
+func (t Tombstone) AppliesTo(deletesThrough ulid.ULID) bool { return t.ID.Compare(deletesThrough) > 0 }
 
 // Overlaps says whether t deletes anything in [mint, maxt] (ms, inclusive).
 func (t Tombstone) Overlaps(mint, maxt int64) bool { return t.MinT <= maxt && t.MaxT >= mint }

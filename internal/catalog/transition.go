@@ -17,14 +17,13 @@ import (
 //   - a source is not live, or a split claims it;
 //   - an output is known already, be it live, retired (collected as garbage) or in a split;
 //   - an output's job began more than MaxJobAge ago;
-//   - a tombstone that is not applied to an output is older than its rank, so that it would never be.
+//   - a tombstone that is not applied to an output does not cover all of its sources.
 func (m Manifest) Replace(now time.Time, s Sources, outputs []Block) (Manifest, error) {
-	rank, err := m.claimable(s)
-	if err != nil {
+	if err := m.claimable(s); err != nil {
 		return Manifest{}, err
 	}
 	for _, b := range outputs {
-		if err := m.admit(now, b, s, rank); err != nil {
+		if err := m.admit(now, b, s); err != nil {
 			return Manifest{}, err
 		}
 	}
@@ -52,39 +51,38 @@ func (m Manifest) Expire(now time.Time, s Sources) (Manifest, error) {
 		}
 		next = next.dropSplit(now, sp.ID)
 	}
-	if _, err := next.claimable(s); err != nil {
+	if err := next.claimable(s); err != nil {
 		return Manifest{}, err
 	}
 	return next.consume(now, s), nil
 }
 
-// claimable checks that a job may take the sources and returns the highest of their ranks.
-func (m Manifest) claimable(s Sources) (ulid.ULID, error) {
+// claimable checks that a job may take the sources.
+func (m Manifest) claimable(s Sources) error {
 	x := indexSources(s)
 	if s.Len() == 0 || x.Len() != s.Len() {
-		return ulid.ULID{}, fmt.Errorf("take sources: none at all, or one twice: %w", ErrInvalid)
+		return fmt.Errorf("take sources: none at all, or one twice: %w", ErrInvalid)
 	}
 	for _, c := range m.Consumed {
 		if x.segments[c.SegmentID] {
-			return ulid.ULID{}, fmt.Errorf("take segment %s: generation %d consumed it: %w", c.SegmentID, c.Generation, ErrConflict)
+			return fmt.Errorf("take segment %s: generation %d consumed it: %w", c.SegmentID, c.Generation, ErrConflict)
 		}
 	}
 	for _, sp := range m.Splits {
 		if x.count(sp.Sources) > 0 {
-			return ulid.ULID{}, fmt.Errorf("take sources: split %s claims some: %w", sp.ID, ErrConflict)
+			return fmt.Errorf("take sources: split %s claims some: %w", sp.ID, ErrConflict)
 		}
 	}
-	return m.rankOf(s)
+	_, err := m.rankOfBlocks(s)
+	return err
 }
 
-// rankOf returns the highest rank of the sources. It conflicts if a block among them is not live.
-func (m Manifest) rankOf(s Sources) (rank ulid.ULID, err error) {
+// rankOfBlocks returns the highest rank of the blocks among the sources. It conflicts if one is not live. Ranks of segments are the
+// listing's to tell.
+func (m Manifest) rankOfBlocks(s Sources) (rank ulid.ULID, err error) {
 	live := make(map[BlockID]ulid.ULID, len(m.Blocks))
 	for _, b := range m.Blocks {
 		live[b.BlockID()] = b.Rank
-	}
-	for _, id := range s.Segments {
-		rank = later(rank, id.ID)
 	}
 	for _, id := range s.Blocks {
 		r, ok := live[id]
@@ -96,13 +94,17 @@ func (m Manifest) rankOf(s Sources) (rank ulid.ULID, err error) {
 	return rank, nil
 }
 
-// admit checks an output of a job over sources of which the newest has this rank.
-func (m Manifest) admit(now time.Time, b Block, s Sources, rank ulid.ULID) error {
+// admit checks an output of a job over sources.
+func (m Manifest) admit(now time.Time, b Block, s Sources) error {
 	if err := b.validate(); err != nil {
 		return err
 	}
-	if b.Rank != rank {
-		return fmt.Errorf("add block %s: its rank is %s, but that of its newest source %s: %w", b.BlockID(), b.Rank, rank, ErrInvalid)
+	rank, err := m.rankOfBlocks(s)
+	if err != nil {
+		return err
+	}
+	if b.Rank.Compare(rank) < 0 {
+		return fmt.Errorf("add block %s: its rank is %s, but that of a source %s: %w", b.BlockID(), b.Rank, rank, ErrInvalid)
 	}
 	if err := s.within(b); err != nil {
 		return err
@@ -113,7 +115,7 @@ func (m Manifest) admit(now time.Time, b Block, s Sources, rank ulid.ULID) error
 	if err := m.young(now, b.ID); err != nil {
 		return fmt.Errorf("add block %s: %w", b.BlockID(), err)
 	}
-	return m.tombstonesApply(b)
+	return m.tombstonesCover(b, s)
 }
 
 // young checks that a job with this ULID may still commit.
@@ -124,15 +126,18 @@ func (m Manifest) young(now time.Time, job ulid.ULID) error {
 	return nil
 }
 
-// tombstonesApply checks that every tombstone which is not applied to b has an effect on the whole of b. One that is older than b's
-// rank may be newer than some of b's sources: then b has samples that it deletes and samples that it does not.
-func (m Manifest) tombstonesApply(b Block) error {
+// tombstonesCover checks that every tombstone which is not applied to b covers all of its sources. A tombstone that came after the job had
+// read the manifest may cover only some of them: then b has samples that it deletes and samples that it does not.
+func (m Manifest) tombstonesCover(b Block, s Sources) error {
 	if b.DeletesThrough.Compare(m.LastTombstone) > 0 {
 		return fmt.Errorf("add block %s: it has tombstones of the future applied: %w", b.BlockID(), ErrInvalid)
 	}
-	for _, t := range m.Tombstones {
-		if t.ID.Compare(b.DeletesThrough) > 0 && t.ID.Compare(b.Rank) <= 0 && t.Overlaps(int64(b.Window), b.Level.End(b.Window)-1) {
-			return fmt.Errorf("add block %s: tombstone %s came in between: %w", b.BlockID(), t.ID, ErrConflict)
+	for _, id := range s.Segments {
+		through := m.deletesThrough(id)
+		for _, t := range m.Tombstones {
+			if t.AppliesTo(b.DeletesThrough) && !t.AppliesTo(through) && t.Overlaps(int64(id.Window), id.Window.End()-1) {
+				return fmt.Errorf("add block %s: tombstone %s, which does not cover segment %s, came in between: %w", b.BlockID(), t.ID, id, ErrConflict)
+			}
 		}
 	}
 	return nil
@@ -157,6 +162,7 @@ func (m Manifest) consume(now time.Time, s Sources) Manifest {
 	x := indexSources(s)
 	next := m.clone()
 	next.Blocks = slices.DeleteFunc(next.Blocks, func(b Block) bool { return x.blocks[b.BlockID()] })
+	next.Sealed = slices.DeleteFunc(next.Sealed, func(e Sealed) bool { return x.segments[e.SegmentID] })
 	for _, id := range s.Segments {
 		next.Consumed = append(next.Consumed, Consumed{SegmentID: id, At: m.at(now), Generation: m.Generation + 1})
 	}

@@ -53,6 +53,7 @@ func TestReplaceConflicts(t *testing.T) {
 		begin(5*minute, split), slice(6*minute, split.ID, done), del(2500*time.Millisecond, int64(win(0)), int64(win(0))))
 	require.Equal(t, id(5*sec).Time()+1, m.LastTombstone.Time(), "a tombstone is newer than the manifest before it")
 	good := blk(key.Part, 0, 6*minute, 3*sec)
+	good.DeletesThrough = m.LastTombstone
 	of := func(change func(*catalog.Block)) catalog.Block {
 		b := good
 		change(&b)
@@ -80,7 +81,7 @@ func TestReplaceConflicts(t *testing.T) {
 		{"no sources", catalog.Sources{}, []catalog.Block{good}, 7 * minute, catalog.ErrInvalid},
 		{"source twice", segments(c, c), []catalog.Block{good}, 7 * minute, catalog.ErrInvalid},
 		{"output twice", segments(c), []catalog.Block{good, good}, 7 * minute, catalog.ErrInvalid},
-		{"rank of no source", segments(c), []catalog.Block{of(func(b *catalog.Block) { b.Rank = id(4 * sec) })}, 7 * minute, catalog.ErrInvalid},
+		{"rank below that of a source", blocks(live), []catalog.Block{of(func(b *catalog.Block) { b.Rank = id(1 * sec) })}, 7 * minute, catalog.ErrInvalid},
 		{"source of another window", segments(c, sid(1, 2*sec)), []catalog.Block{good}, 7 * minute, catalog.ErrInvalid},
 		{"block of a wider window", blocks(live), []catalog.Block{blk(key.Part, 1, 6*minute, 2*sec)}, 7 * minute, catalog.ErrInvalid},
 		{"tombstones of the future", segments(c), []catalog.Block{of(func(b *catalog.Block) { b.DeletesThrough = id(time.Hour) })}, 7 * minute, catalog.ErrInvalid},
@@ -97,26 +98,34 @@ func TestReplaceConflicts(t *testing.T) {
 
 // TestReplaceAndTombstones: what a job did not know must delete from all that it wrote, or from nothing.
 func TestReplaceAndTombstones(t *testing.T) {
-	m := chain(t, del(10*sec, int64(win(0)), int64(win(0))+5), del(20*sec, int64(win(0)), int64(win(0))+5))
-	first, last := m.Tombstones[0].ID, m.Tombstones[1].ID
+	a, b := sid(0, 1*sec), sid(0, 2*sec)
+	m := catalog.Empty()
+	var ids []ulid.ULID
+	for _, listed := range [][]catalog.SegmentID{{a}, {a, b}} {
+		var tomb catalog.Tombstone
+		var err error
+		m, tomb, err = m.Delete(at(10*sec), catalog.Tombstone{Matchers: job, MinT: int64(win(0)), MaxT: int64(win(0)) + 5}, listed)
+		require.NoError(t, err)
+		ids = append(ids, tomb.ID)
+	}
 	for _, tc := range []struct {
 		name    string
-		rank    time.Duration
+		sources catalog.Sources
 		through ulid.ULID
-		window  int
 		want    error
 	}{
-		{"all are newer than the output", 5 * sec, ulid.ULID{}, 0, nil},
-		{"all are applied", 30 * sec, last, 0, nil},
-		{"one is applied, one is newer", 15 * sec, first, 0, nil},
-		{"one came in between", 15 * sec, ulid.ULID{}, 0, catalog.ErrConflict},
-		{"the last came in between", 25 * sec, first, 0, catalog.ErrConflict},
-		{"it is of another window", 15 * sec, ulid.ULID{}, 1, nil},
+		{"all cover all sources", segments(a), ulid.ULID{}, nil},
+		{"all are applied", segments(a, b), ids[1], nil},
+		{"one is applied, one covers all sources", segments(a, b), ids[0], nil},
+		{"one covers one source of two", segments(a, b), ulid.ULID{}, catalog.ErrConflict},
+		{"one covers no source", segments(b), ulid.ULID{}, catalog.ErrConflict},
+		{"none covers a source", segments(a, sid(0, 3*sec)), ids[0], catalog.ErrConflict},
+		{"they are of another window", segments(sid(1, 1*sec)), ulid.ULID{}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			out := blk(key.Part, tc.window, minute, tc.rank)
+			out := blk(key.Part, int((int64(tc.sources.Segments[0].Window)-int64(win(0)))/key.WindowMillis), minute, 4*sec)
 			out.DeletesThrough = tc.through
-			_, err := m.Replace(at(2*minute), segments(sid(tc.window, 1*sec), sid(tc.window, tc.rank)), []catalog.Block{out})
+			_, err := m.Replace(at(2*minute), tc.sources, []catalog.Block{out})
 			require.ErrorIs(t, err, tc.want)
 		})
 	}

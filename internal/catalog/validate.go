@@ -28,6 +28,9 @@ func (m Manifest) validate() error {
 	if err := ascending("tombstones", m.Tombstones, func(t Tombstone) ulid.ULID { return t.ID }, ulid.ULID.Compare); err != nil {
 		return err
 	}
+	if err := ascending("sealed", m.Sealed, func(s Sealed) SegmentID { return s.SegmentID }, compareSegments); err != nil {
+		return err
+	}
 	if err := ascending("splits", m.Splits, func(s Split) ulid.ULID { return s.ID }, ulid.ULID.Compare); err != nil {
 		return err
 	}
@@ -40,12 +43,20 @@ func (m Manifest) validateEntries() error {
 			return err
 		}
 	}
-	for _, t := range m.Tombstones {
+	for i, t := range m.Tombstones {
 		if err := t.validate(); err != nil {
 			return err
 		}
+		if i > 0 && t.QueuedThrough < m.Tombstones[i-1].QueuedThrough {
+			return fmt.Errorf("tombstone %s covers less of the queue than the one before it: %w", t.ID, ErrFormat)
+		}
 		if t.ID.Compare(m.LastTombstone) > 0 {
 			return fmt.Errorf("tombstone %s is newer than the last, %s: %w", t.ID, m.LastTombstone, ErrFormat)
+		}
+	}
+	for _, s := range m.Sealed {
+		if s.By == (ulid.ULID{}) || s.By.Compare(m.LastTombstone) > 0 {
+			return fmt.Errorf("segment %s is sealed by %s, the last tombstone is %s: %w", s.SegmentID, s.By, m.LastTombstone, ErrFormat)
 		}
 	}
 	for _, s := range m.Splits {

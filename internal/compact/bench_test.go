@@ -87,11 +87,11 @@ func benchLake(b *testing.B, series int, total, flush time.Duration) (*Stage, fu
 // dry does a merge but for its commit, and removes what it wrote.
 func dry(b *testing.B, s *Stage, job Job) int64 {
 	b.Helper()
-	m, _, err := catalog.ReadManifest(b.Context(), s.store, "t")
+	snap, err := catalog.Take(b.Context(), s.store, "t", key.MinTime, key.MaxTime)
 	require.NoError(b, err)
-	srcs, err := resolve(&m, &job)
+	srcs, err := resolve(&snap, &job)
 	require.NoError(b, err)
-	in, err := s.open(b.Context(), "t", &m, &job, srcs)
+	in, err := s.open(b.Context(), "t", &snap.Manifest, &job, srcs)
 	require.NoError(b, err)
 	id, err := s.ids.next(s.now())
 	require.NoError(b, err)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -50,8 +51,12 @@ func (s *Stage) cycle(ctx context.Context, progress Progress) (r Report, err err
 	if err != nil {
 		return r, err
 	}
+	now, err := s.store.Now(ctx) // before any listing: what has settled by then is in it
+	if err != nil {
+		return r, err
+	}
 	errs := &failures{stage: s}
-	r.State, r.Planned = s.plan(ctx, tenants, errs)
+	r.State, r.Planned = s.plan(ctx, now, tenants, errs)
 	s.met.saw(&r.State)
 	r.Jobs = s.runAll(ctx, r.Planned, progress, errs)
 	r.Garbage = s.collect(ctx, tenants, errs)
@@ -92,11 +97,10 @@ func (f *failures) join(ctx context.Context) error {
 	return errors.Join(f.all...)
 }
 
-// plan looks at every tenant.
-func (s *Stage) plan(ctx context.Context, tenants []string, errs *failures) (State, []Work) {
+// plan looks at every tenant. now is a time of the store's clock before the call.
+func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (State, []Work) {
 	states, plans := make([]State, len(tenants)), make([][]Job, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {
-		now := s.now() // before the listing: what has settled by then is in it
 		snap, err := catalog.Take(ctx, s.store, tenant, key.MinTime, key.MaxTime)
 		if err != nil {
 			errs.add(ctx, tenant, err)

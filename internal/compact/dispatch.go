@@ -46,7 +46,12 @@ func (s *Stage) tick(ctx context.Context, act func(*Report, *failures)) (r Repor
 		errs.add(ctx, "", err)
 		return r, err
 	}
-	r.State, r.Planned, r.Looked = s.survey(ctx, tenants, errs)
+	stored, err := s.store.Now(ctx) // before any listing: what has settled by then is in it
+	if err != nil {
+		errs.add(ctx, "", err)
+		return r, err
+	}
+	r.State, r.Planned, r.Looked = s.survey(ctx, stored, tenants, errs)
 	s.met.saw(&r.State)
 	s.met.queue.Set(float64(len(r.Planned)))
 	act(&r, errs)

@@ -259,8 +259,8 @@ func BenchmarkIdleTick(b *testing.B) {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
 			mem := memstore.New(memstore.Settings{})
 			for i := range tenants {
-				_, err := catalog.Commit(b.Context(), mem, fmt.Sprintf("t%d", i), time.Now, func(m catalog.Manifest) (catalog.Manifest, error) {
-					next, _, err := m.Delete(time.Now(), []catalog.Matcher{{Type: "=", Name: "a", Value: "b"}}, 0, 1)
+				_, err := catalog.Commit(b.Context(), mem, fmt.Sprintf("t%d", i), func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+					next, _, err := m.Delete(time.Now(), catalog.Tombstone{Matchers: []catalog.Matcher{{Type: "=", Name: "a", Value: "b"}}, MinT: 0, MaxT: 1}, nil)
 					return next, err
 				})
 				require.NoError(b, err)

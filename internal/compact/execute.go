@@ -3,6 +3,7 @@ package compact
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
@@ -13,20 +14,21 @@ import (
 
 // merge does a Merge or Cut job: open the sources, write their block, commit it.
 func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err error) {
-	m, now, err := s.begin(ctx, r.Tenant, &r.Job)
+	snap, now, err := s.begin(ctx, r.Tenant, &r.Job)
 	if err != nil {
 		return err
 	}
-	srcs, err := resolve(&m, &r.Job)
+	srcs, err := resolve(&snap, &r.Job)
 	if err != nil {
-		return err
+		return s.explain(ctx, r.Tenant, &r.Job, err)
 	}
+	m := &snap.Manifest
 	r.begun = now
 	id, err := s.ids.next(now)
 	if err != nil {
 		return err
 	}
-	in, err := s.open(ctx, r.Tenant, &m, &r.Job, srcs)
+	in, err := s.open(ctx, r.Tenant, m, &r.Job, srcs)
 	defer func() { err = errors.Join(err, in.Close()) }()
 	if errors.Is(err, errSeriesMemory) {
 		return s.splitInstead(ctx, r, in)
@@ -60,7 +62,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 func (s *Stage) publish(ctx context.Context, r *Result, w *output) error {
 	m, _, err := catalog.ReadManifest(ctx, s.store, r.Tenant)
 	if err == nil {
-		_, err = w.change(m)
+		_, err = w.change(m, m.Time()) // no job is too old by the time of a manifest
 	}
 	if err != nil {
 		s.cleanup(ctx, w.files)
@@ -165,8 +167,7 @@ func (w *output) header() block.Header {
 }
 
 // change is the transition that makes the block live.
-func (w *output) change(m catalog.Manifest) (catalog.Manifest, error) {
-	now := w.stage.now()
+func (w *output) change(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
 	if w.job.Kind == Cut {
 		return m.SliceDone(now, w.job.Split, w.entry)
 	}

@@ -51,7 +51,8 @@ func play(l *lake, fault bool) {
 		l.at("24:21").write("t", seriesRows(3, 9, clock("0:05")))
 	})
 	run("24:40")
-	for _, at := range []string{"25:00", "25:30", "26:00"} {
+	// Each step from superseded to forgotten waits for the deletion delay.
+	for _, at := range []string{"25:00", "25:30", "26:00", "26:30", "27:00", "27:30", "28:00"} {
 		run(at)
 	}
 }

@@ -49,17 +49,25 @@ func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) G
 	return sum
 }
 
-// Collect deletes what nobody needs of a tenant: manifests that are too old to be read, objects that no readable manifest has as live and
-// that were superseded at least DeletionDelay ago. Blocks of jobs that died are first doomed in the manifest, so that no late commit can
-// make them live, and deleted as the others are. A conflict with another collector is no error; the next cycle goes on.
+// Collect deletes what nobody needs of a tenant: objects that no manifest has as live which was readable within DeletionDelay, and manifests that
+// are too old to be read. Blocks of jobs that died are first doomed in the manifest, so that no late commit can make them live, and deleted as
+// the others are. A conflict with another collector is no error; the next cycle goes on.
 func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err error) {
-	m, n, err := catalog.PruneHistory(ctx, s.store, tenant, s.now, s.set.DeletionDelay)
-	g.Manifests.Objects = int64(n)
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return g, fmt.Errorf("collect garbage: %w", err)
+	}
+	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
 	if err == nil {
-		err = s.sweep(ctx, tenant, m.Deletable(s.now(), s.set.DeletionDelay), &g)
+		err = s.sweep(ctx, tenant, m.Deletable(now, s.set.DeletionDelay), &g)
+	}
+	if err == nil {
+		var n int
+		n, err = catalog.PruneHistory(ctx, s.store, tenant, s.set.DeletionDelay)
+		g.Manifests.Objects = int64(n)
 	}
 	if err == nil && s.scanDue(tenant) {
-		err = s.doom(ctx, tenant, &g)
+		err = s.doom(ctx, tenant, now, &g)
 	}
 	if errors.Is(err, catalog.ErrConflict) {
 		err = nil
@@ -86,7 +94,9 @@ func (s *Stage) sweep(ctx context.Context, tenant string, dead catalog.Sources, 
 			return err
 		}
 	}
-	return s.commit(ctx, tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.Forget(dead.Segments, dead.Blocks) })
+	return s.commit(ctx, tenant, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+		return m.Forget(dead.Segments, dead.Blocks)
+	})
 }
 
 // sweepSegments deletes segments, window by window: the listings tell their sizes, and which of them are gone already.
@@ -143,8 +153,8 @@ func (s *Stage) scanDue(tenant string) bool {
 }
 
 // doom finds the blocks that no manifest names and retires those that are old enough to be no work in progress. The blocks are listed before
-// the manifest is read: what is committed in between is not taken for an orphan.
-func (s *Stage) doom(ctx context.Context, tenant string, g *Garbage) error {
+// the manifest is read: what is committed in between is not taken for an orphan. now is a time of the store's clock.
+func (s *Stage) doom(ctx context.Context, tenant string, now time.Time, g *Garbage) error {
 	listed, err := s.listBlocks(ctx, tenant)
 	if err != nil {
 		return err
@@ -153,11 +163,13 @@ func (s *Stage) doom(ctx context.Context, tenant string, g *Garbage) error {
 	if err != nil {
 		return err
 	}
-	orphans := orphans(&m, listed, s.now().Add(-s.set.OrphanGrace))
+	orphans := orphans(&m, listed, now.Add(-s.set.OrphanGrace))
 	if len(orphans) == 0 {
 		return nil
 	}
-	if err := s.commit(ctx, tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.Doom(s.now(), orphans) }); err != nil {
+	if err := s.commit(ctx, tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+		return m.Doom(now, orphans)
+	}); err != nil {
 		return err
 	}
 	g.Doomed += len(orphans)

@@ -172,12 +172,9 @@ func (l *lake) check(tenant string) {
 func (l *lake) delete(tenant string, matcher catalog.Matcher, from, to string) {
 	l.t.Helper()
 	mint, maxt := clock(from).UnixMilli(), clock(to).UnixMilli()
-	var tomb catalog.Tombstone
-	_, err := catalog.Commit(l.t.Context(), l.store, tenant, l.clock, func(m catalog.Manifest) (next catalog.Manifest, err error) {
-		next, tomb, err = m.Delete(l.now, []catalog.Matcher{matcher}, mint, maxt)
-		return next, err
-	})
+	m, err := catalog.Delete(l.t.Context(), l.store, tenant, catalog.Deletion{Sets: [][]catalog.Matcher{{matcher}}, MinT: mint, MaxT: maxt})
 	require.NoError(l.t, err)
+	tomb := m.Tombstones[len(m.Tombstones)-1]
 	for k, samples := range l.want.Samples {
 		if !tomb.Matches(parse(k)) {
 			continue

@@ -152,7 +152,7 @@ func (m *message) work() (Work, error) {
 // parseSegment is the inverse of catalog.SegmentID.String.
 func parseSegment(s string) (catalog.SegmentID, error) {
 	seg, err := key.ParseSegment(key.SegmentsPrefix(tenant.Default) + s + ".parquet")
-	return catalog.SegmentID{Window: seg.Window, ID: seg.ID}, err
+	return catalog.SegmentIDOf(seg), err
 }
 
 // parseBlock is the inverse of catalog.BlockID.String.

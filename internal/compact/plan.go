@@ -21,7 +21,7 @@ type planner struct {
 }
 
 // Plan returns the jobs that bring a tenant's objects nearer to one 24h block a day. It is pure and deterministic: the same snapshot
-// (of all of time) and the same clock give the same jobs in the same order. No two jobs share a source, and each may run whatever
+// (of all of time) and the same time (of the store's clock, before the snapshot was taken) give the same jobs in the same order. No two jobs share a source, and each may run whatever
 // becomes of the others. An empty plan says that
 // there is nothing to do now.
 func Plan(s Settings, now time.Time, snap catalog.Snapshot) []Job {
@@ -29,7 +29,7 @@ func Plan(s Settings, now time.Time, snap catalog.Snapshot) []Job {
 	p := &planner{set: &s, now: now, snap: &snap}
 	all := live(&snap)
 	p.slices()
-	p.drop(all)
+	p.drop()
 	p.expire(all)
 	for _, day := range days(all) {
 		stay := slices.DeleteFunc(slices.Clone(day), func(s source) bool { return p.expired(&s) })

@@ -59,7 +59,7 @@ func (s *scene) sized(hour, n int, written string, bytes int64) *scene {
 	for i := range n {
 		id := idAt(clock(written).Add(time.Duration(i)*time.Second), s.n())
 		w := key.Window(day.Add(time.Duration(hour) * time.Hour).UnixMilli())
-		s.snap.Segments = append(s.snap.Segments, catalog.SegmentRef{Segment: key.Segment{Tenant: "t", Window: w, ID: id}, Size: bytes})
+		s.snap.Segments = append(s.snap.Segments, catalog.SegmentRef{Segment: key.Segment{Tenant: "t", Window: w, ID: id}, Size: bytes, Rank: id})
 	}
 	return s
 }
@@ -118,11 +118,39 @@ func (s *scene) split(l key.Level, hour, of int, done ...int) *scene {
 
 // done returns the snapshot, in order.
 func (s *scene) done() catalog.Snapshot {
+	s.cover()
 	slices.SortFunc(s.snap.Segments, func(a, b catalog.SegmentRef) int { return a.ID.Compare(b.ID) })
 	slices.SortFunc(s.snap.Blocks, func(a, b catalog.Block) int { return a.Rank.Compare(b.Rank) })
 	s.snap.Manifest.Blocks = s.snap.Blocks
 	s.snap.Tombstones = s.snap.Manifest.Tombstones
 	return s.snap
+}
+
+// cover lets each tombstone apply to what was written before its identifier's time.
+func (s *scene) cover() {
+	m := &s.snap.Manifest
+	m.Sealed = nil
+	through := func(through, rank ulid.ULID) ulid.ULID {
+		for _, t := range m.Tombstones {
+			if t.ID.Compare(rank) <= 0 && t.ID.Compare(through) > 0 {
+				through = t.ID
+			}
+		}
+		return through
+	}
+	for i := range s.snap.Segments {
+		seg := &s.snap.Segments[i]
+		seg.DeletesThrough = through(ulid.ULID{}, seg.Rank)
+		for _, t := range m.Tombstones {
+			if t.AppliesTo(seg.DeletesThrough) && t.Overlaps(int64(seg.Window), seg.Window.End()-1) {
+				m.Sealed = append(m.Sealed, catalog.Sealed{SegmentID: seg.SegmentID(), By: t.ID})
+				break
+			}
+		}
+	}
+	for i := range s.snap.Blocks {
+		s.snap.Blocks[i].DeletesThrough = through(s.snap.Blocks[i].DeletesThrough, s.snap.Blocks[i].Rank)
+	}
 }
 
 func TestPlan(t *testing.T) {
@@ -232,7 +260,7 @@ func TestPlan(t *testing.T) {
 		{"a deletion of another time", "30:00", Settings{},
 			newScene().block(h24, 0, "24:00", 1000).tombstone("29:00").deleting(func(t *catalog.Tombstone) { t.MaxT = 5 }),
 			[]string{"drop 1 tombstone: nothing is left that they apply to"}},
-		{"segments may come that are older", "30:00", Settings{}, newScene().tombstone("30:00"), nil},
+		{"what comes later is not covered", "30:00", Settings{}, newScene().tombstone("30:00"), []string{"drop 1 tombstone: nothing is left that they apply to"}},
 		{"a deletion waits for the segments", "01:00", Settings{}, newScene().segments(0, 1, "00:20").tombstone("00:30"), nil},
 		{"a deletion does not wait for late data", "30:00", Settings{}, newScene().block(h24, 0, "24:00", 1000).segments(4, 1, "29:55").tombstone("29:58"),
 			[]string{"merge 24h 20260301T0000Z of 1 segment, 1 block (1100 bytes): deletions"}},

@@ -40,40 +40,22 @@ func (p *planner) expired(s *source) bool {
 	return end <= p.before && !slices.ContainsFunc(p.splits, s.span.overlaps)
 }
 
-// drop plans to forget the tombstones that apply to nothing, now or later.
-func (p *planner) drop(all []source) {
+// drop plans to forget the tombstones that have nothing left to delete, now or later.
+func (p *planner) drop() {
 	var ids []ulid.ULID
 	for _, t := range p.snap.Manifest.Tombstones {
-		// A segment that is not listed yet may be older than the tombstone until SettleDelay has passed.
-		if ulid.Time(t.ID.Time()).After(p.now.Add(-p.set.SettleDelay)) || p.needed(&t, all) {
-			continue
+		if !p.snap.Manifest.Pending(p.now, t) {
+			ids = append(ids, t.ID)
 		}
-		ids = append(ids, t.ID)
 	}
 	if len(ids) > 0 {
 		p.jobs = append(p.jobs, Job{Kind: Drop, Drop: ids, Why: "nothing is left that they apply to"})
 	}
 }
 
-// needed says whether the tombstone applies to a live object, or to one that a split will make live.
-func (p *planner) needed(t *catalog.Tombstone, all []source) bool {
-	for i := range all {
-		s := &all[i]
-		if s.segment && t.AppliesTo(s.rank, ulid.ULID{}) && t.Overlaps(s.span.from, s.span.to-1) || !s.segment && stains(t, &s.block) {
-			return true
-		}
-	}
-	for _, sp := range p.snap.Manifest.Splits {
-		if slices.ContainsFunc(sp.Done, func(b catalog.Block) bool { return stains(t, &b) }) {
-			return true
-		}
-	}
-	return false
-}
-
 // stains says whether the tombstone applies to samples that the block may hold.
 func stains(t *catalog.Tombstone, b *catalog.Block) bool {
-	return t.AppliesTo(b.Rank, b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT)
+	return t.AppliesTo(b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT)
 }
 
 func stained(ts []catalog.Tombstone, b *catalog.Block) bool {

@@ -4,35 +4,53 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/objstore"
 )
 
-// resolve finds the sources of a merge in the manifest, by rank. Errors: catalog.ErrConflict if one is no longer there, or no longer for this job.
-func resolve(m *catalog.Manifest, job *Job) ([]source, error) {
+// check says by catalog.ErrConflict if a source of the job is no longer live in the manifest, or no longer for this job.
+func check(m *catalog.Manifest, job *Job) error {
 	if job.Kind == Cut {
 		if err := undone(m, job); err != nil {
-			return nil, err
+			return err
 		}
 	} else if err := unclaimed(m, job); err != nil {
-		return nil, err
+		return err
 	}
-	out := make([]source, 0, job.size())
 	for _, id := range job.Sources.Segments {
 		if slices.ContainsFunc(m.Consumed, func(c catalog.Consumed) bool { return c.SegmentID == id }) {
-			return nil, fmt.Errorf("segment %s is consumed: %w", id, catalog.ErrConflict)
+			return fmt.Errorf("segment %s is consumed: %w", id, catalog.ErrConflict)
 		}
-		out = append(out, source{rank: id.ID, segment: true, seg: id, span: span{int64(id.Window), id.Window.End()}})
 	}
 	for _, id := range job.Sources.Blocks {
-		i := slices.IndexFunc(m.Blocks, func(b catalog.Block) bool { return b.BlockID() == id })
-		if i < 0 {
-			return nil, fmt.Errorf("block %s is not live: %w", id, catalog.ErrConflict)
+		if !slices.ContainsFunc(m.Blocks, func(b catalog.Block) bool { return b.BlockID() == id }) {
+			return fmt.Errorf("block %s is not live: %w", id, catalog.ErrConflict)
 		}
-		out = append(out, blockSource(m.Blocks[i]))
 	}
-	slices.SortFunc(out, compareSources)
+	return nil
+}
+
+// resolve returns the sources of a merge, by rank. snap was taken after the job was planned, and has all of the job's window. Errors:
+// catalog.ErrConflict if a source is no longer there, or no longer for this job, or if a segment appeared between them in rank, which a
+// delayed message of the queue can make; objstore.ErrNotFound if a segment is missing that the manifest takes for live.
+func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
+	if err := check(&snap.Manifest, job); err != nil {
+		return nil, err
+	}
+	near := live(snap)
+	out := make([]source, 0, job.size())
+	for i := range near {
+		s := &near[i]
+		if s.segment && slices.Contains(job.Sources.Segments, s.seg) || !s.segment && slices.Contains(job.Sources.Blocks, s.block.BlockID()) {
+			out = append(out, *s)
+		}
+	}
+	if len(out) < job.size() {
+		return nil, fmt.Errorf("%d of the %d sources are there: %w", len(out), job.size(), objstore.ErrNotFound)
+	}
+	if job.Kind != Cut && !closedSet(out, near) { // what a split has claimed stays so
+		return nil, fmt.Errorf("another object is between the sources in rank: %w", catalog.ErrConflict)
+	}
 	return out, nil
 }
 
@@ -62,13 +80,9 @@ func unclaimed(m *catalog.Manifest, job *Job) error {
 
 // tombstones returns those that apply to the source.
 func tombstones(m *catalog.Manifest, s *source) []catalog.Tombstone {
-	var through ulid.ULID
-	if !s.segment {
-		through = s.block.DeletesThrough
-	}
 	var out []catalog.Tombstone
 	for _, t := range m.Tombstones {
-		if t.AppliesTo(s.rank, through) && t.Overlaps(s.span.from, s.span.to-1) {
+		if t.AppliesTo(s.through) && t.Overlaps(s.span.from, s.span.to-1) {
 			out = append(out, t)
 		}
 	}

@@ -46,14 +46,15 @@ func (s *Stage) run(ctx context.Context, w Work, progress Progress) (Result, err
 }
 
 func (s *Stage) do(ctx context.Context, r *Result, progress Progress) error {
-	if err := r.Job.young(s.now()); err != nil {
-		return err // by this clock already: the store need not be asked
-	}
 	switch job := &r.Job; job.Kind {
 	case Expire:
-		return s.upkeep(ctx, r, func(m catalog.Manifest) (catalog.Manifest, error) { return m.Expire(s.now(), job.Sources) })
+		return s.upkeep(ctx, r, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+			return m.Expire(now, job.Sources)
+		})
 	case Drop:
-		return s.upkeep(ctx, r, func(m catalog.Manifest) (catalog.Manifest, error) { return m.DropTombstones(job.Drop) })
+		return s.upkeep(ctx, r, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+			return m.DropTombstones(now, job.Drop)
+		})
 	case Split:
 		return s.split(ctx, r, job.Planned)
 	default:
@@ -62,17 +63,17 @@ func (s *Stage) do(ctx context.Context, r *Result, progress Progress) error {
 }
 
 // upkeep commits a change of the manifest that needs no work.
-func (s *Stage) upkeep(ctx context.Context, r *Result, change func(catalog.Manifest) (catalog.Manifest, error)) error {
-	return s.commit(ctx, r.Tenant, func(m catalog.Manifest) (catalog.Manifest, error) {
-		if err := r.Job.young(later(s.now(), m.Time())); err != nil {
+func (s *Stage) upkeep(ctx context.Context, r *Result, change catalog.Change) error {
+	return s.commit(ctx, r.Tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+		if err := r.Job.young(later(now, m.Time())); err != nil {
 			return m, err
 		}
-		return change(m)
+		return change(m, now)
 	})
 }
 
 // young says by a conflict that the job was planned too long ago: nothing would tell that its sources were replaced since, once they are deleted and
-// forgotten.
+// forgotten. now is a time of the store's clock, as Planned is.
 func (j *Job) young(now time.Time) error {
 	if age := now.Sub(j.Planned); age > catalog.MaxJobAge {
 		return fmt.Errorf("planned %s ago, the limit is %s: %w", age, catalog.MaxJobAge, catalog.ErrConflict)
@@ -81,8 +82,8 @@ func (j *Job) young(now time.Time) error {
 }
 
 // commit is the only way in which this stage changes what is live.
-func (s *Stage) commit(ctx context.Context, tenant string, change func(catalog.Manifest) (catalog.Manifest, error)) error {
-	_, err := catalog.Commit(ctx, s.store, tenant, s.now, change)
+func (s *Stage) commit(ctx context.Context, tenant string, change catalog.Change) error {
+	_, err := catalog.Commit(ctx, s.store, tenant, change)
 	return err
 }
 
@@ -95,18 +96,32 @@ func (s *Stage) split(ctx context.Context, r *Result, known time.Time) error {
 	}
 	job := &r.Job
 	sp := catalog.Split{ID: id, Level: job.Level, Window: job.Window, Of: job.Slice.Of, Sources: job.Sources}
-	return s.commit(ctx, r.Tenant, func(m catalog.Manifest) (catalog.Manifest, error) { return m.BeginSplit(s.now(), sp) })
+	return s.commit(ctx, r.Tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+		return m.BeginSplit(now, sp)
+	})
 }
 
-// begin reads the manifest for a job and returns the time at which the job begins.
-func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (catalog.Manifest, time.Time, error) {
-	now := s.now() // before the manifest is read: the commit checks the age of what was read
+// begin takes a snapshot of what a job may read, and returns the time at which the job begins, by the store's clock. A job that comes too
+// late costs one read of the manifest.
+func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalog.Snapshot, now time.Time, err error) {
 	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
 	if err != nil {
-		return m, now, err
+		return snap, now, err
 	}
-	now = later(now, m.Time())
-	return m, now, job.young(now)
+	if err := check(&m, job); err != nil {
+		return snap, now, err
+	}
+	if now, err = s.store.Now(ctx); err != nil { // before the manifest is read again: the commit checks the age of what was read
+		return snap, now, err
+	}
+	if err := job.young(later(now, m.Time())); err != nil {
+		return snap, now, err
+	}
+	r := spanOf(job.Level, job.Window)
+	if snap, err = catalog.Take(ctx, s.store, tenant, r.from, r.to-1); err != nil {
+		return snap, now, err
+	}
+	return snap, later(now, snap.Manifest.Time()), nil
 }
 
 // explain turns the absence of a source's object into a conflict if the manifest has moved on meanwhile. Otherwise data is missing.
@@ -118,7 +133,7 @@ func (s *Stage) explain(ctx context.Context, tenant string, job *Job, err error)
 	if merr != nil {
 		return errors.Join(err, merr)
 	}
-	if _, cerr := resolve(&m, job); cerr != nil {
+	if cerr := check(&m, job); cerr != nil {
 		return cerr
 	}
 	return fmt.Errorf("a live object is missing: %w", err)

@@ -22,6 +22,7 @@ func (s span) holds(o span) bool    { return s.from <= o.from && o.to <= s.to }
 // source is a live object that a merge may take.
 type source struct {
 	rank    ulid.ULID
+	through ulid.ULID // the tombstones above it apply
 	segment bool
 	seg     catalog.SegmentID
 	block   catalog.Block // of blocks
@@ -31,13 +32,13 @@ type source struct {
 
 func segmentSource(s catalog.SegmentRef) source {
 	return source{
-		rank: s.ID, segment: true, seg: catalog.SegmentID{Window: s.Window, ID: s.ID}, bytes: s.Size,
+		rank: s.Rank, through: s.DeletesThrough, segment: true, seg: s.SegmentID(), bytes: s.Size,
 		span: span{int64(s.Window), s.Window.End()},
 	}
 }
 
 func blockSource(b catalog.Block) source {
-	return source{rank: b.Rank, block: b, bytes: b.Bytes, span: spanOf(b.Level, b.Window)}
+	return source{rank: b.Rank, through: b.DeletesThrough, block: b, bytes: b.Bytes, span: spanOf(b.Level, b.Window)}
 }
 
 // id is the object's own identifier.
@@ -54,7 +55,7 @@ func (s *source) at(l key.Level) bool { return !s.segment && s.block.Level == l 
 // small says whether the source is a segment or a part: something of one window that is to become a 2h block.
 func (s *source) small() bool { return s.segment || s.block.Level == key.Part }
 
-// written returns the time of its newest write.
+// written returns the time of its newest write, by the clock of the store or of the queue.
 func (s *source) written() time.Time { return ulid.Time(s.rank.Time()) }
 
 // samples estimates the number of samples: exact for blocks.

@@ -2,10 +2,13 @@ package compact
 
 import (
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
@@ -313,18 +316,30 @@ func TestOldPlan(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, Conflict, r.Outcome, j)
 	}
-	l.at("2:29")
-	r, err := s.Run(t.Context(), "t", job)
-	require.NoError(t, err)
-	require.Equal(t, Done, r.Outcome)
 }
 
-// TestClockBehind: a stage whose clock is hours behind that of others still gets its work done.
-func TestClockBehind(t *testing.T) {
-	l := newLake(t)
-	l.scrape("t", "0:00", "2:00", 30*time.Minute, 5)
-	l.at("30:00").delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m1"}, "0:00", "1:00")
-	l.at("2:15").untilIdle(l.stage(Settings{}, 2))
-	require.Equal(t, []string{"2h 20260301T0000Z"}, l.levels("t"))
-	l.check("t")
+// TestMachineClock: the clock of the machine decides nothing, however wrong it is. Neither does a step of it in the middle of a job.
+func TestMachineClock(t *testing.T) {
+	for _, step := range []time.Duration{-28 * time.Hour, -65 * time.Minute, 65 * time.Minute, 500 * time.Hour} {
+		l := newLake(t)
+		l.scrape("t", "0:00", "2:00", 30*time.Minute, 5)
+		l.at("30:00").delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m1"}, "0:00", "1:00")
+		n := 0
+		wrong := func() time.Time {
+			n++
+			return l.now.Add(time.Duration(n%3-1) * step)
+		}
+		set := Settings{Entropy: rand.NewChaCha8([32]byte{2}), TempDir: t.TempDir(), Concurrency: 1, Retention: 62 * time.Hour}
+		s, err := New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), wrong)
+		require.NoError(t, err)
+		l.at("30:00").untilIdle(s)
+		require.Equal(t, []string{"24h 20260301T0000Z"}, l.levels("t"))
+		l.check("t")
+		// A compactor that is ahead makes nothing that is written later older than a deletion.
+		l.delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m1"}, "0:00", "40:00")
+		l.at("30:01").write("t", seriesRows(3, 7, clock("0:10"), clock("30:00")))
+		l.check("t")
+		l.at("60:00").untilIdle(s)
+		l.check("t")
+	}
 }

@@ -85,11 +85,12 @@ func (m *memory) learn(tenants []string, now time.Time) {
 	}
 }
 
-// survey plans for the tenants that may have something to do. State is that of all, as far as it is remembered.
-func (s *Stage) survey(ctx context.Context, tenants []string, errs *failures) (sum State, work []Work, looked int) {
+// survey plans for the tenants that may have something to do. State is that of all, as far as it is remembered. stored is a time of the
+// store's clock before the call; this process's own clock only tells how long ago it looked at a tenant.
+func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum State, work []Work, looked int) {
 	plans, looks := make([][]Job, len(tenants)), make([]bool, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {
-		now := s.now() // before the listing: what has settled by then is in it
+		now := s.now()
 		if x := s.memory.recall(tenant); x.quiet && now.Sub(x.at) < quietEvery && !now.Before(x.at) {
 			return
 		}
@@ -98,10 +99,10 @@ func (s *Stage) survey(ctx context.Context, tenants []string, errs *failures) (s
 			errs.add(ctx, tenant, err)
 			return
 		}
-		plans[i], looks[i] = Plan(s.set, now, snap), true
+		plans[i], looks[i] = Plan(s.set, stored, snap), true
 		s.memory.change(tenant, func(x *seen) {
-			x.at, x.state = now, StateOf(s.set, now, snap)
-			x.quiet, x.garbage = len(plans[i]) == 0 && len(snap.Segments) == 0, s.superseded(&snap.Manifest, now)
+			x.at, x.state = now, StateOf(s.set, stored, snap)
+			x.quiet, x.garbage = len(plans[i]) == 0 && len(snap.Segments) == 0, s.superseded(&snap.Manifest, stored)
 		})
 	})
 	for i, t := range tenants {

@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -76,9 +75,9 @@ func (b *buffer) sized(n int) []byte {
 	return b.b
 }
 
-// readBody reads and decompresses a request body within the limits. The result lies in plain, and the hash of the body as it was sent in
-// digest unless that is nil. The caller calls done when it no longer needs plain.
-func (s *Stage) readBody(r *http.Request, plain *buffer, digest *digest) (done func(), err error) {
+// readBody reads and decompresses a request body within the limits. The result lies in plain. The caller calls done when it no longer needs
+// plain.
+func (s *Stage) readBody(r *http.Request, plain *buffer) (done func(), err error) {
 	var prefix [maxPrefix]byte
 	head, decoded, err := s.peek(r, prefix[:])
 	if err != nil {
@@ -92,7 +91,7 @@ func (s *Stage) readBody(r *http.Request, plain *buffer, digest *digest) (done f
 	if err := s.acquire(r.Context(), weight); err != nil {
 		return nil, err
 	}
-	if err := s.unpack(r, head, decoded, plain, digest); err != nil {
+	if err := s.unpack(r, head, decoded, plain); err != nil {
 		s.inflight.Release(weight)
 		return nil, err
 	}
@@ -100,7 +99,7 @@ func (s *Stage) readBody(r *http.Request, plain *buffer, digest *digest) (done f
 }
 
 // unpack reads the body, which begins with head, and decompresses it into plain.
-func (s *Stage) unpack(r *http.Request, head []byte, decoded int64, plain *buffer, digest *digest) error {
+func (s *Stage) unpack(r *http.Request, head []byte, decoded int64, plain *buffer) error {
 	packed := buffers.Get().(*buffer)
 	defer packed.release()
 	if err := s.receive(r, head, packed); err != nil {
@@ -114,9 +113,6 @@ func (s *Stage) unpack(r *http.Request, head []byte, decoded int64, plain *buffe
 		return fmt.Errorf("%w: snappy: %w", errBody, err)
 	}
 	plain.b = out
-	if digest != nil {
-		*digest = sha256.Sum256(packed.b)
-	}
 	s.met.bodyBytes.WithLabelValues("snappy").Add(float64(len(packed.b)))
 	s.met.bodyBytes.WithLabelValues("protobuf").Add(float64(len(out)))
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -18,10 +19,11 @@ import (
 type Delivery struct {
 	ID   string // of the message; names it in logs and among the failed
 	Body string
+	Sent time.Time // when the queue got it, by the queue's clock
 }
 
-// Consume makes the requests in messages durable: all of a tenant's in one segment per window, unless they are more than ConsumeSamples. It
-// returns the messages that are to be delivered again: those that cannot be read, so that they become dead letters in the end, and those whose
+// Consume makes the requests in messages durable: all of a tenant's in one segment per window and period of the queue
+// (key.QueueMillis), unless they are more than ConsumeSamples. It returns the messages that are to be delivered again: those that cannot be read, so that they become dead letters in the end, and those whose
 // samples are not known to be in the store, because a write failed or the end of ctx came near. An error is for all of them. A message that is
 // delivered again after it was consumed writes its samples again, which changes no answer.
 func (s *Stage) Consume(ctx context.Context, ds []Delivery) (failed []string, err error) {
@@ -83,10 +85,32 @@ func (c *consumption) leave() {
 type parcel struct {
 	id string
 	*envelope
+	sent time.Time // when the queue got it first
 }
 
-// byTenant reads the first lines of messages and groups them by tenant, each in the order in which the requests came: of equal times of a series
-// the sample that came last counts.
+// maxQueueAge is how old a message may be. Deletions apply to what comes from the queue for a day longer (catalog.QueueHorizon).
+const maxQueueAge = 29 * 24 * time.Hour
+
+// sentAt returns when the queue got a message first. A message that was moved back from the dead letters says it itself.
+func (c *consumption) sentAt(d *Delivery, e *envelope) (time.Time, error) {
+	sent := d.Sent
+	if !e.sent.IsZero() {
+		sent = e.sent
+	}
+	if sent.IsZero() {
+		return sent, fmt.Errorf("%w: the queue does not say when it was sent", errUnreadable)
+	}
+	if age := c.stage.now().Sub(sent); age > maxQueueAge {
+		return sent, fmt.Errorf("%w: it was sent %s ago, the limit is %s: what was deleted meanwhile could return", errUnreadable, age.Round(time.Second), maxQueueAge)
+	}
+	return sent, nil
+}
+
+// period is the number of the queue's period in which the message was sent.
+func (p *parcel) period() int64 { return p.sent.UnixMilli() / key.QueueMillis }
+
+// byTenant reads the first lines of messages and groups them by tenant, each in the order in which the queue got them: of equal times of a
+// series the sample that came last counts.
 func (c *consumption) byTenant(ds []Delivery) [][]parcel {
 	all := make([]parcel, 0, len(ds))
 	for _, d := range ds {
@@ -95,10 +119,15 @@ func (c *consumption) byTenant(ds []Delivery) [][]parcel {
 			c.unreadable(d.ID, "", err)
 			continue
 		}
-		all = append(all, parcel{d.ID, e})
+		sent, err := c.sentAt(&d, e)
+		if err != nil {
+			c.unreadable(d.ID, e.tenant, err)
+			continue
+		}
+		all = append(all, parcel{d.ID, e, sent})
 	}
 	slices.SortStableFunc(all, func(a, b parcel) int {
-		return cmp.Or(cmp.Compare(a.tenant, b.tenant), a.received.Compare(b.received))
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), a.sent.Compare(b.sent))
 	})
 	var out [][]parcel
 	for from := 0; from < len(all); {
@@ -144,6 +173,10 @@ type load struct {
 func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 	var l load
 	for _, m := range ms {
+		if n := len(l.parcels); n > 0 && l.parcels[n-1].period() != m.period() {
+			c.flush(t, l)
+			l = load{}
+		}
 		b, err := c.read(t, m)
 		switch {
 		case err == nil:
@@ -200,9 +233,9 @@ type learned struct {
 func (c *consumption) flush(t *tenantIngest, l load) {
 	s := c.stage
 	begin := time.Now()
-	// The time that the flush may take counts from before its identifiers are made.
 	ctx, cancel := context.WithTimeout(c.ctx, s.set.FlushTimeout)
-	segments, err := t.segments(l.batches, t.nextID)
+	newest := l.parcels[len(l.parcels)-1].sent
+	segments, err := t.segments(l.batches, func() identity { return identity{id: s.ids.at(newest), queued: true} })
 	var meta []learned
 	for _, b := range l.batches {
 		if len(b.metadata) > 0 {

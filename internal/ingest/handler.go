@@ -222,7 +222,7 @@ func partial(b *batch) error {
 func (s *Stage) decode(r *http.Request, version protocol, t *tenantIngest) (*batch, error) {
 	plain := buffers.Get().(*buffer)
 	defer plain.release()
-	done, err := s.readBody(r, plain, nil)
+	done, err := s.readBody(r, plain)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ type incoming struct {
 	version protocol
 	came    time.Time
 	plain   *buffer // the message, decompressed
-	body    digest  // mode Direct only
 	batch   *batch
 	done    func()
 }
@@ -19,12 +18,8 @@ type incoming struct {
 // take reads a request's body and decodes it.
 func (s *Stage) take(r *http.Request, version protocol, t *tenantIngest) (*incoming, error) {
 	in := &incoming{tenant: t, version: version, came: s.now().Truncate(time.Millisecond), plain: buffers.Get().(*buffer)}
-	var hash *digest
-	if s.set.Mode == Direct {
-		hash = &in.body
-	}
 	var err error
-	if in.done, err = s.readBody(r, in.plain, hash); err != nil {
+	if in.done, err = s.readBody(r, in.plain); err != nil {
 		in.plain.release()
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,9 +21,14 @@ import (
 //
 //	promlake-write/1 tenant=team-a received=1700000000000 floats=2000 histograms=0 exemplars=0 bytes=41377
 //	KLUv/aB7rgUA…
+//
+// Version 2 is what a message becomes that was moved back from the dead letters. It says when the queue got it first:
+//
+//	promlake-write/2 tenant=team-a received=1700000000000 sent=1700000000004 floats=2000 …
 type envelope struct {
 	tenant   string
 	received time.Time // when the request came, in ms: timestamps in the future are judged by it
+	sent     time.Time // when the queue got the message first, in ms; zero in version 1
 	holds    tally     // what the message holds
 	bytes    int       // of the columns
 	data     string    // base64 of their zstd frame; of a parsed envelope only
@@ -31,8 +37,11 @@ type envelope struct {
 // maxPacked is the most that the columns of a message may take, in bytes. It bounds the memory of reading one, whatever its frame claims.
 const maxPacked = 8 << 20
 
-// messageFormat begins every message.
-const messageFormat = "promlake-write/1"
+// messageFormat begins every message, redrivenFormat one that was moved back.
+const (
+	messageFormat  = "promlake-write/1"
+	redrivenFormat = "promlake-write/2"
+)
 
 // errUnreadable reports a message of the queue that cannot be read, now or later.
 var errUnreadable = errors.New("unreadable message")
@@ -73,10 +82,17 @@ func sealedLen(frame int) int { return maxHead + base64.StdEncoding.EncodedLen(f
 func parseEnvelope(body string) (*envelope, error) {
 	head, data, ok := strings.Cut(body, "\n")
 	format, head, _ := strings.Cut(head, " ")
-	if !ok || format != messageFormat || strings.ContainsAny(data, "\r\n") {
-		return nil, fmt.Errorf("%w: it is not %s, a line and a line", errUnreadable, messageFormat)
+	if !ok || format != messageFormat && format != redrivenFormat || strings.ContainsAny(data, "\r\n") {
+		return nil, fmt.Errorf("%w: it is not %s or %s, a line and a line", errUnreadable, messageFormat, redrivenFormat)
 	}
 	fields := strings.Split(head, " ")
+	var sent time.Time
+	if format == redrivenFormat {
+		var err error
+		if fields, sent, err = cutSent(fields); err != nil {
+			return nil, err
+		}
+	}
 	names := [...]string{"tenant", "received", "floats", "histograms", "exemplars", "bytes"}
 	if len(fields) != len(names) {
 		return nil, fmt.Errorf("%w: its first line has %d fields instead of %d", errUnreadable, len(fields), len(names))
@@ -104,9 +120,38 @@ func parseEnvelope(body string) (*envelope, error) {
 		return nil, fmt.Errorf("%w: bytes=%d in its first line, the limit is %d", errUnreadable, number[5], maxPacked)
 	}
 	return &envelope{
-		tenant: id, received: time.UnixMilli(number[1]),
+		tenant: id, received: time.UnixMilli(number[1]), sent: sent,
 		holds: tally{int(number[2]), int(number[3]), int(number[4])}, bytes: int(number[5]), data: data,
 	}, nil
+}
+
+// cutSent takes the third field, the time of sending, out of a first line.
+func cutSent(fields []string) ([]string, time.Time, error) {
+	const place = 2
+	if len(fields) <= place {
+		return nil, time.Time{}, fmt.Errorf("%w: its first line has %d fields", errUnreadable, len(fields))
+	}
+	text, ok := strings.CutPrefix(fields[place], "sent=")
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if !ok || err != nil || ms <= 0 || strconv.FormatInt(ms, 10) != text {
+		return nil, time.Time{}, fmt.Errorf("%w: field %s instead of sent in its first line", errUnreadable, shown(fields[place]))
+	}
+	return slices.Delete(slices.Clone(fields), place, place+1), time.UnixMilli(ms), nil
+}
+
+// Redriven returns a message as it may be sent again: it says when the queue got it first, so that a deletion which came after that still
+// applies to it, and what was written after it still counts. sent is when the queue says that it got the message.
+func Redriven(body string, sent time.Time) (string, error) {
+	e, err := parseEnvelope(body)
+	if err != nil {
+		return "", err
+	}
+	if !e.sent.IsZero() {
+		return body, nil
+	}
+	_, rest, _ := strings.Cut(body, " ") // the format
+	parts := strings.SplitN(rest, " ", 3)
+	return fmt.Sprintf("%s %s %s sent=%d %s", redrivenFormat, parts[0], parts[1], sent.UnixMilli(), parts[2]), nil
 }
 
 // unpack decodes the columns into plain. It sets aside no more memory than the message says.

@@ -22,7 +22,6 @@ type metrics struct {
 	bodyBytes    *prometheus.CounterVec // by form
 	tenants      prometheus.Gauge
 	mode         *prometheus.GaugeVec // by mode
-	existing     prometheus.Counter
 	queued       prometheus.Counter
 	queuedBytes  prometheus.Counter
 	queuedParts  prometheus.Counter
@@ -59,7 +58,6 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 		tenants:      prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote lately."}),
 		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are taken."},
 			[]string{"mode"}),
-		existing:    counter("segments_existing_total", "Segments that were there already, because their request was sent again (mode direct)."),
 		queued:      counter("queued_samples_total", "Float and histogram samples put on the queue (mode buffered)."),
 		queuedBytes: counter("queued_bytes_total", "Bytes of the messages put on the queue (mode buffered)."),
 		queuedParts: counter("queued_messages_total", "Messages put on the queue (mode buffered)."),
@@ -72,7 +70,7 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 	m.mode.WithLabelValues(string(mode)).Set(1)
 	var errs []error
 	for _, c := range []prometheus.Collector{m.requests, m.samples, m.histograms, m.exemplars, m.discarded, m.flushes, m.flushSeconds,
-		m.flushSamples, m.segments, m.segmentBytes, m.bodyBytes, m.tenants, m.mode, m.existing, m.queued, m.queuedBytes, m.queuedParts, m.messages, m.queueSeconds} {
+		m.flushSamples, m.segments, m.segmentBytes, m.bodyBytes, m.tenants, m.mode, m.queued, m.queuedBytes, m.queuedParts, m.messages, m.queueSeconds} {
 		errs = append(errs, reg.Register(c))
 	}
 	return m, errors.Join(errs...)

@@ -12,7 +12,7 @@ type Mode string
 const (
 	// Grouped gathers concurrent requests and writes one segment for them all. It is for processes that take many requests at once.
 	Grouped Mode = "grouped"
-	// Direct writes a segment for each request. A request that is sent again mostly finds its segment there.
+	// Direct writes a segment for each request.
 	Direct Mode = "direct"
 	// Buffered puts requests on a queue, from which Consume takes many at once.
 	Buffered Mode = "buffered"
@@ -32,9 +32,6 @@ func (s *Settings) validateMode() error {
 	if s.FlushTimeout >= s.SettleDelay {
 		errs = append(errs, fmt.Errorf("flush timeout (%s) must be shorter than the compactor's settle delay (%s): a merge must not overlook a segment that is still being written",
 			s.FlushTimeout, s.SettleDelay))
-	} else if s.Mode == Direct && s.RetryTolerance+s.FlushTimeout >= s.SettleDelay {
-		errs = append(errs, fmt.Errorf("retry tolerance (%s) and flush timeout (%s) together must be shorter than the compactor's settle delay (%s): a merge must not overlook a segment whose identifier is older than its write",
-			s.RetryTolerance, s.FlushTimeout, s.SettleDelay))
 	}
 	return errors.Join(errs...)
 }

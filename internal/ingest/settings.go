@@ -16,11 +16,7 @@ type Settings struct {
 	FlushInterval time.Duration
 	FlushSamples  int           // samples that make a flush due at once
 	FlushTimeout  time.Duration // longest time that a flush may take
-	// RetryTolerance is how far before now the identifier of a segment that mode Direct writes may lie, so that a request which is sent again
-	// within it mostly gets the same identifier.
-	RetryTolerance time.Duration
-	// SettleDelay is the compactor's: a segment must be listed so soon after the time in its identifier. It must be longer than
-	// FlushTimeout, and in mode Direct than RetryTolerance and FlushTimeout together.
+	// SettleDelay is the compactor's: a segment must be listed so soon after the store began to take it. It must be longer than FlushTimeout.
 	SettleDelay time.Duration
 
 	MaxMessages    int // messages that one request may become in mode Buffered
@@ -56,7 +52,6 @@ func DefaultSettings() Settings {
 		Mode:             Grouped,
 		FlushSamples:     50_000,
 		FlushTimeout:     30 * time.Second,
-		RetryTolerance:   20 * time.Second,
 		SettleDelay:      time.Minute,
 		MaxMessages:      128,
 		ConsumeSamples:   500_000,
@@ -91,7 +86,6 @@ func (s *Settings) Validate() error {
 	}
 	errs = append(errs, s.validateMode())
 	notNegative("flush interval", s.FlushInterval)
-	notNegative("retry tolerance", s.RetryTolerance)
 	positive("max messages", int64(s.MaxMessages))
 	positive("consume samples", int64(s.ConsumeSamples))
 	notNegative("creation grace period", s.Limits.CreationGracePeriod)

@@ -181,14 +181,27 @@ func (s *Stage) newGeneration() *generation {
 	return newGeneration(binary.LittleEndian.Uint64(seed[:]), s.met.discard)
 }
 
-// idSource gives ULIDs that ascend strictly within the process, even when the clock steps back: of two writes the later has the larger one.
+// idSource gives ULIDs. Those of next ascend strictly within the process, even when the clock steps back: of two segments of one process that
+// the store got in one tick of its clock, the later has the larger one.
 type idSource struct {
 	mu      sync.Mutex
 	entropy *ulid.MonotonicEntropy
+	random  io.Reader
 	last    uint64 // ms
 }
 
-func newIDSource(r io.Reader) *idSource { return &idSource{entropy: ulid.Monotonic(r, 0)} }
+func newIDSource(r io.Reader) *idSource { return &idSource{entropy: ulid.Monotonic(r, 0), random: r} }
+
+// at returns a ULID of this time.
+func (s *idSource) at(t time.Time) (id ulid.ULID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, err := ulid.New(ulid.Timestamp(t), s.random)
+	if err != nil {
+		panic(fmt.Sprintf("make an identifier: %v", err)) // crypto/rand does not fail, and the queue's times fit
+	}
+	return id
+}
 
 func (s *idSource) next(now time.Time) ulid.ULID {
 	s.mu.Lock()

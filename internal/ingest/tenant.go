@@ -120,11 +120,17 @@ func (t *tenantIngest) flush(ctx context.Context, bs []*batch) error {
 }
 
 // nextID returns an identifier for a segment that is written now.
-func (t *tenantIngest) nextID() ulid.ULID { return t.stage.ids.next(t.stage.now()) }
+func (t *tenantIngest) nextID() identity { return identity{id: t.stage.ids.next(t.stage.now())} }
+
+// identity is what makes the key of a segment its own.
+type identity struct {
+	id     ulid.ULID
+	queued bool
+}
 
 // encode makes the segments of batches and hands each to put. The file is valid until put returns; only says that no other one follows it
 // of the same generation.
-func (t *tenantIngest) encode(bs []*batch, id func() ulid.ULID, put func(k key.Segment, file []byte, only bool) error) error {
+func (t *tenantIngest) encode(bs []*batch, name func() identity, put func(k key.Segment, file []byte, only bool) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, part := range byGeneration(bs) {
@@ -139,7 +145,8 @@ func (t *tenantIngest) encode(bs []*batch, id func() ulid.ULID, put func(k key.S
 			if err != nil {
 				return fmt.Errorf("encode segment: %w", err)
 			}
-			if err := put(key.Segment{Tenant: t.id, Window: w.start, ID: id()}, file, len(windows) == 1); err != nil {
+			n := name()
+			if err := put(key.Segment{Tenant: t.id, Window: w.start, ID: n.id, Queued: n.queued}, file, len(windows) == 1); err != nil {
 				return err
 			}
 		}
@@ -175,9 +182,9 @@ type encoded struct {
 }
 
 // segments is encode for puts that begin when all segments are made.
-func (t *tenantIngest) segments(bs []*batch, id func() ulid.ULID) ([]encoded, error) {
+func (t *tenantIngest) segments(bs []*batch, name func() identity) ([]encoded, error) {
 	var out []encoded
-	err := t.encode(bs, id, func(k key.Segment, file []byte, _ bool) error {
+	err := t.encode(bs, name, func(k key.Segment, file []byte, _ bool) error {
 		out = append(out, encoded{k, bytes.Clone(file)})
 		return nil
 	})

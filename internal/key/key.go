@@ -1,13 +1,14 @@
 // Package key is the grammar of object keys. Keys are built and parsed here and nowhere else:
 //
 //	v1/<tenant>/segments/<window>/<ulid>.parquet        level 0: the samples of one flush in one 2h window
+//	v1/<tenant>/segments/<window>/<ulid>-q.parquet      the same, made of messages of the write queue
 //	v1/<tenant>/blocks/<level>/<window>/<ulid>/<file>   a file of a block: what compaction made of segments and other blocks
 //	v1/<tenant>/manifest.json                           which blocks are live, and which segments they consumed
 //	v1/<tenant>/manifests/<ulid>.json                   the copy of an earlier manifest
 //
 // <window> is the start of a window (2h, or that of the level) as YYYYMMDDTHHMMZ (UTC), so that keys sort by time within years
-// 0000–9999. <ulid> (26 characters, Crockford base32) sorts by the time of writing: of two samples with equal series and
-// timestamp, the one in the segment with the larger ULID wins.
+// 0000–9999. <ulid> (26 characters, Crockford base32) makes keys distinct. Its time orders nothing, since it is that of a
+// machine's clock, except in a segment of the queue: there it is when the queue got the newest message of the segment.
 package key
 
 import (
@@ -29,8 +30,14 @@ const (
 	MinTime int64 = -62167219200000
 	MaxTime int64 = 253402300799999
 
+	// QueueMillis is the length of a period of the write queue in milliseconds. Periods begin at
+	// multiples of it. All messages of a segment were sent in one period, by the queue's clock, so that
+	// a deletion can apply to what was sent until the end of a period (package catalog).
+	QueueMillis int64 = 20 * 1000
+
 	windowLayout = "20060102T1504Z"
 	segmentExt   = ".parquet"
+	queuedMark   = "-q"
 )
 
 // ErrSyntax reports a key that the grammar does not derive.
@@ -90,6 +97,7 @@ type Segment struct {
 	Tenant string
 	Window Window
 	ID     ulid.ULID
+	Queued bool // made of messages of the write queue
 }
 
 // TenantPrefix is the prefix of every key of a tenant.
@@ -103,7 +111,15 @@ func WindowPrefix(tenant string, w Window) string { return SegmentsPrefix(tenant
 
 // String builds the key.
 func (s Segment) String() string {
-	return WindowPrefix(s.Tenant, s.Window) + s.ID.String() + segmentExt
+	return WindowPrefix(s.Tenant, s.Window) + s.Name() + segmentExt
+}
+
+// Name is the last element of the key without its extension.
+func (s Segment) Name() string {
+	if s.Queued {
+		return s.ID.String() + queuedMark
+	}
+	return s.ID.String()
 }
 
 // ParseSegment is the inverse of Segment.String.
@@ -120,9 +136,10 @@ func ParseSegment(k string) (Segment, error) {
 	if !ok {
 		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, ErrSyntax)
 	}
+	name, queued := strings.CutSuffix(name, queuedMark)
 	id, err := parseID(name)
 	if err != nil {
 		return Segment{}, fmt.Errorf("parse segment key %q: %w", k, err)
 	}
-	return Segment{Tenant: p[1], Window: w, ID: id}, nil
+	return Segment{Tenant: p[1], Window: w, ID: id, Queued: queued}, nil
 }

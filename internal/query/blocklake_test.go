@@ -139,7 +139,7 @@ func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank 
 	b := catalog.Block{
 		Level: shape.level, Window: w, ID: k.ID, Rank: rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats + m.Hists, Bytes: m.Bytes(),
 	}
-	l.commit(tenantID, func(c catalog.Manifest) (catalog.Manifest, error) {
+	l.commit(tenantID, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		c.Blocks = append(slices.Clip(c.Blocks), b)
 		slices.SortFunc(c.Blocks, func(a, b catalog.Block) int {
 			return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Level, b.Level), a.ID.Compare(b.ID))
@@ -149,9 +149,9 @@ func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank 
 	return b
 }
 
-func (l *lake) commit(tenantID string, change func(catalog.Manifest) (catalog.Manifest, error)) catalog.Manifest {
+func (l *lake) commit(tenantID string, change catalog.Change) catalog.Manifest {
 	l.tb.Helper()
-	m, err := catalog.Commit(l.tb.Context(), l.store, tenantID, testNow, change)
+	m, err := catalog.Commit(l.tb.Context(), l.store, tenantID, change)
 	require.NoError(l.tb, err)
 	return m
 }

@@ -151,7 +151,7 @@ func TestAsOf(t *testing.T) {
 	before, later := testNow().Add(time.Minute), testNow().Add(2*time.Hour)
 	l.seq += 3_600_000 // an hour of segment ids
 	l.write(tenant.Default, []segment.Row{{Labels: metric("m", "i", "late"), Floats: []segment.Float{{T: 10, V: 3}}}})
-	deleted, err := catalog.Commit(t.Context(), l.store, tenant.Default, func() time.Time { return later }, func(m catalog.Manifest) (catalog.Manifest, error) {
+	deleted, err := catalog.Commit(t.Context(), l.store, tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		m, _, err := m.Delete(later, catalog.MatchersOf([]*labels.Matcher{equal(model.MetricNameLabel, "m")}), 0, 100)
 		return m, err
 	})
@@ -173,7 +173,7 @@ func TestAsOf(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"block", "old"}, got)
 
-	l.commit(tenant.Default, func(m catalog.Manifest) (catalog.Manifest, error) {
+	l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		m.Oldest = catalog.Point{Generation: deleted.Generation, ID: deleted.ID}
 		return m, nil
 	})
@@ -209,7 +209,7 @@ func TestCount(t *testing.T) {
 			require.Equal(t, [2]int64{}, count(0, 5, m))
 			require.Equal(t, [2]int64{}, count(0, 100, []*labels.Matcher{equal(model.MetricNameLabel, "x")}))
 			require.Equal(t, [2]int64{}, count(0, 100))
-			l.commit(tenant.Default, func(c catalog.Manifest) (catalog.Manifest, error) {
+			l.commit(tenant.Default, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 				c, _, err := c.Delete(testNow().Add(time.Hour), catalog.MatchersOf([]*labels.Matcher{equal("i", "a")}), 15, 25)
 				return c, err
 			})

@@ -92,7 +92,7 @@ var testDeletions = []struct {
 
 func deleteAll(l *lake) {
 	now := testNow().UnixMilli()
-	l.commit(tenant.Default, func(m catalog.Manifest) (catalog.Manifest, error) {
+	l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		var err error
 		for _, d := range testDeletions {
 			if m, _, err = m.Delete(testNow().Add(time.Hour), catalog.MatchersOf(d.matchers), now+d.mint*minute, now+d.maxt*minute); err != nil {
@@ -314,7 +314,7 @@ func TestAppliedTombstone(t *testing.T) {
 	l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, rows)
 	deleteAll(l)
 	require.Empty(t, query1(t, l, now-60*minute, now, nil, equal("i", "3")))
-	l.commit(tenant.Default, func(m catalog.Manifest) (catalog.Manifest, error) {
+	l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		m.Blocks = slices.Clone(m.Blocks)
 		m.Blocks[0].DeletesThrough = m.LastTombstone
 		return m, nil

@@ -108,7 +108,7 @@ func writeColdBlock(tb testing.TB, l *lake, jobs, perJob, samples int) {
 	}
 	m, err := w.Close(block.Header{Level: key.L24h, Rank: l.nextID()})
 	require.NoError(tb, err)
-	l.commit(tenant.Default, func(c catalog.Manifest) (catalog.Manifest, error) {
+	l.commit(tenant.Default, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		c.Blocks = append(c.Blocks, catalog.Block{
 			Level: key.L24h, ID: k.ID, Rank: m.Rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats, Bytes: m.Bytes(),
 		})

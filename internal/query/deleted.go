@@ -29,7 +29,7 @@ func newDeletions(tombs []catalog.Tombstone, objs []located) (deletions, error) 
 	}
 	for i := range objs {
 		for k, t := range tombs {
-			if t.AppliesTo(objs[i].rank, objs[i].deletesThrough) {
+			if t.AppliesTo(objs[i].deletesThrough) {
 				if d.applies[i] == nil {
 					d.applies[i] = make([]bool, len(tombs))
 				}

@@ -22,7 +22,7 @@ func (l *located) overlapping(t *index.Table, rows []index.Range, mint, maxt int
 // together is not found out here.
 func (l *located) alive(t *index.Table, rows []index.Range, tombs []catalog.Tombstone, mint, maxt int64) ([]index.Range, error) {
 	for _, d := range tombs {
-		if !d.AppliesTo(l.rank, l.deletesThrough) {
+		if !d.AppliesTo(l.deletesThrough) {
 			continue
 		}
 		ms, err := d.LabelMatchers()

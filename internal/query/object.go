@@ -14,7 +14,7 @@ import (
 // object is a live object of a snapshot: a segment, or a block with its several files.
 type object struct {
 	rank           ulid.ULID // of equal (series, timestamp), the sample of the object with the highest rank counts
-	deletesThrough ulid.ULID // the tombstones up to this one are applied in it already
+	deletesThrough ulid.ULID // the tombstones above this one apply to it
 	series         string    // key of the file that has a row per series: the segment itself, or the block's series table
 	size           int64     // bytes of a segment; 0 for a block
 	block          key.Block // zero for a segment
@@ -27,7 +27,7 @@ func (o *object) isBlock() bool { return o.block.Tenant != "" }
 func objectsOf(snap catalog.Snapshot) []object {
 	out := make([]object, 0, len(snap.Segments)+len(snap.Blocks))
 	for _, s := range snap.Segments {
-		out = append(out, object{rank: s.ID, series: s.String(), size: s.Size})
+		out = append(out, object{rank: s.Rank, deletesThrough: s.DeletesThrough, series: s.String(), size: s.Size})
 	}
 	for _, b := range snap.Blocks {
 		k := b.Key(snap.Tenant)

@@ -179,7 +179,7 @@ func TestPushedReplan(t *testing.T) {
 		want := l.exec(t.Context(), a)
 		require.NoError(t, want.Err)
 		b := write()
-		l.commit(tenant.Default, func(m catalog.Manifest) (catalog.Manifest, error) {
+		l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(x catalog.Block) bool {
 				return slices.ContainsFunc(old, func(o catalog.Block) bool { return o.ID == x.ID })
 			})

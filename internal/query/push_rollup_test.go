@@ -64,7 +64,7 @@ var rollupStates = []struct {
 	{"plain", func(*lake) {}},
 	{"deletions", func(l *lake) {
 		now := testNow().UnixMilli()
-		l.commit(tenant.Default, func(m catalog.Manifest) (catalog.Manifest, error) {
+		l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			m, _, err := m.Delete(testNow().Add(time.Hour), catalog.MatchersOf([]*labels.Matcher{equal("job", "b")}), now-40*60*minute, now-38*60*minute)
 			if err != nil {
 				return m, err

@@ -168,7 +168,7 @@ func (l lake) block(d data, w key.Window, o block.Options) {
 	b := catalog.Block{
 		Level: o.Level, Window: w, ID: k.ID, Rank: k.ID, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats + m.Hists, Bytes: m.Bytes(),
 	}
-	_, err = catalog.Commit(l.tb.Context(), l.store, l.tenant, now, func(c catalog.Manifest) (catalog.Manifest, error) {
+	_, err = catalog.Commit(l.tb.Context(), l.store, l.tenant, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		c.Blocks = append(slices.Clip(c.Blocks), b)
 		slices.SortFunc(c.Blocks, func(a, b catalog.Block) int {
 			if a.Window != b.Window {

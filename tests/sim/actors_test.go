@@ -188,7 +188,7 @@ func (w *world) remove(p *proc) {
 		matchers = append(matchers, catalog.Matcher{Type: "=~", Name: "s", Value: fmt.Sprintf("%d|x", p.rng.IntN(seriesCount))})
 	}
 	matchers = append(matchers, catalog.Matcher{Type: "!=", Name: "nonce", Value: p.name})
-	_, err := catalog.Commit(p.ctx, &port{p: p}, tenant, p.clock, func(m catalog.Manifest) (catalog.Manifest, error) {
+	_, err := catalog.Commit(p.ctx, &port{p: p}, tenant, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		next, _, err := m.Delete(p.clock(), matchers, mint, maxt)
 		return next, err
 	})
@@ -271,7 +271,7 @@ func forgetsAtOnce(w *world, p *proc) {
 			return
 		}
 	}
-	_, _ = catalog.Commit(p.ctx, store, tenant, p.clock, func(m catalog.Manifest) (catalog.Manifest, error) {
+	_, _ = catalog.Commit(p.ctx, store, tenant, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		m.Consumed = slices.DeleteFunc(m.Consumed, func(c catalog.Consumed) bool { return slices.Contains(dead.Segments, c.SegmentID) })
 		return m, nil
 	})

@@ -15,8 +15,7 @@ type Flags struct {
 	FlushInterval    time.Duration `name:"ingest.flush-interval" help:"Least time between two writes of a tenant, unless samples press; 0 is none on a local directory and 1s where a write costs money."`
 	FlushSamples     int           `name:"ingest.flush-samples" help:"Samples that make a write due at once."`
 	FlushTimeout     time.Duration `name:"ingest.flush-timeout" help:"Longest time that a write may take."`
-	RetryTolerance   time.Duration `name:"ingest.retry-tolerance" help:"Mode direct: how old the newest sample of a request may be for the request to find its own segment when it is sent again."`
-	SettleDelay      time.Duration `name:"ingest.settle-delay" help:"What --compactor.settle-delay is where this store is compacted; more than --ingest.flush-timeout, and in mode direct than that and --ingest.retry-tolerance together."`
+	SettleDelay      time.Duration `name:"ingest.settle-delay" help:"Must equal the compactor's --compactor.settle-delay and exceed --ingest.flush-timeout."`
 	MaxMessages      int           `name:"ingest.max-messages" help:"Mode buffered: messages on the queue that one request may become."`
 	ConsumeSamples   int           `name:"ingest.consume-samples" help:"Samples of a tenant that a batch of messages gathers in memory before they are written."`
 	MaxRequestBytes  int64         `name:"ingest.max-request-bytes" type:"bytes" help:"Largest remote_write body as sent."`
@@ -39,7 +38,6 @@ func NewFlags() Flags {
 	s := ingest.DefaultSettings()
 	return Flags{
 		Mode:             modeAuto,
-		RetryTolerance:   s.RetryTolerance,
 		SettleDelay:      s.SettleDelay,
 		MaxMessages:      s.MaxMessages,
 		ConsumeSamples:   s.ConsumeSamples,
@@ -67,7 +65,6 @@ func (f Flags) Settings() ingest.Settings {
 	return ingest.Settings{
 		Mode:             chooseMode(f.Mode, f.QueueURL != "", lambda.Running(), lambda.Concurrency()),
 		QueueURL:         f.QueueURL,
-		RetryTolerance:   f.RetryTolerance,
 		SettleDelay:      f.SettleDelay,
 		MaxMessages:      f.MaxMessages,
 		ConsumeSamples:   f.ConsumeSamples,

@@ -49,7 +49,7 @@ func New(s ingest.Settings) process.Builder {
 func (s stage) Consume(ctx context.Context, batch []lambda.Message) ([]string, error) {
 	ds := make([]ingest.Delivery, len(batch))
 	for i, m := range batch {
-		ds[i] = ingest.Delivery{ID: m.ID, Body: m.Body}
+		ds[i] = ingest.Delivery{ID: m.ID, Body: m.Body, Sent: m.Sent}
 	}
 	failed, err := s.ingest.Consume(ctx, ds)
 	if err != nil {

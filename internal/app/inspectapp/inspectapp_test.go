@@ -86,10 +86,10 @@ func (b *bucket) block(l key.Level, rank ulid.ULID, m block.Meta) catalog.Block 
 	return out
 }
 
-func (b *bucket) commit(change func(catalog.Manifest) (catalog.Manifest, error)) {
+func (b *bucket) commit(change catalog.Change) {
 	b.t.Helper()
 	b.now = b.now.Add(time.Second)
-	_, err := catalog.Commit(b.t.Context(), b.store, "a", func() time.Time { return b.now }, change)
+	_, err := catalog.Commit(b.t.Context(), b.store, "a", change)
 	require.NoError(b.t, err)
 }
 
@@ -117,14 +117,14 @@ func scene(t *testing.T) *bucket {
 	b := newBucket(t)
 	first, second := b.segment("x"), b.segment("x", "y")
 	old := b.block(key.Part, first.ID, meta)
-	b.commit(func(m catalog.Manifest) (catalog.Manifest, error) {
+	b.commit(func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		return m.Replace(b.now, catalog.Sources{Segments: []catalog.SegmentID{first}}, []catalog.Block{old})
 	})
 	live := b.block(key.L2h, second.ID, meta)
-	b.commit(func(m catalog.Manifest) (catalog.Manifest, error) {
+	b.commit(func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		return m.Replace(b.now, catalog.Sources{Segments: []catalog.SegmentID{second}, Blocks: []catalog.BlockID{old.BlockID()}}, []catalog.Block{live})
 	})
-	b.commit(func(m catalog.Manifest) (catalog.Manifest, error) {
+	b.commit(func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		m, _, err := m.Delete(b.now, []catalog.Matcher{{Type: "=~", Name: "job", Value: `a"b`}}, key.MinTime, start.UnixMilli())
 		return m, err
 	})

@@ -40,7 +40,7 @@ func (l *listing) addSegment(obj objstore.Object) {
 		l.foreign.add(obj.Size)
 		return
 	}
-	l.segments[catalog.SegmentID{Window: s.Window, ID: s.ID}] = obj.Size
+	l.segments[catalog.SegmentIDOf(s)] = obj.Size
 }
 
 func (l *listing) addFile(obj objstore.Object) {

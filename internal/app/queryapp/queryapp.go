@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/compact/admin"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/telemetry"
@@ -62,7 +63,9 @@ func New(s Settings) process.Builder {
 		if s.Warm {
 			go warm(ctx, q, p)
 		}
-		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Now, p.Logger, p.Registry)}, nil
+		_, local := p.Store.(objstore.Local)
+		s.Admin.Queued = !local // a queue is only ever before a bucket
+		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Logger, p.Registry)}, nil
 	}
 }
 

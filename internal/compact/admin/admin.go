@@ -33,6 +33,9 @@ type Settings struct {
 	MaxBodyBytes int64
 	// Timeout bounds one request. Default 2 minutes.
 	Timeout time.Duration
+	// Queued says that writes may wait on a queue before they reach the store. A deletion then takes up
+	// to half a minute, until what is sent cannot be mistaken for what was sent before it.
+	Queued bool
 }
 
 func (s Settings) withDefaults() Settings {
@@ -62,14 +65,13 @@ type api struct {
 	store    catalog.Store
 	counter  Counter
 	parser   parser.Parser
-	now      func() time.Time
 	logger   *slog.Logger
 }
 
 // New returns a handler for the paths of Patterns. It commits deletions to the manifests in store; counter serves dry runs. A nil reg measures nothing.
-func New(s Settings, store catalog.Store, counter Counter, now func() time.Time, logger *slog.Logger, reg prometheus.Registerer) http.Handler {
+func New(s Settings, store catalog.Store, counter Counter, logger *slog.Logger, reg prometheus.Registerer) http.Handler {
 	s = s.withDefaults()
-	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), now: now, logger: logger}
+	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), logger: logger}
 	instrument := telemetry.Instrument(reg)
 	mux := http.NewServeMux()
 	for path, f := range map[string]func(*http.Request) (any, error){deletePath: a.deleteSeries, cleanPath: a.cleanTombstones} {

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
@@ -46,8 +45,7 @@ func newServer(t *testing.T, s admin.Settings, c admin.Counter) *server {
 	t.Helper()
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
-	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
-	return &server{t, store, admin.New(s, store, c, now, slog.New(slog.DiscardHandler), prometheus.NewRegistry())}
+	return &server{t, store, admin.New(s, store, c, slog.New(slog.DiscardHandler), prometheus.NewRegistry())}
 }
 
 func (s *server) do(method, target, tenantID, form string) *httptest.ResponseRecorder {

@@ -28,7 +28,7 @@ type Preview struct {
 	Bytes   int64 `json:"bytes"`   // the samples' share of their objects' bytes
 }
 
-// deleteSeries adds a tombstone for every match[]. All of them become visible in one commit.
+// deleteSeries adds a tombstone for every match[]. All of them take effect in one commit.
 func (a *api) deleteSeries(r *http.Request) (any, error) {
 	d, err := a.parse(r)
 	if err != nil {
@@ -42,25 +42,16 @@ func (a *api) deleteSeries(r *http.Request) (any, error) {
 		}
 		return Preview{series, samples, bytes}, nil
 	}
-	m, err := catalog.Commit(ctx, a.store, tenant.From(ctx), a.now, d.apply(a))
+	remove := catalog.Deletion{MinT: d.mint, MaxT: d.maxt, Queued: a.settings.Queued}
+	for _, ms := range d.sets {
+		remove.Sets = append(remove.Sets, catalog.MatchersOf(ms))
+	}
+	m, err := catalog.Delete(ctx, a.store, tenant.From(ctx), remove)
 	if err != nil {
 		return nil, fmt.Errorf("delete series: %w", err)
 	}
 	a.logger.Info("series deleted", "tenant", tenant.From(ctx), "match", r.Form["match[]"], "mint", d.mint, "maxt", d.maxt, "manifest", m.ID)
 	return nil, nil
-}
-
-// apply is the deletion as a change of the manifest.
-func (d *deletion) apply(a *api) func(catalog.Manifest) (catalog.Manifest, error) {
-	return func(m catalog.Manifest) (catalog.Manifest, error) {
-		var err error
-		for _, ms := range d.sets {
-			if m, _, err = m.Delete(a.now(), catalog.MatchersOf(ms), d.mint, d.maxt); err != nil {
-				return m, err
-			}
-		}
-		return m, nil
-	}
 }
 
 // parse reads match[], start, end and dry_run.

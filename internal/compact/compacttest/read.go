@@ -114,7 +114,7 @@ func Read(ctx context.Context, store objstore.Store, tenant string) (Answer, err
 		if err != nil {
 			return a, err
 		}
-		deletes := slices.DeleteFunc(slices.Clone(snap.Tombstones), func(t catalog.Tombstone) bool { return !t.AppliesTo(o.rank, o.through) })
+		deletes := slices.DeleteFunc(slices.Clone(snap.Tombstones), func(t catalog.Tombstone) bool { return !t.AppliesTo(o.through) })
 		if err := a.Add(rows, deletes); err != nil {
 			return a, err
 		}
@@ -128,7 +128,7 @@ func Read(ctx context.Context, store objstore.Store, tenant string) (Answer, err
 func objects(ctx context.Context, store objstore.Store, snap *catalog.Snapshot) []object {
 	var out []object
 	for _, s := range snap.Segments {
-		out = append(out, object{rank: s.ID, rows: func() ([]segment.Row, []segment.Metadata, error) { return readSegment(ctx, store, s.String()) }})
+		out = append(out, object{rank: s.Rank, through: s.DeletesThrough, rows: func() ([]segment.Row, []segment.Metadata, error) { return readSegment(ctx, store, s.String()) }})
 	}
 	for _, b := range snap.Blocks {
 		out = append(out, object{b.Rank, b.DeletesThrough, func() ([]segment.Row, []segment.Metadata, error) {

@@ -1,0 +1,36 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/key"
+)
+
+// rankOf returns the rank of a segment that the store says to have been modified at that time. That of a segment of the
+// queue is when the queue got its newest message. So the order of ranks is that in which writes were acknowledged, as far
+// as the store's or the queue's clock tells it. Within one tick of that clock the key's ULID decides.
+//
+//	 48 bits           20 bits            30 bits              30 bits
+//	┌─────────────────┬──────────────────┬────────────────────┬───────────────────┐
+//	│ time, ms        │ rest, ns         │ ms of the key's ID │ its entropy       │
+//	└─────────────────┴──────────────────┴────────────────────┴───────────────────┘
+func rankOf(s key.Segment, modified time.Time) (rank ulid.ULID) {
+	at := modified
+	if s.Queued {
+		at = ulid.Time(s.ID.Time())
+	}
+	ms, rest := at.UnixMilli(), at.UnixNano()%int64(time.Millisecond)
+	if ms < 0 || ms > int64(ulid.MaxTime()) {
+		ms, rest = 0, 0 // a store without times: the identifier decides
+	}
+	_ = rank.SetTime(uint64(ms)) // in range
+	const bits30 = 1<<30 - 1
+	entropy := uint64(binary.BigEndian.Uint32(s.ID[6:10])) >> 2
+	own := uint64(s.ID.Time()&bits30)<<30 | entropy
+	binary.BigEndian.PutUint16(rank[6:8], uint16(rest>>4))
+	binary.BigEndian.PutUint64(rank[8:16], uint64(rest&15)<<60|own)
+	return rank
+}
