@@ -29,9 +29,12 @@ const (
 // change is pure. It gets the present manifest and the store's time, and returns the next manifest; it is called again whenever another
 // commit came first, so nothing that it returned counts until Commit returns without error. A change that changes nothing writes nothing.
 //
-//	read manifest.json ─▶ change ─▶ copy what was read to manifests/<its id>.json, if absent ─▶ swap manifest.json if it is what was read
-//	        ▲                                                                                         │
-//	        └──────────────────── precondition failed: lost a race; or unknown effect ────────────────┘
+//	read manifest.json ─▶ change ─▶ list manifests/ ─▶ swap manifest.json if it is what was read ─▶ copy the new one to manifests/<its id>.json
+//	        ▲                                                          │
+//	        └──────── precondition failed: lost a race; or unknown effect
+//
+// If there is no copy of what was read, because its committer died, it is copied before the swap. So every manifest but the present one has a
+// copy, for as long as it is part of the readable history.
 //
 // A copy whose id is above that of the manifest says that the manifest was newer once: somebody restored an older one. Objects that it
 // names may be deleted, and segments that it takes for live may be in blocks that it does not know. So the commit is refused.
@@ -103,40 +106,59 @@ func (c *commit) attempt(ctx context.Context) (Manifest, error) {
 	if next, err = cur.seal(next, now); err != nil {
 		return Manifest{}, err
 	}
-	if err := c.fence(ctx, cur); err != nil {
+	copied, err := c.fence(ctx, cur)
+	if err == nil && !copied {
+		err = c.keep(ctx, cur.ID, cur.raw)
+	}
+	if err != nil {
 		return Manifest{}, err
 	}
 	return next, c.swap(ctx, cur, next)
 }
 
-// fence checks that cur is not the successor of a newer manifest. Only manifests that were current have copies.
-func (c *commit) fence(ctx context.Context, cur stored) error {
-	newer, err := newestCopy(ctx, c.store, c.tenant, cur.ID)
-	if err != nil || newer == (ulid.ULID{}) {
-		return err
+// fence checks that cur is not the successor of a newer manifest, and says whether there is a copy of cur. Only manifests that were current
+// have copies.
+func (c *commit) fence(ctx context.Context, cur stored) (copied bool, err error) {
+	newest, copied, err := newestCopy(ctx, c.store, c.tenant, cur.ID)
+	if err != nil || newest == cur.ID {
+		return copied, err
 	}
 	again, err := readManifest(ctx, c.store, c.tenant)
 	if err != nil {
-		return err
+		return copied, err
 	}
 	if again.etag != cur.etag {
-		return c.lost()
+		return copied, c.lost()
 	}
-	return fmt.Errorf("it is of %s (generation %d), but was of %s or later before: put %s in its place, or, if the loss of what is newer is wanted, delete that object: %w",
-		cur.Time().UTC().Format(time.RFC3339), cur.Generation, ulid.Time(newer.Time()).UTC().Format(time.RFC3339), key.ManifestCopy(c.tenant, newer), ErrRestored)
+	return copied, fmt.Errorf("it is of %s (generation %d), but was of %s or later before: put %s in its place, or, if the loss of what is newer is wanted, delete that object: %w",
+		cur.Time().UTC().Format(time.RFC3339), cur.Generation, ulid.Time(newest.Time()).UTC().Format(time.RFC3339), key.ManifestCopy(c.tenant, newest), ErrRestored)
 }
 
-// newestCopy returns the highest id of a copy above the given one; zero if there is none.
-func newestCopy(ctx context.Context, store Lister, tenant string, above ulid.ULID) (newest ulid.ULID, err error) {
-	for obj, err := range store.List(ctx, key.ManifestsPrefix(tenant), key.ManifestCopy(tenant, above)) {
+// newestCopy returns the highest id of a copy that is not below from, or from if there is none, and whether there is a copy of from.
+func newestCopy(ctx context.Context, store Lister, tenant string, from ulid.ULID) (newest ulid.ULID, copied bool, err error) {
+	newest = from
+	startAfter := ""
+	if from != (ulid.ULID{}) {
+		startAfter = key.ManifestCopy(tenant, predecessor(from))
+	}
+	for obj, err := range store.List(ctx, key.ManifestsPrefix(tenant), startAfter) {
 		if err != nil {
-			return newest, fmt.Errorf("list manifests of tenant %s: %w", tenant, err)
+			return newest, copied, fmt.Errorf("list manifests of tenant %s: %w", tenant, err)
 		}
 		if _, id, err := key.ParseManifestCopy(obj.Key); err == nil {
-			newest = later(newest, id)
+			newest, copied = later(newest, id), copied || id == from
 		}
 	}
-	return newest, nil
+	return newest, copied, nil
+}
+
+// keep copies a manifest that is or was current.
+func (c *commit) keep(ctx context.Context, id ulid.ULID, raw []byte) error {
+	_, err := c.store.Put(ctx, key.ManifestCopy(c.tenant, id), bytes.NewReader(raw), objstore.Condition{IfAbsent: true})
+	if err != nil && !errors.Is(err, objstore.ErrPrecondition) {
+		return fmt.Errorf("copy manifest: %w", err)
+	}
+	return nil
 }
 
 // lost counts a commit that came first.
@@ -163,16 +185,13 @@ func (c *commit) swap(ctx context.Context, cur stored, next Manifest) error {
 	if err != nil {
 		return err
 	}
-	copied := key.ManifestCopy(c.tenant, cur.ID)
-	_, err = c.store.Put(ctx, copied, bytes.NewReader(cur.raw), objstore.Condition{IfAbsent: true})
-	if err != nil && !errors.Is(err, objstore.ErrPrecondition) {
-		return fmt.Errorf("copy manifest: %w", err)
-	}
 	// The commit point.
 	_, err = c.store.Put(ctx, key.Manifest(c.tenant), bytes.NewReader(body), objstore.Condition{IfAbsent: cur.etag == "", IfMatch: cur.etag})
 	switch {
 	case err == nil:
 		c.unsure = nil // all of them had the same parent as next or an earlier one
+		// By this copy others notice if an older manifest is restored. Where it is missing, the next commit makes it.
+		_ = c.keep(ctx, next.ID, body)
 		return nil
 	case errors.Is(err, objstore.ErrPrecondition):
 		return c.lost()

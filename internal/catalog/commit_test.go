@@ -81,11 +81,12 @@ func TestCommit(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		key.Manifest("a"), key.ManifestCopy("a", ulid.ULID{}), key.ManifestCopy("a", chain[0].ID), key.ManifestCopy("a", chain[1].ID),
+		key.ManifestCopy("a", chain[2].ID),
 	}, store.Keys())
 
 	same := commit(t, store, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) { return m, nil })
 	require.Equal(t, cur, same, "a change of nothing writes nothing")
-	require.Len(t, store.Keys(), 4)
+	require.Len(t, store.Keys(), 5)
 	_, err = catalog.Commit(t.Context(), store, "a", func(catalog.Manifest, time.Time) (catalog.Manifest, error) { return catalog.Manifest{}, errFault })
 	require.ErrorIs(t, err, errFault)
 	_, err = catalog.Commit(t.Context(), store, "a", tick(1))
@@ -124,19 +125,20 @@ func TestCommitAfterRestore(t *testing.T) {
 		m := commit(t, store, tick(i))
 		bodies, ids = append(bodies, mustEncode(t, m)), append(ids, m.ID.String())
 	}
-	put(t, store, key.Manifest("a"), bodies[1])
-	before := store.Keys()
-	_, err := catalog.Commit(t.Context(), store, "a", tick(9))
-	require.ErrorIs(t, err, catalog.ErrRestored)
-	require.ErrorContains(t, err, ids[2], "the error names the newest copy")
-	require.NotErrorIs(t, err, catalog.ErrConflict)
-	require.Equal(t, before, store.Keys())
-	m, _, err := catalog.ReadManifest(t.Context(), store, "a")
-	require.NoError(t, err)
-	require.Equal(t, uint64(2), m.Generation)
-
+	for i := range 3 {
+		put(t, store, key.Manifest("a"), bodies[i])
+		before := store.Keys()
+		_, err := catalog.Commit(t.Context(), store, "a", tick(9))
+		require.ErrorIs(t, err, catalog.ErrRestored, "generation %d", i+1)
+		require.ErrorContains(t, err, ids[3], "the error names the newest copy")
+		require.NotErrorIs(t, err, catalog.ErrConflict)
+		require.Equal(t, before, store.Keys())
+		m, _, err := catalog.ReadManifest(t.Context(), store, "a")
+		require.NoError(t, err)
+		require.Equal(t, uint64(i+1), m.Generation)
+	}
 	// The newest copy in its place makes it right again.
-	put(t, store, key.Manifest("a"), bodies[2])
+	put(t, store, key.Manifest("a"), bodies[3])
 	commit(t, store, tick(9))
 }
 
@@ -154,8 +156,8 @@ func TestCommitFaults(t *testing.T) {
 		{"swap fails after", toManifest, memstore.After, 1, nil, 2},
 		{"swap fails before, again and again", toManifest, memstore.Before, 3, nil, 2},
 		{"swap fails before, too often", toManifest, memstore.Before, 4, catalog.ErrUnknownEffect, 1},
-		{"copy fails before", toCopy, memstore.Before, 1, errFault, 1},
-		{"copy fails after", toCopy, memstore.After, 1, errFault, 1},
+		{"copy of the next fails before", toCopy, memstore.Before, 1, nil, 2},
+		{"copy of the next fails after", toCopy, memstore.After, 1, nil, 2},
 		{"read fails", memstore.On(memstore.Get), memstore.Before, 1, errFault, 1},
 		{"read fails midway", memstore.On(memstore.Get), memstore.Midway, 1, errFault, 1},
 	} {
@@ -180,6 +182,28 @@ func TestCommitFaults(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCopyOfADeadCommitter: the copy that a committer did not make is made by the next one, before it swaps.
+func TestCopyOfADeadCommitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, when := range []memstore.When{memstore.Before, memstore.After} {
+			script := &memstore.Script{}
+			store := newStore(t, script.Next)
+			commit(t, store, blind)
+			script.Add(toCopy, memstore.Fault{Err: errFault})
+			m := commit(t, store, blind)
+			require.NotContains(t, store.Keys(), key.ManifestCopy("a", m.ID))
+			script.Add(toCopy, memstore.Fault{Err: errFault, When: when})
+			_, err := catalog.Commit(t.Context(), store, "a", blind)
+			require.ErrorIs(t, err, errFault)
+			cur, _, err := catalog.ReadManifest(t.Context(), store, "a")
+			require.NoError(t, err)
+			require.Equal(t, m.ID, cur.ID)
+			commit(t, store, blind)
+			require.Contains(t, store.Keys(), key.ManifestCopy("a", m.ID))
+		}
+	})
 }
 
 // between runs fn in a store after the effect of the first put of the manifest, whose answer is then lost.
@@ -314,7 +338,7 @@ func TestCommitRaces(t *testing.T) {
 				for n := range each {
 					_, err := catalog.Commit(t.Context(), store, "a", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 						time.Sleep(time.Duration(i) * time.Millisecond)
-						return tick(i*each + n)(m, time.Now())
+						return tick(i*each+n)(m, time.Now())
 					})
 					results <- err
 				}

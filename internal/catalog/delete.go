@@ -43,45 +43,42 @@ const (
 // Delete makes a deletion take effect: what was acknowledged before the call is deleted when it returns, what is sent after it returned
 // stays, and what is written meanwhile may go or stay. No clock of a machine has a part in that:
 //
-//  1. It lists the segments of the windows. Listings are strong, so these are all that were acknowledged before, but for
-//     segments that are in a block already.
-//  2. It commits tombstones, by which the listed segments become Sealed. All blocks of that manifest are covered.
-//  3. If there is a queue, the tombstones cover what was sent until the end of a period of the queue. It waits until that
-//     period is over, by the store's clock.
+//  1. It reads the manifest, and covers its blocks.
+//  2. It lists the segments of the windows. Listings are strong, so these are all that were acknowledged before, but for those that are in a
+//     block of the manifest. They become Sealed.
+//  3. If there is a queue, the tombstones cover what was sent until the end of a period of the queue, which is after the listing.
+//  4. It swaps the manifest, if it is still what was read. Otherwise it begins again: a newer block may hold what was written after a segment
+//     that the listing does not have, and to delete only the newer of two values would bring the older one back.
+//  5. If there is a queue, it waits until the period is over, by the store's clock.
 func Delete(ctx context.Context, store Store, tenant string, d Deletion) (Manifest, error) {
-	through := int64(0)
-	if d.Queued {
-		now, err := store.Now(ctx)
-		if err != nil {
-			return Manifest{}, err
+	m, err := Commit(ctx, store, tenant, func(m Manifest, now time.Time) (Manifest, error) {
+		listed, through, err := d.covered(ctx, store, tenant)
+		for i := 0; i < len(d.Sets) && err == nil; i++ {
+			m, _, err = m.Delete(now, Tombstone{Matchers: d.Sets[i], MinT: d.MinT, MaxT: d.MaxT, QueuedThrough: through}, listed)
 		}
-		latest := now.Add(objstore.ClockLag + clockAgreement).UnixMilli()
-		through = latest - latest%key.QueueMillis + key.QueueMillis - 1
+		return m, err
+	})
+	if n := len(m.Tombstones); err == nil && d.Queued && n > 0 {
+		err = waitFor(ctx, store, time.UnixMilli(m.Tombstones[n-1].QueuedThrough).Add(clockAgreement))
 	}
+	return m, err
+}
+
+// covered returns the segments of the deletion's windows, and the end of the queue's period.
+func (d *Deletion) covered(ctx context.Context, store Store, tenant string) (listed []SegmentID, through int64, err error) {
 	l, err := List(ctx, store, tenant, d.MinT, d.MaxT)
 	if err != nil {
-		return Manifest{}, err
+		return nil, 0, err
 	}
-	listed := make([]SegmentID, 0, len(l.snap.Segments))
 	for _, s := range l.snap.Segments {
 		listed = append(listed, s.SegmentID())
 	}
-	m, err := Commit(ctx, store, tenant, func(m Manifest, now time.Time) (Manifest, error) {
-		for _, matchers := range d.Sets {
-			var err error
-			if m, _, err = m.Delete(now, Tombstone{Matchers: matchers, MinT: d.MinT, MaxT: d.MaxT, QueuedThrough: through}, listed); err != nil {
-				return m, err
-			}
-		}
-		return m, nil
-	})
-	if err != nil || !d.Queued {
-		return m, err
+	if !d.Queued {
+		return listed, 0, nil
 	}
-	if n := len(m.Tombstones); n > 0 {
-		through = m.Tombstones[n-1].QueuedThrough
-	}
-	return m, waitFor(ctx, store, time.UnixMilli(through).Add(clockAgreement))
+	now, err := store.Now(ctx)
+	latest := now.Add(objstore.ClockLag + clockAgreement).UnixMilli()
+	return listed, latest - latest%key.QueueMillis + key.QueueMillis - 1, err
 }
 
 // waitFor returns when the store's clock has passed the time.
@@ -96,7 +93,7 @@ func waitFor(ctx context.Context, store Store, end time.Time) error {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the deletion took effect, but what is sent until %s may still be deleted: %w", end.UTC().Format(time.RFC3339), errors.Join(ctx.Err(), err))
+			return fmt.Errorf("%w, until %s: %w", ErrUnsettled, end.UTC().Format(time.RFC3339), errors.Join(ctx.Err(), err))
 		}
 	}
 }

@@ -174,8 +174,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"oldest is newer":     strings.Replace(good, `"oldest":{"generation":1`, `"oldest":{"generation":10`, 1),
 		"tombstone is newer":  strings.Replace(good, `"last_tombstone":"01`, `"last_tombstone":"00`, 1),
 		"negative samples":    strings.Replace(good, `"samples":30`, `"samples":-30`, 1),
-		"sealed by the next": strings.Replace(good, `"by":"01`, `"by":"02`, 1),
-		"sealed by nothing":  regexp.MustCompile(`"by":"[^"]*"`).ReplaceAllString(good, `"by":"00000000000000000000000000"`),
+		"sealed by the next":  strings.Replace(good, `"by":"01`, `"by":"02`, 1),
+		"sealed by nothing":   regexp.MustCompile(`"by":"[^"]*"`).ReplaceAllString(good, `"by":"00000000000000000000000000"`),
 		"all slices are done": strings.Replace(good, `"of":3,"sources"`, `"of":2,"sources"`, 1),
 	} {
 		require.NotEqual(t, good, s, name)

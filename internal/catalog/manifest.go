@@ -31,6 +31,8 @@ var (
 	ErrUnknownEffect = errors.New("effect of the commit is unknown")
 	// ErrTooOld: the asked moment is before the oldest manifest that can still be read.
 	ErrTooOld = errors.New("older than the readable history")
+	// ErrUnsettled: a deletion took effect, and may still take effect on what is sent to the queue.
+	ErrUnsettled = errors.New("the deletion took effect, but what is sent to the queue now may be deleted, too")
 	// ErrRestored: an older manifest was put in the place of the newest one.
 	ErrRestored = errors.New("an older manifest was restored")
 )

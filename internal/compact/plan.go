@@ -29,7 +29,7 @@ func Plan(s Settings, now time.Time, snap catalog.Snapshot) []Job {
 	p := &planner{set: &s, now: now, snap: &snap}
 	all := live(&snap)
 	p.slices()
-	p.drop()
+	p.drop(all)
 	p.expire(all)
 	for _, day := range days(all) {
 		stay := slices.DeleteFunc(slices.Clone(day), func(s source) bool { return p.expired(&s) })
@@ -67,8 +67,9 @@ func days(all []source) [][]source {
 	return out
 }
 
-// settled says whether every segment that is older can be listed by now.
-func (p *planner) settled(s *source) bool { return !s.segment || p.older(s, p.set.SettleDelay) }
+// settled says whether the listing has every segment that is older than the source. Blocks, too, can be too new for it: the manifest was read
+// later, maybe much later.
+func (p *planner) settled(s *source) bool { return p.older(s, p.set.SettleDelay) }
 
 // older says whether the newest write of the source was at least d ago.
 func (p *planner) older(s *source, d time.Duration) bool { return !s.written().After(p.now.Add(-d)) }

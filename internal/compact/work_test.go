@@ -37,7 +37,7 @@ func TestStaleCopies(t *testing.T) {
 			for _, j := range jobs {
 				r, err := s.Work(t.Context(), encoded(t, "t", j))
 				require.NoError(t, err)
-				require.Equal(t, Done, r.Outcome, r.Err)
+				require.Equal(t, Done, r.Outcome, "%v", r.Err)
 				copies = append(copies, j)
 			}
 		}
@@ -46,10 +46,10 @@ func TestStaleCopies(t *testing.T) {
 	l.delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m1"}, "0:00", "30:00")
 	do("24:20")
 	kinds := map[Kind]int{}
-	for _, j := range copies {
-		kinds[j.Kind]++
-		for _, at := range []string{"24:21", "24:40", "48:00"} {
-			l.at(at)
+	for _, at := range []string{"24:21", "24:40", "48:00"} {
+		l.at(at)
+		for _, j := range copies {
+			kinds[j.Kind]++
 			asked := l.requests(func() {
 				r, err := s.Work(t.Context(), encoded(t, "t", j))
 				require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestStaleCopies(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, Conflict, r.Outcome)
 	})
-	require.Equal(t, map[memstore.Op]int{memstore.Get: 1}, asked)
+	require.Equal(t, map[memstore.Op]int{memstore.Get: 1, memstore.Now: 1}, asked)
 }
 
 // TestClaimedSources: a merge of what a split has claimed meanwhile ends at the manifest.
@@ -185,7 +185,7 @@ func TestSlowJob(t *testing.T) {
 				r, err := s.Work(ctx, encoded(t, "t", job))
 				l.each = nil
 				require.NoError(t, err)
-				require.Equal(t, Done, r.Outcome, r.Err)
+				require.Equal(t, Done, r.Outcome, "%v", r.Err)
 				require.Equal(t, Split, r.Job.Kind)
 				require.Contains(t, text.String(), "a job takes too long and is split")
 				if tc.deadline > 0 {

@@ -1,15 +1,11 @@
 package ingest
 
 import (
-	"math"
-	"math/rand/v2"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
@@ -17,35 +13,41 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// TestRetriesFindTheirSegments fails a write before and after its effect: sent again, the request stores nothing twice.
-func TestRetriesFindTheirSegments(t *testing.T) {
+// TestDirectRetries fails a write before and after its effect: sent again, the request changes no answer.
+func TestDirectRetries(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		fault    memstore.Fault
-		code     int
-		existing float64
+		segments int
 	}{
-		{"before", memstore.Fault{Err: errDown, When: memstore.Before}, http.StatusInternalServerError, 0},
-		{"after", memstore.Fault{Err: errDown, When: memstore.After}, http.StatusInternalServerError, 1},
-		{"slow down", memstore.Fault{Err: memstore.Status(503), When: memstore.Before}, http.StatusInternalServerError, 0},
-		{"precondition after a lost answer", memstore.Fault{Err: memstore.Status(412), When: memstore.After}, http.StatusNoContent, 2},
+		{"before", memstore.Fault{Err: errDown, When: memstore.Before}, 1},
+		{"after", memstore.Fault{Err: errDown, When: memstore.After}, 2},
+		{"slow down", memstore.Fault{Err: memstore.Status(503), When: memstore.Before}, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			inBoth(t, func(t *testing.T, version protocol) {
 				l := calmIn(t, Direct)
 				l.faults.Add(memstore.On(memstore.Put), tc.fault)
-				require.Equal(t, tc.code, l.send(version, everything()).Code)
+				require.Equal(t, http.StatusInternalServerError, l.send(version, everything()).Code)
 				l.later.Add(int64(10 * time.Second))
 				l.ok(version, everything())
-				require.Len(t, l.keys(anonymous), 1)
+				require.Len(t, l.keys(anonymous), tc.segments)
 				require.Equal(t, want(t, version, everything()), l.read(anonymous))
-				require.InDelta(t, tc.existing, testutil.ToFloat64(l.stage.met.existing), 0)
 			})
 		})
 	}
 }
 
-// TestRetryOfManyWindows fails one of a request's segments at a time: in the end each is there once.
+// TestDirectNamesAreNew: no request finds the segment of another one, not even of the same bytes at the same time. A deletion may be between them.
+func TestDirectNamesAreNew(t *testing.T) {
+	l := calmIn(t, Direct)
+	for n := range 3 {
+		l.ok(protocolV1, []item{gauge("m", at(someTime, 1))})
+		require.Len(t, l.keys(anonymous), n+1)
+	}
+}
+
+// TestRetryOfManyWindows fails one of a request's segments at a time: sent again, the request changes no answer.
 func TestRetryOfManyWindows(t *testing.T) {
 	it := gauge("m")
 	const n = 5
@@ -58,91 +60,8 @@ func TestRetryOfManyWindows(t *testing.T) {
 		l.faults.Add(func(c memstore.Call) bool { puts++; return puts == failing+1 }, memstore.Fault{Err: errDown, When: memstore.When(failing % 2)})
 		require.Equal(t, http.StatusInternalServerError, l.send(protocolV1, []item{it}).Code)
 		l.ok(protocolV1, []item{it})
-		require.Len(t, l.keys(anonymous), n)
 		require.Equal(t, want(t, protocolV1, []item{it}), l.read(anonymous))
 	}
-}
-
-// TestIdentity: whatever decides what a segment holds is part of its identifier.
-func TestIdentity(t *testing.T) {
-	l := calmIn(t, Direct)
-	body := packed(t, encodeV1([]item{gauge("m", at(someTime, 1))}))
-	l.post(body)
-	l.post(body)
-	require.Len(t, l.store.Keys(), 1)
-	l.post(packed(t, encodeV1([]item{gauge("m", at(someTime, 2))})))
-	require.Len(t, l.store.Keys(), 2, "other bytes")
-	l.post(body, "X-Scope-OrgID", "team-a")
-	require.Len(t, l.keys("team-a"), 1)
-	require.NotEqual(t, l.keys("team-a")[0].ID, l.keys(anonymous)[0].ID, "another tenant")
-
-	// The end of the grace period passes between two attempts: the second one holds more, and is stored.
-	limit := someTime + DefaultSettings().Limits.CreationGracePeriod.Milliseconds()
-	late := []item{gauge("late", at(someTime-time.Hour.Milliseconds(), 1), at(limit+1, 2))}
-	require.Equal(t, http.StatusBadRequest, l.send(protocolV1, late).Code)
-	l.later.Add(int64(time.Millisecond))
-	l.ok(protocolV1, late)
-	require.Equal(t, want(t, protocolV1, late)[lsetText(late[0].lset)], l.read(anonymous)[lsetText(late[0].lset)])
-}
-
-func TestContentID(t *testing.T) {
-	const tolerance = 20 * time.Second
-	now := time.UnixMilli(someTime + 7_500) // someTime is a multiple of the tolerance
-	for _, tc := range []struct {
-		name   string
-		newest int64
-		want   int64
-	}{
-		{"now", someTime + 7_500, someTime + 5_500},
-		{"a little ago", someTime + 1_234, someTime - 766},
-		{"just within the tolerance", someTime - 10_500, someTime - 12_500},
-		{"older", someTime - 10_501, someTime},
-		{"of a clock that is ahead", someTime + 9_500, someTime + 7_500},
-		{"in the future", someTime + 9_501, someTime},
-		{"no sample", math.MinInt64, someTime},
-	} {
-		id := contentID(now, tolerance, tc.newest, digest{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
-		require.Equal(t, uint64(tc.want), id.Time(), tc.name)
-		require.Equal(t, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, id.Entropy(), tc.name)
-	}
-	require.Equal(t, uint64(someTime+7_500), contentID(now, 0, someTime, digest{}).Time(), "no tolerance")
-}
-
-// TestContentIDKeepsTheRules: the identifier's time lies in the tolerance before now, which merges count on, and of two writes that are
-// further apart the later one has the larger identifier, so that its samples count.
-func TestContentIDKeepsTheRules(t *testing.T) {
-	const tolerance = 20 * time.Second
-	rng := rand.New(rand.NewPCG(1, 2))
-	id := func(now time.Time) ulid.ULID {
-		var hash digest
-		for i := range hash {
-			hash[i] = byte(rng.Uint32())
-		}
-		return contentID(now, tolerance, now.UnixMilli()+rng.Int64N(100_000)-80_000, hash)
-	}
-	for range 10_000 {
-		now := time.UnixMilli(someTime + rng.Int64N(100_000))
-		first := id(now)
-		require.False(t, ulid.Time(first.Time()).After(now))
-		require.False(t, ulid.Time(first.Time()).Before(now.Add(-tolerance)))
-		second := id(now.Add(tolerance + time.Duration(1+rng.Int64N(1e4))*time.Millisecond))
-		require.Positive(t, second.Compare(first))
-	}
-}
-
-// TestRepeatedRequestsKeepTheirID: sent again within the tolerance, a live request has the same identifier.
-func TestRepeatedRequestsKeepTheirID(t *testing.T) {
-	l := calmIn(t, Direct)
-	it := []item{gauge("m", at(someTime, 1), at(someTime-15_000, 0))}
-	for range 18 {
-		l.ok(protocolV1, it)
-		l.later.Add(int64(time.Second))
-	}
-	require.Len(t, l.store.Keys(), 1)
-	l.tick()
-	l.ok(protocolV1, it)
-	require.Len(t, l.store.Keys(), 2, "much later it is another write")
-	require.Equal(t, want(t, protocolV1, []item{gauge("m", at(someTime-15_000, 0), at(someTime, 1))}), l.read(anonymous))
 }
 
 // TestDirectTimeout ends a write that hangs.

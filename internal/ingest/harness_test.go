@@ -146,7 +146,7 @@ func (l *lake) consume() (failed []string) {
 func deliveries(ms []queue.Received) []Delivery {
 	out := make([]Delivery, len(ms))
 	for i, m := range ms {
-		out[i] = Delivery{m.ID, m.Body}
+		out[i] = Delivery{m.ID, m.Body, m.Sent}
 	}
 	return out
 }

@@ -273,8 +273,8 @@ func TestSettings(t *testing.T) {
 		last time.Duration // flush timeout
 		want string
 	}{
-		{Direct, 39 * time.Second, ""},
-		{Direct, 40 * time.Second, "retry tolerance (20s) and flush timeout (40s) together must be shorter than the compactor's settle delay (1m0s)"},
+		{Direct, 59 * time.Second, ""},
+		{Direct, time.Minute, "flush timeout (1m0s) must be shorter than the compactor's settle delay (1m0s)"},
 		{Grouped, 59 * time.Second, ""},
 		{Grouped, time.Minute, "flush timeout (1m0s) must be shorter than the compactor's settle delay (1m0s)"},
 		{Buffered, time.Second, "mode buffered wants the URL of a queue (queue-url)"},

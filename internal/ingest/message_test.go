@@ -3,12 +3,15 @@ package ingest
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/key"
 )
 
 func sealed(e *envelope, plain []byte) string {
@@ -36,14 +39,78 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// TestEnvelopeIsReadForEver pins the format: messages wait on queues while programs change.
+// TestEnvelopeIsReadForEver pins the formats: messages wait on queues while programs change.
 func TestEnvelopeIsReadForEver(t *testing.T) {
-	l := calmIn(t, Buffered)
-	failed, err := l.stage.Consume(t.Context(), []Delivery{{"m", "promlake-write/1 tenant=anonymous received=1700000000000 floats=1 histograms=0 exemplars=0 bytes=52\n" +
-		"KLUv/QQAoQEAAghfX25hbWVfXwNqb2IBAgABAQFtAQR0ZXN0AQAAAAEAAYCgq/75YgAAAAAAAPA/AAAAALWVJ2o="}})
+	const data = "\nKLUv/QQAoQEAAghfX25hbWVfXwNqb2IBAgABAQFtAQR0ZXN0AQAAAAEAAYCgq/75YgAAAAAAAPA/AAAAALWVJ2o="
+	const old = "promlake-write/1 tenant=anonymous received=1700000000000 floats=1 histograms=0 exemplars=0 bytes=52" + data
+	const redriven = "promlake-write/2 tenant=anonymous received=1700000000000 sent=1700000000004 floats=1 histograms=0 exemplars=0 bytes=52" + data
+	for body, sent := range map[string]int64{old: 1_700_000_300_000, redriven: 1_700_000_000_004} {
+		l := calmIn(t, Buffered)
+		failed, err := l.stage.Consume(t.Context(), []Delivery{{"m", body, time.UnixMilli(1_700_000_300_000)}})
+		require.NoError(t, err)
+		require.Empty(t, failed, "%s", &l.log)
+		require.Equal(t, want(t, protocolV1, []item{gauge("m", at(someTime, 1))}), l.read(anonymous))
+		seg := l.keys(anonymous)[0]
+		require.True(t, seg.Queued)
+		require.Equal(t, uint64(sent), seg.ID.Time(), "the segment tells when the queue got it first")
+	}
+	got, err := Redriven(old, time.UnixMilli(1_700_000_000_004))
 	require.NoError(t, err)
-	require.Empty(t, failed, "%s", &l.log)
-	require.Equal(t, want(t, protocolV1, []item{gauge("m", at(someTime, 1))}), l.read(anonymous))
+	require.Equal(t, redriven, got)
+	again, err := Redriven(got, time.UnixMilli(1_800_000_000_000))
+	require.NoError(t, err)
+	require.Equal(t, redriven, again, "it was sent once, however often it is moved")
+	_, err = Redriven("nonsense", time.Now())
+	require.ErrorIs(t, err, errUnreadable)
+	d, err := Describe(redriven)
+	require.NoError(t, err)
+	require.Equal(t, 1, d.Floats)
+	for _, wrong := range []string{"sent=", "sent=-4", "sent=04", "sent=0", "floats=1"} {
+		_, err := parseEnvelope(strings.Replace(redriven, "sent=1700000000004", wrong, 1))
+		require.ErrorIs(t, err, errUnreadable, wrong)
+	}
+	_, err = parseEnvelope(strings.Replace(old, "floats", "sent=5 floats", 1))
+	require.ErrorIs(t, err, errUnreadable, "version 1 has no such field")
+}
+
+// TestPeriods: messages that were sent in different periods of the queue are never in one segment, so that a deletion between them can
+// apply to one and not to the other.
+func TestPeriods(t *testing.T) {
+	l := held(t)
+	sent := []int64{0, 1, key.QueueMillis - 1, key.QueueMillis, 2*key.QueueMillis + 5, 2*key.QueueMillis + 4}
+	from := time.UnixMilli(someTime - someTime%key.QueueMillis)
+	for i := range sent {
+		l.ok(protocolV1, []item{gauge("m", at(someTime+int64(i), float64(i)))})
+	}
+	ds := deliveries(l.queue.Messages())
+	for i := range ds {
+		ds[i].Sent = from.Add(time.Duration(sent[i]) * time.Millisecond)
+	}
+	slices.Reverse(ds)
+	failed, err := l.stage.Consume(t.Context(), ds)
+	require.NoError(t, err)
+	require.Empty(t, failed)
+	var newest []int64
+	for _, k := range l.keys(anonymous) {
+		newest = append(newest, int64(k.ID.Time())-from.UnixMilli())
+	}
+	slices.Sort(newest)
+	require.Equal(t, []int64{key.QueueMillis - 1, key.QueueMillis, 2*key.QueueMillis + 5}, newest)
+	require.Len(t, l.read(anonymous)[lsetText(gauge("m").lset)].Floats, len(sent))
+}
+
+// TestMessagesOfUnknownAge are refused: nobody could tell which deletions they are older than.
+func TestMessagesOfUnknownAge(t *testing.T) {
+	l := held(t)
+	l.ok(protocolV1, []item{gauge("m", at(someTime, 1))})
+	for _, sent := range []time.Time{{}, l.now().Add(-maxQueueAge - time.Millisecond)} {
+		ds := deliveries(l.queue.Messages())
+		ds[0].Sent = sent
+		failed, err := l.stage.Consume(t.Context(), ds)
+		require.NoError(t, err)
+		require.Len(t, failed, 1)
+		require.Empty(t, l.keys(anonymous))
+	}
 }
 
 // TestLongestHead keeps the room that is set aside for the first line.
@@ -63,7 +130,7 @@ func TestUnreadableMessages(t *testing.T) {
 	for _, tc := range []struct{ name, body, want string }{
 		{"empty", "", "it is not promlake-write/1"},
 		{"JSON", `{"Records":[]}`, "it is not promlake-write/1"},
-		{"later version", other("promlake-write/1", "promlake-write/2"), "it is not promlake-write/1"},
+		{"later version", other("promlake-write/1", "promlake-write/3"), "it is not promlake-write/1 or promlake-write/2"},
 		{"one line", head, "it is not promlake-write/1"},
 		{"a field too few", other(" exemplars=3", ""), "its first line has 5 fields instead of 6"},
 		{"a field too many", other("\n", " x=1\n") + "", "base64"},
@@ -127,7 +194,7 @@ func FuzzMessage(f *testing.F) {
 		require.Equal(t, head+"\n", e.head())
 		require.Equal(t, e.tenant, d.Tenant)
 		l := calmIn(t, Buffered)
-		_, err = l.stage.Consume(t.Context(), []Delivery{{"m", body}})
+		_, err = l.stage.Consume(t.Context(), []Delivery{{"m", body, time.UnixMilli(someTime)}})
 		require.NoError(t, err)
 		l.read(e.tenant)
 	})

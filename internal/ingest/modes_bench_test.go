@@ -110,7 +110,7 @@ func benchmarkMode(b *testing.B, mode Mode, version wire.Version, samples int) {
 		for _, m := range q.last {
 			queued += len(m.Body)
 			chunks += queue.Chunks(len(m.Body))
-			batch = append(batch, Delivery{ID: fmt.Sprint(n), Body: m.Body})
+			batch = append(batch, Delivery{ID: fmt.Sprint(n), Body: m.Body, Sent: time.Now()})
 		}
 		if len(batch) >= 10 {
 			at := cpu()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -152,6 +153,14 @@ func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank 
 func (l *lake) commit(tenantID string, change catalog.Change) catalog.Manifest {
 	l.tb.Helper()
 	m, err := catalog.Commit(l.tb.Context(), l.store, tenantID, change)
+	require.NoError(l.tb, err)
+	return m
+}
+
+// delete deletes from what is there.
+func (l *lake) delete(tenantID string, ms []*labels.Matcher, mint, maxt int64) catalog.Manifest {
+	l.tb.Helper()
+	m, err := catalog.Delete(l.tb.Context(), l.store, tenantID, catalog.Deletion{Sets: [][]catalog.Matcher{catalog.MatchersOf(ms)}, MinT: mint, MaxT: maxt})
 	require.NoError(l.tb, err)
 	return m
 }

@@ -144,18 +144,16 @@ func TestReplan(t *testing.T) {
 
 // TestAsOf: what was deleted or came later is as it was.
 func TestAsOf(t *testing.T) {
-	l := newLake(t, newDirStore(t), query.Settings{})
+	store := newDirStore(t)
+	l := newLake(t, store, query.Settings{})
 	old := []segment.Row{{Labels: metric("m", "i", "old"), Floats: []segment.Float{{T: 10, V: 1}}}}
 	l.write(tenant.Default, old)
 	l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, []segment.Row{{Labels: metric("m", "i", "block"), Floats: []segment.Float{{T: 10, V: 2}}}})
-	before, later := testNow().Add(time.Minute), testNow().Add(2*time.Hour)
+	before := testNow().Add(time.Minute)
 	l.seq += 3_600_000 // an hour of segment ids
 	l.write(tenant.Default, []segment.Row{{Labels: metric("m", "i", "late"), Floats: []segment.Float{{T: 10, V: 3}}}})
-	deleted, err := catalog.Commit(t.Context(), l.store, tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
-		m, _, err := m.Delete(later, catalog.MatchersOf([]*labels.Matcher{equal(model.MetricNameLabel, "m")}), 0, 100)
-		return m, err
-	})
-	require.NoError(t, err)
+	store.ahead = 2 * time.Hour
+	deleted := l.delete(tenant.Default, []*labels.Matcher{equal(model.MetricNameLabel, "m")}, 0, 100)
 	series := func(ctx context.Context) ([]string, error) {
 		q, err := l.Querier(0, 100)
 		require.NoError(t, err)
@@ -174,7 +172,7 @@ func TestAsOf(t *testing.T) {
 	require.Equal(t, []string{"block", "old"}, got)
 
 	l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
-		m.Oldest = catalog.Point{Generation: deleted.Generation, ID: deleted.ID}
+		m.Oldest = catalog.Floor{Point: catalog.Point{Generation: deleted.Generation, ID: deleted.ID}}
 		return m, nil
 	})
 	_, err = series(read.WithAsOf(t.Context(), before))
@@ -209,10 +207,7 @@ func TestCount(t *testing.T) {
 			require.Equal(t, [2]int64{}, count(0, 5, m))
 			require.Equal(t, [2]int64{}, count(0, 100, []*labels.Matcher{equal(model.MetricNameLabel, "x")}))
 			require.Equal(t, [2]int64{}, count(0, 100))
-			l.commit(tenant.Default, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
-				c, _, err := c.Delete(testNow().Add(time.Hour), catalog.MatchersOf([]*labels.Matcher{equal("i", "a")}), 15, 25)
-				return c, err
-			})
+			l.delete(tenant.Default, []*labels.Matcher{equal("i", "a")}, 15, 25)
 			require.Equal(t, [2]int64{2, 4}, count(0, 100, m))
 			require.Equal(t, [2]int64{1, 1}, count(20, 30, m))
 			series, samples, bytes, err := l.Count(t.Context(), [][]*labels.Matcher{{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")}}, 0, 100)

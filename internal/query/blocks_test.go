@@ -92,15 +92,9 @@ var testDeletions = []struct {
 
 func deleteAll(l *lake) {
 	now := testNow().UnixMilli()
-	l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
-		var err error
-		for _, d := range testDeletions {
-			if m, _, err = m.Delete(testNow().Add(time.Hour), catalog.MatchersOf(d.matchers), now+d.mint*minute, now+d.maxt*minute); err != nil {
-				return m, err
-			}
-		}
-		return m, nil
-	})
+	for _, d := range testDeletions {
+		l.delete(tenant.Default, d.matchers, now+d.mint*minute, now+d.maxt*minute)
+	}
 }
 
 // without is the naive answer to testDeletions.

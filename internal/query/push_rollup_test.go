@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query"
@@ -64,14 +63,8 @@ var rollupStates = []struct {
 	{"plain", func(*lake) {}},
 	{"deletions", func(l *lake) {
 		now := testNow().UnixMilli()
-		l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
-			m, _, err := m.Delete(testNow().Add(time.Hour), catalog.MatchersOf([]*labels.Matcher{equal("job", "b")}), now-40*60*minute, now-38*60*minute)
-			if err != nil {
-				return m, err
-			}
-			m, _, err = m.Delete(testNow().Add(time.Hour), catalog.MatchersOf([]*labels.Matcher{equal("job", "a")}), now-3*minute, now)
-			return m, err
-		})
+		l.delete(tenant.Default, []*labels.Matcher{equal("job", "b")}, now-40*60*minute, now-38*60*minute)
+		l.delete(tenant.Default, []*labels.Matcher{equal("job", "a")}, now-3*minute, now)
 	}},
 	{"later segments", func(l *lake) {
 		now := testNow().UnixMilli()

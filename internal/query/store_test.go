@@ -16,16 +16,22 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 )
 
 // dirStore is a store over a directory without the durability that tests do not need.
-type dirStore struct{ dir string }
+type dirStore struct {
+	dir   string
+	ahead time.Duration // of its clock
+}
 
-func newDirStore(t testing.TB) *dirStore { return &dirStore{t.TempDir()} }
+func newDirStore(t testing.TB) *dirStore { return &dirStore{dir: t.TempDir()} }
 
 func (s *dirStore) LocalPath(key string) string { return filepath.Join(s.dir, filepath.FromSlash(key)) }
 
@@ -64,6 +70,16 @@ func (s *dirStore) Put(_ context.Context, key string, body io.ReadSeeker, _ objs
 	return hex.EncodeToString(sum[:]), os.WriteFile(path, b, 0o644)
 }
 
+// modified is the time in a segment's key, so that tests order segments by it.
+func modified(k string) (t time.Time) {
+	if seg, err := key.ParseSegment(k); err == nil {
+		t = ulid.Time(seg.ID.Time())
+	}
+	return t
+}
+
+func (s *dirStore) Now(context.Context) (time.Time, error) { return testNow().Add(s.ahead), nil }
+
 func (s *dirStore) List(_ context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
 	return func(yield func(objstore.Object, error) bool) {
 		var objs []objstore.Object
@@ -77,7 +93,7 @@ func (s *dirStore) List(_ context.Context, prefix, startAfter string) iter.Seq2[
 			}
 			info, err := d.Info()
 			if k := filepath.ToSlash(rel); err == nil && strings.HasPrefix(k, prefix) && k > startAfter {
-				objs = append(objs, objstore.Object{Key: k, Size: info.Size()})
+				objs = append(objs, objstore.Object{Key: k, Size: info.Size(), Modified: modified(k)})
 			}
 			return err
 		})

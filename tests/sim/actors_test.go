@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -25,22 +26,26 @@ import (
 
 const (
 	maxProcs      = 5
-	flushTimeout  = 30 * time.Second
+	settleDelay   = time.Minute
 	deletionDelay = 15 * time.Minute
 )
 
 // cast is who appears how often.
-type cast struct{ writer, compactor, planner, worker, reader, cachedReader, historian, deleter, villain int }
+type cast struct {
+	writer, consumer, compactor, planner, worker, reader, cachedReader, historian, deleter, villain int
+}
 
 // populate starts processes while there are few.
 func (w *world) populate() {
 	c := w.set.cast
 	for len(w.procs) < maxProcs {
-		n := w.rng.IntN(c.writer + c.compactor + c.planner + c.worker + c.reader + c.cachedReader + c.historian + c.deleter + c.villain)
+		n := w.rng.IntN(c.writer + c.consumer + c.compactor + c.planner + c.worker + c.reader + c.cachedReader + c.historian + c.deleter + c.villain)
 		is := func(weight int) bool { n -= weight; return n < 0 }
 		switch {
 		case is(c.writer):
 			w.spawn("writer", func(p *proc) { w.ingest(p) })
+		case is(c.consumer):
+			w.spawn("consumer", func(p *proc) { w.consume(p) })
 		case is(c.compactor):
 			w.spawn("compactor", func(p *proc) { w.compact(p, 1+p.rng.IntN(2)) })
 		case is(c.planner):
@@ -72,30 +77,61 @@ func (w *world) remember(p *proc) {
 	w.query(p, p.rng.IntN(2) == 0, &at)
 }
 
-// ingest flushes a few segments, one after another, as the ingest stage does: a flush whose outcome is not known is not acknowledged, and its sender
-// may send again.
+// ingest makes a few requests, one after another. A request whose outcome is not known is not acknowledged, and its sender may send it again. It is stored
+// as modes grouped and direct do, or sent to the queue.
 func (w *world) ingest(p *proc) {
-	var last ulid.ULID
-	entropy := rngReader{p}
 	for range 1 + p.rng.IntN(3) {
-		samples := w.invent(p)
+		x, samples := w.begin(p)
+		queued := w.set.queued && p.rng.IntN(2) == 0
 		for again := true; again; again = p.rng.IntN(2) == 0 {
-			id, err := ulid.New(uint64(max(p.clock().UnixMilli(), int64(last.Time())+1)), entropy)
-			if err != nil {
-				panic(err)
+			var err error
+			if queued {
+				err = w.writes.send(p, x, samples)
+			} else {
+				err = w.put(p, identity(p, p.clock(), false), []*write{x}, samples)
 			}
-			last = id
-			k := key.Segment{Tenant: tenant, Window: key.WindowOf(samples[0].ts), ID: id}.String()
-			body := encode(samples)
-			w.mu.Lock()
-			w.truth.written[k] = samples
-			w.mu.Unlock()
-			store := &port{p: p, deadline: ulid.Time(id.Time()).Add(flushTimeout)}
-			if _, err := store.Put(p.ctx, k, bytes.NewReader(body), objstore.Condition{IfAbsent: true}); err == nil || errors.Is(err, errDead) {
+			if err == nil {
+				w.mu.Lock()
+				x.acked = w.steps
+				w.mu.Unlock()
+			}
+			if err == nil || errors.Is(err, errDead) {
 				break
 			}
 		}
 	}
+}
+
+// begin is a new request.
+func (w *world) begin(p *proc) (*write, []sample) {
+	samples := w.invent(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	x := &write{began: w.steps + 1, acked: never, shown: never}
+	for _, s := range samples {
+		w.truth.values[s.point] = append(w.truth.values[s.point], value{x, s.v})
+	}
+	return x, samples
+}
+
+// identity is that of a new segment; its time is the machine's or the queue's.
+func identity(p *proc, at time.Time, queued bool) catalog.SegmentID {
+	id, err := ulid.New(uint64(at.UnixMilli()), rngReader{p})
+	if err != nil {
+		panic(err)
+	}
+	return catalog.SegmentID{ID: id, Queued: queued}
+}
+
+// put stores a segment of one window.
+func (w *world) put(p *proc, id catalog.SegmentID, from []*write, samples []sample) error {
+	id.Window = key.WindowOf(samples[0].ts)
+	k, body := id.Key(tenant).String(), encode(samples)
+	w.mu.Lock()
+	w.truth.segments[k], w.truth.contents[k] = from, samples
+	w.mu.Unlock()
+	_, err := (&port{p: p}).Put(p.ctx, k, bytes.NewReader(body), objstore.Condition{IfAbsent: true})
+	return err
 }
 
 // invent makes up samples of one window. Few different timestamps make sure that many are written again.
@@ -155,11 +191,13 @@ func (r rngReader) Read(b []byte) (int, error) {
 
 var _ io.Reader = rngReader{}
 
-func (w *world) stage(p *proc) *compact.Stage {
+func (w *world) stage(p *proc) *compact.Stage { return w.stageOver(p, &port{p: p}) }
+
+func (w *world) stageOver(p *proc, store objstore.Store) *compact.Stage {
 	s, err := compact.New(compact.Settings{
 		MinPartSegments: 2, MaxSources: 4, MaxJobSamples: w.set.maxJobSamples, Concurrency: 1, Retention: w.set.retention,
 		DeletionDelay: w.set.deletionDelay, Entropy: rngReader{p},
-	}, &port{p: p}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), p.clock)
+	}, store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), p.clock)
 	if err != nil {
 		panic(err)
 	}
@@ -178,29 +216,67 @@ func (w *world) compact(p *proc, cycles int) {
 	}
 }
 
-// remove deletes a series, or all, in some range.
+// remove deletes a series, or all, in some range, or without an end.
 func (w *world) remove(p *proc) {
 	now := w.time()
 	window := int64(key.WindowOf(dawn.Add(time.Duration(p.rng.Int64N(int64(now.Sub(dawn) + 1)))).UnixMilli()))
 	mint, maxt := window, window+[]int64{0, 1000, key.WindowMillis - 1, 12 * key.WindowMillis}[p.rng.IntN(4)]
+	if p.rng.IntN(3) == 0 {
+		maxt = key.MaxTime
+	}
+	d := &deletion{mint: mint, maxt: maxt, acked: never, effect: never}
 	matchers := []catalog.Matcher{{Type: "=", Name: model.MetricNameLabel, Value: "m"}}
+	only := -1
 	if p.rng.IntN(2) == 0 {
-		matchers = append(matchers, catalog.Matcher{Type: "=~", Name: "s", Value: fmt.Sprintf("%d|x", p.rng.IntN(seriesCount))})
+		only = p.rng.IntN(seriesCount)
+		matchers = append(matchers, catalog.Matcher{Type: "=~", Name: "s", Value: fmt.Sprintf("%d|x", only)})
+	}
+	for i := range d.matches {
+		d.matches[i] = only < 0 || only == i
 	}
 	matchers = append(matchers, catalog.Matcher{Type: "!=", Name: "nonce", Value: p.name})
-	_, err := catalog.Commit(p.ctx, &port{p: p}, tenant, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
-		next, _, err := m.Delete(p.clock(), matchers, mint, maxt)
-		return next, err
+	w.mu.Lock()
+	d.began = w.steps + 1
+	w.truth.deletions[p.name] = d
+	w.mu.Unlock()
+	store := deleting{&port{p: p}, w.set.broken}
+	_, err := catalog.Delete(p.ctx, store, tenant, catalog.Deletion{
+		Sets: [][]catalog.Matcher{matchers}, MinT: mint, MaxT: maxt, Queued: w.set.queued && w.set.broken != deletesWithoutQueue,
 	})
 	w.mu.Lock()
-	n := w.truth.nonces[p.name]
+	n := d.times
+	if err == nil {
+		d.acked = w.steps
+	}
 	w.mu.Unlock()
 	if err == nil && n != 1 {
 		w.fail("the delete of %s was acknowledged, and applied %d times", p.name, n)
 	}
-	if err != nil && !errors.Is(err, catalog.ErrUnknownEffect) && n != 0 {
+	if err != nil && !errors.Is(err, catalog.ErrUnknownEffect) && !errors.Is(err, catalog.ErrUnsettled) && n != 0 {
 		w.fail("the delete of %s was refused, and applied: %w", p.name, err)
 	}
+}
+
+// deleting is the store as one who deletes has it, who may not keep the rules.
+type deleting struct {
+	*port
+	broken breakage
+}
+
+func (d deleting) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	if d.broken == deletesWithoutListing && strings.HasPrefix(prefix, key.SegmentsPrefix(tenant)) {
+		return func(func(objstore.Object, error) bool) {}
+	}
+	return d.port.List(ctx, prefix, startAfter)
+}
+
+func (d deleting) Now(ctx context.Context) (time.Time, error) {
+	now, err := d.port.Now(ctx)
+	if d.broken == deletesWithoutWaiting && d.p.asked {
+		now = now.Add(time.Hour)
+	}
+	d.p.asked = true
+	return now, err
 }
 
 // backwards reads the manifest before the list.
@@ -261,11 +337,11 @@ func collectsAtOnce(w *world, p *proc) {
 // forgetsAtOnce drops entries from the manifest as soon as the objects are deleted.
 func forgetsAtOnce(w *world, p *proc) {
 	store := &port{p: p}
-	m, _, err := catalog.PruneHistory(p.ctx, store, tenant, p.clock, deletionDelay)
+	m, _, err := catalog.ReadManifest(p.ctx, store, tenant)
 	if err != nil {
 		return
 	}
-	dead := m.Deletable(p.clock(), deletionDelay)
+	dead := m.Deletable(w.time(), deletionDelay)
 	for _, s := range dead.Segments {
 		if store.Delete(p.ctx, s.Key(tenant).String()) != nil {
 			return
@@ -285,29 +361,46 @@ func deletesBeforePruning(w *world, p *proc) {
 		return
 	}
 	for _, c := range m.Consumed {
-		if c.Gone == 0 && c.At <= p.clock().Add(-deletionDelay).UnixMilli() && store.Delete(p.ctx, c.Key(tenant).String()) != nil {
+		if c.Gone == 0 && c.At <= w.time().Add(-deletionDelay).UnixMilli() && store.Delete(p.ctx, c.Key(tenant).String()) != nil {
 			return
 		}
 	}
 }
 
-// mergesAnything merges two segments of a window, whatever was written between them.
+// mergesAnything merges two segments of a window, and overlooks what was written between them.
 func mergesAnything(w *world, p *proc) {
-	now := p.clock()
+	now := w.time()
 	snap, err := catalog.Take(p.ctx, &port{p: p}, tenant, key.MinTime, key.MaxTime)
 	if err != nil {
 		return
 	}
-	settled := slices.DeleteFunc(snap.Segments, func(s catalog.SegmentRef) bool { return ulid.Time(s.ID.Time()).After(now.Add(-time.Minute)) })
-	for _, s := range settled {
-		in := slices.DeleteFunc(slices.Clone(settled), func(o catalog.SegmentRef) bool { return o.Window != s.Window })
+	for _, s := range snap.Segments {
+		in := slices.DeleteFunc(slices.Clone(snap.Segments), func(o catalog.SegmentRef) bool { return o.Window != s.Window })
 		if len(in) < 3 {
 			continue
 		}
-		_, _ = w.stage(p).Run(p.ctx, tenant, compact.Job{
+		stage := w.stageOver(p, blind{&port{p: p}, in[1 : len(in)-1]})
+		_, _ = stage.Run(p.ctx, tenant, compact.Job{
 			Kind: compact.Merge, Level: key.Part, Window: s.Window, Planned: now, Why: "whim",
 			Sources: catalog.Sources{Segments: []catalog.SegmentID{in[0].SegmentID(), in[len(in)-1].SegmentID()}},
 		})
 		return
+	}
+}
+
+// blind is a store whose listings lack some segments.
+type blind struct {
+	*port
+	hidden []catalog.SegmentRef
+}
+
+func (b blind) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
+	return func(yield func(objstore.Object, error) bool) {
+		for o, err := range b.port.List(ctx, prefix, startAfter) {
+			hidden := slices.ContainsFunc(b.hidden, func(s catalog.SegmentRef) bool { return s.String() == o.Key })
+			if !hidden && !yield(o, err) {
+				return
+			}
+		}
 	}
 }

@@ -3,10 +3,10 @@ package sim
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -32,59 +32,66 @@ type sample struct {
 	v float64
 }
 
-// write is a value that was written to a point.
+// never is a step that does not come.
+const never = math.MaxInt
+
+// write is a request of a sender. Its steps and times are those of the world, not of any process.
 type write struct {
-	rank ulid.ULID
-	v    float64
-	step int // at which it took effect
+	began  int // step before which the sender began
+	acked  int // step at which it was acknowledged; never, if it was not
+	last   int // step at which it last changed the store or the queue
+	shown  int // step at which its samples could first be listed
+	queued bool
+	sent   time.Time // when the queue got it
+	listed time.Time // when its samples could first be listed
+	stored time.Time // Modified of its newest segment; a request that is sent again has several
+	first  time.Time // Modified of its oldest segment
 }
 
-// tombstone is a deletion that took effect.
-type tombstone struct {
-	catalog.Tombstone
-	step int
+// value is what a write put at a point.
+type value struct {
+	*write
+	v float64
 }
 
-// truth is what readers must see. It knows what took effect: the segments that were put, and the tombstones that were ever committed.
+// deletion is a request to delete.
+type deletion struct {
+	matches    [seriesCount]bool
+	mint, maxt int64
+	began      int
+	acked      int
+	effect     int // step at which its tombstone was committed; never, if it was not
+	generation uint64
+	times      int // that the tombstone was committed
+}
+
+func (d *deletion) covers(p point) bool {
+	return d.matches[p.series] && d.mint <= p.ts && p.ts <= d.maxt
+}
+
+// truth is what senders were told, in the order in which they were told.
 type truth struct {
-	written map[string][]sample // by segment key, before the put
-	writes  map[point][]write
-	tombs   []tombstone
-	nonces  map[string]int // tombstones by the request that wanted them
-	last    float64        // value
-	matched map[match]bool
-}
-
-type match struct {
-	nonce  string
-	series int
-}
-
-// matches says whether a tombstone matches a series. It remembers the answers.
-func (m *truth) matches(t *catalog.Tombstone, series int) bool {
-	k := match{nonce(t), series}
-	yes, known := m.matched[k]
-	if !known {
-		yes = t.Matches(lset(series))
-		m.matched[k] = yes
-	}
-	return yes
+	values    map[point][]value
+	segments  map[string][]*write // by segment key
+	contents  map[string][]sample
+	deletions map[string]*deletion // by nonce
+	last      float64              // value
 }
 
 func newTruth() *truth {
-	return &truth{written: map[string][]sample{}, writes: map[point][]write{}, nonces: map[string]int{}, matched: map[match]bool{}}
+	return &truth{values: map[point][]value{}, segments: map[string][]*write{}, contents: map[string][]sample{}, deletions: map[string]*deletion{}}
 }
 
 // effect tells the truth what a put has changed.
-func (w *world) effect(k string, body []byte) {
+func (w *world) effect(k string, body []byte, modified time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.changed = w.changed || !strings.HasPrefix(k, key.BlocksPrefix(tenant))
-	if seg, err := key.ParseSegment(k); err == nil {
-		for _, s := range w.truth.written[k] {
-			w.truth.writes[s.point] = append(w.truth.writes[s.point], write{seg.ID, s.v, w.steps})
+	for _, x := range w.truth.segments[k] {
+		if x.shown == never {
+			x.shown, x.listed, x.first = w.steps, w.now, modified
 		}
-		return
+		x.stored, x.last = modified, w.steps
 	}
 	if k != key.Manifest(tenant) {
 		return
@@ -94,65 +101,149 @@ func (w *world) effect(k string, body []byte) {
 		panic(err)
 	}
 	for _, t := range m.Tombstones {
-		if n := len(w.truth.tombs); n == 0 || t.ID.Compare(w.truth.tombs[n-1].ID) > 0 {
-			w.truth.tombs = append(w.truth.tombs, tombstone{t, w.steps})
-			w.truth.nonces[nonce(&t)]++
+		if d := w.truth.deletions[nonce(&t)]; d.effect == never {
+			d.effect, d.generation = w.steps, m.Generation
 		}
+	}
+	for n, d := range w.truth.deletions {
+		count := 0
+		for _, t := range m.Tombstones {
+			if nonce(&t) == n {
+				count++
+			}
+		}
+		d.times = max(d.times, count)
 	}
 }
 
 // nonce names the request that a tombstone stems from: every one has a matcher of its own, which matches everything.
-func nonce(t *catalog.Tombstone) string {
-	return t.Matchers[len(t.Matchers)-1].Value
-}
+func nonce(t *catalog.Tombstone) string { return t.Matchers[len(t.Matchers)-1].Value }
 
 // moment says what a reader may know.
 type moment struct {
-	must   int       // writes that took effect before this step
-	may    int       // writes that took effect before this step may be seen too
-	tombs  int       // tombstones that took effect before this step apply
-	newest ulid.ULID // tombstones above this do not; zero is no bound
-	begun  int64     // writes that began later (ms, by their ULID) are not seen
-	expiry int64     // before this timestamp (ms) anything may be missing, or may be what it was
+	began  int // step before which it listed
+	read   int // step at which it read the manifest
+	asOf   time.Time
+	gen    uint64 // of the manifest, with asOf
+	expiry int64  // before this timestamp (ms) anything may be missing, or may be what it was
 }
 
-// deleted says whether a write is deleted.
-func (m *truth) deleted(p point, rank ulid.ULID, at moment) bool {
-	for i := range m.tombs {
-		t := &m.tombs[i]
-		if t.step < at.tombs && (at.newest == ulid.ULID{} || t.ID.Compare(at.newest) <= 0) && rank.Compare(t.ID) < 0 && t.Covers(p.ts) && m.matches(&t.Tombstone, p.series) {
-			return true
+// slack is how much the times of the store, of the queue and in a manifest may differ.
+const slack = 8 * time.Second
+
+// place is where a value stands in the order of writes, as far as the store's or the queue's clock tells it.
+func (x *value) place() time.Time {
+	if x.queued {
+		return x.sent
+	}
+	return x.stored
+}
+
+// oldest is where the oldest copy of a value stands.
+func (x *value) oldest() time.Time {
+	if x.queued {
+		return x.sent
+	}
+	return x.first
+}
+
+// must says whether the reader sees the write if nothing hides it.
+func (m moment) must(x *value) bool {
+	return x.shown < m.began && (m.asOf.IsZero() || x.oldest().Before(m.asOf.Add(-slack)) && x.listed.Before(m.asOf.Add(-slack)))
+}
+
+// may says whether the reader may see the write.
+func (m moment) may(x *value) bool {
+	return x.shown < m.read && (m.asOf.IsZero() || x.oldest().Before(m.asOf.Add(slack)))
+}
+
+// effective says whether a deletion is certainly, or possibly, in effect for the reader.
+func (m moment) effective(d *deletion) (certain, possible bool) {
+	if !m.asOf.IsZero() {
+		yes := d.effect < m.read && d.generation <= m.gen
+		return yes, yes
+	}
+	return d.acked < m.began, d.effect < m.read
+}
+
+// deleted says whether a write is certainly deleted for the reader, and whether it may be. The order of acknowledgements decides.
+func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
+	for _, d := range t.deletions {
+		if !d.covers(p) {
+			continue
+		}
+		now, soon := m.effective(d)
+		if now && x.acked < d.began {
+			certain = true
+		}
+		if soon && x.began <= d.acked {
+			possible = true
 		}
 	}
-	return false
+	return certain, possible
+}
+
+// newer says whether x certainly hides c: x began when c was over, and what the protocol does not promise is not the case.
+func (t *truth) newer(x, c *value, resolution time.Duration) bool {
+	if x.began <= c.last || c.acked != never && x.began <= c.acked {
+		return false
+	}
+	switch {
+	case x.queued && x.listed.Sub(x.sent) > settleDelay-slack:
+		return false // it came late: what was merged meanwhile may have passed it
+	case x.queued && c.queued:
+		return x.sent.UnixMilli()/key.QueueMillis > c.sent.UnixMilli()/key.QueueMillis
+	case c.queued: // its segment may hold messages up to the end of its period
+		return x.place().Sub(c.place()) > slack+time.Duration(key.QueueMillis)*time.Millisecond
+	case x.queued:
+		return x.place().Sub(c.place()) > slack
+	}
+	return resolution == 0 || x.stored.Truncate(resolution).After(c.stored.Truncate(resolution))
 }
 
 // judge compares what a reader saw at a point with what it must or may see.
-func (m *truth) judge(p point, got float64, found bool, at moment) error {
-	var base *write
-	for i, c := range m.writes[p] {
-		if c.step < at.must && int64(c.rank.Time()) <= at.begun && (base == nil || c.rank.Compare(base.rank) > 0) {
-			base = &m.writes[p][i]
-		}
-	}
-	gone := base == nil || m.deleted(p, base.rank, at)
-	if found && !gone && got == base.v || !found && gone {
+func (t *truth) judge(p point, got float64, found bool, m moment, resolution time.Duration) error {
+	values := t.values[p]
+	if p.ts < m.expiry && !found {
 		return nil
 	}
-	for _, c := range m.writes[p] {
-		ok := p.ts < at.expiry || c.step < at.may && (base == nil || c.rank.Compare(base.rank) > 0)
-		if found && got == c.v && ok && int64(c.rank.Time()) <= at.begun && !m.deleted(p, c.rank, at) {
-			return nil
+	if !found {
+		for i := range values {
+			x := &values[i]
+			if _, possible := t.deleted(p, x, m); m.must(x) && !possible {
+				return fmt.Errorf("%s is missing", x)
+			}
 		}
-	}
-	if !found && p.ts < at.expiry {
 		return nil
 	}
-	want := "nothing"
-	if !gone {
-		want = fmt.Sprintf("%v, written at step %d with rank %s", base.v, base.step, base.rank)
+	for i := range values {
+		c := &values[i]
+		if c.v != got {
+			continue
+		}
+		if !m.may(c) {
+			return fmt.Errorf("%s is there too early", c)
+		}
+		if certain, _ := t.deleted(p, c, m); certain {
+			return fmt.Errorf("%s was deleted", c)
+		}
+		for j := range values {
+			x := &values[j]
+			if _, possible := t.deleted(p, x, m); m.must(x) && !possible && t.newer(x, c, resolution) && p.ts >= m.expiry {
+				return fmt.Errorf("%s hides the newer %s", c, x)
+			}
+		}
+		return nil
 	}
-	return fmt.Errorf("series %d at %s: got %v (found: %v), want %s", p.series, time.UnixMilli(p.ts).UTC().Format("02T15:04:05"), got, found, want)
+	return fmt.Errorf("nobody wrote %v", got)
+}
+
+func (x *value) String() string {
+	how := fmt.Sprintf("stored %s", x.stored.Format("02T15:04:05.000"))
+	if x.queued {
+		how = fmt.Sprintf("sent %s, listed %s", x.sent.Format("02T15:04:05.000"), x.listed.Format("02T15:04:05"))
+	}
+	return fmt.Sprintf("%v (began at step %d, acknowledged %d, %s)", x.v, x.began, x.acked, how)
 }
 
 // compare holds the result of a read of everything against the model.
@@ -162,14 +253,14 @@ func (w *world) compare(who string, got map[point]float64, at moment) {
 	if r := w.set.retention; r > 0 {
 		at.expiry = w.now.Add(-r + time.Minute).UnixMilli()
 	}
-	for p := range w.truth.writes {
+	for p := range w.truth.values {
 		v, found := got[p]
-		if err := w.truth.judge(p, v, found, at); err != nil {
-			failure = fmt.Errorf("%s sees a wrong answer: %w", who, err)
+		if err := w.truth.judge(p, v, found, at, w.set.resolution); err != nil {
+			failure = fmt.Errorf("%s sees a wrong answer: series %d at %s: %w", who, p.series, time.UnixMilli(p.ts).UTC().Format("02T15:04:05"), err)
 		}
 	}
 	for p := range got {
-		if _, ok := w.truth.writes[p]; !ok {
+		if _, ok := w.truth.values[p]; !ok {
 			failure = fmt.Errorf("%s sees what nobody wrote, at %v", who, p)
 		}
 	}
@@ -179,7 +270,7 @@ func (w *world) compare(who string, got map[point]float64, at moment) {
 	}
 }
 
-// check reads everything after a step that may have changed what is visible, without taking a turn, and expects exactly what took effect.
+// check reads everything after a step that may have changed what is visible, without taking a turn.
 func (w *world) check() {
 	if !w.changed {
 		return
@@ -200,10 +291,10 @@ func (w *world) check() {
 		return
 	}
 	now := w.steps + 1
-	w.compare("the omniscient reader", got, moment{must: now, may: now, tombs: now, begun: 1 << 47})
-	for n, times := range w.truth.nonces {
-		if times > 1 {
-			w.fail("the delete %s was applied %d times", n, times)
+	w.compare("the omniscient reader", got, moment{began: now, read: now})
+	for n, d := range w.truth.deletions {
+		if d.times > 1 {
+			w.fail("the delete %s was applied %d times", n, d.times)
 		}
 	}
 }
@@ -211,7 +302,7 @@ func (w *world) check() {
 // quiesce lets one compactor work undisturbed until nothing is left to do, and looks at what is left then.
 func (w *world) quiesce() {
 	w.set.calm = true
-	for range 60 {
+	for i := range 70 {
 		w.spawn("janitor", func(p *proc) {
 			if w.set.handOut {
 				w.handOut(p)
@@ -221,6 +312,9 @@ func (w *world) quiesce() {
 		})
 		for w.settle(); len(w.pending) > 0 && w.failure == nil; w.settle() {
 			o := w.pick()
+			if o == nil {
+				continue
+			}
 			w.note("%s", o)
 			w.steps++
 			o.grant <- verdict{}
@@ -228,6 +322,9 @@ func (w *world) quiesce() {
 			w.check()
 		}
 		w.advance(time.Hour)
+		if i == 60 && w.set.queued { // until no message can come that a tombstone covers
+			w.advance(catalog.QueueHorizon)
+		}
 	}
 	if w.failure == nil {
 		w.tidy()
@@ -243,8 +340,9 @@ func (w *world) tidy() {
 		return
 	}
 	m := snap.Manifest
-	if len(snap.Segments)+len(m.Splits)+len(m.Consumed)+len(m.Retired)+len(m.Tombstones) > 0 {
-		w.fail("after quiescence there are %d segments, %d splits, %d consumed, %d retired, %d tombstones", len(snap.Segments), len(m.Splits), len(m.Consumed), len(m.Retired), len(m.Tombstones))
+	if len(snap.Segments)+len(m.Splits)+len(m.Consumed)+len(m.Retired)+len(m.Tombstones)+len(m.Sealed) > 0 {
+		w.fail("after quiescence there are %d segments, %d splits, %d consumed, %d retired, %d tombstones, %d sealed", len(snap.Segments), len(m.Splits),
+			len(m.Consumed), len(m.Retired), len(m.Tombstones), len(m.Sealed))
 	}
 	live := map[string]bool{}
 	for _, b := range m.Blocks {

@@ -16,10 +16,7 @@ import (
 )
 
 // port is the store as one process has it: every operation waits for its turn.
-type port struct {
-	p        *proc
-	deadline time.Time // of puts, by the process's clock; zero is none
-}
+type port struct{ p *proc }
 
 var _ objstore.Store = (*port)(nil)
 
@@ -66,9 +63,6 @@ func (s *port) Put(ctx context.Context, k string, body io.ReadSeeker, cond objst
 	if err != nil {
 		return "", err
 	}
-	if !s.deadline.IsZero() && s.p.clock().After(s.deadline) {
-		return "", context.DeadlineExceeded
-	}
 	b, err := io.ReadAll(body)
 	if err != nil {
 		return "", err
@@ -76,7 +70,7 @@ func (s *port) Put(ctx context.Context, k string, body io.ReadSeeker, cond objst
 	b = s.tamper(k, b)
 	etag, err := s.p.w.mem.Put(ctx, k, bytes.NewReader(b), cond)
 	if err == nil {
-		s.p.w.effect(k, b)
+		s.p.w.effect(k, b, s.p.w.modified(k))
 	}
 	if err := first(err, failure); err != nil {
 		s.regret(k, b)
@@ -106,6 +100,26 @@ func (s *port) Delete(ctx context.Context, k string) error {
 	}
 	s.p.w.changed = true
 	return first(s.p.w.mem.Delete(ctx, k), failure)
+}
+
+// Now is behind the store's clock, as an answer over HTTP may be.
+func (s *port) Now(ctx context.Context) (time.Time, error) {
+	ctx, failure, err := s.turn(ctx, memstore.Now, "")
+	if err := first(err, failure); err != nil {
+		return time.Time{}, err
+	}
+	now, err := s.p.w.mem.Now(ctx)
+	return now.Add(-time.Duration(s.p.rng.Int64N(int64(objstore.ClockLag)))), err
+}
+
+// modified returns when the store says that an object was put.
+func (w *world) modified(k string) (t time.Time) {
+	for o, err := range w.mem.List(context.Background(), k, "") {
+		if err == nil && o.Key == k {
+			t = o.Modified
+		}
+	}
+	return t
 }
 
 func first(errs ...error) error {

@@ -41,7 +41,7 @@ func (w *world) gather(ctx context.Context, src source, snap catalog.Snapshot) (
 		if err != nil {
 			return nil, fmt.Errorf("read segment %s: %w", s.SegmentID(), err)
 		}
-		if err := r.add(got, s.ID, ulid.ULID{}); err != nil {
+		if err := r.add(got, s.Rank, s.DeletesThrough); err != nil {
 			return nil, fmt.Errorf("segment %s: %w", s.SegmentID(), err)
 		}
 	}
@@ -71,7 +71,7 @@ type result struct {
 // add merges a source by rank, without what is deleted.
 func (r *result) add(samples []sample, rank, through ulid.ULID) error {
 	for _, s := range samples {
-		if r.deleted(s.point, rank, through) {
+		if r.deleted(s.point, through) {
 			continue
 		}
 		switch old, seen := r.ranks[s.point]; {
@@ -84,10 +84,10 @@ func (r *result) add(samples []sample, rank, through ulid.ULID) error {
 	return nil
 }
 
-func (r *result) deleted(p point, rank, through ulid.ULID) bool {
+func (r *result) deleted(p point, through ulid.ULID) bool {
 	for i := range r.snap.Tombstones {
 		t := &r.snap.Tombstones[i]
-		if t.AppliesTo(rank, through) && t.Covers(p.ts) && r.w.truth.matches(t, p.series) {
+		if t.AppliesTo(through) && t.Covers(p.ts) && r.w.truth.deletions[nonce(t)].matches[p.series] {
 			return true
 		}
 	}
@@ -256,12 +256,9 @@ func (w *world) query(p *proc, keep bool, asOf *time.Time) {
 		if err != nil {
 			return
 		}
-		at := moment{must: p.listed, may: p.read, tombs: p.read, begun: 1 << 47}
+		at := moment{began: p.listed, read: p.read}
 		if asOf != nil {
-			at.begun, at.newest, at.tombs = asOf.UnixMilli(), snap.Manifest.LastTombstone, p.read
-			if at.newest == (ulid.ULID{}) {
-				at.tombs = 0
-			}
+			at.asOf, at.gen = *asOf, snap.Manifest.Generation
 		}
 		got, err := w.gather(p.ctx, inTurn{p, keep}, snap)
 		if errors.Is(err, objstore.ErrNotFound) && w.time().Sub(began) < w.set.longestQuery {

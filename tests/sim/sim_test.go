@@ -20,7 +20,9 @@ import (
 // settings are what differs from schedule to schedule.
 type settings struct {
 	steps         int
-	maxJobSamples int64 // above which jobs are split
+	queued        bool          // some writers send to a queue
+	resolution    time.Duration // of the store's clock
+	maxJobSamples int64         // above which jobs are split
 	retention     time.Duration
 	deletionDelay time.Duration
 	longestQuery  time.Duration // how long after its listing a reader may count on objects to be there
@@ -41,6 +43,11 @@ const (
 	readsManifestFirst
 	ignoresTombstones
 	deletesAfterFailure
+	deletesWithoutListing
+	deletesWithoutWaiting
+	deletesWithoutQueue
+	redeliversAsNew
+	mixesPeriods
 )
 
 // settingsOf draws the settings of a schedule.
@@ -55,6 +62,12 @@ func settingsOf(seed uint64) settings {
 	}
 	if seed%3 == 0 {
 		s.maxJobSamples = 6
+	}
+	if seed%5 < 3 {
+		s.queued, s.steps, s.cast.consumer = true, s.steps*3/2, 15
+	}
+	if seed%11 < 4 {
+		s.resolution = time.Second
 	}
 	switch seed % 7 {
 	case 0:
@@ -163,13 +176,34 @@ var breakages = []struct {
 		s.broken, s.steps, s.nap = readsManifestFirst, 400, 3*time.Hour
 		s.cast = cast{writer: 30, compactor: 40, reader: 30}
 	}},
-	{"sources are deleted without delay", func(s *settings) { s.deletionDelay, s.cast.reader = time.Millisecond, 20 }},
+	{"sources are deleted without delay", func(s *settings) {
+		s.deletionDelay, s.steps, s.nap = time.Millisecond, 500, time.Hour
+		s.cast = cast{writer: 25, compactor: 40, reader: 35}
+	}},
 	{"orphans are deleted without grace", villainous(collectsAtOnce, cast{writer: 40, compactor: 40, villain: 20})},
-	{"a committer ignores tombstones that came in between", func(s *settings) { s.broken, s.cast.deleter = ignoresTombstones, 20 }},
+	{"a committer ignores tombstones that came in between", func(s *settings) {
+		s.broken, s.steps, s.queued = ignoresTombstones, 500, false
+		s.cast = cast{writer: 35, compactor: 35, deleter: 30}
+	}},
 	{"merges are not closed", villainous(mergesAnything, cast{writer: 60, compactor: 5, villain: 20})},
 	{"entries are dropped as soon as the object is deleted", villainous(forgetsAtOnce, cast{writer: 25, compactor: 25, reader: 50, villain: 20})},
 	{"objects are deleted that a readable manifest names", villainous(deletesBeforePruning, cast{writer: 40, compactor: 30, historian: 40, villain: 10})},
+	{"a deletion covers only what is in blocks", func(s *settings) {
+		s.broken, s.queued = deletesWithoutListing, false
+		s.cast = cast{writer: 50, compactor: 10, deleter: 40}
+	}},
+	{"a deletion does not know of the queue", queueing(deletesWithoutQueue)},
+	{"a deletion does not wait for the queue's clock", queueing(deletesWithoutWaiting)},
+	{"a message that comes again counts as new", queueing(redeliversAsNew)},
+	{"a segment holds messages of two periods", queueing(mixesPeriods)},
 	{"a committer deletes its block when the commit fails", func(s *settings) { s.broken = deletesAfterFailure }},
+}
+
+func queueing(b breakage) func(*settings) {
+	return func(s *settings) {
+		s.queued, s.steps, s.broken = true, 400, b
+		s.cast = cast{writer: 45, consumer: 25, compactor: 5, deleter: 25}
+	}
 }
 
 func villainous(v func(*world, *proc), c cast) func(*settings) {

@@ -30,7 +30,7 @@ type world struct {
 	mem *memstore.Store
 
 	mu      sync.Mutex
-	now     time.Time // the store's clock; those of the processes differ by their skew
+	now     time.Time // the store's clock; those of the processes are wrong
 	procs   []*proc   // not done
 	started int
 	pending []*op
@@ -38,6 +38,7 @@ type world struct {
 	changed bool // since the last check
 	truth   *truth
 	jobs    *jobs
+	writes  *writeQueue
 	cache   *cache // decoded objects, for the omniscient reader
 	shared  *cache // what readers with a cache have read
 	trace   []string
@@ -71,10 +72,11 @@ var (
 
 func newWorld(seed uint64, set settings) *world {
 	w := &world{set: set, rng: rand.New(rand.NewPCG(seed, 17)), now: dawn, truth: newTruth(), cache: newCache(), shared: newCache()}
-	w.jobs = &jobs{w: w}
+	w.jobs, w.writes = &jobs{w: w}, newWriteQueue(w)
 	w.mem = memstore.New(memstore.Settings{
-		Now:       func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now },
-		Immutable: func(k string) bool { return !strings.HasSuffix(k, "/manifest.json") },
+		Now:        func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now },
+		Immutable:  func(k string) bool { return !strings.HasSuffix(k, "/manifest.json") },
+		Resolution: set.resolution,
 	})
 	return w
 }
@@ -271,8 +273,12 @@ type proc struct {
 	dead   bool      // nothing that it does has an effect any more
 	done   bool
 
-	listed, read int // steps at which it last listed segments and read the manifest
+	listed, read int  // steps at which it last listed segments and read the manifest
+	asked        bool // the store for its time
 }
+
+// wrong is how far the clock of a process may be off.
+const wrong = time.Hour
 
 // spawn starts a process.
 func (w *world) spawn(kind string, run func(*proc)) *proc {
@@ -280,7 +286,7 @@ func (w *world) spawn(kind string, run func(*proc)) *proc {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &proc{
 		w: w, n: w.started, name: fmt.Sprintf("%s-%d", kind, w.started), ctx: ctx, cancel: cancel,
-		rng: rand.New(rand.NewPCG(w.rng.Uint64(), 5)), skew: time.Duration(w.rng.IntN(4001)-2000) * time.Millisecond,
+		rng: rand.New(rand.NewPCG(w.rng.Uint64(), 5)), skew: time.Duration(w.rng.Int64N(int64(2*wrong))) - wrong,
 	}
 	w.mu.Lock()
 	w.procs = append(w.procs, p)
@@ -304,9 +310,12 @@ func (p *proc) kill() {
 	p.cancel()
 }
 
-// clock is the process's clock.
+// clock is the process's clock, which steps back and forth at times.
 func (p *proc) clock() time.Time {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
+	if p.rng.IntN(8) == 0 {
+		p.skew = time.Duration(p.rng.Int64N(int64(2*wrong))) - wrong
+	}
 	return p.w.now.Add(p.skew)
 }

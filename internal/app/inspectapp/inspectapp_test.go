@@ -125,7 +125,7 @@ func scene(t *testing.T) *bucket {
 		return m.Replace(b.now, catalog.Sources{Segments: []catalog.SegmentID{second}, Blocks: []catalog.BlockID{old.BlockID()}}, []catalog.Block{live})
 	})
 	b.commit(func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
-		m, _, err := m.Delete(b.now, []catalog.Matcher{{Type: "=~", Name: "job", Value: `a"b`}}, key.MinTime, start.UnixMilli())
+		m, _, err := m.Delete(b.now, catalog.Tombstone{Matchers: []catalog.Matcher{{Type: "=~", Name: "job", Value: `a"b`}}, MinT: key.MinTime, MaxT: start.UnixMilli()}, nil)
 		return m, err
 	})
 	b.block(key.L24h, second.ID, meta) // its writer died

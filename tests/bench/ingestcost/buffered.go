@@ -73,7 +73,7 @@ func (q *fifo) Send(_ context.Context, ms ...queue.Message) error {
 		}
 		q.messages++
 		q.bytes += int64(len(m.Body))
-		q.waiting = append(q.waiting, ingest.Delivery{ID: strconv.FormatInt(q.messages, 10), Body: m.Body})
+		q.waiting = append(q.waiting, ingest.Delivery{ID: strconv.FormatInt(q.messages, 10), Body: m.Body, Sent: time.Now()})
 	}
 	return nil
 }
