@@ -75,27 +75,25 @@ func values(v [maxPoints]int8) string {
 // stateLimit is what some gigabytes of memory hold.
 const stateLimit = 20_000_000
 
-// run explores a scenario whole, or until a promise is broken.
-func run(t *testing.T, sc scenario) result {
+// verdict explores a system. It must break that promise, and prints the way there; without one it must keep all.
+func verdict[S comparable](t *testing.T, promise string, m system[S]) {
 	t.Helper()
-	r, err := explore(newWorld(sc).system(), stateLimit)
+	r, err := explore(m, stateLimit)
 	require.NoError(t, err, r)
-	return r
+	t.Log(r)
+	if promise == "" {
+		require.NoError(t, r.broken, r)
+		return
+	}
+	require.ErrorContains(t, r.broken, promise+":", r)
 }
 
-// holds explores a scenario whole and finds no broken promise.
 func holds(t *testing.T, sc scenario) {
 	t.Helper()
-	r := run(t, sc)
-	require.NoError(t, r.broken, r)
-	t.Log(r)
+	verdict(t, "", newWorld(sc).system())
 }
 
-// breaks explores a scenario until it finds that promise broken, and prints the way there.
 func breaks(t *testing.T, promise string, sc scenario) {
 	t.Helper()
-	r := run(t, sc)
-	require.Error(t, r.broken, r)
-	require.Contains(t, r.broken.Error(), promise+":", r)
-	t.Log(r)
+	verdict(t, promise, newWorld(sc).system())
 }

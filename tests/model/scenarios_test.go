@@ -41,10 +41,13 @@ var large = []scenario{
 	{name: "cover by time, a queue and puts, two deletions", writes: []writeSpec{once, put}, dels: []uint8{1, 1}, compactors: 1, merges: 2, ticks: 3, age: 1, rules: rules{cover: byTime}},
 }
 
+// exploreLarge is for machines with time and memory.
+var exploreLarge = os.Getenv("PROMLAKE_MODEL_LARGE") != ""
+
 // TestProtocol explores systems that keep all rules: no promise is broken in any state.
 func TestProtocol(t *testing.T) {
 	all := scenarios
-	if os.Getenv("PROMLAKE_MODEL_LARGE") != "" {
+	if exploreLarge {
 		all = append(all, large...)
 	}
 	for _, sc := range all {
