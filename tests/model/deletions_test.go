@@ -1,8 +1,7 @@
 package model
 
 // delete is a step of a deletion: it reads the manifest, lists, asks the queue's time, commits if the manifest is still what it read, waits until
-// that time is over, and answers. After a conflict it begins again. The listing and the question for the time are one step, since a later time is
-// covered by the steps of others in between.
+// that time is over, and answers. After a conflict it begins again.
 func (w *world) delete(s *state, i int, to change) {
 	own, d := int8(i), &s.dels[i]
 	switch d.phase {
@@ -18,22 +17,24 @@ func (w *world) delete(s *state, i int, to change) {
 		})
 	case begun:
 		to(step{"deletion %d: reads the manifest%.0d%.0d", own, [2]int8{}}, func(n *state) {
-			n.dels[i].phase = listed
+			n.dels[i].phase = read
 			if w.rules.cover == listingFirst {
-				n.dels[i].phase = read
+				n.dels[i].phase = asked
 			}
 			if w.rules.cover == byTime {
-				n.dels[i].phase, n.dels[i].time = read, n.now
-			}
-		})
-	case listed:
-		to(step{"deletion %d: lists at time %d%.0d", own, [2]int8{s.now}}, func(n *state) {
-			n.dels[i].phase, n.dels[i].listed = read, n.listing()
-			if w.rules.cover == sealed {
-				n.dels[i].time = n.now
+				n.dels[i].phase = listed
 			}
 		})
 	case read:
+		to(step{"deletion %d: lists%.0d%.0d", own, [2]int8{}}, func(n *state) {
+			n.dels[i].phase, n.dels[i].listed = listed, n.listing()
+			if w.rules.cover == timeFirst || !w.needsTime() {
+				n.dels[i].phase = asked
+			}
+		})
+	case listed:
+		to(step{"deletion %d: asks the time, which is %d%.0d", own, [2]int8{s.now}}, func(n *state) { n.dels[i].phase, n.dels[i].time = asked, n.now })
+	case asked:
 		for _, number := range w.numbers(s) {
 			to(step{"deletion %d: commits tombstone %d%.0d", own, [2]int8{number}}, func(n *state) { w.commitDeletion(n, i, number) })
 		}
@@ -108,7 +109,7 @@ func (w *world) changed(n *state) {
 		if w.rules.noSwap {
 			break
 		}
-		if d := &n.dels[i]; d.phase == listed || d.phase == read {
+		if d := &n.dels[i]; d.phase > begun && d.phase < committed {
 			d.phase = begun
 			if w.rules.cover != listingFirst {
 				d.listed = 0

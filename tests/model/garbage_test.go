@@ -80,15 +80,6 @@ type query struct {
 
 func (m *manifest) segmentLive() bool { return m.entries[0].phase == idle }
 
-// holders are the live objects that have the data.
-func (s *garbageState) holders() set {
-	l := s.manifest.live
-	if s.manifest.segmentLive() {
-		l = l.with(0)
-	}
-	return l
-}
-
 // commit makes the next manifest: the successor writes down the store's time of the one that it replaces.
 func (s *garbageState) commit(change func(m *manifest)) {
 	m := &s.manifest

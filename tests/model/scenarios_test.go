@@ -22,6 +22,8 @@ var scenarios = []scenario{
 	{name: "queue, late messages", writes: []writeSpec{once, {mode: queued, point: 1, copies: 1}, once}, compactors: 2, merges: 2, age: 1},
 	{name: "queue, batches", writes: []writeSpec{{mode: queued, copies: 1}, {mode: queued, point: 1}}, batches: []set{3, 3}, dels: []uint8{3}, compactors: 1, merges: 2, ticks: 3, age: 1},
 
+	{name: "a queue, and puts of another point", writes: []writeSpec{late, at1}, dels: []uint8{3}, compactors: 1, merges: 2, ticks: 3, age: 1},
+
 	{name: "times with ticks", writes: []writeSpec{put, at1, put}, compactors: 2, merges: 2, ticks: 2, rules: rules{coarse: true}},
 	{name: "times with ticks, a deletion", writes: first, dels: []uint8{1}, compactors: 1, merges: 3, ticks: 2, rules: rules{coarse: true}},
 	{name: "times with ticks, a queue", writes: []writeSpec{once, once}, dels: []uint8{1}, compactors: 1, merges: 1, ticks: 2, age: 1, rules: rules{coarse: true}},
@@ -35,6 +37,8 @@ var large = []scenario{
 	{name: "three writes, two deletions", writes: []writeSpec{put, put, put}, dels: []uint8{1, 1}, compactors: 1, merges: 3},
 	{name: "two deletions, three merges", writes: first, dels: []uint8{1, 1}, compactors: 2, merges: 3},
 	{name: "two deletions of two points, two compactors", writes: []writeSpec{put, at1}, dels: []uint8{1, 2}, compactors: 2, merges: 3},
+	{name: "three writes, two deletions, two compactors", writes: []writeSpec{put, put, put}, dels: []uint8{1, 1}, compactors: 2, merges: 2},
+	{name: "three writes, two compactors, a reader", writes: []writeSpec{put, at1, put}, dels: []uint8{1}, compactors: 2, merges: 2, reader: true},
 	{name: "four writes", writes: []writeSpec{put, at1, put, at1}, dels: []uint8{1}, compactors: 1, merges: 3},
 	{name: "queue, two compactors", writes: []writeSpec{late}, dels: []uint8{1}, compactors: 2, merges: 3, ticks: 3, age: 1},
 	{name: "queue, redelivery, two merges", writes: []writeSpec{late, once}, dels: []uint8{1}, compactors: 1, merges: 2, ticks: 3, age: 1, reader: true},

@@ -11,7 +11,8 @@ const (
 	idle phase = iota
 	begun
 	listed // what the process has listed is in its state
-	read   // and what it has read in the manifest
+	read   // it has read the manifest
+	asked  // it has asked the queue's time
 	committed
 	done
 )
