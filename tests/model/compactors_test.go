@@ -86,7 +86,10 @@ func (w *world) horizon(s *state) int8 {
 	case w.rules.old.used():
 		return math.MaxInt8 // the clock may say that everything has settled
 	case w.rules.coarse:
-		return coarseUnit*s.now - 1
+		if w.rules.hasty {
+			return coarseUnit*s.now - 1
+		}
+		return coarseUnit*(s.now-w.slow) - 1
 	}
 	return s.order
 }
@@ -180,7 +183,11 @@ func (w *world) mayDrop(s *state, c *compactor, t *tombstone) bool {
 	if w.rules.dropAtOnce {
 		return true
 	}
-	if w.needsTime() && !w.rules.old.used() && !w.rules.dropYoung && c.at <= t.through+w.age {
+	late := w.age + w.slow
+	if w.rules.dropHasty {
+		late = 0
+	}
+	if w.needsTime() && !w.rules.old.used() && !w.rules.dropYoung && c.at <= t.through+late {
 		return false
 	}
 	if w.rules.old.used() && t.number >= oldUnit*c.at {

@@ -28,6 +28,9 @@ func (w *world) queue(s *state, i int, to change) {
 		if w.rules.mintAtConsume || w.rules.old.used() {
 			ranks = w.putRanks(s)
 		}
+		if w.rules.resent && g != w.writeSlots[i][0] {
+			time, ranks = s.now, []int8{s.order + 1}
+		}
 		for _, rank := range ranks {
 			to(step{"message of write %d delivered: segment %d put with rank %d", own, [2]int8{int8(g), rank}}, func(n *state) { n.put(g, rank, time) })
 		}

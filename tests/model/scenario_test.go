@@ -37,6 +37,7 @@ type scenario struct {
 	merges     int8 // commits of merges in all
 	ticks      int8 // the trusted clock goes from 0 to this
 	age        int8 // a message is delivered until this many ticks after it was sent
+	slow       int8 // with coarse times: a put takes effect until this many ticks after the time that the store gives it
 	collectors int
 	reader     bool // a reader that takes a step for its listing and another for the manifest
 	forGood    bool // a breach counts when no tombstone is left that could mend it
@@ -65,9 +66,11 @@ type rules struct {
 	dropAtOnce       bool // tombstones are dropped without regard to what live objects they apply to
 	dropUnlisted     bool // ... to queued segments that nobody sealed
 	dropYoung        bool // ... to messages that may still be delivered
+	dropHasty        bool // ... to slow puts that are covered by their time
 
 	// Queue and direct mode.
 	mintAtConsume bool // a segment of a message has the rank of its put
+	resent        bool // a second delivery has a send time of its own, as if the message had been sent again
 	batch         batch
 	unmarked      bool       // a segment of a message is not marked as queued
 	names         directName // direct mode
@@ -78,6 +81,7 @@ type rules struct {
 
 	// Closed merges.
 	unsettled bool // coarse times: merges take what is of the tick in which they listed
+	hasty     bool // merges take no account of slow puts
 	newBlocks bool // merges take blocks that are newer than their listing
 }
 

@@ -24,9 +24,9 @@ var scenarios = []scenario{
 
 	{name: "a queue, and puts of another point", writes: []writeSpec{late, at1}, dels: []uint8{3}, compactors: 1, merges: 2, ticks: 3, age: 1},
 
-	{name: "times with ticks", writes: []writeSpec{put, at1, put}, compactors: 2, merges: 2, ticks: 2, rules: rules{coarse: true}},
 	{name: "times with ticks, a deletion", writes: first, dels: []uint8{1}, compactors: 1, merges: 3, ticks: 2, rules: rules{coarse: true}},
 	{name: "times with ticks, a queue", writes: []writeSpec{once, once}, dels: []uint8{1}, compactors: 1, merges: 1, ticks: 2, age: 1, rules: rules{coarse: true}},
+	{name: "slow puts, a deletion", writes: first, dels: []uint8{1}, compactors: 1, merges: 2, ticks: 2, slow: 1, rules: rules{coarse: true}},
 
 	{name: "cover by time", writes: first, dels: []uint8{1}, compactors: 2, merges: 2, ticks: 2, rules: rules{cover: byTime}},
 	{name: "cover by time, a queue and puts", writes: []writeSpec{late, put}, dels: []uint8{1}, compactors: 1, merges: 2, ticks: 3, age: 1, rules: rules{cover: byTime}},

@@ -96,6 +96,10 @@ func (w *world) write(s *state, i int, to change) {
 		}
 		fallthrough
 	default:
+		if w.slow > 0 {
+			w.slowPut(s, i, to)
+			return
+		}
 		if s.writes[i].phase != idle {
 			return
 		}
@@ -106,6 +110,25 @@ func (w *world) write(s *state, i int, to change) {
 				n.writes[i].phase, n.writes[i].rank = done, rank
 			})
 		}
+	}
+}
+
+// slowPut is a step of a writer whose put gets its time first and takes effect later.
+func (w *world) slowPut(s *state, i int, to change) {
+	own, m := int8(i), &s.writes[i]
+	switch {
+	case m.phase == idle:
+		for _, rank := range w.putRanks(s) {
+			to(step{"write %d: begins to put a segment with rank %d%.0d", own, [2]int8{rank}}, func(n *state) {
+				w.begin(n, i)
+				n.writes[i].phase, n.writes[i].rank = begun, rank
+			})
+		}
+	case m.phase == begun && s.now <= m.sent+w.slow:
+		to(step{"write %d: segment put, acknowledged%.0d%.0d", own, [2]int8{}}, func(n *state) {
+			n.put(w.writeSlots[i][0], m.rank, m.sent)
+			n.writes[i].phase = done
+		})
 	}
 }
 
