@@ -23,7 +23,7 @@ func TestMutations(t *testing.T) {
 		name    string
 		promise string
 		sc      scenario
-		break_  func(*rules)
+		leave   func(*rules)
 	}{
 		{"a deletion seals nothing", "P1", one, func(r *rules) { r.noListing = true }},
 		{"a deletion commits over a manifest that it has not read", "P3", two, func(r *rules) { r.noSwap = true }},
@@ -58,7 +58,7 @@ func TestMutations(t *testing.T) {
 		{"a batch has the time of its oldest message", "P2/P4", batches, func(r *rules) { r.batch = batchOldest }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			tc.break_(&tc.sc.rules)
+			tc.leave(&tc.sc.rules)
 			breaks(t, tc.promise, tc.sc)
 		})
 	}

@@ -37,7 +37,6 @@ var large = []scenario{
 	{name: "three writes, two deletions", writes: []writeSpec{put, put, put}, dels: []uint8{1, 1}, compactors: 1, merges: 3},
 	{name: "two deletions, three merges", writes: first, dels: []uint8{1, 1}, compactors: 2, merges: 3},
 	{name: "two deletions of two points, two compactors", writes: []writeSpec{put, at1}, dels: []uint8{1, 2}, compactors: 2, merges: 3},
-	{name: "three writes, two deletions, two compactors", writes: []writeSpec{put, put, put}, dels: []uint8{1, 1}, compactors: 2, merges: 2},
 	{name: "three writes, two compactors, a reader", writes: []writeSpec{put, at1, put}, dels: []uint8{1}, compactors: 2, merges: 2, reader: true},
 	{name: "four writes", writes: []writeSpec{put, at1, put, at1}, dels: []uint8{1}, compactors: 1, merges: 3},
 	{name: "queue, two compactors", writes: []writeSpec{late}, dels: []uint8{1}, compactors: 2, merges: 3, ticks: 3, age: 1},
