@@ -143,6 +143,7 @@ var allowed = map[string][]string{
 	"tests/functions":  {},
 	"tests/fuzzpromql": {},
 	"tests/order":      {},
+	"tests/model":      {},
 	"tests/senders":    {},
 	"tests/sim":        {},
 }

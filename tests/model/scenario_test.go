@@ -1,0 +1,123 @@
+package model
+
+// Bounds of a state. Everything is an array, so that states can be compared and copied.
+const (
+	maxWrites = 4
+	maxSlots  = 8
+	maxPoints = 2
+	maxBlocks = 4
+	maxDels   = 2
+	maxComps  = 2
+	maxGCs    = 2
+)
+
+type mode int8
+
+const (
+	grouped mode = iota // the writer puts a segment, then acknowledges
+	queued              // the writer acknowledges when the message is on the queue; consumers put segments
+	direct              // like grouped, but the name follows from the content, and the put is only if absent
+)
+
+// writeSpec is one write. Every write has one sample, of one of the points (a series at a timestamp).
+type writeSpec struct {
+	mode   mode
+	point  int8
+	copies int8 // queued: how many segments deliveries of its message may become
+	same   int8 // direct: the write before it, counted from 1, whose content it repeats; 0 if it has a content of its own
+}
+
+// scenario is what is explored: who there is, and which rules they keep.
+type scenario struct {
+	name       string
+	writes     []writeSpec
+	dels       []uint8 // the points that each deletion covers, as a set
+	batches    []set   // segments that a consumer may make of several messages
+	compactors int
+	merges     int8 // commits of merges in all
+	ticks      int8 // the trusted clock goes from 0 to this
+	age        int8 // a message is delivered until this many ticks after it was sent
+	slow       int8 // with coarse times: a put takes effect until this many ticks after the time that the store gives it
+	collectors int
+	reader     bool // a reader that takes a step for its listing and another for the manifest
+	forGood    bool // a breach counts when no tombstone is left that could mend it
+	rules      rules
+}
+
+// rules are the protocol, with each rule that can be left out. The zero value is the protocol that docs/model.md describes.
+type rules struct {
+	old clocks // of the protocol before, which orders by machine clocks
+
+	// Deletions.
+	cover        cover
+	roundDown    bool // queued_through is rounded down
+	noWait       bool // the deletion is acknowledged before the queue's clock has passed queued_through
+	noListing    bool // listed segments are not sealed
+	sealAgain    bool // a later deletion that lists a sealed segment replaces its number
+	reuseNumbers bool // the next number is one above the tombstones that are there
+	noSwap       bool // the commit of a deletion does not notice that the manifest changed after its read
+
+	// Compaction.
+	noSourceCheck    bool // a commit does not ask whether its sources are live
+	noTombstoneCheck bool // a commit ignores tombstones that came after its read
+	throughAtCommit  bool // deletes_through is the newest tombstone at the commit, not at the read
+	applyAll         bool // a merge applies every tombstone to every source
+	anySources       bool // sources need not be neighbours in rank
+	dropAtOnce       bool // tombstones are dropped without regard to what live objects they apply to
+	dropUnlisted     bool // ... to queued segments that nobody sealed
+	dropYoung        bool // ... to messages that may still be delivered
+	dropHasty        bool // ... to slow puts that are covered by their time
+
+	// Queue and direct mode.
+	mintAtConsume bool // a segment of a message has the rank of its put
+	resent        bool // a second delivery has a send time of its own, as if the message had been sent again
+	batch         batch
+	unmarked      bool       // a segment of a message is not marked as queued
+	names         directName // direct mode
+
+	// Order.
+	coarse bool // the store's times have ticks; within one, the name decides, which is random. P3 is promised for writes a tick apart
+	tied   bool // ... for all writes
+
+	// Closed merges.
+	unsettled bool // coarse times: merges take what is of the tick in which they listed
+	hasty     bool // merges take no account of slow puts
+	newBlocks bool // merges take blocks that are newer than their listing
+}
+
+// cover is how a deletion finds out which live segments it covers.
+type cover int8
+
+const (
+	sealed       cover = iota // read the manifest, list, then ask the queue's time: what is listed is sealed, what was sent until then is covered
+	listingFirst              // list and ask the queue's time, then read the manifest
+	timeFirst                 // ask the queue's time, read the manifest, list
+	byTime                    // read the manifest, then ask the time: what was put or sent until then is covered; nothing is listed
+)
+
+// batch is which messages a consumer makes one segment of, and which time the segment has.
+type batch int8
+
+const (
+	batchWithinTick batch = iota // those that were sent within one tick
+	batchNewest                  // any, with the time of the newest
+	batchOldest                  // any, with the time of the oldest
+)
+
+// directName is what a direct writer does about names.
+type directName int8
+
+const (
+	fresh           directName = iota // every put has a name of its own
+	derived                           // the content's name; if it is there and sealed or consumed, a fresh one
+	derivedBlind                      // the content's name; if it is there, that will do
+	derivedChecked                    // as derived, and looks at the manifest after a put that succeeded as well
+	derivedRepeated                   // as derivedChecked, and if it is there and is not the newest object, a fresh one as well
+)
+
+// clocks are the machine clocks that the old protocol trusts: the readings that each kind of process may get, as offsets to the true time.
+type clocks struct {
+	writers, compactors, deleters []int8 // all nil: the protocol does not use them
+}
+
+func (c clocks) used() bool { return c.writers != nil }
