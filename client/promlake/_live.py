@@ -8,6 +8,8 @@ from typing import Any
 
 _HOURS = {"part": 2, "2h": 2, "12h": 12, "24h": 24}
 _SEGMENT_HOURS = 2
+_BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's
+_QUEUED = "-q"  # after the ULID of a segment that was made of messages of the write queue
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,11 @@ def live_objects(store: Path, tenant: str) -> list[Object]:
     """
     if tenant in {"", ".", ".."} or "/" in tenant:
         raise ValueError(f"tenant {tenant!r}: not a tenant's name")
-    root = store / "v1" / tenant
+    root = (store / "v1" / tenant).absolute()
     # Not rglob with the tenant in the pattern: tenants' names may hold *.
-    segments = [_object(f, f.stem, f.parent.name, _SEGMENT_HOURS) for f in (root / "segments").glob("*/*.parquet")]
+    segments = [_object(f, segment_rank(f), f.parent.name, _SEGMENT_HOURS) for f in (root / "segments").glob("*/*.parquet")]
     manifest = _manifest(root / "manifest.json")
-    consumed = {(c["window"], c["id"]) for c in manifest.get("consumed", [])}
+    consumed = {(c["window"], c["id"] + (_QUEUED if c.get("queued") else "")) for c in manifest.get("consumed", [])}
     found = [s for s in segments if (s.path.parent.name, s.path.stem) not in consumed]
     for b in manifest.get("blocks", []):
         path = root / "blocks" / b["level"] / b["window"] / b["id"]
@@ -51,13 +53,25 @@ def live_objects(store: Path, tenant: str) -> list[Object]:
     return sorted(found, key=lambda o: o.rank)
 
 
+def segment_rank(path: Path) -> str:
+    """Returns the rank of a segment's file, as schemas/manifest.md says: when the store or the queue got it."""
+    name, queued = path.stem.removesuffix(_QUEUED), path.stem.endswith(_QUEUED)
+    own = 0
+    for c in name:
+        own = own * 32 + _BASE32.index(c)
+    own_ms, entropy = own >> 80, own >> 50 & (1 << 30) - 1
+    ms, rest = (own_ms, 0) if queued else divmod(path.stat().st_mtime_ns, 1_000_000)
+    rank = ms << 80 | rest << 60 | (own_ms & (1 << 30) - 1) << 30 | entropy
+    return "".join(_BASE32[rank >> 5 * i & 31] for i in reversed(range(26)))
+
+
 def _manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    if manifest["version"] != 1:
-        raise ValueError(f"{path}: manifest of version {manifest['version']}, this package reads 1")
+    if manifest["version"] not in (1, 2):
+        raise ValueError(f"{path}: manifest of version {manifest['version']}, this package reads 1 and 2")
     return manifest
 
 

@@ -45,11 +45,13 @@ def _selects(view: str, objects: list[Object], in_segments: bool) -> Iterator[st
     if files := _files(view, alone):
         yield f"SELECT metric, series_id, ts, {_named(values, 1)} FROM {_read(files)}"  # noqa: S608
     parts = []
-    segments = [o.path for o in shared if not o.is_block]
+    segments = [o for o in shared if not o.is_block]
     if segments and in_segments:
         lists = ", ".join(f"unnest({column}) AS {name}" for name, (column, _) in values.items())
-        rows = f"metric, series_id, parse_filename(filename, true) AS rank, unnest({_TIMES[view]}) AS ts, {lists}"
-        parts.append(f"SELECT {rows} FROM {_read(segments, filename=True)}")  # noqa: S608
+        rows = f"metric, series_id, rank, unnest({_TIMES[view]}) AS ts, {lists}"
+        ranks = ", ".join(f"({_quoted(str(o.path))}, '{o.rank}')" for o in segments)
+        files = _read([o.path for o in segments], filename=True)
+        parts.append(f"SELECT {rows} FROM {files} JOIN (VALUES {ranks}) AS ranks(file, rank) ON filename = file")  # noqa: S608
     parts += [
         f"SELECT metric, series_id, '{o.rank}' AS rank, ts, {_named(values, 1)} FROM {_read(files)}"  # noqa: S608
         for o in shared
@@ -78,7 +80,11 @@ def _read(files: Iterable[Path], filename: bool = False) -> str:
 
 
 def _listed(files: Iterable[Path]) -> str:
-    return "[" + ", ".join("'" + _literal(str(f)).replace("'", "''") + "'" for f in files) + "]"
+    return "[" + ", ".join(_quoted(_literal(str(f))) for f in files) + "]"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _literal(path: str) -> str:

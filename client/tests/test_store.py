@@ -18,8 +18,12 @@ OTHER = """SELECT 'down' AS metric, 2::UBIGINT AS series_id, 'eu' AS l_zone,
 WINDOW = "19700101T0000Z"
 
 
-def write(store: Path, tenant: str, name: str, select: str) -> None:
-    file = store / "v1" / tenant / "segments" / WINDOW / f"{name}.parquet"
+def ulid(name: str) -> str:
+    return name.ljust(26, "0")
+
+
+def write(store: Path, tenant: str, name: str, select: str, mark: str = "") -> None:
+    file = store / "v1" / tenant / "segments" / WINDOW / f"{ulid(name)}{mark}.parquet"
     file.parent.mkdir(parents=True, exist_ok=True)
     with duckdb.connect() as c:
         c.execute("SET TimeZone = 'UTC'")
@@ -94,11 +98,11 @@ def write_block(store: Path, level: str, name: str, **files: str) -> None:
             c.sql(select).write_parquet(str(directory / f"{kind}.parquet"))
 
 
-def write_manifest(store: Path, blocks: list[tuple[str, str, str]], consumed: list[str], version: int = 1) -> None:
+def write_manifest(store: Path, blocks: list[tuple[str, str, str]], consumed: list[str], version: int = 2) -> None:
     manifest = {
         "version": version,
         "blocks": [{"level": level, "window": WINDOW, "id": name, "rank": rank} for level, name, rank in blocks],
-        "consumed": [{"window": WINDOW, "id": name} for name in consumed],
+        "consumed": [{"window": WINDOW, "id": ulid(name)} for name in consumed],
     }
     (store / "v1/anonymous/manifest.json").write_text(json.dumps(manifest))
 
@@ -120,12 +124,27 @@ def test_blocks_count_instead_of_what_they_consumed(store: Path) -> None:
         assert lake.sql("SELECT metric, l_job FROM series ORDER BY metric").fetchall() == [("h", ""), ("up", "node")]
 
 
-@pytest.mark.parametrize(("rank", "at_2000"), [("01C", 3.0), ("01A", 5.0)])
+@pytest.mark.parametrize(("rank", "at_2000"), [("7ZZ", 3.0), ("00A", 5.0)])
 def test_the_higher_rank_wins(store: Path, rank: str, at_2000: float) -> None:
     write(store, "anonymous", "01B", SECOND.replace("3.0", "5.0"))
     write_block(store, "2h", "02A", series=SERIES, **{"samples-0000": SAMPLES})
-    write_manifest(store, [("2h", "02A", rank)], ["01A"])
+    write_manifest(store, [("2h", "02A", ulid(rank))], ["01A"])
     assert all_samples(store) == [(1000, 1.0), (2000, at_2000), (3000, 4.5)]
+
+
+def test_the_order_of_segments_is_that_of_the_store_or_the_queue(store: Path) -> None:
+    """Names tell nothing, since machines' clocks made them, but for segments of the queue: theirs tell when a message was sent."""
+    write(store, "anonymous", "00A", SECOND.replace("3.0", "4.0"))
+    assert all_samples(store) == [(1000, 1.0), (2000, 4.0)]
+    write(store, "anonymous", "00B", SECOND.replace("3.0", "5.0"), mark="-q")
+    assert all_samples(store) == [(1000, 1.0), (2000, 4.0)], "an old message that came late"
+    write(store, "anonymous", "7ZZ", SECOND.replace("3.0", "6.0"), mark="-q")
+    assert all_samples(store) == [(1000, 1.0), (2000, 6.0)]
+    write_manifest(store, [], ["7ZZ"])
+    assert all_samples(store) == [(1000, 1.0), (2000, 6.0)], "another segment was consumed"
+    manifest = store / "v1/anonymous/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"id"', '"queued": true, "id"'))
+    assert all_samples(store) == [(1000, 1.0), (2000, 4.0)]
 
 
 def test_blocks_alone(store: Path) -> None:
@@ -138,8 +157,8 @@ def test_blocks_alone(store: Path) -> None:
 
 
 def test_a_later_version_is_refused(store: Path) -> None:
-    write_manifest(store, [], [], version=2)
-    with pytest.raises(ValueError, match="manifest of version 2"):
+    write_manifest(store, [], [], version=3)
+    with pytest.raises(ValueError, match="manifest of version 3"):
         open_store(store)
 
 

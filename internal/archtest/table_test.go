@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 		"internal/auth", "internal/cost", "internal/lambda", "internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
 	},
 	"internal/app/queryapp": {
-		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/query", "internal/query/api", "internal/telemetry",
+		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/objstore", "internal/query", "internal/query/api", "internal/telemetry",
 	},
 	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql"},
 	"internal/demo":       {"internal/demo/node", "internal/scrape"},
@@ -142,8 +142,8 @@ var allowed = map[string][]string{
 	"tests/bench/wire": {},
 	"tests/functions":  {},
 	"tests/fuzzpromql": {},
-	"tests/order":      {},
 	"tests/model":      {},
+	"tests/order":      {},
 	"tests/senders":    {},
 	"tests/sim":        {},
 }

@@ -130,6 +130,9 @@ func (s *snapshots) fresh(ctx context.Context, m moment, from, to, mint, maxt in
 	if err != nil {
 		return nil, tooOld(err)
 	}
+	if m.asOf.IsZero() && known != nil && t.Manifest.Generation < known.Generation {
+		return nil, fmt.Errorf("the manifest of tenant %s went back from generation %d to %d: %w", m.tenant, known.Generation, t.Manifest.Generation, catalog.ErrRestored)
+	}
 	if t.Skipped > 0 {
 		s.metrics.skipped.Add(float64(t.Skipped))
 		s.logger.Warn("objects among the segments are not segments", "tenant", m.tenant, "objects", t.Skipped)
