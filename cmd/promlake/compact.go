@@ -18,7 +18,7 @@ type compactCmd struct {
 	Store     string `name:"store" help:"Object store to compact."`
 	Tenant    string `name:"tenant" help:"Tenant to compact. Default: all."`
 	UntilIdle bool   `name:"until-idle" help:"Go on until nothing is left that need not wait. Default: one cycle."`
-	Now       string `name:"now" placeholder:"T" help:"Set the clock, delays and retention included: RFC 3339 or seconds since 1970. For tests on a store that nobody else uses."`
+	Now       string `name:"now" placeholder:"T" help:"Compact as at this time, delays and retention included: RFC 3339 or seconds since 1970. For tests on a store that nobody else uses."`
 
 	Log     telemetry.LogSettings `embed:""`
 	Compact compactapp.Flags      `embed:"" group:"Compaction"`
@@ -46,8 +46,7 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	}
 	p := process.DefaultSettings()
 	p.Store = c.Store
-	clock := func() time.Time { return at.Add(time.Since(begin)) }
-	d, err := compactapp.Open(ctx, p, c.Tenant, c.Compact.Settings(), logger, clock)
+	d, err := compactapp.Open(ctx, p, c.Tenant, c.Compact.Settings(), logger, at.Sub(begin))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +31,9 @@ import (
 // parts are those of a process a week after two segments of one window were written.
 func parts(t *testing.T) (process.Parts, chan struct{}) {
 	t.Helper()
-	now, store, ready := time.Now(), memstore.New(memstore.Settings{}), make(chan struct{})
+	now, ready := time.Now(), make(chan struct{})
+	var later atomic.Int64
+	store := memstore.New(memstore.Settings{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
 	for i := range byte(2) {
 		body, _, err := segment.Encode([]segment.Row{{
 			Labels: labels.FromStrings(model.MetricNameLabel, "up"), Floats: []segment.Float{{T: now.UnixMilli() + int64(i), V: 1}},
@@ -42,9 +45,10 @@ func parts(t *testing.T) (process.Parts, chan struct{}) {
 		_, err = store.Put(t.Context(), s.String(), bytes.NewReader(body), objstore.Condition{IfAbsent: true})
 		require.NoError(t, err)
 	}
+	later.Store(int64(7 * 24 * time.Hour))
 	return process.Parts{
 		Store: store, Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Ready: ready,
-		Now: func() time.Time { return time.Now().Add(7 * 24 * time.Hour) },
+		Now: time.Now,
 	}, ready
 }
 

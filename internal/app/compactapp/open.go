@@ -9,6 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/objstore"
 )
 
 // Driven is a compaction stage that its owner drives.
@@ -18,12 +19,15 @@ type Driven struct {
 	end     func() error
 }
 
-// Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is not "", for that one. Its clock is now.
-// The caller closes it.
-func Open(ctx context.Context, p process.Settings, tenant string, s compact.Settings, logger *slog.Logger, now func() time.Time) (*Driven, error) {
+// Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is not "", for that one. It takes the store's
+// clock to be that far ahead of what it is. The caller closes it.
+func Open(ctx context.Context, p process.Settings, tenant string, s compact.Settings, logger *slog.Logger, ahead time.Duration) (*Driven, error) {
 	d := &Driven{}
 	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (_ process.Stage, err error) {
-		parts.Now, d.metrics = now, parts.Registry
+		d.metrics = parts.Registry
+		if ahead != 0 {
+			parts.Store = shift(parts.Store, ahead)
+		}
 		if tenant != "" {
 			parts.Store = only(parts.Store, tenant)
 		}
@@ -53,3 +57,27 @@ func (d *Driven) Totals() (Totals, error) { return readTotals(d.metrics) }
 
 // Close releases the stage. None of its methods may run.
 func (d *Driven) Close() error { return d.end() }
+
+// shifted is a store whose clock is ahead.
+type shifted struct {
+	objstore.Store
+	ahead time.Duration
+}
+
+// Now implements objstore.Store.
+func (s shifted) Now(ctx context.Context) (time.Time, error) {
+	now, err := s.Store.Now(ctx)
+	return now.Add(s.ahead), err
+}
+
+// shift returns store with a clock that is ahead. It is an objstore.Local exactly if store is.
+func shift(store objstore.Store, ahead time.Duration) objstore.Store {
+	s := shifted{store, ahead}
+	if l, ok := store.(objstore.Local); ok {
+		return struct {
+			shifted
+			objstore.Local
+		}{s, l}
+	}
+	return s
+}
