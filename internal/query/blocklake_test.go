@@ -141,6 +141,7 @@ func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank 
 		Level: shape.level, Window: w, ID: k.ID, Rank: rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats + m.Hists, Bytes: m.Bytes(),
 	}
 	l.commit(tenantID, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+		b.DeletesThrough = c.LastTombstone // it is made of what is written now
 		c.Blocks = append(slices.Clip(c.Blocks), b)
 		slices.SortFunc(c.Blocks, func(a, b catalog.Block) int {
 			return cmp.Or(cmp.Compare(a.Window, b.Window), cmp.Compare(a.Level, b.Level), a.ID.Compare(b.ID))

@@ -58,7 +58,7 @@ func TestQueue(t *testing.T) {
 	back, _ := build(t, f, store)
 	ms := there.Messages()
 	require.Len(t, ms, 1)
-	failed, err := back.(process.Consumer).Consume(t.Context(), []lambda.Message{{ID: ms[0].ID, Body: ms[0].Body}, {ID: "poison", Body: "x"}})
+	failed, err := back.(process.Consumer).Consume(t.Context(), []lambda.Message{{ID: ms[0].ID, Body: ms[0].Body, Sent: ms[0].Sent}, {ID: "poison", Body: "x"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"poison"}, failed)
 	require.Len(t, store.Keys(), 1)

@@ -34,7 +34,9 @@ type bucket struct {
 }
 
 func newBucket(t *testing.T) *bucket {
-	return &bucket{t: t, store: memstore.New(memstore.Settings{}), now: start}
+	b := &bucket{t: t, now: start}
+	b.store = memstore.New(memstore.Settings{Now: func() time.Time { return b.now }})
+	return b
 }
 
 func (b *bucket) put(k string, body []byte) {
