@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/compactapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
-		"internal/queue", "internal/queue/sqsqueue",
+		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue",
 	},
 	"internal/app/flags":     {},
 	"internal/app/human":     {},
@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 		"internal/objstore", "internal/segment",
 	},
 	"internal/app/process": {
-		"internal/auth", "internal/cost", "internal/lambda", "internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
+		"internal/auth", "internal/cost", "internal/lambda", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
 	},
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/query", "internal/query/api", "internal/telemetry",
@@ -97,6 +97,7 @@ var allowed = map[string][]string{
 	"internal/objstore/filestore":  {"internal/objstore"},
 	"internal/objstore/instrument": {"internal/objstore"},
 	"internal/objstore/memstore":   {"internal/objstore"},
+	"internal/objstore/probe":      {"internal/objstore"},
 	"internal/objstore/s3store":    {"internal/objstore"},
 	"internal/objstore/s3test":     {},
 	"internal/objstore/storetest":  {"internal/objstore"},

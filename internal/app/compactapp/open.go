@@ -9,6 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/objstore/probe"
 )
 
 // Driven is a compaction stage that its owner drives.
@@ -18,12 +19,17 @@ type Driven struct {
 	end     func() error
 }
 
-// Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is not "", for that one. Its clock is now.
-// The caller closes it.
+// Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is not "", for that one.
+// It first checks the store if p says so. The stage's clock is now. The caller closes it.
 func Open(ctx context.Context, p process.Settings, tenant string, s compact.Settings, logger *slog.Logger, now func() time.Time) (*Driven, error) {
 	d := &Driven{}
 	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (_ process.Stage, err error) {
 		parts.Now, d.metrics = now, parts.Registry
+		if p.CheckStore {
+			if err := probe.Check(ctx, parts.Store); err != nil {
+				return nil, err
+			}
+		}
 		if tenant != "" {
 			parts.Store = only(parts.Store, tenant)
 		}
