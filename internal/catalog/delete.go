@@ -9,17 +9,14 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// MaxTombstones bounds the tombstones of a manifest. Compaction applies and drops them.
-const MaxTombstones = 4096
-
 // Delete adds a tombstone for the samples in [mint, maxt] (ms, inclusive) of the series that all matchers match. Its id is newer than
 // everything that the manifest knows, so it deletes from all of that, and from every segment that was begun before the clock's now.
 func (m Manifest) Delete(now time.Time, matchers []Matcher, mint, maxt int64) (Manifest, Tombstone, error) {
 	t := Tombstone{Matchers: slices.Clone(matchers), MinT: mint, MaxT: maxt}
-	if len(m.Tombstones) >= MaxTombstones {
-		return Manifest{}, Tombstone{}, fmt.Errorf("delete: the manifest has %d tombstones, which is the limit; retry when compaction has applied some: %w", MaxTombstones, ErrConflict)
+	err := m.admits(t)
+	if err != nil {
+		return Manifest{}, Tombstone{}, err
 	}
-	var err error
 	if t.ID, err = m.tombstoneID(now); err != nil {
 		return Manifest{}, Tombstone{}, err
 	}

@@ -38,7 +38,7 @@ func DefaultSettings() Settings {
 	a.LookbackDelta = q.LookbackDelta
 	a.Parser = query.ParserOptions()
 	a.Build.Revision = telemetry.ReadBuild().Revision
-	return Settings{Query: q, API: a, Admin: admin.Settings{Parser: a.Parser, MaxBodyBytes: a.MaxBodyBytes, Timeout: q.Timeout}}
+	return Settings{Query: q, API: a, Admin: admin.Settings{Parser: a.Parser, MaxBodyBytes: a.MaxBodyBytes, Timeout: q.Timeout}.WithDefaults()}
 }
 
 // stage implements process.Stage.

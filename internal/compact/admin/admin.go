@@ -31,13 +31,24 @@ type Settings struct {
 	Parser parser.Options
 	// MaxBodyBytes bounds a request's form. Default 10 MiB.
 	MaxBodyBytes int64
+	// MaxSelectors bounds the selectors (match[]) of a request. Default 64.
+	MaxSelectors int64
+	// MaxMatchBytes bounds the bytes of all selectors of a request. Default 64 KiB.
+	MaxMatchBytes int64
 	// Timeout bounds one request. Default 2 minutes.
 	Timeout time.Duration
 }
 
-func (s Settings) withDefaults() Settings {
+// WithDefaults returns the settings with every zero value replaced by its default.
+func (s Settings) WithDefaults() Settings {
 	if s.MaxBodyBytes <= 0 {
 		s.MaxBodyBytes = 10 << 20
+	}
+	if s.MaxSelectors <= 0 {
+		s.MaxSelectors = 64
+	}
+	if s.MaxMatchBytes <= 0 {
+		s.MaxMatchBytes = 64 << 10
 	}
 	if s.Timeout <= 0 {
 		s.Timeout = 2 * time.Minute
@@ -64,12 +75,13 @@ type api struct {
 	parser   parser.Parser
 	now      func() time.Time
 	logger   *slog.Logger
+	limited  *prometheus.CounterVec
 }
 
 // New returns a handler for the paths of Patterns. It commits deletions to the manifests in store; counter serves dry runs. A nil reg measures nothing.
 func New(s Settings, store catalog.Store, counter Counter, now func() time.Time, logger *slog.Logger, reg prometheus.Registerer) http.Handler {
-	s = s.withDefaults()
-	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), now: now, logger: logger}
+	s = s.WithDefaults()
+	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), now: now, logger: logger, limited: newLimited(reg)}
 	instrument := telemetry.Instrument(reg)
 	mux := http.NewServeMux()
 	for path, f := range map[string]func(*http.Request) (any, error){deletePath: a.deleteSeries, cleanPath: a.cleanTombstones} {
