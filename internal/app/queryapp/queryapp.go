@@ -82,7 +82,10 @@ func warm(ctx context.Context, q *query.Stage, p process.Parts) {
 func (s stage) Routes() []process.Route {
 	var routes []process.Route
 	for _, p := range api.Patterns() {
-		routes = append(routes, process.Route{Pattern: p, Handler: s.api})
+		routes = append(routes, process.Route{Pattern: p, Handler: api.WithoutOperator(s.api)})
+	}
+	for _, p := range api.OperatorPatterns() {
+		routes = append(routes, process.Route{Pattern: p, Access: auth.Operate, Handler: s.api})
 	}
 	for _, p := range admin.Patterns() {
 		routes = append(routes, process.Route{Pattern: p, Access: auth.Admin, Handler: s.admin})
