@@ -12,6 +12,9 @@
 // a stat; and it survives a copy of the directory that preserves times, while one that does not changes it. It is only
 // as good as the rule that nothing but this package writes the files.
 //
+// On a file system that folds case, as macOS has, a folder of the first two levels (v1/<tenant>) has the spelling in which
+// it was made. Keys that spell it otherwise do not exist, and a Put under one is ErrCase.
+//
 // Limits of a directory: a key cannot also be the folder of other keys (a and a/b), which ErrConflict reports, and the
 // file system must support flock, hard links and times in nanoseconds.
 package filestore
@@ -39,6 +42,10 @@ const (
 	lockDir = ".lock"
 	// tempMaxAge is the age at which a temporary file is taken for the leftover of a crash.
 	tempMaxAge = time.Hour
+
+	// Modes of what the store makes, from which the umask takes: other users may read nothing, and the group may not write.
+	fileMode = 0o640
+	dirMode  = 0o750
 )
 
 var (
@@ -48,9 +55,10 @@ var (
 
 // Store is an objstore.Store over a directory. It holds no open file between calls.
 type Store struct {
-	dir    string // absolute
-	locks  locks
-	stamps stamps
+	dir      string // absolute
+	locks    locks
+	stamps   stamps
+	spelling *spelling // nil: the file system tells upper from lower case
 }
 
 // New opens the store in dir, creates the directory if it is missing, checks that it can be written, and removes
@@ -75,7 +83,7 @@ func (s *Store) prepare() error {
 		top = filepath.Dir(top)
 	}
 	for _, d := range []string{tempDir, lockDir} {
-		if err := os.MkdirAll(filepath.Join(s.dir, d), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Join(s.dir, d), dirMode); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
 	}
@@ -89,10 +97,14 @@ func (s *Store) prepare() error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(probe.path); err != nil {
-		return fmt.Errorf("remove probe: %w", err)
+	folds, err := foldsCase(probe.path)
+	if err == nil && folds {
+		s.spelling = newSpelling(s.dir)
 	}
-	return nil
+	if rerr := os.Remove(probe.path); rerr != nil {
+		err = errors.Join(err, fmt.Errorf("remove probe: %w", rerr))
+	}
+	return err
 }
 
 func exists(path string) bool {
@@ -102,7 +114,7 @@ func exists(path string) bool {
 
 // LocalPath implements objstore.Local.
 func (s *Store) LocalPath(key string) string {
-	if objstore.ValidKey(key) != nil {
+	if ok, err := s.spelling.right(key); !ok || err != nil || objstore.ValidKey(key) != nil {
 		return filepath.Join(s.dir, tempDir, "invalid-key") // temporary files have other names
 	}
 	return s.path(key)

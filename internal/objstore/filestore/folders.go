@@ -32,6 +32,9 @@ func (s *Store) listFolders(ctx context.Context, prefix string, yield func(strin
 	if prefix != "" && objstore.ValidKey(strings.TrimSuffix(prefix, "/")) != nil {
 		return nil // no key begins so
 	}
+	if ok, err := s.spelling.right(prefix); !ok || err != nil {
+		return err
+	}
 	w := walk{ctx: ctx, dir: s.dir, prefix: prefix}
 	items, err := w.items(prefix)
 	if err != nil {
