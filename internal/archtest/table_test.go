@@ -14,7 +14,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/auth", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":               {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
 	"ingest-fn":                {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
@@ -43,9 +43,10 @@ var allowed = map[string][]string{
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/query", "internal/query/api", "internal/telemetry",
 	},
-	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql"},
-	"internal/demo":       {"internal/demo/node", "internal/scrape"},
-	"internal/demo/node":  {},
+	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
+	"internal/app/tenantapp": {"internal/app/process", "internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
+	"internal/demo":          {"internal/demo/node", "internal/scrape"},
+	"internal/demo/node":     {},
 
 	// Between the composition and the nouns: who may ask, and what a process writes of itself.
 	"internal/auth":              {"internal/secret", "internal/tenant"},
