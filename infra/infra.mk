@@ -45,7 +45,7 @@ deploy: package ## Deploy the AWS stack and print its URLs (STAGE=, ARCH=, REGIO
 	@infra/deploy.sh $(STAGE) $(REGION) $(ARCH) $(PARAMS)
 
 .PHONY: remove
-remove: $(NODE_READY) ## Remove the AWS stack; its bucket stays (STAGE=, REGION=).
+remove: $(NODE_READY) ## Remove the AWS stack; its bucket and its queues of writes stay (STAGE=, REGION=).
 	@infra/remove.sh $(STAGE) $(REGION)
 
 # What tests/infra needs: both architectures, for nothing else would tell that one of them does not link.

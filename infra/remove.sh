@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# Removes a stage's stack. Its bucket stays, with all data, and is told.
+# Removes a stage's stack. Its bucket stays, with all data, and so do the write queue and the dead-letter queue; they are told.
 # usage: remove.sh STAGE REGION
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 stage=$1 region=$2
 bucket=$(node stack.js output "promlake-$stage" "$region" BucketName)
+write=$(node stack.js output "promlake-$stage" "$region" WriteQueueUrl)
+dead=$(node stack.js output "promlake-$stage" "$region" DeadLetterQueueUrl)
 # It also asks for images that this stack never has, which not everybody may; what counts is that the stack is gone.
 ./osls.sh remove --stage "$stage" --region "$region" || echo 'remove: osls did not end well; whether the stack is gone is asked next' >&2
 node stack.js gone "promlake-$stage" "$region"
 echo "remove: the bucket $bucket stays; delete it with: aws s3 rb --force s3://$bucket"
+for queue in "$write" "$dead"; do
+    echo "remove: the queue $queue stays; move its messages with: promlake redrive --from $queue --to URL; delete it with: aws sqs delete-queue --queue-url $queue"
+done

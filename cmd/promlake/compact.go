@@ -16,6 +16,7 @@ import (
 
 type compactCmd struct {
 	Store     string `name:"store" help:"Object store to compact."`
+	Check     bool   `name:"store-check" negatable:"" help:"First check that the store honours conditional writes and lists what was written."`
 	Tenant    string `name:"tenant" help:"Tenant to compact. Default: all."`
 	UntilIdle bool   `name:"until-idle" help:"Go on until nothing is left that need not wait. Default: one cycle."`
 	Now       string `name:"now" placeholder:"T" help:"Compact as at this time, delays and retention included: RFC 3339 or seconds since 1970. For tests on a store that nobody else uses."`
@@ -27,6 +28,7 @@ type compactCmd struct {
 func newCompactCmd() compactCmd {
 	return compactCmd{
 		Store:   process.DefaultSettings().Store,
+		Check:   process.DefaultSettings().CheckStore,
 		Log:     telemetry.DefaultLogSettings(),
 		Compact: compactapp.NewFlags(),
 	}
@@ -45,7 +47,7 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 		return err
 	}
 	p := process.DefaultSettings()
-	p.Store = c.Store
+	p.Store, p.CheckStore = c.Store, c.Check
 	d, err := compactapp.Open(ctx, p, c.Tenant, c.Compact.Settings(), logger, at.Sub(begin))
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ type cli struct {
 	SQL     sqlCmd     `cmd:"" name:"sql" help:"Run SQL over local files in a DuckDB that has the functions of promlake query --explain."`
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
+	Tenant  tenantCmd  `cmd:"" help:"List the tenants of a store, or remove one whole."`
 	Token   tokenCmd   `cmd:"" help:"Make a token for requests to a server."`
 	Cost    costCmd    `cmd:"" help:"Estimate what a load costs on AWS."`
 	Redrive redriveCmd `cmd:"" help:"Move dead letters of remote_write back to their queue, or tell what they are."`
@@ -27,7 +28,7 @@ type cli struct {
 }
 
 func newCLI() *cli {
-	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Cost: newCostCmd()}
+	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Tenant: newTenantCmd(), Cost: newCostCmd()}
 }
 
 func main() {

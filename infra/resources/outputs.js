@@ -12,8 +12,8 @@ module.exports = async ({ resolveVariable }) => {
     WriteUrl: output("The URL of Prometheus' remote_write.", api('/api/v1/write')),
     PrometheusUrl: output('The URL of a Grafana data source of type Prometheus; answers within 30 seconds and 6 MB.', api('')),
     BucketName: output('The bucket with all data; it stays when the stack is removed.', { Ref: 'Bucket' }),
-    WriteQueueUrl: output('Writes that are not segments yet.', { Ref: 'WriteQueue' }),
-    DeadLetterQueueUrl: output('Writes that could not be made segments.', { Ref: 'DeadLetterQueue' }),
+    WriteQueueUrl: output('Writes that are not segments yet; the queue stays when the stack is removed.', { Ref: 'WriteQueue' }),
+    DeadLetterQueueUrl: output('Writes that could not be made segments; the queue stays when the stack is removed.', { Ref: 'DeadLetterQueue' }),
     JobQueueUrl: output('Compaction jobs.', { Ref: 'JobQueue' }),
   };
   if (s.ingestUrl) {

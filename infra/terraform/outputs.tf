@@ -23,7 +23,12 @@ output "bucket" {
   value       = aws_cloudformation_stack.promlake.outputs["BucketName"]
 }
 
+output "write_queue_url" {
+  description = "Writes that are not segments yet; the queue stays when the stack is destroyed."
+  value       = aws_cloudformation_stack.promlake.outputs["WriteQueueUrl"]
+}
+
 output "dead_letter_queue_url" {
-  description = "Writes that could not be made segments."
+  description = "Writes that could not be made segments; the queue stays when the stack is destroyed."
   value       = aws_cloudformation_stack.promlake.outputs["DeadLetterQueueUrl"]
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -126,6 +127,48 @@ func TestTenantsAreApart(t *testing.T) {
 	require.Equal(t, 200, code)
 	require.Contains(t, body, `"of_a"`)
 	srv.end(t)
+}
+
+// TestReadersSeeNothingOfTheMachine: flags name other tenants and where secrets are. They are for operators, however the
+// path is spelled.
+func TestReadersSeeNothingOfTheMachine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.json")
+	writeDocument(t, file, auth.Document{Version: auth.Version, Tokens: []auth.Entry{
+		entry(t, "a", "team-a", "read,write,admin"), entry(t, "ops", "*", "admin"),
+	}})
+	for _, tokens := range []string{"", "file:" + file} {
+		s := app.DefaultSettings()
+		s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), tokens
+		s.Query.API.Flags = map[string]string{"compactor.tenant-retention": "other=1h"}
+		s.Query.API.ConfigYAML = "compactor.tenant-retention: other=1h\n"
+		srv := start(t, s)
+		host, err := os.Hostname()
+		require.NoError(t, err)
+		for path, secret := range map[string]string{"flags": "other=1h", "config": "other=1h", "runtimeinfo": host} {
+			for _, prefix := range []string{"/api/v1/", "/prometheus/api/v1/"} {
+				for _, page := range []string{"status/" + path, "status%2F" + path, "%73tatus/" + path, "status//" + path, "x/../status/" + path, "status/" + path + "/", "STATUS/" + path} {
+					code, body := caller{token: "a"}.get(t, srv.url+prefix+page)
+					if tokens != "" {
+						require.GreaterOrEqual(t, code, 400, "%s%s", prefix, page)
+						require.NotContains(t, body, secret)
+					}
+				}
+				code, body := caller{token: "ops"}.get(t, srv.url+prefix+"status/"+path)
+				require.Equal(t, 200, code, body)
+				require.Contains(t, body, secret)
+			}
+		}
+		code, body := caller{token: "a"}.get(t, srv.url+"/api/v1/status/flags")
+		if tokens == "" {
+			require.Equal(t, 200, code, "without tokens everybody is an operator")
+		} else {
+			require.Equal(t, 403, code)
+			require.Contains(t, body, `"errorType":"forbidden"`)
+		}
+		code, _ = caller{token: "a"}.get(t, srv.url+"/api/v1/status/buildinfo")
+		require.Equal(t, 200, code, "clients learn from it what they may ask")
+		srv.end(t)
+	}
 }
 
 func TestTokensInAParameter(t *testing.T) {

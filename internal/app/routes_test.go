@@ -29,6 +29,13 @@ var access = map[string]auth.Access{
 	"/api/v1/push":    auth.Write,
 	"POST /-/compact": auth.Operate,
 
+	"/api/v1/status/config":                 auth.Operate,
+	"/api/v1/status/flags":                  auth.Operate,
+	"/api/v1/status/runtimeinfo":            auth.Operate,
+	"/prometheus/api/v1/status/config":      auth.Operate,
+	"/prometheus/api/v1/status/flags":       auth.Operate,
+	"/prometheus/api/v1/status/runtimeinfo": auth.Operate,
+
 	"/api/v1/admin/tsdb/delete_series":    auth.Admin,
 	"/api/v1/admin/tsdb/clean_tombstones": auth.Admin,
 
@@ -43,7 +50,7 @@ var access = map[string]auth.Access{
 // below are paths under the patterns that end in a slash.
 var below = []string{
 	"query", "query_range", "query_exemplars", "series", "labels", "label/job/values", "metadata", "read", "explain", "format_query", "rules",
-	"status/config", "status/flags", "status/buildinfo", "status/tsdb", "admin/tsdb/snapshot", "nothing",
+	"status/buildinfo", "status/tsdb", "admin/tsdb/snapshot", "nothing",
 }
 
 // watched has a stage's routes with handlers that only tell that they were reached.

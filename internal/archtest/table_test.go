@@ -14,7 +14,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/auth", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":               {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
 	"ingest-fn":                {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/compactapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
-		"internal/queue", "internal/queue/sqsqueue",
+		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue",
 	},
 	"internal/app/flags":     {},
 	"internal/app/human":     {},
@@ -38,14 +38,15 @@ var allowed = map[string][]string{
 		"internal/objstore", "internal/segment",
 	},
 	"internal/app/process": {
-		"internal/auth", "internal/cost", "internal/lambda", "internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
+		"internal/auth", "internal/cost", "internal/lambda", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
 	},
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/objstore", "internal/query", "internal/query/api", "internal/telemetry",
 	},
-	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql"},
-	"internal/demo":       {"internal/demo/node", "internal/scrape"},
-	"internal/demo/node":  {},
+	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
+	"internal/app/tenantapp": {"internal/app/process", "internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
+	"internal/demo":          {"internal/demo/node", "internal/scrape"},
+	"internal/demo/node":     {},
 
 	// Between the composition and the nouns: who may ask, and what a process writes of itself.
 	"internal/auth":              {"internal/secret", "internal/tenant"},
@@ -97,6 +98,7 @@ var allowed = map[string][]string{
 	"internal/objstore/filestore":  {"internal/objstore"},
 	"internal/objstore/instrument": {"internal/objstore"},
 	"internal/objstore/memstore":   {"internal/objstore"},
+	"internal/objstore/probe":      {"internal/objstore"},
 	"internal/objstore/s3store":    {"internal/objstore"},
 	"internal/objstore/s3test":     {},
 	"internal/objstore/storetest":  {"internal/objstore"},

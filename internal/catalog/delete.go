@@ -14,12 +14,6 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// MaxTombstones bounds the tombstones of a manifest. Compaction applies and drops them.
-const MaxTombstones = 4096
-
-// MaxSealed bounds the segments that a manifest has as sealed. Compaction takes them away.
-const MaxSealed = 1 << 16
-
 // QueueHorizon is how long after a deletion a message may come from the queue that was sent before the deletion: Amazon SQS keeps
 // a message for 14 days, and as long again when a dead letter was moved back.
 const QueueHorizon = 30 * 24 * time.Hour
@@ -101,11 +95,11 @@ func waitFor(ctx context.Context, store Store, end time.Time) error {
 // Delete adds the tombstone t, whose identifier it chooses, and seals the listed segments, if they are still live and their windows
 // overlap. listed are all segments of these windows that were acknowledged before the deletion began.
 func (m Manifest) Delete(now time.Time, t Tombstone, listed []SegmentID) (Manifest, Tombstone, error) {
-	if len(m.Tombstones) >= MaxTombstones {
-		return Manifest{}, Tombstone{}, fmt.Errorf("delete: the manifest has %d tombstones, which is the limit; retry when compaction has applied some: %w", MaxTombstones, ErrConflict)
-	}
 	t.Matchers = slices.Clone(t.Matchers)
-	var err error
+	err := m.admits(t)
+	if err != nil {
+		return Manifest{}, Tombstone{}, err
+	}
 	if t.ID, err = m.tombstoneID(now); err != nil {
 		return Manifest{}, Tombstone{}, err
 	}
@@ -122,7 +116,7 @@ func (m Manifest) Delete(now time.Time, t Tombstone, listed []SegmentID) (Manife
 		}
 	}
 	if len(next.Sealed) > MaxSealed {
-		return Manifest{}, Tombstone{}, fmt.Errorf("delete: %d segments are not compacted yet, the limit is %d; retry when compaction has caught up: %w", len(next.Sealed), MaxSealed, ErrConflict)
+		return Manifest{}, Tombstone{}, &LimitError{"sealed", len(next.Sealed), MaxSealed, ErrFull}
 	}
 	next.Tombstones = append(next.Tombstones, t)
 	next.LastTombstone = t.ID

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -199,6 +200,23 @@ func TestDeleteFromQueue(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestOldTombstonesStayReadable: a manifest of before the matchers of deletions were limited is read, and takes no more.
+func TestOldTombstonesStayReadable(t *testing.T) {
+	next, tomb, err := catalog.Empty().Delete(at(minute), catalog.Tombstone{Matchers: job, MaxT: 1}, nil)
+	require.NoError(t, err)
+	tomb.Matchers = []catalog.Matcher{{Type: "=", Name: "a", Value: strings.Repeat("v", catalog.MaxTombstoneBytes)}}
+	next.Tombstones = []catalog.Tombstone{tomb}
+	raw, err := catalog.Encode(next)
+	require.NoError(t, err)
+	back, err := catalog.Decode(raw)
+	require.NoError(t, err)
+	_, _, err = back.Delete(at(2*minute), catalog.Tombstone{Matchers: job, MaxT: 1}, nil)
+	require.ErrorIs(t, err, catalog.ErrFull)
+	var limit *catalog.LimitError
+	require.ErrorAs(t, err, &limit)
+	require.Equal(t, "tombstone_bytes", limit.Limit)
+}
+
 func TestDeleteRefuses(t *testing.T) {
 	full := catalog.Empty()
 	for i := range catalog.MaxTombstones {
@@ -215,7 +233,8 @@ func TestDeleteRefuses(t *testing.T) {
 		"unknown type": {catalog.Empty(), []catalog.Matcher{{Type: "==", Name: "a"}}, 0, 1, catalog.ErrInvalid},
 		"bad regexp":   {catalog.Empty(), []catalog.Matcher{{Type: "=~", Name: "a", Value: "("}}, 0, 1, catalog.ErrInvalid},
 		"no name":      {catalog.Empty(), []catalog.Matcher{{Type: "=", Value: "b"}}, 0, 1, catalog.ErrInvalid},
-		"too many":     {full, job, 0, 1, catalog.ErrConflict},
+		"too many":     {full, job, 0, 1, catalog.ErrFull},
+		"too large":    {catalog.Empty(), []catalog.Matcher{{Type: "=", Name: "a", Value: strings.Repeat("v", catalog.MaxMatcherBytes)}}, 0, 1, catalog.ErrInvalid},
 	} {
 		_, _, err := tc.m.Delete(at(minute), catalog.Tombstone{Matchers: tc.matchers, MinT: tc.mint, MaxT: tc.maxt}, nil)
 		require.ErrorIs(t, err, tc.want, name)

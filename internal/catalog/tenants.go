@@ -7,35 +7,20 @@ import (
 	"strings"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Tenants returns the tenants that have objects, in ascending order. It costs one listing per tenant.
+// Tenants returns the tenants that have objects, in ascending order. With a store that is an objstore.FolderLister it
+// costs one listing of the tenants' folders, with others one listing per tenant.
 func Tenants(ctx context.Context, store Lister) ([]string, error) {
 	const prefix = key.Version + "/"
 	var out []string
-	for startAfter := ""; ; {
-		name, ok, err := nextElement(ctx, store, prefix, startAfter)
+	for folder, err := range objstore.ListFolders(ctx, store, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("list tenants: %w", err)
 		}
-		if !ok {
-			slices.Sort(out) // keys sort "a!" before "a", for their next byte is a slash
-			return out, nil
-		}
-		out = append(out, name)
-		startAfter = prefix + name + string(rune('/'+1)) // after every key that begins with the name and a slash
+		out = append(out, strings.TrimSuffix(strings.TrimPrefix(folder, prefix), "/"))
 	}
-}
-
-// nextElement returns what stands between the prefix and the next slash in the first key after startAfter that has one.
-func nextElement(ctx context.Context, store Lister, prefix, startAfter string) (string, bool, error) {
-	for obj, err := range store.List(ctx, prefix, startAfter) {
-		if err != nil {
-			return "", false, err
-		}
-		if name, _, ok := strings.Cut(strings.TrimPrefix(obj.Key, prefix), "/"); ok {
-			return name, true, nil
-		}
-	}
-	return "", false, nil
+	slices.Sort(out) // folders sort "a!/" before "a/", for they end in a slash
+	return out, nil
 }

@@ -13,7 +13,7 @@ import (
 // What a planner that is asked every minute remembers, so that tenants of whom nothing is new cost little: at 43,200 ticks a month, one
 // listing a tick is 0.22 dollars. Nothing depends on it: a planner that remembers nothing, or wrong things, plans later, and never falsely.
 const (
-	tenantsEvery = 4 * time.Minute  // for each tenant, the tenants are listed, at one listing each
+	tenantsEvery = 4 * time.Minute  // for each tenant, the tenants are listed
 	tenantsAtAll = 10 * time.Minute // but at least so often
 	quietEvery   = 3 * time.Minute  // a tenant is looked at of whom there was nothing to do and no segment
 	collectEvery = 5 * time.Minute  // garbage of a tenant is collected

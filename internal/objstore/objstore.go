@@ -78,6 +78,11 @@ type Store interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// Lister is the part of Store that finds objects.
+type Lister interface {
+	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Object, error]
+}
+
 // Local is implemented by stores whose objects are files that a reader in this process may open in place.
 type Local interface {
 	// LocalPath returns the absolute path of the file that holds key (which may not exist; that of an invalid key never

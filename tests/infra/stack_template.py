@@ -39,7 +39,7 @@ class Template:
             case "AWS::S3::Bucket":
                 return f"arn:aws:s3:::{self.ref(name)}"
             case "AWS::SQS::Queue":
-                return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{properties['QueueName']}"
+                return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{self.queue_name(name)}"
             case "AWS::Lambda::Function":
                 return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{properties['FunctionName']}"
             case "AWS::Logs::LogGroup":
@@ -51,6 +51,10 @@ class Template:
             case kind:
                 raise AssertionError(f"{name}: no ARN is known for {kind}")
 
+    def queue_name(self, name: str) -> str:
+        """Returns the name of a queue; CloudFormation makes one where the template has none."""
+        return self.resources[name]["Properties"].get("QueueName", f"promlake-stack-{name}")
+
     def ref(self, name: str) -> str:
         if name in PSEUDO:
             return PSEUDO[name]
@@ -59,14 +63,14 @@ class Template:
         resource = self.resources[name]  # KeyError: the template refers to what is not there
         properties = resource["Properties"]
         if resource["Type"] == "AWS::SQS::Queue":
-            return f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{properties['QueueName']}"
+            return f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{self.queue_name(name)}"
         return properties.get("FunctionName") or properties.get("LogGroupName") or f"promlake-{name.lower()}"
 
     def attribute(self, name: str, attribute: str) -> str:
         if attribute == "Arn":
             return self.arn(name)
         if attribute == "QueueName":
-            return self.resources[name]["Properties"]["QueueName"]
+            return self.queue_name(name)
         return f"{name}-{attribute}"
 
     def resolve(self, value: Any) -> Any:

@@ -128,6 +128,18 @@ def check_schedule(t: Template) -> None:
     assert (invoke["MaximumRetryAttempts"], invoke["MaximumEventAgeInSeconds"]) == (0, 60)
 
 
+def check_what_stays(t: Template) -> None:
+    """What may hold acknowledged data outlives the stack, without a name that would keep the next stack from being made."""
+    stays = {name for name, r in t.resources.items() if r.get("DeletionPolicy") == "Retain"}
+    assert stays == {"Bucket", "BucketPolicy", "WriteQueue", "DeadLetterQueue"}
+    assert stays == {name for name, r in t.resources.items() if r.get("UpdateReplacePolicy") == "Retain"}
+    for name in stays:
+        assert not {"BucketName", "QueueName"} & set(t.resources[name]["Properties"]), name
+    told = json.dumps([o["Value"] for o in t.document["Outputs"].values()])
+    for name in stays - {"BucketPolicy"}:
+        assert json.dumps({"Ref": name}) in told, f"nobody learns where {name} is"
+
+
 def check_bucket(t: Template) -> None:
     bucket = t.resources["Bucket"]
     assert bucket["DeletionPolicy"] == bucket["UpdateReplacePolicy"] == "Retain"
@@ -154,8 +166,8 @@ def check_alarms(t: Template) -> None:
     }  # fmt: skip
     functions = {(t.function(f)["FunctionName"], metric) for f in FUNCTIONS for metric in ("Errors", "Throttles")}
     queues = {
-        (t.resources["DeadLetterQueue"]["Properties"]["QueueName"], "ApproximateNumberOfMessagesVisible"),
-        (t.resources["WriteQueue"]["Properties"]["QueueName"], "ApproximateAgeOfOldestMessage"),
+        (t.queue_name("DeadLetterQueue"), "ApproximateNumberOfMessagesVisible"),
+        (t.queue_name("WriteQueue"), "ApproximateAgeOfOldestMessage"),
     }
     assert watched == functions | queues
     ((_, lag),) = t.of_type("AWS::Logs::MetricFilter")
@@ -202,7 +214,7 @@ def check_address(t: Template) -> None:
 
 
 CHECKS: tuple[Callable[[Template], None], ...] = (
-    check_logs, check_times, check_queues, check_schedule, check_bucket, check_alarms, check_address,
+    check_logs, check_times, check_queues, check_schedule, check_what_stays, check_bucket, check_alarms, check_address,
 )  # fmt: skip
 
 
@@ -295,6 +307,9 @@ def properties(t: Template, name: str) -> dict[str, Any]:
 
 MUTATIONS: dict[str, Callable[[Template], Any]] = {
     "no log retention": lambda t: properties(t, "PlanLogGroup").pop("RetentionInDays"),
+    "a write queue that goes with the stack": lambda t: t.resources["WriteQueue"].pop("DeletionPolicy"),
+    "dead letters that go with a replaced queue": lambda t: t.resources["DeadLetterQueue"].pop("UpdateReplacePolicy"),
+    "a name that stays": lambda t: properties(t, "WriteQueue").update(QueueName="promlake-dev-write"),
     "no log group": lambda t: t.resources.pop("PlanLogGroup"),
     "text around the filter's lines": lambda t: properties(t, "PlanLambdaFunction")["LoggingConfig"].update(LogFormat="Text"),
     "lines that are no JSON": lambda t: properties(t, "PlanLambdaFunction")["Environment"]["Variables"].update(PROMLAKE_LOG_FORMAT="text"),

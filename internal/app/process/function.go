@@ -35,6 +35,7 @@ func Function(ctx context.Context, s Settings, logger *slog.Logger, builders ...
 	}
 	s.MemoryLimit = heapLimit(s.MemoryLimit, os.Getenv("GOMEMLIMIT"), lambda.MemoryBytes())
 	tuneRuntime(s)
+	s.CheckStore = false // it would take some twenty requests of every cold start
 	current := &currentRequest{}
 	logger = slog.New(requestHandler{logger.Handler(), current})
 	ready := make(chan struct{})

@@ -133,4 +133,6 @@ func TestFunctionErrors(t *testing.T) {
 	require.ErrorContains(t, Function(t.Context(), s, slog.New(slog.DiscardHandler)), "start: open store gopher://x: ")
 	s.Store = "file://" + t.TempDir()
 	require.ErrorIs(t, Function(t.Context(), s, slog.New(slog.DiscardHandler)), lambda.ErrNotInLambda)
+	s.Store = "s3://bucket?region=here&endpoint=http://127.0.0.1:1&access_key=k&secret_key=s"
+	require.ErrorIs(t, Function(t.Context(), s, slog.New(slog.DiscardHandler)), lambda.ErrNotInLambda, "a cold start asks nothing of the store")
 }

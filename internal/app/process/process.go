@@ -20,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/objstore/instrument"
+	"github.com/promlake/promlake/internal/objstore/probe"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
 	"github.com/promlake/promlake/internal/selfwrite"
 	"github.com/promlake/promlake/internal/telemetry"
@@ -67,7 +68,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 }
 
 // Open builds the stages over a store that exists and their handler without serving them, for programs that ask a stage
-// themselves: a mistyped directory is an error there, not a new store. end drains and closes the stages; no request may be under way then.
+// themselves: a mistyped directory is an error there, not a new store. The store is not checked. end drains and closes the stages; no request may be under way then.
 func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Builder) (h http.Handler, end func() error, err error) {
 	if err := s.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("check settings: %w", err)
@@ -76,6 +77,7 @@ func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Buil
 		return nil, nil, err
 	}
 	tuneRuntime(s)
+	s.CheckStore = false // the programs may only read
 	ready := make(chan struct{})
 	close(ready)
 	made, err := start(ctx, s, Parts{Logger: logger, Now: time.Now, Ready: ready}, builders)
@@ -111,6 +113,11 @@ func start(ctx context.Context, s Settings, p Parts, builders []Builder) (*start
 		return nil, fmt.Errorf("open store %s: %w", publicURL(s.Store), err)
 	}
 	p.Registry, p.Store, p.Token = reg, instrument.New(store, reg), guard.OwnToken()
+	if s.CheckStore {
+		if err := probe.Check(ctx, p.Store); err != nil {
+			return nil, fmt.Errorf("store %s: %w", publicURL(s.Store), err)
+		}
+	}
 	all, err := build(ctx, p, builders)
 	if err != nil {
 		return nil, err

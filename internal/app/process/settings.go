@@ -16,6 +16,8 @@ type Settings struct {
 	Listen string `name:"listen" help:"Address to serve HTTP on. Port 0 lets the kernel choose one."`
 	Store  string `name:"store" help:"Object store: file://./dir, file:///dir or s3://bucket/prefix?region=…&endpoint=…."`
 
+	CheckStore bool `name:"store-check" negatable:"" help:"Check at the start that the store honours conditional writes and lists what was written, and end if it does not. It writes, lists and deletes keys below promlake-probe/. A Lambda function does not check."`
+
 	Log  telemetry.LogSettings `embed:""`
 	Auth auth.Settings         `embed:""`
 	Self selfwrite.Settings    `embed:""`
@@ -37,6 +39,7 @@ func DefaultSettings() Settings {
 	s := Settings{
 		Listen:            "127.0.0.1:9009",
 		Store:             "file://./data",
+		CheckStore:        true,
 		Log:               telemetry.DefaultLogSettings(),
 		Self:              selfwrite.DefaultSettings(),
 		ReadHeaderTimeout: 10 * time.Second,

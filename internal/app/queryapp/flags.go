@@ -38,6 +38,8 @@ type Flags struct {
 	ReadFrameBytes      int           `name:"storage.remote.read-max-bytes-in-frame" type:"bytes" help:"Size at which a frame of a streamed remote read is sent."`
 	CORSOrigin          string        `name:"web.cors.origin" help:"Regular expression of the origins whose pages may read answers; it is anchored."`
 	MaxBodyBytes        int64         `name:"web.max-body-bytes" type:"bytes" help:"Largest body of an API request."`
+	MaxDeleteSelectors  int64         `name:"web.max-delete-selectors" help:"Selectors that one request for deletion may have."`
+	MaxDeleteBytes      int64         `name:"web.max-delete-bytes" type:"bytes" help:"Bytes of all selectors of one request for deletion. A deletion has 64 KiB at most, and the deletions of a tenant that are not yet compacted 1 MiB."`
 	EnableAdminAPI      bool          `name:"web.enable-admin-api" help:"Let whoever reaches the HTTP API delete series through it."`
 }
 
@@ -72,6 +74,8 @@ func NewFlags() Flags {
 		ReadFrameBytes:      s.API.RemoteReadFrameBytes,
 		CORSOrigin:          s.API.CORSOrigin,
 		MaxBodyBytes:        s.API.MaxBodyBytes,
+		MaxDeleteSelectors:  s.Admin.MaxSelectors,
+		MaxDeleteBytes:      s.Admin.MaxMatchBytes,
 	}
 }
 
@@ -110,6 +114,7 @@ func (f Flags) query() query.Settings {
 func (f Flags) admin() admin.Settings {
 	s := DefaultSettings().Admin
 	s.Enabled, s.MaxBodyBytes, s.Timeout = f.EnableAdminAPI, f.MaxBodyBytes, f.Timeout
+	s.MaxSelectors, s.MaxMatchBytes = f.MaxDeleteSelectors, f.MaxDeleteBytes
 	return s
 }
 

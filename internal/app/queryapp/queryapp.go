@@ -39,7 +39,7 @@ func DefaultSettings() Settings {
 	a.LookbackDelta = q.LookbackDelta
 	a.Parser = query.ParserOptions()
 	a.Build.Revision = telemetry.ReadBuild().Revision
-	return Settings{Query: q, API: a, Admin: admin.Settings{Parser: a.Parser, MaxBodyBytes: a.MaxBodyBytes, Timeout: q.Timeout}}
+	return Settings{Query: q, API: a, Admin: admin.Settings{Parser: a.Parser, MaxBodyBytes: a.MaxBodyBytes, Timeout: q.Timeout}.WithDefaults()}
 }
 
 // stage implements process.Stage.
@@ -85,7 +85,10 @@ func warm(ctx context.Context, q *query.Stage, p process.Parts) {
 func (s stage) Routes() []process.Route {
 	var routes []process.Route
 	for _, p := range api.Patterns() {
-		routes = append(routes, process.Route{Pattern: p, Handler: s.api})
+		routes = append(routes, process.Route{Pattern: p, Handler: api.WithoutOperator(s.api)})
+	}
+	for _, p := range api.OperatorPatterns() {
+		routes = append(routes, process.Route{Pattern: p, Access: auth.Operate, Handler: s.api})
 	}
 	for _, p := range admin.Patterns() {
 		routes = append(routes, process.Route{Pattern: p, Access: auth.Admin, Handler: s.admin})

@@ -31,6 +31,10 @@ type Settings struct {
 	Parser parser.Options
 	// MaxBodyBytes bounds a request's form. Default 10 MiB.
 	MaxBodyBytes int64
+	// MaxSelectors bounds the selectors (match[]) of a request. Default 64.
+	MaxSelectors int64
+	// MaxMatchBytes bounds the bytes of all selectors of a request. Default 64 KiB.
+	MaxMatchBytes int64
 	// Timeout bounds one request. Default 2 minutes.
 	Timeout time.Duration
 	// Queued says that writes may wait on a queue before they reach the store. A deletion then takes up
@@ -38,9 +42,16 @@ type Settings struct {
 	Queued bool
 }
 
-func (s Settings) withDefaults() Settings {
+// WithDefaults returns the settings with every zero value replaced by its default.
+func (s Settings) WithDefaults() Settings {
 	if s.MaxBodyBytes <= 0 {
 		s.MaxBodyBytes = 10 << 20
+	}
+	if s.MaxSelectors <= 0 {
+		s.MaxSelectors = 64
+	}
+	if s.MaxMatchBytes <= 0 {
+		s.MaxMatchBytes = 64 << 10
 	}
 	if s.Timeout <= 0 {
 		s.Timeout = 2 * time.Minute
@@ -66,12 +77,13 @@ type api struct {
 	counter  Counter
 	parser   parser.Parser
 	logger   *slog.Logger
+	limited  *prometheus.CounterVec
 }
 
 // New returns a handler for the paths of Patterns. It commits deletions to the manifests in store; counter serves dry runs. A nil reg measures nothing.
 func New(s Settings, store catalog.Store, counter Counter, logger *slog.Logger, reg prometheus.Registerer) http.Handler {
-	s = s.withDefaults()
-	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), logger: logger}
+	s = s.WithDefaults()
+	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), logger: logger, limited: newLimited(reg)}
 	instrument := telemetry.Instrument(reg)
 	mux := http.NewServeMux()
 	for path, f := range map[string]func(*http.Request) (any, error){deletePath: a.deleteSeries, cleanPath: a.cleanTombstones} {

@@ -39,13 +39,30 @@ type server struct {
 	t     *testing.T
 	store catalog.Store
 	h     http.Handler
+	reg   *prometheus.Registry
+}
+
+// limited is the number of deletions that a limit refused.
+func (s *server) limited(limit string) float64 {
+	all, err := s.reg.Gather()
+	require.NoError(s.t, err)
+	for _, f := range all {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "promlake_admin_limited_total" && m.GetLabel()[0].GetValue() == limit {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	s.t.Fatalf("no counter of %s", limit)
+	return 0
 }
 
 func newServer(t *testing.T, s admin.Settings, c admin.Counter) *server {
 	t.Helper()
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
-	return &server{t, store, admin.New(s, store, c, slog.New(slog.DiscardHandler), prometheus.NewRegistry())}
+	reg := prometheus.NewRegistry()
+	return &server{t, store, admin.New(s, store, c, slog.New(slog.DiscardHandler), reg), reg}
 }
 
 func (s *server) do(method, target, tenantID, form string) *httptest.ResponseRecorder {
@@ -178,12 +195,57 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestTombstonesAreLimited: a tenant whose compaction is behind gets a refusal that says why.
-func TestTombstonesAreLimited(t *testing.T) {
-	s := newServer(t, admin.Settings{Enabled: true}, counter{})
-	matches := strings.Repeat("match[]=up&", catalog.MaxTombstones+1)
-	rec := s.do(http.MethodPost, deletePath, "", matches)
-	require.Equal(t, http.StatusServiceUnavailable, rec.Code)
-	require.Contains(t, rec.Body.String(), fmt.Sprint(catalog.MaxTombstones))
-	require.Empty(t, s.tombstones(tenant.Default), "all or nothing")
+// TestDeletionsAreLimited: seven deletions with matchers of 9 MB made a manifest of 66 MB, which every query reads.
+func TestDeletionsAreLimited(t *testing.T) {
+	big := func(n int) string { return fmt.Sprintf(`{x="%s"}`, strings.Repeat("v", n)) }
+	selectors := func(n int, v string) string { return strings.Repeat("match[]="+url.QueryEscape(v)+"&", n) }
+	for _, tc := range []struct {
+		name, form string
+		code       int
+		limit      string
+		text       string
+	}{
+		{"one of 9 MB", selectors(1, big(9<<20)), 400, "match_bytes", "9437190 bytes of selectors (match[]), the limit is 65536 (--web.max-delete-bytes): send several requests"},
+		{"many of 10 KB", selectors(7, big(10_000)), 400, "match_bytes", "70042 bytes of selectors (match[]), the limit is 65536"},
+		{"65 selectors", selectors(65, "up"), 400, "selectors", "65 selectors (match[]), the limit is 64 (--web.max-delete-selectors)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t, admin.Settings{Enabled: true}, counter{})
+			for _, dry := range []string{"", "dry_run=true"} {
+				rec := s.do(http.MethodPost, deletePath, "", tc.form+dry)
+				require.Equal(t, tc.code, rec.Code, rec.Body)
+				require.Contains(t, rec.Body.String(), tc.text)
+			}
+			require.Empty(t, s.tombstones(tenant.Default))
+			require.Equal(t, 2.0, s.limited(tc.limit))
+		})
+	}
+}
+
+// TestManifestsAreLimited: a tenant whose compaction is behind gets a refusal that says why, and its manifest stays small.
+func TestManifestsAreLimited(t *testing.T) {
+	for _, tc := range []struct {
+		limit, form string
+		accepted    int // requests
+		text        string
+	}{
+		{"tombstones", strings.Repeat("match[]=up&", catalog.MaxTombstones), 1, "4097 deletions in the manifest, the limit is 4096"},
+		{"tombstone_bytes", "match[]=" + url.QueryEscape(fmt.Sprintf(`{x="%s"}`, strings.Repeat("v", 65_000))), 16, "1105017 bytes of matchers in the manifest's deletions, the limit is 1048576"},
+	} {
+		t.Run(tc.limit, func(t *testing.T) {
+			s := newServer(t, admin.Settings{Enabled: true, MaxSelectors: catalog.MaxTombstones}, counter{})
+			for range tc.accepted {
+				rec := s.do(http.MethodPost, deletePath, "", tc.form)
+				require.Equal(t, http.StatusNoContent, rec.Code, rec.Body)
+			}
+			before := s.tombstones(tenant.Default)
+			rec := s.do(http.MethodPost, deletePath, "", tc.form)
+			require.Equal(t, http.StatusTooManyRequests, rec.Code, rec.Body)
+			require.Equal(t, "60", rec.Header().Get("Retry-After"))
+			require.Contains(t, rec.Body.String(), tc.text)
+			require.Contains(t, rec.Body.String(), "no room for another deletion until compaction has applied earlier ones")
+			require.Equal(t, before, s.tombstones(tenant.Default), "all or nothing")
+			require.Equal(t, 1.0, s.limited(tc.limit))
+		})
+	}
 }

@@ -73,6 +73,9 @@ func (a *api) parse(r *http.Request) (d deletion, err error) {
 			return d, invalid("dry_run", fmt.Errorf("cannot parse %q to a valid boolean", v))
 		}
 	}
+	if err := a.settings.within(r.Form["match[]"]); err != nil {
+		return d, badData(err)
+	}
 	for _, s := range r.Form["match[]"] {
 		ms, err := a.parser.ParseMetricSelector(s)
 		if err != nil {

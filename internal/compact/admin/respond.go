@@ -40,6 +40,8 @@ func failureOf(err error) *failure {
 		return &failure{"execution", http.StatusUnprocessableEntity, err}
 	case errors.Is(err, catalog.ErrInvalid):
 		return &failure{"bad_data", http.StatusBadRequest, err}
+	case errors.Is(err, catalog.ErrFull):
+		return &failure{"unavailable", http.StatusTooManyRequests, err}
 	case errors.Is(err, catalog.ErrConflict):
 		return &failure{"unavailable", http.StatusServiceUnavailable, err}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -48,6 +50,9 @@ func failureOf(err error) *failure {
 		return &failure{"internal", http.StatusInternalServerError, err}
 	}
 }
+
+// retryAfter is the header's value in seconds when a manifest is full: about the time from one compaction to the next.
+const retryAfter = "60"
 
 // response is upstream's envelope.
 type response struct {
@@ -74,8 +79,12 @@ func (a *api) handler(f func(*http.Request) (data any, err error)) http.Handler 
 		switch {
 		case err != nil:
 			f := failureOf(err)
+			a.count(err)
 			if f.code >= http.StatusInternalServerError && f != errDisabled {
 				a.logger.Error("admin request failed", "path", r.URL.Path, "err", err)
+			}
+			if f.code == http.StatusTooManyRequests {
+				w.Header().Set("Retry-After", retryAfter)
 			}
 			a.write(w, r, f.code, response{Status: "error", ErrorType: f.kind, Error: err.Error()})
 		case data == nil:

@@ -49,7 +49,7 @@ func newClock(dir string, now func() time.Time) *clock {
 func (c *clock) tick(after time.Time, use func(time.Time) error) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f, err := os.OpenFile(c.path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(c.path, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return fmt.Errorf("open clock file: %w", err)
 	}

@@ -21,6 +21,9 @@ func (s *Store) remove(ctx context.Context, key string) error {
 	if err := begin(ctx, key); err != nil {
 		return err
 	}
+	if ok, err := s.spelling.right(key); !ok || err != nil {
+		return err
+	}
 	if err := s.unlink(key); err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@
 // directory that preserves times, while one that does not changes it. It is only as good as the rule
 // that nothing but this package writes the files.
 //
+// On a file system that folds case, as macOS has, a folder of the first two levels (v1/<tenant>) has the spelling in which
+// it was made. Keys that spell it otherwise do not exist, and a Put under one is ErrCase.
+//
 // Limits of a directory: a key cannot also be the folder of other keys (a and a/b), which ErrConflict reports, and the
 // file system must support flock, hard links and times in nanoseconds.
 package filestore
@@ -43,6 +46,10 @@ const (
 	lockDir = ".lock"
 	// tempMaxAge is the age at which a temporary file is taken for the leftover of a crash.
 	tempMaxAge = time.Hour
+
+	// Modes of what the store makes, from which the umask takes: other users may read nothing, and the group may not write.
+	fileMode = 0o640
+	dirMode  = 0o750
 )
 
 var (
@@ -52,10 +59,11 @@ var (
 
 // Store is an objstore.Store over a directory. It holds no open file between calls.
 type Store struct {
-	dir   string // absolute
-	locks locks
-	clock *clock
-	now   func() time.Time // the machine's clock, which decides what is a leftover
+	dir      string // absolute
+	locks    locks
+	clock    *clock
+	now      func() time.Time // the machine's clock, which decides what is a leftover
+	spelling *spelling        // nil: the file system tells upper from lower case
 }
 
 // New opens the store in dir, creates the directory if it is missing, checks that it can be written, and removes
@@ -80,7 +88,7 @@ func (s *Store) prepare() error {
 		top = filepath.Dir(top)
 	}
 	for _, d := range []string{tempDir, lockDir} {
-		if err := os.MkdirAll(filepath.Join(s.dir, d), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Join(s.dir, d), dirMode); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
 	}
@@ -94,10 +102,14 @@ func (s *Store) prepare() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
-		return fmt.Errorf("remove probe: %w", err)
+	folds, err := foldsCase(probe.Name())
+	if err == nil && folds {
+		s.spelling = newSpelling(s.dir)
 	}
-	return nil
+	if rerr := errors.Join(probe.Close(), os.Remove(probe.Name())); rerr != nil {
+		err = errors.Join(err, fmt.Errorf("remove probe: %w", rerr))
+	}
+	return err
 }
 
 func exists(path string) bool {
@@ -107,7 +119,7 @@ func exists(path string) bool {
 
 // LocalPath implements objstore.Local.
 func (s *Store) LocalPath(key string) string {
-	if objstore.ValidKey(key) != nil {
+	if ok, err := s.spelling.right(key); !ok || err != nil || objstore.ValidKey(key) != nil {
 		return filepath.Join(s.dir, tempDir, "invalid-key") // temporary files have other names
 	}
 	return s.path(key)

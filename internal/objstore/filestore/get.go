@@ -16,6 +16,11 @@ func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.R
 	if err := begin(ctx, key); err != nil {
 		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, err)
 	}
+	if ok, err := s.spelling.right(key); err != nil {
+		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, err)
+	} else if !ok {
+		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, objstore.ErrNotFound)
+	}
 	f, err := os.OpenFile(s.path(key), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	switch {
 	case isAbsent(err), errors.Is(err, syscall.ELOOP):

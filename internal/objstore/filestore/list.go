@@ -22,6 +22,12 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 		if folder != "" && objstore.ValidKey(strings.TrimSuffix(folder, "/")) != nil {
 			folder = "" // no key begins so; the walk finds nothing and still honours ctx
 		}
+		if ok, err := s.spelling.right(folder); err != nil {
+			yield(objstore.Object{}, fmt.Errorf("list %q: %w", prefix, err))
+			return
+		} else if !ok {
+			return
+		}
 		w := walk{ctx: ctx, dir: s.dir, prefix: prefix, startAfter: startAfter, yield: yield}
 		w.folder(folder)
 	}

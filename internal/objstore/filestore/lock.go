@@ -20,7 +20,7 @@ type locks struct {
 func (l *locks) lock(key string) (unlock func() error, err error) {
 	i := crc32.ChecksumIEEE([]byte(key)) & 0xff
 	l.mu[i].Lock()
-	f, err := os.OpenFile(filepath.Join(l.dir, fmt.Sprintf("%02x", i)), os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(filepath.Join(l.dir, fmt.Sprintf("%02x", i)), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		l.mu[i].Unlock()
 		return nil, fmt.Errorf("open lock file: %w", err)

@@ -32,6 +32,9 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if err := begin(ctx, key); err != nil {
 		return "", err
 	}
+	if err := s.spelling.claim(key); err != nil {
+		return "", err
+	}
 	f, err := s.writeTemp(ctx, body)
 	if err != nil {
 		return "", err
@@ -116,7 +119,7 @@ func name(from, to string, cond objstore.Condition) error {
 func clearWay(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err := os.MkdirAll(filepath.Dir(path), 0o777)
+		err := os.MkdirAll(filepath.Dir(path), dirMode)
 		switch {
 		case errors.Is(err, syscall.ENOTDIR):
 			return fmt.Errorf("create folder: %w: %w", ErrConflict, err)

@@ -15,7 +15,7 @@ import (
 // writeTemp writes body to a new temporary file and syncs it. The caller closes and removes the file.
 func (s *Store) writeTemp(ctx context.Context, body io.Reader) (*os.File, error) {
 	path := filepath.Join(s.dir, tempDir, rand.Text())
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return nil, fmt.Errorf("create temporary file: %w", err)
 	}

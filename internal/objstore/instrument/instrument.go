@@ -75,20 +75,33 @@ func (s *instrumented) Put(ctx context.Context, key string, b io.ReadSeeker, con
 }
 
 func (s *instrumented) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
-	return func(yield func(objstore.Object, error) bool) {
+	return listed(s.metrics, s.Store.List(ctx, prefix, startAfter))
+}
+
+// ListFolders implements objstore.FolderLister.
+func (s *instrumented) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	if f, ok := s.Store.(objstore.FolderLister); ok {
+		return listed(s.metrics, f.ListFolders(ctx, prefix))
+	}
+	return objstore.ListFolders(ctx, struct{ objstore.Lister }{s}, prefix) // each of its listings is counted
+}
+
+// listed is a listing that is counted when it ends.
+func listed[T any](m *metrics, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		var took time.Duration
 		var failure error
 		start := time.Now()
-		for o, err := range s.Store.List(ctx, prefix, startAfter) {
+		for v, err := range all {
 			took += time.Since(start)
 			failure = err
-			if !yield(o, err) {
+			if !yield(v, err) {
 				start = time.Now()
 				break
 			}
 			start = time.Now()
 		}
-		s.metrics.observe(opList, took+time.Since(start), failure)
+		m.observe(opList, took+time.Since(start), failure)
 	}
 }
 

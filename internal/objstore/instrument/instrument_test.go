@@ -113,6 +113,8 @@ func TestLocal(t *testing.T) {
 	l, ok := instrument.New(f, reg).(objstore.Local)
 	require.True(t, ok)
 	assert.Equal(t, f.LocalPath("a/b"), l.LocalPath("a/b"))
+	_, ok = l.(objstore.FolderLister)
+	require.True(t, ok, "the folders of a directory are listed at once")
 	_, ok = instrument.New(memstore.New(memstore.Settings{}), reg).(objstore.Local)
 	assert.False(t, ok, "and two stores share a registerer")
 }

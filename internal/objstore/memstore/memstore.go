@@ -201,6 +201,27 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 	}
 }
 
+var _ objstore.FolderLister = (*Store)(nil)
+
+// ListFolders implements objstore.FolderLister. It is one Call of Op List, whose Key is the prefix.
+func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		last := ""
+		for o, err := range s.List(ctx, prefix, "") {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			name, _, ok := strings.Cut(strings.TrimPrefix(o.Key, prefix), "/")
+			if folder := prefix + name + "/"; ok && folder != last {
+				if last = folder; !yield(folder, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (s *Store) match(prefix, startAfter string) []objstore.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,6 +43,40 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 	}
 }
 
+var _ objstore.FolderLister = (*Store)(nil)
+
+// ListFolders implements objstore.FolderLister. One request asks for up to 1,000 folders. A folder in which consoles have
+// left nothing but a marker counts, too.
+func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		in := s.listInput(prefix, "")
+		in.Delimiter = aws.String("/")
+		pages := s3.NewListObjectsV2Paginator(s.client, in)
+		last := ""
+		for pages.HasMorePages() {
+			page, err := s.nextPage(ctx, pages)
+			if err != nil {
+				yield("", fmt.Errorf("list folders of %q: %w", prefix, err))
+				return
+			}
+			for _, c := range page.CommonPrefixes {
+				name, ok := s.keyOf(strings.TrimSuffix(aws.ToString(c.Prefix), "/"))
+				folder := name + "/"
+				if !ok || !strings.HasPrefix(folder, prefix) {
+					continue
+				}
+				if folder <= last {
+					yield("", fmt.Errorf("list folders of %q: the bucket lists %q after %q, not in the order of bytes", prefix, folder, last))
+					return
+				}
+				if last = folder; !yield(folder, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (s *Store) nextPage(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*s3.ListObjectsV2Output, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -43,6 +43,8 @@ func Run(t *testing.T, newStore func(t *testing.T) objstore.Store) {
 		{"ListOrder", testListOrder},
 		{"ListPages", testListPages},
 		{"ListStops", testListStops},
+		{"ListFolders", testListFolders},
+		{"ListFoldersPages", testListFoldersPages},
 		{"Cancelled", testCancelled},
 		{"CancelledMidway", testCancelledMidway},
 		{"LocalPath", testLocalPath},

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/app/tenantapp"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+type tenantCmd struct {
+	List   tenantListCmd   `cmd:"" help:"Print the tenants that have objects, one a line."`
+	Delete tenantDeleteCmd `cmd:"" help:"Remove everything of a tenant, or tell with --dry-run what that is."`
+}
+
+func newTenantCmd() tenantCmd {
+	store := process.DefaultSettings().Store
+	logs := telemetry.LogSettings{Level: "warn", Format: "text"}
+	return tenantCmd{
+		List:   tenantListCmd{Store: store, Log: logs},
+		Delete: tenantDeleteCmd{Store: store, Log: logs, Quiet: 10 * time.Minute, Region: cost.DefaultRegion},
+	}
+}
+
+type tenantListCmd struct {
+	Store string `name:"store" help:"Object store to look at."`
+
+	Log telemetry.LogSettings `embed:""`
+}
+
+// Run lists the tenants.
+func (c *tenantListCmd) Run(ctx context.Context, io flags.Streams) (err error) {
+	logger, err := telemetry.NewLogger(io.Err, c.Log)
+	if err != nil {
+		return err
+	}
+	store, end, err := tenantapp.Open(ctx, c.Store, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	tenants, err := catalog.Tenants(ctx, store)
+	if err != nil {
+		return err
+	}
+	for _, t := range tenants {
+		if _, err := fmt.Fprintln(io.Out, t); err != nil {
+			return fmt.Errorf("print tenants: %w", err)
+		}
+	}
+	return nil
+}
+
+type tenantDeleteCmd struct {
+	Tenant string        `arg:"" help:"Tenant to remove."`
+	Store  string        `name:"store" help:"Object store of the tenant."`
+	DryRun bool          `name:"dry-run" help:"Only print what would be removed and what that costs."`
+	Yes    bool          `name:"yes" help:"Remove it. There is no way back."`
+	Quiet  time.Duration `name:"quiet" help:"Age that the tenant's newest segment must have."`
+	Force  bool          `name:"force" help:"Remove the tenant even if its newest segment is younger than --quiet."`
+	Wait   bool          `name:"wait" help:"Wait until the manifest may go, too: 20 minutes after the last data went."`
+	Region string        `name:"region" help:"Region whose prices are used, if AWS_REGION is not set."`
+
+	Log telemetry.LogSettings `embed:""`
+}
+
+// Run prints what there is, and removes it if it is told to.
+func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) (err error) {
+	if _, err := tenant.Parse(c.Tenant); err != nil || c.Tenant == "" {
+		return errors.Join(errors.New("delete tenant: want the name of a tenant"), err)
+	}
+	if c.Quiet <= 0 {
+		return fmt.Errorf("delete tenant: quiet: want more than 0s, got %s; --force leaves the check out", c.Quiet)
+	}
+	logger, err := telemetry.NewLogger(io.Err, c.Log)
+	if err != nil {
+		return err
+	}
+	store, end, err := tenantapp.Open(ctx, c.Store, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	survey, err := tenantapp.Look(ctx, store, c.Tenant)
+	if err != nil {
+		return err
+	}
+	text, err := c.preview(survey)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(io.Out, text); err != nil {
+		return fmt.Errorf("print preview: %w", err)
+	}
+	switch {
+	case survey.Total().Objects == 0 || c.DryRun:
+		return nil
+	case !c.Yes:
+		return errors.New("delete tenant: nothing was removed: add --yes to remove it, or --dry-run to only look")
+	}
+	s := tenantapp.Settings{Quiet: c.Quiet}
+	if c.Force {
+		s.Quiet = 0
+	}
+	for {
+		r, err := tenantapp.Delete(ctx, store, c.Tenant, s)
+		if _, perr := fmt.Fprint(io.Out, outcome(r)); perr != nil {
+			return errors.Join(err, fmt.Errorf("print result: %w", perr))
+		}
+		if err != nil || r.KeptUntil.IsZero() || !c.Wait {
+			return err
+		}
+		if err := pause(ctx, time.Until(r.KeptUntil)); err != nil {
+			return err
+		}
+	}
+}
+
+// preview says what there is of a tenant and, in a bucket, what its removal costs.
+func (c *tenantDeleteCmd) preview(s *tenantapp.Survey) (string, error) {
+	total := s.Total()
+	if total.Objects == 0 {
+		return fmt.Sprintf("the store has nothing of tenant %s\n", c.Tenant), nil
+	}
+	table := human.Table{Left: 1}
+	table.Row("TENANT "+c.Tenant, "OBJECTS", "BYTES")
+	for _, row := range []struct {
+		name string
+		tenantapp.Pile
+	}{{"segments", s.Segments}, {"blocks", s.Blocks}, {"manifest", s.Manifest}, {"earlier manifests", s.History}, {"other", s.Other}, {"all", total}} {
+		table.Row(row.name, human.Count(row.Objects), human.Bytes(row.Bytes))
+	}
+	text := table.String()
+	if !strings.HasPrefix(c.Store, "s3://") {
+		return text, nil
+	}
+	region := c.Region
+	if r := os.Getenv("AWS_REGION"); r != "" {
+		region = r
+	}
+	prices, err := cost.ReadPrices(region)
+	if err != nil {
+		return "", err
+	}
+	p := s.Price(prices)
+	return text + fmt.Sprintf("requests: %d listings, %d puts, %d gets, %d deletions (free): $%.6f; storage that ends: $%.4f a month (%s, Amazon S3 Standard)\n",
+		p.Lists, p.Puts, p.Gets, p.Deletes, p.Dollars, p.Monthly, prices.Region), nil
+}
+
+// outcome says what a removal did.
+func outcome(r tenantapp.Result) string {
+	text := fmt.Sprintf("removed %d objects\n", r.Deleted)
+	if r.KeptUntil.IsZero() {
+		return text
+	}
+	return text + fmt.Sprintf("the manifest stays until %s, so that no compaction under way brings data back: repeat the command then, or give it --wait\n", r.KeptUntil.Format(time.RFC3339))
+}
+
+// pause waits for d or the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

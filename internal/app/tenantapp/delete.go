@@ -1,0 +1,132 @@
+package tenantapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+const (
+	// deleters is the number of objects that are deleted at once.
+	deleters = 16
+	// maxPasses bounds how often what has arrived meanwhile is deleted, too.
+	maxPasses = 5
+)
+
+// ErrBusy reports a tenant that somebody writes.
+var ErrBusy = errors.New("the tenant is being written")
+
+// Settings say how a tenant is removed.
+type Settings struct {
+	// Quiet is the age that the newest segment must have. 0 removes a tenant that is being written.
+	Quiet time.Duration
+}
+
+// Result is what a removal did.
+type Result struct {
+	Deleted int64 // objects
+	// KeptUntil is when the manifest, which is all that is left, may go. Zero: nothing is left.
+	KeptUntil time.Time
+}
+
+// Delete removes a tenant. It may be repeated, also after a crash at any point, until nothing is left.
+//
+//	commit a manifest that names nothing ─▶ delete segments and blocks ─▶ wait ─▶ delete the history ─▶ delete manifest.json
+//
+// From the commit on, readers see no data of the tenant; they never see a part of it, for whoever read an earlier manifest
+// fails at the first object that is gone. Were the manifest deleted first, segments that it counts as consumed would be live
+// again, and series whose deletion it knows would return. It outlives the data by the time that a compaction job may
+// take (catalog.MaxJobAge): without it, such a job could still commit what it had read before.
+func Delete(ctx context.Context, store objstore.Store, tenant string, s Settings) (r Result, err error) {
+	if err = r.empty(ctx, store, tenant, s); err == nil {
+		err = r.finish(ctx, store, tenant)
+	}
+	if err != nil {
+		return r, fmt.Errorf("delete tenant %s: %w", tenant, err)
+	}
+	return r, nil
+}
+
+// empty deletes all data of the tenant. What is left are manifests.
+func (r *Result) empty(ctx context.Context, store objstore.Store, tenant string, s Settings) error {
+	for range maxPasses {
+		now, err := store.Now(ctx)
+		if err != nil {
+			return err
+		}
+		l, err := Look(ctx, store, tenant)
+		if err != nil {
+			return err
+		}
+		if age := now.Sub(l.Newest); s.Quiet > 0 && !l.Newest.IsZero() && age < s.Quiet {
+			return fmt.Errorf("its newest segment is %s old, want %s: stop its writers first, or add --force: %w", max(age, 0).Round(time.Second), s.Quiet, ErrBusy)
+		}
+		if l.Manifest.Objects > 0 || len(l.segments) > 0 {
+			if _, err := catalog.Commit(ctx, store, tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+				return m.Clear(now, l.segments), nil
+			}); err != nil {
+				return err
+			}
+		}
+		if len(l.data) == 0 {
+			return nil
+		}
+		if err := r.remove(ctx, store, l.data); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("new objects came %d times: stop its writers first: %w", maxPasses, ErrBusy)
+}
+
+// finish deletes the manifests of a tenant without data, if it is time.
+func (r *Result) finish(ctx context.Context, store objstore.Store, tenant string) error {
+	m, _, err := catalog.ReadManifest(ctx, store, tenant)
+	if err != nil {
+		return err
+	}
+	now, err := store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	from, ok := m.Vacant()
+	if ok && now.Before(from) {
+		r.KeptUntil = from
+		return nil
+	}
+	l, err := Look(ctx, store, tenant)
+	if err != nil {
+		return err
+	}
+	if !ok || len(l.data) > 0 {
+		return fmt.Errorf("new objects came: stop its writers first: %w", ErrBusy)
+	}
+	if err := r.remove(ctx, store, l.history); err != nil {
+		return err
+	}
+	if l.Manifest.Objects == 0 {
+		return nil
+	}
+	// Last. A segment that has come since the listing is too young to be in a block that the manifest names.
+	return r.remove(ctx, store, []string{key.Manifest(tenant)})
+}
+
+// remove deletes objects. Those that are gone already do not matter.
+func (r *Result) remove(ctx context.Context, store objstore.Store, keys []string) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(deleters)
+	for _, k := range keys {
+		g.Go(func() error { return store.Delete(ctx, k) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	r.Deleted += int64(len(keys))
+	return nil
+}

@@ -1,0 +1,78 @@
+// Package tenantapp lists the tenants of a store and removes one whole.
+package tenantapp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Pile is a number of objects.
+type Pile struct{ Objects, Bytes int64 }
+
+func (p *Pile) add(bytes int64) { p.Objects, p.Bytes = p.Objects+1, p.Bytes+bytes }
+
+// Survey is everything that a store has of a tenant.
+type Survey struct {
+	Tenant   string
+	Segments Pile
+	Blocks   Pile      // files of blocks
+	History  Pile      // copies of earlier manifests
+	Manifest Pile      // one object, or none
+	Other    Pile      // keys that the grammar does not derive
+	Newest   time.Time // segment, by the store's clock; zero if there is none
+
+	segments []catalog.SegmentID
+	data     []string // keys of segments, blocks and others
+	history  []string // keys
+}
+
+// Total is the sum of all piles.
+func (s *Survey) Total() (sum Pile) {
+	for _, p := range []Pile{s.Segments, s.Blocks, s.History, s.Manifest, s.Other} {
+		sum.Objects, sum.Bytes = sum.Objects+p.Objects, sum.Bytes+p.Bytes
+	}
+	return sum
+}
+
+// Look lists everything of a tenant.
+func Look(ctx context.Context, store catalog.Lister, tenant string) (*Survey, error) {
+	s := &Survey{Tenant: tenant}
+	for obj, err := range store.List(ctx, key.TenantPrefix(tenant), "") {
+		if err != nil {
+			return nil, fmt.Errorf("list tenant %s: %w", tenant, err)
+		}
+		s.add(obj)
+	}
+	return s, nil
+}
+
+func (s *Survey) add(obj objstore.Object) {
+	if obj.Key == key.Manifest(s.Tenant) {
+		s.Manifest.add(obj.Size)
+		return
+	}
+	if _, _, err := key.ParseManifestCopy(obj.Key); err == nil {
+		s.History.add(obj.Size)
+		s.history = append(s.history, obj.Key)
+		return
+	}
+	s.data = append(s.data, obj.Key)
+	if seg, err := key.ParseSegment(obj.Key); err == nil {
+		s.Segments.add(obj.Size)
+		s.segments = append(s.segments, catalog.SegmentIDOf(seg))
+		if obj.Modified.After(s.Newest) {
+			s.Newest = obj.Modified
+		}
+		return
+	}
+	if _, _, err := key.ParseBlockFile(obj.Key); err == nil {
+		s.Blocks.add(obj.Size)
+		return
+	}
+	s.Other.add(obj.Size)
+}

@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/catalog"
+)
+
+// Limits of a request, by their names in metrics. Those of a manifest are named by catalog.LimitError.
+const (
+	limitSelectors = "selectors"
+	limitMatch     = "match_bytes"
+)
+
+// requestLimit is a request that exceeds a limit of its own.
+type requestLimit struct {
+	name     string
+	what     string // is limited
+	got, max int64
+	flag     string // changes the limit
+}
+
+func (e *requestLimit) Error() string {
+	return fmt.Sprintf("%d %s, the limit is %d (%s): send several requests", e.got, e.what, e.max, e.flag)
+}
+
+// within checks the selectors of a request before they are parsed.
+func (s Settings) within(selectors []string) error {
+	if n := int64(len(selectors)); n > s.MaxSelectors {
+		return &requestLimit{limitSelectors, "selectors (match[])", n, s.MaxSelectors, "--web.max-delete-selectors"}
+	}
+	var n int64
+	for _, m := range selectors {
+		n += int64(len(m))
+	}
+	if n > s.MaxMatchBytes {
+		return &requestLimit{limitMatch, "bytes of selectors (match[])", n, s.MaxMatchBytes, "--web.max-delete-bytes"}
+	}
+	return nil
+}
+
+// newLimited counts the deletions that a limit refused.
+func newLimited(reg prometheus.Registerer) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promlake_admin_limited_total",
+		Help: "Deletions that were refused for a limit: selectors and match_bytes of a request, matcher_bytes of a deletion, tombstones and tombstone_bytes of a manifest.",
+	}, []string{"limit"})
+	for _, name := range []string{limitSelectors, limitMatch, "matcher_bytes", "tombstones", "tombstone_bytes"} {
+		c.WithLabelValues(name) // series exist from the start, so that rates see the first refusal
+	}
+	if reg == nil {
+		return c
+	}
+	err := reg.Register(c)
+	if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {
+		if same, ok := known.ExistingCollector.(*prometheus.CounterVec); ok {
+			return same
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// count counts err if it is a limit's.
+func (a *api) count(err error) {
+	var (
+		request *requestLimit
+		full    *catalog.LimitError
+	)
+	switch {
+	case errors.As(err, &request):
+		a.limited.WithLabelValues(request.name).Inc()
+	case errors.As(err, &full):
+		a.limited.WithLabelValues(full.Limit).Inc()
+	}
+}

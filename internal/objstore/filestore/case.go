@@ -1,0 +1,129 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// ErrCase reports a Put under a key of which a folder is there with other upper and lower case letters, on a file system
+// that takes the two for one: the objects of two tenants would be in one folder.
+var ErrCase = errors.New("the file system does not tell upper from lower case, and the folder exists in another spelling")
+
+// casedFolders is the number of a key's folders that are checked: v1/<tenant>. The grammar of keys spells those below
+// in one way.
+const casedFolders = 2
+
+// foldsCase says whether the file system takes names that differ only in case for one. file is one with a name in upper
+// case letters, and has no twin in lower case.
+func foldsCase(file string) (bool, error) {
+	_, err := os.Lstat(filepath.Join(filepath.Dir(file), strings.ToLower(filepath.Base(file))))
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	}
+	return false, fmt.Errorf("probe case: %w", err)
+}
+
+// spelling knows how folders are spelled, on a file system that folds case. A nil spelling allows everything.
+type spelling struct {
+	dir string
+
+	mu    sync.Mutex
+	known map[string]fs.FileInfo // by folder, as last seen in this spelling
+}
+
+func newSpelling(dir string) *spelling { return &spelling{dir: dir, known: map[string]fs.FileInfo{}} }
+
+// right says whether every folder of key, up to casedFolders, is spelled as on disk, or absent.
+func (s *spelling) right(key string) (bool, error) {
+	if s == nil {
+		return true, nil
+	}
+	parts := strings.Split(key, "/")
+	parent := s.dir
+	for _, name := range parts[:min(len(parts)-1, casedFolders)] {
+		ok, err := s.entry(parent, name)
+		if !ok || err != nil {
+			return ok, err
+		}
+		parent = filepath.Join(parent, name)
+	}
+	return true, nil
+}
+
+// claim makes the folders of key up to casedFolders, and says whether they are there in key's spelling. Of two that claim
+// spellings of one folder at once, one made it.
+func (s *spelling) claim(key string) error {
+	if s == nil {
+		return nil
+	}
+	parts := strings.Split(key, "/")
+	folders := filepath.Join(parts[:min(len(parts)-1, casedFolders)]...)
+	if err := os.MkdirAll(filepath.Join(s.dir, folders), dirMode); err != nil && !errors.Is(err, fs.ErrExist) && !isAbsent(err) {
+		return fmt.Errorf("create folder: %w", err)
+	}
+	ok, err := s.right(key)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: %w", folders, ErrCase)
+	}
+	return err
+}
+
+// entry says whether the folder name of parent is spelled so on disk, or absent.
+func (s *spelling) entry(parent, name string) (bool, error) {
+	path := filepath.Join(parent, name)
+	fi, err := os.Lstat(path)
+	if err != nil && !isAbsent(err) {
+		return false, fmt.Errorf("stat folder: %w", err)
+	}
+	s.mu.Lock()
+	known, ok := s.known[path]
+	s.mu.Unlock()
+	if ok && fi != nil && os.SameFile(known, fi) {
+		return true, nil
+	}
+	found, err := hasOtherSpelling(parent, name)
+	if err != nil || found {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.known, path); fi != nil {
+		s.known[path] = fi
+	}
+	return true, nil
+}
+
+// hasOtherSpelling says whether a folder has an entry that differs from name only in case.
+func hasOtherSpelling(parent, name string) (bool, error) {
+	f, err := os.Open(parent)
+	if isAbsent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open folder: %w", err)
+	}
+	defer f.Close()
+	for {
+		names, err := f.Readdirnames(1024)
+		for _, n := range names {
+			if n != name && strings.EqualFold(n, name) {
+				return true, nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), isAbsent(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("read folder: %w", err)
+		}
+	}
+}

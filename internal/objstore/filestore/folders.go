@@ -1,0 +1,93 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+var _ objstore.FolderLister = (*Store)(nil)
+
+// ListFolders implements objstore.FolderLister. It reads one folder, and of those in it only as much as it takes to find
+// an object.
+func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := s.listFolders(ctx, prefix, yield); err != nil {
+			yield("", fmt.Errorf("list folders of %q: %w", prefix, err))
+		}
+	}
+}
+
+func (s *Store) listFolders(ctx context.Context, prefix string, yield func(string, error) bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if prefix != "" && objstore.ValidKey(strings.TrimSuffix(prefix, "/")) != nil {
+		return nil // no key begins so
+	}
+	if ok, err := s.spelling.right(prefix); !ok || err != nil {
+		return err
+	}
+	w := walk{ctx: ctx, dir: s.dir, prefix: prefix}
+	items, err := w.items(prefix)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		if !it.entry.IsDir() {
+			continue
+		}
+		ok, err := hasObject(ctx, filepath.Join(s.dir, filepath.FromSlash(it.key)))
+		if err != nil {
+			return err
+		}
+		if ok && !yield(it.key, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// hasObject says whether there is a regular file in or below a folder. One without is being made, or being removed.
+func hasObject(ctx context.Context, dir string) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	f, err := os.Open(dir)
+	if isAbsent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open folder: %w", err)
+	}
+	defer f.Close()
+	const some = 16 // entries; the first one mostly decides
+	for {
+		entries, err := f.ReadDir(some)
+		for _, e := range entries {
+			found := e.Type().IsRegular()
+			if e.IsDir() {
+				var err error
+				if found, err = hasObject(ctx, filepath.Join(dir, e.Name())); err != nil {
+					return false, err
+				}
+			}
+			if found {
+				return true, nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), isAbsent(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("read folder: %w", err)
+		}
+	}
+}
