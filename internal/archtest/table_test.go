@@ -3,7 +3,7 @@ package archtest
 // Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
 // composition (internal/app, cmd, the functions) and tests put verbs together.
 var (
-	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/lambda", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/lambda", "internal/memory", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"internal/lambda":            {},
 	"internal/lambda/lambdatest": {},
 	"internal/loopback":          {},
+	"internal/memory":            {},
 	"internal/scrape":            {},
 	"internal/secret":            {},
 	"internal/secret/secrettest": {},
