@@ -37,6 +37,7 @@ func DefaultSettings() Settings {
 	a := api.DefaultSettings()
 	a.LookbackDelta = q.LookbackDelta
 	a.Parser = query.ParserOptions()
+	a.Expressions = a.Expressions.WithDefaults()
 	a.Build.Revision = telemetry.ReadBuild().Revision
 	return Settings{Query: q, API: a, Admin: admin.Settings{Parser: a.Parser, MaxBodyBytes: a.MaxBodyBytes, Timeout: q.Timeout}}
 }

@@ -40,7 +40,8 @@ type server struct {
 	now      func() time.Time
 	logger   *slog.Logger
 	status   process
-	explains Explainer // nil: the backend cannot
+	refused  *prometheus.CounterVec // requests by the flag of a limit of expressions
+	explains Explainer              // nil: the backend cannot
 
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
@@ -74,6 +75,7 @@ func New(settings Settings, backend Backend, now func() time.Time, logger *slog.
 	if err != nil {
 		return nil, err
 	}
+	s.refused = refusals(reg)
 	s.withStats = sync.OnceValues(s.statsHandlers) // when it is first asked for: building an API takes a while
 
 	instrument := telemetry.Instrument(reg)
