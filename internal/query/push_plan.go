@@ -43,6 +43,9 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 			}
 			p.known[k] = r
 		}
+		if err := found(ctx, p.known[k].series, func(s resolvedSeries) labels.Labels { return s.labels }); err != nil {
+			return nil, err
+		}
 		p.resolved[sel.Expr] = p.known[k]
 		told[sel.Expr] = p.tell(p.known[k])
 		samples, values = samples+p.known[k].rows, values+int64(len(p.known[k].series)*planned.Steps())

@@ -93,6 +93,12 @@ func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt
 	if err != nil {
 		return nil, err
 	}
+	if err := found(ctx, m.series, func(s *memSeries) labels.Labels { return s.labels }); err != nil {
+		return nil, err
+	}
+	if err := evaluated(ctx, len(m.series)); err != nil {
+		return nil, err
+	}
 	r := &reading{matched: m, stage: q.stage}
 	for _, read := range []func(context.Context) error{r.segments, r.blockFloats, r.blockHists} {
 		if err := read(ctx); err != nil {
@@ -111,6 +117,9 @@ func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 		return r.add(t, rows, func(int) bool { return true })
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := found(ctx, r.series, func(s *memSeries) labels.Labels { return s.labels }); err != nil {
 		return nil, err
 	}
 	return merged(chosen(r.series, hints), mint, mint), nil

@@ -19,6 +19,7 @@ type Flags struct {
 	MaxSeries           int           `name:"query.max-series" help:"Series that one selector may return."`
 	MaxExpressionBytes  int           `name:"query.max-expression-bytes" type:"bytes" help:"Length of a query, or of all match[] of a request together."`
 	MaxExpressionDepth  int           `name:"query.max-expression-depth" help:"How deep brackets and operators of a query may be nested; a chain such as 1+1+1 is as deep as it is long."`
+	MaxSubquerySteps    int64         `name:"query.max-subquery-steps" help:"Steps at which one query evaluates the expressions of its subqueries. The windows over them may hold a hundred times as many."`
 	MaxSegments         int           `name:"query.max-segments" help:"Segments and blocks that one selector may read."`
 	MaxFetchedBytes     int64         `name:"query.max-fetched-bytes" type:"bytes" help:"Bytes of objects that one query may read, cached or not."`
 	QueryMemoryBytes    int64         `name:"query.max-memory" type:"bytes" help:"Memory that one query may hold for samples in SQL, outside of DuckDB's memory."`
@@ -55,6 +56,7 @@ func NewFlags() Flags {
 		MaxSeries:           s.Query.MaxSeries,
 		MaxExpressionBytes:  s.API.Expressions.MaxBytes,
 		MaxExpressionDepth:  s.API.Expressions.MaxDepth,
+		MaxSubquerySteps:    s.Query.MaxSubquerySteps,
 		MaxSegments:         s.Query.MaxSegments,
 		MaxFetchedBytes:     s.Query.MaxFetchedBytes,
 		QueryMemoryBytes:    s.Query.QueryMemoryBytes,
@@ -97,6 +99,7 @@ func (f Flags) query() query.Settings {
 		MaxConcurrency:      f.MaxConcurrency,
 		MaxSamples:          f.MaxSamples,
 		MaxSeries:           f.MaxSeries,
+		MaxSubquerySteps:    f.MaxSubquerySteps,
 		MaxSegments:         f.MaxSegments,
 		MaxFetchedBytes:     f.MaxFetchedBytes,
 		QueryMemoryBytes:    f.QueryMemoryBytes,
