@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 		"internal/objstore", "internal/segment",
 	},
 	"internal/app/process": {
-		"internal/auth", "internal/cost", "internal/lambda", "internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
+		"internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
 	},
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/expression", "internal/query", "internal/query/api", "internal/telemetry",
@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 		"internal/query/duck/promsql", "internal/query/fetch", "internal/query/index", "internal/query/lru", "internal/query/plan",
 		"internal/query/plan/ordinals", "internal/query/read", "internal/rollup", "internal/segment", "internal/tenant",
 	},
-	"internal/query/api":          {"internal/expression", "internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
+	"internal/query/api":          {"internal/expression", "internal/memory", "internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query/duck":         {},
 	"internal/query/duck/promsql": {},
 	"internal/query/fetch":        {"internal/objstore", "internal/parquetfile", "internal/query/lru"},

@@ -99,7 +99,7 @@ func goBytes() int64 {
 // DuckDB, leave of nine tenths of limit, unless tune is false, which leaves the soft limit alone.
 func ThisProcess(limit int64, tune bool) Probe {
 	p := Probe{Usage: Resident, Free: debug.FreeOSMemory, Now: time.Now}
-	if !tune {
+	if !tune || limit <= 0 {
 		return p
 	}
 	var set atomic.Int64

@@ -72,15 +72,19 @@ func (a *allowance) add(ctx context.Context, n, longest int) error {
 
 // found counts the labels of the series that a selector of ctx's query, or another read, has found.
 func found[S any](ctx context.Context, series []S, of func(S) labels.Labels) error {
-	if work := memory.Of(ctx); work != nil {
-		total := int64(len(series)) * bytesPerSeries
-		for _, s := range series {
-			total += int64(of(s).ByteSize())
-		}
-		if err := work.Charge(total); err != nil {
-			return err
-		}
+	work := memory.Of(ctx)
+	if work == nil {
+		return nil
 	}
+	total := int64(len(series)) * bytesPerSeries
+	for _, s := range series {
+		total += int64(of(s).ByteSize())
+	}
+	return work.Charge(total)
+}
+
+// grown counts the labels that ctx's query adds to the series of one of its selectors.
+func grown[S any](ctx context.Context, series []S, of func(S) labels.Labels) error {
 	a, _ := ctx.Value(allowanceKey{}).(*allowance)
 	if a == nil || a.growth.added == (size{}) {
 		return nil

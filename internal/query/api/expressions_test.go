@@ -52,7 +52,7 @@ var expressionRoutes = map[string]string{
 
 func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	h, err := api.New(testSettings(), explaining{newEmptyBackend(t)}, time.Now, slog.New(slog.DiscardHandler), reg)
+	h, err := api.New(testSettings(), explaining{newEmptyBackend(t)}, nil, time.Now, slog.New(slog.DiscardHandler), reg)
 	require.NoError(t, err)
 	ask := func(t *testing.T, r *http.Request) {
 		rec := httptest.NewRecorder()

@@ -20,7 +20,7 @@ func (e *BodyTooLargeError) Error() string {
 
 // guard is what every route goes through: it survives panics, names the tenant, and bounds the body and the expressions.
 func (s *server) guard(next http.Handler) http.Handler {
-	return s.recovered(s.withTenant(s.withBody(s.bounded(next))))
+	return s.recovered(s.withTenant(s.withBody(s.bounded(s.budgeted(next)))))
 }
 
 // recovered answers a panic with 500 and a log line. When the response has begun, it cuts the connection instead, so
