@@ -98,6 +98,10 @@ func (s *Stage) Explain(asked context.Context, ask Question) (*Explanation, erro
 	defer q.Close()
 	ctx, cancel := q.limited(asked)
 	defer cancel()
+	ctx, err = q.allow(ctx)
+	if err != nil {
+		return nil, q.explain(asked, ctx, err)
+	}
 	if err := q.enter(ctx); err != nil {
 		return nil, q.explain(asked, ctx, err)
 	}
@@ -133,7 +137,7 @@ func (s *Stage) explain(ctx context.Context, q *pushedQuery, analyze bool) (out 
 	mint, maxt := promql.FindMinMaxTime(q.stmt)
 	reader := s.newQuerier(mint, maxt)
 	err = s.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
-		planned, err := plan.Prepare(expr, q.options())
+		planned, err := plan.Prepare(expr, q.options(ctx))
 		if err != nil {
 			return err
 		}

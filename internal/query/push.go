@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -34,11 +35,11 @@ func (q *pushedQuery) push(ctx context.Context) error {
 	err = q.stage.measure("push", func() error {
 		return q.stage.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
 			p := &pushing{stage: q.stage, querier: reader, snap: snap}
-			err := q.pushOn(ctx, p, expr, q.options())
+			err := q.pushOn(ctx, p, expr, q.options(ctx))
 			if !forcedMonotonicity(err) {
 				return err
 			}
-			o := q.options()
+			o := q.options(ctx)
 			o.EngineQuantiles = true
 			return q.pushOn(ctx, p, expr, o)
 		})
@@ -55,12 +56,13 @@ func forcedMonotonicity(err error) bool {
 // steps says that upstream evaluates the statement at finitely many times.
 func (q *pushedQuery) steps() bool { return q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End) }
 
-func (q *pushedQuery) options() plan.Options {
+func (q *pushedQuery) options(ctx context.Context) plan.Options {
 	s := &q.engine.stage.settings
 	return plan.Options{
 		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
 		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
 		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
+		Ended: func() bool { return ctx.Err() != nil },
 	}
 }
 
@@ -115,7 +117,8 @@ func storageError(err error) error {
 	var limit *LimitError
 	var old *TooOldError
 	var full *fetch.FullError
-	if err == nil || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {
+	var process *memory.Error
+	if err == nil || errors.As(err, &process) || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {
 		return err
 	}
 	return &failedRead{err}

@@ -198,7 +198,7 @@ func (t *truth) newer(x, c *value, resolution time.Duration) bool {
 	case x.queued:
 		return x.place().Sub(c.place()) > slack
 	}
-	return resolution == 0 || x.stored.Truncate(resolution).After(c.stored.Truncate(resolution))
+	return resolution == 0 || x.first.Truncate(resolution).After(c.stored.Truncate(resolution))
 }
 
 // judge compares what a reader saw at a point with what it must or may see.

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore/instrument"
 	"github.com/promlake/promlake/internal/objstore/probe"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
@@ -32,7 +32,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("check settings: %w", err)
 	}
-	tuneRuntime(s)
+	tuneGC(s)
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return fmt.Errorf("open listener: %w", err)
@@ -44,7 +44,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 
 	ready := make(chan struct{})
 	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready}
-	made, err := start(ctx, s, p, builders)
+	made, err := start(ctx, s, s.budget(), p, builders)
 	if err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), srv.Close())
 	}
@@ -76,11 +76,11 @@ func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Buil
 	if err := storeurl.Exists(s.Store); err != nil {
 		return nil, nil, err
 	}
-	tuneRuntime(s)
+	tuneGC(s)
 	s.CheckStore = false // the programs may only read
 	ready := make(chan struct{})
 	close(ready)
-	made, err := start(ctx, s, Parts{Logger: logger, Now: time.Now, Ready: ready}, builders)
+	made, err := start(ctx, s, s.budget(), Parts{Logger: logger, Now: time.Now, Ready: ready}, builders)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -96,11 +96,12 @@ type started struct {
 }
 
 // start opens the store, builds the stages and routes to them.
-func start(ctx context.Context, s Settings, p Parts, builders []Builder) (*started, error) {
+func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, builders []Builder) (*started, error) {
 	reg, err := telemetry.NewRegistry(telemetry.ReadBuild())
 	if err != nil {
 		return nil, err
 	}
+	p.Memory = memory.New(limit.bytes, memory.ThisProcess(limit.bytes, limit.tune), reg)
 	if err := cost.Register(reg, os.Getenv("AWS_REGION")); err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func start(ctx context.Context, s Settings, p Parts, builders []Builder) (*start
 			return nil, fmt.Errorf("store %s: %w", publicURL(s.Store), err)
 		}
 	}
-	all, err := build(ctx, p, builders)
+	all, err := build(ctx, p, append([]Builder{watching}, builders...))
 	if err != nil {
 		return nil, err
 	}
@@ -182,15 +183,6 @@ func shutdown(ctx context.Context, timeout time.Duration, g *gate, srv *http.Ser
 		errs = append(errs, fmt.Errorf("answer pending requests within %s: %w", timeout, err), srv.Close())
 	}
 	return errors.Join(append(errs, all.close())...)
-}
-
-func tuneRuntime(s Settings) {
-	if s.MemoryLimit > 0 {
-		debug.SetMemoryLimit(s.MemoryLimit)
-	}
-	if s.GCPercent > 0 {
-		debug.SetGCPercent(s.GCPercent)
-	}
 }
 
 // localURL is the base URL of a listener as this machine reaches it.

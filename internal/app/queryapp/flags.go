@@ -5,6 +5,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/compact/admin"
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
 )
@@ -16,6 +17,9 @@ type Flags struct {
 	MaxConcurrency      int           `name:"query.max-concurrency" help:"Queries that run at once; further ones wait."`
 	MaxSamples          int           `name:"query.max-samples" help:"Samples that one query may hold in memory."`
 	MaxSeries           int           `name:"query.max-series" help:"Series that one selector may return."`
+	MaxExpressionBytes  int           `name:"query.max-expression-bytes" type:"bytes" help:"Length of a query, or of all match[] of a request together."`
+	MaxExpressionDepth  int           `name:"query.max-expression-depth" help:"How deep brackets and operators of a query may be nested; a chain such as 1+1+1 is as deep as it is long."`
+	MaxSubquerySteps    int64         `name:"query.max-subquery-steps" help:"Steps at which one query evaluates the expressions of its subqueries. The windows over them may hold ten times as many, unless SQL evaluates them."`
 	MaxSegments         int           `name:"query.max-segments" help:"Segments and blocks that one selector may read."`
 	MaxFetchedBytes     int64         `name:"query.max-fetched-bytes" type:"bytes" help:"Bytes of objects that one query may read, cached or not."`
 	QueryMemoryBytes    int64         `name:"query.max-memory" type:"bytes" help:"Memory that one query may hold for samples in SQL, outside of DuckDB's memory."`
@@ -27,6 +31,7 @@ type Flags struct {
 	DelayedNameRemoval  bool          `name:"query.delayed-name-removal" help:"Drop metric names at the end of a query, as Prometheus' feature promql-delayed-name-removal."`
 	UseStartTimestamps  bool          `name:"query.use-start-timestamps" help:"Use start timestamps in rates, as Prometheus' feature use-start-timestamps."`
 	MemoryLimitBytes    int64         `name:"query.memory-limit" type:"bytes" help:"DuckDB's memory."`
+	SpillBytes          int64         `name:"query.spill-bytes" type:"bytes" help:"Bytes on disk that DuckDB may write beyond its memory, in the cache directory."`
 	Threads             int           `name:"query.threads" help:"DuckDB's threads, by default one for each CPU."`
 	CacheDir            string        `name:"query.cache-dir" placeholder:"DIR" help:"Directory of fetched objects, emptied at the start. Default: a temporary one."`
 	CacheBytes          int64         `name:"query.cache-bytes" type:"bytes" help:"Bytes of fetched objects that are kept on disk."`
@@ -34,8 +39,9 @@ type Flags struct {
 	IndexCacheBytes     int64         `name:"query.index-cache-bytes" type:"bytes" help:"Memory for series tables and for recent samples."`
 	FetchConcurrency    int           `name:"query.fetch-concurrency" help:"Store requests that one query has in flight."`
 	ReadSampleLimit     int           `name:"storage.remote.read-sample-limit" help:"Samples of one remote read that is not streamed. 0 means no limit."`
-	ReadConcurrentLimit int           `name:"storage.remote.read-concurrent-limit" help:"Remote reads that run at once."`
+	ReadConcurrentLimit int           `name:"storage.remote.read-concurrent-limit" help:"Remote reads that run at once. A tenant has half of them at most, or one."`
 	ReadFrameBytes      int           `name:"storage.remote.read-max-bytes-in-frame" type:"bytes" help:"Size at which a frame of a streamed remote read is sent."`
+	WriteTimeout        time.Duration `name:"web.write-timeout" help:"Longest time that a client may take for 64 KiB of an answer."`
 	CORSOrigin          string        `name:"web.cors.origin" help:"Regular expression of the origins whose pages may read answers; it is anchored."`
 	MaxBodyBytes        int64         `name:"web.max-body-bytes" type:"bytes" help:"Largest body of an API request."`
 	MaxDeleteSelectors  int64         `name:"web.max-delete-selectors" help:"Selectors that one request for deletion may have."`
@@ -52,6 +58,9 @@ func NewFlags() Flags {
 		MaxConcurrency:      s.Query.MaxConcurrency,
 		MaxSamples:          s.Query.MaxSamples,
 		MaxSeries:           s.Query.MaxSeries,
+		MaxExpressionBytes:  s.API.Expressions.MaxBytes,
+		MaxExpressionDepth:  s.API.Expressions.MaxDepth,
+		MaxSubquerySteps:    s.Query.MaxSubquerySteps,
 		MaxSegments:         s.Query.MaxSegments,
 		MaxFetchedBytes:     s.Query.MaxFetchedBytes,
 		QueryMemoryBytes:    s.Query.QueryMemoryBytes,
@@ -63,6 +72,7 @@ func NewFlags() Flags {
 		DelayedNameRemoval:  s.Query.DelayedNameRemoval,
 		UseStartTimestamps:  s.Query.UseStartTimestamps,
 		MemoryLimitBytes:    s.Query.MemoryLimitBytes,
+		SpillBytes:          s.Query.SpillBytes,
 		Threads:             s.Query.Threads,
 		CacheDir:            s.Query.CacheDir,
 		CacheBytes:          s.Query.CacheBytes,
@@ -72,6 +82,7 @@ func NewFlags() Flags {
 		ReadSampleLimit:     s.API.RemoteReadSampleLimit,
 		ReadConcurrentLimit: s.API.RemoteReadConcurrency,
 		ReadFrameBytes:      s.API.RemoteReadFrameBytes,
+		WriteTimeout:        s.API.WriteTimeout,
 		CORSOrigin:          s.API.CORSOrigin,
 		MaxBodyBytes:        s.API.MaxBodyBytes,
 		MaxDeleteSelectors:  s.Admin.MaxSelectors,
@@ -92,10 +103,12 @@ func (f Flags) query() query.Settings {
 		IndexCacheBytes:     f.IndexCacheBytes,
 		FetchConcurrency:    f.FetchConcurrency,
 		MemoryLimitBytes:    f.MemoryLimitBytes,
+		SpillBytes:          f.SpillBytes,
 		Threads:             f.Threads,
 		MaxConcurrency:      f.MaxConcurrency,
 		MaxSamples:          f.MaxSamples,
 		MaxSeries:           f.MaxSeries,
+		MaxSubquerySteps:    f.MaxSubquerySteps,
 		MaxSegments:         f.MaxSegments,
 		MaxFetchedBytes:     f.MaxFetchedBytes,
 		QueryMemoryBytes:    f.QueryMemoryBytes,
@@ -113,21 +126,27 @@ func (f Flags) query() query.Settings {
 
 func (f Flags) admin() admin.Settings {
 	s := DefaultSettings().Admin
-	s.Enabled, s.MaxBodyBytes, s.Timeout = f.EnableAdminAPI, f.MaxBodyBytes, f.Timeout
+	s.Enabled, s.MaxBodyBytes, s.Timeout, s.Expressions = f.EnableAdminAPI, f.MaxBodyBytes, f.Timeout, f.expressions()
 	s.MaxSelectors, s.MaxMatchBytes = f.MaxDeleteSelectors, f.MaxDeleteBytes
 	return s
+}
+
+func (f Flags) expressions() expression.Limits {
+	return expression.Limits{MaxBytes: f.MaxExpressionBytes, MaxDepth: f.MaxExpressionDepth}
 }
 
 func (f Flags) api(vs flags.Values) api.Settings {
 	s := DefaultSettings().API
 	s.LookbackDelta = f.LookbackDelta
 	s.MaxBodyBytes = f.MaxBodyBytes
+	s.Expressions = f.expressions()
 	s.RemoteReadSampleLimit = f.ReadSampleLimit
 	if f.ReadSampleLimit == 0 {
 		s.RemoteReadSampleLimit = -1 // the API's own way to say that there is none
 	}
 	s.RemoteReadConcurrency = f.ReadConcurrentLimit
 	s.RemoteReadFrameBytes = f.ReadFrameBytes
+	s.WriteTimeout = f.WriteTimeout
 	s.CORSOrigin = f.CORSOrigin
 	s.Flags = vs.Map()
 	s.ConfigYAML = vs.YAML()

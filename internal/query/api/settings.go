@@ -7,6 +7,8 @@ import (
 	"github.com/grafana/regexp"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/expression"
 )
 
 // Settings configure the API. The zero value of a field means its default.
@@ -15,13 +17,17 @@ type Settings struct {
 	LookbackDelta time.Duration
 	// MaxBodyBytes bounds a request's body. Default 10 MiB, which is also the most of a form that net/http reads.
 	MaxBodyBytes int64
+	// Expressions bound the texts of query and match[] before they are parsed. Defaults: those of expression.Limits.
+	Expressions expression.Limits
 	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples (streamed chunks have no
 	// limit). Default 50,000,000; negative means none.
 	RemoteReadSampleLimit int
-	// RemoteReadConcurrency is the number of remote reads that run at once. Default 10.
+	// RemoteReadConcurrency is the number of remote reads that run at once; a tenant has half of them at most, or one. Default 10.
 	RemoteReadConcurrency int
 	// RemoteReadFrameBytes is the size at which a frame of streamed chunks is sent. Default 1 MiB.
 	RemoteReadFrameBytes int
+	// WriteTimeout is how long a client may take for 64 KiB of an answer. Default 30 seconds.
+	WriteTimeout time.Duration
 	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses. Default ".*".
 	CORSOrigin string
 	// Parser is the PromQL dialect. It must be that of the Backend's engine.
@@ -55,8 +61,10 @@ func DefaultSettings() Settings {
 		RemoteReadSampleLimit: 50_000_000,
 		RemoteReadConcurrency: 10,
 		RemoteReadFrameBytes:  1 << 20,
+		WriteTimeout:          30 * time.Second,
 		CORSOrigin:            ".*",
 		StorageRetention:      "unlimited",
+		Expressions:           expression.Limits{}.WithDefaults(),
 	}
 }
 
@@ -68,8 +76,10 @@ func (s Settings) Complete() (Settings, error) {
 	s.RemoteReadSampleLimit = orDefault(s.RemoteReadSampleLimit, d.RemoteReadSampleLimit)
 	s.RemoteReadConcurrency = orDefault(s.RemoteReadConcurrency, d.RemoteReadConcurrency)
 	s.RemoteReadFrameBytes = orDefault(s.RemoteReadFrameBytes, d.RemoteReadFrameBytes)
+	s.WriteTimeout = orDefault(s.WriteTimeout, d.WriteTimeout)
 	s.CORSOrigin = orDefault(s.CORSOrigin, d.CORSOrigin)
 	s.StorageRetention = orDefault(s.StorageRetention, d.StorageRetention)
+	s.Expressions = s.Expressions.WithDefaults()
 
 	for _, f := range []struct {
 		name string
@@ -78,12 +88,16 @@ func (s Settings) Complete() (Settings, error) {
 	}{
 		{"lookback delta", s.LookbackDelta < time.Millisecond, s.LookbackDelta},
 		{"max body bytes", s.MaxBodyBytes < 0, s.MaxBodyBytes},
+		{"write timeout", s.WriteTimeout < 0, s.WriteTimeout},
 		{"remote read concurrency", s.RemoteReadConcurrency < 0, s.RemoteReadConcurrency},
 		{"remote read frame bytes", s.RemoteReadFrameBytes < 0, s.RemoteReadFrameBytes},
 	} {
 		if f.bad {
 			return s, fmt.Errorf("validate api settings: %s must be positive, got %v", f.name, f.got)
 		}
+	}
+	if err := s.Expressions.Validate(); err != nil {
+		return s, fmt.Errorf("validate api settings: %w", err)
 	}
 	if _, err := s.corsOrigin(); err != nil {
 		return s, fmt.Errorf("validate api settings: %w", err)
