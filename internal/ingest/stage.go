@@ -19,11 +19,11 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/queue"
@@ -41,8 +41,10 @@ type Stage struct {
 
 	maxMessage int // bytes of a message
 
-	inflight *semaphore.Weighted // bytes, MaxInflightBytes
-	ctx      context.Context     // ends when Close gives up waiting
+	inflight *budget         // MaxInflightBytes
+	active   atomic.Int64    // tenants that wrote lately: len(tenants)
+	known    atomic.Int64    // bytes of the label sets and metadata that all tenants have learned
+	ctx      context.Context // ends when Close gives up waiting
 	cancel   context.CancelFunc
 
 	mu      sync.Mutex
@@ -68,7 +70,7 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	}
 	s := &Stage{
 		set: set, store: store, log: log, now: now, met: met, ids: newIDSource(rand.Reader),
-		inflight: semaphore.NewWeighted(set.MaxInflightBytes), tenants: map[string]*tenantIngest{}, maxMessage: queue.MaxMessageBytes,
+		inflight: newBudget(set.MaxInflightBytes, met.inflightBytes), tenants: map[string]*tenantIngest{}, maxMessage: queue.MaxMessageBytes,
 	}
 	for _, o := range opts {
 		o(s)
@@ -142,7 +144,7 @@ func (s *Stage) enter(id string) (*tenantIngest, error) {
 			return nil, err
 		}
 		s.tenants[id] = t
-		s.met.tenants.Set(float64(len(s.tenants)))
+		s.countTenants()
 	}
 	t.used = s.now()
 	return t, t.groups.enter()
@@ -158,6 +160,7 @@ func (s *Stage) sweep() {
 	for id, t := range s.tenants {
 		if now.Sub(t.used) >= s.set.TenantIdle && t.groups.retire() {
 			delete(s.tenants, id)
+			t.unlearn()
 		}
 	}
 }
@@ -170,8 +173,15 @@ func (s *Stage) forget(t *tenantIngest) bool {
 		return false
 	}
 	delete(s.tenants, t.id)
-	s.met.tenants.Set(float64(len(s.tenants)))
+	t.unlearn()
+	s.countTenants()
 	return true
+}
+
+// countTenants publishes how many tenants wrote lately. The caller holds s.mu.
+func (s *Stage) countTenants() {
+	s.active.Store(int64(len(s.tenants)))
+	s.met.tenants.Set(float64(len(s.tenants)))
 }
 
 func (s *Stage) newGeneration() *generation {
