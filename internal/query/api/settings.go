@@ -22,7 +22,7 @@ type Settings struct {
 	RemoteReadConcurrency int
 	// RemoteReadFrameBytes is the size at which a frame of streamed chunks is sent. Default 1 MiB.
 	RemoteReadFrameBytes int
-	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses. Default ".*".
+	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses. Default: none may.
 	CORSOrigin string
 	// Parser is the PromQL dialect. It must be that of the Backend's engine.
 	Parser parser.Options
@@ -55,7 +55,6 @@ func DefaultSettings() Settings {
 		RemoteReadSampleLimit: 50_000_000,
 		RemoteReadConcurrency: 10,
 		RemoteReadFrameBytes:  1 << 20,
-		CORSOrigin:            ".*",
 		StorageRetention:      "unlimited",
 	}
 }
@@ -68,7 +67,6 @@ func (s Settings) Complete() (Settings, error) {
 	s.RemoteReadSampleLimit = orDefault(s.RemoteReadSampleLimit, d.RemoteReadSampleLimit)
 	s.RemoteReadConcurrency = orDefault(s.RemoteReadConcurrency, d.RemoteReadConcurrency)
 	s.RemoteReadFrameBytes = orDefault(s.RemoteReadFrameBytes, d.RemoteReadFrameBytes)
-	s.CORSOrigin = orDefault(s.CORSOrigin, d.CORSOrigin)
 	s.StorageRetention = orDefault(s.StorageRetention, d.StorageRetention)
 
 	for _, f := range []struct {
