@@ -142,6 +142,7 @@ var allowed = map[string][]string{
 	"tests/bench/wire": {},
 	"tests/functions":  {},
 	"tests/fuzzpromql": {},
+	"tests/resource":   {},
 	"tests/senders":    {},
 	"tests/sim":        {},
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs what takes longer than make test: upstream's PromQL suite over every layout of the store, random PromQL against upstream's engine, the
-# simulation of the store's protocol with many schedules, and every fuzz target of the module, one after another.
+# simulation of the store's protocol with many schedules, an hour of hostile and random requests (PROMLAKE_RESOURCE_SECONDS), and every fuzz target
+# of the module, one after another.
 # usage: soak.sh [DURATION]     of each fuzz target, default 30s
 # PROMLAKE_SIM_SCHEDULES=1000000 is a night's worth of the simulation; its default here is 20000. PROMLAKE_FUZZPROMQL_QUERIES, of random PromQL,
 # is 200000 here.
@@ -16,6 +17,9 @@ PROMLAKE_FUZZPROMQL_QUERIES=${PROMLAKE_FUZZPROMQL_QUERIES:-200000} PROMLAKE_FUZZ
 echo "soak: simulation"
 PROMLAKE_SIM_SCHEDULES=${PROMLAKE_SIM_SCHEDULES:-20000} PROMLAKE_SIM_SEED=${PROMLAKE_SIM_SEED:-$RANDOM} \
     go test -run '^TestSimulation$' -count=1 -v -timeout 0 ./tests/sim
+echo "soak: hostile and random requests"
+PROMLAKE_RESOURCE_SECONDS=${PROMLAKE_RESOURCE_SECONDS:-3600} PROMLAKE_RESOURCE_SEED=${PROMLAKE_RESOURCE_SEED:-$RANDOM} \
+    go test -count=1 -v -timeout 0 ./tests/resource
 count=0
 failed=()
 while IFS=: read -r file target; do
