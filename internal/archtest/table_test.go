@@ -3,7 +3,7 @@ package archtest
 // Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
 // composition (internal/app, cmd, the functions) and tests put verbs together.
 var (
-	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/lambda", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/memory", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -38,10 +38,10 @@ var allowed = map[string][]string{
 		"internal/objstore", "internal/segment",
 	},
 	"internal/app/process": {
-		"internal/auth", "internal/cost", "internal/lambda", "internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
+		"internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
 	},
 	"internal/app/queryapp": {
-		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/query", "internal/query/api", "internal/telemetry",
+		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/expression", "internal/query", "internal/query/api", "internal/telemetry",
 	},
 	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql"},
 	"internal/demo":       {"internal/demo/node", "internal/scrape"},
@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"internal/lambda":            {},
 	"internal/lambda/lambdatest": {},
 	"internal/loopback":          {},
+	"internal/memory":            {},
 	"internal/scrape":            {},
 	"internal/secret":            {},
 	"internal/secret/secrettest": {},
@@ -70,13 +71,13 @@ var allowed = map[string][]string{
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/segment", "internal/series"},
 	"internal/ingest":        {"internal/key", "internal/objstore", "internal/queue", "internal/segment", "internal/series", "internal/tenant"},
-	"internal/compact/admin": {"internal/catalog", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
+	"internal/compact/admin": {"internal/catalog", "internal/expression", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/query/duck",
+		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/memory", "internal/objstore", "internal/query/duck",
 		"internal/query/duck/promsql", "internal/query/fetch", "internal/query/index", "internal/query/lru", "internal/query/plan",
 		"internal/query/plan/ordinals", "internal/query/read", "internal/rollup", "internal/segment", "internal/tenant",
 	},
-	"internal/query/api":          {"internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
+	"internal/query/api":          {"internal/expression", "internal/memory", "internal/query/read", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query/duck":         {},
 	"internal/query/duck/promsql": {},
 	"internal/query/fetch":        {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
@@ -92,6 +93,7 @@ var allowed = map[string][]string{
 	// Nouns.
 	"internal/block":               {"internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
 	"internal/catalog":             {"internal/key", "internal/objstore"},
+	"internal/expression":          {},
 	"internal/key":                 {},
 	"internal/objstore":            {},
 	"internal/objstore/filestore":  {"internal/objstore"},

@@ -45,17 +45,26 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 	ctx, cancel := q.limited(asked)
 	defer cancel()
 	total := q.Stats().Timers.GetTimer(stats.ExecTotalTime).Start()
+	ctx, err := q.allow(ctx)
+	if err != nil {
+		return &promql.Result{Err: q.explain(asked, ctx, err)}
+	}
 	if err := q.enter(ctx); err != nil {
 		return &promql.Result{Err: q.explain(asked, ctx, err)}
 	}
 	defer q.engine.gate.leave()
-	err := q.push(ctx)
+	err = q.push(ctx)
 	total.Stop()
 	if err != nil {
 		return &promql.Result{Err: q.explain(asked, ctx, err)}
 	}
 	defer q.view.release()
 	res := q.Query.Exec(q.view.share(ctx))
+	if res.Err == nil {
+		if err := answered(ctx, res); err != nil {
+			res = &promql.Result{Err: err}
+		}
+	}
 	if res.Err != nil {
 		res.Err = q.explain(asked, ctx, res.Err)
 	}
@@ -91,8 +100,15 @@ func (q *pushedQuery) enter(ctx context.Context) error {
 	return nil
 }
 
-// explain makes an error one that upstream's API answers as upstream's engine's. Of an ended context it says which limit ended it.
+// explain makes an error one that upstream's API answers as upstream's engine's, and counts it if it is a limit's. Of an ended context it says which
+// limit ended it.
 func (q *pushedQuery) explain(asked, ctx context.Context, err error) error {
+	err = q.explained(asked, ctx, err)
+	q.engine.stage.metrics.limit(err)
+	return err
+}
+
+func (q *pushedQuery) explained(asked, ctx context.Context, err error) error {
 	var limit interface {
 		error
 		QueryLimit() bool

@@ -98,6 +98,10 @@ func (s *Stage) Explain(asked context.Context, ask Question) (*Explanation, erro
 	defer q.Close()
 	ctx, cancel := q.limited(asked)
 	defer cancel()
+	ctx, err = q.allow(ctx)
+	if err != nil {
+		return nil, q.explain(asked, ctx, err)
+	}
 	if err := q.enter(ctx); err != nil {
 		return nil, q.explain(asked, ctx, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/read"
 )
@@ -22,6 +23,7 @@ type reading struct {
 	size   atomic.Int64 // samples held; a histogram counts as its bytes / 16
 	batch  bool         // of a larger read, which counts what is read
 	rolled *rolled      // of a leaf: what rollups answer
+	work   *memory.Work // of the request that holds the samples; nil: nobody counts them
 	memory *batchMemory // of a batch: what is read of blocks' samples goes there; nil = into memory of its own
 }
 
@@ -30,7 +32,10 @@ func (r *reading) hold(n int64) error {
 	if held := r.size.Add(n); held > int64(r.settings.MaxSamples) && !r.batch {
 		return r.settings.tooManySamples(held)
 	}
-	return nil
+	if r.batch {
+		return nil
+	}
+	return r.work.Charge(n * bytesPerPoint)
 }
 
 // groupRead is what is read of one row group of a block's files.

@@ -1,9 +1,12 @@
 package query
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/read"
 )
 
@@ -26,6 +29,7 @@ type metrics struct {
 	waiting   prometheus.Gauge
 	pushed    *prometheus.CounterVec // by what: subtrees, statements, series
 	kept      prometheus.Counter
+	limited   *prometheus.CounterVec // by flag
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -56,6 +60,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
 		pushed:    vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: subtrees of their expressions, leaves and rollups that were read for them, SQL statements, and series of their results."),
 		kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
+		limited:   vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
 		skipped:   counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
 	}
 }
@@ -70,6 +75,18 @@ func (m *metrics) add(t read.Totals) {
 	}{{m.groups, t.RowGroups}, {m.bytes, t.Bytes}} {
 		v.vec.WithLabelValues("considered").Add(float64(v.s.Considered))
 		v.vec.WithLabelValues("read").Add(float64(v.s.Read))
+	}
+}
+
+// limit counts a query that err has ended, if that is a limit's.
+func (m *metrics) limit(err error) {
+	var limit *LimitError
+	var process *memory.Error
+	switch {
+	case errors.As(err, &limit):
+		m.limited.WithLabelValues(limit.Flag).Inc()
+	case errors.As(err, &process):
+		m.limited.WithLabelValues(memory.Flag).Inc()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -115,7 +116,8 @@ func storageError(err error) error {
 	var limit *LimitError
 	var old *TooOldError
 	var full *fetch.FullError
-	if err == nil || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {
+	var process *memory.Error
+	if err == nil || errors.As(err, &process) || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {
 		return err
 	}
 	return &failedRead{err}

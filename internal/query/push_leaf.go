@@ -68,14 +68,19 @@ func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err err
 
 // holdValues checks that the values of leaves fit into the memory of the query, all of them at once.
 func (p *pushing) holdValues(leaves []*plan.Leaf) error {
-	var need int64
-	for _, l := range leaves {
-		need += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N) * bytesPerValue
-	}
+	need := valueBytes(leaves)
 	if limit := p.stage.settings.QueryMemoryBytes; need > limit {
 		return p.stage.settings.tooMuchMemory(limit, need)
 	}
 	return nil
+}
+
+// valueBytes is what the values of leaves take.
+func valueBytes(leaves []*plan.Leaf) (n int64) {
+	for _, l := range leaves {
+		n += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N) * bytesPerValue
+	}
+	return n
 }
 
 // evaluate reads wanted, the positions of the leaf's series in res, in batches, several at a time.

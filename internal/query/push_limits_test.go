@@ -248,3 +248,48 @@ func TestPushedLabelIsOrdinary(t *testing.T) {
 		q.Close()
 	}
 }
+
+// TestHostileQueriesAreRefusedBeforeTheyAreEvaluated: what upstream's engine would allocate for these is more than machines have.
+func TestHostileQueriesAreRefusedBeforeTheyAreEvaluated(t *testing.T) {
+	doubled := func(n int, text string) string {
+		for range n {
+			text = `label_join(` + text + `, "a", "", "a", "a")`
+		}
+		return text
+	}
+	const steps, memory = "--query.max-subquery-steps", "--query.max-memory"
+	l := newLake(t, newDirStore(t), query.Settings{})
+	l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, pushRows())
+	for _, tc := range []struct{ text, flag string }{
+		{`sum_over_time(vector(1)[100y:1ms])`, steps},
+		{`sum_over_time(vector(1)[30d:1ms])`, steps},
+		{`max_over_time(max_over_time(max_over_time(m1[30d:1m])[30d:1m])[10y:1m])`, steps},
+		{`sum_over_time(sum_over_time(vector(1)[1h:10s])[1d:1m])`, ""},
+		{`sum_over_time(sum_over_time(vector(1)[10d:1s])[10d:1s])`, steps},
+		{`vector(1) + sum_over_time(m1[10y:1s] offset 1h)`, steps},
+		{`vector(1)[100y:1ms]`, steps},
+		{doubled(40, `label_replace(m1, "a", "xx", "", "")`), memory},
+		{doubled(40, `label_replace(vector(1), "a", "xx", "", "")`), memory},
+		{`count_values("a", ` + doubled(40, `count_values("a", m1)`) + `)`, memory},
+		{doubled(4, `label_replace(m1, "a", "xx", "", "")`), ""},
+	} {
+		for _, asked := range []asked{lastHours(tc.text), {text: tc.text, start: testNow(), end: testNow()}} {
+			if tc.text == `vector(1)[100y:1ms]` && asked.step > 0 {
+				continue
+			}
+			res := l.exec(t.Context(), asked)
+			if tc.flag == "" {
+				require.NoError(t, res.Err, tc.text)
+				continue
+			}
+			var limit *query.LimitError
+			require.ErrorAs(t, res.Err, &limit, tc.text)
+			require.Equal(t, tc.flag, limit.Flag, tc.text)
+			require.Greater(t, limit.Needed, limit.Value)
+			require.True(t, limit.QueryLimit())
+			_, err := l.Explain(t.Context(), query.Question{Text: tc.text, Start: asked.start, End: asked.end, Step: asked.step})
+			require.ErrorAs(t, err, &limit, tc.text)
+			require.Equal(t, tc.flag, limit.Flag, tc.text)
+		}
+	}
+}

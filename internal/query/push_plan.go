@@ -41,7 +41,13 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 			if err != nil {
 				return nil, err
 			}
+			if err := found(ctx, r.series, resolvedLabels); err != nil {
+				return nil, err
+			}
 			p.known[k] = r
+		}
+		if err := grown(ctx, p.known[k].series, resolvedLabels); err != nil {
+			return nil, err
 		}
 		p.resolved[sel.Expr] = p.known[k]
 		told[sel.Expr] = p.tell(p.known[k])
@@ -52,6 +58,8 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	p.stage.logger.Debug("plan a query", "tenant", tenant.From(ctx), "plan", pl)
 	return pl, nil
 }
+
+func resolvedLabels(s resolvedSeries) labels.Labels { return s.labels }
 
 func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
 	var b strings.Builder

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/value"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -158,6 +159,9 @@ func (r *runner) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row
 // leaves evaluates the leaves of a subtree.
 func (r *runner) leaves(ctx context.Context, s *plan.Pushed) ([]*leafRows, error) {
 	if err := r.holdValues(s.Leaves); err != nil {
+		return nil, err
+	}
+	if err := memory.Of(ctx).Charge(valueBytes(s.Leaves)); err != nil {
 		return nil, err
 	}
 	out, present := make([]*leafRows, len(s.Leaves)), make([][]uint32, len(s.Leaves))

@@ -47,6 +47,9 @@ type viewQuerier struct {
 func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	for _, m := range ms {
 		if r := q.results[m.Value]; r != nil && m.Name == plan.PushedLabel {
+			if err := evaluated(ctx, len(r.series)); err != nil {
+				return storage.ErrSeriesSet(err)
+			}
 			return &pushedSet{seriesSet{loaded: true, series: r.series}, r.warnings}
 		}
 	}

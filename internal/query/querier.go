@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/read"
 	"github.com/promlake/promlake/internal/tenant"
@@ -87,13 +89,21 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 	}}
 }
 
+func foundLabels(s *memSeries) labels.Labels { return s.labels }
+
 // samples reads the samples of the series that match.
 func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
 	m, err := q.stage.match(ctx, snap, mint, maxt, ms)
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{matched: m, stage: q.stage}
+	if err := errors.Join(found(ctx, m.series, foundLabels), grown(ctx, m.series, foundLabels)); err != nil {
+		return nil, err
+	}
+	if err := evaluated(ctx, len(m.series)); err != nil {
+		return nil, err
+	}
+	r := &reading{matched: m, stage: q.stage, work: memory.Of(ctx)}
 	for _, read := range []func(context.Context) error{r.segments, r.blockFloats, r.blockHists} {
 		if err := read(ctx); err != nil {
 			return nil, err
@@ -111,6 +121,9 @@ func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 		return r.add(t, rows, func(int) bool { return true })
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := found(ctx, r.series, foundLabels); err != nil {
 		return nil, err
 	}
 	return merged(chosen(r.series, hints), mint, mint), nil

@@ -38,12 +38,16 @@ type Settings struct {
 	MaxSamples int
 	// MaxSeries is the number of series that one select may return. Default 2,000,000.
 	MaxSeries int
+	// MaxSubquerySteps is the number of steps at which the expressions of all subqueries of one PromQL query are evaluated. At each, upstream's engine
+	// keeps 48 bytes or more. The windows over them may hold a hundred times as many. Default 5,000,000: 240 MB.
+	MaxSubquerySteps int64
 	// MaxSegments is the number of segments and blocks that one select may read. Default 100,000.
 	MaxSegments int
 
 	// MaxFetchedBytes is the number of bytes of objects that one PromQL query may read, whether they are cached or not. Default 100 GiB.
 	MaxFetchedBytes int64
-	// QueryMemoryBytes bounds the memory that the SQL functions of one PromQL query hold outside of DuckDB. Default 256 MiB.
+	// QueryMemoryBytes bounds the memory that the SQL functions of one PromQL query hold outside of DuckDB, and likewise the labels that
+	// its functions may add to series. Default 256 MiB.
 	QueryMemoryBytes int64
 	// MinPushedSamples leaves a part of a PromQL query to the engine, rather than to SQL, whose selectors have fewer samples than
 	// this. -1 leaves it nothing that SQL can do. Default 50,000.
@@ -76,6 +80,7 @@ func (s Settings) WithDefaults() (Settings, error) {
 	setDefault(&s.MaxConcurrency, 20)
 	setDefault(&s.MaxSamples, 50_000_000)
 	setDefault(&s.MaxSeries, 2_000_000)
+	setDefault(&s.MaxSubquerySteps, 5_000_000)
 	setDefault(&s.MaxSegments, 100_000)
 	setDefault(&s.MaxFetchedBytes, 100<<30)
 	setDefault(&s.QueryMemoryBytes, 256<<20)
@@ -92,7 +97,7 @@ func (s Settings) WithDefaults() (Settings, error) {
 		{"cache bytes", s.CacheBytes}, {"footer cache bytes", s.FooterCacheBytes}, {"index cache bytes", s.IndexCacheBytes},
 		{"fetch concurrency", int64(s.FetchConcurrency)},
 		{"memory limit bytes", s.MemoryLimitBytes}, {"threads", int64(s.Threads)}, {"max concurrency", int64(s.MaxConcurrency)},
-		{"max samples", int64(s.MaxSamples)}, {"max series", int64(s.MaxSeries)}, {"max segments", int64(s.MaxSegments)},
+		{"max samples", int64(s.MaxSamples)}, {"max series", int64(s.MaxSeries)}, {"max subquery steps", s.MaxSubquerySteps}, {"max segments", int64(s.MaxSegments)},
 		{"max fetched bytes", s.MaxFetchedBytes},
 		{"query memory bytes", s.QueryMemoryBytes}, {"fetch bytes per second", s.FetchBytesPerSecond},
 		{"samples per second", s.SamplesPerSecond}, {"timeout", int64(s.Timeout)}, {"lookback delta", int64(s.LookbackDelta)},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/promlake/promlake/internal/lambda"
@@ -33,13 +34,15 @@ func Function(ctx context.Context, s Settings, logger *slog.Logger, builders ...
 	if err := errors.Join(s.Validate(), s.Lambda.Validate()); err != nil {
 		return fmt.Errorf("check settings: %w", err)
 	}
-	s.MemoryLimit = heapLimit(s.MemoryLimit, os.Getenv("GOMEMLIMIT"), lambda.MemoryBytes())
-	tuneRuntime(s)
+	tuneGC(s)
+	if heap := heapLimit(s.MemoryLimit, os.Getenv("GOMEMLIMIT"), lambda.MemoryBytes()); heap > 0 {
+		debug.SetMemoryLimit(heap)
+	}
 	current := &currentRequest{}
 	logger = slog.New(requestHandler{logger.Handler(), current})
 	ready := make(chan struct{})
 	close(ready)
-	made, err := start(ctx, s, Parts{Logger: logger, Now: time.Now, Ready: ready}, false, builders)
+	made, err := start(ctx, s, memoryLimit{bytes: lambda.MemoryBytes() / 10 * 9}, Parts{Logger: logger, Now: time.Now, Ready: ready}, false, builders)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

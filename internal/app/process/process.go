@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore/instrument"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
 	"github.com/promlake/promlake/internal/selfwrite"
@@ -31,7 +31,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("check settings: %w", err)
 	}
-	tuneRuntime(s)
+	tuneGC(s)
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
 		return fmt.Errorf("open listener: %w", err)
@@ -44,7 +44,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 
 	ready := make(chan struct{})
 	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready}
-	made, err := start(ctx, s, p, isLoopback(ln.Addr()), builders)
+	made, err := start(ctx, s, s.budget(), p, isLoopback(ln.Addr()), builders)
 	if err == nil {
 		if err = conns.register(made.reg); err != nil {
 			err = errors.Join(err, made.stages.end(ctx))
@@ -81,10 +81,10 @@ func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Buil
 	if err := storeurl.Exists(s.Store); err != nil {
 		return nil, nil, err
 	}
-	tuneRuntime(s)
+	tuneGC(s)
 	ready := make(chan struct{})
 	close(ready)
-	made, err := start(ctx, s, Parts{Logger: logger, Now: time.Now, Ready: ready}, false, builders)
+	made, err := start(ctx, s, s.budget(), Parts{Logger: logger, Now: time.Now, Ready: ready}, false, builders)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,11 +100,12 @@ type started struct {
 }
 
 // start opens the store, builds the stages and routes to them. loopback says that only this machine reaches the process.
-func start(ctx context.Context, s Settings, p Parts, loopback bool, builders []Builder) (*started, error) {
+func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback bool, builders []Builder) (*started, error) {
 	reg, err := telemetry.NewRegistry(telemetry.ReadBuild())
 	if err != nil {
 		return nil, err
 	}
+	p.Memory = memory.New(limit.bytes, memory.ThisProcess(limit.bytes, limit.tune), reg)
 	if err := cost.Register(reg, os.Getenv("AWS_REGION")); err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func start(ctx context.Context, s Settings, p Parts, loopback bool, builders []B
 		return nil, fmt.Errorf("open store %s: %w", publicURL(s.Store), err)
 	}
 	p.Registry, p.Store, p.Token = reg, instrument.New(store, reg), guard.OwnToken()
-	all, err := build(ctx, p, builders)
+	all, err := build(ctx, p, append([]Builder{watching}, builders...))
 	if err != nil {
 		return nil, err
 	}
@@ -187,15 +188,6 @@ func shutdown(ctx context.Context, timeout time.Duration, g *gate, srv *http.Ser
 		errs = append(errs, fmt.Errorf("answer pending requests within %s: %w", timeout, err), srv.Close())
 	}
 	return errors.Join(append(errs, all.close())...)
-}
-
-func tuneRuntime(s Settings) {
-	if s.MemoryLimit > 0 {
-		debug.SetMemoryLimit(s.MemoryLimit)
-	}
-	if s.GCPercent > 0 {
-		debug.SetGCPercent(s.GCPercent)
-	}
 }
 
 // localURL is the base URL of a listener as this machine reaches it.

@@ -31,7 +31,7 @@ type Settings struct {
 
 	Lambda lambda.Settings `kong:"-"` // of Function; the functions' programs have flags for it
 
-	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" help:"Soft limit of the Go heap, on top of DuckDB's own. 0 leaves it to GOMEMLIMIT."`
+	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" help:"Memory of the process, DuckDB's included. Beyond it requests are refused and the most expensive ones are ended. Default: three quarters of what the cgroup or the machine has. In a function: soft limit of the Go heap alone."`
 	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" help:"Garbage collector target in percent. 0 leaves it to GOGC."`
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/compact/admin"
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
 )
@@ -16,6 +17,9 @@ type Flags struct {
 	MaxConcurrency      int           `name:"query.max-concurrency" help:"Queries that run at once; further ones wait."`
 	MaxSamples          int           `name:"query.max-samples" help:"Samples that one query may hold in memory."`
 	MaxSeries           int           `name:"query.max-series" help:"Series that one selector may return."`
+	MaxExpressionBytes  int           `name:"query.max-expression-bytes" type:"bytes" help:"Length of a query, or of all match[] of a request together."`
+	MaxExpressionDepth  int           `name:"query.max-expression-depth" help:"How deep brackets and operators of a query may be nested; a chain such as 1+1+1 is as deep as it is long."`
+	MaxSubquerySteps    int64         `name:"query.max-subquery-steps" help:"Steps at which one query evaluates the expressions of its subqueries. The windows over them may hold a hundred times as many."`
 	MaxSegments         int           `name:"query.max-segments" help:"Segments and blocks that one selector may read."`
 	MaxFetchedBytes     int64         `name:"query.max-fetched-bytes" type:"bytes" help:"Bytes of objects that one query may read, cached or not."`
 	QueryMemoryBytes    int64         `name:"query.max-memory" type:"bytes" help:"Memory that one query may hold for samples in SQL, outside of DuckDB's memory."`
@@ -50,6 +54,9 @@ func NewFlags() Flags {
 		MaxConcurrency:      s.Query.MaxConcurrency,
 		MaxSamples:          s.Query.MaxSamples,
 		MaxSeries:           s.Query.MaxSeries,
+		MaxExpressionBytes:  s.API.Expressions.MaxBytes,
+		MaxExpressionDepth:  s.API.Expressions.MaxDepth,
+		MaxSubquerySteps:    s.Query.MaxSubquerySteps,
 		MaxSegments:         s.Query.MaxSegments,
 		MaxFetchedBytes:     s.Query.MaxFetchedBytes,
 		QueryMemoryBytes:    s.Query.QueryMemoryBytes,
@@ -92,6 +99,7 @@ func (f Flags) query() query.Settings {
 		MaxConcurrency:      f.MaxConcurrency,
 		MaxSamples:          f.MaxSamples,
 		MaxSeries:           f.MaxSeries,
+		MaxSubquerySteps:    f.MaxSubquerySteps,
 		MaxSegments:         f.MaxSegments,
 		MaxFetchedBytes:     f.MaxFetchedBytes,
 		QueryMemoryBytes:    f.QueryMemoryBytes,
@@ -109,14 +117,19 @@ func (f Flags) query() query.Settings {
 
 func (f Flags) admin() admin.Settings {
 	s := DefaultSettings().Admin
-	s.Enabled, s.MaxBodyBytes, s.Timeout = f.EnableAdminAPI, f.MaxBodyBytes, f.Timeout
+	s.Enabled, s.MaxBodyBytes, s.Timeout, s.Expressions = f.EnableAdminAPI, f.MaxBodyBytes, f.Timeout, f.expressions()
 	return s
+}
+
+func (f Flags) expressions() expression.Limits {
+	return expression.Limits{MaxBytes: f.MaxExpressionBytes, MaxDepth: f.MaxExpressionDepth}
 }
 
 func (f Flags) api(vs flags.Values) api.Settings {
 	s := DefaultSettings().API
 	s.LookbackDelta = f.LookbackDelta
 	s.MaxBodyBytes = f.MaxBodyBytes
+	s.Expressions = f.expressions()
 	s.RemoteReadSampleLimit = f.ReadSampleLimit
 	if f.ReadSampleLimit == 0 {
 		s.RemoteReadSampleLimit = -1 // the API's own way to say that there is none

@@ -37,6 +37,7 @@ func DefaultSettings() Settings {
 	a := api.DefaultSettings()
 	a.LookbackDelta = q.LookbackDelta
 	a.Parser = query.ParserOptions()
+	a.Expressions = a.Expressions.WithDefaults()
 	a.Build.Revision = telemetry.ReadBuild().Revision
 	return Settings{Query: q, API: a, Admin: admin.Settings{Parser: a.Parser, MaxBodyBytes: a.MaxBodyBytes, Timeout: q.Timeout}}
 }
@@ -51,11 +52,12 @@ type stage struct {
 // New returns the builder of the query stage.
 func New(s Settings) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
+		s := within(s, p.Memory.Limit())
 		q, err := query.New(s.Query, p.Store, p.Registry, p.Logger, p.Now)
 		if err != nil {
 			return nil, fmt.Errorf("start query: %w", err)
 		}
-		h, err := api.New(s.API, backend{q.Engine(), q}, p.Now, p.Logger, p.Registry)
+		h, err := api.New(s.API, backend{q.Engine(), q}, p.Memory, p.Now, p.Logger, p.Registry)
 		if err != nil {
 			return nil, fmt.Errorf("start query API: %w", errors.Join(err, q.Close()))
 		}

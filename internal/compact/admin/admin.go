@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -29,6 +30,8 @@ type Settings struct {
 	Enabled bool
 	// Parser is the PromQL dialect of match[]. Default: that of Prometheus without features.
 	Parser parser.Options
+	// Expressions bound the texts of match[] before they are parsed. Defaults: those of expression.Limits.
+	Expressions expression.Limits
 	// MaxBodyBytes bounds a request's form. Default 10 MiB.
 	MaxBodyBytes int64
 	// Timeout bounds one request. Default 2 minutes.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/admin"
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/tenant"
@@ -149,6 +150,8 @@ func TestAnswers(t *testing.T) {
 		code     int
 		body     string
 	}{
+		{"too deep", admin.Settings{Enabled: true}, counter{}, http.MethodPost, deletePath + "?match[]=" + strings.Repeat("(", 1001), "", "", 400, `{"status":"error","errorType":"bad_data","error":"expression exceeds the limit of 1000 levels of brackets and operators, it has at least 1001; write it shorter, or raise --query.max-expression-depth"}`},
+		{"too long", admin.Settings{Enabled: true, Expressions: expression.Limits{MaxBytes: 9}}, counter{}, http.MethodPost, deletePath + "?match[]=upper&match[]=lower", "", "", 400, `{"status":"error","errorType":"bad_data","error":"expression exceeds the limit of 9 bytes, it has at least 10; write it shorter, or raise --query.max-expression-bytes"}`},
 		{"disabled", admin.Settings{}, counter{}, http.MethodPost, deletePath + "?match[]=up", "", "", 503, `{"status":"error","errorType":"unavailable","error":"admin APIs disabled"}`},
 		{"cleaning disabled", admin.Settings{}, counter{}, http.MethodPost, cleanPath, "", "", 503, `{"status":"error","errorType":"unavailable","error":"admin APIs disabled"}`},
 		{"clean", on, counter{}, http.MethodPost, cleanPath, "", "", 204, ""},

@@ -68,6 +68,9 @@ func (a *api) parse(r *http.Request) (d deletion, err error) {
 	if len(r.Form["match[]"]) == 0 {
 		return d, badData(errors.New("no match[] parameter provided"))
 	}
+	if err := a.settings.Expressions.Check(r.Form["match[]"]...); err != nil {
+		return d, badData(err)
+	}
 	if d.mint, err = timeOf(r, "start", key.MinTime); err != nil {
 		return d, err
 	}

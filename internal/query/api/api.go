@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/httputil"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -36,18 +37,20 @@ type server struct {
 	settings Settings
 	backend  Backend
 	parser   parser.Parser
+	memory   *memory.Budget // of the process; nil: it has no limit
 	cors     *regexp.Regexp
 	now      func() time.Time
 	logger   *slog.Logger
 	status   process
-	explains Explainer // nil: the backend cannot
+	refused  *prometheus.CounterVec // requests by the flag of a limit of expressions
+	explains Explainer              // nil: the backend cannot
 
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
 
 // New returns a handler for the paths of Patterns. It fails if the settings are invalid or reg already holds a metric
-// of remote read. A nil reg measures nothing.
-func New(settings Settings, backend Backend, now func() time.Time, logger *slog.Logger, reg prometheus.Registerer) (http.Handler, error) {
+// of remote read. A nil reg measures nothing, and a nil budget has no limit.
+func New(settings Settings, backend Backend, budget *memory.Budget, now func() time.Time, logger *slog.Logger, reg prometheus.Registerer) (http.Handler, error) {
 	settings, err := settings.Complete()
 	if err != nil {
 		return nil, err
@@ -64,6 +67,7 @@ func New(settings Settings, backend Backend, now func() time.Time, logger *slog.
 		settings: settings,
 		backend:  watched{backend},
 		parser:   parser.NewParser(settings.Parser),
+		memory:   budget,
 		cors:     cors,
 		now:      now,
 		logger:   logger,
@@ -74,6 +78,7 @@ func New(settings Settings, backend Backend, now func() time.Time, logger *slog.
 	if err != nil {
 		return nil, err
 	}
+	s.refused = refusals(reg)
 	s.withStats = sync.OnceValues(s.statsHandlers) // when it is first asked for: building an API takes a while
 
 	instrument := telemetry.Instrument(reg)

@@ -40,6 +40,9 @@ func failureOf(err error) failure {
 // classify gives an error from the storage the promql type by which upstream answers it. Only the request's own
 // context makes a timeout or a cancellation: a store client's internal deadline is a failure of the store.
 func classify(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && isLimit(cause) {
+		return cause // which ended the request
+	}
 	switch {
 	case err == nil, isLimit(err), isClassified(err):
 		return err

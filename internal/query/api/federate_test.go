@@ -62,7 +62,7 @@ func newFederation(t *testing.T) http.Handler {
 	t.Helper()
 	backend := newEmptyBackend(t)
 	backend.append(t, federationPoints()...)
-	h, err := api.New(testSettings(), backend, func() time.Time { return time.UnixMilli(federationTime) }, slog.New(slog.DiscardHandler), nil)
+	h, err := api.New(testSettings(), backend, nil, func() time.Time { return time.UnixMilli(federationTime) }, slog.New(slog.DiscardHandler), nil)
 	require.NoError(t, err)
 	return h
 }

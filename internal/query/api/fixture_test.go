@@ -137,7 +137,7 @@ func testSettings() api.Settings {
 
 func newHandler(t testing.TB, s api.Settings, b api.Backend) http.Handler {
 	t.Helper()
-	h, err := api.New(s, b, time.Now, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	h, err := api.New(s, b, nil, time.Now, slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	require.NoError(t, err)
 	return h
 }

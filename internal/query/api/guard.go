@@ -18,9 +18,9 @@ func (e *BodyTooLargeError) Error() string {
 	return fmt.Sprintf("request body exceeds the limit of %d bytes; raise --web.max-body-bytes", e.Limit)
 }
 
-// guard is what every route goes through: it survives panics, names the tenant and bounds the body.
+// guard is what every route goes through: it survives panics, names the tenant, and bounds the body and the expressions.
 func (s *server) guard(next http.Handler) http.Handler {
-	return s.recovered(s.withTenant(s.withBody(next)))
+	return s.recovered(s.withTenant(s.withBody(s.bounded(s.budgeted(next)))))
 }
 
 // recovered answers a panic with 500 and a log line. When the response has begun, it cuts the connection instead, so
@@ -59,11 +59,11 @@ func (s *server) withTenant(next http.Handler) http.Handler {
 	})
 }
 
-// withBody reads the body of a request that has one before the handler runs. The handlers parse forms and ignore what
+// withBody reads the body of a request that has one, of whatever method, before the handler runs: forms are also read from a GET's. The handlers parse forms and ignore what
 // goes wrong there, so a limit inside the body's reader would pass for a shorter form.
 func (s *server) withBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.Body == nil || r.Body == http.NoBody {
+		if r.Body == nil || r.Body == http.NoBody {
 			next.ServeHTTP(w, r)
 			return
 		}

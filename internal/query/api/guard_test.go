@@ -166,7 +166,7 @@ func (panicking) Stats(context.Context, string, int) (*tsdb.Stats, error) {
 func TestPanicBecomes500(t *testing.T) {
 	var log bytes.Buffer
 	reg := prometheus.NewRegistry()
-	h, err := api.New(testSettings(), panicking{withoutStorage(t)}, time.Now, slog.New(slog.NewTextHandler(&log, nil)), reg)
+	h, err := api.New(testSettings(), panicking{withoutStorage(t)}, nil, time.Now, slog.New(slog.NewTextHandler(&log, nil)), reg)
 	require.NoError(t, err)
 	req := httptest.NewRequest(http.MethodGet, "/api/v1/metadata", nil)
 	req.Header.Set("Accept-Encoding", "gzip")
@@ -202,7 +202,7 @@ func TestPanicAfterTheFirstByteCutsTheConnection(t *testing.T) {
 
 func TestRequestsAreMeasuredByRoute(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	h, err := api.New(testSettings(), newEmptyBackend(t), time.Now, slog.New(slog.DiscardHandler), reg)
+	h, err := api.New(testSettings(), newEmptyBackend(t), nil, time.Now, slog.New(slog.DiscardHandler), reg)
 	require.NoError(t, err)
 	get(t, h, "/api/v1/query?query=1")
 	get(t, h, "/prometheus/api/v1/query?query=1")

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/prometheus/common/route"
@@ -34,20 +32,13 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 	})
 }
 
-// formValue returns a parameter of a request, and the request to go on with: as if nobody had read its form, for upstream's handlers answer
-// what is wrong with it. The guard has bounded the body.
+// formValue returns a parameter of a request, and the request to go on with: as if nobody had read its form.
 func formValue(r *http.Request, name string) (string, *http.Request) {
-	if r.Body == nil || r.Body == http.NoBody {
-		c := r.WithContext(r.Context())
-		return c.FormValue(name), r
+	form, next := peekForm(r)
+	if vs := form[name]; len(vs) > 0 {
+		return vs[0], next
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil { // not from memory; what is read again fails as well
-		return "", r
-	}
-	c, next := r.WithContext(r.Context()), r.WithContext(r.Context())
-	c.Body, next.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
-	return c.FormValue(name), next
+	return "", next
 }
 
 // statsAll asks for all statistics of a query, ours among them.

@@ -7,6 +7,8 @@ import (
 	"github.com/grafana/regexp"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/expression"
 )
 
 // Settings configure the API. The zero value of a field means its default.
@@ -15,6 +17,8 @@ type Settings struct {
 	LookbackDelta time.Duration
 	// MaxBodyBytes bounds a request's body. Default 10 MiB, which is also the most of a form that net/http reads.
 	MaxBodyBytes int64
+	// Expressions bound the texts of query and match[] before they are parsed. Defaults: those of expression.Limits.
+	Expressions expression.Limits
 	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples (streamed chunks have no
 	// limit). Default 50,000,000; negative means none.
 	RemoteReadSampleLimit int
@@ -56,6 +60,7 @@ func DefaultSettings() Settings {
 		RemoteReadConcurrency: 10,
 		RemoteReadFrameBytes:  1 << 20,
 		StorageRetention:      "unlimited",
+		Expressions:           expression.Limits{}.WithDefaults(),
 	}
 }
 
@@ -68,6 +73,7 @@ func (s Settings) Complete() (Settings, error) {
 	s.RemoteReadConcurrency = orDefault(s.RemoteReadConcurrency, d.RemoteReadConcurrency)
 	s.RemoteReadFrameBytes = orDefault(s.RemoteReadFrameBytes, d.RemoteReadFrameBytes)
 	s.StorageRetention = orDefault(s.StorageRetention, d.StorageRetention)
+	s.Expressions = s.Expressions.WithDefaults()
 
 	for _, f := range []struct {
 		name string
@@ -82,6 +88,9 @@ func (s Settings) Complete() (Settings, error) {
 		if f.bad {
 			return s, fmt.Errorf("validate api settings: %s must be positive, got %v", f.name, f.got)
 		}
+	}
+	if err := s.Expressions.Validate(); err != nil {
+		return s, fmt.Errorf("validate api settings: %w", err)
 	}
 	if _, err := s.corsOrigin(); err != nil {
 		return s, fmt.Errorf("validate api settings: %w", err)

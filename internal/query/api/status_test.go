@@ -88,7 +88,7 @@ func TestConfigAndFlags(t *testing.T) {
 
 func TestRuntimeInfo(t *testing.T) {
 	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	h, err := api.New(testSettings(), withoutStorage(t), func() time.Time { return clock }, slog.New(slog.DiscardHandler), nil)
+	h, err := api.New(testSettings(), withoutStorage(t), nil, func() time.Time { return clock }, slog.New(slog.DiscardHandler), nil)
 	require.NoError(t, err)
 	started := clock
 	clock = clock.Add(time.Hour)
@@ -136,7 +136,7 @@ func TestSettings(t *testing.T) {
 		{api.Settings{RemoteReadFrameBytes: -1}, "validate api settings: remote read frame bytes must be positive, got -1"},
 		{api.Settings{CORSOrigin: "("}, "validate api settings: parse CORS origin \"(\": error parsing regexp: missing closing ): `^(?s:()$`"},
 	} {
-		_, err := api.New(tc.settings, withoutStorage(t), time.Now, slog.New(slog.DiscardHandler), nil)
+		_, err := api.New(tc.settings, withoutStorage(t), nil, time.Now, slog.New(slog.DiscardHandler), nil)
 		require.EqualError(t, err, tc.err)
 	}
 }
@@ -144,7 +144,7 @@ func TestSettings(t *testing.T) {
 func TestRegistryIsUsedOnce(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	for _, want := range []bool{true, false} {
-		_, err := api.New(testSettings(), withoutStorage(t), time.Now, slog.New(slog.DiscardHandler), reg)
+		_, err := api.New(testSettings(), withoutStorage(t), nil, time.Now, slog.New(slog.DiscardHandler), reg)
 		require.Equal(t, want, err == nil)
 	}
 }

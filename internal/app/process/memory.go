@@ -1,0 +1,55 @@
+package process
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+
+	"github.com/promlake/promlake/internal/memory"
+)
+
+// memoryLimit is that of a process.
+type memoryLimit struct {
+	bytes int64 // 0: none
+	tune  bool  // Go's soft limit follows from it
+}
+
+// budget is the limit of a process that stays. GOMEMLIMIT, where it is set, stands.
+func (s Settings) budget() memoryLimit {
+	limit := memoryLimit{bytes: s.MemoryLimit, tune: os.Getenv("GOMEMLIMIT") == ""}
+	if limit.bytes == 0 {
+		limit.bytes = memory.DefaultLimit()
+	}
+	return limit
+}
+
+func tuneGC(s Settings) {
+	if s.GCPercent > 0 {
+		debug.SetGCPercent(s.GCPercent)
+	}
+}
+
+// watch is the stage that measures the process for as long as others run. It is built first, so that it ends last.
+type watch struct {
+	Idle
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// watching makes a watch.
+func watching(ctx context.Context, p Parts) (Stage, error) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w := watch{stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		p.Memory.Watch(ctx)
+	}()
+	return w, nil
+}
+
+// Close implements Stage.
+func (w watch) Close() error {
+	w.stop()
+	<-w.done
+	return nil
+}

@@ -1,0 +1,170 @@
+// Package expression bounds PromQL texts before anything parses them. Parsers, and whatever walks their trees, recurse: what is nested deep enough
+// ends the process, and no handler can prevent that.
+package expression
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Defaults of Limits.
+const (
+	DefaultMaxBytes = 64 << 10
+	DefaultMaxDepth = 1000
+)
+
+// Limits bound the texts of one request. The zero value of a field means its default.
+type Limits struct {
+	MaxBytes int // of all texts together
+	MaxDepth int // of one text: see Check
+}
+
+// Error says that a text goes beyond a limit.
+type Error struct {
+	Limit  string // what is limited
+	Value  int
+	Needed int // at least
+	Flag   string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("expression exceeds the limit of %d %s, it has at least %d; write it shorter, or raise %s", e.Value, e.Limit, e.Needed, e.Flag)
+}
+
+// BadQuery tells the HTTP API that this is the asker's mistake.
+func (*Error) BadQuery() bool { return true }
+
+// WithDefaults fills unset fields.
+func (l Limits) WithDefaults() Limits {
+	if l.MaxBytes == 0 {
+		l.MaxBytes = DefaultMaxBytes
+	}
+	if l.MaxDepth == 0 {
+		l.MaxDepth = DefaultMaxDepth
+	}
+	return l
+}
+
+// Validate reports limits that allow nothing.
+func (l Limits) Validate() error {
+	if l.MaxBytes < 0 || l.MaxDepth < 0 {
+		return fmt.Errorf("limits of expressions must be positive, are %d bytes and depth %d", l.MaxBytes, l.MaxDepth)
+	}
+	return nil
+}
+
+// Check returns an *Error if the texts of a request are too long together, or one is too deep. It takes linear time and no memory to speak of.
+//
+// The depth is never less than the height of the tree that a parser makes: each open bracket counts, and within it each operator since its beginning or the
+// last comma, for chains such as 1-1-1 are trees as high as they are long. So do unary operators and the brackets of subqueries.
+func (l Limits) Check(texts ...string) error {
+	l = l.WithDefaults()
+	n := 0
+	for _, t := range texts {
+		n += len(t)
+	}
+	if n > l.MaxBytes {
+		return &Error{Limit: "bytes", Value: l.MaxBytes, Needed: n, Flag: "--query.max-expression-bytes"}
+	}
+	for _, t := range texts {
+		if tooDeep(t, l.MaxDepth) {
+			return &Error{Limit: "levels of brackets and operators", Value: l.MaxDepth, Needed: l.MaxDepth + 1, Flag: "--query.max-expression-depth"}
+		}
+	}
+	return nil
+}
+
+// tooDeep says whether a text has more than limit levels.
+func tooDeep(text string, limit int) bool {
+	var open []int // levels that each open bracket adds: itself, and operators before it
+	depth, here := 0, 0
+	for i := 0; i < len(text); {
+		c, next := text[i], i+1
+		switch {
+		case c == '"' || c == '\'' || c == '`':
+			next = afterString(text, i)
+		case c == '#':
+			next = afterLine(text, i)
+		case c == '(' || c == '{' || c == '[':
+			here++ // x[1h:][1h:] is a chain as well
+			depth++
+			open, here = append(open, here), 0
+		case c == ')' || c == '}' || c == ']':
+			if len(open) > 0 {
+				// The bracket itself stays counted as an operator of the level around it only if it was a subquery's.
+				depth -= here
+				here = open[len(open)-1]
+				open = open[:len(open)-1]
+				if c != ']' {
+					here--
+					depth--
+				}
+			}
+		case c == ',':
+			depth -= here
+			here = 0
+		case strings.IndexByte("+-*/%^=!<>~", c) >= 0:
+			if i == 0 || strings.IndexByte("=!<>", c) < 0 || strings.IndexByte("=!<>", text[i-1]) < 0 { // == and != count once
+				here++
+				depth++
+			}
+		case isWord(c):
+			next = afterWord(text, i)
+			if isOperator(text[i:next]) {
+				here++
+				depth++
+			}
+		}
+		if depth > limit {
+			return true
+		}
+		i = next
+	}
+	return false
+}
+
+// afterString returns the position after the string that begins at i, or the end of the text.
+func afterString(text string, i int) int {
+	quote := text[i]
+	for i++; i < len(text); i++ {
+		switch {
+		case text[i] == quote:
+			return i + 1
+		case text[i] == '\\' && quote != '`':
+			i++
+		}
+	}
+	return len(text)
+}
+
+// afterLine returns the position of the end of the line that i is in.
+func afterLine(text string, i int) int {
+	if n := strings.IndexAny(text[i:], "\r\n"); n >= 0 {
+		return i + n
+	}
+	return len(text)
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c == ':' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+func afterWord(text string, i int) int {
+	for i < len(text) && isWord(text[i]) {
+		i++
+	}
+	return i
+}
+
+// isOperator says whether a word is a binary operator.
+func isOperator(word string) bool {
+	switch len(word) {
+	case 2, 3, 5, 6:
+		switch strings.ToLower(word) {
+		case "and", "or", "unless", "atan2":
+			return true
+		}
+	}
+	return false
+}

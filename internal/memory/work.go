@@ -1,0 +1,96 @@
+package memory
+
+import "context"
+
+// Work is something that a process does and that can be ended, such as a query. A nil *Work counts nothing.
+type Work struct {
+	budget *Budget
+	cancel context.CancelCauseFunc
+	number uint64 // later works have larger ones
+
+	// All below belongs to the budget's mu.
+	bytes int64 // acquired
+	over  bool  // End was called
+	ended bool  // by Watch
+}
+
+type workKey struct{}
+
+// Of returns the work of a context, nil if it is of none.
+func Of(ctx context.Context) *Work {
+	w, _ := ctx.Value(workKey{}).(*Work)
+	return w
+}
+
+// Start registers work, unless the process is above its limit, and returns the context that it runs in. When Watch ends
+// the work, the context's cause is an *Error. The caller calls the work's End.
+func (b *Budget) Start(ctx context.Context) (context.Context, *Work, error) {
+	if b == nil {
+		return ctx, nil, nil
+	}
+	if err := b.TryAcquire(0); err != nil {
+		return ctx, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &Work{budget: b, cancel: cancel}
+	b.mu.Lock()
+	b.started++
+	w.number = b.started
+	b.works[w] = struct{}{}
+	b.mu.Unlock()
+	b.rouse()
+	return context.WithValue(ctx, workKey{}, w), w, nil
+}
+
+// Charge acquires n bytes that the work holds until its end, or returns an *Error. After the end it does nothing.
+func (w *Work) Charge(n int64) error {
+	if w == nil || n <= 0 {
+		return nil
+	}
+	b := w.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w.over {
+		return nil
+	}
+	if err := b.take(n); err != nil {
+		b.refuse()
+		return err
+	}
+	w.bytes += n
+	return nil
+}
+
+// Credit gives back n of the bytes before the end.
+func (w *Work) Credit(n int64) {
+	if w == nil || n <= 0 {
+		return
+	}
+	b := w.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n = min(n, w.bytes)
+	w.bytes -= n
+	b.give(n)
+}
+
+// End says that the work is done and holds nothing any more. It may be repeated.
+func (w *Work) End() {
+	if w == nil {
+		return
+	}
+	w.cancel(nil)
+	b := w.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.over = true
+	delete(b.works, w)
+	if w.ended {
+		b.ended--
+	}
+	b.give(w.bytes)
+	w.bytes = 0
+}

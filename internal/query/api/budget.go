@@ -1,0 +1,38 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/promlake/promlake/internal/memory"
+)
+
+// unavailable is how a request is answered that may be sent again as it is.
+var unavailable = failure{"unavailable", http.StatusServiceUnavailable}
+
+// memoryWait is how long a request waits for the process to have memory: what others have ended leaves garbage, which takes a moment to collect.
+const memoryWait = 5 * time.Second
+
+// budgeted makes each request work of the process's budget: it is refused, or ended, when the process has no memory for it.
+func (s *server) budgeted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, work, err := s.begin(r.Context())
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			s.respondError(w, r, unavailable, err)
+			return
+		}
+		defer work.End()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func (s *server) begin(ctx context.Context) (context.Context, *memory.Work, error) {
+	wait, cancel := context.WithTimeout(ctx, memoryWait)
+	defer cancel()
+	if err := s.memory.Acquire(wait, 0); err != nil {
+		return nil, nil, err
+	}
+	return s.memory.Start(ctx)
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/expression"
+)
+
+// expressionParams are the parameters that hold PromQL, of whatever route.
+var expressionParams = []string{"query", "match[]"}
+
+// bounded checks the expressions of a request before any handler parses them.
+func (s *server) bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		form, r := peekForm(r)
+		var texts []string
+		for _, p := range expressionParams {
+			texts = append(texts, form[p]...)
+		}
+		if err := s.settings.Expressions.Check(texts...); err != nil {
+			var limit *expression.Error
+			if errors.As(err, &limit) {
+				s.refused.WithLabelValues(limit.Flag).Inc()
+			}
+			s.respondError(w, r, badData, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func refusals(reg prometheus.Registerer) *prometheus.CounterVec {
+	return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: "promlake_query_expressions_refused_total",
+		Help: "Requests whose expressions were refused before they were parsed, by the flag of the limit.",
+	}, []string{"flag"})
+}
+
+// peekForm returns the parameters of a request as its handler will see them, and the request to go on with, whose form nobody has read. What cannot be
+// read is left to the handler to complain about. The guard has bounded the body.
+func peekForm(r *http.Request) (map[string][]string, *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		c := r.WithContext(r.Context())
+		_ = c.ParseForm()
+		return c.Form, r
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil { // not from memory
+		return nil, r
+	}
+	c, next := r.WithContext(r.Context()), r.WithContext(r.Context())
+	c.Body, next.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
+	_ = c.ParseMultipartForm(int64(len(body))) // and other forms
+	return c.Form, next
+}

@@ -1,0 +1,124 @@
+package api_test
+
+import (
+	"bytes"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query/api"
+)
+
+// hostile are expressions whose parsing took minutes or gigabytes, or ended the process.
+func hostile() map[string]string {
+	return map[string]string{
+		"calls":       strings.Repeat("ln(", 2_500_000) + "up" + strings.Repeat(")", 2_500_000),
+		"brackets":    strings.Repeat("(", 4_900_000) + "1" + strings.Repeat(")", 4_900_000),
+		"chain":       "1" + strings.Repeat("-1", 200_000),
+		"short calls": strings.Repeat("ln(", 1001) + "up" + strings.Repeat(")", 1001),
+		"short chain": "1" + strings.Repeat("-1", 10_000),
+		"subqueries":  "up" + strings.Repeat("[1h:1m]", 1001),
+	}
+}
+
+// expressionRoutes are the routes that take an expression, with the parameters that they need beside it.
+var expressionRoutes = map[string]string{
+	"/api/v1/query":              "query=%",
+	"/api/v1/query_range":        "start=0&end=1&step=1&query=%",
+	"/api/v1/query_exemplars":    "start=0&end=1&query=%",
+	"/api/v1/format_query":       "query=%",
+	"/api/v1/parse_query":        "query=%",
+	"/api/v1/series":             "match[]=up&match[]=%",
+	"/api/v1/labels":             "match[]=%",
+	"/api/v1/label/job/values":   "match[]=%",
+	"/prometheus/api/v1/query":   "query=%",
+	"/federate":                  "match[]=%",
+	"/prometheus/federate":       "match[]=%",
+	"/api/v1/explain":            "query=%",
+	"/prometheus/api/v1/series":  "match[]=%",
+	"/prometheus/api/v1/explain": "query=%",
+	"/prometheus/api/v1/labels":  "match[]=%",
+	"/api/v1/status/buildinfo":   "query=%", // and those that do not
+}
+
+func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	h, err := api.New(testSettings(), explaining{newEmptyBackend(t)}, nil, time.Now, slog.New(slog.DiscardHandler), reg)
+	require.NoError(t, err)
+	ask := func(t *testing.T, r *http.Request) {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		require.Equal(t, http.StatusBadRequest, rec.Code, rec.Body.String())
+		require.Contains(t, rec.Body.String(), `"errorType":"bad_data"`)
+		require.Regexp(t, `limit of (65536 bytes|1000 levels).*--query\.max-expression-(bytes|depth)`, rec.Body.String())
+	}
+	asked := 0
+	for path, params := range expressionRoutes {
+		for name, text := range hostile() {
+			t.Run(path+" "+name, func(t *testing.T) {
+				form := strings.ReplaceAll(params, "%", url.QueryEscape(text))
+				if len(form) < 100_000 {
+					ask(t, httptest.NewRequest(http.MethodGet, path+"?"+form, nil))
+					asked++
+				}
+				if strings.HasSuffix(path, "/federate") || strings.Contains(path, "/values") || strings.Contains(path, "/status/") || len(form) > 9<<20 {
+					return // GET alone, or too large a body
+				}
+				r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form))
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				ask(t, r)
+				asked++
+			})
+		}
+	}
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	require.NoError(t, w.WriteField("query", hostile()["short chain"]))
+	require.NoError(t, w.Close())
+	for _, method := range []string{http.MethodPost, http.MethodGet} { // net/http reads a multipart form from either
+		r := httptest.NewRequest(method, "/api/v1/query", bytes.NewReader(body.Bytes()))
+		r.Header.Set("Content-Type", w.FormDataContentType())
+		ask(t, r)
+		asked++
+	}
+	n, err := testutil.GatherAndCount(reg, "promlake_query_expressions_refused_total")
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Greater(t, asked, 60)
+}
+
+// TestExpressionsAtTheLimit holds that nothing is refused that is within the limits, and that selectors count together.
+func TestExpressionsAtTheLimit(t *testing.T) {
+	h := newHandler(t, testSettings(), newEmptyBackend(t))
+	for _, tc := range []struct {
+		text string
+		code int
+	}{
+		{"1" + strings.Repeat("-1", 1000), 200},
+		{strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), 200},
+		{`vector(1) == ` + strings.Repeat("1+ # ((((\n", 900) + "1", 200},
+	} {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+url.QueryEscape(tc.text), nil))
+		require.Equal(t, tc.code, rec.Code, rec.Body.String())
+	}
+	match := "match[]=" + url.QueryEscape(`{a="`+strings.Repeat("x", 40<<10)+`"}`)
+	code := func(form string) int {
+		r := httptest.NewRequest(http.MethodPost, "/api/v1/series", strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		return rec.Code
+	}
+	require.Equal(t, http.StatusOK, code(match))
+	require.Equal(t, http.StatusBadRequest, code(match+"&"+match))
+}
