@@ -21,7 +21,7 @@ func TestPagesOfOthersReadNothing(t *testing.T) {
 		if origins == "" {
 			s.CORSOrigin = api.DefaultSettings().CORSOrigin
 		}
-		h, err := api.New(s, withoutStorage(t), time.Now, slog.New(slog.DiscardHandler), nil)
+		h, err := api.New(s, withoutStorage(t), nil, time.Now, slog.New(slog.DiscardHandler), nil)
 		require.NoError(t, err)
 		for _, method := range []string{http.MethodGet, http.MethodOptions} {
 			for _, path := range []string{"/api/v1/query?query=1", "/api/v1/query?query=("} {
