@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/memory"
 )
 
 // budget shares the bytes of max-inflight-bytes among the requests of all tenants. A request is charged for its body as it arrives, for
@@ -22,8 +24,9 @@ import (
 // The oldest body can grow as soon as complete requests have been written, so requests that hold a part of what they need cannot stop
 // each other for good.
 type budget struct {
-	limit int64
-	bytes prometheus.Gauge
+	limit   int64
+	process *memory.Budget // of the whole process, from which the bytes are taken, too; nil: it has no limit
+	bytes   prometheus.Gauge
 
 	mu       sync.Mutex
 	used     int64
@@ -45,6 +48,7 @@ type charge struct {
 	tenant   string
 	number   uint64 // in the order of admission
 	bytes    int64  // guarded by budget.mu
+	claimed  int64  // what of them the process's budget has; guarded by budget.mu
 	arriving bool   // its body is incomplete or not decompressed; guarded by budget.mu
 }
 
@@ -60,14 +64,20 @@ type waiter struct {
 type errBusy struct {
 	limit, held int64
 	tenant      string
+	process     error // the memory of the whole process is used up, rather than that for requests in flight
 }
 
+func (e *errBusy) Unwrap() error { return e.process }
+
 func (e *errBusy) Error() string {
+	if e.process != nil {
+		return e.process.Error()
+	}
 	return fmt.Sprintf("too many bytes in flight: the limit is %d bytes (max-inflight-bytes), tenant %s holds %d of them; try again", e.limit, e.tenant, e.held)
 }
 
-func newBudget(limit int64, bytes prometheus.Gauge) *budget {
-	return &budget{limit: limit, bytes: bytes, tenants: map[string]int64{}}
+func newBudget(limit int64, process *memory.Budget, bytes prometheus.Gauge) *budget {
+	return &budget{limit: limit, process: process, bytes: bytes, tenants: map[string]int64{}}
 }
 
 // admit returns the charge of a request whose body arrives. It holds nothing yet, and must be released.
@@ -80,12 +90,9 @@ func (b *budget) admit(tenant string) *charge {
 	return c
 }
 
-// fits says whether the rules allow a charge more bytes. The caller holds b.mu.
-func (b *budget) fits(c *charge, more int64, whole bool) bool {
+// claim takes more bytes for a charge, or returns the error that says why the rules do not allow it. The caller holds b.mu.
+func (b *budget) claim(c *charge, more int64, whole bool) error {
 	free := b.limit - b.used
-	if more > free {
-		return false
-	}
 	held := b.tenants[c.tenant]
 	if held == c.bytes {
 		held = 0 // its only request
@@ -93,7 +100,18 @@ func (b *budget) fits(c *charge, more int64, whole bool) bool {
 	if c.arriving && !whole && b.bodies[0] != c {
 		free = min(free, b.limit/bodiesPart-b.arriving)
 	}
-	return more <= free && (held == 0 || held+more <= tenantFactor*(free-more))
+	if more > free || held > 0 && held+more > tenantFactor*(free-more) {
+		return &errBusy{limit: b.limit, held: b.tenants[c.tenant], tenant: c.tenant}
+	}
+	if err := b.process.TryAcquire(more); err != nil {
+		return &errBusy{process: err}
+	}
+	c.claimed += more
+	b.take(c, more)
+	if whole {
+		b.arrived(c)
+	}
+	return nil
 }
 
 // take charges more bytes, fewer if more is negative. The caller holds b.mu.
@@ -102,6 +120,10 @@ func (b *budget) take(c *charge, more int64) {
 	c.bytes += more
 	if c.arriving {
 		b.arriving += more
+	}
+	if back := min(-more, c.claimed); back > 0 {
+		c.claimed -= back
+		b.process.Release(back)
 	}
 	if b.tenants[c.tenant] += more; b.tenants[c.tenant] == 0 {
 		delete(b.tenants, c.tenant)
@@ -123,28 +145,19 @@ func (b *budget) arrived(c *charge) {
 // grant serves those who wait and whom the rules allow it now. The caller holds b.mu.
 func (b *budget) grant() {
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *waiter) bool {
-		if !b.fits(w.charge, w.more, w.whole) {
+		if b.claim(w.charge, w.more, w.whole) != nil {
 			return false
 		}
-		b.serve(w.charge, w.more, w.whole)
 		close(w.granted)
 		return true
 	})
-}
-
-func (b *budget) serve(c *charge, more int64, whole bool) {
-	b.take(c, more)
-	if whole {
-		b.arrived(c)
-	}
 }
 
 // await takes more bytes, for an arriving body or for what a whole one becomes, and waits for them until ctx ends.
 func (c *charge) await(ctx context.Context, more int64, whole bool) error {
 	b := c.budget
 	b.mu.Lock()
-	if b.fits(c, more, whole) {
-		b.serve(c, more, whole)
+	if b.claim(c, more, whole) == nil {
 		b.mu.Unlock()
 		return nil
 	}
@@ -164,10 +177,8 @@ func (c *charge) await(ctx context.Context, more int64, whole bool) error {
 		return nil // granted at the last moment
 	}
 	b.waiting = slices.Delete(b.waiting, i, i+1)
-	return b.busy(c)
+	return b.claim(c, more, whole)
 }
-
-func (b *budget) busy(c *charge) error { return &errBusy{b.limit, b.tenants[c.tenant], c.tenant} }
 
 // try takes more bytes for a request whose body is complete, if that is possible at once. alone says that the request fails although
 // nothing else is in flight, so it will never fit.
@@ -175,11 +186,8 @@ func (c *charge) try(more int64) (alone bool, err error) {
 	b := c.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.fits(c, more, true) {
-		return b.used == c.bytes, b.busy(c)
-	}
-	b.take(c, more)
-	return false, nil
+	err = b.claim(c, more, true)
+	return err != nil && more > b.limit-c.bytes, err
 }
 
 // drop gives bytes back.

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+
+	"github.com/promlake/promlake/internal/memory"
 )
 
 // errNotDurable reports that the store or the queue did not confirm a write: the sender must try again. The cause stands in the log under
@@ -56,6 +58,8 @@ func (s *Stage) countLimited(err error) {
 	switch {
 	case err == nil:
 		return
+	case errors.Is(err, memory.ErrMemory):
+		limit = "memory-limit"
 	case errors.As(err, &busy), errors.As(err, &dense):
 		limit = "max-inflight-bytes"
 	case errors.As(err, &slow):

@@ -16,7 +16,7 @@ const (
 	costRow       = 8       // a series of a message of the queue
 	costOffence   = 64      // the work of wording one, rather than memory
 	costNew       = 128     // a label set that is new to the table, without its texts
-	costColumn    = 16      // a byte of a message of the queue: its columns, label sets and dictionaries
+	costColumn    = 4       // a byte of a message of the queue: its columns, label sets and dictionaries
 	costRequest   = 1 << 10 // of any request
 
 	roomBase    = 256 << 10 // of any message

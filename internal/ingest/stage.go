@@ -25,19 +25,21 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/queue"
 )
 
 // Stage is the ingest stage of one process.
 type Stage struct {
-	set   Settings
-	store objstore.Store
-	queue queue.Sender // mode Buffered only
-	log   *slog.Logger
-	now   func() time.Time
-	met   *metrics
-	ids   *idSource
+	set    Settings
+	store  objstore.Store
+	queue  queue.Sender // mode Buffered only
+	memory *memory.Budget
+	log    *slog.Logger
+	now    func() time.Time
+	met    *metrics
+	ids    *idSource
 
 	maxMessage int // bytes of a message
 
@@ -59,6 +61,9 @@ type Option func(*Stage)
 // To is the queue that mode Buffered sends to.
 func To(q queue.Sender) Option { return func(s *Stage) { s.queue = q } }
 
+// Within is the memory of the process, from which that of the requests in flight is taken.
+func Within(b *memory.Budget) Option { return func(s *Stage) { s.memory = b } }
+
 // New returns a running stage.
 func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slog.Logger, now func() time.Time, opts ...Option) (*Stage, error) {
 	if err := set.Validate(); err != nil {
@@ -70,11 +75,12 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	}
 	s := &Stage{
 		set: set, store: store, log: log, now: now, met: met, ids: newIDSource(rand.Reader),
-		inflight: newBudget(set.MaxInflightBytes, met.inflightBytes), tenants: map[string]*tenantIngest{}, maxMessage: queue.MaxMessageBytes,
+		tenants: map[string]*tenantIngest{}, maxMessage: queue.MaxMessageBytes,
 	}
 	for _, o := range opts {
 		o(s)
 	}
+	s.inflight = newBudget(set.MaxInflightBytes, s.memory, met.inflightBytes)
 	if set.Mode == Buffered && s.queue == nil {
 		return nil, errors.New("ingest in mode buffered without a queue")
 	}
