@@ -71,7 +71,7 @@ var allowed = map[string][]string{
 		"internal/segment/segmenttest", "internal/series",
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/segment", "internal/series"},
-	"internal/ingest":        {"internal/key", "internal/objstore", "internal/queue", "internal/segment", "internal/series", "internal/tenant"},
+	"internal/ingest":        {"internal/key", "internal/memory", "internal/objstore", "internal/queue", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/compact/admin": {"internal/catalog", "internal/expression", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
 		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/memory", "internal/objstore", "internal/query/duck",
@@ -148,6 +148,7 @@ var allowed = map[string][]string{
 	"tests/fuzzpromql": {},
 	"tests/model":      {},
 	"tests/order":      {},
+	"tests/resource":   {},
 	"tests/senders":    {},
 	"tests/sim":        {},
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -21,6 +22,8 @@ type batch struct {
 	metadata  []segment.Metadata
 	minT      int64 // over floats, hists and exemplars
 	maxT      int64
+
+	charge *charge // for the memory of the batch and of what a flush makes of it; nil: nobody counts it
 
 	rejected int   // series that were refused, in whole or in part
 	err      error // why the first of them was
@@ -56,8 +59,27 @@ const (
 	keepOthers  = 4 << 10  // hists, exemplars, metadata
 )
 
-// release gives the batch back. Nobody may touch it afterwards.
+// fit leaves memory to the pool that is far more than the batch needs: a batch can wait for long.
+func (b *batch) fit() {
+	if cap(b.floats) <= 2*len(b.floats)+fitFloats && max(cap(b.hists), cap(b.exemplars), cap(b.metadata)) <= fitOthers {
+		return
+	}
+	pooled := batch{floats: b.floats, hists: b.hists, exemplars: b.exemplars, metadata: b.metadata}
+	b.floats, b.hists, b.exemplars, b.metadata = slices.Clone(b.floats), slices.Clone(b.hists), slices.Clone(b.exemplars), slices.Clone(b.metadata)
+	pooled.release()
+}
+
+const (
+	fitFloats = 1 << 10
+	fitOthers = 256
+)
+
+// release gives the batch and what it is charged for back. Nobody may touch it afterwards.
 func (b *batch) release() {
+	if b.charge != nil {
+		b.charge.release()
+		b.charge = nil
+	}
 	if cap(b.floats) > keepSamples || max(cap(b.hists), cap(b.exemplars), cap(b.metadata)) > keepOthers {
 		return
 	}

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -28,9 +27,6 @@ func (e *TooLarge) Error() string {
 	}
 	return fmt.Sprintf("request body of %d bytes exceeds the limit of %d bytes (%s)", e.Got, e.Max, e.Limit)
 }
-
-// errBusy reports that the bytes of the requests in flight leave no room for another; the answer is 503.
-var errBusy = errors.New("too many bytes in flight")
 
 // errBody reports a body that is no snappy block or did not arrive whole.
 var errBody = errors.New("invalid request body")
@@ -75,58 +71,64 @@ func (b *buffer) sized(n int) []byte {
 	return b.b
 }
 
-// readBody reads and decompresses a request body within the limits. The result lies in plain. The caller calls done when it no longer needs
-// plain.
-func (s *Stage) readBody(r *http.Request, plain *buffer) (done func(), err error) {
+// readBody reads and decompresses a request body within the limits. The result lies in plain. The charge is for plain and for
+// firstRoom of it; the caller releases it.
+func (s *Stage) readBody(w http.ResponseWriter, r *http.Request, tenant string, plain *buffer) (*charge, error) {
+	body := s.paced(w, r)
 	var prefix [maxPrefix]byte
-	head, decoded, err := s.peek(r, prefix[:])
+	head, decoded, err := s.peek(body, r.ContentLength, prefix[:])
 	if err != nil {
 		return nil, err
 	}
-	weight := decoded + s.set.MaxRequestBytes
-	if r.ContentLength >= 0 {
-		weight = decoded + r.ContentLength
-	}
-	// Both shares are taken at once, before memory is set aside, so that requests cannot wait for each other's second share.
-	if err := s.acquire(r.Context(), weight); err != nil {
+	c := s.inflight.admit(tenant)
+	if err := s.unpack(r, body, head, decoded, plain, c); err != nil {
+		c.release()
 		return nil, err
 	}
-	if err := s.unpack(r, head, decoded, plain); err != nil {
-		s.inflight.Release(weight)
-		return nil, err
-	}
-	return func() { s.inflight.Release(weight) }, nil
+	return c, nil
 }
 
 // unpack reads the body, which begins with head, and decompresses it into plain.
-func (s *Stage) unpack(r *http.Request, head []byte, decoded int64, plain *buffer) error {
-	packed := buffers.Get().(*buffer)
-	defer packed.release()
-	if err := s.receive(r, head, packed); err != nil {
+func (s *Stage) unpack(r *http.Request, body *pacedBody, head []byte, decoded int64, plain *buffer, c *charge) error {
+	packed, err := s.receive(body, head, r.ContentLength, func(more int64) error { return s.await(r.Context(), c, more, false) })
+	defer func() { releaseBody(packed) }()
+	if err != nil {
 		return err
 	}
-	if decoded > int64(len(packed.b))*maxExpansion {
-		return fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", errBody, len(packed.b), decoded)
+	body.end()
+	if decoded > int64(len(packed))*maxExpansion {
+		return fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", errBody, len(packed), decoded)
 	}
-	out, err := snappy.Decode(plain.sized(int(decoded)), packed.b)
+	if err := s.await(r.Context(), c, decoded+s.set.firstRoom(decoded), true); err != nil {
+		return err
+	}
+	out, err := snappy.Decode(plain.sized(int(decoded)), packed)
 	if err != nil {
 		return fmt.Errorf("%w: snappy: %w", errBody, err)
 	}
 	plain.b = out
-	s.met.bodyBytes.WithLabelValues("snappy").Add(float64(len(packed.b)))
+	s.met.bodyBytes.WithLabelValues("snappy").Add(float64(len(packed)))
 	s.met.bodyBytes.WithLabelValues("protobuf").Add(float64(len(out)))
+	c.settle(decoded + s.set.firstRoom(decoded))
 	return nil
+}
+
+// await takes more bytes for a request, and waits for them no longer than the limit says.
+func (s *Stage) await(ctx context.Context, c *charge, more int64, whole bool) error {
+	ctx, cancel := context.WithTimeout(ctx, s.set.InflightWait)
+	defer cancel()
+	return c.await(ctx, more, whole)
 }
 
 // maxPrefix is how long the decoded length at the beginning of a snappy block can be, in bytes.
 const maxPrefix = binary.MaxVarintLen64
 
 // peek reads the beginning of the body, which tells the decoded length, and holds both lengths against the limits.
-func (s *Stage) peek(r *http.Request, prefix []byte) (head []byte, decoded int64, err error) {
-	if r.ContentLength > s.set.MaxRequestBytes {
-		return nil, 0, &TooLarge{"max-request-bytes", s.set.MaxRequestBytes, r.ContentLength}
+func (s *Stage) peek(body io.Reader, length int64, prefix []byte) (head []byte, decoded int64, err error) {
+	if length > s.set.MaxRequestBytes {
+		return nil, 0, &TooLarge{"max-request-bytes", s.set.MaxRequestBytes, length}
 	}
-	n, err := io.ReadFull(r.Body, prefix)
+	n, err := io.ReadFull(body, prefix)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, 0, fmt.Errorf("%w: %w", errBody, err)
 	}
@@ -138,42 +140,8 @@ func (s *Stage) peek(r *http.Request, prefix []byte) (head []byte, decoded int64
 	if int64(size) > s.set.MaxDecodedBytes {
 		return nil, 0, &TooLarge{"max-decoded-bytes", s.set.MaxDecodedBytes, int64(size)}
 	}
-	if r.ContentLength >= 0 && int64(size) > r.ContentLength*maxExpansion {
-		return nil, 0, fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", errBody, r.ContentLength, size)
+	if length >= 0 && int64(size) > length*maxExpansion {
+		return nil, 0, fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", errBody, length, size)
 	}
 	return head, int64(size), nil
-}
-
-func (s *Stage) acquire(ctx context.Context, weight int64) error {
-	if s.inflight.TryAcquire(weight) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.set.InflightWait)
-	defer cancel()
-	if err := s.inflight.Acquire(ctx, weight); err != nil {
-		return fmt.Errorf("%w: the limit is %d bytes (max-inflight-bytes)", errBusy, s.set.MaxInflightBytes)
-	}
-	return nil
-}
-
-// receive reads the body as it was sent; head is its beginning.
-func (s *Stage) receive(r *http.Request, head []byte, into *buffer) error {
-	if r.ContentLength >= 0 {
-		b := into.sized(int(r.ContentLength))
-		n := copy(b, head)
-		if _, err := io.ReadFull(r.Body, b[n:]); err != nil {
-			return fmt.Errorf("%w: read: %w", errBody, err)
-		}
-		return nil
-	}
-	b := bytes.NewBuffer(into.b[:0])
-	b.Write(head)
-	if _, err := b.ReadFrom(io.LimitReader(r.Body, s.set.MaxRequestBytes-int64(len(head))+1)); err != nil {
-		return fmt.Errorf("%w: read: %w", errBody, err)
-	}
-	into.b = b.Bytes()
-	if int64(len(into.b)) > s.set.MaxRequestBytes {
-		return &TooLarge{Limit: "max-request-bytes", Max: s.set.MaxRequestBytes}
-	}
-	return nil
 }

@@ -20,9 +20,10 @@ func (s *Stage) enqueue(ctx context.Context, in *incoming) error {
 		bytes += len(m.Body)
 	}
 	if err := s.queue.Send(ctx, ms...); err != nil {
-		s.log.Error("send to the queue failed; the sender was told to try again", "tenant", in.tenant.id, "samples", in.batch.samples(),
+		e := notDurable(err)
+		s.log.Error("send to the queue failed; the sender was told to try again", "reference", e.reference, "tenant", in.tenant.id, "samples", in.batch.samples(),
 			"messages", len(ms), "bytes", bytes, "err", err)
-		return fmt.Errorf("%w: %w", errNotDurable, err)
+		return e
 	}
 	s.met.queued.Add(float64(in.batch.samples()))
 	s.met.queuedBytes.Add(float64(bytes))

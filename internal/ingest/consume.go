@@ -177,12 +177,19 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 			c.flush(t, l)
 			l = load{}
 		}
-		b, err := c.read(t, m)
+		b, err := c.read(t, m, len(l.parcels) == 0)
+		var busy *errBusy
+		if errors.As(err, &busy) && len(l.parcels) > 0 {
+			// The load itself holds what the message waits for.
+			c.flush(t, l)
+			l = load{}
+			b, err = c.read(t, m, true)
+		}
 		switch {
 		case err == nil:
 			l.parcels, l.batches = append(l.parcels, m), append(l.batches, b)
 			l.tally.add(b)
-		case errors.Is(err, errBusy), c.ctx.Err() != nil:
+		case errors.As(err, &busy), c.ctx.Err() != nil:
 			c.fail([]parcel{m}, err)
 		default:
 			c.unreadable(m.id, m.tenant, err)
@@ -197,26 +204,47 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 	}
 }
 
-// read decodes a message.
-func (c *consumption) read(t *tenantIngest, m parcel) (*batch, error) {
+// read decodes a message. If its memory is not free, it waits for that as long as there is time, or is refused at once.
+func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (*batch, error) {
 	if err := c.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read message: %w", err)
 	}
 	s := c.stage
-	weight := int64(m.bytes) + int64(len(m.data))
-	if err := s.acquire(c.ctx, min(weight, s.set.MaxInflightBytes)); err != nil {
+	charge := s.inflight.admit(m.tenant)
+	if err := s.takeMessage(c.ctx, charge, m.envelope, wait); err != nil {
+		charge.release()
 		return nil, err
 	}
-	defer s.inflight.Release(min(weight, s.set.MaxInflightBytes))
 	plain := buffers.Get().(*buffer)
 	defer plain.release()
 	if err := m.unpack(plain); err != nil {
+		charge.release()
 		return nil, err
 	}
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	d.limits, d.maxRoom = &s.set.Limits, s.set.MaxInflightBytes
-	return d.unpack(plain.b, m.holds, t.gen.Load(), s.set.Limits.horizon(m.received))
+	d.limits = &s.set.Limits
+	d.beginPacked(plain.b, s.set.MaxInflightBytes)
+	b, err := d.unpack(plain.b, m.holds, t.gen.Load(), s.set.Limits.horizon(m.received))
+	if err != nil {
+		charge.release()
+		return nil, err
+	}
+	b.charge = charge
+	charge.settle(costRequest + d.used())
+	return b, nil
+}
+
+// takeMessage charges what a message will probably take: its text, its columns and what they say that they hold. How much it was is settled when
+// it has been read.
+func (s *Stage) takeMessage(ctx context.Context, c *charge, e *envelope, wait bool) error {
+	n := int64(len(e.data)) + costColumn*int64(e.bytes) + costFloat*int64(e.holds.floats) + costHistogram*int64(e.holds.hists) + costExemplar*int64(e.holds.exemplars)
+	n = min(n, s.set.MaxInflightBytes)
+	if !wait {
+		_, err := c.try(n)
+		return err
+	}
+	return c.await(ctx, n, true)
 }
 
 func (n tally) String() string {
@@ -237,15 +265,23 @@ func (c *consumption) flush(t *tenantIngest, l load) {
 	newest := l.parcels[len(l.parcels)-1].sent
 	segments, err := t.segments(l.batches, func() identity { return identity{id: s.ids.at(newest), queued: true} })
 	var meta []learned
+	charges := make([]*charge, 0, len(l.batches))
 	for _, b := range l.batches {
 		if len(b.metadata) > 0 {
 			meta = append(meta, learned{b.gen, slices.Clone(b.metadata)})
 		}
+		charges = append(charges, b.charge)
+		b.charge = nil // it covers the segments, too
 		b.release()
 	}
 	t.rotate()
 	c.puts.Go(func() error {
 		defer cancel()
+		defer func() {
+			for _, c := range charges {
+				c.release()
+			}
+		}()
 		if err == nil {
 			err = putAll(ctx, segments, t.put)
 		}

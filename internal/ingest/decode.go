@@ -26,10 +26,12 @@ type decoder struct {
 	noted  *descriptions
 	quiet  bool // what is refused is not counted
 
-	maxRoom int64 // bytes that reading any message may take
-	message int   // bytes of this one
-	granted int64 // bytes that reading this one may take
-	room    int64 // bytes that are left of that
+	message    int               // bytes of the message
+	most       int64             // bytes that reading it may take
+	granted    int64             // bytes that it may take for now
+	room       int64             // bytes that are left of that
+	grow       func(int64) error // asks for more to be granted
+	maxWindows int               // windows that the message may touch; 0: any number
 
 	misses  []miss
 	labels  []series.Label
@@ -53,14 +55,12 @@ type miss struct {
 // errMalformed marks messages that cannot be read at all.
 var errMalformed = errors.New("malformed remote-write message")
 
-// decode reads msg into a new batch of the generation g.
+// decode reads msg into a new batch of the generation g. begin was called.
 func (d *decoder) decode(version protocol, msg []byte, g *generation, hor horizon) (*batch, error) {
 	d.gen, d.hor, d.out, d.noted = g, hor, newBatch(g), &g.stored
 	if d.queues {
 		d.noted = &g.queued
 	}
-	d.message, d.granted = len(msg), d.roomFor(msg)
-	d.room = d.granted
 	err := d.walk(version, msg)
 	if err == nil && len(d.misses) > 0 {
 		err = d.resolve(version)
@@ -87,22 +87,25 @@ func (d *decoder) walk(version protocol, msg []byte) error {
 	}
 	err := walk(msg)
 	var dense *errDense
-	if err == nil || errors.As(err, &dense) {
+	var busy *errBusy
+	if err == nil || errors.As(err, &dense) || errors.As(err, &busy) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errMalformed, err)
 }
 
-// maxWindows bounds the 2h windows that a request may touch: each costs an object in the store.
-const maxWindows = 1000
-
+// checkWindows bounds the 2h windows that a request may touch: each costs an object in the store.
 func (d *decoder) checkWindows() error {
-	n := d.out.windows(maxWindows)
-	if n <= maxWindows {
+	if d.maxWindows == 0 {
+		return nil
+	}
+	n := d.out.windows(d.maxWindows)
+	if n <= d.maxWindows {
 		return nil
 	}
 	d.discard(reasonWindows, d.out.samples())
-	return rejectf(reasonWindows, "the request's samples lie in %d windows of 2h, the limit is %d: nothing of it was stored, send it in parts", n, maxWindows)
+	return rejectf(reasonWindows, "the request's samples lie in %d windows of 2h, the limit is %d (max-windows-per-request): nothing of it was stored, send it in parts of fewer days",
+		n, d.maxWindows)
 }
 
 // keepMisses is the number of unknown series of a message above which the decoder's buffers are not kept for the next one.
@@ -110,7 +113,7 @@ const keepMisses = 16 << 10
 
 // forget drops all that refers to the message, its batch and its generation.
 func (d *decoder) forget() {
-	d.out, d.gen, d.noted = nil, nil, nil
+	d.out, d.gen, d.noted, d.grow = nil, nil, nil, nil
 	if cap(d.misses) > keepMisses || cap(d.arena) > 16*keepMisses || cap(d.symbols.text) > keepMisses {
 		d.misses, d.arena, d.symbols = nil, nil, symbols{}
 	}
@@ -136,6 +139,12 @@ func (d *decoder) resolve(version protocol) error {
 	t := d.gen.table
 	t.Lock()
 	defer t.Unlock()
+	known, learned := t.Bytes(), d.learns(version)
+	d.most += learned // what is learned says nothing about how dense the message is; the limit of all bytes in flight still holds
+	if err := d.reserve(learned); err != nil {
+		return err
+	}
+	defer func() { d.room -= min(max(t.Bytes()-known, 0), learned) }()
 	swept := false
 	for _, m := range d.misses {
 		ref, ok := t.Lookup(m.key)
@@ -161,6 +170,21 @@ func (d *decoder) resolve(version protocol) error {
 		d.out.sweep()
 	}
 	return nil
+}
+
+// learns is the most memory that the table may need for the missed series. What is learned stays when its request fails, so it is charged
+// before that.
+func (d *decoder) learns(version protocol) int64 {
+	var n int64
+	for _, m := range d.misses {
+		n += costNew + int64(len(m.labels))
+		if version == protocolV2 {
+			for _, r := range m.refs {
+				n += costRef + int64(len(d.symbols.text[r]))
+			}
+		}
+	}
+	return n
 }
 
 // discard counts refused samples.

@@ -39,7 +39,9 @@ func (d *decoder) rejectSamples(err error, n int) {
 // addHistogram reads a Histogram message; those of 1.0 and 2.0 share their field numbers.
 func (d *decoder) addHistogram(b []byte) error {
 	if d.room -= costHistogram + costBucket*int64(len(b)); d.room < 0 {
-		return d.full()
+		if err := d.full(); err != nil {
+			return err
+		}
 	}
 	var m writev2.Histogram
 	if err := m.Unmarshal(b); err != nil {
@@ -104,7 +106,7 @@ func (d *decoder) addExemplar(t int64, v float64) {
 		d.rejectExemplar(fmt.Errorf("duplicate label name %s", shown(name)))
 		return
 	}
-	d.room -= costExemplar
+	d.room -= costExemplar + int64(lset.ByteSize())
 	// With the default build of the labels package a built set is a string of its own, independent of the message's bytes.
 	d.out.exemplars = append(d.out.exemplars, exemplarSample{Exemplar: exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: true}})
 }

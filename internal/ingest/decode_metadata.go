@@ -18,7 +18,7 @@ func (d *decoder) addMetadata(m segment.Metadata) {
 		d.rejectSamples(err, 0)
 		return
 	}
-	d.room -= costMetadata
+	d.room -= costMetadata + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
 	m.Metric, m.Type, m.Help, m.Unit = strings.Clone(m.Metric), strings.Clone(m.Type), strings.Clone(m.Help), strings.Clone(m.Unit)
 	d.out.metadata = append(d.out.metadata, m)
 }

@@ -33,7 +33,9 @@ func (d *decoder) walkV1(msg []byte) error {
 			}
 		}
 		if d.room < 0 {
-			return d.full()
+			if err := d.full(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -80,7 +82,9 @@ func (d *decoder) seriesV1(b []byte) error {
 			return err
 		}
 		if d.room < 0 {
-			return d.full()
+			if err := d.full(); err != nil {
+				return err
+			}
 		}
 	}
 	lset := all[max(lo, 0):max(hi, 0)]

@@ -32,7 +32,9 @@ func (d *decoder) walkV2(msg []byte) error {
 		}
 		if f.num == 4 {
 			if d.room -= costSymbol; d.room < 0 {
-				return d.full()
+				if err := d.full(); err != nil {
+					return err
+				}
 			}
 			h := xxh3.Hash128Seed(f.data, seed)
 			s.text = append(s.text, text(f.data))
@@ -55,7 +57,9 @@ func (d *decoder) walkV2(msg []byte) error {
 			}
 		}
 		if d.room < 0 {
-			return d.full()
+			if err := d.full(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -91,7 +95,9 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 			return err
 		}
 		if d.room < 0 {
-			return d.full()
+			if err := d.full(); err != nil {
+				return err
+			}
 		}
 	}
 	to := d.out.mark()
@@ -136,8 +142,8 @@ func (d *decoder) keyV2(seed uint64) (series.Key, bool) {
 // appendRefs reads a packed or single uint32 field.
 func (d *decoder) appendRefs(refs []uint32, f field) ([]uint32, error) {
 	// A reference takes a byte at least. The memory is used again for the next series, so the room is looked at, not taken.
-	if int64(len(refs)+max(1, len(f.data))) > d.room/costRef {
-		return refs, &errDense{d.message, d.granted}
+	if err := d.reserve(costRef * int64(len(refs)+max(1, len(f.data)))); err != nil {
+		return refs, err
 	}
 	if f.wire == wireVarint {
 		return append(refs, uint32(f.val)), nil

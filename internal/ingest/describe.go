@@ -27,7 +27,8 @@ func Describe(body string) (Description, error) {
 		return Description{}, err
 	}
 	set := DefaultSettings()
-	d := &decoder{limits: &set.Limits, maxRoom: set.MaxInflightBytes}
+	d := &decoder{limits: &set.Limits}
+	d.beginPacked(plain.b, set.MaxInflightBytes)
 	b, err := d.unpack(plain.b, e.holds, newGeneration(0, nil), set.Limits.horizon(e.received))
 	if errors.Is(err, errUnreadable) {
 		return Description{}, err

@@ -34,7 +34,8 @@ func testLimits() (*Limits, horizon) {
 // ours decodes a message with the decoder under test.
 func ours(g *generation, version protocol, msg []byte) (samplesOf, *batch, error) {
 	limits, hor := testLimits()
-	d := &decoder{limits: limits, maxRoom: DefaultSettings().MaxInflightBytes}
+	d := &decoder{limits: limits}
+	d.begin(msg, DefaultSettings().MaxInflightBytes, DefaultSettings().MaxInflightBytes, nil)
 	b, err := d.decode(version, msg, g, hor)
 	if err != nil {
 		return nil, nil, err

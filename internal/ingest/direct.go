@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -20,8 +19,9 @@ func (s *Stage) storeDirect(ctx context.Context, in *incoming) error {
 	}
 	s.met.flushed(tallyOf(b), err, time.Since(begin))
 	if err != nil {
-		s.log.Error("write failed; the sender was told to try again", "tenant", t.id, "samples", b.samples(), "err", err)
-		return fmt.Errorf("%w: %w", errNotDurable, err)
+		e := notDurable(err)
+		s.log.Error("write failed; the sender was told to try again", "reference", e.reference, "tenant", t.id, "samples", b.samples(), "err", err)
+		return e
 	}
 	b.gen.stored.note(b.metadata)
 	t.rotate()

@@ -131,6 +131,7 @@ func TestIdleTenant(t *testing.T) {
 		require.Equal(t, 2, count())
 		require.Equal(t, [][]segment.Metadata{{a.meta}, {a.meta}}, l.metadata())
 		// A request that takes longer than the idle time keeps its tenant.
+		l.stage.set.BodyGrace = 4 * idle
 		slow, finish := newSlowBody(packed(t, encodeV1([]item{nowSample(1)})))
 		answered := make(chan int, 1)
 		go func() { answered <- l.serve(request(slow, -1)).Code }()

@@ -73,9 +73,10 @@ func (s *Stage) Handler() http.Handler {
 		version, err := negotiate(r.Header)
 		var n written
 		if err == nil {
-			n, err = s.write(r, version)
+			n, err = s.write(w, r, version)
 		}
 		code := status(err)
+		s.countLimited(err)
 		s.met.requests.WithLabelValues(version.String(), strconv.Itoa(code)).Inc()
 		if version == protocolV2 {
 			h := w.Header()
@@ -90,7 +91,11 @@ func (s *Stage) Handler() http.Handler {
 		if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "1")
 		}
-		http.Error(w, err.Error(), code)
+		var slow *errSlow
+		if errors.As(err, &slow) {
+			w.Header().Set("Connection", "close") // the rest of the body is not waited for
+		}
+		http.Error(w, s.public(r, err, code), code)
 	})
 }
 
@@ -109,9 +114,6 @@ func (e *errPartial) Error() string {
 
 func (e *errPartial) Unwrap() error { return e.err }
 
-// errNotDurable reports that the store did not confirm a write: the sender must try again.
-var errNotDurable = errors.New("samples could not be stored, try again")
-
 // status chooses the HTTP status of an answer. 5xx and 429 make senders try again, other 4xx do not.
 func status(err error) int {
 	var large *TooLarge
@@ -121,9 +123,13 @@ func status(err error) int {
 	var dense *errDense
 	var refused *Rejection
 	var bulky *errBulky
+	var busy *errBusy
+	var slow *errSlow
 	switch {
 	case err == nil:
 		return http.StatusNoContent
+	case errors.As(err, &busy), errors.As(err, &slow), errors.Is(err, errClosing):
+		return http.StatusServiceUnavailable
 	case errors.As(err, &unsup):
 		return http.StatusUnsupportedMediaType
 	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky):
@@ -132,8 +138,6 @@ func status(err error) int {
 		return http.StatusBadRequest
 	case errors.As(err, &tenants):
 		return http.StatusTooManyRequests
-	case errors.Is(err, errClosing), errors.Is(err, errBusy):
-		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
 }
@@ -144,7 +148,7 @@ var errTenant = errors.New("invalid tenant")
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // write takes one request through the stage and returns when its samples are durable, or with the reason why that is not so.
-func (s *Stage) write(r *http.Request, version protocol) (written, error) {
+func (s *Stage) write(w http.ResponseWriter, r *http.Request, version protocol) (written, error) {
 	id, err := tenant.FromRequest(r)
 	if err != nil {
 		return written{}, fmt.Errorf("%w: %w", errTenant, err)
@@ -154,10 +158,10 @@ func (s *Stage) write(r *http.Request, version protocol) (written, error) {
 		return written{}, err
 	}
 	if s.set.Mode == Grouped {
-		return s.writeGrouped(r, version, t)
+		return s.writeGrouped(w, r, version, t)
 	}
 	defer t.groups.leave(nil)
-	in, err := s.take(r, version, t)
+	in, err := s.take(w, r, version, t)
 	if err != nil {
 		return written{}, err
 	}
@@ -179,14 +183,14 @@ func (s *Stage) write(r *http.Request, version protocol) (written, error) {
 }
 
 // writeGrouped lets a request join the tenant's group. The tenant has been entered.
-func (s *Stage) writeGrouped(r *http.Request, version protocol, t *tenantIngest) (written, error) {
+func (s *Stage) writeGrouped(w http.ResponseWriter, r *http.Request, version protocol, t *tenantIngest) (written, error) {
 	left := false
 	defer func() {
 		if !left {
 			t.groups.leave(nil)
 		}
 	}()
-	b, err := s.decode(r, version, t)
+	b, err := s.decode(w, r, version, t)
 	if err != nil {
 		return written{}, err
 	}
@@ -205,7 +209,7 @@ func (s *Stage) writeGrouped(r *http.Request, version protocol, t *tenantIngest)
 		return written{}, fmt.Errorf("wait for flush: %w", r.Context().Err())
 	}
 	if g.err != nil {
-		return written{}, fmt.Errorf("%w: %w", errNotDurable, g.err)
+		return written{}, g.err
 	}
 	return n, refused
 }
@@ -218,22 +222,42 @@ func partial(b *batch) error {
 	return &errPartial{b.err, b.rejected}
 }
 
-// decode reads a request's body into a batch.
-func (s *Stage) decode(r *http.Request, version protocol, t *tenantIngest) (*batch, error) {
+// decode reads a request's body into a batch, which holds the request's charge.
+func (s *Stage) decode(w http.ResponseWriter, r *http.Request, version protocol, t *tenantIngest) (*batch, error) {
 	plain := buffers.Get().(*buffer)
 	defer plain.release()
-	done, err := s.readBody(r, plain)
+	c, err := s.readBody(w, r, t.id, plain)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	return s.read(version, plain.b, t, s.now())
+	b, err := s.read(version, plain.b, t, s.now(), c)
+	if err != nil {
+		c.release()
+		return nil, err
+	}
+	return b, nil
 }
 
-// read decodes a message that came at a time.
-func (s *Stage) read(version protocol, msg []byte, t *tenantIngest, came time.Time) (*batch, error) {
+// read decodes a message that came at a time. The batch takes the charge over, which covers the message and firstRoom of it.
+func (s *Stage) read(version protocol, msg []byte, t *tenantIngest, came time.Time, c *charge) (*batch, error) {
+	t.limitKnown()
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
-	d.limits, d.maxRoom, d.queues = &s.set.Limits, s.set.MaxInflightBytes, s.set.Mode == Buffered
-	return d.decode(version, msg, t.gen.Load(), s.set.Limits.horizon(came))
+	size := int64(len(msg))
+	d.limits, d.maxWindows, d.queues = &s.set.Limits, s.set.MaxWindows, s.set.Mode == Buffered
+	d.begin(msg, s.set.firstRoom(size), min(roomBase+roomPerByte*size, s.set.MaxInflightBytes-size), func(more int64) error {
+		alone, err := c.try(more)
+		if alone {
+			return &errDense{len(msg), s.set.MaxInflightBytes - size}
+		}
+		return err
+	})
+	b, err := d.decode(version, msg, t.gen.Load(), s.set.Limits.horizon(came))
+	if err != nil {
+		return nil, err
+	}
+	b.fit()
+	b.charge = c
+	c.settle(costRequest + d.used())
+	return b, nil
 }

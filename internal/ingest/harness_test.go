@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/queue/memqueue"
@@ -57,6 +59,12 @@ func quick() Settings {
 
 func newLake(t *testing.T, set Settings, now func() time.Time) *lake {
 	t.Helper()
+	return newLakeThrough(t, set, now, func(s objstore.Store) objstore.Store { return s })
+}
+
+// newLakeThrough is newLake for a stage that reaches the store through another one.
+func newLakeThrough(t *testing.T, set Settings, now func() time.Time, through func(objstore.Store) objstore.Store) *lake {
+	t.Helper()
 	l := &lake{t: t}
 	l.now = func() time.Time { return now().Add(time.Duration(l.later.Load())) }
 	var opts []Option
@@ -67,7 +75,7 @@ func newLake(t *testing.T, set Settings, now func() time.Time) *lake {
 	}
 	l.store = memstore.New(memstore.Settings{Now: l.now, Faults: l.faults.Next, Immutable: func(string) bool { return true }, DeletedForever: true})
 	var err error
-	l.stage, err = New(set, l.store, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{Level: slog.LevelError})), l.now, opts...)
+	l.stage, err = New(set, through(l.store), prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{Level: slog.LevelError})), l.now, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -310,6 +318,28 @@ func histText(t *testing.T, h segment.Hist) string {
 	b, err := segment.EncodeHist(h)
 	require.NoError(t, err)
 	return fmt.Sprintf("%d %x", h.T, b)
+}
+
+// inflight is what all requests are charged.
+func (l *lake) inflight() int64 {
+	b := l.stage.inflight
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// undisclosed wants an answer that names a line of the log, and the cause in that line only.
+func (l *lake) undisclosed(answer, cause string) {
+	l.t.Helper()
+	found := regexp.MustCompile(`^samples could not be stored, try again \(the log has the cause under reference ([0-9a-f]{12})\)\n$`).FindStringSubmatch(answer)
+	require.NotNil(l.t, found, answer)
+	for line := range strings.Lines(l.log.String()) {
+		if strings.Contains(line, "reference="+found[1]) {
+			require.Contains(l.t, line, cause)
+			return
+		}
+	}
+	require.Fail(l.t, "the log has no such reference", "%s\n%s", answer, &l.log)
 }
 
 // discarded is the counter of refused samples.

@@ -10,29 +10,23 @@ type incoming struct {
 	tenant  *tenantIngest
 	version protocol
 	came    time.Time
-	plain   *buffer // the message, decompressed
 	batch   *batch
-	done    func()
 }
 
 // take reads a request's body and decodes it.
-func (s *Stage) take(r *http.Request, version protocol, t *tenantIngest) (*incoming, error) {
-	in := &incoming{tenant: t, version: version, came: s.now().Truncate(time.Millisecond), plain: buffers.Get().(*buffer)}
-	var err error
-	if in.done, err = s.readBody(r, in.plain); err != nil {
-		in.plain.release()
+func (s *Stage) take(w http.ResponseWriter, r *http.Request, version protocol, t *tenantIngest) (*incoming, error) {
+	in := &incoming{tenant: t, version: version, came: s.now().Truncate(time.Millisecond)}
+	plain := buffers.Get().(*buffer)
+	defer plain.release()
+	c, err := s.readBody(w, r, t.id, plain)
+	if err != nil {
 		return nil, err
 	}
-	if in.batch, err = s.read(version, in.plain.b, t, in.came); err != nil {
-		in.plain.release()
-		in.done()
+	if in.batch, err = s.read(version, plain.b, t, in.came, c); err != nil {
+		c.release()
 		return nil, err
 	}
 	return in, nil
 }
 
-func (in *incoming) release() {
-	in.batch.release()
-	in.plain.release()
-	in.done()
-}
+func (in *incoming) release() { in.batch.release() }

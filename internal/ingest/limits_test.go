@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,8 +94,7 @@ func TestBodyLimits(t *testing.T) {
 				w := l.serve(request(bytes.NewReader(tc.body), tc.length))
 				require.Equal(t, tc.code, w.Code, "%s: %s", mode, w.Body)
 				require.Contains(t, w.Body.String(), tc.want)
-				require.True(t, l.stage.inflight.TryAcquire(l.stage.set.MaxInflightBytes), "%s: bytes in flight were not given back", mode)
-				l.stage.inflight.Release(l.stage.set.MaxInflightBytes)
+				require.Zero(t, l.inflight(), "%s: bytes in flight were not given back", mode)
 			}
 		})
 	}
@@ -243,13 +243,15 @@ func testTooManyTenants(t *testing.T, l *lake) {
 
 func TestTooManyBytesInFlight(t *testing.T) {
 	l := newLake(t, small(), func() time.Time { return time.UnixMilli(someTime) })
-	require.True(t, l.stage.inflight.TryAcquire(l.stage.set.MaxInflightBytes))
+	all := l.stage.inflight.admit("somebody")
+	require.NoError(t, all.await(t.Context(), l.stage.set.MaxInflightBytes, true))
 	w := l.send(protocolV2, everything())
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
-	require.Contains(t, w.Body.String(), "too many bytes in flight: the limit is 1048576 bytes (max-inflight-bytes)")
+	require.Contains(t, w.Body.String(), "too many bytes in flight: the limit is 1048576 bytes (max-inflight-bytes), tenant anonymous holds 0 of them; try again")
 	require.Equal(t, []string{"0", "0", "0"}, writtenHeaders(w.Header()))
-	l.stage.inflight.Release(l.stage.set.MaxInflightBytes)
+	require.Equal(t, 1.0, testutil.ToFloat64(l.stage.met.limited.WithLabelValues("max-inflight-bytes")))
+	all.release()
 	l.ok(protocolV2, everything())
 }
 
@@ -267,7 +269,7 @@ func TestSettings(t *testing.T) {
 	}
 	require.ErrorContains(t, err, `mode must be grouped, direct or buffered, is ""`)
 	require.ErrorContains(t, err, "flush timeout (0s) must be shorter than the compactor's settle delay (0s)")
-	require.Equal(t, 16, strings.Count(err.Error(), "\n"))
+	require.Equal(t, 20, strings.Count(err.Error(), "\n"))
 	for _, tc := range []struct {
 		mode Mode
 		last time.Duration // flush timeout

@@ -27,6 +27,9 @@ type metrics struct {
 	queuedParts  prometheus.Counter
 	messages     *prometheus.CounterVec // by result
 	queueSeconds prometheus.Histogram
+
+	inflightBytes prometheus.Gauge
+	limited       *prometheus.CounterVec // by limit
 }
 
 func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
@@ -67,10 +70,13 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.25, 2, 14),
 		}),
 	}
+	m.inflightBytes = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "inflight_bytes",
+		Help: "Memory charged to requests that are being received, decoded or written."})
+	m.limited = vec("limited_requests_total", "Requests refused by a limit of the process, by the limit's flag.", "limit")
 	m.mode.WithLabelValues(string(mode)).Set(1)
 	var errs []error
 	for _, c := range []prometheus.Collector{m.requests, m.samples, m.histograms, m.exemplars, m.discarded, m.flushes, m.flushSeconds,
-		m.flushSamples, m.segments, m.segmentBytes, m.bodyBytes, m.tenants, m.mode, m.queued, m.queuedBytes, m.queuedParts, m.messages, m.queueSeconds} {
+		m.flushSamples, m.segments, m.segmentBytes, m.bodyBytes, m.tenants, m.mode, m.queued, m.queuedBytes, m.queuedParts, m.messages, m.queueSeconds, m.inflightBytes, m.limited} {
 		errs = append(errs, reg.Register(c))
 	}
 	return m, errors.Join(errs...)

@@ -23,8 +23,10 @@ import (
 // decoded decodes items as a request of someTime.
 func decoded(t testing.TB, version protocol, items []item) *batch {
 	set := DefaultSettings()
-	d := &decoder{limits: &set.Limits, maxRoom: set.MaxInflightBytes}
-	b, err := d.decode(version, message(t, version, items), newGeneration(1, func(reason, int) {}), set.Limits.horizon(time.UnixMilli(someTime)))
+	d := &decoder{limits: &set.Limits}
+	msg := message(t, version, items)
+	d.begin(msg, set.MaxInflightBytes, set.MaxInflightBytes, nil)
+	b, err := d.decode(version, msg, newGeneration(1, func(reason, int) {}), set.Limits.horizon(time.UnixMilli(someTime)))
 	require.NoError(t, err)
 	return b
 }
@@ -40,7 +42,8 @@ func columnsOf(t testing.TB, version protocol, items []item) ([]byte, tally) {
 // unpacked reads columns with a table of their own.
 func unpacked(columns []byte, holds tally) (*batch, error) {
 	set := DefaultSettings()
-	d := &decoder{limits: &set.Limits, maxRoom: set.MaxInflightBytes}
+	d := &decoder{limits: &set.Limits}
+	d.beginPacked(columns, set.MaxInflightBytes)
 	return d.unpack(columns, holds, newGeneration(2, func(reason, int) {}), set.Limits.horizon(time.UnixMilli(someTime)))
 }
 

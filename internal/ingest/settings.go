@@ -24,11 +24,15 @@ type Settings struct {
 
 	MaxRequestBytes  int64         // a request's body as sent
 	MaxDecodedBytes  int64         // a request's body after decompression
-	MaxInflightBytes int64         // the sum of both over all requests being decoded
+	MaxInflightBytes int64         // memory for all requests from their first byte until they are durable
 	InflightWait     time.Duration // how long a request waits for its share of MaxInflightBytes
+	MaxWindows       int           // 2h windows that the samples of one request may lie in
+	BodyGrace        time.Duration // a body may arrive at any rate for so long
+	MinBodyRate      int64         // bytes/s at which it must arrive afterwards
 	MaxTenants       int           // tenants that wrote within TenantIdle
 	TenantIdle       time.Duration // a tenant that wrote nothing for so long is forgotten (its data is in the store)
 	MaxSeriesBytes   int64         // memory for one tenant's known label sets; beyond it they are learned anew
+	MaxKnownBytes    int64         // memory for the known label sets of all tenants; beyond it tenants with more than an equal share learn anew
 
 	Limits Limits
 }
@@ -57,11 +61,15 @@ func DefaultSettings() Settings {
 		ConsumeSamples:   500_000,
 		MaxRequestBytes:  16 << 20,
 		MaxDecodedBytes:  64 << 20,
-		MaxInflightBytes: 128 << 20,
+		MaxInflightBytes: 256 << 20,
 		InflightWait:     5 * time.Second,
+		MaxWindows:       100,
+		BodyGrace:        10 * time.Second,
+		MinBodyRate:      8 << 10,
 		MaxTenants:       10_000,
 		TenantIdle:       10 * time.Minute,
 		MaxSeriesBytes:   256 << 20,
+		MaxKnownBytes:    512 << 20,
 		Limits: Limits{
 			MaxLabelNames:       100,
 			MaxLabelNameBytes:   1024,
@@ -94,9 +102,13 @@ func (s *Settings) Validate() error {
 	positive("max request bytes", s.MaxRequestBytes)
 	positive("max decoded bytes", s.MaxDecodedBytes)
 	positive("inflight wait", int64(s.InflightWait))
+	positive("max windows per request", int64(s.MaxWindows))
+	positive("body grace", int64(s.BodyGrace))
+	positive("min body rate", s.MinBodyRate)
 	positive("max tenants", int64(s.MaxTenants))
 	positive("tenant idle time", int64(s.TenantIdle))
 	positive("max series bytes", s.MaxSeriesBytes)
+	positive("max known bytes", s.MaxKnownBytes)
 	positive("max label names", int64(s.Limits.MaxLabelNames))
 	positive("max label name length", int64(s.Limits.MaxLabelNameBytes))
 	positive("max label value length", int64(s.Limits.MaxLabelValueBytes))

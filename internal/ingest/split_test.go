@@ -153,8 +153,7 @@ func TestSplitLimits(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
 		require.Contains(t, w.Body.String(), "the request takes more than 3 messages on the queue (max-messages): send fewer samples in a request")
 		require.Empty(t, l.queue.Messages())
-		require.True(t, l.stage.inflight.TryAcquire(l.stage.set.MaxInflightBytes))
-		l.stage.inflight.Release(l.stage.set.MaxInflightBytes)
+		require.Zero(t, l.inflight())
 	})
 }
 

@@ -19,30 +19,34 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/queue"
 )
 
 // Stage is the ingest stage of one process.
 type Stage struct {
-	set   Settings
-	store objstore.Store
-	queue queue.Sender // mode Buffered only
-	log   *slog.Logger
-	now   func() time.Time
-	met   *metrics
-	ids   *idSource
+	set    Settings
+	store  objstore.Store
+	queue  queue.Sender // mode Buffered only
+	memory *memory.Budget
+	log    *slog.Logger
+	now    func() time.Time
+	met    *metrics
+	ids    *idSource
 
 	maxMessage int // bytes of a message
 
-	inflight *semaphore.Weighted // bytes, MaxInflightBytes
-	ctx      context.Context     // ends when Close gives up waiting
+	inflight *budget         // MaxInflightBytes
+	active   atomic.Int64    // tenants that wrote lately: len(tenants)
+	known    atomic.Int64    // bytes of the label sets and metadata that all tenants have learned
+	ctx      context.Context // ends when Close gives up waiting
 	cancel   context.CancelFunc
 
 	mu      sync.Mutex
@@ -57,6 +61,9 @@ type Option func(*Stage)
 // To is the queue that mode Buffered sends to.
 func To(q queue.Sender) Option { return func(s *Stage) { s.queue = q } }
 
+// Within is the memory of the process, from which that of the requests in flight is taken.
+func Within(b *memory.Budget) Option { return func(s *Stage) { s.memory = b } }
+
 // New returns a running stage.
 func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slog.Logger, now func() time.Time, opts ...Option) (*Stage, error) {
 	if err := set.Validate(); err != nil {
@@ -68,11 +75,12 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	}
 	s := &Stage{
 		set: set, store: store, log: log, now: now, met: met, ids: newIDSource(rand.Reader),
-		inflight: semaphore.NewWeighted(set.MaxInflightBytes), tenants: map[string]*tenantIngest{}, maxMessage: queue.MaxMessageBytes,
+		tenants: map[string]*tenantIngest{}, maxMessage: queue.MaxMessageBytes,
 	}
 	for _, o := range opts {
 		o(s)
 	}
+	s.inflight = newBudget(set.MaxInflightBytes, s.memory, met.inflightBytes)
 	if set.Mode == Buffered && s.queue == nil {
 		return nil, errors.New("ingest in mode buffered without a queue")
 	}
@@ -142,7 +150,7 @@ func (s *Stage) enter(id string) (*tenantIngest, error) {
 			return nil, err
 		}
 		s.tenants[id] = t
-		s.met.tenants.Set(float64(len(s.tenants)))
+		s.countTenants()
 	}
 	t.used = s.now()
 	return t, t.groups.enter()
@@ -158,6 +166,7 @@ func (s *Stage) sweep() {
 	for id, t := range s.tenants {
 		if now.Sub(t.used) >= s.set.TenantIdle && t.groups.retire() {
 			delete(s.tenants, id)
+			t.unlearn()
 		}
 	}
 }
@@ -170,8 +179,15 @@ func (s *Stage) forget(t *tenantIngest) bool {
 		return false
 	}
 	delete(s.tenants, t.id)
-	s.met.tenants.Set(float64(len(s.tenants)))
+	t.unlearn()
+	s.countTenants()
 	return true
+}
+
+// countTenants publishes how many tenants wrote lately. The caller holds s.mu.
+func (s *Stage) countTenants() {
+	s.active.Store(int64(len(s.tenants)))
+	s.met.tenants.Set(float64(len(s.tenants)))
 }
 
 func (s *Stage) newGeneration() *generation {

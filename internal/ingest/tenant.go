@@ -28,7 +28,10 @@ type tenantIngest struct {
 
 	mu     sync.Mutex // guards what encoding uses: the fields below and the orders of the generations
 	writer *segment.Writer
-	window key.Window // wall-clock window of the generation
+
+	rotating sync.Mutex // guards what replacing the generation uses; never held while a segment is written
+	window   key.Window // wall-clock window of the generation
+	counted  int64      // bytes of the generation that stage.known has
 }
 
 func (s *Stage) newTenant(id string) (*tenantIngest, error) {
@@ -77,22 +80,13 @@ func (t *tenantIngest) commit(g *group) {
 	cancel()
 	t.stage.met.flushed(tallyOf(g.batches...), err, time.Since(begin))
 	if err != nil {
-		t.stage.log.Error("flush failed; senders were told to try again", "tenant", t.id, "samples", g.samples, "requests", len(g.batches), "err", err)
+		e := notDurable(err)
+		t.stage.log.Error("flush failed; senders were told to try again", "reference", e.reference, "tenant", t.id, "samples", g.samples, "requests", len(g.batches), "err", err)
+		err = e
 	}
 	g.finish(err)
 	t.groups.flushed()
 	t.rotate()
-}
-
-// rotate begins a new generation when a window has passed on the wall clock or the current one is too large.
-func (t *tenantIngest) rotate() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w := key.WindowOf(t.stage.now().UnixMilli())
-	if w != t.window || t.gen.Load().bytes() > t.stage.set.MaxSeriesBytes {
-		t.window = w
-		t.gen.Store(t.stage.newGeneration())
-	}
 }
 
 // maxParallelPuts bounds the segments of one flush that are written at the same time.

@@ -39,8 +39,6 @@ var errRefused = errors.New("this consumer refuses what was accepted: give it th
 // unpack reads the columns of a message into a new batch of the generation g. All of it must be valid.
 func (d *decoder) unpack(msg []byte, want tally, g *generation, hor horizon) (*batch, error) {
 	d.gen, d.hor, d.out, d.noted, d.quiet = g, hor, newBatch(g), &g.stored, true
-	d.message, d.granted = len(msg), min(roomBase+roomPerPacked*int64(len(msg)), d.maxRoom)
-	d.room = d.granted
 	u := unpacker{decoder: d, reader: reader{b: msg}}
 	err := u.all(want)
 	out := d.out
@@ -76,9 +74,6 @@ func (u *unpacker) all(want tally) error {
 	}
 	if got := tallyOf(u.out); got != want {
 		return fmt.Errorf("%w: it holds %v instead of %v", errUnreadable, got, want)
-	}
-	if err := u.checkWindows(); err != nil {
-		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return nil
 }

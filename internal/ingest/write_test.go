@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -125,20 +126,24 @@ func TestWindows(t *testing.T) {
 // TestManyWindows goes to the limit of windows in a request and over it.
 func TestManyWindows(t *testing.T) {
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
-		l := calmIn(t, mode)
+		set := quick()
+		limit := int64(set.MaxWindows)
+		require.Equal(t, int64(100), limit, "a backfill of 8 days fits")
+		l := calmWith(t, mode, set)
 		it := gauge("m")
-		for i := range int64(maxWindows) {
+		for i := range limit {
 			it.floats = append(it.floats, at(i*key.WindowMillis, 1))
 		}
 		l.ok(version, []item{it})
-		require.Len(t, l.keys(anonymous), maxWindows)
+		require.Len(t, l.keys(anonymous), int(limit))
 		require.Equal(t, want(t, version, []item{it}), l.read(anonymous))
-		it.floats = append(it.floats, at(maxWindows*key.WindowMillis, 1))
+		it.floats = append(it.floats, at(limit*key.WindowMillis, 1))
 		w := l.send(version, []item{it})
 		require.Equal(t, http.StatusBadRequest, w.Code)
-		require.Contains(t, w.Body.String(), "1001 windows")
+		require.Contains(t, w.Body.String(), "101 windows of 2h, the limit is 100 (max-windows-per-request)")
+		require.Equal(t, 1.0, testutil.ToFloat64(l.stage.met.limited.WithLabelValues("max-windows-per-request")))
 		require.Contains(t, w.Body.String(), "too_many_windows")
-		require.Len(t, l.keys(anonymous), maxWindows)
+		require.Len(t, l.keys(anonymous), int(limit))
 		// Far apart, yet few.
 		l.ok(version, []item{gauge("far", at(key.MinTime, 1), at(someTime, 1))})
 	})

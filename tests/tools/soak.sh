@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs what takes longer than make test: upstream's PromQL suite over every layout of the store, random PromQL against upstream's engine, the
-# simulation of the store's protocol with many schedules, its model with larger systems, and every fuzz target of the module, one after another.
+# simulation of the store's protocol with many schedules, its model with larger systems, an hour of hostile and random requests
+# (PROMLAKE_RESOURCE_SECONDS), and every fuzz target of the module, one after another.
 # usage: soak.sh [DURATION]     of each fuzz target, default 30s
 # PROMLAKE_SIM_SCHEDULES=1000000 is a night's worth of the simulation; its default here is 20000. PROMLAKE_FUZZPROMQL_QUERIES, of random PromQL,
 # is 200000 here.
@@ -18,6 +19,9 @@ PROMLAKE_SIM_SCHEDULES=${PROMLAKE_SIM_SCHEDULES:-20000} PROMLAKE_SIM_SEED=${PROM
     go test -run '^TestSimulation$' -count=1 -v -timeout 0 ./tests/sim
 echo "soak: model"
 PROMLAKE_MODEL_LARGE=1 go test -count=1 -v -parallel 1 -timeout 0 ./tests/model
+echo "soak: hostile and random requests"
+PROMLAKE_RESOURCE_SECONDS=${PROMLAKE_RESOURCE_SECONDS:-3600} PROMLAKE_RESOURCE_SEED=${PROMLAKE_RESOURCE_SEED:-$RANDOM} \
+    go test -count=1 -v -timeout 0 ./tests/resource
 count=0
 failed=()
 while IFS=: read -r file target; do

@@ -20,11 +20,15 @@ type Flags struct {
 	ConsumeSamples   int           `name:"ingest.consume-samples" help:"Samples of a tenant that a batch of messages gathers in memory before they are written."`
 	MaxRequestBytes  int64         `name:"ingest.max-request-bytes" type:"bytes" help:"Largest remote_write body as sent."`
 	MaxDecodedBytes  int64         `name:"ingest.max-decoded-bytes" type:"bytes" help:"Largest remote_write body after decompression."`
-	MaxInflightBytes int64         `name:"ingest.max-inflight-bytes" type:"bytes" help:"Memory for all requests that are being decoded at once."`
+	MaxInflightBytes int64         `name:"ingest.max-inflight-bytes" type:"bytes" help:"Memory for all requests from their first byte until they are durable. A tenant with several requests in flight takes at most two thirds of it."`
 	InflightWait     time.Duration `name:"ingest.inflight-wait" help:"How long a request waits for its share of that memory."`
 	MaxTenants       int           `name:"ingest.max-tenants" help:"Tenants that may be writing at once."`
 	TenantIdle       time.Duration `name:"ingest.tenant-idle" help:"A tenant that wrote nothing for so long is forgotten by this process; its data stays."`
 	MaxSeriesBytes   int64         `name:"ingest.max-series-bytes" type:"bytes" help:"Memory for one tenant's known label sets; beyond it they are learned anew."`
+	MaxKnownBytes    int64         `name:"ingest.max-known-bytes" type:"bytes" help:"Memory for the known label sets of all tenants; beyond it tenants with more than an equal share learn theirs anew."`
+	MaxWindows       int           `name:"ingest.max-windows-per-request" help:"Windows of 2h that the samples of one request may lie in; each costs an object."`
+	BodyGrace        time.Duration `name:"ingest.body-grace" help:"A request's body may arrive at any rate for this time."`
+	MinBodyRate      int64         `name:"ingest.min-body-rate" type:"bytes" help:"Bytes a second at which a body must arrive after --ingest.body-grace."`
 
 	MaxLabelNames       int           `name:"validation.max-label-names-per-series" help:"Labels of one series, its name included."`
 	MaxLabelNameBytes   int           `name:"validation.max-length-label-name" help:"Longest label name in bytes."`
@@ -51,6 +55,10 @@ func NewFlags() Flags {
 		MaxTenants:       s.MaxTenants,
 		TenantIdle:       s.TenantIdle,
 		MaxSeriesBytes:   s.MaxSeriesBytes,
+		MaxKnownBytes:    s.MaxKnownBytes,
+		MaxWindows:       s.MaxWindows,
+		BodyGrace:        s.BodyGrace,
+		MinBodyRate:      s.MinBodyRate,
 
 		MaxLabelNames:       s.Limits.MaxLabelNames,
 		MaxLabelNameBytes:   s.Limits.MaxLabelNameBytes,
@@ -78,6 +86,10 @@ func (f Flags) Settings() ingest.Settings {
 		MaxTenants:       f.MaxTenants,
 		TenantIdle:       f.TenantIdle,
 		MaxSeriesBytes:   f.MaxSeriesBytes,
+		MaxKnownBytes:    f.MaxKnownBytes,
+		MaxWindows:       f.MaxWindows,
+		BodyGrace:        f.BodyGrace,
+		MinBodyRate:      f.MinBodyRate,
 		Limits: ingest.Limits{
 			MaxLabelNames:       f.MaxLabelNames,
 			MaxLabelNameBytes:   f.MaxLabelNameBytes,

@@ -28,7 +28,8 @@ type stage struct{ ingest *ingest.Stage }
 // New returns the builder of the ingest stage.
 func New(s ingest.Settings) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
-		var opts []ingest.Option
+		s := within(s, p.Memory.Limit())
+		opts := []ingest.Option{ingest.Within(p.Memory)}
 		if s.Mode == ingest.Buffered && s.QueueURL != "" {
 			q, err := sqsqueue.Open(ctx, s.QueueURL, sqsqueue.Metrics(p.Registry))
 			if err != nil {

@@ -38,13 +38,19 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 		return fmt.Errorf("open listener: %w", err)
 	}
 	g := &gate{}
-	srv := newServer(s, g, logger)
+	conns := newConnections(s.MaxConnections, s.WriteStallTimeout)
+	srv := newServer(s, g, conns, logger)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
+	go func() { served <- srv.Serve(limited{ln, conns}) }()
 
 	ready := make(chan struct{})
 	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready}
-	made, err := start(ctx, s, s.budget(), p, builders)
+	made, err := start(ctx, s, s.budget(), p, isLoopback(ln.Addr()), builders)
+	if err == nil {
+		if err = conns.register(made.reg); err != nil {
+			err = errors.Join(err, made.stages.end(ctx))
+		}
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), srv.Close())
 	}
@@ -80,7 +86,7 @@ func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Buil
 	s.CheckStore = false // the programs may only read
 	ready := make(chan struct{})
 	close(ready)
-	made, err := start(ctx, s, s.budget(), Parts{Logger: logger, Now: time.Now, Ready: ready}, builders)
+	made, err := start(ctx, s, s.budget(), Parts{Logger: logger, Now: time.Now, Ready: ready}, false, builders)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,8 +101,8 @@ type started struct {
 	reg     *prometheus.Registry
 }
 
-// start opens the store, builds the stages and routes to them.
-func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, builders []Builder) (*started, error) {
+// start opens the store, builds the stages and routes to them. loopback says that only this machine reaches the process.
+func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback bool, builders []Builder) (*started, error) {
 	reg, err := telemetry.NewRegistry(telemetry.ReadBuild())
 	if err != nil {
 		return nil, err
@@ -106,6 +112,10 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, builders
 		return nil, err
 	}
 	guard, err := auth.New(s.Auth, reg, p.Logger, p.Now)
+	if err != nil {
+		return nil, err
+	}
+	site, err := auth.NewSite(s.Site, loopback, reg)
 	if err != nil {
 		return nil, err
 	}
@@ -131,15 +141,15 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, builders
 	if err != nil {
 		return nil, errors.Join(err, all.end(ctx))
 	}
-	return &started{stages: all, handler: routes(reg, guard, all), self: self, reg: reg}, nil
+	return &started{stages: all, handler: routes(reg, site, guard, all), self: self, reg: reg}, nil
 }
 
-// routes leads to the stages. Every handler is behind the guard; the health endpoints are the gate's and open.
-func routes(reg *prometheus.Registry, guard *auth.Guard, all stages) http.Handler {
+// routes leads to the stages. Every handler is behind both guards; the health endpoints are the gate's and open.
+func routes(reg *prometheus.Registry, site *auth.Site, guard *auth.Guard, all stages) http.Handler {
 	mux := http.NewServeMux()
 	named := telemetry.Instrument(reg)
 	handle := func(r Route) {
-		h := guard.Protect(r.Access, r.Handler)
+		h := site.Protect(r.Access, guard.Protect(r.Access, r.Handler))
 		if r.Name != "" {
 			h = named(r.Name, h)
 		}
@@ -157,14 +167,16 @@ func routes(reg *prometheus.Registry, guard *auth.Guard, all stages) http.Handle
 	return mux
 }
 
-func newServer(s Settings, h http.Handler, logger *slog.Logger) *http.Server {
-	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound their own work.
+func newServer(s Settings, h http.Handler, conns *connections, logger *slog.Logger) *http.Server {
+	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound their own work. Clients that do not read are
+	// the connections' to close.
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: s.ReadHeaderTimeout,
 		ReadTimeout:       s.ReadTimeout,
 		IdleTimeout:       s.IdleTimeout,
 		MaxHeaderBytes:    s.MaxHeaderBytes,
+		ConnState:         conns.note,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
 }

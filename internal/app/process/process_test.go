@@ -212,7 +212,7 @@ func TestSettingsValidate(t *testing.T) {
 	require.NoError(t, process.DefaultSettings().Validate())
 	err := process.Settings{MemoryLimit: -1}.Validate()
 	for _, want := range []string{
-		"listen: ", "store: ", "log level ", "http.read-header-timeout: ", "http.read-timeout: ", "http.idle-timeout: ", "shutdown-timeout: want more than 0s, got 0s",
+		"listen: ", "store: ", "log level ", "http.read-header-timeout: ", "http.read-timeout: ", "http.idle-timeout: ", "http.write-stall-timeout: ", "web.max-connections: want 1 or more, got 0", "shutdown-timeout: want more than 0s, got 0s",
 		"http.max-header-bytes: want at least 4096, got 0", "memory-limit: want 0 or more bytes, got -1",
 	} {
 		require.ErrorContains(t, err, want)

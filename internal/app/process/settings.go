@@ -21,11 +21,14 @@ type Settings struct {
 	Log  telemetry.LogSettings `embed:""`
 	Auth auth.Settings         `embed:""`
 	Self selfwrite.Settings    `embed:""`
+	Site auth.SiteSettings     `embed:""`
 
 	ReadHeaderTimeout time.Duration `name:"http.read-header-timeout" help:"Longest wait for a request's header."`
 	ReadTimeout       time.Duration `name:"http.read-timeout" help:"Longest wait for a whole request, body included."`
 	IdleTimeout       time.Duration `name:"http.idle-timeout" help:"Idle connections are closed after this time."`
+	WriteStallTimeout time.Duration `name:"http.write-stall-timeout" help:"A client must read something of an answer within this time, or its connection is closed."`
 	MaxHeaderBytes    int           `name:"http.max-header-bytes" type:"bytes" help:"Largest request header."`
+	MaxConnections    int           `name:"web.max-connections" help:"Open connections. One more takes the place of the one that has been idle longest, or gets a 503 if none is."`
 	ShutdownTimeout   time.Duration `name:"shutdown-timeout" help:"Longest time from a signal to the exit: requests are answered and buffers flushed in it."`
 
 	Lambda lambda.Settings `kong:"-"` // of Function; the functions' programs have flags for it
@@ -45,7 +48,9 @@ func DefaultSettings() Settings {
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
 		IdleTimeout:       3 * time.Minute,
-		MaxHeaderBytes:    1 << 20,
+		WriteStallTimeout: time.Minute,
+		MaxHeaderBytes:    256 << 10,
+		MaxConnections:    512,
 		ShutdownTimeout:   30 * time.Second,
 		Lambda:            lambda.DefaultSettings(),
 	}
@@ -71,7 +76,7 @@ func (s Settings) Validate() error {
 	if s.Store == "" {
 		errs = append(errs, errors.New("store: want a URL, got nothing"))
 	}
-	errs = append(errs, s.Log.Validate(), s.Auth.Validate(), s.Self.Validate())
+	errs = append(errs, s.Log.Validate(), s.Auth.Validate(), s.Self.Validate(), s.Site.Validate())
 	for _, d := range []struct {
 		name string
 		v    time.Duration
@@ -79,6 +84,7 @@ func (s Settings) Validate() error {
 		{"http.read-header-timeout", s.ReadHeaderTimeout},
 		{"http.read-timeout", s.ReadTimeout},
 		{"http.idle-timeout", s.IdleTimeout},
+		{"http.write-stall-timeout", s.WriteStallTimeout},
 		{"shutdown-timeout", s.ShutdownTimeout},
 	} {
 		if d.v <= 0 {
@@ -87,6 +93,9 @@ func (s Settings) Validate() error {
 	}
 	if s.MaxHeaderBytes < 4096 {
 		errs = append(errs, fmt.Errorf("http.max-header-bytes: want at least 4096, got %d", s.MaxHeaderBytes))
+	}
+	if s.MaxConnections < 1 {
+		errs = append(errs, fmt.Errorf("web.max-connections: want 1 or more, got %d", s.MaxConnections))
 	}
 	if s.MemoryLimit < 0 {
 		errs = append(errs, fmt.Errorf("memory-limit: want 0 or more bytes, got %d", s.MemoryLimit))

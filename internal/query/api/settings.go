@@ -28,7 +28,7 @@ type Settings struct {
 	RemoteReadFrameBytes int
 	// WriteTimeout is how long a client may take for 64 KiB of an answer. Default 30 seconds.
 	WriteTimeout time.Duration
-	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses. Default ".*".
+	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses. Default: none may.
 	CORSOrigin string
 	// Parser is the PromQL dialect. It must be that of the Backend's engine.
 	Parser parser.Options
@@ -62,7 +62,6 @@ func DefaultSettings() Settings {
 		RemoteReadConcurrency: 10,
 		RemoteReadFrameBytes:  1 << 20,
 		WriteTimeout:          30 * time.Second,
-		CORSOrigin:            ".*",
 		StorageRetention:      "unlimited",
 		Expressions:           expression.Limits{}.WithDefaults(),
 	}
@@ -77,7 +76,6 @@ func (s Settings) Complete() (Settings, error) {
 	s.RemoteReadConcurrency = orDefault(s.RemoteReadConcurrency, d.RemoteReadConcurrency)
 	s.RemoteReadFrameBytes = orDefault(s.RemoteReadFrameBytes, d.RemoteReadFrameBytes)
 	s.WriteTimeout = orDefault(s.WriteTimeout, d.WriteTimeout)
-	s.CORSOrigin = orDefault(s.CORSOrigin, d.CORSOrigin)
 	s.StorageRetention = orDefault(s.StorageRetention, d.StorageRetention)
 	s.Expressions = s.Expressions.WithDefaults()
 

@@ -1,0 +1,121 @@
+package auth
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// SiteSettings say under which names browsers reach a server. The tags are command-line flags.
+type SiteSettings struct {
+	ExternalURL  string   `name:"web.external-url" placeholder:"URL" help:"Where browsers reach this server, if it is behind a proxy."`
+	AllowedHosts []string `name:"web.allowed-hosts" placeholder:"HOST" help:"Names, without ports, under which this server answers, beside that of --web.external-url and those of this machine. Default: every name, and on a loopback address none but these."`
+}
+
+// Validate reports what makes no sense, by the name of its flag.
+func (s SiteSettings) Validate() error {
+	if s.ExternalURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.ExternalURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("web.external-url: want http://HOST or https://HOST, got %q", s.ExternalURL)
+	}
+	return nil
+}
+
+// Site refuses requests that a web page of somebody else lets a browser make. Browsers send what such a page wants to any address, also to
+// one that only this machine reaches, and no token is needed there. Programs send neither Origin nor Sec-Fetch-Site. It is safe for
+// concurrent use.
+type Site struct {
+	external *url.URL // nil: none
+	hosts    []string // lower case
+	named    bool     // requests must name one of the hosts
+	refused  *prometheus.CounterVec
+}
+
+// NewSite returns the guard of a server; loopback says that only this machine reaches it. It counts in reg:
+//
+//	promlake_http_cross_site_requests_total{reason}   host, origin
+func NewSite(s SiteSettings, loopback bool, reg prometheus.Registerer) (*Site, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	site := &Site{named: loopback || len(s.AllowedHosts) > 0}
+	if s.ExternalURL != "" {
+		// Validate has parsed it.
+		site.external, _ = url.Parse(s.ExternalURL)
+		site.hosts = append(site.hosts, strings.ToLower(site.external.Hostname()))
+	}
+	for _, h := range s.AllowedHosts {
+		site.hosts = append(site.hosts, strings.ToLower(h))
+	}
+	site.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "promlake_http_cross_site_requests_total",
+		Help: "Requests refused because a page of another site made them (origin) or because they name a host that is not this server (host).",
+	}, []string{"reason"})
+	if err := reg.Register(site.refused); err != nil {
+		return nil, fmt.Errorf("register metrics of refused sites: %w", err)
+	}
+	return site, nil
+}
+
+// Protect returns a handler that lets requests through to next unless, with 403,
+//
+//   - they name a host that is not this server, where hosts are checked: a page whose name was rebound to this address sends its own;
+//   - they change something, and a page of another origin makes them.
+func (s *Site) Protect(access Access, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := s.check(r, access); f != nil {
+			s.refused.WithLabelValues(f.result).Inc()
+			f.write(w, access)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Site) check(r *http.Request, access Access) *refusal {
+	if s.named && !s.knows(r.Host) {
+		return &refusal{"host", http.StatusForbidden, fmt.Errorf("this server does not answer as host %q: --web.allowed-hosts or --web.external-url names further ones", r.Host)}
+	}
+	if access == Read || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
+		return nil
+	}
+	if from := r.Header.Get("Sec-Fetch-Site"); from == "cross-site" || from == "same-site" {
+		return &refusal{"origin", http.StatusForbidden, fmt.Errorf("a page of another origin may not do this (Sec-Fetch-Site: %s)", from)}
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && !s.own(origin, r.Host) {
+		return &refusal{"origin", http.StatusForbidden, fmt.Errorf("a page of origin %q may not do this: --web.external-url names this server's own", origin)}
+	}
+	return nil
+}
+
+// knows says whether a Host header names this server. HTTP/1.0 has none, and browsers do not speak it.
+func (s *Site) knows(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	if name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || slices.Contains(s.hosts, name) {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback()
+}
+
+// own says whether an Origin header is that of this server, which was asked as host.
+func (s *Site) own(origin, host string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false // "null", too
+	}
+	return strings.EqualFold(u.Host, host) || s.external != nil && u.Scheme == s.external.Scheme && strings.EqualFold(u.Host, s.external.Host)
+}

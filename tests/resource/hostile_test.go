@@ -1,0 +1,224 @@
+package resource
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// population is how many series the label attacks work on.
+const population = 20_000
+
+// populate writes what the attacks ask for.
+func (s *server) populate() {
+	s.t.Helper()
+	all := series("up", population, 10)
+	for len(all) > 0 {
+		n := min(len(all), 5000)
+		require.Equal(s.t, http.StatusNoContent, s.post(s.t.Context(), "/api/v1/write", writeType, writeV1(all[:n])).code)
+		all = all[n:]
+	}
+}
+
+// query asks by POST, and wants an answer within twice the time limit of queries.
+func (s *server) query(path string, form url.Values) answer {
+	s.t.Helper()
+	a := s.post(s.t.Context(), path, formType, []byte(form.Encode()))
+	require.Less(s.t, a.took, 2*queryTimeout, "%s: %d %.300s", path, a.code, a.body)
+	require.NotZero(s.t, a.code, "no answer from %s:\n%s", path, s.log)
+	return a
+}
+
+func instant(expr string) url.Values { return url.Values{"query": {expr}} }
+
+// ranged is a query over a day of 15 s steps.
+func ranged(expr string) url.Values {
+	now := time.Now().Unix()
+	return url.Values{"query": {expr}, "start": {fmt.Sprint(now - 86_400)}, "end": {fmt.Sprint(now)}, "step": {"15"}}
+}
+
+// expressions are hostile by themselves.
+func expressions() map[string]string {
+	join := "up"
+	for i := range 30 {
+		join = fmt.Sprintf(`label_join(%s, "l%d", "-", "instance", "job", "number", "l%d")`, join, i, i-1)
+	}
+	replace := "up"
+	for i := range 20 {
+		replace = fmt.Sprintf(`label_replace(%s, "l%d", "%s", "instance", ".*")`, replace, i, strings.Repeat("$0", 200))
+	}
+	return map[string]string{
+		"subquery of a hundred years": "sum_over_time(vector(1)[100y:1ms])",
+		"subquery of a month":         "sum_over_time(vector(1)[30d:1ms])",
+		"nested subqueries":           "sum_over_time(sum_over_time(vector(1)[1d:1s])[1d:1s])",
+		"deep functions":              strings.Repeat("ln(", 2_500_000) + "up" + strings.Repeat(")", 2_500_000),
+		"long sum":                    "1" + strings.Repeat("-1", 10_000),
+		"longer sum":                  "1" + strings.Repeat("-1", 200_000),
+		"parentheses":                 strings.Repeat("(", 4_900_000) + "1" + strings.Repeat(")", 4_900_000),
+		"unclosed parentheses":        strings.Repeat("(", 9_800_000),
+		"label_join":                  join,
+		"label_replace":               replace,
+		"product of series":           "up * on() group_left() up",
+		"many steps":                  "sort(up)",
+		"long regular expression":     `up{instance=~"` + strings.Repeat("(a|b)*", 9000) + `"}`,
+	}
+}
+
+// TestHostileExpressions asks each hostile expression on every endpoint that takes one, one at a time and then all at once.
+func TestHostileExpressions(t *testing.T) {
+	s := start(t)
+	s.populate()
+	ask := func(expr string) {
+		s.query("/api/v1/query", instant(expr))
+		s.query("/api/v1/query_range", ranged(expr))
+		s.query("/api/v1/explain", instant(expr))
+		s.query("/api/v1/format_query", instant(expr))
+		s.query("/api/v1/parse_query", instant(expr))
+		s.query("/api/v1/query_exemplars", ranged(expr))
+		s.query("/api/v1/series", url.Values{"match[]": {expr}})
+		s.query("/api/v1/labels", url.Values{"match[]": {expr}})
+	}
+	for name, expr := range expressions() {
+		ask(expr)
+		s.idle()
+		s.holds()
+		t.Logf("%s: at most %d MiB so far", name, s.most.Load()>>20)
+	}
+	var all sync.WaitGroup
+	for _, expr := range expressions() {
+		all.Go(func() {
+			for _, path := range []string{"/api/v1/query", "/api/v1/query_range"} {
+				s.post(t.Context(), path, formType, []byte(ranged(expr).Encode()))
+			}
+		})
+	}
+	all.Wait()
+	s.idle()
+	s.holds()
+	s.serves()
+	t.Logf("at most %d MiB", s.most.Load()>>20)
+}
+
+// TestQueriesEndWithTheirClients leaves while hostile queries run.
+func TestQueriesEndWithTheirClients(t *testing.T) {
+	s := start(t)
+	s.populate()
+	ctx, leave := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for name, expr := range expressions() {
+		if len(expr) < 10_000 {
+			all.Go(func() { s.post(ctx, "/api/v1/query_range", formType, []byte(ranged(expr).Encode())) })
+			t.Log(name)
+		}
+	}
+	time.Sleep(time.Second) // some are under way, whichever; the state that counts comes below
+	leave()
+	all.Wait()
+	s.idle()
+	s.holds()
+	s.serves()
+}
+
+// dial opens a connection and sends text.
+func (s *server) dial(text string) net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = conn.Close() })
+	_, err = conn.Write([]byte(text))
+	require.NoError(s.t, err)
+	return conn
+}
+
+// TestHostileWriters stall, flood and scatter; other tenants and other writers of the same tenant go on.
+func TestHostileWriters(t *testing.T) {
+	s := start(t)
+	announced := fmt.Sprintf("POST /api/v1/write HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s\xfe\xfe\xfe\xfe\xfe\xfe", 16<<20, binary.AppendUvarint(nil, 60<<20))
+	for range 200 {
+		s.dial(announced)
+	}
+	for _, tenant := range []string{"anonymous", "team-a"} {
+		a := s.do(t.Context(), http.MethodPost, "/api/v1/write", writeType, strings.NewReader(string(writeV1(series("m", 1, 1)))), "X-Scope-OrgID", tenant)
+		require.Equal(t, http.StatusNoContent, a.code, a.body)
+	}
+	a := s.post(t.Context(), "/api/v1/write", writeType, windows(1000))
+	require.Equal(t, http.StatusBadRequest, a.code)
+	require.Contains(t, a.body, "max-windows-per-request")
+
+	// Requests of about 1.8 MB at once, each with series of its own.
+	var all sync.WaitGroup
+	for i := range 24 {
+		body := writeV1(series(fmt.Sprintf("flood_%d", i), 60_000, 2))
+		all.Go(func() {
+			for s.post(t.Context(), "/api/v1/push", writeType, body).code == http.StatusServiceUnavailable {
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	s.idle()
+	s.holds()
+	s.serves()
+	t.Logf("at most %d MiB", s.most.Load()>>20)
+}
+
+// TestHostileReaders do not read what they asked for: others do.
+func TestHostileReaders(t *testing.T) {
+	s := start(t)
+	s.populate()
+	body := remoteRead(false)
+	for range 10 {
+		s.dial(fmt.Sprintf("POST /api/v1/read HTTP/1.1\r\nHost: localhost\r\nX-Scope-OrgID: anonymous\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+	}
+	for range 10 {
+		s.dial("GET /api/v1/query?query=up HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	}
+	s.serves()
+	a := s.do(t.Context(), http.MethodPost, "/api/v1/read", writeType, strings.NewReader(string(body)), "X-Scope-OrgID", "team-a")
+	require.Equal(t, http.StatusOK, a.code, "another tenant reads: %s", a.body)
+	s.holds()
+}
+
+// TestHostileDeletions carry matchers of 9 MB.
+func TestHostileDeletions(t *testing.T) {
+	s := start(t)
+	s.populate()
+	for i := range 7 {
+		form := url.Values{"match[]": {fmt.Sprintf(`{number="%d%s"}`, i, strings.Repeat("x", 9_000_000))}}
+		a := s.query("/api/v1/admin/tsdb/delete_series", form)
+		require.GreaterOrEqual(t, a.code, 400, "a matcher of 9 MB was taken")
+		require.Less(t, a.code, 500, a.body)
+	}
+	s.serves()
+	s.holds()
+}
+
+// TestHostilePages send what a browser sends for a page of another site.
+func TestHostilePages(t *testing.T) {
+	s := start(t)
+	s.populate()
+	body := string(writeV1(series("planted", 1, 1)))
+	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Origin", "null"}} {
+		require.Equal(t, http.StatusForbidden, s.do(t.Context(), http.MethodPost, "/api/v1/write", "", strings.NewReader(body), header...).code)
+		require.Equal(t, http.StatusForbidden, s.do(t.Context(), http.MethodPost, "/api/v1/admin/tsdb/delete_series?match[]=up", "", nil, header...).code)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addr+"/api/v1/query?query=up", nil)
+	require.NoError(t, err)
+	r.Host = "evil.example"
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusForbidden, resp.StatusCode)
+	require.Contains(t, s.get(t.Context(), "/api/v1/query?query=count(up)").body, fmt.Sprintf(`"%d"`, population))
+	require.NotContains(t, s.get(t.Context(), "/api/v1/query?query=planted").body, "planted")
+	s.holds()
+}

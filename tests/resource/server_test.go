@@ -1,0 +1,236 @@
+package resource
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	memoryLimit  = 1 << 30
+	memoryMost   = memoryLimit * 12 / 10
+	queryTimeout = 10 * time.Second
+	patience     = 5 * time.Minute // for states that must come
+)
+
+// program is the binary under test.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "promlake-resource-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "promlake")
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../cmd/promlake").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build promlake: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// server is a running process.
+type server struct {
+	t    *testing.T
+	addr string
+	pid  int
+	done chan struct{} // closed when the process has ended
+	log  *logBuffer
+	most atomic.Int64 // resident bytes
+}
+
+// start runs the program over a new directory and watches its memory.
+func start(t *testing.T) *server {
+	t.Helper()
+	s := &server{t: t, done: make(chan struct{}), log: &logBuffer{}}
+	cmd := exec.Command(program, "serve", "--store", "file://"+t.TempDir(), "--listen", "127.0.0.1:0", "--memory-limit", fmt.Sprint(memoryLimit),
+		"--query.timeout", queryTimeout.String(), "--web.enable-admin-api", "--no-compactor.enabled")
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
+	require.NoError(t, cmd.Start())
+	s.pid = cmd.Process.Pid
+	go func() {
+		_ = cmd.Wait() // how it ended is seen by what it was asked
+		close(s.done)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		<-s.done
+	})
+	url := regexp.MustCompile(`msg=serving url=http://(\S+)`)
+	s.await("the server answers", func() bool {
+		if found := url.FindStringSubmatch(s.log.String()); found != nil {
+			s.addr = found[1]
+		}
+		return s.addr != ""
+	})
+	go s.watch()
+	return s
+}
+
+// watch measures the resident memory until the process has ended.
+func (s *server) watch() {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-tick.C:
+		}
+		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid)); err == nil {
+			pages, _ := strconv.ParseInt(strings.Fields(string(b))[1], 10, 64)
+			s.most.Store(max(s.most.Load(), pages*int64(os.Getpagesize())))
+		}
+	}
+}
+
+func (s *server) dead() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// await waits for a state that must come as long as the process lives.
+func (s *server) await(what string, state func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); !state(); time.Sleep(10 * time.Millisecond) {
+		require.False(s.t, s.dead(), "the process ended before %s:\n%s", what, s.log)
+		require.True(s.t, time.Now().Before(end), "it never came: %s\n%s", what, s.log)
+	}
+}
+
+// ticks is the processor time that the process has used, in ticks of a hundredth of a second.
+func (s *server) ticks() int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	fields := strings.Fields(rest)
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return user + system
+}
+
+// idle wants the process to stop working now that nobody asks it. A quarter of a processor in one second of a minute is enough to pass, so that a
+// collection of garbage or a slow machine fails nothing.
+func (s *server) idle() {
+	s.t.Helper()
+	var used []int64
+	for range 60 {
+		before := s.ticks()
+		time.Sleep(time.Second)
+		n := s.ticks() - before
+		if n < 25 {
+			return
+		}
+		used = append(used, n)
+	}
+	require.Fail(s.t, "the process goes on working without clients", "ticks a second: %v\n%s", used, s.log)
+}
+
+// holds checks what must be true at any time.
+func (s *server) holds() {
+	s.t.Helper()
+	require.False(s.t, s.dead(), "the process ended:\n%s", s.log)
+	require.NotContains(s.t, s.log.String(), "panic", "a handler panicked")
+	require.Less(s.t, s.most.Load(), int64(memoryMost), "bytes of resident memory")
+}
+
+// serves wants new data to be taken and to be answered for.
+func (s *server) serves() {
+	s.t.Helper()
+	name := fmt.Sprintf("alive_%d", time.Now().UnixNano())
+	body := writeV1(series(name, 1, 1))
+	s.await("a write is taken", func() bool {
+		return s.post(s.t.Context(), "/api/v1/write", writeType, body).code == http.StatusNoContent
+	})
+	s.await("a query is answered", func() bool {
+		a := s.get(s.t.Context(), "/api/v1/query?query="+name)
+		return a.code == http.StatusOK && strings.Contains(a.body, `"value"`)
+	})
+}
+
+// answer is what came of a request; code 0: nothing.
+type answer struct {
+	code int
+	body string
+	took time.Duration
+}
+
+const (
+	writeType = "application/x-protobuf"
+	formType  = "application/x-www-form-urlencoded"
+)
+
+func (s *server) get(ctx context.Context, target string) answer {
+	return s.do(ctx, http.MethodGet, target, "", nil)
+}
+
+func (s *server) post(ctx context.Context, target, contentType string, body []byte) answer {
+	return s.do(ctx, http.MethodPost, target, contentType, bytes.NewReader(body))
+}
+
+func (s *server) do(ctx context.Context, method, target, contentType string, body io.Reader, header ...string) answer {
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.addr+target, body)
+	if err != nil {
+		return answer{}
+	}
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	begin := time.Now()
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return answer{took: time.Since(begin)}
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return answer{resp.StatusCode, string(text), time.Since(begin)}
+}
+
+// logBuffer is what a process wrote. It is safe for concurrent use.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.b.String()
+	return s[max(0, len(s)-math.MaxInt16):]
+}
