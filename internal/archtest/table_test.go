@@ -3,7 +3,7 @@ package archtest
 // Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
 // composition (internal/app, cmd, the functions) and tests put verbs together.
 var (
-	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/lambda", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/key", "internal/lambda", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -90,8 +90,9 @@ var allowed = map[string][]string{
 	"internal/query/read":          {},
 
 	// Nouns.
-	"internal/block":               {"internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
+	"internal/block":               {"internal/checksum", "internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
 	"internal/catalog":             {"internal/key", "internal/objstore"},
+	"internal/checksum":            {},
 	"internal/key":                 {},
 	"internal/objstore":            {},
 	"internal/objstore/filestore":  {"internal/objstore"},
@@ -101,7 +102,7 @@ var allowed = map[string][]string{
 	"internal/objstore/s3test":     {},
 	"internal/objstore/storetest":  {"internal/objstore"},
 	"internal/objstore/storeurl":   {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
-	"internal/parquetfile":         {},
+	"internal/parquetfile":         {"internal/checksum"},
 	"internal/queue":               {},
 	"internal/queue/memqueue":      {"internal/queue"},
 	"internal/queue/sqsqueue":      {"internal/queue"},
