@@ -72,7 +72,7 @@ var allowed = map[string][]string{
 	"internal/ingest":        {"internal/key", "internal/objstore", "internal/queue", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/compact/admin": {"internal/catalog", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/query/duck",
+		"internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/key", "internal/objstore", "internal/parquetfile", "internal/query/duck",
 		"internal/query/duck/promsql", "internal/query/fetch", "internal/query/index", "internal/query/lru", "internal/query/plan",
 		"internal/query/plan/ordinals", "internal/query/read", "internal/rollup", "internal/segment", "internal/tenant",
 	},

@@ -49,7 +49,7 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 		return &promql.Result{Err: q.explain(asked, ctx, err)}
 	}
 	defer q.engine.gate.leave()
-	err := q.push(ctx)
+	notes, err := q.push(ctx)
 	total.Stop()
 	if err != nil {
 		return &promql.Result{Err: q.explain(asked, ctx, err)}
@@ -59,6 +59,7 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 	if res.Err != nil {
 		res.Err = q.explain(asked, ctx, res.Err)
 	}
+	res.Warnings.Merge(notes)
 	return res
 }
 
