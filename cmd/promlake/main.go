@@ -20,6 +20,7 @@ type cli struct {
 	SQL     sqlCmd     `cmd:"" name:"sql" help:"Run SQL over local files in a DuckDB that has the functions of promlake query --explain."`
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
+	Doctor  doctorCmd  `cmd:"" help:"Find damaged objects in a store, and take them out of what counts."`
 	Token   tokenCmd   `cmd:"" help:"Make a token for requests to a server."`
 	Cost    costCmd    `cmd:"" help:"Estimate what a load costs on AWS."`
 	Redrive redriveCmd `cmd:"" help:"Move dead letters of remote_write back to their queue, or tell what they are."`
@@ -27,7 +28,7 @@ type cli struct {
 }
 
 func newCLI() *cli {
-	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Cost: newCostCmd()}
+	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Doctor: newDoctorCmd(), Cost: newCostCmd()}
 }
 
 func main() {

@@ -13,7 +13,7 @@ var (
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
-		"internal/app", "internal/app/compactapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
+		"internal/app", "internal/app/compactapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
 		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/auth", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":               {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
@@ -29,6 +29,10 @@ var allowed = map[string][]string{
 	"internal/app/compactapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
 		"internal/queue", "internal/queue/sqsqueue",
+	},
+	"internal/app/doctorapp": {
+		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
+		"internal/objstore", "internal/parquetfile", "internal/segment", "internal/series",
 	},
 	"internal/app/flags":     {},
 	"internal/app/human":     {},
