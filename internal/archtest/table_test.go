@@ -102,7 +102,7 @@ var allowed = map[string][]string{
 	"internal/objstore/filestore":  {"internal/objstore"},
 	"internal/objstore/instrument": {"internal/objstore"},
 	"internal/objstore/memstore":   {"internal/objstore"},
-	"internal/objstore/s3store":    {"internal/objstore"},
+	"internal/objstore/s3store":    {"internal/checksum", "internal/objstore"},
 	"internal/objstore/s3test":     {},
 	"internal/objstore/storetest":  {"internal/objstore"},
 	"internal/objstore/storeurl":   {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
