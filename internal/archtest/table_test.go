@@ -3,7 +3,7 @@ package archtest
 // Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
 // composition (internal/app, cmd, the functions) and tests put verbs together.
 var (
-	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/memory", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/memory", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -13,7 +13,7 @@ var (
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
-		"internal/app", "internal/app/compactapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
+		"internal/app", "internal/app/compactapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
 		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":               {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
@@ -29,6 +29,10 @@ var allowed = map[string][]string{
 	"internal/app/compactapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
 		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue",
+	},
+	"internal/app/doctorapp": {
+		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
+		"internal/objstore", "internal/parquetfile", "internal/segment", "internal/series",
 	},
 	"internal/app/flags":     {},
 	"internal/app/human":     {},
@@ -74,7 +78,7 @@ var allowed = map[string][]string{
 	"internal/ingest":        {"internal/key", "internal/memory", "internal/objstore", "internal/queue", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/compact/admin": {"internal/catalog", "internal/expression", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/memory", "internal/objstore", "internal/query/duck",
+		"internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/key", "internal/memory", "internal/objstore", "internal/parquetfile", "internal/query/duck",
 		"internal/query/duck/promsql", "internal/query/fetch", "internal/query/index", "internal/query/lru", "internal/query/plan",
 		"internal/query/plan/ordinals", "internal/query/read", "internal/rollup", "internal/segment", "internal/tenant",
 	},
@@ -92,8 +96,9 @@ var allowed = map[string][]string{
 	"internal/query/read":          {},
 
 	// Nouns.
-	"internal/block":               {"internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
-	"internal/catalog":             {"internal/key", "internal/objstore"},
+	"internal/block":               {"internal/checksum", "internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
+	"internal/catalog":             {"internal/checksum", "internal/key", "internal/objstore"},
+	"internal/checksum":            {},
 	"internal/expression":          {},
 	"internal/key":                 {},
 	"internal/objstore":            {},
@@ -101,11 +106,11 @@ var allowed = map[string][]string{
 	"internal/objstore/instrument": {"internal/objstore"},
 	"internal/objstore/memstore":   {"internal/objstore"},
 	"internal/objstore/probe":      {"internal/objstore"},
-	"internal/objstore/s3store":    {"internal/objstore"},
+	"internal/objstore/s3store":    {"internal/checksum", "internal/objstore"},
 	"internal/objstore/s3test":     {},
 	"internal/objstore/storetest":  {"internal/objstore"},
 	"internal/objstore/storeurl":   {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
-	"internal/parquetfile":         {},
+	"internal/parquetfile":         {"internal/checksum"},
 	"internal/queue":               {},
 	"internal/queue/memqueue":      {"internal/queue"},
 	"internal/queue/sqsqueue":      {"internal/queue"},

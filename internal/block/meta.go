@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -100,8 +101,11 @@ func (m *Meta) Bytes() int64 {
 	return n
 }
 
-// ReadMeta decodes a meta.json. Errors: ErrFormat, also for the meta.json of a later version.
+// ReadMeta decodes a meta.json and holds it against its checksum, if it has one. Errors: ErrFormat, also for the meta.json of a later version.
 func ReadMeta(b []byte) (Meta, error) {
+	if _, err := checksum.Verify(b); err != nil {
+		return Meta{}, fmt.Errorf("%w: %s: %w", ErrFormat, MetaFile, err)
+	}
 	var v struct {
 		Version int `json:"version"`
 	}
@@ -124,5 +128,8 @@ func (m *Meta) encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode meta.json: %w", err)
 	}
-	return append(b, '\n'), nil
+	if b, err = checksum.Seal(append(b, '\n')); err != nil {
+		return nil, fmt.Errorf("encode meta.json: %w", err)
+	}
+	return b, nil
 }

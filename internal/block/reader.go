@@ -35,10 +35,16 @@ func Open(src Source) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{src: src}
-	if r.meta, err = ReadMeta(b); err != nil {
+	m, err := ReadMeta(b)
+	if err != nil {
 		return nil, err
 	}
+	return OpenWith(src, m)
+}
+
+// OpenWith is Open for a block whose meta.json was read before.
+func OpenWith(src Source, m Meta) (*Reader, error) {
+	r := &Reader{src: src, meta: m}
 	if err := r.meta.check(); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrFormat, MetaFile, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/promlake/promlake/internal/checksum"
 )
 
 // MaxManifestBytes bounds a manifest's JSON.
@@ -20,6 +22,9 @@ func Encode(m Manifest) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode manifest: %w", err)
 	}
+	if b, err = checksum.Seal(b); err != nil {
+		return nil, fmt.Errorf("encode manifest: %w", err)
+	}
 	if len(b) >= MaxManifestBytes {
 		return nil, fmt.Errorf("encode manifest: it has %d bytes, the limit is %d: compact and collect garbage more often: %w", len(b), MaxManifestBytes, ErrInvalid)
 	}
@@ -29,14 +34,25 @@ func Encode(m Manifest) ([]byte, error) {
 // Decode is the inverse of Encode. The error wraps ErrFormat for what is no manifest or of another version. A field that this version does not
 // have is refused too: a committer would drop it.
 func Decode(b []byte) (Manifest, error) {
-	var m Manifest
+	sealed, err := checksum.Verify(b)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("decode manifest: %w: %w", ErrFormat, err)
+	}
+	var object struct {
+		Manifest
+		CRC string `json:"crc32c"` // checked
+	}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
+	if err := dec.Decode(&object); err != nil {
 		return Manifest{}, fmt.Errorf("decode manifest: %w: %w", ErrFormat, foreign(b, err))
 	}
-	if m.Version == 1 {
+	m := object.Manifest
+	switch {
+	case m.Version == 1:
 		m = m.upgrade()
+	case !sealed:
+		return Manifest{}, fmt.Errorf("decode manifest: version %d without a checksum: %w", m.Version, ErrFormat)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return Manifest{}, fmt.Errorf("decode manifest: bytes follow it: %w", ErrFormat)

@@ -7,35 +7,48 @@ import (
 	"io"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
+
+	"github.com/promlake/promlake/internal/checksum"
 )
 
 // TailGuess is how much of a file's end ReadFooter reads at first, in bytes: most footers fit.
 const TailGuess = 64 << 10
 
-// ReadFooter returns the thrift bytes of the footer of a file of size bytes: it ends in footer, its length (4 bytes) and Magic.
-// Errors: ErrFormat, and those of r.
+// ReadFooter returns the thrift bytes of the footer of a file of size bytes, held against their seal: the file ends in footer, its
+// length (4 bytes) and Magic. Errors: ErrFormat, and those of r.
 func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
-	const trailer = 8
-	if size < trailer+int64(len(Magic)) {
+	footer, err := readFooter(r, size)
+	if err != nil {
+		return nil, err
+	}
+	_, err = checkSeal("footer", footer, size-footerTrailer-int64(len(footer)))
+	return footer, err
+}
+
+// footerTrailer is the size of what follows on the footer.
+const footerTrailer = 8
+
+func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
+	if size < footerTrailer+int64(len(Magic)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrFormat, size)
 	}
 	tail := make([]byte, min(size, TailGuess))
 	if _, err := io.ReadFull(io.NewSectionReader(r, size-int64(len(tail)), int64(len(tail))), tail); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
-	end := len(tail) - trailer
+	end := len(tail) - footerTrailer
 	if string(tail[end+4:]) != Magic {
 		return nil, fmt.Errorf("%w: no Parquet magic at its end", ErrFormat)
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[end:]))
-	if n > size-trailer-int64(len(Magic)) {
+	if n > size-footerTrailer-int64(len(Magic)) {
 		return nil, fmt.Errorf("%w: footer of %d bytes in a file of %d", ErrFormat, n, size)
 	}
 	if n <= int64(end) {
 		return tail[int64(end)-n : end], nil
 	}
 	footer := make([]byte, n)
-	if _, err := io.ReadFull(io.NewSectionReader(r, size-trailer-n, n), footer); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(r, size-footerTrailer-n, n), footer); err != nil {
 		return nil, fmt.Errorf("read footer: %w", err)
 	}
 	return footer, nil
@@ -69,6 +82,9 @@ func KeyValues(footer []byte) (map[string]string, error) {
 		}
 		return nil
 	})
+	if err == nil && kv[KeyChecksums] != "" && !isSealed(footer) {
+		err = fmt.Errorf("%w: the footer says that it is sealed, but has no seal", checksum.ErrDamaged)
+	}
 	return kv, err
 }
 

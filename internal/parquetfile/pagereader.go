@@ -26,8 +26,9 @@ type PageReader struct {
 	at, end int64 // where the next page begins in the file, and where the chunk ends
 	left    int64 // values that the pages to come have
 	head    pageHead
-	body    int64 // where the body of the current page begins
-	next    bool  // head is that of a page that Next is to return
+	body    int64   // where the body of the current page begins
+	sum     pageSum // of the current page
+	next    bool    // head is that of a page that Next is to return
 
 	window   []byte // bytes of the file
 	windowAt int64
@@ -38,7 +39,10 @@ type PageReader struct {
 }
 
 // dictPage says where the body of a chunk's dictionary lies in the file, and how many bytes and values it has. Without values there is none.
-type dictPage struct{ at, compressed, plain, values int64 }
+type dictPage struct {
+	at, compressed, plain, values int64
+	sum                           pageSum
+}
 
 // Reset begins the chunk of so many values that lies at s in the file. Errors: ErrFormat, and those of in.
 func (p *PageReader) Reset(in io.ReaderAt, s Span, values int64) error {
@@ -57,7 +61,7 @@ func (p *PageReader) Reset(in io.ReaderAt, s Span, values int64) error {
 	if p.head.encoding != int64(format.Plain) || p.head.values < 0 {
 		return fmt.Errorf("%w: page of encoding %d is no dictionary", ErrFormat, p.head.encoding)
 	}
-	p.dictPage = dictPage{p.body, p.head.compressed, p.head.plain, p.head.values}
+	p.dictPage = dictPage{p.body, p.head.compressed, p.head.plain, p.head.values, p.sum}
 	return nil
 }
 
@@ -67,7 +71,7 @@ func (p *PageReader) Dictionary() ([]byte, int, error) {
 	if d.values == 0 {
 		return nil, 0, nil
 	}
-	b, zipped, err := p.content(p.dict, d.at, d.compressed, d.plain)
+	b, zipped, err := p.content(p.dict, d.at, d.compressed, d.plain, d.sum)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read dictionary: %w", err)
 	}
@@ -104,7 +108,7 @@ func (p *PageReader) Encoding() format.Encoding { return format.Encoding(p.head.
 
 // Load returns the page whose header Next read. It is valid until the next call.
 func (p *PageReader) Load() (*DataPage, error) {
-	b, zipped, err := p.content(p.plain, p.body, p.head.compressed, p.head.plain)
+	b, zipped, err := p.content(p.plain, p.body, p.head.compressed, p.head.plain, p.sum)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +129,9 @@ func (p *PageReader) header() error {
 	if err != nil {
 		return fmt.Errorf("%w: decode page header: %w", ErrFormat, err)
 	}
+	if p.sum, err = p.head.check(b[:n], p.at); err != nil {
+		return err
+	}
 	p.body = p.at + int64(n)
 	if c := p.head.compressed; c < 0 || c > MaxPage || c > p.end-p.body {
 		return fmt.Errorf("%w: page of %d bytes in a chunk that has %d left", ErrFormat, c, p.end-p.body)
@@ -134,8 +141,11 @@ func (p *PageReader) header() error {
 }
 
 // content returns the plain bytes of the page whose body is the compressed bytes at an offset: in dst, if they are zipped.
-func (p *PageReader) content(dst []byte, at, compressed, plain int64) (b []byte, zipped bool, err error) {
+func (p *PageReader) content(dst []byte, at, compressed, plain int64, sum pageSum) (b []byte, zipped bool, err error) {
 	if b, err = p.bytes(at, compressed); err != nil {
+		return nil, false, err
+	}
+	if err := sum.checkPage(b, at); err != nil {
 		return nil, false, err
 	}
 	if zipped = bytes.HasPrefix(b, zstdMagic); zipped {

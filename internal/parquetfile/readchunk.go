@@ -25,6 +25,7 @@ type ChunkReader struct {
 	DictLen int
 
 	rest   []byte
+	at     int64 // where rest begins in the file
 	codec  format.CompressionCodec
 	nested bool
 	left   int64 // values that the pages to come have
@@ -45,7 +46,7 @@ type DataPage struct {
 // Reset begins the chunk whose bytes are b and reads its dictionary.
 func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 	c.Dict, c.DictLen = nil, 0
-	c.rest, c.codec, c.nested, c.left = b, info.Codec, leaf.Nested, info.Values
+	c.rest, c.at, c.codec, c.nested, c.left = b, info.Span.Offset, info.Codec, leaf.Nested, info.Values
 	if info.dict == 0 {
 		return nil
 	}
@@ -54,7 +55,7 @@ func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 		err = fmt.Errorf("page of type %d, encoding %d is no dictionary", c.head.typ, c.head.encoding)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: read dictionary of %v: %w", ErrFormat, leaf.Path, err)
+		return fmt.Errorf("read dictionary of %v: %w", leaf.Path, asFormat(err))
 	}
 	c.Dict, c.DictLen = body, int(c.head.values)
 	return nil
@@ -67,9 +68,17 @@ func (c *ChunkReader) Next() (*DataPage, error) {
 	}
 	p, err := c.dataPage()
 	if err != nil {
-		return nil, fmt.Errorf("%w: read page: %w", ErrFormat, err)
+		return nil, fmt.Errorf("read page: %w", asFormat(err))
 	}
 	return p, nil
+}
+
+// asFormat makes an error an ErrFormat.
+func asFormat(err error) error {
+	if errors.Is(err, ErrFormat) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrFormat, err)
 }
 
 func (c *ChunkReader) dataPage() (*DataPage, error) {
@@ -106,11 +115,19 @@ func (c *ChunkReader) page(dst []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode page header: %w", err)
 	}
+	sum, err := c.head.check(c.rest[:n], c.at)
+	if err != nil {
+		return nil, err
+	}
 	body := c.rest[n:]
 	if c.head.compressed < 0 || c.head.compressed > int64(len(body)) {
 		return nil, fmt.Errorf("page of %d bytes in a chunk that has %d left", c.head.compressed, len(body))
 	}
 	body, c.rest = body[:c.head.compressed], body[c.head.compressed:]
+	if err := sum.checkPage(body, c.at+int64(n)); err != nil {
+		return nil, err
+	}
+	c.at += int64(n) + int64(len(body))
 	switch c.codec {
 	case format.Uncompressed:
 	case format.Zstd:
@@ -160,6 +177,8 @@ func levels(b []byte) (levels, rest []byte, err error) {
 type pageHead struct {
 	typ, plain, compressed int64
 	values, encoding       int64
+	crc                    int64
+	hasCRC                 bool
 	thr                    thrift.BytesReader
 }
 
@@ -171,6 +190,7 @@ func (h *pageHead) read(b []byte) (int, error) {
 		h.thr.ResetBytes(b)
 	}
 	h.typ, h.plain, h.compressed, h.values, h.encoding = -1, -1, -1, -1, -1
+	h.crc, h.hasCRC = 0, false
 	err := fields(h.thr, func(f thrift.Field) (err error) {
 		switch {
 		case f.ID == 1:
@@ -179,6 +199,9 @@ func (h *pageHead) read(b []byte) (int, error) {
 			h.plain, err = integer(h.thr, f.Type)
 		case f.ID == 3:
 			h.compressed, err = integer(h.thr, f.Type)
+		case f.ID == 4:
+			h.crc, err = integer(h.thr, f.Type)
+			h.hasCRC = true
 		case (f.ID == 5 || f.ID == 7) && f.Type == thrift.STRUCT:
 			err = fields(h.thr, h.inner)
 		default:

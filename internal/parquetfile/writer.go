@@ -10,6 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/promlake/promlake/internal/checksum"
 )
 
 // Writer writes one Parquet file after the other, each page with one Write, and keeps its buffers between files. After an error
@@ -106,10 +108,12 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte
 		body = w.body
 	}
 	h.CompressedPageSize = int32(len(body))
+	h.CRC = int32(checksum.Page(body))
 	head, err := w.thr.marshal(&h)
 	if err != nil {
 		return fmt.Errorf("encode page header: %w", err)
 	}
+	head = seal(head, w.at)
 	m.TotalUncompressedSize += int64(len(head)) + int64(h.UncompressedPageSize)
 	w.thr.out = append(head, body...)
 	return w.write(w.thr.out)
@@ -143,7 +147,7 @@ func firstPage(m *format.ColumnMetaData) int64 {
 
 // End writes the footer with the given key-value metadata. It does not close the file's io.Writer.
 func (w *Writer) End(kv []format.KeyValue) error {
-	w.meta.KeyValueMetadata = kv
+	w.meta.KeyValueMetadata = slices.Concat(kv, []format.KeyValue{{Key: KeyChecksums, Value: checksumsValue}})
 	for _, e := range w.meta.Schema {
 		if e.Type.Valid {
 			w.meta.ColumnOrders = append(w.meta.ColumnOrders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
@@ -153,6 +157,7 @@ func (w *Writer) End(kv []format.KeyValue) error {
 	if err != nil {
 		return fmt.Errorf("encode footer: %w", err)
 	}
+	footer = seal(footer, w.at)
 	n := len(footer)
 	w.thr.out = append(binary.LittleEndian.AppendUint32(footer, uint32(n)), Magic...)
 	if err := w.write(w.thr.out); err != nil {

@@ -25,7 +25,7 @@ func (s *Stage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 		return s.snapshot(ctx, tenant.From(ctx), mint, maxt)
 	}
 	err = s.measure("count", func() error {
-		return s.replanning(ctx, take, func(snap catalog.Snapshot) error {
+		_, err := s.replanning(ctx, take, func(snap catalog.Snapshot) error {
 			m, err := s.match(ctx, snap, mint, maxt, sets...)
 			if err != nil {
 				return err
@@ -37,6 +37,7 @@ func (s *Stage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 			series, samples, bytes = c.totals()
 			return nil
 		})
+		return err
 	})
 	return series, samples, bytes, err
 }

@@ -53,7 +53,8 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 		return &promql.Result{Err: q.explain(asked, ctx, err)}
 	}
 	defer q.engine.gate.leave()
-	if err = q.push(ctx); err == nil {
+	notes, err := q.push(ctx)
+	if err == nil {
 		err = q.walkable()
 	}
 	total.Stop()
@@ -70,6 +71,7 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 	if res.Err != nil {
 		res.Err = q.explain(asked, ctx, res.Err)
 	}
+	res.Warnings.Merge(notes)
 	return res
 }
 

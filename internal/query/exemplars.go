@@ -44,7 +44,7 @@ func (q *exemplarQuerier) read(start, end int64, sets [][]*labels.Matcher) (out 
 	take := func(ctx context.Context, _ bool) (catalog.Snapshot, error) {
 		return s.snapshot(ctx, tenant.From(ctx), start, end)
 	}
-	err = s.replanning(q.ctx, take, func(snap catalog.Snapshot) error {
+	_, err = s.replanning(q.ctx, take, func(snap catalog.Snapshot) error {
 		sel, err := s.locate(q.ctx, snap, start, end, sets...)
 		if err != nil {
 			return err

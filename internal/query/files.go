@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -52,51 +50,6 @@ func (f *files) open(ctx context.Context, key string, size int64) (path string, 
 		return f.local.LocalPath(key), func() {}, nil
 	}
 	return f.cache.Whole(ctx, key, size)
-}
-
-// with opens objects and calls fn with their local paths, in order, which are valid until fn returns. An error because one of them is
-// gone is objstore.ErrNotFound.
-func (f *files) with(ctx context.Context, keys []string, fn func(paths []string) error) error {
-	paths := make([]string, len(keys))
-	var mu sync.Mutex
-	var releases []func()
-	defer func() {
-		for _, r := range releases {
-			r()
-		}
-	}()
-	err := f.each(ctx, len(keys), func(ctx context.Context, i int) error {
-		path, rel, err := f.open(ctx, keys[i], unknownSize)
-		if err != nil {
-			return err
-		}
-		paths[i] = path
-		mu.Lock()
-		releases = append(releases, rel)
-		mu.Unlock()
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return f.explain(keys, fn(paths))
-}
-
-// explain finds out whether a statement failed because a file that it read in place is gone: DuckDB's error is text alone.
-func (f *files) explain(keys []string, err error) error {
-	var derr *duck.Error
-	if !errors.As(err, &derr) || f.local == nil {
-		return err
-	}
-	for _, k := range keys {
-		if !f.inPlace(k) {
-			continue
-		}
-		if _, serr := os.Stat(f.local.LocalPath(k)); errors.Is(serr, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %w", f.gone(k, serr), err)
-		}
-	}
-	return err
 }
 
 // gone makes the error of a file that is not there the store's.

@@ -55,7 +55,7 @@ func (f *footers) get(ctx context.Context, o *object, files *files) (*footer, er
 		f.metrics.cacheMiss.WithLabelValues("footer").Inc()
 		ft, cost, err := f.load(ctx, o, files)
 		if err != nil {
-			return nil, err
+			return nil, o.broken(err)
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()

@@ -14,23 +14,21 @@ import (
 
 // LabelValues implements storage.LabelQuerier.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	out, err := q.distinct(ctx, "label_values", hints, ms, func(t *index.Table, rows []index.Range) []string { return t.Values(name, rows) })
-	return out, nil, err
+	return q.distinct(ctx, "label_values", hints, ms, func(t *index.Table, rows []index.Range) []string { return t.Values(name, rows) })
 }
 
 // LabelNames implements storage.LabelQuerier.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	out, err := q.distinct(ctx, "label_names", hints, ms, (*index.Table).Used)
-	return out, nil, err
+	return q.distinct(ctx, "label_names", hints, ms, (*index.Table).Used)
 }
 
 // distinct returns the different strings among what of returns for the tables that have matching series, sorted, no more than the hints' limit.
-func (q *querier) distinct(ctx context.Context, operation string, hints *storage.LabelHints, ms []*labels.Matcher, of func(*index.Table, []index.Range) []string) (out []string, err error) {
+func (q *querier) distinct(ctx context.Context, operation string, hints *storage.LabelHints, ms []*labels.Matcher, of func(*index.Table, []index.Range) []string) (out []string, notes annotations.Annotations, err error) {
 	if q.mint > q.maxt {
-		return nil, nil
+		return nil, nil, nil
 	}
-	err = q.stage.measure(operation, func() error {
-		return q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+	err = q.stage.measure(operation, func() (err error) {
+		notes, err = q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
 			seen := map[string]struct{}{}
 			out = nil
 			return q.stage.eachTable(ctx, snap, q.mint, q.maxt, ms, func(t *index.Table, rows []index.Range) error {
@@ -43,12 +41,13 @@ func (q *querier) distinct(ctx context.Context, operation string, hints *storage
 				return nil
 			})
 		})
+		return err
 	})
 	slices.Sort(out)
 	if hints != nil && hints.Limit > 0 && len(out) > hints.Limit {
 		out = out[:hints.Limit]
 	}
-	return out, err
+	return out, notes, err
 }
 
 // eachTable calls visit with the series tables of the objects that overlap [mint, maxt] (ms) and their rows that match and are not

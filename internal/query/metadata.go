@@ -3,6 +3,9 @@ package query
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -11,7 +14,6 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -21,7 +23,7 @@ import (
 // negative limit, or a limitPerMetric below 1, is none.
 func (s *Stage) Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error) {
 	var seen families
-	err := s.replanning(ctx, s.recent, func(snap catalog.Snapshot) error {
+	_, err := s.replanning(ctx, s.recent, func(snap catalog.Snapshot) error {
 		objs, err := s.files.locate(ctx, objectsOf(snap))
 		if err != nil {
 			return err
@@ -70,28 +72,61 @@ func (f families) add(m segment.Metadata) {
 
 // blockMetadata adds what the blocks among objs say of a metric family, or of all.
 func (s *Stage) blockMetadata(ctx context.Context, objs []located, metric string, seen families) error {
-	var keys []string
-	for _, o := range objs {
-		if m := o.footer.block; m != nil && fileOf(m, block.MetadataFile) != nil {
-			keys = append(keys, o.object.block.File(block.MetadataFile))
+	said := make([][]segment.Metadata, len(objs))
+	err := s.files.each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
+		if m := objs[i].footer.block; m != nil && fileOf(m, block.MetadataFile) != nil {
+			said[i], err = s.metadataOf(ctx, &objs[i])
 		}
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	return s.files.with(ctx, keys, func(paths []string) error {
-		sql := "SELECT DISTINCT metric, type, help, unit FROM read_parquet([" + duck.Literals(paths) + "], hive_partitioning = false)"
-		if metric != "" {
-			sql += " WHERE metric = " + duck.Literal(metric)
-		}
-		return s.db.Each(ctx, sql, []string{duck.Varchar, duck.Varchar, duck.Varchar, duck.Varchar}, func(n int, cols []duck.Vector) error {
-			for i := range n {
-				text := func(c int) string { return cols[c].Strings()[i].String() }
-				seen.add(segment.Metadata{Metric: text(0), Type: text(1), Help: text(2), Unit: text(3)})
-			}
-			return nil
-		})
+		return err
 	})
+	for i := range said {
+		for _, m := range said[i] {
+			if metric == "" || m.Metric == metric {
+				seen.add(m)
+			}
+		}
+	}
+	return err
+}
+
+// metadataOf reads the descriptions of metric families that a block has.
+func (s *Stage) metadataOf(ctx context.Context, o *located) ([]segment.Metadata, error) {
+	src := &blockSource{ctx: ctx, files: s.files, object: o}
+	r, err := block.OpenWith(src, *o.footer.block)
+	var out []segment.Metadata
+	if err == nil {
+		out, err = r.Metadata()
+	}
+	if err = errors.Join(err, src.close()); err != nil {
+		return nil, o.broken(fmt.Errorf("read metadata of %s: %w", o.name(), err))
+	}
+	return out, nil
+}
+
+// blockSource opens the files of a block. It implements block.Source.
+type blockSource struct {
+	ctx    context.Context
+	files  *files
+	object *located
+	opened []spanReader
+}
+
+// Open implements block.Source. It fetches the file at once.
+func (b *blockSource) Open(name string) (io.ReaderAt, int64, error) {
+	f := fileOf(b.object.footer.block, name)
+	if f == nil {
+		return nil, 0, fmt.Errorf("%w: meta.json names no %s", block.ErrFormat, name)
+	}
+	in := b.files.readerAt(b.ctx, b.object.block.File(name), f.Bytes)
+	b.opened = append(b.opened, in)
+	return in, f.Bytes, in.prefetch([][2]int64{{0, f.Bytes}})
+}
+
+func (b *blockSource) close() (err error) {
+	for _, in := range b.opened {
+		err = errors.Join(err, in.Close())
+	}
+	return err
 }
 
 // recent is the snapshot of the windows that overlap Settings.RecentWindow.

@@ -30,6 +30,8 @@ type metrics struct {
 	pushed    *prometheus.CounterVec // by what: subtrees, statements, series
 	kept      prometheus.Counter
 	limited   *prometheus.CounterVec // by flag
+	rereads   prometheus.Counter
+	damaged   prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -61,6 +63,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		pushed:    vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: subtrees of their expressions, leaves and rollups that were read for them, SQL statements, and series of their results."),
 		kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
 		limited:   vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
+		rereads:   counter("rereads_total", "Objects that were read once more from the store because their bytes did not match their checksums or their format."),
+		damaged:   counter("damaged_objects_total", "Reads that met a damaged object, and failed or, with --query.partial-response, went on without it."),
 		skipped:   counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/stats"
 
 	"github.com/promlake/promlake/internal/catalog"
@@ -18,22 +19,23 @@ import (
 	"github.com/promlake/promlake/internal/query/plan"
 )
 
-// push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which nothing can be is as it was.
-func (q *pushedQuery) push(ctx context.Context) error {
+// push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which nothing can be is as it was. The annotations
+// are those of replanning.
+func (q *pushedQuery) push(ctx context.Context) (notes annotations.Annotations, err error) {
 	if q.stage == nil || q.stmt == nil || !q.steps() {
-		return nil
+		return nil, nil
 	}
 	expr, err := q.engine.parser.ParseExpr(q.String())
 	if err != nil {
-		return fmt.Errorf("parse again: %w", err)
+		return nil, fmt.Errorf("parse again: %w", err)
 	}
 	if mentions(expr, plan.PushedLabel) {
-		return nil // what upstream's engine asks for by this label must be ours
+		return nil, nil // what upstream's engine asks for by this label must be ours
 	}
 	mint, maxt := promql.FindMinMaxTime(q.stmt)
 	reader := q.stage.newQuerier(mint, maxt)
-	err = q.stage.measure("push", func() error {
-		return q.stage.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
+	err = q.stage.measure("push", func() (err error) {
+		notes, err = q.stage.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
 			p := &pushing{stage: q.stage, querier: reader, snap: snap}
 			err := q.pushOn(ctx, p, expr, q.options(ctx))
 			if !forcedMonotonicity(err) {
@@ -43,8 +45,9 @@ func (q *pushedQuery) push(ctx context.Context) error {
 			o.EngineQuantiles = true
 			return q.pushOn(ctx, p, expr, o)
 		})
+		return err
 	})
-	return storageError(err)
+	return notes, storageError(err)
 }
 
 // forcedMonotonicity says that a statement found that the engine has to tell the user about buckets.

@@ -254,7 +254,7 @@ func (s *Stage) rolledColumns(ctx context.Context, o *located, t *index.Table, b
 	})
 	s.metrics.cached("rollup", hit)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", key, err)
+		return nil, o.broken(fmt.Errorf("open %s: %w", key, err))
 	}
 	return c, nil
 }
@@ -308,7 +308,7 @@ func (s *Stage) standIns(ctx context.Context, o *located, b *rolledBlock, group 
 	})
 	s.metrics.cached("rollup", hit)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
+		return nil, o.broken(fmt.Errorf("read %s: %w", key, err))
 	}
 	return got, nil
 }

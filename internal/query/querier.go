@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
@@ -73,19 +74,20 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 			read = q.series
 		}
 	}
-	return &seriesSet{load: func() (out []*memorySeries, err error) {
+	return &seriesSet{load: func() (out []*memorySeries, notes annotations.Annotations, err error) {
 		if mint > maxt {
-			return nil, nil
+			return nil, nil, nil
 		}
 		err = q.stage.measure("select", func() error {
 			ctx, done := q.stage.accounting(ctx)
 			defer func() { done("select", ms, len(out)) }()
-			return q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+			notes, err = q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
 				out, err = read(ctx, snap, mint, maxt, hints, ms)
 				return err
 			})
+			return err
 		})
-		return out, err
+		return out, notes, err
 	}}
 }
 

@@ -103,7 +103,7 @@ func (r *exemplarReading) take(series int32, object int, t int64, v float64, tex
 	}
 	lset, err := segment.DecodeExemplarLabels([]byte(text))
 	if err != nil {
-		return fmt.Errorf("read exemplars of series %s: %w", s.labels, err)
+		return r.objs[object].broken(fmt.Errorf("read exemplars of series %s: %w", s.labels, err))
 	}
 	r.found[series] = append(r.found[series], exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: true})
 	return nil

@@ -107,5 +107,5 @@ func (r *reading) batchFloats(fr *block.FloatReader, g *groupRead) ([]fragment, 
 
 // broken says where an error was met.
 func (r *reading) broken(g *groupRead, err error) error {
-	return fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.objs[g.object].block.Prefix(), err)
+	return r.objs[g.object].broken(fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.objs[g.object].block.Prefix(), err))
 }

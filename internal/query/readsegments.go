@@ -46,7 +46,7 @@ func lists[T index.Sized](ctx context.Context, s *Stage, what string, o *located
 			out, err = load(columns)
 		}
 		if err = errors.Join(err, in.Close()); err != nil {
-			return out, fmt.Errorf("read %s of %s: %w", what, o.series, err)
+			return out, o.broken(fmt.Errorf("read %s of %s: %w", what, o.series, err))
 		}
 		return out, nil
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/prometheus/util/annotations"
+
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
 )
@@ -42,23 +44,24 @@ func tooOld(err error) error {
 }
 
 // replanning calls fn with a snapshot, and once more with a fresh one if an object was gone: compaction has replaced it, and what did is in the
-// fresh one.
-func (s *Stage) replanning(ctx context.Context, take func(ctx context.Context, fresh bool) (catalog.Snapshot, error), fn func(catalog.Snapshot) error) error {
+// fresh one. The annotations name the damaged objects that fn was at last called without.
+func (s *Stage) replanning(ctx context.Context, take func(ctx context.Context, fresh bool) (catalog.Snapshot, error), fn func(catalog.Snapshot) error) (annotations.Annotations, error) {
+	left := &leftOut{}
 	for _, fresh := range []bool{false, true} {
 		snap, err := take(ctx, fresh)
 		if err != nil {
-			return err
+			return left.notes, err
 		}
-		err = fn(snap)
+		err = left.reading(ctx, s, snap, fn)
 		switch {
 		case !errors.Is(err, objstore.ErrNotFound):
-			return err
+			return left.notes, err
 		case fresh:
-			return &GoneError{err}
+			return left.notes, &GoneError{err}
 		}
 		s.snapshots.forget()
 		s.metrics.replans.Inc()
 		s.logger.Debug("replan a read whose objects are gone", "tenant", snap.Tenant, "err", err)
 	}
-	return nil
+	return left.notes, nil
 }

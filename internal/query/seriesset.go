@@ -28,19 +28,17 @@ func (s *memorySeries) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
 // seriesSet implements storage.SeriesSet. It reads when it is first asked, so that the selectors of one query read one after the
 // other and a query that fails early reads less.
 type seriesSet struct {
-	load   func() ([]*memorySeries, error)
+	load   func() ([]*memorySeries, annotations.Annotations, error)
 	loaded bool
 	series []*memorySeries
-	i      int // current series, plus one
+	i      int                     // current series, plus one
+	notes  annotations.Annotations // damaged objects that were left out
 	err    error
 }
 
 // Next implements storage.SeriesSet.
 func (s *seriesSet) Next() bool {
-	if !s.loaded {
-		s.series, s.err = s.load()
-		s.loaded = true
-	}
+	s.read()
 	if s.err != nil || s.i >= len(s.series) {
 		return false
 	}
@@ -54,5 +52,15 @@ func (s *seriesSet) At() storage.Series { return s.series[s.i-1] }
 // Err implements storage.SeriesSet.
 func (s *seriesSet) Err() error { return s.err }
 
-// Warnings implements storage.SeriesSet.
-func (*seriesSet) Warnings() annotations.Annotations { return nil }
+// Warnings implements storage.SeriesSet. Upstream's API asks for them before the first series, so it reads.
+func (s *seriesSet) Warnings() annotations.Annotations {
+	s.read()
+	return s.notes
+}
+
+func (s *seriesSet) read() {
+	if !s.loaded {
+		s.series, s.notes, s.err = s.load()
+		s.loaded = true
+	}
+}

@@ -63,6 +63,8 @@ type Settings struct {
 	Timeout time.Duration
 	// LookbackDelta is how far back an instant selector looks for a sample. Default 5 minutes.
 	LookbackDelta time.Duration
+	// PartialResponse lets reads answer without objects that are damaged, with a warning that names them. Default off: they fail.
+	PartialResponse bool
 	// RecentWindow is the time before now that Metadata and Stats look at. Default 1 hour.
 	RecentWindow time.Duration
 

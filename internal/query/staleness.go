@@ -130,7 +130,8 @@ func (s *snapshots) fresh(ctx context.Context, m moment, from, to, mint, maxt in
 	if err != nil {
 		return nil, tooOld(err)
 	}
-	if m.asOf.IsZero() && known != nil && t.Manifest.Generation < known.Generation {
+	// A manifest of generation 0 is none: the tenant was deleted. Its next one has a later id.
+	if m.asOf.IsZero() && known != nil && t.Manifest.Generation > 0 && t.Manifest.ID.Compare(known.ID) < 0 {
 		return nil, fmt.Errorf("the manifest of tenant %s went back from generation %d to %d: %w", m.tenant, known.Generation, t.Manifest.Generation, catalog.ErrRestored)
 	}
 	if t.Skipped > 0 {

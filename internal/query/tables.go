@@ -36,7 +36,7 @@ func (s *Stage) table(ctx context.Context, o *located) (*index.Table, error) {
 	})
 	s.metrics.cached("index", hit)
 	if err != nil {
-		return nil, fmt.Errorf("read series of %s: %w", o.series, err)
+		return nil, o.broken(fmt.Errorf("read series of %s: %w", o.series, err))
 	}
 	return t, nil
 }

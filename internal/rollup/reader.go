@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/parquetfile"
 )
 
 // Record is a row of a file with its series.
@@ -57,8 +58,11 @@ type Reader struct {
 	file *parquet.File
 }
 
-// OpenReader opens a rollup of size bytes. Errors: ErrFormat, and those of r.
+// OpenReader opens a rollup of size bytes and holds it against its checksums. Errors: ErrFormat, and those of r.
 func OpenReader(r io.ReaderAt, size int64) (*Reader, error) {
+	if _, err := parquetfile.Verify(r, size); err != nil {
+		return nil, asFormat(err)
+	}
 	f, err := parquet.OpenFile(r, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	if err != nil {
 		return nil, fmt.Errorf("open rollup: %w", err)

@@ -27,6 +27,7 @@ type Flags struct {
 	SamplesPerSecond    int64         `name:"query.samples-per-second" help:"Samples that one thread evaluates in a second, at best. A query that would take longer than its time is refused."`
 	MinPushedSamples    int64         `name:"query.min-pushed-samples" help:"Samples from which on a part of a query is evaluated in SQL; -1 means always."`
 	MaxStaleness        time.Duration `name:"query.max-staleness" help:"How old the listing of objects may be that a query reads: queries share it for so long, and miss what was stored since. 0 lists for every query."`
+	PartialResponse     bool          `name:"query.partial-response" help:"Answer without objects that are damaged, with a warning that names each and its time range. Without it, such a query fails."`
 	RecentWindow        time.Duration `name:"query.recent-window" help:"Time before now that metadata and cardinality look at."`
 	DelayedNameRemoval  bool          `name:"query.delayed-name-removal" help:"Drop metric names at the end of a query, as Prometheus' feature promql-delayed-name-removal."`
 	UseStartTimestamps  bool          `name:"query.use-start-timestamps" help:"Use start timestamps in rates, as Prometheus' feature use-start-timestamps."`
@@ -68,6 +69,7 @@ func NewFlags() Flags {
 		SamplesPerSecond:    s.Query.SamplesPerSecond,
 		MinPushedSamples:    s.Query.MinPushedSamples,
 		MaxStaleness:        s.Query.MaxStaleness,
+		PartialResponse:     s.Query.PartialResponse,
 		RecentWindow:        s.Query.RecentWindow,
 		DelayedNameRemoval:  s.Query.DelayedNameRemoval,
 		UseStartTimestamps:  s.Query.UseStartTimestamps,
@@ -118,6 +120,7 @@ func (f Flags) query() query.Settings {
 		Timeout:             f.Timeout,
 		LookbackDelta:       f.LookbackDelta,
 		MaxStaleness:        f.MaxStaleness,
+		PartialResponse:     f.PartialResponse,
 		RecentWindow:        f.RecentWindow,
 		DelayedNameRemoval:  f.DelayedNameRemoval,
 		UseStartTimestamps:  f.UseStartTimestamps,

@@ -25,26 +25,46 @@ import (
 // serve runs the ingest and query stages over a fresh store that holds three series named x, and returns their URL.
 func serve(t *testing.T, s queryapp.Settings) string {
 	t.Helper()
+	u, _ := serveAt(t, s)
+	return u
+}
+
+// serveAt is serve that also returns the directory of the store.
+func serveAt(t *testing.T, s queryapp.Settings) (u, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	u = restart(t, s, dir)
+	write(t, u, "x", "a", "b", "c")
+	return u, dir
+}
+
+// restart runs the stages over a store that may hold something, and returns their URL.
+func restart(t *testing.T, s queryapp.Settings, dir string) string {
+	t.Helper()
 	p := process.DefaultSettings()
-	p.Store = "file://" + t.TempDir()
+	p.Store = "file://" + dir
 	h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler), ingestapp.New(ingest.DefaultSettings()), queryapp.New(s))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, end()) })
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
+	return srv.URL
+}
 
+// write writes a sample of now of each job.
+func write(t *testing.T, u, metric string, jobs ...string) {
+	t.Helper()
 	req := &prompb.WriteRequest{}
-	for _, job := range []string{"a", "b", "c"} {
+	for _, job := range jobs {
 		req.Timeseries = append(req.Timeseries, prompb.TimeSeries{
-			Labels:  []prompb.Label{{Name: "__name__", Value: "x"}, {Name: "job", Value: job}},
+			Labels:  []prompb.Label{{Name: "__name__", Value: metric}, {Name: "job", Value: job}},
 			Samples: []prompb.Sample{{Timestamp: time.Now().UnixMilli(), Value: 1}},
 		})
 	}
-	client, err := remote.NewAPI(srv.URL)
+	client, err := remote.NewAPI(u)
 	require.NoError(t, err)
 	_, err = client.Write(t.Context(), remote.WriteV1MessageType, req)
 	require.NoError(t, err)
-	return srv.URL
 }
 
 func get(t *testing.T, u string) (int, string) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/promlake/promlake/internal/checksum"
 )
 
 // body reads the bytes from pos to end of one version of an object. Where a connection breaks it asks for the rest, on the
@@ -21,9 +23,13 @@ type body struct {
 	r        io.ReadCloser // nil after a failure
 	cause    error         // the last failure
 	failures int           // since the last byte
+	damage   error         // the bytes do not match the answer's checksum
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	if b.damage != nil {
+		return 0, b.damage
+	}
 	if len(p) == 0 && b.pos < b.end {
 		return 0, nil
 	}
@@ -41,11 +47,33 @@ func (b *body) Read(p []byte) (int, error) {
 		if err != nil && b.pos < b.end {
 			b.fail(err)
 		}
+		if b.pos == b.end {
+			if b.damage = b.ended(err); b.damage != nil {
+				return 0, b.damage // without the last bytes, or whoever reads just as many as there are would not see the error
+			}
+		}
 		if n > 0 {
 			return n, nil
 		}
 	}
 	return 0, io.EOF
+}
+
+// ended is called with the error that came with the last byte. The client says at the end of an answer whether it matches S3's checksum, so it is
+// read up to there, unless it goes on behind what was asked for.
+func (b *body) ended(err error) error {
+	if err == nil {
+		var more [1]byte
+		_, err = b.r.Read(more[:])
+	}
+	switch {
+	case err == nil, err == io.EOF:
+		return nil
+	case b.ctx.Err() != nil:
+		return fmt.Errorf("read %q to its end: %w", b.key, contextual(b.ctx, err))
+	default:
+		return fmt.Errorf("read %q to its end: %w: %w", b.key, checksum.ErrDamaged, err)
+	}
 }
 
 // fail closes the connection after an error, or an end, that came too early.

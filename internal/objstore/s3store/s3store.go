@@ -88,8 +88,8 @@ func (s *Store) loadOptions() []func(*awsconfig.LoadOptions) error {
 func (s *Store) clientOptions(o *s3.Options) {
 	o.UsePathStyle = s.config.PathStyle
 	o.Retryer = s.retry
-	// Ranges carry no checksum, and a whole object's would be lost at the first resumed body.
-	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	// S3 sends a checksum with whole objects, if they were put with one, and not with ranges. A body that is resumed is not checked.
+	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
 	if s.config.Endpoint != "" {
 		o.BaseEndpoint = aws.String(s.config.Endpoint)
 		// Not all servers know AWS's trailing checksums. TLS, or without it the signature, protects the body.

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/promlake/promlake/internal/app/doctorapp"
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+type doctorCmd struct {
+	Store      string `name:"store" help:"Object store to examine."`
+	Tenant     string `name:"tenant" help:"Tenant to examine. Default: all."`
+	Verify     bool   `name:"verify" help:"Read every byte of the live objects and hold it against its checksum. Without it, only manifests, segments' footers and meta.json are read."`
+	Quarantine bool   `name:"quarantine" help:"Copy damaged objects to quarantine/ and take them out of what queries and the compactor read."`
+	JSON       bool   `name:"json" help:"Print JSON for scripts."`
+
+	Log telemetry.LogSettings `embed:""`
+}
+
+func newDoctorCmd() doctorCmd {
+	return doctorCmd{Store: process.DefaultSettings().Store, Log: telemetry.LogSettings{Level: "warn", Format: "text"}}
+}
+
+// errDamaged ends the program with 1 after the report.
+var errDamaged = errors.New("the store has damaged objects that still count")
+
+// Run examines and prints.
+func (c *doctorCmd) Run(ctx context.Context, io flags.Streams) error {
+	logger, err := telemetry.NewLogger(io.Err, c.Log)
+	if err != nil {
+		return err
+	}
+	p := process.DefaultSettings()
+	p.Store = c.Store
+	r, err := doctorapp.Run(ctx, p, doctorapp.Settings{Tenant: c.Tenant, Verify: c.Verify, Quarantine: c.Quarantine}, logger)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		enc := json.NewEncoder(io.Out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(r)
+	} else {
+		_, err = fmt.Fprint(io.Out, r.Text())
+	}
+	if err != nil {
+		return fmt.Errorf("print report: %w", err)
+	}
+	if !r.Healthy() {
+		return errDamaged
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package doctorapp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/compact/blockio"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// ahead is how many bytes of a remote file are fetched at once.
+const ahead = 4 << 20
+
+// source is a live object.
+type source struct {
+	segment *catalog.SegmentRef // or
+	block   *catalog.Block
+}
+
+func sourcesOf(snap catalog.Snapshot) []source {
+	out := make([]source, 0, len(snap.Segments)+len(snap.Blocks))
+	for i := range snap.Segments {
+		out = append(out, source{segment: &snap.Segments[i]})
+	}
+	for i := range snap.Blocks {
+		out = append(out, source{block: &snap.Blocks[i]})
+	}
+	return out
+}
+
+// names is the source as a transition of the manifest takes it.
+func (s source) names() catalog.Sources {
+	if s.segment != nil {
+		return catalog.Sources{Segments: []catalog.SegmentID{s.segment.SegmentID()}}
+	}
+	return catalog.Sources{Blocks: []catalog.BlockID{s.block.BlockID()}}
+}
+
+// check examines an object, and once more if it seems damaged: a fault of the way to it is none of the object.
+func (d *doctor) check(ctx context.Context, src source) (n int64, found *Damaged, err error) {
+	n, found, err = d.once(ctx, src)
+	if err == nil && found != nil {
+		var again int64
+		again, found, err = d.once(ctx, src)
+		n += again
+	}
+	return n, found, err
+}
+
+// once reads an object and returns how many bytes it read, and what is wrong with it. An object that is gone and not live any more was replaced
+// meanwhile, and is no concern.
+func (d *doctor) once(ctx context.Context, src source) (n int64, found *Damaged, err error) {
+	out := &Damaged{source: src}
+	if src.segment != nil {
+		n, err = d.segment(ctx, src.segment, out)
+	} else {
+		n, err = d.block(ctx, src.block, out)
+	}
+	switch {
+	case err == nil:
+		return n, nil, nil
+	case errors.Is(err, objstore.ErrNotFound):
+		live, lerr := d.live(ctx, src)
+		if lerr != nil || !live {
+			return n, nil, lerr
+		}
+	case !isDamage(err):
+		return n, nil, err
+	}
+	out.Error = err.Error()
+	return n, out, nil
+}
+
+// isDamage says that an error is about bytes, and not about a store that did not answer.
+func isDamage(err error) bool {
+	for _, kind := range []error{checksum.ErrDamaged, parquetfile.ErrFormat, segment.ErrFormat, block.ErrFormat} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *doctor) segment(ctx context.Context, ref *catalog.SegmentRef, out *Damaged) (int64, error) {
+	out.Object = ref.String()
+	out.MinTime, out.MaxTime = moment(int64(ref.Window)), moment(ref.Window.End()-1)
+	body, err := readAll(ctx, d.store, ref.String())
+	n := int64(len(body))
+	if err != nil {
+		return n, err
+	}
+	in := bytes.NewReader(body)
+	info, err := segment.ReadInfo(in, n)
+	if err != nil {
+		return n, err
+	}
+	out.Series, out.Samples = info.Rows, info.Samples
+	if info.MinT <= info.MaxT {
+		out.MinTime, out.MaxTime = moment(info.MinT), moment(info.MaxT)
+	}
+	if !d.settings.Verify {
+		return n, nil
+	}
+	if _, err := parquetfile.Verify(in, n); err != nil {
+		return n, err
+	}
+	_, err = segment.Decode(body, series.NewTable(0)) // what has no checksums must still make sense
+	return n, err
+}
+
+func (d *doctor) block(ctx context.Context, b *catalog.Block, out *Damaged) (n int64, err error) {
+	k := b.Key(d.tenant)
+	out.Object, out.Series, out.Samples = k.Prefix(), b.Series, b.Samples
+	out.MinTime, out.MaxTime = moment(b.MinT), moment(b.MaxT)
+	if b.MaxT < b.MinT { // metadata alone
+		out.MinTime, out.MaxTime = moment(int64(b.Window)), moment(b.Level.End(b.Window)-1)
+	}
+	files := blockio.NewReader(ctx, d.store, k, ahead)
+	defer func() {
+		n = files.Fetched()
+		err = errors.Join(err, files.Close())
+	}()
+	r, err := block.Open(files)
+	if err != nil || !d.settings.Verify {
+		return 0, err
+	}
+	for _, f := range r.Meta().Files {
+		in, size, err := files.Open(f.Name)
+		if err != nil {
+			return 0, err
+		}
+		if size != f.Bytes {
+			return 0, fmt.Errorf("%w: %s has %d bytes, meta.json says %d", block.ErrFormat, f.Name, size, f.Bytes)
+		}
+		if _, err := parquetfile.Verify(in, size); err != nil {
+			return 0, fmt.Errorf("verify %s: %w", f.Name, err)
+		}
+	}
+	_, err = r.Series(series.NewTable(0))
+	return 0, err
+}
+
+func readAll(ctx context.Context, store objstore.Store, k string) ([]byte, error) {
+	body, _, err := store.Get(ctx, k, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(body)
+	if err := errors.Join(err, body.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", k, err)
+	}
+	return b, nil
+}
+
+func moment(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

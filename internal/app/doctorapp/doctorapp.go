@@ -1,0 +1,118 @@
+// Package doctorapp reads a store and says what of it is damaged, and takes damaged objects out of what counts.
+package doctorapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Settings say what to do.
+type Settings struct {
+	Tenant     string // "" is all
+	Verify     bool   // read every byte of the live objects, and not only what describes them
+	Quarantine bool   // take damaged objects out of what counts, and keep their bytes
+}
+
+// concurrency bounds the objects that are read at once: a segment is in memory as a whole.
+const concurrency = 4
+
+// Run opens a store that exists and examines it; see Examine.
+func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logger) (r Report, err error) {
+	var store objstore.Store
+	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (process.Stage, error) {
+		store = parts.Store
+		return process.Idle{}, nil
+	})
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	return Examine(ctx, store, s)
+}
+
+// Examine reads the manifest of each tenant and the live objects that it and the listing name. Damage is part of the report; an error says that
+// the examination did not end.
+func Examine(ctx context.Context, store objstore.Store, s Settings) (Report, error) {
+	tenants := []string{s.Tenant}
+	if s.Tenant == "" {
+		var err error
+		if tenants, err = catalog.Tenants(ctx, store); err != nil {
+			return Report{}, fmt.Errorf("list tenants: %w", err)
+		}
+		slices.Sort(tenants)
+	}
+	r := Report{Verified: s.Verify, Tenants: make([]Tenant, 0, len(tenants))}
+	for _, name := range tenants {
+		d := doctor{store: store, settings: s, tenant: name}
+		t, err := d.examine(ctx)
+		if err != nil {
+			return Report{}, fmt.Errorf("examine tenant %s: %w", name, err)
+		}
+		r.Tenants = append(r.Tenants, t)
+	}
+	return r, nil
+}
+
+// doctor examines one tenant.
+type doctor struct {
+	store    objstore.Store
+	settings Settings
+	tenant   string
+}
+
+func (d *doctor) examine(ctx context.Context) (Tenant, error) {
+	t := Tenant{Tenant: d.tenant, Damaged: []Damaged{}}
+	if _, _, err := catalog.ReadManifest(ctx, d.store, d.tenant); err != nil {
+		if ctx.Err() != nil {
+			return t, err
+		}
+		t.Error = err.Error()
+		return t, nil
+	}
+	snap, err := catalog.Take(ctx, d.store, d.tenant, key.MinTime, key.MaxTime)
+	if err != nil {
+		return t, fmt.Errorf("take snapshot: %w", err)
+	}
+	t.Segments, t.Blocks = len(snap.Segments), len(snap.Blocks)
+	sources := sourcesOf(snap)
+	found := make([]*Damaged, len(sources))
+	var mu sync.Mutex
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(concurrency)
+	for i, src := range sources {
+		g.Go(func() error {
+			n, damaged, err := d.check(gctx, src)
+			mu.Lock()
+			defer mu.Unlock()
+			t.Bytes += n
+			found[i] = damaged
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return t, err
+	}
+	for _, f := range found {
+		if f == nil {
+			continue
+		}
+		if d.settings.Quarantine {
+			if err := d.quarantine(ctx, f); err != nil {
+				return t, fmt.Errorf("quarantine %s: %w", f.Object, err)
+			}
+		}
+		t.Damaged = append(t.Damaged, *f)
+	}
+	return t, nil
+}

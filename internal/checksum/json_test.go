@@ -1,0 +1,67 @@
+package checksum_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/checksum"
+)
+
+func TestSeal(t *testing.T) {
+	for _, tc := range []struct{ body, sealed string }{
+		{`{"a":1}`, `{"a":1,"crc32c":"6cb98cba"}`},
+		{"{\"a\":1}\n", "{\"a\":1,\"crc32c\":\"6cb98cba\"}\n"},
+		{`{}`, `{"crc32c":"ba6cac67"}`},
+		{"{ \n}", "{ \n\"crc32c\":\"f0f190b1\"}"},
+	} {
+		got, err := checksum.Seal([]byte(tc.body))
+		require.NoError(t, err)
+		require.Equal(t, tc.sealed, string(got))
+		require.True(t, json.Valid(got))
+		present, err := checksum.Verify(got)
+		require.NoError(t, err)
+		require.True(t, present)
+	}
+	for _, body := range []string{"", "[1]", `"x"`, "{"} {
+		_, err := checksum.Seal([]byte(body))
+		require.Error(t, err, body)
+	}
+}
+
+// TestVerifyWithoutSeal: what was written before objects were sealed is read as it is.
+func TestVerifyWithoutSeal(t *testing.T) {
+	for _, body := range []string{"", "{}", `{"a":1}`, `{"crc32c":"00000000","a":1}`, `{"a":{"crc32c":"00000000"}}x`} {
+		present, err := checksum.Verify([]byte(body))
+		require.NoError(t, err, body)
+		require.False(t, present, body)
+	}
+}
+
+// TestVerifyFindsEveryChange changes every byte to every other value: the change is found, or the object decodes to the same.
+func TestVerifyFindsEveryChange(t *testing.T) {
+	type doc struct {
+		A int               `json:"a"`
+		B map[string]string `json:"b"`
+	}
+	want := doc{A: 17, B: map[string]string{"x": "y", "ü": "\n"}}
+	body, err := json.Marshal(want)
+	require.NoError(t, err)
+	sealed, err := checksum.Seal(append(body, '\n'))
+	require.NoError(t, err)
+	for at := range sealed {
+		for x := 1; x < 256; x++ {
+			raw := append([]byte(nil), sealed...)
+			raw[at] ^= byte(x)
+			if _, err := checksum.Verify(raw); err != nil {
+				require.ErrorIs(t, err, checksum.ErrDamaged)
+				continue
+			}
+			var got doc
+			if json.Unmarshal(raw, &got) == nil {
+				require.Equal(t, want, got, "byte %d, mask %#x", at, x)
+			}
+		}
+	}
+}

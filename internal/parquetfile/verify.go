@@ -1,0 +1,70 @@
+package parquetfile
+
+import (
+	"fmt"
+	"io"
+)
+
+// Verify holds every page of a file of size bytes against its checksum, without decompressing it, and the footer and page headers against their
+// seals. sealed says whether there were any: of a file that was written without them, only the shape is checked.
+// Errors: ErrFormat, and those of r.
+func Verify(r io.ReaderAt, size int64) (sealed bool, err error) {
+	l, err := ReadLayout(r, size)
+	if err != nil {
+		return false, err
+	}
+	if err := checkMagic(r); err != nil {
+		return false, err
+	}
+	var p PageReader
+	for i := range l.Groups {
+		for j := range l.Groups[i].Chunks {
+			if err := p.verify(r, &l.Groups[i].Chunks[j]); err != nil {
+				return false, fmt.Errorf("row group %d, column %v: %w", i, l.Leaves[j].Path, err)
+			}
+		}
+	}
+	return l.KeyValues[KeyChecksums] != "", nil
+}
+
+// checkMagic looks at the beginning of a file, which no other reader does.
+func checkMagic(r io.ReaderAt) error {
+	head := make([]byte, len(Magic))
+	if _, err := io.ReadFull(io.NewSectionReader(r, 0, int64(len(head))), head); err != nil {
+		return fmt.Errorf("read magic: %w", err)
+	}
+	if string(head) != Magic {
+		return fmt.Errorf("%w: no Parquet magic at its beginning", ErrFormat)
+	}
+	return nil
+}
+
+// verify reads all pages of a chunk.
+func (p *PageReader) verify(r io.ReaderAt, c *ChunkInfo) error {
+	if err := p.Reset(r, c.Span, c.Values); err != nil {
+		return err
+	}
+	if p.dictPage.values > 0 {
+		if err := p.stored(p.dictPage.at, p.dictPage.compressed, p.dictPage.sum); err != nil {
+			return err
+		}
+	}
+	for {
+		n, err := p.Next()
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := p.stored(p.body, p.head.compressed, p.sum); err != nil {
+			return err
+		}
+	}
+}
+
+// stored holds the bytes of a page against its checksum.
+func (p *PageReader) stored(at, n int64, sum pageSum) error {
+	b, err := p.bytes(at, n)
+	if err != nil {
+		return err
+	}
+	return sum.checkPage(b, at)
+}

@@ -1,0 +1,102 @@
+package query_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// TestDamagedCopyIsFetchedAgain flips a bit of every file in the cache directory: what is read of them next comes from the store again.
+func TestDamagedCopyIsFetchedAgain(t *testing.T) {
+	remote := &remoteStore{Store: newDirStore(t)}
+	dir := filepath.Join(t.TempDir(), "cache")
+	l := newLake(t, remote, query.Settings{CacheDir: dir, FooterCacheBytes: 1, IndexCacheBytes: 1}) // nothing decoded is kept
+	fill(l, tenant.Default, 5)
+	read := func() { require.Len(t, query1(t, l, 0, 100, nil, equal(model.MetricNameLabel, "m")), 5) }
+	read()
+	fetched := remote.gets.Load()
+	read()
+	require.Equal(t, fetched, remote.gets.Load(), "everything is cached")
+	for _, name := range cached(t, dir) {
+		path := filepath.Join(dir, name)
+		if filepath.IsAbs(name) {
+			path = name
+		}
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		b[100] ^= 1
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+	}
+	read()
+	require.Greater(t, remote.gets.Load(), fetched)
+	require.Equal(t, 5.0, l.counted("promlake_query_rereads_total"))
+	require.Zero(t, l.counted("promlake_query_damaged_objects_total"))
+}
+
+// TestDamagedBlock flips a bit of the times in a block's sample file, which only a read of samples meets.
+func TestDamagedBlock(t *testing.T) {
+	for _, partial := range []bool{false, true} {
+		store := newDirStore(t)
+		l := newLake(t, store, query.Settings{PartialResponse: partial})
+		row := func(job string, at int64) []segment.Row {
+			return []segment.Row{{Labels: metric("m", "job", job), Floats: []segment.Float{{T: at, V: 1}, {T: at + 1000, V: 2}}}}
+		}
+		l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, row("block", 1000))
+		l.write(tenant.Default, row("segment", 1000))
+		read := func() (jobs []string, set storage.SeriesSet) {
+			q, err := l.Querier(0, 10_000)
+			require.NoError(t, err)
+			set = q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m"))
+			for set.Next() {
+				jobs = append(jobs, set.At().Labels().Get("job"))
+			}
+			return jobs, set
+		}
+		jobs, set := read()
+		require.NoError(t, set.Err())
+		require.Equal(t, []string{"block", "segment"}, jobs)
+
+		metas, err := filepath.Glob(filepath.Join(store.dir, "v1", tenant.Default, "blocks", "*", "*", "*", block.MetaFile))
+		require.NoError(t, err)
+		require.Len(t, metas, 1)
+		raw, err := os.ReadFile(metas[0])
+		require.NoError(t, err)
+		m, err := block.ReadMeta(raw)
+		require.NoError(t, err)
+		i := slices.IndexFunc(m.Files, func(f block.File) bool { return f.Name == block.SamplesFile(0) })
+		times := m.Files[i].RowGroups[0].Columns[2]
+		path := filepath.Join(filepath.Dir(metas[0]), block.SamplesFile(0))
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		b[times[0]+times[1]-1] ^= 1
+		require.NoError(t, os.WriteFile(path, b, 0o600))
+
+		jobs, set = read()
+		prefix, err := filepath.Rel(store.dir, filepath.Dir(path))
+		require.NoError(t, err)
+		if !partial {
+			var damaged *query.DamagedError
+			require.ErrorAs(t, set.Err(), &damaged)
+			require.ErrorIs(t, set.Err(), checksum.ErrDamaged)
+			require.Equal(t, filepath.ToSlash(prefix)+"/", damaged.Object)
+			require.Equal(t, []int64{1000, 2000}, []int64{damaged.MinT, damaged.MaxT})
+			continue
+		}
+		require.NoError(t, set.Err())
+		require.Equal(t, []string{"segment"}, jobs)
+		require.Len(t, set.Warnings(), 1)
+		require.ErrorContains(t, set.Warnings().AsErrors()[0], filepath.ToSlash(prefix))
+	}
+}

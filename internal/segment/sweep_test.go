@@ -1,0 +1,144 @@
+package segment_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// masks are the changes that a sweep makes to a byte, one after the other: each of its bits for some bytes, and all of them for every byte.
+func masks(at int) []byte { return []byte{1 << (at % 8), 0xff} }
+
+// listed are the columns that Columns reads.
+var listed = struct{ times, doubles, blobs []string }{
+	[]string{segment.ColTS, segment.ColST, segment.ColHistTS, segment.ColExTS},
+	[]string{segment.ColValue, segment.ColHistCount, segment.ColHistSum, segment.ColExValue},
+	[]string{segment.ColHist, segment.ColExLabels},
+}
+
+// infoText writes down what the footer says.
+func infoText(file []byte) (string, error) {
+	info, err := segment.ReadInfo(bytes.NewReader(file), int64(len(file)))
+	return fmt.Sprintf("%+v", info), err
+}
+
+// readColumns writes down what Columns reads.
+func readColumns(file []byte) (string, error) {
+	c, err := segment.OpenColumns(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, col := range listed.times {
+		n, vals, err := c.Times(col)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&out, col, n, vals)
+	}
+	for _, col := range listed.doubles {
+		n, vals, err := c.Doubles(col)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&out, col, n, bitsOf(vals))
+	}
+	for _, col := range listed.blobs {
+		n, vals, err := c.Blobs(col)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&out, "%s %d %q\n", col, n, vals)
+	}
+	return out.String(), nil
+}
+
+func bitsOf(vals []float64) []uint64 {
+	out := make([]uint64, len(vals))
+	for i, v := range vals {
+		out[i] = math.Float64bits(v)
+	}
+	return out
+}
+
+// decodeAll writes down what Decode reads, which is everything.
+func decodeAll(file []byte) (string, error) {
+	table := series.NewTable(1)
+	b, err := segment.Decode(file, table)
+	if err != nil {
+		return "", err
+	}
+	v := table.View()
+	var out strings.Builder
+	for _, ref := range b.Rows {
+		fmt.Fprintln(&out, v.Metrics[v.Metric(ref)])
+		for _, p := range v.Pairs(ref) {
+			fmt.Fprintf(&out, "%q=%q\n", v.Names[p.Name], v.Values[p.Name][p.Value])
+		}
+	}
+	fmt.Fprintln(&out, b.Rows, b.End, b.TS, bitsOf(b.V), b.ST, b.Metadata)
+	for _, r := range b.Hists {
+		for _, h := range r.Samples {
+			enc, err := segment.EncodeHist(h)
+			fmt.Fprintln(&out, r.Row, enc, err)
+		}
+	}
+	for _, r := range b.Exemplars {
+		for _, e := range r.Exemplars {
+			fmt.Fprintln(&out, r.Row, e.Labels, e.Ts, math.Float64bits(e.Value))
+		}
+	}
+	return out.String(), nil
+}
+
+var readers = map[string]func([]byte) (string, error){"info": infoText, "columns": readColumns, "decode": decodeAll}
+
+// TestEveryByteIsChecked changes every byte of the golden segment: each reader reports an error, or reads the same as before.
+func TestEveryByteIsChecked(t *testing.T) {
+	file, err := os.ReadFile(goldenFile)
+	require.NoError(t, err)
+	for name, read := range readers {
+		want, err := read(file)
+		require.NoError(t, err, name)
+		changed := bytes.Clone(file)
+		found := 0
+		for at := range file {
+			for _, mask := range masks(at) {
+				changed[at] = file[at] ^ mask
+				got, err := read(changed)
+				if err != nil {
+					require.ErrorIs(t, err, segment.ErrFormat)
+					found++
+				} else if got != want {
+					t.Fatalf("%s: byte %d of %d, mask %#x: another answer without an error", name, at, len(file), mask)
+				}
+			}
+			changed[at] = file[at]
+		}
+		t.Logf("%s: %d of %d changes are errors", name, found, 2*len(file))
+	}
+}
+
+// TestWithoutChecksums reads a segment that was written before pages had checksums.
+func TestWithoutChecksums(t *testing.T) {
+	sealed, err := os.ReadFile(goldenFile)
+	require.NoError(t, err)
+	old, err := os.ReadFile("testdata/segment-v1-unsealed.parquet")
+	require.NoError(t, err)
+	require.NotContains(t, string(old), "promlake.checksums")
+	for name, read := range readers {
+		want, err := read(sealed)
+		require.NoError(t, err)
+		got, err := read(old)
+		require.NoError(t, err)
+		require.Equal(t, want, got, name)
+	}
+}
