@@ -20,6 +20,7 @@ type cli struct {
 	SQL     sqlCmd     `cmd:"" name:"sql" help:"Run SQL over local files in a DuckDB that has the functions of promlake query --explain."`
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
+	Copy    copyCmd    `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
 	Tenant  tenantCmd  `cmd:"" help:"List the tenants of a store, or remove one whole."`
 	Token   tokenCmd   `cmd:"" help:"Make a token for requests to a server."`
 	Cost    costCmd    `cmd:"" help:"Estimate what a load costs on AWS."`
@@ -28,7 +29,7 @@ type cli struct {
 }
 
 func newCLI() *cli {
-	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Tenant: newTenantCmd(), Cost: newCostCmd()}
+	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Copy: newCopyCmd(), Tenant: newTenantCmd(), Cost: newCostCmd()}
 }
 
 func main() {
