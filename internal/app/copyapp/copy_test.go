@@ -259,3 +259,39 @@ func TestCopyTouchesNoOthers(t *testing.T) {
 	require.ErrorIs(t, err, copyapp.ErrOccupied)
 	require.Equal(t, []string{"v1/" + name + "/segments/x"}, to.Keys())
 }
+
+// TestCopyRefusesBlocksWithoutAllFiles: a block of which a file is gone, be it damage or a deletion under way, is no part
+// of a copy that counts.
+func TestCopyRefusesBlocksWithoutAllFiles(t *testing.T) {
+	b := newBusy(t, 3)
+	for len(values(t, b.store)) == 0 || len(blocks(t, b.store)) == 0 {
+		b.step()
+	}
+	var files []string
+	for o, err := range b.store.List(t.Context(), blocks(t, b.store)[0].Key(name).Prefix(), "") {
+		require.NoError(t, err)
+		files = append(files, o.Key)
+	}
+	require.Greater(t, len(files), 1)
+	for _, file := range files {
+		r, _, err := b.store.Get(t.Context(), file, 0, -1)
+		require.NoError(t, err)
+		body, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.NoError(t, b.store.Delete(t.Context(), file))
+		to := memstore.New(memstore.Settings{})
+		_, err = copyapp.Tenant(t.Context(), b.store, to, name)
+		require.ErrorIs(t, err, objstore.ErrNotFound, file)
+		require.NotContains(t, to.Keys(), key.Manifest(name))
+		_, err = b.store.Put(t.Context(), file, strings.NewReader(string(body)), objstore.Condition{})
+		require.NoError(t, err)
+	}
+	_, err := copyapp.Tenant(t.Context(), b.store, memstore.New(memstore.Settings{}), name)
+	require.NoError(t, err)
+}
+
+func blocks(t *testing.T, s objstore.Store) []catalog.Block {
+	m, _, err := catalog.ReadManifest(t.Context(), s, name)
+	require.NoError(t, err)
+	return m.Blocks
+}
