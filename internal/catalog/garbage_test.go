@@ -136,7 +136,8 @@ func TestDelete(t *testing.T) {
 	assert.Positive(t, third.ID.Compare(second.ID), "also newer than the ones that are dropped")
 }
 
-// TestOldTombstonesStayReadable: a manifest of before the matchers of deletions were limited is read, and takes no more.
+// TestOldTombstonesStayReadable: a manifest of before the matchers of deletions were limited is
+// read, and takes no more.
 func TestOldTombstonesStayReadable(t *testing.T) {
 	next, tomb, err := catalog.Empty().Delete(at(minute), job, 0, 1)
 	require.NoError(t, err)

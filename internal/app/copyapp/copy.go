@@ -21,11 +21,13 @@ const (
 	MarkPrefix = "promlake-copy/"
 	// copiers is the number of objects that are copied at once.
 	copiers = 8
-	// maxAttempts bounds how often a tenant is looked at anew because an object was deleted before it was copied.
+	// maxAttempts bounds how often a tenant is looked at anew because an object was deleted before
+	// it was copied.
 	maxAttempts = 10
 )
 
-// ErrOccupied reports a destination that has objects of the tenant which no unfinished copy has put there.
+// ErrOccupied reports a destination that has objects of the tenant which no unfinished copy has put
+// there.
 var ErrOccupied = errors.New("the destination has objects of this tenant already")
 
 // Result is what was copied of a tenant.
@@ -36,14 +38,15 @@ type Result struct {
 	Generation      uint64
 }
 
-// Tenant copies what a tenant has at one moment after the call, while others write, compact and delete in the source. Everything that was
-// acknowledged before the call is in the copy. Nobody may use the tenant in the destination meanwhile.
+// Tenant copies what a tenant has at one moment after the call, while others write, compact and
+// delete in the source. Everything that was acknowledged before the call is in the copy. Nobody may
+// use the tenant in the destination meanwhile.
 //
 //	mark ─▶ snapshot: list segments, read manifest ─▶ copy segments and blocks ─▶ delete what a former attempt left ─▶ manifest ─▶ unmark
 //
-// The snapshot is that of a reader, so its objects stay in the source for the deletion delay. When one is gone before it is
-// copied, a new snapshot is taken and what is copied already is kept. The manifest comes last: a destination without it
-// has no block and, if it was cut short, a mark.
+// The snapshot is that of a reader, so its objects stay in the source for the deletion delay. When
+// one is gone before it is copied, a new snapshot is taken and what is copied already is kept. The
+// manifest comes last: a destination without it has no block and, if it was cut short, a mark.
 func Tenant(ctx context.Context, from, to objstore.Store, tenant string) (Result, error) {
 	c := &copying{from: from, to: to, r: Result{Tenant: tenant}}
 	if err := c.run(ctx); err != nil {
@@ -142,8 +145,8 @@ func (c *copying) attempt(ctx context.Context) error {
 	return c.to.Delete(ctx, c.markKey())
 }
 
-// objects returns the size of each object of the snapshot, by key: live segments, and the files of blocks, those of
-// splits that are not finished among them.
+// objects returns the size of each object of the snapshot, by key: live segments, and the files of
+// blocks, those of splits that are not finished among them.
 func (c *copying) objects(ctx context.Context, snap *catalog.Snapshot) (map[string]int64, error) {
 	want := map[string]int64{}
 	for _, s := range snap.Segments {
@@ -200,8 +203,8 @@ func (c *copying) copyAll(ctx context.Context, want map[string]int64) error {
 	return err
 }
 
-// deleteOthers deletes what earlier attempts have copied and the snapshot no longer has: the manifest would not say that
-// such a segment is consumed.
+// deleteOthers deletes what earlier attempts have copied and the snapshot no longer has: the
+// manifest would not say that such a segment is consumed.
 func (c *copying) deleteOthers(ctx context.Context, want map[string]int64) error {
 	for k := range c.there {
 		if _, ok := want[k]; ok {

@@ -49,7 +49,8 @@ type busy struct {
 	steps int
 }
 
-// watched is the store as others see it: before some of their requests, the writer or the compactor works.
+// watched is the store as others see it: before some of their requests, the writer or the compactor
+// works.
 type watched struct{ *busy }
 
 func (w watched) turn() {
@@ -136,8 +137,8 @@ func values(t *testing.T, s objstore.Store) map[string]int {
 	return out
 }
 
-// TestCopyWhileOthersWork: what was acknowledged before the copy began is in it, what was deleted is not, and the copy
-// is whole: it can be read, compacted and copied back.
+// TestCopyWhileOthersWork: what was acknowledged before the copy began is in it, what was deleted
+// is not, and the copy is whole: it can be read, compacted and copied back.
 func TestCopyWhileOthersWork(t *testing.T) {
 	worked := 0
 	for seed := range uint64(12) {
@@ -174,7 +175,8 @@ func TestCopyWhileOthersWork(t *testing.T) {
 		}
 		live(t, to)
 
-		// The restored store goes on: compaction changes no answer, and another copy is the same again.
+		// The restored store goes on: compaction changes no answer, and another copy is the same
+		// again.
 		restored := newBusy(t, seed)
 		_, err = copyapp.Tenant(t.Context(), to, restored.store, name)
 		require.NoError(t, err)
@@ -210,7 +212,8 @@ func live(t *testing.T, s objstore.Store) {
 	}
 }
 
-// TestCopyGoesOn: a copy that was cut short at any request is ended by the next one, and what is stale in it goes.
+// TestCopyGoesOn: a copy that was cut short at any request is ended by the next one, and what is
+// stale in it goes.
 func TestCopyGoesOn(t *testing.T) {
 	dead := errors.New("the process is dead")
 	for n := range 40 {
@@ -260,8 +263,8 @@ func TestCopyTouchesNoOthers(t *testing.T) {
 	require.Equal(t, []string{"v1/" + name + "/segments/x"}, to.Keys())
 }
 
-// TestCopyRefusesBlocksWithoutAllFiles: a block of which a file is gone, be it damage or a deletion under way, is no part
-// of a copy that counts.
+// TestCopyRefusesBlocksWithoutAllFiles: a block of which a file is gone, be it damage or a deletion
+// under way, is no part of a copy that counts.
 func TestCopyRefusesBlocksWithoutAllFiles(t *testing.T) {
 	b := newBusy(t, 3)
 	for len(values(t, b.store)) == 0 || len(blocks(t, b.store)) == 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// memoryBytes is the size up to which an object is copied through memory; larger ones go through a temporary file.
+// memoryBytes is the size up to which an object is copied through memory; larger ones go through a
+// temporary file.
 const memoryBytes = 4 << 20
 
 // copyObject copies one immutable object of a known size.

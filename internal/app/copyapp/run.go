@@ -20,7 +20,8 @@ type Settings struct {
 	Process  process.Settings
 }
 
-// Run opens both stores, checks that the destination keeps its promises, and calls f with the tenants to copy.
+// Run opens both stores, checks that the destination keeps its promises, and calls f with the
+// tenants to copy.
 func Run(ctx context.Context, s Settings, logger *slog.Logger, f func(from, to objstore.Store, tenants []string) error) (err error) {
 	var from objstore.Store
 	s.Process.Store = s.From
