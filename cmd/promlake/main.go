@@ -20,6 +20,7 @@ type cli struct {
 	SQL     sqlCmd     `cmd:"" name:"sql" help:"Run SQL over local files in a DuckDB that has the functions of promlake query --explain."`
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
+	Copy    copyCmd    `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
 	Tenant  tenantCmd  `cmd:"" help:"List the tenants of a store, or remove one whole."`
 	Doctor  doctorCmd  `cmd:"" help:"Find damaged objects in a store, and take them out of what counts."`
 	Token   tokenCmd   `cmd:"" help:"Make a token for requests to a server."`
@@ -29,7 +30,7 @@ type cli struct {
 }
 
 func newCLI() *cli {
-	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Tenant: newTenantCmd(), Doctor: newDoctorCmd(), Cost: newCostCmd()}
+	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Copy: newCopyCmd(), Tenant: newTenantCmd(), Doctor: newDoctorCmd(), Cost: newCostCmd()}
 }
 
 func main() {

@@ -66,8 +66,8 @@ func (s *carelessS3) list(w io.Writer, prefix, after string) {
 	_ = xml.NewEncoder(w).Encode(out)
 }
 
-// TestWritersRefuseAStoreThatIgnoresConditions: a process that would lose commits does not start, and says why. Programs
-// that only read write nothing.
+// TestWritersRefuseAStoreThatIgnoresConditions: a process that would lose commits does not start,
+// and says why. Programs that only read write nothing.
 func TestWritersRefuseAStoreThatIgnoresConditions(t *testing.T) {
 	for _, tc := range []struct {
 		args []string

@@ -129,8 +129,8 @@ func TestTenantsAreApart(t *testing.T) {
 	srv.end(t)
 }
 
-// TestReadersSeeNothingOfTheMachine: flags name other tenants and where secrets are. They are for operators, however the
-// path is spelled.
+// TestReadersSeeNothingOfTheMachine: flags name other tenants and where secrets are. They are for
+// operators, however the path is spelled.
 func TestReadersSeeNothingOfTheMachine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	writeDocument(t, file, auth.Document{Version: auth.Version, Tokens: []auth.Entry{

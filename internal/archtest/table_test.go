@@ -13,8 +13,8 @@ var (
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
-		"internal/app", "internal/app/compactapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
+		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/objstore", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":               {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
 	"ingest-fn":                {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
@@ -29,6 +29,9 @@ var allowed = map[string][]string{
 	"internal/app/compactapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
 		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue",
+	},
+	"internal/app/copyapp": {
+		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl",
 	},
 	"internal/app/doctorapp": {
 		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",

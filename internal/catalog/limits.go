@@ -5,24 +5,26 @@ import (
 	"fmt"
 )
 
-// Limits of deletions. Every query reads all tombstones and compares their matchers with the series that it finds, so
-// what they may hold is bounded.
+// Limits of deletions. Every query reads all tombstones and compares their matchers with the series
+// that it finds, so what they may hold is bounded.
 const (
 	// MaxTombstones bounds the tombstones of a manifest. Compaction applies and drops them.
 	MaxTombstones = 4096
 	// MaxMatcherBytes bounds the names and values of the matchers of one tombstone.
 	MaxMatcherBytes = 64 << 10
-	// MaxTombstoneBytes bounds the names and values of the matchers of all tombstones of a manifest.
+	// MaxTombstoneBytes bounds the names and values of the matchers of all tombstones of a
+	// manifest.
 	MaxTombstoneBytes = 1 << 20
 	// MaxSealed bounds the segments that a manifest has as sealed. Compaction takes them away.
 	MaxSealed = 1 << 16
 )
 
-// ErrFull: the manifest has no room for another tombstone. Compaction makes some by applying those that are there.
+// ErrFull: the manifest has no room for another tombstone. Compaction makes some by applying those
+// that are there.
 var ErrFull = errors.New("no room for another deletion until compaction has applied earlier ones")
 
-// LimitError is a deletion that exceeds a limit. It wraps ErrInvalid if no manifest could take the deletion, and ErrFull
-// if this one cannot now.
+// LimitError is a deletion that exceeds a limit. It wraps ErrInvalid if no manifest could take the
+// deletion, and ErrFull if this one cannot now.
 type LimitError struct {
 	Limit    string // "tombstones", "tombstone_bytes", "matcher_bytes" or "sealed"
 	Got, Max int
@@ -44,8 +46,8 @@ var limitNouns = map[string]string{
 	"sealed":          "segments that wait for compaction and for a deletion",
 }
 
-// admits says whether the manifest has room for t. Limits do not concern the tombstones that a manifest already has: one
-// of before there were limits stays readable.
+// admits says whether the manifest has room for t. Limits do not concern the tombstones that a
+// manifest already has: one of before there were limits stays readable.
 func (m Manifest) admits(t Tombstone) error {
 	size := t.matcherBytes()
 	if size > MaxMatcherBytes {

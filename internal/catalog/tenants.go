@@ -10,8 +10,9 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Tenants returns the tenants that have objects, in ascending order. With a store that is an objstore.FolderLister it
-// costs one listing of the tenants' folders, with others one listing per tenant.
+// Tenants returns the tenants that have objects, in ascending order. With a store that is an
+// objstore.FolderLister it costs one listing of the tenants' folders, with others one listing per
+// tenant.
 func Tenants(ctx context.Context, store Lister) ([]string, error) {
 	const prefix = key.Version + "/"
 	var out []string

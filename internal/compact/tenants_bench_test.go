@@ -16,7 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/filestore"
 )
 
-// BenchmarkCycleOfManyTenants is a cycle over a directory in which every tenant has one segment that is too young to merge.
+// BenchmarkCycleOfManyTenants is a cycle over a directory in which every tenant has one segment
+// that is too young to merge.
 func BenchmarkCycleOfManyTenants(b *testing.B) {
 	for _, n := range []int{2500, 10000} {
 		b.Run(fmt.Sprintf("tenants=%d", n), func(b *testing.B) {

@@ -39,8 +39,9 @@ func (c *counted) List(ctx context.Context, prefix, startAfter string) iter.Seq2
 	return c.Store.List(ctx, prefix, startAfter)
 }
 
-// TestCycleListsTheTenantsOnce: a listing of the folder of all tenants costs a directory as many steps as there are
-// tenants, so a cycle makes one of them. What else it asks is within one tenant, and as much for each.
+// TestCycleListsTheTenantsOnce: a listing of the folder of all tenants costs a directory as many
+// steps as there are tenants, so a cycle makes one of them. What else it asks is within one tenant,
+// and as much for each.
 func TestCycleListsTheTenantsOnce(t *testing.T) {
 	for _, tenants := range []int{1, 40} {
 		files, err := filestore.New(t.TempDir())

@@ -169,7 +169,8 @@ func TestDeleteUnderWriters(t *testing.T) {
 	require.ErrorIs(t, err, tenantapp.ErrBusy)
 }
 
-// TestCompactionUnderWayBringsNothingBack: a job that has read the tenant's segments commits after they are gone.
+// TestCompactionUnderWayBringsNothingBack: a job that has read the tenant's segments commits after
+// they are gone.
 func TestCompactionUnderWayBringsNothingBack(t *testing.T) {
 	for _, late := range []time.Duration{0, catalog.MaxJobAge, 20 * time.Minute, time.Hour} {
 		t.Run(late.String(), func(t *testing.T) {
@@ -194,7 +195,8 @@ func TestCompactionUnderWayBringsNothingBack(t *testing.T) {
 	}
 }
 
-// sees takes a snapshot and says what is in it. An object that is missing is an error, as for every reader.
+// sees takes a snapshot and says what is in it. An object that is missing is an error, as for every
+// reader.
 func (w *world) sees() (string, error) {
 	snap, err := catalog.Take(context.Background(), w, name, key.MinTime, key.MaxTime)
 	if err != nil {
@@ -213,8 +215,8 @@ func (w *world) sees() (string, error) {
 	return fmt.Sprintf("%d segments, %d blocks, %d tombstones", len(snap.Segments), len(snap.Blocks), len(snap.Tombstones)), nil
 }
 
-// TestReadersSeeAllOrNothing: a reader that begins at any point of the removal sees everything, or no data; never a part
-// of it, and never what had been deleted before.
+// TestReadersSeeAllOrNothing: a reader that begins at any point of the removal sees everything, or
+// no data; never a part of it, and never what had been deleted before.
 func TestReadersSeeAllOrNothing(t *testing.T) {
 	w := filled(t)
 	all, err := w.sees()

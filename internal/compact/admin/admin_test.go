@@ -198,7 +198,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestDeletionsAreLimited: seven deletions with matchers of 9 MB made a manifest of 66 MB, which every query reads.
+// TestDeletionsAreLimited: seven deletions with matchers of 9 MB made a manifest of 66 MB, which
+// every query reads.
 func TestDeletionsAreLimited(t *testing.T) {
 	big := func(n int) string { return fmt.Sprintf(`{x="%s"}`, strings.Repeat("v", n)) }
 	selectors := func(n int, v string) string { return strings.Repeat("match[]="+url.QueryEscape(v)+"&", n) }
@@ -225,7 +226,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
-// TestManifestsAreLimited: a tenant whose compaction is behind gets a refusal that says why, and its manifest stays small.
+// TestManifestsAreLimited: a tenant whose compaction is behind gets a refusal that says why, and
+// its manifest stays small.
 func TestManifestsAreLimited(t *testing.T) {
 	for _, tc := range []struct {
 		limit, form string

@@ -9,7 +9,8 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 )
 
-// Limits of a request, by their names in metrics. Those of a manifest are named by catalog.LimitError.
+// Limits of a request, by their names in metrics. Those of a manifest are named by
+// catalog.LimitError.
 const (
 	limitSelectors = "selectors"
 	limitMatch     = "match_bytes"

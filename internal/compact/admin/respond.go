@@ -51,7 +51,8 @@ func failureOf(err error) *failure {
 	}
 }
 
-// retryAfter is the header's value in seconds when a manifest is full: about the time from one compaction to the next.
+// retryAfter is the header's value in seconds when a manifest is full: about the time from one
+// compaction to the next.
 const retryAfter = "60"
 
 // response is upstream's envelope.

@@ -11,16 +11,17 @@ import (
 	"sync"
 )
 
-// ErrCase reports a Put under a key of which a folder is there with other upper and lower case letters, on a file system
-// that takes the two for one: the objects of two tenants would be in one folder.
+// ErrCase reports a Put under a key of which a folder is there with other upper and lower case
+// letters, on a file system that takes the two for one: the objects of two tenants would be in one
+// folder.
 var ErrCase = errors.New("the file system does not tell upper from lower case, and the folder exists in another spelling")
 
-// casedFolders is the number of a key's folders that are checked: v1/<tenant>. The grammar of keys spells those below
-// in one way.
+// casedFolders is the number of a key's folders that are checked: v1/<tenant>. The grammar of keys
+// spells those below in one way.
 const casedFolders = 2
 
-// foldsCase says whether the file system takes names that differ only in case for one. file is one with a name in upper
-// case letters, and has no twin in lower case.
+// foldsCase says whether the file system takes names that differ only in case for one. file is one
+// with a name in upper case letters, and has no twin in lower case.
 func foldsCase(file string) (bool, error) {
 	_, err := os.Lstat(filepath.Join(filepath.Dir(file), strings.ToLower(filepath.Base(file))))
 	switch {
@@ -32,7 +33,8 @@ func foldsCase(file string) (bool, error) {
 	return false, fmt.Errorf("probe case: %w", err)
 }
 
-// spelling knows how folders are spelled, on a file system that folds case. A nil spelling allows everything.
+// spelling knows how folders are spelled, on a file system that folds case. A nil spelling allows
+// everything.
 type spelling struct {
 	dir string
 
@@ -59,8 +61,8 @@ func (s *spelling) right(key string) (bool, error) {
 	return true, nil
 }
 
-// claim makes the folders of key up to casedFolders, and says whether they are there in key's spelling. Of two that claim
-// spellings of one folder at once, one made it.
+// claim makes the folders of key up to casedFolders, and says whether they are there in key's
+// spelling. Of two that claim spellings of one folder at once, one made it.
 func (s *spelling) claim(key string) error {
 	if s == nil {
 		return nil

@@ -21,7 +21,8 @@ func TestFoldsCase(t *testing.T) {
 	folds, err := foldsCase(file)
 	require.NoError(t, err)
 	require.False(t, folds)
-	// On a file system that folds case, the name in lower case leads to the file. Here another file plays that part.
+	// On a file system that folds case, the name in lower case leads to the file. Here another file
+	// plays that part.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "abc"), nil, 0o600))
 	folds, err = foldsCase(file)
 	require.NoError(t, err)
@@ -37,8 +38,8 @@ func folding(t *testing.T) *Store {
 	return s
 }
 
-// TestTenantsThatDifferInCase: on a file system that folds case, the second spelling of a tenant can be neither written
-// nor read, for it would be the first one's data.
+// TestTenantsThatDifferInCase: on a file system that folds case, the second spelling of a tenant
+// can be neither written nor read, for it would be the first one's data.
 func TestTenantsThatDifferInCase(t *testing.T) {
 	s := folding(t)
 	put(t, s, "v1/Team-A/manifest.json", "of Team-A")

@@ -16,8 +16,9 @@
 // directory that preserves times, while one that does not changes it. It is only as good as the rule
 // that nothing but this package writes the files.
 //
-// On a file system that folds case, as macOS has, a folder of the first two levels (v1/<tenant>) has the spelling in which
-// it was made. Keys that spell it otherwise do not exist, and a Put under one is ErrCase.
+// On a file system that folds case, as macOS has, a folder of the first two levels (v1/<tenant>)
+// has the spelling in which it was made. Keys that spell it otherwise do not exist, and a Put under
+// one is ErrCase.
 //
 // Limits of a directory: a key cannot also be the folder of other keys (a and a/b), which ErrConflict reports, and the
 // file system must support flock, hard links and times in nanoseconds.
@@ -47,7 +48,8 @@ const (
 	// tempMaxAge is the age at which a temporary file is taken for the leftover of a crash.
 	tempMaxAge = time.Hour
 
-	// Modes of what the store makes, from which the umask takes: other users may read nothing, and the group may not write.
+	// Modes of what the store makes, from which the umask takes: other users may read nothing, and
+	// the group may not write.
 	fileMode = 0o640
 	dirMode  = 0o750
 )

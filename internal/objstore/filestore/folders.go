@@ -15,8 +15,8 @@ import (
 
 var _ objstore.FolderLister = (*Store)(nil)
 
-// ListFolders implements objstore.FolderLister. It reads one folder, and of those in it only as much as it takes to find
-// an object.
+// ListFolders implements objstore.FolderLister. It reads one folder, and of those in it only as
+// much as it takes to find an object.
 func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := s.listFolders(ctx, prefix, yield); err != nil {
@@ -55,7 +55,8 @@ func (s *Store) listFolders(ctx context.Context, prefix string, yield func(strin
 	return nil
 }
 
-// hasObject says whether there is a regular file in or below a folder. One without is being made, or being removed.
+// hasObject says whether there is a regular file in or below a folder. One without is being made,
+// or being removed.
 func hasObject(ctx context.Context, dir string) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err

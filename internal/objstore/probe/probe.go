@@ -1,6 +1,7 @@
-// Package probe checks at the start of a process that an object store keeps the promises on which Promlake's safety
-// rests: conditional writes and strong reads. A server that speaks S3 but ignores If-Match answers every test of
-// reading and writing, and loses acknowledged deletions when two processes commit at once.
+// Package probe checks at the start of a process that an object store keeps the promises on which
+// Promlake's safety rests: conditional writes and strong reads. A server that speaks S3 but ignores
+// If-Match answers every test of reading and writing, and loses acknowledged deletions when two
+// processes commit at once.
 package probe
 
 import (
@@ -17,9 +18,11 @@ import (
 )
 
 const (
-	// Prefix begins the keys that Check writes. It is outside of the key grammar, so no other part reads or lists them.
+	// Prefix begins the keys that Check writes. It is outside of the key grammar, so no other part
+	// reads or lists them.
 	Prefix = "promlake-probe/"
-	// cleanupTimeout bounds the deletion of the keys after the check, also when the caller's context has ended.
+	// cleanupTimeout bounds the deletion of the keys after the check, also when the caller's
+	// context has ended.
 	cleanupTimeout = 30 * time.Second
 )
 
@@ -69,9 +72,10 @@ func (u *Unfit) Error() string {
 // Unwrap makes errors.Is(err, ErrUnfit) true.
 func (u *Unfit) Unwrap() error { return ErrUnfit }
 
-// Check proves every property on fresh keys below Prefix, and deletes them at its end, also when it fails. Concurrent
-// checks do not disturb each other. It sends 7 puts, 9 gets, 6 listings and 4 deletes. An error that does not wrap
-// ErrUnfit says that the store could not be asked, for example because it is not reachable or because access is denied.
+// Check proves every property on fresh keys below Prefix, and deletes them at its end, also when it
+// fails. Concurrent checks do not disturb each other. It sends 7 puts, 9 gets, 6 listings and 4
+// deletes. An error that does not wrap ErrUnfit says that the store could not be asked, for example
+// because it is not reachable or because access is denied.
 func Check(ctx context.Context, store objstore.Store) (err error) {
 	folder := Prefix + rand.Text() + "/"
 	c := &check{store: store, folder: folder, a: folder + "a", b: folder + "b", absent: folder + "c"}

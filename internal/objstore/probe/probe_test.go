@@ -184,7 +184,8 @@ func TestCheckPassesStoresThatKeepTheProtocol(t *testing.T) {
 	}
 }
 
-// TestCheckThatCannotBeMade: a store that fails is not one that breaks a promise, and nothing is left behind.
+// TestCheckThatCannotBeMade: a store that fails is not one that breaks a promise, and nothing is
+// left behind.
 func TestCheckThatCannotBeMade(t *testing.T) {
 	boom := errors.New("boom")
 	asked, ops := 0, map[memstore.Op]int{}

@@ -45,8 +45,8 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 
 var _ objstore.FolderLister = (*Store)(nil)
 
-// ListFolders implements objstore.FolderLister. One request asks for up to 1,000 folders. A folder in which consoles have
-// left nothing but a marker counts, too.
+// ListFolders implements objstore.FolderLister. One request asks for up to 1,000 folders. A folder
+// in which consoles have left nothing but a marker counts, too.
 func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		in := s.listInput(prefix, "")

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/copyapp"
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/telemetry"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+type copyCmd struct {
+	From   string   `name:"from" placeholder:"URL" required:"" help:"Object store to copy. It is only read, and may be in use."`
+	To     string   `name:"to" placeholder:"URL" required:"" help:"Object store that gets the copy; a missing directory is made. It must have nothing of the copied tenants, unless an earlier copy was cut short."`
+	Tenant []string `name:"tenant" placeholder:"NAME" help:"Tenants to copy. Default: all."`
+
+	Log telemetry.LogSettings `embed:""`
+}
+
+func newCopyCmd() copyCmd {
+	return copyCmd{Log: telemetry.LogSettings{Level: "warn", Format: "text"}}
+}
+
+// Run copies tenant by tenant and prints what that did, also when some of it failed.
+func (c *copyCmd) Run(ctx context.Context, io flags.Streams) (err error) {
+	if c.From == c.To {
+		return errors.New("copy: --from and --to are one store")
+	}
+	for _, t := range c.Tenant {
+		if _, err := tenant.Parse(t); err != nil {
+			return fmt.Errorf("copy: %w", err)
+		}
+	}
+	logger, err := telemetry.NewLogger(io.Err, c.Log)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	return copyapp.Run(ctx, copyapp.Settings{From: c.From, To: c.To, Tenants: c.Tenant, Process: process.DefaultSettings()}, logger,
+		func(from, to objstore.Store, tenants []string) error {
+			table := human.Table{Left: 1}
+			table.Row("TENANT", "COPIED", "BYTES", "THERE ALREADY", "GENERATION")
+			var errs []error
+			for _, t := range tenants {
+				r, err := copyapp.Tenant(ctx, from, to, t)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				table.Row(t, human.Count(r.Copied), human.Bytes(r.Bytes), human.Count(r.Present), fmt.Sprint(r.Generation))
+			}
+			if _, err := fmt.Fprintf(io.Out, "%scopied %d of %d tenants in %s\n", table.String(), len(tenants)-len(errs), len(tenants), time.Since(begin).Round(time.Millisecond)); err != nil {
+				errs = append(errs, fmt.Errorf("print result: %w", err))
+			}
+			return errors.Join(errs...)
+		})
+}

@@ -1,0 +1,218 @@
+// Package copyapp copies the tenants of one store to another, as backup, restore and move.
+package copyapp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+const (
+	// MarkPrefix begins the keys that mark tenants whose copy is not finished, one each.
+	MarkPrefix = "promlake-copy/"
+	// copiers is the number of objects that are copied at once.
+	copiers = 8
+	// maxAttempts bounds how often a tenant is looked at anew because an object was deleted before
+	// it was copied.
+	maxAttempts = 10
+)
+
+// ErrOccupied reports a destination that has objects of the tenant which no unfinished copy has put
+// there.
+var ErrOccupied = errors.New("the destination has objects of this tenant already")
+
+// Result is what was copied of a tenant.
+type Result struct {
+	Tenant          string
+	Copied, Present int64 // objects; Present were there from a copy that did not finish
+	Bytes           int64 // of Copied
+	Generation      uint64
+}
+
+// Tenant copies what a tenant has at one moment after the call, while others write, compact and
+// delete in the source. Everything that was acknowledged before the call is in the copy. Nobody may
+// use the tenant in the destination meanwhile.
+//
+//	mark ─▶ snapshot: list segments, read manifest ─▶ copy segments and blocks ─▶ delete what a former attempt left ─▶ manifest ─▶ unmark
+//
+// The snapshot is that of a reader, so its objects stay in the source for the deletion delay. When
+// one is gone before it is copied, a new snapshot is taken and what is copied already is kept. The
+// manifest comes last: a destination without it has no block and, if it was cut short, a mark.
+func Tenant(ctx context.Context, from, to objstore.Store, tenant string) (Result, error) {
+	c := &copying{from: from, to: to, r: Result{Tenant: tenant}}
+	if err := c.run(ctx); err != nil {
+		return c.r, fmt.Errorf("copy tenant %s: %w", tenant, err)
+	}
+	c.r.Copied, c.r.Bytes = c.copied.Load(), c.bytes.Load()
+	return c.r, nil
+}
+
+type copying struct {
+	from, to      objstore.Store
+	r             Result
+	there         map[string]int64 // by key: bytes in the destination
+	before        map[string]bool  // what a copy that did not finish had put there
+	copied, bytes atomic.Int64
+}
+
+func (c *copying) run(ctx context.Context) error {
+	if err := c.mark(ctx); err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		err := c.attempt(ctx)
+		if !errors.Is(err, objstore.ErrNotFound) {
+			return err
+		}
+		if attempt == maxAttempts {
+			return fmt.Errorf("objects were deleted %d times before they were copied; a longer --compactor.deletion-delay helps: %w", attempt, err)
+		}
+	}
+}
+
+func (c *copying) markKey() string { return MarkPrefix + c.r.Tenant }
+
+// mark claims the tenant in the destination.
+func (c *copying) mark(ctx context.Context) error {
+	_, err := c.to.Put(ctx, c.markKey(), strings.NewReader("a copy of this tenant has not finished\n"), objstore.Condition{IfAbsent: true})
+	resumed := errors.Is(err, objstore.ErrPrecondition)
+	if err != nil && !resumed {
+		return err
+	}
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	if len(c.there) > 0 && !resumed {
+		return errors.Join(ErrOccupied, c.to.Delete(ctx, c.markKey()))
+	}
+	c.before = map[string]bool{}
+	for k := range c.there {
+		c.before[k] = true
+	}
+	return nil
+}
+
+// look lists the tenant in the destination.
+func (c *copying) look(ctx context.Context) error {
+	c.there = map[string]int64{}
+	for obj, err := range c.to.List(ctx, key.TenantPrefix(c.r.Tenant), "") {
+		if err != nil {
+			return err
+		}
+		c.there[obj.Key] = obj.Size
+	}
+	return nil
+}
+
+// attempt copies one snapshot. ErrNotFound: an object of it is gone.
+func (c *copying) attempt(ctx context.Context) error {
+	snap, err := catalog.Take(ctx, c.from, c.r.Tenant, key.MinTime, key.MaxTime)
+	if err != nil {
+		return err
+	}
+	want, err := c.objects(ctx, &snap)
+	if err != nil {
+		return err
+	}
+	if err := c.copyAll(ctx, want); err != nil {
+		return err
+	}
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	if err := c.deleteOthers(ctx, want); err != nil {
+		return err
+	}
+	if c.r.Generation = snap.Manifest.Generation; c.r.Generation > 0 {
+		raw, err := catalog.Encode(snap.Manifest)
+		if err != nil {
+			return err
+		}
+		// From here on the copy counts.
+		if _, err := c.to.Put(ctx, key.Manifest(c.r.Tenant), bytes.NewReader(raw), objstore.Condition{}); err != nil {
+			return err
+		}
+	}
+	return c.to.Delete(ctx, c.markKey())
+}
+
+// objects returns the size of each object of the snapshot, by key: live segments, and the files of
+// blocks, those of splits that are not finished among them.
+func (c *copying) objects(ctx context.Context, snap *catalog.Snapshot) (map[string]int64, error) {
+	want := map[string]int64{}
+	for _, s := range snap.Segments {
+		want[s.String()] = s.Size
+	}
+	blocks := snap.Manifest.Blocks
+	for _, sp := range snap.Manifest.Splits {
+		blocks = append(blocks[:len(blocks):len(blocks)], sp.Done...)
+	}
+	for _, b := range blocks {
+		if b.Bytes == 0 {
+			continue // a slice of a split that has nothing
+		}
+		var bytes int64
+		for obj, err := range c.from.List(ctx, b.Key(c.r.Tenant).Prefix(), "") {
+			if err != nil {
+				return nil, err
+			}
+			want[obj.Key] = obj.Size
+			bytes += obj.Size
+		}
+		if bytes != b.Bytes { // some files are deleted already
+			return nil, fmt.Errorf("block %s has %d of %d bytes: %w", b.BlockID(), bytes, b.Bytes, objstore.ErrNotFound)
+		}
+	}
+	return want, nil
+}
+
+// copyAll copies the objects that the destination has not.
+func (c *copying) copyAll(ctx context.Context, want map[string]int64) error {
+	c.r.Present = 0
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(copiers)
+	for k, size := range want {
+		if there, ok := c.there[k]; ok && there == size {
+			if c.before[k] {
+				c.r.Present++
+			}
+			continue
+		}
+		g.Go(func() error {
+			if err := copyObject(ctx, c.from, c.to, k, size); err != nil {
+				return err
+			}
+			c.copied.Add(1)
+			c.bytes.Add(size)
+			return nil
+		})
+	}
+	err := g.Wait()
+	if errors.Is(err, objstore.ErrNotFound) {
+		return errors.Join(err, c.look(context.WithoutCancel(ctx)))
+	}
+	return err
+}
+
+// deleteOthers deletes what earlier attempts have copied and the snapshot no longer has: the
+// manifest would not say that such a segment is consumed.
+func (c *copying) deleteOthers(ctx context.Context, want map[string]int64) error {
+	for k := range c.there {
+		if _, ok := want[k]; ok {
+			continue
+		}
+		if err := c.to.Delete(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
