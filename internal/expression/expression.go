@@ -1,5 +1,6 @@
-// Package expression bounds PromQL texts before anything parses them. Parsers, and whatever walks their trees, recurse: what is nested deep enough
-// ends the process, and no handler can prevent that.
+// Package expression bounds PromQL texts before anything parses them. Parsers, and whatever walks
+// their trees, recurse: what is nested deep enough ends the process, and no handler can prevent
+// that.
 package expression
 
 import (
@@ -54,10 +55,12 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns an *Error if the texts of a request are too long together, or one is too deep. It takes linear time and no memory to speak of.
+// Check returns an *Error if the texts of a request are too long together, or one is too deep. It
+// takes linear time and no memory to speak of.
 //
-// The depth is never less than the height of the tree that a parser makes: each open bracket counts, and within it each operator since its beginning or the
-// last comma, for chains such as 1-1-1 are trees as high as they are long. So do unary operators and the brackets of subqueries.
+// The depth is never less than the height of the tree that a parser makes: each open bracket
+// counts, and within it each operator since its beginning or the last comma, for chains such as
+// 1-1-1 are trees as high as they are long. So do unary operators and the brackets of subqueries.
 func (l Limits) Check(texts ...string) error {
 	l = l.WithDefaults()
 	n := 0
@@ -66,6 +69,9 @@ func (l Limits) Check(texts ...string) error {
 	}
 	if n > l.MaxBytes {
 		return &Error{Limit: "bytes", Value: l.MaxBytes, Needed: n, Flag: "--query.max-expression-bytes"}
+	}
+	if n, limit := unrolled(texts), patternFactor*l.MaxBytes; n > limit {
+		return &Error{Limit: "bytes of patterns whose repetitions are written out", Value: limit, Needed: n, Flag: "--query.max-expression-bytes, of which it is a multiple"}
 	}
 	for _, t := range texts {
 		if tooDeep(t, l.MaxDepth) {
@@ -92,7 +98,8 @@ func tooDeep(text string, limit int) bool {
 			open, here = append(open, here), 0
 		case c == ')' || c == '}' || c == ']':
 			if len(open) > 0 {
-				// The bracket itself stays counted as an operator of the level around it only if it was a subquery's.
+				// The bracket itself stays counted as an operator of the level around it only if it
+				// was a subquery's.
 				depth -= here
 				here = open[len(open)-1]
 				open = open[:len(open)-1]

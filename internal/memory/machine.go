@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// DefaultLimit is three quarters of the memory that the process may have, by its cgroup and its machine; 0 if that is not known.
+// DefaultLimit is three quarters of the memory that the process may have, by its cgroup and its
+// machine; 0 if that is not known.
 func DefaultLimit() int64 { return machineBytes("/") / 4 * 3 }
 
-// machineBytes reads below root what the kernel says of the memory: the smallest of the machine's and of the limits of the cgroup and
-// those above it. 0: it says nothing.
+// machineBytes reads below root what the kernel says of the memory: the smallest of the machine's
+// and of the limits of the cgroup and those above it. 0: it says nothing.
 func machineBytes(root string) int64 {
 	least := int64(math.MaxInt64)
 	if n, ok := memTotal(filepath.Join(root, "proc/meminfo")); ok {
@@ -77,7 +78,8 @@ func memTotal(file string) (int64, bool) {
 	return 0, false
 }
 
-// Resident returns the bytes of memory that the process has: of the kernel where it says so, else what Go has.
+// Resident returns the bytes of memory that the process has: of the kernel where it says so, else
+// what Go has.
 func Resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm") // size resident shared …, in pages
 	if f := bytes.Fields(text); err == nil && len(f) > 1 {
@@ -95,8 +97,9 @@ func goBytes() int64 {
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// ThisProcess measures and tunes the process that it runs in, for a Budget of limit bytes. Go's soft limit is kept at what others, such as
-// DuckDB, leave of nine tenths of limit, unless tune is false, which leaves the soft limit alone.
+// ThisProcess measures and tunes the process that it runs in, for a Budget of limit bytes. Go's
+// soft limit is kept at what others, such as DuckDB, leave of nine tenths of limit, unless tune is
+// false, which leaves the soft limit alone.
 func ThisProcess(limit int64, tune bool) Probe {
 	p := Probe{Usage: Resident, Free: debug.FreeOSMemory, Now: time.Now}
 	if !tune || limit <= 0 {

@@ -1,6 +1,7 @@
-// Package memory keeps a process within one limit of memory. Whoever is about to allocate much acquires the bytes first and is
-// refused beyond the limit; work whose memory nobody can count beforehand is registered, and the most expensive is ended when
-// the process was measured above the limit.
+// Package memory keeps a process within one limit of memory. Whoever is about to allocate much
+// acquires the bytes first and is refused beyond the limit; work whose memory nobody can count
+// beforehand is registered, and the most expensive is ended when the process was measured above the
+// limit.
 package memory
 
 import (

@@ -28,7 +28,8 @@ func newFixture(limit int64) *fixture {
 	return f
 }
 
-// advancing is a clock that moves by more than a tick whenever it is read, so that every measurement is a new one.
+// advancing is a clock that moves by more than a tick whenever it is read, so that every
+// measurement is a new one.
 func advancing() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return time.Unix(0, n.Add(int64(2*tick))) }
@@ -66,7 +67,8 @@ promlake_memory_refused_total 3
 `), "promlake_memory_acquired_bytes", "promlake_memory_limit_bytes", "promlake_memory_refused_total"))
 }
 
-// TestAcquiredBytesCountUntilTheyAreMeasured holds that many who ask between two measurements do not all get the same room.
+// TestAcquiredBytesCountUntilTheyAreMeasured holds that many who ask between two measurements do
+// not all get the same room.
 func TestAcquiredBytesCountUntilTheyAreMeasured(t *testing.T) {
 	now := time.Unix(1, 0)
 	b := New(100, Probe{Usage: func() int64 { return 50 }, Now: func() time.Time { return now }}, nil)
@@ -107,8 +109,8 @@ func TestNilBudgetHasNoLimit(t *testing.T) {
 	w.End()
 }
 
-// TestWatchEndsTheLargestFirst holds that works are ended one after the other, each after the last one has stopped or has had its time,
-// and that memory is freed when there is nothing left to end.
+// TestWatchEndsTheLargestFirst holds that works are ended one after the other, each after the last
+// one has stopped or has had its time, and that memory is freed when there is nothing left to end.
 func TestWatchEndsTheLargestFirst(t *testing.T) {
 	b := newFixture(1000)
 	go b.Watch(t.Context())

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// tick is how often the process is measured while something is under way. At 2 GB/s, which is what two processors
-	// write at most, 20 MB more are in use after it.
+	// tick is how often the process is measured while something is under way. At 2 GB/s, which is
+	// what two processors write at most, 20 MB more are in use after it.
 	tick = 10 * time.Millisecond
 	// patience is how long one ended work may take to stop before the next one is ended.
 	patience = 200 * time.Millisecond
@@ -15,7 +15,8 @@ const (
 	rest = time.Second
 )
 
-// Watch measures the process until ctx ends. Above the limit it ends the work that holds most, of equals the latest.
+// Watch measures the process until ctx ends. Above the limit it ends the work that holds most, of
+// equals the latest.
 func (b *Budget) Watch(ctx context.Context) {
 	if b == nil {
 		return
@@ -42,7 +43,8 @@ func (b *Budget) Watch(ctx context.Context) {
 	}
 }
 
-// check measures the process and acts. It returns whether to go on measuring, and when a work was ended at last.
+// check measures the process and acts. It returns whether to go on measuring, and when a work was
+// ended at last.
 func (b *Budget) check(last time.Time) (bool, time.Time) {
 	b.mu.Lock()
 	b.measure()

@@ -2,7 +2,8 @@ package memory
 
 import "context"
 
-// Work is something that a process does and that can be ended, such as a query. A nil *Work counts nothing.
+// Work is something that a process does and that can be ended, such as a query. A nil *Work counts
+// nothing.
 type Work struct {
 	budget *Budget
 	cancel context.CancelCauseFunc
@@ -22,8 +23,8 @@ func Of(ctx context.Context) *Work {
 	return w
 }
 
-// Start registers work, unless the process is above its limit, and returns the context that it runs in. When Watch ends
-// the work, the context's cause is an *Error. The caller calls the work's End.
+// Start registers work, unless the process is above its limit, and returns the context that it runs
+// in. When Watch ends the work, the context's cause is an *Error. The caller calls the work's End.
 func (b *Budget) Start(ctx context.Context) (context.Context, *Work, error) {
 	if b == nil {
 		return ctx, nil, nil
@@ -42,7 +43,8 @@ func (b *Budget) Start(ctx context.Context) (context.Context, *Work, error) {
 	return context.WithValue(ctx, workKey{}, w), w, nil
 }
 
-// Charge acquires n bytes that the work holds until its end, or returns an *Error. After the end it does nothing.
+// Charge acquires n bytes that the work holds until its end, or returns an *Error. After the end it
+// does nothing.
 func (w *Work) Charge(n int64) error {
 	if w == nil || n <= 0 {
 		return nil

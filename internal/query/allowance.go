@@ -20,8 +20,8 @@ const (
 	heldPerStep          = 10   // steps in windows for each step that subqueries may have: a second of upstream's time
 )
 
-// allowance is what the intermediate results of one query may take. What grows with the data is counted when the data's series are known: before any
-// of it is evaluated.
+// allowance is what the intermediate results of one query may take. What grows with the data is
+// counted when the data's series are known: before any of it is evaluated.
 type allowance struct {
 	settings *Settings
 	growth   growth
@@ -31,7 +31,8 @@ type allowance struct {
 
 type allowanceKey struct{}
 
-// allow refuses the query if what it takes without looking at any data is too much, and returns the context that counts the rest.
+// allow refuses the query if what it takes without looking at any data is too much, and returns the
+// context that counts the rest.
 func (q *pushedQuery) allow(ctx context.Context) (context.Context, error) {
 	if q.stmt == nil {
 		return ctx, nil
@@ -51,8 +52,8 @@ func (q *pushedQuery) allow(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, allowanceKey{}, a), nil
 }
 
-// walkable refuses what is left to upstream's engine if it would walk through too many steps of subqueries: it does not look whether anybody still
-// waits while it does so for one series.
+// walkable refuses what is left to upstream's engine if it would walk through too many steps of
+// subqueries: it does not look whether anybody still waits while it does so for one series.
 func (q *pushedQuery) walkable() error {
 	if q.stmt == nil {
 		return nil
@@ -67,7 +68,8 @@ func (q *pushedQuery) walkable() error {
 
 const subqueryFlag = "--query.max-subquery-steps"
 
-// add counts what the query makes of n more series, whose labels' values have at most longest bytes each.
+// add counts what the query makes of n more series, whose labels' values have at most longest bytes
+// each.
 func (a *allowance) add(ctx context.Context, n, longest int) error {
 	more := a.growth.bytes(n, longest, a.steps)
 	if more == 0 {
@@ -105,7 +107,8 @@ func grown[S any](ctx context.Context, series []S, of func(S) labels.Labels) err
 	return a.add(ctx, len(series), longest)
 }
 
-// evaluated counts what the engine allocates for the results of n series before it looks whether they are too many.
+// evaluated counts what the engine allocates for the results of n series before it looks whether
+// they are too many.
 func evaluated(ctx context.Context, n int) error {
 	if a, _ := ctx.Value(allowanceKey{}).(*allowance); a != nil {
 		return memory.Of(ctx).Charge(int64(n) * min(a.steps, firstPoints) * bytesPerPoint)

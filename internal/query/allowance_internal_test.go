@@ -80,7 +80,8 @@ func randomLabels(r *rand.Rand, depth int) string {
 	}
 }
 
-// TestLabelsGrowNoMoreThanSaid evaluates random expressions of whatever makes labels, and compares the labels of the results with what was said of them.
+// TestLabelsGrowNoMoreThanSaid evaluates random expressions of whatever makes labels, and compares
+// the labels of the results with what was said of them.
 func TestLabelsGrowNoMoreThanSaid(t *testing.T) {
 	storage := promqltest.LoadedStorage(t, `load 1m
   m{id="1", a="x", b="yy", c="zzzzz"} 1 1 1

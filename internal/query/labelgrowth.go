@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// size bounds the bytes of labels: perValue for each byte of the longest value that a label of a stored series has, and fixed ones.
+// size bounds the bytes of labels: perValue for each byte of the longest value that a label of a
+// stored series has, and fixed ones.
 type size struct{ perValue, fixed float64 }
 
 func (a size) plus(b size) size { return size{a.perValue + b.perValue, a.fixed + b.fixed} }
@@ -16,13 +17,15 @@ func (a size) times(n int) size { return size{a.perValue * float64(n), a.fixed *
 
 func (a size) most(b size) size { return size{max(a.perValue, b.perValue), max(a.fixed, b.fixed)} }
 
-// growth bounds what the labels of a statement's intermediate results take beside those of the stored series that they come from.
+// growth bounds what the labels of a statement's intermediate results take beside those of the
+// stored series that they come from.
 type growth struct {
 	added  size    // to a series, at most, by any operation
 	series float64 // results that one series may become
 }
 
-// labelSizes are the values of the labels that operations have set on the way to a result. Others are as stored.
+// labelSizes are the values of the labels that operations have set on the way to a result. Others
+// are as stored.
 type labelSizes map[string]size
 
 func (l labelSizes) of(name string) size {
@@ -41,8 +44,8 @@ func (l labelSizes) with(name string, s size) labelSizes {
 	return out
 }
 
-// growthOf bounds the labels of an expression's results. Values are doubled by label_join(v, "a", "", "a", "a"), so that no limit on the
-// expression's length limits them.
+// growthOf bounds the labels of an expression's results. Values are doubled by label_join(v, "a",
+// "", "a", "a"), so that no limit on the expression's length limits them.
 func growthOf(e parser.Expr) growth {
 	g := growth{series: 1}
 	g.walk(e)
@@ -84,10 +87,12 @@ func (g *growth) result(n parser.Expr) labelSizes {
 	return nil
 }
 
-// longestFloat is the length of the longest text of a value: with its point, -1.7976931348623157e308 written out.
+// longestFloat is the length of the longest text of a value: with its point,
+// -1.7976931348623157e308 written out.
 const longestFloat = 320
 
-// infoLabels is how many labels info() adds to a series, at most: by convention there are far fewer.
+// infoLabels is how many labels info() adds to a series, at most: by convention there are far
+// fewer.
 const infoLabels = 64
 
 func (g *growth) binary(e *parser.BinaryExpr) labelSizes {
@@ -165,8 +170,8 @@ func stringOf(e parser.Expr) string {
 	}
 }
 
-// bytes bounds what the results of n stored series add, whose labels' values have at most longest bytes each, at steps times. An operation's
-// argument and result are there at once.
+// bytes bounds what the results of n stored series add, whose labels' values have at most longest
+// bytes each, at steps times. An operation's argument and result are there at once.
 func (g growth) bytes(n, longest int, steps int64) int64 {
 	series := g.series
 	if series == 0 {

@@ -6,16 +6,18 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// stepCount is the work that the steps of a statement's subqueries are. Numbers that do not fit are math.MaxInt64.
+// stepCount is the work that the steps of a statement's subqueries are. Numbers that do not fit are
+// math.MaxInt64.
 type stepCount struct {
 	steps int64 // at which expressions of subqueries are evaluated, and for which upstream's engine allocates
 	held  int64 // by the windows of all times at which subqueries are asked for: what functions over them walk, for each series
 	most  int64 // steps of one expression, the statement's own included
 }
 
-// countSteps counts the steps of a statement that upstream's engine has prepared. Upstream evaluates the expression of a subquery
-// once, at the steps from the first window's beginning to the last one's end; of nested ones, the outer one's steps are the
-// times at which the inner one is asked for.
+// countSteps counts the steps of a statement that upstream's engine has prepared. Upstream
+// evaluates the expression of a subquery once, at the steps from the first window's beginning to
+// the last one's end; of nested ones, the outer one's steps are the times at which the inner one is
+// asked for.
 func countSteps(s *parser.EvalStmt) stepCount {
 	var c stepCount
 	span := max(0, s.End.Sub(s.Start).Milliseconds())

@@ -11,8 +11,9 @@ import (
 // temporary begins the names of temporary directories.
 const temporary = "promlake-query-"
 
-// makeTemporary makes a directory under root and locks it, after it has removed those there that no process uses any more. It holds a lock of
-// root's while it does so: nobody takes a directory for stale that another process has made and not yet locked.
+// makeTemporary makes a directory under root and locks it, after it has removed those there that no
+// process uses any more. It holds a lock of root's while it does so: nobody takes a directory for
+// stale that another process has made and not yet locked.
 func makeTemporary(root string) (dir string, lock *os.File, err error) {
 	all, err := os.OpenFile(filepath.Join(root, fmt.Sprintf("%s%d.lock", temporary, os.Getuid())), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -44,7 +45,8 @@ func hold(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// removeStale removes the temporary directories under root that belong to this user and whose lock nobody holds.
+// removeStale removes the temporary directories under root that belong to this user and whose lock
+// nobody holds.
 func removeStale(root string) error {
 	dirs, err := filepath.Glob(filepath.Join(root, temporary+"*"))
 	if err != nil {

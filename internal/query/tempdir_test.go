@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// TestStaleTemporaryDirectoriesAreRemoved: a process that starts removes what killed ones have left, and nothing of those that live, nor of
-// others.
+// TestStaleTemporaryDirectoriesAreRemoved: a process that starts removes what killed ones have
+// left, and nothing of those that live, nor of others.
 func TestStaleTemporaryDirectoriesAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("TMPDIR", root)

@@ -29,7 +29,8 @@ func tuneGC(s Settings) {
 	}
 }
 
-// watch is the stage that measures the process for as long as others run. It is built first, so that it ends last.
+// watch is the stage that measures the process for as long as others run. It is built first, so
+// that it ends last.
 type watch struct {
 	Idle
 	stop context.CancelFunc

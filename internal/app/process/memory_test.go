@@ -9,7 +9,8 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 )
 
-// TestRunHasAMemoryLimit holds that stages get the budget of the process, that Go keeps below it, and that it has a default.
+// TestRunHasAMemoryLimit holds that stages get the budget of the process, that Go keeps below it,
+// and that it has a default.
 func TestRunHasAMemoryLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/app/queryapp"
 )
 
-// TestHostileQueries asks what used to end the process, or to take all of its memory. Each is answered with the flag of the limit, and counted.
+// TestHostileQueries asks what used to end the process, or to take all of its memory. Each is
+// answered with the flag of the limit, and counted.
 func TestHostileQueries(t *testing.T) {
 	doubled := `label_replace(x, "a", "xx", "", "")`
 	for range 40 {

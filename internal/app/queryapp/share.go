@@ -1,8 +1,9 @@
 package queryapp
 
-// within returns s with the shares of the process's memory, limit bytes, where s has defaults that are larger: DuckDB has a quarter at most, which it
-// spills beyond, one query's values an eighth and its samples a half, the caches a tenth. What was set to another value than the default is kept. limit 0
-// is none.
+// within returns s with the shares of the process's memory, limit bytes, where s has defaults that
+// are larger: DuckDB has a quarter at most, which it spills beyond, one query's values an eighth
+// and its samples a half, the caches a tenth. What was set to another value than the default is
+// kept. limit 0 is none.
 func within(s Settings, limit int64) Settings {
 	if limit <= 0 {
 		return s

@@ -20,8 +20,8 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// TestRequestsAtTheMemoryLimit holds that nothing begins while the process is above its limit, and that a request that waits for a moment is
-// answered when there is memory again.
+// TestRequestsAtTheMemoryLimit holds that nothing begins while the process is above its limit, and
+// that a request that waits for a moment is answered when there is memory again.
 func TestRequestsAtTheMemoryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var used atomic.Int64
@@ -74,7 +74,8 @@ func (q hungryQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHint
 	return storage.ErrSeriesSet(ctx.Err())
 }
 
-// TestRequestsAreEndedBeyondTheMemoryLimit holds that an ended request says which limit ended it, and gives its memory back.
+// TestRequestsAreEndedBeyondTheMemoryLimit holds that an ended request says which limit ended it,
+// and gives its memory back.
 func TestRequestsAreEndedBeyondTheMemoryLimit(t *testing.T) {
 	var used atomic.Int64
 	budget := memory.New(1000, memory.Probe{Usage: used.Load, Now: time.Now}, nil)

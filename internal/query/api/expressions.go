@@ -42,8 +42,9 @@ func refusals(reg prometheus.Registerer) *prometheus.CounterVec {
 	}, []string{"flag"})
 }
 
-// peekForm returns the parameters of a request as its handler will see them, and the request to go on with, whose form nobody has read. What cannot be
-// read is left to the handler to complain about. The guard has bounded the body.
+// peekForm returns the parameters of a request as its handler will see them, and the request to go
+// on with, whose form nobody has read. What cannot be read is left to the handler to complain
+// about. The guard has bounded the body.
 func peekForm(r *http.Request) (map[string][]string, *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		c := r.WithContext(r.Context())

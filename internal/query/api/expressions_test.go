@@ -30,7 +30,8 @@ func hostile() map[string]string {
 	}
 }
 
-// expressionRoutes are the routes that take an expression, with the parameters that they need beside it.
+// expressionRoutes are the routes that take an expression, with the parameters that they need
+// beside it.
 var expressionRoutes = map[string]string{
 	"/api/v1/query":              "query=%",
 	"/api/v1/query_range":        "start=0&end=1&step=1&query=%",
@@ -96,7 +97,8 @@ func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
 	require.Greater(t, asked, 60)
 }
 
-// TestExpressionsAtTheLimit holds that nothing is refused that is within the limits, and that selectors count together.
+// TestExpressionsAtTheLimit holds that nothing is refused that is within the limits, and that
+// selectors count together.
 func TestExpressionsAtTheLimit(t *testing.T) {
 	h := newHandler(t, testSettings(), newEmptyBackend(t))
 	for _, tc := range []struct {

@@ -8,8 +8,8 @@ import (
 // pieceBytes is how much of an answer a client must take within Settings.WriteTimeout.
 const pieceBytes = 64 << 10
 
-// paced cuts off clients that do not read: each piece of an answer has Settings.WriteTimeout to be taken. Answers as a whole may take as
-// long as their queries.
+// paced cuts off clients that do not read: each piece of an answer has Settings.WriteTimeout to be
+// taken. Answers as a whole may take as long as their queries.
 func (s *server) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &pacedWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.settings.WriteTimeout}
@@ -26,7 +26,8 @@ type pacedWriter struct {
 	set     bool // the connection has a deadline
 }
 
-// extend gives the next piece its time. Where there is no connection, as in a function, there is no deadline either.
+// extend gives the next piece its time. Where there is no connection, as in a function, there is no
+// deadline either.
 func (w *pacedWriter) extend() {
 	if err := w.control.SetWriteDeadline(time.Now().Add(w.timeout)); err == nil {
 		w.set = true

@@ -37,7 +37,8 @@ func (verboseQuerier) Select(context.Context, bool, *storage.SelectHints, ...*la
 	})}
 }
 
-// TestClientsThatDoNotReadAreCutOff waits for the handler's end, which nothing else than the deadline brings about.
+// TestClientsThatDoNotReadAreCutOff waits for the handler's end, which nothing else than the
+// deadline brings about.
 func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	settings := testSettings()
 	settings.WriteTimeout = 100 * time.Millisecond
@@ -66,7 +67,8 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestEachPieceHasItsTime holds that the deadline moves with what is written, and that the connection is left without one.
+// TestEachPieceHasItsTime holds that the deadline moves with what is written, and that the
+// connection is left without one.
 func TestEachPieceHasItsTime(t *testing.T) {
 	settings := testSettings()
 	settings.WriteTimeout = time.Hour
@@ -105,7 +107,8 @@ func (q stuckQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHints
 	return storage.EmptySeriesSet()
 }
 
-// TestNoTenantHasAllRemoteReads holds that another tenant is answered while one has as many remote reads under way as it may, and more that wait.
+// TestNoTenantHasAllRemoteReads holds that another tenant is answered while one has as many remote
+// reads under way as it may, and more that wait.
 func TestNoTenantHasAllRemoteReads(t *testing.T) {
 	settings := testSettings()
 	settings.RemoteReadConcurrency = 4

@@ -9,8 +9,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// slots bound the requests of a tenant that run at once, so that no tenant has all of what the process runs at once. They are safe for
-// concurrent use.
+// slots bound the requests of a tenant that run at once, so that no tenant has all of what the
+// process runs at once. They are safe for concurrent use.
 type slots struct {
 	size int // of each tenant
 
@@ -58,7 +58,8 @@ func (s *slots) done(id string, t *tenantSlots) {
 	}
 }
 
-// shared lets a tenant have half of the remote reads that run at once, at most. Upstream's handler has one queue for all.
+// shared lets a tenant have half of the remote reads that run at once, at most. Upstream's handler
+// has one queue for all.
 func (s *server) shared(next http.Handler) http.Handler {
 	places := newSlots(s.settings.RemoteReadConcurrency / 2)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
