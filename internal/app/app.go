@@ -3,6 +3,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -38,7 +39,19 @@ func DefaultSettings() Settings {
 // Run serves all stages until ctx ends, then flushes, answers and returns nil. What is meant for the person at the terminal
 // goes to out.
 func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) error {
+	if err := s.validate(); err != nil {
+		return fmt.Errorf("check settings: %w", err)
+	}
 	return process.Run(ctx, s.Process, logger, builders(s, out)...)
+}
+
+// validate reports what does not fit together. A query reads the objects that there were when it began.
+func (s Settings) validate() error {
+	if s.Compact != nil && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
+		return fmt.Errorf("query.timeout: want less than compactor.deletion-delay (%s), after which replaced objects are deleted, got %s",
+			s.Compact.DeletionDelay, s.Query.Query.Timeout)
+	}
+	return nil
 }
 
 // builders make the stages of a process.

@@ -67,6 +67,9 @@ func (l Limits) Check(texts ...string) error {
 	if n > l.MaxBytes {
 		return &Error{Limit: "bytes", Value: l.MaxBytes, Needed: n, Flag: "--query.max-expression-bytes"}
 	}
+	if n, limit := unrolled(texts), patternFactor*l.MaxBytes; n > limit {
+		return &Error{Limit: "bytes of patterns whose repetitions are written out", Value: limit, Needed: n, Flag: "--query.max-expression-bytes, of which it is a multiple"}
+	}
 	for _, t := range texts {
 		if tooDeep(t, l.MaxDepth) {
 			return &Error{Limit: "levels of brackets and operators", Value: l.MaxDepth, Needed: l.MaxDepth + 1, Flag: "--query.max-expression-depth"}

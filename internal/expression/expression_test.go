@@ -70,6 +70,25 @@ func TestTextsOfARequestCountTogether(t *testing.T) {
 		"expression exceeds the limit of 10 bytes, it has at least 11; write it shorter, or raise --query.max-expression-bytes")
 }
 
+// TestPatternsAreBoundedAsTheyAreCompiled: 64 KiB of patterns would otherwise be gigabytes of programs.
+func TestPatternsAreBoundedAsTheyAreCompiled(t *testing.T) {
+	l := expression.Limits{}
+	for text, ok := range map[string]bool{
+		`{id=~"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"}`: true,
+		`{ip=~"([0-9]{1,3}\\.){3}[0-9]{1,3}"}`:                                 true,
+		`{a=~"` + strings.Repeat("x|", 30_000) + `"}`:                          true,
+		`{a=~"(` + strings.Repeat("x", 900) + `){1000}"}`:                      true,
+		`{a=~"(` + strings.Repeat("x", 1100) + `){1000}"}`:                     false,
+		`{a=~"((` + strings.Repeat("x", 1100) + `){,100}){10,}"}`:              false,
+		strings.Repeat(`{a=~"(`+strings.Repeat("x", 500)+`){1000}"} or `, 3):   false,
+		`{a=~"` + strings.Repeat("x", 1100) + `{{1000}"}`:                      false,
+		"# \" {1000}\n" + `{a="` + strings.Repeat("x", 2000) + `"}`:            true,
+	} {
+		err := l.Check(text)
+		require.Equal(t, ok, err == nil, "%.80s: %v", text, err)
+	}
+}
+
 // height of a tree, with one for each node.
 func height(n parser.Node) int {
 	most := 0

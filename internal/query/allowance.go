@@ -17,7 +17,7 @@ const (
 	firstPoints          = 5000 // for which a series has room from its first point on, if there are as many steps
 	bytesPerSeries       = 128  // of a result, beside its labels
 	bytesPerAnswer       = 64   // of a point as JSON, in two buffers
-	heldPerStep          = 100  // steps in windows for each step that a subquery may have
+	heldPerStep          = 10   // steps in windows for each step that subqueries may have: a second of upstream's time
 )
 
 // allowance is what the intermediate results of one query may take. What grows with the data is counted when the data's series are known: before any
@@ -41,11 +41,6 @@ func (q *pushedQuery) allow(ctx context.Context) (context.Context, error) {
 	if limit := s.MaxSubquerySteps; c.steps > limit {
 		return ctx, &LimitError{Limit: "steps of subqueries", Value: limit, Needed: c.steps, Flag: subqueryFlag}
 	}
-	if limit := heldPerStep * s.MaxSubquerySteps; c.held > limit {
-		return ctx, &LimitError{
-			Limit: "steps in the windows of subqueries", Value: limit, Needed: c.held, Flag: subqueryFlag, advice: "of which it is a hundredfold",
-		}
-	}
 	a := &allowance{settings: s, growth: growthOf(q.asked.Expr), steps: c.most}
 	if err := a.add(ctx, 1, 0); err != nil { // a query without data has series as well
 		return ctx, err
@@ -54,6 +49,20 @@ func (q *pushedQuery) allow(ctx context.Context) (context.Context, error) {
 		return ctx, err
 	}
 	return context.WithValue(ctx, allowanceKey{}, a), nil
+}
+
+// walkable refuses what is left to upstream's engine if it would walk through too many steps of subqueries: it does not look whether anybody still
+// waits while it does so for one series.
+func (q *pushedQuery) walkable() error {
+	if q.stmt == nil {
+		return nil
+	}
+	if limit, c := heldPerStep*q.engine.stage.settings.MaxSubquerySteps, countSteps(q.stmt); c.held > limit {
+		return &LimitError{
+			Limit: "steps in all windows of subqueries", Value: limit, Needed: c.held, Flag: subqueryFlag, advice: "of which it is the tenfold",
+		}
+	}
+	return nil
 }
 
 const subqueryFlag = "--query.max-subquery-steps"

@@ -53,7 +53,9 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 		return &promql.Result{Err: q.explain(asked, ctx, err)}
 	}
 	defer q.engine.gate.leave()
-	err = q.push(ctx)
+	if err = q.push(ctx); err == nil {
+		err = q.walkable()
+	}
 	total.Stop()
 	if err != nil {
 		return &promql.Result{Err: q.explain(asked, ctx, err)}

@@ -137,7 +137,7 @@ func (s *Stage) explain(ctx context.Context, q *pushedQuery, analyze bool) (out 
 	mint, maxt := promql.FindMinMaxTime(q.stmt)
 	reader := s.newQuerier(mint, maxt)
 	err = s.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
-		planned, err := plan.Prepare(expr, q.options())
+		planned, err := plan.Prepare(expr, q.options(ctx))
 		if err != nil {
 			return err
 		}

@@ -64,11 +64,14 @@ func (s *Stage) eachTable(ctx context.Context, snap catalog.Snapshot, mint, maxt
 	}
 	s.consulted(ctx, sel.objs)
 	for i, t := range tables {
-		rows := t.Select(ms)
+		rows, err := t.Select(ctx, ms)
+		if err != nil {
+			return err
+		}
 		if rows = sel.objs[i].overlapping(t, rows, mint, maxt); len(rows) == 0 {
 			continue
 		}
-		if rows, err = sel.objs[i].alive(t, rows, snap.Tombstones, mint, maxt); err != nil {
+		if rows, err = sel.objs[i].alive(ctx, t, rows, snap.Tombstones, mint, maxt); err != nil {
 			return err
 		}
 		if len(rows) > 0 {

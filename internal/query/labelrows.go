@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/promlake/promlake/internal/catalog"
@@ -20,7 +21,7 @@ func (l *located) overlapping(t *index.Table, rows []index.Range, mint, maxt int
 
 // alive returns the rows of which one tombstone alone does not delete all samples within [mint, maxt] (ms). What only several tombstones cover
 // together is not found out here.
-func (l *located) alive(t *index.Table, rows []index.Range, tombs []catalog.Tombstone, mint, maxt int64) ([]index.Range, error) {
+func (l *located) alive(ctx context.Context, t *index.Table, rows []index.Range, tombs []catalog.Tombstone, mint, maxt int64) ([]index.Range, error) {
 	for _, d := range tombs {
 		if !d.AppliesTo(l.rank, l.deletesThrough) {
 			continue
@@ -29,7 +30,11 @@ func (l *located) alive(t *index.Table, rows []index.Range, tombs []catalog.Tomb
 		if err != nil {
 			return nil, fmt.Errorf("read tombstone %s: %w", d.ID, err)
 		}
-		dead := index.Keep(t.Select(ms), func(row int) bool {
+		deleted, err := t.Select(ctx, ms)
+		if err != nil {
+			return nil, err
+		}
+		dead := index.Keep(deleted, func(row int) bool {
 			from, upto := t.Times(row)
 			return from <= upto && d.MinT <= max(from, mint) && d.MaxT >= min(upto, maxt)
 		})

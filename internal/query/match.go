@@ -39,7 +39,11 @@ func (m *matched) find(ctx context.Context, s *Stage, snap catalog.Snapshot, kee
 	}
 	s.consulted(ctx, m.objs)
 	for _, t := range m.tables {
-		err := m.add(t, selectAny(t, sets), func(row int) bool {
+		rows, err := selectAny(ctx, t, sets)
+		if err != nil {
+			return err
+		}
+		err = m.add(t, rows, func(row int) bool {
 			from, upto := t.Times(row)
 			return from <= m.maxt && upto >= m.mint && keep(t, row)
 		})
@@ -51,11 +55,15 @@ func (m *matched) find(ctx context.Context, s *Stage, snap catalog.Snapshot, kee
 }
 
 // selectAny returns the rows that match one of sets.
-func selectAny(t *index.Table, sets [][]*labels.Matcher) (rows []index.Range) {
+func selectAny(ctx context.Context, t *index.Table, sets [][]*labels.Matcher) (rows []index.Range, err error) {
 	for _, ms := range sets {
-		rows = index.Union(rows, t.Select(ms))
+		more, err := t.Select(ctx, ms)
+		if err != nil {
+			return nil, err
+		}
+		rows = index.Union(rows, more)
 	}
-	return rows
+	return rows, nil
 }
 
 // sampled says that a row has samples.

@@ -35,11 +35,11 @@ func (q *pushedQuery) push(ctx context.Context) error {
 	err = q.stage.measure("push", func() error {
 		return q.stage.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
 			p := &pushing{stage: q.stage, querier: reader, snap: snap}
-			err := q.pushOn(ctx, p, expr, q.options())
+			err := q.pushOn(ctx, p, expr, q.options(ctx))
 			if !forcedMonotonicity(err) {
 				return err
 			}
-			o := q.options()
+			o := q.options(ctx)
 			o.EngineQuantiles = true
 			return q.pushOn(ctx, p, expr, o)
 		})
@@ -56,12 +56,13 @@ func forcedMonotonicity(err error) bool {
 // steps says that upstream evaluates the statement at finitely many times.
 func (q *pushedQuery) steps() bool { return q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End) }
 
-func (q *pushedQuery) options() plan.Options {
+func (q *pushedQuery) options(ctx context.Context) plan.Options {
 	s := &q.engine.stage.settings
 	return plan.Options{
 		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
 		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
 		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
+		Ended: func() bool { return ctx.Err() != nil },
 	}
 }
 

@@ -31,7 +31,7 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 		p.known = map[string]*resolution{}
 	}
 	p.resolved = map[*parser.VectorSelector]*resolution{}
-	told := map[*parser.VectorSelector]*plan.Resolution{}
+	told, byKey := map[*parser.VectorSelector]*plan.Resolution{}, map[string]*plan.Resolution{}
 	var samples, values int64
 	for _, sel := range planned.Selectors() {
 		mint, maxt := p.within(sel.MinT, sel.MaxT)
@@ -50,11 +50,20 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 			return nil, err
 		}
 		p.resolved[sel.Expr] = p.known[k]
-		told[sel.Expr] = p.tell(p.known[k])
+		if byKey[k] == nil {
+			byKey[k] = p.tell(p.known[k])
+		}
+		told[sel.Expr] = byKey[k]
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("plan a query: %w", err)
+		}
 		samples, values = samples+p.known[k].rows, values+int64(len(p.known[k].series)*planned.Steps())
 	}
 	planned.Bound(p.stage.settings.maxRows(samples, values))
 	pl := planned.Build(told)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("plan a query: %w", err)
+	}
 	p.stage.logger.Debug("plan a query", "tenant", tenant.From(ctx), "plan", pl)
 	return pl, nil
 }

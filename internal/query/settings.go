@@ -29,6 +29,8 @@ type Settings struct {
 
 	// MemoryLimitBytes is DuckDB's memory limit. Default 1 GiB.
 	MemoryLimitBytes int64
+	// SpillBytes bounds what DuckDB writes to disk beyond its memory. Default 10 GiB.
+	SpillBytes int64
 	// Threads of DuckDB. Default: GOMAXPROCS.
 	Threads int
 
@@ -39,7 +41,7 @@ type Settings struct {
 	// MaxSeries is the number of series that one select may return. Default 2,000,000.
 	MaxSeries int
 	// MaxSubquerySteps is the number of steps at which the expressions of all subqueries of one PromQL query are evaluated. At each, upstream's engine
-	// keeps 48 bytes or more. The windows over them may hold a hundred times as many. Default 5,000,000: 240 MB.
+	// keeps 48 bytes or more. The windows over them, where they are left to that engine, may hold ten times as many. Default 5,000,000: 240 MB.
 	MaxSubquerySteps int64
 	// MaxSegments is the number of segments and blocks that one select may read. Default 100,000.
 	MaxSegments int
@@ -76,6 +78,7 @@ func (s Settings) WithDefaults() (Settings, error) {
 	setDefault(&s.IndexCacheBytes, 128<<20)
 	setDefault(&s.FetchConcurrency, 64)
 	setDefault(&s.MemoryLimitBytes, 1<<30)
+	setDefault(&s.SpillBytes, 10<<30)
 	setDefault(&s.Threads, runtime.GOMAXPROCS(0))
 	setDefault(&s.MaxConcurrency, 20)
 	setDefault(&s.MaxSamples, 50_000_000)
@@ -96,7 +99,7 @@ func (s Settings) WithDefaults() (Settings, error) {
 	}{
 		{"cache bytes", s.CacheBytes}, {"footer cache bytes", s.FooterCacheBytes}, {"index cache bytes", s.IndexCacheBytes},
 		{"fetch concurrency", int64(s.FetchConcurrency)},
-		{"memory limit bytes", s.MemoryLimitBytes}, {"threads", int64(s.Threads)}, {"max concurrency", int64(s.MaxConcurrency)},
+		{"memory limit bytes", s.MemoryLimitBytes}, {"spill bytes", s.SpillBytes}, {"threads", int64(s.Threads)}, {"max concurrency", int64(s.MaxConcurrency)},
 		{"max samples", int64(s.MaxSamples)}, {"max series", int64(s.MaxSeries)}, {"max subquery steps", s.MaxSubquerySteps}, {"max segments", int64(s.MaxSegments)},
 		{"max fetched bytes", s.MaxFetchedBytes},
 		{"query memory bytes", s.QueryMemoryBytes}, {"fetch bytes per second", s.FetchBytesPerSecond},

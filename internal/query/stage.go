@@ -66,7 +66,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		files: newFiles(&s, store, work, m),
 		index: index.NewCache(s.IndexCacheBytes),
 		db: duck.New(duck.Settings{
-			MemoryLimitBytes: s.MemoryLimitBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
+			MemoryLimitBytes: s.MemoryLimitBytes, TempBytes: s.SpillBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
 			TempDir: func() (string, error) { return work.path(spillDir) }, Setup: promsql.Register,
 		}),
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 )
 
 // workdir is the directory of one process for fetched data and spilled data, made at first use:
@@ -15,7 +14,8 @@ import (
 //	<dir>/segments/  fetched objects, and parts of objects
 //	<dir>/spill/     DuckDB's temporary files
 //
-// What a former process left behind is removed, for a crash may have left torn files.
+// What a former process left behind is removed, for a crash may have left torn files. Temporary directories of processes that were killed are
+// those whose lock nobody holds; whoever makes one removes them.
 type workdir struct {
 	configured string // "" = a temporary directory
 
@@ -27,6 +27,7 @@ type workdir struct {
 const (
 	segmentsDir = "segments"
 	spillDir    = "spill"
+	lockFile    = "lock"
 )
 
 // path returns the absolute path of a subdirectory, which exists.
@@ -42,25 +43,9 @@ func (w *workdir) path(sub string) (string, error) {
 }
 
 func (w *workdir) make() error {
-	dir := w.configured
-	if dir == "" {
-		tmp, err := os.MkdirTemp("", "promlake-query-")
-		if err != nil {
-			return err
-		}
-		if dir, err = filepath.Abs(tmp); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	dir, lock, err := w.locked()
 	if err != nil {
 		return err
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return errors.Join(fmt.Errorf("lock %s (is it another process's?): %w", lock.Name(), err), lock.Close())
 	}
 	for _, sub := range []string{segmentsDir, spillDir} {
 		p := filepath.Join(dir, sub)
@@ -70,6 +55,22 @@ func (w *workdir) make() error {
 	}
 	w.dir, w.lock = dir, lock
 	return nil
+}
+
+// locked returns the directory, with its lock held.
+func (w *workdir) locked() (string, *os.File, error) {
+	if w.configured == "" {
+		tmp, err := filepath.Abs(os.TempDir())
+		if err != nil {
+			return "", nil, err
+		}
+		return makeTemporary(tmp)
+	}
+	if err := os.MkdirAll(w.configured, 0o755); err != nil {
+		return "", nil, err
+	}
+	lock, err := hold(w.configured)
+	return w.configured, lock, err
 }
 
 // close removes the contents, and the directory if it is a temporary one.

@@ -19,7 +19,7 @@ type Flags struct {
 	MaxSeries           int           `name:"query.max-series" help:"Series that one selector may return."`
 	MaxExpressionBytes  int           `name:"query.max-expression-bytes" type:"bytes" help:"Length of a query, or of all match[] of a request together."`
 	MaxExpressionDepth  int           `name:"query.max-expression-depth" help:"How deep brackets and operators of a query may be nested; a chain such as 1+1+1 is as deep as it is long."`
-	MaxSubquerySteps    int64         `name:"query.max-subquery-steps" help:"Steps at which one query evaluates the expressions of its subqueries. The windows over them may hold a hundred times as many."`
+	MaxSubquerySteps    int64         `name:"query.max-subquery-steps" help:"Steps at which one query evaluates the expressions of its subqueries. The windows over them may hold ten times as many, unless SQL evaluates them."`
 	MaxSegments         int           `name:"query.max-segments" help:"Segments and blocks that one selector may read."`
 	MaxFetchedBytes     int64         `name:"query.max-fetched-bytes" type:"bytes" help:"Bytes of objects that one query may read, cached or not."`
 	QueryMemoryBytes    int64         `name:"query.max-memory" type:"bytes" help:"Memory that one query may hold for samples in SQL, outside of DuckDB's memory."`
@@ -31,6 +31,7 @@ type Flags struct {
 	DelayedNameRemoval  bool          `name:"query.delayed-name-removal" help:"Drop metric names at the end of a query, as Prometheus' feature promql-delayed-name-removal."`
 	UseStartTimestamps  bool          `name:"query.use-start-timestamps" help:"Use start timestamps in rates, as Prometheus' feature use-start-timestamps."`
 	MemoryLimitBytes    int64         `name:"query.memory-limit" type:"bytes" help:"DuckDB's memory."`
+	SpillBytes          int64         `name:"query.spill-bytes" type:"bytes" help:"Bytes on disk that DuckDB may write beyond its memory, in the cache directory."`
 	Threads             int           `name:"query.threads" help:"DuckDB's threads, by default one for each CPU."`
 	CacheDir            string        `name:"query.cache-dir" placeholder:"DIR" help:"Directory of fetched objects, emptied at the start. Default: a temporary one."`
 	CacheBytes          int64         `name:"query.cache-bytes" type:"bytes" help:"Bytes of fetched objects that are kept on disk."`
@@ -38,8 +39,9 @@ type Flags struct {
 	IndexCacheBytes     int64         `name:"query.index-cache-bytes" type:"bytes" help:"Memory for series tables and for recent samples."`
 	FetchConcurrency    int           `name:"query.fetch-concurrency" help:"Store requests that one query has in flight."`
 	ReadSampleLimit     int           `name:"storage.remote.read-sample-limit" help:"Samples of one remote read that is not streamed. 0 means no limit."`
-	ReadConcurrentLimit int           `name:"storage.remote.read-concurrent-limit" help:"Remote reads that run at once."`
+	ReadConcurrentLimit int           `name:"storage.remote.read-concurrent-limit" help:"Remote reads that run at once. A tenant has half of them at most, or one."`
 	ReadFrameBytes      int           `name:"storage.remote.read-max-bytes-in-frame" type:"bytes" help:"Size at which a frame of a streamed remote read is sent."`
+	WriteTimeout        time.Duration `name:"web.write-timeout" help:"Longest time that a client may take for 64 KiB of an answer."`
 	CORSOrigin          string        `name:"web.cors.origin" help:"Regular expression of the origins whose pages may read answers; it is anchored."`
 	MaxBodyBytes        int64         `name:"web.max-body-bytes" type:"bytes" help:"Largest body of an API request."`
 	EnableAdminAPI      bool          `name:"web.enable-admin-api" help:"Let whoever reaches the HTTP API delete series through it."`
@@ -68,6 +70,7 @@ func NewFlags() Flags {
 		DelayedNameRemoval:  s.Query.DelayedNameRemoval,
 		UseStartTimestamps:  s.Query.UseStartTimestamps,
 		MemoryLimitBytes:    s.Query.MemoryLimitBytes,
+		SpillBytes:          s.Query.SpillBytes,
 		Threads:             s.Query.Threads,
 		CacheDir:            s.Query.CacheDir,
 		CacheBytes:          s.Query.CacheBytes,
@@ -77,6 +80,7 @@ func NewFlags() Flags {
 		ReadSampleLimit:     s.API.RemoteReadSampleLimit,
 		ReadConcurrentLimit: s.API.RemoteReadConcurrency,
 		ReadFrameBytes:      s.API.RemoteReadFrameBytes,
+		WriteTimeout:        s.API.WriteTimeout,
 		CORSOrigin:          s.API.CORSOrigin,
 		MaxBodyBytes:        s.API.MaxBodyBytes,
 	}
@@ -95,6 +99,7 @@ func (f Flags) query() query.Settings {
 		IndexCacheBytes:     f.IndexCacheBytes,
 		FetchConcurrency:    f.FetchConcurrency,
 		MemoryLimitBytes:    f.MemoryLimitBytes,
+		SpillBytes:          f.SpillBytes,
 		Threads:             f.Threads,
 		MaxConcurrency:      f.MaxConcurrency,
 		MaxSamples:          f.MaxSamples,
@@ -136,6 +141,7 @@ func (f Flags) api(vs flags.Values) api.Settings {
 	}
 	s.RemoteReadConcurrency = f.ReadConcurrentLimit
 	s.RemoteReadFrameBytes = f.ReadFrameBytes
+	s.WriteTimeout = f.WriteTimeout
 	s.CORSOrigin = f.CORSOrigin
 	s.Flags = vs.Map()
 	s.ConfigYAML = vs.YAML()

@@ -14,8 +14,10 @@ const (
 	// vcpuBytes is the memory at which a function has one processor; it has processors in proportion.
 	// https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 	vcpuBytes = 1769 << 20
-	// functionCacheBytes are for fetched objects: most of the 512 MiB of /tmp that every function has. The rest is for what DuckDB spills.
+	// functionCacheBytes are for fetched objects: most of the 512 MiB of /tmp that every function has.
 	functionCacheBytes = 384 << 20
+	// functionSpillBytes are for what DuckDB spills.
+	functionSpillBytes = 96 << 20
 	// functionCacheDir is one directory, and not a fresh one, for what a killed process left in an environment is to be removed by the next one there.
 	functionCacheDir = "/tmp/promlake"
 	// functionBytesPerSecond is what a function's network carries, and more than it keeps up for long.
@@ -46,6 +48,7 @@ func ForFunction(s Settings, memoryBytes int64) Settings {
 	unset(&q.FooterCacheBytes, d.Query.FooterCacheBytes, rest/32)
 	unset(&q.CacheDir, "", functionCacheDir)
 	unset(&q.CacheBytes, d.Query.CacheBytes, functionCacheBytes)
+	unset(&q.SpillBytes, d.Query.SpillBytes, functionSpillBytes)
 
 	processors := float64(memoryBytes) / vcpuBytes
 	unset(&q.Threads, d.Query.Threads, max(1, min(d.Query.Threads, int(math.Ceil(processors)))))

@@ -18,9 +18,9 @@ func (e *BodyTooLargeError) Error() string {
 	return fmt.Sprintf("request body exceeds the limit of %d bytes; raise --web.max-body-bytes", e.Limit)
 }
 
-// guard is what every route goes through: it survives panics, names the tenant, and bounds the body and the expressions.
+// guard is what every route goes through: it survives panics, names the tenant, bounds the body and the expressions, and cuts off who does not read the answer.
 func (s *server) guard(next http.Handler) http.Handler {
-	return s.recovered(s.withTenant(s.withBody(s.bounded(s.budgeted(next)))))
+	return s.paced(s.recovered(s.withTenant(s.withBody(s.bounded(s.budgeted(next))))))
 }
 
 // recovered answers a panic with 500 and a log line. When the response has begun, it cuts the connection instead, so
@@ -101,6 +101,9 @@ func (w *trackingWriter) Write(p []byte) (int, error) {
 	w.began = true
 	return w.ResponseWriter.Write(p)
 }
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *trackingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Flush sends what is buffered, if the server can.
 func (w *trackingWriter) Flush() {

@@ -36,7 +36,7 @@ func (s *server) served() map[string]choice {
 		"/labels":             s.withAsOf,
 		"/label/:name/values": s.withAsOf,
 		"/metadata":           replace(s.json(s.metadata)), // upstream's reads from targets
-		"/read":               withReadStatus,
+		"/read":               func(upstream http.Handler) http.Handler { return withReadStatus(s.shared(upstream)) },
 
 		"/scrape_pools":          keep,
 		"/scrape_pools/config":   keep,

@@ -22,10 +22,12 @@ type Settings struct {
 	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples (streamed chunks have no
 	// limit). Default 50,000,000; negative means none.
 	RemoteReadSampleLimit int
-	// RemoteReadConcurrency is the number of remote reads that run at once. Default 10.
+	// RemoteReadConcurrency is the number of remote reads that run at once; a tenant has half of them at most, or one. Default 10.
 	RemoteReadConcurrency int
 	// RemoteReadFrameBytes is the size at which a frame of streamed chunks is sent. Default 1 MiB.
 	RemoteReadFrameBytes int
+	// WriteTimeout is how long a client may take for 64 KiB of an answer. Default 30 seconds.
+	WriteTimeout time.Duration
 	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses. Default: none may.
 	CORSOrigin string
 	// Parser is the PromQL dialect. It must be that of the Backend's engine.
@@ -59,6 +61,7 @@ func DefaultSettings() Settings {
 		RemoteReadSampleLimit: 50_000_000,
 		RemoteReadConcurrency: 10,
 		RemoteReadFrameBytes:  1 << 20,
+		WriteTimeout:          30 * time.Second,
 		StorageRetention:      "unlimited",
 		Expressions:           expression.Limits{}.WithDefaults(),
 	}
@@ -72,6 +75,7 @@ func (s Settings) Complete() (Settings, error) {
 	s.RemoteReadSampleLimit = orDefault(s.RemoteReadSampleLimit, d.RemoteReadSampleLimit)
 	s.RemoteReadConcurrency = orDefault(s.RemoteReadConcurrency, d.RemoteReadConcurrency)
 	s.RemoteReadFrameBytes = orDefault(s.RemoteReadFrameBytes, d.RemoteReadFrameBytes)
+	s.WriteTimeout = orDefault(s.WriteTimeout, d.WriteTimeout)
 	s.StorageRetention = orDefault(s.StorageRetention, d.StorageRetention)
 	s.Expressions = s.Expressions.WithDefaults()
 
@@ -82,6 +86,7 @@ func (s Settings) Complete() (Settings, error) {
 	}{
 		{"lookback delta", s.LookbackDelta < time.Millisecond, s.LookbackDelta},
 		{"max body bytes", s.MaxBodyBytes < 0, s.MaxBodyBytes},
+		{"write timeout", s.WriteTimeout < 0, s.WriteTimeout},
 		{"remote read concurrency", s.RemoteReadConcurrency < 0, s.RemoteReadConcurrency},
 		{"remote read frame bytes", s.RemoteReadFrameBytes < 0, s.RemoteReadFrameBytes},
 	} {

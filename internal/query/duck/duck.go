@@ -19,6 +19,7 @@ import (
 // Settings of a database. The zero value of a field is not a default: callers fill every field.
 type Settings struct {
 	MemoryLimitBytes int64                  // DuckDB's memory_limit
+	TempBytes        int64                  // DuckDB's max_temp_directory_size; 0 is DuckDB's default
 	Threads          int                    // threads of one database, shared by its statements
 	Connections      int                    // statements that may run at once; further ones wait
 	TempDir          func() (string, error) // returns the absolute directory to spill to; called once, when the database opens
@@ -152,6 +153,9 @@ func (d *DB) open() error {
 		{"preserve_insertion_order", "false"}, // statements that need an order say so
 		{"temp_directory", tmp},
 		{"threads", strconv.Itoa(d.settings.Threads)},
+	}
+	if n := d.settings.TempBytes; n > 0 {
+		options = append(options, [2]string{"max_temp_directory_size", strconv.FormatInt(n, 10) + "B"})
 	}
 	var cfg mapping.Config
 	if mapping.CreateConfig(&cfg) == mapping.StateError {

@@ -2,6 +2,8 @@ package index
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -9,10 +11,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Select returns the rows whose series match all matchers, as ranges, ascending and apart.
-func (t *Table) Select(ms []*labels.Matcher) []Range {
+// Select returns the rows whose series match all matchers, as ranges, ascending and apart. A pattern can take milliseconds for each
+// value, so it ends with ctx.
+func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, error) {
 	if t.Rows() == 0 {
-		return nil
+		return nil, nil
 	}
 	out := []Range{{0, uint32(t.Rows())}}
 	var tests []test
@@ -20,14 +23,17 @@ func (t *Table) Select(ms []*labels.Matcher) []Range {
 		c := t.column(m.Name)
 		if c == nil {
 			if !m.Matches("") {
-				return nil
+				return nil, nil
 			}
 			continue
 		}
-		set := c.dict.matching(m)
+		set, err := c.dict.matching(ctx, m)
+		if err != nil {
+			return nil, err
+		}
 		switch n := set.count(); n {
 		case 0:
-			return nil
+			return nil, nil
 		case c.dict.len():
 		default:
 			tests = append(tests, test{c, set, c.cost(set)})
@@ -39,11 +45,11 @@ func (t *Table) Select(ms []*labels.Matcher) []Range {
 	for _, x := range tests {
 		next := x.column.filter(spare[:0], out, x.set)
 		if len(next) == 0 {
-			return nil
+			return nil, nil
 		}
 		out, spare = next, out
 	}
-	return out
+	return out, nil
 }
 
 // Values returns the distinct values of a label that rows have, "" not among them, in order.
@@ -128,16 +134,16 @@ func (s *codeSet) single() (uint32, bool) {
 }
 
 // matching returns the codes of the values that m matches.
-func (d *dict) matching(m *labels.Matcher) codeSet {
+func (d *dict) matching(ctx context.Context, m *labels.Matcher) (codeSet, error) {
 	negative := m.Type == labels.MatchNotEqual || m.Type == labels.MatchNotRegexp
 	set := codeSet{all: d.len(), not: negative}
 	if m.Type == labels.MatchEqual || m.Type == labels.MatchNotEqual {
 		set.pick(d, m.Value)
-		return set
+		return set, ctx.Err()
 	}
 	if vals := m.SetMatches(); len(vals) > 0 {
 		set.pick(d, vals...)
-		return set
+		return set, ctx.Err()
 	}
 	set.upto = d.len()
 	if p := m.Prefix(); p != "" {
@@ -146,13 +152,19 @@ func (d *dict) matching(m *labels.Matcher) codeSet {
 	}
 	set.skip = make([]bool, set.upto-set.from)
 	for i := range set.skip {
+		if i%valuesAtOnce == 0 && ctx.Err() != nil {
+			return set, fmt.Errorf("match values of label %s: %w", m.Name, ctx.Err())
+		}
 		if m.Matches(d.value(set.from+i)) == negative { // the pattern does not match
 			set.skip[i] = true
 			set.skipped++
 		}
 	}
-	return set
+	return set, nil
 }
+
+// valuesAtOnce is how many values are matched before somebody looks whether the request still wants them.
+const valuesAtOnce = 64
 
 // pick makes the set that of some values.
 func (s *codeSet) pick(d *dict, vals ...string) {

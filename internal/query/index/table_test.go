@@ -212,7 +212,8 @@ func TestSelect(t *testing.T) {
 				for i := range ms {
 					ms[i] = labels.MustNewMatcher(labels.MatchType(rng.IntN(4)), names[rng.IntN(len(names))], patterns[rng.IntN(len(patterns))])
 				}
-				got := table.Select(ms)
+				got, err := table.Select(t.Context(), ms)
+				require.NoError(t, err)
 				values, used := map[string]bool{}, map[string]bool{}
 				of := names[rng.IntN(len(names))]
 				var want []index.Range

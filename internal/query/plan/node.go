@@ -63,6 +63,9 @@ func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 	if c, ok := b.done[expr]; ok {
 		return c.node, c.reason
 	}
+	if b.options.Ended != nil && b.options.Ended() {
+		return nil, "the query has ended"
+	}
 	node, reason := b.compileNew(expr, at)
 	if reason == "" && skips(node) {
 		node, reason = nil, leftOut

@@ -1,6 +1,8 @@
 // Runs the kernels and the gathering of samples over random input, to be built with sanitizers. Every series is gathered in many ways and
 // must come out as a plain model has it; kernels must agree over whole series whatever memory they are refused; nothing may leak.
-// usage: driver [ROUNDS] [SEED]
+// With a third argument, every round is repeated once for each of its allocations, which then fails: the kernels must say so.
+// usage: driver [ROUNDS] [SEED] [fail]
+// It is linked with --wrap=malloc, calloc and realloc.
 #include "../agg.h"
 #include "../range_kernel.h"
 
@@ -30,6 +32,36 @@ static uint64_t next_random(void) {
 }
 
 static uint64_t below(uint64_t n) { return next_random() % n; }
+
+// Allocations of the round so far, the one that fails (0: none), and whether it came.
+static uint64_t allocations, failing;
+static bool failed;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+
+static bool fails(void) {
+	bool now = ++allocations == failing;
+	failed = failed || now;
+	return now;
+}
+
+void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
+void *__wrap_realloc(void *p, size_t n) { return fails() ? NULL : __real_realloc(p, n); }
+
+// Memory of the driver's own, which never fails.
+static void *own(size_t n) {
+	void *p = __real_malloc(n);
+	if (p == NULL) {
+		abort();
+	}
+	return p;
+}
+
+// Says whether a budget may refuse memory: it is used up, or the machine's is.
+static bool may_refuse(const prom_budget *b) { return failed || prom_budget_needed(b) > 0; }
 
 // Rows of one series, as a chunk has them.
 static uint64_t ranks[MOST];
@@ -148,12 +180,12 @@ static prom_spec random_spec(prom_budget *b) {
 static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, int present, const double *want) {
 	prom_kernel k = {.fn = fn, .spec = *spec, .known = -1};
 	k.series.budget = k.scratch.budget = k.windows.budget = spec->budget;
-	double *out = malloc((size_t)spec->n * sizeof *out);
+	double *out = own((size_t)spec->n * sizeof *out);
 	for (int again = 0; again < 3; again++) {
 		int r = prom_kernel_eval(&k, ts, v, n, again > 0 ? PROM_SAME_TIMES : 0, out);
 		CHECK(r == PROM_KERNEL_REFUSED || present == -1 || (r == PROM_KERNEL_PRESENT) == present);
 		CHECK(r == PROM_KERNEL_REFUSED || present == -1 || memcmp(out, want, (size_t)spec->n * sizeof *out) == 0);
-		CHECK(r != PROM_KERNEL_REFUSED || prom_budget_needed(spec->budget) > 0);
+		CHECK(r != PROM_KERNEL_REFUSED || may_refuse(spec->budget));
 	}
 	free(out);
 	prom_scratch_free(&k.series);
@@ -163,7 +195,7 @@ static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t 
 
 // Runs all kernels. Refused memory is fine, wrong presence is not.
 static void evaluate(const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec) {
-	double *out = malloc((size_t)spec->n * sizeof *out); // of its own, so that a write beyond it is seen
+	double *out = own((size_t)spec->n * sizeof *out); // of its own, so that a write beyond it is seen
 	for (int fn = 0; fn < PROM_RANGE_FUNCTIONS; fn++) {
 		CHECK(prom_range_find(prom_range_name(fn), strlen(prom_range_name(fn))) == fn);
 		int r = prom_range_eval(fn, ts, v, n, spec, out);
@@ -172,7 +204,7 @@ static void evaluate(const int64_t *ts, const double *v, uint32_t n, const prom_
 			present |= !prom_is_absent(out[k]);
 		}
 		CHECK(r == -1 || r == present);
-		CHECK(r != -1 || prom_budget_needed(spec->budget) > 0);
+		CHECK(r != -1 || may_refuse(spec->budget));
 		evaluate_again(fn, ts, v, n, spec, r, out);
 	}
 	free(out);
@@ -182,14 +214,20 @@ static void one_round(void) {
 	int64_t id;
 	int64_t limit = below(2) == 0 ? 0 : (int64_t)below(200000) + 1;
 	prom_budget *b = prom_budget_open(limit, &id);
-	CHECK(b != NULL && prom_budget_acquire(id) == b);
+	if (b == NULL) {
+		CHECK(failed);
+		return;
+	}
+	CHECK(prom_budget_acquire(id) == b);
 	prom_budget_release(b);
 	prom_spec spec = random_spec(b);
 	uint32_t n = random_rows();
 	agg_state state = {.spec = &spec};
 	agg_order order = {{.budget = b}, {.budget = b}, {.budget = b}};
 	bool keep_stale = below(2) == 0;
-	if (gather(&state, n, &spec) && n > 0) {
+	bool gathered = gather(&state, n, &spec);
+	CHECK(gathered || may_refuse(b));
+	if (gathered && n > 0) {
 		const int64_t *ts;
 		const double *v;
 		uint32_t got;
@@ -197,6 +235,8 @@ static void one_round(void) {
 		if (agg_sorted(&state, &order, keep_stale, &ts, &v, &got)) {
 			check_sorted(ts, v, got, n, keep_stale);
 			evaluate(ts, v, got, &spec);
+		} else {
+			CHECK(may_refuse(b));
 		}
 	}
 	agg_clear(&state);
@@ -218,7 +258,7 @@ static void parse_specs(void) {
 	if (below(3) > 0) {
 		text[below(sizeof text - 1)] = (char)below(256);
 	}
-	char *copy = malloc(len + 1); // without an ending zero, so that reading beyond it is seen
+	char *copy = own(len + 1); // without an ending zero, so that reading beyond it is seen
 	memcpy(copy, text, len);
 	prom_spec s;
 	if (prom_spec_parse(&s, copy, len, PROM_KEY_START, UINT32_MAX, err)) {
@@ -233,16 +273,42 @@ static void parse_specs(void) {
 		prom_spec_hold(a, 3);
 		prom_spec_put(a, 4);
 		prom_spec_put(a, 1);
+	} else {
+		CHECK(strlen(err) > 0 && strlen(err) < PROM_ERROR_BYTES);
 	}
 	free(copy);
+}
+
+static void both(void) {
+	allocations = 0;
+	failed = false;
+	one_round();
+	parse_specs();
+}
+
+// Repeats the round that begins at a seed, and lets each of its allocations fail in turn.
+static void fail_each(uint64_t begin) {
+	uint64_t all = allocations;
+	for (failing = 1; failing <= all; failing++) {
+		seed = begin;
+		both();
+		CHECK(failed);
+		CHECK(prom_budget_used(prom_budget_default()) == 0);
+	}
+	failing = 0;
 }
 
 int main(int argc, char **argv) {
 	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 2000;
 	seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 	for (round_number = 0; round_number < rounds; round_number++) {
-		one_round();
-		parse_specs();
+		uint64_t begin = seed;
+		both();
+		uint64_t next = seed;
+		if (argc > 3) {
+			fail_each(begin);
+			seed = next;
+		}
 	}
 	CHECK(prom_budget_used(prom_budget_default()) == 0);
 	printf("driver: %" PRIu64 " rounds passed\n", rounds);

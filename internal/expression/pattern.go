@@ -1,0 +1,58 @@
+package expression
+
+import "strconv"
+
+const (
+	// patternFactor is how much longer than their texts patterns may be when their repetitions are written out, which is what compiling a regular
+	// expression does.
+	patternFactor = 16
+	// maxRepetitions is Go's limit of the repetitions of a part of a regular expression, nested ones multiplied.
+	maxRepetitions = 1000
+)
+
+// unrolled bounds the length of the strings in texts, as if each were a regular expression, with their repetitions written out.
+func unrolled(texts []string) (n int) {
+	for _, t := range texts {
+		for i := 0; i < len(t); {
+			switch c := t[i]; c {
+			case '"', '\'', '`':
+				end := afterString(t, i)
+				n += (end - i) * repetitions(t[i:end])
+				i = end
+			case '#':
+				i = afterLine(t, i) + 1
+			default:
+				i++
+			}
+		}
+	}
+	return n
+}
+
+// repetitions bounds how often a part of a regular expression is repeated: the product of all numbers of repetitions in it, or what Go allows.
+func repetitions(pattern string) int {
+	product := 1
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '{' {
+			continue
+		}
+		most := 0
+		for i++; i < len(pattern) && (pattern[i] == ',' || pattern[i] >= '0' && pattern[i] <= '9'); {
+			from := i
+			for i < len(pattern) && pattern[i] >= '0' && pattern[i] <= '9' {
+				i++
+			}
+			if k, err := strconv.Atoi(pattern[from:i]); err == nil {
+				most = max(most, min(k, maxRepetitions))
+			}
+			if i < len(pattern) && pattern[i] == ',' {
+				i++
+			}
+		}
+		i-- // it may begin another one
+		if product *= max(1, most); product >= maxRepetitions {
+			return maxRepetitions
+		}
+	}
+	return product
+}

@@ -1,0 +1,71 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// temporary begins the names of temporary directories.
+const temporary = "promlake-query-"
+
+// makeTemporary makes a directory under root and locks it, after it has removed those there that no process uses any more. It holds a lock of
+// root's while it does so: nobody takes a directory for stale that another process has made and not yet locked.
+func makeTemporary(root string) (dir string, lock *os.File, err error) {
+	all, err := os.OpenFile(filepath.Join(root, fmt.Sprintf("%s%d.lock", temporary, os.Getuid())), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, all.Close()) }()
+	if err := syscall.Flock(int(all.Fd()), syscall.LOCK_EX); err != nil {
+		return "", nil, fmt.Errorf("lock %s: %w", all.Name(), err)
+	}
+	if err := removeStale(root); err != nil {
+		return "", nil, err
+	}
+	if dir, err = os.MkdirTemp(root, temporary); err != nil {
+		return "", nil, err
+	}
+	lock, err = hold(dir)
+	return dir, lock, err
+}
+
+// hold locks a directory for as long as the process lives, or until the file is closed.
+func hold(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s (is it another process's?): %w", lock.Name(), err), lock.Close())
+	}
+	return lock, nil
+}
+
+// removeStale removes the temporary directories under root that belong to this user and whose lock nobody holds.
+func removeStale(root string) error {
+	dirs, err := filepath.Glob(filepath.Join(root, temporary+"*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range dirs {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !owned(info) {
+			continue
+		}
+		lock, err := hold(dir)
+		if err != nil {
+			continue // in use
+		}
+		errs = append(errs, os.RemoveAll(dir), lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// owned says that a file is this user's. What others left is not ours to remove.
+func owned(info os.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == os.Getuid()
+}
