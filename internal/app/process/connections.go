@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -103,7 +104,7 @@ func (l limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if watched := (&watchedConn{conn, l.connections}); l.admit(watched) {
+		if watched := (&watchedConn{Conn: conn, connections: l.connections}); l.admit(watched) {
 			return watched, nil
 		}
 		l.refused.Inc()
@@ -118,6 +119,22 @@ func (l limited) Accept() (net.Conn, error) {
 type watchedConn struct {
 	net.Conn
 	*connections
+	sooner atomic.Pointer[time.Time] // the deadline that a handler has set
+}
+
+// SetWriteDeadline implements net.Conn. A handler may be less patient than the server, and not more.
+func (w *watchedConn) SetWriteDeadline(t time.Time) error {
+	w.sooner.Store(&t)
+	return w.Conn.SetWriteDeadline(t)
+}
+
+// deadline is that of the next part.
+func (w *watchedConn) deadline() time.Time {
+	end := time.Now().Add(w.stall)
+	if t := w.sooner.Load(); t != nil && !t.IsZero() && t.Before(end) {
+		return *t
+	}
+	return end
 }
 
 // writePart is how much a client must read within the stall timeout.
@@ -128,7 +145,7 @@ func (w *watchedConn) Write(b []byte) (int, error) {
 	done := 0
 	for {
 		part := b[done:min(len(b), done+writePart)]
-		if err := w.SetWriteDeadline(time.Now().Add(w.stall)); err != nil {
+		if err := w.Conn.SetWriteDeadline(w.deadline()); err != nil {
 			return done, err
 		}
 		n, err := w.Conn.Write(part)
