@@ -28,7 +28,7 @@ type cli struct {
 func newCLI() *cli {
 	c := &cli{Process: process.SettingsOf(program), Query: queryapp.NewFlags(), Lambda: lambda.DefaultSettings()}
 	c.Process.CheckStore = false // it may have no right to write
-	c.Lambda.Streaming = true // answers outgrow Lambda's payloads, and the function's URL is there for them
+	c.Lambda.Streaming = true    // answers outgrow Lambda's payloads, and the function's URL is there for them
 	return c
 }
 

@@ -14,6 +14,7 @@ import (
 
 type doctorCmd struct {
 	Store      string `name:"store" help:"Object store to examine."`
+	Check      bool   `name:"store-check" negatable:"" help:"First check that the store honours conditional writes and lists what was written."`
 	Tenant     string `name:"tenant" help:"Tenant to examine. Default: all."`
 	Verify     bool   `name:"verify" help:"Read every byte of the live objects and hold it against its checksum. Without it, only manifests, segments' footers and meta.json are read."`
 	Quarantine bool   `name:"quarantine" help:"Copy damaged objects to quarantine/ and take them out of what queries and the compactor read."`
@@ -23,7 +24,7 @@ type doctorCmd struct {
 }
 
 func newDoctorCmd() doctorCmd {
-	return doctorCmd{Store: process.DefaultSettings().Store, Log: telemetry.LogSettings{Level: "warn", Format: "text"}}
+	return doctorCmd{Store: process.DefaultSettings().Store, Check: process.DefaultSettings().CheckStore, Log: telemetry.LogSettings{Level: "warn", Format: "text"}}
 }
 
 // errDamaged ends the program with 1 after the report.
@@ -36,7 +37,7 @@ func (c *doctorCmd) Run(ctx context.Context, io flags.Streams) error {
 		return err
 	}
 	p := process.DefaultSettings()
-	p.Store = c.Store
+	p.Store, p.CheckStore = c.Store, c.Check
 	r, err := doctorapp.Run(ctx, p, doctorapp.Settings{Tenant: c.Tenant, Verify: c.Verify, Quarantine: c.Quarantine}, logger)
 	if err != nil {
 		return err

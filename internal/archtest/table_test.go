@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/doctorapp": {
 		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
-		"internal/objstore", "internal/parquetfile", "internal/segment", "internal/series",
+		"internal/objstore", "internal/objstore/probe", "internal/parquetfile", "internal/segment", "internal/series",
 	},
 	"internal/app/flags":     {},
 	"internal/app/human":     {},

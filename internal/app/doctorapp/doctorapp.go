@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/probe"
 )
 
 // Settings say what to do.
@@ -27,7 +28,7 @@ type Settings struct {
 // concurrency bounds the objects that are read at once: a segment is in memory as a whole.
 const concurrency = 4
 
-// Run opens a store that exists and examines it; see Examine.
+// Run opens a store that exists, checks that it keeps its promises if p says so, and examines it; see Examine.
 func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logger) (r Report, err error) {
 	var store objstore.Store
 	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (process.Stage, error) {
@@ -38,6 +39,11 @@ func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logge
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
+	if p.CheckStore {
+		if err := probe.Check(ctx, store); err != nil {
+			return Report{}, err
+		}
+	}
 	return Examine(ctx, store, s)
 }
 

@@ -45,8 +45,7 @@ type Flags struct {
 	WriteTimeout        time.Duration `name:"web.write-timeout" help:"Longest time that a client may take for 64 KiB of an answer."`
 	CORSOrigin          string        `name:"web.cors.origin" help:"Regular expression of the origins whose pages may read answers; it is anchored."`
 	MaxBodyBytes        int64         `name:"web.max-body-bytes" type:"bytes" help:"Largest body of an API request."`
-	MaxDeleteSelectors  int64         `name:"web.max-delete-selectors" help:"Selectors that one request for deletion may have."`
-	MaxDeleteBytes      int64         `name:"web.max-delete-bytes" type:"bytes" help:"Bytes of all selectors of one request for deletion. A deletion has 64 KiB at most, and the deletions of a tenant that are not yet compacted 1 MiB."`
+	MaxDeleteSelectors  int64         `name:"web.max-delete-selectors" help:"Selectors that one request for deletion may have. Their matchers may have 64 KiB, and those of all deletions of a tenant that are not compacted yet 1 MiB."`
 	EnableAdminAPI      bool          `name:"web.enable-admin-api" help:"Let whoever reaches the HTTP API delete series through it."`
 }
 
@@ -88,7 +87,6 @@ func NewFlags() Flags {
 		CORSOrigin:          s.API.CORSOrigin,
 		MaxBodyBytes:        s.API.MaxBodyBytes,
 		MaxDeleteSelectors:  s.Admin.MaxSelectors,
-		MaxDeleteBytes:      s.Admin.MaxMatchBytes,
 	}
 }
 
@@ -130,7 +128,7 @@ func (f Flags) query() query.Settings {
 func (f Flags) admin() admin.Settings {
 	s := DefaultSettings().Admin
 	s.Enabled, s.MaxBodyBytes, s.Timeout, s.Expressions = f.EnableAdminAPI, f.MaxBodyBytes, f.Timeout, f.expressions()
-	s.MaxSelectors, s.MaxMatchBytes = f.MaxDeleteSelectors, f.MaxDeleteBytes
+	s.MaxSelectors = f.MaxDeleteSelectors
 	return s
 }
 

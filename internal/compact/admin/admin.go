@@ -36,8 +36,6 @@ type Settings struct {
 	MaxBodyBytes int64
 	// MaxSelectors bounds the selectors (match[]) of a request. Default 64.
 	MaxSelectors int64
-	// MaxMatchBytes bounds the bytes of all selectors of a request. Default 64 KiB.
-	MaxMatchBytes int64
 	// Timeout bounds one request. Default 2 minutes.
 	Timeout time.Duration
 	// Queued says that writes may wait on a queue before they reach the store. A deletion then takes up
@@ -52,9 +50,6 @@ func (s Settings) WithDefaults() Settings {
 	}
 	if s.MaxSelectors <= 0 {
 		s.MaxSelectors = 64
-	}
-	if s.MaxMatchBytes <= 0 {
-		s.MaxMatchBytes = 64 << 10
 	}
 	if s.Timeout <= 0 {
 		s.Timeout = 2 * time.Minute

@@ -209,8 +209,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 		limit      string
 		text       string
 	}{
-		{"one of 9 MB", selectors(1, big(9<<20)), 400, "match_bytes", "9437190 bytes of selectors (match[]), the limit is 65536 (--web.max-delete-bytes): send several requests"},
-		{"many of 10 KB", selectors(7, big(10_000)), 400, "match_bytes", "70042 bytes of selectors (match[]), the limit is 65536"},
+		{"one of 9 MB", selectors(1, big(9<<20)), 400, "expression", "expression exceeds the limit of 65536 bytes, it has at least 9437190; write it shorter, or raise --query.max-expression-bytes"},
+		{"many of 10 KB", selectors(7, big(10_000)), 400, "expression", "expression exceeds the limit of 65536 bytes, it has at least 70042"},
 		{"65 selectors", selectors(65, "up"), 400, "selectors", "65 selectors (match[]), the limit is 64 (--web.max-delete-selectors)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

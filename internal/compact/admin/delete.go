@@ -59,7 +59,7 @@ func (a *api) parse(r *http.Request) (d deletion, err error) {
 	if len(r.Form["match[]"]) == 0 {
 		return d, badData(errors.New("no match[] parameter provided"))
 	}
-	if err := a.settings.Expressions.Check(r.Form["match[]"]...); err != nil {
+	if err := a.settings.within(r.Form["match[]"]); err != nil {
 		return d, badData(err)
 	}
 	if d.mint, err = timeOf(r, "start", key.MinTime); err != nil {
@@ -75,9 +75,6 @@ func (a *api) parse(r *http.Request) (d deletion, err error) {
 		if d.dryRun, err = strconv.ParseBool(v); err != nil {
 			return d, invalid("dry_run", fmt.Errorf("cannot parse %q to a valid boolean", v))
 		}
-	}
-	if err := a.settings.within(r.Form["match[]"]); err != nil {
-		return d, badData(err)
 	}
 	for _, s := range r.Form["match[]"] {
 		ms, err := a.parser.ParseMetricSelector(s)

@@ -7,13 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/expression"
 )
 
 // Limits of a request, by their names in metrics. Those of a manifest are named by
 // catalog.LimitError.
 const (
 	limitSelectors = "selectors"
-	limitMatch     = "match_bytes"
+	limitMatch     = "expression" // expression.Limits
 )
 
 // requestLimit is a request that exceeds a limit of its own.
@@ -33,23 +34,16 @@ func (s Settings) within(selectors []string) error {
 	if n := int64(len(selectors)); n > s.MaxSelectors {
 		return &requestLimit{limitSelectors, "selectors (match[])", n, s.MaxSelectors, "--web.max-delete-selectors"}
 	}
-	var n int64
-	for _, m := range selectors {
-		n += int64(len(m))
-	}
-	if n > s.MaxMatchBytes {
-		return &requestLimit{limitMatch, "bytes of selectors (match[])", n, s.MaxMatchBytes, "--web.max-delete-bytes"}
-	}
-	return nil
+	return s.Expressions.Check(selectors...)
 }
 
 // newLimited counts the deletions that a limit refused.
 func newLimited(reg prometheus.Registerer) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_admin_limited_total",
-		Help: "Deletions that were refused for a limit: selectors and match_bytes of a request, matcher_bytes of a deletion, tombstones and tombstone_bytes of a manifest.",
+		Help: "Deletions that were refused for a limit: selectors and expression of a request, matcher_bytes of a deletion, tombstones, tombstone_bytes and sealed of a manifest.",
 	}, []string{"limit"})
-	for _, name := range []string{limitSelectors, limitMatch, "matcher_bytes", "tombstones", "tombstone_bytes"} {
+	for _, name := range []string{limitSelectors, limitMatch, "matcher_bytes", "tombstones", "tombstone_bytes", "sealed"} {
 		c.WithLabelValues(name) // series exist from the start, so that rates see the first refusal
 	}
 	if reg == nil {
@@ -71,11 +65,14 @@ func newLimited(reg prometheus.Registerer) *prometheus.CounterVec {
 func (a *api) count(err error) {
 	var (
 		request *requestLimit
+		match   *expression.Error
 		full    *catalog.LimitError
 	)
 	switch {
 	case errors.As(err, &request):
 		a.limited.WithLabelValues(request.name).Inc()
+	case errors.As(err, &match):
+		a.limited.WithLabelValues(limitMatch).Inc()
 	case errors.As(err, &full):
 		a.limited.WithLabelValues(full.Limit).Inc()
 	}
