@@ -22,7 +22,7 @@ type buffered struct {
 }
 
 func newBuffered(f flags, p *part, log *slog.Logger, now func() time.Time) (writer, error) {
-	q := &fifo{}
+	q := &fifo{now: now}
 	// The first function has a store of its own, in which nothing is ever written.
 	sender, err := newStage(newPart(p.store), log, now, q, func(s *ingest.Settings) { s.Mode, s.QueueURL = ingest.Buffered, "memory" })
 	if err != nil {
@@ -61,6 +61,7 @@ func (b *buffered) close() error {
 
 // fifo is a queue that keeps messages until they are taken.
 type fifo struct {
+	now             func() time.Time
 	waiting         []ingest.Delivery
 	bytes, messages int64
 }
@@ -73,7 +74,7 @@ func (q *fifo) Send(_ context.Context, ms ...queue.Message) error {
 		}
 		q.messages++
 		q.bytes += int64(len(m.Body))
-		q.waiting = append(q.waiting, ingest.Delivery{ID: strconv.FormatInt(q.messages, 10), Body: m.Body, Sent: time.Now()})
+		q.waiting = append(q.waiting, ingest.Delivery{ID: strconv.FormatInt(q.messages, 10), Body: m.Body, Sent: q.now()})
 	}
 	return nil
 }

@@ -49,8 +49,10 @@ func newLake(f flags) (*lake, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	l := &lake{set: f, clock: midnight, ingest: newPart(store), compact: newPart(store)}
+	l := &lake{set: f, clock: midnight}
 	now := func() time.Time { return l.clock }
+	own := newTimed(store, now)
+	l.ingest, l.compact = newPart(own), newPart(own)
 	quiet := slog.New(slog.DiscardHandler)
 	if l.merger, err = compact.New(compact.Settings{}, l.compact.store, l.compact.reg, quiet, now); err != nil {
 		return nil, fmt.Errorf("make compaction stage: %w", err)

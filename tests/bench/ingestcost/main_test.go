@@ -14,7 +14,10 @@ func TestMeasure(t *testing.T) {
 	for _, tc := range []struct {
 		mode     string
 		segments float64
-	}{{"direct", 240}, {"buffered", 24}} {
+	}{
+		{"direct", 240},
+		{"buffered", 96}, // 24 batches, each of five scrapes, which lie in four periods of the queue
+	} {
 		t.Run(tc.mode, func(t *testing.T) {
 			c, err := readCapture("")
 			require.NoError(t, err)
