@@ -18,7 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// TestDoctor ends with 0 for a healthy store, with 1 for a damaged one, and with 0 once the damage is quarantined.
+// TestDoctor ends with 0 for a healthy store, with 1 for a damaged one, and with 0 once the damage
+// is quarantined.
 func TestDoctor(t *testing.T) {
 	dir := t.TempDir()
 	body, _, err := segment.Encode([]segment.Row{{Labels: labels.FromStrings("__name__", "up"), Floats: []segment.Float{{T: 1000, V: 1}}}}, nil)

@@ -30,9 +30,9 @@ func (s SiteSettings) Validate() error {
 	return nil
 }
 
-// Site refuses requests that a web page of somebody else lets a browser make. Browsers send what such a page wants to any address, also to
-// one that only this machine reaches, and no token is needed there. Programs send neither Origin nor Sec-Fetch-Site. It is safe for
-// concurrent use.
+// Site refuses requests that a web page of somebody else lets a browser make. Browsers send what
+// such a page wants to any address, also to one that only this machine reaches, and no token is
+// needed there. Programs send neither Origin nor Sec-Fetch-Site. It is safe for concurrent use.
 type Site struct {
 	external *url.URL // nil: none
 	hosts    []string // lower case
@@ -40,7 +40,8 @@ type Site struct {
 	refused  *prometheus.CounterVec
 }
 
-// NewSite returns the guard of a server; loopback says that only this machine reaches it. It counts in reg:
+// NewSite returns the guard of a server; loopback says that only this machine reaches it. It counts
+// in reg:
 //
 //	promlake_http_cross_site_requests_total{reason}   host, origin
 func NewSite(s SiteSettings, loopback bool, reg prometheus.Registerer) (*Site, error) {
@@ -68,7 +69,8 @@ func NewSite(s SiteSettings, loopback bool, reg prometheus.Registerer) (*Site, e
 
 // Protect returns a handler that lets requests through to next unless, with 403,
 //
-//   - they name a host that is not this server, where hosts are checked: a page whose name was rebound to this address sends its own;
+//   - they name a host that is not this server, where hosts are checked: a page whose name was
+//     rebound to this address sends its own;
 //   - they change something, and a page of another origin makes them.
 func (s *Site) Protect(access Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

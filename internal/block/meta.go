@@ -101,7 +101,8 @@ func (m *Meta) Bytes() int64 {
 	return n
 }
 
-// ReadMeta decodes a meta.json and holds it against its checksum, if it has one. Errors: ErrFormat, also for the meta.json of a later version.
+// ReadMeta decodes a meta.json and holds it against its checksum, if it has one. Errors: ErrFormat,
+// also for the meta.json of a later version.
 func ReadMeta(b []byte) (Meta, error) {
 	if _, err := checksum.Verify(b); err != nil {
 		return Meta{}, fmt.Errorf("%w: %s: %w", ErrFormat, MetaFile, err)

@@ -19,7 +19,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// masks are the changes that a sweep makes to byte at of a file, one after the other: one bit, and in small files all bits as well.
+// masks are the changes that a sweep makes to byte at of a file, one after the other: one bit, and
+// in small files all bits as well.
 func masks(at int, file []byte) []byte {
 	if len(file) > 2000 {
 		return []byte{1 << (at % 8)}
@@ -51,7 +52,8 @@ func floatText(run *block.FloatRun) string {
 	return string(out)
 }
 
-// readInOrder writes down what a Reader and its cursors read, as compaction does: all of the block but rollups.
+// readInOrder writes down what a Reader and its cursors read, as compaction does: all of the block
+// but rollups.
 func readInOrder(files *memFiles) (string, error) {
 	r, err := block.Open(files)
 	if err != nil {
@@ -92,7 +94,8 @@ func readInOrder(files *memFiles) (string, error) {
 	return out.String(), err
 }
 
-// readRows writes down what the readers of rows read, as queries do: with nothing of the files but the row groups' entries in meta.json.
+// readRows writes down what the readers of rows read, as queries do: with nothing of the files but
+// the row groups' entries in meta.json.
 func readRows(files *memFiles) (string, error) {
 	m, err := block.ReadMeta(files.closed[block.MetaFile])
 	if err != nil {
@@ -148,7 +151,8 @@ func readGroupRows(out *strings.Builder, m *block.Meta, name string, in *bytes.R
 
 var blockReaders = map[string]func(*memFiles) (string, error){"in order": readInOrder, "rows": readRows}
 
-// TestEveryByteIsChecked changes every byte of every file of the golden block: each reader reports an error, or reads the same as before.
+// TestEveryByteIsChecked changes every byte of every file of the golden block: each reader reports
+// an error, or reads the same as before.
 func TestEveryByteIsChecked(t *testing.T) {
 	files := loadGolden(t, goldenBlock)
 	for reader, read := range blockReaders {

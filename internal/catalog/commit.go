@@ -23,27 +23,33 @@ const (
 	longWait  = 2 * time.Second
 )
 
-// Commit changes a tenant's manifest. It is the one place where anything becomes or ceases to be visible, but for the segments, which are visible as
-// soon as they are written; the commit point is the compare-and-swap of manifest.json.
+// Commit changes a tenant's manifest. It is the one place where anything becomes or ceases to be
+// visible, but for the segments, which are visible as soon as they are written; the commit point is
+// the compare-and-swap of manifest.json.
 //
-// change is pure. It gets the present manifest and the store's time, and returns the next manifest; it is called again whenever another
-// commit came first, so nothing that it returned counts until Commit returns without error. A change that changes nothing writes nothing.
+// change gets the present manifest and the store's time, and returns the next manifest. It has no
+// effect of its own, for it is called again whenever another commit came first, and nothing that it
+// returned counts until Commit returns without error. A change that changes nothing writes nothing.
 //
 //	read manifest.json ─▶ change ─▶ list manifests/ ─▶ swap manifest.json if it is what was read ─▶ copy the new one to manifests/<its id>.json
 //	        ▲                                                          │
 //	        └──────── precondition failed: lost a race; or unknown effect
 //
-// If there is no copy of what was read, because its committer died, it is copied before the swap. So every manifest but the present one has a
-// copy, for as long as it is part of the readable history.
+// If there is no copy of what was read, because its committer died, it is copied before the swap.
+// So every manifest but the present one has a copy, for as long as it is part of the readable
+// history.
 //
-// A copy whose id is above that of the manifest says that the manifest was newer once: somebody restored an older one. Objects that it
-// names may be deleted, and segments that it takes for live may be in blocks that it does not know. So the commit is refused.
+// A copy whose id is above that of the manifest says that the manifest was newer once: somebody
+// restored an older one. Objects that it names may be deleted, and segments that it takes for live
+// may be in blocks that it does not know. So the commit is refused.
 //
-// When the effect of a swap is unknown, the manifest is read again: the change took effect if its id is the manifest's, or if there
-// is a copy of that id, for every successor first copies what it replaces. So a change is never applied twice.
+// When the effect of a swap is unknown, the manifest is read again: the change took effect if its
+// id is the manifest's, or if there is a copy of that id, for every successor first copies what it
+// replaces. So a change is never applied twice.
 //
-// An error of change is returned, wrapped. Other errors say that nothing was changed, unless they wrap ErrUnknownEffect. In no case may the caller delete objects
-// that the change names: garbage collection knows what is safe.
+// An error of change is returned, wrapped. Other errors say that nothing was changed, unless they
+// wrap ErrUnknownEffect. In no case may the caller delete objects that the change names: garbage
+// collection knows what is safe.
 func Commit(ctx context.Context, store Store, tenant string, change Change) (Manifest, error) {
 	c := &commit{store: store, tenant: tenant, change: change}
 	m, err := c.run(ctx)
@@ -116,8 +122,8 @@ func (c *commit) attempt(ctx context.Context) (Manifest, error) {
 	return next, c.swap(ctx, cur, next)
 }
 
-// fence checks that cur is not the successor of a newer manifest, and says whether there is a copy of cur. Only manifests that were current
-// have copies.
+// fence checks that cur is not the successor of a newer manifest, and says whether there is a copy
+// of cur. Only manifests that were current have copies.
 func (c *commit) fence(ctx context.Context, cur stored) (copied bool, err error) {
 	newest, copied, err := newestCopy(ctx, c.store, c.tenant, cur.ID)
 	if err != nil || newest == cur.ID {
@@ -134,7 +140,8 @@ func (c *commit) fence(ctx context.Context, cur stored) (copied bool, err error)
 		cur.Time().UTC().Format(time.RFC3339), cur.Generation, ulid.Time(newest.Time()).UTC().Format(time.RFC3339), key.ManifestCopy(c.tenant, newest), ErrRestored)
 }
 
-// newestCopy returns the highest id of a copy that is not below from, or from if there is none, and whether there is a copy of from.
+// newestCopy returns the highest id of a copy that is not below from, or from if there is none, and
+// whether there is a copy of from.
 func newestCopy(ctx context.Context, store Lister, tenant string, from ulid.ULID) (newest ulid.ULID, copied bool, err error) {
 	newest = from
 	startAfter := ""
@@ -190,7 +197,8 @@ func (c *commit) swap(ctx context.Context, cur stored, next Manifest) error {
 	switch {
 	case err == nil:
 		c.unsure = nil // all of them had the same parent as next or an earlier one
-		// By this copy others notice if an older manifest is restored. Where it is missing, the next commit makes it.
+		// By this copy others notice if an older manifest is restored. Where it is missing, the next
+		// commit makes it.
 		_ = c.keep(ctx, next.ID, body)
 		return nil
 	case errors.Is(err, objstore.ErrPrecondition):

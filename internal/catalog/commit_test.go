@@ -116,7 +116,8 @@ type slow struct {
 
 func (s slow) Now(context.Context) (time.Time, error) { return *s.now, nil }
 
-// TestCommitAfterRestore: when an older manifest was put in the place of the newest, nothing is committed on top of it.
+// TestCommitAfterRestore: when an older manifest was put in the place of the newest, nothing is
+// committed on top of it.
 func TestCommitAfterRestore(t *testing.T) {
 	store := newStore(t, nil)
 	var bodies []string
@@ -184,7 +185,8 @@ func TestCommitFaults(t *testing.T) {
 	}
 }
 
-// TestCopyOfADeadCommitter: the copy that a committer did not make is made by the next one, before it swaps.
+// TestCopyOfADeadCommitter: the copy that a committer did not make is made by the next one, before
+// it swaps.
 func TestCopyOfADeadCommitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, when := range []memstore.When{memstore.Before, memstore.After} {

@@ -14,12 +14,13 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// QueueHorizon is how long after a deletion a message may come from the queue that was sent before the deletion: Amazon SQS keeps
-// a message for 14 days, and as long again when a dead letter was moved back.
+// QueueHorizon is how long after a deletion a message may come from the queue that was sent before
+// the deletion: Amazon SQS keeps a message for 14 days, and as long again when a dead letter was
+// moved back.
 const QueueHorizon = 30 * 24 * time.Hour
 
-// Deletion is what a request wants to be deleted: the samples in [MinT, MaxT] (ms, inclusive) of the series that all matchers of
-// one of the sets match.
+// Deletion is what a request wants to be deleted: the samples in [MinT, MaxT] (ms, inclusive) of
+// the series that all matchers of one of the sets match.
 type Deletion struct {
 	Sets       [][]Matcher
 	MinT, MaxT int64
@@ -34,15 +35,18 @@ const (
 	pollClock = time.Second
 )
 
-// Delete makes a deletion take effect: what was acknowledged before the call is deleted when it returns, what is sent after it returned
-// stays, and what is written meanwhile may go or stay. No clock of a machine has a part in that:
+// Delete makes a deletion take effect: what was acknowledged before the call is deleted when it
+// returns, what is sent after it returned stays, and what is written meanwhile may go or stay. No
+// clock of a machine has a part in that:
 //
 //  1. It reads the manifest, and covers its blocks.
-//  2. It lists the segments of the windows. Listings are strong, so these are all that were acknowledged before, but for those that are in a
-//     block of the manifest. They become Sealed.
-//  3. If there is a queue, the tombstones cover what was sent until the end of a period of the queue, which is after the listing.
-//  4. It swaps the manifest, if it is still what was read. Otherwise it begins again: a newer block may hold what was written after a segment
-//     that the listing does not have, and to delete only the newer of two values would bring the older one back.
+//  2. It lists the segments of the windows. Listings are strong, so these are all that were
+//     acknowledged before, but for those that are in a block of the manifest. They become Sealed.
+//  3. If there is a queue, the tombstones cover what was sent until the end of a period of the
+//     queue, which is after the listing.
+//  4. It swaps the manifest, if it is still what was read. Otherwise it begins again: a newer block
+//     may hold what was written after a segment that the listing does not have, and to delete only
+//     the newer of two values would bring the older one back.
 //  5. If there is a queue, it waits until the period is over, by the store's clock.
 func Delete(ctx context.Context, store Store, tenant string, d Deletion) (Manifest, error) {
 	m, err := Commit(ctx, store, tenant, func(m Manifest, now time.Time) (Manifest, error) {
@@ -92,8 +96,9 @@ func waitFor(ctx context.Context, store Store, end time.Time) error {
 	}
 }
 
-// Delete adds the tombstone t, whose identifier it chooses, and seals the listed segments, if they are still live and their windows
-// overlap. listed are all segments of these windows that were acknowledged before the deletion began.
+// Delete adds the tombstone t, whose identifier it chooses, and seals the listed segments, if they
+// are still live and their windows overlap. listed are all segments of these windows that were
+// acknowledged before the deletion began.
 func (m Manifest) Delete(now time.Time, t Tombstone, listed []SegmentID) (Manifest, Tombstone, error) {
 	t.Matchers = slices.Clone(t.Matchers)
 	err := m.admits(t)
@@ -124,8 +129,8 @@ func (m Manifest) Delete(now time.Time, t Tombstone, listed []SegmentID) (Manife
 	return next, t, nil
 }
 
-// tombstoneID returns the identifier of the next tombstone, which is larger than all before it: a millisecond, eight bytes 0xff, and a
-// number, so that many deletions can share a millisecond.
+// tombstoneID returns the identifier of the next tombstone, which is larger than all before it: a
+// millisecond, eight bytes 0xff, and a number, so that many deletions can share a millisecond.
 func (m Manifest) tombstoneID(now time.Time) (id ulid.ULID, err error) {
 	const number = 14 // its first byte
 	last := m.LastTombstone.Time()
@@ -145,8 +150,9 @@ func (m Manifest) tombstoneID(now time.Time) (id ulid.ULID, err error) {
 	return id, nil
 }
 
-// DropTombstones forgets tombstones that have nothing left to delete, now or later. Unknown ones are ignored. It conflicts if one covers a
-// live object that may have samples of its times, or if messages that it covers may still come from the queue.
+// DropTombstones forgets tombstones that have nothing left to delete, now or later. Unknown ones
+// are ignored. It conflicts if one covers a live object that may have samples of its times, or if
+// messages that it covers may still come from the queue.
 func (m Manifest) DropTombstones(now time.Time, ids []ulid.ULID) (Manifest, error) {
 	next := m.clone()
 	next.Tombstones = slices.DeleteFunc(next.Tombstones, func(t Tombstone) bool { return slices.Contains(ids, t.ID) })
@@ -158,12 +164,14 @@ func (m Manifest) DropTombstones(now time.Time, ids []ulid.ULID) (Manifest, erro
 	return next, nil
 }
 
-// Pending says whether t may have samples left to delete, in a live object, in a finished slice, or in messages of the queue.
+// Pending says whether t may have samples left to delete, in a live object, in a finished slice, or
+// in messages of the queue.
 func (m Manifest) Pending(now time.Time, t Tombstone) bool {
 	if t.QueuedThrough > 0 && now.UnixMilli() <= t.QueuedThrough+QueueHorizon.Milliseconds() {
 		return true
 	}
-	// Segments that only Before covers are not sealed. None is left that long, for compaction takes all segments.
+	// Segments that only Before covers are not sealed. None is left that long, for compaction takes
+	// all segments.
 	if t.Before != (ulid.ULID{}) && now.Before(ulid.Time(t.ID.Time()).Add(QueueHorizon)) {
 		return true
 	}

@@ -10,9 +10,10 @@ import (
 //
 //	consumed or retired ──Prune──▶ no readable manifest names it ──delete the object, Forget──▶ gone ──Prune──▶ not in the manifest
 //
-// All of them wait for the deletion delay, from the store's time of the commit before: Prune for readers of snapshots in which the object was
-// live; the deletion for readers of history that read their manifest just before Prune; the second Prune for readers that have listed the object
-// before it was deleted and read the manifest after it was forgotten.
+// All of them wait for the deletion delay, from the store's time of the commit before: Prune for
+// readers of snapshots in which the object was live; the deletion for readers of history that read
+// their manifest just before Prune; the second Prune for readers that have listed the object before
+// it was deleted and read the manifest after it was forgotten.
 
 // Doom retires blocks that no manifest has named: orphans of jobs that died. From then on they can never become live. Blocks that are
 // retired already are ignored. It conflicts if a block is live or a finished slice, or so young that its job may still be running.
@@ -37,8 +38,10 @@ func (m Manifest) Doom(now time.Time, ids []BlockID) (Manifest, error) {
 	return next, nil
 }
 
-// Deletable returns the objects that may be deleted now: consumed or retired at least delay ago, not known to be gone, and named as live by no manifest
-// that could be read in that time. m must be as it was read from the store, by whose clock now is. After the deletion the caller commits Forget.
+// Deletable returns the objects that may be deleted now: consumed or retired at least delay ago,
+// not known to be gone, and named as live by no manifest that could be read in that time. m must be
+// as it was read from the store, by whose clock now is. After the deletion the caller commits
+// Forget.
 func (m Manifest) Deletable(now time.Time, delay time.Duration) Sources {
 	var s Sources
 	due := now.Add(-delay).UnixMilli()

@@ -112,7 +112,8 @@ func TestManyDeletions(t *testing.T) {
 	}
 }
 
-// TestDelete: a tombstone covers the blocks that are live, the segments that were listed, and nothing else.
+// TestDelete: a tombstone covers the blocks that are live, the segments that were listed, and
+// nothing else.
 func TestDelete(t *testing.T) {
 	listed, unlisted, other, eaten := sid(0, 2*time.Hour), sid(0, 1*sec), sid(5, 1*sec), sid(0, 3*sec)
 	part := blk(key.Part, 0, 5*minute, 2*time.Hour)
@@ -164,8 +165,8 @@ func through(t *testing.T, m catalog.Manifest, s catalog.SegmentID) ulid.ULID {
 	return snap.Segments[0].DeletesThrough
 }
 
-// TestDeleteFromQueue: a tombstone covers what was sent to the queue before the deletion, whenever it arrives, and stays until nothing of that can
-// arrive any more.
+// TestDeleteFromQueue: a tombstone covers what was sent to the queue before the deletion, whenever
+// it arrives, and stays until nothing of that can arrive any more.
 func TestDeleteFromQueue(t *testing.T) {
 	sent := func(d time.Duration) catalog.SegmentID {
 		s := sid(0, d)
@@ -200,7 +201,8 @@ func TestDeleteFromQueue(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestOldTombstonesStayReadable: a manifest of before the matchers of deletions were limited is read, and takes no more.
+// TestOldTombstonesStayReadable: a manifest of before the matchers of deletions were limited is
+// read, and takes no more.
 func TestOldTombstonesStayReadable(t *testing.T) {
 	next, tomb, err := catalog.Empty().Delete(at(minute), catalog.Tombstone{Matchers: job, MaxT: 1}, nil)
 	require.NoError(t, err)

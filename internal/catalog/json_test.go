@@ -69,7 +69,8 @@ func TestGolden(t *testing.T) {
 	require.Equal(t, everything(t), back)
 }
 
-// TestUpgrade: a manifest of version 1 is read, and its tombstone applies to what it applied to: to objects whose rank is below its identifier.
+// TestUpgrade: a manifest of version 1 is read, and its tombstone applies to what it applied to: to
+// objects whose rank is below its identifier.
 func TestUpgrade(t *testing.T) {
 	b, err := os.ReadFile(goldenOld)
 	require.NoError(t, err)

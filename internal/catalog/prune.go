@@ -21,12 +21,14 @@ type PruneStore interface {
 // maxIdleCopies is how many copies of unreadably old manifests may lie about before they alone are worth a commit.
 const maxIdleCopies = 32
 
-// PruneHistory ends the readable history at the newest manifest that was committed at least delay ago (by the store's clock), if that lets
-// anything be deleted or forgotten, and deletes the copies of all manifests before it. delay is longer than the longest query. It returns
-// the number of copies deleted.
+// PruneHistory ends the readable history at the newest manifest that was committed at least delay
+// ago (by the store's clock), if that lets anything be deleted or forgotten, and deletes the copies
+// of all manifests before it. delay is longer than the longest query. It returns the number of
+// copies deleted.
 //
-// An object that a readable manifest names as live must not be deleted, nor one that a manifest names which was readable less than delay ago:
-// Deletable waits as long after every commit that this function makes. So it makes none before the last one has served its purpose.
+// An object that a readable manifest names as live must not be deleted, nor one that a manifest
+// names which was readable less than delay ago: Deletable waits as long after every commit that
+// this function makes. So it makes none before the last one has served its purpose.
 func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay time.Duration) (int, error) {
 	now, err := store.Now(ctx)
 	if err != nil {

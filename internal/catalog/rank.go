@@ -9,9 +9,10 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// rankOf returns the rank of a segment that the store says to have been modified at that time. That of a segment of the
-// queue is when the queue got its newest message. So the order of ranks is that in which writes were acknowledged, as far
-// as the store's or the queue's clock tells it. Within one tick of that clock the key's ULID decides.
+// rankOf returns the rank of a segment that the store says to have been modified at that time. That
+// of a segment of the queue is when the queue got its newest message. So the order of ranks is that
+// in which writes were acknowledged, as far as the store's or the queue's clock tells it. Within
+// one tick of that clock the key's ULID decides.
 //
 //	 48 bits           20 bits            30 bits              30 bits
 //	┌─────────────────┬──────────────────┬────────────────────┬───────────────────┐

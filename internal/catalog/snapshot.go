@@ -1,11 +1,15 @@
-// Package catalog says which objects hold a tenant's samples at one moment, and is the only way to change that.
+// Package catalog says which objects hold a tenant's samples at one moment, and is the only way to
+// change that.
 //
-// The snapshot rule: a reader lists the segments first and gets the manifest afterwards. Live are the segments that it listed and that the
-// manifest does not count as consumed, and the manifest's blocks. A segment that is compacted away between the two steps is then
-// seen as a source of a block that is live, and never not at all. A reader that still meets a missing object begins again.
+// The snapshot rule: a reader lists the segments first and gets the manifest afterwards. Live are
+// the segments that it listed and that the manifest does not count as consumed, and the manifest's
+// blocks. A segment that is compacted away between the two steps is then seen as a source of a
+// block that is live, and never not at all. A reader that still meets a missing object begins
+// again.
 //
-// Rank: of two samples with equal labels and timestamp, the one in the live object with the higher rank counts. A segment's rank is the
-// time at which the store, or the queue before it, got its samples; a block's is that of its newest source.
+// Rank: of two samples with equal labels and timestamp, the one in the live object with the higher
+// rank counts. A segment's rank is the time at which the store, or the queue before it, got its
+// samples; a block's is that of its newest source.
 package catalog
 
 import (
@@ -42,11 +46,12 @@ type Snapshot struct {
 	Skipped    int          // objects under the prefix of the segments whose key the grammar does not derive
 }
 
-// Take lists the segments of tenant in the 2h windows that overlap [mint, maxt] (ms since the Unix epoch, inclusive), and then reads the manifest.
-// Timestamps outside of what keys can name are clipped; an empty range gives an empty snapshot.
+// Take lists the segments of tenant in the 2h windows that overlap [mint, maxt] (ms since the Unix
+// epoch, inclusive), and then reads the manifest. Timestamps outside of what keys can name are
+// clipped; an empty range gives an empty snapshot.
 //
-// The listing is as old as the call. A planner concludes from the age of a segment that no older one is missing. It must
-// have asked for the store's time before the call.
+// The listing is as old as the call. A planner concludes from the age of a segment that no older
+// one is missing. It must have asked for the store's time before the call.
 func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (Snapshot, error) {
 	l, err := List(ctx, store, tenant, mint, maxt)
 	if err != nil || l.mint > l.maxt {

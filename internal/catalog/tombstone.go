@@ -7,22 +7,28 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Tombstone deletes the samples of the matching series with timestamps in [MinT, MaxT] from every object that it covers:
+// Tombstone deletes the samples of the matching series with timestamps in [MinT, MaxT] from every
+// object that it covers:
 //
 //   - the blocks that were live when it was committed;
-//   - the segments that were there when the deletion listed its windows, which the manifest has as Sealed;
-//   - segments of the write queue, whenever they appear, whose messages were sent until QueuedThrough.
+//   - the segments that were there when the deletion listed its windows, which the manifest has as
+//     Sealed;
+//   - segments of the write queue, whenever they appear, whose messages were sent until
+//     QueuedThrough.
 //
-// No clock of a machine has a part in that. Tombstones are committed one after another, and each one covers what the one
-// before it covers. So an object is covered by all tombstones above some identifier, which is its DeletesThrough.
+// No clock of a machine has a part in that. Tombstones are committed one after another, and each
+// one covers what the one before it covers. So an object is covered by all tombstones above some
+// identifier, which is its DeletesThrough.
 type Tombstone struct {
 	ID       ulid.ULID `json:"id"`       // larger than that of every tombstone before it; its time orders nothing
 	Matchers []Matcher `json:"matchers"` // at least one; all must match
 	MinT     int64     `json:"min_t"`    // ms
 	MaxT     int64     `json:"max_t"`    // ms, inclusive
-	// QueuedThrough is the end of a period of the write queue, ms by the queue's clock. 0 if the store has no queue before it.
+	// QueuedThrough is the end of a period of the write queue, ms by the queue's clock. 0 if the store
+	// has no queue before it.
 	QueuedThrough int64 `json:"queued_through,omitempty"`
-	// Before covers all segments with a smaller identifier, if it is not zero. Only tombstones of manifests of version 1 have it.
+	// Before covers all segments with a smaller identifier, if it is not zero. Only tombstones of
+	// manifests of version 1 have it.
 	Before ulid.ULID `json:"before,omitzero"`
 }
 

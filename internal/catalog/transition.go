@@ -77,8 +77,8 @@ func (m Manifest) claimable(s Sources) error {
 	return err
 }
 
-// rankOfBlocks returns the highest rank of the blocks among the sources. It conflicts if one is not live. Ranks of segments are the
-// listing's to tell.
+// rankOfBlocks returns the highest rank of the blocks among the sources. It conflicts if one is not
+// live. Ranks of segments are the listing's to tell.
 func (m Manifest) rankOfBlocks(s Sources) (rank ulid.ULID, err error) {
 	live := make(map[BlockID]ulid.ULID, len(m.Blocks))
 	for _, b := range m.Blocks {
@@ -126,8 +126,9 @@ func (m Manifest) young(now time.Time, job ulid.ULID) error {
 	return nil
 }
 
-// tombstonesCover checks that every tombstone which is not applied to b covers all of its sources. A tombstone that came after the job had
-// read the manifest may cover only some of them: then b has samples that it deletes and samples that it does not.
+// tombstonesCover checks that every tombstone which is not applied to b covers all of its sources.
+// A tombstone that came after the job had read the manifest may cover only some of them: then b has
+// samples that it deletes and samples that it does not.
 func (m Manifest) tombstonesCover(b Block, s Sources) error {
 	if b.DeletesThrough.Compare(m.LastTombstone) > 0 {
 		return fmt.Errorf("add block %s: it has tombstones of the future applied: %w", b.BlockID(), ErrInvalid)

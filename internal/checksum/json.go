@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// A sealed JSON object ends in this member, whose value is the CRC-32C of all bytes before the member, in lower-case hexadecimal. White
-// space behind the object does not count.
+// A sealed JSON object ends in this member, whose value is the CRC-32C of all bytes before the
+// member, in lower-case hexadecimal. White space behind the object does not count.
 //
 //	{"a":1,"crc32c":"5d3a4f1e"}
 const (
@@ -18,8 +18,9 @@ const (
 
 const jsonSpace = " \t\r\n"
 
-// Seal appends the checksum of a JSON object to it as its last member. Decoders that do not know the member still read the object. The bytes of
-// body are not changed; white space behind the object is kept.
+// Seal appends the checksum of a JSON object to it as its last member. Decoders that do not know
+// the member still read the object. The bytes of body are not changed; white space behind the
+// object is kept.
 func Seal(body []byte) ([]byte, error) {
 	object := bytes.TrimRight(body, jsonSpace)
 	space := body[len(object):]
@@ -39,8 +40,8 @@ func Seal(body []byte) ([]byte, error) {
 // member is the member that holds a checksum, and the end of the object.
 func member(crc uint32) string { return fmt.Sprintf(sealBegin+"%08x"+sealEnd, crc) }
 
-// Verify says whether raw has a checksum, and returns ErrDamaged if it is not that of the other bytes. An object without one is not
-// checked: it was written before objects were sealed.
+// Verify says whether raw has a checksum, and returns ErrDamaged if it is not that of the other
+// bytes. An object without one is not checked: it was written before objects were sealed.
 func Verify(raw []byte) (present bool, err error) {
 	object := bytes.TrimRight(raw, jsonSpace)
 	if len(object) < sealBytes {

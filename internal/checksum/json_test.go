@@ -39,7 +39,8 @@ func TestVerifyWithoutSeal(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsEveryChange changes every byte to every other value: the change is found, or the object decodes to the same.
+// TestVerifyFindsEveryChange changes every byte to every other value: the change is found, or the
+// object decodes to the same.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	type doc struct {
 		A int               `json:"a"`

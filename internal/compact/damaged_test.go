@@ -36,8 +36,8 @@ func (f *flipping) Get(ctx context.Context, k string, offset, length int64) (io.
 	return io.NopCloser(bytes.NewReader(b)), o, r.Close()
 }
 
-// TestDamageIsNotCopied: a segment with a flipped bit ends its job with an error that names it. No block is made, and nothing is lost: once
-// the bytes are right again, the same job succeeds.
+// TestDamageIsNotCopied: a segment with a flipped bit ends its job with an error that names it. No
+// block is made, and nothing is lost: once the bytes are right again, the same job succeeds.
 func TestDamageIsNotCopied(t *testing.T) {
 	l := newLake(t)
 	rows := func(hhmm string) (out []segment.Row) { // of floats alone: of histograms, not every column is read

@@ -49,8 +49,9 @@ func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) G
 	return sum
 }
 
-// Collect deletes what nobody needs of a tenant: objects that no manifest has as live which was readable within DeletionDelay, and manifests that
-// are too old to be read. Blocks of jobs that died are first doomed in the manifest, so that no late commit can make them live, and deleted as
+// Collect deletes what nobody needs of a tenant: objects that no manifest has as live which was
+// readable within DeletionDelay, and manifests that are too old to be read. Blocks of jobs that
+// died are first doomed in the manifest, so that no late commit can make them live, and deleted as
 // the others are. A conflict with another collector is no error; the next cycle goes on.
 func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err error) {
 	now, err := s.store.Now(ctx)
@@ -152,8 +153,9 @@ func (s *Stage) scanDue(tenant string) bool {
 	return true
 }
 
-// doom finds the blocks that no manifest names and retires those that are old enough to be no work in progress. The blocks are listed before
-// the manifest is read: what is committed in between is not taken for an orphan. now is a time of the store's clock.
+// doom finds the blocks that no manifest names and retires those that are old enough to be no work
+// in progress. The blocks are listed before the manifest is read: what is committed in between is
+// not taken for an orphan. now is a time of the store's clock.
 func (s *Stage) doom(ctx context.Context, tenant string, now time.Time, g *Garbage) error {
 	listed, err := s.listBlocks(ctx, tenant)
 	if err != nil {

@@ -20,10 +20,10 @@ type planner struct {
 	before int64  // ms: what is older is past its retention
 }
 
-// Plan returns the jobs that bring a tenant's objects nearer to one 24h block a day. It is pure and deterministic: the same snapshot
-// (of all of time) and the same time (of the store's clock, before the snapshot was taken) give the same jobs in the same order. No two jobs share a source, and each may run whatever
-// becomes of the others. An empty plan says that
-// there is nothing to do now.
+// Plan returns the jobs that bring a tenant's objects nearer to one 24h block a day. It is pure and
+// deterministic: the same snapshot (of all of time) and the same time (of the store's clock, before
+// the snapshot was taken) give the same jobs in the same order. No two jobs share a source, and
+// each may run whatever becomes of the others. An empty plan says that there is nothing to do now.
 func Plan(s Settings, now time.Time, snap catalog.Snapshot) []Job {
 	s.fill()
 	p := &planner{set: &s, now: now, snap: &snap}
@@ -67,8 +67,8 @@ func days(all []source) [][]source {
 	return out
 }
 
-// settled says whether the listing has every segment that is older than the source. Blocks, too, can be too new for it: the manifest was read
-// later, maybe much later.
+// settled says whether the listing has every segment that is older than the source. Blocks, too,
+// can be too new for it: the manifest was read later, maybe much later.
 func (p *planner) settled(s *source) bool { return p.older(s, p.set.SettleDelay) }
 
 // older says whether the newest write of the source was at least d ago.

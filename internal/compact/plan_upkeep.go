@@ -40,8 +40,9 @@ func (p *planner) expired(s *source) bool {
 	return end <= p.before && !slices.ContainsFunc(p.splits, s.span.overlaps)
 }
 
-// drop plans to forget the tombstones that have nothing left to delete, now or later. A segment of the queue can be covered without being
-// sealed; the listing has all that there will be once a tombstone is no longer pending.
+// drop plans to forget the tombstones that have nothing left to delete, now or later. A segment of
+// the queue can be covered without being sealed; the listing has all that there will be once a
+// tombstone is no longer pending.
 func (p *planner) drop(all []source) {
 	var ids []ulid.ULID
 	for _, t := range p.snap.Manifest.Tombstones {

@@ -8,7 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// check says by catalog.ErrConflict if a source of the job is no longer live in the manifest, or no longer for this job.
+// check says by catalog.ErrConflict if a source of the job is no longer live in the manifest, or no
+// longer for this job.
 func check(m *catalog.Manifest, job *Job) error {
 	if job.Kind == Cut {
 		if err := undone(m, job); err != nil {
@@ -30,9 +31,11 @@ func check(m *catalog.Manifest, job *Job) error {
 	return nil
 }
 
-// resolve returns the sources of a merge, by rank. snap was taken after the job was planned, and has all of the job's window. Errors:
-// catalog.ErrConflict if a source is no longer there, or no longer for this job, or if a segment appeared between them in rank, which a
-// delayed message of the queue can make; objstore.ErrNotFound if a segment is missing that the manifest takes for live.
+// resolve returns the sources of a merge, by rank. snap was taken after the job was planned, and
+// has all of the job's window. Errors: catalog.ErrConflict if a source is no longer there, or no
+// longer for this job, or if a segment appeared between them in rank, which a delayed message of
+// the queue can make; objstore.ErrNotFound if a segment is missing that the manifest takes for
+// live.
 func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
 	if err := check(&snap.Manifest, job); err != nil {
 		return nil, err

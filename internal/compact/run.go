@@ -101,8 +101,8 @@ func (s *Stage) split(ctx context.Context, r *Result, known time.Time) error {
 	})
 }
 
-// begin takes a snapshot of what a job may read, and returns the time at which the job begins, by the store's clock. A job that comes too
-// late costs one read of the manifest.
+// begin takes a snapshot of what a job may read, and returns the time at which the job begins, by
+// the store's clock. A job that comes too late costs one read of the manifest.
 func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalog.Snapshot, now time.Time, err error) {
 	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
 	if err != nil {

@@ -318,7 +318,8 @@ func TestOldPlan(t *testing.T) {
 	}
 }
 
-// TestMachineClock: the clock of the machine decides nothing, however wrong it is. Neither does a step of it in the middle of a job.
+// TestMachineClock: the clock of the machine decides nothing, however wrong it is. Neither does a
+// step of it in the middle of a job.
 func TestMachineClock(t *testing.T) {
 	for _, step := range []time.Duration{-28 * time.Hour, -65 * time.Minute, 65 * time.Minute, 500 * time.Hour} {
 		l := newLake(t)

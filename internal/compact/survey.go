@@ -85,8 +85,9 @@ func (m *memory) learn(tenants []string, now time.Time) {
 	}
 }
 
-// survey plans for the tenants that may have something to do. State is that of all, as far as it is remembered. stored is a time of the
-// store's clock before the call; this process's own clock only tells how long ago it looked at a tenant.
+// survey plans for the tenants that may have something to do. State is that of all, as far as it is
+// remembered. stored is a time of the store's clock before the call; this process's own clock only
+// tells how long ago it looked at a tenant.
 func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum State, work []Work, looked int) {
 	plans, looks := make([][]Job, len(tenants)), make([]bool, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {

@@ -71,8 +71,8 @@ func (b *buffer) sized(n int) []byte {
 	return b.b
 }
 
-// readBody reads and decompresses a request body within the limits. The result lies in plain. The charge is for plain and for
-// firstRoom of it; the caller releases it.
+// readBody reads and decompresses a request body within the limits. The result lies in plain. The
+// charge is for plain and for firstRoom of it; the caller releases it.
 func (s *Stage) readBody(w http.ResponseWriter, r *http.Request, tenant string, plain *buffer) (*charge, error) {
 	body := s.paced(w, r)
 	var prefix [maxPrefix]byte

@@ -12,17 +12,19 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 )
 
-// budget shares the bytes of max-inflight-bytes among the requests of all tenants. A request is charged for its body as it arrives, for
-// what the body becomes, and until that is acknowledged. Four rules keep one sender from starving the others:
+// budget shares the bytes of max-inflight-bytes among the requests of all tenants. A request is
+// charged for its body as it arrives, for what the body becomes, and until that is acknowledged.
+// Four rules keep one sender from starving the others:
 //
 //   - the sum of all charges never exceeds the limit;
-//   - a tenant with several requests in flight may take no more than twice what stays free: one tenant leaves a third to the others,
-//     two leave a fifth, and so on;
-//   - bodies that are still arriving may take no more than a quarter, shared by the same rule, the oldest of them excepted;
+//   - a tenant with several requests in flight may take no more than twice what stays free: one
+//     tenant leaves a third to the others, two leave a fifth, and so on;
+//   - bodies that are still arriving may take no more than a quarter, shared by the same rule, the
+//     oldest of them excepted;
 //   - only requests whose body is not decompressed yet wait, the oldest first.
 //
-// The oldest body can grow as soon as complete requests have been written, so requests that hold a part of what they need cannot stop
-// each other for good.
+// The oldest body can grow as soon as complete requests have been written, so requests that hold a
+// part of what they need cannot stop each other for good.
 type budget struct {
 	limit   int64
 	process *memory.Budget // of the whole process, from which the bytes are taken, too; nil: it has no limit
@@ -90,7 +92,8 @@ func (b *budget) admit(tenant string) *charge {
 	return c
 }
 
-// claim takes more bytes for a charge, or returns the error that says why the rules do not allow it. The caller holds b.mu.
+// claim takes more bytes for a charge, or returns the error that says why the rules do not allow
+// it. The caller holds b.mu.
 func (b *budget) claim(c *charge, more int64, whole bool) error {
 	free := b.limit - b.used
 	held := b.tenants[c.tenant]
@@ -153,7 +156,8 @@ func (b *budget) grant() {
 	})
 }
 
-// await takes more bytes, for an arriving body or for what a whole one becomes, and waits for them until ctx ends.
+// await takes more bytes, for an arriving body or for what a whole one becomes, and waits for them
+// until ctx ends.
 func (c *charge) await(ctx context.Context, more int64, whole bool) error {
 	b := c.budget
 	b.mu.Lock()
@@ -180,8 +184,8 @@ func (c *charge) await(ctx context.Context, more int64, whole bool) error {
 	return b.claim(c, more, whole)
 }
 
-// try takes more bytes for a request whose body is complete, if that is possible at once. alone says that the request fails although
-// nothing else is in flight, so it will never fit.
+// try takes more bytes for a request whose body is complete, if that is possible at once. alone
+// says that the request fails although nothing else is in flight, so it will never fit.
 func (c *charge) try(more int64) (alone bool, err error) {
 	b := c.budget
 	b.mu.Lock()

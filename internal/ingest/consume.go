@@ -22,10 +22,12 @@ type Delivery struct {
 	Sent time.Time // when the queue got it, by the queue's clock
 }
 
-// Consume makes the requests in messages durable: all of a tenant's in one segment per window and period of the queue
-// (key.QueueMillis), unless they are more than ConsumeSamples. It returns the messages that are to be delivered again: those that cannot be read, so that they become dead letters in the end, and those whose
-// samples are not known to be in the store, because a write failed or the end of ctx came near. An error is for all of them. A message that is
-// delivered again after it was consumed writes its samples again, which changes no answer.
+// Consume makes the requests in messages durable: all of a tenant's in one segment per window and
+// period of the queue (key.QueueMillis), unless they are more than ConsumeSamples. It returns the
+// messages that are to be delivered again: those that cannot be read, so that they become dead
+// letters in the end, and those whose samples are not known to be in the store, because a write
+// failed or the end of ctx came near. An error is for all of them. A message that is delivered
+// again after it was consumed writes its samples again, which changes no answer.
 func (s *Stage) Consume(ctx context.Context, ds []Delivery) (failed []string, err error) {
 	ctx, cancel := early(ctx)
 	defer cancel()
@@ -88,10 +90,12 @@ type parcel struct {
 	sent time.Time // when the queue got it first
 }
 
-// maxQueueAge is how old a message may be. Deletions apply to what comes from the queue for a day longer (catalog.QueueHorizon).
+// maxQueueAge is how old a message may be. Deletions apply to what comes from the queue for a day
+// longer (catalog.QueueHorizon).
 const maxQueueAge = 29 * 24 * time.Hour
 
-// sentAt returns when the queue got a message first. A message that was moved back from the dead letters says it itself.
+// sentAt returns when the queue got a message first. A message that was moved back from the dead
+// letters says it itself.
 func (c *consumption) sentAt(d *Delivery, e *envelope) (time.Time, error) {
 	sent := d.Sent
 	if !e.sent.IsZero() {
@@ -109,8 +113,8 @@ func (c *consumption) sentAt(d *Delivery, e *envelope) (time.Time, error) {
 // period is the number of the queue's period in which the message was sent.
 func (p *parcel) period() int64 { return p.sent.UnixMilli() / key.QueueMillis }
 
-// byTenant reads the first lines of messages and groups them by tenant, each in the order in which the queue got them: of equal times of a
-// series the sample that came last counts.
+// byTenant reads the first lines of messages and groups them by tenant, each in the order in which
+// the queue got them: of equal times of a series the sample that came last counts.
 func (c *consumption) byTenant(ds []Delivery) [][]parcel {
 	all := make([]parcel, 0, len(ds))
 	for _, d := range ds {
@@ -204,7 +208,8 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 	}
 }
 
-// read decodes a message. If its memory is not free, it waits for that as long as there is time, or is refused at once.
+// read decodes a message. If its memory is not free, it waits for that as long as there is time, or
+// is refused at once.
 func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (*batch, error) {
 	if err := c.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read message: %w", err)
@@ -235,8 +240,8 @@ func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (*batch, error)
 	return b, nil
 }
 
-// takeMessage charges what a message will probably take: its text, its columns and what they say that they hold. How much it was is settled when
-// it has been read.
+// takeMessage charges what a message will probably take: its text, its columns and what they say
+// that they hold. How much it was is settled when it has been read.
 func (s *Stage) takeMessage(ctx context.Context, c *charge, e *envelope, wait bool) error {
 	n := int64(len(e.data)) + costColumn*int64(e.bytes) + costFloat*int64(e.holds.floats) + costHistogram*int64(e.holds.hists) + costExemplar*int64(e.holds.exemplars)
 	n = min(n, s.set.MaxInflightBytes)

@@ -172,8 +172,8 @@ func (d *decoder) resolve(version protocol) error {
 	return nil
 }
 
-// learns is the most memory that the table may need for the missed series. What is learned stays when its request fails, so it is charged
-// before that.
+// learns is the most memory that the table may need for the missed series. What is learned stays
+// when its request fails, so it is charged before that.
 func (d *decoder) learns(version protocol) int64 {
 	var n int64
 	for _, m := range d.misses {

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// storeDirect makes one request durable, as segments of its own. A request that is sent again becomes further segments, which change no
-// answer: of equal samples one counts. A name that followed from the request would save them, but after a deletion a request that is sent
-// again could find its segment there, and deleted.
+// storeDirect makes one request durable, as segments of its own. A request that is sent again
+// becomes further segments, which change no answer: of equal samples one counts. A name that
+// followed from the request would save them, but after a deletion a request that is sent again
+// could find its segment there, and deleted.
 func (s *Stage) storeDirect(ctx context.Context, in *incoming) error {
 	t, b := in.tenant, in.batch
 	ctx, cancel := s.bounded(ctx)

@@ -38,7 +38,8 @@ func TestDirectRetries(t *testing.T) {
 	}
 }
 
-// TestDirectNamesAreNew: no request finds the segment of another one, not even of the same bytes at the same time. A deletion may be between them.
+// TestDirectNamesAreNew: no request finds the segment of another one, not even of the same bytes at
+// the same time. A deletion may be between them.
 func TestDirectNamesAreNew(t *testing.T) {
 	l := calmIn(t, Direct)
 	for n := range 3 {
@@ -47,7 +48,8 @@ func TestDirectNamesAreNew(t *testing.T) {
 	}
 }
 
-// TestRetryOfManyWindows fails one of a request's segments at a time: sent again, the request changes no answer.
+// TestRetryOfManyWindows fails one of a request's segments at a time: sent again, the request
+// changes no answer.
 func TestRetryOfManyWindows(t *testing.T) {
 	it := gauge("m")
 	const n = 5

@@ -238,7 +238,8 @@ func (s *Stage) decode(w http.ResponseWriter, r *http.Request, version protocol,
 	return b, nil
 }
 
-// read decodes a message that came at a time. The batch takes the charge over, which covers the message and firstRoom of it.
+// read decodes a message that came at a time. The batch takes the charge over, which covers the
+// message and firstRoom of it.
 func (s *Stage) read(version protocol, msg []byte, t *tenantIngest, came time.Time, c *charge) (*batch, error) {
 	t.limitKnown()
 	d := decoders.Get().(*decoder)

@@ -144,7 +144,8 @@ func smallBody(t *testing.T) []byte {
 	return packed(t, encodeV1([]item{gauge("m", at(someTime, 1))}))
 }
 
-// TestAnnouncedBodiesTakeNothing lets connections announce a hundred times the limit and send ten bytes each: nobody else is refused.
+// TestAnnouncedBodiesTakeNothing lets connections announce a hundred times the limit and send ten
+// bytes each: nobody else is refused.
 func TestAnnouncedBodiesTakeNothing(t *testing.T) {
 	s := serveGated(t, patient(), nobody)
 	for range 100 {
@@ -233,8 +234,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestInflightIsHeldUntilTheFlush has 24 senders write at once while puts hang, and come again when they are refused or their patience is over. The
-// memory stays within the limit, and everything that is acknowledged when puts go on is there.
+// TestInflightIsHeldUntilTheFlush has 24 senders write at once while puts hang, and come again when
+// they are refused or their patience is over. The memory stays within the limit, and everything
+// that is acknowledged when puts go on is there.
 func TestInflightIsHeldUntilTheFlush(t *testing.T) {
 	const senders, limit = 24, 16 << 20
 	for _, mode := range []Mode{Grouped, Direct} {
@@ -306,7 +308,8 @@ func TestInflightIsHeldUntilTheFlush(t *testing.T) {
 	}
 }
 
-// TestTenantsShareTheInflightBytes lets one tenant take all that it can get, which puts then hold: another tenant goes on writing.
+// TestTenantsShareTheInflightBytes lets one tenant take all that it can get, which puts then hold:
+// another tenant goes on writing.
 func TestTenantsShareTheInflightBytes(t *testing.T) {
 	set := patient()
 	set.MaxRequestBytes, set.MaxDecodedBytes, set.MaxInflightBytes, set.InflightWait = 1<<20, 2<<20, 16<<20, time.Millisecond
@@ -331,8 +334,8 @@ func TestTenantsShareTheInflightBytes(t *testing.T) {
 	all.Wait()
 }
 
-// TestRefusedRequestsTeachLittle sends label sets that nobody has sent before, in requests that are refused: what the stage learns of them stays
-// within the limits.
+// TestRefusedRequestsTeachLittle sends label sets that nobody has sent before, in requests that are
+// refused: what the stage learns of them stays within the limits.
 func TestRefusedRequestsTeachLittle(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -398,7 +401,8 @@ func TestConsumerTakesManyWindows(t *testing.T) {
 	require.Len(t, l.keys(anonymous), 150)
 }
 
-// TestConsumerHoldsWhatItWrites consumes messages whose loads together are more than the limit while puts hang.
+// TestConsumerHoldsWhatItWrites consumes messages whose loads together are more than the limit
+// while puts hang.
 func TestConsumerHoldsWhatItWrites(t *testing.T) {
 	set := patient()
 	set.Mode, set.MaxRequestBytes, set.MaxDecodedBytes, set.MaxInflightBytes, set.InflightWait = Buffered, 1<<20, 2<<20, 16<<20, time.Millisecond
@@ -429,7 +433,8 @@ func TestConsumerHoldsWhatItWrites(t *testing.T) {
 	}
 }
 
-// TestWritersHoldTheMemoryOfTheProcess refuses writes of a process that is at its limit, though little of it is theirs.
+// TestWritersHoldTheMemoryOfTheProcess refuses writes of a process that is at its limit, though
+// little of it is theirs.
 func TestWritersHoldTheMemoryOfTheProcess(t *testing.T) {
 	for _, mode := range modes {
 		t.Run("mode="+string(mode), func(t *testing.T) {

@@ -2,7 +2,8 @@ package ingest
 
 import "github.com/promlake/promlake/internal/key"
 
-// rotate begins a new generation when a window has passed on the wall clock or the current one is too large.
+// rotate begins a new generation when a window has passed on the wall clock or the current one is
+// too large.
 func (t *tenantIngest) rotate() {
 	w := key.WindowOf(t.stage.now().UnixMilli())
 	t.rotating.Lock()
@@ -14,7 +15,8 @@ func (t *tenantIngest) rotate() {
 	}
 }
 
-// limitKnown is rotate for a request that may learn much: also requests that are refused teach label sets, and no flush follows them.
+// limitKnown is rotate for a request that may learn much: also requests that are refused teach
+// label sets, and no flush follows them.
 func (t *tenantIngest) limitKnown() {
 	t.rotating.Lock()
 	defer t.rotating.Unlock()
@@ -39,8 +41,8 @@ func (t *tenantIngest) count() {
 	t.counted = n
 }
 
-// knowsTooMuch says whether the tenant's limit is exceeded, or that of all tenants while this one takes more than an equal share of it. The
-// caller holds t.rotating.
+// knowsTooMuch says whether the tenant's limit is exceeded, or that of all tenants while this one
+// takes more than an equal share of it. The caller holds t.rotating.
 func (t *tenantIngest) knowsTooMuch() bool {
 	set := &t.stage.set
 	if t.counted > set.MaxSeriesBytes {

@@ -16,13 +16,15 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// envelope is a message on the queue: what was accepted of a remote_write request of one tenant, or a part of that. It is text, one line
-// that says what it is and then the samples in columns (packer), zstd and base64 (schemas/message.md):
+// envelope is a message on the queue: what was accepted of a remote_write request of one tenant, or
+// a part of that. It is text, one line that says what it is and then the samples in columns
+// (packer), zstd and base64 (schemas/message.md):
 //
 //	promlake-write/1 tenant=team-a received=1700000000000 floats=2000 histograms=0 exemplars=0 bytes=41377
 //	KLUv/aB7rgUA…
 //
-// Version 2 is what a message becomes that was moved back from the dead letters. It says when the queue got it first:
+// Version 2 is what a message becomes that was moved back from the dead letters. It says when the
+// queue got it first:
 //
 //	promlake-write/2 tenant=team-a received=1700000000000 sent=1700000000004 floats=2000 …
 type envelope struct {
@@ -139,8 +141,9 @@ func cutSent(fields []string) ([]string, time.Time, error) {
 	return slices.Delete(slices.Clone(fields), place, place+1), time.UnixMilli(ms), nil
 }
 
-// Redriven returns a message as it may be sent again: it says when the queue got it first, so that a deletion which came after that still
-// applies to it, and what was written after it still counts. sent is when the queue says that it got the message.
+// Redriven returns a message as it may be sent again: it says when the queue got it first, so that
+// a deletion which came after that still applies to it, and what was written after it still counts.
+// sent is when the queue says that it got the message.
 func Redriven(body string, sent time.Time) (string, error) {
 	e, err := parseEnvelope(body)
 	if err != nil {

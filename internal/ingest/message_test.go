@@ -73,8 +73,8 @@ func TestEnvelopeIsReadForEver(t *testing.T) {
 	require.ErrorIs(t, err, errUnreadable, "version 1 has no such field")
 }
 
-// TestPeriods: messages that were sent in different periods of the queue are never in one segment, so that a deletion between them can
-// apply to one and not to the other.
+// TestPeriods: messages that were sent in different periods of the queue are never in one segment,
+// so that a deletion between them can apply to one and not to the other.
 func TestPeriods(t *testing.T) {
 	l := held(t)
 	sent := []int64{0, 1, key.QueueMillis - 1, key.QueueMillis, 2*key.QueueMillis + 5, 2*key.QueueMillis + 4}

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// errSlow reports a body that arrives more slowly than it must. The answer is 503: the samples may be good, and senders give up on 408.
+// errSlow reports a body that arrives more slowly than it must. The answer is 503: the samples may
+// be good, and senders give up on 408.
 type errSlow struct {
 	got   int64 // bytes
 	grace time.Duration
@@ -20,8 +21,8 @@ func (e *errSlow) Error() string {
 	return fmt.Sprintf("request body arrives too slowly: %d bytes so far, the limit is %d bytes a second (min-body-rate) after %s (body-grace); try again", e.got, e.rate, e.grace)
 }
 
-// pacedBody reads a request's body as long as it arrives in time: n bytes may take the grace period and n/rate seconds, and not more than the
-// server's own limit for a request.
+// pacedBody reads a request's body as long as it arrives in time: n bytes may take the grace period
+// and n/rate seconds, and not more than the server's own limit for a request.
 type pacedBody struct {
 	body  io.Reader
 	conn  *http.ResponseController

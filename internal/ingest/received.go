@@ -7,13 +7,14 @@ import (
 	"sync"
 )
 
-// The memory of a body grows with what has arrived, whatever its header announces: from class to class whenever it is full, and beyond the
-// last class by bodyGrowth.
+// The memory of a body grows with what has arrived, whatever its header announces: from class to
+// class whenever it is full, and beyond the last class by bodyGrowth.
 var bodyClasses = [...]int64{64 << 10, 256 << 10, 1 << 20}
 
 const bodyGrowth = 4
 
-// bodyPools keep buffers whose capacity is exactly that of their class, so a request is charged what it holds.
+// bodyPools keep buffers whose capacity is exactly that of their class, so a request is charged
+// what it holds.
 var bodyPools [len(bodyClasses)]sync.Pool
 
 // bodySize is the capacity for a body of more than n bytes so far, and of most in the end.
@@ -46,8 +47,8 @@ func releaseBody(b []byte) {
 	}
 }
 
-// receive reads a body of length bytes (-1: unknown), which begins with head. grow charges the request for more bytes. Also with an error,
-// the caller gives the body to releaseBody.
+// receive reads a body of length bytes (-1: unknown), which begins with head. grow charges the
+// request for more bytes. Also with an error, the caller gives the body to releaseBody.
 func (s *Stage) receive(p *pacedBody, head []byte, length int64, grow func(int64) error) (b []byte, err error) {
 	most := length
 	if most < 0 {

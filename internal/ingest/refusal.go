@@ -10,8 +10,9 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 )
 
-// errNotDurable reports that the store or the queue did not confirm a write: the sender must try again. The cause stands in the log under
-// the reference, and not in the answer: it names buckets, accounts and hosts.
+// errNotDurable reports that the store or the queue did not confirm a write: the sender must try
+// again. The cause stands in the log under the reference, and not in the answer: it names buckets,
+// accounts and hosts.
 type errNotDurable struct {
 	reference string
 	cause     error

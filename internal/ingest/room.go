@@ -36,7 +36,8 @@ func (e *errDense) Error() string {
 		e.message, e.room, roomPerByte)
 }
 
-// firstRoom is what a message of n bytes may take before the decoder asks for more. With the message and its body it fits the limit.
+// firstRoom is what a message of n bytes may take before the decoder asks for more. With the
+// message and its body it fits the limit.
 func (s *Settings) firstRoom(n int64) int64 {
 	body := max(s.MaxRequestBytes+1, bodyClasses[0])
 	return max(0, min(64<<10+2*n, s.MaxInflightBytes-body-n))

@@ -197,8 +197,9 @@ func (s *Stage) newGeneration() *generation {
 	return newGeneration(binary.LittleEndian.Uint64(seed[:]), s.met.discard)
 }
 
-// idSource gives ULIDs. Those of next ascend strictly within the process, even when the clock steps back: of two segments of one process that
-// the store got in one tick of its clock, the later has the larger one.
+// idSource gives ULIDs. Those of next ascend strictly within the process, even when the clock steps
+// back: of two segments of one process that the store got in one tick of its clock, the later has
+// the larger one.
 type idSource struct {
 	mu      sync.Mutex
 	entropy *ulid.MonotonicEntropy

@@ -6,9 +6,10 @@
 //	v1/<tenant>/manifest.json                           which blocks are live, and which segments they consumed
 //	v1/<tenant>/manifests/<ulid>.json                   the copy of an earlier manifest
 //
-// <window> is the start of a window (2h, or that of the level) as YYYYMMDDTHHMMZ (UTC), so that keys sort by time within years
-// 0000–9999. <ulid> (26 characters, Crockford base32) makes keys distinct. Its time orders nothing, since it is that of a
-// machine's clock, except in a segment of the queue: there it is when the queue got the newest message of the segment.
+// <window> is the start of a window (2h, or that of the level) as YYYYMMDDTHHMMZ (UTC), so that
+// keys sort by time within years 0000–9999. <ulid> (26 characters, Crockford base32) makes keys
+// distinct. Its time orders nothing, since it is that of a machine's clock, except in a segment of
+// the queue: there it is when the queue got the newest message of the segment.
 package key
 
 import (

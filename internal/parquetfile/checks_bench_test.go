@@ -38,8 +38,8 @@ func pageOf(tb testing.TB, checked bool, e format.Encoding, n int, data []byte, 
 	return append(head, body...)
 }
 
-// BenchmarkChecksums reads a page of a row group with and without checksums. Doubles that are not compressible are the worst case: their
-// pages have most bytes and take least to decode.
+// BenchmarkChecksums reads a page of a row group with and without checksums. Doubles that are not
+// compressible are the worst case: their pages have most bytes and take least to decode.
 func BenchmarkChecksums(b *testing.B) {
 	const n = 128 << 10
 	rng := rand.New(rand.NewPCG(1, 2))

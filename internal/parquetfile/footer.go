@@ -14,8 +14,8 @@ import (
 // TailGuess is how much of a file's end ReadFooter reads at first, in bytes: most footers fit.
 const TailGuess = 64 << 10
 
-// ReadFooter returns the thrift bytes of the footer of a file of size bytes, held against their seal: the file ends in footer, its
-// length (4 bytes) and Magic. Errors: ErrFormat, and those of r.
+// ReadFooter returns the thrift bytes of the footer of a file of size bytes, held against their
+// seal: the file ends in footer, its length (4 bytes) and Magic. Errors: ErrFormat, and those of r.
 func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	footer, err := readFooter(r, size)
 	if err != nil {

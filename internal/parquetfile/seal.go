@@ -7,10 +7,12 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// Every page header and every footer that Writer writes is sealed: its last field is 32767, which Parquet reserves for extensions and which other
-// readers step over. The CRC-32C covers where the struct begins in its file (8 bytes, little-endian) and all of its bytes before the checksum, so
-// that a header which was read from another place does not pass either. A page header that is sealed, or that has the page checksum of
-// Parquet, has both: damage that hides one of them is found by the other.
+// Every page header and every footer that Writer writes is sealed: its last field is 32767, which
+// Parquet reserves for extensions and which other readers step over. The CRC-32C covers where the
+// struct begins in its file (8 bytes, little-endian) and all of its bytes before the checksum, so
+// that a header which was read from another place does not pass either. A page header that is
+// sealed, or that has the page checksum of Parquet, has both: damage that hides one of them is
+// found by the other.
 //
 //	08 fe ff 03  field 32767, of type binary
 //	04           of 4 bytes
@@ -20,13 +22,15 @@ var sealHead = []byte{0x08, 0xfe, 0xff, 0x03, 0x04}
 
 const sealBytes = 10
 
-// KeyChecksums is the key of the footer's key-value metadata that says that the footer and all page headers are sealed and all pages have checksums.
+// KeyChecksums is the key of the footer's key-value metadata that says that the footer and all page
+// headers are sealed and all pages have checksums.
 const (
 	KeyChecksums   = "promlake.checksums"
 	checksumsValue = "1"
 )
 
-// DamageError reports bytes of a file that do not match their checksum. It is an ErrFormat and a checksum.ErrDamaged.
+// DamageError reports bytes of a file that do not match their checksum. It is an ErrFormat and a
+// checksum.ErrDamaged.
 type DamageError struct {
 	What           string
 	Offset, Length int64 // in the file, bytes
@@ -78,7 +82,8 @@ func checkSeal(what string, b []byte, at int64) (sealed bool, err error) {
 	return true, nil
 }
 
-// checkPage holds the stored bytes of a page, at an offset of the file, against its checksum, if it has one.
+// checkPage holds the stored bytes of a page, at an offset of the file, against its checksum, if it
+// has one.
 func (c pageSum) checkPage(body []byte, at int64) error {
 	if !c.has {
 		return nil
@@ -95,7 +100,8 @@ type pageSum struct {
 	has bool
 }
 
-// check holds a page header, whose bytes are b and lie at an offset of the file, against its seal, and returns the checksum of its page.
+// check holds a page header, whose bytes are b and lie at an offset of the file, against its seal,
+// and returns the checksum of its page.
 func (h *pageHead) check(b []byte, at int64) (pageSum, error) {
 	sealed, err := checkSeal("page header", b, at)
 	if err == nil && h.hasCRC && !sealed {

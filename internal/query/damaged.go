@@ -18,7 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// DamagedError reports an object that is there and cannot be read: bytes that do not match their checksum, or that are not what the format says.
+// DamagedError reports an object that is there and cannot be read: bytes that do not match their
+// checksum, or that are not what the format says.
 type DamagedError struct {
 	Object     string // key of a segment, prefix of a block
 	MinT, MaxT int64  // ms, inclusive: no sample of the object is outside of it
@@ -41,7 +42,8 @@ func (e *DamagedError) warning() error {
 
 func rfc3339(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// broken makes a DamagedError of an error that says that the bytes of o are wrong, and leaves others as they are.
+// broken makes a DamagedError of an error that says that the bytes of o are wrong, and leaves
+// others as they are.
 func (o *object) broken(err error) error {
 	var known *DamagedError
 	if err == nil || errors.As(err, &known) {
@@ -62,8 +64,8 @@ type leftOut struct {
 	notes   annotations.Annotations
 }
 
-// reading calls fn with a snapshot. An object that turns out to be damaged is read once more, from the store. If it still is, that is
-// the error, or fn is called without it, as the settings say.
+// reading calls fn with a snapshot. An object that turns out to be damaged is read once more, from
+// the store. If it still is, that is the error, or fn is called without it, as the settings say.
 func (l *leftOut) reading(ctx context.Context, s *Stage, snap catalog.Snapshot, fn func(catalog.Snapshot) error) error {
 	for {
 		err := fn(l.without(snap))

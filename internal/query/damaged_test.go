@@ -18,7 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// TestDamagedCopyIsFetchedAgain flips a bit of every file in the cache directory: what is read of them next comes from the store again.
+// TestDamagedCopyIsFetchedAgain flips a bit of every file in the cache directory: what is read of
+// them next comes from the store again.
 func TestDamagedCopyIsFetchedAgain(t *testing.T) {
 	remote := &remoteStore{Store: newDirStore(t)}
 	dir := filepath.Join(t.TempDir(), "cache")

@@ -104,8 +104,8 @@ func (q *pushedQuery) enter(ctx context.Context) error {
 	return nil
 }
 
-// explain makes an error one that upstream's API answers as upstream's engine's, and counts it if it is a limit's. Of an ended context it says which
-// limit ended it.
+// explain makes an error one that upstream's API answers as upstream's engine's, and counts it if
+// it is a limit's. Of an ended context it says which limit ended it.
 func (q *pushedQuery) explain(asked, ctx context.Context, err error) error {
 	err = q.explained(asked, ctx, err)
 	q.engine.stage.metrics.limit(err)

@@ -19,8 +19,8 @@ import (
 	"github.com/promlake/promlake/internal/query/plan"
 )
 
-// push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which nothing can be is as it was. The annotations
-// are those of replanning.
+// push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which
+// nothing can be is as it was. The annotations are those of replanning.
 func (q *pushedQuery) push(ctx context.Context) (notes annotations.Annotations, err error) {
 	if q.stage == nil || q.stmt == nil || !q.steps() {
 		return nil, nil

@@ -249,7 +249,8 @@ func TestPushedLabelIsOrdinary(t *testing.T) {
 	}
 }
 
-// TestHostileQueriesAreRefusedBeforeTheyAreEvaluated: what upstream's engine would allocate for these is more than machines have.
+// TestHostileQueriesAreRefusedBeforeTheyAreEvaluated: what upstream's engine would allocate for
+// these is more than machines have.
 func TestHostileQueriesAreRefusedBeforeTheyAreEvaluated(t *testing.T) {
 	doubled := func(n int, text string) string {
 		for range n {

@@ -52,7 +52,8 @@ func (s *seriesSet) At() storage.Series { return s.series[s.i-1] }
 // Err implements storage.SeriesSet.
 func (s *seriesSet) Err() error { return s.err }
 
-// Warnings implements storage.SeriesSet. Upstream's API asks for them before the first series, so it reads.
+// Warnings implements storage.SeriesSet. Upstream's API asks for them before the first series, so
+// it reads.
 func (s *seriesSet) Warnings() annotations.Annotations {
 	s.read()
 	return s.notes

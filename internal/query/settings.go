@@ -40,16 +40,17 @@ type Settings struct {
 	MaxSamples int
 	// MaxSeries is the number of series that one select may return. Default 2,000,000.
 	MaxSeries int
-	// MaxSubquerySteps is the number of steps at which the expressions of all subqueries of one PromQL query are evaluated. At each, upstream's engine
-	// keeps 48 bytes or more. The windows over them, where they are left to that engine, may hold ten times as many. Default 5,000,000: 240 MB.
+	// MaxSubquerySteps is the number of steps at which the expressions of all subqueries of one PromQL
+	// query are evaluated. At each, upstream's engine keeps 48 bytes or more. The windows over them,
+	// where they are left to that engine, may hold ten times as many. Default 5,000,000: 240 MB.
 	MaxSubquerySteps int64
 	// MaxSegments is the number of segments and blocks that one select may read. Default 100,000.
 	MaxSegments int
 
 	// MaxFetchedBytes is the number of bytes of objects that one PromQL query may read, whether they are cached or not. Default 100 GiB.
 	MaxFetchedBytes int64
-	// QueryMemoryBytes bounds the memory that the SQL functions of one PromQL query hold outside of DuckDB, and likewise the labels that
-	// its functions may add to series. Default 256 MiB.
+	// QueryMemoryBytes bounds the memory that the SQL functions of one PromQL query hold outside of
+	// DuckDB, and likewise the labels that its functions may add to series. Default 256 MiB.
 	QueryMemoryBytes int64
 	// MinPushedSamples leaves a part of a PromQL query to the engine, rather than to SQL, whose selectors have fewer samples than
 	// this. -1 leaves it nothing that SQL can do. Default 50,000.
@@ -63,7 +64,8 @@ type Settings struct {
 	Timeout time.Duration
 	// LookbackDelta is how far back an instant selector looks for a sample. Default 5 minutes.
 	LookbackDelta time.Duration
-	// PartialResponse lets reads answer without objects that are damaged, with a warning that names them. Default off: they fail.
+	// PartialResponse lets reads answer without objects that are damaged, with a warning that names
+	// them. Default off: they fail.
 	PartialResponse bool
 	// RecentWindow is the time before now that Metadata and Stats look at. Default 1 hour.
 	RecentWindow time.Duration

@@ -14,8 +14,9 @@ import (
 //	<dir>/segments/  fetched objects, and parts of objects
 //	<dir>/spill/     DuckDB's temporary files
 //
-// What a former process left behind is removed, for a crash may have left torn files. Temporary directories of processes that were killed are
-// those whose lock nobody holds; whoever makes one removes them.
+// What a former process left behind is removed, for a crash may have left torn files. Temporary
+// directories of processes that were killed are those whose lock nobody holds; whoever makes one
+// removes them.
 type workdir struct {
 	configured string // "" = a temporary directory
 

@@ -58,7 +58,8 @@ type Reader struct {
 	file *parquet.File
 }
 
-// OpenReader opens a rollup of size bytes and holds it against its checksums. Errors: ErrFormat, and those of r.
+// OpenReader opens a rollup of size bytes and holds it against its checksums. Errors: ErrFormat,
+// and those of r.
 func OpenReader(r io.ReaderAt, size int64) (*Reader, error) {
 	if _, err := parquetfile.Verify(r, size); err != nil {
 		return nil, asFormat(err)

@@ -14,7 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/rollup"
 )
 
-// masks are the changes that a sweep makes to a byte, one after the other: each of its bits for some bytes, and all of them for every byte.
+// masks are the changes that a sweep makes to a byte, one after the other: each of its bits for
+// some bytes, and all of them for every byte.
 func masks(at int) []byte { return []byte{1 << (at % 8), 0xff} }
 
 var allStandIns = []rollup.StandIn{rollup.StandInMax, rollup.StandInMin, rollup.StandInFirst, rollup.StandInLast, rollup.StandInInstant, rollup.StandInCount}
@@ -61,7 +62,8 @@ func readRecords(file []byte) (string, error) {
 
 var readers = map[string]func([]byte) (string, error){"stand-ins": readStandIns, "records": readRecords}
 
-// TestEveryByteIsChecked changes every byte of the golden rollups: each reader reports an error, or reads the same as before.
+// TestEveryByteIsChecked changes every byte of the golden rollups: each reader reports an error, or
+// reads the same as before.
 func TestEveryByteIsChecked(t *testing.T) {
 	for _, name := range []string{"rollup-5m-v1.parquet", "rollup-1h-v1.parquet"} {
 		file, err := os.ReadFile(filepath.Join("testdata", name))

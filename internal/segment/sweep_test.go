@@ -14,7 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// masks are the changes that a sweep makes to a byte, one after the other: each of its bits for some bytes, and all of them for every byte.
+// masks are the changes that a sweep makes to a byte, one after the other: each of its bits for
+// some bytes, and all of them for every byte.
 func masks(at int) []byte { return []byte{1 << (at % 8), 0xff} }
 
 // listed are the columns that Columns reads.
@@ -101,7 +102,8 @@ func decodeAll(file []byte) (string, error) {
 
 var readers = map[string]func([]byte) (string, error){"info": infoText, "columns": readColumns, "decode": decodeAll}
 
-// TestEveryByteIsChecked changes every byte of the golden segment: each reader reports an error, or reads the same as before.
+// TestEveryByteIsChecked changes every byte of the golden segment: each reader reports an error, or
+// reads the same as before.
 func TestEveryByteIsChecked(t *testing.T) {
 	file, err := os.ReadFile(goldenFile)
 	require.NoError(t, err)

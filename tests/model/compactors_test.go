@@ -2,8 +2,8 @@ package model
 
 import "math"
 
-// compact is a step of a compactor: it lists, reads the manifest and merges neighbours, and commits on the newest manifest; or it lists, and drops
-// tombstones.
+// compact is a step of a compactor: it lists, reads the manifest and merges neighbours, and commits
+// on the newest manifest; or it lists, and drops tombstones.
 func (w *world) compact(s *state, i int, to change) {
 	own, c := int8(i), &s.comps[i]
 	switch c.phase {
@@ -59,7 +59,8 @@ func (s *state) droppable() bool {
 	return false
 }
 
-// plan reads the manifest and merges any run of neighbours in rank. One block alone is a source only if a tombstone applies to it.
+// plan reads the manifest and merges any run of neighbours in rank. One block alone is a source
+// only if a tombstone applies to it.
 func (w *world) plan(s *state, i int, to change) {
 	c := &s.comps[i]
 	segments, blocks := c.horizon, c.horizon
@@ -110,8 +111,8 @@ func (w *world) take(s *state, i int, sources []source, own int8, to change) {
 	to(step{"compactor %d: reads the manifest, merges segments %b, blocks %b", own, [2]int8{int8(c.slots), int8(c.blocks)}}, func(n *state) { n.comps[i] = c })
 }
 
-// mayCommit is the transition's precondition on the newest manifest: every source is live, and a tombstone that the job has not read applies to
-// all of them, so that it may apply to the block.
+// mayCommit is the transition's precondition on the newest manifest: every source is live, and a
+// tombstone that the job has not read applies to all of them, so that it may apply to the block.
 func (w *world) mayCommit(s *state, c *compactor) bool {
 	ok := true
 	c.slots.each(func(g int) { ok = ok && (w.rules.noSourceCheck || s.slots[g].present && !s.slots[g].consumed) })
@@ -167,7 +168,8 @@ func (w *world) commitMerge(n *state, i int, id int8) {
 	w.changed(n)
 }
 
-// overtake notes the queued writes that lose against an older one from now on, because a block with a higher rank holds it.
+// overtake notes the queued writes that lose against an older one from now on, because a block with
+// a higher rank holds it.
 func (w *world) overtake(n *state, b *block) {
 	for i, spec := range w.writes {
 		v := b.value[spec.point]
@@ -177,8 +179,8 @@ func (w *world) overtake(n *state, b *block) {
 	}
 }
 
-// mayDrop says whether the tombstone has nothing left to delete, as far as this compactor's listing and the newest manifest say, and no message
-// that it covers can still be delivered.
+// mayDrop says whether the tombstone has nothing left to delete, as far as this compactor's listing
+// and the newest manifest say, and no message that it covers can still be delivered.
 func (w *world) mayDrop(s *state, c *compactor, t *tombstone) bool {
 	if w.rules.dropAtOnce {
 		return true

@@ -1,7 +1,8 @@
 package model
 
-// delete is a step of a deletion: it reads the manifest, lists, asks the queue's time, commits if the manifest is still what it read, waits until
-// that time is over, and answers. After a conflict it begins again.
+// delete is a step of a deletion: it reads the manifest, lists, asks the queue's time, commits if
+// the manifest is still what it read, waits until that time is over, and answers. After a conflict
+// it begins again.
 func (w *world) delete(s *state, i int, to change) {
 	own, d := int8(i), &s.dels[i]
 	switch d.phase {
@@ -45,7 +46,8 @@ func (w *world) delete(s *state, i int, to change) {
 	}
 }
 
-// mayAnswer says whether no message that is sent from now on can have a send time that the deletion covers.
+// mayAnswer says whether no message that is sent from now on can have a send time that the deletion
+// covers.
 func (w *world) mayAnswer(s *state, d *deletion) bool {
 	return w.rules.noWait || w.rules.roundDown || !w.needsTime() || s.now > d.time
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// step names a transition: who does what. Steps are named in the hot path, so the name is put together only for a trace.
+// step names a transition: who does what. Steps are named in the hot path, so the name is put
+// together only for a trace.
 type step struct {
 	what string
 	who  int8
@@ -40,8 +41,8 @@ func (r result) String() string {
 	return fmt.Sprintf("%s: %v\n  %s", size, r.broken, strings.Join(r.trace, "\n  "))
 }
 
-// explore visits every state that can be reached, in breadth, so that the first counterexample is one of the shortest. It fails beyond the limit:
-// a space that was not seen whole proves nothing.
+// explore visits every state that can be reached, in breadth, so that the first counterexample is
+// one of the shortest. It fails beyond the limit: a space that was not seen whole proves nothing.
 func explore[S comparable](m system[S], limit int) (result, error) {
 	v := newVisited[S]()
 	v.add(&m.initial, -1)

@@ -32,7 +32,8 @@ func (s *garbageState) normalize() {
 	}
 }
 
-// job is a step of a compactor: it lists, reads the manifest and uploads a block, and commits on the newest manifest, if that says nothing against it.
+// job is a step of a compactor: it lists, reads the manifest and uploads a block, and commits on
+// the newest manifest, if that says nothing against it.
 func (r garbageRules) job(s *garbageState, i int, to func(step, func(*garbageState))) {
 	own, j := int8(i), &s.jobs[i]
 	switch j.phase {
@@ -92,7 +93,8 @@ func (r garbageRules) draw(s *garbageState) int8 {
 	return 0
 }
 
-// collect is a step of a collector. It reads the manifest and the time, and decides; what it decided it may do much later.
+// collect is a step of a collector. It reads the manifest and the time, and decides; what it
+// decided it may do much later.
 func (r garbageRules) collect(s *garbageState, i int, to func(step, func(*garbageState))) {
 	own, c := int8(i), &s.workers[i]
 	switch c.phase {
@@ -154,7 +156,8 @@ func (r garbageRules) decide(s *garbageState, i, victim int, to func(step, func(
 	}
 }
 
-// query is a step of a reader: it lists, reads the manifest, and reads what is live, as long as it is in time.
+// query is a step of a reader: it lists, reads the manifest, and reads what is live, as long as it
+// is in time.
 func (r garbageRules) query(s *garbageState, to func(step, func(*garbageState))) {
 	q := &s.reader
 	if q.phase != idle && q.phase != done && s.now-q.start > longestQuery {

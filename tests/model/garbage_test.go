@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// The garbage model has one segment (object 0), whose data compactors move from block to block, collectors that delete what was replaced, and a
-// reader. Contents do not matter, times do: the data must be in exactly one live object, and a reader must find it.
+// The garbage model has one segment (object 0), whose data compactors move from block to block,
+// collectors that delete what was replaced, and a reader. Contents do not matter, times do: the
+// data must be in exactly one live object, and a reader must find it.
 const (
 	maxObjects    = 4
 	deletionDelay = 2 // ticks

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// The history model has committers that each add something to the manifest, and somebody who puts an older manifest back. A manifest is the set
-// of what was added; its generation is their number. Its ETag follows from its content, so that a manifest put back has the ETag that it had.
+// The history model has committers that each add something to the manifest, and somebody who puts
+// an older manifest back. A manifest is the set of what was added; its generation is their number.
+// Its ETag follows from its content, so that a manifest put back has the ETag that it had.
 const committers = 3
 
 // historyRules are the rules of a commit. The zero value is the protocol.
@@ -55,8 +56,8 @@ func (r historyRules) next(s *historyState, emit func(step, historyState)) {
 	}
 }
 
-// commit is a step of a committer: it reads the manifest, lists the copies, reads the manifest again, copies what it read if there is no copy,
-// swaps, copies what it made, and is acknowledged.
+// commit is a step of a committer: it reads the manifest, lists the copies, reads the manifest
+// again, copies what it read if there is no copy, swaps, copies what it made, and is acknowledged.
 func (r historyRules) commit(s *historyState, i int, to func(step, func(*historyState))) {
 	own, c := int8(i), &s.committer[i]
 	switch c.phase {
@@ -124,7 +125,8 @@ func (s *historyState) acknowledged() (l set) {
 	return l
 }
 
-// check holds that what is acknowledged stands on all that was acknowledged before it began, and without a restore, that it is still there.
+// check holds that what is acknowledged stands on all that was acknowledged before it began, and
+// without a restore, that it is still there.
 func (r historyRules) check(s *historyState) error {
 	for i := range s.committer {
 		c := &s.committer[i]

@@ -38,8 +38,8 @@ func (s *state) acknowledgedDeletions() (l set) {
 	return l
 }
 
-// judge compares what a reader sees with what was promised to it, by the order of acknowledgements and beginnings alone. A value is right if it is
-// right for one of the writes with that content.
+// judge compares what a reader sees with what was promised to it, by the order of acknowledgements
+// and beginnings alone. A value is right if it is right for one of the writes with that content.
 func (w *world) judge(s *state, listing set, p promised) breach {
 	for point := range maxPoints {
 		v := w.seen(s, listing, point)
@@ -65,7 +65,8 @@ func (w *world) judge(s *state, listing set, p promised) breach {
 	return breach{}
 }
 
-// missing judges a point of which nothing is seen: every promised write must be one that a deletion may have covered.
+// missing judges a point of which nothing is seen: every promised write must be one that a deletion
+// may have covered.
 func (w *world) missing(s *state, p promised, point int) (b breach) {
 	p.writes.each(func(i int) {
 		if w.point(int8(i)) != point {
@@ -100,8 +101,8 @@ func (w *world) wrong(s *state, p promised, write int) (b breach) {
 	return b
 }
 
-// remember notes what readers saw: what they did not see any more because it was deleted must not come back, and what they still saw after a
-// deletion was not deleted by it.
+// remember notes what readers saw: what they did not see any more because it was deleted must not
+// come back, and what they still saw after a deletion was not deleted by it.
 func (w *world) remember(s *state) {
 	l, p := s.listing(), w.promised(s)
 	for point := range maxPoints {

@@ -2,7 +2,8 @@ package model
 
 import "testing"
 
-// TestMutations leaves out one rule at a time. Each must break a promise in a scenario that keeps it otherwise.
+// TestMutations leaves out one rule at a time. Each must break a promise in a scenario that keeps
+// it otherwise.
 func TestMutations(t *testing.T) {
 	one := scenario{name: "one", writes: []writeSpec{put}, dels: []uint8{1}, compactors: 1, merges: 2}
 	two := scenario{name: "two", writes: []writeSpec{put, put}, dels: []uint8{1}, compactors: 2, merges: 2}

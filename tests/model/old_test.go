@@ -2,8 +2,9 @@ package model
 
 import "testing"
 
-// The protocol before ordered by machine clocks: the identifier of a segment is its writer's clock, that of a tombstone the clock of whoever deletes,
-// but above all that the manifest knows, and a tombstone applies to what has a lower identifier.
+// The protocol before ordered by machine clocks: the identifier of a segment is its writer's clock,
+// that of a tombstone the clock of whoever deletes, but above all that the manifest knows, and a
+// tombstone applies to what has a lower identifier.
 var (
 	once = writeSpec{mode: queued, copies: 1}
 	late = writeSpec{mode: queued, copies: 2} // delivered twice

@@ -75,7 +75,8 @@ func values(v [maxPoints]int8) string {
 // stateLimit is what some gigabytes of memory hold.
 const stateLimit = 20_000_000
 
-// verdict explores a system. It must break that promise, and prints the way there; without one it must keep all.
+// verdict explores a system. It must break that promise, and prints the way there; without one it
+// must keep all.
 func verdict[S comparable](t *testing.T, promise string, m system[S]) {
 	t.Helper()
 	r, err := explore(m, stateLimit)

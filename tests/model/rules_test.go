@@ -130,7 +130,8 @@ func (w *world) blockValue(s *state, b *block, point int) int8 {
 	return b.value[point]
 }
 
-// seen is what a reader sees who listed these segments and then read the manifest: of the samples that are left, that of the highest rank.
+// seen is what a reader sees who listed these segments and then read the manifest: of the samples
+// that are left, that of the highest rank.
 func (w *world) seen(s *state, listing set, point int) int8 {
 	value, rank := int8(none), int8(-1)
 	s.live(listing).each(func(i int) {

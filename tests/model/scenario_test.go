@@ -44,7 +44,8 @@ type scenario struct {
 	rules      rules
 }
 
-// rules are the protocol, with each rule that can be left out. The zero value is the protocol that docs/model.md describes.
+// rules are the protocol, with each rule that can be left out. The zero value is the protocol that
+// docs/model.md describes.
 type rules struct {
 	old clocks // of the protocol before, which orders by machine clocks
 
@@ -115,7 +116,8 @@ const (
 	derivedRepeated                   // as derivedChecked, and if it is there and is not the newest object, a fresh one as well
 )
 
-// clocks are the machine clocks that the old protocol trusts: the readings that each kind of process may get, as offsets to the true time.
+// clocks are the machine clocks that the old protocol trusts: the readings that each kind of
+// process may get, as offsets to the true time.
 type clocks struct {
 	writers, compactors, deleters []int8 // all nil: the protocol does not use them
 }

@@ -43,7 +43,8 @@ type write struct {
 	after      set  // deletions acknowledged before it began
 }
 
-// slot is a segment, which is live while it is present and not consumed. present belongs to the store, the rest of what changes to the manifest.
+// slot is a segment, which is live while it is present and not consumed. present belongs to the
+// store, the rest of what changes to the manifest.
 type slot struct {
 	present, consumed, gone bool
 	rank                    int8

@@ -12,7 +12,8 @@ func (s *state) readings(offsets []int8) (all []int8) {
 	return all
 }
 
-// Ranks of the old protocol are milliseconds with room for the tombstones of the same one, which are above its segments.
+// Ranks of the old protocol are milliseconds with room for the tombstones of the same one, which
+// are above its segments.
 const oldUnit = 4
 
 // Ranks of coarse times have room for the names of as many writes in one tick.
@@ -82,8 +83,8 @@ func (s *state) putBefore(time int8) (l set) {
 	return l
 }
 
-// write is a step of a writer. A write whose put is its one effect begins right before it and is acknowledged right after it: any longer time
-// would only promise less.
+// write is a step of a writer. A write whose put is its one effect begins right before it and is
+// acknowledged right after it: any longer time would only promise less.
 func (w *world) write(s *state, i int, to change) {
 	own := int8(i)
 	switch w.writes[i].mode {
@@ -132,7 +133,8 @@ func (w *world) slowPut(s *state, i int, to change) {
 	}
 }
 
-// direct is a step of a writer whose names follow from the content. Its slots are the derived name and a fresh one.
+// direct is a step of a writer whose names follow from the content. Its slots are the derived name
+// and a fresh one.
 func (w *world) direct(s *state, i int, to change) {
 	own, name, other := int8(i), w.writeSlots[i][0], w.writeSlots[i][1]
 	g, m := &s.slots[name], &s.writes[i]

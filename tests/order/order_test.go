@@ -28,7 +28,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// lake is a store with writers, one who deletes and a compactor. The store and the queue have the time of the bubble.
+// lake is a store with writers, one who deletes and a compactor. The store and the queue have the
+// time of the bubble.
 type lake struct {
 	t     *testing.T
 	store *memstore.Store
@@ -74,7 +75,8 @@ func (l *lake) write(s *ingest.Stage, at time.Time, v float64) {
 	require.Equal(l.t, http.StatusNoContent, w.Code, w.Body)
 }
 
-// remove deletes everything from a time on, without an end if until is zero, and returns when that is acknowledged.
+// remove deletes everything from a time on, without an end if until is zero, and returns when that
+// is acknowledged.
 func (l *lake) remove(from, until time.Time) {
 	l.t.Helper()
 	q := url.Values{"match[]": {"m"}, "start": {fmt.Sprint(from.Unix())}}
@@ -135,8 +137,9 @@ func (l *lake) values() map[int64]float64 {
 	return out
 }
 
-// TestOrder plays every scenario in every ingest mode, with clocks that are right, ahead and behind. All share one bubble of time, for decoders that the
-// whole program shares hold channels, and those of one bubble are of no use in another.
+// TestOrder plays every scenario in every ingest mode, with clocks that are right, ahead and
+// behind. All share one bubble of time, for decoders that the whole program shares hold channels,
+// and those of one bubble are of no use in another.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24 * time.Hour)
@@ -155,8 +158,9 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// writesAfterADeletion: a compactor with a wrong clock commits; then somebody deletes without an end; what is written after that stays, a
-// second and some seconds later, and the same bytes that were written before, too.
+// writesAfterADeletion: a compactor with a wrong clock commits; then somebody deletes without an
+// end; what is written after that stays, a second and some seconds later, and the same bytes that
+// were written before, too.
 func writesAfterADeletion(t *testing.T, l *lake, ahead time.Duration) {
 	right, begin := time.Duration(0), time.Now()
 	s := l.writer(&right)
@@ -183,7 +187,8 @@ func writesAfterADeletion(t *testing.T, l *lake, ahead time.Duration) {
 	}
 }
 
-// deletionOfTheFuture: a writer's clock is wrong, or steps, when it writes; what it wrote before a deletion is deleted for good.
+// deletionOfTheFuture: a writer's clock is wrong, or steps, when it writes; what it wrote before a
+// deletion is deleted for good.
 func deletionOfTheFuture(t *testing.T, l *lake, ahead time.Duration) {
 	clock, begin := ahead, time.Now()
 	s := l.writer(&clock)
@@ -200,7 +205,8 @@ func deletionOfTheFuture(t *testing.T, l *lake, ahead time.Duration) {
 	}
 }
 
-// theLastWriteCounts: of two values of one time, the one counts that was acknowledged last, whatever the clocks of the two writers say.
+// theLastWriteCounts: of two values of one time, the one counts that was acknowledged last,
+// whatever the clocks of the two writers say.
 func theLastWriteCounts(t *testing.T, l *lake, ahead time.Duration) {
 	right, begin := time.Duration(0), time.Now()
 	first, second := l.writer(&ahead), l.writer(&right)
@@ -216,8 +222,9 @@ func theLastWriteCounts(t *testing.T, l *lake, ahead time.Duration) {
 	}
 }
 
-// redelivery: a message comes again after a deletion, from the queue and from the dead letters; what was deleted stays deleted, and an older value
-// does not take the place of a newer one. What was sent after the deletion stays, although it is consumed together with the others.
+// redelivery: a message comes again after a deletion, from the queue and from the dead letters;
+// what was deleted stays deleted, and an older value does not take the place of a newer one. What
+// was sent after the deletion stays, although it is consumed together with the others.
 func redelivery(t *testing.T, l *lake, redriven bool) {
 	right, begin := time.Duration(0), time.Now()
 	s := l.writer(&right)

@@ -73,7 +73,8 @@ func expressions() map[string]string {
 	}
 }
 
-// TestHostileExpressions asks each hostile expression on every endpoint that takes one, one at a time and then all at once.
+// TestHostileExpressions asks each hostile expression on every endpoint that takes one, one at a
+// time and then all at once.
 func TestHostileExpressions(t *testing.T) {
 	s := start(t)
 	s.populate()

@@ -135,8 +135,9 @@ func (s *server) ticks() int64 {
 	return user + system
 }
 
-// idle wants the process to stop working now that nobody asks it. A quarter of a processor in one second of a minute is enough to pass, so that a
-// collection of garbage or a slow machine fails nothing.
+// idle wants the process to stop working now that nobody asks it. A quarter of a processor in one
+// second of a minute is enough to pass, so that a collection of garbage or a slow machine fails
+// nothing.
 func (s *server) idle() {
 	s.t.Helper()
 	var used []int64

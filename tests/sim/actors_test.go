@@ -77,8 +77,9 @@ func (w *world) remember(p *proc) {
 	w.query(p, p.rng.IntN(2) == 0, &at)
 }
 
-// ingest makes a few requests, one after another. A request whose outcome is not known is not acknowledged, and its sender may send it again. It is stored
-// as modes grouped and direct do, or sent to the queue.
+// ingest makes a few requests, one after another. A request whose outcome is not known is not
+// acknowledged, and its sender may send it again. It is stored as modes grouped and direct do, or
+// sent to the queue.
 func (w *world) ingest(p *proc) {
 	for range 1 + p.rng.IntN(3) {
 		x, samples := w.begin(p)

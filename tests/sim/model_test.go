@@ -131,7 +131,8 @@ type moment struct {
 // slack is how much the times of the store, of the queue and in a manifest may differ.
 const slack = 8 * time.Second
 
-// place is where a value stands in the order of writes, as far as the store's or the queue's clock tells it.
+// place is where a value stands in the order of writes, as far as the store's or the queue's clock
+// tells it.
 func (x *value) place() time.Time {
 	if x.queued {
 		return x.sent
@@ -166,7 +167,8 @@ func (m moment) effective(d *deletion) (certain, possible bool) {
 	return d.acked < m.began, d.effect < m.read
 }
 
-// deleted says whether a write is certainly deleted for the reader, and whether it may be. The order of acknowledgements decides.
+// deleted says whether a write is certainly deleted for the reader, and whether it may be. The
+// order of acknowledgements decides.
 func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
 	for _, d := range t.deletions {
 		if !d.covers(p) {
@@ -183,7 +185,8 @@ func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
 	return certain, possible
 }
 
-// newer says whether x certainly hides c: x began when c was over, and what the protocol does not promise is not the case.
+// newer says whether x certainly hides c: x began when c was over, and what the protocol does not
+// promise is not the case.
 func (t *truth) newer(x, c *value, resolution time.Duration) bool {
 	if x.began <= c.last || c.acked != never && x.began <= c.acked {
 		return false

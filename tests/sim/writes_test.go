@@ -79,7 +79,8 @@ func (q *writeQueue) delete(p *proc, ms []*message) {
 	}
 }
 
-// consume makes segments of messages, as the ingest stage does: one for each window and period, by the time at which they were sent.
+// consume makes segments of messages, as the ingest stage does: one for each window and period, by
+// the time at which they were sent.
 func (w *world) consume(p *proc) {
 	ms := w.writes.receive(p)
 	slices.SortStableFunc(ms, func(a, b *message) int { return a.sent.Compare(b.sent) })

@@ -46,7 +46,8 @@ func (s source) names() catalog.Sources {
 	return catalog.Sources{Blocks: []catalog.BlockID{s.block.BlockID()}}
 }
 
-// check examines an object, and once more if it seems damaged: a fault of the way to it is none of the object.
+// check examines an object, and once more if it seems damaged: a fault of the way to it is none of
+// the object.
 func (d *doctor) check(ctx context.Context, src source) (n int64, found *Damaged, err error) {
 	n, found, err = d.once(ctx, src)
 	if err == nil && found != nil {
@@ -57,8 +58,8 @@ func (d *doctor) check(ctx context.Context, src source) (n int64, found *Damaged
 	return n, found, err
 }
 
-// once reads an object and returns how many bytes it read, and what is wrong with it. An object that is gone and not live any more was replaced
-// meanwhile, and is no concern.
+// once reads an object and returns how many bytes it read, and what is wrong with it. An object
+// that is gone and not live any more was replaced meanwhile, and is no concern.
 func (d *doctor) once(ctx context.Context, src source) (n int64, found *Damaged, err error) {
 	out := &Damaged{source: src}
 	if src.segment != nil {

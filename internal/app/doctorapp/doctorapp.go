@@ -1,4 +1,5 @@
-// Package doctorapp reads a store and says what of it is damaged, and takes damaged objects out of what counts.
+// Package doctorapp reads a store and says what of it is damaged, and takes damaged objects out of
+// what counts.
 package doctorapp
 
 import (
@@ -28,7 +29,8 @@ type Settings struct {
 // concurrency bounds the objects that are read at once: a segment is in memory as a whole.
 const concurrency = 4
 
-// Run opens a store that exists, checks that it keeps its promises if p says so, and examines it; see Examine.
+// Run opens a store that exists, checks that it keeps its promises if p says so, and examines it;
+// see Examine.
 func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logger) (r Report, err error) {
 	var store objstore.Store
 	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (process.Stage, error) {
@@ -47,8 +49,8 @@ func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logge
 	return Examine(ctx, store, s)
 }
 
-// Examine reads the manifest of each tenant and the live objects that it and the listing name. Damage is part of the report; an error says that
-// the examination did not end.
+// Examine reads the manifest of each tenant and the live objects that it and the listing name.
+// Damage is part of the report; an error says that the examination did not end.
 func Examine(ctx context.Context, store objstore.Store, s Settings) (Report, error) {
 	tenants := []string{s.Tenant}
 	if s.Tenant == "" {

@@ -119,7 +119,8 @@ func TestHealthyStore(t *testing.T) {
 	}
 }
 
-// TestQuarantine damages a page of each kind of object: only --verify sees it. Afterwards the objects do not count, and their bytes are kept.
+// TestQuarantine damages a page of each kind of object: only --verify sees it. Afterwards the
+// objects do not count, and their bytes are kept.
 func TestQuarantine(t *testing.T) {
 	l := newLake(t)
 	samples := l.block.File(block.SamplesFile(0))

@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// QuarantinePrefix begins the keys of what was quarantined; the key that the object had follows. Nothing reads or deletes what is there.
+// QuarantinePrefix begins the keys of what was quarantined; the key that the object had follows.
+// Nothing reads or deletes what is there.
 const QuarantinePrefix = "quarantine/"
 
 // live says whether a source counts at present.
@@ -36,8 +37,9 @@ func (d *doctor) live(ctx context.Context, src source) (bool, error) {
 	return false, nil
 }
 
-// quarantine copies the object's bytes, and then ends its life in the manifest. The originals become garbage, which the compactor deletes after
-// its deletion delay. Stopped in between, the object still counts, and running again is safe.
+// quarantine copies the object's bytes, and then ends its life in the manifest. The originals
+// become garbage, which the compactor deletes after its deletion delay. Stopped in between, the
+// object still counts, and running again is safe.
 func (d *doctor) quarantine(ctx context.Context, f *Damaged) error {
 	if err := d.copy(ctx, f); err != nil {
 		return err

@@ -24,7 +24,8 @@ type Tenant struct {
 	Damaged  []Damaged `json:"damaged"`
 }
 
-// Damaged is a live object that cannot be read, and what it held as far as is known: of a block by the manifest, of a segment by its footer.
+// Damaged is a live object that cannot be read, and what it held as far as is known: of a block by
+// the manifest, of a segment by its footer.
 type Damaged struct {
 	Object      string    `json:"object"` // key of a segment, prefix of a block
 	Error       string    `json:"error"`

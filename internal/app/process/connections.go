@@ -12,8 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// connections bounds the connections of a server. A connection beyond the limit takes the place of the one that has been idle longest, or is
-// answered with 503 and closed if none is idle. Connections whose clients do not read are closed as well.
+// connections bounds the connections of a server. A connection beyond the limit takes the place of
+// the one that has been idle longest, or is answered with 503 and closed if none is idle.
+// Connections whose clients do not read are closed as well.
 type connections struct {
 	limit int
 	stall time.Duration // a client must read something in it
@@ -108,7 +109,8 @@ func (l limited) Accept() (net.Conn, error) {
 			return watched, nil
 		}
 		l.refused.Inc()
-		// A fresh connection has room for a line, so this does not wait; the client may have gone, and needs no answer then.
+		// A fresh connection has room for a line, so this does not wait; the client may have gone, and
+		// needs no answer then.
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = fmt.Fprintf(conn, fullAnswer, l.limit)
 		_ = conn.Close()

@@ -73,8 +73,9 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	return errors.Join(err, shutdown(ctx, s.ShutdownTimeout, g, srv, all))
 }
 
-// Open builds the stages over a store that exists and their handler without serving them, for programs that ask a stage
-// themselves: a mistyped directory is an error there, not a new store. The store is not checked. end drains and closes the stages; no request may be under way then.
+// Open builds the stages over a store that exists and their handler without serving them, for
+// programs that ask a stage themselves: a mistyped directory is an error there, not a new store.
+// The store is not checked. end drains and closes the stages; no request may be under way then.
 func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Builder) (h http.Handler, end func() error, err error) {
 	if err := s.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("check settings: %w", err)
@@ -101,7 +102,8 @@ type started struct {
 	reg     *prometheus.Registry
 }
 
-// start opens the store, builds the stages and routes to them. loopback says that only this machine reaches the process.
+// start opens the store, builds the stages and routes to them. loopback says that only this machine
+// reaches the process.
 func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback bool, builders []Builder) (*started, error) {
 	reg, err := telemetry.NewRegistry(telemetry.ReadBuild())
 	if err != nil {
@@ -144,7 +146,8 @@ func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback
 	return &started{stages: all, handler: routes(reg, site, guard, all), self: self, reg: reg}, nil
 }
 
-// routes leads to the stages. Every handler is behind both guards; the health endpoints are the gate's and open.
+// routes leads to the stages. Every handler is behind both guards; the health endpoints are the
+// gate's and open.
 func routes(reg *prometheus.Registry, site *auth.Site, guard *auth.Guard, all stages) http.Handler {
 	mux := http.NewServeMux()
 	named := telemetry.Instrument(reg)
@@ -168,8 +171,8 @@ func routes(reg *prometheus.Registry, site *auth.Site, guard *auth.Guard, all st
 }
 
 func newServer(s Settings, h http.Handler, conns *connections, logger *slog.Logger) *http.Server {
-	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound their own work. Clients that do not read are
-	// the connections' to close.
+	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound their
+	// own work. Clients that do not read are the connections' to close.
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: s.ReadHeaderTimeout,

@@ -129,7 +129,8 @@ func TestPagesOfOthersChangeNothing(t *testing.T) {
 	require.Contains(t, text, `promlake_http_cross_site_requests_total{reason="origin"} 18`)
 }
 
-// TestOtherMachinesNeedNoName holds that a server for other machines answers under any name, unless it knows its names.
+// TestOtherMachinesNeedNoName holds that a server for other machines answers under any name, unless
+// it knows its names.
 func TestOtherMachinesNeedNoName(t *testing.T) {
 	for allowed, want := range map[string]int{"": 200, "lake.internal": 403} {
 		s := settings(t)

@@ -18,8 +18,9 @@ const (
 	bytes  = 1 << 30
 )
 
-// Price returns what Delete costs at a region's prices: a listing of everything before the dry run, before the deletion and after
-// it, a commit, which reads and lists manifests and puts two, the store's time four times, and one deletion for each object.
+// Price returns what Delete costs at a region's prices: a listing of everything before the dry run,
+// before the deletion and after it, a commit, which reads and lists manifests and puts two, the
+// store's time four times, and one deletion for each object.
 func (s *Survey) Price(p *cost.Prices) Cost {
 	t := s.Total()
 	pages := int64(math.Ceil(float64(t.Objects) / listed))

@@ -59,8 +59,9 @@ func (b *body) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// ended is called with the error that came with the last byte. The client says at the end of an answer whether it matches S3's checksum, so it is
-// read up to there, unless it goes on behind what was asked for.
+// ended is called with the error that came with the last byte. The client says at the end of an
+// answer whether it matches S3's checksum, so it is read up to there, unless it goes on behind what
+// was asked for.
 func (b *body) ended(err error) error {
 	if err == nil {
 		var more [1]byte

@@ -16,7 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/s3store"
 )
 
-// TestResponseChecksum: an object whose bytes are not those that S3's checksum in the answer is of is an error, and not an answer.
+// TestResponseChecksum: an object whose bytes are not those that S3's checksum in the answer is of
+// is an error, and not an answer.
 func TestResponseChecksum(t *testing.T) {
 	const stored = "the bytes of an object"
 	for _, tc := range []struct {

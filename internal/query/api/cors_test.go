@@ -12,7 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// TestPagesOfOthersReadNothing asks as a page of another origin does: unless the flag names it, the browser keeps the answer from it.
+// TestPagesOfOthersReadNothing asks as a page of another origin does: unless the flag names it, the
+// browser keeps the answer from it.
 func TestPagesOfOthersReadNothing(t *testing.T) {
 	const page = "https://dashboards.example"
 	for origins, want := range map[string]string{"": "", "https://other.example": "", "https://.*[.]example": page, ".*": page} {

@@ -18,7 +18,8 @@ func (e *BodyTooLargeError) Error() string {
 	return fmt.Sprintf("request body exceeds the limit of %d bytes; raise --web.max-body-bytes", e.Limit)
 }
 
-// guard is what every route goes through: it survives panics, names the tenant, bounds the body and the expressions, and cuts off who does not read the answer.
+// guard is what every route goes through: it survives panics, names the tenant, bounds the body and
+// the expressions, and cuts off who does not read the answer.
 func (s *server) guard(next http.Handler) http.Handler {
 	return s.paced(s.recovered(s.withTenant(s.withBody(s.bounded(s.budgeted(next))))))
 }
@@ -59,8 +60,9 @@ func (s *server) withTenant(next http.Handler) http.Handler {
 	})
 }
 
-// withBody reads the body of a request that has one, of whatever method, before the handler runs: forms are also read from a GET's. The handlers parse forms and ignore what
-// goes wrong there, so a limit inside the body's reader would pass for a shorter form.
+// withBody reads the body of a request that has one, of whatever method, before the handler runs:
+// forms are also read from a GET's. The handlers parse forms and ignore what goes wrong there, so a
+// limit inside the body's reader would pass for a shorter form.
 func (s *server) withBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {

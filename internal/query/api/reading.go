@@ -32,7 +32,8 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 	})
 }
 
-// formValue returns a parameter of a request, and the request to go on with: as if nobody had read its form.
+// formValue returns a parameter of a request, and the request to go on with: as if nobody had read
+// its form.
 func formValue(r *http.Request, name string) (string, *http.Request) {
 	form, next := peekForm(r)
 	if vs := form[name]; len(vs) > 0 {

@@ -17,18 +17,21 @@ type Settings struct {
 	LookbackDelta time.Duration
 	// MaxBodyBytes bounds a request's body. Default 10 MiB, which is also the most of a form that net/http reads.
 	MaxBodyBytes int64
-	// Expressions bound the texts of query and match[] before they are parsed. Defaults: those of expression.Limits.
+	// Expressions bound the texts of query and match[] before they are parsed. Defaults: those of
+	// expression.Limits.
 	Expressions expression.Limits
 	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples (streamed chunks have no
 	// limit). Default 50,000,000; negative means none.
 	RemoteReadSampleLimit int
-	// RemoteReadConcurrency is the number of remote reads that run at once; a tenant has half of them at most, or one. Default 10.
+	// RemoteReadConcurrency is the number of remote reads that run at once; a tenant has half of them
+	// at most, or one. Default 10.
 	RemoteReadConcurrency int
 	// RemoteReadFrameBytes is the size at which a frame of streamed chunks is sent. Default 1 MiB.
 	RemoteReadFrameBytes int
 	// WriteTimeout is how long a client may take for 64 KiB of an answer. Default 30 seconds.
 	WriteTimeout time.Duration
-	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses. Default: none may.
+	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses.
+	// Default: none may.
 	CORSOrigin string
 	// Parser is the PromQL dialect. It must be that of the Backend's engine.
 	Parser parser.Options

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Select returns the rows whose series match all matchers, as ranges, ascending and apart. A pattern can take milliseconds for each
-// value, so it ends with ctx.
+// Select returns the rows whose series match all matchers, as ranges, ascending and apart. A
+// pattern can take milliseconds for each value, so it ends with ctx.
 func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, error) {
 	if t.Rows() == 0 {
 		return nil, nil

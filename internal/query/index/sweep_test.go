@@ -31,7 +31,8 @@ func tableText(t *index.Table) string {
 	return out.String()
 }
 
-// TestEveryByteIsChecked changes a bit of every byte of the golden segment and series table: an error, or the same series.
+// TestEveryByteIsChecked changes a bit of every byte of the golden segment and series table: an
+// error, or the same series.
 func TestEveryByteIsChecked(t *testing.T) {
 	golden := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join("../../", name))

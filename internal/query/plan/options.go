@@ -32,7 +32,8 @@ type Options struct {
 	// MaxRows bounds the samples that a statement reads: a subtree that has more, and cannot be computed in parts that have at most as many
 	// (Partition), is left to the engine and its children are pushed; 0 is no bound. A single series is not cut.
 	MaxRows int64
-	// Ended says that nobody waits for the plan any more: then the rest is left to the engine. nil: somebody does.
+	// Ended says that nobody waits for the plan any more: then the rest is left to the engine. nil:
+	// somebody does.
 	Ended func() bool
 	// EngineQuantiles leaves histogram_quantile to the engine, for when a statement has failed with ForcedMonotonicity.
 	EngineQuantiles bool

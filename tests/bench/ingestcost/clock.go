@@ -10,7 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// timed is a store whose clock is that of the lake: the times of its objects are those at which the lake put them.
+// timed is a store whose clock is that of the lake: the times of its objects are those at which the
+// lake put them.
 type timed struct {
 	objstore.Store
 	now func() time.Time
