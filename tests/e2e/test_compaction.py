@@ -262,7 +262,7 @@ def test_garbage_goes_after_its_delay(day: Day) -> None:
     assert garbage["consumed"]["objects"] > 24
     assert garbage["retired"]["objects"] > 0
     assert (garbage["unlisted"]["objects"], garbage["foreign"]["objects"]) == (0, 0)
-    day.commands.compact(day.now + 3600)
+    day.commands.collect(day.now)
     assert no_garbage(day.commands)
     assert len(blocks(day.server.store)) == 1
     assert list((day.server.store.directory / "v1/anonymous/segments").rglob("*.parquet")) == []

@@ -123,7 +123,11 @@ def run(programs: Programs, gateway: Gateway, start_for_module: Start, tmp_path_
     """The functions compact; the server does so too, but later."""
     directory, store = tmp_path_factory.mktemp("dashboards"), gateway.store()
     server = start_for_module(
-        store, "--query.min-pushed-samples=-1", "--ingest.flush-interval=50ms", *(f"--compactor.{k}={v}" for k, v in DELAYS.items())
+        store,
+        QUERIES,
+        "--query.min-pushed-samples=-1",
+        "--ingest.flush-interval=50ms",
+        *(f"--compactor.{k}={v}" for k, v in DELAYS.items()),
     )
     self = {"PROMLAKE_SELF_URL": server.url, "PROMLAKE_SELF_TENANT": "anonymous", "PROMLAKE_SELF_INTERVAL": "1s"}
     delays = {f"PROMLAKE_COMPACTOR_{k.upper().replace('-', '_')}": v for k, v in DELAYS.items()}
@@ -150,6 +154,7 @@ def run(programs: Programs, gateway: Gateway, start_for_module: Start, tmp_path_
 
 # Nothing waits for late data, and segments settle at once.
 DELAYS = {"settle-delay": "1s", "window-delay": "1ms", "late-delay": "1ms", "deletion-delay": "1m", "compaction-interval": "5s"}
+QUERIES = "--query.timeout=50s"  # less than the deletion delay
 
 
 def start_prometheus(programs: Programs, directory: Path, promlake: str) -> Process:

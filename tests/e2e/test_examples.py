@@ -49,7 +49,7 @@ def test_links_lead_somewhere(document: Path, target: str) -> None:
 
 def test_flags_in_the_documentation_exist(programs: Programs) -> None:
     known = {"help"}
-    commands = ([programs.promlake, *c] for c in (["serve"], ["query", "up"], ["compact"], ["inspect"], ["token"]))
+    commands = ([programs.promlake, *c] for c in (["serve"], ["query", "up"], ["compact"], ["inspect"], ["doctor"], ["token"]))
     for args in (*commands, [programs.ingest_fn], [programs.query_fn], [programs.compact_fn]):
         text = subprocess.run([*args, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
         known.update(re.findall(r"--([a-z][a-z0-9.-]*)", text))
@@ -66,7 +66,7 @@ def examples() -> Iterator[list[str]]:
     for document in DOCUMENTS:
         for line in re.findall(r"^(?:bin/)?promlake (.*)$", document.read_text(), re.MULTILINE):
             args = shlex.split(line)
-            if args[0] != "serve" and "s3://" not in line:
+            if args[0] not in {"serve", "redrive"} and "s3://" not in line:
                 yield args
 
 

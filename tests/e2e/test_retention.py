@@ -87,13 +87,15 @@ def test_deletion(programs: Programs, start: Start, store: Store) -> None:
     commands.compact(now + 3600)
     (block,) = commands.inspect()["blocks"]
     assert (block["samples"], block["series"]) == (4 * len(HOURS) - 5 - 4, 2)
-    assert commands.inspect()["tombstones"] == []
+    # In a bucket, a message of before the deletion may still come from a queue.
+    assert len(commands.inspect()["tombstones"]) == (2 if store.url.startswith("s3://") else 0)
 
     check_deletion(server, {"match": '{job=~".+"}'}, [])
     commands.compact(now + 2 * 3600)
-    commands.compact(now + 3 * 3600)
     assert commands.levels() == {}
+    commands.collect(now + 31 * 24 * 3600)
     assert no_garbage(commands)
+    assert commands.inspect()["tombstones"] == []
     assert hours(server.client("b"), "requests_total") == HOURS
     write_day(server)
     assert hours(client, "requests_total") == HOURS, "what is written after a deletion stays"
@@ -128,8 +130,8 @@ def test_retention(programs: Programs, start: Start, file_store: Store) -> None:
     assert commands.levels("fresh") == {"segment": 2 * len(HOURS)}, "of another tenant"
 
     keep = ["--compactor.blocks-retention-period", "10d", "--compactor.tenant-retention", "kept=60d"]
-    for later in (0, 3600):
-        commands.compact(now + later, *keep)
+    for later in range(4):
+        commands.compact(now + later * 3600, *keep)
     for tenant, left in (("compacted", []), ("fresh", []), ("kept", HOURS)):
         assert hours(server.client(tenant), "requests_total", old_ms) == left
         assert hours(server.client(tenant), "requests_total") == HOURS

@@ -42,6 +42,15 @@ class Commands:
         """Compacts until there is nothing to do at that moment (seconds since 1970), and returns the summary."""
         return self.run("compact", "--until-idle", "--now", repr(now), *args).stdout
 
+    def collect(self, now: float) -> None:
+        """Lets the hours pass from now on until everything that nobody needs is gone.
+
+        Orphans are given up, history ends, objects are deleted, their entries are forgotten: each step waits for the deletion delay after
+        the one before it.
+        """
+        for hours in range(1, 7):
+            self.compact(now + hours * 3600)
+
     def inspect(self, tenant: str = "anonymous", *args: str) -> dict[str, Any]:
         """Returns what the store holds of a tenant."""
         (found,) = json.loads(self.run("inspect", "--json", "--tenant", tenant, *args).stdout)["tenants"]
