@@ -28,6 +28,9 @@ type Deletion struct {
 	Queued bool
 }
 
+// MaxDeleteWait is how long Delete waits at most for the queue's period to end, if the store answers.
+const MaxDeleteWait = 35 * time.Second
+
 const (
 	// clockAgreement is how much the clocks of the queue and of the store may differ.
 	clockAgreement = 2 * time.Second

@@ -36,7 +36,7 @@ type Settings struct {
 	MaxBodyBytes int64
 	// MaxSelectors bounds the selectors (match[]) of a request. Default 64.
 	MaxSelectors int64
-	// Timeout bounds one request. Default 2 minutes.
+	// Timeout bounds one request, without the wait of a deletion for the queue. Default 2 minutes.
 	Timeout time.Duration
 	// Queued says that writes may wait on a queue before they reach the store. A deletion then takes up
 	// to half a minute, until what is sent cannot be mistaken for what was sent before it.
@@ -81,6 +81,9 @@ type api struct {
 // New returns a handler for the paths of Patterns. It commits deletions to the manifests in store; counter serves dry runs. A nil reg measures nothing.
 func New(s Settings, store catalog.Store, counter Counter, logger *slog.Logger, reg prometheus.Registerer) http.Handler {
 	s = s.WithDefaults()
+	if s.Queued {
+		s.Timeout += catalog.MaxDeleteWait
+	}
 	a := &api{settings: s, store: store, counter: counter, parser: parser.NewParser(s.Parser), logger: logger, limited: newLimited(reg)}
 	instrument := telemetry.Instrument(reg)
 	mux := http.NewServeMux()
