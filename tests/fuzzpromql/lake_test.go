@@ -163,10 +163,11 @@ func (l lake) block(d data, w key.Window, o block.Options) {
 		}
 		require.NoError(l.tb, bw.Append(ref, s))
 	}
-	m, err := bw.Close(block.Header{Level: o.Level, Window: w, Rank: k.ID})
+	rank := l.newestRank()
+	m, err := bw.Close(block.Header{Level: o.Level, Window: w, Rank: rank})
 	require.NoError(l.tb, err)
 	b := catalog.Block{
-		Level: o.Level, Window: w, ID: k.ID, Rank: k.ID, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats + m.Hists, Bytes: m.Bytes(),
+		Level: o.Level, Window: w, ID: k.ID, Rank: rank, MinT: m.MinT, MaxT: m.MaxT, Series: m.Series, Samples: m.Floats + m.Hists, Bytes: m.Bytes(),
 	}
 	_, err = catalog.Commit(l.tb.Context(), l.store, l.tenant, func(c catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 		c.Blocks = append(slices.Clip(c.Blocks), b)
@@ -182,6 +183,33 @@ func (l lake) block(d data, w key.Window, o block.Options) {
 		return c, nil
 	})
 	require.NoError(l.tb, err)
+}
+
+// newestRank returns a rank above that of every segment and block that the tenant has. A segment
+// ranks by the store's clock, so one that is written later ranks higher still.
+func (l lake) newestRank() ulid.ULID {
+	snap, err := catalog.Take(l.tb.Context(), l.store, l.tenant, key.MinTime, key.MaxTime)
+	require.NoError(l.tb, err)
+	var newest ulid.ULID
+	for _, s := range snap.Segments {
+		newest = later(newest, s.Rank)
+	}
+	for _, b := range snap.Blocks {
+		newest = later(newest, b.Rank)
+	}
+	for i := len(newest) - 1; i >= 0; i-- {
+		if newest[i]++; newest[i] != 0 {
+			break
+		}
+	}
+	return newest
+}
+
+func later(a, b ulid.ULID) ulid.ULID {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
 }
 
 // files puts the files of a block into the store. It implements block.Files.

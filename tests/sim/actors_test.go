@@ -338,6 +338,9 @@ func collectsAtOnce(w *world, p *proc) {
 // forgetsAtOnce drops entries from the manifest as soon as the objects are deleted.
 func forgetsAtOnce(w *world, p *proc) {
 	store := &port{p: p}
+	if _, err := catalog.PruneHistory(p.ctx, store, tenant, deletionDelay); err != nil {
+		return
+	}
 	m, _, err := catalog.ReadManifest(p.ctx, store, tenant)
 	if err != nil {
 		return
@@ -349,7 +352,9 @@ func forgetsAtOnce(w *world, p *proc) {
 		}
 	}
 	_, _ = catalog.Commit(p.ctx, store, tenant, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
-		m.Consumed = slices.DeleteFunc(m.Consumed, func(c catalog.Consumed) bool { return slices.Contains(dead.Segments, c.SegmentID) })
+		m.Consumed = slices.DeleteFunc(m.Consumed, func(c catalog.Consumed) bool {
+			return c.Gone != 0 || slices.Contains(dead.Segments, c.SegmentID)
+		})
 		return m, nil
 	})
 }
