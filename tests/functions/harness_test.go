@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,12 +56,14 @@ func asking(t testing.TB, name, path, query string) event {
 	return e
 }
 
-// message is the recorded batch with one message.
+// message is the recorded batch with one message, sent now.
 func message(t testing.TB, name, body string) event {
 	t.Helper()
 	e := recorded(t, name)
 	r := e["Records"].([]any)[0].(map[string]any)
 	r["body"] = body
+	// The ingest function refuses a message that was sent weeks ago.
+	r["attributes"].(map[string]any)["SentTimestamp"] = strconv.FormatInt(time.Now().UnixMilli(), 10)
 	e["Records"] = []any{r}
 	return e
 }
