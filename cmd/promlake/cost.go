@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -83,15 +82,7 @@ func (c *costCmd) Run(io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		enc := json.NewEncoder(io.Out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(r)
-	} else {
-		_, err = fmt.Fprint(io.Out, r.text(c.Lines))
-	}
-	if err != nil {
+	if err := printReport(io.Out, c.JSON, r, func() string { return r.text(c.Lines) }); err != nil {
 		return fmt.Errorf("print estimate: %w", err)
 	}
 	return nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -42,15 +41,7 @@ func (c *doctorCmd) Run(ctx context.Context, io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		enc := json.NewEncoder(io.Out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(r)
-	} else {
-		_, err = fmt.Fprint(io.Out, r.Text())
-	}
-	if err != nil {
+	if err := printReport(io.Out, c.JSON, r, r.Text); err != nil {
 		return fmt.Errorf("print report: %w", err)
 	}
 	if !r.Healthy() {

@@ -9,6 +9,18 @@ import (
 	"github.com/prometheus/common/model"
 )
 
+// printReport writes a report for scripts, as indented JSON, or for readers.
+func printReport(w io.Writer, asJSON bool, report any, text func() string) error {
+	if !asJSON {
+		_, err := io.WriteString(w, text())
+		return err
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(report)
+}
+
 // printAnswer writes a query's result: as a table, or as the JSON object that the HTTP API has under "data".
 func printAnswer(w io.Writer, format string, d resultData) error {
 	if format == "json" {

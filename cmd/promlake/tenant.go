@@ -44,7 +44,9 @@ func (c *tenantListCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	store, end, err := tenantapp.Open(ctx, c.Store, logger)
+	p := process.DefaultSettings()
+	p.Store = c.Store
+	store, end, err := process.OpenStore(ctx, p, logger)
 	if err != nil {
 		return err
 	}
@@ -86,7 +88,9 @@ func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) (err error)
 	if err != nil {
 		return err
 	}
-	store, end, err := tenantapp.Open(ctx, c.Store, logger)
+	p := process.DefaultSettings()
+	p.Store = c.Store
+	store, end, err := process.OpenStore(ctx, p, logger)
 	if err != nil {
 		return err
 	}

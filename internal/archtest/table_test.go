@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/expression", "internal/objstore", "internal/query", "internal/query/api", "internal/telemetry",
 	},
 	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
-	"internal/app/tenantapp": {"internal/app/process", "internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
+	"internal/app/tenantapp": {"internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
 	"internal/demo":          {"internal/demo/node", "internal/scrape"},
 	"internal/demo/node":     {},
 

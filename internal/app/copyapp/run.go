@@ -23,12 +23,8 @@ type Settings struct {
 // Run opens both stores, checks that the destination keeps its promises, and calls f with the
 // tenants to copy.
 func Run(ctx context.Context, s Settings, logger *slog.Logger, f func(from, to objstore.Store, tenants []string) error) (err error) {
-	var from objstore.Store
 	s.Process.Store = s.From
-	_, end, err := process.Open(ctx, s.Process, logger, func(_ context.Context, parts process.Parts) (process.Stage, error) {
-		from = parts.Store
-		return process.Idle{}, nil
-	})
+	from, end, err := process.OpenStore(ctx, s.Process, logger)
 	if err != nil {
 		return err
 	}

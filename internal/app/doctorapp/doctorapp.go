@@ -32,11 +32,7 @@ const concurrency = 4
 // Run opens a store that exists, checks that it keeps its promises if p says so, and examines it;
 // see Examine.
 func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logger) (r Report, err error) {
-	var store objstore.Store
-	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (process.Stage, error) {
-		store = parts.Store
-		return process.Idle{}, nil
-	})
+	store, end, err := process.OpenStore(ctx, p, logger)
 	if err != nil {
 		return Report{}, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/compact"
-	"github.com/promlake/promlake/internal/objstore"
 )
 
 // Run opens a store that exists and inspects it; see Inspect.
@@ -17,11 +16,7 @@ func Run(ctx context.Context, p process.Settings, tenant string, s compact.Setti
 	if err != nil {
 		return Report{}, err
 	}
-	var store objstore.Store
-	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (process.Stage, error) {
-		store = parts.Store
-		return process.Idle{}, nil
-	})
+	store, end, err := process.OpenStore(ctx, p, logger)
 	if err != nil {
 		return Report{}, err
 	}

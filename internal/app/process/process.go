@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/instrument"
 	"github.com/promlake/promlake/internal/objstore/probe"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
@@ -92,6 +93,15 @@ func Open(ctx context.Context, s Settings, logger *slog.Logger, builders ...Buil
 		return nil, nil, err
 	}
 	return made.handler, func() error { return made.stages.end(context.WithoutCancel(ctx)) }, nil
+}
+
+// OpenStore opens a store that exists, for programs that need nothing else. The caller calls end.
+func OpenStore(ctx context.Context, s Settings, logger *slog.Logger) (store objstore.Store, end func() error, err error) {
+	_, end, err = Open(ctx, s, logger, func(_ context.Context, p Parts) (Stage, error) {
+		store = p.Store
+		return Idle{}, nil
+	})
+	return store, end, err
 }
 
 // started is what start made.
@@ -171,8 +181,8 @@ func routes(reg *prometheus.Registry, site *auth.Site, guard *auth.Guard, all st
 }
 
 func newServer(s Settings, h http.Handler, conns *connections, logger *slog.Logger) *http.Server {
-	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound their
-	// own work. Clients that do not read are the connections' to close.
+	// No WriteTimeout: remote read streams for as long as its query may take, and stages bound
+	// their own work. Clients that do not read are the connections' to close.
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: s.ReadHeaderTimeout,
