@@ -106,8 +106,8 @@ include infra/localstack/localstack.mk
 PROMSQL := internal/query/duck/promsql
 PROMSQL_PURE_C = $(addprefix $(PROMSQL)/,ctest/driver.c agg_append.c agg_order.c alloc.c spec.c) $(wildcard $(PROMSQL)/range*.c)
 
-# Plain C, so that every access and every overflow is checked; 20000 rounds of random series take a minute. Then each allocation of 100 rounds
-# fails in turn.
+# Plain C, so that every access and every overflow is checked; 20000 rounds of random series take a
+# minute. Then each allocation of 100 rounds fails in turn.
 .PHONY: soak-sanitize
 soak-sanitize: | system
 	@mkdir -p .cache/bin

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Removes a stage's stack. Its bucket stays, with all data, and so do the write queue and the dead-letter queue; they are told.
+# Removes a stage's stack. Its bucket stays, with all data, and so do the write queue and the
+# dead-letter queue, and it prints their names.
 # usage: remove.sh STAGE REGION
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -45,7 +45,8 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 	return process.Run(ctx, s.Process, logger, builders(s, out)...)
 }
 
-// validate reports what does not fit together. A query reads the objects that there were when it began.
+// validate reports what does not fit together. A query reads the objects that there were when it
+// began.
 func (s Settings) validate() error {
 	if s.Compact != nil && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
 		return fmt.Errorf("query.timeout: want less than compactor.deletion-delay (%s), after which replaced objects are deleted, got %s",

@@ -99,7 +99,8 @@ func (s *Site) check(r *http.Request, access Access) *refusal {
 	return nil
 }
 
-// knows says whether a Host header names this server. HTTP/1.0 has none, and browsers do not speak it.
+// knows says whether a Host header names this server. HTTP/1.0 has none, and browsers do not speak
+// it.
 func (s *Site) knows(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -186,7 +186,8 @@ func TestEveryByteIsChecked(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsEveryChange: Verify looks at every byte of a file, also at those that no reader needs.
+// TestVerifyFindsEveryChange: Verify looks at every byte of a file, also at those that no reader
+// needs.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	files := loadGolden(t, goldenBlock)
 	for name, file := range files.closed {

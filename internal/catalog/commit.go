@@ -197,8 +197,8 @@ func (c *commit) swap(ctx context.Context, cur stored, next Manifest) error {
 	switch {
 	case err == nil:
 		c.unsure = nil // all of them had the same parent as next or an earlier one
-		// By this copy others notice if an older manifest is restored. Where it is missing, the next
-		// commit makes it.
+		// By this copy others notice if an older manifest is restored. Where it is missing, the
+		// next commit makes it.
 		_ = c.keep(ctx, next.ID, body)
 		return nil
 	case errors.Is(err, objstore.ErrPrecondition):

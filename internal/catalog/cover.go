@@ -24,7 +24,8 @@ func (m Manifest) deletesThrough(s SegmentID) ulid.ULID {
 	return predecessor(first)
 }
 
-// covering returns the place of the first tombstone that covers the segment although it is not sealed.
+// covering returns the place of the first tombstone that covers the segment although it is not
+// sealed.
 func (m Manifest) covering(s SegmentID) int {
 	if s.Queued {
 		// QueuedThrough ascends.

@@ -24,11 +24,13 @@ const QueueHorizon = 30 * 24 * time.Hour
 type Deletion struct {
 	Sets       [][]Matcher
 	MinT, MaxT int64
-	// Queued says that writes may be on a queue before the store. It makes Delete take up to half a minute.
+	// Queued says that writes may be on a queue before the store. It makes Delete take up to half a
+	// minute.
 	Queued bool
 }
 
-// MaxDeleteWait is how long Delete waits at most for the queue's period to end, if the store answers.
+// MaxDeleteWait is how long Delete waits at most for the queue's period to end, if the store
+// answers.
 const MaxDeleteWait = 35 * time.Second
 
 const (

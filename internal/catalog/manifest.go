@@ -11,7 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// ManifestVersion is the version of the manifests that this package writes. It also reads version 1.
+// ManifestVersion is the version of the manifests that this package writes. Version 1 is read, too.
 const ManifestVersion = 2
 
 // MaxJobAge is how long after its beginning a job may still commit: a block whose ULID is older is refused. What outlives it by a

@@ -24,8 +24,8 @@ type Tombstone struct {
 	Matchers []Matcher `json:"matchers"` // at least one; all must match
 	MinT     int64     `json:"min_t"`    // ms
 	MaxT     int64     `json:"max_t"`    // ms, inclusive
-	// QueuedThrough is the end of a period of the write queue, ms by the queue's clock. 0 if the store
-	// has no queue before it.
+	// QueuedThrough is the end of a period of the write queue, ms by the queue's clock. 0 if the
+	// store has no queue before it.
 	QueuedThrough int64 `json:"queued_through,omitempty"`
 	// Before covers all segments with a smaller identifier, if it is not zero. Only tombstones of
 	// manifests of version 1 have it.
@@ -39,7 +39,8 @@ type Matcher struct {
 	Value string `json:"value"`
 }
 
-// AppliesTo says whether t deletes from an object with this DeletesThrough (of a Block or a SegmentRef).
+// AppliesTo says whether t deletes from an object with this DeletesThrough (of a Block or a
+// SegmentRef).
 func (t Tombstone) AppliesTo(deletesThrough ulid.ULID) bool { return t.ID.Compare(deletesThrough) > 0 }
 
 // Overlaps says whether t deletes anything in [mint, maxt] (ms, inclusive).

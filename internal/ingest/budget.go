@@ -62,7 +62,8 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// errBusy reports that the bytes of the requests in flight leave no room for another; the answer is 503.
+// errBusy reports that the bytes of the requests in flight leave no room for another; the answer is
+// 503.
 type errBusy struct {
 	limit, held int64
 	tenant      string
@@ -82,7 +83,8 @@ func newBudget(limit int64, process *memory.Budget, bytes prometheus.Gauge) *bud
 	return &budget{limit: limit, process: process, bytes: bytes, tenants: map[string]int64{}}
 }
 
-// admit returns the charge of a request whose body arrives. It holds nothing yet, and must be released.
+// admit returns the charge of a request whose body arrives. It holds nothing yet, and must be
+// released.
 func (b *budget) admit(tenant string) *charge {
 	b.mu.Lock()
 	defer b.mu.Unlock()

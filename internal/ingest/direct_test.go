@@ -13,7 +13,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// TestDirectRetries fails a write before and after its effect: sent again, the request changes no answer.
+// TestDirectRetries fails a write before and after its effect: sent again, the request changes no
+// answer.
 func TestDirectRetries(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

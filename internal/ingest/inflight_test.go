@@ -283,7 +283,8 @@ func TestInflightIsHeldUntilTheFlush(t *testing.T) {
 				require.LessOrEqual(t, used, int64(limit))
 				return refused.Load() > 10*senders && (mode == Direct || gone.Load() > 0)
 			})
-			// Nobody sends while the heap is measured: what is alive then is what hanging puts hold.
+			// Nobody sends while the heap is measured: what is alive then is what hanging puts
+			// hold.
 			paused.Store(true)
 			eventually(t, func() bool {
 				return resting.Load() == senders || mode == Direct && resting.Load()+s.hanging.Load() == senders
@@ -366,7 +367,8 @@ func TestRefusedRequestsTeachLittle(t *testing.T) {
 	}
 }
 
-// TestTextsByReferenceAreCharged sends 2.0 messages whose few bytes name long texts again and again.
+// TestTextsByReferenceAreCharged sends 2.0 messages whose few bytes name long texts again and
+// again.
 func TestTextsByReferenceAreCharged(t *testing.T) {
 	within := func(field byte, b []byte) []byte {
 		return append(binary.AppendUvarint([]byte{field<<3 | 2}, uint64(len(b))), b...)

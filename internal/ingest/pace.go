@@ -70,5 +70,6 @@ func (p *pacedBody) pause(f func() error) error {
 	return err
 }
 
-// end takes the deadline back: the connection must stay readable while the request waits for its flush.
+// end takes the deadline back: the connection must stay readable while the request waits for its
+// flush.
 func (p *pacedBody) end() { _ = p.conn.SetReadDeadline(time.Time{}) }

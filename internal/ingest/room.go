@@ -62,7 +62,8 @@ func (d *decoder) used() int64 { return d.granted - d.room }
 // full returns an error once the message has used up its room and gets no more.
 func (d *decoder) full() error { return d.reserve(0) }
 
-// reserve sees to it that n bytes of the room are left. It never waits, for the caller may hold locks.
+// reserve sees to it that n bytes of the room are left. It never waits, for the caller may hold
+// locks.
 func (d *decoder) reserve(n int64) error {
 	if d.room >= n {
 		return nil

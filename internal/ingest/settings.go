@@ -16,8 +16,8 @@ type Settings struct {
 	FlushInterval time.Duration
 	FlushSamples  int           // samples that make a flush due at once
 	FlushTimeout  time.Duration // longest time that a flush may take
-	// SettleDelay is the compactor's: a segment must be listed so soon after the store began to take
-	// it. It must be longer than FlushTimeout.
+	// SettleDelay is the compactor's: a segment must be listed so soon after the store began to
+	// take it. It must be longer than FlushTimeout.
 	SettleDelay time.Duration
 
 	MaxMessages    int // messages that one request may become in mode Buffered

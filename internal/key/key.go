@@ -32,8 +32,8 @@ const (
 	MaxTime int64 = 253402300799999
 
 	// QueueMillis is the length of a period of the write queue in milliseconds. Periods begin at
-	// multiples of it. All messages of a segment were sent in one period, by the queue's clock, so that
-	// a deletion can apply to what was sent until the end of a period (package catalog).
+	// multiples of it. All messages of a segment were sent in one period, by the queue's clock, so
+	// that a deletion can apply to what was sent until the end of a period (package catalog).
 	QueueMillis int64 = 20 * 1000
 
 	windowLayout = "20060102T1504Z"

@@ -53,8 +53,8 @@ type Condition struct {
 	IfMatch  string // write only if the key exists and its ETag is this one (If-Match)
 }
 
-// ClockLag is how far Store.Now may be behind the store's clock. An answer over HTTP has the time in
-// whole seconds, and servers may look at their clock once a second.
+// ClockLag is how far Store.Now may be behind the store's clock. An answer over HTTP has the time
+// in whole seconds, and servers may look at their clock once a second.
 const ClockLag = 3 * time.Second
 
 // Store is an object store. All methods are safe for concurrent use and honour ctx.
@@ -73,8 +73,8 @@ type Store interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Object, error]
 	// Delete removes key. Deleting an absent key is not an error.
 	Delete(ctx context.Context, key string) error
-	// Now returns a time that the store's clock, by which Modified is set, has reached. It is at most
-	// ClockLag behind. No object gets an earlier Modified whose Put begins after Now returned.
+	// Now returns a time that the store's clock, by which Modified is set, has reached. It is at
+	// most ClockLag behind. No object gets an earlier Modified whose Put begins after Now returned.
 	Now(ctx context.Context) (time.Time, error)
 }
 

@@ -50,7 +50,8 @@ func mismatch(what string, at, length int64, said, is uint32) error {
 	return &DamageError{what, at, length, fmt.Sprintf("it says %08x, they have %08x", said, is)}
 }
 
-// sealSum is the checksum of the seal of a struct at an offset of its file; b ends before the checksum.
+// sealSum is the checksum of the seal of a struct at an offset of its file; b ends before the
+// checksum.
 func sealSum(b []byte, at int64) uint32 {
 	var place [8]byte
 	binary.LittleEndian.PutUint64(place[:], uint64(at))

@@ -46,7 +46,8 @@ func TestDamagedCopyIsFetchedAgain(t *testing.T) {
 	require.Zero(t, l.counted("promlake_query_damaged_objects_total"))
 }
 
-// TestDamagedBlock flips a bit of the times in a block's sample file, which only a read of samples meets.
+// TestDamagedBlock flips a bit of the times in a block's sample file, which only a read of samples
+// meets.
 func TestDamagedBlock(t *testing.T) {
 	for _, partial := range []bool{false, true} {
 		store := newDirStore(t)

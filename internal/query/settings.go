@@ -40,9 +40,10 @@ type Settings struct {
 	MaxSamples int
 	// MaxSeries is the number of series that one select may return. Default 2,000,000.
 	MaxSeries int
-	// MaxSubquerySteps is the number of steps at which the expressions of all subqueries of one PromQL
-	// query are evaluated. At each, upstream's engine keeps 48 bytes or more. The windows over them,
-	// where they are left to that engine, may hold ten times as many. Default 5,000,000: 240 MB.
+	// MaxSubquerySteps is the number of steps at which the expressions of all subqueries of one
+	// PromQL query are evaluated. At each, upstream's engine keeps 48 bytes or more. The windows
+	// over them, where they are left to that engine, may hold ten times as many. Default 5,000,000:
+	// 240 MB.
 	MaxSubquerySteps int64
 	// MaxSegments is the number of segments and blocks that one select may read. Default 100,000.
 	MaxSegments int

@@ -6,9 +6,10 @@
 --
 -- series_id is the same for a series in every file, so results join on (metric, series_id). Two label sets may share an id by
 -- accident (64 bits); Promlake's own queries tell them apart, these macros do not. A label that a series lacks is '' or NULL.
--- Stale markers are the NaN 0x7ff0000000000002. Where two files hold the same timestamp of a series, the file with the larger
--- name wins. Names have the writer's clock in them. Where that is wrong, Promlake's queries and its Python package, which go by the
--- store's times, may prefer another value (schemas/manifest.md, rank).
+-- Stale markers are the NaN 0x7ff0000000000002. Where two files hold the same timestamp of a
+-- series, the file with the larger name wins. Names have the writer's clock in them. Where that is
+-- wrong, Promlake's queries and its Python package, which go by the store's times, may prefer
+-- another value (schemas/manifest.md, rank).
 
 -- One row per series: series_id, metric, a column l_<name> per label, and the MAP `labels` of the labels without a column, if any.
 CREATE OR REPLACE MACRO promlake_series(files) AS TABLE

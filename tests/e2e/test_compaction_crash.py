@@ -21,7 +21,8 @@ KILLS = 5
 
 Samples = dict[frozenset[tuple[str, str]], list[tuple[int, float]]]
 
-# Compaction as busy as it can be. Nothing waits for late data; what is replaced goes after 20 seconds, longer than a query here.
+# Compaction as busy as it can be. Nothing waits for late data; what is replaced goes after 20
+# seconds, longer than a query here.
 BUSY = (
     "--ingest.flush-interval=5ms",
     "--compactor.compaction-interval=10ms",

@@ -81,7 +81,8 @@ func (w *world) plan(s *state, i int, to change) {
 	}
 }
 
-// horizon is the highest rank that everything is listed of: within a tick that is not over, names decide.
+// horizon is the highest rank that everything is listed of: within a tick that is not over, names
+// decide.
 func (w *world) horizon(s *state) int8 {
 	switch {
 	case w.rules.old.used():

@@ -143,7 +143,8 @@ func (r garbageRules) decide(s *garbageState, i, victim int, to func(step, func(
 			})
 		})
 	case e.phase == idle && victim > 0 && s.present.has(victim) && !s.manifest.live.has(victim):
-		// Nobody's block, as far as the manifest says: its job may be dead, or slow. No clock can tell.
+		// Nobody's block, as far as the manifest says: its job may be dead, or slow. No clock can
+		// tell.
 		if r.noDoom {
 			to(step{"collector %d: takes block %d for an orphan%.0d", own, [2]int8{o}}, func(n *garbageState) { n.workers[i] = worker{begun, o, true, 0} })
 			return

@@ -81,7 +81,8 @@ type query struct {
 
 func (m *manifest) segmentLive() bool { return m.entries[0].phase == idle }
 
-// commit makes the next manifest: the successor writes down the store's time of the one that it replaces.
+// commit makes the next manifest: the successor writes down the store's time of the one that it
+// replaces.
 func (s *garbageState) commit(change func(m *manifest)) {
 	m := &s.manifest
 	for i := range m.entries {

@@ -19,7 +19,8 @@ const (
 	direct              // like grouped, but the name follows from the content, and the put is only if absent
 )
 
-// writeSpec is one write. Every write has one sample, of one of the points (a series at a timestamp).
+// writeSpec is one write. Every write has one sample, of one of the points (a series at a
+// timestamp).
 type writeSpec struct {
 	mode   mode
 	point  int8

@@ -140,7 +140,8 @@ func (s *server) dial(text string) net.Conn {
 	return conn
 }
 
-// TestHostileWriters stall, flood and scatter; other tenants and other writers of the same tenant go on.
+// TestHostileWriters stall, flood and scatter; other tenants and other writers of the same tenant
+// go on.
 func TestHostileWriters(t *testing.T) {
 	s := start(t)
 	announced := fmt.Sprintf("POST /api/v1/write HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s\xfe\xfe\xfe\xfe\xfe\xfe", 16<<20, binary.AppendUvarint(nil, 60<<20))

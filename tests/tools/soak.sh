@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs what takes longer than make test: upstream's PromQL suite over every layout of the store, random PromQL against upstream's engine, the
-# simulation of the store's protocol with many schedules, its model with larger systems, an hour of hostile and random requests
-# (PROMLAKE_RESOURCE_SECONDS), and every fuzz target of the module, one after another.
+# simulation of the store's protocol with many schedules, its model with larger systems, an hour of
+# hostile and random requests (PROMLAKE_RESOURCE_SECONDS), and every fuzz target of the module, one
+# after another.
 # usage: soak.sh [DURATION]     of each fuzz target, default 30s
-# PROMLAKE_SIM_SCHEDULES=1000000 is a night's worth of the simulation; its default here is 20000. PROMLAKE_FUZZPROMQL_QUERIES, of random PromQL,
-# is 200000 here.
+# PROMLAKE_SIM_SCHEDULES=1000000 is a night's worth of the simulation; its default here is 20000.
+# PROMLAKE_FUZZPROMQL_QUERIES, of random PromQL, is 200000 here.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

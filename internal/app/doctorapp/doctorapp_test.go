@@ -184,7 +184,8 @@ func (u unreachable) Get(ctx context.Context, k string, offset, length int64) (i
 	return u.Store.Get(ctx, k, offset, length)
 }
 
-// TestStoreThatDoesNotAnswer: what could not be read is not called damaged, and nothing is quarantined.
+// TestStoreThatDoesNotAnswer: what could not be read is not called damaged, and nothing is
+// quarantined.
 func TestStoreThatDoesNotAnswer(t *testing.T) {
 	l := newLake(t)
 	_, err := doctorapp.Examine(t.Context(), unreachable{l.store}, doctorapp.Settings{Verify: true, Quarantine: true})

@@ -109,8 +109,8 @@ func (l limited) Accept() (net.Conn, error) {
 			return watched, nil
 		}
 		l.refused.Inc()
-		// A fresh connection has room for a line, so this does not wait; the client may have gone, and
-		// needs no answer then.
+		// A fresh connection has room for a line, so this does not wait; the client may have gone,
+		// and needs no answer then.
 		_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = fmt.Fprintf(conn, fullAnswer, l.limit)
 		_ = conn.Close()
@@ -124,7 +124,8 @@ type watchedConn struct {
 	sooner atomic.Pointer[time.Time] // the deadline that a handler has set
 }
 
-// SetWriteDeadline implements net.Conn. A handler may be less patient than the server, and not more.
+// SetWriteDeadline implements net.Conn. A handler may be less patient than the server, and not
+// more.
 func (w *watchedConn) SetWriteDeadline(t time.Time) error {
 	w.sooner.Store(&t)
 	return w.Conn.SetWriteDeadline(t)

@@ -14,7 +14,8 @@ const (
 	// vcpuBytes is the memory at which a function has one processor; it has processors in proportion.
 	// https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 	vcpuBytes = 1769 << 20
-	// functionCacheBytes are for fetched objects: most of the 512 MiB of /tmp that every function has.
+	// functionCacheBytes are for fetched objects: most of the 512 MiB of /tmp that every function
+	// has.
 	functionCacheBytes = 384 << 20
 	// functionSpillBytes are for what DuckDB spills.
 	functionSpillBytes = 96 << 20

@@ -30,7 +30,8 @@ type Settings struct {
 	Enabled bool
 	// Parser is the PromQL dialect of match[]. Default: that of Prometheus without features.
 	Parser parser.Options
-	// Expressions bound the texts of match[] before they are parsed. Defaults: those of expression.Limits.
+	// Expressions bound the texts of match[] before they are parsed. Defaults: those of
+	// expression.Limits.
 	Expressions expression.Limits
 	// MaxBodyBytes bounds a request's form. Default 10 MiB.
 	MaxBodyBytes int64
@@ -38,8 +39,8 @@ type Settings struct {
 	MaxSelectors int64
 	// Timeout bounds one request, without the wait of a deletion for the queue. Default 2 minutes.
 	Timeout time.Duration
-	// Queued says that writes may wait on a queue before they reach the store. A deletion then takes up
-	// to half a minute, until what is sent cannot be mistaken for what was sent before it.
+	// Queued says that writes may wait on a queue before they reach the store. A deletion then
+	// takes up to half a minute, until what is sent cannot be mistaken for what was sent before it.
 	Queued bool
 }
 

@@ -23,8 +23,8 @@ import (
 //	modification time   the last time that was given
 //	content             "<id of the machine's boot> <ns>": no time after ns was given during that boot
 //
-// A crash of the machine may lose the modification time, and the content not, which is synced before
-// a later time is given. So the first tick after a boot begins at ns.
+// A crash of the machine may lose the modification time, and the content not, which is synced
+// before a later time is given. So the first tick after a boot begins at ns.
 type clock struct {
 	path string
 	now  func() time.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOrderWithoutAClock: objects that two processes put one after another have ascending times, and
-// Now lies between them, although each process's clock steps as it likes.
+// TestOrderWithoutAClock: objects that two processes put one after another have ascending times,
+// and Now lies between them, although each process's clock steps as it likes.
 func TestOrderWithoutAClock(t *testing.T) {
 	dir := t.TempDir()
 	machine := time.Unix(1_800_000_000, 0)

@@ -7,14 +7,14 @@
 //
 // Any number of processes may use the directory at once; the lock files (flock) order their writes.
 //
-// Times. Put sets a file's modification time by the store's clock, which never gives a time twice and
-// never goes back, and publishes the file before the clock goes on. So the order of modification times
-// is the order in which objects appeared, whatever the machine's clock does.
+// Times. Put sets a file's modification time by the store's clock, which never gives a time twice
+// and never goes back, and publishes the file before the clock goes on. So the order of
+// modification times is the order in which objects appeared, whatever the machine's clock does.
 //
-// ETags. A file's ETag is its size and its modification time in nanoseconds. So every Put changes the
-// ETag, even when an inode number is used again; reading it costs a stat; and it survives a copy of the
-// directory that preserves times, while one that does not changes it. It is only as good as the rule
-// that nothing but this package writes the files.
+// ETags. A file's ETag is its size and its modification time in nanoseconds. So every Put changes
+// the ETag, even when an inode number is used again; reading it costs a stat; and it survives a
+// copy of the directory that preserves times, while one that does not changes it. It is only as
+// good as the rule that nothing but this package writes the files.
 //
 // On a file system that folds case, as macOS has, a folder of the first two levels (v1/<tenant>)
 // has the spelling in which it was made. Keys that spell it otherwise do not exist, and a Put under

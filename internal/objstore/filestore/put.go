@@ -60,8 +60,8 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	return etag, err
 }
 
-// publish is the commit point of a Put: it gives the temporary file a time and the key's name if the
-// condition holds, and returns the new ETag.
+// publish is the commit point of a Put: it gives the temporary file a time and the key's name if
+// the condition holds, and returns the new ETag.
 func (s *Store) publish(key string, f *os.File, cond objstore.Condition) (etag string, err error) {
 	unlock, err := s.locks.lock(key)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// writeTemp writes body to a new temporary file and syncs it. The caller closes and removes the file.
+// writeTemp writes body to a new temporary file and syncs it. The caller closes and removes the
+// file.
 func (s *Store) writeTemp(ctx context.Context, body io.Reader) (*os.File, error) {
 	path := filepath.Join(s.dir, tempDir, rand.Text())
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)

@@ -22,8 +22,8 @@ import (
 type Settings struct {
 	// Now is the store's clock; nil is time.Now.
 	Now func() time.Time
-	// Resolution is that of the store's clock: S3 counts in seconds. With the zero value every Put has a
-	// Modified of its own.
+	// Resolution is that of the store's clock: S3 counts in seconds. With the zero value every Put
+	// has a Modified of its own.
 	Resolution time.Duration
 	// Faults is asked before each operation; nil lets all succeed. It may be called concurrently.
 	Faults func(Call) Fault

@@ -88,8 +88,8 @@ func (s *Store) loadOptions() []func(*awsconfig.LoadOptions) error {
 func (s *Store) clientOptions(o *s3.Options) {
 	o.UsePathStyle = s.config.PathStyle
 	o.Retryer = s.retry
-	// S3 sends a checksum with whole objects, if they were put with one, and not with ranges. A body
-	// that is resumed is not checked.
+	// S3 sends a checksum with whole objects, if they were put with one, and not with ranges. A
+	// body that is resumed is not checked.
 	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
 	if s.config.Endpoint != "" {
 		o.BaseEndpoint = aws.String(s.config.Endpoint)

@@ -23,8 +23,8 @@ type Settings struct {
 	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples (streamed chunks have no
 	// limit). Default 50,000,000; negative means none.
 	RemoteReadSampleLimit int
-	// RemoteReadConcurrency is the number of remote reads that run at once; a tenant has half of them
-	// at most, or one. Default 10.
+	// RemoteReadConcurrency is the number of remote reads that run at once; a tenant has half of
+	// them at most, or one. Default 10.
 	RemoteReadConcurrency int
 	// RemoteReadFrameBytes is the size at which a frame of streamed chunks is sent. Default 1 MiB.
 	RemoteReadFrameBytes int

@@ -163,7 +163,8 @@ func (d *dict) matching(ctx context.Context, m *labels.Matcher) (codeSet, error)
 	return set, nil
 }
 
-// valuesAtOnce is how many values are matched before somebody looks whether the request still wants them.
+// valuesAtOnce is how many values are matched before somebody looks whether the request still wants
+// them.
 const valuesAtOnce = 64
 
 // pick makes the set that of some values.

@@ -1,6 +1,7 @@
 // Runs the kernels and the gathering of samples over random input, to be built with sanitizers. Every series is gathered in many ways and
 // must come out as a plain model has it; kernels must agree over whole series whatever memory they are refused; nothing may leak.
-// With a third argument, every round is repeated once for each of its allocations, which then fails: the kernels must say so.
+// With a third argument, every round is repeated once for each of its allocations, which then
+// fails: the kernels must say so.
 // usage: driver [ROUNDS] [SEED] [fail]
 // It is linked with --wrap=malloc, calloc and realloc.
 #include "../agg.h"
