@@ -3,11 +3,14 @@ package copyapp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -123,7 +126,7 @@ func (c *copying) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.copyAll(ctx, want); err != nil {
+	if err := c.copyAll(ctx, want, lanes(&snap, want)); err != nil {
 		return err
 	}
 	if err := c.look(ctx); err != nil {
@@ -175,32 +178,113 @@ func (c *copying) objects(ctx context.Context, snap *catalog.Snapshot) (map[stri
 	return want, nil
 }
 
+// lane is what is copied one after another: the live segments of a window in the order of their
+// ranks, or a file of a block. A segment's rank is the time at which its store got it, so the copies
+// must come in the same order: of two values of a sample the later one counts.
+type lane struct {
+	keys []string
+	ids  []catalog.SegmentID // of the keys, if they are segments
+}
+
+// lanes splits the objects of a snapshot.
+func lanes(snap *catalog.Snapshot, want map[string]int64) []lane {
+	var all []lane
+	segments := slices.Clone(snap.Segments)
+	slices.SortFunc(segments, func(a, b catalog.SegmentRef) int {
+		return cmp.Or(cmp.Compare(a.Window, b.Window), a.Rank.Compare(b.Rank))
+	})
+	seen := map[string]bool{}
+	for i, s := range segments {
+		if i == 0 || segments[i-1].Window != s.Window {
+			all = append(all, lane{})
+		}
+		l := &all[len(all)-1]
+		l.keys, l.ids = append(l.keys, s.String()), append(l.ids, s.SegmentID())
+		seen[s.String()] = true
+	}
+	for k := range want {
+		if !seen[k] {
+			all = append(all, lane{keys: []string{k}})
+		}
+	}
+	return all
+}
+
 // copyAll copies the objects that the destination has not.
-func (c *copying) copyAll(ctx context.Context, want map[string]int64) error {
+func (c *copying) copyAll(ctx context.Context, want map[string]int64, all []lane) error {
 	c.r.Present = 0
+	for k, size := range want {
+		if c.before[k] && c.there[k] == size {
+			c.r.Present++
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(copiers)
-	for k, size := range want {
-		if there, ok := c.there[k]; ok && there == size {
-			if c.before[k] {
-				c.r.Present++
-			}
-			continue
-		}
-		g.Go(func() error {
-			if err := copyObject(ctx, c.from, c.to, k, size); err != nil {
-				return err
-			}
-			c.copied.Add(1)
-			c.bytes.Add(size)
-			return nil
-		})
+	for _, l := range all {
+		g.Go(func() error { return c.copyLane(ctx, want, l) })
 	}
 	err := g.Wait()
 	if errors.Is(err, objstore.ErrNotFound) {
 		return errors.Join(err, c.look(context.WithoutCancel(ctx)))
 	}
 	return err
+}
+
+func (c *copying) copyLane(ctx context.Context, want map[string]int64, l lane) error {
+	for i, k := range l.keys {
+		if there, ok := c.there[k]; !ok || there != want[k] {
+			if err := copyObject(ctx, c.from, c.to, k, want[k]); err != nil {
+				return err
+			}
+			c.copied.Add(1)
+			c.bytes.Add(want[k])
+		}
+		if i > 0 && l.ids[i].ID.Compare(l.ids[i-1].ID) < 0 {
+			if err := c.follow(ctx, l.keys[i-1], k, want[k]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tick is how often follow looks whether the destination's clock has gone on.
+const tick = 300 * time.Millisecond
+
+// follow copies a segment again until the destination got it at a later time than the one before.
+// Within a tick of its clock (a second on S3) identifiers decide, and theirs is the other order.
+func (c *copying) follow(ctx context.Context, before, k string, size int64) error {
+	earlier, err := c.modified(ctx, before)
+	if err != nil {
+		return err
+	}
+	for {
+		at, err := c.modified(ctx, k)
+		if err != nil || at.After(earlier) {
+			return err
+		}
+		select {
+		case <-time.After(tick):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := copyObject(ctx, c.from, c.to, k, size); err != nil {
+			return err
+		}
+	}
+}
+
+// modified returns when the destination got an object.
+func (c *copying) modified(ctx context.Context, k string) (time.Time, error) {
+	for obj, err := range c.to.List(ctx, k, "") {
+		if err != nil {
+			return time.Time{}, err
+		}
+		if obj.Key == k {
+			return obj.Modified, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("the destination has lost %s", k)
 }
 
 // deleteOthers deletes what earlier attempts have copied and the snapshot no longer has: the

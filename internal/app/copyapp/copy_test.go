@@ -216,6 +216,32 @@ func live(t *testing.T, s objstore.Store) {
 	}
 }
 
+// TestCopyKeepsTheOrder: of two values of a sample the one that was written later counts in the copy,
+// too, although its segment's identifier is the smaller one and copies share a second.
+func TestCopyKeepsTheOrder(t *testing.T) {
+	const windows = 12
+	from := memstore.New(memstore.Settings{})
+	for i := range windows {
+		at := day.Add(time.Duration(2*i) * time.Hour).UnixMilli()
+		for n := range 3 {
+			rows := []segment.Row{{Labels: labels.FromStrings("__name__", "up"), Floats: []segment.Float{{T: at, V: float64(n)}}}}
+			id := ulid.MustNew(ulid.Timestamp(day.Add(-time.Duration(n)*time.Minute)), ulid.DefaultEntropy())
+			require.NoError(t, compacttest.Put(t.Context(), from, name, key.WindowOf(at), id, rows))
+		}
+	}
+	want, err := compacttest.Read(t.Context(), from, name)
+	require.NoError(t, err)
+	to := memstore.New(memstore.Settings{Resolution: time.Second})
+	_, err = copyapp.Tenant(t.Context(), from, to, name)
+	require.NoError(t, err)
+	got, err := compacttest.Read(t.Context(), to, name)
+	require.NoError(t, err)
+	require.Equal(t, want.Samples, got.Samples)
+	for _, samples := range got.Samples {
+		require.Len(t, samples, windows)
+	}
+}
+
 // TestCopyGoesOn: a copy that was cut short at any request is ended by the next one, and what is
 // stale in it goes.
 func TestCopyGoesOn(t *testing.T) {
