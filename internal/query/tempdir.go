@@ -15,14 +15,11 @@ const temporary = "promlake-query-"
 // process uses any more. It holds a lock of root's while it does so: nobody takes a directory for
 // stale that another process has made and not yet locked.
 func makeTemporary(root string) (dir string, lock *os.File, err error) {
-	all, err := os.OpenFile(filepath.Join(root, fmt.Sprintf("%s%d.lock", temporary, os.Getuid())), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	all, err := lockRoot(root)
 	if err != nil {
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, all.Close()) }()
-	if err := syscall.Flock(int(all.Fd()), syscall.LOCK_EX); err != nil {
-		return "", nil, fmt.Errorf("lock %s: %w", all.Name(), err)
-	}
 	if err := removeStale(root); err != nil {
 		return "", nil, err
 	}
@@ -31,6 +28,30 @@ func makeTemporary(root string) (dir string, lock *os.File, err error) {
 	}
 	lock, err = hold(dir)
 	return dir, lock, err
+}
+
+// removeTemporary removes what makeTemporary made. It holds root's lock, too: once the directory's
+// own lock file is gone, another process would take the rest for stale, and lock it with a new file.
+func removeTemporary(dir string) (err error) {
+	all, err := lockRoot(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, all.Close()) }()
+	return os.RemoveAll(dir)
+}
+
+// lockRoot waits for the lock of this user's temporary directories under root. Closing the file
+// gives it back.
+func lockRoot(root string) (*os.File, error) {
+	all, err := os.OpenFile(filepath.Join(root, fmt.Sprintf("%s%d.lock", temporary, os.Getuid())), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(all.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", all.Name(), err), all.Close())
+	}
+	return all, nil
 }
 
 // hold locks a directory for as long as the process lives, or until the file is closed.

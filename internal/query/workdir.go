@@ -83,7 +83,7 @@ func (w *workdir) close() error {
 	}
 	var err error
 	if w.configured == "" {
-		err = os.RemoveAll(w.dir)
+		err = removeTemporary(w.dir)
 	} else {
 		err = errors.Join(os.RemoveAll(filepath.Join(w.dir, segmentsDir)), os.RemoveAll(filepath.Join(w.dir, spillDir)))
 	}
