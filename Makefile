@@ -13,7 +13,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BUILDVCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && echo auto || echo false)
 LDFLAGS := -s -w -X github.com/promlake/promlake/internal/telemetry.version=$(VERSION)
 GOBUILD = $(GO) build -trimpath -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Tools for Go have a module of their own, so that the product's module lists only what the product imports.
+GO_TOOL := $(GO) tool -modfile=tests/tools/go.mod
 
 PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn bin/compact-fn
 VENV := .venv
@@ -65,7 +66,7 @@ lint: $(VENV_READY) ## Check form and find mistakes: gofmt, go vet, staticcheck,
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard -- '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt: run make fmt for:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) run $(STATICCHECK) ./...
+	$(GO_TOOL) staticcheck ./...
 	$(VENV)/bin/ruff check $(PYTHON_CODE)
 	$(VENV)/bin/ruff format --check $(PYTHON_CODE)
 	$(VENV)/bin/shellcheck $(SHELL_CODE)
@@ -75,7 +76,7 @@ rie: $(VENV_READY)
 	@PYTHON=$(VENV)/bin/python tests/functions/fetch-rie.sh .cache/rie
 
 .PHONY: test-go
-test-go: rie | system ## Run the Go tests.
+test-go: rie versitygw | system ## Run the Go tests.
 	$(GO) test -p 2 -timeout 30m ./...
 
 .PHONY: peers
@@ -84,7 +85,8 @@ peers:
 
 .PHONY: versitygw
 versitygw: | system
-	@$(GO) build -buildvcs=false -o .cache/bin/versitygw github.com/versity/versitygw/cmd/versitygw
+	@mkdir -p .cache/bin
+	@ln -sf "$$($(GO_TOOL) -n versitygw)" .cache/bin/versitygw
 
 .PHONY: e2e-programs
 e2e-programs: build versitygw peers infra-programs

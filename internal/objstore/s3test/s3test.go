@@ -1,11 +1,9 @@
-// Package s3test gives tests an S3 endpoint of their own: a versitygw gateway over a temporary directory, on loopback.
-//
-// The gateway changes the working directory of its process and allows one instance per process, so it runs in a child: the
-// test binary starts itself, and the init function of this package makes a gateway of the copy before any test runs.
+// Package s3test gives each test an S3 endpoint of its own: a versitygw process over a temporary
+// directory, on loopback. The module in tests/tools pins versitygw; the go command builds it.
 package s3test
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +11,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -55,7 +56,7 @@ func Start(t testing.TB) *Gateway {
 	return nil
 }
 
-// Bucket creates a bucket with a name that none had before and returns the name.
+// Bucket creates a bucket with a new, unique name and returns the name.
 func (g *Gateway) Bucket(t testing.TB) string {
 	t.Helper()
 	name := "test-" + strings.ToLower(ulid.Make().String())
@@ -77,7 +78,7 @@ func (g *Gateway) StoreURL(t testing.TB) string {
 	return "s3://" + g.Bucket(t) + "?" + q.Encode()
 }
 
-// Client returns an S3 client of the gateway, for what a test wants to do behind a store's back.
+// Client returns an S3 client of the gateway, for changes that bypass a store.
 func (g *Gateway) Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(g.Endpoint),
@@ -87,42 +88,77 @@ func (g *Gateway) Client() *s3.Client {
 	})
 }
 
+// supervisor is the shell script that runs versitygw and kills it at the end of the script's own
+// standard input, that is also when the test dies.
+const supervisor = `exec 3<&0; "$@" & gateway=$!; (cat <&3 >/dev/null; kill -9 $gateway) & wait $gateway`
+
 func start(t testing.TB) (*Gateway, error) {
 	data, sidecar := t.TempDir(), t.TempDir() // before the Cleanup below, so that they are removed after it
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
+	program, err := versitygw()
 	if err != nil {
-		return nil, fmt.Errorf("find test binary: %w", err)
+		return nil, err
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childEnv+"=1")
+	args := []string{
+		"-c", supervisor, "versitygw", program, "--port", addr, "--access", accessKey, "--secret", secretKey,
+		"--region", region, "--keep-alive", "--quiet", "posix",
+	}
+	if !keepsAttributes(data) {
+		args = append(args, "--sidecar", sidecar)
+	}
+	cmd := exec.Command("sh", append(args, data)...)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("open pipe: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start test binary: %w", err)
+		return nil, fmt.Errorf("start versitygw: %w", err)
 	}
 	exited := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // what went wrong stands on its standard error
+		_ = cmd.Wait() // versitygw writes the reason of its end to standard error
 		close(exited)
 	}()
 	t.Cleanup(func() { stop(t, cmd, stdin, exited) })
-	if err := json.NewEncoder(stdin).Encode(childConfig{addr, data, sidecar}); err != nil {
-		return nil, fmt.Errorf("configure gateway: %w", err)
-	}
 	if err := await(addr, exited); err != nil {
 		return nil, err
 	}
 	return &Gateway{Endpoint: "http://" + addr, Region: region, AccessKey: accessKey, SecretKey: secretKey}, nil
 }
 
-// await waits until somebody listens at addr.
+// versitygw returns the path of the program in the go command's build cache, which builds it if
+// it is missing.
+var versitygw = sync.OnceValues(func() (string, error) {
+	module, err := output("go", "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Dir(module)
+	return output("go", "-C", root, "tool", "-modfile=tests/tools/go.mod", "-n", "versitygw")
+})
+
+func output(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("run %s: %w\n%s", cmd, err, &stderr)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// keepsAttributes reports whether the file system keeps the extended attributes that hold objects'
+// metadata; versitygw keeps them in a directory beside the data otherwise.
+func keepsAttributes(dir string) bool {
+	return unix.Setxattr(dir, "user.probe", []byte("x"), 0) == nil
+}
+
+// await waits until a process listens at addr.
 func await(addr string, exited <-chan struct{}) error {
 	deadline := time.After(startTimeout)
 	for {
@@ -140,7 +176,7 @@ func await(addr string, exited <-chan struct{}) error {
 }
 
 func stop(t testing.TB, cmd *exec.Cmd, stdin io.Closer, exited <-chan struct{}) {
-	_ = stdin.Close() // the child ends at the end of its input; a child that ended already has closed it
+	_ = stdin.Close() // ends the supervisor; after its end the pipe is closed already
 	select {
 	case <-exited:
 	case <-time.After(stopTimeout):
