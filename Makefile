@@ -89,7 +89,7 @@ versitygw: | system
 	@ln -sf "$$($(GO_TOOL) -n versitygw)" .cache/bin/versitygw
 
 .PHONY: e2e-programs
-e2e-programs: build versitygw peers infra-programs
+e2e-programs: build versitygw lambda-emulator peers infra-programs
 
 .PHONY: e2e
 e2e: $(VENV_READY) e2e-programs ## Run the Python tests: the client's and those of the whole system (ARGS= goes to pytest).

@@ -5,9 +5,9 @@ LOCALSTACK_READY := $(LOCALSTACK)/venv/.ready
 LOCALSTACK_PYTHON := $(LOCALSTACK)/venv/bin/python
 LOCALSTACK_EXECUTOR := $(wildcard infra/localstack/executor/*.toml infra/localstack/executor/promlake_executor/*.py)
 LOCALSTACK_PORT ?= 4566
-LOCALSTACK_GATEWAY := .cache/bin/localstack-gateway
+LAMBDA_EMULATOR := .cache/bin/lambda
 
-# The executor is built from a copy: building leaves things beside the sources.
+# The executor is built from a copy, because the build writes files beside the sources.
 $(LOCALSTACK_READY): infra/localstack/requirements.txt infra/localstack/installer.txt $(LOCALSTACK_EXECUTOR) | system
 	@echo 'localstack: installing into $(LOCALSTACK)/venv'
 	@mkdir -p $(LOCALSTACK)
@@ -20,22 +20,22 @@ $(LOCALSTACK_READY): infra/localstack/requirements.txt infra/localstack/installe
 	@$(LOCALSTACK)/installer/bin/uv pip install --quiet --python $(LOCALSTACK_PYTHON) --offline --no-deps --no-build-isolation ./$(LOCALSTACK)/executor
 	@touch $@
 
-.PHONY: localstack-gateway
-localstack-gateway: | system
-	@$(GO) build -buildvcs=false -o $(LOCALSTACK_GATEWAY) ./infra/localstack/gateway
+.PHONY: lambda-emulator
+lambda-emulator: | system
+	@$(GO) build -buildvcs=false -o $(LAMBDA_EMULATOR) ./infra/localstack/lambda
 
 .PHONY: localstack-ready
-localstack-ready: $(LOCALSTACK_READY) localstack-gateway bin/promlake
+localstack-ready: $(LOCALSTACK_READY) lambda-emulator bin/promlake
 
 .PHONY: localstack
 localstack: localstack-ready ## Run the AWS stack on this machine, on LocalStack without Docker (LOCALSTACK_PORT=, ARGS=--once).
 	@exec $(LOCALSTACK_PYTHON) infra/localstack/up.py --port $(LOCALSTACK_PORT) $(ARGS)
 
-# Of docker compose; the deployment in a container takes the same parameters.
+# docker compose; the container that deploys uses the same parameters.
 .PHONY: localstack-compose
 localstack-compose: | system ## Run the AWS stack with Prometheus and Grafana on LocalStack, with Docker (ARGS= goes to docker compose up).
 	@. infra/localstack/compose/parameters.env && $(MAKE) package STAGE=local ARCH=$(HOST_ARCH) PARAMS="$$PARAMS"
-	@CGO_ENABLED=0 $(GO) build -buildvcs=false -o $(LOCALSTACK)/gateway ./infra/localstack/gateway
+	@CGO_ENABLED=0 $(GO) build -buildvcs=false -o $(LOCALSTACK)/lambda ./infra/localstack/lambda
 	docker compose -f infra/localstack/compose.yaml up $(ARGS)
 
 .PHONY: test-localstack

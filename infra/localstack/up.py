@@ -27,6 +27,7 @@ TENANTS = ("anonymous", "team-a")
 OWN_TENANT = "promlake"
 ANY_TENANT = "*"
 PROMLAKE = ROOT / "bin/promlake"
+LAMBDA = ROOT / ".cache/bin/lambda"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +109,7 @@ class Stack:
         env = {
             "TMPDIR": str(self._state / "tmp"),
             "FILESYSTEM_ROOT": str(self._state / "localstack"),
+            "PROMLAKE_EXECUTOR_EMULATOR": str(LAMBDA),
             "PROMLAKE_EXECUTOR_DIR": str(self._state / "functions"),
         }
         child = Child([sys.executable, HERE / "launch.py", str(self._port)], self._state / "localstack.log", env)
@@ -134,7 +136,7 @@ class Stack:
 
     def _start_gateway(self) -> None:
         """Starts the stand-in of the HTTP API, which LocalStack does not have."""
-        command = [ROOT / ".cache/bin/localstack-gateway", "--listen", f"{LOOPBACK}:{self._gateway_port}", "--endpoint", self._endpoint]
+        command = [LAMBDA, "gateway", "--listen", f"{LOOPBACK}:{self._gateway_port}", "--endpoint", self._endpoint]
         command += ["--region", REGION, "--ingest", self._cloud.function("ingest"), "--query", self._cloud.function("query")]
         child = Child(command, self._state / "gateway.log", ACCOUNT_KEYS)
         self._children.append(child)

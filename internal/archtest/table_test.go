@@ -16,10 +16,10 @@ var allowed = map[string][]string{
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
 		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/objstore", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
 	},
-	"compact-fn":               {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
-	"ingest-fn":                {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
-	"infra/localstack/gateway": {"internal/app/flags", "internal/lambda/lambdatest"},
-	"query-fn":                 {"internal/app/flags", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/telemetry"},
+	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
+	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
+	"infra/localstack/lambda": {"internal/app/flags", "internal/lambda/emulator"},
+	"query-fn":                {"internal/app/flags", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/telemetry"},
 
 	// Composition.
 	"internal/app": {
@@ -59,7 +59,8 @@ var allowed = map[string][]string{
 	"internal/auth":              {"internal/secret", "internal/tenant"},
 	"internal/cost":              {},
 	"internal/lambda":            {},
-	"internal/lambda/lambdatest": {},
+	"internal/lambda/emulator":   {},
+	"internal/lambda/lambdatest": {"internal/lambda/emulator"},
 	"internal/loopback":          {},
 	"internal/memory":            {},
 	"internal/scrape":            {},

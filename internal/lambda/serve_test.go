@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/lambda/emulator"
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
 )
 
@@ -110,13 +111,13 @@ func client(t *testing.T, h http.Handler) func(method, path, kind, body string) 
 
 func TestServe(t *testing.T) {
 	for _, mode := range []string{"whole", "streaming"} {
-		f := lambdatest.Start(t, self(t), envBootstrap+"="+mode)
+		f := lambdatest.Start(t, emulator.Settings{Path: self(t), Env: []string{envBootstrap + "=" + mode}})
 		for _, face := range []struct {
 			name string
 			h    http.Handler
 		}{
-			{string(HTTPAPI), &lambdatest.Gateway{Routes: map[string]lambdatest.Invoker{"$default": f}}},
-			{string(FunctionURL), &lambdatest.URL{Function: f, Stream: mode == "streaming"}},
+			{string(HTTPAPI), &emulator.Gateway{Routes: map[string]emulator.Invoker{"$default": f}}},
+			{string(FunctionURL), &emulator.URL{Function: f, Stream: mode == "streaming"}},
 		} {
 			t.Run(mode+"/"+face.name, func(t *testing.T) {
 				get := client(t, face.h)
@@ -152,7 +153,7 @@ func TestServe(t *testing.T) {
 			})
 		}
 		_, err := f.Invoke(t.Context(), recorded(t, "eventbridge-rule"))
-		var fe *lambdatest.FunctionError
+		var fe *emulator.FunctionError
 		require.ErrorAs(t, err, &fe)
 		require.Equal(t, "no luck", fe.Message)
 		_, err = f.Invoke(t.Context(), recorded(t, "sqs-fifo"))
@@ -163,10 +164,7 @@ func TestServe(t *testing.T) {
 }
 
 func TestStreamIsRead(t *testing.T) {
-	f := lambdatest.New(lambdatest.Settings{
-		Path: self(t), Env: []string{envBootstrap + "=streaming"}, Timeout: 4 * time.Second, Log: lambdatest.LogTo(t),
-	})
-	t.Cleanup(f.Kill)
+	f := lambdatest.Start(t, emulator.Settings{Path: self(t), Env: []string{envBootstrap + "=streaming"}, Timeout: 4 * time.Second})
 	s, err := f.InvokeStream(t.Context(), []byte(strings.Replace(string(recorded(t, "function-url-query")), `"/api/v1/query"`, `"/endless"`, 1)))
 	require.NoError(t, err)
 	require.Equal(t, 200, s.Prelude.StatusCode)
@@ -180,8 +178,8 @@ func TestStreamIsRead(t *testing.T) {
 }
 
 func TestStreamBreaksOff(t *testing.T) {
-	f := lambdatest.Start(t, self(t), envBootstrap+"=streaming")
-	url := func(path string) (*lambdatest.Stream, error) {
+	f := lambdatest.Start(t, emulator.Settings{Path: self(t), Env: []string{envBootstrap + "=streaming"}})
+	url := func(path string) (*emulator.Stream, error) {
 		return f.InvokeStream(t.Context(), []byte(strings.Replace(string(recorded(t, "function-url-query")), `"/api/v1/query"`, `"`+path+`"`, 1)))
 	}
 	for path, want := range map[string]string{"/panic/late": "handler panicked: late", "/large/10000000": "answer is larger than AWS Lambda takes"} {
@@ -189,11 +187,11 @@ func TestStreamBreaksOff(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 200, s.Prelude.StatusCode)
 		_, err = io.ReadAll(s.Body)
-		var fe *lambdatest.FunctionError
+		var fe *emulator.FunctionError
 		require.ErrorAs(t, err, &fe, path)
 		require.Contains(t, fe.Message, want)
 	}
-	_, _, err := client(t, &lambdatest.URL{Function: f, Stream: true})("GET", "/panic/late", "", "")
+	_, _, err := client(t, &emulator.URL{Function: f, Stream: true})("GET", "/panic/late", "", "")
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "a client sees that something is missing")
 
 	s, err := url("/large/9000000")
@@ -208,10 +206,7 @@ func TestStreamBreaksOff(t *testing.T) {
 }
 
 func TestConcurrentInvocations(t *testing.T) {
-	f := lambdatest.New(lambdatest.Settings{
-		Path: self(t), Env: []string{envBootstrap + "=whole"}, Concurrency: 2, Log: lambdatest.LogTo(t),
-	})
-	t.Cleanup(f.Kill)
+	f := lambdatest.Start(t, emulator.Settings{Path: self(t), Env: []string{envBootstrap + "=whole"}, Concurrency: 2})
 	payload := []byte(strings.Replace(string(recorded(t, "http-api-query")), `"/api/v1/query"`, `"/meet"`, 1))
 	done := make(chan error, 2)
 	for range 2 {
@@ -228,7 +223,7 @@ func TestConcurrentInvocations(t *testing.T) {
 func TestSIGTERM(t *testing.T) {
 	goodbye := t.TempDir() + "/goodbye"
 	// The race detector waits a second before it lets a process end.
-	f := lambdatest.Start(t, self(t), envBootstrap+"=whole", envGoodbye+"="+goodbye, "GORACE=atexit_sleep_ms=0")
+	f := lambdatest.Start(t, emulator.Settings{Path: self(t), Env: []string{envBootstrap + "=whole", envGoodbye + "=" + goodbye, "GORACE=atexit_sleep_ms=0"}})
 	_, err := f.Invoke(t.Context(), recorded(t, "http-api-query"))
 	require.NoError(t, err)
 	require.NoError(t, f.Stop())

@@ -135,7 +135,7 @@ def run(programs: Programs, gateway: Gateway, start_for_module: Start, tmp_path_
     with ExitStack() as stack:
         writes, jobs = stack.enter_context(serve_queue("writes")), stack.enter_context(serve_queue("jobs.fifo"))
         functions = {
-            name: stack.enter_context(run_function(program, directory, name, common | env))
+            name: stack.enter_context(run_function(programs, program, directory, name, common | env))
             for name, program, env in (
                 ("ingest", programs.ingest_fn, {"PROMLAKE_INGEST_MODE": "buffered", "PROMLAKE_INGEST_QUEUE_URL": writes.url}),
                 ("flush", programs.ingest_fn, {"PROMLAKE_INGEST_MODE": "direct"}),

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
+	"github.com/promlake/promlake/internal/lambda/emulator"
 	"github.com/promlake/promlake/internal/queue/memqueue"
 	"github.com/promlake/promlake/internal/queue/sqstest"
 )
@@ -99,9 +99,9 @@ func TestWriteThroughAQueue(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	s := start(t, "PROMLAKE_INGEST_MODE=direct")
-	for name, f := range map[string]*lambdatest.Function{"sqs-standard": s.query, "eventbridge-rule": s.ingest, "unknown-rest-api": s.query, "unknown-s3": s.compact} {
+	for name, f := range map[string]*emulator.Function{"sqs-standard": s.query, "eventbridge-rule": s.ingest, "unknown-rest-api": s.query, "unknown-s3": s.compact} {
 		_, err := f.Invoke(t.Context(), recorded(t, name).payload(t))
-		var fe *lambdatest.FunctionError
+		var fe *emulator.FunctionError
 		require.ErrorAs(t, err, &fe, name)
 		require.Contains(t, fe.Message, "this function takes ", name)
 	}
@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, 400, a.Status)
 	require.Contains(t, plain(t, a).Body, `"errorType":"bad_data"`)
 	require.Equal(t, 404, ask(t, s.query, asking(t, "function-url-query", "/api/v1/write", "")).Status)
-	for _, f := range []*lambdatest.Function{s.ingest, s.query, s.compact} {
+	for _, f := range []*emulator.Function{s.ingest, s.query, s.compact} {
 		require.Len(t, f.Processes(), 1, "no refusal ends a process")
 	}
 }
@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 // TestFunctionsTellOfThemselves asks each for its metrics, and ends it as Lambda does.
 func TestFunctionsTellOfThemselves(t *testing.T) {
 	s := start(t, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_COMPACTOR_ENABLED=false")
-	for _, f := range []*lambdatest.Function{s.ingest, s.query, s.compact} {
+	for _, f := range []*emulator.Function{s.ingest, s.query, s.compact} {
 		for range 2 {
 			require.Equal(t, 200, ask(t, f, asking(t, "http-api-query", "/-/ready", "")).Status)
 		}
@@ -139,7 +139,7 @@ func TestFunctionsTellOfThemselves(t *testing.T) {
 
 func TestLogsAreJSON(t *testing.T) {
 	var out bytes.Buffer
-	f := lambdatest.New(lambdatest.Settings{
+	f := emulator.New(emulator.Settings{
 		Path: bootstrap("ingest-fn"), Log: &out, Env: []string{"PROMLAKE_STORE=file://" + t.TempDir(), "PROMLAKE_LOG_LEVEL=debug"},
 	})
 	require.Equal(t, 204, ask(t, f, recorded(t, "http-api-write-v1")).Status)
@@ -159,7 +159,7 @@ func TestColdStarts(t *testing.T) {
 	require.NoError(t, err)
 	for _, tc := range []struct {
 		name  string
-		f     *lambdatest.Function
+		f     *emulator.Function
 		event event
 	}{
 		{"ingest", s.ingest, recorded(t, "http-api-write-v1")},

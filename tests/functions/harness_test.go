@@ -14,23 +14,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/lambda/emulator"
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
 )
 
 // stack is the three functions over one store.
 type stack struct {
 	store                  string // directory
-	ingest, query, compact *lambdatest.Function
+	ingest, query, compact *emulator.Function
 }
 
 func start(t *testing.T, env ...string) *stack {
 	t.Helper()
 	s := &stack{store: t.TempDir()}
 	env = append([]string{"PROMLAKE_STORE=file://" + s.store, "PROMLAKE_COMPACTOR_SETTLE_DELAY=1ms", "PROMLAKE_COMPACTOR_LATE_DELAY=1ms"}, env...)
-	f := func(program string) *lambdatest.Function {
-		f := lambdatest.New(lambdatest.Settings{Path: bootstrap(program), Name: program, Env: env, Log: lambdatest.LogTo(t)})
-		t.Cleanup(f.Kill)
-		return f
+	f := func(program string) *emulator.Function {
+		return lambdatest.Start(t, emulator.Settings{Path: bootstrap(program), Name: program, Env: env})
 	}
 	s.ingest, s.query, s.compact = f("ingest-fn"), f("query-fn"), f("compact-fn")
 	return s
@@ -84,7 +83,7 @@ type answer struct {
 }
 
 // ask sends a request and returns the answer, its body decoded.
-func ask(t testing.TB, f *lambdatest.Function, e event) answer {
+func ask(t testing.TB, f *emulator.Function, e event) answer {
 	t.Helper()
 	s, err := f.InvokeStream(t.Context(), e.payload(t))
 	require.NoError(t, err)

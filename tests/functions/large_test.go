@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
+	"github.com/promlake/promlake/internal/lambda/emulator"
 )
 
 // TestLargeAnswers asks for more than Lambda takes in one piece.
@@ -40,7 +40,7 @@ func TestLargeAnswers(t *testing.T) {
 	require.Contains(t, a.Body, `"errorType":"execution","error":"the answer is larger than the 6291556 bytes`)
 
 	a = ask(t, s.query, url)
-	require.Greater(t, len(a.Body), lambdatest.MaxPayload)
+	require.Greater(t, len(a.Body), emulator.MaxPayload)
 	require.Len(t, series(t, a), seriesCount)
 
 	gateway["headers"].(map[string]any)["accept-encoding"] = "gzip"

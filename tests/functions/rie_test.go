@@ -18,8 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
 )
 
-// emulator runs a program under AWS's Runtime Interface Emulator and returns the URL that takes its events.
-func emulator(t *testing.T, program string, env ...string) string {
+// underRIE runs a program under AWS's Runtime Interface Emulator and returns the URL that takes its events.
+func underRIE(t *testing.T, program string, env ...string) string {
 	t.Helper()
 	rie, err := filepath.Abs("../../.cache/rie/aws-lambda-rie")
 	require.NoError(t, err)
@@ -74,12 +74,12 @@ func TestRuntimeInterfaceEmulator(t *testing.T) {
 	store := t.TempDir()
 	env := []string{"PROMLAKE_STORE=file://" + store, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_COMPACTOR_SETTLE_DELAY=1ms", "PROMLAKE_COMPACTOR_LATE_DELAY=1ms"}
 	var a answer
-	require.NoError(t, json.Unmarshal(emulated(t, emulator(t, "ingest-fn", env...), recorded(t, "http-api-write-v1")), &a))
+	require.NoError(t, json.Unmarshal(emulated(t, underRIE(t, "ingest-fn", env...), recorded(t, "http-api-write-v1")), &a))
 	require.Equal(t, 204, a.Status, a.Body)
-	require.JSONEq(t, "null", string(emulated(t, emulator(t, "compact-fn", env...), recorded(t, "eventbridge-rule"))))
+	require.JSONEq(t, "null", string(emulated(t, underRIE(t, "compact-fn", env...), recorded(t, "eventbridge-rule"))))
 	require.FileExists(t, filepath.Join(store, "v1", "team-a", "manifest.json"))
 	e := recorded(t, "http-api-query")
 	delete(e["headers"].(map[string]any), "accept-encoding")
-	require.NoError(t, json.Unmarshal(emulated(t, emulator(t, "query-fn", env...), e), &a))
+	require.NoError(t, json.Unmarshal(emulated(t, underRIE(t, "query-fn", env...), e), &a))
 	require.Equal(t, map[string]string{"": "[1764000015 5.25]"}, series(t, a))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/lambda/emulator"
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
 	"github.com/promlake/promlake/internal/secret/secrettest"
 )
@@ -65,22 +66,20 @@ func TestTokensAndOwnMetrics(t *testing.T) {
 	ssm.Put("/promlake/test/tokens", string(text))
 	ssm.Put("/promlake/test/self-token", "self\n")
 
-	gateway := &lambdatest.Gateway{}
+	gateway := &emulator.Gateway{}
 	api := httptest.NewServer(gateway)
 	defer api.Close()
 	store := "PROMLAKE_STORE=file://" + t.TempDir()
-	function := func(program string, more ...string) *lambdatest.Function {
+	function := func(program string, more ...string) *emulator.Function {
 		env := append(more, store, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_AUTH_TOKENS=ssm:/promlake/test/tokens", "PROMLAKE_QUERY_MAX_STALENESS=0s")
 		for _, name := range []string{"AWS_ENDPOINT_URL_SSM", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
 			env = append(env, name+"="+os.Getenv(name))
 		}
-		f := lambdatest.New(lambdatest.Settings{Path: bootstrap(program), Name: program, Env: env, Log: lambdatest.LogTo(t)})
-		t.Cleanup(f.Kill)
-		return f
+		return lambdatest.Start(t, emulator.Settings{Path: bootstrap(program), Name: program, Env: env})
 	}
 	ingest := function("ingest-fn", "PROMLAKE_SELF_URL=here")
 	query := function("query-fn", "PROMLAKE_SELF_URL="+api.URL, "PROMLAKE_SELF_TOKEN=ssm:/promlake/test/self-token")
-	gateway.Routes = map[string]lambdatest.Invoker{"POST /api/v1/write": ingest, "$default": query}
+	gateway.Routes = map[string]emulator.Invoker{"POST /api/v1/write": ingest, "$default": query}
 
 	require.ErrorContains(t, bearer("").write(t, api.URL), "this server wants a token")
 	require.ErrorContains(t, bearer("a-reads").write(t, api.URL), `the token lacks access "write"`)

@@ -30,7 +30,7 @@ Table = dict[tuple[str, str], str]
 
 
 def test_the_gateway_for_localstack_has_the_same(default: Template) -> None:
-    text = (ROOT / "infra/localstack/gateway/main.go").read_text()
+    text = (ROOT / "infra/localstack/lambda/gateway.go").read_text()
     found = {}
     for function in ("ingest", "query"):
         (routes,) = re.findall(rf"{function}Routes = \[\]string{{(.*?)\n\t}}", text, re.DOTALL)

@@ -13,7 +13,7 @@ from support.programs import ROOT, Programs
 COMPOSE = ROOT / "infra/localstack/compose.yaml"
 FOLDER = COMPOSE.parent
 # Made by `make localstack-compose`, and of the machine.
-MADE = {".cache/localstack/gateway"}
+MADE = {".cache/localstack/lambda"}
 
 
 def services() -> dict[str, dict[str, Any]]:

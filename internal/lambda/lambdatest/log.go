@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// LogTo returns a writer that puts each line into a test's log until the test ends. It may be called concurrently.
+// LogTo returns a writer that copies each line into a test's log until the test ends. It may be
+// called concurrently.
 func LogTo(t TB) io.Writer {
 	l := &lines{log: t.Logf}
 	t.Cleanup(l.stop)
@@ -15,8 +16,8 @@ func LogTo(t TB) io.Writer {
 
 type lines struct {
 	mu   sync.Mutex
-	log  func(format string, args ...any) // nil once the test has ended
-	part []byte                           // of a line whose end has not come yet
+	log  func(format string, args ...any) // nil after the end of the test
+	part []byte                           // the beginning of an incomplete line
 }
 
 // Write implements io.Writer.

@@ -1,22 +1,24 @@
-"""Functions without a cloud: the Lambda Runtime API for one program, and an SQS queue that keeps what it is sent.
+"""Functions without a cloud: a program in an emulated execution environment, and an SQS queue that keeps its messages.
 
-They carry just enough to run the programs as functions do; tests/localstack has the real event sources.
+tests/localstack has the real event sources.
 """
 
 import base64
 import hashlib
 import itertools
 import json
-import queue
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 
-from support.programs import Process
+from promlake_executor.environment import Environment
+from promlake_executor.environment import Function as EmulatedFunction
+
+from support.programs import Programs
 
 ACCOUNT = "000000000000"
 SECONDS = 30.0
@@ -24,45 +26,24 @@ SECONDS = 30.0
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    queue: "Queue"
 
     def log_message(self, *_: Any) -> None:
         pass
 
-    def body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding") != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        chunks = []
-        while size := int(self.rfile.readline(), 16):
-            chunks.append(self.rfile.read(size))
-            self.rfile.readline()
-        while self.rfile.readline().strip():  # trailers
-            pass
-        return b"".join(chunks)
-
-    def answer(self, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(status)
-        for name, text in {"Content-Type": "application/json", "Content-Length": str(len(data)), **(headers or {})}.items():
-            self.send_header(name, text)
+    def do_POST(self) -> None:
+        action = self.headers["X-Amz-Target"].removeprefix("AmazonSQS.")
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = json.dumps(self.queue.send(action, request)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
 
-@contextmanager
-def _serve(handler: type[_Handler]) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 class Queue:
-    """An SQS queue, FIFO if its name says so. Its messages are kept until they are taken."""
+    """An SQS queue, FIFO if its name says so. It keeps its messages until `take`."""
 
     def __init__(self, name: str) -> None:
         self.name, self.url = name, ""
@@ -84,7 +65,7 @@ class Queue:
         return {"Successful": [{"Id": e["Id"], **self._keep(e)} for e in request["Entries"]], "Failed": []}
 
     def take(self, most: int = 10_000) -> list[dict[str, Any]]:
-        """Returns waiting messages as records of an event."""
+        """Removes waiting messages and returns them as records of an event."""
         taken, self._waiting = self._waiting[:most], self._waiting[most:]
         return [self._record(message) for message in taken]
 
@@ -106,41 +87,37 @@ class Queue:
 @contextmanager
 def serve_queue(name: str) -> Iterator[Queue]:
     kept = Queue(name)
-
-    class Handler(_Handler):
-        def do_POST(self) -> None:
-            action = self.headers["X-Amz-Target"].removeprefix("AmazonSQS.")
-            self.answer(kept.send(action, json.loads(self.body())))
-
-    with _serve(Handler) as address:
-        kept.url = f"http://{address}/{ACCOUNT}/{name}"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"queue": kept}))
+    server.daemon_threads = True
+    Thread(target=server.serve_forever, daemon=True).start()
+    kept.url = f"http://127.0.0.1:{server.server_address[1]}/{ACCOUNT}/{name}"
+    try:
         yield kept
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 class Function:
     """A program that runs as a Lambda function, one invocation at a time."""
 
-    def __init__(self) -> None:
-        self.events: queue.Queue[tuple[str, Any]] = queue.Queue()
-        self.answers: queue.Queue[tuple[bool, Any]] = queue.Queue()
-        self.ended = Event()
-        self._numbers = itertools.count(1)
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
 
     def invoke(self, event: Any) -> Any:
         """Returns the answer to an event. An error of the function fails the test."""
-        self.events.put((f"request-{next(self._numbers)}", event))
-        ok, answer = self.answers.get(timeout=SECONDS)
-        assert ok, answer
-        return answer
+        answer = self._environment.invoke(json.dumps(event).encode())
+        assert not answer.is_error, answer.payload
+        return json.loads(answer.payload)
 
     def consume(self, records: list[dict[str, Any]]) -> None:
-        """Hands messages over. A failed one fails the test."""
+        """Delivers messages. A failed one fails the test."""
         if records:
             answer = self.invoke({"Records": records})
             assert not (answer and answer["batchItemFailures"]), answer
 
     def tick(self) -> None:
-        """Tells the time, as a rule of EventBridge does."""
+        """Delivers the event of a schedule."""
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         event = {"version": "0", "id": "tick", "source": "aws.events", "detail-type": "Scheduled Event", "time": at, "detail": {}}
         self.invoke(event | {"account": ACCOUNT, "region": "us-east-1", "resources": ["rule"]})
@@ -155,51 +132,10 @@ class Function:
 
 
 @contextmanager
-def run_function(program: Path, directory: Path, name: str, env: Mapping[str, str]) -> Iterator[Function]:
-    function = Function()
-    with _serve(_runtime_api(function)) as address:
-        lambda_env = {
-            "AWS_LAMBDA_RUNTIME_API": address,
-            "AWS_LAMBDA_FUNCTION_NAME": name,
-            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
-            "AWS_LAMBDA_LOG_STREAM_NAME": f"{name}/1",
-        }
-        process = Process([program], directory / name, lambda_env | dict(env))
-        try:
-            yield function
-        finally:
-            function.ended.set()
-            process.cleanup()
-
-
-def _runtime_api(function: Function) -> type[_Handler]:
-    """Returns what a program finds at AWS_LAMBDA_RUNTIME_API: the next event, places for answers, and its registration for SIGTERM."""
-
-    class Handler(_Handler):
-        def do_GET(self) -> None:
-            if self.path.endswith("/extension/event/next"):
-                function.ended.wait()
-                self.close_connection = True
-                return
-            while not function.ended.is_set():
-                try:
-                    request, event = function.events.get(timeout=0.2)
-                except queue.Empty:
-                    continue
-                deadline = str(int((time.time() + SECONDS) * 1000))
-                arn = f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:f"
-                runtime = {"Request-Id": request, "Deadline-Ms": deadline, "Invoked-Function-Arn": arn}
-                self.answer(event, headers={f"Lambda-Runtime-{'Aws-' if k == 'Request-Id' else ''}{k}": v for k, v in runtime.items()})
-                return
-            self.close_connection = True
-
-        def do_POST(self) -> None:
-            body = self.body()
-            if self.path.endswith("/extension/register"):
-                self.answer({}, headers={"Lambda-Extension-Identifier": "internal"})
-                return
-            kind = self.path.rsplit("/", 1)[-1]
-            function.answers.put((kind == "response", json.loads(body) if body else None))
-            self.answer({"status": "OK"}, 202)
-
-    return Handler
+def run_function(programs: Programs, program: Path, directory: Path, name: str, env: Mapping[str, str]) -> Iterator[Function]:
+    environment = Environment(programs.emulator, name, EmulatedFunction(name, program, SECONDS, directory))
+    environment.start(env)
+    try:
+        yield Function(environment)
+    finally:
+        environment.stop()

@@ -23,6 +23,7 @@ class Programs:
     ingest_fn: Path = ROOT / "bin/ingest-fn"
     query_fn: Path = ROOT / "bin/query-fn"
     compact_fn: Path = ROOT / "bin/compact-fn"
+    emulator: Path = ROOT / ".cache/bin/lambda"
     versitygw: Path = ROOT / ".cache/bin/versitygw"
     prometheus: Path = ROOT / ".cache/peers/usr/bin/prometheus"
     promtool: Path = ROOT / ".cache/peers/usr/bin/promtool"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from promlake_executor.process import live_pids
 from support.programs import ROOT, wait_until
 
 from stack.doors import Door
@@ -59,7 +58,9 @@ class Stack:
         return self.description["functions"][function]
 
     def pids(self, function: str) -> list[int]:
-        return live_pids(Path(self.description["state"]) / "functions", self.name(function))
+        """Returns the ids of the living processes of a function."""
+        folder = Path(self.description["state"]) / "functions" / self.name(function)
+        return [int(file.stem) for file in folder.glob("*.pid")]
 
     def log(self, function: str) -> str:
         path = Path(self.description["state"]) / "functions" / f"{self.name(function)}.log"

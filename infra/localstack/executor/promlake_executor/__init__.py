@@ -1,5 +1,4 @@
 """Runs AWS Lambda functions as processes of this machine.
 
-`runtime_api` speaks with one process, `process` starts and ends it, `environment` keeps one alive between invocations, and `plugin` is what
-LocalStack loads; only the last one imports LocalStack.
+`environment` runs one function in one execution environment, and `plugin` is what LocalStack loads; only the latter imports LocalStack.
 """

@@ -1,7 +1,8 @@
 """The executor as LocalStack loads it. Its settings are variables of LocalStack's process.
 
+PROMLAKE_EXECUTOR_EMULATOR: the program of infra/localstack/lambda; required.
 PROMLAKE_EXECUTOR_DIR: folder of logs, pid files and /tmp directories of all functions; required.
-PROMLAKE_EXECUTOR_ENDPOINT: AWS_ENDPOINT_URL of the functions; default LocalStack itself. Tests put a proxy between.
+PROMLAKE_EXECUTOR_ENDPOINT: AWS_ENDPOINT_URL of the functions; default LocalStack itself. Tests set a proxy.
 """
 
 import os
@@ -18,18 +19,18 @@ LOOPBACK = "127.0.0.1"
 
 
 class ProcessExecutor(RuntimeExecutor):
-    """One execution environment of LocalStack's, as a process of this machine."""
+    """One of LocalStack's execution environments, as a process of this machine."""
 
     def __init__(self, id: str, function_version: FunctionVersion) -> None:  # noqa: A002 (LocalStack's name)
         super().__init__(id, function_version)
         settings = function_version.config
         folder = Path(os.environ["PROMLAKE_EXECUTOR_DIR"])
         code = Path(str(settings.code.get_unzipped_code_location()))
-        function = Function(function_version.id.function_name, code, float(settings.timeout or 3), folder)
-        self._environment = Environment(id, function)
+        function = Function(function_version.id.function_name, code / "bootstrap", float(settings.timeout or 3), folder)
+        self._environment = Environment(Path(os.environ["PROMLAKE_EXECUTOR_EMULATOR"]), id, function)
 
     def start(self, env_vars: dict[str, str]) -> None:
-        """Starts the process; whatever it raises, LocalStack reports to the caller of the invocation."""
+        """Starts the environment. LocalStack reports an exception to the caller of the invocation."""
         endpoint = os.environ.get("PROMLAKE_EXECUTOR_ENDPOINT") or f"http://{LOOPBACK}:{config.GATEWAY_LISTEN[0].port}"
         root = self.function_version.config.code.get_unzipped_code_location()
         env = {name: str(value) for name, value in env_vars.items()}
@@ -37,23 +38,23 @@ class ProcessExecutor(RuntimeExecutor):
         self._environment.start(env)
 
     def invoke(self, payload: dict[str, str]) -> InvocationResult:
-        """Runs one invocation; never raises for what a function does."""
+        """Runs one invocation. Errors of the function are in the result."""
         request_id = payload["invoke-id"]
-        answer = self._environment.invoke(request_id, payload["payload"].encode(), payload["invoked-function-arn"], payload["trace-id"])
+        answer = self._environment.invoke(payload["payload"].encode())
         # LocalStack warns of invocations without any output.
         logs = self._environment.take_output() or f"END RequestId: {request_id}\n"
         return InvocationResult(request_id, answer.payload, answer.is_error, logs)
 
     def stop(self) -> None:
-        """Ends the process."""
+        """Ends the environment."""
         self._environment.stop()
 
     def get_logs(self) -> str:
-        """Returns what the process has printed since the last invocation."""
+        """Returns the function's output since the last invocation."""
         return self._environment.take_output()
 
     def get_address(self) -> str:
-        """Returns where the process can be reached."""
+        """Returns the host of the process."""
         return LOOPBACK
 
     def get_endpoint_from_executor(self) -> str:
@@ -61,7 +62,7 @@ class ProcessExecutor(RuntimeExecutor):
         return LOOPBACK
 
     def get_runtime_endpoint(self) -> str:
-        """Returns an address of which only LocalStack's own runtime interface client would make use."""
+        """Returns an address that only LocalStack's own runtime interface client uses."""
         return f"http://{LOOPBACK}:{config.GATEWAY_LISTEN[0].port}/_localstack_lambda/{self.id}"
 
     @classmethod
@@ -72,14 +73,14 @@ class ProcessExecutor(RuntimeExecutor):
 
     @classmethod
     def cleanup_version(cls, function_version: FunctionVersion) -> None:
-        """Leaves nothing behind: LocalStack removes the code itself."""
+        """Does nothing: LocalStack removes the code itself."""
 
 
 class ExecutorPlugin(RuntimeExecutorPlugin):
-    """Found through the entry point of this package."""
+    """The entry point of this package."""
 
     name = "promlake"
 
     def load(self, *_: object, **__: object) -> type[RuntimeExecutor]:
-        """Returns the class that LocalStack makes one object of for each execution environment."""
+        """Returns the class; LocalStack creates one object for each execution environment."""
         return ProcessExecutor

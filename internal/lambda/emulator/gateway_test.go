@@ -1,4 +1,4 @@
-package lambdatest_test
+package emulator_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
+	"github.com/promlake/promlake/internal/lambda/emulator"
 )
 
 // invoker answers events without a process.
@@ -35,7 +35,7 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 }
 
 func TestRoutes(t *testing.T) {
-	g := &lambdatest.Gateway{Routes: map[string]lambdatest.Invoker{}}
+	g := &emulator.Gateway{Routes: map[string]emulator.Invoker{}}
 	for _, key := range []string{"POST /api/v1/write", "ANY /api/v1/write", "ANY /api/{version}/write", "GET /api/{proxy+}", "ANY /api/v1/{proxy+}"} {
 		g.Routes[key] = named(key)
 	}
@@ -71,7 +71,7 @@ func TestEventsHaveLambdasShape(t *testing.T) {
 		raw, got = nil, events.APIGatewayV2HTTPRequest{}
 		return []byte(`{"statusCode":204}`), errors.Join(json.Unmarshal(payload, &raw), json.Unmarshal(payload, &got))
 	})
-	g := &lambdatest.Gateway{Routes: map[string]lambdatest.Invoker{"$default": keep}}
+	g := &emulator.Gateway{Routes: map[string]emulator.Invoker{"$default": keep}}
 	r := httptest.NewRequest("POST", "/a%2Fb?x=1&x=2&y=%20", strings.NewReader("\xff"))
 	r.Header.Add("X-Two", "1")
 	r.Header.Add("X-Two", "2")
@@ -114,15 +114,15 @@ func keys(m map[string]any) []string {
 
 func TestGatewaysLimits(t *testing.T) {
 	block := invoker(func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
-	fail := invoker(func(context.Context, []byte) ([]byte, error) { return nil, &lambdatest.FunctionError{Type: "x"} })
-	large := invoker(func(context.Context, []byte) ([]byte, error) { return nil, lambdatest.ErrRequestTooLarge })
-	g := &lambdatest.Gateway{Timeout: time.Millisecond, Routes: map[string]lambdatest.Invoker{"ANY /block": block, "ANY /fail": fail, "ANY /large": large}}
+	fail := invoker(func(context.Context, []byte) ([]byte, error) { return nil, &emulator.FunctionError{Type: "x"} })
+	large := invoker(func(context.Context, []byte) ([]byte, error) { return nil, emulator.ErrRequestTooLarge })
+	g := &emulator.Gateway{Timeout: time.Millisecond, Routes: map[string]emulator.Invoker{"ANY /block": block, "ANY /fail": fail, "ANY /large": large}}
 	for _, tc := range []struct {
 		path string
 		body int
 		want int
 	}{
-		{"/block", 0, 503}, {"/fail", 0, 500}, {"/large", 0, 413}, {"/fail", lambdatest.MaxGatewayBody, 500}, {"/fail", lambdatest.MaxGatewayBody + 1, 413},
+		{"/block", 0, 503}, {"/fail", 0, 500}, {"/large", 0, 413}, {"/fail", emulator.MaxGatewayBody, 500}, {"/fail", emulator.MaxGatewayBody + 1, 413},
 	} {
 		w := serve(g, httptest.NewRequest("POST", tc.path, strings.NewReader(strings.Repeat("x", tc.body))))
 		require.Equal(t, tc.want, w.Code, tc)
@@ -142,7 +142,7 @@ func TestAnswersOfFunctions(t *testing.T) {
 		`"text"`:          {200, `"text"`},
 	} {
 		to := invoker(func(context.Context, []byte) ([]byte, error) { return []byte(answer), nil })
-		w := serve(&lambdatest.Gateway{Routes: map[string]lambdatest.Invoker{"$default": to}}, httptest.NewRequest("GET", "/", nil))
+		w := serve(&emulator.Gateway{Routes: map[string]emulator.Invoker{"$default": to}}, httptest.NewRequest("GET", "/", nil))
 		require.Equal(t, want.code, w.Code, answer)
 		require.Equal(t, want.body, w.Body.String())
 		if want.code == 201 {
@@ -155,11 +155,11 @@ func TestAnswersOfFunctions(t *testing.T) {
 // streamer answers with a stream, without a process.
 type streamer struct {
 	invoker
-	stream *lambdatest.Stream
+	stream *emulator.Stream
 	event  *events.LambdaFunctionURLRequest
 }
 
-func (s streamer) InvokeStream(_ context.Context, payload []byte) (*lambdatest.Stream, error) {
+func (s streamer) InvokeStream(_ context.Context, payload []byte) (*emulator.Stream, error) {
 	return s.stream, json.Unmarshal(payload, s.event)
 }
 
@@ -167,17 +167,17 @@ func TestFunctionURL(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader("a"), &failing{})
 	for _, tc := range []struct {
 		name   string
-		stream *lambdatest.Stream
+		stream *emulator.Stream
 		code   int
 		broken bool
 	}{
-		{"http", &lambdatest.Stream{Prelude: &lambdatest.Prelude{StatusCode: 203}, Body: io.NopCloser(strings.NewReader("a"))}, 203, false},
-		{"bytes", &lambdatest.Stream{Body: io.NopCloser(strings.NewReader("a"))}, 200, false},
-		{"broken", &lambdatest.Stream{Prelude: &lambdatest.Prelude{StatusCode: 200}, Body: io.NopCloser(broken)}, 200, true},
+		{"http", &emulator.Stream{Prelude: &emulator.Prelude{StatusCode: 203}, Body: io.NopCloser(strings.NewReader("a"))}, 203, false},
+		{"bytes", &emulator.Stream{Body: io.NopCloser(strings.NewReader("a"))}, 200, false},
+		{"broken", &emulator.Stream{Prelude: &emulator.Prelude{StatusCode: 200}, Body: io.NopCloser(broken)}, 200, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var e events.LambdaFunctionURLRequest
-			u := &lambdatest.URL{Function: streamer{named("whole"), tc.stream, &e}, Stream: true}
+			u := &emulator.URL{Function: streamer{named("whole"), tc.stream, &e}, Stream: true}
 			w := httptest.NewRecorder()
 			serve := func() { u.ServeHTTP(w, httptest.NewRequest("GET", "/a%2Fb?q=1", nil)) }
 			if tc.broken {
@@ -200,5 +200,5 @@ func TestFunctionURL(t *testing.T) {
 type failing struct{}
 
 func (*failing) Read([]byte) (int, error) {
-	return 0, &lambdatest.FunctionError{Type: "late", Message: "no luck"}
+	return 0, &emulator.FunctionError{Type: "late", Message: "no luck"}
 }

@@ -1,4 +1,4 @@
-package lambdatest
+package emulator
 
 import (
 	"context"
@@ -20,31 +20,18 @@ const (
 type Settings struct {
 	Path string   // the bootstrap
 	Args []string // its arguments; Lambda gives none
-	Env  []string // NAME=value, on top of what Lambda itself sets; nothing else is inherited
+	Env  []string // NAME=value, added to the variables that Lambda sets; no other is inherited
 	Name string   // default "promlake-test"
 
-	MemoryMB     int           // default 512; told to the process, not enforced
-	Timeout      time.Duration // default 30 s; the environment is killed when an invocation takes longer
-	Environments int           // processes at once, default 1; more invocations wait
+	MemoryMB     int           // default 512; passed to the process, not enforced
+	Timeout      time.Duration // default 30 s; an invocation that takes longer ends in SIGKILL
+	Grace        time.Duration // from SIGTERM to SIGKILL, default 500 ms as on Lambda
+	Environments int           // processes at once, default 1; further invocations wait
 	Concurrency  int           // invocations at once in one process (AWS_LAMBDA_MAX_CONCURRENCY), default 1
 
-	Log io.Writer // gets what the processes print; default: nobody
-
-	// Kill, if set, is asked at each moment of an environment's life; true kills its process with SIGKILL at that moment. It may be
-	// called concurrently.
-	Kill func(Moment) bool
+	Log  io.Writer // receives the processes' output; default: none
+	PIDs string    // folder with a file <pid>.pid for each living process; default: none
 }
-
-// Moment is a point in an invocation's life at which a process may be killed.
-type Moment string
-
-// Moments, in their order.
-const (
-	Started   Moment = "started"   // the process runs and has asked for nothing yet
-	Ready     Moment = "ready"     // it asks for its first event
-	Delivered Moment = "delivered" // an event was handed over
-	Answering Moment = "answering" // the answer arrived, and the caller does not know it yet
-)
 
 // FunctionError is an error that the function reported, or that Lambda reports about it.
 type FunctionError struct {
@@ -57,23 +44,23 @@ func (e *FunctionError) Error() string {
 	return fmt.Sprintf("function error %s: %s", e.Type, e.Message)
 }
 
-// Types of FunctionErrors that Lambda itself reports.
+// Types of the FunctionErrors that Lambda itself reports.
 const (
 	ErrorExit     = "Runtime.ExitError"             // the process ended or was killed
 	ErrorTimeout  = "Sandbox.Timedout"              // the invocation took longer than Timeout
 	ErrorTooLarge = "Function.ResponseSizeTooLarge" // the answer is over MaxPayload
 )
 
-// ErrRequestTooLarge reports an event over MaxPayload; the function does not see it.
-var ErrRequestTooLarge = errors.New("event is larger than AWS Lambda takes")
+// ErrRequestTooLarge reports an event over MaxPayload; the function does not receive it.
+var ErrRequestTooLarge = errors.New("event is larger than AWS Lambda accepts")
 
 // ErrStopped reports a function that was stopped.
 var ErrStopped = errors.New("function is stopped")
 
-// ColdStart is how long an environment's beginning took.
+// ColdStart holds the durations of one cold start.
 type ColdStart struct {
 	Ready  time.Duration // from the process' start to its first request for an event
-	Answer time.Duration // from the process' start to the end of its first answer; 0 if there was none yet
+	Answer time.Duration // from the process' start to the end of its first answer; 0 without one
 }
 
 // Function runs a bootstrap as AWS Lambda does. Its methods may be called concurrently.
@@ -81,27 +68,11 @@ type Function struct {
 	set Settings
 
 	mu      sync.Mutex
-	wake    chan struct{} // closed and replaced whenever a place may have become free
+	wake    chan struct{} // closed and replaced when a place may be free
 	envs    []*environment
-	started int // environments so far
+	started int // number of environments so far
 	colds   []*ColdStart
 	stopped bool
-}
-
-// TB is the part of testing.TB that Start needs.
-type TB interface {
-	Helper()
-	Cleanup(func())
-	Logf(format string, args ...any)
-}
-
-// Start makes a function of the bootstrap at path, with variables NAME=value. No process runs before the first invocation, and none after
-// the test; what they print is in the test's log.
-func Start(t TB, path string, env ...string) *Function {
-	t.Helper()
-	f := New(Settings{Path: path, Env: env, Log: LogTo(t)})
-	t.Cleanup(f.Kill)
-	return f
 }
 
 // New makes a function. No process runs before the first invocation.
@@ -115,6 +86,9 @@ func New(s Settings) *Function {
 	if s.Timeout == 0 {
 		s.Timeout = 30 * time.Second
 	}
+	if s.Grace == 0 {
+		s.Grace = 500 * time.Millisecond
+	}
 	s.Environments, s.Concurrency = max(s.Environments, 1), max(s.Concurrency, 1)
 	if s.Log == nil {
 		s.Log = io.Discard
@@ -122,8 +96,9 @@ func New(s Settings) *Function {
 	return &Function{set: s, wake: make(chan struct{})}
 }
 
-// Invoke hands an event to an environment and returns the whole answer. It starts an environment if there is no free one, and waits for
-// one if there may be no more. Errors of the function are *FunctionError.
+// Invoke delivers an event to an environment and returns the whole answer. Without a free
+// environment it starts one, or waits if Settings.Environments run. Errors of the function are
+// *FunctionError.
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	s, err := f.InvokeStream(ctx, payload)
 	if err != nil {
@@ -131,31 +106,31 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	defer s.Body.Close()
 	if s.Prelude != nil {
-		return nil, &FunctionError{"Runtime.InvalidResponse", "the answer is a stream, and this caller wants JSON in one piece"}
+		return nil, &FunctionError{"Runtime.InvalidResponse", "the answer is a stream, but this caller accepts only JSON in one piece"}
 	}
 	return io.ReadAll(s.Body)
 }
 
-// Stream is an answer. Its body ends with a *FunctionError if the function failed in its midst.
+// Stream is an answer. Its body ends with a *FunctionError if the function failed while it wrote.
 type Stream struct {
-	Prelude *Prelude // what precedes a streamed HTTP answer; nil for any other
+	Prelude *Prelude // status and headers of a streamed HTTP answer; nil for other answers
 	Body    io.ReadCloser
 }
 
 // Prelude is the status and the headers of a streamed HTTP answer.
 type Prelude struct {
 	StatusCode int               `json:"statusCode"`
-	Headers    map[string]string `json:"headers"`
-	Cookies    []string          `json:"cookies"`
+	Headers    map[string]string `json:"headers,omitempty"`
+	Cookies    []string          `json:"cookies,omitempty"`
 }
 
-// InvokeStream is Invoke for callers that read the answer while it is written.
+// InvokeStream is Invoke for callers that read the answer while the function writes it.
 func (f *Function) InvokeStream(ctx context.Context, payload []byte) (*Stream, error) {
 	if len(payload) > MaxPayload {
 		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", ErrRequestTooLarge, len(payload), MaxPayload)
 	}
 	if !json.Valid(payload) {
-		return nil, errors.New("event is no JSON")
+		return nil, errors.New("event is not JSON")
 	}
 	e, err := f.claim(ctx)
 	if err != nil {
@@ -164,7 +139,7 @@ func (f *Function) InvokeStream(ctx context.Context, payload []byte) (*Stream, e
 	return e.invoke(ctx, payload)
 }
 
-// claim takes a place in an environment, which invoke gives back.
+// claim reserves a place in an environment; invoke releases it.
 func (f *Function) claim(ctx context.Context) (*environment, error) {
 	for {
 		f.mu.Lock()
@@ -208,7 +183,7 @@ func (f *Function) grow() (*environment, error) {
 	return e, nil
 }
 
-// free gives a place back.
+// free releases a place.
 func (f *Function) free(e *environment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,7 +191,7 @@ func (f *Function) free(e *environment) {
 	f.signal()
 }
 
-// forget drops an environment whose process is gone.
+// forget drops an environment whose process has ended.
 func (f *Function) forget(e *environment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,14 +203,14 @@ func (f *Function) forget(e *environment) {
 	f.signal()
 }
 
-// signal wakes those who wait for a place. The caller holds f.mu.
+// signal wakes the callers that wait for a place. The caller holds f.mu.
 func (f *Function) signal() {
 	close(f.wake)
 	f.wake = make(chan struct{})
 }
 
-// Kill ends all processes with SIGKILL and returns when they are gone; what they did is lost, and their callers get a *FunctionError of
-// type ErrorExit. The next invocation starts anew.
+// Kill ends all processes with SIGKILL and returns after their end. Their callers get a
+// *FunctionError of type ErrorExit. The next invocation starts a new process.
 func (f *Function) Kill() {
 	for _, e := range f.live() {
 		e.kill()
@@ -243,8 +218,9 @@ func (f *Function) Kill() {
 	}
 }
 
-// Stop ends all processes as Lambda ends environments that are not needed: SIGTERM, and half a second later SIGKILL. It returns an error
-// if a process that was told to end did not end with status 0 in that time. The function takes no more events.
+// Stop ends all processes as Lambda ends idle environments: SIGTERM, and SIGKILL after
+// Settings.Grace. It returns an error if a process that got SIGTERM did not end with status 0 within
+// that time. Later invocations fail with ErrStopped.
 func (f *Function) Stop() error {
 	f.mu.Lock()
 	f.stopped = true
@@ -263,7 +239,7 @@ func (f *Function) live() []*environment {
 	return append([]*environment(nil), f.envs...)
 }
 
-// Processes returns the process ids of the environments that live.
+// Processes returns the process ids of the living environments.
 func (f *Function) Processes() []int {
 	var ids []int
 	for _, e := range f.live() {
@@ -272,7 +248,7 @@ func (f *Function) Processes() []int {
 	return ids
 }
 
-// ColdStarts tells about all environments that were started, in their order.
+// ColdStarts returns the cold starts of all environments so far, in order.
 func (f *Function) ColdStarts() []ColdStart {
 	f.mu.Lock()
 	defer f.mu.Unlock()

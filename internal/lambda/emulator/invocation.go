@@ -1,4 +1,4 @@
-package lambdatest
+package emulator
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// invocation is one event on its way.
+// invocation is one event that waits for its answer.
 type invocation struct {
 	id       string
 	payload  []byte
 	deadline time.Time
-	answer   chan answer // gets one
+	answer   chan answer // receives exactly one
 	body     *io.PipeWriter
 }
 
@@ -23,18 +23,18 @@ type answer struct {
 	err    error
 }
 
-// fail tells the caller, at whatever point of the answer it is.
+// fail reports err to the caller, before the answer or within it.
 func (i *invocation) fail(err error) {
 	select {
 	case i.answer <- answer{err: err}:
-	default: // it has the beginning of an answer
+	default: // the answer has begun; the error ends its body
 	}
 	if i.body != nil {
 		_ = i.body.CloseWithError(err)
 	}
 }
 
-// invoke runs one event in a place that was claimed. The place is given back when the answer has ended.
+// invoke runs one event in a claimed place and releases the place at the end of the answer.
 func (e *environment) invoke(ctx context.Context, payload []byte) (*Stream, error) {
 	inv := &invocation{
 		id: requestID(), payload: payload, deadline: time.Now().Add(e.f.set.Timeout),
@@ -53,7 +53,7 @@ func (e *environment) invoke(ctx context.Context, payload []byte) (*Stream, erro
 	case <-e.gone:
 	}
 	select {
-	case <-e.gone: // nobody may have seen the event
+	case <-e.gone: // the process may have ended before it received the event
 		e.fail()
 	default:
 	}
@@ -66,7 +66,7 @@ func (e *environment) invoke(ctx context.Context, payload []byte) (*Stream, erro
 		a.stream.Body = &closer{a.stream.Body, done}
 		return a.stream, nil
 	case <-ctx.Done():
-		// Lambda goes on with what nobody waits for any more.
+		// Lambda finishes invocations whose callers have gone.
 		go func() {
 			defer done()
 			if a := <-inv.answer; a.err == nil {
@@ -77,7 +77,7 @@ func (e *environment) invoke(ctx context.Context, payload []byte) (*Stream, erro
 	}
 }
 
-// closer calls done when the answer was read to its end or was given up.
+// closer calls done at the end of the answer, or when the caller closes it.
 type closer struct {
 	io.ReadCloser
 	done func()

@@ -1,4 +1,4 @@
-package lambdatest_test
+package emulator_test
 
 import (
 	"context"
@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/lambda/emulator"
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
 )
 
@@ -25,7 +28,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "crash":
-		fmt.Println("no luck at init")
+		fmt.Println("init fails")
 		os.Exit(3)
 	case "deaf":
 		awslambda.Start(handle) // no extension, so no SIGTERM
@@ -42,28 +45,27 @@ func handle(ctx context.Context, e string) (string, error) {
 	case "environment":
 		return strings.Join(os.Environ(), "\n"), nil
 	case "hang":
+		fmt.Println("hanging")
 		select {}
 	case "error":
 		return "", errors.New("no luck")
 	case "large":
-		return strings.Repeat("x", lambdatest.MaxPayload), nil
+		return strings.Repeat("x", emulator.MaxPayload), nil
 	}
 	return e, nil
 }
 
-func function(t *testing.T, s lambdatest.Settings) *lambdatest.Function {
+func function(t *testing.T, s emulator.Settings) *emulator.Function {
 	t.Helper()
 	path, err := os.Executable()
 	require.NoError(t, err)
-	s.Path, s.Log = path, lambdatest.LogTo(t)
+	s.Path = path
 	// The race detector waits a second before it lets a process end.
 	s.Env = append([]string{envBootstrap + "=1", "GORACE=atexit_sleep_ms=0"}, s.Env...)
-	f := lambdatest.New(s)
-	t.Cleanup(f.Kill)
-	return f
+	return lambdatest.Start(t, s)
 }
 
-func invoke(t *testing.T, f *lambdatest.Function, e string) (string, error) {
+func invoke(t *testing.T, f *emulator.Function, e string) (string, error) {
 	t.Helper()
 	payload, err := json.Marshal(e)
 	require.NoError(t, err)
@@ -78,13 +80,13 @@ func invoke(t *testing.T, f *lambdatest.Function, e string) (string, error) {
 
 func requireFunctionError(t *testing.T, err error, kind string) {
 	t.Helper()
-	var fe *lambdatest.FunctionError
+	var fe *emulator.FunctionError
 	require.ErrorAs(t, err, &fe)
 	require.Equal(t, kind, fe.Type, fe)
 }
 
 func TestEnvironmentsAreReused(t *testing.T) {
-	f := function(t, lambdatest.Settings{})
+	f := function(t, emulator.Settings{})
 	require.Empty(t, f.Processes(), "nothing runs before it is needed")
 	first, err := invoke(t, f, "pid")
 	require.NoError(t, err)
@@ -108,7 +110,7 @@ func TestEnvironmentsAreReused(t *testing.T) {
 
 func TestEnvironmentIsLambdas(t *testing.T) {
 	t.Setenv("LEAK", "1")
-	env, err := invoke(t, function(t, lambdatest.Settings{MemoryMB: 1769, Concurrency: 3, Env: []string{"AWS_REGION=eu-central-1"}}), "environment")
+	env, err := invoke(t, function(t, emulator.Settings{MemoryMB: 1769, Concurrency: 3, Env: []string{"AWS_REGION=eu-central-1"}}), "environment")
 	require.NoError(t, err)
 	for _, want := range []string{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=1769\n", "AWS_LAMBDA_MAX_CONCURRENCY=3\n", "AWS_REGION=eu-central-1", "AWS_LAMBDA_FUNCTION_NAME=promlake-test\n"} {
 		require.Contains(t, env, want)
@@ -117,83 +119,76 @@ func TestEnvironmentIsLambdas(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	f := function(t, lambdatest.Settings{})
+	f := function(t, emulator.Settings{})
 	_, err := invoke(t, f, "error")
 	requireFunctionError(t, err, "errorString")
 	require.ErrorContains(t, err, "no luck")
 	require.Len(t, f.Processes(), 1, "an error ends no process")
 	_, err = invoke(t, f, "large")
-	requireFunctionError(t, err, lambdatest.ErrorTooLarge)
-	_, err = f.Invoke(t.Context(), []byte(`"`+strings.Repeat("x", lambdatest.MaxPayload)+`"`))
-	require.ErrorIs(t, err, lambdatest.ErrRequestTooLarge)
+	requireFunctionError(t, err, emulator.ErrorTooLarge)
+	_, err = f.Invoke(t.Context(), []byte(`"`+strings.Repeat("x", emulator.MaxPayload)+`"`))
+	require.ErrorIs(t, err, emulator.ErrRequestTooLarge)
 	_, err = f.Invoke(t.Context(), []byte("no JSON"))
-	require.ErrorContains(t, err, "event is no JSON")
-	_, err = lambdatest.Start(t, "/does/not/exist").Invoke(t.Context(), []byte("{}"))
+	require.ErrorContains(t, err, "event is not JSON")
+	_, err = lambdatest.Start(t, emulator.Settings{Path: "/does/not/exist"}).Invoke(t.Context(), []byte("{}"))
 	require.ErrorContains(t, err, "start bootstrap: ")
 }
 
 func TestCrashAtInit(t *testing.T) {
-	f := function(t, lambdatest.Settings{Env: []string{envBootstrap + "=crash"}})
+	f := function(t, emulator.Settings{Env: []string{envBootstrap + "=crash"}})
 	for range 2 {
 		_, err := invoke(t, f, "x")
-		requireFunctionError(t, err, lambdatest.ErrorExit)
+		requireFunctionError(t, err, emulator.ErrorExit)
 		require.ErrorContains(t, err, "exit status 3")
 	}
 }
 
 func TestTimeoutKills(t *testing.T) {
-	f := function(t, lambdatest.Settings{Timeout: 300 * time.Millisecond})
+	f := function(t, emulator.Settings{Timeout: 300 * time.Millisecond})
 	_, err := invoke(t, f, "hang")
-	requireFunctionError(t, err, lambdatest.ErrorTimeout)
+	requireFunctionError(t, err, emulator.ErrorTimeout)
 	require.ErrorContains(t, err, "Task timed out after 0.30 seconds")
 }
 
-func TestKillAtEachMoment(t *testing.T) {
-	for _, m := range []lambdatest.Moment{lambdatest.Started, lambdatest.Ready, lambdatest.Delivered, lambdatest.Answering} {
-		t.Run(string(m), func(t *testing.T) {
-			armed := make(chan struct{}, 1)
-			f := function(t, lambdatest.Settings{Kill: func(at lambdatest.Moment) bool {
-				if at != m {
-					return false
-				}
-				select {
-				case <-armed:
-					return true
-				default:
-					return false
-				}
-			}})
-			armed <- struct{}{}
-			_, err := invoke(t, f, "x")
-			requireFunctionError(t, err, lambdatest.ErrorExit)
-			require.ErrorContains(t, err, "signal: killed")
-			v, err := invoke(t, f, "x")
-			require.NoError(t, err)
-			require.Equal(t, "x", v)
-		})
-	}
+// firstLine is a writer that closes a channel at the first output.
+type firstLine struct {
+	once sync.Once
+	seen chan struct{}
+}
+
+// Write implements io.Writer.
+func (w *firstLine) Write(p []byte) (int, error) {
+	w.once.Do(func() { close(w.seen) })
+	return len(p), nil
 }
 
 func TestKillFromOutside(t *testing.T) {
-	handed := make(chan struct{}, 1)
-	f := function(t, lambdatest.Settings{Kill: func(at lambdatest.Moment) bool {
-		if at == lambdatest.Delivered {
-			handed <- struct{}{}
-		}
-		return false
-	}})
+	out, pids := &firstLine{seen: make(chan struct{})}, t.TempDir()
+	f := function(t, emulator.Settings{Log: out, PIDs: pids})
 	done := make(chan error, 1)
 	go func() {
 		_, err := f.Invoke(context.Background(), []byte(`"hang"`))
 		done <- err
 	}()
-	<-handed
+	<-out.seen
+	files, err := filepath.Glob(filepath.Join(pids, "*.pid"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	text, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintln(f.Processes()[0]), string(text))
 	require.NoError(t, syscall.Kill(f.Processes()[0], syscall.SIGKILL))
-	requireFunctionError(t, <-done, lambdatest.ErrorExit)
+	err = <-done
+	requireFunctionError(t, err, emulator.ErrorExit)
+	require.ErrorContains(t, err, "signal: killed")
+	require.NoFileExists(t, files[0])
+	v, err := invoke(t, f, "x")
+	require.NoError(t, err)
+	require.Equal(t, "x", v, "a cold start follows")
 }
 
 func TestInvocationsWaitForEnvironments(t *testing.T) {
-	f := function(t, lambdatest.Settings{Environments: 2})
+	f := function(t, emulator.Settings{Environments: 2})
 	done := make(chan error, 8)
 	for i := range cap(done) {
 		go func() {
@@ -206,7 +201,7 @@ func TestInvocationsWaitForEnvironments(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(f.ColdStarts()), 2)
 
-	one := function(t, lambdatest.Settings{})
+	one := function(t, emulator.Settings{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { _, _ = one.Invoke(context.Background(), []byte(`"hang"`)) }()
 	require.Eventually(t, func() bool { return len(one.Processes()) == 1 }, 10*time.Second, time.Millisecond)
@@ -216,15 +211,15 @@ func TestInvocationsWaitForEnvironments(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
-	f := function(t, lambdatest.Settings{})
+	f := function(t, emulator.Settings{})
 	_, err := invoke(t, f, "x")
 	require.NoError(t, err)
 	require.NoError(t, f.Stop())
 	require.Empty(t, f.Processes())
 	_, err = invoke(t, f, "x")
-	require.ErrorIs(t, err, lambdatest.ErrStopped)
+	require.ErrorIs(t, err, emulator.ErrStopped)
 
-	deaf := function(t, lambdatest.Settings{Env: []string{envBootstrap + "=deaf"}})
+	deaf := function(t, emulator.Settings{Env: []string{envBootstrap + "=deaf"}})
 	_, err = invoke(t, deaf, "x")
 	require.NoError(t, err)
 	require.NoError(t, deaf.Stop(), "Lambda sends no SIGTERM where no extension asked for it")

@@ -1,4 +1,4 @@
-package lambdatest
+package emulator
 
 import (
 	"encoding/base64"
@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// httpEvent is payload format 2.0, of an HTTP API and of a Function URL.
+// httpEvent is an event of payload format 2.0, which HTTP APIs and Function URLs send.
 type httpEvent struct {
 	Version  string            `json:"version"`
 	RouteKey string            `json:"routeKey"`
@@ -50,7 +50,7 @@ type httpContext struct {
 	UserAgent string `json:"userAgent"`
 }
 
-// httpAnswer is what a function answers.
+// httpAnswer is a function's answer to an httpEvent.
 type httpAnswer struct {
 	Status  *int              `json:"statusCode"`
 	Headers map[string]string `json:"headers"`
@@ -62,7 +62,7 @@ type httpAnswer struct {
 // errBodySize reports a body over MaxGatewayBody.
 var errBodySize = errors.New("body too large")
 
-// newEvent is a request without its body.
+// newEvent returns the event of a request, without its body.
 func newEvent(r *http.Request, path string) *httpEvent {
 	now := time.Now().UTC()
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -95,7 +95,7 @@ func newEvent(r *http.Request, path string) *httpEvent {
 	return e
 }
 
-// read takes the body: as text if its type is one of text, else as base64.
+// read sets the event's body: as text if its type is a text type, else as base64.
 func (e *httpEvent) read(r *http.Request, limit int64) error {
 	b, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *httpEvent) read(r *http.Request, limit int64) error {
 	return nil
 }
 
-// isText is how API Gateway tells text from binary.
+// isText reports whether API Gateway passes such a body as text.
 func isText(h http.Header) bool {
 	if h.Get("Content-Encoding") != "" {
 		return false

@@ -1,4 +1,4 @@
-package lambdatest
+package emulator
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// StreamInvoker hands an event to a function and returns its answer while it is written.
+// StreamInvoker delivers an event to a function and returns its answer while it is written.
 type StreamInvoker interface {
 	Invoker
 	InvokeStream(ctx context.Context, payload []byte) (*Stream, error)
@@ -20,7 +20,7 @@ type URL struct {
 	Stream   bool // InvokeMode is RESPONSE_STREAM, else BUFFERED
 }
 
-// ServeHTTP implements http.Handler. A stream that the function broke off breaks off here.
+// ServeHTTP implements http.Handler. If the function breaks off its stream, so does the response.
 func (u *URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	payload, err := u.event(r)
 	if err != nil {
@@ -42,7 +42,7 @@ func (u *URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.Body.Close()
-	if s.Prelude == nil { // no HTTP answer: the bytes as they are
+	if s.Prelude == nil { // not an HTTP answer: the body is its bytes
 		s.Prelude = &Prelude{StatusCode: http.StatusOK, Headers: map[string]string{"Content-Type": "application/octet-stream"}}
 	}
 	writeHead(w, s.Prelude.StatusCode, s.Prelude.Headers, s.Prelude.Cookies)
@@ -59,7 +59,7 @@ func failed(w http.ResponseWriter, err error) {
 	refuse(w, http.StatusBadGateway, "Internal Server Error")
 }
 
-// relay copies an answer and lets each piece leave at once.
+// relay copies an answer and flushes each piece.
 func relay(w http.ResponseWriter, r io.Reader) error {
 	c := http.NewResponseController(w)
 	for chunk := make([]byte, 64<<10); ; {
@@ -68,7 +68,7 @@ func relay(w http.ResponseWriter, r io.Reader) error {
 			if _, err := w.Write(chunk[:n]); err != nil {
 				return err
 			}
-			_ = c.Flush() // a writer that cannot keeps the bytes for its end
+			_ = c.Flush() // a writer that cannot flush sends the bytes at its end
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -79,7 +79,7 @@ func relay(w http.ResponseWriter, r io.Reader) error {
 	}
 }
 
-// event is a request as a Function URL passes it on: the path as it was sent.
+// event returns a request as a Function URL passes it on: the path is not decoded.
 func (u *URL) event(r *http.Request) ([]byte, error) {
 	e := newEvent(r, r.URL.EscapedPath())
 	e.RouteKey, e.Context.Route = "$default", "$default"

@@ -1,4 +1,4 @@
-package lambdatest
+package emulator
 
 import (
 	"context"
@@ -16,19 +16,21 @@ const (
 	MaxGatewayDuration = 30 * time.Second
 )
 
-// Invoker hands an event to a function and returns its answer in one piece. Errors that the function reported are *FunctionError.
+// Invoker delivers an event to a function and returns its answer in one piece. Errors that the
+// function reported are *FunctionError.
 type Invoker interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
 // Gateway is an HTTP API with Lambda proxy integrations, payload format 2.0.
 type Gateway struct {
-	// Routes maps route keys to functions: "POST /api/v1/write", "ANY /api/v1/{proxy+}", "$default". The most specific route wins:
-	// the one with the longest literal part, then the one without a greedy variable, then the one that names the method.
+	// Routes maps route keys to functions: "POST /api/v1/write", "ANY /api/v1/{proxy+}",
+	// "$default". The most specific route wins: the one with the longest literal part, then the
+	// one without a greedy variable, then the one that names the method.
 	Routes map[string]Invoker
-	// Stage is the API's stage; "" is "$default", which is not part of the path.
+	// Stage is the API's stage; "" is "$default", which is no part of the path.
 	Stage string
-	// Timeout is how long an integration may take; 0 is MaxGatewayDuration.
+	// Timeout is the maximal duration of an integration; 0 is MaxGatewayDuration.
 	Timeout time.Duration
 }
 
@@ -67,12 +69,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse is an error of the gateway itself.
+// refuse answers with an error of the gateway itself.
 func refuse(w http.ResponseWriter, status int, text string) {
 	reply(w, status, map[string]string{"message": text})
 }
 
-// unstaged is the path without the stage's name. A path without it belongs to no API.
+// unstaged returns the path without the stage's name, "" if the path does not begin with it.
 func (g *Gateway) unstaged(path string) string {
 	if g.Stage == "" {
 		return path
@@ -137,7 +139,7 @@ func match(key, method, path string) int {
 	return rank + greedy
 }
 
-// event is a request as an HTTP API passes it on: percent encoding in the path is undone, in the query it is not.
+// event returns a request as an HTTP API passes it on: the path is decoded, the query is not.
 func (g *Gateway) event(r *http.Request, route string) ([]byte, error) {
 	e := newEvent(r, r.URL.Path)
 	e.RouteKey, e.Context.Route = route, route
@@ -151,8 +153,8 @@ func (g *Gateway) event(r *http.Request, route string) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// writeAnswer writes a function's answer as it leaves the gateway. An answer without a status is the body of a 200, as payload format
-// 2.0 has it.
+// writeAnswer writes a function's answer as an HTTP response. An answer without a status is the
+// body of a 200, as payload format 2.0 defines.
 func writeAnswer(w http.ResponseWriter, b []byte) {
 	var a httpAnswer
 	if err := json.Unmarshal(b, &a); err != nil || a.Status == nil {
@@ -169,7 +171,7 @@ func writeAnswer(w http.ResponseWriter, b []byte) {
 		}
 	}
 	writeHead(w, *a.Status, a.Headers, a.Cookies)
-	_, _ = w.Write(body) // a client that is gone needs no answer
+	_, _ = w.Write(body) // the client may have gone
 }
 
 func writeHead(w http.ResponseWriter, status int, headers map[string]string, cookies []string) {

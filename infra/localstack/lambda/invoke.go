@@ -12,10 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
-	"github.com/promlake/promlake/internal/lambda/lambdatest"
+	"github.com/promlake/promlake/internal/lambda/emulator"
 )
 
-// newClient makes a client of Lambda's API. An HTTP API does not try again, so the client does not either.
+// newClient returns a client of Lambda's API. API Gateway does not retry, so neither does the client.
 func newClient(ctx context.Context, region, endpoint string) (*lambda.Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithRetryMaxAttempts(1))
 	if err != nil {
@@ -28,31 +28,31 @@ func newClient(ctx context.Context, region, endpoint string) (*lambda.Client, er
 	}), nil
 }
 
-// remote invokes a function by Lambda's API. It implements lambdatest.Invoker.
+// remote invokes a function by Lambda's API. It implements emulator.Invoker.
 type remote struct {
 	client *lambda.Client
 	name   string
 	log    *slog.Logger
 }
 
-// Invoke hands an event to the function. Errors that the function reported are *lambdatest.FunctionError.
+// Invoke delivers an event to the function. Errors that the function reported are *emulator.FunctionError.
 func (r remote) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	out, err := r.client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &r.name, Payload: payload})
 	var large *types.RequestTooLargeException
 	switch {
 	case errors.As(err, &large):
-		return nil, fmt.Errorf("%w: %w", lambdatest.ErrRequestTooLarge, err)
+		return nil, fmt.Errorf("%w: %w", emulator.ErrRequestTooLarge, err)
 	case err != nil:
 		err = fmt.Errorf("invoke %s: %w", r.name, err)
 	case out.FunctionError != nil:
-		fe := &lambdatest.FunctionError{Type: *out.FunctionError}
+		fe := &emulator.FunctionError{Type: *out.FunctionError}
 		if json.Unmarshal(out.Payload, fe) != nil {
 			fe.Message = string(out.Payload)
 		}
 		err = fe
 	}
 	if err != nil {
-		r.log.Warn("no answer", "function", r.name, "err", err)
+		r.log.Warn("invocation failed", "function", r.name, "err", err)
 		return nil, err
 	}
 	return out.Payload, nil

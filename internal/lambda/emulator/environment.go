@@ -1,4 +1,4 @@
-package lambdatest
+package emulator
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,29 +14,29 @@ import (
 	"time"
 )
 
-// Where the functions are.
+// Region and account of the emulated functions.
 const (
 	region  = "us-east-1"
 	account = "123456789012"
 )
 
-// environment is one process with its Runtime API.
+// environment is one execution environment: a process with its own Runtime API.
 type environment struct {
 	f     *Function
-	busy  int // places taken; f.mu guards it
+	busy  int // invocations that claimed a place; guarded by f.mu
 	cmd   *exec.Cmd
 	dir   string // its TMPDIR
 	srv   *http.Server
 	begin time.Time
-	cold  *ColdStart // f.mu guards it
+	cold  *ColdStart // guarded by f.mu
 
-	events    chan *invocation // those that no loop of the process has asked for yet
-	gone      chan struct{}    // closed when the process has ended and nothing of it is left
-	extension atomic.Bool      // it registered, so that SIGTERM reaches it
+	events    chan *invocation // not yet delivered to the process
+	gone      chan struct{}    // closed after the process has ended and its files are removed
+	extension atomic.Bool      // the process registered an extension, so Lambda sends it SIGTERM
 
 	mu      sync.Mutex
-	pending map[string]*invocation // handed over, not yet answered
-	reason  *FunctionError         // why the process was killed, if it was
+	pending map[string]*invocation // delivered, not yet answered
+	reason  *FunctionError         // why the process ended; nil while it runs
 }
 
 func startEnvironment(f *Function, n int, cold *ColdStart) (*environment, error) {
@@ -43,7 +44,7 @@ func startEnvironment(f *Function, n int, cold *ColdStart) (*environment, error)
 	if err != nil {
 		return nil, fmt.Errorf("open Runtime API: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "lambdatest-")
+	dir, err := os.MkdirTemp("", "lambda-")
 	if err != nil {
 		return nil, fmt.Errorf("make directory of environment: %w", err)
 	}
@@ -56,26 +57,49 @@ func startEnvironment(f *Function, n int, cold *ColdStart) (*environment, error)
 	e.srv = &http.Server{Handler: e.routes()}
 	go func() { _ = e.srv.Serve(ln) }()
 	e.cmd = exec.Command(f.set.Path, f.set.Args...)
-	e.cmd.Env = append(e.variables(ln.Addr().String(), n), f.set.Env...)
+	e.cmd.Env = append(e.variables(n), f.set.Env...)
+	e.cmd.Env = append(e.cmd.Env, "AWS_LAMBDA_RUNTIME_API="+ln.Addr().String()) // nothing overrides it
 	e.cmd.Dir = dir
 	e.cmd.Stdout, e.cmd.Stderr = f.set.Log, f.set.Log
-	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for the test, not for its processes
+	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends the caller, which ends its processes
 	e.begin = time.Now()
 	if err := e.cmd.Start(); err != nil {
 		_ = e.srv.Close()
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("start bootstrap: %w", err)
 	}
+	if err := e.writePID(); err != nil {
+		e.kill()
+		go e.wait()
+		return nil, err
+	}
 	go e.wait()
-	e.dies(Started)
 	return e, nil
 }
 
-// variables are those that Lambda sets ("Defined runtime environment variables" in its developer guide).
-func (e *environment) variables(api string, n int) []string {
+// pidFile returns the path of the file with the process' id, "" without Settings.PIDs.
+func (e *environment) pidFile() string {
+	if e.f.set.PIDs == "" {
+		return ""
+	}
+	return filepath.Join(e.f.set.PIDs, fmt.Sprintf("%d.pid", e.cmd.Process.Pid))
+}
+
+func (e *environment) writePID() error {
+	if e.pidFile() == "" {
+		return nil
+	}
+	if err := os.WriteFile(e.pidFile(), fmt.Appendln(nil, e.cmd.Process.Pid), 0o600); err != nil {
+		return fmt.Errorf("write process id: %w", err)
+	}
+	return nil
+}
+
+// variables returns the variables that Lambda sets ("Defined runtime environment variables" in its
+// developer guide), except for the address of the Runtime API.
+func (e *environment) variables(n int) []string {
 	s := e.f.set
 	v := []string{
-		"AWS_LAMBDA_RUNTIME_API=" + api,
 		"AWS_LAMBDA_FUNCTION_NAME=" + s.Name,
 		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(s.MemoryMB),
@@ -100,18 +124,20 @@ func (e *environment) variables(api string, n int) []string {
 	return v
 }
 
-// wait cleans up after the process.
+// wait removes the environment after the end of its process. The id's file goes after forget, so
+// that no event goes to a process without such a file.
 func (e *environment) wait() {
-	_ = e.cmd.Wait() // how it ended is in ProcessState
+	_ = e.cmd.Wait() // ProcessState holds the result
 	_ = e.srv.Close()
 	_ = os.RemoveAll(e.dir)
 	e.f.forget(e)
+	_ = os.Remove(e.pidFile())
 	e.blame(&FunctionError{ErrorExit, fmt.Sprintf("Runtime exited: %s", e.cmd.ProcessState)})
-	close(e.gone) // first, so that an event that comes after fail fails itself
+	close(e.gone) // before fail: invoke fails the events that come later
 	e.fail()
 }
 
-// blame notes why the process ends, unless that is known.
+// blame records why the process ends; the first reason counts.
 func (e *environment) blame(reason *FunctionError) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -120,7 +146,7 @@ func (e *environment) blame(reason *FunctionError) {
 	}
 }
 
-// fail ends everything that was handed over or waits, once the process is gone.
+// fail ends every invocation of the process, delivered or not. The process has ended.
 func (e *environment) fail() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,29 +166,18 @@ func (e *environment) fail() {
 
 func (e *environment) kill() { _ = syscall.Kill(-e.cmd.Process.Pid, syscall.SIGKILL) }
 
-// dies asks the test whether the process dies at this moment, and kills it.
-func (e *environment) dies(m Moment) bool {
-	if e.f.set.Kill == nil || !e.f.set.Kill(m) {
-		return false
-	}
-	e.kill()
-	return true
-}
-
-// grace is what a process with an internal extension has between SIGTERM and SIGKILL.
-const grace = 500 * time.Millisecond
-
+// terminate ends the process as Lambda does: SIGTERM if it registered an extension, else SIGKILL.
 func (e *environment) terminate() error {
-	if !e.extension.Load() { // Lambda sends no SIGTERM
+	if !e.extension.Load() {
 		e.kill()
 		<-e.gone
 		return nil
 	}
 	_ = e.cmd.Process.Signal(syscall.SIGTERM)
-	late := time.AfterFunc(grace, e.kill)
+	late := time.AfterFunc(e.f.set.Grace, e.kill)
 	<-e.gone
 	if late.Stop() && e.cmd.ProcessState.Success() {
 		return nil
 	}
-	return fmt.Errorf("end process within %s of SIGTERM: %s", grace, e.cmd.ProcessState)
+	return fmt.Errorf("end process within %s of SIGTERM: %s", e.f.set.Grace, e.cmd.ProcessState)
 }

@@ -1,4 +1,4 @@
-package lambdatest
+package emulator
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func (e *environment) routes() http.Handler {
 		reply(w, http.StatusOK, map[string]string{"functionName": e.f.set.Name, "functionVersion": "$LATEST", "handler": "bootstrap"})
 	})
 	mux.HandleFunc("GET "+extension+"/event/next", func(_ http.ResponseWriter, r *http.Request) {
-		<-r.Context().Done() // extensions that registered for no event get none
+		<-r.Context().Done() // an extension that registered for no event gets none
 	})
 	return mux
 }
@@ -52,24 +52,21 @@ func (e *environment) routes() http.Handler {
 func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a process that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(v) // the process may have ended
 }
 
 func accepted(w http.ResponseWriter) {
 	reply(w, http.StatusAccepted, map[string]string{"status": "OK"})
 }
 
-// ready notes how long the process took to its first request for an event.
+// ready records the time from the process' start to its first request for an event.
 func (e *environment) ready() {
 	e.f.mu.Lock()
 	e.cold.Ready = time.Since(e.begin)
 	e.f.mu.Unlock()
-	if e.dies(Ready) {
-		<-e.gone
-	}
 }
 
-// next hands over an event as soon as there is one.
+// next delivers the next event; it waits for one.
 func (e *environment) next(w http.ResponseWriter, r *http.Request) {
 	var inv *invocation
 	select {
@@ -87,15 +84,12 @@ func (e *environment) next(w http.ResponseWriter, r *http.Request) {
 	h.Set(headerDeadline, strconv.FormatInt(inv.deadline.UnixMilli(), 10))
 	h.Set(headerFunction, fmt.Sprintf("arn:aws:lambda:%s:%s:function:%s", region, account, e.f.set.Name))
 	h.Set(headerTrace, "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=0")
-	_, _ = w.Write(inv.payload) // a process that is gone is noticed by wait
+	_, _ = w.Write(inv.payload) // wait handles the end of the process
 	_ = http.NewResponseController(w).Flush()
-	if e.dies(Delivered) {
-		<-e.gone
-	}
 }
 
-// take returns the invocation that a request answers, if it has no answer yet.
-func (e *environment) take(w http.ResponseWriter, r *http.Request) (*invocation, bool) {
+// unanswered returns the invocation that a request answers, unless it has an answer already.
+func (e *environment) unanswered(w http.ResponseWriter, r *http.Request) (*invocation, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	inv, ok := e.pending[r.PathValue("id")]
@@ -117,9 +111,9 @@ func (e *environment) settle(inv *invocation) {
 	}
 }
 
-// response takes a function's answer.
+// response handles a function's answer.
 func (e *environment) response(w http.ResponseWriter, r *http.Request) {
-	inv, ok := e.take(w, r)
+	inv, ok := e.unanswered(w, r)
 	if !ok {
 		return
 	}
@@ -129,11 +123,7 @@ func (e *environment) response(w http.ResponseWriter, r *http.Request) {
 	}
 	b, err := io.ReadAll(io.LimitReader(r.Body, MaxPayload+1))
 	if err != nil {
-		return // wait tells the caller what became of the process
-	}
-	if e.dies(Answering) {
-		<-e.gone
-		return
+		return // wait reports the end of the process to the caller
 	}
 	e.settle(inv)
 	if len(b) > MaxPayload {
@@ -150,7 +140,7 @@ func (e *environment) response(w http.ResponseWriter, r *http.Request) {
 	accepted(w)
 }
 
-// streamed passes an answer on while it is written.
+// streamed relays an answer while the function writes it.
 func (e *environment) streamed(w http.ResponseWriter, r *http.Request, inv *invocation) {
 	out, in := io.Pipe()
 	s := &Stream{Body: out}
@@ -170,25 +160,21 @@ func (e *environment) streamed(w http.ResponseWriter, r *http.Request, inv *invo
 	inv.answer <- answer{stream: s}
 	n, err := io.Copy(in, io.LimitReader(body, MaxStream+1))
 	switch fe := trailerError(r); {
-	case errors.Is(err, io.ErrClosedPipe): // nobody reads any more
+	case errors.Is(err, io.ErrClosedPipe): // the caller has closed the body
 		_, _ = io.Copy(io.Discard, body)
 	case err != nil:
-		return // wait tells the caller what became of the process
+		return // wait reports the end of the process to the caller
 	case n > MaxStream:
 		_ = in.CloseWithError(&FunctionError{ErrorTooLarge, fmt.Sprintf("Streamed response exceeded %d bytes.", MaxStream)})
 	case fe != nil:
 		_ = in.CloseWithError(fe)
 	}
-	if e.dies(Answering) {
-		<-e.gone
-		return
-	}
 	e.settle(inv)
-	_ = in.Close() // without effect if it was closed with an error
+	_ = in.Close() // no effect after CloseWithError
 	accepted(w)
 }
 
-// maxPrelude is how much may precede a streamed HTTP answer, bytes.
+// maxPrelude is the maximal length of the prelude of a streamed HTTP answer, bytes.
 const maxPrelude = 16 << 10
 
 // preludeEnd separates the prelude from the body.
@@ -217,7 +203,8 @@ func readPrelude(r io.Reader) (*Prelude, io.Reader, error) {
 	}
 }
 
-// trailerError is the error that a function met while it wrote an answer. The body was read to its end.
+// trailerError returns the error that a function reported after the body, if any. The caller has
+// read the body to its end.
 func trailerError(r *http.Request) *FunctionError {
 	kind := r.Trailer.Get(trailerErrorType)
 	if kind == "" {
@@ -225,7 +212,7 @@ func trailerError(r *http.Request) *FunctionError {
 	}
 	fe := &FunctionError{Type: kind}
 	if b, err := base64.StdEncoding.DecodeString(r.Trailer.Get(trailerErrorBody)); err == nil {
-		_ = json.Unmarshal(b, fe) // the type alone will do
+		_ = json.Unmarshal(b, fe) // the message is optional
 	}
 	return fe
 }
@@ -244,15 +231,11 @@ func readError(r *http.Request) *FunctionError {
 }
 
 func (e *environment) invocationError(w http.ResponseWriter, r *http.Request) {
-	inv, ok := e.take(w, r)
+	inv, ok := e.unanswered(w, r)
 	if !ok {
 		return
 	}
 	fe := readError(r)
-	if e.dies(Answering) {
-		<-e.gone
-		return
-	}
 	e.settle(inv)
 	inv.fail(fe)
 	accepted(w)

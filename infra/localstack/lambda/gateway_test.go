@@ -42,11 +42,11 @@ func lambdaAPI(t *testing.T) *httptest.Server {
 func TestGateway(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	c := newCLI()
-	c.Endpoint, c.Ingest, c.Query = lambdaAPI(t).URL, "promlake-dev-ingest", "promlake-dev-query"
+	g := newGateway()
+	g.Endpoint, g.Ingest, g.Query = lambdaAPI(t).URL, "promlake-dev-ingest", "promlake-dev-query"
 	out, in := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- c.Run(t.Context(), flags.Streams{Out: in, Err: io.Discard}) }()
+	go func() { done <- g.Run(t.Context(), flags.Streams{Out: in, Err: io.Discard}) }()
 	line := make([]byte, 100)
 	n, err := out.Read(line)
 	require.NoError(t, err)

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/lambda/emulator"
+)
+
+// gateway is an HTTP API that passes requests on to functions by Lambda's Invoke API, as events of
+// payload format 2.0. Its fields are flags.
+type gateway struct {
+	Listen   string        `name:"listen" help:"Address to serve HTTP on. Port 0 lets the kernel choose one."`
+	Endpoint string        `name:"endpoint" help:"Lambda's endpoint; empty is AWS itself."`
+	Region   string        `name:"region" help:"AWS region of the functions."`
+	Ingest   string        `name:"ingest" required:"" help:"Name or ARN of the ingest function, which receives remote_write."`
+	Query    string        `name:"query" required:"" help:"Name or ARN of the query function, which receives all other requests."`
+	Timeout  time.Duration `name:"timeout" help:"Maximal wait for a function; API Gateway waits 30s."`
+}
+
+func newGateway() gateway {
+	return gateway{Listen: "127.0.0.1:0", Region: "us-east-1", Timeout: emulator.MaxGatewayDuration}
+}
+
+// The HTTP API's routes to each function, equal to those of infra/serverless.yml. Other paths get 404.
+var (
+	ingestRoutes = []string{
+		"POST /api/v1/write",
+		"POST /api/v1/push",
+		"POST /prometheus/api/v1/write",
+		"POST /prometheus/api/v1/push",
+	}
+	queryRoutes = []string{
+		"GET /api/v1/{proxy+}",
+		"POST /api/v1/{proxy+}",
+		"OPTIONS /api/v1/{proxy+}",
+		"GET /prometheus/api/v1/{proxy+}",
+		"POST /prometheus/api/v1/{proxy+}",
+		"OPTIONS /prometheus/api/v1/{proxy+}",
+		"GET /federate",
+		"GET /prometheus/federate",
+		"GET /-/healthy",
+		"GET /-/ready",
+	}
+)
+
+// Run serves until ctx ends.
+func (g *gateway) Run(ctx context.Context, out flags.Streams) error {
+	log := slog.New(slog.NewTextHandler(out.Err, nil))
+	client, err := newClient(ctx, g.Region, g.Endpoint)
+	if err != nil {
+		return err
+	}
+	routes := map[string]emulator.Invoker{}
+	for _, r := range ingestRoutes {
+		routes[r] = remote{client, g.Ingest, log}
+	}
+	for _, r := range queryRoutes {
+		routes[r] = remote{client, g.Query, log}
+	}
+	return serve(ctx, out, g.Listen, &emulator.Gateway{Routes: routes, Timeout: g.Timeout})
+}

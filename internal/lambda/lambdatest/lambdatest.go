@@ -1,0 +1,24 @@
+// Package lambdatest runs emulated functions in tests.
+package lambdatest
+
+import "github.com/promlake/promlake/internal/lambda/emulator"
+
+// TB is the part of testing.TB that this package uses.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Logf(format string, args ...any)
+}
+
+// Start returns a function that writes its output to the test's log, unless the settings name
+// another writer, and whose processes are killed at the end of the test. No process runs before the
+// first invocation.
+func Start(t TB, s emulator.Settings) *emulator.Function {
+	t.Helper()
+	if s.Log == nil {
+		s.Log = LogTo(t)
+	}
+	f := emulator.New(s)
+	t.Cleanup(f.Kill)
+	return f
+}
