@@ -122,16 +122,16 @@ soak: soak-sanitize | system ## Run the PromQL suite over all layouts, the simul
 	tests/tools/soak.sh $(SOAK)
 
 .PHONY: bench
-bench: bin/promlake ## Compare Promlake with the peers that are there (ARGS= goes to tests/bench/run).
-	$(GO) run ./tests/bench/run $(ARGS)
+bench: bin/promlake ## Compare how Promlake and the fetched peers ingest (ARGS= goes to tests/bench ingest).
+	$(GO) run ./tests/bench ingest $(ARGS)
 
 .PHONY: bench-storage
-bench-storage: bin/promlake peers ## Compare what a day of samples costs Promlake and VictoriaMetrics to keep (ARGS= goes to tests/bench/storage).
-	$(GO) run ./tests/bench/storage $(ARGS)
+bench-storage: bin/promlake peers ## Compare the size of a day of samples in Promlake and VictoriaMetrics (ARGS= goes to tests/bench storage).
+	$(GO) run ./tests/bench storage $(ARGS)
 
 .PHONY: bench-query
-bench-query: bin/promlake peers ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench/query).
-	$(GO) run ./tests/bench/query $(ARGS)
+bench-query: bin/promlake peers ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench query).
+	$(GO) run ./tests/bench query $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache/peers; nothing is installed or started.

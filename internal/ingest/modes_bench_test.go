@@ -34,7 +34,7 @@ const fleetSeries, scrapes = 20_000, 10
 
 // realBodies are requests of so many samples with the labels and values of real node_exporters: some scrapes of a fleet, 15 s apart.
 func realBodies(b *testing.B, version wire.Version, samples int) [][]byte {
-	c, err := capture.Open("../../tests/bench/testdata/node_exporter.txt.zst")
+	c, err := capture.Open("")
 	require.NoError(b, err)
 	f, err := fleet.New(c, fleetSeries/len(c.Series)+1)
 	require.NoError(b, err)

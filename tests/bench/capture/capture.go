@@ -11,6 +11,7 @@ package capture
 import (
 	"bufio"
 	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -41,8 +42,19 @@ type Capture struct {
 	Dropped int      // series left out because some scrape lacks them
 }
 
-// Open reads the capture in the file at path.
+//go:embed testdata/node_exporter.txt.zst
+var golden []byte
+
+// Open reads the capture in the file at path, or without a path the golden one: twenty scrapes of a
+// node_exporter.
 func Open(path string) (*Capture, error) {
+	if path == "" {
+		c, err := Read(bytes.NewReader(golden))
+		if err != nil {
+			return nil, fmt.Errorf("read golden capture: %w", err)
+		}
+		return c, nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open capture: %w", err)
@@ -55,7 +67,7 @@ func Open(path string) (*Capture, error) {
 	return c, nil
 }
 
-// Read reads a capture, decompressing it as its first bytes say. Only series that every scrape has are kept.
+// Read reads a capture, decompressed according to its first bytes. Only series that every scrape has are kept.
 // Errors: ErrFormat, or that of the decompressor or of r.
 func Read(r io.Reader) (*Capture, error) {
 	plain, done, err := decompress(r)

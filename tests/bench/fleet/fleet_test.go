@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"testing"
@@ -9,14 +8,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/tests/bench"
 	"github.com/promlake/promlake/tests/bench/capture"
 	"github.com/promlake/promlake/tests/bench/fleet"
 )
 
 func golden(t *testing.T, hosts int) (*fleet.Fleet, *capture.Capture) {
 	t.Helper()
-	c, err := capture.Read(bytes.NewReader(bench.Golden()))
+	c, err := capture.Open("")
 	require.NoError(t, err)
 	f, err := fleet.New(c, hosts)
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/tests/bench"
 	"github.com/promlake/promlake/tests/bench/capture"
 	"github.com/promlake/promlake/tests/bench/fleet"
 )
@@ -64,7 +62,7 @@ func TestReplayGoesOn(t *testing.T) {
 // TestReplayOfARealCapture checks what makes a replay worth measuring: counters never fall, values have no more digits than the captured ones,
 // hosts differ only in labels and phase unless they are told to vary, and then they do.
 func TestReplayOfARealCapture(t *testing.T) {
-	c, err := capture.Read(bytes.NewReader(bench.Golden()))
+	c, err := capture.Open("")
 	require.NoError(t, err)
 	const hosts, rounds = 4, 70
 	for _, vary := range []bool{false, true} {

@@ -1,11 +1,10 @@
-package main
+package query
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/prometheus/common/model"
@@ -146,13 +145,4 @@ func alike(q question, a, victoria answer) error {
 			c.Missing, c.Extra, c.Apart, c.Points)
 	}
 	return nil
-}
-
-// median returns the middle one of some values, or the mean of the two middle ones; NaN of none.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	v = slices.Sorted(slices.Values(v))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }

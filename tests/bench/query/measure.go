@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -190,5 +190,5 @@ func (c cells) check(targets []target, qs []question) {
 }
 
 func note(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "bench-query: "+format+"\n", args...)
+	fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...)
 }

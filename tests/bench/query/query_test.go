@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -105,7 +105,7 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestScale(t *testing.T) {
-	for _, f := range []flags{
+	for _, f := range []Flags{
 		{Series: 0, Samples: 100, History: time.Hour},
 		{Series: 10, Samples: 30, History: time.Hour},
 		{Series: 1, Samples: 1000, History: time.Hour},
@@ -148,7 +148,7 @@ func fake(value string, args []string) error {
 }
 
 // fakes returns flags for servers that give these answers; the peers hold their data already.
-func fakes(t *testing.T, promlake, victoria, prometheus string) flags {
+func fakes(t *testing.T, promlake, victoria, prometheus string) *Flags {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -157,8 +157,8 @@ func fakes(t *testing.T, promlake, victoria, prometheus string) flags {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf("#!/bin/sh\nexec %q fake %q \"$@\"\n", self, answer)), 0o755))
 	}
-	f := flags{
-		ServerBin: filepath.Join(dir, "promlake"), PeersDir: dir, Series: small.Series, Samples: small.Series * small.Samples, History: small.History,
+	f := &Flags{
+		Flags: server.Flags{ServerBin: filepath.Join(dir, "promlake"), PeersDir: dir}, Series: small.Series, Samples: small.Series * small.Samples, History: small.History,
 		Rounds: 2, Cold: true, Data: filepath.Join(dir, "data"), Questions: []string{"topk", "90d", "instant"},
 	}
 	program(f.ServerBin, promlake)
@@ -172,11 +172,13 @@ func fakes(t *testing.T, promlake, victoria, prometheus string) flags {
 	return f
 }
 
-func measured(t *testing.T, f flags) *report {
+func measured(t *testing.T, f *Flags) *report {
 	t.Helper()
 	s, err := f.scale()
 	require.NoError(t, err)
-	r, err := f.measure(context.Background(), s, f.installed(f.targets(f.Data)))
+	targets, err := f.targets(f.Data)
+	require.NoError(t, err)
+	r, err := f.measure(context.Background(), s, targets)
 	require.NoError(t, err)
 	return r
 }
@@ -202,7 +204,9 @@ func TestMeasure(t *testing.T) {
 	f.History *= 2
 	s, err := f.scale()
 	require.NoError(t, err)
-	_, err = f.measure(t.Context(), s, f.installed(f.targets(f.Data)))
+	targets, err := f.targets(f.Data)
+	require.NoError(t, err)
+	_, err = f.measure(t.Context(), s, targets)
 	require.ErrorContains(t, err, "holds other data")
 }
 

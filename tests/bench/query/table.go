@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"encoding/json"
@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
 )
-
-// unknown stands in a cell without a value.
-const unknown = "–"
 
 // report is a whole run. Prepared, PeakRSS and the columns of Cells are parallel to Targets, the rows of Cells to Questions.
 type report struct {
@@ -42,7 +38,7 @@ func measures() []measure {
 		}
 	}
 	return []measure{
-		{"warm, ms, median", "%.1f", warm(median), true},
+		{"warm, ms, median", "%.1f", warm(func(v []float64) float64 { m, _ := table.Median(v); return m }), true},
 		{"warm, ms, best", "%.1f", warm(slices.Min[[]float64]), true},
 		{"cold, ms", "%.1f", func(c *cell) (float64, bool) { return 1000 * c.Cold, c.Cold > 0 }, true},
 		{"warm, CPU ms", "%.1f", func(c *cell) (float64, bool) { return 1000 * c.CPU, len(c.Warm) > 0 }, true},
@@ -79,24 +75,24 @@ func (r *report) writeJSON(w io.Writer) error {
 	return nil
 }
 
-// writeTables prints a Markdown table for each measure that has values: a row for each question and a column for each target and ratio.
+// writeTables prints a Markdown table for each measure that has values: a row for each question and
+// a column for each target and ratio.
 func (r *report) writeTables(w io.Writer) error {
+	var tables [][][]string
 	for _, m := range measures() {
 		if rows := r.rows(m); rows != nil {
-			if err := writeRows(w, rows); err != nil {
-				return err
-			}
+			tables = append(tables, rows)
 		}
 	}
 	rows := [][]string{{"of the server", "samples", "disk, MB", "peak RSS when warm, MB"}}
 	for k, name := range r.Targets {
-		rss := unknown
+		rss := table.Unknown
 		if r.PeakRSS != nil {
 			rss = fmt.Sprintf("%.0f", float64(r.PeakRSS[k])/1e6)
 		}
 		rows = append(rows, []string{name, fmt.Sprint(r.Prepared[k].Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6), rss})
 	}
-	return writeRows(w, rows)
+	return table.Write(w, append(tables, rows)...)
 }
 
 // rows is the table of a measure, nil if no cell has it.
@@ -115,7 +111,7 @@ func (r *report) rows(m measure) [][]string {
 				any = true
 				row = append(row, fmt.Sprintf(m.format, v))
 			} else {
-				row = append(row, unknown)
+				row = append(row, table.Unknown)
 			}
 		}
 		for _, k := range own {
@@ -144,34 +140,7 @@ func (r *report) ratio(m measure, question, own, peer int) string {
 	v, ok := m.of(a)
 	w, peerOK := m.of(b)
 	if !ok || !peerOK || w == 0 || a.Error != "" || b.Error != "" {
-		return unknown
+		return table.Unknown
 	}
 	return fmt.Sprintf("%.2f", v/w)
-}
-
-// writeRows prints rows of equal length as a Markdown table, numbers to the right, and an empty line; the first row is the header.
-func writeRows(w io.Writer, rows [][]string) error {
-	width := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(cell), 3)
-		}
-	}
-	rule := []string{strings.Repeat("-", width[0])}
-	for _, n := range width[1:] {
-		rule = append(rule, strings.Repeat("-", n-1)+":")
-	}
-	var b strings.Builder
-	for _, r := range slices.Insert(rows, 1, rule) {
-		fmt.Fprintf(&b, "| %-*s |", width[0], r[0])
-		for i, cell := range r[1:] {
-			fmt.Fprintf(&b, " %*s |", width[i+1], cell)
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteByte('\n')
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"context"
@@ -23,14 +23,18 @@ const uncompacted = server.Promlake + " (segments)"
 type target struct {
 	name string
 	dir  string
-	feed server.Spec // as it takes the data
-	ask  server.Spec // as it is asked
+	feed server.Spec // for the feed
+	ask  server.Spec // for the questions
 }
 
-// targets returns the servers that are wanted, in the order of the table. Each has a folder of its own under dir.
-func (f flags) targets(dir string) []target {
+// targets returns the chosen servers in the order of the table, each with its own folder under dir.
+func (f *Flags) targets(dir string) ([]target, error) {
+	specs, err := f.Installed(server.Promlake, server.VictoriaMetrics, server.Prometheus)
+	if err != nil {
+		return nil, err
+	}
 	var all []target
-	for _, spec := range server.Specs(f.ServerBin, f.PeersDir) {
+	for _, spec := range specs {
 		spec.Args = f.args(spec)
 		t := target{name: spec.Name, dir: filepath.Join(dir, spec.Name), feed: spec, ask: spec}
 		if spec.Name == server.Promlake {
@@ -42,12 +46,12 @@ func (f flags) targets(dir string) []target {
 			all = append(all, t)
 		}
 	}
-	return all
+	return all, nil
 }
 
-// args returns how a server is started: each keeps all of the data, compacts nothing while it is asked, and answers from its data and not from
-// former answers.
-func (f flags) args(spec server.Spec) func(addr, dir string) []string {
+// args returns a server's arguments: it keeps all data, compacts nothing during the questions, and
+// caches no answers.
+func (f *Flags) args(spec server.Spec) func(addr, dir string) []string {
 	further := map[string][]string{
 		server.Promlake: {"--no-compactor.enabled"},
 		server.VictoriaMetrics: {
@@ -59,7 +63,7 @@ func (f flags) args(spec server.Spec) func(addr, dir string) []string {
 	return func(addr, dir string) []string { return append(spec.Args(addr, dir), further...) }
 }
 
-// ready is the file in a target's folder that says that it holds all data of a scale.
+// ready is the name of the file that marks a target's folder as complete.
 const ready = "bench-ready.json"
 
 // prepared is its content.
@@ -71,7 +75,7 @@ type prepared struct {
 }
 
 // prepare fills the target's folder unless it holds the data of this scale already.
-func (t target) prepare(ctx context.Context, f flags, s scale) (p prepared, err error) {
+func (t target) prepare(ctx context.Context, f *Flags, s scale) (p prepared, err error) {
 	path := filepath.Join(t.dir, ready)
 	if b, err := os.ReadFile(path); err == nil {
 		if json.Unmarshal(b, &p) == nil && p.Scale == s {
@@ -101,8 +105,8 @@ func (t target) prepare(ctx context.Context, f flags, s scale) (p prepared, err 
 	return p, os.WriteFile(path, b, 0o644)
 }
 
-// fill starts the server, feeds it, waits until it has put its data in order, and stops it.
-func (t target) fill(ctx context.Context, f flags, s scale) (samples int64, err error) {
+// fill starts the server, feeds it, waits for the end of its merges, and stops it.
+func (t target) fill(ctx context.Context, f *Flags, s scale) (samples int64, err error) {
 	p, err := server.Start(ctx, t.feed, t.dir)
 	if err != nil {
 		return 0, err
@@ -122,7 +126,7 @@ func (t target) fill(ctx context.Context, f flags, s scale) (samples int64, err 
 
 func (t target) settle(ctx context.Context, root string, s scale) error {
 	switch t.name {
-	case server.VictoriaMetrics: // it keeps each month by itself
+	case server.VictoriaMetrics: // it keeps months apart
 		first := s.end().Add(-max(s.History, time.Duration(s.Samples)*interval))
 		months := (s.end().Year()-first.Year())*12 + int(s.end().Month()-first.Month()) + 1
 		return peer.MergeAll(ctx, root, months)
@@ -136,7 +140,8 @@ func root(spec server.Spec, p *server.Process) string {
 	return strings.TrimSuffix(p.WriteURL(), spec.WritePath)
 }
 
-// compact runs promlake compact until nothing is left to do: once when all windows are over, and once when what it replaced may go.
+// compact runs promlake compact until no job is ready: at a time when all windows are closed, and at
+// one when the deletion delay of the replaced objects has passed.
 func compact(ctx context.Context, binary, dir string) error {
 	for _, ahead := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		cmd := exec.CommandContext(ctx, binary, "compact", "--store", "file://"+filepath.Join(dir, "store"), "--until-idle",

@@ -1,10 +1,12 @@
-// Package server runs the programs under test: each on a loopback port and a folder of its own, and never as a service.
+// Package server runs the programs under test, each on a loopback port and in a folder of its own.
 package server
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Names of the servers, in the order of the table.
@@ -14,17 +16,18 @@ const (
 	Prometheus      = "prometheus"
 )
 
-// Spec says how to start a server and where it listens for what.
+// Spec describes how to start a server, and its endpoints.
 type Spec struct {
 	Name      string
 	Binary    string                          // path of the program
 	Args      func(addr, dir string) []string // addr is host:port, dir an absolute folder for all of its files
 	Files     map[string]string               // written into dir before the start: name → content
 	WritePath string                          // remote_write endpoint
-	ReadyPath string                          // answers 200 once the server takes requests
+	ReadyPath string                          // answers 200 when the server is ready
 }
 
-// Specs returns the servers that can be compared: Promlake at serverBin, and the peers in peersDir as fetch-peers.sh unpacks them.
+// Specs returns all servers: Promlake at serverBin, and the peers in peersDir as fetch-peers.sh
+// unpacks them.
 func Specs(serverBin, peersDir string) []Spec {
 	peer := func(name string) string { return filepath.Join(peersDir, "usr", "bin", name) }
 	return []Spec{
@@ -53,7 +56,37 @@ func Specs(serverBin, peersDir string) []Spec {
 	}
 }
 
-// Installed returns nil if the server's program is there and may be run, else why not.
+// Flags choose servers.
+type Flags struct {
+	ServerBin string   `default:"bin/promlake" help:"Promlake's binary."`
+	PeersDir  string   `default:".cache/peers" help:"Folder with the peers, as fetch-peers.sh leaves it."`
+	Only      []string `enum:"promlake,victoria-metrics,prometheus" help:"Run only these servers (promlake, victoria-metrics, prometheus)."`
+}
+
+// ErrNone reports that no chosen server is installed.
+var ErrNone = errors.New("no server to run; build bin/promlake or fetch the peers with make bench-peers")
+
+// Installed returns the chosen servers among those with the names whose programs exist, or ErrNone.
+// It writes to standard error which are missing.
+func (f Flags) Installed(names ...string) ([]Spec, error) {
+	var specs []Spec
+	for _, s := range Specs(f.ServerBin, f.PeersDir) {
+		if !slices.Contains(names, s.Name) || len(f.Only) > 0 && !slices.Contains(f.Only, s.Name) {
+			continue
+		}
+		if err := s.Installed(); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: skipped: %v\n", err)
+			continue
+		}
+		specs = append(specs, s)
+	}
+	if len(specs) == 0 {
+		return nil, ErrNone
+	}
+	return specs, nil
+}
+
+// Installed returns nil if the server's program exists and is executable, else the reason.
 func (s Spec) Installed() error {
 	info, err := os.Stat(s.Binary)
 	if err != nil {

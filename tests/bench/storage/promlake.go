@@ -1,4 +1,4 @@
-package main
+package storage
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // measurePromlake feeds Promlake, stops it, compacts its store and measures its live blocks.
-func (f flags) measurePromlake(ctx context.Context, spec server.Spec, r *fleet.Replay, rounds int, dir string) (result, error) {
+func (f *Flags) measurePromlake(ctx context.Context, spec server.Spec, r *fleet.Replay, rounds int, dir string) (result, error) {
 	res := result{Name: server.Promlake}
 	p, err := server.Start(ctx, spec, dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package storage
 
 import (
 	"encoding/json"
@@ -6,10 +6,9 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
 )
 
 // publish prints the results: JSON, or Markdown tables.
@@ -32,12 +31,7 @@ func publish(w io.Writer, asJSON bool, results []result) error {
 			tables = append(tables, scanning(s, &results[i]))
 		}
 	}
-	for i, rows := range tables {
-		if err := writeRows(w, i > 0, rows); err != nil {
-			return err
-		}
-	}
-	return nil
+	return table.Write(w, tables...)
 }
 
 // sizes compares what the servers keep. Rollups, which VictoriaMetrics does not have, are in a row of their own.
@@ -52,7 +46,7 @@ func sizes(results []result) [][]string {
 	for i := range results {
 		r := &results[i]
 		bare := r.bytes() - r.rollups()
-		row := []string{r.Name, fmt.Sprint(r.Samples), fmt.Sprint(bare), perSample(r, bare), perSample(r, r.bytes()), "–", "–"}
+		row := []string{r.Name, fmt.Sprint(r.Samples), fmt.Sprint(bare), perSample(r, bare), perSample(r, r.bytes()), table.Unknown, table.Unknown}
 		if peer != nil {
 			row[5] = ratio(r.share(bare), peer.share(peer.bytes()))
 			row[6] = ratio(r.share(r.bytes()), peer.share(peer.bytes()))
@@ -104,32 +98,3 @@ func scanning(s *scan, r *result) [][]string {
 func perSample(r *result, bytes int64) string { return fmt.Sprintf("%.4f", r.share(bytes)) }
 
 func ratio(a, b float64) string { return fmt.Sprintf("%.3f", a/b) }
-
-// writeRows prints rows of equal length as a Markdown table, numbers to the right; the first row is the header.
-func writeRows(w io.Writer, gap bool, rows [][]string) error {
-	width := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(cell), 3)
-		}
-	}
-	rule := []string{strings.Repeat("-", width[0])}
-	for _, n := range width[1:] {
-		rule = append(rule, strings.Repeat("-", n-1)+":")
-	}
-	var b strings.Builder
-	if gap {
-		b.WriteByte('\n')
-	}
-	for _, r := range slices.Insert(rows, 1, rule) {
-		fmt.Fprintf(&b, "| %-*s |", width[0], r[0])
-		for i, cell := range r[1:] {
-			fmt.Fprintf(&b, " %*s |", width[i+1], cell)
-		}
-		b.WriteByte('\n')
-	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
-}

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/tests/bench"
 	"github.com/promlake/promlake/tests/bench/capture"
 	"github.com/promlake/promlake/tests/bench/fleet"
 	"github.com/promlake/promlake/tests/bench/wire"
@@ -17,7 +15,7 @@ import (
 
 // BenchmarkBody measures the generator's work for one request of 2,000 golden samples, stage by stage.
 func BenchmarkBody(b *testing.B) {
-	c, err := capture.Read(bytes.NewReader(bench.Golden()))
+	c, err := capture.Open("")
 	require.NoError(b, err)
 	f, err := fleet.New(c, 4)
 	require.NoError(b, err)

@@ -9,7 +9,7 @@ import cramjam
 from support.programs import ROOT
 from support.remote_write import Series
 
-CAPTURE = ROOT / "tests/bench/testdata/node_exporter.txt.zst"
+CAPTURE = ROOT / "tests/bench/capture/testdata/node_exporter.txt.zst"
 
 SCRAPE = "@@ "
 

@@ -1,4 +1,4 @@
-package main
+package ingest
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func (r run) String() string {
 	return s
 }
 
-// schedule returns every server times times, the order rotated by one each time, so that none always runs first.
+// schedule returns the servers times times, rotated by one each time, so that each runs first equally often.
 func schedule(specs []server.Spec, times int) []server.Spec {
 	var order []server.Spec
 	for i := range times {
@@ -53,9 +53,6 @@ func schedule(specs []server.Spec, times int) []server.Spec {
 	}
 	return order
 }
-
-// wanted reports whether name is among only, or only is empty.
-func wanted(only []string, name string) bool { return len(only) == 0 || slices.Contains(only, name) }
 
 // once starts a server in a fresh folder, loads it, stops it and measures its folder. The folder is removed unless something failed.
 func once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Settings, workDir string) (r run, err error) {

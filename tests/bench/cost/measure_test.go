@@ -1,4 +1,4 @@
-package main
+package cost
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/tests/bench/capture"
 	"github.com/promlake/promlake/tests/bench/fleet"
 )
 
@@ -19,11 +20,11 @@ func TestMeasure(t *testing.T) {
 		{"buffered", 96}, // 24 batches, each of five scrapes, which lie in four periods of the queue
 	} {
 		t.Run(tc.mode, func(t *testing.T) {
-			c, err := readCapture("")
+			c, err := capture.Open("")
 			require.NoError(t, err)
 			hosts, err := fleet.New(c, 1)
 			require.NoError(t, err)
-			l, err := newLake(flags{Mode: tc.mode, Batch: 300, Messages: 10, Interval: 15 * time.Second, Span: 30 * time.Minute, Dir: t.TempDir()})
+			l, err := newLake(&Flags{Mode: tc.mode, Batch: 300, Messages: 10, Interval: 15 * time.Second, Span: 30 * time.Minute, Dir: t.TempDir()})
 			require.NoError(t, err)
 			r, err := l.measure(t.Context(), hosts)
 			require.NoError(t, err)

@@ -1,4 +1,4 @@
-package main
+package cost
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ type writer interface {
 	close() error
 }
 
-func newWriter(f flags, p *part, log *slog.Logger, now func() time.Time) (writer, error) {
+func newWriter(f *Flags, p *part, log *slog.Logger, now func() time.Time) (writer, error) {
 	if f.Mode == "buffered" {
 		return newBuffered(f, p, log, now)
 	}

@@ -1,52 +1,40 @@
-// Command query builds 20 million samples and a long history in Promlake, VictoriaMetrics and Prometheus and compares how long each takes to
-// answer the same PromQL, cold and warm, and what that costs in memory and processor time.
-package main
+// Package query writes 20 million samples and a long history to Promlake, VictoriaMetrics and
+// Prometheus, and compares the time, memory and processor time of the same PromQL, cold and warm.
+package query
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/promlake/promlake/tests/bench/server"
 )
 
 var errFailed = errors.New("a question failed or its answers differ; see above")
 
-type flags struct {
-	ServerBin    string        `default:"bin/promlake" help:"Promlake's binary."`
-	PeersDir     string        `default:".cache/peers" help:"Folder with the peers, as fetch-peers.sh leaves it."`
-	Only         []string      `enum:"promlake,victoria-metrics,prometheus" help:"Run only these servers (promlake, victoria-metrics, prometheus)."`
-	Segments     bool          `help:"Ask Promlake over segments that nothing has compacted, too."`
-	Series       int           `default:"10000" help:"Series of the metric m; others add 30 percent."`
+// Flags of the command.
+type Flags struct {
+	server.Flags `embed:""`
+
+	Segments     bool          `help:"Measure also Promlake without compaction, over segments only."`
+	Series       int           `default:"10000" help:"Series of the metric m; other metrics add 30 percent."`
 	Samples      int           `default:"20000000" help:"Samples of the metric m, 15 s apart in each series."`
 	History      time.Duration `default:"2160h" help:"Span of the long history: 20 series of a sample a minute."`
 	Rounds       int           `short:"k" default:"7" help:"Warm rounds (0 = none)."`
-	Cold         bool          `default:"true" negatable:"" help:"Ask every question after a restart, too."`
+	Cold         bool          `default:"true" negatable:"" help:"Measure also each question as the first one after a restart."`
 	Questions    []string      `help:"Ask only the questions that contain one of these texts."`
-	PromlakeArgs []string      `sep:"none" help:"Further arguments of promlake serve (repeatable)."`
-	Data         string        `type:"path" help:"Folder for the servers' data, which stays and is used again by a later run of the same scale (default: a temporary one)."`
+	PromlakeArgs []string      `sep:"none" help:"Additional arguments of promlake serve (repeatable)."`
+	Data         string        `type:"path" help:"Folder for the servers' data, which later runs of the same scale reuse (default: a temporary folder)."`
 	JSON         bool          `name:"json" help:"Print JSON instead of the tables."`
 }
 
-func main() {
-	var f flags
-	kong.Parse(&f, kong.Description("Compares how fast Promlake and its peers answer PromQL."), kong.UsageOnError())
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if err := run(ctx, f); err != nil {
-		fmt.Fprintln(os.Stderr, "bench-query:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, f flags) (err error) {
+// Run prepares the servers, measures them and prints the tables.
+func (f *Flags) Run(ctx context.Context) (err error) {
 	s, err := f.scale()
 	if err != nil {
 		return err
@@ -61,9 +49,9 @@ func run(ctx context.Context, f flags) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return fmt.Errorf("resolve %s: %w", dir, err)
 	}
-	targets := f.installed(f.targets(dir))
-	if len(targets) == 0 {
-		return errors.New("no server to run; build bin/promlake or fetch the peers with make bench-peers")
+	targets, err := f.targets(dir)
+	if err != nil {
+		return err
 	}
 	r, err := f.measure(ctx, s, targets)
 	if err != nil {
@@ -72,8 +60,8 @@ func run(ctx context.Context, f flags) (err error) {
 	return r.publish(os.Stdout, f.JSON)
 }
 
-// measure has every target hold the data, and asks them.
-func (f flags) measure(ctx context.Context, s scale, targets []target) (*report, error) {
+// measure prepares every target, then sends the questions.
+func (f *Flags) measure(ctx context.Context, s scale, targets []target) (*report, error) {
 	r := &report{Scale: s}
 	for _, q := range s.questions() {
 		if len(f.Questions) == 0 || slices.ContainsFunc(f.Questions, func(part string) bool { return strings.Contains(q.name(), part) }) {
@@ -108,7 +96,7 @@ func (f flags) measure(ctx context.Context, s scale, targets []target) (*report,
 	return r, nil
 }
 
-func (f flags) scale() (scale, error) {
+func (f *Flags) scale() (scale, error) {
 	s := scale{Series: f.Series, History: f.History}
 	if f.Series < 1 || f.Samples/f.Series < 4 || f.Rounds < 0 {
 		return s, fmt.Errorf("%d samples of %d series in %d rounds: want at least one series, a minute of samples, and no fewer than 0 rounds", f.Samples, f.Series, f.Rounds)
@@ -118,19 +106,4 @@ func (f flags) scale() (scale, error) {
 		return s, fmt.Errorf("history of %s: want whole minutes, and at least the %s of the main data", f.History, main)
 	}
 	return s, nil
-}
-
-// installed returns the targets that are asked for and there, and says which are not.
-func (f flags) installed(all []target) (there []target) {
-	for _, t := range all {
-		if len(f.Only) > 0 && !slices.Contains(f.Only, t.ask.Name) {
-			continue
-		}
-		if err := t.ask.Installed(); err != nil {
-			note("skipped: %v", err)
-			continue
-		}
-		there = append(there, t)
-	}
-	return there
 }

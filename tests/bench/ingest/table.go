@@ -1,18 +1,14 @@
-package main
+package ingest
 
 import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
 )
-
-// unknown stands in a cell without a value.
-const unknown = "–"
 
 // measure is a row of the table.
 type measure struct {
@@ -81,7 +77,7 @@ func writeTable(w io.Writer, runs []run) error {
 	for _, m := range measures() {
 		rows = append(rows, row(m, names, peers, complete))
 	}
-	return writeRows(w, rows)
+	return table.Write(w, rows)
 }
 
 func header(names, peers []string) []string {
@@ -98,7 +94,7 @@ func row(m measure, names, peers []string, complete map[string][]run) []string {
 		if v, known := median(complete[n], m.of); known {
 			cells = append(cells, fmt.Sprintf(m.format, v))
 		} else {
-			cells = append(cells, unknown)
+			cells = append(cells, table.Unknown)
 		}
 	}
 	own, ownKnown := median(complete[server.Promlake], m.of)
@@ -106,39 +102,13 @@ func row(m measure, names, peers []string, complete map[string][]run) []string {
 		if v, known := median(complete[p], m.of); known && ownKnown && v != 0 {
 			cells = append(cells, fmt.Sprintf("%.2f", own/v))
 		} else {
-			cells = append(cells, unknown)
+			cells = append(cells, table.Unknown)
 		}
 	}
 	return cells
 }
 
-// writeRows prints rows of equal length as a Markdown table, numbers to the right; the first row is the header.
-func writeRows(w io.Writer, rows [][]string) error {
-	width := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, cell := range r {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
-	}
-	rule := []string{strings.Repeat("-", width[0])}
-	for _, n := range width[1:] {
-		rule = append(rule, strings.Repeat("-", n-1)+":")
-	}
-	var b strings.Builder
-	for _, r := range slices.Insert(rows, 1, rule) {
-		fmt.Fprintf(&b, "| %-*s |", width[0], r[0])
-		for i, cell := range r[1:] {
-			fmt.Fprintf(&b, " %*s |", width[i+1], cell)
-		}
-		b.WriteByte('\n')
-	}
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("write table: %w", err)
-	}
-	return nil
-}
-
-// median returns the middle one of the known values (the mean of the two middle ones), and whether there is any.
+// median returns the median of the known values, and whether there is any.
 func median(runs []run, of func(run) (float64, bool)) (float64, bool) {
 	var v []float64
 	for _, r := range runs {
@@ -146,9 +116,5 @@ func median(runs []run, of func(run) (float64, bool)) (float64, bool) {
 			v = append(v, x)
 		}
 	}
-	if len(v) == 0 {
-		return 0, false
-	}
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
+	return table.Median(v)
 }

@@ -1,4 +1,4 @@
-package main
+package cost
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type buffered struct {
 	queue   *fifo
 }
 
-func newBuffered(f flags, p *part, log *slog.Logger, now func() time.Time) (writer, error) {
+func newBuffered(f *Flags, p *part, log *slog.Logger, now func() time.Time) (writer, error) {
 	q := &fifo{now: now}
 	// The first function has a store of its own, in which nothing is ever written.
 	sender, err := newStage(newPart(p.store), log, now, q, func(s *ingest.Settings) { s.Mode, s.QueueURL = ingest.Buffered, "memory" })

@@ -1,4 +1,4 @@
-package main
+package cost
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const settled = 15 * time.Minute
 
 // lake is a store with the stages over it. They share one clock, which moves with the samples.
 type lake struct {
-	set     flags
+	set     *Flags
 	clock   time.Time
 	ingest  *part
 	compact *part
@@ -44,7 +44,7 @@ func newPart(store objstore.Store) *part {
 	return &part{reg: reg, store: instrument.New(store, reg)}
 }
 
-func newLake(f flags) (*lake, error) {
+func newLake(f *Flags) (*lake, error) {
 	store, err := filestore.New(f.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)

@@ -1,0 +1,79 @@
+// Package ingest starts Promlake and its peers in turn, under equal conditions, loads each with the
+// same traffic and prints one table.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/promlake/promlake/tests/bench/capture"
+	"github.com/promlake/promlake/tests/bench/fleet"
+	"github.com/promlake/promlake/tests/bench/load"
+	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/wire"
+)
+
+var errFailed = errors.New("a server refused requests or could not be measured; see above")
+
+// Flags of the command.
+type Flags struct {
+	server.Flags `embed:""`
+
+	Repeat      int           `default:"1" name:"rounds" help:"Number of runs of each server, in rotated order; the table shows medians."`
+	Hosts       int           `default:"200" help:"Number of virtual hosts."`
+	Duration    time.Duration `default:"60s" help:"Duration of the load of each server."`
+	Scrapes     int           `help:"End each run after this number of scrapes of every host, so that all servers get equal work (0 = only --duration ends it)."`
+	Batch       int           `default:"2000" help:"Samples in a request."`
+	Concurrency int           `default:"4" help:"Number of senders."`
+	Rate        float64       `help:"Samples per second (0 = as fast as each server answers)."`
+	Protocol    int           `default:"1" enum:"1,2" help:"Version of remote_write sent to Promlake; the peers support only 1."`
+	Settle      time.Duration `default:"5s" help:"Time after the load during which a server's CPU time still counts (deferred work)."`
+	WorkDir     string        `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
+	JSON        bool          `name:"json" help:"Print every run as JSON, one object a line, instead of the table."`
+}
+
+// Run measures all servers and prints the table.
+func (f *Flags) Run(ctx context.Context) error {
+	if f.Repeat < 1 {
+		return fmt.Errorf("rounds %d: want 1 or more", f.Repeat)
+	}
+	c, err := capture.Open("")
+	if err != nil {
+		return err
+	}
+	hosts, err := fleet.New(c, f.Hosts)
+	if err != nil {
+		return err
+	}
+	specs, err := f.Installed(server.Promlake, server.VictoriaMetrics, server.Prometheus)
+	if err != nil {
+		return err
+	}
+	var runs []run
+	for _, spec := range schedule(specs, f.Repeat) {
+		r, err := once(ctx, spec, hosts, f.settings(spec), f.WorkDir)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			r.Error = err.Error()
+		}
+		fmt.Fprintln(os.Stderr, "bench:", r)
+		runs = append(runs, r)
+	}
+	return publish(os.Stdout, f.JSON, runs)
+}
+
+func (f *Flags) settings(spec server.Spec) load.Settings {
+	protocol := wire.V1
+	if spec.Name == server.Promlake {
+		protocol = wire.Version(f.Protocol)
+	}
+	return load.Settings{
+		Protocol: protocol, Batch: f.Batch, Concurrency: f.Concurrency, Rate: f.Rate, Duration: f.Duration,
+		Rounds: f.Scrapes, Settle: f.Settle,
+	}
+}

@@ -1,0 +1,36 @@
+// Command bench measures the whole system, beside its peers where there are any.
+//
+// The way of a sample: capture (scrapes as recorded) → fleet (the same scrapes as N virtual hosts) →
+// wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program that was started
+// for the run). Each command has a package: ingest, storage, query, cost, load.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/promlake/promlake/tests/bench/cost"
+	"github.com/promlake/promlake/tests/bench/ingest"
+	"github.com/promlake/promlake/tests/bench/load"
+	"github.com/promlake/promlake/tests/bench/query"
+	"github.com/promlake/promlake/tests/bench/storage"
+)
+
+type cli struct {
+	Ingest  ingest.Flags  `cmd:"" help:"Compare how Promlake and its peers ingest equal remote_write traffic."`
+	Storage storage.Flags `cmd:"" help:"Compare the size and the compaction of a day of samples in Promlake and VictoriaMetrics."`
+	Query   query.Flags   `cmd:"" help:"Compare how fast Promlake and its peers answer PromQL, cold and warm."`
+	Cost    cost.Flags    `cmd:"" help:"Measure the processor time, store requests and bytes of ingestion and compaction."`
+	Load    load.Flags    `cmd:"" help:"Send scrapes of many virtual hosts to a running server by remote_write."`
+}
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	k := kong.Parse(&cli{}, kong.Description("Benchmarks of the whole system."), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
+	k.FatalIfErrorf(k.Run())
+}

@@ -1,0 +1,58 @@
+// Package table prints Markdown tables.
+package table
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Unknown is the text of a cell without a value.
+const Unknown = "–"
+
+// Write prints tables with an empty line between two. The rows of a table have equal length; the
+// first is the header. All columns but the first are aligned to the right.
+func Write(w io.Writer, tables ...[][]string) error {
+	var b strings.Builder
+	for i, rows := range tables {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		write(&b, rows)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
+
+func write(b *strings.Builder, rows [][]string) {
+	width := make([]int, len(rows[0]))
+	for _, r := range rows {
+		for i, cell := range r {
+			width[i] = max(width[i], utf8.RuneCountInString(cell), 3)
+		}
+	}
+	rule := []string{strings.Repeat("-", width[0])}
+	for _, n := range width[1:] {
+		rule = append(rule, strings.Repeat("-", n-1)+":")
+	}
+	for _, r := range slices.Concat(rows[:1], [][]string{rule}, rows[1:]) {
+		fmt.Fprintf(b, "| %-*s |", width[0], r[0])
+		for i, cell := range r[1:] {
+			fmt.Fprintf(b, " %*s |", width[i+1], cell)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// Median returns the median of the values (the mean of the two middle ones), and whether there are any.
+func Median(values []float64) (median float64, known bool) {
+	if len(values) == 0 {
+		return 0, false
+	}
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
+}
