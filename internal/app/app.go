@@ -25,17 +25,6 @@ type Settings struct {
 	Demo    *demo.Settings    // nil: no demo
 }
 
-// DefaultSettings serve and compact a local directory without a demo.
-func DefaultSettings() Settings {
-	compaction := compactapp.NewFlags().Settings()
-	return Settings{
-		Compact: &compaction,
-		Process: process.DefaultSettings(),
-		Ingest:  ingest.DefaultSettings(),
-		Query:   queryapp.DefaultSettings(),
-	}
-}
-
 // Run serves all stages until ctx ends, then flushes, answers and returns nil. What is meant for the person at the terminal
 // goes to out.
 func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) error {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app"
+	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
@@ -43,6 +44,17 @@ type server struct {
 	out  *lines
 	stop context.CancelFunc
 	done chan error
+}
+
+// defaults returns settings that serve and compact a local directory without a demo.
+func defaults() app.Settings {
+	compaction := compactapp.NewFlags().Settings()
+	return app.Settings{
+		Compact: &compaction,
+		Process: process.DefaultSettings(),
+		Ingest:  ingest.DefaultSettings(),
+		Query:   queryapp.DefaultSettings(),
+	}
 }
 
 // start runs all of Promlake on a port that the kernel chooses and waits until it is ready.
@@ -143,7 +155,7 @@ func TestWriteQueryRestart(t *testing.T) {
 		{"s3", func(t *testing.T) string { return s3test.Start(t).StoreURL(t) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := app.DefaultSettings()
+			s := defaults()
 			s.Process.Store = tc.store(t)
 			now := time.Now()
 			paths := []string{"api/v1/write", "api/v1/push", "prometheus/api/v1/write", "prometheus/api/v1/push"}
@@ -192,7 +204,7 @@ func TestStagesApart(t *testing.T) {
 
 // TestDirectKeepsAheadOfItsCompactor refuses a writer whose segments may appear after the compactor of the same process has passed them.
 func TestDirectKeepsAheadOfItsCompactor(t *testing.T) {
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Process.Listen, s.Process.Store = "127.0.0.1:0", "file://"+t.TempDir()
 	s.Ingest.Mode, s.Compact.SettleDelay = ingest.Direct, 30*time.Second
 	err := app.Run(t.Context(), s, io.Discard, slog.New(slog.DiscardHandler))
@@ -200,7 +212,7 @@ func TestDirectKeepsAheadOfItsCompactor(t *testing.T) {
 }
 
 func TestFace(t *testing.T) {
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Process.Store = "file://" + t.TempDir()
 	srv := start(t, s)
 	for _, tc := range []struct {
@@ -230,7 +242,7 @@ func TestFace(t *testing.T) {
 }
 
 func TestDemo(t *testing.T) {
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Process.Store = "file://" + t.TempDir()
 	d := demo.DefaultSettings()
 	d.Interval, d.Instance = 200*time.Millisecond, "here"

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/secret/secrettest"
@@ -78,7 +77,7 @@ func TestTenantsAreApart(t *testing.T) {
 		entry(t, "a", "team-a", "read,write"), entry(t, "b", "team-b", "read,write"), entry(t, "ops", "*", "admin"),
 	}}
 	writeDocument(t, file, d)
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), "file:"+file
 	srv := start(t, s)
 	a, b, ops, nobody := caller{token: "a"}, caller{token: "b"}, caller{token: "ops"}, caller{}
@@ -137,7 +136,7 @@ func TestReadersSeeNothingOfTheMachine(t *testing.T) {
 		entry(t, "a", "team-a", "read,write,admin"), entry(t, "ops", "*", "admin"),
 	}})
 	for _, tokens := range []string{"", "file:" + file} {
-		s := app.DefaultSettings()
+		s := defaults()
 		s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), tokens
 		s.Query.API.Flags = map[string]string{"compactor.tenant-retention": "other=1h"}
 		s.Query.API.ConfigYAML = "compactor.tenant-retention: other=1h\n"
@@ -173,7 +172,7 @@ func TestReadersSeeNothingOfTheMachine(t *testing.T) {
 
 func TestTokensInAParameter(t *testing.T) {
 	ssm := secrettest.StartSSM(t)
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), "ssm:/promlake/test/tokens"
 	srv := start(t, s)
 	a := caller{token: "a"}
@@ -206,7 +205,7 @@ func TestTokensInAParameter(t *testing.T) {
 func TestSelf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	writeDocument(t, file, auth.Document{Version: auth.Version, Tokens: []auth.Entry{entry(t, "ops", "promlake", "read")}})
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), "file:"+file
 	s.Process.Self.URL, s.Process.Self.Interval = selfwrite.Here, time.Second
 	ops := caller{token: "ops"}
@@ -236,7 +235,7 @@ func TestSelf(t *testing.T) {
 func TestDemoWithTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	writeDocument(t, file, auth.Document{Version: auth.Version, Tokens: []auth.Entry{entry(t, "home", "anonymous", "read")}})
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), "file:"+file
 	d := demo.DefaultSettings()
 	d.Interval = 200 * time.Millisecond

@@ -75,7 +75,7 @@ func (w watched) Routes() []process.Route {
 // everything opens the stages of all programs behind a guard, and returns their routes and how often a stage was reached.
 func everything(t *testing.T, tokens string) (http.Handler, []process.Route, *atomic.Int64) {
 	t.Helper()
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Compact, s.Process.Store, s.Process.Auth.Tokens = nil, "file://"+t.TempDir(), tokens
 	reached, routes := &atomic.Int64{}, []process.Route{}
 	var all []process.Builder

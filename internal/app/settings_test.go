@@ -12,7 +12,7 @@ import (
 
 // TestQueriesEndBeforeWhatTheyReadIsDeleted: a longer query would find objects missing.
 func TestQueriesEndBeforeWhatTheyReadIsDeleted(t *testing.T) {
-	s := app.DefaultSettings()
+	s := defaults()
 	s.Process.Store = t.TempDir()
 	s.Query.Query.Timeout = s.Compact.DeletionDelay
 	err := app.Run(t.Context(), s, io.Discard, slog.New(slog.DiscardHandler))

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -108,9 +110,13 @@ func TestGolden(t *testing.T) {
 		Dollars map[cost.Component]float64
 		Total   float64
 	}
+	var prices struct{ Regions map[string]any }
+	list, err := os.ReadFile("prices.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(list, &prices))
 	var got []entry
 	for _, mode := range cost.Modes {
-		for _, region := range cost.Regions() {
+		for _, region := range slices.Sorted(maps.Keys(prices.Regions)) {
 			l := cost.DefaultLoad()
 			l.Mode, l.Region = mode, region
 			b := estimate(t, l)

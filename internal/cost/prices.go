@@ -77,15 +77,6 @@ func (p *Price) Dollars(quantity float64) (sum float64) {
 	return sum
 }
 
-// Regions lists the regions whose prices are known.
-func Regions() []string {
-	f, err := readPrices(pricesJSON)
-	if err != nil {
-		return nil // a test reads the embedded file
-	}
-	return slices.Sorted(maps.Keys(f.Regions))
-}
-
 // ReadPrices returns the price list of a region. Prices that a region's list leaves out are those of us-east-1.
 func ReadPrices(region string) (*Prices, error) {
 	f, err := readPrices(pricesJSON)
