@@ -1,5 +1,5 @@
-# `make help` lists the targets. What a target needs, it installs: Debian packages only where they are missing (tests/tools/system.sh),
-# Python packages into .venv, Go tools through the module proxy, peers for tests and benchmarks into .cache.
+# `make help` lists the targets. A target installs its dependencies: missing Debian packages (tests/tools/system.sh), Python packages
+# into .venv, Go tools (tests/tools/go.mod) through the module proxy, peers for tests and benchmarks into .cache.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,11 +9,11 @@ MAKEFLAGS += --no-print-directory
 GO ?= go
 export PYTHON ?= python3
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-# Go refuses to build in a checkout whose commit git cannot tell.
+# Go refuses to stamp a build where git does not know the commit.
 BUILDVCS := $(shell git rev-parse --verify -q HEAD >/dev/null 2>&1 && echo auto || echo false)
 LDFLAGS := -s -w -X github.com/promlake/promlake/internal/telemetry.version=$(VERSION)
 GOBUILD = $(GO) build -trimpath -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
-# Tools for Go have a module of their own, so that the product's module lists only what the product imports.
+# Go tools have their own module, so that go.mod lists only modules that the product imports.
 GO_TOOL := $(GO) tool -modfile=tests/tools/go.mod
 
 PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn bin/compact-fn
@@ -24,7 +24,7 @@ SHELL_CODE = .ci/run $(shell git ls-files --cached --others --exclude-standard -
 
 STORE ?= file://./data
 LISTEN ?= 127.0.0.1:9009
-# Further arguments of pytest, the benchmark and promlake serve: make e2e ARGS='-k tenants'
+# Additional arguments of pytest, the benchmarks and promlake serve: make e2e ARGS='-k tenants'
 ARGS ?=
 SOAK ?= 30s
 
@@ -43,7 +43,7 @@ $(VENV_READY): tests/tools/requirements.txt | system
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-# Go decides what is out of date, so these are always asked for.
+# Go decides whether a program is out of date, so make always runs it.
 .PHONY: $(PROGRAMS)
 $(PROGRAMS): | system
 	$(GOBUILD) -o $@ ./$(if $(filter bin/promlake,$@),cmd/promlake,$(notdir $@))
@@ -62,7 +62,7 @@ fmt: $(VENV_READY) ## Format Go and Python code.
 	$(VENV)/bin/ruff format $(PYTHON_CODE)
 
 .PHONY: lint
-lint: $(VENV_READY) ## Check form and find mistakes: gofmt, go vet, staticcheck, ruff, shellcheck.
+lint: $(VENV_READY) ## Run gofmt, go vet, staticcheck, ruff and shellcheck.
 	@unformatted=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard -- '*.go')); \
 	if [ -n "$$unformatted" ]; then echo "gofmt: run make fmt for:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
@@ -92,15 +92,12 @@ versitygw: | system
 e2e-programs: build versitygw lambda-emulator peers infra-programs
 
 .PHONY: e2e
-e2e: $(VENV_READY) e2e-programs ## Run the Python tests: the client's and those of the whole system (ARGS= goes to pytest).
+e2e: $(VENV_READY) e2e-programs ## Run the Python tests of the client, the whole system and the packaging (ARGS= goes to pytest).
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest $(ARGS)
 
 .PHONY: test
-test: ## Run everything that CI runs: lint, Go tests, Python tests, the AWS stack on LocalStack.
-	$(MAKE) lint
-	$(MAKE) test-go
-	$(MAKE) e2e
-	$(MAKE) test-localstack
+test: ## Run all stages of CI: lint, test-go, e2e, test-localstack.
+	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go e2e test-localstack
 
 include infra/infra.mk
 include infra/localstack/localstack.mk
@@ -108,7 +105,7 @@ include infra/localstack/localstack.mk
 PROMSQL := internal/query/duck/promsql
 PROMSQL_PURE_C = $(addprefix $(PROMSQL)/,ctest/driver.c agg_append.c agg_order.c alloc.c spec.c) $(wildcard $(PROMSQL)/range*.c)
 
-# Plain C, so that every access and every overflow is checked; 20000 rounds of random series take a
+# The sanitizers check every access and overflow of the plain C code; 20000 rounds of random series take a
 # minute. Then each allocation of 100 rounds fails in turn.
 .PHONY: soak-sanitize
 soak-sanitize: | system
@@ -118,7 +115,7 @@ soak-sanitize: | system
 	@.cache/bin/promsql-driver 100 $${PROMLAKE_SANITIZE_SEED:-$$RANDOM} fail
 
 .PHONY: soak
-soak: soak-sanitize | system ## Run the PromQL suite over all layouts, the simulation at length, and every fuzz target for 30 s (SOAK=).
+soak: soak-sanitize | system ## Run the long tests: all layouts, long simulations, and every fuzz target for 30 s (SOAK=).
 	tests/tools/soak.sh $(SOAK)
 
 .PHONY: bench
@@ -137,6 +134,6 @@ bench-query: bin/promlake peers ## Compare how fast Promlake, VictoriaMetrics an
 bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache/peers; nothing is installed or started.
 
 .PHONY: clean
-clean: ## Remove what was built and fetched; ./data stays.
+clean: ## Remove everything that was built and fetched; ./data stays.
 	rm -rf bin .cache $(VENV) dist infra/node_modules .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

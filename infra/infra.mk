@@ -3,14 +3,14 @@
 STAGE ?= dev
 REGION ?= $(or $(AWS_REGION),$(AWS_DEFAULT_REGION),us-east-1)
 HOST_ARCH := $(patsubst aarch64,arm64,$(shell uname -m))
-# The functions' architecture. A stand-in of AWS runs them on this machine.
+# The functions' architecture. With AWS_ENDPOINT_URL (LocalStack), the functions run on this machine.
 ARCH ?= $(if $(AWS_ENDPOINT_URL),$(HOST_ARCH),arm64)
 # Parameters of infra/serverless.yml: PARAMS='retention=90d query-memory=4096'
 PARAMS ?=
 ifneq ($(AWS_ENDPOINT_URL),)
 export AWS_ENDPOINT_URL
 endif
-# Where tests/tools/system.sh puts Node.js if there is none that will do.
+# tests/tools/system.sh installs Node.js there if the system has none or an old one.
 export PATH := $(CURDIR)/.cache/node/bin:$(PATH)
 
 export AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED := true
@@ -31,7 +31,7 @@ $(NODE_READY): infra/package-lock.json
 functions: | system-package ## Build the functions' bootstraps into dist/<arch>/<program>.zip (ARCH=).
 	@GO='$(GO)' VERSION='$(VERSION)' infra/build.sh $(ARCH)
 
-# Before functions, which take minutes the first time.
+# It runs before the build of the functions, which takes minutes the first time.
 .PHONY: package-check
 package-check: $(NODE_READY) | system-package
 	@node infra/check.js '$(STAGE)' '$(ARCH)' $(PARAMS)
@@ -48,7 +48,7 @@ deploy: package ## Deploy the AWS stack and print its URLs (STAGE=, ARCH=, REGIO
 remove: $(NODE_READY) ## Remove the AWS stack; its bucket and its queues of writes stay (STAGE=, REGION=).
 	@infra/remove.sh $(STAGE) $(REGION)
 
-# What tests/infra needs: both architectures, for nothing else would tell that one of them does not link.
+# tests/infra needs both architectures, because no other test links the foreign one.
 .PHONY: infra-programs
 infra-programs: $(NODE_READY)
 	@$(MAKE) functions ARCH='arm64 x86_64'
