@@ -1,6 +1,6 @@
 'use strict';
 
-// Checks the name of a stage and its parameters, before anything is built: a mistake is told at once, in a line.
+// Checks the name of a stage and its parameters before the build, and reports a mistake in one line.
 // usage: node check.js STAGE ARCH [NAME=VALUE...]     the parameters of serverless.yml
 
 const fs = require('node:fs');
@@ -20,7 +20,7 @@ const pair = (given) => {
 const main = async (stage, arch, ...parameters) => {
   if (!STAGE.test(stage)) throw new Error(`stage "${stage}": want a lower-case name of letters, digits and -, 20 at most`);
   const given = Object.fromEntries(parameters.map(pair));
-  if ('architecture' in given) throw new Error('parameter architecture: give it as ARCH=, which also says what is built');
+  if ('architecture' in given) throw new Error('parameter architecture: set ARCH= instead, which also selects the build');
 
   const { params } = yaml.load(fs.readFileSync(path.join(__dirname, 'serverless.yml'), 'utf8'));
   const all = { ...params.default, ...params[stage], ...given, architecture: arch };

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Deploys what package.sh packaged, makes sure that the stack is whole, and tells its URLs.
-# usage: deploy.sh STAGE REGION ARCH [NAME=VALUE...]     as package.sh; AWS_ENDPOINT_URL leads elsewhere than to AWS
+# Deploys the package that package.sh made, checks that the stack is complete, and prints its URLs.
+# usage: deploy.sh STAGE REGION ARCH [NAME=VALUE...]     as package.sh; AWS_ENDPOINT_URL replaces the endpoint of AWS
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -11,5 +11,5 @@ for parameter in "$@"; do
     parameters+=(--param "$parameter")
 done
 ./osls.sh deploy --stage "$stage" --region "$region" --package "../dist/$stage/serverless" "${parameters[@]}"
-# osls says "deployed" of a stack with a function that failed, too.
+# osls reports "deployed" even if a function failed.
 node stack.js whole "promlake-$stage" "$region"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 MACHINES = {"x86_64": 62, "arm64": 183}  # e_machine of the ELF header
 INTERPRETER = 3  # p_type of the program header that names a dynamic linker
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can say
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip
 
 
 def check(program: bytes, arch: str) -> None:
@@ -50,7 +50,7 @@ def pack(program: bytes, archive: Path) -> None:
 
 
 def main() -> None:
-    """Packs and tells the sizes in MiB."""
+    """Packs and prints the sizes in MiB."""
     name, arch, archive = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     program = name.read_bytes()
     try:

@@ -1,7 +1,7 @@
 'use strict';
 
 // The settings of serverless.yml: its parameters, checked, in the types that CloudFormation wants, and what follows from them. A parameter that
-// cannot be stops packaging with an error that names it, its value and what is wanted. serverless.yml says what each parameter means.
+// cannot be stops packaging with an error that names it, its value and the valid ones. serverless.yml explains each parameter.
 
 const NO_VALUE = { Ref: 'AWS::NoValue' };
 
@@ -101,7 +101,7 @@ const capacity = (p) => {
   };
 };
 
-// access says who comes in: whoever has a token, which the programs check; whoever signs his requests, which AWS checks; or everybody.
+// access selects the authentication: tokens, which the programs check; signed requests, which AWS checks; or none.
 const access = (p) => {
   const iam = p.auth === 'iam';
   const url = (invokeMode) => ({ invokeMode, ...(iam && { authorizer: 'aws_iam' }) });
@@ -114,7 +114,7 @@ const access = (p) => {
   };
 };
 
-// selfMetrics says where the functions write about themselves. The ingest function hands its own metrics to itself, without a token.
+// selfMetrics selects the target of the functions' own metrics. The ingest function ingests its own metrics directly, without a token.
 const selfMetrics = (p) => {
   const to = p.selfMetrics;
   if (to === 'off') return { selfUrl: NO_VALUE, ingestSelfUrl: NO_VALUE, selfTokenSource: NO_VALUE, ingestSelfTokenSource: NO_VALUE };

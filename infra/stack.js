@@ -1,7 +1,7 @@
 'use strict';
 
 // Asks CloudFormation about a stack.
-// usage: node stack.js whole STACK REGION            fails unless all of the stack stands, and tells its outputs and what to do next
+// usage: node stack.js whole STACK REGION            fails unless the stack is complete; prints its outputs and the next steps
 //        node stack.js output STACK REGION NAME      prints one output
 //        node stack.js gone STACK REGION             fails if the stack is there
 

@@ -1,7 +1,7 @@
 'use strict';
 
 // Turns what osls compiled into a plain CloudFormation template that needs no osls: the code comes from a bucket that two parameters name, under
-// keys that tell the code, so that a stack changes exactly if the code or the template does. Equal sources give equal bytes.
+// keys that hold the hash of the code, so that a stack changes exactly if the code or the template does. Equal sources give equal bytes.
 // usage: node template.js COMPILED DIST ARCH TEMPLATE     DIST/ARCH has the functions' zips; copies go beside the template.
 
 const crypto = require('node:crypto');
@@ -10,7 +10,7 @@ const path = require('node:path');
 
 const isNoValue = (value) => value !== null && typeof value === 'object' && value.Ref === 'AWS::NoValue';
 
-// pruned leaves out what CloudFormation would: properties whose value is AWS::NoValue.
+// pruned removes the properties whose value is AWS::NoValue, as CloudFormation does.
 const pruned = (value) => {
   if (Array.isArray(value)) return value.filter((v) => !isNoValue(v)).map(pruned);
   if (value === null || typeof value !== 'object') return value;

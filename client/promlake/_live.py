@@ -54,7 +54,7 @@ def live_objects(store: Path, tenant: str) -> list[Object]:
 
 
 def segment_rank(path: Path) -> str:
-    """Returns the rank of a segment's file, as schemas/manifest.md says: when the store or the queue got it."""
+    """Returns the rank of a segment's file, as schemas/manifest.md defines it: the time at which the store or the queue received it."""
     name, queued = path.stem.removesuffix(_QUEUED), path.stem.endswith(_QUEUED)
     own = 0
     for c in name:

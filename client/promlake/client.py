@@ -117,7 +117,7 @@ class Client:
         return data
 
     def _ask(self, method: str, path: str, form: Form) -> dict[str, Any]:
-        """Returns the answer's JSON object if it says success."""
+        """Returns the answer's JSON object if its status is success."""
         url, body = self._base + path, None
         if method == "POST":
             body = urllib.parse.urlencode(form).encode()
@@ -126,7 +126,7 @@ class Client:
         # The scheme was checked by the constructor.
         request = urllib.request.Request(url, data=body, headers=self._headers, method=method)  # noqa: S310
         if self._token is not None:
-            # Where the server redirects to is not told the token.
+            # The token does not go to the target of a redirect.
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
             with urllib.request.urlopen(request, timeout=self._timeout) as response:  # noqa: S310

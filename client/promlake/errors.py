@@ -1,4 +1,4 @@
-"""What goes wrong when a server is asked."""
+"""Errors of requests to a server."""
 
 
 class PromlakeError(Exception):

@@ -1,4 +1,4 @@
-"""A stand-in for the server: it answers what a test tells it to and remembers what it was asked."""
+"""A double of the server: it gives the answers that a test sets, and records the requests."""
 
 import json
 import threading

@@ -133,7 +133,7 @@ def test_the_higher_rank_wins(store: Path, rank: str, at_2000: float) -> None:
 
 
 def test_the_order_of_segments_is_that_of_the_store_or_the_queue(store: Path) -> None:
-    """Names tell nothing, since machines' clocks made them, but for segments of the queue: theirs tell when a message was sent."""
+    """Names hold no order, because machines' clocks made them, except those of the queue's segments: they hold a message's send time."""
     write(store, "anonymous", "00A", SECOND.replace("3.0", "4.0"))
     assert all_samples(store) == [(1000, 1.0), (2000, 4.0)]
     write(store, "anonymous", "00B", SECOND.replace("3.0", "5.0"), mark="-q")

@@ -1,4 +1,4 @@
-"""What the start of the stack asks of LocalStack's AWS."""
+"""Requests to LocalStack's AWS while the stack starts."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """LocalStack in host mode: `launch.py PORT`, with the interpreter of LocalStack's own environment.
 
-LocalStack listens on every interface whatever it is told, so the interface is pinned where it opens its port.
+LocalStack ignores settings of the interface and listens on all, so this sets the interface where LocalStack opens its port.
 """
 
 import ctypes
@@ -13,12 +13,12 @@ LOOPBACK = "127.0.0.1"
 PR_SET_PDEATHSIG = 1
 SETTINGS = {
     "LAMBDA_RUNTIME_EXECUTOR": "promlake",
-    # It is no container, changes no name server, fetches no certificate and reports nothing.
+    # No container, no name server, no certificate from the internet, no telemetry.
     "OVERRIDE_IN_DOCKER": "0",
     "DNS_ADDRESS": "0",
     "SKIP_SSL_CERT_DOWNLOAD": "1",
     "DISABLE_EVENTS": "1",
-    # Event sources are polled often, so that nobody waits for a message that is there.
+    # Short polling intervals of event sources, so that messages do not wait.
     "LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC": "0.05",
     "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC": "0.3",
     "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_ERROR_SEC": "1",
@@ -27,13 +27,13 @@ SETTINGS = {
 
 
 def end_with_parent() -> None:
-    """Asks the kernel for SIGTERM when the process that started this one is gone, however it went. Linux alone knows that."""
+    """Requests SIGTERM from the kernel at the end of the parent process, whatever the cause. Only Linux supports this."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def main() -> None:
-    """Runs LocalStack until it is told to end."""
+    """Runs LocalStack until SIGTERM."""
     port = int(sys.argv[1])
     for name, value in {**SETTINGS, "GATEWAY_LISTEN": f"{LOOPBACK}:{port}"}.items():
         os.environ.setdefault(name, value)

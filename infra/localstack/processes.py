@@ -1,4 +1,4 @@
-"""Processes that the stack consists of, and waiting for them."""
+"""The processes of the stack."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ LOG_TAIL = 4000
 
 
 class StackError(Exception):
-    """What a user is told."""
+    """An error to print for the user."""
 
 
 class Child:
@@ -35,11 +35,11 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
-        """Waits for something that it will do. Raises StackError if it ends before."""
+        """Waits until ready returns true. Raises StackError if the process ends before."""
 
         def ready_or_ended() -> bool:
             if not self.running:
@@ -49,8 +49,8 @@ class Child:
         wait_until(ready_or_ended, what)
 
     def wait_for_line(self, text: str) -> str:
-        """Waits for a whole line of its output with that text."""
-        self.wait_until(lambda: self._line(text) is not None, f"{self.name} to say {text!r}")
+        """Waits for a whole line of output with the text, and returns it."""
+        self.wait_until(lambda: self._line(text) is not None, f"{self.name} to print {text!r}")
         return self._line(text) or ""
 
     def _line(self, text: str) -> str | None:
@@ -58,7 +58,7 @@ class Child:
         return next((line.strip() for line in lines if text in line and line.endswith("\n")), None)
 
     def stop(self) -> None:
-        """Ends it and its children: at first with a request, then at once."""
+        """Ends the process and its children: SIGTERM, then SIGKILL after STOP_SECONDS."""
         if self.running:
             self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -71,7 +71,7 @@ class Child:
 
 
 def run(command: Sequence[str | Path], log: Path, env: Mapping[str, str]) -> None:
-    """Runs a command to its end. Raises StackError with the end of its output if it fails."""
+    """Runs a command. Raises StackError with the end of its output if it fails."""
     with log.open("wb") as out:
         args, everything = [str(c) for c in command], {**os.environ, **env}
         done = subprocess.run(args, env=everything, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False)
@@ -85,7 +85,7 @@ def tail(log: Path) -> str:
 
 
 def wait_until(ready: Callable[[], bool], what: str, seconds: float | None = START_SECONDS) -> None:
-    """Asks until the answer is yes. Raises StackError after so many seconds, None for never."""
+    """Waits until ready returns true. Raises StackError after so many seconds; None waits forever."""
     begin = time.monotonic()
     while not ready():
         if seconds is not None and time.monotonic() > begin + seconds:
@@ -94,7 +94,7 @@ def wait_until(ready: Callable[[], bool], what: str, seconds: float | None = STA
 
 
 def port_is_free(port: int) -> bool:
-    """Says whether a port of the loopback interface can be listened on."""
+    """Reports whether a port of the loopback interface is free."""
     with socket.socket() as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -105,6 +105,6 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Returns a port that the kernel chose; nobody keeps it."""
+    """Returns a free port that the kernel chose; another process may take it."""
     with socket.create_server(("127.0.0.1", 0)) as s:
         return s.getsockname()[1]

@@ -1,9 +1,9 @@
-"""Brings the stack up on this machine: LocalStack, what `make deploy` deploys, and the gateway that stands for the HTTP API.
+"""Runs the stack on this machine: LocalStack, the stack that `make deploy` deploys, and the gateway in place of the HTTP API.
 
 usage: python infra/localstack/up.py [--port 4566] [--gateway-port 9019] [--state FOLDER] [--once]
 
-It needs the interpreter of LocalStack's own environment: `make localstack` makes it and runs this. Everything lives in the state folder,
-which is emptied at the start, and ends with this process. When all is ready, FOLDER/stack.json says where it is.
+It requires the interpreter of LocalStack's own environment, which `make localstack` installs. It empties the state folder at the start.
+All processes end with this one. When the stack is ready, FOLDER/stack.json holds its addresses.
 """
 
 import argparse
@@ -32,7 +32,7 @@ LAMBDA = ROOT / ".cache/bin/lambda"
 
 @dataclasses.dataclass(frozen=True)
 class Running:
-    """Where everything is: the content of stack.json."""
+    """The content of stack.json: the addresses and names of the stack."""
 
     endpoint: str  # LocalStack's
     region: str
@@ -62,7 +62,7 @@ def free(port: int) -> int:
 
 
 class Stack:
-    """What runs, in the order of its start. Used as a context, it ends all of it."""
+    """The processes of the stack. As a context manager, it ends them."""
 
     def __init__(self, stage: str, port: int, gateway_port: int, state: Path) -> None:
         self._stage, self._state = stage, state.resolve()
@@ -80,7 +80,7 @@ class Stack:
             child.stop()
 
     def start(self) -> Running:
-        """Starts all, and says where it is."""
+        """Starts everything and returns the addresses."""
         shutil.rmtree(self._state, ignore_errors=True)
         for folder in ("tmp", "functions"):
             (self._state / folder).mkdir(parents=True)
@@ -117,7 +117,7 @@ class Stack:
         child.wait_until(lambda: answers(f"{self._endpoint}/_localstack/health"), "LocalStack to be ready")
 
     def _make_tokens(self) -> dict[str, str]:
-        """Makes tokens, and stores what the functions need of them: hashes of all, and the one with which they write about themselves."""
+        """Makes tokens, and stores the hashes of all and the token for the functions' own metrics as parameters."""
         document = self._state / "tokens.json"
         tokens = {}
         for tenant in (*TENANTS, OWN_TENANT, ANY_TENANT):
@@ -128,14 +128,14 @@ class Stack:
         return tokens
 
     def _deploy(self) -> None:
-        """Deploys as to AWS, but for the endpoint and for the URL to which the functions write about themselves."""
+        """Deploys as to AWS, with another endpoint and another URL for the functions' own metrics."""
         env = {**ACCOUNT_KEYS, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self._endpoint}
         parameters = f"self-metrics={self._gateway}/api/v1/write batch-seconds=1"
         command = ["make", "-C", ROOT, "deploy", f"STAGE={self._stage}", f"AWS_ENDPOINT_URL={self._endpoint}", f"PARAMS={parameters}"]
         run(command, self._state / "deploy.log", env)
 
     def _start_gateway(self) -> None:
-        """Starts the stand-in of the HTTP API, which LocalStack does not have."""
+        """Starts the gateway in place of the HTTP API, which LocalStack does not have."""
         command = [LAMBDA, "gateway", "--listen", f"{LOOPBACK}:{self._gateway_port}", "--endpoint", self._endpoint]
         command += ["--region", REGION, "--ingest", self._cloud.function("ingest"), "--query", self._cloud.function("query")]
         child = Child(command, self._state / "gateway.log", ACCOUNT_KEYS)
@@ -143,25 +143,25 @@ class Stack:
         child.wait_for_line("listening on ")
 
     def _write(self, running: Running) -> None:
-        """Writes stack.json; it appears whole."""
+        """Writes stack.json atomically."""
         new = self._state / "stack.json.new"
         new.write_text(json.dumps(dataclasses.asdict(running), indent=2) + "\n")
         new.rename(self._state / "stack.json")
 
     def wait(self) -> None:
-        """Waits until something ends, which nothing should."""
+        """Waits until a process ends, which is an error."""
         wait_until(lambda: not all(child.running for child in self._children), "", seconds=None)
         ended = next(child for child in self._children if not child.running)
         raise StackError(f"{ended.name} has ended; its log is {ended.log}")
 
 
 def say(text: str) -> None:
-    """Tells what is going on."""
+    """Prints the progress."""
     print(f"localstack: {text}", file=sys.stderr, flush=True)
 
 
 def answers(url: str, token: str = "") -> bool:
-    """Says whether a URL answers with success."""
+    """Reports whether a URL answers with status 200."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
@@ -171,7 +171,7 @@ def answers(url: str, token: str = "") -> bool:
 
 
 def describe(running: Running) -> str:
-    """Says what to do with a running stack."""
+    """Returns the instructions for a running stack."""
     return f"""
 The stack runs; Ctrl-C ends it.
 
@@ -186,7 +186,7 @@ The stack runs; Ctrl-C ends it.
 
 
 def main() -> int:
-    """Runs until a signal, or until something ends that should not."""
+    """Runs until a signal or until a process ends."""
     args = arguments()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))

@@ -1,6 +1,6 @@
 'use strict';
 
-// The alarms. Each asks for somebody: a function's own failures are tried again by what invokes it, so they count only while they go on.
+// The alarms, which need a person. The invokers retry failures of functions, so failures count only if they persist.
 
 const FUNCTIONS = ['ingest', 'flush', 'plan', 'compact', 'query'];
 

@@ -1,6 +1,6 @@
 'use strict';
 
-// What a deployment tells. osls adds the URLs of the functions.
+// The outputs of the stack. osls adds the URLs of the functions.
 
 const api = (path) => ({ 'Fn::Sub': `https://\${HttpApi}.execute-api.\${AWS::Region}.\${AWS::URLSuffix}${path}` });
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Fetches Debian's prometheus (with promtool), victoria-metrics and prometheus-node-exporter and unpacks them into a cache folder, so that
-# nothing is installed and no service starts. Running it again does nothing.
+# Fetches Debian's prometheus (with promtool), victoria-metrics and prometheus-node-exporter and unpacks them into a cache folder. It
+# installs nothing and starts no service. A second run does nothing.
 #
 # usage: fetch-peers.sh [FOLDER]     default: .cache/peers in the repository
-# The programs are in FOLDER/usr/bin afterwards. Needs apt-get, dpkg-deb and flock; apt-get update is run only if a package cannot be found
-# without it, which needs root.
+# The programs are in FOLDER/usr/bin afterwards. Requires apt-get, dpkg-deb and flock. It runs apt-get update, which needs root, only if
+# a package cannot be found without it.
 set -eu
 
 packages="prometheus victoria-metrics prometheus-node-exporter"
@@ -63,7 +63,7 @@ if [ -z "$missing" ]; then
     exit 0
 fi
 for tool in apt-get dpkg-deb; do
-    command -v "$tool" >/dev/null || { say "$tool is not here: this needs Debian or a relative"; exit 1; }
+    command -v "$tool" >/dev/null || { say "$tool is missing: this requires a Debian-based system"; exit 1; }
 done
 
 work=$(mktemp -d "$folder/download.XXXXXX")
@@ -72,7 +72,7 @@ trap 'exit 1' INT TERM
 for package in $missing; do
     download "$package"
     dpkg-deb -x "$work/$package"_*.deb "$folder"
-    dpkg-deb -f "$work/$package"_*.deb Version >"$folder/$package.unpacked" # last: it marks the package as complete
+    dpkg-deb -f "$work/$package"_*.deb Version >"$folder/$package.unpacked" # the last step: it marks the package as complete
     say "$package $(cat "$folder/$package.unpacked")"
 done
 check

@@ -24,7 +24,7 @@ from support.stores import Gateway, Store, directory_store
 
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * HOUR_MS
-# The day before yesterday, in UTC: it is over, whatever the clock says.
+# The day before yesterday in UTC, all of whose windows are closed.
 FIRST_MS = (int(time() * 1000) // DAY_MS - 2) * DAY_MS
 SCRAPE_MS = 5 * 60 * 1000
 STALE, PAYLOAD = (struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF0000000000002, 0x7FF8DEAD0000BEEF))

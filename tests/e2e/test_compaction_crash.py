@@ -108,7 +108,7 @@ def run_and_kill(commands: Commands, now: float, seconds: float) -> bool:
 
 
 def finish(commands: Commands, now: float | None = None) -> None:
-    """Lets the clock run until everything that nobody needs is gone: orphans are first given up, then deleted."""
+    """Advances the clock until all garbage is deleted: orphans are first marked, then deleted."""
     commands.collect((now or time.time()) + 3600)
     assert no_garbage(commands)
     assert commands.levels() == {"24h": DAYS}

@@ -62,7 +62,7 @@ def test_flags_in_the_documentation_exist(programs: Programs) -> None:
 
 
 def examples() -> Iterator[list[str]]:
-    """Returns the commands of the documentation that ask or change the local store or server of its examples."""
+    """Returns the commands of the documentation that read or change the local store or server of its examples."""
     for document in DOCUMENTS:
         for line in re.findall(r"^(?:bin/)?promlake (.*)$", document.read_text(), re.MULTILINE):
             args = shlex.split(line)

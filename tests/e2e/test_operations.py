@@ -98,7 +98,7 @@ def test_stages_as_processes_of_their_own(programs: Programs, start: Start, stor
 
 
 def test_compaction_as_a_process_of_its_own(programs: Programs, start: Start, store: Store) -> None:
-    """A compactor that works when it is asked to, beside a writer and a reader."""
+    """A compactor that runs on request, beside a writer and a reader."""
     writer, reader = start(store, command=[programs.ingest_fn]), start(store, command=[programs.query_fn])
     flags = [f"--compactor.{name}-delay=1ms" for name in ("settle", "window", "late")]
     compactor = start(store, *flags, "--compactor.min-part-segments=2", command=[programs.compact_fn])

@@ -22,7 +22,7 @@ STORES = ("file", "s3")
 
 @dataclass(frozen=True)
 class Pair:
-    """A Prometheus and the servers that it writes to, with the evaluation times at which all of them know everything.
+    """A Prometheus and the servers that it writes to, with evaluation times at which all of them hold all samples.
 
     The times lie between scrapes: Prometheus 2 counts a sample at the very beginning of a range, Prometheus 3, and so Promlake, does not.
     """

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// envPrograms names a directory with a bootstrap per program, as infra/build.sh makes them in dist/<arch>/programs: the tests then run
-// these, and not ones of their own.
+// envPrograms names a directory with a bootstrap of each program, as infra/build.sh makes them in
+// dist/<arch>/programs. Without it the tests build their own.
 const envPrograms = "PROMLAKE_FUNCTIONS"
 
 // programs is the directory of the bootstraps.

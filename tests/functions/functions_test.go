@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// requireAnswers asks by the HTTP API with GET and with a form, and by the Function URL.
+// requireAnswers queries the HTTP API with GET and with a form, and the Function URL.
 func (s *stack) requireAnswers(t *testing.T) {
 	t.Helper()
 	require.Equal(t, map[string]string{"": "[1764000015 5.25]"}, series(t, plain(t, ask(t, s.query, recorded(t, "http-api-query")))))
@@ -35,7 +35,7 @@ func (s *stack) requireAnswers(t *testing.T) {
 	require.Equal(t, load1, series(t, plain(t, ask(t, s.query, recorded(t, "function-url-query")))))
 }
 
-// plain undoes the compression that the recorded clients accept.
+// plain decompresses an answer; the recorded clients accept gzip.
 func plain(t *testing.T, a answer) answer {
 	t.Helper()
 	require.Equal(t, "gzip", a.Headers["Content-Encoding"])
@@ -119,8 +119,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFunctionsTellOfThemselves asks each for its metrics, and ends it as Lambda does.
-func TestFunctionsTellOfThemselves(t *testing.T) {
+// TestFunctionsServeMetrics reads the metrics of each function, and ends it as Lambda does.
+func TestFunctionsServeMetrics(t *testing.T) {
 	s := start(t, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_COMPACTOR_ENABLED=false")
 	for _, f := range []*emulator.Function{s.ingest, s.query, s.compact} {
 		for range 2 {
@@ -150,8 +150,8 @@ func TestLogsAreJSON(t *testing.T) {
 	require.Contains(t, out.String(), `"msg":"function started"`)
 }
 
-// TestColdStarts logs how long each function takes from the start of its process to its first answer: a request stored, a query over a block
-// answered, a schedule obeyed.
+// TestColdStarts logs the time from the start of each function's process to its first answer: to a
+// write, to a query over a block, to a schedule.
 func TestColdStarts(t *testing.T) {
 	s := start(t, "PROMLAKE_INGEST_MODE=direct")
 	require.Equal(t, 204, ask(t, s.ingest, recorded(t, "http-api-write-v1")).Status)

@@ -8,7 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/s3test"
 )
 
-// TestOverS3 takes the functions once around over an S3 server: each process opens its client at its first request.
+// TestOverS3 writes, compacts and queries over an S3 server: each process opens its client at its
+// first request.
 func TestOverS3(t *testing.T) {
 	s := start(t, "PROMLAKE_STORE="+s3test.Start(t).StoreURL(t), "PROMLAKE_INGEST_MODE=direct")
 	for range 2 { // what was stored already is success

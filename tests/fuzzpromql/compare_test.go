@@ -28,7 +28,7 @@ const (
 const (
 	tolerance = 1e-12
 	slack     = 64
-	noises    = 8 // times that upstream is asked again
+	noises    = 8 // repetitions of the query on upstream
 )
 
 func classOf(e parser.Expr) class {
@@ -54,7 +54,7 @@ type verdict struct {
 	limited    bool // memory was short
 }
 
-// compare holds got against want. again asks upstream with noise.
+// compare compares got with want. again queries upstream with noise.
 func compare(c class, got, want outcome, again func(noise int) outcome) verdict {
 	d := got.differs(want)
 	if d == "" {

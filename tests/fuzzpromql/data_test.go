@@ -19,7 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// midnight lies amidst the data, so that every layout has it in several windows.
+// midnight is within the data, so that every layout spreads it over several windows.
 var midnight = time.Date(2023, time.November, 14, 0, 0, 0, 0, time.UTC)
 
 const reach = 80 * time.Minute // of the data, before and after midnight

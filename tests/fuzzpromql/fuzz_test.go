@@ -47,7 +47,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// ask asks the queries of seeds [first, last).
+// ask runs the queries of the seeds [first, last).
 func (w *world) ask(ctx context.Context, first, last uint64, sum *tally) {
 	var workers sync.WaitGroup
 	seeds := make(chan uint64)

@@ -43,7 +43,7 @@ func TestGeneratorLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// features tells of the features of the language that a node uses.
+// features returns the features of the language that a node uses.
 func features(n parser.Node, use func(string)) {
 	when := func(is bool, name string) {
 		if is {

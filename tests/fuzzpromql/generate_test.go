@@ -12,7 +12,7 @@ type generator struct{ *rand.Rand }
 
 func (g generator) pick(from ...string) string { return from[g.IntN(len(from))] }
 
-// one calls one of some functions, each as often as its weight says.
+// one calls one of some functions, at random by weight.
 func (g generator) one(options ...option) string {
 	sum := 0
 	for _, o := range options {

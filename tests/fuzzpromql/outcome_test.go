@@ -43,7 +43,7 @@ type point struct {
 	h string
 }
 
-// outcome is all that a query comes to: an error, or values, with what is said about them.
+// outcome is the result of a query: an error, or values with annotations.
 type outcome struct {
 	err     string
 	limited bool     // the error is that memory was short
@@ -52,7 +52,7 @@ type outcome struct {
 	sorted  []float64 // of an instant query that ends with a sort: the values in their order
 }
 
-// run asks an engine.
+// run runs the query on an engine.
 func run(ctx context.Context, e promql.QueryEngine, q storage.Queryable, a ask) (o outcome) {
 	var asked promql.Query
 	var err error
@@ -160,7 +160,7 @@ func (o outcome) differs(want outcome) string {
 	return ""
 }
 
-// apart says how points differ in their times and kinds.
+// apart describes how points differ in their times and kinds.
 func apart(got, want []point) string {
 	for i := range min(len(got), len(want)) {
 		if got[i].t != want[i].t || got[i].h != want[i].h {
@@ -175,7 +175,7 @@ func apart(got, want []point) string {
 
 func head(p []point) []point { return p[:min(len(p), 5)] }
 
-// identical reports whether two floats are the same to the bit, but for the payload of NaN, which processors choose and nobody sees.
+// identical reports whether two floats are the same to the bit, except for the payload of NaN, which depends on the processor.
 func identical(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }

@@ -27,7 +27,7 @@ def package(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Ite
     def package(stage: str, arch: str, *parameters: str) -> Path:
         folder = ROOT / "dist" / stage
         stages.add(folder)
-        # No credentials and no way out: packaging asks nobody.
+        # No credentials and no network: packaging needs neither.
         env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | {
             "HTTPS_PROXY": "http://127.0.0.1:1",
             "HOME": str(home),

@@ -1,4 +1,4 @@
-"""Evaluates IAM policies as IAM does, as far as this stack's policies go. What it does not know is an error, never a yes."""
+"""Evaluates IAM policies as IAM does, as far as this stack's policies go. An unsupported element is an error, never a permission."""
 
 import fnmatch
 import re
@@ -16,7 +16,7 @@ def _any(pattern: str | Sequence[str], value: str, *, fold: bool = False) -> boo
 
 
 def _like(pattern: str, value: str) -> bool:
-    """Matches with * and ?, which IAM knows; [ means itself."""
+    """Matches with IAM's wildcards * and ?; [ has no special meaning."""
     return re.match(fnmatch.translate(pattern.replace("[", "[[]")), value) is not None
 
 

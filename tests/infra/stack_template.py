@@ -104,6 +104,6 @@ def read(path: Path) -> Template:
 
 
 def seconds(duration: str) -> int:
-    """Returns what a flag of a whole number of seconds says."""
+    """Returns the seconds of a duration flag."""
     assert duration.endswith("s")
     return int(duration[:-1])

@@ -1,4 +1,4 @@
-"""docs/deploy.md: what it tells is so."""
+"""The statements of docs/deploy.md are true."""
 
 import json
 import re

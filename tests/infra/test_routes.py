@@ -95,7 +95,7 @@ def wanted() -> Iterator[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("function", "method", "path"), list(wanted()), ids=lambda x: x)
 def test_reachable(function: str, method: str, path: str, default: Template, servers: dict[str, Server]) -> None:
-    """The API leads to a function whose program knows the address; what it says to an empty request is its own affair."""
+    """The API leads to a function whose program serves the address; the answer to an empty request does not matter."""
     assert route(table(default), method, path) == function
     assert status(servers[function], method, path) not in (404, 405)
 
@@ -113,7 +113,7 @@ def test_nothing_else(default: Template) -> None:
 
 
 def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
-    """No API stands before it: the program itself knows the paths of writing and of health, and no other."""
+    """Without an API in front, the program serves only the paths of writing and of health."""
     server = servers["ingest"]
     for prefix in ("", "/prometheus"):
         for path in WRITES:
@@ -129,7 +129,7 @@ def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
 
 
 def test_every_route_is_of_use(default: Template, servers: dict[str, Server]) -> None:
-    """Each route leads to an address that its program knows."""
+    """Each route leads to an address that its program serves."""
     for (method, path), function in table(default).items():
         sample = path.replace("{proxy+}", "query")
         assert status(servers[function], method, sample) not in (404, 405), (method, path)

@@ -1,4 +1,4 @@
-"""The parameters of the stack: what is wrong stops packaging, with an error that says what to write."""
+"""An invalid parameter of the stack stops packaging with an error that names valid values."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What `make deploy` and `make remove` say of a stack: they believe CloudFormation, and not the tool that deployed."""
+"""`make deploy` and `make remove` report the state of a stack from CloudFormation, not from the tool that deployed it."""
 
 import os
 import subprocess
@@ -96,7 +96,7 @@ def test_a_whole_stack(ask: Ask) -> None:
 
 
 def test_a_stack_without_a_url_for_writing(cloud: CloudFormation, ask: Ask) -> None:
-    """Mode grouped has none, and nothing is said of it."""
+    """Mode grouped has none, and the output does not mention it."""
     del cloud.outputs["WriteFunctionUrl"]
     done = ask("whole")
     assert done.returncode == 0, done.stderr

@@ -82,7 +82,7 @@ def check_times(t: Template) -> None:
     (window,) = (m["MaximumBatchingWindowInSeconds"] for _, m in t.of_type("AWS::Lambda::EventSourceMapping") if m["BatchSize"] > 1)
     assert write["VisibilityTimeout"] >= 6 * timeout["flush"] + window
     assert write["VisibilityTimeout"] <= 43200
-    # Lambda refuses a mapping whose queue shows a message again while the function may still work on it.
+    # Lambda refuses a mapping whose queue redelivers a message before the function's timeout.
     assert jobs["VisibilityTimeout"] >= timeout["compact"]
     assert jobs["MessageRetentionPeriod"] == MAX_JOB_SECONDS
     assert timeout["compact"] <= MAX_JOB_SECONDS
@@ -155,7 +155,7 @@ def check_bucket(t: Template) -> None:
     assert all(r["Status"] == "Enabled" for r in rules)
     assert {"DaysAfterInitiation": 1} in [r.get("AbortIncompleteMultipartUpload") for r in rules]
     assert {"NoncurrentDays": 1} in [r.get("NoncurrentVersionExpiration") for r in rules]
-    # Which object is no longer wanted, only manifests say.
+    # Only manifests determine which objects are garbage.
     assert not any(key.startswith(("Expiration", "Transition")) for r in rules for key in r)
 
 
@@ -231,7 +231,7 @@ def check_all(template: Template) -> None:
 
 
 def test_parameters_arrive(default: Template, x86: Template, direct: Template, grouped: Template) -> None:
-    """What a parameter says is where it belongs; what was not said is not there."""
+    """Each parameter reaches its place; parameters that were not set leave no trace."""
 
     def env(t: Template, f: str) -> dict[str, str]:
         return t.function(f)["Environment"]["Variables"]

@@ -11,7 +11,7 @@ from stack.proxy import Proxy
 from stack.running import Stack
 from support.programs import ROOT, Process, Programs, free_port, wait_until
 
-# Nothing waits for late data or is kept from merging, and no answer is an old one.
+# No wait for late data, no delay of merges, no cached listings.
 AT_ONCE = {
     "PROMLAKE_COMPACTOR_SETTLE_DELAY": "1ms",
     "PROMLAKE_COMPACTOR_WINDOW_DELAY": "1ms",
@@ -20,13 +20,13 @@ AT_ONCE = {
 }
 FRESH = {"PROMLAKE_QUERY_MAX_STALENESS": "0s"}
 
-# Packaging may have to build the programs.
+# Packaging may build the programs.
 START_SECONDS = 600.0
 
 
 @pytest.fixture(scope="session")
 def programs() -> Programs:
-    """Makes what is not up to date, unless the caller says that it has just done so."""
+    """Builds the programs, unless PROMLAKE_E2E_PROGRAMS=ready."""
     if os.environ.get("PROMLAKE_E2E_PROGRAMS") != "ready":
         subprocess.run(["make", "localstack-ready", "peers"], cwd=ROOT, check=True)
     return Programs()
@@ -39,7 +39,7 @@ def stack(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Itera
     state, port = directory / "state", free_port()
     proxy = Proxy(port, state / "functions")
     command = [ROOT / ".cache/localstack/venv/bin/python", ROOT / "infra/localstack/up.py", "--state", state]
-    # A stage of its own: somebody may be running the other one from the same checkout.
+    # A stage of its own, because `make localstack` may run from the same checkout.
     command += ["--stage", "test", "--port", str(port), "--gateway-port", "0"]
     process = Process(command, directory / "up", {"PROMLAKE_EXECUTOR_ENDPOINT": proxy.url})
     ready = state / "stack.json"
@@ -53,13 +53,13 @@ def stack(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Itera
             process.terminate()  # it ends what it has started
         process.cleanup()
         proxy.close()
-        # pytest keeps the folder; only the logs are worth it.
+        # pytest keeps the folder; remove all but the logs.
         for name in ("tmp", "localstack"):
             shutil.rmtree(state / name, ignore_errors=True)
 
 
 def tuned(stack: Stack) -> Stack:
-    """Lets what happens happen at once: windows close and failed messages come back without a wait."""
+    """Removes delays: windows close and failed messages return at once."""
     settings = {"ingest": {}, "flush": {}, "plan": AT_ONCE, "compact": AT_ONCE, "query": FRESH}
     for function, variables in settings.items():
         stack.set(function, **variables, PROMLAKE_SELF_INTERVAL="5s")
@@ -74,7 +74,7 @@ def running(stack: Stack, functions: Iterable[str]) -> set[int]:
 
 @pytest.fixture(scope="session")
 def quiet(stack: Stack) -> Iterator[Stack]:
-    """The stack without what happens by itself: no schedule, no function writes about itself, and no batch waits for more."""
+    """The stack without background activity: no schedule, no own metrics of functions, no batch windows."""
     events, functions = stack.client("events"), ("ingest", "flush", "plan", "compact", "query")
     rules = [rule["Name"] for rule in events.list_rules()["Rules"]]
     for rule in rules:
@@ -83,10 +83,10 @@ def quiet(stack: Stack) -> Iterator[Stack]:
     before = running(stack, functions)
     for function in functions:
         stack.set(function, PROMLAKE_SELF_URL=None)
-    # At their end they write about themselves once more.
+    # At their end they write their own metrics once more.
     wait_until(lambda: not before & running(stack, functions), "the functions' processes to end", 60)
     for mapping in stack.functions.list_event_source_mappings()["EventSourceMappings"]:
-        # Only batches of so few need not wait for more.
+        # Only batches this small may have no batch window.
         size = min(mapping["BatchSize"], 10)
         stack.functions.update_event_source_mapping(UUID=mapping["UUID"], BatchSize=size, MaximumBatchingWindowInSeconds=0)
     wait_until(lambda: stack.waiting("WriteQueueUrl") + stack.waiting("JobQueueUrl") == 0, "the queues to be empty", 60)

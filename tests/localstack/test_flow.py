@@ -24,7 +24,7 @@ DOORS = ("gateway", "function URL")
 
 @dataclass(frozen=True)
 class Flow:
-    """A Prometheus and the stack that it writes to, with evaluation times at which both know everything."""
+    """A Prometheus and the stack that it writes to, with evaluation times at which both hold all samples."""
 
     prometheus: Door
     doors: dict[str, Door]
@@ -141,7 +141,7 @@ def test_functions_tell_about_themselves(flow: Flow, stack: Stack) -> None:  # n
     own = stack.doors("promlake")["gateway"]
 
     def told() -> set[str]:
-        stack.tick()  # they tell after their work, so there must be some
+        stack.tick()  # they write metrics only after a job
         result = own.ask("query", query="count by (function) (promlake_function_invocations_total)")["result"]
         return {s["metric"]["function"] for s in result}
 

@@ -94,7 +94,7 @@ class Book:
 
 
 def check_at_each(deaths: Deaths, book: Book) -> Callable[[], None]:
-    """Returns what asks for everything as soon as there was another death."""
+    """Returns a function that checks all samples after each new kill."""
     seen = 0
 
     def look() -> None:
@@ -116,7 +116,7 @@ def both(*operations: str) -> list[str]:
 
 
 def test_buffered_ingest(quiet: Stack) -> None:
-    """A message may be on the queue although its sender was told nothing, and sends again."""
+    """A message may be on the queue although its sender got no answer and sends again."""
     book = Book(quiet, "kill-ingest")
     with quiet.proxy.killing(quiet.name("ingest")) as deaths:
         assert book.write() == 2

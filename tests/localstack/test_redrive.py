@@ -11,7 +11,7 @@ SECONDS = 60.0
 
 
 def test_poison_and_its_neighbours(quiet: Stack) -> None:
-    """A message that nobody can read does not hold up others, and stays in the dead-letter queue when they are put back."""
+    """An unreadable message does not block others, and stays in the dead-letter queue when these are redriven."""
     door = quiet.doors(f"redrive-{secrets.token_hex(4)}")["gateway"]
     dead, write = quiet.queue("DeadLetterQueueUrl"), quiet.queue("WriteQueueUrl")
     arn = quiet.sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]

@@ -1,4 +1,4 @@
-"""Both protocols in both modes: what was acknowledged can be asked, through the gateway and through the function's own URL."""
+"""Both protocols in both modes: acknowledged samples are in the answers of the gateway and of the function's own URL."""
 
 import hashlib
 import secrets

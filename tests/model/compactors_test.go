@@ -86,7 +86,7 @@ func (w *world) plan(s *state, i int, to change) {
 func (w *world) horizon(s *state) int8 {
 	switch {
 	case w.rules.old.used():
-		return math.MaxInt8 // the clock may say that everything has settled
+		return math.MaxInt8 // the clock may be past every settle delay
 	case w.rules.coarse:
 		if w.rules.hasty {
 			return coarseUnit*s.now - 1
@@ -180,8 +180,8 @@ func (w *world) overtake(n *state, b *block) {
 	}
 }
 
-// mayDrop says whether the tombstone has nothing left to delete, as far as this compactor's listing
-// and the newest manifest say, and no message that it covers can still be delivered.
+// mayDrop reports whether the tombstone has nothing left to delete according to this compactor's
+// listing and the newest manifest, and no message that it covers can still be delivered.
 func (w *world) mayDrop(s *state, c *compactor, t *tombstone) bool {
 	if w.rules.dropAtOnce {
 		return true

@@ -1,6 +1,6 @@
 package model
 
-// delete is a step of a deletion: it reads the manifest, lists, asks the queue's time, commits if
+// delete is a step of a deletion: it reads the manifest, lists, reads the queue's time, commits if
 // the manifest is still what it read, waits until that time is over, and answers. After a conflict
 // it begins again.
 func (w *world) delete(s *state, i int, to change) {
@@ -46,18 +46,18 @@ func (w *world) delete(s *state, i int, to change) {
 	}
 }
 
-// mayAnswer says whether no message that is sent from now on can have a send time that the deletion
+// mayAnswer reports whether no message that is sent from now on can have a send time that the deletion
 // covers.
 func (w *world) mayAnswer(s *state, d *deletion) bool {
 	return w.rules.noWait || w.rules.roundDown || !w.needsTime() || s.now > d.time
 }
 
-// needsTime says whether what a deletion covers depends on a time.
+// needsTime reports whether the cover of a deletion depends on a time.
 func (w *world) needsTime() bool {
 	return w.hasQueue() || w.rules.cover == byTime || w.rules.old.used()
 }
 
-// numbers are the numbers that the next tombstone may get: the old protocol asks a clock.
+// numbers are the numbers that the next tombstone may get: the old protocol uses a clock.
 func (w *world) numbers(s *state) []int8 {
 	if !w.rules.old.used() {
 		if w.rules.reuseNumbers {

@@ -33,7 +33,7 @@ func (s *garbageState) normalize() {
 }
 
 // job is a step of a compactor: it lists, reads the manifest and uploads a block, and commits on
-// the newest manifest, if that says nothing against it.
+// the newest manifest, if that permits it.
 func (r garbageRules) job(s *garbageState, i int, to func(step, func(*garbageState))) {
 	own, j := int8(i), &s.jobs[i]
 	switch j.phase {
@@ -143,8 +143,8 @@ func (r garbageRules) decide(s *garbageState, i, victim int, to func(step, func(
 			})
 		})
 	case e.phase == idle && victim > 0 && s.present.has(victim) && !s.manifest.live.has(victim):
-		// Nobody's block, as far as the manifest says: its job may be dead, or slow. No clock can
-		// tell.
+		// An orphan according to the manifest: its job may be dead, or slow. No clock can
+		// distinguish these.
 		if r.noDoom {
 			to(step{"collector %d: takes block %d for an orphan%.0d", own, [2]int8{o}}, func(n *garbageState) { n.workers[i] = worker{begun, o, true, 0} })
 			return

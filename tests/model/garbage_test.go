@@ -30,12 +30,12 @@ type garbageRules struct {
 	noDoom       bool // what no manifest names is deleted without a commit that forbids its use
 }
 
-// entry is what the manifest says of an object that is not live and never will be.
+// entry is the manifest's record of an object that is not live and never will be.
 type entry struct {
 	phase      phase // idle: no entry; listed: replaced, or an orphan; done: gone
-	at         int8  // time of the commit that said so
+	at         int8  // time of the commit that added the entry
 	fresh      bool  // the manifest is the one that it made, so its own time is the store's word for it
-	generation int8  // of the commit that said that it is gone
+	generation int8  // of the commit that recorded its deletion
 }
 
 type manifest struct {
@@ -95,7 +95,7 @@ func (s *garbageState) commit(change func(m *manifest)) {
 	change(m)
 }
 
-// since is when an object was replaced or gone, as a collector that reads this manifest knows it.
+// since is when an object was replaced or deleted, according to this manifest.
 func (m *manifest) since(e *entry, rules garbageRules) int8 {
 	if e.fresh && !rules.drawnTime {
 		return m.time

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The history model has committers that each add something to the manifest, and somebody who puts
+// The history model has committers that each add something to the manifest, and an operator who puts
 // an older manifest back. A manifest is the set of what was added; its generation is their number.
 // Its ETag follows from its content, so that a manifest put back has the ETag that it had.
 const committers = 3
@@ -14,8 +14,8 @@ const committers = 3
 // historyRules are the rules of a commit. The zero value is the protocol.
 type historyRules struct {
 	ignoresIfMatch bool // the store swaps whatever it has
-	restores       bool // somebody puts an older manifest back, once
-	blind          bool // nobody looks at the copies: the old protocol
+	restores       bool // an operator puts an older manifest back, once
+	blind          bool // no committer reads the copies: the old protocol
 	predecessors   bool // a commit copies what it replaces, not what it made, before it is acknowledged
 	newerOnly      bool // a copy of the same generation as the manifest is no reason to refuse
 }
@@ -105,7 +105,7 @@ func (r historyRules) commit(s *historyState, i int, to func(step, func(*history
 	}
 }
 
-// forked says whether a copy is none of the manifest's ancestors, which all have lower generations.
+// forked reports whether a copy is none of the manifest's ancestors, which all have lower generations.
 func (r historyRules) forked(s *historyState, manifest set) (yes bool) {
 	least := generation(manifest)
 	if r.newerOnly {

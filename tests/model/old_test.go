@@ -3,7 +3,7 @@ package model
 import "testing"
 
 // The protocol before ordered by machine clocks: the identifier of a segment is its writer's clock,
-// that of a tombstone the clock of whoever deletes, but above all that the manifest knows, and a
+// that of a tombstone from the clock of the deleting process, but above all in the manifest, and a
 // tombstone applies to what has a lower identifier.
 var (
 	once = writeSpec{mode: queued, copies: 1}

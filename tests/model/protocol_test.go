@@ -29,7 +29,7 @@ func (w *world) system() system[state] {
 	}
 }
 
-// describe says what the store holds, and what a reader would see.
+// describe describes the content of the store, and a reader's view of it.
 func (w *world) describe(s *state) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| t%d", s.now)

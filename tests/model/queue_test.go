@@ -37,7 +37,7 @@ func (w *world) queue(s *state, i int, to change) {
 	}
 }
 
-// used says whether the segment is or was in the store.
+// used reports whether the segment is or was in the store.
 func (g *slot) used() bool { return g.present || g.consumed || g.gone }
 
 // batched is the time and the rank of a segment of several messages, if they may become one now.

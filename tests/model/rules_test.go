@@ -65,7 +65,7 @@ func (w *world) isQueued(slot int) bool {
 	return w.writes[w.slotWrites[slot].first()].mode == queued && !w.rules.unmarked && !w.rules.old.used()
 }
 
-// live are the segments of a listing that a manifest does not say to be consumed.
+// live are the segments of a listing that are not consumed according to a manifest.
 func (s *state) live(listing set) (live set) {
 	listing.each(func(i int) {
 		if !s.slots[i].consumed {

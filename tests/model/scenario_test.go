@@ -60,13 +60,13 @@ type rules struct {
 	noSwap       bool // the commit of a deletion does not notice that the manifest changed after its read
 
 	// Compaction.
-	noSourceCheck    bool // a commit does not ask whether its sources are live
+	noSourceCheck    bool // a commit does not check whether its sources are live
 	noTombstoneCheck bool // a commit ignores tombstones that came after its read
 	throughAtCommit  bool // deletes_through is the newest tombstone at the commit, not at the read
 	applyAll         bool // a merge applies every tombstone to every source
 	anySources       bool // sources need not be neighbours in rank
 	dropAtOnce       bool // tombstones are dropped without regard to what live objects they apply to
-	dropUnlisted     bool // ... to queued segments that nobody sealed
+	dropUnlisted     bool // ... to queued segments without a seal
 	dropYoung        bool // ... to messages that may still be delivered
 	dropHasty        bool // ... to slow puts that are covered by their time
 
@@ -91,10 +91,10 @@ type rules struct {
 type cover int8
 
 const (
-	sealed       cover = iota // read the manifest, list, then ask the queue's time: what is listed is sealed, what was sent until then is covered
-	listingFirst              // list and ask the queue's time, then read the manifest
-	timeFirst                 // ask the queue's time, read the manifest, list
-	byTime                    // read the manifest, then ask the time: what was put or sent until then is covered; nothing is listed
+	sealed       cover = iota // read the manifest, list, then read the queue's time: what is listed is sealed, what was sent until then is covered
+	listingFirst              // list and read the queue's time, then read the manifest
+	timeFirst                 // read the queue's time, read the manifest, list
+	byTime                    // read the manifest, then the time: what was put or sent until then is covered; nothing is listed
 )
 
 // batch is which messages a consumer makes one segment of, and which time the segment has.

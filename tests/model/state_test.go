@@ -12,7 +12,7 @@ const (
 	begun
 	listed // what the process has listed is in its state
 	read   // it has read the manifest
-	asked  // it has asked the queue's time
+	asked  // it has read the queue's time
 	committed
 	done
 )

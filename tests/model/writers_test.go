@@ -2,7 +2,7 @@ package model
 
 import "math"
 
-// readings are what a machine clock may say, after the old protocol's unit of ranks.
+// readings are the possible readings of a machine clock, after the old protocol's unit of ranks.
 func (s *state) readings(offsets []int8) (all []int8) {
 	for _, o := range offsets {
 		if r := s.now + o; r >= 0 {
@@ -174,7 +174,7 @@ func (w *world) direct(s *state, i int, to change) {
 	}
 }
 
-// newest says whether no live object has a higher rank.
+// newest reports whether no live object has a higher rank.
 func (s *state) newest(slot int) bool {
 	all := s.sources(s.listing(), math.MaxInt8, math.MaxInt8)
 	return len(all) > 0 && all[len(all)-1].rank == s.slots[slot].rank

@@ -158,7 +158,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// writesAfterADeletion: a compactor with a wrong clock commits; then somebody deletes without an
+// writesAfterADeletion: a compactor with a wrong clock commits; then a client deletes without an
 // end; what is written after that stays, a second and some seconds later, and the same bytes that
 // were written before, too.
 func writesAfterADeletion(t *testing.T, l *lake, ahead time.Duration) {
@@ -206,7 +206,7 @@ func deletionOfTheFuture(t *testing.T, l *lake, ahead time.Duration) {
 }
 
 // theLastWriteCounts: of two values of one time, the one counts that was acknowledged last,
-// whatever the clocks of the two writers say.
+// whatever the clocks of the two writers show.
 func theLastWriteCounts(t *testing.T, l *lake, ahead time.Duration) {
 	right, begin := time.Duration(0), time.Now()
 	first, second := l.writer(&ahead), l.writer(&right)

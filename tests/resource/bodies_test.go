@@ -57,7 +57,7 @@ func windows(n int) []byte {
 	return writeV1(ts)
 }
 
-// remoteRead asks for all series of the last hour, as samples or as chunks.
+// remoteRead requests all series of the last hour, as samples or as chunks.
 func remoteRead(stream bool) []byte {
 	now := time.Now().UnixMilli()
 	r := prompb.ReadRequest{Queries: []*prompb.Query{{

@@ -1,4 +1,4 @@
-// Package resource holds the tests in which nobody can bring a server down: hostile and random
+// Package resource tests that no request can bring a server down: hostile and random
 // requests go to every endpoint of a process with a memory limit of 1 GiB. A test fails when the
 // process dies or panics, when it takes more than 1.2 GiB, when a query takes more than twice its
 // time limit, or when the process goes on working after its clients have left.

@@ -18,7 +18,7 @@ import (
 // population is how many series the label attacks work on.
 const population = 20_000
 
-// populate writes what the attacks ask for.
+// populate writes the series of the attacks.
 func (s *server) populate() {
 	s.t.Helper()
 	all := series("up", population, 10)
@@ -29,7 +29,7 @@ func (s *server) populate() {
 	}
 }
 
-// query asks by POST, and wants an answer within twice the time limit of queries.
+// query sends a POST, and requires an answer within twice the time limit of queries.
 func (s *server) query(path string, form url.Values) answer {
 	s.t.Helper()
 	a := s.post(s.t.Context(), path, formType, []byte(form.Encode()))
@@ -73,7 +73,7 @@ func expressions() map[string]string {
 	}
 }
 
-// TestHostileExpressions asks each hostile expression on every endpoint that takes one, one at a
+// TestHostileExpressions sends each hostile expression on every endpoint that takes one, one at a
 // time and then all at once.
 func TestHostileExpressions(t *testing.T) {
 	s := start(t)
@@ -173,7 +173,7 @@ func TestHostileWriters(t *testing.T) {
 	t.Logf("at most %d MiB", s.most.Load()>>20)
 }
 
-// TestHostileReaders do not read what they asked for: others do.
+// TestHostileReaders: clients that do not read their answers do not block others.
 func TestHostileReaders(t *testing.T) {
 	s := start(t)
 	s.populate()

@@ -37,7 +37,7 @@ type client struct {
 	rng *rand.Rand
 }
 
-// TestRandomRequests lets clients ask at random, well and badly, until the time is over.
+// TestRandomRequests sends random requests, valid and invalid, until the time is over.
 func TestRandomRequests(t *testing.T) {
 	const clients, round = 8, 15 * time.Second
 	seed := setting(t, "PROMLAKE_RESOURCE_SEED", 1)
@@ -76,7 +76,7 @@ func TestRandomRequests(t *testing.T) {
 	require.Zero(t, codes[http.StatusInternalServerError], "the server failed by itself:\n%s", s.log)
 }
 
-// act sends one request, and says which.
+// act sends one request, and returns its description.
 func (c *client) act(ctx context.Context) (what string, a answer) {
 	if c.rng.IntN(3) == 0 {
 		var cancel context.CancelFunc
@@ -166,7 +166,7 @@ func (c *client) spoilt(body []byte) []byte {
 	return body
 }
 
-// dawdle sends a request slowly, or asks for much and does not read it, and leaves.
+// dawdle sends a request slowly, or requests much without reading it, and disconnects.
 func (c *client) dawdle(ctx context.Context) answer {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.addr)
 	if err != nil {

@@ -69,7 +69,7 @@ func start(t *testing.T) *server {
 	require.NoError(t, cmd.Start())
 	s.pid = cmd.Process.Pid
 	go func() {
-		_ = cmd.Wait() // how it ended is seen by what it was asked
+		_ = cmd.Wait() // the requests show how it ended
 		close(s.done)
 	}()
 	t.Cleanup(func() {
@@ -135,7 +135,7 @@ func (s *server) ticks() int64 {
 	return user + system
 }
 
-// idle wants the process to stop working now that nobody asks it. A quarter of a processor in one
+// idle requires the process to stop working without requests. A quarter of a processor in one
 // second of a minute is enough to pass, so that a collection of garbage or a slow machine fails
 // nothing.
 func (s *server) idle() {

@@ -171,7 +171,7 @@ func send(t *testing.T, to string, version remoteapi.WriteMessageType) (want []s
 		_, err := app.Append(0, l, st, ts, v, h, fh, o)
 		require.NoError(t, err)
 		if version == remoteapi.WriteV1MessageType {
-			st = 0 // 1.0 cannot say it
+			st = 0 // 1.0 does not carry it
 		}
 		if h != nil || fh != nil {
 			want = append(want, histText(l, st, ts, h, fh))
@@ -208,7 +208,7 @@ func remoteConfig(t *testing.T, to string, version remoteapi.WriteMessageType) *
 	rw := config.DefaultRemoteWriteConfig
 	rw.Name, rw.URL, rw.ProtobufMessage = "promlake", &commonconfig.URL{URL: u}, version
 	rw.SendExemplars, rw.SendNativeHistograms = true, true
-	rw.MetadataConfig.Send = false // 1.0 asks a scrape manager, of which there is none
+	rw.MetadataConfig.Send = false // 1.0 needs a scrape manager, which this test lacks
 	rw.QueueConfig.BatchSendDeadline = model.Duration(50 * time.Millisecond)
 	return &config.Config{GlobalConfig: config.DefaultGlobalConfig, RemoteWriteConfigs: []*config.RemoteWriteConfig{&rw}}
 }

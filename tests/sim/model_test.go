@@ -69,7 +69,7 @@ func (d *deletion) covers(p point) bool {
 	return d.matches[p.series] && d.mint <= p.ts && p.ts <= d.maxt
 }
 
-// truth is what senders were told, in the order in which they were told.
+// truth holds the acknowledgements of senders, in order.
 type truth struct {
 	values    map[point][]value
 	segments  map[string][]*write // by segment key
@@ -82,7 +82,7 @@ func newTruth() *truth {
 	return &truth{values: map[point][]value{}, segments: map[string][]*write{}, contents: map[string][]sample{}, deletions: map[string]*deletion{}}
 }
 
-// effect tells the truth what a put has changed.
+// effect records in the truth what a put has changed.
 func (w *world) effect(k string, body []byte, modified time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,7 +119,7 @@ func (w *world) effect(k string, body []byte, modified time.Time) {
 // nonce names the request that a tombstone stems from: every one has a matcher of its own, which matches everything.
 func nonce(t *catalog.Tombstone) string { return t.Matchers[len(t.Matchers)-1].Value }
 
-// moment says what a reader may know.
+// moment describes what a reader may have read.
 type moment struct {
 	began  int // step before which it listed
 	read   int // step at which it read the manifest
@@ -148,17 +148,17 @@ func (x *value) oldest() time.Time {
 	return x.first
 }
 
-// must says whether the reader sees the write if nothing hides it.
+// must reports whether the reader sees the write unless another one hides it.
 func (m moment) must(x *value) bool {
 	return x.shown < m.began && (m.asOf.IsZero() || x.oldest().Before(m.asOf.Add(-slack)) && x.listed.Before(m.asOf.Add(-slack)))
 }
 
-// may says whether the reader may see the write.
+// may reports whether the reader may see the write.
 func (m moment) may(x *value) bool {
 	return x.shown < m.read && (m.asOf.IsZero() || x.oldest().Before(m.asOf.Add(slack)))
 }
 
-// effective says whether a deletion is certainly, or possibly, in effect for the reader.
+// effective reports whether a deletion is certainly, or possibly, in effect for the reader.
 func (m moment) effective(d *deletion) (certain, possible bool) {
 	if !m.asOf.IsZero() {
 		yes := d.effect < m.read && d.generation <= m.gen
@@ -167,7 +167,7 @@ func (m moment) effective(d *deletion) (certain, possible bool) {
 	return d.acked < m.began, d.effect < m.read
 }
 
-// deleted says whether a write is certainly deleted for the reader, and whether it may be. The
+// deleted reports whether a write is certainly deleted for the reader, and whether it may be. The
 // order of acknowledgements decides.
 func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
 	for _, d := range t.deletions {
@@ -185,7 +185,7 @@ func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
 	return certain, possible
 }
 
-// newer says whether x certainly hides c: x began when c was over, and what the protocol does not
+// newer reports whether x certainly hides c: x began when c was over, and what the protocol does not
 // promise is not the case.
 func (t *truth) newer(x, c *value, resolution time.Duration) bool {
 	if x.began <= c.last || c.acked != never && x.began <= c.acked {

@@ -112,7 +112,7 @@ func (s *port) Now(ctx context.Context) (time.Time, error) {
 	return now.Add(-time.Duration(s.p.rng.Int64N(int64(objstore.ClockLag)))), err
 }
 
-// modified returns when the store says that an object was put.
+// modified returns the store's time of an object's put.
 func (w *world) modified(k string) (t time.Time) {
 	for o, err := range w.mem.List(context.Background(), k, "") {
 		if err == nil && o.Key == k {

@@ -35,7 +35,7 @@ type settings struct {
 	villain       func(*world, *proc)
 }
 
-// breakage is a rule of the protocol that somebody does not keep.
+// breakage is a rule of the protocol that a process breaks.
 type breakage int
 
 const (

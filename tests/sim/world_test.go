@@ -156,7 +156,7 @@ func (w *world) settle() {
 	}
 }
 
-// sleepers says whether a process is neither done nor waits for its turn: it waits for time to pass.
+// sleepers reports whether a process waits for time to pass: it is not done and not waiting for its turn.
 func (w *world) sleepers() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +169,7 @@ func (w *world) sleepers() bool {
 	return false
 }
 
-// pick takes one of the operations whose processes are awake; nil if there is none.
+// pick removes and returns one of the operations whose processes are awake; nil if there is none.
 func (w *world) pick() *op {
 	slices.SortFunc(w.pending, func(a, b *op) int {
 		return cmp.Or(cmp.Compare(a.p.n, b.p.n), cmp.Compare(a.kind, b.kind), cmp.Compare(a.key, b.key))

@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# Runs what takes longer than make test: upstream's PromQL suite over every layout of the store, random PromQL against upstream's engine, the
-# simulation of the store's protocol with many schedules, its model with larger systems, an hour of
-# hostile and random requests (PROMLAKE_RESOURCE_SECONDS), and every fuzz target of the module, one
-# after another.
+# Runs the long tests: upstream's PromQL suite over every layout of the store, random PromQL against upstream's engine, the simulation of
+# the store's protocol with many schedules, its model with larger systems, an hour of hostile and random requests
+# (PROMLAKE_RESOURCE_SECONDS), and every fuzz target, one after another.
 # usage: soak.sh [DURATION]     of each fuzz target, default 30s
-# PROMLAKE_SIM_SCHEDULES=1000000 is a night's worth of the simulation; its default here is 20000.
-# PROMLAKE_FUZZPROMQL_QUERIES, of random PromQL, is 200000 here.
+# PROMLAKE_SIM_SCHEDULES (default 20000; 1000000 take a night) and PROMLAKE_FUZZPROMQL_QUERIES (default 200000) set the lengths.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -29,7 +27,7 @@ while IFS=: read -r file target; do
     count=$((count + 1))
     package=./$(dirname "$file")
     echo "soak: $target in $package, $duration"
-    # Decoders share goroutines, so coverage is not quite repeatable, and minimising every find for a minute would take all of the time.
+    # Decoders share goroutines, so coverage varies a little; minimising every find for a minute would take all of the time.
     if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" -fuzzminimizetime 10x "$package"; then
         failed+=("$package $target")
     fi

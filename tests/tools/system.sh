@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the build and the tests need from outside of their package managers, where it is missing. Where all is there, it does nothing and
-# needs neither root nor the network.
-# usage: system.sh [package ARCH...]     with package, also what packaging functions for these architectures needs (arm64, x86_64)
+# Installs missing dependencies of the build and the tests that no package manager of theirs provides. Without missing ones it does nothing
+# and needs neither root nor the network.
+# usage: system.sh [package ARCH...]     with package, also the dependencies of packaging functions for these architectures (arm64, x86_64)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -12,12 +12,12 @@ need() { # need PACKAGE TEST...: the Debian package is missing if the test fails
     "$@" >/dev/null 2>&1 || missing+=("$package")
 }
 
-need g++ command -v g++ # DuckDB is C++: its static library wants libstdc++ at link time
-need git command -v git # internal/archtest asks it which files are tracked
+need g++ command -v g++ # DuckDB is C++: its static library needs libstdc++ at link time
+need git command -v git # internal/archtest lists the tracked files
 need python3-venv "${PYTHON:-python3}" -c 'import ensurepip, venv'
 
 if [ "${1:-}" = package ]; then
-    need mold command -v mold # the one linker that makes a working static arm64 program of DuckDB, see infra/build.sh
+    need mold command -v mold # the only linker that links DuckDB statically for arm64, see infra/build.sh
     host=$(uname -m)
     for arch in "${@:2}"; do
         if [ "${host/aarch64/arm64}" = "$arch" ]; then
@@ -33,7 +33,7 @@ fi
 install_missing() {
     echo "system: installing ${missing[*]}" >&2
     if ! command -v apt-get >/dev/null; then
-        echo "system: apt-get is not here; please install ${missing[*]} (Debian's names)" >&2
+        echo "system: apt-get is missing; please install ${missing[*]} (Debian's names)" >&2
         exit 1
     fi
     local as_root=() install
@@ -44,7 +44,7 @@ install_missing() {
     "${install[@]}" >/dev/null || { "${as_root[@]}" apt-get update -qq && "${install[@]}" >/dev/null; }
 }
 
-# Node.js as osls wants it. Debian 12 has an older one, so it comes as a Python package; the Makefile has its folder in the PATH.
+# osls requires a newer Node.js than Debian 12 has, so a Python package provides it; the Makefile adds its folder to the PATH.
 has_node() {
     command -v npm >/dev/null &&
         node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit((a === 20 && b >= 19) || a > 20 ? 0 : 1)' 2>/dev/null

@@ -14,7 +14,7 @@ var (
 
 type label struct{ Name, Value string }
 
-// hostLabels returns the labels that tell host from the others.
+// hostLabels returns the labels that identify a host.
 func hostLabels(host int) []label {
 	return []label{
 		{"env", envs[host/len(roles)%len(envs)]},

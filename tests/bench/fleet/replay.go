@@ -22,10 +22,10 @@ type Replay struct {
 	tapes    []tape // of host 0, then of host 1, …
 }
 
-// ReplaySettings say how a capture is played again.
+// ReplaySettings configure a Replay.
 type ReplaySettings struct {
 	Hosts    int
-	Rounds   int           // scrapes of every host that may be asked for
+	Rounds   int           // number of scrapes of every host
 	Start    time.Time     // before the first scrape of every host
 	Interval time.Duration // between two scrapes of a host, whole ms
 	// Vary scales every series by a factor of its own in every host and every pass through the capture, on the grid of its values. Without

@@ -9,7 +9,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/capture"
 )
 
-// kind says how a captured series goes on behind the end of the capture and how hosts differ in it.
+// kind determines how a series continues after the end of the capture, and how hosts differ in it.
 type kind uint8
 
 const (

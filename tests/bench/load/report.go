@@ -17,7 +17,7 @@ type costs struct {
 	server       *Server // nil = not known; its CPUPerMillion is filled by newReport
 }
 
-// Report says what was sent and what it cost. Samples are those in requests that succeeded unless a field says otherwise.
+// Report holds the results of a load. Samples are those of successful requests unless a field's comment differs.
 type Report struct {
 	Protocol      int   `json:"protocol"`
 	Series        int   `json:"series"`

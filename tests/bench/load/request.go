@@ -18,7 +18,7 @@ import (
 const (
 	OutcomeTimeout     = "timeout"
 	OutcomeTransport   = "transport error"
-	OutcomeUnconfirmed = "unconfirmed" // 2xx, but the headers of protocol 2 do not say that every sample was written
+	OutcomeUnconfirmed = "unconfirmed" // 2xx, but the headers of protocol 2 do not confirm every sample
 )
 
 // headerWritten is how a receiver of protocol 2 confirms samples; without it none count as written (Remote-Write 2.0, "Required

@@ -11,7 +11,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/proc"
 )
 
-// Run sends the fleet's traffic as the settings say and reports what it cost. now is the clock. Failed requests are no error of Run: they
+// Run sends the fleet's traffic and reports its costs. now is the clock. Failed requests are no error of Run: they
 // are counted in the report. If ctx ends early, or the server's process is gone at the end, the report of what was sent comes with an error.
 func Run(ctx context.Context, f *fleet.Fleet, settings Settings, now func() time.Time) (Report, error) {
 	s, err := settings.complete(f.Len(), now())

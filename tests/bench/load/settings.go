@@ -1,4 +1,4 @@
-// Package load sends the traffic of a fleet of virtual hosts to a remote_write endpoint and accounts for what it cost.
+// Package load sends the traffic of a fleet of virtual hosts to a remote_write endpoint and accounts for its costs.
 package load
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/wire"
 )
 
-// ErrSettings reports settings that make no sense.
+// ErrSettings reports invalid settings.
 var ErrSettings = errors.New("invalid load settings")
 
 const (
@@ -23,7 +23,7 @@ const (
 	assumedRate = 2_000_000
 )
 
-// Settings say what to send where. The zero value of a field means its default.
+// Settings of a load. The zero value of a field means its default.
 type Settings struct {
 	URL         string            // of the remote_write endpoint; no default
 	PID         int               // the server's process, 0 = not on this machine: its usage is not reported

@@ -1,4 +1,5 @@
-// Package peer talks to the servers under test: remote_write, plain requests, and what each needs until it rests.
+// Package peer sends requests to the servers under test, and waits until they have finished their
+// background work.
 package peer
 
 import (
@@ -31,7 +32,7 @@ func Write(ctx context.Context, url string, packed []byte) error {
 	return err
 }
 
-// Get returns the body of a good answer to a GET of url, which the server does not compress.
+// Get returns the uncompressed body of a 2xx answer to a GET of url.
 func Get(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -41,7 +42,7 @@ func Get(ctx context.Context, url string) ([]byte, error) {
 	return do(req)
 }
 
-// do sends a request and returns the body of a good answer; the answer's connection is used again.
+// do sends a request and returns the body of a 2xx answer.
 func do(req *http.Request) ([]byte, error) {
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// families reads a page of metrics. A family that want names and that is not there is an error.
+// families reads a page of metrics. It returns an error if a wanted family is missing.
 func families(ctx context.Context, url string, want ...string) (map[string]*dto.MetricFamily, error) {
 	text, err := Get(ctx, url)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 const (
 	headPoll    = time.Second
 	headTimeout = 20 * time.Minute
-	headSpan    = 3 * time.Hour // of a head that Prometheus leaves alone: one and a half times its chunk range
+	headSpan    = 3 * time.Hour // a shorter head stays a head: one and a half times the chunk range
 )
 
-// AwaitBlocks waits until the Prometheus at root has written all but its newest samples into blocks and has merged them: until its head is
-// short and nothing was compacted at several looks in a row.
+// AwaitBlocks waits until the Prometheus at root has moved all but its newest samples to blocks and
+// merged these: until its head is short and several consecutive polls find no compaction.
 func AwaitBlocks(ctx context.Context, root string) error {
 	ctx, cancel := context.WithTimeout(ctx, headTimeout)
 	defer cancel()

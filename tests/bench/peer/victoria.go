@@ -12,11 +12,11 @@ import (
 const (
 	mergePoll    = 500 * time.Millisecond
 	mergeTimeout = 10 * time.Minute
-	quietLooks   = 4 // in a row without a merge that say that merging is over
+	quietLooks   = 4 // consecutive polls without a merge that mean the end of merging
 )
 
-// MergeAll has the VictoriaMetrics at root (such as http://127.0.0.1:8428) merge until its samples are in one part for each of their months:
-// a forced merge leaves out the parts that another one has at that moment.
+// MergeAll forces merges of the VictoriaMetrics at root (such as http://127.0.0.1:8428) until each
+// month has one part. It repeats them because a forced merge leaves out parts that another merge holds.
 func MergeAll(ctx context.Context, root string, months int) error {
 	ctx, cancel := context.WithTimeout(ctx, mergeTimeout)
 	defer cancel()
@@ -36,8 +36,8 @@ func MergeAll(ctx context.Context, root string, months int) error {
 	}
 }
 
-// awaitMerges returns the number of parts of samples once no merge is under way at several looks in a row: a forced merge begins after its
-// request was answered.
+// awaitMerges waits until several consecutive polls find no running merge, and returns the number of
+// parts with samples. A forced merge begins after the answer to its request.
 func awaitMerges(ctx context.Context, url string) (parts float64, err error) {
 	poll := time.NewTicker(mergePoll)
 	defer poll.Stop()
@@ -58,7 +58,7 @@ func awaitMerges(ctx context.Context, url string) (parts float64, err error) {
 	return parts, nil
 }
 
-// merges adds up VictoriaMetrics's counts of merges that run and of parts that hold samples (those of the index aside).
+// merges returns VictoriaMetrics' numbers of running merges and of parts with samples (without the index).
 func merges(ctx context.Context, url string) (active, parts float64, err error) {
 	all, err := families(ctx, url, "vm_parts", "vm_active_merges")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package proc reads what the kernel knows about a process's use of the machine.
+// Package proc reads a process's use of the machine from the kernel.
 package proc
 
 import (
@@ -17,7 +17,7 @@ const Root = procfs.DefaultMountPoint
 // tick is the unit of processor time in /proc: Linux fixes USER_HZ at 100 for user space.
 const tick = 10 * time.Millisecond
 
-// Usage is what a process has used since it began.
+// Usage holds the resources that a process has used since its start.
 type Usage struct {
 	CPU     time.Duration // user and system time of all its threads, a multiple of 10 ms
 	PeakRSS uint64        // bytes: the largest resident set so far (VmHWM)

@@ -14,7 +14,7 @@ import (
 // maxDifference is the relative difference up to which Promlake and Prometheus agree: two generations of the engine add up in other orders.
 const maxDifference = 1e-9
 
-// answer is what a server said: for every series, by the text of its labels, its values by time (ms).
+// answer is a server's answer: values by time (ms) by the text of the series' labels.
 type answer map[string]map[int64]float64
 
 // point is a sample as the HTTP API writes it: [seconds, "value"].
@@ -73,7 +73,7 @@ func (a answer) points() (n int) {
 	return n
 }
 
-// comparison is how an answer lies beside that of another server.
+// comparison holds the differences between two answers.
 type comparison struct {
 	Series, Points int     // of the answer
 	Missing, Extra int     // series that only the other has, that only this one has

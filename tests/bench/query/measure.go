@@ -18,7 +18,7 @@ const (
 	turnMost = 50
 )
 
-// cell is what one server took for one question.
+// cell holds the measurements of one question on one server.
 type cell struct {
 	Cold    float64   `json:"cold_s,omitempty"` // the first request after a start
 	ColdCPU float64   `json:"cold_cpu_s,omitempty"`
@@ -33,7 +33,7 @@ type cell struct {
 	spent  time.Duration // processor time in all turns
 }
 
-// table is all cells, by question and target.
+// cells are indexed by question and target.
 type cells [][]cell
 
 func newCells(questions, targets int) cells {
@@ -44,7 +44,7 @@ func newCells(questions, targets int) cells {
 	return c
 }
 
-// cold asks every server every question as the first one after a start of that server.
+// cold measures every question on every server as the first one after a start.
 func (c cells) cold(ctx context.Context, targets []target, qs []question) error {
 	for i, q := range qs {
 		for k, t := range targets {
@@ -73,7 +73,8 @@ func (c *cell) first(ctx context.Context, p *server.Process, root string, q ques
 	return errors.Join(err, ctx.Err())
 }
 
-// ask sends the question once and returns how many seconds the whole answer took. What goes wrong is the cell's Error.
+// ask sends the question once and returns the seconds until the end of the answer. It stores an error
+// in the cell.
 func (c *cell) ask(ctx context.Context, root string, q question) float64 {
 	begin := time.Now()
 	body, err := peer.Get(ctx, root+q.path())
@@ -90,8 +91,8 @@ func (c *cell) ask(ctx context.Context, root string, q question) float64 {
 	return took
 }
 
-// warm starts all servers, asks each of them every question once, and then so many rounds of all questions, in which the servers take turns.
-// It returns the peak of each server's resident set.
+// warm starts all servers, sends every question to each of them once, and then measures so many
+// rounds of all questions, in which the servers take turns. It returns each server's peak resident set.
 func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds int) (rss []uint64, err error) {
 	running := make([]*server.Process, len(targets))
 	defer func() {
@@ -121,7 +122,8 @@ func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds
 	return peaks(running)
 }
 
-// turn asks the question as often as fits in a turn; the times count from the second round on. A question that failed is not asked again.
+// turn repeats the question for the time of a turn; the times count from the second round on. It
+// skips a question that failed.
 func (c *cell) turn(ctx context.Context, p *server.Process, root string, q question, counts bool) error {
 	if c.Error != "" {
 		return ctx.Err()

@@ -15,17 +15,17 @@ const (
 	warmUp   = 20 * time.Minute // of the main data, before the first step if there is room
 )
 
-// question is a query that every server is asked.
+// question is a query for every server.
 type question struct {
 	Text  string    `json:"query"`
 	Start time.Time `json:"start"` // of an instant query: equal to End
 	End   time.Time `json:"end"`
-	// Ties says that which series are in the answer depends on differences that servers may round away, so that only its size is compared
+	// Ties: the series in the answer depend on differences that servers may round away, so only its size is compared
 	// with VictoriaMetrics's.
 	Ties bool `json:"-"`
 }
 
-// questions returns what is asked of data of a scale: range queries over the last 480 steps of a minute, or fewer if there is less, and
+// questions returns the queries over data of a scale: range queries over the last 480 steps of a minute, or fewer if there is less, and
 // instant queries at the end.
 func (s scale) questions() []question {
 	end := s.end().Truncate(step)
@@ -51,7 +51,7 @@ func (s scale) questions() []question {
 
 func (q question) instant() bool { return q.Start.Equal(q.End) }
 
-// name tells the question from the others.
+// name identifies the question.
 func (q question) name() string {
 	if q.instant() {
 		return q.Text + ", instant"

@@ -74,7 +74,7 @@ func (p *Process) launch(dir string) error {
 	}
 	p.cmd = exec.Command(binary, p.spec.Args(p.addr, dir)...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, out, out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal is ours to pass on
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends this process, which stops the server
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.spec.Name, err)
 	}
@@ -125,8 +125,8 @@ func (p *Process) WriteURL() string { return p.url(p.spec.WritePath) }
 
 func (p *Process) url(path string) string { return "http://" + p.addr + path }
 
-// Stop asks the server to end, so that it can write out what it holds, and kills it after a minute. An error means that it had to be
-// killed or had ended in another way before.
+// Stop sends SIGTERM, so that the server can write its buffers, and SIGKILL after a minute. It returns
+// an error if the server needed SIGKILL or had ended before.
 func (p *Process) Stop() error {
 	select {
 	case <-p.ended:

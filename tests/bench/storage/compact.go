@@ -18,7 +18,7 @@ import (
 // settled is how far ahead of the clock compaction runs, so that no segment is too young for it.
 const settled = 10 * time.Minute
 
-// compaction is what the compacting process used.
+// compaction holds the resources of the compacting process.
 type compaction struct {
 	CPU     time.Duration     `json:"cpu_ns"` // user and system time
 	Elapsed time.Duration     `json:"elapsed_ns"`
@@ -26,7 +26,7 @@ type compaction struct {
 	Levels  map[string]*level `json:"levels"`
 }
 
-// level is what all jobs of one level did.
+// level adds up the jobs of one level.
 type level struct {
 	Jobs int           `json:"jobs"`
 	Read int64         `json:"samples_read"`
@@ -55,7 +55,7 @@ func (c *compaction) read() (n int64) {
 	return n
 }
 
-// compact runs promlake compact on the store until nothing is left to do, one job at a time.
+// compact runs promlake compact on the store, one job at a time, until no job is ready.
 func compact(ctx context.Context, binary, store, dir string) (*compaction, error) {
 	log, err := os.Create(filepath.Join(dir, "compact.log"))
 	if err != nil {
@@ -71,7 +71,7 @@ func compact(ctx context.Context, binary, store, dir string) (*compaction, error
 	}
 	ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return nil, errors.New("the system does not tell what a process used")
+		return nil, errors.New("the system does not report the resources of a process")
 	}
 	c := &compaction{
 		CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), Elapsed: time.Since(begin), PeakRSS: ru.Maxrss << 10,
@@ -83,7 +83,7 @@ func compact(ctx context.Context, binary, store, dir string) (*compaction, error
 	return c, c.readLog(log)
 }
 
-// readLog adds up the jobs that the log tells of.
+// readLog adds up the jobs in the log.
 func (c *compaction) readLog(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -112,7 +112,7 @@ func (c *compaction) readLog(r io.Reader) error {
 	return lines.Err()
 }
 
-// tail is an error that says how the log ends.
+// tail returns an error that quotes the end of the log.
 func tail(log *os.File) error {
 	const most = 2000
 	b, err := os.ReadFile(log.Name())

@@ -43,8 +43,8 @@ func (f *Flags) measurePromlake(ctx context.Context, spec server.Spec, r *fleet.
 	return res, err
 }
 
-// addLive measures what the manifest says is live and returns the folders of the live blocks. A sample that is not yet in one block with all
-// others, or that is lost, is an error: the figures would not be those of a compacted day.
+// addLive measures the live blocks of the manifest and returns their folders. It returns an error if
+// they do not hold all samples, because the figures would not be those of a compacted day.
 func (r *result) addLive(ctx context.Context, dir string) ([]string, error) {
 	store, err := filestore.New(dir)
 	if err != nil {

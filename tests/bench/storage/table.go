@@ -56,7 +56,7 @@ func sizes(results []result) [][]string {
 	return rows
 }
 
-// files says what a server's bytes are, and the columns of its samples, if they are known.
+// files lists a server's bytes by kind of file, and those of the columns of samples, if known.
 func files(r *result) [][]string {
 	rows := [][]string{{r.Name, "bytes", "bytes/sample"}}
 	for _, of := range []map[string]int64{r.Files, r.Columns} {

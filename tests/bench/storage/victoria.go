@@ -11,10 +11,10 @@ import (
 	"github.com/promlake/promlake/tests/bench/server"
 )
 
-// measureVictoria feeds VictoriaMetrics, has it merge all that it holds, stops it and measures its files.
+// measureVictoria feeds VictoriaMetrics, merges all its parts, stops it and measures its files.
 func measureVictoria(ctx context.Context, spec server.Spec, r *fleet.Replay, rounds int, dir string) (res result, err error) {
 	base := spec.Args
-	// The day that is replayed lies further back than the month that it keeps by default.
+	// The replayed day is older than the default retention of a month.
 	spec.Args = func(addr, dir string) []string { return append(base(addr, dir), "-retentionPeriod=100y") }
 	p, err := server.Start(ctx, spec, dir)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Series is what a Template knows about a series.
+// Series describes a series of a Template.
 type Series struct {
 	Labels  labels.Labels // sorted by name
-	Counter bool          // else a gauge; only version 2 says so
+	Counter bool          // else a gauge; only version 2 carries the type
 }
 
 // Version is the version of the remote_write protocol.

@@ -43,7 +43,7 @@ class Commands:
         return self.run("compact", "--until-idle", "--now", repr(now), *args).stdout
 
     def collect(self, now: float) -> None:
-        """Lets the hours pass from now on until everything that nobody needs is gone.
+        """Advances the clock by hours until all garbage is deleted.
 
         Orphans are given up, history ends, objects are deleted, their entries are forgotten: each step waits for the deletion delay after
         the one before it.

@@ -31,7 +31,7 @@ class Programs:
 
 
 def find_programs() -> Programs:
-    """Makes the programs that are not up to date, unless the caller says that it has just done so."""
+    """Builds the programs, unless PROMLAKE_E2E_PROGRAMS=ready."""
     if os.environ.get("PROMLAKE_E2E_PROGRAMS") != "ready":
         subprocess.run(["make", "e2e-programs"], cwd=ROOT, check=True)
     return Programs()
@@ -60,7 +60,7 @@ class Process:
         return self.err.read_text(errors="replace")
 
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
-        """Waits for something that the running program will do."""
+        """Waits until ready returns true. The end of the program fails the test."""
         wait_until(lambda: self._alive() and ready(), what, START_SECONDS, self.log)
 
     def _alive(self) -> bool:
@@ -83,7 +83,7 @@ class Process:
         self._process.wait(STOP_SECONDS)
 
     def cleanup(self) -> None:
-        """Ends the program in whatever state it is."""
+        """Kills the program if it runs."""
         if self.running:
             self.kill()
 
@@ -96,6 +96,6 @@ def wait_until(ready: Callable[[], bool], what: str, seconds: float = 30.0, cont
 
 
 def free_port() -> int:
-    """Returns a port that the kernel chose. Nobody keeps it, so it is for programs that cannot choose one themselves."""
+    """Returns a free port that the kernel chose, for programs that cannot choose one themselves. Another process may take it."""
     with socket.create_server(("127.0.0.1", 0)) as s:
         return s.getsockname()[1]

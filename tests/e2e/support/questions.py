@@ -4,7 +4,7 @@ from promlake import Client, Matrix, Vector
 
 
 def matrix(client: Client, expr: str, time: float) -> Matrix:
-    """Asks an instant query whose answer is a range."""
+    """Sends an instant query whose answer is a range."""
     answer = client.query(expr, time)
     assert isinstance(answer, Matrix)
     return answer

@@ -11,7 +11,7 @@ from support.programs import Process
 from support.remote_write import Sender
 from support.stores import Store
 
-# Tests ask for what they have just written: no query may reuse the listing of an earlier one.
+# Tests query samples that they have just written, so no query may reuse the listing of an earlier one.
 FRESH = {"PROMLAKE_QUERY_MAX_STALENESS": "0s"}
 
 

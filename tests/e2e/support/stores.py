@@ -18,7 +18,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "e2e-access", "AWS_SECRET_ACCESS_KEY": "e2e-secret"
 
 @dataclass(frozen=True)
 class Store:
-    """Where a server keeps its state: the URL, and what the environment must say for it. Its objects are files below directory."""
+    """The URL of a store and its variables. Its objects are files below directory."""
 
     url: str
     directory: Path

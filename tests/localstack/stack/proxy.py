@@ -1,4 +1,4 @@
-"""A proxy between the functions and AWS that writes down what they ask, and kills them at the request that a test names."""
+"""A proxy between the functions and AWS that records their requests, and kills their processes at requests that a test names."""
 
 import contextlib
 import http.client
@@ -22,16 +22,16 @@ BEFORE, AFTER = "before", "after"
 
 @dataclass(frozen=True)
 class Request:
-    """What a function asked."""
+    """A request of a function."""
 
-    function: str  # full name, "" for somebody who is no function
+    function: str  # full name, "" for other clients
     operation: str  # as AWS names it
     key: str  # of an object in its bucket; of a queue, its name
     body: bytes = field(repr=False)
 
     @property
     def changes(self) -> bool:
-        """Says whether it changes something that another request could see."""
+        """Reports whether the request changes state that another request could read."""
         return self.operation.startswith(("Put", "Send", "Delete", "Create", "Complete", "Upload", "Copy"))
 
 
@@ -58,7 +58,7 @@ class Deaths:
         self._pid, self._changes = 0, 0
 
     def strikes(self, request: Request, pid: int) -> str | None:
-        """Says when to kill the process for this request, if at all."""
+        """Returns when to kill the process for this request, if at all."""
         if request.function != self.function or not request.changes:
             return None
         self._changes = self._changes + 1 if pid == self._pid else 1
@@ -72,7 +72,7 @@ class Deaths:
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """Says nothing of connections that end because a process was killed."""
+    """Ignores connections that end because a process was killed."""
 
     daemon_threads = True
 
@@ -82,7 +82,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class Proxy:
-    """Listens from its construction; the functions' folder tells it whose process a connection belongs to."""
+    """Listens from its construction. It finds the process of a connection through the pid files in the functions' folder."""
 
     def __init__(self, upstream_port: int, functions: Path) -> None:
         self.upstream_port, self.functions = upstream_port, functions
@@ -124,7 +124,7 @@ class Proxy:
             return list(self._seen)
 
     def note(self, request: Request, pid: int) -> str | None:
-        """Writes a request down, and says when its process is to die: before, after or not."""
+        """Records a request, and returns when to kill its process: before, after or never."""
         with self._lock:
             self._seen.append(request)
             return self._deaths.strikes(request, pid) if self._deaths else None

@@ -1,4 +1,4 @@
-"""The running stack, and what tests do with the functions and queues in it."""
+"""The running stack, its functions and its queues."""
 
 import json
 import os
@@ -21,7 +21,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 @dataclass(frozen=True)
 class Stack:
-    """What infra/localstack/up.py brought up, with a proxy between the functions and AWS."""
+    """The stack of infra/localstack/up.py, with a proxy between the functions and AWS."""
 
     description: dict[str, Any]
     proxy: Proxy
@@ -46,7 +46,7 @@ class Stack:
         return self.client("s3")
 
     def doors(self, tenant: str) -> dict[str, Door]:
-        """Returns the gateway and the query function's own URL for somebody who may choose any tenant, and chooses one."""
+        """Returns the gateway and the query function's own URL, with a token for all tenants and the header of one."""
         token = self.description["tokens"]["*"]
         return {
             "gateway": Door(self.description["gateway"], token, tenant),
@@ -83,7 +83,7 @@ class Stack:
         return self.functions.get_function_configuration(FunctionName=name)["LastUpdateStatus"] == "Successful"
 
     def end(self, function: str) -> None:
-        """Kills the processes of a function that does nothing, so that the next one knows nothing."""
+        """Kills the processes of an idle function, so that the next one starts without caches."""
         for pid in self.pids(function):
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not self.pids(function), f"the processes of {function} to be gone")
