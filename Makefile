@@ -1,5 +1,6 @@
-# `make help` lists the targets. A target installs its dependencies: missing Debian packages (tests/tools/system.sh), Python packages
-# into .venv, Go tools (tests/tools/go.mod) through the module proxy, peers for tests and benchmarks into .cache.
+# `make help` lists the targets. A target installs its dependencies: missing Debian packages
+# (tests/tools/system.sh), Python packages into .venv, Go tools (tests/tools/go.mod) through the
+# module proxy, peers for tests and benchmarks into .cache.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -105,8 +106,8 @@ include infra/localstack/localstack.mk
 PROMSQL := internal/query/duck/promsql
 PROMSQL_PURE_C = $(addprefix $(PROMSQL)/,ctest/driver.c agg_append.c agg_order.c alloc.c spec.c) $(wildcard $(PROMSQL)/range*.c)
 
-# The sanitizers check every access and overflow of the plain C code; 20000 rounds of random series take a
-# minute. Then each allocation of 100 rounds fails in turn.
+# The sanitizers check every access and overflow of the plain C code; 20000 rounds of random series
+# take a minute. Then each allocation of 100 rounds fails in turn.
 .PHONY: soak-sanitize
 soak-sanitize: | system
 	@mkdir -p .cache/bin

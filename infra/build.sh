@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the functions' bootstraps, fully static, and packs them as dist/<arch>/<program>.zip: equal sources and tools give equal bytes.
+# Builds the functions' bootstraps, fully static, and packs them as dist/<arch>/<program>.zip: equal
+# sources and tools give equal bytes.
 # usage: build.sh ARCH...     arm64 or x86_64
 # VERSION is the version that the programs report; GO and PYTHON name the tools.
 set -euo pipefail
@@ -10,7 +11,8 @@ python=${PYTHON:-python3}
 ldflags="-s -w -X github.com/promlake/promlake/internal/telemetry.version=${VERSION:-dev}"
 host=$(uname -m)
 
-# gcc finds mold there as ld. GNU ld fails to link DuckDB for arm64 (more than 32 KiB of GOT), and LLVM's lld links a program that crashes.
+# gcc finds mold there as ld. GNU ld fails to link DuckDB for arm64 (more than 32 KiB of GOT), and
+# LLVM's lld links a program that crashes.
 linker=$PWD/.cache/ld
 mkdir -p "$linker"
 ln -sfn "$(command -v mold)" "$linker/ld"
@@ -40,7 +42,8 @@ for arch in "$@"; do
     echo "build: functions for $arch"
     build ingest-fn 0 "$goarch" -ldflags "$ldflags"
     build compact-fn 0 "$goarch" -ldflags "$ldflags"
-    # DuckDB is C++. netgo and osusergo avoid the dynamic parts of the C library; the linker still warns of them.
+    # DuckDB is C++. netgo and osusergo avoid the dynamic parts of the C library; the linker still
+    # warns of them.
     CC=$cc CXX=$cxx build query-fn 1 "$goarch" -tags netgo,osusergo \
         -ldflags "$ldflags -linkmode external -extldflags '-static -B$linker'"
 done

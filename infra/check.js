@@ -1,6 +1,7 @@
 'use strict';
 
-// Checks the name of a stage and its parameters before the build, and reports a mistake in one line.
+// Checks the name of a stage and its parameters before the build, and reports a mistake in one
+// line.
 // usage: node check.js STAGE ARCH [NAME=VALUE...]     the parameters of serverless.yml
 
 const fs = require('node:fs');

@@ -3,7 +3,8 @@
 STAGE ?= dev
 REGION ?= $(or $(AWS_REGION),$(AWS_DEFAULT_REGION),us-east-1)
 HOST_ARCH := $(patsubst aarch64,arm64,$(shell uname -m))
-# The functions' architecture. With AWS_ENDPOINT_URL (LocalStack), the functions run on this machine.
+# The functions' architecture. With AWS_ENDPOINT_URL (LocalStack), the functions run on this
+# machine.
 ARCH ?= $(if $(AWS_ENDPOINT_URL),$(HOST_ARCH),arm64)
 # Parameters of infra/serverless.yml: PARAMS='retention=90d query-memory=4096'
 PARAMS ?=

@@ -30,7 +30,7 @@ def check(program: bytes, arch: str) -> None:
 
 
 def holds(archive: Path, program: bytes) -> bool:
-    """Tells whether the zip is what pack would write."""
+    """Reports whether the zip equals the one that pack would write."""
     if not archive.exists():
         return False
     with zipfile.ZipFile(archive) as z:

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Packages the stack without a network: dist/<stage>/cloudformation.json with the functions' zips beside it, and dist/<stage>/serverless for deploy.sh.
-# Requires the zips of build.sh and infra/node_modules.
+# Packages the stack without a network: dist/<stage>/cloudformation.json with the functions' zips
+# beside it, and dist/<stage>/serverless for deploy.sh. Requires the zips of build.sh and
+# infra/node_modules.
 # usage: package.sh STAGE REGION ARCH [NAME=VALUE...]     the parameters of serverless.yml
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -1,21 +1,22 @@
 'use strict';
 
-// The settings of serverless.yml: its parameters, checked, in the types that CloudFormation wants, and what follows from them. A parameter that
-// cannot be stops packaging with an error that names it, its value and the valid ones. serverless.yml explains each parameter.
+// The settings of serverless.yml: its checked parameters, in the types that CloudFormation
+// requires, and derived values. An invalid parameter stops packaging with an error that names it,
+// its value and the valid ones. serverless.yml explains each parameter.
 
 const NO_VALUE = { Ref: 'AWS::NoValue' };
 
 const HTTP_API_SECONDS = 30; // API Gateway waits no longer for a function
 const JOB_SECONDS = 15 * 60; // catalog.MaxJobAge: an older job may not commit
-const DELETION_SECONDS = 15 * 60; // --compactor.deletion-delay: what a longer query reads may be gone
+const DELETION_SECONDS = 15 * 60; // --compactor.deletion-delay: a longer query may miss deleted objects
 const VISIBILITY_TIMES = 6; // of a function's time: room for tries that Lambda throttles, as AWS recommends
-const AFTER_SECONDS = 5; // of a function's time, for what comes after a query
-const COMMIT_SECONDS = 30; // of a function's time, for what comes after a job's deadline
+const AFTER_SECONDS = 5; // of a function's time, reserved for the end of a query
+const COMMIT_SECONDS = 30; // of a function's time, reserved for the commit after a job's deadline
 
 const LOG_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 2192, 2557, 2922, 3288, 3653];
 const PERIOD = '(0|(?=\\d)(\\d+y)?(\\d+w)?(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?)'; // as Prometheus writes durations
 
-// A check returns the typed value of a parameter's text, or nothing if the text will not do.
+// A check returns the typed value of a parameter's text, or nothing if the text is invalid.
 const integer = (least, most) => ({
   want: `a whole number from ${least} to ${most}`,
   check: (text) => (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined),
@@ -87,7 +88,8 @@ const mayRead = (names) => {
   return names.length === 0 ? [] : [{ Effect: 'Allow', Action: ['ssm:GetParameter'], Resource: names.map(arn) }];
 };
 
-// capacity is on what the ingest function runs: an environment of its own for each request, or instances that answer several at once.
+// capacity selects where the ingest function runs: in an environment for each request, or on
+// instances that serve several at once.
 const capacity = (p) => {
   if ((p.mode === 'grouped') !== (p.capacityProvider !== '')) {
     throw new Error(`parameter capacity-provider: want one with mode=grouped and with no other, got "${p.capacityProvider}" with mode=${p.mode}`);
@@ -101,20 +103,23 @@ const capacity = (p) => {
   };
 };
 
-// access selects the authentication: tokens, which the programs check; signed requests, which AWS checks; or none.
+// access selects the authentication: tokens, which the programs check; signed requests, which AWS
+// checks; or none.
 const access = (p) => {
   const iam = p.auth === 'iam';
   const url = (invokeMode) => ({ invokeMode, ...(iam && { authorizer: 'aws_iam' }) });
   return {
     authorizer: iam ? { type: 'aws_iam' } : '',
-    // A URL leads to a function's unpublished version, and Managed Instances run only published ones.
+    // A URL invokes a function's unpublished version, but Managed Instances run only published
+    // ones.
     ingestUrl: p.mode === 'grouped' ? false : url('BUFFERED'),
     queryUrl: url('RESPONSE_STREAM'),
     tokensSource: p.auth === 'tokens' ? `ssm:${p.tokens}` : NO_VALUE,
   };
 };
 
-// selfMetrics selects the target of the functions' own metrics. The ingest function ingests its own metrics directly, without a token.
+// selfMetrics selects the target of the functions' own metrics. The ingest function ingests its own
+// metrics directly, without a token.
 const selfMetrics = (p) => {
   const to = p.selfMetrics;
   if (to === 'off') return { selfUrl: NO_VALUE, ingestSelfUrl: NO_VALUE, selfTokenSource: NO_VALUE, ingestSelfTokenSource: NO_VALUE };
@@ -125,8 +130,9 @@ const selfMetrics = (p) => {
   return { selfUrl: to, ingestSelfUrl: to, selfTokenSource: token, ingestSelfTokenSource: token };
 };
 
-// logging is what CloudWatch gets. The programs choose by log-level what they write, as JSON that Lambda passes on as it is: hence TRACE, for
-// Lambda would take a panic's lines, which name no level, for INFO, and drop them above it. Of its own lines, warn leaves those of failures.
+// logging configures CloudWatch. The programs filter by log-level themselves and write JSON, which
+// Lambda passes on unchanged. The application level is TRACE because Lambda assumes INFO for lines
+// without a level, such as those of a panic, and would drop them above it.
 const logging = (p) => ({ LogFormat: 'JSON', ApplicationLogLevel: 'TRACE', SystemLogLevel: p.systemLogLevel.toUpperCase() });
 
 const derive = (p) => {
@@ -145,8 +151,9 @@ const derive = (p) => {
     ingestConcurrency: p.ingestConcurrency || NO_VALUE,
     queryConcurrency: p.queryConcurrency || NO_VALUE,
     queryLimit: `${p.queryTimeout - AFTER_SECONDS}s`,
-    queryCache: `${Math.floor(p.queryTmp * 0.75)}MiB`, // the rest is for what DuckDB spills
-    // The planner cuts jobs to what a worker holds: a third of its memory for sources, as much again for garbage, the rest for the block.
+    queryCache: `${Math.floor(p.queryTmp * 0.75)}MiB`, // the rest is for DuckDB's temporary files
+    // The planner limits jobs to the memory of a worker: a third of it for sources, as much again
+    // for garbage, the rest for the block.
     jobMemory: `${Math.floor(p.compactMemory / 3)}MiB`,
     jobLimit: `${p.compactTimeout - COMMIT_SECONDS}s`,
     jobSeconds: JOB_SECONDS,

@@ -1,9 +1,9 @@
 'use strict';
 
-// Asks CloudFormation about a stack.
+// Reads the state of a stack from CloudFormation.
 // usage: node stack.js whole STACK REGION            fails unless the stack is complete; prints its outputs and the next steps
 //        node stack.js output STACK REGION NAME      prints one output
-//        node stack.js gone STACK REGION             fails if the stack is there
+//        node stack.js gone STACK REGION             fails if the stack exists
 
 const { CloudFormationClient, DescribeStacksCommand, paginateListStackResources } = require('@aws-sdk/client-cloudformation');
 

@@ -1,8 +1,9 @@
 'use strict';
 
-// Turns what osls compiled into a plain CloudFormation template that needs no osls: the code comes from a bucket that two parameters name, under
-// keys that hold the hash of the code, so that a stack changes exactly if the code or the template does. Equal sources give equal bytes.
-// usage: node template.js COMPILED DIST ARCH TEMPLATE     DIST/ARCH has the functions' zips; copies go beside the template.
+// Converts the output of osls to a plain CloudFormation template: the code comes from a bucket that
+// two parameters name, under keys that hold the hash of the code, so that a stack changes exactly
+// if the code or the template does. Equal sources give equal bytes.
+// usage: node template.js COMPILED DIST ARCH TEMPLATE     DIST/ARCH has the functions' zips; it copies them to the folder of the template.
 
 const crypto = require('node:crypto');
 const fs = require('node:fs');
@@ -21,14 +22,14 @@ const pruned = (value) => {
   );
 };
 
-// names are the logical ids that a value refers to, but for those within Fn::Sub.
+// names returns the logical ids that a value refers to, except for those within Fn::Sub.
 const names = (value) => {
   if (value === null || typeof value !== 'object') return [];
   const own = [value.Ref, value['Fn::GetAtt']?.[0]].filter((name) => typeof name === 'string');
   return [...own, ...Object.values(value).flatMap(names)];
 };
 
-// withoutNeedless drops dependencies that references enforce already.
+// withoutNeedless removes dependencies that references imply.
 const withoutNeedless = (resource) => {
   const { DependsOn, ...rest } = resource;
   const referred = new Set(names(resource.Properties));
@@ -36,7 +37,8 @@ const withoutNeedless = (resource) => {
   return needed.length === 0 ? rest : { ...rest, DependsOn: needed };
 };
 
-// code puts a zip beside the template, named by its content, and returns where the function finds it.
+// code copies a zip to the folder of the template, named by its hash, and returns the function's
+// reference to it.
 const code = (zip, directory) => {
   const bytes = fs.readFileSync(zip);
   const hash = crypto.createHash('sha256').update(bytes).digest('hex').slice(0, 16);
@@ -61,7 +63,7 @@ const main = (compiled, dist, arch, template) => {
     resources[id] = withoutNeedless(resource);
   }
   const { ServerlessDeploymentBucketName, ...outputs } = from.Outputs;
-  // A stack can export a name once; nothing here is for other stacks.
+  // A stack can export a name only once; no other stack needs these.
   for (const output of Object.values(outputs)) delete output.Export;
   const plain = {
     AWSTemplateFormatVersion: from.AWSTemplateFormatVersion,

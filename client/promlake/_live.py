@@ -30,7 +30,7 @@ class Object:
 
 
 def live_objects(store: Path, tenant: str) -> list[Object]:
-    """Returns what counts of a tenant, in the order of rank.
+    """Returns the live objects of a tenant, in the order of rank.
 
     The segments are listed before the manifest is read, so that one that is compacted in between is part of its block.
 

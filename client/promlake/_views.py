@@ -9,7 +9,8 @@ from promlake._live import Object
 if TYPE_CHECKING:
     import duckdb
 
-# What a row of each view holds beside metric, series_id and ts: in segments, where they are lists, and in blocks.
+# The columns of each view except metric, series_id and ts: in segments, where they are lists, and
+# in blocks.
 _VALUES = {
     "samples": {"value": ("value", "v_int / v_div")},
     "histograms": {"count": ("h_count", "count"), "sum": ("h_sum", "sum"), "histogram": ("h", "h")},
@@ -38,7 +39,7 @@ def _columns(connection: "duckdb.DuckDBPyConnection", segments: list[Path]) -> s
 
 
 def _selects(view: str, objects: list[Object], in_segments: bool) -> Iterator[str]:
-    """Blocks that share their window with no other object are read as they are: nothing in them is there twice."""
+    """Blocks that share their window with no other object are read without deduplication."""
     alone = [o for o in objects if o.is_block and not any(o.overlaps(other) for other in objects if other is not o)]
     shared = [o for o in objects if o not in alone]
     values = _VALUES[view]
@@ -88,5 +89,5 @@ def _quoted(text: str) -> str:
 
 
 def _literal(path: str) -> str:
-    """Protects the characters of a path that DuckDB would take for a pattern."""
+    """Escapes the characters of a path that are wildcards in DuckDB."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in path)

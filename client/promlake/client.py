@@ -95,7 +95,7 @@ class Client:
         return self._list("GET", f"/api/v1/label/{_escape(name)}/values", form)
 
     def metadata(self, metric: str | None = None, *, limit: int = 0) -> dict[str, tuple[Metadata, ...]]:
-        """Maps metric families to what is known of them, for all or for one."""
+        """Returns the metadata of all metric families, or of one, by name."""
         form = [*_optional("metric", metric, str), *_limit(limit)]
         body = self._ask("GET", "/api/v1/metadata", form)
         try:

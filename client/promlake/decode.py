@@ -18,7 +18,8 @@ from promlake.results import (
     Vector,
 )
 
-# The API's boundary rule of a histogram's bucket → are the lower and the upper boundary inside the bucket?
+# The API's boundary rule of a histogram's bucket → are the lower and the upper boundary inside the
+# bucket?
 _BOUNDARIES = {0: (False, True), 1: (True, False), 2: (False, False), 3: (True, True)}
 
 

@@ -63,5 +63,5 @@ def _directory(path: str | os.PathLike[str]) -> Path:
         return Path(text)
     if scheme != "file":
         raise ValueError(f"store {text!r}: want a directory or a file:// URL")
-    # As the server reads it: what follows is a path, relative in file://./dir, and nothing in it is escaped.
+    # As in the server: the rest is a path, relative in file://./dir, without escapes.
     return Path(text.removeprefix("file://"))

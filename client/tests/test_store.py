@@ -7,7 +7,8 @@ import duckdb
 import pytest
 from promlake import open_store
 
-# Two flushes of one series, the second of which sends the sample at 2000 ms again, and one of a series with another label.
+# Two flushes of one series, the second of which sends the sample at 2000 ms again, and one of a
+# series with another label.
 FIRST = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, 'node' AS l_job,
     [epoch_ms(1000), epoch_ms(2000)]::TIMESTAMPTZ[] AS ts, [1.0, 2.0] AS value"""
 SECOND = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, 'node' AS l_job,
@@ -81,7 +82,8 @@ def test_tenants_are_apart(store: Path) -> None:
         assert lake.sql("SELECT metric FROM series").fetchall() == [("down",)]
 
 
-# The rows of blocks as they stand in their files, with the times and values of FIRST and SECOND, and a histogram.
+# The rows of blocks as they stand in their files, with the times and values of FIRST and SECOND,
+# and a histogram.
 SAMPLES = """SELECT 'up' AS metric, 1::UBIGINT AS series_id, epoch_ms(t)::TIMESTAMPTZ AS ts, v AS v_int, 10.0 AS v_div
     FROM (VALUES (1000, 10), (2000, 30), (3000, 45)) AS x(t, v)"""
 HISTOGRAMS = """SELECT 'h' AS metric, 3::UBIGINT AS series_id, epoch_ms(5)::TIMESTAMPTZ AS ts, 2.0 AS count, 4.0 AS sum, 'x'::BLOB AS h"""

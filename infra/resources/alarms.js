@@ -1,6 +1,7 @@
 'use strict';
 
-// The alarms, which need a person. The invokers retry failures of functions, so failures count only if they persist.
+// The alarms, which need a person. The invokers retry failures of functions, so failures count only
+// if they persist.
 
 const FUNCTIONS = ['ingest', 'flush', 'plan', 'compact', 'query'];
 
@@ -50,7 +51,8 @@ module.exports = async ({ resolveVariable }) => {
       { ...ofQueue('WriteQueue', 'ApproximateAgeOfOldestMessage'), Threshold: s.alarmAgeSeconds, EvaluationPeriods: 1 },
       actions,
     ),
-    // The plan function logs a line with msg "planned" and lag_seconds at every tick. Lambda does not wrap lines that are JSON already.
+    // The plan function logs a line with msg "planned" and lag_seconds at every tick. Lambda does
+    // not wrap lines that are JSON already.
     LagFilter: {
       Type: 'AWS::Logs::MetricFilter',
       Properties: {

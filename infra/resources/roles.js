@@ -1,6 +1,7 @@
 'use strict';
 
-// A role for each function, with exactly what it does. tests/infra evaluates these policies.
+// A role for each function, with the permissions for its requests only. tests/infra evaluates these
+// policies.
 
 const arn = (resource) => ({ 'Fn::GetAtt': [resource, 'Arn'] });
 const objects = { 'Fn::Sub': '${Bucket.Arn}/v1/*' };
@@ -14,11 +15,11 @@ const allow = (actions, resource, condition) => ({
 
 const listObjects = allow(['s3:ListBucket'], arn('Bucket'), { StringLike: { 's3:prefix': 'v1/*' } });
 const getObjects = allow(['s3:GetObject'], objects);
-// A large segment or block goes up in parts, and what fails is taken back at once.
+// A large object is uploaded in parts; a failed upload is aborted at once.
 const putObjects = allow(['s3:PutObject', 's3:AbortMultipartUpload'], objects);
 const deleteObjects = allow(['s3:DeleteObject'], objects);
 const send = (queue) => allow(['sqs:SendMessage'], arn(queue));
-// What Lambda itself does with the function's role to take messages from a queue.
+// Lambda itself uses the function's role to receive messages from a queue.
 const receive = (queue) => allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], arn(queue));
 
 const role = (logGroup, statements) => ({

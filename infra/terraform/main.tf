@@ -1,5 +1,6 @@
-# Promlake's stack by Terraform: the template and the zips of `make package STAGE=…`, put into a bucket and deployed as a CloudFormation stack.
-# CloudFormation does the work, so there is one description of the stack; change its parameters with make package PARAMS='…'.
+# Promlake's stack by Terraform: the template and the zips of `make package STAGE=…`, put into a
+# bucket and deployed as a CloudFormation stack. CloudFormation does the work, so there is one
+# description of the stack; change its parameters with make package PARAMS='…'.
 
 terraform {
   required_version = ">= 1.5"
@@ -19,8 +20,8 @@ locals {
   package = "${path.module}/../../dist/${var.stage}"
 }
 
-# The zips have their content in their names, so they never change. Old ones go only after the stack was updated, so that a stack that is rolled
-# back finds them.
+# The zips have their content in their names, so they never change. Old ones go only after the stack
+# was updated, so that a stack that is rolled back finds them.
 resource "aws_s3_object" "code" {
   for_each = fileset(local.package, "*.zip")
 

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Fetches Debian's prometheus (with promtool), victoria-metrics and prometheus-node-exporter and unpacks them into a cache folder. It
-# installs nothing and starts no service. A second run does nothing.
+# Fetches Debian's prometheus (with promtool), victoria-metrics and prometheus-node-exporter and
+# unpacks them into a cache folder. It installs nothing and starts no service. A second run does
+# nothing.
 #
 # usage: fetch-peers.sh [FOLDER]     default: .cache/peers in the repository
-# The programs are in FOLDER/usr/bin afterwards. Requires apt-get, dpkg-deb and flock. It runs apt-get update, which needs root, only if
-# a package cannot be found without it.
+# The programs are in FOLDER/usr/bin afterwards. Requires apt-get, dpkg-deb and flock. It runs
+# apt-get update, which needs root, only if a package cannot be found without it.
 set -eu
 
 packages="prometheus victoria-metrics prometheus-node-exporter"

@@ -1,4 +1,4 @@
-"""Garbage gets a 4xx, costs little memory, and does not disturb others."""
+"""The answer to garbage is a 4xx. Garbage costs little memory and does not disturb other requests."""
 
 import random
 import threading
@@ -15,7 +15,8 @@ from support.stores import directory_store
 NOW_MS = int(time.time() * 1000)
 MIB = 1 << 20
 GOOD = compress(encode([series("good", [(NOW_MS, 1)])]))
-# What the limits of requests in flight allow, and as much again for garbage that is not yet collected, DuckDB and the programs themselves.
+# The limits of requests in flight, and as much again for uncollected garbage, DuckDB and the
+# programs themselves.
 MEMORY_BYTES = 500 * MIB
 
 

@@ -33,7 +33,7 @@ EDGES = [0.0, -0.0, float("inf"), float("-inf"), float("nan"), PAYLOAD, 5e-324, 
 
 @dataclass(frozen=True)
 class Day:
-    """A server over a compacted day, with what it answered before."""
+    """A server over a compacted day, with its answers from before the compaction."""
 
     server: Server
     commands: Commands

@@ -22,10 +22,12 @@ from support.stores import Gateway
 GRAFANA, ALERTS = ROOT / "infra/grafana", ROOT / "infra/prometheus/alerts.yml"
 DASHBOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
 
-# What Grafana puts in place of its variables: all jobs, for no other program's metrics are wanted, and an interval of four scrapes or more.
+# What Grafana puts in place of its variables: all jobs, for no other program's metrics are wanted,
+# and an interval of four scrapes or more.
 VARIABLES = {"$__rate_interval": "10s", "$job": "(promlake|ingest-fn|compact-fn)", "$instance": ".*"}
 
-# Series that only a misfortune makes. Each expression is checked all the same, by its metric; the list may only shrink.
+# Series that only a misfortune makes. Each expression is checked all the same, by its metric; the
+# list may only shrink.
 MISFORTUNES = {
     "PromlakeFlushesFail": "a store that refuses writes",
     "PromlakeWritesFail": "the same, or too many requests",
@@ -212,7 +214,7 @@ def test_query_parses(run: Run, query: Query) -> None:
 
 
 def test_every_metric_exists(run: Run) -> None:
-    """It is there with a series, or in the sources: a vector without a series is not in /metrics."""
+    """Each metric has a series, or is in the sources: a vector without a series is not in /metrics."""
     known = set(ask_values(run.server.url, "__name__", "{__name__=~'.+'}"))
     sources = "".join(f.read_text() for f in (ROOT / "internal").rglob("*.go"))
     for q in PANELS + RULES:

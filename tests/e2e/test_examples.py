@@ -94,7 +94,7 @@ def blocks_of_code(language: str) -> list[str]:
 
 
 def check_sql(directory: Path) -> None:
-    """Every statement finds something in the store, of which all is compacted and nothing deleted yet."""
+    """Every statement has a result over the store, which is fully compacted and without deletions."""
     for code in blocks_of_code("sql"):
         with duckdb.connect() as c:
             c.execute(f"SET file_search_path = '{directory}'")

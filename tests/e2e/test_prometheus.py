@@ -1,4 +1,4 @@
-"""A real Prometheus writes, and the same questions to both get the same numbers."""
+"""A real Prometheus writes, and it and Promlake answer the same queries with the same numbers."""
 
 import json
 import math
@@ -70,7 +70,8 @@ def between(a: float, b: float) -> float:
     return middle if high - low > 0.5 else (middle + 0.5) % 1
 
 
-# The values are the same to the last digit. Aggregations are over integers here, where order and method of addition do not matter.
+# The values are the same to the last digit. Aggregations are over integers here, where order and
+# method of addition do not matter.
 EXACT = [
     'up{job="node"}',
     "node_cpu_seconds_total",
@@ -98,7 +99,8 @@ EXACT = [
     "time() - timestamp(node_time_seconds)",
 ]
 
-# Sums of fractions: Prometheus 3 compensates for rounding (Kahan summation) and Prometheus 2 does not.
+# Sums of fractions: Prometheus 3 compensates for rounding (Kahan summation) and Prometheus 2 does
+# not.
 CLOSE = [
     f"sum by (mode) (rate(node_cpu_seconds_total[{RANGE_SECONDS}s]))",
     "avg by (cpu) (node_cpu_seconds_total)",
@@ -130,7 +132,7 @@ def test_close_numbers(pair: Pair, kind: str, expr: str) -> None:
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("selector", ["{job='node'}", "{job='prometheus'}"])
 def test_same_samples(pair: Pair, kind: str, selector: str) -> None:
-    """Every sample that was scraped is there with its time, its value and its labels, and no other is."""
+    """The store holds exactly the scraped samples, with times, values and labels."""
     form = {"query": f"{selector}[{SCRAPES - 5}s]", "time": repr(pair.end)}
     want, got = ask(pair.prometheus.url, "query", form), ask(pair.servers[kind].url, "query", form)
     assert len(want["result"]) > 100

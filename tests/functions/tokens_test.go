@@ -51,8 +51,8 @@ func (b bearer) query(t *testing.T, base, expr string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestTokensAndOwnMetrics: functions read tokens from a parameter, and write their own metrics at their
-// end: the ingest function to its own write stage, the query function to the API.
+// TestTokensAndOwnMetrics: functions read tokens from a parameter, and write their own metrics at
+// their end: the ingest function to its own write stage, the query function to the API.
 func TestTokensAndOwnMetrics(t *testing.T) {
 	ssm := secrettest.StartSSM(t)
 	d := auth.Document{Version: auth.Version}

@@ -51,7 +51,8 @@ func (w *world) check(ctx context.Context, a ask) (verdict, outcome) {
 	}), want
 }
 
-// minimal returns the shortest part of a query that fails by itself, and how; else the query.
+// minimal returns the shortest part of a query that fails on its own, with its failure; else the
+// query.
 func (w *world) minimal(ctx context.Context, a ask, d string) (ask, string) {
 	expr, err := parser.NewParser(query.ParserOptions()).ParseExpr(a.query)
 	if err != nil {

@@ -47,7 +47,7 @@ func classOf(e parser.Expr) class {
 	return c
 }
 
-// verdict is what a comparison comes to.
+// verdict is the result of a comparison.
 type verdict struct {
 	difference string // empty: none
 	undecided  bool

@@ -30,11 +30,11 @@ func dataEnd() int64   { return midnight.Add(reach).UnixMilli() }
 // stale is the value that ends a series.
 var stale = math.Float64frombits(value.StaleNaN)
 
-// data is what is stored: series in order of their labels, with samples in order of time.
+// data is the stored data: series in order of their labels, with samples in order of time.
 type data []segment.Row
 
-// newData makes the data of a seed. Label sets of metrics overlap but are not equal. The data of every eighth seed has more series than a vector
-// of DuckDB has places, with few samples.
+// newData makes the data of a seed. Label sets of metrics overlap but are not equal. The data of
+// every eighth seed has more series than a vector of DuckDB has places, with few samples.
 func newData(seed uint64) data {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var d data
@@ -84,7 +84,7 @@ func wide(rng *rand.Rand) (d data) {
 	return d
 }
 
-// times draws when a series has samples: at an interval of its own, jittered or not, with gaps.
+// times draws when a series has samples: at its own interval, jittered or not, with gaps.
 func times(rng *rand.Rand) (ts []int64) {
 	interval := []int64{15_000, 30_000, 60_000, 61_500}[rng.IntN(4)]
 	jitter := rng.IntN(2) == 0
@@ -172,7 +172,8 @@ func odd(rng *rand.Rand) func() float64 {
 	}
 }
 
-// classic makes histograms of buckets. One of them has bounds that are written in two ways, and one is not monotonic.
+// classic makes histograms of buckets. One of them has bounds that are written in two ways, and one
+// is not monotonic.
 func classic(rng *rand.Rand) (d data) {
 	bounds := []string{"0.1", "0.5", "1", "+Inf"}
 	for g := range 3 {

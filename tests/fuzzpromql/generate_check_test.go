@@ -10,7 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// TestGeneratorLeavesNothingOut holds what the generator writes against the language: every function, aggregation, operator and modifier.
+// TestGeneratorLeavesNothingOut: the generator writes every function, aggregation, operator and
+// modifier of the language.
 func TestGeneratorLeavesNothingOut(t *testing.T) {
 	const queries = 5000
 	p, g, seen := parser.NewParser(query.ParserOptions()), generator{rand.New(rand.NewPCG(1, 1))}, map[string]int{}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// generator writes random PromQL. Its expressions are well typed, but need not succeed: those that fail must fail alike.
+// generator writes random PromQL. Its expressions are well typed, but need not succeed: those that
+// fail must fail alike.
 type generator struct{ *rand.Rand }
 
 func (g generator) pick(from ...string) string { return from[g.IntN(len(from))] }
@@ -90,7 +91,7 @@ func (g generator) window() string {
 	return g.duration(15*time.Second, time.Minute, 2*time.Minute, 5*time.Minute, 5*time.Minute, 10*time.Minute, 30*time.Minute, 2*time.Hour)
 }
 
-// modifiers writes what may follow a selector or subquery.
+// modifiers writes random modifiers of a selector or subquery.
 func (g generator) modifiers() (s string) {
 	if g.IntN(7) == 0 {
 		s += " offset " + g.pick("", "-") + g.duration(30*time.Second, time.Minute, 5*time.Minute, time.Hour)
@@ -113,7 +114,7 @@ func (g generator) instant() int64 {
 	return t
 }
 
-// extended writes what makes range and instant selectors look beyond their range, seldom.
+// extended writes, rarely, the modifiers that extend the range of selectors.
 func (g generator) extended() string {
 	if g.IntN(30) == 0 {
 		return g.pick(" anchored", " smoothed")

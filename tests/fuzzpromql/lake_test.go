@@ -26,12 +26,13 @@ import (
 
 func now() time.Time { return midnight.Add(24 * time.Hour) }
 
-// lake writes data as the segments and blocks of a tenant. What is written later wins where two objects have a sample of the same time.
+// lake writes data as the segments and blocks of a tenant. What is written later wins where two
+// objects have a sample of the same time.
 type lake struct {
 	tb     testing.TB
 	store  objstore.Store
 	tenant string
-	seq    *uint64 // of ids, which order what is written
+	seq    *uint64 // of ids, which order the writes
 }
 
 func (l lake) nextID() (id ulid.ULID) {
@@ -40,7 +41,8 @@ func (l lake) nextID() (id ulid.ULID) {
 	return id
 }
 
-// layouts are the ways in which data may lie in the store. None of them may change an answer. Each is a tenant.
+// layouts are the ways in which data may lie in the store. None of them may change an answer. Each
+// is a tenant.
 var layouts = []struct {
 	tenant string
 	write  func(l lake, rng *rand.Rand, d data)
@@ -63,8 +65,8 @@ var layouts = []struct {
 	}},
 }
 
-// scatter divides data over n objects. A series may be in some of them only, its samples in any order of objects; some samples are in two, of
-// which the earlier one has a wrong value.
+// scatter divides data over n objects. A series may be in some of them only, its samples in any
+// order of objects; some samples are in two, of which the earlier one has a wrong value.
 func scatter(rng *rand.Rand, d data, n int) []data {
 	parts := make([]data, n)
 	for _, r := range d {

@@ -12,7 +12,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// plainly is a storage that leaves matchers as they are: upstream's sorts those of the query that asks, and absent() goes by their order.
+// plainly is a storage that does not change matchers: upstream's sorts those of the query, and
+// absent() depends on their order.
 type plainly struct{ storage.Queryable }
 
 func (p plainly) Querier(mint, maxt int64) (storage.Querier, error) {
@@ -26,7 +27,8 @@ func (q plainQuerier) Select(ctx context.Context, sort bool, hints *storage.Sele
 	return q.Querier.Select(ctx, sort, hints, slices.Clone(ms)...)
 }
 
-// noisy is a storage that returns series in another order, with other last bits in samples that are no integers.
+// noisy is a storage that returns series in another order, with other last bits in samples that are
+// no integers.
 type noisy struct {
 	storage.Queryable
 	seed uint64

@@ -80,8 +80,8 @@ func run(ctx context.Context, e promql.QueryEngine, q storage.Queryable, a ask) 
 	return o
 }
 
-// duplicates is an error whose examples, and whose group if there are several, are those that an engine comes across first, in the order in which
-// the storage happens to return series.
+// duplicates is an error whose examples, and whose group if there are several, are those that an
+// engine comes across first, in the order in which the storage happens to return series.
 var duplicates = regexp.MustCompile(`(found duplicate series for the match group ).*( on the .* hand-side of the operation).*`)
 
 func plain(message string) string { return duplicates.ReplaceAllString(message, "$1…$2") }
@@ -175,7 +175,8 @@ func apart(got, want []point) string {
 
 func head(p []point) []point { return p[:min(len(p), 5)] }
 
-// identical reports whether two floats are the same to the bit, except for the payload of NaN, which depends on the processor.
+// identical reports whether two floats are the same to the bit, except for the payload of NaN,
+// which depends on the processor.
 func identical(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }

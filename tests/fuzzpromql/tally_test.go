@@ -9,7 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// tally counts what queries came to.
+// tally counts the results of queries.
 type tally struct {
 	sync.Mutex
 	queries, failed, empty, errors, undecided, limited int
@@ -44,7 +44,8 @@ func (s *tally) report(kind, text string) {
 	}
 }
 
-// kind is what differences of one cause are likely to have in common: the error, the notes, or the outermost operator of the smallest part.
+// kind is likely equal for differences of one cause: the error, the notes, or the outermost
+// operator of the smallest part.
 func kind(smallest, difference string) string {
 	if strings.HasPrefix(difference, "error") || strings.HasPrefix(difference, "notes") {
 		return difference

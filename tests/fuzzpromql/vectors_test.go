@@ -2,7 +2,7 @@ package fuzzpromql
 
 import "fmt"
 
-// Functions by what they take.
+// Functions by their arguments.
 var (
 	ranged = []string{
 		"rate", "rate", "rate", "increase", "increase", "delta", "irate", "idelta", "deriv", "changes", "resets", "avg_over_time", "min_over_time", "max_over_time",
@@ -94,7 +94,7 @@ func (g generator) aggregation(depth int) string {
 	return g.pick(aggregations...) + g.grouping() + "(" + v + ")"
 }
 
-// matching writes on or ignoring some labels and what may follow.
+// matching writes on or ignoring with some labels, and random group modifiers.
 func (g generator) matching(groups bool) (s string) {
 	if g.IntN(2) == 0 {
 		return ""

@@ -18,7 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// ways are the ways in which Promlake evaluates. None of them may change an answer, but for when names are removed.
+// ways are the ways in which Promlake evaluates. None of them may change an answer, but for when
+// names are removed.
 var ways = []struct {
 	name     string
 	remote   bool // objects are fetched
@@ -77,7 +78,7 @@ func newEngine(s query.Settings) promql.QueryEngine {
 	})
 }
 
-// count adds to the tally what the stages have pushed down.
+// count adds the pushed parts of all stages to the tally.
 func (w *world) count(t *testing.T, s *tally) {
 	t.Helper()
 	families, err := w.metrics.Gather()

@@ -50,7 +50,7 @@ def default(package: Package) -> Template:
 
 @pytest.fixture(scope="session")
 def x86(package: Package) -> Template:
-    """For x86_64, with what else can be set set."""
+    """For x86_64, with every other parameter set."""
     parameters = ("retention=90d", "tenant-retention=team-a=30d,team-b=0", "query-timeout=840", "flush-timeout=900", "compact-timeout=900",
                   "ingest-concurrency=50", "query-concurrency=20", "query-tmp=10240", "self-metrics=on",
                   "system-log-level=info", "batch-seconds=300",

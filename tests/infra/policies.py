@@ -49,5 +49,5 @@ def allows(statements: Sequence[Statement], action: str, resource: str, context:
 
 
 def denies(statements: Sequence[Statement], action: str, resource: str, context: Mapping[str, str] | None = None) -> bool:
-    """Tells whether a statement denies it, whoever allows it elsewhere."""
+    """Reports whether a statement denies the request, which overrides every permission."""
     return any(s["Effect"] == "Deny" and _covers(s, action, resource, context or {}) for s in statements)

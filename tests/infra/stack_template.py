@@ -60,7 +60,7 @@ class Template:
             return PSEUDO[name]
         if name in self.document.get("Parameters", {}):
             return f"parameter-{name}"
-        resource = self.resources[name]  # KeyError: the template refers to what is not there
+        resource = self.resources[name]  # KeyError: the template refers to a missing resource
         properties = resource["Properties"]
         if resource["Type"] == "AWS::SQS::Queue":
             return f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{self.queue_name(name)}"

@@ -1,4 +1,4 @@
-"""The functions' zips: what Lambda can start, and the same bytes from the same program."""
+"""The functions' zips: Lambda can start them, and equal programs give equal bytes."""
 
 import importlib.util
 import stat

@@ -8,7 +8,8 @@ import pytest
 from policies import allows, denies
 from stack_template import ACCOUNT, FUNCTIONS, REGION, Template
 
-# Every action that something in the stack could be tempted to, and one of each other service that an account has.
+# Every action that something in the stack could be tempted to, and one of each other service that
+# an account has.
 ACTIONS = (
     "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListBucket", "s3:DeleteBucket", "s3:PutBucketPolicy",
     "s3:PutObjectAcl", "s3:GetObjectVersion", "s3:DeleteObjectVersion",

@@ -61,7 +61,8 @@ def check_logs(t: Template) -> None:
     levels = set()
     for f in FUNCTIONS:
         p = t.function(f)
-        # Lambda passes on lines that are JSON already as they are, which the metric filter relies on.
+        # Lambda passes on lines that are JSON already as they are, which the metric filter relies
+        # on.
         assert p["Environment"]["Variables"]["PROMLAKE_LOG_FORMAT"] == "json"
         assert p["LoggingConfig"]["LogFormat"] == "JSON"
         # A panic's lines name no level, and count as INFO.
@@ -72,7 +73,7 @@ def check_logs(t: Template) -> None:
 
 
 def check_times(t: Template) -> None:
-    """Each limit ends before what waits for it."""
+    """Each time limit is shorter than the one of its caller."""
     timeout = {f: t.function(f)["Timeout"] for f in FUNCTIONS}
     env = {f: t.function(f)["Environment"]["Variables"] for f in FUNCTIONS}
     write, jobs = t.properties("WriteQueue"), t.properties("JobQueue")
@@ -87,7 +88,7 @@ def check_times(t: Template) -> None:
     assert jobs["MessageRetentionPeriod"] == MAX_JOB_SECONDS
     assert timeout["compact"] <= MAX_JOB_SECONDS
     assert 60 <= seconds(env["compact"]["PROMLAKE_COMPACTOR_JOB_TIMEOUT"]) < timeout["compact"]
-    # What the planner hands out is what a worker can do.
+    # A worker can run every job of the planner.
     for limit in ("PROMLAKE_COMPACTOR_JOB_TIMEOUT", "PROMLAKE_COMPACTOR_MEMORY"):
         assert env["plan"][limit] == env["compact"][limit]
     assert int(env["compact"]["PROMLAKE_COMPACTOR_MEMORY"].removesuffix("MiB")) <= t.function("compact")["MemorySize"] / 3
@@ -184,7 +185,7 @@ def check_alarms(t: Template) -> None:
 
 
 def check_address(t: Template) -> None:
-    """Anybody may knock only where tokens decide who comes in; where AWS decides, it does so at all doors."""
+    """Public access exists only with tokens; with IAM, AWS checks every entry point."""
     urls = dict(t.of_type("AWS::Lambda::Url"))
     assert urls["QueryLambdaFunctionUrl"]["InvokeMode"] == "RESPONSE_STREAM"
     functions = ["query"]
@@ -271,7 +272,7 @@ def test_parameters_arrive(default: Template, x86: Template, direct: Template, g
 
 @pytest.mark.parametrize("stage", ["x86", "grouped"])
 def test_variables_are_flags(stage: str, request: pytest.FixtureRequest, programs: Programs) -> None:
-    """Every variable of a function is a flag of its program, and the program takes its value."""
+    """Every variable of a function is a flag of its program, with a valid value."""
     template: Template = request.getfixturevalue(stage)
     paths = {"ingest-fn": programs.ingest_fn, "compact-fn": programs.compact_fn, "query-fn": programs.query_fn}
     flags = {name: variables(path) for name, path in paths.items()}

@@ -1,4 +1,4 @@
-"""The Terraform example: it parses, and what it gives to and takes from the stack is there."""
+"""The Terraform example parses, and its parameters and outputs exist in the stack."""
 
 import re
 from typing import Any

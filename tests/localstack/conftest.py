@@ -50,7 +50,7 @@ def stack(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Itera
         assert process.terminate() == 0, process.log()
     finally:
         if process.running:
-            process.terminate()  # it ends what it has started
+            process.terminate()  # it ends its children
         process.cleanup()
         proxy.close()
         # pytest keeps the folder; remove all but the logs.

@@ -1,4 +1,4 @@
-"""Tokens open what they name, through the gateway and through the function's own URL."""
+"""Tokens grant exactly their access, through the gateway and through the function's own URL."""
 
 import pytest
 from stack.doors import Door, Reply

@@ -61,7 +61,7 @@ def test_scripts_can_be_run() -> None:
 
 
 def test_prometheus_configuration(programs: Programs) -> None:
-    """It writes to the gateway that is there."""
+    """Prometheus writes to the address of the gateway."""
     config = FOLDER / "compose/prometheus.yml"
     done = subprocess.run([programs.promtool, "check", "config", config], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

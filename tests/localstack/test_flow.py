@@ -1,4 +1,4 @@
-"""A real Prometheus writes what it scrapes of a real node_exporter, and the stack answers what that Prometheus answers."""
+"""A real Prometheus scrapes a real node_exporter and writes to the stack, and both answer alike."""
 
 import json
 import math
@@ -97,7 +97,7 @@ def by_set(data: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("selector", ["{job='node'}", "{job='prometheus'}"])
 def test_same_samples(flow: Flow, door: str, selector: str) -> None:
-    """Every sample that was scraped is there once with its time, its value and its labels, and no other is."""
+    """The stack holds exactly the scraped samples, once, with times, values and labels."""
     form = {"query": f"{selector}[{math.floor(flow.end - flow.start)}s]", "time": repr(flow.end)}
     want, got = (d.ask("query", **form) for d in (flow.prometheus, flow.doors[door]))
     assert len(want["result"]) > 100

@@ -23,7 +23,7 @@ SECONDS = 60.0
 
 
 class Book:
-    """Writes samples of a day of a tenant's, to two windows with each request, and keeps book of what was acknowledged."""
+    """Writes samples of one day of a tenant, to two windows with each request, and records the acknowledged ones."""
 
     def __init__(self, stack: Stack, tenant: str) -> None:
         self.tenant, self._stack = f"{tenant}-{secrets.token_hex(4)}", stack
@@ -58,7 +58,7 @@ class Book:
         return sum(len(points) for points in self._want.values())
 
     def complete(self) -> bool:
-        """Says whether all is there; what is there must be right, and there once."""
+        """Reports whether all samples are in the answer. Each must be correct and unique."""
         got = self._door.samples("kept", DAY, DAY + DAY_MS)
         for labels, points in got.items():
             assert len({t for t, _ in points}) == len(points), f"{labels} has doubles"
@@ -126,7 +126,7 @@ def test_buffered_ingest(quiet: Stack) -> None:
 
 
 def test_direct_ingest(quiet: Stack) -> None:
-    """A request of two windows is two objects; a part of them may be there when it is sent again."""
+    """A request of two windows is two objects; the store may hold one of them when the request is repeated."""
     book = Book(quiet, "kill-direct")
     quiet.set("ingest", PROMLAKE_INGEST_MODE="direct")
     try:

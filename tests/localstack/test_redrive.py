@@ -1,4 +1,4 @@
-"""What the flush function gives up ends in the dead-letter queue, and promlake redrive puts back what is good."""
+"""Messages that the flush function rejects go to the dead-letter queue, and promlake redrive returns the valid ones."""
 
 import secrets
 

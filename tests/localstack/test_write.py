@@ -54,7 +54,7 @@ def test_written_is_there(quiet: Stack, mode: str, version: int, tenant: str) ->
     assert reply.status == 204, reply
     if version == 2:
         assert reply.headers["x-prometheus-remote-write-samples-written"] == "100"
-    if mode == "direct":  # without a queue between, there is nothing to wait for; what is sent again is another segment
+    if mode == "direct":  # without a queue there is no wait; a repeated request is another segment
         assert doors["gateway"].write(written, version).status == 204
         assert len(quiet.keys(f"v1/{tenant}/segments/")) == 2
         assert doors["gateway"].samples("written", START - 1, START + 1000) == expected(written)
@@ -63,7 +63,7 @@ def test_written_is_there(quiet: Stack, mode: str, version: int, tenant: str) ->
 
 
 def test_larger_than_a_message_and_than_a_payload(quiet: Stack, tenant: str) -> None:
-    """A request is split at its series. An answer is refused by the gateway with what to do, and streamed by the function's own URL."""
+    """A large request is split at its series. The gateway refuses a large answer with advice; the function's own URL streams it."""
     written, doors, before = batch(2000, noise=10), quiet.doors(tenant), len(quiet.sent())
     assert doors["gateway"].write(written).status == 204
     sizes = [len(body) for body in quiet.sent()[before:]]

@@ -46,8 +46,8 @@ func (w *world) delete(s *state, i int, to change) {
 	}
 }
 
-// mayAnswer reports whether no message that is sent from now on can have a send time that the deletion
-// covers.
+// mayAnswer reports whether no message that is sent from now on can have a send time that the
+// deletion covers.
 func (w *world) mayAnswer(s *state, d *deletion) bool {
 	return w.rules.noWait || w.rules.roundDown || !w.needsTime() || s.now > d.time
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// step names a transition: who does what. Steps are named in the hot path, so the name is put
-// together only for a trace.
+// step names a transition: a process and its action. Steps are named in the hot path, so the name
+// is put together only for a trace.
 type step struct {
 	what string
 	who  int8
@@ -26,7 +26,7 @@ type system[S comparable] struct {
 	describe func(s *S) string
 }
 
-// result is what an exploration found. A trace is there if a promise was broken.
+// result is the result of an exploration, with a trace if a promise was broken.
 type result struct {
 	states, transitions, depth int
 	broken                     error

@@ -21,7 +21,7 @@ func (r garbageRules) next(s *garbageState, emit func(step, garbageState)) {
 	}
 }
 
-// normalize forgets what has no effect any more: the manifest's time if no entry depends on it.
+// normalize clears state without further effect: the manifest's time if no entry depends on it.
 func (s *garbageState) normalize() {
 	fresh := false
 	for i := range s.manifest.entries {
@@ -85,7 +85,7 @@ func (r garbageRules) start(s *garbageState, i int, source int8, to func(step, f
 	})
 }
 
-// draw is the time that a committer takes down for its commit, where that matters.
+// draw is the time that a committer records for its commit, where that matters.
 func (r garbageRules) draw(s *garbageState) int8 {
 	if r.drawnTime {
 		return s.now

@@ -7,7 +7,7 @@ import (
 )
 
 // The garbage model has one segment (object 0), whose data compactors move from block to block,
-// collectors that delete what was replaced, and a reader. Contents do not matter, times do: the
+// collectors that delete replaced objects, and a reader. Contents do not matter, times do: the
 // data must be in exactly one live object, and a reader must find it.
 const (
 	maxObjects    = 4
@@ -22,12 +22,12 @@ type garbageRules struct {
 	reader                          bool
 
 	drawnTime    bool // replaced since the time that the committer drew, until a successor corrects it by the store's time: the old protocol
-	machineClock bool // a collector compares with a clock of its own, which may be ahead
-	noDelay      bool // what was replaced is deleted at once
+	machineClock bool // a collector compares with its own clock, which may be ahead
+	noDelay      bool // replaced objects are deleted at once
 	forgetAtOnce bool // the entry of a deleted object is dropped without waiting for readers
 	noFloor      bool // jobs commit however long ago they began: the old protocol compares machine clocks
 	lateFloor    bool // a job began when it read the manifest, not before its listing
-	noDoom       bool // what no manifest names is deleted without a commit that forbids its use
+	noDoom       bool // orphans are deleted without a commit that forbids their use
 }
 
 // entry is the manifest's record of an object that is not live and never will be.
@@ -53,7 +53,7 @@ type garbageState struct {
 	jobs      [2]job
 	workers   [2]worker
 	reader    query
-	misplaced set // what a reader took for live, if it was not one object
+	misplaced set // the objects that a reader found live, if not exactly one
 }
 
 type job struct {
@@ -76,7 +76,7 @@ type query struct {
 	start   int8
 	listed  bool // the segment
 	needed  set
-	missing set // what it did not find, though it was in time
+	missing set // objects that it did not find, although it was in time
 }
 
 func (m *manifest) segmentLive() bool { return m.entries[0].phase == idle }

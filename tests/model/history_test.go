@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The history model has committers that each add something to the manifest, and an operator who puts
-// an older manifest back. A manifest is the set of what was added; its generation is their number.
+// The history model has committers that each add something to the manifest, and an operator who
+// puts an older manifest back. A manifest is the set of additions; its generation is their number.
 // Its ETag follows from its content, so that a manifest put back has the ETag that it had.
 const committers = 3
 
@@ -16,7 +16,7 @@ type historyRules struct {
 	ignoresIfMatch bool // the store swaps whatever it has
 	restores       bool // an operator puts an older manifest back, once
 	blind          bool // no committer reads the copies: the old protocol
-	predecessors   bool // a commit copies what it replaces, not what it made, before it is acknowledged
+	predecessors   bool // a commit copies the manifest that it replaces, not the new one, before it is acknowledged
 	newerOnly      bool // a copy of the same generation as the manifest is no reason to refuse
 }
 
@@ -57,7 +57,8 @@ func (r historyRules) next(s *historyState, emit func(step, historyState)) {
 }
 
 // commit is a step of a committer: it reads the manifest, lists the copies, reads the manifest
-// again, copies what it read if there is no copy, swaps, copies what it made, and is acknowledged.
+// again, copies the manifest that it read unless a copy exists, swaps, copies the new one, and is
+// acknowledged.
 func (r historyRules) commit(s *historyState, i int, to func(step, func(*historyState))) {
 	own, c := int8(i), &s.committer[i]
 	switch c.phase {
@@ -105,7 +106,8 @@ func (r historyRules) commit(s *historyState, i int, to func(step, func(*history
 	}
 }
 
-// forked reports whether a copy is none of the manifest's ancestors, which all have lower generations.
+// forked reports whether a copy is none of the manifest's ancestors, which all have lower
+// generations.
 func (r historyRules) forked(s *historyState, manifest set) (yes bool) {
 	least := generation(manifest)
 	if r.newerOnly {

@@ -38,8 +38,9 @@ func (s *state) acknowledgedDeletions() (l set) {
 	return l
 }
 
-// judge compares what a reader sees with what was promised to it, by the order of acknowledgements
-// and beginnings alone. A value is right if it is right for one of the writes with that content.
+// judge compares the samples that a reader sees with the promised ones, by the order of
+// acknowledgements and beginnings alone. A value is right if it is right for one of the writes with
+// that content.
 func (w *world) judge(s *state, listing set, p promised) breach {
 	for point := range maxPoints {
 		v := w.seen(s, listing, point)
@@ -101,8 +102,8 @@ func (w *world) wrong(s *state, p promised, write int) (b breach) {
 	return b
 }
 
-// remember notes what readers saw: what they did not see any more because it was deleted must not
-// come back, and what they still saw after a deletion was not deleted by it.
+// remember records the samples that readers saw: deleted ones must not reappear, and ones that were
+// visible after a deletion were not deleted by it.
 func (w *world) remember(s *state) {
 	l, p := s.listing(), w.promised(s)
 	for point := range maxPoints {

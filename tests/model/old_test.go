@@ -4,7 +4,7 @@ import "testing"
 
 // The protocol before ordered by machine clocks: the identifier of a segment is its writer's clock,
 // that of a tombstone from the clock of the deleting process, but above all in the manifest, and a
-// tombstone applies to what has a lower identifier.
+// tombstone applies to objects with lower identifiers.
 var (
 	once = writeSpec{mode: queued, copies: 1}
 	late = writeSpec{mode: queued, copies: 2} // delivered twice

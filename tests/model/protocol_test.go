@@ -72,7 +72,7 @@ func values(v [maxPoints]int8) string {
 	return strings.Join(parts, ",")
 }
 
-// stateLimit is what some gigabytes of memory hold.
+// stateLimit is the number of states that fit in some gigabytes of memory.
 const stateLimit = 20_000_000
 
 // verdict explores a system. It must break that promise, and prints the way there; without one it

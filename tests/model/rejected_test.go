@@ -2,8 +2,8 @@ package model
 
 import "testing"
 
-// TestRejected explores rules that were proposed and do not hold. docs/model.md says what stands in
-// their place.
+// TestRejected explores rules that were proposed and do not hold. docs/model.md describes the rules
+// that stand in their place.
 func TestRejected(t *testing.T) {
 	again := []writeSpec{{mode: direct}, {mode: direct, same: 1}}
 	overwritten := []writeSpec{{mode: direct}, put, {mode: direct, same: 1}}

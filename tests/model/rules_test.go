@@ -2,7 +2,7 @@ package model
 
 import "slices"
 
-// world is a scenario with what follows from it.
+// world is a scenario with values derived from it.
 type world struct {
 	scenario
 	slotWrites [maxSlots]set // the writes whose samples the segment has
@@ -75,7 +75,7 @@ func (s *state) live(listing set) (live set) {
 	return live
 }
 
-// listing is what the store would answer now.
+// listing is the present listing of the store.
 func (s *state) listing() (l set) {
 	for i := range s.slots {
 		if s.slots[i].present {
@@ -130,8 +130,8 @@ func (w *world) blockValue(s *state, b *block, point int) int8 {
 	return b.value[point]
 }
 
-// seen is what a reader sees who listed these segments and then read the manifest: of the samples
-// that are left, that of the highest rank.
+// seen returns the view of a reader that listed these segments and then read the manifest: of the
+// samples that are left, that of the highest rank.
 func (w *world) seen(s *state, listing set, point int) int8 {
 	value, rank := int8(none), int8(-1)
 	s.live(listing).each(func(i int) {
@@ -149,7 +149,7 @@ func (w *world) seen(s *state, listing set, point int) int8 {
 	return value
 }
 
-// source is a live object that a merge may take.
+// source is a live object that a merge may read.
 type source struct {
 	isBlock bool
 	i       int

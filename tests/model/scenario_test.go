@@ -28,7 +28,7 @@ type writeSpec struct {
 	same   int8 // direct: the write before it, counted from 1, whose content it repeats; 0 if it has a content of its own
 }
 
-// scenario is what is explored: who there is, and which rules they keep.
+// scenario describes an exploration: the processes, and the rules that they keep.
 type scenario struct {
 	name       string
 	writes     []writeSpec
@@ -36,7 +36,7 @@ type scenario struct {
 	batches    []set   // segments that a consumer may make of several messages
 	compactors int
 	merges     int8 // commits of merges in all
-	ticks      int8 // the trusted clock goes from 0 to this
+	ticks      int8 // the trusted clock runs from 0 to this
 	age        int8 // a message is delivered until this many ticks after it was sent
 	slow       int8 // with coarse times: a put takes effect until this many ticks after the time that the store gives it
 	collectors int
@@ -56,7 +56,7 @@ type rules struct {
 	noWait       bool // the deletion is acknowledged before the queue's clock has passed queued_through
 	noListing    bool // listed segments are not sealed
 	sealAgain    bool // a later deletion that lists a sealed segment replaces its number
-	reuseNumbers bool // the next number is one above the tombstones that are there
+	reuseNumbers bool // the next number is one above the existing tombstones
 	noSwap       bool // the commit of a deletion does not notice that the manifest changed after its read
 
 	// Compaction.
@@ -72,7 +72,7 @@ type rules struct {
 
 	// Queue and direct mode.
 	mintAtConsume bool // a segment of a message has the rank of its put
-	resent        bool // a second delivery has a send time of its own, as if the message had been sent again
+	resent        bool // a second delivery has a new send time, as if the message had been sent again
 	batch         batch
 	unmarked      bool       // a segment of a message is not marked as queued
 	names         directName // direct mode
@@ -82,19 +82,19 @@ type rules struct {
 	tied   bool // ... for all writes
 
 	// Closed merges.
-	unsettled bool // coarse times: merges take what is of the tick in which they listed
-	hasty     bool // merges take no account of slow puts
-	newBlocks bool // merges take blocks that are newer than their listing
+	unsettled bool // coarse times: merges read segments of the tick in which they listed
+	hasty     bool // merges ignore slow puts
+	newBlocks bool // merges read blocks that are newer than their listing
 }
 
 // cover is how a deletion finds out which live segments it covers.
 type cover int8
 
 const (
-	sealed       cover = iota // read the manifest, list, then read the queue's time: what is listed is sealed, what was sent until then is covered
+	sealed       cover = iota // read the manifest, list, then read the queue's time: listed segments are sealed, messages sent until then are covered
 	listingFirst              // list and read the queue's time, then read the manifest
 	timeFirst                 // read the queue's time, read the manifest, list
-	byTime                    // read the manifest, then the time: what was put or sent until then is covered; nothing is listed
+	byTime                    // read the manifest, then the time: segments put and messages sent until then are covered; no listing
 )
 
 // batch is which messages a consumer makes one segment of, and which time the segment has.
@@ -106,13 +106,13 @@ const (
 	batchOldest                  // any, with the time of the oldest
 )
 
-// directName is what a direct writer does about names.
+// directName is how a direct writer names its objects.
 type directName int8
 
 const (
-	fresh           directName = iota // every put has a name of its own
-	derived                           // the content's name; if it is there and sealed or consumed, a fresh one
-	derivedBlind                      // the content's name; if it is there, that will do
+	fresh           directName = iota // every put has a new name
+	derived                           // the content's name; a fresh one if that exists and is sealed or consumed
+	derivedBlind                      // the content's name; if that exists, the write succeeds
 	derivedChecked                    // as derived, and looks at the manifest after a put that succeeded as well
 	derivedRepeated                   // as derivedChecked, and if it is there and is not the newest object, a fresh one as well
 )

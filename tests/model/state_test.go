@@ -10,7 +10,7 @@ type phase int8
 const (
 	idle phase = iota
 	begun
-	listed // what the process has listed is in its state
+	listed // the process' listing is in its state
 	read   // it has read the manifest
 	asked  // it has read the queue's time
 	committed
@@ -107,7 +107,7 @@ type state struct {
 
 	writes [maxWrites]write
 	slots  [maxSlots]slot
-	blocks [maxBlocks]block // block i is what merge i made
+	blocks [maxBlocks]block // block i is the result of merge i
 	merges int8
 	tombs  [maxDels]tombstone
 	dels   [maxDels]deletion

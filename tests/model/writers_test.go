@@ -114,7 +114,7 @@ func (w *world) write(s *state, i int, to change) {
 	}
 }
 
-// slowPut is a step of a writer whose put gets its time first and takes effect later.
+// slowPut is a step of a writer whose put receives its time first and takes effect later.
 func (w *world) slowPut(s *state, i int, to change) {
 	own, m := int8(i), &s.writes[i]
 	switch {

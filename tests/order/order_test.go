@@ -28,8 +28,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// lake is a store with writers, one who deletes and a compactor. The store and the queue have the
-// time of the bubble.
+// lake is a store with writers, a client that deletes, and a compactor. The store and the queue
+// have the time of the bubble.
 type lake struct {
 	t     *testing.T
 	store *memstore.Store
@@ -53,7 +53,7 @@ func clock(ahead *time.Duration) func() time.Time {
 func (l *lake) writer(ahead *time.Duration) *ingest.Stage {
 	set := ingest.DefaultSettings()
 	set.Mode, set.QueueURL = l.mode, "queue"
-	set.Limits.CreationGracePeriod = 100 * time.Hour // what a sample's time may be is another question
+	set.Limits.CreationGracePeriod = 100 * time.Hour // the limits of samples' times are not under test
 	s, err := ingest.New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), clock(ahead), ingest.To(l.queue))
 	require.NoError(l.t, err)
 	l.t.Cleanup(func() { require.NoError(l.t, s.Close(context.Background())) })
@@ -88,7 +88,7 @@ func (l *lake) remove(from, until time.Time) {
 	require.Equal(l.t, http.StatusNoContent, w.Code, w.Body)
 }
 
-// receive takes all messages off the queue.
+// receive receives all messages of the queue.
 func (l *lake) receive() (ds []ingest.Delivery) {
 	for {
 		ms, err := l.queue.Receive(l.t.Context(), queue.MaxBatch, 0, time.Hour)
@@ -123,7 +123,7 @@ func (l *lake) compact(ahead time.Duration) {
 	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil))
 }
 
-// values are what a reader sees, by time.
+// values returns the values that a reader sees, by time.
 func (l *lake) values() map[int64]float64 {
 	l.t.Helper()
 	a, err := compacttest.Read(l.t.Context(), l.store, tenant.Default)

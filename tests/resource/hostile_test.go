@@ -156,7 +156,7 @@ func TestHostileWriters(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.code)
 	require.Contains(t, a.body, "max-windows-per-request")
 
-	// Requests of about 1.8 MB at once, each with series of its own.
+	// Concurrent requests of about 1.8 MB, each with its own series.
 	var all sync.WaitGroup
 	for i := range 24 {
 		body := writeV1(series(fmt.Sprintf("flood_%d", i), 60_000, 2))
@@ -204,7 +204,7 @@ func TestHostileDeletions(t *testing.T) {
 	s.holds()
 }
 
-// TestHostilePages send what a browser sends for a page of another site.
+// TestHostilePages sends the requests that a browser sends for a page of another site.
 func TestHostilePages(t *testing.T) {
 	s := start(t)
 	s.populate()

@@ -101,7 +101,7 @@ func (c *client) act(ctx context.Context) (what string, a answer) {
 	}
 }
 
-// plain are the endpoints that take nothing.
+// plain are the endpoints without parameters.
 var plain = []string{
 	"/", "/metrics", "/-/healthy", "/-/ready", "/api/v1/status/flags", "/api/v1/status/config", "/api/v1/status/tsdb", "/api/v1/status/buildinfo",
 	"/api/v1/status/runtimeinfo", "/api/v1/metadata", "/api/v1/labels", "/api/v1/label/__name__/values", "/api/v1/label/%ff/values", "/api/v1/targets",

@@ -153,7 +153,7 @@ func (s *server) idle() {
 	require.Fail(s.t, "the process goes on working without clients", "ticks a second: %v\n%s", used, s.log)
 }
 
-// holds checks what must be true at any time.
+// holds checks the conditions that must hold at any time.
 func (s *server) holds() {
 	s.t.Helper()
 	require.False(s.t, s.dead(), "the process ended:\n%s", s.log)
@@ -161,7 +161,7 @@ func (s *server) holds() {
 	require.Less(s.t, s.most.Load(), int64(memoryMost), "bytes of resident memory")
 }
 
-// serves wants new data to be taken and to be answered for.
+// serves requires that the server ingests new samples and returns them.
 func (s *server) serves() {
 	s.t.Helper()
 	name := fmt.Sprintf("alive_%d", time.Now().UnixNano())
@@ -175,7 +175,7 @@ func (s *server) serves() {
 	})
 }
 
-// answer is what came of a request; code 0: nothing.
+// answer is the result of a request; code 0 means none.
 type answer struct {
 	code int
 	body string
@@ -217,7 +217,7 @@ func (s *server) do(ctx context.Context, method, target, contentType string, bod
 	return answer{resp.StatusCode, string(text), time.Since(begin)}
 }
 
-// logBuffer is what a process wrote. It is safe for concurrent use.
+// logBuffer holds the output of a process. It is safe for concurrent use.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -39,7 +39,7 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// receiver is an ingest stage behind HTTP that notes what kinds of messages came.
+// receiver is an ingest stage behind HTTP that records the kinds of messages.
 type receiver struct {
 	*httptest.Server
 	store *filestore.Store
@@ -69,7 +69,8 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// stored is what the segments hold, each item as text, sorted and without repetitions: senders may send twice.
+// stored returns the content of the segments, each item as text, sorted and without repetitions:
+// senders may send twice.
 func (r *receiver) stored(t *testing.T) (samples []string, meta []segment.Metadata) {
 	t.Helper()
 	for o, err := range r.store.List(t.Context(), key.SegmentsPrefix(tenant.Default), "") {
@@ -112,7 +113,8 @@ func exemplarText(l labels.Labels, e exemplar.Exemplar) string {
 	return fmt.Sprintf("%s exemplar %d %g %s", l, e.Ts, e.Value, e.Labels)
 }
 
-// TestPrometheusClient lets upstream's TSDB, write-ahead-log watcher and queue manager send everything that they can, in both protocol versions.
+// TestPrometheusClient lets upstream's TSDB, write-ahead-log watcher and queue manager send
+// everything that they can, in both protocol versions.
 func TestPrometheusClient(t *testing.T) {
 	for _, version := range []remoteapi.WriteMessageType{remoteapi.WriteV1MessageType, remoteapi.WriteV2MessageType} {
 		t.Run(string(version), func(t *testing.T) {
@@ -146,8 +148,8 @@ func keys(m map[string]int) []string {
 	return out
 }
 
-// send appends to a TSDB whose log a remote-write client follows. It returns what must arrive, and a function that makes the client look at the log
-// (by itself it does so every 15 s).
+// send appends to a TSDB whose log a remote-write client follows. It returns the expected items,
+// and a function that makes the client read the log (which it does every 15 s otherwise).
 func send(t *testing.T, to string, version remoteapi.WriteMessageType) (want []string, notify func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -164,7 +166,7 @@ func send(t *testing.T, to string, version remoteapi.WriteMessageType) (want []s
 	require.NoError(t, client.ApplyConfig(remoteConfig(t, to, version)))
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 
-	// The watcher sends what is newer than its own start.
+	// The watcher sends only samples newer than its own start.
 	begin := time.Now().Add(time.Second).UnixMilli()
 	app := db.AppenderV2(t.Context())
 	add := func(l labels.Labels, st, ts int64, v float64, h *histogram.Histogram, fh *histogram.FloatHistogram, o storage.AppendV2Options) {

@@ -30,7 +30,7 @@ const (
 	deletionDelay = 15 * time.Minute
 )
 
-// cast is who appears how often.
+// cast holds the number of processes of each kind.
 type cast struct {
 	writer, consumer, compactor, planner, worker, reader, cachedReader, historian, deleter, villain int
 }
@@ -135,7 +135,8 @@ func (w *world) put(p *proc, id catalog.SegmentID, from []*write, samples []samp
 	return err
 }
 
-// invent makes up samples of one window. Few different timestamps make sure that many are written again.
+// invent makes up samples of one window. Few different timestamps make sure that many are written
+// again.
 func (w *world) invent(p *proc) []sample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +259,7 @@ func (w *world) remove(p *proc) {
 	}
 }
 
-// deleting is the store as one who deletes has it, who may not keep the rules.
+// deleting is the store of a deleting client, which may break the rules.
 type deleting struct {
 	*port
 	broken breakage
@@ -359,7 +360,8 @@ func forgetsAtOnce(w *world, p *proc) {
 	})
 }
 
-// deletesBeforePruning deletes what was consumed long enough ago, although history may name it as live.
+// deletesBeforePruning deletes objects that were consumed long enough ago, although history may
+// name it as live.
 func deletesBeforePruning(w *world, p *proc) {
 	store := &port{p: p}
 	m, _, err := catalog.ReadManifest(p.ctx, store, tenant)
@@ -373,7 +375,7 @@ func deletesBeforePruning(w *world, p *proc) {
 	}
 }
 
-// mergesAnything merges two segments of a window, and overlooks what was written between them.
+// mergesAnything merges two segments of a window, and ignores those written between them.
 func mergesAnything(w *world, p *proc) {
 	now := w.time()
 	snap, err := catalog.Take(p.ctx, &port{p: p}, tenant, key.MinTime, key.MaxTime)

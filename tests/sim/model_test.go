@@ -48,7 +48,7 @@ type write struct {
 	first  time.Time // Modified of its oldest segment
 }
 
-// value is what a write put at a point.
+// value is the value of a write at a point.
 type value struct {
 	*write
 	v float64
@@ -116,7 +116,8 @@ func (w *world) effect(k string, body []byte, modified time.Time) {
 	}
 }
 
-// nonce names the request that a tombstone stems from: every one has a matcher of its own, which matches everything.
+// nonce names the request that a tombstone stems from: every one has its own matcher, which matches
+// everything.
 func nonce(t *catalog.Tombstone) string { return t.Matchers[len(t.Matchers)-1].Value }
 
 // moment describes what a reader may have read.
@@ -125,7 +126,7 @@ type moment struct {
 	read   int // step at which it read the manifest
 	asOf   time.Time
 	gen    uint64 // of the manifest, with asOf
-	expiry int64  // before this timestamp (ms) anything may be missing, or may be what it was
+	expiry int64  // samples before this timestamp (ms) may be missing or present
 }
 
 // slack is how much the times of the store, of the queue and in a manifest may differ.
@@ -185,15 +186,15 @@ func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
 	return certain, possible
 }
 
-// newer reports whether x certainly hides c: x began when c was over, and what the protocol does not
-// promise is not the case.
+// newer reports whether x certainly hides c: x began when c was over, and what the protocol does
+// not promise is not the case.
 func (t *truth) newer(x, c *value, resolution time.Duration) bool {
 	if x.began <= c.last || c.acked != never && x.began <= c.acked {
 		return false
 	}
 	switch {
 	case x.queued && x.listed.Sub(x.sent) > settleDelay-slack:
-		return false // it came late: what was merged meanwhile may have passed it
+		return false // it came late: a merge may have passed it
 	case x.queued && c.queued:
 		return x.sent.UnixMilli()/key.QueueMillis > c.sent.UnixMilli()/key.QueueMillis
 	case c.queued: // its segment may hold messages up to the end of its period
@@ -204,7 +205,7 @@ func (t *truth) newer(x, c *value, resolution time.Duration) bool {
 	return resolution == 0 || x.first.Truncate(resolution).After(c.stored.Truncate(resolution))
 }
 
-// judge compares what a reader saw at a point with what it must or may see.
+// judge compares the value that a reader saw at a point with the required and the permitted ones.
 func (t *truth) judge(p point, got float64, found bool, m moment, resolution time.Duration) error {
 	values := t.values[p]
 	if p.ts < m.expiry && !found {
@@ -249,7 +250,7 @@ func (x *value) String() string {
 	return fmt.Sprintf("%v (began at step %d, acknowledged %d, %s)", x.v, x.began, x.acked, how)
 }
 
-// compare holds the result of a read of everything against the model.
+// compare compares the result of a read of everything with the model.
 func (w *world) compare(who string, got map[point]float64, at moment) {
 	w.mu.Lock()
 	var failure error
@@ -273,7 +274,7 @@ func (w *world) compare(who string, got map[point]float64, at moment) {
 	}
 }
 
-// check reads everything after a step that may have changed what is visible, without taking a turn.
+// check reads everything after a step that may have changed the visible samples, out of turn.
 func (w *world) check() {
 	if !w.changed {
 		return
@@ -302,7 +303,7 @@ func (w *world) check() {
 	}
 }
 
-// quiesce lets one compactor work undisturbed until nothing is left to do, and looks at what is left then.
+// quiesce runs one compactor undisturbed until no job is ready, then checks the remaining objects.
 func (w *world) quiesce() {
 	w.set.calm = true
 	for i := range 70 {

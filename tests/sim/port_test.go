@@ -20,7 +20,8 @@ type port struct{ p *proc }
 
 var _ objstore.Store = (*port)(nil)
 
-// turn waits for the operation's turn. Without an error the operation takes place, and then fails with the returned failure, if any.
+// turn waits for the operation's turn. Without an error the operation has its effect, and then
+// fails with the returned failure, if any.
 func (s *port) turn(ctx context.Context, kind memstore.Op, k string) (_ context.Context, failure, err error) {
 	w := s.p.w
 	w.mu.Lock()
@@ -156,7 +157,7 @@ func (s *port) tamper(k string, b []byte) []byte {
 	return out
 }
 
-// regret breaks a committer: what it wanted to make live it deletes when the commit fails.
+// regret breaks a committer: it deletes its new object when the commit fails.
 func (s *port) regret(k string, b []byte) {
 	if s.p.w.set.broken != deletesAfterFailure || k != key.Manifest(tenant) {
 		return
@@ -172,7 +173,7 @@ func (s *port) regret(k string, b []byte) {
 	}
 }
 
-// erase deletes what is under a prefix, out of turn.
+// erase deletes all objects under a prefix, out of turn.
 func (w *world) erase(prefix string) {
 	for _, k := range w.mem.Keys() {
 		if strings.HasPrefix(k, prefix) {

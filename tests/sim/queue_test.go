@@ -8,7 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 )
 
-// jobs is the queue between planners and workers. It delivers what it likes, when it likes, and as often.
+// jobs is the queue between planners and workers. It delivers any message, at any time, any number
+// of times.
 type jobs struct {
 	w      *world
 	bodies []string
@@ -17,7 +18,8 @@ type jobs struct {
 // maxJobs is how many messages wait; older ones are lost.
 const maxJobs = 12
 
-// Send implements queue.Sender. Messages are lost without an error at times, or kept although there was one.
+// Send implements queue.Sender. Messages are lost without an error at times, or kept although there
+// was one.
 func (q *jobs) Send(_ context.Context, ms ...queue.Message) error {
 	q.w.mu.Lock()
 	defer q.w.mu.Unlock()
@@ -33,7 +35,7 @@ func (q *jobs) Send(_ context.Context, ms ...queue.Message) error {
 	return nil
 }
 
-// take returns any message, and lets it be delivered again at times. "" is none.
+// take returns any message, and sometimes keeps it for another delivery. "" is none.
 func (q *jobs) take() string {
 	q.w.mu.Lock()
 	defer q.w.mu.Unlock()

@@ -27,7 +27,7 @@ type cache struct {
 
 func newCache() *cache { return &cache{map[string][]sample{}, map[string][]string{}} }
 
-// source is where a reader gets objects from.
+// source is the source of a reader's objects.
 type source interface {
 	segment(ctx context.Context, k string) ([]sample, error)
 	block(ctx context.Context, b key.Block) ([]sample, error)
@@ -60,7 +60,7 @@ func (w *world) gather(ctx context.Context, src source, snap catalog.Snapshot) (
 	return r.values, nil
 }
 
-// result is what a reader has seen so far.
+// result holds the samples that a reader has seen so far.
 type result struct {
 	w      *world
 	snap   catalog.Snapshot
@@ -68,7 +68,7 @@ type result struct {
 	ranks  map[point]ulid.ULID
 }
 
-// add merges a source by rank, without what is deleted.
+// add merges a source by rank, without deleted samples.
 func (r *result) add(samples []sample, rank, through ulid.ULID) error {
 	for _, s := range samples {
 		if r.deleted(s.point, through) {
@@ -94,7 +94,7 @@ func (r *result) deleted(p point, through ulid.ULID) bool {
 	return false
 }
 
-// direct reads out of turn. It decodes an object once, but looks whether it is there each time.
+// direct reads out of turn. It decodes an object once, but checks its existence each time.
 type direct struct{ w *world }
 
 func (d direct) segment(ctx context.Context, k string) ([]sample, error) {
@@ -105,7 +105,8 @@ func (d direct) block(ctx context.Context, b key.Block) ([]sample, error) {
 	return d.w.cache.block(ctx, d.w.mem, b)
 }
 
-// inTurn reads as a process does. With keep it takes what any reader has read before for granted, as a disk cache does.
+// inTurn reads as a process does. With keep it reuses objects that any reader has read before, as a
+// disk cache does.
 type inTurn struct {
 	p    *proc
 	keep bool
@@ -247,8 +248,9 @@ func fetch(ctx context.Context, store catalog.Getter, k string) ([]byte, error) 
 	return b, errors.Join(err, r.Close())
 }
 
-// query reads all that is live, now or as of a time. It begins again once when an object is missing. A reader without a cache may be as slow as it
-// likes: it finds objects missing, but no wrong answer.
+// query reads all that is live, now or as of a time. It begins again once when an object is
+// missing. A reader without a cache may be as slow as it likes: it finds objects missing, but no
+// wrong answer.
 func (w *world) query(p *proc, keep bool, asOf *time.Time) {
 	for range 2 {
 		began := w.time()

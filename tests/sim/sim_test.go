@@ -17,7 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// settings are what differs from schedule to schedule.
+// settings differ from schedule to schedule.
 type settings struct {
 	steps         int
 	queued        bool          // some writers send to a queue
@@ -25,7 +25,7 @@ type settings struct {
 	maxJobSamples int64         // above which jobs are split
 	retention     time.Duration
 	deletionDelay time.Duration
-	longestQuery  time.Duration // how long after its listing a reader may count on objects to be there
+	longestQuery  time.Duration // time after its listing during which a reader finds its objects
 	quiesce       bool          // end with peace and order
 	handOut       bool          // then by planner and workers
 	calm          bool          // nothing fails
@@ -78,7 +78,7 @@ func settingsOf(seed uint64) settings {
 	return s
 }
 
-// tally counts what happened, to show that the schedules are worth something.
+// tally counts events, to show that the schedules cover something.
 type tally struct{ steps, jobs, splits, conflicts, deleted, doomed int }
 
 func (t *tally) add(o tally) {
@@ -120,8 +120,8 @@ func play(first uint64, n int, change func(*settings), total *tally) (int, *worl
 	return n, nil, nil
 }
 
-// TestMain decodes a segment before the first bubble begins. Decoders that the whole program shares hold channels, and those of one bubble are of no
-// use in another.
+// TestMain decodes a segment before the first bubble begins. Decoders that the whole program shares
+// hold channels, and those of one bubble are of no use in another.
 func TestMain(m *testing.M) {
 	var many []sample // enough to be compressed
 	for i := range int64(1000) {
@@ -151,7 +151,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestBrokenProtocols plays schedules in which one rule of the protocol is broken: the simulation must find each.
+// TestBrokenProtocols plays schedules in which one rule of the protocol is broken: the simulation
+// must find each.
 func TestBrokenProtocols(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	for _, tc := range breakages {

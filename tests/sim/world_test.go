@@ -20,7 +20,7 @@ const tenant = "t"
 // dawn is when every world begins: an hour into a day.
 var dawn = time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)
 
-// longSleep is longer than any process waits by itself between two operations.
+// longSleep exceeds any pause of a process between two operations.
 const longSleep = 2100 * time.Millisecond
 
 // world is one schedule.
@@ -40,7 +40,7 @@ type world struct {
 	jobs    *jobs
 	writes  *writeQueue
 	cache   *cache // decoded objects, for the omniscient reader
-	shared  *cache // what readers with a cache have read
+	shared  *cache // objects that readers with a cache have read
 	trace   []string
 	failure error
 	tally   tally
@@ -58,11 +58,11 @@ func (o *op) String() string {
 	return fmt.Sprintf("%s %s %s", o.p.name, o.kind, strings.TrimPrefix(o.key, "v1/"+tenant+"/"))
 }
 
-// verdict is what befalls an operation.
+// verdict is the fate of an operation.
 type verdict struct {
 	before, after bool // it fails before or after its effect
 	dead          bool // and so does its process
-	late          bool // it takes place although its context has ended: the process slept at the wrong moment
+	late          bool // it has its effect although its context has ended: the process was suspended within it
 }
 
 var (
@@ -81,7 +81,7 @@ func newWorld(seed uint64, set settings) *world {
 	return w
 }
 
-// run plays the schedule and returns what went wrong.
+// run plays the schedule and returns the first error.
 func (w *world) run() error {
 	for range w.set.steps {
 		if w.failure != nil {
@@ -156,7 +156,8 @@ func (w *world) settle() {
 	}
 }
 
-// sleepers reports whether a process waits for time to pass: it is not done and not waiting for its turn.
+// sleepers reports whether a process waits for time to pass: it is not done and not waiting for its
+// turn.
 func (w *world) sleepers() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,7 +209,7 @@ func (w *world) judge(o *op) (v verdict) {
 	return v
 }
 
-// jump returns how far the clock moves by itself: mostly seconds, at times past every delay there is.
+// jump returns the next move of the clock: mostly seconds, sometimes more than every delay.
 func (w *world) jump() time.Duration {
 	limit := []time.Duration{5 * time.Second, 5 * time.Second, 2 * time.Minute, 2 * time.Minute, 20 * time.Minute, 3 * time.Hour, 14 * time.Hour}
 	n := w.rng.IntN(60)
@@ -216,7 +217,8 @@ func (w *world) jump() time.Duration {
 	return time.Duration(1 + w.rng.Int64N(int64(limit[i])))
 }
 
-// advance moves the clock. The time of the bubble, by which contexts end, moves along, but no further than it takes for all of them to end.
+// advance moves the clock. The time of the bubble, by which contexts end, moves along, but only
+// until all of them have ended.
 func (w *world) advance(d time.Duration) {
 	w.mu.Lock()
 	w.now = w.now.Add(d)

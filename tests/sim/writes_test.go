@@ -8,7 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
-// writeQueue is the queue before the store. It delivers what it likes, when it likes, and as often.
+// writeQueue is the queue before the store. It delivers any message, at any time, any number of
+// times.
 type writeQueue struct {
 	w        *world
 	skew     time.Duration // of its clock, against the store's

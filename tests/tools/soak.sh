@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Runs the long tests: upstream's PromQL suite over every layout of the store, random PromQL against upstream's engine, the simulation of
-# the store's protocol with many schedules, its model with larger systems, an hour of hostile and random requests
-# (PROMLAKE_RESOURCE_SECONDS), and every fuzz target, one after another.
+# Runs the long tests: upstream's PromQL suite over every layout of the store, random PromQL against
+# upstream's engine, the simulation of the store's protocol with many schedules, its model with
+# larger systems, an hour of hostile and random requests (PROMLAKE_RESOURCE_SECONDS), and every fuzz
+# target, one after another.
 # usage: soak.sh [DURATION]     of each fuzz target, default 30s
-# PROMLAKE_SIM_SCHEDULES (default 20000; 1000000 take a night) and PROMLAKE_FUZZPROMQL_QUERIES (default 200000) set the lengths.
+# PROMLAKE_SIM_SCHEDULES (default 20000; 1000000 take a night) and PROMLAKE_FUZZPROMQL_QUERIES
+# (default 200000) set the lengths.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -27,7 +29,8 @@ while IFS=: read -r file target; do
     count=$((count + 1))
     package=./$(dirname "$file")
     echo "soak: $target in $package, $duration"
-    # Decoders share goroutines, so coverage varies a little; minimising every find for a minute would take all of the time.
+    # Decoders share goroutines, so coverage varies a little; minimising every find for a minute
+    # would take all of the time.
     if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$duration" -fuzzminimizetime 10x "$package"; then
         failed+=("$package $target")
     fi

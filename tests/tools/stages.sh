@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs targets of make one after another, prints the start and the end of each, and at the end the seconds that each took. It ends at
-# the first failure.
+# Runs targets of make one after another, prints the start and the end of each, and at the end the
+# seconds that each took. It ends at the first failure.
 # usage: stages.sh TARGET...     MAKE names the make program
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

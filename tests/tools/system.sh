@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing dependencies of the build and the tests that no package manager of theirs provides. Without missing ones it does nothing
-# and needs neither root nor the network.
+# Installs missing dependencies of the build and the tests that no package manager of theirs
+# provides. Without missing ones it does nothing and needs neither root nor the network.
 # usage: system.sh [package ARCH...]     with package, also the dependencies of packaging functions for these architectures (arm64, x86_64)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -44,7 +44,8 @@ install_missing() {
     "${install[@]}" >/dev/null || { "${as_root[@]}" apt-get update -qq && "${install[@]}" >/dev/null; }
 }
 
-# osls requires a newer Node.js than Debian 12 has, so a Python package provides it; the Makefile adds its folder to the PATH.
+# osls requires a newer Node.js than Debian 12 has, so a Python package provides it; the Makefile
+# adds its folder to the PATH.
 has_node() {
     command -v npm >/dev/null &&
         node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit((a === 20 && b >= 19) || a > 20 ? 0 : 1)' 2>/dev/null

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Deploys what `make localstack-compose` packaged; the parameters are those that it was packaged with.
+# Deploys the package of `make localstack-compose`, with its parameters.
 set -eu
 cd "$(dirname "$0")"
-# shellcheck disable=SC1091 # it is beside this file
+# shellcheck disable=SC1091 # a file in this folder
 . ./parameters.env
 case $(uname -m) in
     x86_64) arch=x86_64 ;;

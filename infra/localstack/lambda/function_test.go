@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// handle answers with its event, or does what the event names.
+// handle answers with its event, unless the event names another action.
 func handle(_ context.Context, event string) (any, error) {
 	switch event {
 	case "stream":

@@ -24,7 +24,8 @@ func newGateway() gateway {
 	return gateway{Listen: "127.0.0.1:0", Region: "us-east-1", Timeout: emulator.MaxGatewayDuration}
 }
 
-// The HTTP API's routes to each function, equal to those of infra/serverless.yml. Other paths get 404.
+// The HTTP API's routes to each function, equal to those of infra/serverless.yml. Other paths get
+// 404.
 var (
 	ingestRoutes = []string{
 		"POST /api/v1/write",

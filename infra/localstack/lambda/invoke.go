@@ -15,7 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/lambda/emulator"
 )
 
-// newClient returns a client of Lambda's API. API Gateway does not retry, so neither does the client.
+// newClient returns a client of Lambda's API. API Gateway does not retry, so neither does the
+// client.
 func newClient(ctx context.Context, region, endpoint string) (*lambda.Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region), config.WithRetryMaxAttempts(1))
 	if err != nil {
@@ -35,7 +36,8 @@ type remote struct {
 	log    *slog.Logger
 }
 
-// Invoke delivers an event to the function. Errors that the function reported are *emulator.FunctionError.
+// Invoke delivers an event to the function. Errors that the function reported are
+// *emulator.FunctionError.
 func (r remote) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	out, err := r.client.Invoke(ctx, &lambda.InvokeInput{FunctionName: &r.name, Payload: payload})
 	var large *types.RequestTooLargeException

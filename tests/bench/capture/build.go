@@ -47,7 +47,8 @@ func (b *builder) add(ts int64, text []byte) error {
 	}
 }
 
-// put stores v as the value of series l in scrape row. Of two samples of a series in one scrape the first wins.
+// put stores v as the value of series l in scrape row. Of two samples of a series in one scrape the
+// first wins.
 func (b *builder) put(row int, l labels.Labels, v float64) {
 	k := l.String()
 	i, known := b.index[k]

@@ -67,8 +67,8 @@ func Open(path string) (*Capture, error) {
 	return c, nil
 }
 
-// Read reads a capture, decompressed according to its first bytes. Only series that every scrape has are kept.
-// Errors: ErrFormat, or that of the decompressor or of r.
+// Read reads a capture, decompressed according to its first bytes. Only series that every scrape
+// has are kept. Errors: ErrFormat, or that of the decompressor or of r.
 func Read(r io.Reader) (*Capture, error) {
 	plain, done, err := decompress(r)
 	if err != nil {
@@ -82,7 +82,8 @@ func Read(r io.Reader) (*Capture, error) {
 	return b.finish()
 }
 
-// eachScrape calls f with the time (ms) and the exposition text of every scrape. The text is valid until f returns.
+// eachScrape calls f with the time (ms) and the exposition text of every scrape. The text is valid
+// until f returns.
 func eachScrape(r io.Reader, f func(ts int64, text []byte) error) error {
 	var (
 		in     = bufio.NewReaderSize(r, 1<<16)

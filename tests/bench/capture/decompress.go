@@ -18,7 +18,8 @@ var (
 	magicXz   = []byte{0xfd, '7', 'z', 'X', 'Z', 0x00}
 )
 
-// decompress returns the plain bytes of r, which it recognises by their first bytes, and a function that frees the decompressor.
+// decompress returns the plain bytes of r, which it recognises by their first bytes, and a function
+// that frees the decompressor.
 func decompress(r io.Reader) (io.Reader, func(), error) {
 	in := bufio.NewReader(r)
 	head, err := in.Peek(len(magicXz))

@@ -13,7 +13,8 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 )
 
-// buffered makes messages of requests, and segments of batches of messages. It is the ingest function and the flush function at once.
+// buffered makes messages of requests, and segments of batches of messages. It is the ingest
+// function and the flush function at once.
 type buffered struct {
 	sender  *ingest.Stage
 	flusher *ingest.Stage
@@ -23,7 +24,7 @@ type buffered struct {
 
 func newBuffered(f *Flags, p *part, log *slog.Logger, now func() time.Time) (writer, error) {
 	q := &fifo{now: now}
-	// The first function has a store of its own, in which nothing is ever written.
+	// The first function has its own store, which stays empty.
 	sender, err := newStage(newPart(p.store), log, now, q, func(s *ingest.Settings) { s.Mode, s.QueueURL = ingest.Buffered, "memory" })
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func newBuffered(f *Flags, p *part, log *slog.Logger, now func() time.Time) (wri
 
 func (b *buffered) request(ctx context.Context, body []byte) error { return post(ctx, b.handler, body) }
 
-// flush takes all messages that wait, as one invocation of the flush function.
+// flush consumes all waiting messages in one invocation of the flush function.
 func (b *buffered) flush(ctx context.Context) error {
 	ds := b.queue.take()
 	if len(ds) == 0 {
@@ -59,7 +60,7 @@ func (b *buffered) close() error {
 	return errors.Join(b.sender.Close(context.Background()), b.flusher.Close(context.Background()))
 }
 
-// fifo is a queue that keeps messages until they are taken.
+// fifo is a queue that keeps messages until they are received.
 type fifo struct {
 	now             func() time.Time
 	waiting         []ingest.Delivery

@@ -9,7 +9,8 @@ import (
 	"github.com/promlake/promlake/tests/bench/proc"
 )
 
-// report is what the samples took. Processor time is user and system time of this process, without that of making the requests.
+// report holds the costs of the samples. Processor time is user and system time of this process,
+// without the time of building the requests.
 type report struct {
 	Mode     string
 	Series   int
@@ -31,7 +32,7 @@ type report struct {
 type compactionReport struct {
 	CPUPerMillion float64            // seconds per million samples that were ingested, all levels together
 	Rewrites      float64            // how often a sample was read
-	Jobs          map[string]int     // by what they write
+	Jobs          map[string]int     // by kind and level
 	StoreRequests map[string]float64 // by operation; of planning too
 	Ticks         int
 	BlockBytesPerSample,

@@ -14,9 +14,9 @@ import (
 
 // writer is the way of request bodies to segments.
 type writer interface {
-	// request takes one body; for a sender it is then durable.
+	// request writes one body durably.
 	request(ctx context.Context, body []byte) error
-	// flush makes segments of what is queued.
+	// flush writes the queued messages to segments.
 	flush(ctx context.Context) error
 	// queued returns the bytes of the messages so far and their number.
 	queued() (bytes, messages int64)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// addRises adds lap times last − first to the values, in the shortest decimals that stand for them, and rounds once, at the end.
+// addRises adds lap times last − first to the values, in the shortest decimals that stand for them,
+// and rounds once, at the end.
 func addRises(v []float64, lap int) ([]float64, error) {
 	d := make([]*big.Int, len(v))
 	scale := 0

@@ -1,9 +1,10 @@
 // Package fleet turns one captured host into many virtual ones.
 //
-// Every virtual host has the captured series under labels of its own, begins at its own place in the capture and has values of
-// its own: scaled by a factor that depends on host and series, on the grid that the captured values lie on (whole bytes stay
-// whole bytes, pages stay pages, hundredths stay hundredths). Everything is a pure function of (host, series, round, time), so two
-// runs send equal bytes and rounds need no state.
+// Every virtual host has the captured series under its own labels, its own start in the capture and
+// values of its own: scaled by a factor that depends on host and series, on the grid that the
+// captured values lie on (whole bytes stay whole bytes, pages stay pages, hundredths stay
+// hundredths). Everything is a pure function of (host, series, round, time), so two runs send equal
+// bytes and rounds need no state.
 package fleet
 
 import (
@@ -21,7 +22,8 @@ const MaxHosts = 1_000_000
 // ErrHosts reports a number of hosts outside 1..MaxHosts.
 var ErrHosts = errors.New("number of hosts out of range")
 
-// Fleet is a number of virtual hosts. Its series are numbered host by host. It is safe for concurrent use.
+// Fleet is a number of virtual hosts. Its series are numbered host by host. It is safe for
+// concurrent use.
 type Fleet struct {
 	hosts  int
 	times  []int64 // of the capture, ms
@@ -56,7 +58,8 @@ func (f *Fleet) Labels(i int) labels.Labels {
 // Counter reports whether series i only ever rises.
 func (f *Fleet) Counter(i int) bool { return f.shapes[i%len(f.shapes)].kind == counter }
 
-// Values fills dst with the values of the series first, first+1, … in a scrape round (0, 1, …) at time ts (ms since the Unix epoch).
+// Values fills dst with the values of the series first, first+1, … in a scrape round (0, 1, …) at
+// time ts (ms since the Unix epoch).
 func (f *Fleet) Values(dst []float64, first, round int, ts int64) {
 	for i := range dst {
 		n := first + i

@@ -2,8 +2,9 @@ package fleet
 
 import "math"
 
-// grid is what the captured values of a series are multiples of. Exporters compute a value in one of three ways, each with its own
-// rounding noise: n·2^k (pages, sectors), n/10^d (printed decimals) and n·10^-d (scaled ticks: 8899·0.001 is 8.899000000000001).
+// grid is the common divisor of the captured values of a series. Exporters compute a value in one
+// of three ways, each with its own rounding noise: n·2^k (pages, sectors), n/10^d (printed
+// decimals) and n·10^-d (scaled ticks: 8899·0.001 is 8.899000000000001).
 type grid struct {
 	step  float64 // 2^k or 10^d or 10^-d; 0 = no grid
 	below bool    // the value is n/step rather than n·step

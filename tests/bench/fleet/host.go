@@ -37,8 +37,8 @@ func withHost(l labels.Labels, host int) labels.Labels {
 // phase is the scrape of the capture at which a host begins. Neighbours begin seven scrapes apart.
 func phase(host int) int { return host * 7 }
 
-// seed is a hash of host and series: the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-// Generators, 2014) over their packed numbers.
+// seed is a hash of host and series: the finaliser of SplitMix64 (Steele, Lea, Flood: Fast
+// Splittable Pseudorandom Number Generators, 2014) over their packed numbers.
 func seed(host, series int) uint64 { return mix(uint64(host)<<32 | uint64(series)) }
 
 func mix(x uint64) uint64 {

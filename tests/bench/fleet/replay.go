@@ -9,9 +9,10 @@ import (
 	"github.com/promlake/promlake/tests/bench/capture"
 )
 
-// Replay is a number of hosts that each send the captured values, over and over, in order. Host h begins at its own place in the capture
-// and scrapes at its own millisecond. Where the capture begins again, counters go on from where they stood, on the grid of their own
-// decimals; gauges repeat; clocks follow the time. It is safe for concurrent use.
+// Replay is a number of hosts that each send the captured values, over and over, in order. Host h
+// begins at its own place in the capture and scrapes at its own millisecond. Where the capture
+// begins again, counters go on from where they stood, on the grid of their own decimals; gauges
+// repeat; clocks follow the time. It is safe for concurrent use.
 type Replay struct {
 	hosts    int
 	steps    int   // scrapes in the capture
@@ -28,8 +29,9 @@ type ReplaySettings struct {
 	Rounds   int           // number of scrapes of every host
 	Start    time.Time     // before the first scrape of every host
 	Interval time.Duration // between two scrapes of a host, whole ms
-	// Vary scales every series by a factor of its own in every host and every pass through the capture, on the grid of its values. Without
-	// it, hosts differ in nothing but where they begin and every pass is the same again, which no real day is, and which compressors notice.
+	// Vary scales every series by a factor of its own in every host and every pass through the
+	// capture, on the grid of its values. Without it, hosts differ in nothing but where they begin
+	// and every pass is the same again, which no real day is, and which compressors notice.
 	Vary bool
 }
 
@@ -71,7 +73,7 @@ func (r *Replay) Time(host, round int) int64 {
 	return r.start + int64(seed(host, 0)%uint64(r.interval)) + int64(round)*r.interval
 }
 
-// Value returns what a host's series is in a round.
+// Value returns the value of a host's series in a round.
 func (r *Replay) Value(host, series, round int) float64 {
 	n := host*r.steps/r.hosts + round
 	return r.tapes[host*len(r.labels)+series].at(n/r.steps, n%r.steps, r.Time(host, round))

@@ -51,7 +51,8 @@ func TestReplayGoesOn(t *testing.T) {
 	require.Equal(t, []float64{0.1, 0.2, 0.2, 0.7, 0.7, 0.8, 0.8, 1.3, 1.3, 1.4}, series(1, 10), "no noise of adding")
 	require.Equal(t, []float64{scaled(8911), scaled(8912), scaled(8915)}, series(2, 7)[4:], "the exporter's own noise")
 	require.Equal(t, []float64{12288, 12288, 20480, 20480, 20480}, series(3, 9)[4:])
-	// 1.0000000000000002 + (3.3000000000000003 − 1.0000000000000002), and so on, in decimals, then rounded.
+	// 1.0000000000000002 + (3.3000000000000003 − 1.0000000000000002), and so on, in decimals, then
+	// rounded.
 	require.Equal(t, []float64{3.3000000000000003, 3.4000000000000001, 4.5000000000000001}, series(4, 7)[4:])
 	for round := range 10 {
 		require.InDelta(t, float64(r.Time(0, round))/1000+0.25, r.Value(0, 5, round), 0.005001, "in its two decimals")
@@ -59,8 +60,9 @@ func TestReplayGoesOn(t *testing.T) {
 	require.Equal(t, []float64{3, 3, 3, 3, 3}, series(6, 5))
 }
 
-// TestReplayOfARealCapture checks what makes a replay worth measuring: counters never fall, values have no more digits than the captured ones,
-// hosts differ only in labels and phase unless they are told to vary, and then they do.
+// TestReplayOfARealCapture checks what makes a replay worth measuring: counters never fall, values
+// have no more digits than the captured ones, hosts differ only in labels and phase unless they are
+// told to vary, and then they do.
 func TestReplayOfARealCapture(t *testing.T) {
 	c, err := capture.Open("")
 	require.NoError(t, err)
@@ -129,5 +131,6 @@ func TestReplayRefusesWhatDoublesCannotHold(t *testing.T) {
 	require.ErrorContains(t, err, "2^53")
 }
 
-// scaled is n thousandths as an exporter computes them, with the noise of that: constants would be exact.
+// scaled is n thousandths as an exporter computes them, with the noise of that: constants would be
+// exact.
 func scaled(n float64) float64 { return n * math.Pow10(-3) }

@@ -15,7 +15,7 @@ type kind uint8
 const (
 	constant kind = iota // one value in the whole capture: every host has it as it is (flags, sizes, infos)
 	gauge                // begins again
-	counter              // goes on from the last value, so it never falls
+	counter              // continues from the last value, so it never falls
 	clock                // a time in seconds that follows the scrape's: keeps its distance from it
 )
 
@@ -27,7 +27,7 @@ type shape struct {
 	kind   kind
 	grid   grid
 	values []float64
-	lap    float64 // counter: what one pass through the capture adds
+	lap    float64 // counter: its increase in one pass through the capture
 }
 
 // shapeOf classifies a captured series by its name and its values.
@@ -41,14 +41,14 @@ func shapeOf(s capture.Series, times []int64) shape {
 	case isCounter(s.Labels.Get(model.MetricNameLabel), s.Values):
 		sh.kind = counter
 		n := len(s.Values)
-		// The step from the last scrape to the next pass's first is taken to be the average one.
+		// The step from the last scrape to the next pass's first is the average step.
 		sh.lap = (s.Values[n-1] - s.Values[0]) * float64(n) / float64(n-1)
 	}
 	return sh
 }
 
-// at returns the value at step n ≥ 0 (counted from the beginning of the capture and beyond its end) and time ts (ms) for the host and
-// series of hash h.
+// at returns the value at step n ≥ 0 (counted from the beginning of the capture and beyond its end)
+// and time ts (ms) for the host and series of hash h.
 func (s *shape) at(times []int64, h uint64, n int, ts int64) float64 {
 	i := n % len(s.values)
 	v := s.values[i]
@@ -60,7 +60,7 @@ func (s *shape) at(times []int64, h uint64, n int, ts int64) float64 {
 	case counter:
 		v += float64(n/len(s.values)) * s.lap
 	}
-	return s.grid.round(v * (0.5 + unit(h)/2)) // a host does between half and all of what the captured one did
+	return s.grid.round(v * (0.5 + unit(h)/2)) // between half and all of the captured value
 }
 
 func isConstant(v []float64) bool {
@@ -81,7 +81,8 @@ func isClock(v []float64, times []int64) bool {
 	return true
 }
 
-// isCounter goes by the conventions for names, by node_exporter's two exceptions, and by the values, which must never fall.
+// isCounter decides by the conventions for names, by node_exporter's two exceptions, and by the
+// values, which must never fall.
 func isCounter(name string, v []float64) bool {
 	if !hasAny(name, strings.HasSuffix, "_total", "_count", "_sum", "_bucket") &&
 		!hasAny(name, strings.HasPrefix, "node_vmstat_", "node_netstat_") {

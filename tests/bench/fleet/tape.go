@@ -49,8 +49,9 @@ func (t *tape) at(lap, i int, ts int64) float64 {
 	return t.grid.round(v * t.factor[lap])
 }
 
-// advanceSteps finds where a counter on a grid begins every pass: where the one before ended. Counting whole steps of the grid leaves
-// no rounding noise but that of the exporter's own arithmetic.
+// advanceSteps finds where a counter on a grid begins every pass: where the one before ended.
+// Counting whole steps of the grid leaves no rounding noise but that of the exporter's own
+// arithmetic.
 func (t *tape) advanceSteps(laps int) error {
 	first, last := t.grid.steps(t.values[0]), t.grid.steps(t.values[len(t.values)-1])
 	begin := first
@@ -64,8 +65,9 @@ func (t *tape) advanceSteps(laps int) error {
 	return nil
 }
 
-// advanceDecimals computes the passes of a counter on no grid: to the shortest decimals that stand for its doubles it adds the rise of
-// every pass before, exactly, and takes the doubles nearest to the sums.
+// advanceDecimals computes the passes of a counter on no grid: to the shortest decimals that stand
+// for its doubles it adds the rise of every pass before, exactly, and takes the doubles nearest to
+// the sums.
 func (t *tape) advanceDecimals(laps int) error {
 	for lap := range laps {
 		v, err := addRises(t.values, lap)

@@ -43,7 +43,8 @@ func (r run) String() string {
 	return s
 }
 
-// schedule returns the servers times times, rotated by one each time, so that each runs first equally often.
+// schedule returns the servers times times, rotated by one each time, so that each runs first
+// equally often.
 func schedule(specs []server.Spec, times int) []server.Spec {
 	var order []server.Spec
 	for i := range times {
@@ -54,7 +55,8 @@ func schedule(specs []server.Spec, times int) []server.Spec {
 	return order
 }
 
-// once starts a server in a fresh folder, loads it, stops it and measures its folder. The folder is removed unless something failed.
+// once starts a server in a fresh folder, loads it, stops it and measures its folder. The folder is
+// removed unless something failed.
 func once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Settings, workDir string) (r run, err error) {
 	r.Server = spec.Name
 	dir, err := os.MkdirTemp(workDir, "bench-"+spec.Name+"-")

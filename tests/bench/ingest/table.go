@@ -51,8 +51,8 @@ func measures() []measure {
 	}
 }
 
-// writeTable prints one Markdown table: a row for each measure, a column for each server (the median of its complete runs), and a column
-// for each ratio of Promlake to a peer.
+// writeTable prints one Markdown table: a row for each measure, a column for each server (the
+// median of its complete runs), and a column for each ratio of Promlake to a peer.
 func writeTable(w io.Writer, runs []run) error {
 	complete := map[string][]run{}
 	var names, peers []string

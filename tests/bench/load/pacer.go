@@ -14,7 +14,7 @@ type pacer struct {
 	taken atomic.Int64 // samples
 }
 
-// due returns when a request of n samples may go, counted from begin, and takes its place.
+// due reserves n samples, and returns when their request may start, counted from begin.
 func (p *pacer) due(n int) time.Duration {
 	before := p.taken.Add(int64(n)) - int64(n)
 	if p.rate == 0 {

@@ -13,8 +13,9 @@ type batch struct {
 	body  *wire.Template
 }
 
-// planBatches cuts the fleet into batches of size series (the last one may be smaller) and deals them out to senders in turn. A series
-// always stays with its sender, which goes through its batches round by round, so every series' samples leave in order of time.
+// planBatches cuts the fleet into batches of size series (the last one may be smaller) and deals
+// them out to senders in turn. A series always stays with its sender, which goes through its
+// batches round by round, so every series' samples leave in order of time.
 func planBatches(f *fleet.Fleet, v wire.Version, size, senders int) ([][]batch, error) {
 	plan := make([][]batch, senders)
 	for n, first := 0, 0; first < f.Len(); n, first = n+1, first+size {

@@ -17,7 +17,8 @@ import (
 
 // receiver decodes and counts everything that it is sent.
 type receiver struct {
-	// answer, if set, decides about the nth request (from 1) instead of a 204; it returns whether it answered.
+	// answer, if set, decides about the nth request (from 1) instead of a 204; it returns whether
+	// it answered.
 	answer func(n int, w http.ResponseWriter) bool
 
 	mu       sync.Mutex
@@ -27,7 +28,7 @@ type receiver struct {
 	last     map[string]int64  // series → time (ms) of its latest sample
 	first    map[string]int64  // series → time (ms) of its first sample
 	headers  []http.Header     // of every request
-	complain func(args ...any) // reports what a real server would refuse
+	complain func(args ...any) // reports requests that a real server would refuse
 }
 
 func newReceiver(t *testing.T) (*receiver, string) {
@@ -66,7 +67,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// store decodes a body, checks that every series' samples come in order of time, and returns the number of samples.
+// store decodes a body, checks that every series' samples come in order of time, and returns the
+// number of samples.
 func (r *receiver) store(contentType string, body []byte) (samples int, err error) {
 	b := labels.NewScratchBuilder(0)
 	switch contentType {

@@ -17,7 +17,8 @@ type costs struct {
 	server       *Server // nil = not known; its CPUPerMillion is filled by newReport
 }
 
-// Report holds the results of a load. Samples are those of successful requests unless a field's comment differs.
+// Report holds the results of a load. Samples are those of successful requests unless a field's
+// comment differs.
 type Report struct {
 	Protocol      int   `json:"protocol"`
 	Series        int   `json:"series"`
@@ -30,7 +31,7 @@ type Report struct {
 	Samples          int64             `json:"samples"`
 	SamplesSent      int64             `json:"samples_sent"` // also those in failed requests
 	SamplesPerSecond float64           `json:"samples_per_second"`
-	Outcomes         map[string]int    `json:"requests_by_outcome"` // status code, or what went wrong → requests
+	Outcomes         map[string]int    `json:"requests_by_outcome"` // status code or error → requests
 	Messages         map[string]string `json:"failure_messages"`    // outcome → the first message
 	RequestsOK       int               `json:"requests_ok"`
 	RequestsFailed   int               `json:"requests_failed"`
@@ -51,7 +52,7 @@ type Latency struct {
 	Max float64 `json:"max"`
 }
 
-// Server is what the server's process used.
+// Server holds the resources of the server's process.
 type Server struct {
 	CPUSeconds    float64 `json:"cpu_seconds"` // user and system, until the settle time was over
 	CPUPerMillion float64 `json:"cpu_seconds_per_million"`

@@ -21,21 +21,21 @@ const (
 	OutcomeUnconfirmed = "unconfirmed" // 2xx, but the headers of protocol 2 do not confirm every sample
 )
 
-// headerWritten is how a receiver of protocol 2 confirms samples; without it none count as written (Remote-Write 2.0, "Required
-// Written Response Headers").
+// headerWritten is how a receiver of protocol 2 confirms samples; without it none count as written
+// (Remote-Write 2.0, "Required Written Response Headers").
 const headerWritten = "X-Prometheus-Remote-Write-Samples-Written"
 
 // maxMessage is how many bytes of an error's body are kept.
 const maxMessage = 300
 
-// outcome is what became of a request.
+// outcome is the result of a request.
 type outcome struct {
 	kind    string // the status code, or one of the outcomes above
 	message string // of a failure
 	ok      bool
 }
 
-// requestHeaders returns what a real sender of protocol v sets.
+// requestHeaders returns the headers of a real sender of protocol v.
 func requestHeaders(v wire.Version, further map[string]string) http.Header {
 	h := http.Header{}
 	h.Set("Content-Encoding", "snappy")

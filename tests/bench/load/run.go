@@ -11,8 +11,9 @@ import (
 	"github.com/promlake/promlake/tests/bench/proc"
 )
 
-// Run sends the fleet's traffic and reports its costs. now is the clock. Failed requests are no error of Run: they
-// are counted in the report. If ctx ends early, or the server's process is gone at the end, the report of what was sent comes with an error.
+// Run sends the fleet's traffic and reports its costs. now is the clock. Failed requests are no
+// error of Run: they are counted in the report. If ctx ends early, or the server's process has
+// ended, Run returns the report so far and an error.
 func Run(ctx context.Context, f *fleet.Fleet, settings Settings, now func() time.Time) (Report, error) {
 	s, err := settings.complete(f.Len(), now())
 	if err != nil {
@@ -45,7 +46,8 @@ func Run(ctx context.Context, f *fleet.Fleet, settings Settings, now func() time
 	return newReport(s, f, total, cost), err
 }
 
-// sendAll runs one sender for each part of the plan until the duration is over and every request is answered.
+// sendAll runs one sender for each part of the plan until the duration is over and every request is
+// answered.
 func sendAll(ctx context.Context, f *fleet.Fleet, s Settings, plan [][]batch, client *http.Client, now func() time.Time) *tally {
 	stop, cancel := context.WithTimeout(ctx, s.Duration)
 	defer cancel()

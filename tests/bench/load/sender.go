@@ -10,10 +10,12 @@ import (
 	"github.com/promlake/promlake/tests/bench/fleet"
 )
 
-// failurePause is how long a sender waits after a failed request, so that a dead server is not hammered.
+// failurePause is how long a sender waits after a failed request, so that a dead server is not
+// hammered.
 const failurePause = 50 * time.Millisecond
 
-// sender sends its batches, round by round, one request at a time. Nothing is sent twice: a failure is counted and the next batch follows.
+// sender sends its batches, round by round, one request at a time. Nothing is sent twice: a failure
+// is counted and the next batch follows.
 type sender struct {
 	settings Settings
 	fleet    *fleet.Fleet

@@ -1,4 +1,5 @@
-// Package load sends the traffic of a fleet of virtual hosts to a remote_write endpoint and accounts for its costs.
+// Package load sends the traffic of a fleet of virtual hosts to a remote_write endpoint and
+// accounts for its costs.
 package load
 
 import (
@@ -18,8 +19,8 @@ const (
 	MaxBatch = 1_000_000
 	// MaxConcurrency is the largest number of senders.
 	MaxConcurrency = 1024
-	// assumedRate is the rate in samples/s that places the first timestamp of a run without a rate. A run that turns out faster ends in the
-	// future; Start avoids that.
+	// assumedRate is the rate in samples/s that places the first timestamp of a run without a rate.
+	// A run that turns out faster ends in the future; Start avoids that.
 	assumedRate = 2_000_000
 )
 
@@ -40,7 +41,8 @@ type Settings struct {
 	Headers     map[string]string // further request headers, such as the tenant
 }
 
-// complete returns s with its defaults for a run over series many series that begins now, or ErrSettings.
+// complete returns s with its defaults for a run over series many series that begins now, or
+// ErrSettings.
 func (s Settings) complete(series int, now time.Time) (Settings, error) {
 	setDefault(&s.Protocol, wire.V1)
 	setDefault(&s.Batch, 2000)

@@ -72,7 +72,8 @@ func merge(parts []*tally) *tally {
 	return sum
 }
 
-// percentile returns the smallest of the sorted durations that at least the share q of them do not exceed (nearest rank).
+// percentile returns the smallest of the sorted durations that at least the share q of them do not
+// exceed (nearest rank).
 func percentile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

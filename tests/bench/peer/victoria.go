@@ -16,7 +16,8 @@ const (
 )
 
 // MergeAll forces merges of the VictoriaMetrics at root (such as http://127.0.0.1:8428) until each
-// month has one part. It repeats them because a forced merge leaves out parts that another merge holds.
+// month has one part. It repeats them because a forced merge leaves out parts that another merge
+// holds.
 func MergeAll(ctx context.Context, root string, months int) error {
 	ctx, cancel := context.WithTimeout(ctx, mergeTimeout)
 	defer cancel()
@@ -36,8 +37,8 @@ func MergeAll(ctx context.Context, root string, months int) error {
 	}
 }
 
-// awaitMerges waits until several consecutive polls find no running merge, and returns the number of
-// parts with samples. A forced merge begins after the answer to its request.
+// awaitMerges waits until several consecutive polls find no running merge, and returns the number
+// of parts with samples. A forced merge begins after the answer to its request.
 func awaitMerges(ctx context.Context, url string) (parts float64, err error) {
 	poll := time.NewTicker(mergePoll)
 	defer poll.Stop()
@@ -58,7 +59,8 @@ func awaitMerges(ctx context.Context, url string) (parts float64, err error) {
 	return parts, nil
 }
 
-// merges returns VictoriaMetrics' numbers of running merges and of parts with samples (without the index).
+// merges returns VictoriaMetrics' numbers of running merges and of parts with samples (without the
+// index).
 func merges(ctx context.Context, url string) (active, parts float64, err error) {
 	all, err := families(ctx, url, "vm_parts", "vm_active_merges")
 	if err != nil {

@@ -53,7 +53,8 @@ func Self() (time.Duration, error) {
 	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano()), nil
 }
 
-// DiskUsage returns the bytes that the files under dir occupy on their device (whole blocks; holes count nothing).
+// DiskUsage returns the bytes that the files under dir occupy on their device (whole blocks; holes
+// count nothing).
 func DiskUsage(dir string) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -12,7 +12,8 @@ import (
 	"github.com/promlake/promlake/tests/bench/proc"
 )
 
-// fakeProc writes a process file system with one process, 42, whose name contains a space and a bracket.
+// fakeProc writes a process file system with one process, 42, whose name contains a space and a
+// bracket.
 func fakeProc(t *testing.T, stat, status string) string {
 	t.Helper()
 	root := t.TempDir()

@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// maxDifference is the relative difference up to which Promlake and Prometheus agree: two generations of the engine add up in other orders.
+// maxDifference is the relative difference up to which Promlake and Prometheus agree: two
+// generations of the engine add up in other orders.
 const maxDifference = 1e-9
 
 // answer is a server's answer: values by time (ms) by the text of the series' labels.
@@ -106,7 +107,8 @@ func compare(a, other answer) comparison {
 	return c
 }
 
-// difference is the relative difference of two values: 0 of equal ones, infinite if only one of them is a number.
+// difference is the relative difference of two values: 0 of equal ones, infinite if only one of
+// them is a number.
 func difference(a, b float64) float64 {
 	switch {
 	case a == b || math.IsNaN(a) && math.IsNaN(b):
@@ -130,8 +132,9 @@ func equal(a, prometheus answer) error {
 	return nil
 }
 
-// alike returns nil if VictoriaMetrics answered the same question: with the same series at most of the same steps. Its values are its own: its
-// rate sees the sample before the range and does not extrapolate.
+// alike returns nil if VictoriaMetrics answered the same question: with the same series at most of
+// the same steps. Its values are its own: its rate sees the sample before the range and does not
+// extrapolate.
 func alike(q question, a, victoria answer) error {
 	if q.Ties {
 		if len(a) == 0 || len(victoria) == 0 {

@@ -20,14 +20,15 @@ const (
 	dataSeed        = 7
 )
 
-// start is when the main data begins: in the past, so that all its windows are closed, and behind the long history.
+// start is when the main data begins: in the past, so that all its windows are closed, and behind
+// the long history.
 var start = time.Date(2026, time.March, 3, 2, 0, 0, 0, time.UTC)
 
 // bounds are the upper bounds of the buckets of a histogram.
 var bounds = []string{"0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "+Inf"}
 
-// scale is how much data there is. The metric m has Series series of Samples samples each; a and b have a tenth of its series each, and
-// h_bucket as many in all its buckets together.
+// scale is how much data there is. The metric m has Series series of Samples samples each; a and b
+// have a tenth of its series each, and h_bucket as many in all its buckets together.
 type scale struct {
 	Series  int           `json:"series"`
 	Samples int           `json:"samples_per_series"`
@@ -45,7 +46,7 @@ type generator struct {
 	next     func() float64
 }
 
-// take returns the next samples of the series that lie before t (ms), in buf's memory.
+// take returns the next samples of the series before t (ms), in buf's memory.
 func (g *generator) take(t int64, buf []prompb.Sample) []prompb.Sample {
 	buf = buf[:0]
 	for ; g.first < t; g.first += g.interval {
@@ -54,8 +55,9 @@ func (g *generator) take(t int64, buf []prompb.Sample) []prompb.Sample {
 	return buf
 }
 
-// series returns the generators of the main data. An instance is scraped at a millisecond of its own that is never that of a step of a query: the
-// two generations of Prometheus differ in whether a range holds a sample at its very beginning.
+// series returns the generators of the main data. An instance is scraped at a millisecond of its
+// own that is never that of a step of a query: the two generations of Prometheus differ in whether
+// a range holds a sample at its very beginning.
 func (s scale) series() []*generator {
 	var all []*generator
 	add := func(instance int, next func(*rand.Rand) func() float64, lset ...string) {
@@ -80,7 +82,8 @@ func (s scale) series() []*generator {
 	}
 	for i := range max(1, s.Series/10/len(bounds)) {
 		for k, le := range bounds {
-			// Every bucket sees at least what the one below it sees, as the seed is that of the histogram.
+			// Every bucket counts at least as much as the one below it, because they share the
+			// seed.
 			add(i/perInstance, func(*rand.Rand) func() float64 { return bucket(uint64(i), k) },
 				model.MetricNameLabel, "h_bucket", "le", le, "n", strconv.Itoa(i%perInstance))
 		}

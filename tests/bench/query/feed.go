@@ -20,8 +20,9 @@ const (
 	senders          = 4
 )
 
-// feed sends all data to url and returns the number of samples: the long history until the main data begins, then both, slice by slice, so that
-// a server that wants samples in order has them in order.
+// feed sends all data to url and returns the number of samples: the long history until the main
+// data begins, then both, slice by slice, so that a server that wants samples in order has them in
+// order.
 func feed(ctx context.Context, url string, s scale) (int64, error) {
 	history := s.history()
 	var sent atomic.Int64

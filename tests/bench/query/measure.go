@@ -12,7 +12,8 @@ import (
 	"github.com/promlake/promlake/tests/bench/server"
 )
 
-// A turn is as many requests as fit in turnTime, so that short ones are measured well, but at least one.
+// A turn is as many requests as fit in turnTime, so that short ones are measured well, but at least
+// one.
 const (
 	turnTime = 100 * time.Millisecond
 	turnMost = 50
@@ -73,8 +74,8 @@ func (c *cell) first(ctx context.Context, p *server.Process, root string, q ques
 	return errors.Join(err, ctx.Err())
 }
 
-// ask sends the question once and returns the seconds until the end of the answer. It stores an error
-// in the cell.
+// ask sends the question once and returns the seconds until the end of the answer. It stores an
+// error in the cell.
 func (c *cell) ask(ctx context.Context, root string, q question) float64 {
 	begin := time.Now()
 	body, err := peer.Get(ctx, root+q.path())
@@ -92,7 +93,8 @@ func (c *cell) ask(ctx context.Context, root string, q question) float64 {
 }
 
 // warm starts all servers, sends every question to each of them once, and then measures so many
-// rounds of all questions, in which the servers take turns. It returns each server's peak resident set.
+// rounds of all questions, in which the servers take turns. It returns each server's peak resident
+// set.
 func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds int) (rss []uint64, err error) {
 	running := make([]*server.Process, len(targets))
 	defer func() {

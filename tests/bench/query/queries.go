@@ -20,13 +20,13 @@ type question struct {
 	Text  string    `json:"query"`
 	Start time.Time `json:"start"` // of an instant query: equal to End
 	End   time.Time `json:"end"`
-	// Ties: the series in the answer depend on differences that servers may round away, so only its size is compared
-	// with VictoriaMetrics's.
+	// Ties: the series in the answer depend on differences that servers may round away, so only its
+	// size is compared with VictoriaMetrics's.
 	Ties bool `json:"-"`
 }
 
-// questions returns the queries over data of a scale: range queries over the last 480 steps of a minute, or fewer if there is less, and
-// instant queries at the end.
+// questions returns the queries over data of a scale: range queries over the last 480 steps of a
+// minute, or fewer if there is less, and instant queries at the end.
 func (s scale) questions() []question {
 	end := s.end().Truncate(step)
 	steps := min(maxSteps, max(1, int((end.Sub(start)-warmUp)/step)))

@@ -21,14 +21,15 @@ import (
 	"github.com/promlake/promlake/tests/bench/server"
 )
 
-// small is data that takes no time.
+// small is a scale whose data takes no time.
 var small = scale{Series: 20, Samples: 130, History: 3 * time.Hour}
 
 func name(ls []prompb.Label) string {
 	return ls[slices.IndexFunc(ls, func(l prompb.Label) bool { return l.Name == "__name__" })].Value
 }
 
-// TestFeed takes what is sent apart: every sample of every series once, in order of time over all requests but those of one slice.
+// TestFeed decodes all requests: every sample of every series once, in order of time over all
+// requests but those of one slice.
 func TestFeed(t *testing.T) {
 	var mu sync.Mutex
 	last, count, newest := map[string]int64{}, map[string]int{}, int64(0)

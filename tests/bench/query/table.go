@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/tests/bench/table"
 )
 
-// report is a whole run. Prepared, PeakRSS and the columns of Cells are parallel to Targets, the rows of Cells to Questions.
+// report is a whole run. Prepared, PeakRSS and the columns of Cells are parallel to Targets, the
+// rows of Cells to Questions.
 type report struct {
 	Scale     scale      `json:"scale"`
 	Targets   []string   `json:"targets"`
@@ -21,7 +22,7 @@ type report struct {
 	Cells     cells      `json:"cells"`
 }
 
-// measure is a table: a number of each cell, and whether it has one.
+// measure is a table: the number of each cell, if it has one.
 type measure struct {
 	name, format string
 	of           func(*cell) (float64, bool)

@@ -140,8 +140,8 @@ func root(spec server.Spec, p *server.Process) string {
 	return strings.TrimSuffix(p.WriteURL(), spec.WritePath)
 }
 
-// compact runs promlake compact until no job is ready: at a time when all windows are closed, and at
-// one when the deletion delay of the replaced objects has passed.
+// compact runs promlake compact until no job is ready: at a time when all windows are closed, and
+// at one when the deletion delay of the replaced objects has passed.
 func compact(ctx context.Context, binary, dir string) error {
 	for _, ahead := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
 		cmd := exec.CommandContext(ctx, binary, "compact", "--store", "file://"+filepath.Join(dir, "store"), "--until-idle",

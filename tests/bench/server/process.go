@@ -35,8 +35,9 @@ type Process struct {
 	err     error
 }
 
-// Start starts a server on a free loopback port with all its files in dir, an empty folder, and waits until it is ready.
-// The caller must Stop it. Errors: ErrNotReady with the end of its output, or that of starting it.
+// Start starts a server on a free loopback port with all its files in dir, an empty folder, and
+// waits until it is ready. The caller must Stop it. Errors: ErrNotReady with the end of its output,
+// or that of starting it.
 func Start(ctx context.Context, spec Spec, dir string) (*Process, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -61,7 +62,8 @@ func Start(ctx context.Context, spec Spec, dir string) (*Process, error) {
 	return p, nil
 }
 
-// launch starts the program with its output in the log file. The child holds the file open; this process need not.
+// launch starts the program with its output in the log file. The child holds the file open; this
+// process need not.
 func (p *Process) launch(dir string) error {
 	out, err := os.Create(p.logPath)
 	if err != nil {
@@ -125,8 +127,8 @@ func (p *Process) WriteURL() string { return p.url(p.spec.WritePath) }
 
 func (p *Process) url(path string) string { return "http://" + p.addr + path }
 
-// Stop sends SIGTERM, so that the server can write its buffers, and SIGKILL after a minute. It returns
-// an error if the server needed SIGKILL or had ended before.
+// Stop sends SIGTERM, so that the server can write its buffers, and SIGKILL after a minute. It
+// returns an error if the server needed SIGKILL or had ended before.
 func (p *Process) Stop() error {
 	select {
 	case <-p.ended:
@@ -158,7 +160,7 @@ func (p *Process) exit() error {
 	return errors.New("exit status 0")
 }
 
-// tail returns the end of what the server printed, or why that cannot be read.
+// tail returns the end of the server's output, or the error of reading it.
 func (p *Process) tail() string {
 	f, err := os.Open(p.logPath)
 	if err != nil {

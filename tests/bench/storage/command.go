@@ -66,7 +66,7 @@ func (f *Flags) Run(ctx context.Context) (err error) {
 	return publish(os.Stdout, f.JSON, results)
 }
 
-// measure runs the wanted servers, one after the other, each in a folder of its own.
+// measure runs the chosen servers one after the other, each in its own folder.
 func (f *Flags) measure(ctx context.Context, r *fleet.Replay, rounds int, dir string) ([]result, error) {
 	specs, err := f.Installed(server.Promlake, server.VictoriaMetrics)
 	if err != nil {

@@ -33,8 +33,8 @@ type level struct {
 	Took time.Duration `json:"took_ns"` // sum over its jobs, one of which ran at a time
 }
 
-// perCore returns how many samples of a level were read per second of processor time, which the levels are taken to share as they
-// share the jobs' time.
+// perCore returns the number of samples of a level that were read per second of processor time. The
+// level's share of the processor time is estimated by its share of the jobs' time.
 func (c *compaction) perCore(name string) float64 {
 	var all time.Duration
 	for _, l := range c.Levels {

@@ -16,8 +16,8 @@ import (
 
 const roundsPerRequest = 60 // scrapes of one host in a request
 
-// feed sends the first rounds of all hosts to url, every host in order of time and beside the others, and returns how many samples that were.
-// What a host sends is the same in every call.
+// feed sends the first rounds of all hosts to url, concurrently and for each host in order of time,
+// and returns the number of samples. A host sends the same in every call.
 func feed(ctx context.Context, url string, r *fleet.Replay, rounds int) (int64, error) {
 	var sent atomic.Int64
 	hosts, ctx := errgroup.WithContext(ctx)

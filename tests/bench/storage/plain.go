@@ -14,7 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/block"
 )
 
-// stored is a row of a block's samples file, plain the same sample with its value as the double that it is.
+// stored is a row of a block's samples file, plain the same sample with its value as the double
+// that it is.
 type (
 	stored struct {
 		Metric   string  `parquet:"metric"`
@@ -33,7 +34,8 @@ type (
 
 const copyRows = 8 << 10 // at a time
 
-// writePlain writes each file's samples as plain doubles at zstd 3, in row groups of the same rows, into dir and returns the files.
+// writePlain writes each file's samples as plain doubles at zstd 3, in row groups of the same rows,
+// into dir and returns the files.
 func writePlain(files []string, dir string) ([]string, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder: %w", err)
@@ -114,7 +116,7 @@ func openParquet(path string) (*parquetFile, error) {
 	return &parquetFile{p, f}, nil
 }
 
-// columnBytes adds up what each column takes in files of samples, compressed.
+// columnBytes returns the compressed size of each column in files of samples.
 func columnBytes(files []string) (map[string]int64, error) {
 	sum := map[string]int64{}
 	for _, path := range files {

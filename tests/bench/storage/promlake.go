@@ -43,8 +43,8 @@ func (f *Flags) measurePromlake(ctx context.Context, spec server.Spec, r *fleet.
 	return res, err
 }
 
-// addLive measures the live blocks of the manifest and returns their folders. It returns an error if
-// they do not hold all samples, because the figures would not be those of a compacted day.
+// addLive measures the live blocks of the manifest and returns their folders. It returns an error
+// if they do not hold all samples, because the figures would not be those of a compacted day.
 func (r *result) addLive(ctx context.Context, dir string) ([]string, error) {
 	store, err := filestore.New(dir)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// result is what storing the replayed day in one server came to.
+// result holds the measurements of one server.
 type result struct {
 	Name    string           `json:"name"`
 	Samples int64            `json:"samples"`
@@ -40,8 +40,8 @@ func (r *result) rollups() (sum int64) {
 // share returns bytes per sample.
 func (r *result) share(bytes int64) float64 { return float64(bytes) / float64(r.Samples) }
 
-// addFiles adds the sizes (in bytes of content) of the files under dir by their kind; kind gets the path below dir and returns "" for
-// what does not count.
+// addFiles adds the sizes (in bytes of content) of the files under dir by their kind; kind receives
+// the path below dir and returns "" for files that do not count.
 func (r *result) addFiles(dir string, kind func(rel string) string) error {
 	if r.Files == nil {
 		r.Files = map[string]int64{}

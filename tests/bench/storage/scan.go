@@ -15,15 +15,16 @@ import (
 	"github.com/promlake/promlake/tests/bench/proc"
 )
 
-// scan compares DuckDB's sum(value) over a block with that over plain doubles. Times are processor time on one thread, which other
-// work on the machine hardly moves.
+// scan compares DuckDB's sum(value) over a block with that over plain doubles. Times are processor
+// time on one thread, which other work on the machine hardly moves.
 type scan struct {
 	Block      []time.Duration `json:"block_ns"` // by run; the runs alternate
 	Plain      []time.Duration `json:"plain_ns"`
 	PlainBytes int64           `json:"plain_bytes"` // of the column of values
 }
 
-// best returns the speed of the block relative to plain doubles, in the best run of each and in the median of the ratios of neighbours.
+// best returns the speed of the block relative to plain doubles, in the best run of each and in the
+// median of the ratios of neighbours.
 func (s *scan) ratios() (best, median float64) {
 	r := make([]float64, len(s.Block))
 	for i := range r {
@@ -33,7 +34,8 @@ func (s *scan) ratios() (best, median float64) {
 	return slices.Min(s.Plain).Seconds() / slices.Min(s.Block).Seconds(), (r[(len(r)-1)/2] + r[len(r)/2]) / 2
 }
 
-// compareScans writes the plain doubles into dir and lets DuckDB sum both by turns, after one run of each that does not count.
+// compareScans writes the plain doubles into dir and lets DuckDB sum both by turns, after one run
+// of each that does not count.
 func compareScans(ctx context.Context, files []string, dir string, runs int) (s *scan, err error) {
 	doubles, err := writePlain(files, dir)
 	if err != nil {

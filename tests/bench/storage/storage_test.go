@@ -36,7 +36,8 @@ func testReplay(t *testing.T, rounds int) *fleet.Replay {
 	return r
 }
 
-// TestFeed takes what is sent apart: every sample of every host once, in order, and equal bytes each time.
+// TestFeed decodes all requests: every sample of every host once, in order, and equal bytes each
+// time.
 func TestFeed(t *testing.T) {
 	const rounds = 2*roundsPerRequest + 7
 	r := testReplay(t, rounds)

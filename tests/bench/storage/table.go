@@ -34,7 +34,8 @@ func publish(w io.Writer, asJSON bool, results []result) error {
 	return table.Write(w, tables...)
 }
 
-// sizes compares what the servers keep. Rollups, which VictoriaMetrics does not have, are in a row of their own.
+// sizes compares what the servers keep. Rollups, which VictoriaMetrics does not have, have columns
+// of their own.
 func sizes(results []result) [][]string {
 	rows := [][]string{{"server", "samples", "bytes", "bytes/sample", "with rollups", "ratio", "with rollups"}}
 	var peer *result

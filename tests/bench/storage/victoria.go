@@ -36,8 +36,8 @@ func loadVictoria(ctx context.Context, p *server.Process, r *fleet.Replay, round
 	return res, peer.MergeAll(ctx, strings.TrimSuffix(p.WriteURL(), "/api/v1/write"), 1)
 }
 
-// victoriaKind names the kind of a file: its samples and their headers, the index of series, or what it writes beside them (caches,
-// locks), which does not count.
+// victoriaKind names the kind of a file: its samples and their headers, the index of series, or
+// other files (caches, locks), which does not count.
 func victoriaKind(rel string) string {
 	switch top, _, _ := strings.Cut(rel, string(filepath.Separator)); top {
 	case "data":

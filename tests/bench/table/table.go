@@ -48,7 +48,8 @@ func write(b *strings.Builder, rows [][]string) {
 	}
 }
 
-// Median returns the median of the values (the mean of the two middle ones), and whether there are any.
+// Median returns the median of the values (the mean of the two middle ones), and whether there are
+// any.
 func Median(values []float64) (median float64, known bool) {
 	if len(values) == 0 {
 		return 0, false

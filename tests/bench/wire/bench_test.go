@@ -13,7 +13,8 @@ import (
 	"github.com/promlake/promlake/tests/bench/wire"
 )
 
-// BenchmarkBody measures the generator's work for one request of 2,000 golden samples, stage by stage.
+// BenchmarkBody measures the generator's work for one request of 2,000 golden samples, stage by
+// stage.
 func BenchmarkBody(b *testing.B) {
 	c, err := capture.Open("")
 	require.NoError(b, err)

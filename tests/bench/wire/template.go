@@ -1,7 +1,9 @@
-// Package wire encodes remote_write request bodies for a fixed list of series, over and over, with new values each time.
+// Package wire encodes remote_write request bodies for a fixed list of series, over and over, with
+// new values each time.
 //
-// What never changes between two scrapes (labels, symbols, metadata) is serialised once, so that a body costs a copy and one number
-// a series. The bytes are those that upstream's own encoders produce for the same request (but −0 keeps its sign).
+// What never changes between two scrapes (labels, symbols, metadata) is serialised once, so that a
+// body costs a copy and one number a series. The bytes are those that upstream's own encoders
+// produce for the same request (but −0 keeps its sign).
 package wire
 
 import (
@@ -30,9 +32,10 @@ const (
 // record holds the constant bytes of one series: its labels go before its sample, the rest behind.
 type record struct{ before, after []byte }
 
-// Template encodes requests with one sample for each of its series. It is immutable and safe for concurrent use.
+// Template encodes requests with one sample for each of its series. It is immutable and safe for
+// concurrent use.
 type Template struct {
-	head    []byte // what goes before the series
+	head    []byte // the bytes before the series
 	field   protowire.Number
 	records []record
 }
@@ -59,8 +62,8 @@ const (
 	fieldTimestamp protowire.Number = 2
 )
 
-// Append appends the body (before compression) with sample (ts, values[i]) for series i; ts is in ms since the Unix epoch.
-// It panics if there are not Len values.
+// Append appends the body (before compression) with sample (ts, values[i]) for series i; ts is in
+// ms since the Unix epoch. It panics if there are not Len values.
 func (t *Template) Append(dst []byte, ts int64, values []float64) []byte {
 	dst = append(dst, t.head...)
 	if len(values) != len(t.records) {
@@ -81,7 +84,8 @@ func (t *Template) Append(dst []byte, ts int64, values []float64) []byte {
 	return dst
 }
 
-// appendSample encodes a Sample. proto3 leaves zeros out, but not −0, which has a bit set. It takes at most 20 bytes.
+// appendSample encodes a Sample. proto3 omits zeros, but not −0, which has a bit set. The result
+// has at most 20 bytes.
 func appendSample(dst []byte, ts int64, v float64) []byte {
 	if bits := math.Float64bits(v); bits != 0 {
 		dst = protowire.AppendTag(dst, fieldValue, protowire.Fixed64Type)

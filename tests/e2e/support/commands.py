@@ -52,7 +52,7 @@ class Commands:
             self.compact(now + hours * 3600)
 
     def inspect(self, tenant: str = "anonymous", *args: str) -> dict[str, Any]:
-        """Returns what the store holds of a tenant."""
+        """Returns `promlake inspect` of a tenant."""
         (found,) = json.loads(self.run("inspect", "--json", "--tenant", tenant, *args).stdout)["tenants"]
         assert found["tenant"] == tenant
         return found

@@ -11,7 +11,7 @@ NODE, SELF = "node", "prometheus"
 
 
 class Prometheus:
-    """A Prometheus that scrapes a node_exporter and itself every second, and sends what it scrapes to servers."""
+    """A Prometheus that scrapes a node_exporter and itself every second, and sends all samples to servers."""
 
     def __init__(self, programs: Programs, directory: Path, write_to: list[str]) -> None:
         directory.mkdir(parents=True)

@@ -11,7 +11,8 @@ from support.programs import Process
 from support.remote_write import Sender
 from support.stores import Store
 
-# Tests query samples that they have just written, so no query may reuse the listing of an earlier one.
+# Tests query samples that they have just written, so no query may reuse the listing of an earlier
+# one.
 FRESH = {"PROMLAKE_QUERY_MAX_STALENESS": "0s"}
 
 
@@ -47,7 +48,7 @@ class Server:
         return sender
 
     def stop(self) -> None:
-        """Ends the server as an operator does, and checks that it goes in peace."""
+        """Ends the server with SIGTERM, and checks that it ends with status 0."""
         self._hang_up()
         code = self.process.terminate()
         assert code == 0, f"promlake ended with {code}:\n{self.process.log()}"

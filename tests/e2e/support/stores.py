@@ -37,7 +37,7 @@ class Gateway:
         self._numbers = itertools.count(1)
 
     def store(self) -> Store:
-        """Returns a new, empty store: a prefix of its own."""
+        """Returns a new, empty store under its own prefix."""
         prefix = f"test-{next(self._numbers)}"
         url = f"s3://{BUCKET}/{prefix}?endpoint={urllib.parse.quote(self._endpoint, safe='')}"
         return Store(url, self._buckets / BUCKET / prefix, KEYS)
@@ -59,7 +59,7 @@ def serve_gateway(programs: Programs, directory: Path) -> Iterator[Gateway]:
 
 
 def _metadata(buckets: Path, sidecar: Path) -> list[str | Path]:
-    """Chooses where objects' metadata goes: beside the buckets, if the file system keeps no extended attributes."""
+    """Returns the flags for objects' metadata: a folder beside the buckets, if the file system has no extended attributes."""
     with tempfile.NamedTemporaryFile(dir=buckets.parent) as probe:
         try:
             os.setxattr(probe.name, "user.probe", b"x")

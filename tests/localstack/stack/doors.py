@@ -33,7 +33,7 @@ class Door:
     tenant: str | None = None
 
     def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Reply:
-        """Sends one request on a connection of its own. Headers are named with _ for -."""
+        """Sends one request on its own connection. Headers are named with _ for -."""
         at = urllib.parse.urlsplit(self.url)
         given = {name.replace("_", "-"): value for name, value in headers.items()} | {"Host": at.netloc}
         if self.token is not None:

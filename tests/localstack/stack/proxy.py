@@ -172,7 +172,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         raw = self._body()
-        if raw is None:  # it was killed while it sent: whoever gets a part of a body takes it for nothing
+        if raw is None:  # the sender was killed within the body: AWS ignores an incomplete body
             self.close_connection = True
             return
         request = Request(self.function, *describe(self.command, self.path, self.headers.get("X-Amz-Target", ""), raw), raw)
@@ -202,7 +202,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _body(self) -> bytes | None:
-        """Returns the body, None if it does not come to its end."""
+        """Returns the body, None if it is incomplete."""
         if "100-continue" in self.headers.get("Expect", ""):
             self.send_response_only(100)
             self.end_headers()
@@ -239,7 +239,7 @@ OBJECTS = {"PUT": "PutObject", "GET": "GetObject", "HEAD": "HeadObject", "DELETE
 
 
 def describe(method: str, path: str, target: str, body: bytes) -> tuple[str, str]:
-    """Returns the operation of a request and what it is about."""
+    """Returns the operation of a request and its object or queue."""
     if target:
         _, _, operation = target.rpartition(".")
         return operation, _queue(body)

@@ -89,7 +89,7 @@ class Stack:
         wait_until(lambda: not self.pids(function), f"the processes of {function} to be gone")
 
     def tick(self) -> dict[str, Any]:
-        """Runs the plan function as the schedule does, and returns what it answered."""
+        """Runs the plan function as the schedule does, and returns its answer."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         event = {"version": "0", "id": "1", "source": "aws.events", "detail-type": "Scheduled Event", "account": "000000000000"}
         event |= {"time": now, "region": self.description["region"], "resources": [], "detail": {}}
@@ -129,7 +129,7 @@ class Stack:
         return f"s3://{self.description['outputs']['BucketName']}?region={self.description['region']}"
 
     def inspect(self, tenant: str) -> dict[str, Any]:
-        """Returns what the store holds of a tenant."""
+        """Returns `promlake inspect` of a tenant."""
         (found,) = json.loads(self.promlake("inspect", "--json", "--store", self.store(), "--tenant", tenant))["tenants"]
         return found
 

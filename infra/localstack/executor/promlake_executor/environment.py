@@ -83,7 +83,7 @@ class Environment:
 
     def invoke(self, payload: bytes) -> Answer:
         """Runs one invocation, with a cold start if no process lives."""
-        # The emulator ends what takes longer than the function's timeout.
+        # No timeout here: the emulator ends invocations that exceed the function's timeout.
         with contextlib.closing(http.client.HTTPConnection(self._address)) as connection:
             try:
                 connection.request("POST", f"/2015-03-31/functions/{self._function.name}/invocations", payload)
