@@ -3,7 +3,6 @@ package block_test
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -14,18 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/checksum/checksumtest"
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
 
-// masks are the changes that a sweep makes to byte at of a file, one after the other: one bit, and
-// in small files all bits as well.
-func masks(at int, file []byte) []byte {
+// masks returns the changes of a sweep: one bit of each byte, and in small files also all bits.
+func masks(file []byte) func(at int) []byte {
 	if len(file) > 2000 {
-		return []byte{1 << (at % 8)}
+		return checksumtest.OneBit
 	}
-	return []byte{1 << (at % 8), 0xff}
+	return checksumtest.OneAndAllBits
 }
 
 func loadGolden(t *testing.T, dir string) *memFiles {
@@ -156,38 +155,17 @@ var blockReaders = map[string]func(*memFiles) (string, error){"in order": readIn
 func TestEveryByteIsChecked(t *testing.T) {
 	files := loadGolden(t, goldenBlock)
 	for reader, read := range blockReaders {
-		want, err := read(files)
-		require.NoError(t, err)
 		for _, name := range files.names() {
 			if reader == "rows" && (name == block.SeriesFile || name == block.MetadataFile) {
 				continue // not read by rows
 			}
 			file := files.closed[name]
-			changed := bytes.Clone(file)
-			files.closed[name] = changed
-			made, found := 0, 0
-			for at := range file {
-				for _, mask := range masks(at, file) {
-					changed[at] = file[at] ^ mask
-					made++
-					got, err := read(files)
-					if err != nil {
-						require.True(t, errors.Is(err, block.ErrFormat) || errors.Is(err, parquetfile.ErrFormat), "%v", err)
-						found++
-					} else if got != want {
-						t.Fatalf("%s: byte %d of %d of %s, mask %#x: another answer without an error", reader, at, len(file), name, mask)
-					}
-				}
-				changed[at] = file[at]
-			}
-			files.closed[name] = file
-			t.Logf("%s: %d of %d changes of %s are errors", reader, found, made, name)
+			checksumtest.Sweep(t, reader+" of "+name, file, masks(file), func() (string, error) { return read(files) }, block.ErrFormat, parquetfile.ErrFormat)
 		}
 	}
 }
 
-// TestVerifyFindsEveryChange: Verify looks at every byte of a file, also at those that no reader
-// needs.
+// TestVerifyFindsEveryChange: Verify checks every byte of a file, also those that no reader needs.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	files := loadGolden(t, goldenBlock)
 	for name, file := range files.closed {
@@ -199,7 +177,7 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 		require.True(t, sealed)
 		changed := bytes.Clone(file)
 		for at := range file {
-			for _, mask := range masks(at, file) {
+			for _, mask := range masks(file)(at) {
 				changed[at] = file[at] ^ mask
 				if _, err := parquetfile.Verify(bytes.NewReader(changed), int64(len(changed))); err == nil {
 					t.Fatalf("byte %d of %d of %s, mask %#x: no error", at, len(file), name, mask)

@@ -11,12 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/checksum/checksumtest"
 	"github.com/promlake/promlake/internal/rollup"
 )
-
-// masks are the changes that a sweep makes to a byte, one after the other: each of its bits for
-// some bytes, and all of them for every byte.
-func masks(at int) []byte { return []byte{1 << (at % 8), 0xff} }
 
 var allStandIns = []rollup.StandIn{rollup.StandInMax, rollup.StandInMin, rollup.StandInFirst, rollup.StandInLast, rollup.StandInInstant, rollup.StandInCount}
 
@@ -69,24 +66,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 		file, err := os.ReadFile(filepath.Join("testdata", name))
 		require.NoError(t, err)
 		for reader, read := range readers {
-			want, err := read(file)
-			require.NoError(t, err)
-			changed := bytes.Clone(file)
-			found := 0
-			for at := range file {
-				for _, mask := range masks(at) {
-					changed[at] = file[at] ^ mask
-					got, err := read(changed)
-					if err != nil {
-						require.ErrorIs(t, err, rollup.ErrFormat)
-						found++
-					} else if got != want {
-						t.Fatalf("%s: byte %d of %d of %s, mask %#x: another answer without an error", reader, at, len(file), name, mask)
-					}
-				}
-				changed[at] = file[at]
-			}
-			t.Logf("%s: %d of %d changes of %s are errors", reader, found, 2*len(file), name)
+			checksumtest.Sweep(t, reader+" of "+name, file, checksumtest.OneAndAllBits, func() (string, error) { return read(file) }, rollup.ErrFormat)
 		}
 	}
 }

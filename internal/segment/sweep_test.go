@@ -10,13 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/checksum/checksumtest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
-
-// masks are the changes that a sweep makes to a byte, one after the other: each of its bits for
-// some bytes, and all of them for every byte.
-func masks(at int) []byte { return []byte{1 << (at % 8), 0xff} }
 
 // listed are the columns that Columns reads.
 var listed = struct{ times, doubles, blobs []string }{
@@ -108,24 +105,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 	file, err := os.ReadFile(goldenFile)
 	require.NoError(t, err)
 	for name, read := range readers {
-		want, err := read(file)
-		require.NoError(t, err, name)
-		changed := bytes.Clone(file)
-		found := 0
-		for at := range file {
-			for _, mask := range masks(at) {
-				changed[at] = file[at] ^ mask
-				got, err := read(changed)
-				if err != nil {
-					require.ErrorIs(t, err, segment.ErrFormat)
-					found++
-				} else if got != want {
-					t.Fatalf("%s: byte %d of %d, mask %#x: another answer without an error", name, at, len(file), mask)
-				}
-			}
-			changed[at] = file[at]
-		}
-		t.Logf("%s: %d of %d changes are errors", name, found, 2*len(file))
+		checksumtest.Sweep(t, name, file, checksumtest.OneAndAllBits, func() (string, error) { return read(file) }, segment.ErrFormat)
 	}
 }
 

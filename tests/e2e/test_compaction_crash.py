@@ -98,7 +98,7 @@ def test_kill_compact(programs: Programs, start: Start, file_store: Store) -> No
 
 
 def run_and_kill(commands: Commands, now: float, seconds: float) -> bool:
-    """Says whether the command was killed before its end."""
+    """Reports whether the command was killed before its end."""
     args = commands.args("compact", "--until-idle", "--now", repr(now))
     try:
         subprocess.run(args, env=commands.env(), capture_output=True, timeout=seconds, check=True)

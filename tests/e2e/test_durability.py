@@ -123,7 +123,7 @@ def test_terminate_answers_what_waits_for_a_flush(start: Start, store: Store) ->
 
 
 def warm_up(server: Server) -> None:
-    """Takes the first flush, which is at once; the next one is an interval later."""
+    """Causes the first flush, which has no delay; the next one is an interval later."""
     assert server.sender().write(series("first", [(FIRST_MS, 1)])).status == 204
 
 

@@ -1,7 +1,6 @@
 """A real Prometheus writes, and it and Promlake answer the same queries with the same numbers."""
 
 import json
-import math
 import subprocess
 import urllib.parse
 import urllib.request
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from support.peers import NODE, SELF, Prometheus, newest
+from support.peers import NODE, SELF, Prometheus, evaluation_times, newest
 from support.programs import Programs, wait_until
 from support.server import Server
 from support.stores import Gateway, directory_store
@@ -22,10 +21,7 @@ STORES = ("file", "s3")
 
 @dataclass(frozen=True)
 class Pair:
-    """A Prometheus and the servers that it writes to, with evaluation times at which all of them hold all samples.
-
-    The times lie between scrapes: Prometheus 2 counts a sample at the very beginning of a range, Prometheus 3, and so Promlake, does not.
-    """
+    """A Prometheus and the servers that it writes to, with evaluation times at which all of them hold all samples."""
 
     prometheus: Prometheus
     servers: dict[str, Server]
@@ -40,15 +36,11 @@ def pair(programs: Programs, gateway: Gateway, tmp_path_factory: pytest.TempPath
     servers = {kind: Server([programs.promlake, "serve"], stores[kind], directory / kind) for kind in STORES}
     prometheus = Prometheus(programs, directory / "peer", [s.url for s in servers.values()])
     try:
-        prometheus.wait_until_scraping()
-        first = newest(prometheus.client)
-        wait_until(lambda: min(newest(prometheus.client).values()) > max(first.values()) + SCRAPES, "scrapes", SCRAPES + 20)
-        last = newest(prometheus.client)
-        phase = between(*(t % 1 for t in last.values()))
-        end = math.floor(min(last.values())) - 1 + phase
+        first = prometheus.wait_for_scrapes(SCRAPES)
+        start, end = evaluation_times(first, newest(prometheus.client))
         for server in servers.values():
             wait_until(lambda: caught_up(server, end), "Promlake to catch up", context=server.process.log)  # noqa: B023
-        yield Pair(prometheus, servers, math.ceil(max(first.values())) + phase, end)
+        yield Pair(prometheus, servers, start, end)
         for server in servers.values():
             server.stop()
     finally:
@@ -58,16 +50,9 @@ def pair(programs: Programs, gateway: Gateway, tmp_path_factory: pytest.TempPath
 
 
 def caught_up(server: Server, end: float) -> bool:
-    """Tells whether every scrape up to end has arrived; each job's newest one is later."""
+    """Reports whether every scrape up to end has arrived: each job's newest one is later."""
     got = newest(server.client())
     return set(got) == {NODE, SELF} and min(got.values()) > end
-
-
-def between(a: float, b: float) -> float:
-    """Returns the fraction of a second that is farthest from both."""
-    low, high = sorted((a, b))
-    middle = (low + high) / 2
-    return middle if high - low > 0.5 else (middle + 0.5) % 1
 
 
 # The values are the same to the last digit. Aggregations are over integers here, where order and

@@ -38,7 +38,7 @@ def hours(client: Client, selector: str, first_ms: int = FIRST_MS) -> list[int]:
 
 
 def delete(server: Server, tenant: str | None = None, **form: str) -> tuple[int, Any]:
-    """Asks for a deletion. Returns the status and the body, if there is any."""
+    """Requests a deletion. Returns the status and the body, if any."""
     headers = {} if tenant is None else {"X-Scope-OrgID": tenant}
     body = urllib.parse.urlencode({"match[]" if name == "match" else name: value for name, value in form.items()}).encode()
     request = urllib.request.Request(f"{server.url}/api/v1/admin/tsdb/delete_series", body, headers)

@@ -43,7 +43,7 @@ def _covers(statement: Statement, action: str, resource: str, context: Mapping[s
 
 
 def allows(statements: Sequence[Statement], action: str, resource: str, context: Mapping[str, str] | None = None) -> bool:
-    """Tells whether the statements allow an action on a resource: one allows, none denies."""
+    """Reports whether the statements allow an action on a resource: one allows, none denies."""
     effects = {s["Effect"] for s in statements if _covers(s, action, resource, context or {})}
     return effects == {"Allow"}
 

@@ -83,7 +83,7 @@ def test_wrong_parameters(given: dict[str, str], error: str, programs: Programs)
     ("args", "error"),
     [
         (["Prod", "us-east-1", "arm64"], 'stage "Prod": want a lower-case name'),
-        (["test-no", "us-east-1", "arm64", "architecture=x86_64"], "parameter architecture: give it as ARCH="),
+        (["test-no", "us-east-1", "arm64", "architecture=x86_64"], "parameter architecture: set ARCH= instead"),
         (["test-no", "us-east-1", "sparc"], 'parameter architecture: want one of arm64, x86_64, got "sparc"'),
         (["test-no", "us-east-1", "arm64", "retention"], "parameter retention: want NAME=VALUE"),
         (["test-no", "us-east-1", "arm64", "retentoin=90d"], "parameter retentoin: not known; there are architecture, mode,"),

@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body.encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name in the base class)
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from stack.doors import Door
 from stack.running import Stack
-from support.peers import NODE, SELF, Prometheus, newest
+from support.peers import NODE, SELF, Prometheus, evaluation_times, newest
 from support.programs import Programs, wait_until
-from test_prometheus import EXACT, RANGE_SECONDS, between, by_labels, sorted_sets
+from test_prometheus import EXACT, RANGE_SECONDS, by_labels, sorted_sets
 
 TENANT = "team-a"
 SCRAPES = 15
@@ -34,28 +34,24 @@ class Flow:
 
 @pytest.fixture(scope="module")
 def flow(stack: Stack, programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
-    """Writes for some seconds, until the schedule has compacted the first of it."""
+    """Writes for some seconds, until the schedule has compacted the first segments."""
     doors = stack.doors(TENANT)
     at = urllib.parse.urlsplit(doors["gateway"].url)
     writer = f"http://{TENANT}:{stack.description['tokens'][TENANT]}@{at.netloc}"
     ticks = planned(stack)
     prometheus = Prometheus(programs, tmp_path_factory.mktemp("prometheus") / "peer", [writer])
     try:
-        prometheus.wait_until_scraping()
-        first = newest(prometheus.client)
-        wait_until(lambda: min(newest(prometheus.client).values()) > max(first.values()) + SCRAPES, "scrapes", SCRAPES + 20)
+        first = prometheus.wait_for_scrapes(SCRAPES)
         wait_until(lambda: has_block(stack) and planned(stack) > ticks, "the schedule to compact", SCHEDULE_SECONDS)
-        last = newest(prometheus.client)
-        phase = between(*(t % 1 for t in last.values()))
-        end = math.floor(min(last.values())) - 1 + phase
+        start, end = evaluation_times(first, newest(prometheus.client))
         wait_until(lambda: caught_up(doors["gateway"], end), "the stack to catch up", CATCH_UP_SECONDS)
-        yield Flow(Door(prometheus.url), doors, math.ceil(max(first.values())) + phase, end)
+        yield Flow(Door(prometheus.url), doors, start, end)
     finally:
         prometheus.cleanup()
 
 
 def planned(stack: Stack) -> int:
-    """Returns how often the plan function has run."""
+    """Returns the number of runs of the plan function."""
     return stack.log("plan").count('"msg":"planned"')
 
 
@@ -64,7 +60,7 @@ def has_block(stack: Stack) -> bool:
 
 
 def caught_up(door: Door, end: float) -> bool:
-    """Says whether every scrape up to end has arrived; each job's newest one is later."""
+    """Reports whether every scrape up to end has arrived: each job's newest one is later."""
     got = {s["metric"]["job"]: float(s["value"][1]) for s in door.ask("query", query="timestamp(up)")["result"]}
     return set(got) == {NODE, SELF} and min(got.values()) > end
 

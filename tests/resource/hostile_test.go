@@ -103,10 +103,7 @@ func TestHostileExpressions(t *testing.T) {
 		})
 	}
 	all.Wait()
-	s.idle()
-	s.holds()
-	s.serves()
-	t.Logf("at most %d MiB", s.most.Load()>>20)
+	s.recovers()
 }
 
 // TestQueriesEndWithTheirClients leaves while hostile queries run.
@@ -124,9 +121,7 @@ func TestQueriesEndWithTheirClients(t *testing.T) {
 	time.Sleep(time.Second) // some are under way, whichever; the state that counts comes below
 	leave()
 	all.Wait()
-	s.idle()
-	s.holds()
-	s.serves()
+	s.recovers()
 }
 
 // dial opens a connection and sends text.
@@ -167,10 +162,7 @@ func TestHostileWriters(t *testing.T) {
 		})
 	}
 	all.Wait()
-	s.idle()
-	s.holds()
-	s.serves()
-	t.Logf("at most %d MiB", s.most.Load()>>20)
+	s.recovers()
 }
 
 // TestHostileReaders: clients that do not read their answers do not block others.

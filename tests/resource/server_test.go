@@ -175,6 +175,15 @@ func (s *server) serves() {
 	})
 }
 
+// recovers requires that the process stops working, holds its limits, and serves.
+func (s *server) recovers() {
+	s.t.Helper()
+	s.idle()
+	s.holds()
+	s.serves()
+	s.t.Logf("at most %d MiB", s.most.Load()>>20)
+}
+
 // answer is the result of a request; code 0 means none.
 type answer struct {
 	code int

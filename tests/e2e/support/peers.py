@@ -1,11 +1,12 @@
 """Debian's Prometheus scraping Debian's node_exporter, and writing to Promlake."""
 
 import json
+import math
 from pathlib import Path
 
 from promlake import Client, PromlakeError
 
-from support.programs import Process, Programs, free_port
+from support.programs import Process, Programs, free_port, wait_until
 
 NODE, SELF = "node", "prometheus"
 
@@ -37,6 +38,13 @@ class Prometheus:
     def wait_until_scraping(self) -> None:
         self._prometheus.wait_until(lambda: all_up(self.client), "Prometheus to scrape both of its targets")
 
+    def wait_for_scrapes(self, count: int) -> dict[str, float]:
+        """Waits for so many scrapes of each job, and returns the time of the first one."""
+        self.wait_until_scraping()
+        first = newest(self.client)
+        wait_until(lambda: min(newest(self.client).values()) > max(first.values()) + count, "scrapes", count + 20)
+        return first
+
     def cleanup(self) -> None:
         self._prometheus.cleanup()
         self._exporter.cleanup()
@@ -55,6 +63,17 @@ def newest(client: Client) -> dict[str, float]:
             raise
         return {}
     return {s.labels["job"]: s.value for s in answer.samples}
+
+
+def evaluation_times(first: dict[str, float], last: dict[str, float]) -> tuple[float, float]:
+    """Returns a start and an end between the jobs' first and last scrapes.
+
+    The times lie between scrapes: Prometheus 2 counts a sample at the very beginning of a range, Prometheus 3, and so Promlake, does not.
+    """
+    low, high = sorted(t % 1 for t in last.values())
+    middle = (low + high) / 2
+    phase = middle if high - low > 0.5 else (middle + 0.5) % 1  # farthest from both
+    return math.ceil(max(first.values())) + phase, math.floor(min(last.values())) - 1 + phase
 
 
 def _config(node: int, own: int, write_to: list[str]) -> str:
