@@ -16,13 +16,14 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 // TestDoctor ends with 0 for a healthy store, with 1 for a damaged one, and with 0 once the damage
 // is quarantined.
 func TestDoctor(t *testing.T) {
 	dir := t.TempDir()
-	body, _, err := segment.Encode([]segment.Row{{Labels: labels.FromStrings("__name__", "up"), Floats: []segment.Float{{T: 1000, V: 1}}}}, nil)
+	body, _, err := segmenttest.Encode([]segment.Row{{Labels: labels.FromStrings("__name__", "up"), Floats: []segment.Float{{T: 1000, V: 1}}}}, nil)
 	require.NoError(t, err)
 	k := key.Segment{Tenant: "a", Window: key.WindowOf(1000), ID: ulid.MustNew(ulid.Timestamp(time.Now()), bytes.NewReader(make([]byte, 10)))}
 	path := filepath.Join(dir, filepath.FromSlash(k.String()))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) {
 	for i := range 1000 {
 		times = append(times, day.Add(time.Duration(i)*time.Second))
 	}
-	b, _, err := segment.Encode(seriesRows(3, 1, times...), nil)
+	b, _, err := segmenttest.Encode(seriesRows(3, 1, times...), nil)
 	if err != nil {
 		panic(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -121,7 +122,7 @@ func (l *lake) write(tenantID string, rows []segment.Row, meta ...segment.Metada
 
 func (l *lake) writeSegment(tenantID string, w key.Window, rows []segment.Row, meta []segment.Metadata) key.Segment {
 	l.tb.Helper()
-	b, _, err := segment.Encode(rows, meta)
+	b, _, err := segmenttest.Encode(rows, meta)
 	require.NoError(l.tb, err)
 	if l.rewrite != nil {
 		b = l.rewrite(b)

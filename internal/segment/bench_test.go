@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 // fleet is one sample of each of n series that look like node_exporter's.
@@ -30,7 +31,7 @@ func fleet(n int) []segment.Row {
 func BenchmarkWriterWrite(b *testing.B) {
 	for _, n := range []int{2_000, 16_000, 100_000} {
 		b.Run(fmt.Sprintf("series=%d", n), func(b *testing.B) {
-			batch, err := segment.NewBatch(fleet(n), nil)
+			batch, err := segmenttest.Batch(fleet(n), nil)
 			require.NoError(b, err)
 			w, err := segment.NewWriter()
 			require.NoError(b, err)
@@ -49,7 +50,7 @@ func BenchmarkWriterWrite(b *testing.B) {
 
 // BenchmarkReadInfo reads the footer of a segment with about 60 label columns.
 func BenchmarkReadInfo(b *testing.B) {
-	file, _, err := segment.Encode(fleet(2000), nil)
+	file, _, err := segmenttest.Encode(fleet(2000), nil)
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {

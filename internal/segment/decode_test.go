@@ -74,7 +74,7 @@ func TestDecode(t *testing.T) {
 				rows = append(rows, wide(manyNames(segment.MaxLabelColumns+100)))
 			}
 			meta := []segment.Metadata{{Metric: "up", Type: "gauge", Help: "h"}}
-			file, _, err := segment.EncodeInGroups(rows, meta, 1+r.IntN(100), 1+r.IntN(500))
+			file, _, err := encodeInGroups(rows, meta, 1+r.IntN(100), 1+r.IntN(500))
 			require.NoError(t, err)
 			want, err := segmenttest.Rows(file)
 			require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestDecode(t *testing.T) {
 // TestDecodeOwnsItsMemory changes the file after it was decoded.
 func TestDecodeOwnsItsMemory(t *testing.T) {
 	rows := newRandom(5).rows(50)
-	file, _, err := segment.Encode(rows, nil)
+	file, _, err := segmenttest.Encode(rows, nil)
 	require.NoError(t, err)
 	want, err := segmenttest.Rows(file)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestDecodeMeetsKnownSeries(t *testing.T) {
 	table := series.NewTable(1)
 	ref, err := table.Intern([]series.Label{{Name: "Zone", Value: "z"}, {Name: "__name__", Value: "up"}, {Name: "a", Value: "b"}})
 	require.NoError(t, err)
-	file, _, err := segment.Encode([]segment.Row{{Labels: labels.FromStrings("__name__", "up", "a", "b", "Zone", "z"), Floats: []segment.Float{{T: 1, V: 2}}}}, nil)
+	file, _, err := segmenttest.Encode([]segment.Row{{Labels: labels.FromStrings("__name__", "up", "a", "b", "Zone", "z"), Floats: []segment.Float{{T: 1, V: 2}}}}, nil)
 	require.NoError(t, err)
 	for range 2 {
 		b, err := segment.Decode(file, table)
@@ -121,7 +121,7 @@ func TestDecodeMeetsKnownSeries(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	file, _, err := segment.Encode(newRandom(8).rows(20), nil)
+	file, _, err := segmenttest.Encode(newRandom(8).rows(20), nil)
 	require.NoError(t, err)
 	for name, bad := range map[string][]byte{
 		"nothing":       nil,
@@ -155,7 +155,7 @@ func checkCorrupt(t *testing.T, data []byte) {
 func TestDecodeCorrupt(t *testing.T) {
 	for seed := range uint64(6) {
 		r := newRandom(seed)
-		file, _, err := segment.EncodeInGroups(r.rows(4+10*int(seed)), nil, 1+r.IntN(30), 1+r.IntN(50))
+		file, _, err := encodeInGroups(r.rows(4+10*int(seed)), nil, 1+r.IntN(30), 1+r.IntN(50))
 		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(seed, 9))
 		for range 500 {
@@ -171,7 +171,7 @@ func TestDecodeCorrupt(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for seed := range uint64(4) {
 		r := newRandom(seed)
-		file, _, err := segment.EncodeInGroups(r.rows(1+5*int(seed)), nil, 1+r.IntN(30), 1+r.IntN(50))
+		file, _, err := encodeInGroups(r.rows(1+5*int(seed)), nil, 1+r.IntN(30), 1+r.IntN(50))
 		require.NoError(f, err)
 		f.Add(file)
 	}
@@ -189,7 +189,7 @@ func BenchmarkDecode(b *testing.B) {
 						rows[i].Floats = append(rows[i].Floats, segment.Float{T: rows[i].Floats[0].T + int64(j)*10_000, V: math.Floor(float64(i*j) / 7)})
 					}
 				}
-				file, info, err := segment.Encode(rows, nil)
+				file, info, err := segmenttest.Encode(rows, nil)
 				require.NoError(b, err)
 				table := series.NewTable(1)
 				_, err = segment.Decode(file, table)

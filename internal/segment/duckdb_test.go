@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 // sampleRows is a batch with everything a segment can hold.
@@ -53,7 +54,7 @@ func sampleRows() []segment.Row {
 
 func writeFile(t *testing.T, rows []segment.Row, meta []segment.Metadata) (string, segment.Info) {
 	t.Helper()
-	b, info, err := segment.Encode(rows, meta)
+	b, info, err := segmenttest.Encode(rows, meta)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "s.parquet")
 	require.NoError(t, os.WriteFile(path, b, 0o644))

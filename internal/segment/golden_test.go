@@ -15,6 +15,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 
@@ -41,7 +42,7 @@ func golden(t *testing.T, file string, got []byte) {
 
 // TestGoldenFile pins the bytes of a small file with all columns, and that it can be read.
 func TestGoldenFile(t *testing.T) {
-	b, info, err := segment.EncodeInGroups(sampleRows(), goldenMetadata, 30, 100)
+	b, info, err := encodeInGroups(sampleRows(), goldenMetadata, 30, 100)
 	require.NoError(t, err)
 	golden(t, goldenFile, b)
 	require.Equal(t, expect(t, sampleRows()), parquetRows(t, b))
@@ -80,4 +81,13 @@ func TestSpecifiedIDs(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, xxh3.Hash(hashed), r[1])
 	}
+}
+
+// encodeInGroups is segmenttest.Encode with row groups of at most so many rows and about so many samples.
+func encodeInGroups(rows []segment.Row, meta []segment.Metadata, groupRows, groupSamples int) ([]byte, segment.Info, error) {
+	w, err := segment.NewWriterInGroups(groupRows, groupSamples)
+	if err != nil {
+		return nil, segment.Info{}, err
+	}
+	return segmenttest.EncodeWith(w, rows, meta)
 }

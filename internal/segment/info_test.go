@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 func encode(t testing.TB) []byte {
 	t.Helper()
-	b, _, err := segment.Encode(sampleRows(), goldenMetadata)
+	b, _, err := segmenttest.Encode(sampleRows(), goldenMetadata)
 	require.NoError(t, err)
 	return b
 }
@@ -115,13 +116,13 @@ func TestReadInfoOfDamagedFiles(t *testing.T) {
 
 // TestReadInfoOfLongFooter reads footers around the length that is read at first.
 func TestReadInfoOfLongFooter(t *testing.T) {
-	base, _, err := segment.Encode(sampleRows(), []segment.Metadata{{Metric: "m"}})
+	base, _, err := segmenttest.Encode(sampleRows(), []segment.Metadata{{Metric: "m"}})
 	require.NoError(t, err)
 	footerLen := func(b []byte) int { return int(binary.LittleEndian.Uint32(b[len(b)-8:])) }
 	for _, total := range []int{segment.TailGuess - 2, segment.TailGuess - 1, segment.TailGuess, segment.TailGuess + 1, 10 * segment.TailGuess} {
 		pad := total - 8 - footerLen(base) - 2 // the longer length itself takes 2 bytes more
 		meta := []segment.Metadata{{Metric: "m", Help: strings.Repeat("h", pad)}}
-		b, info, err := segment.Encode(sampleRows(), meta)
+		b, info, err := segmenttest.Encode(sampleRows(), meta)
 		require.NoError(t, err)
 		require.InDelta(t, total, footerLen(b)+8, 2)
 		got, err := readInfo(b)
@@ -167,7 +168,7 @@ func FuzzEncode(f *testing.F) {
 	f.Add(uint64(2), uint8(200), uint8(255), uint16(1))
 	f.Fuzz(func(t *testing.T, seed uint64, n, groupRows uint8, groupSamples uint16) {
 		rows := newRandom(seed).rows(int(n))
-		b, info, err := segment.EncodeInGroups(rows, nil, 1+int(groupRows), 1+int(groupSamples))
+		b, info, err := encodeInGroups(rows, nil, 1+int(groupRows), 1+int(groupSamples))
 		require.NoError(t, err)
 		require.Equal(t, expect(t, rows), parquetRows(t, b))
 		again, err := readInfo(b)

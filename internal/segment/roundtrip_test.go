@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 const someTime = 1_700_000_000_000
@@ -67,7 +68,7 @@ func TestRoundTrip(t *testing.T) {
 	db := openDuckDB(t)
 	for _, f := range files {
 		t.Run(f.name, func(t *testing.T) {
-			b, info, err := segment.EncodeInGroups(f.rows, nil, f.groupRows, f.groupSamples)
+			b, info, err := encodeInGroups(f.rows, nil, f.groupRows, f.groupSamples)
 			require.NoError(t, err)
 			want := expect(t, f.rows)
 			require.Equal(t, want, parquetRows(t, b))
@@ -154,7 +155,7 @@ func TestRowGroups(t *testing.T) {
 				}
 				rows = append(rows, r)
 			}
-			b, _, err := segment.EncodeInGroups(rows, nil, tc.groupRows, tc.groupSamples)
+			b, _, err := encodeInGroups(rows, nil, tc.groupRows, tc.groupSamples)
 			require.NoError(t, err)
 			f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
 			require.NoError(t, err)
@@ -178,9 +179,9 @@ func TestWriterCarriesNothingOver(t *testing.T) {
 		if i%5 == 0 {
 			rows = append(rows, wide(manyNames(int(i)*30)))
 		}
-		want, _, err := segment.Encode(rows, nil)
+		want, _, err := segmenttest.Encode(rows, nil)
 		require.NoError(t, err)
-		got, _, err := segment.EncodeWith(w, rows, nil)
+		got, _, err := segmenttest.EncodeWith(w, rows, nil)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want, got), "file %d", i)
 	}
@@ -188,7 +189,7 @@ func TestWriterCarriesNothingOver(t *testing.T) {
 
 func TestMetadataAlone(t *testing.T) {
 	meta := []segment.Metadata{{Metric: "b", Type: "gauge", Help: "<ünï> & co.", Unit: "s"}, {Metric: "a", Type: "counter"}}
-	b, info, err := segment.Encode(nil, meta)
+	b, info, err := segmenttest.Encode(nil, meta)
 	require.NoError(t, err)
 	again, err := segment.ReadInfo(bytes.NewReader(b), int64(len(b)))
 	require.NoError(t, err)
@@ -203,7 +204,7 @@ func TestMetadataAlone(t *testing.T) {
 
 func TestEncodeRefusesTwoRowsForOneSeries(t *testing.T) {
 	l := labels.FromStrings("__name__", "m", "a", "b")
-	_, _, err := segment.Encode([]segment.Row{{Labels: l}, {Labels: labels.FromStrings("__name__", "other")}, {Labels: l}}, nil)
+	_, _, err := segmenttest.Encode([]segment.Row{{Labels: l}, {Labels: labels.FromStrings("__name__", "other")}, {Labels: l}}, nil)
 	require.ErrorContains(t, err, `{__name__="m", a="b"}`)
 }
 

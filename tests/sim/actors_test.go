@@ -22,6 +22,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 const (
@@ -174,7 +175,7 @@ func encode(samples []sample) []byte {
 		r := &rows[len(rows)-1]
 		r.Floats = append(r.Floats, segment.Float{T: s.ts, V: s.v})
 	}
-	b, _, err := segment.Encode(rows, nil)
+	b, _, err := segmenttest.Encode(rows, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 // parts are those of a process a week after two segments of one window were written.
@@ -35,7 +36,7 @@ func parts(t *testing.T) (process.Parts, chan struct{}) {
 	var later atomic.Int64
 	store := memstore.New(memstore.Settings{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
 	for i := range byte(2) {
-		body, _, err := segment.Encode([]segment.Row{{
+		body, _, err := segmenttest.Encode([]segment.Row{{
 			Labels: labels.FromStrings(model.MetricNameLabel, "up"), Floats: []segment.Float{{T: now.UnixMilli() + int64(i), V: 1}},
 		}}, nil)
 		require.NoError(t, err)

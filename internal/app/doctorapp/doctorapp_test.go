@@ -24,6 +24,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 
@@ -78,7 +79,7 @@ func ulidAt(n byte) (id ulid.ULID) {
 
 func (l *lake) write(n byte) catalog.SegmentID {
 	l.t.Helper()
-	body, _, err := segment.Encode([]segment.Row{{
+	body, _, err := segmenttest.Encode([]segment.Row{{
 		Labels: labels.FromStrings(model.MetricNameLabel, "up"),
 		Floats: []segment.Float{{T: start.UnixMilli() + int64(n), V: 1}, {T: start.UnixMilli() + 500, V: 3}},
 	}}, nil)

@@ -20,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
 // start is a time at which a day begins, UTC.
@@ -63,7 +64,7 @@ func (b *bucket) segment(jobs ...string) catalog.SegmentID {
 			Floats: []segment.Float{{T: start.UnixMilli() + 1000, V: 1}},
 		})
 	}
-	body, _, err := segment.Encode(rows, nil)
+	body, _, err := segmenttest.Encode(rows, nil)
 	require.NoError(b.t, err)
 	s := key.Segment{Tenant: "a", Window: key.WindowOf(start.UnixMilli()), ID: b.id()}
 	b.put(s.String(), body)

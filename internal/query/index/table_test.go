@@ -18,6 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/series"
 )
 
@@ -78,7 +79,7 @@ func times(r *segment.Row) (mint, maxt int64) {
 
 // asSegment writes rows as a segment and loads it.
 func asSegment(t *testing.T, rows []segment.Row) *index.Table {
-	b, _, err := segment.Encode(rows, nil)
+	b, _, err := segmenttest.Encode(rows, nil)
 	require.NoError(t, err)
 	out, err := index.LoadSegment(bytes.NewReader(b), int64(len(b)), seed)
 	require.NoError(t, err)
@@ -251,7 +252,7 @@ func keysOf(m map[string]bool) (out []string) {
 // TestCorrupt: no byte that is wrong, and no end that is missing, does more than give other rows or an error of the format.
 func TestCorrupt(t *testing.T) {
 	rows := randomRows(rand.New(rand.NewPCG(3, 3)), 60)
-	seg, _, err := segment.Encode(rows, nil)
+	seg, _, err := segmenttest.Encode(rows, nil)
 	require.NoError(t, err)
 	files, m := writeBlock(t, rows)
 	table := files[block.SeriesFile].Bytes()

@@ -1,0 +1,79 @@
+package segmenttest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Encode returns the segment of rows, which may be in any order; their label sets must differ.
+func Encode(rows []segment.Row, meta []segment.Metadata) ([]byte, segment.Info, error) {
+	w, err := segment.NewWriter()
+	if err != nil {
+		return nil, segment.Info{}, err
+	}
+	return EncodeWith(w, rows, meta)
+}
+
+// EncodeWith is Encode with a writer that may have written before.
+func EncodeWith(w *segment.Writer, rows []segment.Row, meta []segment.Metadata) ([]byte, segment.Info, error) {
+	b, err := Batch(rows, meta)
+	if err != nil {
+		return nil, segment.Info{}, err
+	}
+	out, info, err := w.Write(b)
+	return bytes.Clone(out), info, err
+}
+
+// Batch converts rows to a batch for a Writer.
+func Batch(rows []segment.Row, meta []segment.Metadata) (*segment.Batch, error) {
+	t := series.NewTable(0)
+	refs := make([]series.Ref, len(rows))
+	var lset []series.Label
+	for i, r := range rows {
+		lset = lset[:0]
+		r.Labels.Range(func(l labels.Label) {
+			if l.Value != "" {
+				lset = append(lset, series.Label{Name: l.Name, Value: l.Value})
+			}
+		})
+		ref, err := t.Intern(lset)
+		if err != nil {
+			return nil, fmt.Errorf("encode segment: %w", err)
+		}
+		if int(ref) != i {
+			return nil, fmt.Errorf("encode segment: two rows for series %s", r.Labels)
+		}
+		refs[i] = ref
+	}
+	view := t.View()
+	slices.SortFunc(refs, view.Compare)
+	b := segment.Batch{View: &view, Rows: refs, Metadata: slices.Clone(meta)}
+	slices.SortStableFunc(b.Metadata, func(a, b segment.Metadata) int { return strings.Compare(a.Metric, b.Metric) })
+	for i, ref := range refs {
+		addRow(&b, i, &rows[ref])
+	}
+	if !slices.ContainsFunc(b.ST, func(st int64) bool { return st != 0 }) {
+		b.ST = nil
+	}
+	return &b, nil
+}
+
+func addRow(b *segment.Batch, i int, r *segment.Row) {
+	for _, f := range r.Floats {
+		b.TS, b.V, b.ST = append(b.TS, f.T), append(b.V, f.V), append(b.ST, f.ST)
+	}
+	b.End = append(b.End, len(b.TS))
+	if len(r.Hists) > 0 {
+		b.Hists = append(b.Hists, segment.RowHists{Row: i, Samples: r.Hists})
+	}
+	if len(r.Exemplars) > 0 {
+		b.Exemplars = append(b.Exemplars, segment.RowExemplars{Row: i, Exemplars: r.Exemplars})
+	}
+}
