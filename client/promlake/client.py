@@ -21,7 +21,7 @@ TENANT_HEADER = "X-Scope-OrgID"
 
 
 class Client:
-    """Asks a Promlake server, or any server with the Prometheus HTTP API. Safe for use by several threads.
+    """A client of a Promlake server, or of any server with the Prometheus HTTP API. Safe for concurrent use.
 
     Times are aware datetimes, seconds since the Unix epoch, or text as the API takes it (RFC 3339). Durations are timedeltas, seconds
     or text such as `5m`. Every method raises PromlakeError.

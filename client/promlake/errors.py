@@ -18,5 +18,5 @@ class PromlakeError(Exception):
         self.status = status
 
     def __reduce__(self) -> tuple[type["PromlakeError"], tuple[str, str, int]]:
-        """Makes the error survive pickling, as between processes."""
+        """Keeps the fields when the error is pickled, as between processes."""
         return type(self), (self.error_type, self.message, self.status)

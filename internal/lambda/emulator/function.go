@@ -219,8 +219,8 @@ func (f *Function) Kill() {
 }
 
 // Stop ends all processes as Lambda ends idle environments: SIGTERM, and SIGKILL after
-// Settings.Grace. It returns an error if a process that got SIGTERM did not end with status 0 within
-// that time. Later invocations fail with ErrStopped.
+// Settings.Grace. It returns an error if a process that got SIGTERM did not end with status 0
+// within that time. Later invocations fail with ErrStopped.
 func (f *Function) Stop() error {
 	f.mu.Lock()
 	f.stopped = true

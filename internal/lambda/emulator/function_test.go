@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// handle answers with its event, or does what the event asks for.
+// handle answers with its event, or does what the event names.
 func handle(ctx context.Context, e string) (string, error) {
 	switch e {
 	case "pid":

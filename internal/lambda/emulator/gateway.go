@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Limits of API Gateway's HTTP APIs ("Quotas for configuring and running an HTTP API" in its developer guide).
+// Limits of API Gateway's HTTP APIs ("Quotas for configuring and running an HTTP API" in its
+// developer guide).
 const (
 	MaxGatewayBody     = 10 << 20 // bytes of a request's body
 	MaxGatewayDuration = 30 * time.Second

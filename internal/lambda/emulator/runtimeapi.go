@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Headers and types of the Runtime API ("Using the Lambda runtime API" in Lambda's developer guide).
+// Headers and types of the Runtime API ("Using the Lambda runtime API" in Lambda's developer
+// guide).
 const (
 	headerRequestID    = "Lambda-Runtime-Aws-Request-Id"
 	headerDeadline     = "Lambda-Runtime-Deadline-Ms"

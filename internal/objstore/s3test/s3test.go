@@ -66,7 +66,8 @@ func (g *Gateway) Bucket(t testing.TB) string {
 	return name
 }
 
-// StoreURL creates a bucket and returns its URL as storeurl.Open understands it, credentials included.
+// StoreURL creates a bucket and returns its URL as storeurl.Open understands it, credentials
+// included.
 func (g *Gateway) StoreURL(t testing.TB) string {
 	t.Helper()
 	q := url.Values{

@@ -8,15 +8,15 @@ import (
 
 // pacer spreads samples evenly over time. It is safe for concurrent use.
 type pacer struct {
-	rate  float64 // samples/s; 0 = no waiting
-	begin time.Time
-	now   func() time.Time
-	taken atomic.Int64 // samples
+	rate     float64 // samples/s; 0 = no waiting
+	begin    time.Time
+	now      func() time.Time
+	reserved atomic.Int64 // samples
 }
 
 // due reserves n samples, and returns when their request may start, counted from begin.
 func (p *pacer) due(n int) time.Duration {
-	before := p.taken.Add(int64(n)) - int64(n)
+	before := p.reserved.Add(int64(n)) - int64(n)
 	if p.rate == 0 {
 		return 0
 	}

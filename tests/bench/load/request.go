@@ -39,7 +39,7 @@ type outcome struct {
 func requestHeaders(v wire.Version, further map[string]string) http.Header {
 	h := http.Header{}
 	h.Set("Content-Encoding", "snappy")
-	h.Set("User-Agent", "promlake-load")
+	h.Set("User-Agent", "promlake-bench")
 	if v == wire.V2 {
 		h.Set("Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request")
 		h.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
