@@ -139,7 +139,7 @@ def test_token(api: Api) -> None:
     assert [asked.authorization for asked in api.asked] == [f"Bearer {SENT}", None]
 
 
-def test_token_is_not_told_elsewhere(api: Api) -> None:
+def test_token_does_not_follow_redirects(api: Api) -> None:
     api.answers([])
     with serve() as other:
         other.answers(["elsewhere"])

@@ -61,7 +61,7 @@ def test_series_have_a_column_per_label(store: Path) -> None:
     assert joined == [(5.0,)]
 
 
-def test_views_are_of_the_kinds_that_are_there(store: Path) -> None:
+def test_views_match_the_kinds_of_objects(store: Path) -> None:
     with open_store(store) as lake:
         assert views(lake) == {"samples", "series"}
     write(store, "anonymous", "01C", OTHER)
@@ -114,7 +114,7 @@ def all_samples(store: Path) -> list[tuple[int, float]]:
         return lake.sql("SELECT epoch_ms(ts), value FROM samples ORDER BY ts").fetchall()
 
 
-def test_blocks_count_instead_of_what_they_consumed(store: Path) -> None:
+def test_blocks_replace_consumed_segments(store: Path) -> None:
     files = {"series": SERIES, "samples-0000": SAMPLES, "histograms-0000": HISTOGRAMS}
     write_block(store, "24h", "02A", **files)
     assert all_samples(store) == [(1000, 1.0), (2000, 3.0)], "a block that no manifest names does not count"
@@ -171,7 +171,7 @@ def test_urls(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert lake.sql("SELECT count(*) FROM samples").fetchone() == (2,)
 
 
-def test_what_cannot_be_opened(tmp_path: Path) -> None:
+def test_invalid_stores_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no data of tenant anonymous"):
         open_store(tmp_path)
     with pytest.raises(ValueError, match="want a directory or a file:// URL"):

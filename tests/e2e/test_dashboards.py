@@ -243,7 +243,7 @@ def ask_values(url: str, label: str, selector: str) -> list[str]:
 
 
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda f: f.stem)
-def test_dashboard_is_whole(file: Path) -> None:
+def test_dashboard_is_complete(file: Path) -> None:
     dashboard = json.loads(file.read_text())
     assert dashboard["uid"] == file.stem
     assert dashboard["schemaVersion"] >= 39
@@ -278,7 +278,7 @@ def check_panel(panel: dict[str, Any]) -> None:
             assert target["expr"].count("$job") == len(re.findall(r"\{", target["expr"])), f"{title}: each selector has the job"
 
 
-def test_provisioning_names_what_is_there() -> None:
+def test_provisioning_names_existing_files() -> None:
     datasource, provider = (GRAFANA / "datasource.yml").read_text(), (GRAFANA / "dashboards.yml").read_text()
     for setting in ("uid: promlake", "type: prometheus", "httpMethod: POST", "prometheusType: Prometheus", "url: ${PROMLAKE_URL}"):
         assert setting in datasource

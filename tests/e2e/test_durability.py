@@ -99,7 +99,7 @@ def check(server: Server, h: Hammer) -> None:
         assert max(rounds) < h.sent
 
 
-def test_terminate_answers_what_waits_for_a_flush(start: Start, store: Store) -> None:
+def test_terminate_answers_requests_that_wait_for_a_flush(start: Start, store: Store) -> None:
     server = start(store, "--ingest.flush-interval", "5m")
     warm_up(server)
     answers: list[int] = []

@@ -38,7 +38,7 @@ def links() -> Iterator[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize(("document", "target"), list(links()), ids=lambda x: x if isinstance(x, str) else x.name)
-def test_links_lead_somewhere(document: Path, target: str) -> None:
+def test_links_have_targets(document: Path, target: str) -> None:
     path, _, anchor = target.partition("#")
     file = document.parent / path if path else document
     assert file.exists()

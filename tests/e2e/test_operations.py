@@ -52,7 +52,7 @@ METRICS = {
 }
 
 
-def test_metrics_tell_what_an_operator_asks(server: Server) -> None:
+def test_metrics_for_operators(server: Server) -> None:
     assert server.sender().write(series("up", [(NOW_MS, 1)])).status == 204
     assert len(vector(server.client(), "up", NOW_MS / 1000).samples) == 1
     text = get(f"{server.url}/metrics")

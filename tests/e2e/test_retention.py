@@ -53,7 +53,7 @@ def at(hour: int) -> str:
     return f"{(FIRST_MS + hour * HOUR_MS) / 1000}"
 
 
-def test_deletion_is_off_unless_it_is_asked_for(server: Server) -> None:
+def test_deletion_is_off_by_default(server: Server) -> None:
     write_day(server)
     status, body = delete(server, match="requests_total")
     assert (status, body["errorType"]) == (503, "unavailable")

@@ -57,7 +57,7 @@ def test_pack_is_reproducible_and_leaves_equal_zips_alone(pack: ModuleType, tmp_
         ("same", "script", "not a 64-bit ELF program"),
     ],
 )
-def test_pack_refuses_what_lambda_cannot_start(arch: str, program: str, error: str, programs: Programs, tmp_path: Path) -> None:
+def test_pack_rejects_programs_that_lambda_cannot_start(arch: str, program: str, error: str, programs: Programs, tmp_path: Path) -> None:
     same = {"aarch64": "arm64"}.get(machine(), machine())
     other = {"arm64": "x86_64", "x86_64": "arm64"}[same]
     path = {"ingest-fn": ROOT / "dist" / same / "programs/ingest-fn/bootstrap", "dynamic": programs.query_fn, "script": PACK}[program]

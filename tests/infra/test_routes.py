@@ -128,7 +128,7 @@ def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
             assert {status(server, method, path) for method in ("GET", "POST")} == {404}, path
 
 
-def test_every_route_is_of_use(default: Template, servers: dict[str, Server]) -> None:
+def test_every_route_is_served(default: Template, servers: dict[str, Server]) -> None:
     """Each route leads to an address that its program serves."""
     for (method, path), function in table(default).items():
         sample = path.replace("{proxy+}", "query")

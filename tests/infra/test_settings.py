@@ -38,7 +38,7 @@ def test_defaults(programs: Programs) -> None:  # noqa: ARG001 (Node's packages 
     assert s["logging"] == {"LogFormat": "JSON", "ApplicationLogLevel": "TRACE", "SystemLogLevel": "WARN"}
 
 
-def test_those_of_the_composed_environment() -> None:
+def test_parameters_of_the_composed_environment() -> None:
     text = (ROOT / "infra/localstack/compose/parameters.env").read_text()
     (given,) = re.findall(r"^PARAMS='(.*)'$", text, re.MULTILINE)
     code, text = settings(**dict(p.split("=", 1) for p in given.split()))

@@ -88,7 +88,7 @@ def ask(cloud: CloudFormation, programs: Programs) -> Ask:  # noqa: ARG001 (Node
     return ask
 
 
-def test_a_whole_stack(ask: Ask) -> None:
+def test_a_complete_stack(ask: Ask) -> None:
     done = ask("whole")
     assert done.returncode == 0, done.stderr
     for value in OUTPUTS.values():
@@ -105,7 +105,7 @@ def test_a_stack_without_a_url_for_writing(cloud: CloudFormation, ask: Ask) -> N
 
 
 @pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_COMPLETE", "ROLLBACK_COMPLETE", "CREATE_FAILED", "UPDATE_IN_PROGRESS"])
-def test_a_stack_that_is_not_whole(status: str, cloud: CloudFormation, ask: Ask) -> None:
+def test_an_incomplete_stack(status: str, cloud: CloudFormation, ask: Ask) -> None:
     cloud.status = status
     done = ask("whole")
     assert done.returncode == 1

@@ -37,7 +37,7 @@ def test_a_token_for_any_tenant(stack: Stack, door: str) -> None:
 @pytest.mark.parametrize(
     ("token", "tenant", "status"), [(None, None, 401), (NOBODY, None, 401), ("team-a", "anonymous", 403), ("team-a", "team-a", 204)]
 )
-def test_who_writes(stack: Stack, token: str | None, tenant: str | None, status: int) -> None:
+def test_write_access(stack: Stack, token: str | None, tenant: str | None, status: int) -> None:
     door = Door(stack.description["gateway"], stack.description["tokens"].get(token, token), tenant)
     assert door.write([series("allowed", [(1_760_000_000_000, 1.0)])]).status == status
 

@@ -31,7 +31,7 @@ def test_image_is_pinned(name: str) -> None:
     assert re.fullmatch(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+[a-z-]*", services()[name]["image"])
 
 
-def test_localstack_is_the_one_that_runs_without_docker() -> None:
+def test_localstack_versions_agree() -> None:
     (pinned,) = re.findall(r"^localstack-core==(\S+)", (FOLDER / "requirements.txt").read_text(), re.MULTILINE)
     assert services()["localstack"]["image"] == f"localstack/localstack:{pinned}"
 
@@ -51,7 +51,7 @@ def test_ports_are_of_this_machine_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", services())
-def test_what_it_depends_on_is_there(name: str) -> None:
+def test_dependencies_exist(name: str) -> None:
     assert set(services()[name].get("depends_on", {})) <= set(services())
 
 

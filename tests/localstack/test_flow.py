@@ -128,12 +128,12 @@ def test_segments_became_blocks(flow: Flow, stack: Stack) -> None:  # noqa: ARG0
     assert found["garbage"]["foreign"]["objects"] == 0
 
 
-def test_nothing_is_given_up(flow: Flow, stack: Stack) -> None:  # noqa: ARG001 (it must have flowed)
+def test_dead_letter_queue_stays_empty(flow: Flow, stack: Stack) -> None:  # noqa: ARG001 (it must have flowed)
     assert stack.waiting("DeadLetterQueueUrl") == 0
 
 
-def test_functions_tell_about_themselves(flow: Flow, stack: Stack) -> None:  # noqa: ARG001 (it must have flowed)
-    """Their own metrics arrive in a tenant of their own, by the same way."""
+def test_functions_write_their_own_metrics(flow: Flow, stack: Stack) -> None:  # noqa: ARG001 (it must have flowed)
+    """Their own metrics arrive in a tenant of their own, on the same path."""
     own = stack.doors("promlake")["gateway"]
 
     def told() -> set[str]:

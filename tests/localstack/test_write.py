@@ -48,7 +48,7 @@ def expected(written: list[Series]) -> Samples:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_written_is_there(quiet: Stack, mode: str, version: int, tenant: str) -> None:
+def test_written_samples_are_answered(quiet: Stack, mode: str, version: int, tenant: str) -> None:
     written, doors = batch(100), quiet.doors(tenant)
     reply = doors["gateway"].write(written, version)
     assert reply.status == 204, reply

@@ -92,7 +92,7 @@ func TestCountersNeverFall(t *testing.T) {
 	require.Greater(t, counters, 50, "golden counters that change")
 }
 
-func TestHostsAreNoCopies(t *testing.T) {
+func TestHostsDiffer(t *testing.T) {
 	f, c := golden(t, 2)
 	v := scrape(f, 0)
 	for s, series := range c.Series {

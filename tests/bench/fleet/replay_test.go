@@ -28,7 +28,7 @@ func replayOf(t *testing.T, c *capture.Capture, hosts, rounds int, vary bool) *f
 	return r
 }
 
-func TestReplayGoesOn(t *testing.T) {
+func TestReplayContinuesAfterTheCapture(t *testing.T) {
 	c := &capture.Capture{Times: []int64{1e12, 1e12 + 2000, 1e12 + 4000, 1e12 + 6000}, Series: []capture.Series{
 		named("gauge", 1.5, -2, 7, 1.5),
 		named("decimals_total", 0.1, 0.2, 0.2, 0.7),
@@ -125,7 +125,7 @@ func TestReplayTimes(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrHosts)
 }
 
-func TestReplayRefusesWhatDoublesCannotHold(t *testing.T) {
+func TestReplayRejectsValuesBeyondDoubles(t *testing.T) {
 	c := &capture.Capture{Times: []int64{1e12, 1e12 + 1}, Series: []capture.Series{named("big_total", 1, 1<<52+1)}}
 	_, err := fleet.NewReplay(c, fleet.ReplaySettings{Hosts: 1, Rounds: 100, Start: replayStart, Interval: time.Second})
 	require.ErrorContains(t, err, "2^53")

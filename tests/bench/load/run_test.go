@@ -128,7 +128,7 @@ func TestProtocol2NeedsConfirmation(t *testing.T) {
 	require.Equal(t, int64(30), r.Samples)
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	url := "http://" + l.Addr().String()
@@ -163,7 +163,7 @@ func TestInterrupted(t *testing.T) {
 	require.Positive(t, r.SamplesSent)
 }
 
-func TestServerIsNotThere(t *testing.T) {
+func TestMissingServerProcess(t *testing.T) {
 	_, url := newReceiver(t)
 	_, err := load.Run(t.Context(), smallFleet(t), load.Settings{URL: url, PID: 1 << 30}, time.Now)
 	require.ErrorIs(t, err, os.ErrNotExist)
