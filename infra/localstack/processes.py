@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-START_SECONDS = 90.0
+START_SECONDS = 300.0
 STOP_SECONDS = 10.0
 LOG_TAIL = 4000
 

@@ -46,7 +46,7 @@ func underRIE(t *testing.T, program string, env ...string) string {
 			_ = c.Close()
 		}
 		return err == nil
-	}, 20*time.Second, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 	return "http://" + listen + "/2015-03-31/functions/function/invocations"
 }
 

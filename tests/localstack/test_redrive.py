@@ -7,7 +7,7 @@ from support.programs import wait_until
 from support.remote_write import series
 
 START = 1_760_000_400_000
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 def test_poison_and_its_neighbours(quiet: Stack) -> None:

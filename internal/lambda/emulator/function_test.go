@@ -204,7 +204,7 @@ func TestInvocationsWaitForEnvironments(t *testing.T) {
 	one := function(t, emulator.Settings{})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { _, _ = one.Invoke(context.Background(), []byte(`"hang"`)) }()
-	require.Eventually(t, func() bool { return len(one.Processes()) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(one.Processes()) == 1 }, 2*time.Minute, time.Millisecond)
 	cancel()
 	_, err := one.Invoke(ctx, []byte(`"x"`))
 	require.ErrorIs(t, err, context.Canceled)

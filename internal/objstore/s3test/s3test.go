@@ -30,7 +30,7 @@ const (
 	secretKey = "s3test-secret"
 
 	startTries   = 5
-	startTimeout = 20 * time.Second
+	startTimeout = 2 * time.Minute
 	stopTimeout  = 10 * time.Second
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 from support.programs import Programs
 from support.stores import Store
 
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 class Commands:

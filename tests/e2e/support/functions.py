@@ -21,7 +21,7 @@ from promlake_executor.environment import Function as EmulatedFunction
 from support.programs import Programs
 
 ACCOUNT = "000000000000"
-SECONDS = 30.0
+SECONDS = 300.0
 
 
 class _Handler(BaseHTTPRequestHandler):

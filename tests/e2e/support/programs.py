@@ -11,8 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 
-START_SECONDS = 30.0
-STOP_SECONDS = 30.0
+START_SECONDS = 300.0
+STOP_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Process:
             self.kill()
 
 
-def wait_until(ready: Callable[[], bool], what: str, seconds: float = 30.0, context: Callable[[], str] = str) -> None:
+def wait_until(ready: Callable[[], bool], what: str, seconds: float = 300.0, context: Callable[[], str] = str) -> None:
     deadline = time.monotonic() + seconds
     while not ready():
         assert time.monotonic() < deadline, f"waited {seconds:g} s for: {what}\n{context()}"
