@@ -12,7 +12,8 @@ const (
 	Write
 	// Admin is deleting a tenant's data.
 	Admin
-	// Operate concerns the process and all of its tenants: metrics, compaction. It takes access "admin" to tenants ["*"].
+	// Operate concerns the process and all of its tenants: metrics, compaction. It takes access
+	// "admin" to tenants ["*"].
 	Operate
 )
 

@@ -22,7 +22,8 @@ var errorTypes = map[int]string{
 	http.StatusServiceUnavailable: "unavailable",
 }
 
-// write answers. The reasons name no secrets; which tenants a token has is told only to those who have the token.
+// write answers. The reasons name no secrets; which tenants a token has is told only to those who
+// have the token.
 func (f *refusal) write(w http.ResponseWriter, access Access) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -51,7 +52,8 @@ func (f *refusal) write(w http.ResponseWriter, access Access) {
 	}{"error", errorTypes[f.status], text})
 }
 
-// isPreflight says whether a browser asks what a page of another origin may send (the Fetch standard, "CORS-preflight request").
+// isPreflight says whether a browser asks what a page of another origin may send (the Fetch
+// standard, "CORS-preflight request").
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }

@@ -13,8 +13,9 @@ var (
 	errUnknown   = errors.New("the token is not known")
 )
 
-// credentials returns the token that the header carries: of `Bearer TOKEN`, or the password of Basic, whose user name is not looked at.
-// Two headers are malformed: of two tokens, none is the one that is meant.
+// credentials returns the token that the header carries: of `Bearer TOKEN`, or the password of
+// Basic, whose user name is not looked at. Two headers are malformed: of two tokens, none is the
+// one that is meant.
 func credentials(h http.Header) (string, error) {
 	values := h.Values("Authorization")
 	if len(values) == 0 {

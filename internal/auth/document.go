@@ -39,8 +39,9 @@ func NewEntry(token string, tenants, access []string, comment string) (Entry, er
 	return e, err
 }
 
-// ParseDocument reads a document. It is strict: unknown, repeated and misspelt fields are errors, and so are entries that give nothing,
-// for a document that is understood in part may open what it was meant to close. The error says which entry is wrong.
+// ParseDocument reads a document. It is strict: unknown, repeated and misspelt fields are errors,
+// and so are entries that give nothing, for a document that is understood in part may open what it
+// was meant to close. The error says which entry is wrong.
 func ParseDocument(text []byte) (Document, error) {
 	var d Document
 	if err := strictJSON(text, &d); err != nil {

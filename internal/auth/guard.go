@@ -16,7 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// Guard stands before the handlers of a process. A nil Guard lets everything through. It is safe for concurrent use.
+// Guard stands before the handlers of a process. A nil Guard lets everything through. It is safe
+// for concurrent use.
 type Guard struct {
 	keys     keys
 	own      Sum // of the token that this process gives itself
@@ -24,8 +25,9 @@ type Guard struct {
 	requests *prometheus.CounterVec
 }
 
-// New returns the guard that s asks for, nil if requests need no token. A file is read now, and is an error if it is wrong; a remote
-// document is read when the first request comes. It counts in reg:
+// New returns the guard that s asks for, nil if requests need no token. A file is read now, and is
+// an error if it is wrong; a remote document is read when the first request comes. It counts in
+// reg:
 //
 //	promlake_auth_requests_total{result}   ok, absent, malformed, unknown, access, tenant, unavailable
 func New(s Settings, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Guard, error) {
@@ -59,7 +61,8 @@ func newGuard(k keys, requests *prometheus.CounterVec) *Guard {
 	return &Guard{keys: k, own: SumOf(own), ownToken: own, requests: requests}
 }
 
-// OwnToken is a token that only this process knows, by which it may ask itself anything. It is "" where requests need none.
+// OwnToken is a token that only this process knows, by which it may ask itself anything. It is ""
+// where requests need none.
 func (g *Guard) OwnToken() string {
 	if g == nil {
 		return ""
@@ -67,16 +70,18 @@ func (g *Guard) OwnToken() string {
 	return g.ownToken
 }
 
-// Protect returns a handler that lets requests through to next whose token has the access, to the tenant that they name. Such a
-// request reaches next without its Authorization header and with exactly one tenant header, and is refused otherwise:
+// Protect returns a handler that lets requests through to next whose token has the access, to the
+// tenant that they name. Such a request reaches next without its Authorization header and with
+// exactly one tenant header, and is refused otherwise:
 //
 //	400   more than one tenant is named, or one that is none
 //	401   there is no token, or none that is known
 //	403   the token has not this access, or not to this tenant
 //	503   no document of tokens could be read yet
 //
-// CORS preflights, which browsers send without a token, reach next stripped of all that names data. Refusals are written as the handlers write their errors:
-// text where access is Write, otherwise JSON of the Prometheus API.
+// CORS preflights, which browsers send without a token, reach next stripped of all that names data.
+// Refusals are written as the handlers write their errors: text where access is Write, otherwise
+// JSON of the Prometheus API.
 func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
 	if g == nil {
 		return next
@@ -130,8 +135,8 @@ func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
 	return id, nil
 }
 
-// grantOf looks a token up by its sum. Nobody can choose sums that are close to a good one, so the time that this takes tells nothing
-// about the tokens that are known.
+// grantOf looks a token up by its sum. Nobody can choose sums that are close to a good one, so the
+// time that this takes tells nothing about the tokens that are known.
 func (g *Guard) grantOf(ctx context.Context, sum Sum) (*grant, error) {
 	if sum == g.own {
 		return &grant{access: map[Access]bool{Read: true, Write: true, Admin: true}}, nil
@@ -154,8 +159,8 @@ func (g *grant) allows(access Access) error {
 	return nil
 }
 
-// tenantOf returns the tenant of a request that names id, or names none and would be the default's: the one tenant of the token stands
-// in for a name.
+// tenantOf returns the tenant of a request that names id, or names none and would be the default's:
+// the one tenant of the token stands in for a name.
 func (g *grant) tenantOf(id string, named bool) (string, error) {
 	switch {
 	case g.tenants == nil:

@@ -11,12 +11,14 @@ import (
 	"github.com/promlake/promlake/internal/secret"
 )
 
-// errUnavailable wraps the reason why no document could be read yet. Nothing is decided without one.
+// errUnavailable wraps the reason why no document could be read yet. Nothing is decided without
+// one.
 var errUnavailable = errors.New("the document of tokens cannot be read")
 
 // keys finds what a token may do. It is safe for concurrent use.
 type keys interface {
-	// find returns nil for a token that is not known. It fails, with errUnavailable, only before a document was ever read.
+	// find returns nil for a token that is not known. It fails, with errUnavailable, only before a
+	// document was ever read.
 	find(ctx context.Context, sum Sum) (*grant, error)
 }
 
@@ -33,8 +35,9 @@ func read(ctx context.Context, from secret.Source) (map[Sum]*grant, error) {
 	return d.grants()
 }
 
-// fileKeys are those of a file, which is read again whenever it has changed: it is looked at for each request, which takes some
-// microseconds. While what is there cannot be read, what was read last holds.
+// fileKeys are those of a file, which is read again whenever it has changed: it is looked at for
+// each request, which takes some microseconds. While what is there cannot be read, what was read
+// last holds.
 type fileKeys struct {
 	file   secret.File
 	logger *slog.Logger

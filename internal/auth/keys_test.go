@@ -170,7 +170,8 @@ func TestRemoteDocumentThatWasNeverRead(t *testing.T) {
 	require.Equal(t, 2, p.reads)
 }
 
-// TestRemoteReadKeepsNobodyWithAKnownToken holds that only those wait for a read about whom nothing is known.
+// TestRemoteReadKeepsNobodyWithAKnownToken holds that only those wait for a read about whom nothing
+// is known.
 func TestRemoteReadKeepsNobodyWithAKnownToken(t *testing.T) {
 	var log bytes.Buffer
 	p := newParameter(only(t, "one"))

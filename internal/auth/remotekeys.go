@@ -13,7 +13,8 @@ import (
 const (
 	// remoteAge is how long a remote document is taken for current.
 	remoteAge = 5 * time.Minute
-	// remotePause is the least time between two reads of it, whatever asks for them: unknown tokens or failures.
+	// remotePause is the least time between two reads of it, whatever asks for them: unknown tokens
+	// or failures.
 	remotePause = 10 * time.Second
 	// firstPause is the least time between two reads while there is no document at all.
 	firstPause = time.Second
@@ -21,8 +22,9 @@ const (
 	remoteTimeout = 3 * time.Second
 )
 
-// remoteKeys are those of a place that each read costs a request. It is read when the first token is asked for, and again when what is
-// known is older than remoteAge, or does not know a token. Requests do that themselves: a function has no time of its own between them.
+// remoteKeys are those of a place that each read costs a request. It is read when the first token
+// is asked for, and again when what is known is older than remoteAge, or does not know a token.
+// Requests do that themselves: a function has no time of its own between them.
 type remoteKeys struct {
 	from   secret.Source
 	now    func() time.Time
@@ -62,7 +64,8 @@ func (k *remoteKeys) find(ctx context.Context, sum Sum) (*grant, error) {
 	return known.grants[sum], nil
 }
 
-// refresh reads the document if what is known is older than age, and a read is due. With wait, it waits for the read of another request.
+// refresh reads the document if what is known is older than age, and a read is due. With wait, it
+// waits for the read of another request.
 func (k *remoteKeys) refresh(ctx context.Context, age time.Duration, wait bool) error {
 	if !k.due(age) {
 		return nil
@@ -102,7 +105,8 @@ func (k *remoteKeys) due(age time.Duration) bool {
 // wall is the time without its monotonic part, which may stand still while a function is frozen.
 func (k *remoteKeys) wall() time.Time { return k.now().Round(0) }
 
-// reload reads the document, for the caller who has the turn. A client that goes away does not end it: others may wait for it.
+// reload reads the document, for the caller who has the turn. A client that goes away does not end
+// it: others may wait for it.
 func (k *remoteKeys) reload(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remoteTimeout)
 	defer cancel()

@@ -1,5 +1,6 @@
-// Package auth decides who may do what: a request carries a bearer token, a document says which tenants and which kinds of access
-// each token has. The document holds hashes of tokens and no token.
+// Package auth decides who may do what: a request carries a bearer token, a document says which
+// tenants and which kinds of access each token has. The document holds hashes of tokens and no
+// token.
 package auth
 
 import (

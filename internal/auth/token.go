@@ -8,10 +8,12 @@ import (
 	"fmt"
 )
 
-// TokenPrefix begins every token that NewToken makes, so that scanners for leaked secrets know one when they see it.
+// TokenPrefix begins every token that NewToken makes, so that scanners for leaked secrets know one
+// when they see it.
 const TokenPrefix = "pl_"
 
-// tokenBytes is how much randomness a token holds. It cannot be guessed, so a document need not keep it by a slow hash.
+// tokenBytes is how much randomness a token holds. It cannot be guessed, so a document need not
+// keep it by a slow hash.
 const tokenBytes = 32
 
 // NewToken returns a fresh random token: TokenPrefix and 32 bytes in base64url without padding.

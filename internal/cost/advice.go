@@ -15,14 +15,16 @@ type Advice struct {
 	Advise []string    `json:"advise"` // sentences, the most useful first
 }
 
-// ModePrice is what a load would cost in a mode, with the samples per send that it has and with RecommendedSend.
+// ModePrice is what a load would cost in a mode, with the samples per send that it has and with
+// RecommendedSend.
 type ModePrice struct {
 	Mode        Mode    `json:"mode"`
 	Dollars     float64 `json:"dollars"`
 	Recommended float64 `json:"dollars_with_recommended_sends"`
 }
 
-// RecommendedSend is the max_samples_per_send that we recommend: a request as large as it usefully gets, and far below every limit.
+// RecommendedSend is the max_samples_per_send that we recommend: a request as large as it usefully
+// gets, and far below every limit.
 const RecommendedSend = 10_000
 
 // prometheusSend is Prometheus' default of max_samples_per_send.
@@ -91,7 +93,8 @@ func (a *Advice) sends(l *Load, now ModePrice) {
 		strings.Join(set, " and "), now.Dollars-now.Recommended, now.Dollars, l.Mode))
 }
 
-// entry advises on the way to the ingest function, of which free is the price without charges for requests.
+// entry advises on the way to the ingest function, of which free is the price without charges for
+// requests.
 func (a *Advice) entry(l *Load, now ModePrice, free float64) {
 	if l.WriteThrough != HTTPAPI || l.Mode == Grouped || free > now.Dollars*(1-enough) {
 		return

@@ -65,7 +65,8 @@ func (b *Bill) Of(c Component) (sum float64) {
 	return sum
 }
 
-// settle prices the lines of each unit together, for tiers count a month's sum, and divides the sum by quantity.
+// settle prices the lines of each unit together, for tiers count a month's sum, and divides the sum
+// by quantity.
 func (b *Bill) settle(p *Prices) {
 	sums := map[string]float64{}
 	for i := range b.Lines {

@@ -17,7 +17,8 @@ import (
 // page is docs/cost.md. With -update its figures are written anew instead of checked.
 type page struct{ text string }
 
-// figures holds the last groups of each line that pattern matches against what want returns for it, to half of the last digit.
+// figures holds the last groups of each line that pattern matches against what want returns for it,
+// to half of the last digit.
 func (p *page) figures(t *testing.T, lines int, pattern string, want func(groups []string) []float64) {
 	t.Helper()
 	re := regexp.MustCompile("(?m)^" + pattern + "$")

@@ -27,8 +27,8 @@ func (w *sheet) compaction() {
 	w.add(Compact, "polled in vain", w.idlePolls(jobs), SQSFIFOChunk, "pollers × month ÷ 20 s, less what jobs answer")
 }
 
-// jobs is the number of compaction jobs in a month. A tenant's segments are merged into parts, at most once a minute while a job can take all
-// that came, and parts into larger parts.
+// jobs is the number of compaction jobs in a month. A tenant's segments are merged into parts, at
+// most once a minute while a job can take all that came, and parts into larger parts.
 func (w *sheet) jobs(segments float64) float64 {
 	t := float64(w.Tenants)
 	perTenant := segments / t / days // a day
@@ -54,7 +54,8 @@ func (w *sheet) schedule() {
 	w.add(Plan, "GET", minutes*t*w.m.TickGets.Value, S3Get, "each tenant's manifest, when it has changed")
 }
 
-// storage adds what the bucket holds once the first samples have reached the end of their retention.
+// storage adds what the bucket holds once the first samples have reached the end of their
+// retention.
 func (w *sheet) storage() {
 	kept := w.Retention.Hours() / 24
 	perDay := w.Samples() / days

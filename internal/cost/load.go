@@ -44,15 +44,17 @@ type Load struct {
 	Churn     float64       // share of the series that are replaced by others every day
 	Tenants   int           // among which the series are divided evenly
 
-	Senders        int           // Prometheus servers that send; each has its share of the series
-	SamplesPerSend float64       // max_samples_per_send
-	SendDeadline   time.Duration // batch_send_deadline: what has waited so long is sent, however little it is
+	Senders        int     // Prometheus servers that send; each has its share of the series
+	SamplesPerSend float64 // max_samples_per_send
+	// batch_send_deadline: what has waited so long is sent, however little it is
+	SendDeadline time.Duration
 
 	Mode         Mode
 	WriteThrough Entry
 	Arch         string // arm64 or x86_64
 	Queue        QueueBatch
-	SystemLogs   string // Lambda's own log lines: warn, those of failures, or info, two of each invocation too
+	// Lambda's own log lines: warn, those of failures, or info, two of each invocation too
+	SystemLogs string
 
 	QueriesPerDay   float64
 	SamplesPerQuery float64 // that a query reads
@@ -71,8 +73,8 @@ type QueueBatch struct {
 // Memory is what the functions have, MiB. Processor time comes with it: 1,769 MiB are one vCPU.
 type Memory struct{ Ingest, Flush, Plan, Compact, Query int }
 
-// DefaultLoad is a million series as Prometheus scrapes and sends them by default, but for max_samples_per_send, on the stack of
-// infra/serverless.yml with its defaults.
+// DefaultLoad is a million series as Prometheus scrapes and sends them by default, but for
+// max_samples_per_send, on the stack of infra/serverless.yml with its defaults.
 func DefaultLoad() Load {
 	return Load{
 		Series: 1e6, Scrape: 15 * time.Second, Retention: 90 * day, Tenants: 1,
@@ -84,7 +86,8 @@ func DefaultLoad() Load {
 	}
 }
 
-// maxRequestBytes is the largest body that a function takes: 6 MB of event, of which a third is base64's.
+// maxRequestBytes is the largest body that a function takes: 6 MB of event, of which a third is
+// base64's.
 const maxRequestBytes = 4.5e6
 
 // Validate reports every value that makes no sense, by its name.
@@ -143,13 +146,15 @@ func (l *Load) Validate() error {
 // Samples is how many samples a month has.
 func (l *Load) Samples() float64 { return l.Series * float64(Month) / float64(l.Scrape) }
 
-// Sent is how many samples a request has: as many as the setting allows, and no more than a sender has by its deadline.
+// Sent is how many samples a request has: as many as the setting allows, and no more than a sender
+// has by its deadline.
 func (l *Load) Sent() float64 {
 	perSender := l.Series / float64(l.Senders) * float64(l.SendDeadline) / float64(l.Scrape)
 	return max(1, min(l.SamplesPerSend, perSender))
 }
 
-// deadlineFor is the batch_send_deadline by which a sender has RecommendedSend samples, in whole scrape intervals and at most a minute.
+// deadlineFor is the batch_send_deadline by which a sender has RecommendedSend samples, in whole
+// scrape intervals and at most a minute.
 func deadlineFor(l *Load) time.Duration {
 	if l.Series == 0 {
 		return l.SendDeadline

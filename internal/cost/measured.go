@@ -19,42 +19,52 @@ type Figure struct {
 	When  string  `json:"when"` // date of the measurement, YYYY-MM-DD; "" for what was not measured
 }
 
-// Measured is what samples, requests and queries take. CPU is seconds of one core; figures of processor time are from the machine of docs/benchmarks.md.
+// Measured is what samples, requests and queries take. CPU is seconds of one core; figures of
+// processor time are from the machine of docs/benchmarks.md.
 type Measured struct {
-	WireBytes    Figure `json:"wire_bytes_per_sample"`    // of a request's body
-	QueueBytes   Figure `json:"queue_bytes_per_sample"`   // of a message's text
-	MessageBytes Figure `json:"queue_bytes_per_message"`  // beside its samples
-	DirectCPU    Figure `json:"direct_cpu_per_million"`   // of a million samples, from body to segment
-	SegmentCPU   Figure `json:"segment_cpu"`              // of a segment, beside its samples
-	ValidateCPU  Figure `json:"validate_cpu_per_million"` // from body to messages
-	FlushCPU     Figure `json:"flush_cpu_per_million"`    // from messages to segments
-	InvokeCPU    Figure `json:"invocation_cpu"`           // of an invocation and its event, whatever it does
-	EventCPU     Figure `json:"event_cpu_per_mb"`         // of a million bytes of an event's payload
-	RequestCPU   Figure `json:"aws_request_cpu"`          // of a request to S3 or SQS
-	S3Seconds    Figure `json:"s3_seconds"`               // until S3 has answered a request
-	QueueSeconds Figure `json:"sqs_seconds"`              // until SQS has answered a request
-	Pollers      Figure `json:"queue_pollers"`            // of an event source
-	PollSeconds  Figure `json:"queue_poll_seconds"`       // of one empty receive
+	WireBytes    Figure `json:"wire_bytes_per_sample"`   // of a request's body
+	QueueBytes   Figure `json:"queue_bytes_per_sample"`  // of a message's text
+	MessageBytes Figure `json:"queue_bytes_per_message"` // beside its samples
+	// of a million samples, from body to segment
+	DirectCPU   Figure `json:"direct_cpu_per_million"`
+	SegmentCPU  Figure `json:"segment_cpu"`              // of a segment, beside its samples
+	ValidateCPU Figure `json:"validate_cpu_per_million"` // from body to messages
+	FlushCPU    Figure `json:"flush_cpu_per_million"`    // from messages to segments
+	// of an invocation and its event, whatever it does
+	InvokeCPU Figure `json:"invocation_cpu"`
+	// of a million bytes of an event's payload
+	EventCPU     Figure `json:"event_cpu_per_mb"`
+	RequestCPU   Figure `json:"aws_request_cpu"`    // of a request to S3 or SQS
+	S3Seconds    Figure `json:"s3_seconds"`         // until S3 has answered a request
+	QueueSeconds Figure `json:"sqs_seconds"`        // until SQS has answered a request
+	Pollers      Figure `json:"queue_pollers"`      // of an event source
+	PollSeconds  Figure `json:"queue_poll_seconds"` // of one empty receive
 
-	BlockBytes       Figure `json:"block_bytes_per_sample"`
-	SeriesBytes      Figure `json:"block_bytes_per_series_day"` // of a series' labels in a day's block
-	RollupBytes      Figure `json:"rollup_bytes_per_series_day"`
-	UncompactedBytes Figure `json:"uncompacted_bytes_per_sample"` // of what is not yet in the day's block, sources that wait for deletion included
-	UncompactedDays  Figure `json:"uncompacted_days"`             // for which samples are so
+	BlockBytes Figure `json:"block_bytes_per_sample"`
+	// of a series' labels in a day's block
+	SeriesBytes Figure `json:"block_bytes_per_series_day"`
+	RollupBytes Figure `json:"rollup_bytes_per_series_day"`
+	// of what is not yet in the day's block, sources that wait for deletion included
+	UncompactedBytes Figure `json:"uncompacted_bytes_per_sample"`
+	UncompactedDays  Figure `json:"uncompacted_days"` // for which samples are so
 
-	CompactCPU        Figure `json:"compact_cpu_per_million"`       // of a million samples, all levels together
-	CompactSegmentCPU Figure `json:"compact_cpu_per_segment"`       // of a segment, beside its samples
-	CompactSegmentGet Figure `json:"compact_gets_per_segment"`      // of parts too
-	CompactJobGets    Figure `json:"compact_gets_per_job"`          // beside its sources
-	CompactJobPuts    Figure `json:"compact_puts_per_job"`          // of a block's files and the manifest
-	JobsOfRanges      Figure `json:"compact_range_jobs_per_day"`    // of a tenant: 2h, 12h and 24h
-	PartSegments      Figure `json:"compact_segments_per_part"`     // that become one part, if they are few
-	PartSources       Figure `json:"compact_max_segments_per_part"` // if they are many
-	TickTenants       Figure `json:"plan_lists_per_tick"`           // of the tenants
-	TickLists         Figure `json:"plan_lists_per_tick_and_tenant"`
-	TickGets          Figure `json:"plan_gets_per_tick_and_tenant"`
-	TickSeconds       Figure `json:"plan_seconds_per_tick"`
-	PlanConcurrency   Figure `json:"plan_tenants_at_once"`
+	// of a million samples, all levels together
+	CompactCPU Figure `json:"compact_cpu_per_million"`
+	// of a segment, beside its samples
+	CompactSegmentCPU Figure `json:"compact_cpu_per_segment"`
+	CompactSegmentGet Figure `json:"compact_gets_per_segment"` // of parts too
+	CompactJobGets    Figure `json:"compact_gets_per_job"`     // beside its sources
+	// of a block's files and the manifest
+	CompactJobPuts Figure `json:"compact_puts_per_job"`
+	JobsOfRanges   Figure `json:"compact_range_jobs_per_day"` // of a tenant: 2h, 12h and 24h
+	// that become one part, if they are few
+	PartSegments    Figure `json:"compact_segments_per_part"`
+	PartSources     Figure `json:"compact_max_segments_per_part"` // if they are many
+	TickTenants     Figure `json:"plan_lists_per_tick"`           // of the tenants
+	TickLists       Figure `json:"plan_lists_per_tick_and_tenant"`
+	TickGets        Figure `json:"plan_gets_per_tick_and_tenant"`
+	TickSeconds     Figure `json:"plan_seconds_per_tick"`
+	PlanConcurrency Figure `json:"plan_tenants_at_once"`
 
 	QueryCPU      Figure `json:"query_cpu_per_million"` // of a million samples that are read
 	QueryFixedCPU Figure `json:"query_cpu"`             // of any query
@@ -64,7 +74,8 @@ type Measured struct {
 	QueryGetBytes Figure `json:"query_bytes_per_get"`
 	QueryRounds   Figure `json:"query_rounds"` // requests that wait for one another
 
-	SystemLogBytes Figure `json:"log_bytes_per_invocation"` // of Lambda's own lines, if it writes them
+	// of Lambda's own lines, if it writes them
+	SystemLogBytes Figure `json:"log_bytes_per_invocation"`
 	TickLogBytes   Figure `json:"log_bytes_per_tick"`
 	JobLogBytes    Figure `json:"log_bytes_per_job"`
 	LogDays        Figure `json:"log_days"`

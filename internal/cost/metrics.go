@@ -11,8 +11,8 @@ var exported = []string{
 	S3Put, S3Get, S3Storage, LambdaRequest, LambdaArm64, LambdaX86, SQSChunk, SQSFIFOChunk, HTTPAPIRequest, LogsIngested,
 }
 
-// Register adds promlake_price_dollars{unit} to reg: what the first unit of a month costs in a region, or in us-east-1 if the region's prices are
-// not known.
+// Register adds promlake_price_dollars{unit} to reg: what the first unit of a month costs in a
+// region, or in us-east-1 if the region's prices are not known.
 func Register(reg prometheus.Registerer, region string) error {
 	p, err := ReadPrices(region)
 	if err != nil {

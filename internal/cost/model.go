@@ -43,7 +43,8 @@ func (w *sheet) add(c Component, what string, quantity float64, unit, formula st
 // perMonth is a rate per second, in a month.
 const perMonth = float64(Month / time.Second)
 
-// vCPU is the memory, MiB, that comes with one core. More memory is more cores, of which one invocation of ours uses one.
+// vCPU is the memory, MiB, that comes with one core. More memory is more cores, of which one
+// invocation of ours uses one.
 const vCPU = 1769
 
 // work is what one invocation does.
@@ -52,8 +53,8 @@ type work struct {
 	wait float64 // seconds in which it only waits for others
 }
 
-// seconds is how long work takes in a function with so much memory: processor time is stretched where the function has less than a core, and
-// billed time is rounded up to a millisecond.
+// seconds is how long work takes in a function with so much memory: processor time is stretched
+// where the function has less than a core, and billed time is rounded up to a millisecond.
 func (w *sheet) seconds(k work, mib int) float64 {
 	share := min(1, float64(mib)/vCPU)
 	s := (k.cpu+w.m.InvokeCPU.Value)/share + k.wait

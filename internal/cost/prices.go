@@ -16,21 +16,22 @@ var pricesJSON []byte
 
 // Units of prices.json: what AWS counts.
 const (
-	S3Put           = "s3_put" // also LIST
-	S3Get           = "s3_get"
-	S3Storage       = "s3_gb_month"
-	LambdaRequest   = "lambda_request"
-	LambdaArm64     = "lambda_gb_second_arm64"
-	LambdaX86       = "lambda_gb_second_x86_64"
-	SQSChunk        = "sqs_chunk" // 64 KiB of a request
-	SQSFIFOChunk    = "sqs_fifo_chunk"
-	HTTPAPIRequest  = "http_api_request" // 512 KiB of a request
-	LogsIngested    = "logs_gb"
-	LogsStored      = "logs_gb_month"
-	Alarm           = "alarm_month"
-	Metric          = "metric_month"
-	InternetOut     = "internet_gb"
-	InstanceHour    = "managed_m7g_large_hour" // of Lambda Managed Instances: EC2's price and 15 % on top
+	S3Put          = "s3_put" // also LIST
+	S3Get          = "s3_get"
+	S3Storage      = "s3_gb_month"
+	LambdaRequest  = "lambda_request"
+	LambdaArm64    = "lambda_gb_second_arm64"
+	LambdaX86      = "lambda_gb_second_x86_64"
+	SQSChunk       = "sqs_chunk" // 64 KiB of a request
+	SQSFIFOChunk   = "sqs_fifo_chunk"
+	HTTPAPIRequest = "http_api_request" // 512 KiB of a request
+	LogsIngested   = "logs_gb"
+	LogsStored     = "logs_gb_month"
+	Alarm          = "alarm_month"
+	Metric         = "metric_month"
+	InternetOut    = "internet_gb"
+	// of Lambda Managed Instances: EC2's price and 15 % on top
+	InstanceHour    = "managed_m7g_large_hour"
 	AMPSample       = "amp_sample"
 	AMPStorage      = "amp_gb_month"
 	AMPQuerySample  = "amp_query_sample"
@@ -50,9 +51,10 @@ type Prices struct {
 
 // Price is what one unit costs.
 type Price struct {
-	Tiers       []Tier `json:"tiers"`
-	Source      string `json:"source"`                 // AWS's page
-	ConfirmedBy string `json:"confirmed_by,omitempty"` // where else the figure was seen; "" if nowhere
+	Tiers  []Tier `json:"tiers"`
+	Source string `json:"source"` // AWS's page
+	// where else the figure was seen; "" if nowhere
+	ConfirmedBy string `json:"confirmed_by,omitempty"`
 }
 
 // Tier is a price for the units of a month up to a number; the last tier has no end.
@@ -77,7 +79,8 @@ func (p *Price) Dollars(quantity float64) (sum float64) {
 	return sum
 }
 
-// ReadPrices returns the price list of a region. Prices that a region's list leaves out are those of us-east-1.
+// ReadPrices returns the price list of a region. Prices that a region's list leaves out are those
+// of us-east-1.
 func ReadPrices(region string) (*Prices, error) {
 	f, err := readPrices(pricesJSON)
 	if err != nil {

@@ -42,7 +42,8 @@ func loads(t *testing.T, n int) []cost.Load {
 	return out
 }
 
-// TestMoreCostsMore changes one thing at a time, with requests of one size, since larger ones are what makes more series cheaper.
+// TestMoreCostsMore changes one thing at a time, with requests of one size, since larger ones are
+// what makes more series cheaper.
 func TestMoreCostsMore(t *testing.T) {
 	for _, l := range loads(t, 500) {
 		l.SamplesPerSend = 1 // whatever the senders have by their deadline
@@ -94,7 +95,8 @@ func TestLinesAddUp(t *testing.T) {
 	}
 }
 
-// TestNothingCostsTheFixedParts: without series and queries there are the schedule, the pollers and the alarms.
+// TestNothingCostsTheFixedParts: without series and queries there are the schedule, the pollers and
+// the alarms.
 func TestNothingCostsTheFixedParts(t *testing.T) {
 	l := cost.DefaultLoad()
 	l.Series, l.QueriesPerDay = 0, 0
@@ -109,7 +111,8 @@ func TestNothingCostsTheFixedParts(t *testing.T) {
 	}
 }
 
-// TestRequestsAreAsLargeAsSendersCanMakeThem: max_samples_per_send is not reached by a sender with few series.
+// TestRequestsAreAsLargeAsSendersCanMakeThem: max_samples_per_send is not reached by a sender with
+// few series.
 func TestRequestsAreAsLargeAsSendersCanMakeThem(t *testing.T) {
 	l := cost.DefaultLoad()
 	l.Series, l.Senders, l.SamplesPerSend = 15_000, 1, 10_000

@@ -58,8 +58,8 @@ func (w *sheet) perMessage(size float64) float64 { return max(1, math.Ceil(size/
 // invocationBytes is the most that an event source hands to a function.
 const invocationBytes = 6_000_000
 
-// batches is the number of invocations of the flush function: at high rates full batches, at low ones what comes together within the window, at
-// each of the pollers.
+// batches is the number of invocations of the flush function: at high rates full batches, at low
+// ones what comes together within the window, at each of the pollers.
 func (w *sheet) batches() float64 {
 	size := w.messageBytes()
 	per := w.perMessage(size)
@@ -72,7 +72,8 @@ func (w *sheet) batches() float64 {
 	return max(messages/full, windows)
 }
 
-// objectsOf is how many segments one of so many batches makes: one for each tenant that has a message in it.
+// objectsOf is how many segments one of so many batches makes: one for each tenant that has a
+// message in it.
 func (w *sheet) objectsOf(batches float64) float64 {
 	if batches == 0 {
 		return 0

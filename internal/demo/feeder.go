@@ -22,7 +22,8 @@ import (
 const (
 	// metadataInterval is how often types and help texts are sent again.
 	metadataInterval = time.Minute
-	// welcomeRounds is how many rounds must have arrived before the examples are printed: a rate needs two samples.
+	// welcomeRounds is how many rounds must have arrived before the examples are printed: a rate
+	// needs two samples.
 	welcomeRounds = 2
 	// firstPause is the longest pause before the second round, so that the welcome comes soon.
 	firstPause = time.Second
@@ -44,9 +45,10 @@ type Feeder struct {
 	lastMetadata time.Time // owned by round
 }
 
-// New returns a feeder that writes to the Promlake at url, with the token if it is not "": the machine's metrics as job "node" and those of own as job "promlake". Once
-// the data is there to be queried, it prints a welcome to out. Where the machine's metrics cannot be read, it logs
-// so and sends only own.
+// New returns a feeder that writes to the Promlake at url, with the token if it is not "": the
+// machine's metrics as job "node" and those of own as job "promlake". Once the data is there to be
+// queried, it prints a welcome to out. Where the machine's metrics cannot be read, it logs so and
+// sends only own.
 func New(s Settings, url, token string, own prometheus.Gatherer, out io.Writer, logger *slog.Logger, now func() time.Time) (*Feeder, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("check demo settings: %w", err)
@@ -88,7 +90,8 @@ func machineGatherer(procPath string, logger *slog.Logger, now func() time.Time)
 	return reg, nil
 }
 
-// Run feeds until ctx ends. A round that cannot be delivered is logged and dropped; the next one carries newer values.
+// Run feeds until ctx ends. A round that cannot be delivered is logged and dropped; the next one
+// carries newer values.
 func (f *Feeder) Run(ctx context.Context) {
 	delivered := 0
 	for ctx.Err() == nil {

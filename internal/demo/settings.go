@@ -1,6 +1,7 @@
-// Package demo feeds a running Promlake with the metrics of the machine that it runs on, and with Promlake's own, as a real
-// remote_write sender would. A newcomer sees live data without installing anything. The machine's metrics carry the names and
-// labels of Prometheus' node_exporter, so that its dashboards fit.
+// Package demo feeds a running Promlake with the metrics of the machine that it runs on, and with
+// Promlake's own, as a real remote_write sender would. A newcomer sees live data without installing
+// anything. The machine's metrics carry the names and labels of Prometheus' node_exporter, so that
+// its dashboards fit.
 package demo
 
 import (

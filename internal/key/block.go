@@ -23,10 +23,12 @@ func (b Block) Prefix() string {
 	return BlocksPrefix(b.Tenant) + b.Level.String() + "/" + b.Window.String() + "/" + b.ID.String() + "/"
 }
 
-// File builds the key of a file of the block. name is 1 to 64 lower-case letters, digits, dots and hyphens, the first of them a letter.
+// File builds the key of a file of the block. name is 1 to 64 lower-case letters, digits, dots and
+// hyphens, the first of them a letter.
 func (b Block) File(name string) string { return b.Prefix() + name }
 
-// String returns the block's prefix without the tenant and the slash at the end, for logs and plans.
+// String returns the block's prefix without the tenant and the slash at the end, for logs and
+// plans.
 func (b Block) String() string {
 	return b.Level.String() + "/" + b.Window.String() + "/" + b.ID.String()
 }

@@ -27,7 +27,8 @@ const (
 	// WindowMillis is the length of a window in milliseconds (2h).
 	WindowMillis int64 = 2 * 60 * 60 * 1000
 
-	// MinTime and MaxTime bound the timestamps (ms since the Unix epoch) whose windows the grammar can name: years 0000 to 9999, UTC.
+	// MinTime and MaxTime bound the timestamps (ms since the Unix epoch) whose windows the grammar
+	// can name: years 0000 to 9999, UTC.
 	MinTime int64 = -62167219200000
 	MaxTime int64 = 253402300799999
 

@@ -8,8 +8,8 @@ import (
 // Level is the range of time that a block covers. The zero value is Part.
 type Level uint8
 
-// The levels, from the shortest-lived to the longest-lived. A part holds some of the samples of a 2h window; a block of another
-// level holds whatever of its window had settled when it was made.
+// The levels, from the shortest-lived to the longest-lived. A part holds some of the samples of a
+// 2h window; a block of another level holds whatever of its window had settled when it was made.
 const (
 	Part Level = iota
 	L2h
@@ -52,8 +52,8 @@ func (l Level) Millis() int64 {
 	}
 }
 
-// WindowOf returns the start of the level's window that holds the timestamp t (ms, within [MinTime, MaxTime]): the largest multiple of
-// Millis that is not above t.
+// WindowOf returns the start of the level's window that holds the timestamp t (ms, within [MinTime,
+// MaxTime]): the largest multiple of Millis that is not above t.
 func (l Level) WindowOf(t int64) Window {
 	n := t / l.Millis()
 	if t%l.Millis() < 0 {

@@ -15,8 +15,8 @@ import (
 // errTooLarge is what a handler gets that writes more than one answer may hold.
 var errTooLarge = errors.New("answer is larger than AWS Lambda takes")
 
-// recorder is the http.ResponseWriter of an answer that leaves in one piece. It flushes, to no effect, because handlers that stream
-// where they can ask for a Flusher.
+// recorder is the http.ResponseWriter of an answer that leaves in one piece. It flushes, to no
+// effect, because handlers that stream where they can ask for a Flusher.
 type recorder struct {
 	header http.Header
 	status int // 0 until the header is written
@@ -73,8 +73,9 @@ type envelope struct {
 	Base64  bool              `json:"isBase64Encoded"`
 }
 
-// head makes the parts of an answer that are not its body. Payload format 2.0 has one value per header: several are joined by commas,
-// which means the same (RFC 9110, section 5.3), but for Set-Cookie, which has a place of its own. sample is the beginning of the body.
+// head makes the parts of an answer that are not its body. Payload format 2.0 has one value per
+// header: several are joined by commas, which means the same (RFC 9110, section 5.3), but for
+// Set-Cookie, which has a place of its own. sample is the beginning of the body.
 func head(status int, h http.Header, sample []byte) envelope {
 	e := envelope{Status: status, Headers: make(map[string]string, len(h)+1)}
 	for name, vs := range h {
@@ -129,7 +130,8 @@ func (e envelope) encode(body []byte, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-// isText tells whether a body may stand in JSON as it is, which is smaller than base64 and readable in logs.
+// isText tells whether a body may stand in JSON as it is, which is smaller than base64 and readable
+// in logs.
 func isText(headers map[string]string, body []byte) bool {
 	if e := headers["Content-Encoding"]; e != "" && e != "identity" {
 		return false
@@ -174,7 +176,8 @@ var escapes = func() (n [256]uint8) {
 // quoteChunk is how many bytes are quoted at a time, for which there is room in any case.
 const quoteChunk = 4096
 
-// appendQuoted appends valid UTF-8 as it stands inside a JSON string (RFC 8259, section 7). It stops once out is longer than limit.
+// appendQuoted appends valid UTF-8 as it stands inside a JSON string (RFC 8259, section 7). It
+// stops once out is longer than limit.
 func appendQuoted(out, text []byte, limit int64) []byte {
 	for len(text) > 0 && int64(len(out)) <= limit {
 		chunk := text[:min(quoteChunk, len(text))]
@@ -218,8 +221,9 @@ func respond(w http.ResponseWriter, status int, kind, text string) {
 	_, _ = w.Write(body)
 }
 
-// tooLarge answers instead of an answer over the limit: 422 and errorType "execution", as Prometheus does for a query that loads too
-// many samples, so that clients show the text and do not try again.
+// tooLarge answers instead of an answer over the limit: 422 and errorType "execution", as
+// Prometheus does for a query that loads too many samples, so that clients show the text and do not
+// try again.
 func tooLarge(w http.ResponseWriter, kind Event, s Settings) {
 	way := "or ask through the function's URL, which streams larger answers"
 	if kind == FunctionURL {

@@ -70,7 +70,8 @@ func reading() http.Handler {
 	})
 }
 
-// BenchmarkRequest is the adapter's time for a write request. impl=encoding/json is what it would be with aws-lambda-go's types.
+// BenchmarkRequest is the adapter's time for a write request. impl=encoding/json is what it would
+// be with aws-lambda-go's types.
 func BenchmarkRequest(b *testing.B) {
 	for _, size := range []int{64 << 10, 1 << 20, 4 << 20} {
 		payload := requestOf(b, size)
@@ -147,7 +148,8 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// measure reports processor time per MB (10^6 bytes), which a busy machine does not change, garbage collection included.
+// measure reports processor time per MB (10^6 bytes), which a busy machine does not change, garbage
+// collection included.
 func measure(b *testing.B, size int, f func() error) {
 	b.Helper()
 	b.SetBytes(int64(size))

@@ -20,7 +20,8 @@ type function struct {
 	log *slog.Logger
 }
 
-// handle takes one event. The answer is either bytes of JSON or a stream, which only a Function URL takes.
+// handle takes one event. The answer is either bytes of JSON or a stream, which only a Function URL
+// takes.
 func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, stream *events.LambdaFunctionURLStreamingResponse, err error) {
 	start := time.Now()
 	e, err := parse(payload)
@@ -132,8 +133,8 @@ func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 	return whole, err
 }
 
-// stream answers an HTTP request while its handler writes; it returns once the status and the headers are known. The handler has ended
-// when the stream has.
+// stream answers an HTTP request while its handler writes; it returns once the status and the
+// headers are known. The handler has ended when the stream has.
 func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *event) (*events.LambdaFunctionURLStreamingResponse, error) {
 	r, release, err := e.request.request(ctx, e.kind)
 	if err != nil {

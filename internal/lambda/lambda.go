@@ -1,6 +1,7 @@
-// Package lambda turns the events of AWS Lambda into calls of ordinary Go handlers and their answers into what Lambda expects: HTTP requests
-// of an API Gateway HTTP API (payload format 2.0) and of a Function URL, batches of SQS messages, and schedules of EventBridge.
-// It knows nothing of what the handlers do.
+// Package lambda turns the events of AWS Lambda into calls of ordinary Go handlers and their
+// answers into what Lambda expects: HTTP requests of an API Gateway HTTP API (payload format 2.0)
+// and of a Function URL, batches of SQS messages, and schedules of EventBridge. It knows nothing of
+// what the handlers do.
 package lambda
 
 import (
@@ -13,21 +14,25 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// Handlers is what a function does. Events of a kind without a handler are refused with an error that says so.
-// Where Concurrency is more than 1, all of them are called concurrently.
+// Handlers is what a function does. Events of a kind without a handler are refused with an error
+// that says so. Where Concurrency is more than 1, all of them are called concurrently.
 type Handlers struct {
 	// HTTP answers requests of an HTTP API and of a Function URL.
 	HTTP http.Handler
-	// Messages takes a batch of SQS messages. failed are the IDs of those to be delivered again; err means all of them. From a FIFO
-	// queue, all messages of a group from the first failed one on must be in failed, or their order is lost.
+	// Messages takes a batch of SQS messages. failed are the IDs of those to be delivered again;
+	// err means all of them. From a FIFO queue, all messages of a group from the first failed one
+	// on must be in failed, or their order is lost.
 	Messages func(ctx context.Context, batch []Message) (failed []string, err error)
-	// Schedule runs what is due; at is the time that the schedule names, not that of the call. An error makes Lambda try again later.
+	// Schedule runs what is due; at is the time that the schedule names, not that of the call. An
+	// error makes Lambda try again later.
 	Schedule func(ctx context.Context, at time.Time) error
 	// Before runs before each invocation's work.
 	Before func(ctx context.Context)
-	// After runs after each invocation's work and before its answer ends: Lambda freezes the process once the answer is out.
+	// After runs after each invocation's work and before its answer ends: Lambda freezes the
+	// process once the answer is out.
 	After func(ctx context.Context)
-	// Shutdown runs once, when the runtime ends the process; Lambda kills it shutdownTime after the signal.
+	// Shutdown runs once, when the runtime ends the process; Lambda kills it shutdownTime after the
+	// signal.
 	Shutdown func(ctx context.Context) error
 }
 

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// records reads the records of a queue. Where they are not SQS's it returns nil and sets source to where they come from.
+// records reads the records of a queue. Where they are not SQS's it returns nil and sets source to
+// where they come from.
 func records(s *scanner, source *string) ([]Message, error) {
 	var all []Message
 	err := s.array(func() error {
@@ -81,9 +82,11 @@ func number(s *scanner) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// batchAnswer is what Lambda reads from a function whose event source mapping has ReportBatchItemFailures.
+// batchAnswer is what Lambda reads from a function whose event source mapping has
+// ReportBatchItemFailures.
 type batchAnswer struct {
-	Failures []batchFailure `json:"batchItemFailures"` // never null: Lambda takes that for a failure of all
+	// never null: Lambda takes that for a failure of all
+	Failures []batchFailure `json:"batchItemFailures"`
 }
 
 type batchFailure struct {

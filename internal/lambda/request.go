@@ -77,7 +77,8 @@ func (e *httpEvent) url(kind Event) *url.URL {
 	return u
 }
 
-// request makes the net/http request that the client sent. Its body is valid until release is called.
+// request makes the net/http request that the client sent. Its body is valid until release is
+// called.
 func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, release func(), err error) {
 	u := e.url(kind)
 	r = &http.Request{

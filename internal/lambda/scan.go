@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads a JSON document in one pass and without copying, because encoding/json checks every byte of a body several times:
-// at 6 MB that is longer than all the work that follows. Of every valid document it yields what encoding/json yields;
-// of an invalid one it may take what lies in values that nobody asks for. Strings and small values are decoded by encoding/json
-// wherever their bytes are not their value.
+// scanner reads a JSON document in one pass and without copying, because encoding/json checks every
+// byte of a body several times: at 6 MB that is longer than all the work that follows. Of every
+// valid document it yields what encoding/json yields; of an invalid one it may take what lies in
+// values that nobody asks for. Strings and small values are decoded by encoding/json wherever their
+// bytes are not their value.
 type scanner struct {
 	b []byte
 	i int // the next byte
@@ -133,7 +134,8 @@ func (s *scanner) quoted() (quoted, error) {
 	return quoted{}, s.fail("the end of a string")
 }
 
-// bytes is the value of a string that holds ASCII only, or is checked by whoever reads it: part of the document unless it holds escapes.
+// bytes is the value of a string that holds ASCII only, or is checked by whoever reads it: part of
+// the document unless it holds escapes.
 func (q quoted) bytes() ([]byte, error) {
 	if !q.escaped {
 		return q.raw, nil

@@ -68,7 +68,8 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// TestScannerIsLinear holds the scanner against documents that make a careless one look at every byte again and again.
+// TestScannerIsLinear holds the scanner against documents that make a careless one look at every
+// byte again and again.
 func TestScannerIsLinear(t *testing.T) {
 	for _, doc := range []string{
 		`{"a":"` + strings.Repeat(`\\`, 3<<20) + `"}`,

@@ -13,9 +13,10 @@ import (
 // ErrNotInLambda reports that there is no runtime to serve.
 var ErrNotInLambda = errors.New("AWS_LAMBDA_RUNTIME_API is not set: this process does not run in AWS Lambda")
 
-// Serve takes the events of the Lambda runtime that this process runs in until the runtime ends the process with SIGTERM. Then it calls
-// h.Shutdown and returns its error. The base of every invocation's context is ctx, whose end is not heeded: what was accepted is answered.
-// A runtime that goes away ends the process.
+// Serve takes the events of the Lambda runtime that this process runs in until the runtime ends the
+// process with SIGTERM. Then it calls h.Shutdown and returns its error. The base of every
+// invocation's context is ctx, whose end is not heeded: what was accepted is answered. A runtime
+// that goes away ends the process.
 func Serve(ctx context.Context, h Handlers, s Settings, log *slog.Logger) error {
 	if !Running() {
 		return ErrNotInLambda
@@ -39,8 +40,9 @@ func Serve(ctx context.Context, h Handlers, s Settings, log *slog.Logger) error 
 	return nil
 }
 
-// handler is the form in which aws-lambda-go takes the function. Only a function with results of its own type may answer in streams, and
-// its events pass through encoding/json, which costs about 10 ms per MB; so the form that gets bytes is used wherever nothing streams.
+// handler is the form in which aws-lambda-go takes the function. Only a function with results of
+// its own type may answer in streams, and its events pass through encoding/json, which costs about
+// 10 ms per MB; so the form that gets bytes is used wherever nothing streams.
 func (f *function) handler() any {
 	if f.set.Streaming {
 		return f.streaming

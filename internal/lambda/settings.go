@@ -12,7 +12,8 @@ const (
 	maxPayload = 6<<20 + 100
 	// maxStream is the largest streamed answer in bytes.
 	maxStream = 200 << 20
-	// shutdownTime is what an internal extension has between SIGTERM and SIGKILL, less a little to end in order.
+	// shutdownTime is what an internal extension has between SIGTERM and SIGKILL, less a little to
+	// end in order.
 	shutdownTime = 450 * time.Millisecond
 )
 

@@ -8,10 +8,12 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamBuffer is how much of an answer (bytes) is kept before it leaves, unless the handler flushes.
+// streamBuffer is how much of an answer (bytes) is kept before it leaves, unless the handler
+// flushes.
 const streamBuffer = 32 << 10
 
-// streamer is the http.ResponseWriter of an answer that leaves while the handler writes it. Its methods are called by one goroutine.
+// streamer is the http.ResponseWriter of an answer that leaves while the handler writes it. Its
+// methods are called by one goroutine.
 type streamer struct {
 	header http.Header
 	status int // 0 until the header is written

@@ -7,7 +7,8 @@ import (
 	"net/http"
 )
 
-// Transport returns a RoundTripper that asks h. An answer is whole before it is returned, and is kept in memory.
+// Transport returns a RoundTripper that asks h. An answer is whole before it is returned, and is
+// kept in memory.
 func Transport(h http.Handler) http.RoundTripper { return transport{h} }
 
 type transport struct{ h http.Handler }

@@ -32,7 +32,8 @@ func ListFolders(ctx context.Context, store Lister, prefix string) iter.Seq2[str
 			if !ok || !yield(folder, nil) {
 				return
 			}
-			startAfter = strings.TrimSuffix(folder, "/") + string(rune('/'+1)) // after every key in the folder
+			// after every key in the folder
+			startAfter = strings.TrimSuffix(folder, "/") + string(rune('/'+1))
 		}
 	}
 }

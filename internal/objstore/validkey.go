@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// ValidKey returns an error that wraps ErrInvalidKey unless every implementation can hold key: 1 to MaxKeyLen bytes of
-// UTF-8 without control characters, made of elements of 1 to MaxElementLen bytes between slashes. No element is "." or
-// "..", and the first begins with no dot (a directory store keeps its own files under such names).
+// ValidKey returns an error that wraps ErrInvalidKey unless every implementation can hold key: 1 to
+// MaxKeyLen bytes of UTF-8 without control characters, made of elements of 1 to MaxElementLen bytes
+// between slashes. No element is "." or "..", and the first begins with no dot (a directory store
+// keeps its own files under such names).
 func ValidKey(key string) error {
 	switch {
 	case key == "":
@@ -35,7 +36,8 @@ func ValidKey(key string) error {
 	return nil
 }
 
-// isControl reports the runes that neither XML 1.0 listings nor URLs carry safely, U+FFFE and U+FFFF among them.
+// isControl reports the runes that neither XML 1.0 listings nor URLs carry safely, U+FFFE and
+// U+FFFF among them.
 func isControl(r rune) bool {
 	return r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff
 }

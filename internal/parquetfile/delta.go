@@ -13,15 +13,17 @@ const (
 	deltaMinis = deltaBlock / deltaMini
 )
 
-// AppendByteDelta appends vals, of which there is at least one, in DELTA_BINARY_PACKED, with deltas of whole bytes: more bytes than the
-// usual tight packing, but zstd then sees equal deltas as equal bytes, and codes frequent ones with less than the bits of the largest. It is
-// the smaller one for values whose deltas are few or lopsided. To that end the deltas of all blocks count from the same least delta
-// wherever that makes no delta of a block longer.
+// AppendByteDelta appends vals, of which there is at least one, in DELTA_BINARY_PACKED, with deltas
+// of whole bytes: more bytes than the usual tight packing, but zstd then sees equal deltas as equal
+// bytes, and codes frequent ones with less than the bits of the largest. It is the smaller one for
+// values whose deltas are few or lopsided. To that end the deltas of all blocks count from the same
+// least delta wherever that makes no delta of a block longer.
 //
 //	header  uvarint block size, miniblocks in a block, number of values; zigzag varint first value
 //	block   zigzag varint least delta, a byte per miniblock with its width in bits, the miniblocks (delta − least, little-endian)
 //
-// Source: apache/parquet-format, Encodings.md, "Delta encoding (DELTA_BINARY_PACKED = 5)". Deltas wrap around at 64 bits.
+// Source: apache/parquet-format, Encodings.md, "Delta encoding (DELTA_BINARY_PACKED = 5)". Deltas
+// wrap around at 64 bits.
 func AppendByteDelta(dst []byte, vals []int64) []byte {
 	dst = binary.AppendUvarint(dst, deltaBlock)
 	dst = binary.AppendUvarint(dst, deltaMinis)
@@ -36,7 +38,8 @@ func AppendByteDelta(dst []byte, vals []int64) []byte {
 	return dst
 }
 
-// appendByteBlock appends the deltas between the given values, 1 to deltaBlock. least is at most any of them.
+// appendByteBlock appends the deltas between the given values, 1 to deltaBlock. least is at most
+// any of them.
 func appendByteBlock(dst []byte, vals []int64, least int64) []byte {
 	lo, hi := deltaRange(vals)
 	if byteWidth(uint64(hi)-uint64(least)) > byteWidth(uint64(hi)-uint64(lo)) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// deltaReader decodes a DELTA_BINARY_PACKED page from its beginning on; see AppendByteDelta for the encoding. Values that are skipped
-// cost no more than the sum of their deltas.
+// deltaReader decodes a DELTA_BINARY_PACKED page from its beginning on; see AppendByteDelta for the
+// encoding. Values that are skipped cost no more than the sum of their deltas.
 type deltaReader struct {
 	b     []byte // what follows the open miniblock
 	minis int    // of a block
@@ -70,7 +70,8 @@ func (d *deltaReader) open() error {
 	return nil
 }
 
-// take returns how many of n values the open miniblock has, opening the next one if there are none left.
+// take returns how many of n values the open miniblock has, opening the next one if there are none
+// left.
 func (d *deltaReader) take(n int) (int, error) {
 	if d.pos == d.size {
 		if err := d.open(); err != nil {
@@ -111,7 +112,8 @@ func (d *deltaReader) skip(n int) error {
 	return nil
 }
 
-// skipBlocks steps over whole blocks of no more than n values together, if a block begins here, and returns how many values they have.
+// skipBlocks steps over whole blocks of no more than n values together, if a block begins here, and
+// returns how many values they have.
 func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
 	values := d.size * d.minis
 	if d.pos < d.size || len(d.widths) > 0 {
@@ -168,7 +170,8 @@ func (d *deltaReader) read(dst []uint64) error {
 	return nil
 }
 
-// readBlocks decodes whole blocks into dst, if a block begins here, and returns how many values they have.
+// readBlocks decodes whole blocks into dst, if a block begins here, and returns how many values
+// they have.
 func (d *deltaReader) readBlocks(dst []uint64) (read int, err error) {
 	values := d.size * d.minis
 	if d.pos < d.size || len(d.widths) > 0 {

@@ -57,8 +57,9 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 // keyValueField is the number of key_value_metadata in FileMetaData (parquet.thrift).
 const keyValueField = 5
 
-// KeyValues reads the key-value metadata of a footer and steps over the rest without keeping it: a planner needs nothing
-// else of thousands of files, and a corrupt length can claim no memory. The strings alias footer.
+// KeyValues reads the key-value metadata of a footer and steps over the rest without keeping it: a
+// planner needs nothing else of thousands of files, and a corrupt length can claim no memory. The
+// strings alias footer.
 func KeyValues(footer []byte) (map[string]string, error) {
 	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
 	kv := map[string]string{}
@@ -127,7 +128,8 @@ const maxDepth = 16
 
 var errDepth = errors.New("values are nested too deeply")
 
-// skip steps over the value of a field. Every value takes at least a byte, so a length that lies ends with the bytes.
+// skip steps over the value of a field. Every value takes at least a byte, so a length that lies
+// ends with the bytes.
 func skip(r thrift.Reader, t thrift.Type, depth int) (err error) {
 	if depth > maxDepth {
 		return errDepth

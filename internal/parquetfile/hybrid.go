@@ -2,18 +2,20 @@ package parquetfile
 
 import "encoding/binary"
 
-// hybrid writes Parquet's RLE / bit-packed hybrid encoding from runs, so that a column of mostly one value costs its
-// number of runs and not its number of rows.
+// hybrid writes Parquet's RLE / bit-packed hybrid encoding from runs, so that a column of mostly
+// one value costs its number of runs and not its number of rows.
 //
 //	run of n ≥ 8 equal values:   uvarint(n << 1), value in ceil(width/8) little-endian bytes
 //	8·g values, bit-packed:      uvarint(g << 1 | 1), g·width bytes, least significant bit first
 //
-// Source: apache/parquet-format, Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE = 3)".
+// Source: apache/parquet-format, Encodings.md, "Run Length Encoding / Bit-Packing Hybrid (RLE =
+// 3)".
 type hybrid struct {
-	dst     []byte
-	width   int      // bits per value, 1..32
-	pending []uint32 // values that wait to be bit-packed; a run may only start when their number is a multiple of 8
-	cur     uint32   // the run that is still growing: n times cur
+	dst   []byte
+	width int // bits per value, 1..32
+	// values that wait to be bit-packed; a run may only start when their number is a multiple of 8
+	pending []uint32
+	cur     uint32 // the run that is still growing: n times cur
 	n       int
 }
 

@@ -14,7 +14,8 @@ func TestHybridDecodes(t *testing.T) {
 	for width := 1; width <= 32; width++ {
 		for seed := range uint64(20) {
 			rng := rand.New(rand.NewPCG(seed, uint64(width)))
-			values := make([]uint32, 1+rng.IntN(5)) // few, so that neighbouring runs are often of one value
+			// few, so that neighbouring runs are often of one value
+			values := make([]uint32, 1+rng.IntN(5))
 			for i := range values {
 				values[i] = uint32(rng.Uint64() & (1<<width - 1))
 			}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// hybridReader reads dictionary indexes in the RLE / bit-packed hybrid encoding from the beginning of a page on; see hybrid.
+// hybridReader reads dictionary indexes in the RLE / bit-packed hybrid encoding from the beginning
+// of a page on; see hybrid.
 type hybridReader struct {
 	b     []byte // what follows the open run
 	width int    // bits of an index
@@ -74,8 +75,8 @@ func (h *hybridReader) skip(n int) error {
 	return nil
 }
 
-// equal steps over at most n values that are known to be equal, and returns the entry of dict that they stand for and how many they are: 0 if the
-// next ones are not known to be.
+// equal steps over at most n values that are known to be equal, and returns the entry of dict that
+// they stand for and how many they are: 0 if the next ones are not known to be.
 func (h *hybridReader) equal(n int, dict []uint64) (bits uint64, equal int, err error) {
 	if h.left == 0 {
 		if err := h.open(); err != nil {

@@ -17,9 +17,11 @@ type Layout struct {
 
 // Leaf is a column of values.
 type Leaf struct {
-	Path   []string
-	Type   format.Type
-	Nested bool // elements of one repeated group, all else REQUIRED: there are repetition and definition levels of one bit
+	Path []string
+	Type format.Type
+	// elements of one repeated group, all else REQUIRED: there are repetition and definition levels
+	// of one bit
+	Nested bool
 }
 
 // Group is a row group.
@@ -38,9 +40,9 @@ type ChunkInfo struct {
 	dict, data, size int64
 }
 
-// ReadLayout reads the footer of a file of size bytes. It takes files of the shape that Writer writes: REQUIRED columns, and lists and maps of
-// REQUIRED elements. Every length is held against the bytes that are there, so a corrupt one claims no memory.
-// Errors: ErrFormat, and those of r.
+// ReadLayout reads the footer of a file of size bytes. It takes files of the shape that Writer
+// writes: REQUIRED columns, and lists and maps of REQUIRED elements. Every length is held against
+// the bytes that are there, so a corrupt one claims no memory. Errors: ErrFormat, and those of r.
 func ReadLayout(r io.ReaderAt, size int64) (*Layout, error) {
 	footer, err := ReadFooter(r, size)
 	if err != nil {
@@ -56,7 +58,8 @@ func ReadLayout(r io.ReaderAt, size int64) (*Layout, error) {
 	return l, nil
 }
 
-// check holds the counts and places of a footer against one another and against the size of the file.
+// check holds the counts and places of a footer against one another and against the size of the
+// file.
 func (l *Layout) check(size int64) error {
 	rows := int64(0)
 	for i, g := range l.Groups {

@@ -8,7 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// decodeLayout reads what Layout needs of a footer. The field numbers here are those of parquet.thrift.
+// decodeLayout reads what Layout needs of a footer. The field numbers here are those of
+// parquet.thrift.
 func decodeLayout(footer []byte) (*Layout, error) {
 	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
 	l := &Layout{}

@@ -4,15 +4,16 @@ import (
 	"encoding/binary"
 )
 
-// Lists builds the columns of LISTs (or of a MAP) whose rows have the same numbers of elements: they share their levels.
+// Lists builds the columns of LISTs (or of a MAP) whose rows have the same numbers of elements:
+// they share their levels.
 type Lists struct {
 	counts  []int // elements by row
 	entries int   // level entries: an empty list has one
 	levels  []byte
 }
 
-// Build encodes the repetition and definition levels of a LIST (or MAP) of required elements in a required group: each
-// a 4-byte length and hybrid-coded bits (parquet-format, "Nested Encoding").
+// Build encodes the repetition and definition levels of a LIST (or MAP) of required elements in a
+// required group: each a 4-byte length and hybrid-coded bits (parquet-format, "Nested Encoding").
 func (l *Lists) Build(s *Scratch, counts []int) {
 	l.counts, l.entries, l.levels = counts, 0, l.levels[:0]
 	l.bits(s, func(h *hybrid, n int) { // repetition: 0 begins a row, 1 goes on with it

@@ -6,8 +6,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Numbers builds one dictionary-coded REQUIRED column of 8-byte values of a row group from runs. Values are told apart by
-// their bits, so that every NaN and -0 is kept. The dictionary has them in order of arrival. Reset it before each row group.
+// Numbers builds one dictionary-coded REQUIRED column of 8-byte values of a row group from runs.
+// Values are told apart by their bits, so that every NaN and -0 is kept. The dictionary has them in
+// order of arrival. Reset it before each row group.
 type Numbers struct {
 	runs  runs
 	dict  []uint64
@@ -55,7 +56,8 @@ func (c *Numbers) intern(v uint64) uint32 {
 	return uint32(len(c.dict) - 1)
 }
 
-// slot is where the search for v begins: the high bits of a product with an odd number near 2^64/φ (Fibonacci hashing).
+// slot is where the search for v begins: the high bits of a product with an odd number near 2^64/φ
+// (Fibonacci hashing).
 func (c *Numbers) slot(v uint64) int {
 	h := (v ^ v>>32) * 0x9e3779b97f4a7c15
 	return int(h>>32) & (len(c.slots) - 1)
@@ -72,7 +74,8 @@ func (c *Numbers) grow() {
 	}
 }
 
-// Uint64s is the column as unsigned INT64, with statistics. It must have a row. The chunk aliases s.
+// Uint64s is the column as unsigned INT64, with statistics. It must have a row. The chunk aliases
+// s.
 func (c *Numbers) Uint64s(name string, s *Scratch) Chunk {
 	lo, hi := c.dict[0], c.dict[0]
 	for _, v := range c.dict {
@@ -86,7 +89,8 @@ func (c *Numbers) Uint64s(name string, s *Scratch) Chunk {
 // Doubles is the column as DOUBLE, without statistics. It must have a row. The chunk aliases s.
 func (c *Numbers) Doubles(name string, s *Scratch) Chunk { return c.chunk(name, format.Double, s) }
 
-// AppendPage appends the values since the last AppendPage, or Reset, as one RLE_DICTIONARY page, for a chunk of several pages.
+// AppendPage appends the values since the last AppendPage, or Reset, as one RLE_DICTIONARY page,
+// for a chunk of several pages.
 func (c *Numbers) AppendPage(dst []byte) []byte {
 	dst = c.runs.append(dst, len(c.dict), &c.pending)
 	c.runs.reset()

@@ -5,8 +5,9 @@ import "encoding/binary"
 // wordBits is how many bits a load of eight bytes has at least from the bit on that it is made for.
 const wordBits = 57
 
-// addPacked fills dst with last plus the sums of least and the packed deltas from pos on, and returns the last of them. Behind b, up to its
-// capacity, there may be more bytes, which are only loaded.
+// addPacked fills dst with last plus the sums of least and the packed deltas from pos on, and
+// returns the last of them. Behind b, up to its capacity, there may be more bytes, which are only
+// loaded.
 func addPacked(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
 	switch {
 	case width == 0:
@@ -84,7 +85,8 @@ func addPairs(dst []uint64, last, least uint64, b []byte) uint64 {
 	return last
 }
 
-// addFew is addPacked of widths of which a word has several: four if they are at most wordBits/4, otherwise two.
+// addFew is addPacked of widths of which a word has several: four if they are at most wordBits/4,
+// otherwise two.
 func addFew(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
 	all, mask, bit, shift := b[:cap(b)], uint64(1)<<(width&63)-1, pos*width, width&63
 	if width <= wordBits/4 {
@@ -155,7 +157,8 @@ func sumPacked(b []byte, width, pos, n int) (sum uint64) {
 	return sum
 }
 
-// packed returns value i of a run of values of width bits, least significant bit first; b has all of it.
+// packed returns value i of a run of values of width bits, least significant bit first; b has all
+// of it.
 func packed(b []byte, width, i int) uint64 {
 	bit := i * width
 	at, have := bit>>3, 8-bit&7

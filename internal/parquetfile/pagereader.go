@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// pageWindow is how many bytes of a chunk are read at once at least: several headers, and most pages of a few series.
+	// pageWindow is how many bytes of a chunk are read at once at least: several headers, and most
+	// pages of a few series.
 	pageWindow = 32 << 10
 	// headBytes is what a page header without statistics fits into, by far.
 	headBytes = 256
@@ -19,8 +20,9 @@ const (
 // zstdMagic begins every zstd frame (RFC 8878, 3.1.1).
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// PageReader steps over the pages of one chunk of a flat column and decompresses those that are asked for. It needs no footer: a page
-// is compressed if its bytes are a zstd frame, and a dictionary says that it is one. The zero value is ready; it belongs to one goroutine.
+// PageReader steps over the pages of one chunk of a flat column and decompresses those that are
+// asked for. It needs no footer: a page is compressed if its bytes are a zstd frame, and a
+// dictionary says that it is one. The zero value is ready; it belongs to one goroutine.
 type PageReader struct {
 	in      io.ReaderAt
 	at, end int64 // where the next page begins in the file, and where the chunk ends
@@ -38,13 +40,15 @@ type PageReader struct {
 	page     DataPage
 }
 
-// dictPage says where the body of a chunk's dictionary lies in the file, and how many bytes and values it has. Without values there is none.
+// dictPage says where the body of a chunk's dictionary lies in the file, and how many bytes and
+// values it has. Without values there is none.
 type dictPage struct {
 	at, compressed, plain, values int64
 	sum                           pageSum
 }
 
-// Reset begins the chunk of so many values that lies at s in the file. Errors: ErrFormat, and those of in.
+// Reset begins the chunk of so many values that lies at s in the file. Errors: ErrFormat, and those
+// of in.
 func (p *PageReader) Reset(in io.ReaderAt, s Span, values int64) error {
 	p.in, p.at, p.end, p.left, p.next = in, s.Offset, s.Offset+s.Length, values, false
 	p.window, p.windowAt, p.dictPage = p.window[:0], 0, dictPage{}
@@ -65,7 +69,8 @@ func (p *PageReader) Reset(in io.ReaderAt, s Span, values int64) error {
 	return nil
 }
 
-// Dictionary returns the PLAIN values of the chunk's dictionary, valid until Reset, and their number: 0 if it has none.
+// Dictionary returns the PLAIN values of the chunk's dictionary, valid until Reset, and their
+// number: 0 if it has none.
 func (p *PageReader) Dictionary() ([]byte, int, error) {
 	d := &p.dictPage
 	if d.values == 0 {
@@ -140,7 +145,8 @@ func (p *PageReader) header() error {
 	return nil
 }
 
-// content returns the plain bytes of the page whose body is the compressed bytes at an offset: in dst, if they are zipped.
+// content returns the plain bytes of the page whose body is the compressed bytes at an offset: in
+// dst, if they are zipped.
 func (p *PageReader) content(dst []byte, at, compressed, plain int64, sum pageSum) (b []byte, zipped bool, err error) {
 	if b, err = p.bytes(at, compressed); err != nil {
 		return nil, false, err
@@ -159,7 +165,8 @@ func (p *PageReader) content(dst []byte, at, compressed, plain int64, sum pageSu
 	return b, zipped, nil
 }
 
-// bytes returns n bytes at an offset of the file, valid until the next call. They lie within the chunk.
+// bytes returns n bytes at an offset of the file, valid until the next call. They lie within the
+// chunk.
 func (p *PageReader) bytes(at, n int64) ([]byte, error) {
 	if at < p.windowAt || at+n > p.windowAt+int64(len(p.window)) {
 		size := min(max(n, pageWindow), p.end-at)

@@ -14,14 +14,17 @@ import (
 // MaxPage is the size up to which pages are decompressed, in bytes.
 const MaxPage = 256 << 20
 
-// unzip returns the decoder of all pages. Its DecodeAll keeps no state and may be called at any time.
+// unzip returns the decoder of all pages. Its DecodeAll keeps no state and may be called at any
+// time.
 var unzip = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderMaxMemory(MaxPage), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
 })
 
-// ChunkReader reads the pages of one column chunk after the other. The zero value is ready; it belongs to one goroutine.
+// ChunkReader reads the pages of one column chunk after the other. The zero value is ready; it
+// belongs to one goroutine.
 type ChunkReader struct {
-	Dict    []byte // PLAIN values of the chunk's dictionary; nil if it has none; belongs to the caller
+	// PLAIN values of the chunk's dictionary; nil if it has none; belongs to the caller
+	Dict    []byte
 	DictLen int
 
 	rest   []byte

@@ -26,7 +26,8 @@ func (l *Layout) InBytes(i int, file []byte) GroupReader {
 	return GroupReader{Layout: l, Group: &l.Groups[i], data: file}
 }
 
-// Read reads the chunks of some leaves of row group i, with all that lies between them, in one call of r. buf is used if it is large enough.
+// Read reads the chunks of some leaves of row group i, with all that lies between them, in one call
+// of r. buf is used if it is large enough.
 func (l *Layout) Read(i int, r io.ReaderAt, buf []byte, leaves []int) (GroupReader, error) {
 	g := GroupReader{Layout: l, Group: &l.Groups[i]}
 	if len(leaves) == 0 {

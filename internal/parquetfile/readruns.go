@@ -10,7 +10,8 @@ import (
 // Run is N times the value Index.
 type Run struct{ Index, N int }
 
-// Runs calls visit for the dictionary indexes of a page of n values, run by run; each is below entries.
+// Runs calls visit for the dictionary indexes of a page of n values, run by run; each is below
+// entries.
 func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
 	if p.Encoding != format.RLEDictionary {
 		return p.unsupported("dictionary indexes")
@@ -24,8 +25,9 @@ func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
 	return hybridRuns(p.Values[1:], int(p.Values[0]), n, entries, visit)
 }
 
-// Lists calls visit with the number of elements of each list that begins in a page, or goes on in it (first is then true: its elements
-// belong to the last list of the page before), and returns how many elements the page has.
+// Lists calls visit with the number of elements of each list that begins in a page, or goes on in
+// it (first is then true: its elements belong to the last list of the page before), and returns how
+// many elements the page has.
 func (p *DataPage) Lists(visit func(n int, goesOn bool)) (int, error) {
 	l := listLevels{visit: visit}
 	if err := hybridRuns(p.Definition, 1, p.Entries, 2, l.define); err != nil {
@@ -40,7 +42,8 @@ func (p *DataPage) Lists(visit func(n int, goesOn bool)) (int, error) {
 	return l.elements, nil
 }
 
-// listLevels joins the two levels of a page of lists. The runs of both are merged, so a page of empty lists costs little.
+// listLevels joins the two levels of a page of lists. The runs of both are merged, so a page of
+// empty lists costs little.
 type listLevels struct {
 	visit    func(n int, goesOn bool)
 	def      []Run
@@ -104,8 +107,8 @@ func (l *listLevels) finish() error {
 	return l.failed
 }
 
-// hybridRuns calls visit for the first n values, of width bits, in the RLE / bit-packed hybrid encoding b; each must be below limit.
-// See hybrid for the encoding.
+// hybridRuns calls visit for the first n values, of width bits, in the RLE / bit-packed hybrid
+// encoding b; each must be below limit. See hybrid for the encoding.
 func hybridRuns(b []byte, width, n, limit int, visit func(Run)) error {
 	if width > 32 {
 		return fmt.Errorf("%w: values of %d bits", ErrFormat, width)

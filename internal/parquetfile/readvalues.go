@@ -46,7 +46,8 @@ func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 	return nil, p.unsupported("integers")
 }
 
-// checkDelta walks the blocks of a DELTA_BINARY_PACKED page of n values: the decoder trusts their lengths and widths.
+// checkDelta walks the blocks of a DELTA_BINARY_PACKED page of n values: the decoder trusts their
+// lengths and widths.
 func checkDelta(b []byte, n int) error {
 	next := func() (uint64, error) {
 		v, k := binary.Uvarint(b)

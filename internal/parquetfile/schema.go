@@ -12,7 +12,8 @@ var (
 	uint64Type    = format.LogicalType{Value: &format.IntType{BitWidth: 64, IsSigned: false}}
 )
 
-// Schema builds the flattened schema tree of a file, depth first, from its top-level columns, all REQUIRED.
+// Schema builds the flattened schema tree of a file, depth first, from its top-level columns, all
+// REQUIRED.
 type Schema struct {
 	elements []format.SchemaElement
 	top      int32
@@ -65,8 +66,8 @@ func group(name string, rep format.FieldRepetitionType, children int32) format.S
 	return format.SchemaElement{Name: name, RepetitionType: thrift.New(rep), NumChildren: thrift.New(children)}
 }
 
-// List is the standard three-level LIST of required elements in a required group (LogicalTypes.md, "Lists"). The element is to
-// be called "element".
+// List is the standard three-level LIST of required elements in a required group (LogicalTypes.md,
+// "Lists"). The element is to be called "element".
 func List(name string, element format.SchemaElement) []format.SchemaElement {
 	g := group(name, format.Required, 1)
 	g.LogicalType, g.ConvertedType = format.LogicalType{Value: &format.ListType{}}, thrift.New(deprecated.List)

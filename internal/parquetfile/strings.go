@@ -7,8 +7,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Strings builds one dictionary-coded REQUIRED string column of a row group from runs. Its values are given as ordinals of
-// a value table that outlives the file; the file's dictionary holds only those that occur. Reset it before each row group.
+// Strings builds one dictionary-coded REQUIRED string column of a row group from runs. Its values
+// are given as ordinals of a value table that outlives the file; the file's dictionary holds only
+// those that occur. Reset it before each row group.
 type Strings struct {
 	runs  runs
 	dict  []string
@@ -101,7 +102,8 @@ func (r *runs) push(idx uint32, n int) {
 	r.list = append(r.list, run{idx, uint32(n)})
 }
 
-// page encodes the indexes into a dictionary of so many entries as one RLE_DICTIONARY page, whose bytes are s.Data.
+// page encodes the indexes into a dictionary of so many entries as one RLE_DICTIONARY page, whose
+// bytes are s.Data.
 func (r *runs) page(entries int, s *Scratch) []Page {
 	s.Data = r.append(s.Data[:0], entries, &s.pending)
 	return s.page(format.RLEDictionary, r.rows)

@@ -10,9 +10,10 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// WordReader reads runs of values of one chunk of a flat column of INT64 or DOUBLE, and steps over those in between: pages that nothing is read
-// of are neither decompressed nor, if they are long, read; of others only what is needed is decoded. The zero value is ready; it
-// belongs to one goroutine.
+// WordReader reads runs of values of one chunk of a flat column of INT64 or DOUBLE, and steps over
+// those in between: pages that nothing is read of are neither decompressed nor, if they are long,
+// read; of others only what is needed is decoded. The zero value is ready; it belongs to one
+// goroutine.
 type WordReader struct {
 	pages  PageReader
 	dict   []uint64
@@ -26,7 +27,8 @@ type WordReader struct {
 	runs     hybridReader
 }
 
-// Reset begins the chunk of so many values that lies at s in the file. Errors: ErrFormat, and those of in.
+// Reset begins the chunk of so many values that lies at s in the file. Errors: ErrFormat, and those
+// of in.
 func (r *WordReader) Reset(in io.ReaderAt, s Span, values int64) error {
 	r.left, r.skip, r.loaded, r.dict = 0, 0, false, r.dict[:0]
 	return r.pages.Reset(in, s, values)
@@ -74,8 +76,8 @@ func (r *WordReader) Doubles(dst []float64) error {
 	return r.words(unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)))
 }
 
-// Equal steps over at most limit values that are equal, bit for bit, and returns those bits and how many they are: 0 if the next values may
-// differ, which are to be read then.
+// Equal steps over at most limit values that are equal, bit for bit, and returns those bits and how
+// many they are: 0 if the next values may differ, which are to be read then.
 func (r *WordReader) Equal(limit int) (bits uint64, n int, err error) {
 	if limit == 0 {
 		return 0, 0, nil
@@ -133,7 +135,8 @@ func (r *WordReader) next() error {
 
 // load decompresses the current page.
 func (r *WordReader) load() error {
-	if r.pages.Encoding() == format.RLEDictionary && len(r.dict) == 0 { // first, for the page may alias what reading moves
+	// first, for the page may alias what reading moves
+	if r.pages.Encoding() == format.RLEDictionary && len(r.dict) == 0 {
 		if err := r.dictionary(); err != nil {
 			return err
 		}

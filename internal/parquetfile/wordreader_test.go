@@ -55,7 +55,8 @@ func wordPages(t *testing.T, rng *rand.Rand) (Chunk, []int64) {
 	return c, vals
 }
 
-// TestWordReader reads and skips at random over files with and without compression, and cut at every kind of place.
+// TestWordReader reads and skips at random over files with and without compression, and cut at
+// every kind of place.
 func TestWordReader(t *testing.T) {
 	var r WordReader
 	runs := 0
@@ -92,7 +93,8 @@ func TestWordReader(t *testing.T) {
 	require.NotZero(t, runs)
 }
 
-// TestWordReaderRefuses changes bytes of files: values may change, but nothing is read beyond memory, and no error is not of this format.
+// TestWordReaderRefuses changes bytes of files: values may change, but nothing is read beyond
+// memory, and no error is not of this format.
 func TestWordReaderRefuses(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 4))

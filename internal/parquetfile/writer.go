@@ -14,8 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// Writer writes one Parquet file after the other, each page with one Write, and keeps its buffers between files. After an error
-// the file is lost.
+// Writer writes one Parquet file after the other, each page with one Write, and keeps its buffers
+// between files. After an error the file is lost.
 type Writer struct {
 	zstd  *zstd.Encoder
 	out   io.Writer
@@ -50,7 +50,8 @@ func (w *Writer) write(b []byte) error {
 	return err
 }
 
-// Add writes a column chunk of the current row group. Chunks come in the order of the schema's leaves.
+// Add writes a column chunk of the current row group. Chunks come in the order of the schema's
+// leaves.
 func (w *Writer) Add(c Chunk) error {
 	m := format.ColumnMetaData{
 		Type: c.Type, PathInSchema: c.Path, Codec: w.codec(&c),
@@ -119,7 +120,8 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte
 	return w.write(w.thr.out)
 }
 
-// EndGroup closes the row group that the chunks added since the last call form, and says where they lie.
+// EndGroup closes the row group that the chunks added since the last call form, and says where they
+// lie.
 func (w *Writer) EndGroup(rows int) []Span {
 	g := &w.group
 	g.NumRows = int64(rows)

@@ -52,7 +52,8 @@ func values(t *testing.T, file []byte, column int) []uint64 {
 	return out
 }
 
-// TestPagesOfOneChunkDiffer writes chunks whose data pages have different encodings, in several row groups, and reads them back.
+// TestPagesOfOneChunkDiffer writes chunks whose data pages have different encodings, in several row
+// groups, and reads them back.
 func TestPagesOfOneChunkDiffer(t *testing.T) {
 	w := newTestWriter(t)
 	schema := NewSchema("test")

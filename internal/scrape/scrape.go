@@ -1,4 +1,5 @@
-// Package scrape turns a registry's metrics into remote_write 1.0, as a Prometheus server that scraped them would have written them.
+// Package scrape turns a registry's metrics into remote_write 1.0, as a Prometheus server that
+// scraped them would have written them.
 package scrape
 
 import (
@@ -18,7 +19,8 @@ import (
 // Target is what one scrape would read.
 type Target struct {
 	Gatherer prometheus.Gatherer
-	// Labels are given to every series. The metric's own label of such a name keeps its value under exported_<name>, as in a scrape.
+	// Labels are given to every series. The metric's own label of such a name keeps its value under
+	// exported_<name>, as in a scrape.
 	Labels map[string]string
 	// Keep says which metric families are taken; nil is all.
 	Keep func(family string) bool
@@ -93,9 +95,10 @@ func Metadata(f *dto.MetricFamily) prompb.MetricMetadata {
 	return prompb.MetricMetadata{Type: kind, MetricFamilyName: f.GetName(), Help: f.GetHelp(), Unit: f.GetUnit()}
 }
 
-// Zeros returns the counters, histograms and summaries of the families that came into being between since and until, as they were then: at 0, at the
-// time of their creation. Written before the first value of a series, they let rates count what came before that value. They
-// are Prometheus' "created timestamp zero samples". Metrics that do not tell their creation are left out.
+// Zeros returns the counters, histograms and summaries of the families that came into being between
+// since and until, as they were then: at 0, at the time of their creation. Written before the first
+// value of a series, they let rates count what came before that value. They are Prometheus'
+// "created timestamp zero samples". Metrics that do not tell their creation are left out.
 func Zeros(families []*dto.MetricFamily, since, until time.Time) []*dto.MetricFamily {
 	var out []*dto.MetricFamily
 	for _, f := range families {

@@ -1,5 +1,6 @@
-// Package secret reads secret texts from where they are kept: a file, or a parameter of AWS Systems Manager. Nothing is opened before
-// the first read, so that a process which never asks pays nothing.
+// Package secret reads secret texts from where they are kept: a file, or a parameter of AWS Systems
+// Manager. Nothing is opened before the first read, so that a process which never asks pays
+// nothing.
 package secret
 
 import (
@@ -21,7 +22,8 @@ type Source interface {
 	String() string
 }
 
-// IsReference says whether text names a place (file:PATH or ssm:NAME), and is not the secret itself.
+// IsReference says whether text names a place (file:PATH or ssm:NAME), and is not the secret
+// itself.
 func IsReference(text string) bool {
 	_, err := Open(text)
 	return err == nil
@@ -32,8 +34,8 @@ const (
 	ssmPrefix  = "ssm:"
 )
 
-// Open returns the source that a reference names: file:PATH, or ssm:NAME for a parameter of AWS Systems Manager. The place is not
-// looked at.
+// Open returns the source that a reference names: file:PATH, or ssm:NAME for a parameter of AWS
+// Systems Manager. The place is not looked at.
 func Open(reference string) (Source, error) {
 	if path, ok := strings.CutPrefix(reference, filePrefix); ok && path != "" {
 		return File(path), nil
@@ -41,7 +43,8 @@ func Open(reference string) (Source, error) {
 	if name, ok := strings.CutPrefix(reference, ssmPrefix); ok && name != "" {
 		return newParameter(name), nil
 	}
-	return nil, errors.New("secret: want file:PATH or ssm:NAME") // what was given may be the secret: it is not repeated
+	// what was given may be the secret: it is not repeated
+	return nil, errors.New("secret: want file:PATH or ssm:NAME")
 }
 
 // File is a file by its path. It implements Source.

@@ -24,11 +24,13 @@ import (
 // maxAnswer bounds an answer: a parameter holds 8 KiB.
 const maxAnswer = 64 << 10
 
-// parameter is a parameter of AWS Systems Manager, a SecureString or a plain one. Region, credentials and endpoint are those of the AWS
-// environment (AWS_REGION, AWS_ENDPOINT_URL_SSM, …). It implements Source.
+// parameter is a parameter of AWS Systems Manager, a SecureString or a plain one. Region,
+// credentials and endpoint are those of the AWS environment (AWS_REGION, AWS_ENDPOINT_URL_SSM, …).
+// It implements Source.
 //
-// It sends its one kind of request itself, signed by the SDK: the SDK's own client of this service takes 2 ms and 1.4 MB of every
-// start of a program that contains it, also of those that never use it.
+// It sends its one kind of request itself, signed by the SDK: the SDK's own client of this service
+// takes 2 ms and 1.4 MB of every start of a program that contains it, also of those that never use
+// it.
 type parameter struct {
 	name string
 

@@ -6,8 +6,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Batch is the content of one segment by columns. Row i is the label set Rows[i] with the float samples
-// [End[i-1], End[i]) of TS, V and ST.
+// Batch is the content of one segment by columns. Row i is the label set Rows[i] with the float
+// samples [End[i-1], End[i]) of TS, V and ST.
 type Batch struct {
 	View *series.View
 	Rows []series.Ref // ascending in the order of View.Compare, no duplicates

@@ -11,11 +11,12 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Decode reads a whole segment. Its rows become references into t, which gains the label sets that it does not have; whoever calls holds
-// t's write lock. The batch's View is nil: the caller sets it once t has all that it needs. The batch keeps nothing of data.
+// Decode reads a whole segment. Its rows become references into t, which gains the label sets that
+// it does not have; whoever calls holds t's write lock. The batch's View is nil: the caller sets it
+// once t has all that it needs. The batch keeps nothing of data.
 //
-// The label sets that t has seen in earlier segments cost a hash of integers and one probe: strings are touched once per
-// dictionary entry, and rows only where they have a label.
+// The label sets that t has seen in earlier segments cost a hash of integers and one probe: strings
+// are touched once per dictionary entry, and rows only where they have a label.
 //
 // Errors: ErrFormat (also for a segment of a later version), and series.ErrFull.
 func Decode(data []byte, t *series.Table) (*Batch, error) {

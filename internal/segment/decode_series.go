@@ -14,11 +14,13 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// SeriesDecoder reads what SeriesColumns writes, row group by row group, and finds or interns the label sets in a table.
+// SeriesDecoder reads what SeriesColumns writes, row group by row group, and finds or interns the
+// label sets in a table.
 //
-// A label set's key is its series_id and the sum over its labels of a hash of (name, value), keyed with the table's seed: a sum,
-// so that a column's runs can be added in any order, and keyed, so that no sender can find two label sets with one sum. It belongs to one
-// goroutine, which holds the table's write lock.
+// A label set's key is its series_id and the sum over its labels of a hash of (name, value), keyed
+// with the table's seed: a sum, so that a column's runs can be added in any order, and keyed, so
+// that no sender can find two label sets with one sum. It belongs to one goroutine, which holds the
+// table's write lock.
 type SeriesDecoder struct {
 	table *series.Table
 	moved uint64
@@ -36,14 +38,14 @@ type SeriesDecoder struct {
 	ids     []uint64
 }
 
-// NewSeriesDecoder returns a decoder into t. moved is by how much a stored series_id may be above that of its labels: 0 in segments; a block
-// moves identifiers to avoid collisions.
+// NewSeriesDecoder returns a decoder into t. moved is by how much a stored series_id may be above
+// that of its labels: 0 in segments; a block moves identifiers to avoid collisions.
 func NewSeriesDecoder(t *series.Table, moved uint64) *SeriesDecoder {
 	return &SeriesDecoder{table: t, moved: moved}
 }
 
-// Group returns the label sets of the rows of a row group and their stored series_id, valid until the next call.
-// Errors: ErrFormat, parquetfile.ErrFormat, series.ErrFull.
+// Group returns the label sets of the rows of a row group and their stored series_id, valid until
+// the next call. Errors: ErrFormat, parquetfile.ErrFormat, series.ErrFull.
 func (d *SeriesDecoder) Group(g *parquetfile.GroupReader) ([]series.Ref, []uint64, error) {
 	if err := d.readIDs(g); err != nil {
 		return nil, nil, err
@@ -66,7 +68,8 @@ func (d *SeriesDecoder) Group(g *parquetfile.GroupReader) ([]series.Ref, []uint6
 	return d.refs, d.ids, nil
 }
 
-// readIDs reads series_id, eight bytes a row: no other column can claim more rows than these bytes hold.
+// readIDs reads series_id, eight bytes a row: no other column can claim more rows than these bytes
+// hold.
 func (d *SeriesDecoder) readIDs(g *parquetfile.GroupReader) error {
 	leaf := g.Layout.Column(ColSeriesID)
 	if leaf < 0 || g.Layout.Leaves[leaf].Type != format.Int64 {
@@ -155,7 +158,8 @@ func sortLabels(lset []series.Label) error {
 	return nil
 }
 
-// freshLabels returns the labels of the fresh rows, in the order of the columns, and where those of each row end.
+// freshLabels returns the labels of the fresh rows, in the order of the columns, and where those of
+// each row end.
 func (d *SeriesDecoder) freshLabels() (lsets []series.Label, end []int) {
 	place := make([]int, len(d.ids)) // by row: where its next label goes, or -1
 	for row := range place {

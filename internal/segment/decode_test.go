@@ -135,7 +135,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// checkCorrupt decodes bytes that may be anything: they are refused, or what is decoded is consistent.
+// checkCorrupt decodes bytes that may be anything: they are refused, or what is decoded is
+// consistent.
 func checkCorrupt(t *testing.T, data []byte) {
 	t.Helper()
 	table := series.NewTable(1)
@@ -151,7 +152,8 @@ func checkCorrupt(t *testing.T, data []byte) {
 	}
 }
 
-// TestDecodeCorrupt flips bits of small files whose pages are stored as they are, and of compressed ones.
+// TestDecodeCorrupt flips bits of small files whose pages are stored as they are, and of compressed
+// ones.
 func TestDecodeCorrupt(t *testing.T) {
 	for seed := range uint64(6) {
 		r := newRandom(seed)
@@ -178,7 +180,8 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkCorrupt(t, data) })
 }
 
-// BenchmarkDecode decodes series like node_exporter's that the table knows, and such that it does not.
+// BenchmarkDecode decodes series like node_exporter's that the table knows, and such that it does
+// not.
 func BenchmarkDecode(b *testing.B) {
 	for _, samples := range []int{1, 100} {
 		for _, known := range []bool{true, false} {

@@ -62,7 +62,8 @@ func TestGoldenSchema(t *testing.T) {
 	golden(t, goldenSchema, []byte(f.Schema().String()+"\n"))
 }
 
-// example matches a row of the specification's table of identifiers: series, hashed bytes, identifier.
+// example matches a row of the specification's table of identifiers: series, hashed bytes,
+// identifier.
 var example = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([0-9a-f ]+)` \\| `([0-9]+)` \\|$")
 
 // TestSpecifiedIDs computes the identifiers that the specification works out.

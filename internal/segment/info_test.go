@@ -88,7 +88,8 @@ func TestReadInfoOfForeignFiles(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestReadInfoOfDamagedFiles truncates and flips every byte of a footer: an error is ErrFormat, and nothing panics.
+// TestReadInfoOfDamagedFiles truncates and flips every byte of a footer: an error is ErrFormat, and
+// nothing panics.
 func TestReadInfoOfDamagedFiles(t *testing.T) {
 	whole := encode(t)
 	for n := range whole {

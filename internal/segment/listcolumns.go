@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// Columns reads single columns of a segment. It keeps nothing but the footer and belongs to one goroutine.
+// Columns reads single columns of a segment. It keeps nothing but the footer and belongs to one
+// goroutine.
 type Columns struct {
 	Layout *parquetfile.Layout
 
@@ -39,7 +40,8 @@ func (c *Columns) leaf(col string) int {
 	return c.Layout.Column(strings.Join(parquetfile.ListPath(col), "."))
 }
 
-// Times reads a LIST of times (ms). counts are the elements of each row. Errors: ErrFormat, and those of the reader.
+// Times reads a LIST of times (ms). counts are the elements of each row. Errors: ErrFormat, and
+// those of the reader.
 func (c *Columns) Times(col string) (counts []int, ts []int64, err error) {
 	// Levels may claim any number of elements: no more than a page of doubles can have.
 	limit := func(*parquetfile.DataPage) int { return parquetfile.MaxPage / 8 }

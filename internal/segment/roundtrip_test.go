@@ -169,7 +169,8 @@ func TestRowGroups(t *testing.T) {
 	}
 }
 
-// TestWriterCarriesNothingOver writes different batches with one writer and finds the bytes that a fresh writer makes.
+// TestWriterCarriesNothingOver writes different batches with one writer and finds the bytes that a
+// fresh writer makes.
 func TestWriterCarriesNothingOver(t *testing.T) {
 	w, err := segment.NewWriter()
 	require.NoError(t, err)

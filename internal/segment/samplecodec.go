@@ -11,8 +11,8 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
-// EncodeHist returns the bytes of column h: the sample as an io.prometheus.write.v2.Histogram message (remote-write 2.0), with its
-// timestamps, so that any remote-write library reads it.
+// EncodeHist returns the bytes of column h: the sample as an io.prometheus.write.v2.Histogram
+// message (remote-write 2.0), with its timestamps, so that any remote-write library reads it.
 func EncodeHist(h Hist) ([]byte, error) {
 	var m writev2.Histogram
 	if h.FH != nil {
@@ -56,7 +56,8 @@ func (h Hist) Count() (count, sum float64) {
 	return float64(h.H.Count), h.H.Sum
 }
 
-// EncodeExemplarLabels returns an element of column ex_labels: a JSON object of strings with sorted names.
+// EncodeExemplarLabels returns an element of column ex_labels: a JSON object of strings with sorted
+// names.
 func EncodeExemplarLabels(e exemplar.Exemplar) ([]byte, error) {
 	b, err := json.Marshal(e.Labels)
 	if err != nil {

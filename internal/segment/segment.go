@@ -1,5 +1,6 @@
-// Package segment is the level-0 format: a Parquet file with one row per series that carries the series' samples of one
-// flush in one 2h window. It knows bytes, not networks. schemas/segment.md is its specification.
+// Package segment is the level-0 format: a Parquet file with one row per series that carries the
+// series' samples of one flush in one 2h window. It knows bytes, not networks. schemas/segment.md
+// is its specification.
 //
 // A file has these columns, in this order, all REQUIRED unless noted:
 //
@@ -67,29 +68,35 @@ type Row struct {
 // Metadata describes a metric family, as remote_write carries it.
 type Metadata struct {
 	Metric string `json:"metric"` // family name
-	Type   string `json:"type"`   // counter, gauge, histogram, gaugehistogram, summary, info, stateset, unknown
-	Help   string `json:"help"`
-	Unit   string `json:"unit"`
+	// counter, gauge, histogram, gaugehistogram, summary, info, stateset, unknown
+	Type string `json:"type"`
+	Help string `json:"help"`
+	Unit string `json:"unit"`
 }
 
 // Info is what a file's footer says: all that a planner needs without reading a column.
 type Info struct {
-	Version      int        `json:"-"`
-	Rows         int64      `json:"rows"`                    // series
-	Samples      int64      `json:"samples"`                 // float and histogram samples
-	MinT         int64      `json:"min_t"`                   // ms, over float and histogram samples and exemplars
-	MaxT         int64      `json:"max_t"`                   // ms; below MinT if the segment holds metadata alone
-	LabelColumns []string   `json:"label_columns,omitempty"` // label names that have a column, sorted
-	MapNames     []string   `json:"map_names,omitempty"`     // label names that occur in the labels MAP, sorted
+	Version int   `json:"-"`
+	Rows    int64 `json:"rows"`    // series
+	Samples int64 `json:"samples"` // float and histogram samples
+	// ms, over float and histogram samples and exemplars
+	MinT int64 `json:"min_t"`
+	// ms; below MinT if the segment holds metadata alone
+	MaxT int64 `json:"max_t"`
+	// label names that have a column, sorted
+	LabelColumns []string `json:"label_columns,omitempty"`
+	// label names that occur in the labels MAP, sorted
+	MapNames     []string   `json:"map_names,omitempty"`
 	HasST        bool       `json:"has_st,omitempty"`
 	HasHist      bool       `json:"has_hist,omitempty"`
 	HasExemplars bool       `json:"has_exemplars,omitempty"`
 	Metadata     []Metadata `json:"-"` // sorted by Metric
 }
 
-// HasColumn says whether a label of this name is stored in a column of its own (l_<name>) and not in the labels MAP:
-// names that are lower-case identifiers of at most 128 bytes, for DuckDB's column names ignore case.
-// A name that has a column may still be in the MAP of a file whose label names exceed MaxLabelColumns.
+// HasColumn says whether a label of this name is stored in a column of its own (l_<name>) and not
+// in the labels MAP: names that are lower-case identifiers of at most 128 bytes, for DuckDB's
+// column names ignore case. A name that has a column may still be in the MAP of a file whose label
+// names exceed MaxLabelColumns.
 func HasColumn(name string) bool {
 	if name == "" || len(name) > 128 {
 		return false
@@ -103,5 +110,6 @@ func HasColumn(name string) bool {
 	return true
 }
 
-// MaxLabelColumns caps the label columns of one file; the names that sort after them go to the labels MAP.
+// MaxLabelColumns caps the label columns of one file; the names that sort after them go to the
+// labels MAP.
 const MaxLabelColumns = 512

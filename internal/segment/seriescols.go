@@ -7,8 +7,9 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// SeriesColumns writes the columns that name the series of a file, in segments and in the series tables of blocks alike: metric, series_id,
-// a column per label name, and the labels MAP. It keeps its buffers between files and belongs to one goroutine.
+// SeriesColumns writes the columns that name the series of a file, in segments and in the series
+// tables of blocks alike: metric, series_id, a column per label name, and the labels MAP. It keeps
+// its buffers between files and belongs to one goroutine.
 type SeriesColumns struct {
 	Names    []string // label names of the planned file that have a column, sorted
 	MapNames []string // those in the labels MAP, sorted
@@ -72,7 +73,8 @@ func (c *SeriesColumns) Schema(s *parquetfile.Schema) {
 	}
 }
 
-// Write adds the columns of the next row group, some of the rows that were planned. ids are their series_id; nil = those of v.
+// Write adds the columns of the next row group, some of the rows that were planned. ids are their
+// series_id; nil = those of v.
 func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref, ids []uint64) error {
 	c.metric.Reset()
 	for _, o := range c.ord {

@@ -10,13 +10,15 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// A row group holds at most this many series. It ends with the series that brings it to so many float samples.
+// A row group holds at most this many series. It ends with the series that brings it to so many
+// float samples.
 const (
 	maxGroupRows    = 32 << 10
 	maxGroupSamples = 1 << 20
 )
 
-// Writer encodes batches. It keeps its buffers between files and belongs to one goroutine at a time.
+// Writer encodes batches. It keeps its buffers between files and belongs to one goroutine at a
+// time.
 type Writer struct {
 	groupRows, groupSamples int // maxGroupRows, maxGroupSamples
 

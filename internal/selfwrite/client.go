@@ -49,7 +49,8 @@ func newAPI(s Settings, own http.Handler, now func() time.Time) (*remote.API, er
 		remote.WithAPIBackoff(remote.BackoffConfig{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond, MaxRetries: 1}))
 }
 
-// network keeps no connection: until the next write a function is frozen, and the other end has given it up.
+// network keeps no connection: until the next write a function is frozen, and the other end has
+// given it up.
 func network() http.RoundTripper {
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		t = t.Clone()
@@ -96,7 +97,8 @@ func (t *token) read(ctx context.Context) (string, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.now().Round(0) // without the monotonic part, which may stand still while a function is frozen
+	// without the monotonic part, which may stand still while a function is frozen
+	now := t.now().Round(0)
 	if !t.at.IsZero() && now.Sub(t.at) < tokenAge {
 		return t.text, nil
 	}

@@ -1,5 +1,5 @@
-// Package selfwrite writes a process's own metrics by remote_write. It is for processes that nobody scrapes: functions, and a single
-// process that keeps its own metrics.
+// Package selfwrite writes a process's own metrics by remote_write. It is for processes that nobody
+// scrapes: functions, and a single process that keeps its own metrics.
 package selfwrite
 
 import (
@@ -94,7 +94,8 @@ func (s Settings) keeps(family string) bool {
 	return false
 }
 
-// labels are those of all series: the job, the instance, and the name of the function where this is one.
+// labels are those of all series: the job, the instance, and the name of the function where this is
+// one.
 func (s Settings) labels() (map[string]string, error) {
 	all := map[string]string{model.JobLabel: s.Job}
 	if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {

@@ -21,7 +21,8 @@ import (
 const (
 	// metadataInterval is how often types and help texts are sent again.
 	metadataInterval = time.Hour
-	// maxPause is the longest time that a write takes of an invocation, which also gives it a tenth of its own at most.
+	// maxPause is the longest time that a write takes of an invocation, which also gives it a tenth
+	// of its own at most.
 	maxPause = 2 * time.Second
 	// minPause is the time below which a write is not tried.
 	minPause = 50 * time.Millisecond
@@ -29,7 +30,8 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// Writer writes the metrics of one process. A nil Writer does nothing. It is safe for concurrent use; one write runs at a time.
+// Writer writes the metrics of one process. A nil Writer does nothing. It is safe for concurrent
+// use; one write runs at a time.
 type Writer struct {
 	settings Settings
 	target   scrape.Target
@@ -51,8 +53,9 @@ type metrics struct {
 	samples prometheus.Gauge
 }
 
-// New returns a writer of what g gathers, nil if s is not enabled. own is the write stage's handler for the URL Here; it may be nil
-// otherwise. The first write is due an interval from now. It counts in reg:
+// New returns a writer of what g gathers, nil if s is not enabled. own is the write stage's handler
+// for the URL Here; it may be nil otherwise. The first write is due an interval from now. It counts
+// in reg:
 //
 //	promlake_self_writes_total{result}   writes of these metrics; success, error
 //	promlake_self_samples                samples of the write that was put together last
@@ -92,9 +95,9 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 	return w, nil
 }
 
-// MaybeWrite writes if an interval has passed since the last write, or since the start. It takes no longer than 2 s or a tenth of the time
-// that ctx leaves, and costs next to nothing where no write is due. A write that fails is logged and counted; the next one is due
-// an interval later.
+// MaybeWrite writes if an interval has passed since the last write, or since the start. It takes no
+// longer than 2 s or a tenth of the time that ctx leaves, and costs next to nothing where no write
+// is due. A write that fails is logged and counted; the next one is due an interval later.
 func (w *Writer) MaybeWrite(ctx context.Context) {
 	if w == nil || !w.due() {
 		return
@@ -116,8 +119,9 @@ func (w *Writer) due() bool {
 	return w.now().UnixMilli()-w.tried.Load() >= w.settings.Interval.Milliseconds()
 }
 
-// Flush writes the last values, and that all series end here, so that nobody takes the values of a process that is gone for
-// current ones. Nothing may be written afterwards. A failure is logged and counted.
+// Flush writes the last values, and that all series end here, so that nobody takes the values of a
+// process that is gone for current ones. Nothing may be written afterwards. A failure is logged and
+// counted.
 func (w *Writer) Flush(ctx context.Context) {
 	if w == nil {
 		return
@@ -172,8 +176,8 @@ func (w *Writer) write(ctx context.Context, now time.Time, last bool) error {
 	return nil
 }
 
-// request is what there is to be written: counters that are new begin at 0, so that their first value is an increase; all series end a
-// millisecond after the last values.
+// request is what there is to be written: counters that are new begin at 0, so that their first
+// value is an increase; all series end a millisecond after the last values.
 func (w *Writer) request(now time.Time, last bool) (*prompb.WriteRequest, error) {
 	families, err := w.target.Gather()
 	if err != nil {

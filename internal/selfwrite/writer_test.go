@@ -202,7 +202,8 @@ func TestFlushEndsTheSeries(t *testing.T) {
 	}
 }
 
-// TestWriteThatHangs holds that an invocation does not wait for the other end, and that it gives a write a tenth of its time at most.
+// TestWriteThatHangs holds that an invocation does not wait for the other end, and that it gives a
+// write a tenth of its time at most.
 func TestWriteThatHangs(t *testing.T) {
 	release := make(chan struct{})
 	asked := 0

@@ -2,12 +2,13 @@ package series
 
 import "github.com/zeebo/xxh3"
 
-// Key is a 128-bit hash that stands for the bytes it was computed from. Keys that come from outside data are computed with a
-// seed that senders cannot know, so that equal keys mean equal bytes for all purposes.
+// Key is a 128-bit hash that stands for the bytes it was computed from. Keys that come from outside
+// data are computed with a seed that senders cannot know, so that equal keys mean equal bytes for
+// all purposes.
 type Key = xxh3.Uint128
 
-// keyMap is an insert-only open-addressing map from Key to Ref with linear probing. The zero Key is a valid key;
-// an empty slot is marked by ref 0, so references are stored plus one.
+// keyMap is an insert-only open-addressing map from Key to Ref with linear probing. The zero Key is
+// a valid key; an empty slot is marked by ref 0, so references are stored plus one.
 type keyMap struct {
 	slots []slot
 	n     int

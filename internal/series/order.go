@@ -5,15 +5,17 @@ import (
 	"sort"
 )
 
-// Order is the sorted order of a Table's label sets (View.Compare), kept up to date as the table grows, so that sorting a
-// batch of samples by series is a matter of integers. It belongs to one goroutine.
+// Order is the sorted order of a Table's label sets (View.Compare), kept up to date as the table
+// grows, so that sorting a batch of samples by series is a matter of integers. It belongs to one
+// goroutine.
 type Order struct {
 	sorted []Ref
 	rank   []uint32 // by ref: position in sorted
 }
 
-// Extend brings the order up to date with v, a later view of the same table.
-// Cost: O(m log n) comparisons for m new label sets among n, plus one pass over the integers after the first insertion.
+// Extend brings the order up to date with v, a later view of the same table. Cost: O(m log n)
+// comparisons for m new label sets among n, plus one pass over the integers after the first
+// insertion.
 func (o *Order) Extend(v *View) {
 	n, total := len(o.sorted), v.Len()
 	if n == total {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// priorityNames are the labels that a block's order puts right after the metric: what most matchers name, so that what they select
-// lies together. The list and its order are part of version 1 of the block format.
+// priorityNames are the labels that a block's order puts right after the metric: what most matchers
+// name, so that what they select lies together. The list and its order are part of version 1 of the
+// block format.
 var priorityNames = [...]string{"cluster", "namespace", "job", "instance"}
 
 // priorityOf returns the place of a label name in priorityNames, from 1; 0 = it is not one of them.
@@ -24,8 +25,9 @@ func (v *View) priorityValues(pairs []Pair) (vals priority) {
 	return vals
 }
 
-// ComparePriority is the order of series in blocks: by metric, then by the values of the labels cluster, namespace, job and instance
-// (bytewise, absent first), then by the other labels in upstream's labels.Compare order.
+// ComparePriority is the order of series in blocks: by metric, then by the values of the labels
+// cluster, namespace, job and instance (bytewise, absent first), then by the other labels in
+// upstream's labels.Compare order.
 func ComparePriority(v *View, a, b Ref) int {
 	if a == b {
 		return 0
@@ -46,7 +48,8 @@ func ComparePriority(v *View, a, b Ref) int {
 	return v.compareRest(pa, pb)
 }
 
-// priorityText returns the value of the label at an index of priorityNames; "" = absent, for no label has an empty value.
+// priorityText returns the value of the label at an index of priorityNames; "" = absent, for no
+// label has an empty value.
 func (v *View) priorityText(pairs []Pair, at int) string {
 	for _, p := range pairs {
 		if int(v.priority[p.Name]) == at+1 {

@@ -42,7 +42,8 @@ func TestComparePriority(t *testing.T) {
 		labels.FromStrings("__name__", "up", "a", "1"),
 		labels.FromStrings("__name__", "up", "zone", "0"),
 		labels.FromStrings("__name__", "up", "instance", "a"),
-		labels.FromStrings("__name__", "up", "a", "9", "instance", "a"), // its a comes before instance, and yet counts after it
+		// its a comes before instance, and yet counts after it
+		labels.FromStrings("__name__", "up", "a", "9", "instance", "a"),
 		labels.FromStrings("__name__", "up", "a", "0", "instance", "b"),
 		labels.FromStrings("__name__", "up", "job", "a"),
 		labels.FromStrings("__name__", "up", "instance", "0", "job", "a"),

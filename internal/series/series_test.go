@@ -40,7 +40,8 @@ func stored(v *series.View, r series.Ref) labels.Labels {
 	return b.Labels()
 }
 
-// randomSets returns n different label sets over few names and values, so that they share prefixes, names and values.
+// randomSets returns n different label sets over few names and values, so that they share prefixes,
+// names and values.
 func randomSets(rng *rand.Rand, n int) []labels.Labels {
 	names := []string{"A", "Zone", "a", "aa", "ab", "instance", "job", "zone", "ünï"}
 	values := []string{"0", "1", "10", "2", "a", "a b", "é", "\x00", "￿"}
@@ -149,7 +150,8 @@ func TestOrderEqualsSortedLabelSets(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	table := series.NewTable(1)
-	key := func(i int) series.Key { return series.Key{Lo: uint64(i % 3), Hi: uint64(i)} } // all slots collide
+	// all slots collide
+	key := func(i int) series.Key { return series.Key{Lo: uint64(i % 3), Hi: uint64(i)} }
 	_, ok := table.Lookup(key(0))
 	require.False(t, ok)
 	for i := range 200 {

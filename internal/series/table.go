@@ -1,5 +1,6 @@
-// Package series interns label sets. A Table gives every label set a dense reference and keeps the labels as small integers
-// (name, value ordinals), so that a writer can emit dictionary-coded columns without touching a string twice.
+// Package series interns label sets. A Table gives every label set a dense reference and keeps the
+// labels as small integers (name, value ordinals), so that a writer can emit dictionary-coded
+// columns without touching a string twice.
 package series
 
 import (
@@ -28,8 +29,9 @@ const maxRefs = 1<<32 - 2
 
 // Table interns label sets. It only grows; whoever owns it replaces it as a whole.
 //
-// Locking: Lookup needs the read lock; Intern, Alias and View need the write lock (View may share the read lock with
-// Lookup). The slices behind a View are append-only, so a View is read without any lock.
+// Locking: Lookup needs the read lock; Intern, Alias and View need the write lock (View may share
+// the read lock with Lookup). The slices behind a View are append-only, so a View is read without
+// any lock.
 type Table struct {
 	sync.RWMutex
 	seed uint64
@@ -72,7 +74,8 @@ func (d *dict) intern(s string) (ord uint32, added bool) {
 	return o, true
 }
 
-// NewTable returns an empty table. seed keys the hashes of outside data: it must not be known to senders.
+// NewTable returns an empty table. seed keys the hashes of outside data: it must not be known to
+// senders.
 func NewTable(seed uint64) *Table {
 	return &Table{seed: seed, nameOrd: map[string]uint32{}, start: []uint32{0}}
 }
@@ -92,8 +95,9 @@ func (t *Table) Bytes() int64 {
 // Lookup returns the label set that Alias recorded for a raw key.
 func (t *Table) Lookup(k Key) (Ref, bool) { return t.byKey.get(k) }
 
-// LookupNear is Lookup with a guess of the answer. Senders repeat their series in one order, so the series after the one
-// with reference r mostly has reference r+1; a right guess costs no probe of the map, whose slots are rarely in the processor's cache.
+// LookupNear is Lookup with a guess of the answer. Senders repeat their series in one order, so the
+// series after the one with reference r mostly has reference r+1; a right guess costs no probe of
+// the map, whose slots are rarely in the processor's cache.
 func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
 	if int(guess) < len(t.firstBy) && t.firstBy[guess] == k {
 		return guess, true
@@ -112,8 +116,9 @@ func (t *Table) Alias(k Key, ref Ref) {
 	}
 }
 
-// Intern returns the reference of a label set, adding it if it is new. lset must be sorted by name, without duplicate
-// names and without empty values; __name__ may be anywhere in it. The strings are copied.
+// Intern returns the reference of a label set, adding it if it is new. lset must be sorted by name,
+// without duplicate names and without empty values; __name__ may be anywhere in it. The strings are
+// copied.
 func (t *Table) Intern(lset []Label) (Ref, error) {
 	t.buf = t.buf[:0]
 	for _, l := range lset {
@@ -210,8 +215,8 @@ func (v *View) Pairs(r Ref) []Pair { return v.pairs[v.start[r]:v.start[r+1]] }
 // ID returns the series identifier (ID) of a label set.
 func (v *View) ID(r Ref) uint64 { return v.ids[r] }
 
-// Compare orders label sets by metric, then by their other labels as upstream's labels.Compare does: label by label, name
-// before value, a prefix before what extends it.
+// Compare orders label sets by metric, then by their other labels as upstream's labels.Compare
+// does: label by label, name before value, a prefix before what extends it.
 func (v *View) Compare(a, b Ref) int {
 	if ma, mb := v.metric[a], v.metric[b]; ma != mb {
 		return strings.Compare(v.Metrics[ma], v.Metrics[mb])

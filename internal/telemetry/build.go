@@ -13,8 +13,9 @@ var version = "dev"
 
 // Build says which program runs.
 type Build struct {
-	Version   string // release version, "dev" in a plain go build
-	Revision  string // VCS commit, with "-modified" when the tree was not clean; "unknown" outside a checkout
+	Version string // release version, "dev" in a plain go build
+	// VCS commit, with "-modified" when the tree was not clean; "unknown" outside a checkout
+	Revision  string
 	GoVersion string // the toolchain's version
 }
 

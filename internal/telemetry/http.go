@@ -13,10 +13,11 @@ import (
 //	promlake_http_request_duration_seconds{handler,method,code}   histogram, seconds until the handler returned
 //	promlake_http_requests_in_flight{handler}                     gauge
 //
-// The handler name becomes a label: it must come from a fixed set and never from a request. Methods that HTTP does not
-// know are counted as "unknown". The wrapped ResponseWriter still flushes when the server's does. Instrument may be called
-// several times with one registry; all its middlewares share the metrics. A nil reg measures without publishing. It panics
-// if reg holds other metrics of these names, which is a mistake in the program.
+// The handler name becomes a label: it must come from a fixed set and never from a request. Methods
+// that HTTP does not know are counted as "unknown". The wrapped ResponseWriter still flushes when
+// the server's does. Instrument may be called several times with one registry; all its middlewares
+// share the metrics. A nil reg measures without publishing. It panics if reg holds other metrics of
+// these names, which is a mistake in the program.
 func Instrument(reg prometheus.Registerer) func(handlerName string, h http.Handler) http.Handler {
 	duration := registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "promlake_http_request_duration_seconds",

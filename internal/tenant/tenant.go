@@ -31,8 +31,8 @@ func From(ctx context.Context) string {
 	return Default
 }
 
-// Parse checks a tenant header value and returns the tenant; "" is Default. The rules are Mimir's: at most MaxLen bytes of
-// letters, digits and !-_.*'() ; not "." or "..".
+// Parse checks a tenant header value and returns the tenant; "" is Default. The rules are Mimir's:
+// at most MaxLen bytes of letters, digits and !-_.*'() ; not "." or "..".
 func Parse(v string) (string, error) {
 	if v == "" {
 		return Default, nil

@@ -43,7 +43,8 @@ func (w *world) check(ctx context.Context, a ask) (verdict, outcome) {
 	st, engine := w.stages[a.way], w.engines[a.way]
 	want := run(ctx, engine, w.upstream, a)
 	got := run(tenant.With(ctx, a.tenant), st.Engine(), st, a)
-	if got.limited && !strings.Contains(got.err, "still in use") { // memory that a failed statement has left behind
+	// memory that a failed statement has left behind
+	if got.limited && !strings.Contains(got.err, "still in use") {
 		return verdict{limited: true}, want
 	}
 	return compare(classOf(expr), got, want, func(noise int) outcome {

@@ -230,7 +230,8 @@ func (d data) upstream(t *testing.T) *teststorage.TestStorage {
 	type place struct{ float, hist int }
 	app := st.AppenderV2(t.Context())
 	at := make([]place, len(d))
-	for t0 := dataStart(); t0 <= dataEnd()+1000; t0 += 600_000 { // the head wants samples of all series at about the same time
+	// the head wants samples of all series at about the same time
+	for t0 := dataStart(); t0 <= dataEnd()+1000; t0 += 600_000 {
 		for i := range d {
 			for p := &at[i]; p.float < len(d[i].Floats) && d[i].Floats[p.float].T < t0+600_000 || p.hist < len(d[i].Hists) && d[i].Hists[p.hist].T < t0+600_000; {
 				var err error

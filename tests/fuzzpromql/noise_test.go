@@ -92,7 +92,8 @@ func (it noisyIterator) At() (int64, float64) {
 	if v == math.Trunc(v) || math.IsNaN(v) {
 		return t, v
 	}
-	switch (it.seed ^ uint64(t)*0x9e3779b97f4a7c15) >> 32 % 3 { // the same for a sample whenever it is read
+	// the same for a sample whenever it is read
+	switch (it.seed ^ uint64(t)*0x9e3779b97f4a7c15) >> 32 % 3 {
 	case 0:
 		return t, math.Nextafter(v, math.Inf(1))
 	case 1:

@@ -13,9 +13,10 @@ import (
 type tally struct {
 	sync.Mutex
 	queries, failed, empty, errors, undecided, limited int
-	pushed, statements, kept                           float64 // subtrees that SQL evaluated, in statements; queries of which it evaluated nothing
-	alike                                              map[string]int
-	reports                                            []string
+	// subtrees that SQL evaluated, in statements; queries of which it evaluated nothing
+	pushed, statements, kept float64
+	alike                    map[string]int
+	reports                  []string
 }
 
 func (s *tally) add(v verdict, want outcome) {

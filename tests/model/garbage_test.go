@@ -21,21 +21,25 @@ type garbageRules struct {
 	objects, compactors, collectors int
 	reader                          bool
 
-	drawnTime    bool // replaced since the time that the committer drew, until a successor corrects it by the store's time: the old protocol
+	// replaced since the time that the committer drew, until a successor corrects it by the store's
+	// time: the old protocol
+	drawnTime    bool
 	machineClock bool // a collector compares with its own clock, which may be ahead
 	noDelay      bool // replaced objects are deleted at once
 	forgetAtOnce bool // the entry of a deleted object is dropped without waiting for readers
-	noFloor      bool // jobs commit however long ago they began: the old protocol compares machine clocks
-	lateFloor    bool // a job began when it read the manifest, not before its listing
-	noDoom       bool // orphans are deleted without a commit that forbids their use
+	// jobs commit however long ago they began: the old protocol compares machine clocks
+	noFloor   bool
+	lateFloor bool // a job began when it read the manifest, not before its listing
+	noDoom    bool // orphans are deleted without a commit that forbids their use
 }
 
 // entry is the manifest's record of an object that is not live and never will be.
 type entry struct {
-	phase      phase // idle: no entry; listed: replaced, or an orphan; done: gone
-	at         int8  // time of the commit that added the entry
-	fresh      bool  // the manifest is the one that it made, so its own time is the store's word for it
-	generation int8  // of the commit that recorded its deletion
+	phase phase // idle: no entry; listed: replaced, or an orphan; done: gone
+	at    int8  // time of the commit that added the entry
+	// the manifest is the one that it made, so its own time is the store's word for it
+	fresh      bool
+	generation int8 // of the commit that recorded its deletion
 }
 
 type manifest struct {

@@ -16,8 +16,9 @@ type historyRules struct {
 	ignoresIfMatch bool // the store swaps whatever it has
 	restores       bool // an operator puts an older manifest back, once
 	blind          bool // no committer reads the copies: the old protocol
-	predecessors   bool // a commit copies the manifest that it replaces, not the new one, before it is acknowledged
-	newerOnly      bool // a copy of the same generation as the manifest is no reason to refuse
+	// a commit copies the manifest that it replaces, not the new one, before it is acknowledged
+	predecessors bool
+	newerOnly    bool // a copy of the same generation as the manifest is no reason to refuse
 }
 
 type historyState struct {

@@ -2,7 +2,9 @@ package model
 
 // promised are the writes and deletions that a reader may rely on when it begins.
 type promised struct {
-	writes  set // acknowledged, and in the store at least once: a message that waits on the queue is not promised to readers yet
+	// acknowledged, and in the store at least once: a message that waits on the queue is not
+	// promised to readers yet
+	writes  set
 	deleted set // acknowledged deletions
 }
 

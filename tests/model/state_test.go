@@ -75,11 +75,12 @@ type deletion struct {
 }
 
 type compactor struct {
-	phase   phase
-	listed  set  // slots
-	at      int8 // the trusted time before the listing
-	horizon int8 // no segment with a rank up to this appears after the listing, unless its message is late
-	slots   set  // sources
+	phase  phase
+	listed set  // slots
+	at     int8 // the trusted time before the listing
+	// no segment with a rank up to this appears after the listing, unless its message is late
+	horizon int8
+	slots   set // sources
 	blocks  set
 	out     block
 }

@@ -53,7 +53,8 @@ func clock(ahead *time.Duration) func() time.Time {
 func (l *lake) writer(ahead *time.Duration) *ingest.Stage {
 	set := ingest.DefaultSettings()
 	set.Mode, set.QueueURL = l.mode, "queue"
-	set.Limits.CreationGracePeriod = 100 * time.Hour // the limits of samples' times are not under test
+	// the limits of samples' times are not under test
+	set.Limits.CreationGracePeriod = 100 * time.Hour
 	s, err := ingest.New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), clock(ahead), ingest.To(l.queue))
 	require.NoError(l.t, err)
 	l.t.Cleanup(func() { require.NoError(l.t, s.Close(context.Background())) })

@@ -157,7 +157,8 @@ func (c *client) spoilt(body []byte) []byte {
 	case 0:
 		return body[:c.rng.IntN(len(body)+1)]
 	case 1:
-		copy(body, []byte{0xff, 0xff, 0xff, byte(c.rng.IntN(32))}) // another length after decompression
+		// another length after decompression
+		copy(body, []byte{0xff, 0xff, 0xff, byte(c.rng.IntN(32))})
 	default:
 		for range 1 + c.rng.IntN(10) {
 			body[c.rng.IntN(len(body))] ^= 1 << c.rng.IntN(8)

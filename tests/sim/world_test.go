@@ -62,7 +62,8 @@ func (o *op) String() string {
 type verdict struct {
 	before, after bool // it fails before or after its effect
 	dead          bool // and so does its process
-	late          bool // it has its effect although its context has ended: the process was suspended within it
+	// it has its effect although its context has ended: the process was suspended within it
+	late bool
 }
 
 var (

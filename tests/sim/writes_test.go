@@ -14,7 +14,8 @@ type writeQueue struct {
 	w        *world
 	skew     time.Duration // of its clock, against the store's
 	messages []*message
-	spent    []*message // consumed; they may be delivered again, or be moved back from the dead letters
+	// consumed; they may be delivered again, or be moved back from the dead letters
+	spent []*message
 }
 
 // message is a request on the queue.

@@ -10,7 +10,8 @@ import (
 )
 
 var (
-	// ignoredTypes are filesystems without storage, and remote ones, whose statistics may block for as long as a server is away.
+	// ignoredTypes are filesystems without storage, and remote ones, whose statistics may block for
+	// as long as a server is away.
 	ignoredTypes = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs|nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$`)
 	// ignoredMounts hold no data of their own, or belong to containers.
 	ignoredMounts = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/(docker|containers)/.+)($|/)`)
@@ -43,7 +44,8 @@ func collectFilesystems(fs procfs.FS, stat func(path string) (filesystemStat, er
 	if err != nil {
 		return fmt.Errorf("read mounts: %w", err)
 	}
-	// A filesystem that is mounted twice at one place is told once: the upper mount is what a program would see.
+	// A filesystem that is mounted twice at one place is told once: the upper mount is what a
+	// program would see.
 	seen := map[[3]string]bool{}
 	for _, m := range mounts {
 		key := [3]string{m.Source, m.MountPoint, m.FSType}

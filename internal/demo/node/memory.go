@@ -25,7 +25,8 @@ type memoryField struct {
 	v    *uint64 // nil: the kernel does not tell
 }
 
-// memoryFields names the fields of /proc/meminfo as node_exporter does; those that count bytes end in _bytes.
+// memoryFields names the fields of /proc/meminfo as node_exporter does; those that count bytes end
+// in _bytes.
 func memoryFields(m procfs.Meminfo) []memoryField {
 	return []memoryField{
 		{"Active_anon_bytes", m.ActiveAnonBytes},

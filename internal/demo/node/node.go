@@ -1,4 +1,5 @@
-// Package node collects the metrics of a Linux machine from /proc under the names and labels that node_exporter gives them.
+// Package node collects the metrics of a Linux machine from /proc under the names and labels that
+// node_exporter gives them.
 package node
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/prometheus/procfs/blockdevice"
 )
 
-// emit hands one value to the registry; values of a name always come with the same number of labels.
+// emit hands one value to the registry; values of a name always come with the same number of
+// labels.
 type emit func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string)
 
 // part is one file of proc and what is told of it.
@@ -21,8 +23,8 @@ type part struct {
 	collect func(emit) error
 }
 
-// Collector implements prometheus.Collector. A part that cannot be read is left out of the answer, is marked by
-// node_scrape_collector_success 0, and is logged at level debug.
+// Collector implements prometheus.Collector. A part that cannot be read is left out of the answer,
+// is marked by node_scrape_collector_success 0, and is logged at level debug.
 type Collector struct {
 	parts  []part
 	logger *slog.Logger

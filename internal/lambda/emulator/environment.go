@@ -58,10 +58,12 @@ func startEnvironment(f *Function, n int, cold *ColdStart) (*environment, error)
 	go func() { _ = e.srv.Serve(ln) }()
 	e.cmd = exec.Command(f.set.Path, f.set.Args...)
 	e.cmd.Env = append(e.variables(n), f.set.Env...)
-	e.cmd.Env = append(e.cmd.Env, "AWS_LAMBDA_RUNTIME_API="+ln.Addr().String()) // nothing overrides it
+	// nothing overrides it
+	e.cmd.Env = append(e.cmd.Env, "AWS_LAMBDA_RUNTIME_API="+ln.Addr().String())
 	e.cmd.Dir = dir
 	e.cmd.Stdout, e.cmd.Stderr = f.set.Log, f.set.Log
-	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends the caller, which ends its processes
+	// Ctrl-C ends the caller, which ends its processes
+	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	e.begin = time.Now()
 	if err := e.cmd.Start(); err != nil {
 		_ = e.srv.Close()

@@ -27,7 +27,8 @@ type Settings struct {
 	Timeout      time.Duration // default 30 s; an invocation that takes longer ends in SIGKILL
 	Grace        time.Duration // from SIGTERM to SIGKILL, default 500 ms as on Lambda
 	Environments int           // processes at once, default 1; further invocations wait
-	Concurrency  int           // invocations at once in one process (AWS_LAMBDA_MAX_CONCURRENCY), default 1
+	// invocations at once in one process (AWS_LAMBDA_MAX_CONCURRENCY), default 1
+	Concurrency int
 
 	Log  io.Writer // receives the processes' output; default: none
 	PIDs string    // folder with a file <pid>.pid for each living process; default: none

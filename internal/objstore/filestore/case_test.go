@@ -61,7 +61,8 @@ func TestTenantsThatDifferInCase(t *testing.T) {
 	}
 	// A tenant that is gone leaves its name to others.
 	require.NoError(t, s.Delete(t.Context(), "v1/Team-A/manifest.json"))
-	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "v1", "team-a"))) // the twin that a real one would not have
+	// the twin that a real one would not have
+	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "v1", "team-a")))
 	put(t, s, "v1/team-a/manifest.json", "x")
 	_, err := s.Put(t.Context(), "v1/Team-A/manifest.json", strings.NewReader("x"), objstore.Condition{})
 	require.ErrorIs(t, err, ErrCase)

@@ -54,8 +54,9 @@ func (s *Store) unlink(key string) (err error) {
 	return nil
 }
 
-// prune removes dir and the folders above it as long as they are empty. It races with Puts that have made a folder and
-// not yet used it; they make it again. An empty folder is no object, so whatever else stops the pruning is no error.
+// prune removes dir and the folders above it as long as they are empty. It races with Puts that
+// have made a folder and not yet used it; they make it again. An empty folder is no object, so
+// whatever else stops the pruning is no error.
 func (s *Store) prune(dir string) {
 	for ; dir != s.dir; dir = filepath.Dir(dir) {
 		if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

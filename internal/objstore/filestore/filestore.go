@@ -1,4 +1,5 @@
-// Package filestore keeps objects as the files of one local directory: the object of key a/b/c is the file dir/a/b/c.
+// Package filestore keeps objects as the files of one local directory: the object of key a/b/c is
+// the file dir/a/b/c.
 //
 //	dir/<key>           the objects, each published whole by one rename or link
 //	dir/.tmp/<random>   objects being written; leftovers of a crash go after an hour
@@ -20,8 +21,8 @@
 // has the spelling in which it was made. Keys that spell it otherwise do not exist, and a Put under
 // one is ErrCase.
 //
-// Limits of a directory: a key cannot also be the folder of other keys (a and a/b), which ErrConflict reports, and the
-// file system must support flock, hard links and times in nanoseconds.
+// Limits of a directory: a key cannot also be the folder of other keys (a and a/b), which
+// ErrConflict reports, and the file system must support flock, hard links and times in nanoseconds.
 package filestore
 
 import (
@@ -39,7 +40,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// ErrConflict reports a Put under a key that is a folder of other keys, or below one that is an object.
+// ErrConflict reports a Put under a key that is a folder of other keys, or below one that is an
+// object.
 var ErrConflict = errors.New("a directory cannot hold an object and a folder of one name")
 
 const (
@@ -68,8 +70,8 @@ type Store struct {
 	spelling *spelling        // nil: the file system tells upper from lower case
 }
 
-// New opens the store in dir, creates the directory if it is missing, checks that it can be written, and removes
-// temporary files that are older than an hour.
+// New opens the store in dir, creates the directory if it is missing, checks that it can be
+// written, and removes temporary files that are older than an hour.
 func New(dir string) (*Store, error) { return open(dir, time.Now) }
 
 func open(dir string, now func() time.Time) (*Store, error) {
@@ -152,7 +154,8 @@ func statObject(path string) (fs.FileInfo, error) {
 	return fi, nil
 }
 
-// isAbsent reports errors that say that a path leads nowhere; ENOTDIR is one: the object a makes a/b lead nowhere.
+// isAbsent reports errors that say that a path leads nowhere; ENOTDIR is one: the object a makes
+// a/b lead nowhere.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

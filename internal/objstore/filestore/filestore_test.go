@@ -197,8 +197,8 @@ func TestTruncatedFile(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestLocksHoldAcrossStores has a second store on the directory, as another process would, hold a key's lock and change
-// the object while a conditional Put is under way.
+// TestLocksHoldAcrossStores has a second store on the directory, as another process would, hold a
+// key's lock and change the object while a conditional Put is under way.
 func TestLocksHoldAcrossStores(t *testing.T) {
 	dir := t.TempDir()
 	s, err := New(dir)
@@ -214,7 +214,8 @@ func TestLocksHoldAcrossStores(t *testing.T) {
 		_, err := s.Put(t.Context(), "k", strings.NewReader("mine"), objstore.Condition{IfMatch: etag})
 		result <- err
 	}()
-	time.Sleep(50 * time.Millisecond) // lets a Put that ignores the lock get through; one that waits for it does not care
+	// lets a Put that ignores the lock get through; one that waits for it does not care
+	time.Sleep(50 * time.Millisecond)
 	theirs, err := other.writeTemp(t.Context(), strings.NewReader("theirs"))
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(theirs.Name(), other.path("k")))

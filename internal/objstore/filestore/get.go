@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Get implements objstore.Store. The reader keeps the version that it opened, whatever is put or deleted meanwhile.
+// Get implements objstore.Store. The reader keeps the version that it opened, whatever is put or
+// deleted meanwhile.
 func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	if err := begin(ctx, key); err != nil {
 		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, err)

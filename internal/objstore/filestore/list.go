@@ -40,14 +40,15 @@ type walk struct {
 	yield              func(objstore.Object, error) bool
 }
 
-// item is an entry of a folder by what it contributes to the key order: an object its key, a folder the prefix of its
-// keys. The slash at the end is what sorts a-b/x before a/x.
+// item is an entry of a folder by what it contributes to the key order: an object its key, a folder
+// the prefix of its keys. The slash at the end is what sorts a-b/x before a/x.
 type item struct {
 	key   string
 	entry fs.DirEntry
 }
 
-// folder yields the objects whose keys begin with at ("" or ending in a slash) and reports whether to go on.
+// folder yields the objects whose keys begin with at ("" or ending in a slash) and reports whether
+// to go on.
 func (w *walk) folder(at string) bool {
 	items, err := w.items(at)
 	if err != nil {

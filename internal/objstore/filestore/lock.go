@@ -9,14 +9,16 @@ import (
 	"sync"
 )
 
-// locks orders the writes of a key among goroutines and processes. Keys share 256 locks, so that lock files need never be
-// removed (removing a lock file races with its next holder).
+// locks orders the writes of a key among goroutines and processes. Keys share 256 locks, so that
+// lock files need never be removed (removing a lock file races with its next holder).
 type locks struct {
 	dir string
-	mu  [256]sync.Mutex // keeps all but one goroutine of this process from blocking a thread in flock
+	// keeps all but one goroutine of this process from blocking a thread in flock
+	mu [256]sync.Mutex
 }
 
-// lock returns the function that unlocks key. It is held for a few system calls, so waiting for it ignores contexts.
+// lock returns the function that unlocks key. It is held for a few system calls, so waiting for it
+// ignores contexts.
 func (l *locks) lock(key string) (unlock func() error, err error) {
 	i := crc32.ChecksumIEEE([]byte(key)) & 0xff
 	l.mu[i].Lock()

@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestProcesses has several processes increment one counter and create one set of objects in one directory.
+// TestProcesses has several processes increment one counter and create one set of objects in one
+// directory.
 func TestProcesses(t *testing.T) {
 	const children = 3
 	dir := t.TempDir()

@@ -14,12 +14,12 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// maxPublishTries bounds how often a Put makes the folders of its key anew because Deletes of the last other objects
-// in them removed them again.
+// maxPublishTries bounds how often a Put makes the folders of its key anew because Deletes of the
+// last other objects in them removed them again.
 const maxPublishTries = 1000
 
-// Put implements objstore.Store. The bytes are on disk under a temporary name before they get the key's name, and the
-// name is on disk before Put returns.
+// Put implements objstore.Store. The bytes are on disk under a temporary name before they get the
+// key's name, and the name is on disk before Put returns.
 func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
 	etag, err := s.put(ctx, key, body, cond)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if err != nil && !errors.Is(err, objstore.ErrPrecondition) {
 		return "", err
 	}
-	// A refused Put tells of an object that another process may have published and not yet synced: whoever hears of
-	// an object must be able to rely on it.
+	// A refused Put tells of an object that another process may have published and not yet synced:
+	// whoever hears of an object must be able to rely on it.
 	if serr := syncUp(filepath.Dir(s.path(key)), s.dir); serr != nil {
 		return "", serr
 	}
@@ -107,7 +107,8 @@ func holds(cond objstore.Condition, old fs.FileInfo) bool {
 	return (!cond.IfAbsent || old == nil) && (cond.IfMatch == "" || old != nil && cond.IfMatch == etagOf(old))
 }
 
-// name gives the file of one path the other. IfAbsent is a link, which fails on an existing file whatever the locks say.
+// name gives the file of one path the other. IfAbsent is a link, which fails on an existing file
+// whatever the locks say.
 func name(from, to string, cond objstore.Condition) error {
 	if cond.IfAbsent {
 		return os.Link(from, to)
@@ -135,8 +136,8 @@ func clearWay(path string, err error) error {
 	return fmt.Errorf("publish object: %w", err)
 }
 
-// removeEmptyDir removes the folder that stands in an object's place if it is empty, as one is whose last object has
-// just been deleted. cause is what name said.
+// removeEmptyDir removes the folder that stands in an object's place if it is empty, as one is
+// whose last object has just been deleted. cause is what name said.
 func removeEmptyDir(path string, cause error) error {
 	fi, err := os.Lstat(path)
 	switch {

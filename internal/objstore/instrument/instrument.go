@@ -5,8 +5,9 @@
 //	promlake_objstore_request_duration_seconds{op}       until Get has the first byte in reach, until the others are done
 //	promlake_objstore_read_failures_total                bodies of successful Gets that failed while they were read
 //
-// A call is counted once, however many requests a store makes of it (pages of a listing, parts, attempts). The time that
-// the consumer of a listing takes for itself is not the store's and not counted.
+// A call is counted once, however many requests a store makes of it (pages of a listing, parts,
+// attempts). The time that the consumer of a listing takes for itself is not the store's and not
+// counted.
 package instrument
 
 import (
@@ -30,8 +31,8 @@ const (
 	opNow    = "now"
 )
 
-// New returns store with counters in reg, which stores with the same registerer share. It is an objstore.Local exactly if
-// store is. It panics if other metrics of these names are registered.
+// New returns store with counters in reg, which stores with the same registerer share. It is an
+// objstore.Local exactly if store is. It panics if other metrics of these names are registered.
 func New(store objstore.Store, reg prometheus.Registerer) objstore.Store {
 	s := &instrumented{Store: store, metrics: newMetrics(reg)}
 	if l, ok := store.(objstore.Local); ok {
@@ -83,7 +84,8 @@ func (s *instrumented) ListFolders(ctx context.Context, prefix string) iter.Seq2
 	if f, ok := s.Store.(objstore.FolderLister); ok {
 		return listed(s.metrics, f.ListFolders(ctx, prefix))
 	}
-	return objstore.ListFolders(ctx, struct{ objstore.Lister }{s}, prefix) // each of its listings is counted
+	// each of its listings is counted
+	return objstore.ListFolders(ctx, struct{ objstore.Lister }{s}, prefix)
 }
 
 // listed is a listing that is counted when it ends.

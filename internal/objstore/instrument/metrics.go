@@ -37,7 +37,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Bodies that failed while they were read, after their get had succeeded.",
 		})),
 	}
-	for _, op := range []string{opGet, opPut, opList, opDelete} { // series exist from the start, so that rates see the first call
+	// series exist from the start, so that rates see the first call
+	for _, op := range []string{opGet, opPut, opList, opDelete} {
 		m.requests.WithLabelValues(op, "ok")
 		m.duration.WithLabelValues(op)
 	}

@@ -38,10 +38,11 @@ type When int
 const (
 	// Before fails the operation before it has any effect.
 	Before When = iota
-	// After fails the operation after it took effect: the caller cannot know. An operation that fails by itself, by a
-	// condition say, keeps its own error. A List fails as in Midway.
+	// After fails the operation after it took effect: the caller cannot know. An operation that
+	// fails by itself, by a condition say, keeps its own error. A List fails as in Midway.
 	After
-	// Midway fails a Get's body after half its bytes, a List after half its objects, and writes as Before.
+	// Midway fails a Get's body after half its bytes, a List after half its objects, and writes as
+	// Before.
 	Midway
 )
 
@@ -59,8 +60,8 @@ type StatusError struct {
 	Code int // HTTP status
 }
 
-// Status returns the failure with an HTTP status; that of 412 is objstore.ErrPrecondition and of 404 objstore.ErrNotFound
-// to errors.Is.
+// Status returns the failure with an HTTP status; that of 412 is objstore.ErrPrecondition and of
+// 404 objstore.ErrNotFound to errors.Is.
 func Status(code int) error { return &StatusError{Code: code} }
 
 func (e *StatusError) Error() string {
@@ -83,8 +84,8 @@ func (e *StatusError) Unwrap() error {
 	return nil
 }
 
-// Script is a list of faults that each strike once, at the first call that matches. Its Next is a Settings.Faults. The
-// zero value is empty; a test may add to it while the store is in use.
+// Script is a list of faults that each strike once, at the first call that matches. Its Next is a
+// Settings.Faults. The zero value is empty; a test may add to it while the store is in use.
 type Script struct {
 	mu    sync.Mutex
 	lines []line

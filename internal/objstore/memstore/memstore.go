@@ -1,5 +1,6 @@
-// Package memstore is an object store in memory for tests. It keeps the promises of objstore.Store to the letter, fails
-// where a test tells it to, and records when its users break the protocol of immutable objects.
+// Package memstore is an object store in memory for tests. It keeps the promises of objstore.Store
+// to the letter, fails where a test tells it to, and records when its users break the protocol of
+// immutable objects.
 package memstore
 
 import (
@@ -27,14 +28,15 @@ type Settings struct {
 	Resolution time.Duration
 	// Faults is asked before each operation; nil lets all succeed. It may be called concurrently.
 	Faults func(Call) Fault
-	// Immutable says which keys are written once: a Put that gives such a key other bytes than it ever had is a
-	// violation, even after a Delete.
+	// Immutable says which keys are written once: a Put that gives such a key other bytes than it
+	// ever had is a violation, even after a Delete.
 	Immutable func(key string) bool
 	// DeletedForever makes a Get of a key that once existed and was deleted a violation.
 	DeletedForever bool
 }
 
-// Store is an objstore.Store in memory. ETags are hashes of the bytes, so they are the same in every run.
+// Store is an objstore.Store in memory. ETags are hashes of the bytes, so they are the same in
+// every run.
 type Store struct {
 	settings Settings
 
@@ -250,7 +252,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// begin checks the call, asks for its fault and plays the part of it that comes before the operation.
+// begin checks the call, asks for its fault and plays the part of it that comes before the
+// operation.
 func (s *Store) begin(ctx context.Context, c Call) (Fault, error) {
 	err := ctx.Err()
 	if err == nil && c.Op != List && c.Op != Now {

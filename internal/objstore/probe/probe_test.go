@@ -22,9 +22,12 @@ import (
 // broken is a store that breaks one promise. A nil function leaves the operation as it is.
 type broken struct {
 	*memstore.Store
-	get  func(key string) (string, bool)                           // bytes that a stale cache answers
-	put  func(key string, c objstore.Condition) objstore.Condition // the condition that the server sees
-	take func(key string, c objstore.Condition) bool               // a refused put that takes effect
+	// bytes that a stale cache answers
+	get func(key string) (string, bool)
+	// the condition that the server sees
+	put func(key string, c objstore.Condition) objstore.Condition
+	// a refused put that takes effect
+	take func(key string, c objstore.Condition) bool
 	etag func(etag string) string
 	list func(prefix, startAfter string) (string, string)
 	hide func(key string) bool // from listings

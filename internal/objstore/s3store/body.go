@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// body reads the bytes from pos to end of one version of an object. Where a connection breaks it asks for the rest, on the
-// condition that the object is still that version.
+// body reads the bytes from pos to end of one version of an object. Where a connection breaks it
+// asks for the rest, on the condition that the object is still that version.
 type body struct {
 	store    *Store
 	ctx      context.Context
@@ -49,7 +49,9 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		if b.pos == b.end {
 			if b.damage = b.ended(err); b.damage != nil {
-				return 0, b.damage // without the last bytes, or whoever reads just as many as there are would not see the error
+				// without the last bytes, or whoever reads just as many as there are would not see
+				// the error
+				return 0, b.damage
 			}
 		}
 		if n > 0 {

@@ -28,10 +28,12 @@ type Config struct {
 	AccessKey string // with SecretKey; "" is the AWS credential chain
 	SecretKey string
 
-	MaxAttempts int           // of one request, and of one body without progress; 0 is 8
-	MinBackoff  time.Duration // upper end of the first random wait between attempts, which doubles; 0 is 50ms
-	MaxBackoff  time.Duration // upper end of all of them; 0 is 5s
-	Timeout     time.Duration // longest silence of a connection that waits for an answer or reads one; 0 is 1m
+	MaxAttempts int // of one request, and of one body without progress; 0 is 8
+	// upper end of the first random wait between attempts, which doubles; 0 is 50ms
+	MinBackoff time.Duration
+	MaxBackoff time.Duration // upper end of all of them; 0 is 5s
+	// longest silence of a connection that waits for an answer or reads one; 0 is 1m
+	Timeout time.Duration
 
 	MultipartAbove  int64 // bytes; larger objects are uploaded in parts; 0 is 16 MiB
 	PartSize        int64 // bytes, grows with objects of more than 10,000 parts; 0 is 16 MiB

@@ -19,7 +19,8 @@ const conflict = "ConditionalRequestConflict"
 
 var ifAbsent = objstore.Condition{IfAbsent: true}
 
-// TestFaultyPuts: whatever happens on the way, a Put that can succeed does, and returns the ETag of what is there.
+// TestFaultyPuts: whatever happens on the way, a Put that can succeed does, and returns the ETag of
+// what is there.
 func TestFaultyPuts(t *testing.T) {
 	p, s := newProxy(t)
 	for _, c := range []struct {
@@ -104,8 +105,8 @@ func TestLostRaces(t *testing.T) {
 	}
 }
 
-// TestUnknownEffect: an attempt whose answer was lost, then a refusal, and the object is somebody else's. Whether our write
-// was ever there is unknown, so the error is none of the sentinels.
+// TestUnknownEffect: an attempt whose answer was lost, then a refusal, and the object is somebody
+// else's. Whether our write was ever there is unknown, so the error is none of the sentinels.
 func TestUnknownEffect(t *testing.T) {
 	p, s := newProxy(t)
 	rival := func() {
@@ -236,7 +237,8 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// TestBrokenBodiesOfOtherVersions: what cannot be continued is an error, not a mixture and not a short body.
+// TestBrokenBodiesOfOtherVersions: what cannot be continued is an error, not a mixture and not a
+// short body.
 func TestBrokenBodiesOfOtherVersions(t *testing.T) {
 	p, s := newProxy(t)
 	for name, change := range map[string]func(){
@@ -314,7 +316,8 @@ func TestFaultyListsAndDeletes(t *testing.T) {
 	require.NotErrorIs(t, err, objstore.ErrNotFound, "a missing bucket is no missing object")
 }
 
-// TestSilentServer: a request without an answer is tried again after the timeout, and ends at once with its context.
+// TestSilentServer: a request without an answer is tried again after the timeout, and ends at once
+// with its context.
 func TestSilentServer(t *testing.T) {
 	p, _ := newProxy(t)
 	c := configOf(t, p.gateway)

@@ -16,8 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Get implements objstore.Store. It sends one request, and another for what S3 cannot answer: ranges of no bytes, and
-// suffixes of empty objects.
+// Get implements objstore.Store. It sends one request, and another for what S3 cannot answer:
+// ranges of no bytes, and suffixes of empty objects.
 func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	r, o, err := s.get(ctx, key, offset, length)
 	if err != nil {
@@ -72,7 +72,8 @@ func (s *Store) getNothing(ctx context.Context, key string, offset int64) (io.Re
 // open makes a body of the answer to a GET for the range.
 func (s *Store) open(ctx context.Context, key string, out *s3.GetObjectOutput, offset, length int64) (*body, objstore.Object, error) {
 	o := objstore.Object{Key: key, ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)}
-	var first int64 // of the bytes in the answer, which is the whole object where a server knows no ranges
+	// of the bytes in the answer, which is the whole object where a server knows no ranges
+	var first int64
 	var err error
 	if out.ContentRange != nil {
 		first, o.Size, err = parseContentRange(*out.ContentRange)
@@ -95,8 +96,8 @@ func (s *Store) open(ctx context.Context, key string, out *s3.GetObjectOutput, o
 	return &body{store: s, ctx: ctx, key: key, etag: o.ETag, pos: start, end: start + n, r: out.Body}, o, nil
 }
 
-// rangeHeader is the Range of a GET for length > 0 or to the end; nil is the whole object. A suffix is asked for whole,
-// whatever its length, since its first byte is not known.
+// rangeHeader is the Range of a GET for length > 0 or to the end; nil is the whole object. A suffix
+// is asked for whole, whatever its length, since its first byte is not known.
 func rangeHeader(offset, length int64) *string {
 	switch {
 	case offset < 0:

@@ -13,7 +13,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// List implements objstore.Store. It asks for a page of up to 1,000 objects when the iteration gets there.
+// List implements objstore.Store. It asks for a page of up to 1,000 objects when the iteration gets
+// there.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
 	return func(yield func(objstore.Object, error) bool) {
 		pages := s3.NewListObjectsV2Paginator(s.client, s.listInput(prefix, startAfter))
@@ -88,8 +89,8 @@ func (s *Store) nextPage(ctx context.Context, pages *s3.ListObjectsV2Paginator) 
 	return page, nil
 }
 
-// listInput asks for at least the wanted objects: text that no key can hold is cut off, since it might not survive the
-// way through URL and XML.
+// listInput asks for at least the wanted objects: text that no key can hold is cut off, since it
+// might not survive the way through URL and XML.
 func (s *Store) listInput(prefix, startAfter string) *s3.ListObjectsV2Input {
 	in := &s3.ListObjectsV2Input{Bucket: s.bucket(), Prefix: s.name(speakable(prefix))}
 	if after := speakable(startAfter); after != "" {

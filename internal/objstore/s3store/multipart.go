@@ -14,17 +14,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// abortTimeout is how long a failed upload may take to remove its parts. What is left then costs storage until a
-// lifecycle rule of the bucket (AbortIncompleteMultipartUpload) removes it.
+// abortTimeout is how long a failed upload may take to remove its parts. What is left then costs
+// storage until a lifecycle rule of the bucket (AbortIncompleteMultipartUpload) removes it.
 const abortTimeout = 10 * time.Second
 
-// upload is one multipart upload of a write. Unlike the SDK's transfer manager it copies no body into memory.
+// upload is one multipart upload of a write. Unlike the SDK's transfer manager it copies no body
+// into memory.
 type upload struct {
 	*write
 	id *string
 }
 
-// multipart uploads size bytes of body from start. Upon a conflict S3 wants the upload to begin anew.
+// multipart uploads size bytes of body from start. Upon a conflict S3 wants the upload to begin
+// anew.
 func (w *write) multipart(ctx context.Context, body io.ReadSeeker, start, size int64) (string, error) {
 	src, ok := body.(io.ReaderAt)
 	if !ok {
@@ -95,10 +97,12 @@ func (u *upload) part(ctx context.Context, number int32, src *io.SectionReader) 
 	return types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, nil
 }
 
-// partSize is the configured size or, for objects that would have too many parts, the smallest that is enough.
+// partSize is the configured size or, for objects that would have too many parts, the smallest that
+// is enough.
 func partSize(object, configured int64) int64 { return max(configured, (object+maxParts-1)/maxParts) }
 
-// complete is the commit point of the write: only now the condition is checked and the object appears.
+// complete is the commit point of the write: only now the condition is checked and the object
+// appears.
 func (u *upload) complete(ctx context.Context, parts []types.CompletedPart) (string, error) {
 	out, err := u.store.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket:          u.store.bucket(),

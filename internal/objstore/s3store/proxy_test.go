@@ -107,9 +107,10 @@ func kindOf(r *http.Request) string {
 	return r.Method
 }
 
-// forward has the gateway answer the request, whose signed Host header stays as it is. The gateway may refuse a request and close
-// its connection while the body is still on its way, and the transport then reports the broken connection where it should report
-// the answer; so the body is read first, and a request without an answer is sent again.
+// forward has the gateway answer the request, whose signed Host header stays as it is. The gateway
+// may refuse a request and close its connection while the body is still on its way, and the
+// transport then reports the broken connection where it should report the answer; so the body is
+// read first, and a request without an answer is sent again.
 func (p *proxy) forward(r *http.Request) (*http.Response, []byte) {
 	sent, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -161,7 +162,8 @@ func sendError(w http.ResponseWriter, status int, code string) {
 	_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>injected</Message></Error>`, code)
 }
 
-// dropBefore breaks the connection before the request has any effect, dropAfter when it had its effect; then also runs.
+// dropBefore breaks the connection before the request has any effect, dropAfter when it had its
+// effect; then also runs.
 func dropBefore(kind string) fault {
 	return fault{kind, func(*proxy, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}
 }

@@ -18,10 +18,11 @@ const tokenName = "promlake-write"
 
 // write is one call of Put.
 //
-// When the answer to a conditional write is lost, its next attempt is refused because of what the first one wrote: 412, or
-// NoSuchUpload where the first attempt completed an upload. So such writes leave a random token with their object, and a
-// refusal that follows an ambiguous attempt makes them ask the object whose it is. Our token means success. Another one
-// leaves open whether this write came first and was overwritten: that is reported as a failure of unknown effect, never as
+// When the answer to a conditional write is lost, its next attempt is refused because of what the
+// first one wrote: 412, or NoSuchUpload where the first attempt completed an upload. So such writes
+// leave a random token with their object, and a refusal that follows an ambiguous attempt makes
+// them ask the object whose it is. Our token means success. Another one leaves open whether this
+// write came first and was overwritten: that is reported as a failure of unknown effect, never as
 // ErrPrecondition, for a caller may undo its work when it hears that a condition did not hold.
 type write struct {
 	store *Store
@@ -135,7 +136,8 @@ func (w *write) metadata() map[string]string {
 	return map[string]string{tokenName: w.token}
 }
 
-// guarded marks the errors of a caller's body, so that they are not taken for the network's and tried again.
+// guarded marks the errors of a caller's body, so that they are not taken for the network's and
+// tried again.
 type guarded struct{ io.ReadSeeker }
 
 func (g guarded) Read(p []byte) (int, error) {

@@ -50,8 +50,8 @@ func (b backoff) sleep(ctx context.Context, n int) error {
 	}
 }
 
-// newRetryer is the SDK's standard retryer, its budget against retry storms included, with our waits and conflict's
-// opinion of 409 on top of the standard reasons for another attempt.
+// newRetryer is the SDK's standard retryer, its budget against retry storms included, with our
+// waits and conflict's opinion of 409 on top of the standard reasons for another attempt.
 func newRetryer(c Config, b backoff, conflict func(error) aws.Ternary) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = c.MaxAttempts
@@ -111,8 +111,8 @@ func contextual(ctx context.Context, err error) error {
 // attempts is what became of the attempts of requests with one purpose.
 type attempts struct{ errs []error }
 
-// record makes a request add its attempts to a. It stands around the SDK's retry loop, whose results an operation
-// that fails does not return otherwise.
+// record makes a request add its attempts to a. It stands around the SDK's retry loop, whose
+// results an operation that fails does not return otherwise.
 func (a *attempts) record(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("RecordAttempts",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
@@ -126,14 +126,16 @@ func (a *attempts) record(stack *middleware.Stack) error {
 		}), "Retry", middleware.Before)
 }
 
-// ambiguous reports whether an attempt before the last one may have taken effect although it failed.
+// ambiguous reports whether an attempt before the last one may have taken effect although it
+// failed.
 func (a *attempts) ambiguous() bool {
 	earlier := a.errs[:max(0, len(a.errs)-1)]
 	return slices.ContainsFunc(earlier, func(err error) bool { return !isRefusal(err) })
 }
 
-// isRefusal reports failures that had no effect for sure: S3 answered so. Answers that never came have status 0, those
-// that were cut off that of a success, and errors of the server's own may come after the effect.
+// isRefusal reports failures that had no effect for sure: S3 answered so. Answers that never came
+// have status 0, those that were cut off that of a success, and errors of the server's own may come
+// after the effect.
 func isRefusal(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	if !errors.As(err, &answer) {

@@ -1,8 +1,10 @@
-// Package s3store keeps objects in a bucket of S3 or of a server that speaks its protocol, conditional writes included
-// (If-None-Match: * and If-Match on PutObject and CompleteMultipartUpload).
+// Package s3store keeps objects in a bucket of S3 or of a server that speaks its protocol,
+// conditional writes included (If-None-Match: * and If-Match on PutObject and
+// CompleteMultipartUpload).
 //
-// Requests that fail for a reason that may pass are repeated after a random wait; bodies that break are continued from
-// where they broke. A conditional write that is repeated can meet its own first attempt; see put.go for how it knows.
+// Requests that fail for a reason that may pass are repeated after a random wait; bodies that break
+// are continued from where they broke. A conditional write that is repeated can meet its own first
+// attempt; see put.go for how it knows.
 package s3store
 
 import (
@@ -23,7 +25,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// socketBuffer is the size of each connection's read and write buffers in bytes: fewer system calls per range.
+// socketBuffer is the size of each connection's read and write buffers in bytes: fewer system calls
+// per range.
 const socketBuffer = 64 << 10
 
 var _ objstore.Store = (*Store)(nil)
@@ -37,11 +40,13 @@ type Store struct {
 	retry   aws.Retryer
 	// retryComplete is retry without 409: S3 wants a conflicting multipart upload to begin anew.
 	retryComplete aws.Retryer
-	// checksum is what the SDK adds to the parts of an upload, which the upload has to announce: "" for nothing.
+	// checksum is what the SDK adds to the parts of an upload, which the upload has to announce: ""
+	// for nothing.
 	checksum types.ChecksumAlgorithm
 }
 
-// New returns the store. It sends no request; a bucket that is missing shows at the first operation.
+// New returns the store. It sends no request; a bucket that is missing shows at the first
+// operation.
 func New(ctx context.Context, config Config) (*Store, error) {
 	c, err := config.normalize()
 	if err != nil {
@@ -73,7 +78,8 @@ func New(ctx context.Context, config Config) (*Store, error) {
 func (s *Store) loadOptions() []func(*awsconfig.LoadOptions) error {
 	opts := []func(*awsconfig.LoadOptions) error{
 		awsconfig.WithHTTPClient(newHTTPClient(s.config)),
-		awsconfig.WithLogger(logging.Nop{}), // it warns of what comes back as an error, or is tried again
+		// it warns of what comes back as an error, or is tried again
+		awsconfig.WithLogger(logging.Nop{}),
 	}
 	if s.config.Region != "" {
 		opts = append(opts, awsconfig.WithRegion(s.config.Region))
@@ -93,7 +99,8 @@ func (s *Store) clientOptions(o *s3.Options) {
 	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
 	if s.config.Endpoint != "" {
 		o.BaseEndpoint = aws.String(s.config.Endpoint)
-		// Not all servers know AWS's trailing checksums. TLS, or without it the signature, protects the body.
+		// Not all servers know AWS's trailing checksums. TLS, or without it the signature, protects
+		// the body.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}
 }
@@ -137,8 +144,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// keyOf strips the store's prefix off a listed name. Names that are no valid keys, such as the folder markers that
-// consoles make, are not the store's.
+// keyOf strips the store's prefix off a listed name. Names that are no valid keys, such as the
+// folder markers that consoles make, are not the store's.
 func (s *Store) keyOf(name string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(name, s.prefix)
 	return key, ok && objstore.ValidKey(key) == nil

@@ -143,7 +143,8 @@ func TestServerWithoutRanges(t *testing.T) {
 	require.ErrorIs(t, err, objstore.ErrRange)
 }
 
-// TestDisorderedListing: directory buckets of S3 list in no order, which the interface does not allow to pass on.
+// TestDisorderedListing: directory buckets of S3 list in no order, which the interface does not
+// allow to pass on.
 func TestDisorderedListing(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/xml")

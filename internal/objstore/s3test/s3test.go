@@ -94,7 +94,8 @@ func (g *Gateway) Client() *s3.Client {
 const supervisor = `exec 3<&0; "$@" & gateway=$!; (cat <&3 >/dev/null; kill -9 $gateway) & wait $gateway`
 
 func start(t testing.TB) (*Gateway, error) {
-	data, sidecar := t.TempDir(), t.TempDir() // before the Cleanup below, so that they are removed after it
+	// before the Cleanup below, so that they are removed after it
+	data, sidecar := t.TempDir(), t.TempDir()
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err

@@ -33,7 +33,8 @@ func testList(t *testing.T, s objstore.Store) {
 	assert.Empty(t, list(t, s, "a/", ""))
 }
 
-// testListOrder compares with a sorted slice, over keys whose folder order differs from their byte order.
+// testListOrder compares with a sorted slice, over keys whose folder order differs from their byte
+// order.
 func testListOrder(t *testing.T, s objstore.Store) {
 	keys := []string{
 		"a-b/x", "a/x", "a/b-c", "a/b/c", "a/b/d/e", "a/b0", "a.b", "a0/x", "ab", "B", "b", "a b/x y", "a+b", "a%2Fb", "a&b<c>\"'",

@@ -21,7 +21,8 @@ func testLongKeys(t *testing.T, s objstore.Store) {
 		got, _ := get(t, s, key)
 		assert.Equal(t, "x", got)
 	}
-	// A store whose keys stand behind a prefix of its own may refuse the longest keys, but must say why.
+	// A store whose keys stand behind a prefix of its own may refuse the longest keys, but must say
+	// why.
 	key := strings.Repeat("a/", objstore.MaxKeyLen/2-1) + "ab"
 	_, err := s.Put(t.Context(), key, strings.NewReader("x"), objstore.Condition{})
 	if err != nil {

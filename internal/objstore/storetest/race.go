@@ -127,8 +127,9 @@ func testNeighbours(t *testing.T, s objstore.Store) {
 	assert.Equal(t, []string{"a/b/c/0", "a/b/c/1", "a/b/c/2", "a/b/c/3", "a/b/c/stays"}, list(t, s, "", ""))
 }
 
-// NeighbourChurn lets four goroutines put, read and delete a key each, a/b/c/0 to a/b/c/3, which exist afterwards. In a
-// store of folders that has no other key below a/, the folders come and go meanwhile.
+// NeighbourChurn lets four goroutines put, read and delete a key each, a/b/c/0 to a/b/c/3, which
+// exist afterwards. In a store of folders that has no other key below a/, the folders come and go
+// meanwhile.
 func NeighbourChurn(t *testing.T, s objstore.Store) {
 	t.Helper()
 	const workers, rounds = 4, 25

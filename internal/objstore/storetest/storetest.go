@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of objstore.Store: each sentence of the interface's documentation is a test
-// here, and every implementation runs all of them.
+// Package storetest is the conformance suite of objstore.Store: each sentence of the interface's
+// documentation is a test here, and every implementation runs all of them.
 package storetest
 
 import (

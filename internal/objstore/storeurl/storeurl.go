@@ -5,9 +5,10 @@
 //	./data, /var/lib/promlake   the same without a scheme
 //	s3://bucket/prefix          keys below prefix/ in a bucket
 //
-// Parameters of s3 URLs: region; endpoint, the URL of an S3-compatible server; path_style (true or false), which an
-// endpoint sets to true unless it is given; access_key and secret_key, for tests and local servers, since a URL ends up
-// in process lists. Without keys, region or endpoint the environment of the AWS SDK has them.
+// Parameters of s3 URLs: region; endpoint, the URL of an S3-compatible server; path_style (true or
+// false), which an endpoint sets to true unless it is given; access_key and secret_key, for tests
+// and local servers, since a URL ends up in process lists. Without keys, region or endpoint the
+// environment of the AWS SDK has them.
 package storeurl
 
 import (
@@ -26,8 +27,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/s3store"
 )
 
-// Open opens the store of rawURL. A missing directory is created, a missing bucket is not. Errors do not repeat the
-// parameters, which may hold keys.
+// Open opens the store of rawURL. A missing directory is created, a missing bucket is not. Errors
+// do not repeat the parameters, which may hold keys.
 func Open(ctx context.Context, rawURL string) (objstore.Store, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
@@ -54,8 +55,9 @@ func Open(ctx context.Context, rawURL string) (objstore.Store, error) {
 	return nil, fmt.Errorf("open store: unknown scheme %q, want file or s3", scheme)
 }
 
-// Exists reports an error if rawURL names a directory that is not there, which Open would create. Programs that only read ask it
-// first, so that a mistyped path is no empty store. Buckets show at the first read.
+// Exists reports an error if rawURL names a directory that is not there, which Open would create.
+// Programs that only read ask it first, so that a mistyped path is no empty store. Buckets show at
+// the first read.
 func Exists(rawURL string) error {
 	dir, ok := strings.CutPrefix(rawURL, "file://")
 	if !ok && strings.Contains(rawURL, "://") {

@@ -14,8 +14,8 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// The parts of a Prometheus server that Promlake does not have. Their routes answer as a Prometheus without any does,
-// because clients ask them all the same.
+// The parts of a Prometheus server that Promlake does not have. Their routes answer as a Prometheus
+// without any does, because clients ask them all the same.
 
 // absent has no scrape pools, targets, alertmanagers and rules.
 type absent struct{}
@@ -41,8 +41,8 @@ func (absent) ScrapePoolConfig(pool string) (*config.ScrapeConfig, error) {
 // errNoTSDB answers what only a Prometheus with a local TSDB can do. No route leads there.
 var errNoTSDB = errors.New("promlake has no local TSDB")
 
-// noTSDB is the local database that there is not: nothing to replay, no blocks in a TSDB's format, nothing to
-// administrate.
+// noTSDB is the local database that there is not: nothing to replay, no blocks in a TSDB's format,
+// nothing to administrate.
 type noTSDB struct{}
 
 func (noTSDB) CleanTombstones() error                                         { return errNoTSDB }

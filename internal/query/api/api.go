@@ -23,8 +23,9 @@ const (
 	mimirPrefix  = "/prometheus"
 )
 
-// Patterns returns the http.ServeMux patterns that New's handler serves: the API and /federate, both also under the
-// prefix /prometheus, where clients that are configured for Mimir look for them.
+// Patterns returns the http.ServeMux patterns that New's handler serves: the API and /federate,
+// both also under the prefix /prometheus, where clients that are configured for Mimir look for
+// them.
 func Patterns() []string {
 	return []string{
 		apiPath + "/", federatePath,
@@ -48,8 +49,8 @@ type server struct {
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
 
-// New returns a handler for the paths of Patterns. It fails if the settings are invalid or reg already holds a metric
-// of remote read. A nil reg measures nothing, and a nil budget has no limit.
+// New returns a handler for the paths of Patterns. It fails if the settings are invalid or reg
+// already holds a metric of remote read. A nil reg measures nothing, and a nil budget has no limit.
 func New(settings Settings, backend Backend, budget *memory.Budget, now func() time.Time, logger *slog.Logger, reg prometheus.Registerer) (http.Handler, error) {
 	settings, err := settings.Complete()
 	if err != nil {
@@ -79,7 +80,8 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		return nil, err
 	}
 	s.refused = refusals(reg)
-	s.withStats = sync.OnceValues(s.statsHandlers) // when it is first asked for: building an API takes a while
+	// when it is first asked for: building an API takes a while
+	s.withStats = sync.OnceValues(s.statsHandlers)
 
 	instrument := telemetry.Instrument(reg)
 	guarded := func(name string, h http.Handler) http.HandlerFunc {
@@ -97,7 +99,8 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	return mux, nil
 }
 
-// registerable is a Registerer whose MustRegister cannot panic: it keeps the first failure for the caller to return.
+// registerable is a Registerer whose MustRegister cannot panic: it keeps the first failure for the
+// caller to return.
 type registerable struct {
 	prometheus.Registerer
 	err *error

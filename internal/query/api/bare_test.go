@@ -48,8 +48,9 @@ func (s *server) whole(registerer prometheus.Registerer, render v1.StatsRenderer
 	)
 }
 
-// TestBare holds an API that is made of fields against what upstream's constructor makes: the same fields are set, and to the same where that can be
-// said. When it fails after an update of upstream, fields has to follow its constructor.
+// TestBare holds an API that is made of fields against what upstream's constructor makes: the same
+// fields are set, and to the same where that can be said. When it fails after an update of
+// upstream, fields has to follow its constructor.
 func TestBare(t *testing.T) {
 	settings, err := Settings{Flags: map[string]string{"a": "b"}}.Complete()
 	require.NoError(t, err)

@@ -13,8 +13,9 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// codec is upstream's JSON codec, to the byte, but that it writes matrices of floats with all processors, makes text of each time once, and fills
-// one buffer of the right size: growing it step by step is most of the garbage of a large answer.
+// codec is upstream's JSON codec, to the byte, but that it writes matrices of floats with all
+// processors, makes text of each time once, and fills one buffer of the right size: growing it step
+// by step is most of the garbage of a large answer.
 type codec struct{ v1.JSONCodec }
 
 // matrixHead is what stands before the series of a matrix in an answer.
@@ -40,7 +41,8 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 	return append(out, frame[len(matrixHead):]...), err
 }
 
-// series appends the elements of a matrix of floats. Large ones are written by all processors at once.
+// series appends the elements of a matrix of floats. Large ones are written by all processors at
+// once.
 func (c codec) series(out []byte, m promql.Matrix) ([]byte, error) {
 	total := 0
 	for _, s := range m {

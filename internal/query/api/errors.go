@@ -37,8 +37,9 @@ func failureOf(err error) failure {
 	}
 }
 
-// classify gives an error from the storage the promql type by which upstream answers it. Only the request's own
-// context makes a timeout or a cancellation: a store client's internal deadline is a failure of the store.
+// classify gives an error from the storage the promql type by which upstream answers it. Only the
+// request's own context makes a timeout or a cancellation: a store client's internal deadline is a
+// failure of the store.
 func classify(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && isLimit(cause) {
 		return cause // which ended the request
@@ -72,8 +73,8 @@ func isLimit(err error) bool {
 	return errors.As(err, &limit) && limit.QueryLimit() || errors.As(err, &samples)
 }
 
-// overrideCode corrects the status where upstream calls every storage error of a label request an execution error. N is
-// upstream's unexported type of error numbers.
+// overrideCode corrects the status where upstream calls every storage error of a label request an
+// execution error. N is upstream's unexported type of error numbers.
 func overrideCode[N ~int](n N, err error) (code int, override bool) {
 	if n != N(v1.ErrorExec) || !isClassified(err) {
 		return 0, false

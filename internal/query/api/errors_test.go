@@ -20,7 +20,8 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// failing is a Backend whose every access fails with the error that fail returns for the request's context.
+// failing is a Backend whose every access fails with the error that fail returns for the request's
+// context.
 type failing struct {
 	*tsdbBackend
 	fail func(context.Context) error
@@ -99,7 +100,8 @@ func always(err error) func(context.Context) error {
 	return func(context.Context) error { return err }
 }
 
-// waiting fails when the request's context ends, with an error of a client that says nothing about why.
+// waiting fails when the request's context ends, with an error of a client that says nothing about
+// why.
 func waiting(ctx context.Context) error {
 	<-ctx.Done()
 	return errors.New("get object: request aborted")

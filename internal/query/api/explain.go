@@ -15,8 +15,8 @@ import (
 
 // Explainer is a Backend that can tell how it would answer a query.
 type Explainer interface {
-	// Explain returns the plan of a query, which becomes the answer's JSON. Beside the errors of a Backend there are those with a method BadQuery, which are
-	// answered with 400.
+	// Explain returns the plan of a query, which becomes the answer's JSON. Beside the errors of a
+	// Backend there are those with a method BadQuery, which are answered with 400.
 	Explain(ctx context.Context, q ExplainQuery) (any, error)
 }
 
@@ -32,7 +32,8 @@ type ExplainQuery struct {
 // maxSteps is upstream's limit of the points of a range query.
 const maxSteps = 11000
 
-// explain answers /api/v1/explain: query, and time as of /query or start, end and step as of /query_range.
+// explain answers /api/v1/explain: query, and time as of /query or start, end and step as of
+// /query_range.
 func (s *server) explain(r *http.Request) (any, error) {
 	q, err := s.explainQuery(r)
 	if err != nil {

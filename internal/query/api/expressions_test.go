@@ -85,7 +85,8 @@ func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
 	w := multipart.NewWriter(&body)
 	require.NoError(t, w.WriteField("query", hostile()["short chain"]))
 	require.NoError(t, w.Close())
-	for _, method := range []string{http.MethodPost, http.MethodGet} { // net/http reads a multipart form from either
+	// net/http reads a multipart form from either
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		r := httptest.NewRequest(method, "/api/v1/query", bytes.NewReader(body.Bytes()))
 		r.Header.Set("Content-Type", w.FormDataContentType())
 		ask(t, r)

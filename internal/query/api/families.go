@@ -20,8 +20,8 @@ func (s latest) kind() dto.MetricType {
 	}
 }
 
-// carriesNativeHistograms says whether a format can express native histograms: only protobuf can. Those with custom
-// buckets become classic histograms, which every format has.
+// carriesNativeHistograms says whether a format can express native histograms: only protobuf can.
+// Those with custom buckets become classic histograms, which every format has.
 func carriesNativeHistograms(f expfmt.Format) bool {
 	switch f.FormatType() {
 	case expfmt.TypeProtoDelim, expfmt.TypeProtoText, expfmt.TypeProtoCompact:
@@ -31,8 +31,8 @@ func carriesNativeHistograms(f expfmt.Format) bool {
 	}
 }
 
-// families groups sorted samples by name and kind. A name with samples of two kinds makes two families, which only
-// Prometheus' own parser accepts; that is whom they are for.
+// families groups sorted samples by name and kind. A name with samples of two kinds makes two
+// families, which only Prometheus' own parser accepts; that is whom they are for.
 func families(samples []latest, native bool) []*dto.MetricFamily {
 	var (
 		res  []*dto.MetricFamily
@@ -64,8 +64,8 @@ func metric(s latest) *dto.Metric {
 	return m
 }
 
-// labelPairs returns the labels but the name. A series without an instance gets an empty one: it keeps the scraper's
-// own instance label off a series that has none.
+// labelPairs returns the labels but the name. A series without an instance gets an empty one: it
+// keeps the scraper's own instance label off a series that has none.
 func labelPairs(ls labels.Labels) []*dto.LabelPair {
 	var pairs []*dto.LabelPair
 	hasInstance := false
@@ -108,7 +108,8 @@ func bucketSpans(spans []histogram.Span) []*dto.BucketSpan {
 	return res
 }
 
-// classicHistogram is for custom buckets, whose upper bounds are h.CustomValues. The +Inf bucket is implied by the count.
+// classicHistogram is for custom buckets, whose upper bounds are h.CustomValues. The +Inf bucket is
+// implied by the count.
 func classicHistogram(h *histogram.FloatHistogram) *dto.Histogram {
 	counts := make([]float64, len(h.CustomValues)+1) // the last is the bucket above all bounds
 	for it := h.PositiveBucketIterator(); it.Next(); {

@@ -27,9 +27,10 @@ type latest struct {
 	h      *histogram.FloatHistogram
 }
 
-// federate answers /federate: of every series that a match[] selects, the latest sample that is not older than the
-// lookback delta, in the exposition format that the client accepts. Errors are plain text. All samples are read before the
-// first byte is sent, so that a failure is never a short answer.
+// federate answers /federate: of every series that a match[] selects, the latest sample that is not
+// older than the lookback delta, in the exposition format that the client accepts. Errors are plain
+// text. All samples are read before the first byte is sent, so that a failure is never a short
+// answer.
 func (s *server) federate(w http.ResponseWriter, r *http.Request) {
 	matchers, err := s.federateMatchers(r)
 	if err != nil {
@@ -68,8 +69,9 @@ func (s *server) federateMatchers(r *http.Request) ([][]*labels.Matcher, error) 
 	return slices.DeleteFunc(sets, func(ms []*labels.Matcher) bool { return len(ms) == 0 }), nil
 }
 
-// latest returns the latest samples of the series that any of the matcher sets selects, by name, float before histogram,
-// then labels. Series without a name and series that have gone stale are left out, for no format can express them.
+// latest returns the latest samples of the series that any of the matcher sets selects, by name,
+// float before histogram, then labels. Series without a name and series that have gone stale are
+// left out, for no format can express them.
 func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]latest, error) {
 	now := s.now()
 	mint, maxt := timestamp.FromTime(now.Add(-s.settings.LookbackDelta)), timestamp.FromTime(now)
@@ -115,7 +117,8 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]la
 	return samples, nil
 }
 
-// lastSample returns the last sample at or before maxt, unless there is none or it is a stale marker.
+// lastSample returns the last sample at or before maxt, unless there is none or it is a stale
+// marker.
 func lastSample(memo *storage.MemoizedSeriesIterator, it chunkenc.Iterator, maxt int64) (s latest, ok bool) {
 	memo.Reset(it)
 	switch memo.Seek(maxt) {

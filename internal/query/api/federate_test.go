@@ -78,7 +78,8 @@ func federate(t *testing.T, h http.Handler, accept string, selectors ...string) 
 	return rec
 }
 
-// customText is GenerateTestCustomBucketsHistogram(1), whose buckets at the bounds 0, 1, 3 and 4 hold 2, 3, 2 and 2.
+// customText is GenerateTestCustomBucketsHistogram(1), whose buckets at the bounds 0, 1, 3 and 4
+// hold 2, 3, 2 and 2.
 const customText = `# TYPE custom histogram
 custom_bucket{job="x",instance="",le="0"} 2 6000000
 custom_bucket{job="x",instance="",le="1"} 5 6000000

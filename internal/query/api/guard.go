@@ -24,8 +24,8 @@ func (s *server) guard(next http.Handler) http.Handler {
 	return s.paced(s.recovered(s.withTenant(s.withBody(s.bounded(s.budgeted(next))))))
 }
 
-// recovered answers a panic with 500 and a log line. When the response has begun, it cuts the connection instead, so
-// that the client cannot take the part for the whole.
+// recovered answers a panic with 500 and a log line. When the response has begun, it cuts the
+// connection instead, so that the client cannot take the part for the whole.
 func (s *server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tw := &trackingWriter{ResponseWriter: w}

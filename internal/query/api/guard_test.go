@@ -152,7 +152,8 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// panicking panics when it is asked for metadata, and gives up as net/http's handlers do when it is asked for statistics.
+// panicking panics when it is asked for metadata, and gives up as net/http's handlers do when it is
+// asked for statistics.
 type panicking struct{ *tsdbBackend }
 
 func (panicking) Metadata(context.Context, string, int, int) (map[string][]metadata.Metadata, error) {
@@ -223,7 +224,8 @@ func TestRequestsAreMeasuredByRoute(t *testing.T) {
 	require.Equal(t, map[string]uint64{"/api/v1/query 200": 2, "/api/v1/label/:name/values 200": 2, "/federate 200": 1}, got)
 }
 
-// TestDeadlineFromOutside: a request that has a deadline from outside, as a function's has, is answered as a timeout when it has come.
+// TestDeadlineFromOutside: a request that has a deadline from outside, as a function's has, is
+// answered as a timeout when it has come.
 func TestDeadlineFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, testSettings(), failing{tsdbBackend: withoutStorage(t), fail: waiting})

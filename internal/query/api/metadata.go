@@ -12,8 +12,8 @@ import (
 // noLimit stands for an absent limit parameter, as in upstream.
 const noLimit = -1
 
-// metadata answers /api/v1/metadata from the backend. Where upstream leaves to chance which families and entries remain
-// under a limit, the first by name and by type, unit and help do.
+// metadata answers /api/v1/metadata from the backend. Where upstream leaves to chance which
+// families and entries remain under a limit, the first by name and by type, unit and help do.
 func (s *server) metadata(r *http.Request) (any, error) {
 	limit, err := intParam(r, "limit")
 	if err != nil {
@@ -30,7 +30,8 @@ func (s *server) metadata(r *http.Request) (any, error) {
 	return limitMetadata(all, limit, perMetric), nil
 }
 
-// limitMetadata returns at most limit families (all if limit < 0) of at most perMetric distinct entries (all if < 1).
+// limitMetadata returns at most limit families (all if limit < 0) of at most perMetric distinct
+// entries (all if < 1).
 func limitMetadata(all map[string][]metadata.Metadata, limit, perMetric int) map[string][]metadata.Metadata {
 	names := make([]string, 0, len(all))
 	for name := range all {

@@ -45,8 +45,9 @@ func formValue(r *http.Request, name string) (string, *http.Request) {
 // statsAll asks for all statistics of a query, ours among them.
 const statsAll = "all"
 
-// evaluating makes the handler of a route that evaluates PromQL. Upstream checks the parameter stats only where it renders the statistics
-// itself, so a second API of its, with our renderer, is asked for stats=all alone.
+// evaluating makes the handler of a route that evaluates PromQL. Upstream checks the parameter
+// stats only where it renders the statistics itself, so a second API of its, with our renderer, is
+// asked for stats=all alone.
 func (s *server) evaluating(path string) choice {
 	return func(upstream http.Handler) http.Handler {
 		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +66,8 @@ func (s *server) evaluating(path string) choice {
 	}
 }
 
-// statsHandlers returns the handlers of an upstream API that renders statistics with renderStats, by path.
+// statsHandlers returns the handlers of an upstream API that renders statistics with renderStats,
+// by path.
 func (s *server) statsHandlers() (map[string]http.Handler, error) {
 	api, err := s.upstream(nil, renderStats)
 	if err != nil {

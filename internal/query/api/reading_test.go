@@ -17,7 +17,8 @@ import (
 	"github.com/promlake/promlake/internal/query/read"
 )
 
-// notingBackend notes as of when it is asked, and says that it read something. It implements api.Backend.
+// notingBackend notes as of when it is asked, and says that it read something. It implements
+// api.Backend.
 type notingBackend struct {
 	*tsdbBackend
 	mu   sync.Mutex

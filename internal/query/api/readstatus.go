@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Upstream's remote read handler answers every storage error with 500. The storage therefore notes in the request's
-// context what failed, and withReadStatus puts that status in place of the 500.
+// Upstream's remote read handler answers every storage error with 500. The storage therefore notes
+// in the request's context what failed, and withReadStatus puts that status in place of the 500.
 
 type noteKey struct{}
 

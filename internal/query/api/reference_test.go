@@ -39,8 +39,8 @@ func (s localTSDB) Stats(label string, limit int) (*tsdb.Stats, error) {
 	return s.Head().Stats(label, limit), nil
 }
 
-// reference serves upstream's API over the backend's storage and engine, mounted as upstream's server mounts it, and
-// returns its URL.
+// reference serves upstream's API over the backend's storage and engine, mounted as upstream's
+// server mounts it, and returns its URL.
 func reference(t testing.TB, b *tsdbBackend, s api.Settings) string {
 	t.Helper()
 	router := route.New()
@@ -84,7 +84,8 @@ func upstreamAPI(t testing.TB, b *tsdbBackend, s api.Settings) *v1.API {
 	)
 }
 
-// client follows no redirects and decodes no compression: what the server sent is what the test sees.
+// client follows no redirects and decodes no compression: what the server sent is what the test
+// sees.
 func client() *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DisableCompression: true, DisableKeepAlives: true},

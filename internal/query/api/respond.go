@@ -16,7 +16,8 @@ type badRequest string
 
 func (e badRequest) Error() string { return string(e) }
 
-// json makes a handler of f as upstream makes its own: CORS, compression, upstream's envelope and codec.
+// json makes a handler of f as upstream makes its own: CORS, compression, upstream's envelope and
+// codec.
 func (s *server) json(f func(*http.Request) (data any, err error)) http.Handler {
 	return httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := f(r)

@@ -20,8 +20,9 @@ func replace(h http.Handler) choice {
 	return func(http.Handler) http.Handler { return h }
 }
 
-// served lists the API's routes by the paths that upstream registers. A path that is not here does not exist (404), so
-// that what a later upstream adds stays closed until it is decided on, and the composition may mount the write routes.
+// served lists the API's routes by the paths that upstream registers. A path that is not here does
+// not exist (404), so that what a later upstream adds stays closed until it is decided on, and the
+// composition may mount the write routes.
 func (s *server) served() map[string]choice {
 	return map[string]choice{
 		"/*path": keep, // OPTIONS
@@ -53,8 +54,10 @@ func (s *server) served() map[string]choice {
 		"/status/flags":       keep,
 		"/status/walreplay":   keep,
 		"/status/tsdb/blocks": keep,
-		"/status/config":      replace(s.json(s.config)),     // upstream's prints its own configuration
-		"/status/tsdb":        replace(s.json(s.tsdbStatus)), // upstream's has no context and so no tenant
+		// upstream's prints its own configuration
+		"/status/config": replace(s.json(s.config)),
+		// upstream's has no context and so no tenant
+		"/status/tsdb": replace(s.json(s.tsdbStatus)),
 	}
 }
 

@@ -13,15 +13,17 @@ import (
 
 // Settings configure the API. The zero value of a field means its default.
 type Settings struct {
-	// LookbackDelta is how far /federate looks back for a series' latest sample. Default 5m. Queries have the engine's.
+	// LookbackDelta is how far /federate looks back for a series' latest sample. Default 5m.
+	// Queries have the engine's.
 	LookbackDelta time.Duration
-	// MaxBodyBytes bounds a request's body. Default 10 MiB, which is also the most of a form that net/http reads.
+	// MaxBodyBytes bounds a request's body. Default 10 MiB, which is also the most of a form that
+	// net/http reads.
 	MaxBodyBytes int64
 	// Expressions bound the texts of query and match[] before they are parsed. Defaults: those of
 	// expression.Limits.
 	Expressions expression.Limits
-	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples (streamed chunks have no
-	// limit). Default 50,000,000; negative means none.
+	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples
+	// (streamed chunks have no limit). Default 50,000,000; negative means none.
 	RemoteReadSampleLimit int
 	// RemoteReadConcurrency is the number of remote reads that run at once; a tenant has half of
 	// them at most, or one. Default 10.
@@ -40,9 +42,11 @@ type Settings struct {
 	Flags map[string]string
 	// ConfigYAML is the effective configuration, for /api/v1/status/config.
 	ConfigYAML string
-	// StorageRetention says how long samples are kept, for /api/v1/status/runtimeinfo. Default "unlimited".
+	// StorageRetention says how long samples are kept, for /api/v1/status/runtimeinfo. Default
+	// "unlimited".
 	StorageRetention string
-	// Features adds to /api/v1/features what the process supports beyond this API: category → feature → enabled.
+	// Features adds to /api/v1/features what the process supports beyond this API: category →
+	// feature → enabled.
 	Features map[string]map[string]bool
 	// Build says which build of Promlake runs, for /api/v1/status/buildinfo.
 	Build Build
@@ -70,7 +74,8 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Complete returns s with defaults in place of zero values, or an error that names the field that cannot be used.
+// Complete returns s with defaults in place of zero values, or an error that names the field that
+// cannot be used.
 func (s Settings) Complete() (Settings, error) {
 	d := DefaultSettings()
 	s.LookbackDelta = orDefault(s.LookbackDelta, d.LookbackDelta)

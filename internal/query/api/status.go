@@ -12,8 +12,8 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// PrometheusVersion is the version of Prometheus whose API this is: the release of the module that go.mod requires
-// (v0.315.0 is 3.15.0). Clients such as Grafana tell from it what they may ask.
+// PrometheusVersion is the version of Prometheus whose API this is: the release of the module that
+// go.mod requires (v0.315.0 is 3.15.0). Clients such as Grafana tell from it what they may ask.
 const PrometheusVersion = "3.15.0"
 
 // process is what does not change while the process runs.
@@ -47,7 +47,8 @@ func (s *server) buildInfo() v1.PrometheusVersion {
 	}
 }
 
-// runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once, at the start, and never reloaded.
+// runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once, at the start, and never
+// reloaded.
 func (s *server) runtimeInfo() (v1.RuntimeInfo, error) {
 	return v1.RuntimeInfo{
 		StartTime:           s.status.started,
@@ -70,7 +71,8 @@ func (s *server) config(*http.Request) (any, error) {
 	return map[string]string{"yaml": s.settings.ConfigYAML}, nil
 }
 
-// features is what /api/v1/features tells: the parser's PromQL, this API's own parts, and what the settings add.
+// features is what /api/v1/features tells: the parser's PromQL, this API's own parts, and what the
+// settings add.
 func (s *server) features() features.Collector {
 	reg := features.NewRegistry()
 	s.parser.RegisterFeatures(reg)

@@ -68,7 +68,8 @@ func TestBuildInfo(t *testing.T) {
 	require.Equal(t, `{"status":"success","data":{"version":"`+api.PrometheusVersion+`","revision":"abc","branch":"main","buildUser":"u","buildDate":"20260101","goVersion":"`+runtime.Version()+`"}}`, rec.Body.String())
 }
 
-// TestPrometheusVersion fails when the module is upgraded and the constant is not: module v0.315.0 is release 3.15.0.
+// TestPrometheusVersion fails when the module is upgraded and the constant is not: module v0.315.0
+// is release 3.15.0.
 func TestPrometheusVersion(t *testing.T) {
 	gomod, err := os.ReadFile("../../../go.mod")
 	require.NoError(t, err)

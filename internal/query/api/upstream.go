@@ -11,14 +11,16 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// What of a Prometheus server is off: everything that writes, administrates or belongs to scraping. routes.go keeps it unreachable as well.
+// What of a Prometheus server is off: everything that writes, administrates or belongs to scraping.
+// routes.go keeps it unreachable as well.
 const (
 	enableAdmin, enableSearch, isAgent = false, false, false
 	maxSearchLimit                     = 0
 	noDirectory                        = ""
 )
 
-// What upstream asks a server for that has no configuration, is always ready, and has nothing to notify anybody of.
+// What upstream asks a server for that has no configuration, is always ready, and has nothing to
+// notify anybody of.
 func latestConfig() config.Config                                   { return config.DefaultConfig }
 func always(h http.HandlerFunc) http.HandlerFunc                    { return h }
 func notes() []notifications.Notification                           { return nil }
@@ -33,7 +35,8 @@ func cautious(reg prometheus.Registerer) (prometheus.Registerer, *error) {
 	return registerable{reg, err}, err
 }
 
-// upstream builds upstream's API over the backend. A nil render renders statistics as upstream does.
+// upstream builds upstream's API over the backend. A nil render renders statistics as upstream
+// does.
 func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*v1.API, error) {
 	registerer, regErr := cautious(reg)
 	api, err := bare(s.fields(registerer, render))
@@ -44,7 +47,8 @@ func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*
 	return api, *regErr
 }
 
-// fields are what upstream's constructor puts into an API, by the names of its fields; nil is what is off.
+// fields are what upstream's constructor puts into an API, by the names of its fields; nil is what
+// is off.
 func (s *server) fields(registerer prometheus.Registerer, render v1.StatsRenderer) map[string]any {
 	build := s.buildInfo()
 	renderer := v1.StatsRenderer(v1.DefaultStatsRenderer)

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// watched is a Backend whose storage errors are classified on their way to upstream. Series and samples pass untouched.
+// watched is a Backend whose storage errors are classified on their way to upstream. Series and
+// samples pass untouched.
 type watched struct{ Backend }
 
 // Unwrap lets the engine know the storage.

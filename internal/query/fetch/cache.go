@@ -1,12 +1,14 @@
 // Package fetch keeps parts of remote objects as local files.
 //
-// Objects are immutable, so a key names its bytes forever. Two kinds of files share one budget and one directory:
+// Objects are immutable, so a key names its bytes forever. Two kinds of files share one budget and
+// one directory:
 //
 //	whole objects   as they are
 //	parts           runs of bytes, one after the other, for readers that know where in the object they are
 //
-// What a file of an object has is never fetched for another part while it is kept. Nor are two requests under way for the same bytes: whoever
-// comes second waits for the first, and fetches meanwhile what else it needs.
+// What a file of an object has is never fetched for another part while it is kept. Nor are two
+// requests under way for the same bytes: whoever comes second waits for the first, and fetches
+// meanwhile what else it needs.
 package fetch
 
 import (
@@ -27,7 +29,8 @@ type Store interface {
 	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error)
 }
 
-// Meter is told what the cache does. Kinds are "segment" for whole objects and "chunks" for parts of them.
+// Meter is told what the cache does. Kinds are "segment" for whole objects and "chunks" for parts
+// of them.
 type Meter interface {
 	Looked(kind string, hit bool)
 	Fetched(bytes int64)
@@ -41,17 +44,21 @@ const (
 
 // Settings of a Cache. The zero value of a field is not a default: callers fill every field.
 type Settings struct {
-	LimitBytes   int64                  // of all files on disk, those that are being made included
-	MemoryBytes  int64                  // of files in memory: those that are needed, but that the disk has no room for
-	Concurrency  int                    // requests that one call has under way; see Sharing
-	GapBytes     int64                  // unwanted bytes that a request may have if that saves another one
+	LimitBytes int64 // of all files on disk, those that are being made included
+	// of files in memory: those that are needed, but that the disk has no room for
+	MemoryBytes int64
+	Concurrency int // requests that one call has under way; see Sharing
+	// unwanted bytes that a request may have if that saves another one
+	GapBytes     int64
 	RequestBytes int64                  // wanted bytes of a request, at most
 	Dir          func() (string, error) // absolute directory of the files, made at first use
 }
 
-// Defaults of Settings. Measured against an S3 server on loopback without TLS, a request costs 0.27 ms of processor time and a MiB of body
+// Defaults of Settings. Measured against an S3 server on loopback without TLS, a request costs 0.27
+// ms of processor time and a MiB of body
 // 0.29 ms (TLS about doubles the latter), so half a MiB in vain is worth a request saved. A connection to S3 carries some 80 MB/s: 2 MiB are on
-// their way for about as long as the answer is waited for, 30 ms, and larger ranges come faster over several connections.
+// their way for about as long as the answer is waited for, 30 ms, and larger ranges come faster
+// over several connections.
 const (
 	DefaultGapBytes     = 512 << 10
 	DefaultRequestBytes = 2 << 20
@@ -81,7 +88,8 @@ type slots chan struct{}
 
 type slotsKey struct{}
 
-// Sharing returns ctx whose calls have Settings.Concurrency requests under way between them, instead of each as many.
+// Sharing returns ctx whose calls have Settings.Concurrency requests under way between them,
+// instead of each as many.
 func (c *Cache) Sharing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, slotsKey{}, make(slots, c.settings.Concurrency))
 }
@@ -93,7 +101,8 @@ func (c *Cache) slots(ctx context.Context) slots {
 	return make(slots, c.settings.Concurrency)
 }
 
-// Cost says how many requests it would take now to make spans of an object local, and for how many bytes.
+// Cost says how many requests it would take now to make spans of an object local, and for how many
+// bytes.
 func (c *Cache) Cost(key string, spans []Span) (gets int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +188,8 @@ func (c *Cache) supersede(f *file) error {
 	return err
 }
 
-// shrink removes what exceeds the budget with more bytes. c.mu is held, so that nothing can bring a file back in between.
+// shrink removes what exceeds the budget with more bytes. c.mu is held, so that nothing can bring a
+// file back in between.
 func (c *Cache) shrink(more int64) error {
 	var err error
 	for _, e := range c.kept.Evict(c.reserved + more) {

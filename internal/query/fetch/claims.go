@@ -36,7 +36,8 @@ func (c *Cache) claimWhole(key string, size int64) (out claims, err error) {
 	return out, err
 }
 
-// claimParts claims files that have spans of an object. What none of them has or will have becomes a new one.
+// claimParts claims files that have spans of an object. What none of them has or will have becomes
+// a new one.
 func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,14 +78,17 @@ func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, er
 	return out, nil
 }
 
-// looked counts a lookup that found everything, which is not over yet while other calls are at work.
+// looked counts a lookup that found everything, which is not over yet while other calls are at
+// work.
 func (c *Cache) looked(kind string, cl *claims) {
 	if len(cl.pending) == 0 {
 		c.meter.Looked(kind, true)
 	}
 }
 
-// settle makes what is the call's to make, in memory if it is needed and the disk has no room for it, and waits for what others make. The pinned files are the caller's, whether there is an error or not.
+// settle makes what is the call's to make, in memory if it is needed and the disk has no room for
+// it, and waits for what others make. The pinned files are the caller's, whether there is an error
+// or not.
 func (c *Cache) settle(ctx context.Context, cl claims, s slots, needed bool) (pinned []*file, err error) {
 	pinned = cl.pinned
 	if w := cl.work; w != nil {

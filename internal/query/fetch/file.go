@@ -11,9 +11,10 @@ import (
 
 // file is a local file with pieces of one object.
 type file struct {
-	key    string
-	whole  bool     // it is the object
-	pieces []*piece // by their place in the object, disjoint; of a whole object, one once it is complete
+	key   string
+	whole bool // it is the object
+	// by their place in the object, disjoint; of a whole object, one once it is complete
+	pieces []*piece
 
 	object int64 // bytes of the object, -1 if unknown
 

@@ -19,8 +19,8 @@ type call[V any] struct {
 	err   error
 }
 
-// Do returns what fn returns, or what the fn of a call for key returns that is under way. A call that its starter gave up says nothing
-// about this caller's luck: then another begins.
+// Do returns what fn returns, or what the fn of a call for key returns that is under way. A call
+// that its starter gave up says nothing about this caller's luck: then another begins.
 func (f *Flight[V]) Do(ctx context.Context, key string, fn func() (V, error)) (V, error) {
 	for {
 		c, mine := f.join(key)

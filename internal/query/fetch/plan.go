@@ -23,8 +23,9 @@ type part struct {
 	n     int64
 }
 
-// requests plans the GETs for pieces of one object: neighbours share one as long as it has at most gap bytes that nobody wants, and no
-// request wants more than size bytes, so that large runs come over several connections.
+// requests plans the GETs for pieces of one object: neighbours share one as long as it has at most
+// gap bytes that nobody wants, and no request wants more than size bytes, so that large runs come
+// over several connections.
 func requests(pieces []*piece, gap, size int64) []request {
 	pieces = slices.SortedFunc(slices.Values(pieces), func(a, b *piece) int { return cmp.Compare(a.span.Offset, b.span.Offset) })
 	var out []request

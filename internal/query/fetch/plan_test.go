@@ -40,8 +40,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsHaveEveryByteOnce: whatever the pieces are, every wanted byte is in one request, none has more than it may, and no two neighbours
-// could have been one.
+// TestRequestsHaveEveryByteOnce: whatever the pieces are, every wanted byte is in one request, none
+// has more than it may, and no two neighbours could have been one.
 func TestRequestsHaveEveryByteOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	for range 2000 {

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// Reader reads ranges of one object. What is not local is fetched once. It is safe for concurrent use. The caller closes it.
+// Reader reads ranges of one object. What is not local is fetched once. It is safe for concurrent
+// use. The caller closes it.
 type Reader struct {
 	ctx   context.Context
 	cache *Cache
@@ -28,10 +29,12 @@ func (c *Cache) Reader(ctx context.Context, key string, size int64) *Reader {
 	return &Reader{ctx: ctx, cache: c, key: key, size: size, slots: c.slots(ctx)}
 }
 
-// Prefetch makes spans of the object local, all at once, so that reads of them do not wait. Errors: those of the store, and FullError.
+// Prefetch makes spans of the object local, all at once, so that reads of them do not wait. Errors:
+// those of the store, and FullError.
 func (r *Reader) Prefetch(spans []Span) error { return r.prefetch(spans, true) }
 
-// TryPrefetch is Prefetch of what can do without it: if the disk has no room, the error is a FullError.
+// TryPrefetch is Prefetch of what can do without it: if the disk has no room, the error is a
+// FullError.
 func (r *Reader) TryPrefetch(spans []Span) error { return r.prefetch(spans, false) }
 
 func (r *Reader) prefetch(spans []Span, needed bool) error {
@@ -54,7 +57,8 @@ func (r *Reader) prefetch(spans []Span, needed bool) error {
 	}
 }
 
-// claim claims files that have spans, which are not empty. Who wants all of the object gets a file that is the object.
+// claim claims files that have spans, which are not empty. Who wants all of the object gets a file
+// that is the object.
 func (r *Reader) claim(spans []Span) (claims, error) {
 	if spans[0].Length == r.size {
 		return r.cache.claimWhole(r.key, r.size)

@@ -116,7 +116,8 @@ func TestReader(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestReadersShare: readers at the same time get the right bytes, and none is fetched twice, while the cache keeps all or next to nothing.
+// TestReadersShare: readers at the same time get the right bytes, and none is fetched twice, while
+// the cache keeps all or next to nothing.
 func TestReadersShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 7))
 	object := randomBytes(rng, 5000)

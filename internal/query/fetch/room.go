@@ -41,7 +41,8 @@ func isFull(err error) bool {
 	return errors.As(err, &full)
 }
 
-// reserve takes the room on disk that a file of n bytes needs, from complete files that nobody uses.
+// reserve takes the room on disk that a file of n bytes needs, from complete files that nobody
+// uses.
 func (c *Cache) reserve(f *file, n int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +75,8 @@ func (w *work) room(n int64, spill bool) error {
 	return w.spill(n)
 }
 
-// spill puts a file of n bytes, of which nothing is there yet, into memory. It lives as long as it is pinned.
+// spill puts a file of n bytes, of which nothing is there yet, into memory. It lives as long as it
+// is pinned.
 func (w *work) spill(n int64) error {
 	c, f := w.cache, w.file
 	fd, err := unix.MemfdCreate("promlake-fetch", unix.MFD_CLOEXEC)

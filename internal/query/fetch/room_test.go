@@ -27,8 +27,9 @@ func (s *watchedStore) Get(ctx context.Context, key string, offset, length int64
 	return s.Store.Get(ctx, key, offset, length)
 }
 
-// TestDiskIsBounded: however many read at once, neither the files on disk, those that are being made included, nor those in memory are ever more than
-// their limits, every byte is right, and nothing is left in memory.
+// TestDiskIsBounded: however many read at once, neither the files on disk, those that are being
+// made included, nor those in memory are ever more than their limits, every byte is right, and
+// nothing is left in memory.
 func TestDiskIsBounded(t *testing.T) {
 	const limit, memory, size = 1500, 8 * 900, 2000
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -79,8 +80,8 @@ func TestDiskIsBounded(t *testing.T) {
 	require.Equal(t, c.kept.Used(), bytes)
 }
 
-// TestFull: what is only ahead of its time does not get what the disk has not, what is needed gets memory, and what is more than that an error that
-// names the limit.
+// TestFull: what is only ahead of its time does not get what the disk has not, what is needed gets
+// memory, and what is more than that an error that names the limit.
 func TestFull(t *testing.T) {
 	object := randomBytes(rand.New(rand.NewPCG(5, 6)), 1000)
 	dir := t.TempDir()
@@ -116,7 +117,8 @@ func TestFull(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// TestDiskIsFull: a disk that has less room than it is said to have is told so, never a short file, and what is needed is read all the same.
+// TestDiskIsFull: a disk that has less room than it is said to have is told so, never a short file,
+// and what is needed is read all the same.
 func TestDiskIsFull(t *testing.T) {
 	object := randomBytes(rand.New(rand.NewPCG(5, 7)), 1000)
 	c, _ := cacheIn(t.TempDir(), storeWith(t, map[string][]byte{"k": object}), 1<<20)

@@ -41,7 +41,8 @@ func (s *heldStore) Get(ctx context.Context, key string, offset, length int64) (
 	return s.Store.Get(ctx, key, offset, length)
 }
 
-// TestPartsAreShared: who needs bytes that are on their way waits for them, and fetches the others meanwhile.
+// TestPartsAreShared: who needs bytes that are on their way waits for them, and fetches the others
+// meanwhile.
 func TestPartsAreShared(t *testing.T) {
 	object := randomBytes(rand.New(rand.NewPCG(6, 7)), 1000)
 	boom := errors.New("boom")
@@ -156,7 +157,8 @@ func TestSharing(t *testing.T) {
 	})
 }
 
-// TestLargerFilesSupersede: a file that has all that another has replaces it, unless that one is in use.
+// TestLargerFilesSupersede: a file that has all that another has replaces it, unless that one is in
+// use.
 func TestLargerFilesSupersede(t *testing.T) {
 	dir := t.TempDir()
 	store := storeWith(t, map[string][]byte{"k": make([]byte, 1000)})
@@ -184,7 +186,8 @@ func TestLargerFilesSupersede(t *testing.T) {
 	require.Empty(t, store.taken(), "the object has it")
 }
 
-// TestEveryRequestFails: whichever request fails, the call fails, nothing stays behind, and the next one succeeds.
+// TestEveryRequestFails: whichever request fails, the call fails, nothing stays behind, and the
+// next one succeeds.
 func TestEveryRequestFails(t *testing.T) {
 	object := randomBytes(rand.New(rand.NewPCG(9, 7)), 2000)
 	spans := []Span{{Offset: 0, Length: 30}, {Offset: 35, Length: 20}, {Offset: 100, Length: 250}, {Offset: 900, Length: 10}}

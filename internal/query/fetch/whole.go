@@ -2,8 +2,9 @@ package fetch
 
 import "context"
 
-// Whole returns the path of a local copy of an object, valid until release. size is that of the object in bytes, -1 if it is not known: the
-// copy of a large object comes in parallel then. Errors: those of the store, and FullError.
+// Whole returns the path of a local copy of an object, valid until release. size is that of the
+// object in bytes, -1 if it is not known: the copy of a large object comes in parallel then.
+// Errors: those of the store, and FullError.
 func (c *Cache) Whole(ctx context.Context, key string, size int64) (path string, release func(), err error) {
 	s := c.slots(ctx)
 	for {

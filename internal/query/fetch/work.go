@@ -117,7 +117,8 @@ func (w *work) request(ctx context.Context, r *request) (err error) {
 	return nil
 }
 
-// getWhole fetches an object that is not to be had in pieces because its size is not known, or because it is empty.
+// getWhole fetches an object that is not to be had in pieces because its size is not known, or
+// because it is empty.
 func (w *work) getWhole(ctx context.Context, s slots, needed bool) (err error) {
 	f := w.file
 	if f.pieces != nil {

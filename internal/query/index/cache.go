@@ -13,8 +13,8 @@ type Sized interface {
 	Bytes() int64 // of memory, about
 }
 
-// Cache keeps what was decoded of immutable objects, bounded by its memory: what was not used for the longest time goes first. What is in use
-// may exceed the bound. It is safe for concurrent use.
+// Cache keeps what was decoded of immutable objects, bounded by its memory: what was not used for
+// the longest time goes first. What is in use may exceed the bound. It is safe for concurrent use.
 type Cache struct {
 	limit   int64
 	flights fetch.Flight[Sized]
@@ -35,8 +35,8 @@ func (c *Cache) Bytes() int64 {
 	return c.entries.Used()
 }
 
-// Get returns the value of key, calling load for it if it is not there; of several calls at a time one does. hit says that it was there.
-// An error is not kept.
+// Get returns the value of key, calling load for it if it is not there; of several calls at a time
+// one does. hit says that it was there. An error is not kept.
 func Get[T Sized](ctx context.Context, c *Cache, key string, load func() (T, error)) (value T, hit bool, err error) {
 	if v := c.get(key); v != nil {
 		return v.(T), true, nil

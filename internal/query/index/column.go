@@ -8,15 +8,16 @@ import (
 	"unsafe"
 )
 
-// column is the values of one label in all rows, as codes of a dictionary: a code per row, or per run of equal rows, whichever takes
-// less memory.
+// column is the values of one label in all rows, as codes of a dictionary: a code per row, or per
+// run of equal rows, whichever takes less memory.
 type column struct {
 	dict  dict
 	ends  []uint32 // by run: the row behind it; nil if there is a code for every row
 	codes codes
 }
 
-// dict is the distinct values of a label in order; "" stands for series without it. A value's code is its position.
+// dict is the distinct values of a label in order; "" stands for series without it. A value's code
+// is its position.
 type dict struct {
 	text string
 	ends []uint32 // of the values in text

@@ -36,7 +36,8 @@ const maxRows = 1 << 31
 
 func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader, error) {
 	l := &loader{in: in, layout: layout, seed: seed, table: &Table{}}
-	// Ids come first: eight bytes a row, so that no other column can claim more rows than there are.
+	// Ids come first: eight bytes a row, so that no other column can claim more rows than there
+	// are.
 	if err := l.ids(); err != nil {
 		return nil, fmt.Errorf("column %s: %w", segment.ColSeriesID, err)
 	}
@@ -47,7 +48,8 @@ func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader
 	return l, nil
 }
 
-// pages calls visit for every page of a leaf column in all row groups. begin, if it is not nil, is called before the first of each group.
+// pages calls visit for every page of a leaf column in all row groups. begin, if it is not nil, is
+// called before the first of each group.
 func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.DataPage) error) error {
 	for i := range l.layout.Groups {
 		g, err := l.layout.Read(i, l.in, l.buf, []int{leaf})
@@ -127,7 +129,8 @@ func (l *loader) column(leaf int, name string) error {
 	first, entries := 0, 0 // of the row group's dictionary, in the builder's values
 	begin := func() (err error) {
 		first = len(b.values)
-		l.chunk.Dict = slices.Clone(l.chunk.Dict) // it may alias what the next row group is read into
+		// it may alias what the next row group is read into
+		l.chunk.Dict = slices.Clone(l.chunk.Dict)
 		b.values, err = l.chunk.Strings(b.values)
 		entries = len(b.values) - first
 		return err

@@ -68,7 +68,8 @@ func (l *loader) mapColumn(name string, entries []mapped) error {
 	return l.finish(name)
 }
 
-// strings reads a list of strings in all row groups, and how many of them each row has. They own their memory.
+// strings reads a list of strings in all row groups, and how many of them each row has. They own
+// their memory.
 func (l *loader) strings(leaf int) (out []string, counts []int, err error) {
 	err = l.pages(leaf, nil, func(p *parquetfile.DataPage) error {
 		if room := l.rows - len(counts) + len(p.Values)/4; p.Entries > room {

@@ -105,7 +105,8 @@ type test struct {
 	cost   int
 }
 
-// codeSet is a set of codes: [from, upto), less those that skip is true for, if it is not nil; or, if not is set, all others.
+// codeSet is a set of codes: [from, upto), less those that skip is true for, if it is not nil; or,
+// if not is set, all others.
 type codeSet struct {
 	from, upto int
 	all        int    // codes of the dictionary
@@ -193,7 +194,8 @@ func (s *codeSet) pick(d *dict, vals ...string) {
 	}
 }
 
-// cost tells which tests come first: of columns of runs, the number of rows that they leave; of others, more than any of those.
+// cost tells which tests come first: of columns of runs, the number of rows that they leave; of
+// others, more than any of those.
 func (c *column) cost(set codeSet) int {
 	if c.ends == nil {
 		const dense = 1 << 40

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// LoadBlock reads a block's series table of size bytes; m is its meta.json. seed keys the identity of series.
-// Errors: block.ErrFormat, and those of in.
+// LoadBlock reads a block's series table of size bytes; m is its meta.json. seed keys the identity
+// of series. Errors: block.ErrFormat, and those of in.
 func LoadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, error) {
 	t, err := loadBlock(in, size, m, seed)
 	return t, broken(block.ErrFormat, err)
@@ -127,7 +127,8 @@ func newBounds(base int64, rows int) *bounds {
 	return &bounds{base: base, from: slices.Repeat([]uint32{math.MaxUint32}, rows), upto: make([]uint32, rows)}
 }
 
-// see notes times of a row. Objects are of windows of a day at most, so 32 bits (49 days) are enough.
+// see notes times of a row. Objects are of windows of a day at most, so 32 bits (49 days) are
+// enough.
 func (b *bounds) see(row int, first, last int64) error {
 	if first < b.base || last-b.base >= math.MaxUint32 {
 		return fmt.Errorf("%w: times from %d to %d ms in an object that begins at %d ms", errShape, first, last, b.base)
@@ -138,7 +139,8 @@ func (b *bounds) see(row int, first, last int64) error {
 
 func (b *bounds) store(t *Table) { t.base, t.from, t.upto = b.base, b.from, b.upto }
 
-// LoadSegment reads the series of a segment of size bytes. seed keys the identity of series. Errors: segment.ErrFormat, and those of in.
+// LoadSegment reads the series of a segment of size bytes. seed keys the identity of series.
+// Errors: segment.ErrFormat, and those of in.
 func LoadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
 	t, err := loadSegment(in, size, seed)
 	return t, broken(segment.ErrFormat, err)

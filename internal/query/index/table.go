@@ -1,5 +1,6 @@
-// Package index holds the series tables of segments and blocks in memory, decoded column by column, and evaluates matchers on them: a
-// selector costs a search in dictionaries and a walk over small integers, and no label set is built but those that are asked for.
+// Package index holds the series tables of segments and blocks in memory, decoded column by column,
+// and evaluates matchers on them: a selector costs a search in dictionaries and a walk over small
+// integers, and no label set is built but those that are asked for.
 //
 // Matchers are upstream's own, applied to the distinct values of a label.
 package index
@@ -11,8 +12,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Key tells series apart across objects: a hash of the label set under a seed that senders cannot know. Equal label sets have equal keys,
-// and that two others share one is as good as impossible. That is not so of stored ids.
+// Key tells series apart across objects: a hash of the label set under a seed that senders cannot
+// know. Equal label sets have equal keys, and that two others share one is as good as impossible.
+// That is not so of stored ids.
 type Key = xxh3.Uint128
 
 // Table is the series of one object, a row each, in the order of the object. It is immutable.
@@ -20,14 +22,17 @@ type Table struct {
 	names   []string // of labels, sorted; __name__ among them
 	columns []column // by name
 
-	ids    []uint64 // by row: as stored
-	keys   []Key
-	floats []uint64 // rows+1: of the object's float samples, those of row i are [floats[i], floats[i+1])
+	ids  []uint64 // by row: as stored
+	keys []Key
+	// rows+1: of the object's float samples, those of row i are [floats[i], floats[i+1])
+	floats []uint64
 	hists  []uint64 // likewise of native histograms; nil if there are none
 	exs    []uint64 // likewise of exemplars
 
-	base       int64    // ms
-	from, upto []uint32 // ms after base: first and last time of a row, over all that it has; nothing at all has from above upto
+	base int64 // ms
+	// ms after base: first and last time of a row, over all that it has; nothing at all has from
+	// above upto
+	from, upto []uint32
 }
 
 // Rows is the number of series.
@@ -42,7 +47,8 @@ func (t *Table) ID(row int) uint64 { return t.ids[row] }
 // Key is the identity of a row's series.
 func (t *Table) Key(row int) Key { return t.keys[row] }
 
-// Floats says which of the object's float samples, counted over all of its files or lists, are a row's: n of them from first on.
+// Floats says which of the object's float samples, counted over all of its files or lists, are a
+// row's: n of them from first on.
 func (t *Table) Floats(row int) (first, n int64) { return place(t.floats, row) }
 
 // Hists says which of the object's native histograms are a row's.
@@ -74,7 +80,8 @@ func total(ends []uint64) int64 {
 	return int64(ends[len(ends)-1])
 }
 
-// Times returns the first and the last time (ms) of what a row has: samples, histograms and exemplars. Without any, the first is the later one.
+// Times returns the first and the last time (ms) of what a row has: samples, histograms and
+// exemplars. Without any, the first is the later one.
 func (t *Table) Times(row int) (mint, maxt int64) {
 	return t.base + int64(t.from[row]), t.base + int64(t.upto[row])
 }

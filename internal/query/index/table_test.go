@@ -24,7 +24,8 @@ import (
 
 const seed = 42
 
-// randomRows makes rows with labels that have columns and others, some of many values and some of few.
+// randomRows makes rows with labels that have columns and others, some of many values and some of
+// few.
 func randomRows(rng *rand.Rand, n int) []segment.Row {
 	names := []string{"job", "instance", "zone", "Zone", "dotted.name", "rare"}
 	var out []segment.Row
@@ -141,7 +142,8 @@ var objects = []struct {
 	load func(*testing.T, []segment.Row) *index.Table
 }{{"segment", asSegment}, {"block", asBlock}}
 
-// TestTable: rows have the labels, places and times that were written, whatever the object is, and equal label sets have equal keys.
+// TestTable: rows have the labels, places and times that were written, whatever the object is, and
+// equal label sets have equal keys.
 func TestTable(t *testing.T) {
 	for _, o := range objects {
 		t.Run(o.name, func(t *testing.T) {
@@ -249,7 +251,8 @@ func keysOf(m map[string]bool) (out []string) {
 	return out
 }
 
-// TestCorrupt: no byte that is wrong, and no end that is missing, does more than give other rows or an error of the format.
+// TestCorrupt: no byte that is wrong, and no end that is missing, does more than give other rows or
+// an error of the format.
 func TestCorrupt(t *testing.T) {
 	rows := randomRows(rand.New(rand.NewPCG(3, 3)), 60)
 	seg, _, err := segmenttest.Encode(rows, nil)

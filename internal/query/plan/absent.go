@@ -28,7 +28,8 @@ func compileAbsent(b *building, e *parser.Call, at place) (Node, string) {
 	return n, reason
 }
 
-// compileAbsentOverTime compiles absent_over_time(): absent() of a function that has a value wherever there is a sample, and keeps names.
+// compileAbsentOverTime compiles absent_over_time(): absent() of a function that has a value
+// wherever there is a sample, and keeps names.
 func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string) {
 	at.unordered = true
 	window := *e
@@ -51,7 +52,8 @@ func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string)
 	return n, reason
 }
 
-// absentLabels returns the labels of what is absent: those that the selector fixes, if it is one (else nil).
+// absentLabels returns the labels of what is absent: those that the selector fixes, if it is one
+// (else nil).
 // Source: createLabelsForAbsentFunction in upstream's promql/functions.go.
 func absentLabels(sel *parser.VectorSelector) labels.Labels {
 	if sel == nil {

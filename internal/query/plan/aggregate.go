@@ -106,8 +106,8 @@ func withName(names []string) []string {
 	return slices.Insert(slices.Clone(names), i, model.MetricNameLabel)
 }
 
-// drops returns which groups' names are to be dropped. With upstream it is decided by the members that have a value, so that members must agree
-// where it matters.
+// drops returns which groups' names are to be dropped. With upstream it is decided by the members
+// that have a value, so that members must agree where it matters.
 func (g *grouped) drops(in *Shape) ([]bool, string) {
 	if in.Drop == nil {
 		return nil, ""
@@ -179,11 +179,13 @@ func (n *groupNode) value(b *builder) string {
 	return b.counted("prom_"+n.op, "v")
 }
 
-// maxOrdered is the number of values up to which sums are taken in upstream's order of series, which keeps them all: 8 bytes each.
+// maxOrdered is the number of values up to which sums are taken in upstream's order of series,
+// which keeps them all: 8 bytes each.
 const maxOrdered = 1 << 20
 
-// ordered says that the values of a group are added up in the order of the series, so that the result has upstream's bits. Of sums of many
-// values the last bits depend on how threads were scheduled; of deviations more would, where values are near to one another.
+// ordered says that the values of a group are added up in the order of the series, so that the
+// result has upstream's bits. Of sums of many values the last bits depend on how threads were
+// scheduled; of deviations more would, where values are near to one another.
 func (n *groupNode) ordered() bool {
 	switch n.op {
 	case "stddev", "stdvar":

@@ -15,13 +15,14 @@ func operated(t testing.TB) plantest.Memory {
 	return plantest.Load(t, plantest.Read(t, "testdata/operated.txt"))
 }
 
-// requireAlike plans a query, lets upstream's engine evaluate the pushed subtrees by themselves, and requires from what is left of the query
-// what upstream says to all of it. It returns the plan.
+// requireAlike plans a query, lets upstream's engine evaluate the pushed subtrees by themselves,
+// and requires from what is left of the query what upstream says to all of it. It returns the plan.
 func requireAlike(t testing.TB, store storage.Queryable, text string, w window, delayed bool) *Plan {
 	engine := testEngine(t, delayed)
 	want := w.query(t, engine, store, text, nil).Exec(t.Context())
 	o := w.options(delayed)
-	o.EngineQuantiles = strings.Contains(strings.Join(said(want, text), "\n"), "fixed for monotonicity") // as after ForcedMonotonicity
+	// as after ForcedMonotonicity
+	o.EngineQuantiles = strings.Contains(strings.Join(said(want, text), "\n"), "fixed for monotonicity")
 	plan := planFor(t, store, text, o)
 	if namesMatter(plan) {
 		return plan // upstream cannot say what a subtree's labels are before names are dropped
@@ -43,7 +44,8 @@ func wholly(p *Plan) bool {
 	return len(p.Pushed) == 1 && isPushed(p.Expr)
 }
 
-// errorText returns an error without the series that it names: which of several they are is by chance.
+// errorText returns an error without the series that it names: which of several they are is by
+// chance.
 func errorText(err error) string {
 	text, _, _ := strings.Cut(err.Error(), " {")
 	return text

@@ -12,7 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// hidden is the reason for not pushing an operation after which nobody can tell whether upstream would have annotated its input.
+// hidden is the reason for not pushing an operation after which nobody can tell whether upstream
+// would have annotated its input.
 const hidden = "its annotations depend on series that the result does not show"
 
 // note is an annotation that upstream gives if one of some series has a value at any step.
@@ -26,7 +27,8 @@ type note struct {
 // told says that the values of the node that has the note do not matter to it.
 func (n *note) told() bool { return n.always || n.leaf != nil }
 
-// sure returns the notes for a node whose values do not tell which of its input had any. One that depends on that is a reason not to push it.
+// sure returns the notes for a node whose values do not tell which of its input had any. One that
+// depends on that is a reason not to push it.
 func (s *Shape) sure() ([]note, string) {
 	for i := range s.notes {
 		if !s.notes[i].told() {
@@ -36,7 +38,8 @@ func (s *Shape) sure() ([]note, string) {
 	return s.notes, ""
 }
 
-// grouped returns the notes for a node of n outputs each of which has a value exactly where some input that feeds it has one.
+// grouped returns the notes for a node of n outputs each of which has a value exactly where some
+// input that feeds it has one.
 func (s *Shape) grouped(feeds []uint32, n int) ([]note, string) {
 	var out []note
 	for _, in := range s.notes {
@@ -85,8 +88,8 @@ func image(on, feeds []uint32, n int) ([]uint32, bool) {
 	return out, true
 }
 
-// nonCounters returns the infos about the series of a rate or an increase whose metric names do not look like a counter's: upstream
-// gives one for each name that some result comes from.
+// nonCounters returns the infos about the series of a rate or an increase whose metric names do not
+// look like a counter's: upstream gives one for each name that some result comes from.
 // Source: the end of the evaluation of range functions in upstream's promql/engine.go.
 func nonCounters(series []Series, pos posrange.PositionRange) []note {
 	var out []note
@@ -125,8 +128,9 @@ func all(n int) []uint32 {
 	return out
 }
 
-// Annotations returns what upstream would have said about the subtree. present says which ordinals of Labels have a value at any step; heard
-// is what Hear made of all leaves, or of those of all parts.
+// Annotations returns what upstream would have said about the subtree. present says which ordinals
+// of Labels have a value at any step; heard is what Hear made of all leaves, or of those of all
+// parts.
 func (p *Pushed) Annotations(present []bool, heard Heard) annotations.Annotations {
 	var out annotations.Annotations
 	for _, n := range p.Root.Shape().notes {
@@ -140,7 +144,8 @@ func (p *Pushed) Annotations(present []bool, heard Heard) annotations.Annotation
 // Heard are the annotations that the values of leaves give rise to.
 type Heard map[heard]bool
 
-// heard names an annotation by the selector that it is about, which stands at one place and in all parts of a subtree, and its text.
+// heard names an annotation by the selector that it is about, which stands at one place and in all
+// parts of a subtree, and its text.
 type heard struct {
 	selector *parser.VectorSelector
 	text     string
@@ -148,7 +153,8 @@ type heard struct {
 
 func (n *note) heard() heard { return heard{n.leaf.Selector.Expr, n.err.Error()} }
 
-// Hear adds what the values of the leaves give rise to. present are, parallel to Leaves, the ordinals of the series that have a value at any step.
+// Hear adds what the values of the leaves give rise to. present are, parallel to Leaves, the
+// ordinals of the series that have a value at any step.
 func (p *Pushed) Hear(present [][]uint32, into Heard) {
 	for _, n := range p.Root.Shape().notes {
 		k := slices.Index(p.Leaves, n.leaf)

@@ -12,7 +12,8 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 		return nil, e.Op.String() + " is of native histograms"
 	}
 	left, right := at, at
-	switch m := e.VectorMatching; { // results stand in the order of the left side, or of the "many" one; with or, in both sides'
+	// results stand in the order of the left side, or of the "many" one; with or, in both sides'
+	switch m := e.VectorMatching; {
 	case m != nil && m.Card == parser.CardOneToMany:
 		left.unordered = true
 	case m != nil && e.Op != parser.LOR:
@@ -27,7 +28,8 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 		return nil, reason
 	}
 	ls, rs := l.Shape().Scalar, r.Shape().Scalar
-	if !ls && !rs && (repairs(l) || repairs(r)) { // a side that nothing matches is not even in the plan
+	// a side that nothing matches is not even in the plan
+	if !ls && !rs && (repairs(l) || repairs(r)) {
 		return nil, leftOut
 	}
 	switch {
@@ -43,7 +45,8 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	return compileJoin(b, e, l, r, at)
 }
 
-// operator returns an operator's name for prom_binary. keepRight: of a comparison that filters, the right value is the result's.
+// operator returns an operator's name for prom_binary. keepRight: of a comparison that filters, the
+// right value is the result's.
 func operator(e *parser.BinaryExpr, keepRight bool) string {
 	op := e.Op.String()
 	switch {
@@ -65,7 +68,8 @@ type pairNode struct {
 	shape Shape
 }
 
-// scalarPair compiles an operator between scalars; a comparison between them is always one with bool.
+// scalarPair compiles an operator between scalars; a comparison between them is always one with
+// bool.
 func scalarPair(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
 	n := &pairNode{op: operator(e, false), l: l, r: r, shape: scalarShape(at.grid())}
 	var reason string
@@ -116,7 +120,8 @@ type scaleNode struct {
 	shape  Shape
 }
 
-// withScalar compiles an operator between a vector and a scalar. swap: the scalar stands to the left.
+// withScalar compiles an operator between a vector and a scalar. swap: the scalar stands to the
+// left.
 // Source: VectorscalarBinop in upstream's promql/engine.go.
 func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, at place) (Node, string) {
 	n := &scaleNode{op: operator(e, swap), in: in, scalar: scalar, swap: swap}

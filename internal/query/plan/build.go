@@ -10,14 +10,15 @@ import (
 	"github.com/prometheus/prometheus/promql/parser/posrange"
 )
 
-// PushedLabel is the name of the one matcher of the selectors that stand for pushed subtrees in a plan's expression; its value is the
-// subtree's name.
+// PushedLabel is the name of the one matcher of the selectors that stand for pushed subtrees in a
+// plan's expression; its value is the subtree's name.
 const PushedLabel = "__promlake_pushed__"
 
 // Plan is a query taken apart.
 type Plan struct {
-	// Expr is what the engine evaluates, in the form in which a parser returns it: the engine preprocesses it. A pushed subtree is a selector, at
-	// whose series a value stands at each time of the subtree's grid where it has one, and a stale marker at the others.
+	// Expr is what the engine evaluates, in the form in which a parser returns it: the engine
+	// preprocesses it. A pushed subtree is a selector, at whose series a value stands at each time
+	// of the subtree's grid where it has one, and a stale marker at the others.
 	Expr parser.Expr
 	// Pushed are the subtrees that statements evaluate, in the order of the text.
 	Pushed []*Pushed
@@ -49,8 +50,8 @@ type origin struct {
 	options Options
 }
 
-// Build plans the query over what its selectors were resolved to. A selector that is not in resolved is left to the engine. Build may be
-// called once.
+// Build plans the query over what its selectors were resolved to. A selector that is not in
+// resolved is left to the engine. Build may be called once.
 func (q *Query) Build(resolved map[*parser.VectorSelector]*Resolution) *Plan {
 	r := &rewriter{
 		b:    &building{options: q.options, resolved: resolved, done: map[parser.Expr]compiled{}},
@@ -73,7 +74,8 @@ type rewriter struct {
 	invariant bool
 }
 
-// rewrite returns what the engine evaluates instead of expr, whose value goes to the given consumer.
+// rewrite returns what the engine evaluates instead of expr, whose value goes to the given
+// consumer.
 func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr {
 	if inv, ok := expr.(*parser.StepInvariantExpr); ok {
 		defer func(was bool) { r.invariant = was }(r.invariant)
@@ -106,7 +108,8 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 	return r.descend(expr, at, to)
 }
 
-// moreValues tells whether a node is a selector alone whose values are more than its samples: to move those is less work.
+// moreValues tells whether a node is a selector alone whose values are more than its samples: to
+// move those is less work.
 func moreValues(n Node) bool {
 	l, ok := n.(*Leaf)
 	return ok && l.Func == "prom_instant" && int64(len(l.shape.Labels))*int64(l.Spec.Grid.N) > l.Resolution.Rows
@@ -120,7 +123,8 @@ func rowsOf(leaves []*Leaf) (rows int64) {
 	return rows
 }
 
-// keep notes why an expression is not pushed. A reason that comes from further below is noted there.
+// keep notes why an expression is not pushed. A reason that comes from further below is noted
+// there.
 func (r *rewriter) keep(expr parser.Expr, reason string) {
 	for c := range parser.ChildrenIter(expr) {
 		e, ok := c.(parser.Expr)
@@ -136,7 +140,8 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 	}
 }
 
-// pushed returns a node as a subtree of the plan, or why it is not pushed although there is a statement for it.
+// pushed returns a node as a subtree of the plan, or why it is not pushed although there is a
+// statement for it.
 func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pushed, string) {
 	if !n.Shape().reads(leavesOf(n)) {
 		return nil, hidden
@@ -156,7 +161,8 @@ func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pus
 	return p, ""
 }
 
-// push adds a subtree to the plan and returns what stands for it in the expression: of the same type as what it replaces.
+// push adds a subtree to the plan and returns what stands for it in the expression: of the same
+// type as what it replaces.
 func (r *rewriter) push(p *Pushed, at place) parser.Expr {
 	r.plan.Pushed = append(r.plan.Pushed, p)
 	sel := &parser.VectorSelector{
@@ -164,7 +170,8 @@ func (r *rewriter) push(p *Pushed, at place) parser.Expr {
 		PosRange:      p.Pos,
 	}
 	if r.invariant {
-		// With @ the engine sees, as it did in what the selector replaces, that the first step holds for all.
+		// With @ the engine sees, as it did in what the selector replaces, that the first step
+		// holds for all.
 		sel.Timestamp = &at.start
 	}
 	if p.Root.Shape().Scalar {

@@ -5,7 +5,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// descend rewrites the children of an expression that the engine evaluates, and returns the expression.
+// descend rewrites the children of an expression that the engine evaluates, and returns the
+// expression.
 func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.ParenExpr:
@@ -55,13 +56,15 @@ func (r *rewriter) arguments(e *parser.Call, at place) {
 		}
 		if selectorMatters(e.Func.Name) {
 			if _, ok := unwrap(a).(*parser.VectorSelector); ok {
-				e.Args[i] = unwrap(a) // the call as a whole could not be pushed, and its value alone would not do
+				// the call as a whole could not be pushed, and its value alone would not do
+				e.Args[i] = unwrap(a)
 				continue
 			}
 		}
 		e.Args[i] = r.rewrite(a, at, to)
 		if _, ok := e.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
-			// The sign keeps the function from taking the subtree for a selector of the query, and changes no value.
+			// The sign keeps the function from taking the subtree for a selector of the query, and
+			// changes no value.
 			e.Args[i] = &parser.UnaryExpr{Op: parser.ADD, Expr: e.Args[i], StartPos: e.Args[i].PositionRange().Start}
 		}
 	}
@@ -90,7 +93,8 @@ func plain(expr parser.Expr) parser.Expr {
 	return expr
 }
 
-// selectorMatters tells whether a function treats a selector as its argument unlike any other expression.
+// selectorMatters tells whether a function treats a selector as its argument unlike any other
+// expression.
 func selectorMatters(name string) bool { return name == "absent" || name == "timestamp" }
 
 // argument returns what a function does with the names of its vector.

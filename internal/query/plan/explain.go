@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// String returns the plan as a tree: the expression that the engine evaluates, the operations of each pushed subtree, and what was kept.
+// String returns the plan as a tree: the expression that the engine evaluates, the operations of
+// each pushed subtree, and what was kept.
 func (p *Plan) String() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "engine: %s\n", p.Expr)

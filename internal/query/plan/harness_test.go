@@ -47,7 +47,8 @@ func (w window) options(delayed bool) Options {
 	}
 }
 
-// query prepares a query of upstream's engine. If expr is given, it is evaluated instead of the text.
+// query prepares a query of upstream's engine. If expr is given, it is evaluated instead of the
+// text.
 func (w window) query(t testing.TB, e *promql.Engine, q storage.Queryable, text string, expr parser.Expr) promql.Query {
 	start, end := time.UnixMilli(w.start), time.UnixMilli(w.end)
 	step := time.Duration(w.step) * time.Millisecond
@@ -149,7 +150,8 @@ func planFor(t testing.TB, q storage.Queryable, text string, o Options) *Plan {
 	return plan
 }
 
-// simulated is a storage in which the pushed subtrees of a plan have the values that upstream's engine computes for them.
+// simulated is a storage in which the pushed subtrees of a plan have the values that upstream's
+// engine computes for them.
 type simulated struct {
 	storage.Queryable
 	t      testing.TB
@@ -208,7 +210,8 @@ func (s *simulated) result(p *Pushed) storage.SeriesSet {
 	return &seriesList{series: series, at: -1, warnings: p.Annotations(present, heard)}
 }
 
-// leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a value, of leaves that something is said about.
+// leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a
+// value, of leaves that something is said about.
 func (s *simulated) leaves(p *Pushed) [][]uint32 {
 	out := make([][]uint32, len(p.Leaves))
 	for k, l := range p.Leaves {
@@ -233,7 +236,8 @@ func (s *simulated) leaves(p *Pushed) [][]uint32 {
 	return out
 }
 
-// asLeavesSay returns the text of a subtree's expression whose selectors look where the specs of the leaves say.
+// asLeavesSay returns the text of a subtree's expression whose selectors look where the specs of
+// the leaves say.
 func asLeavesSay(p *Pushed) string {
 	var from, to []*parser.VectorSelector
 	collect := func(expr parser.Expr, into *[]*parser.VectorSelector) {
@@ -335,7 +339,8 @@ func describe(m map[string][]map[int64]uint64) string {
 	return out
 }
 
-// inOrder is a storage that always returns series in the order of their labels, and only those that keep returns true for.
+// inOrder is a storage that always returns series in the order of their labels, and only those that
+// keep returns true for.
 type inOrder struct {
 	storage.Queryable
 	keep func(labels.Labels) bool // nil: all

@@ -16,8 +16,9 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// ForcedMonotonicity is in the error of a statement one of whose histograms had to be made monotonic. Upstream tells the user at which
-// buckets and times, so that the query has to be planned anew, with Options.EngineQuantiles.
+// ForcedMonotonicity is in the error of a statement one of whose histograms had to be made
+// monotonic. Upstream tells the user at which buckets and times, so that the query has to be
+// planned anew, with Options.EngineQuantiles.
 const ForcedMonotonicity = "promlake: histogram_quantile needs monotonic buckets"
 
 // quantileNode is histogram_quantile over classic buckets.
@@ -61,7 +62,8 @@ func compileHistogramQuantile(b *building, e *parser.Call, at place) (Node, stri
 	return n, ""
 }
 
-// histograms assigns buckets to histograms: those whose labels, the name included and le left out, are equal.
+// histograms assigns buckets to histograms: those whose labels, the name included and le left out,
+// are equal.
 func (n *quantileNode) histograms(in []labels.Labels, delayed bool) string {
 	n.to, n.le = make([]uint32, len(in)), make([]uint32, len(in))
 	at, bounds := map[string]uint32{}, map[uint64]uint32{}
@@ -130,11 +132,13 @@ func (n *quantileNode) bounds() string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// leftOut is why a histogram_quantile, which may have an annotation, is not evaluated with what can make DuckDB leave it out.
+// leftOut is why a histogram_quantile, which may have an annotation, is not evaluated with what can
+// make DuckDB leave it out.
 const leftOut = "a histogram_quantile can be left out below it"
 
-// repairs tells whether a histogram_quantile is below a node. Only if DuckDB evaluates all of it, it is known whether buckets had to be repaired,
-// which upstream tells the asker of; DuckDB leaves out what a join, or any other node of several relations, does not ask for.
+// repairs tells whether a histogram_quantile is below a node. Only if DuckDB evaluates all of it,
+// it is known whether buckets had to be repaired, which upstream tells the asker of; DuckDB leaves
+// out what a join, or any other node of several relations, does not ask for.
 func repairs(n Node) bool {
 	if _, ok := n.(*quantileNode); ok {
 		return true
@@ -142,7 +146,8 @@ func repairs(n Node) bool {
 	return slices.ContainsFunc(n.Children(), repairs)
 }
 
-// skips tells whether a node can leave out a histogram_quantile below it because of another of its children.
+// skips tells whether a node can leave out a histogram_quantile below it because of another of its
+// children.
 func skips(n Node) bool {
 	var in []Node
 	for _, c := range n.Children() {

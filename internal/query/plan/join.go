@@ -22,8 +22,9 @@ type joinNode struct {
 	manyLeft bool
 	// to is the output of each series of the "many" side (the left one, if both are "one").
 	to []uint32
-	// pairs says, instead of to, the output of each pair of a left and a right series: for matches of several candidates of which at
-	// most one has a value at a step. merged: several pairs have one output.
+	// pairs says, instead of to, the output of each pair of a left and a right series: for matches
+	// of several candidates of which at most one has a value at a step. merged: several pairs have
+	// one output.
 	pairs  map[uint64]uint32
 	merged bool
 	shape  Shape
@@ -79,7 +80,8 @@ type output struct {
 	many, one    uint32 // classes
 }
 
-// pair sets the outputs and the labels of n, in the order of the many side, or says why they are not known.
+// pair sets the outputs and the labels of n, in the order of the many side, or says why they are
+// not known.
 func (p *pairing) pair(n *joinNode) string {
 	simple := p.one.unique()
 	if !simple {
@@ -196,7 +198,8 @@ func (n *joinNode) sql(b *builder) string {
 	sql := fmt.Sprintf("SELECT %s AS i, prom_binary('%s', l.v, r.v) AS v FROM %s AS l JOIN %s AS r ON prom_at(l.i, %s) = prom_at(r.i, %s)",
 		n.output(b), n.op, l, r, b.blob(ordinals.Array(n.lk)), b.blob(ordinals.Array(n.rk)))
 	if n.merged {
-		// Of the rows of one output at most one has a value at a step: any aggregate that keeps it will do.
+		// Of the rows of one output at most one has a value at a step: any aggregate that keeps it
+		// will do.
 		sql = "SELECT i, " + b.counted("prom_max", "v") + " AS v FROM (" + sql + ") GROUP BY i"
 	}
 	return sql

@@ -66,7 +66,8 @@ func relabel(b *building, e *parser.Call, at place, dst string, value func(label
 	case !model.UTF8Validation.IsValidLabelName(dst):
 		return nil, "upstream refuses the name of a label"
 	case dst == model.MetricTypeLabel || dst == model.MetricUnitLabel:
-		return nil, dst + " belongs to the metric name" // whether it is dropped again depends on what in was made of
+		// whether it is dropped again depends on what in was made of
+		return nil, dst + " belongs to the metric name"
 	}
 	in, reason := b.compile(e.Args[0], at)
 	if reason != "" {

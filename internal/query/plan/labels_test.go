@@ -38,7 +38,8 @@ var algebra = []string{
 	`-sum without (job) (abs(typed))`, `sum by (__type__) (sum by (__type__, job) (abs(typed)))`, `quantile by (inst) (0.5, m)`, `group without (inst) (abs({__name__=~"m|n"}))`,
 }
 
-// TestLabelsAreUpstreams compares the labels that the planner gives to results with upstream's, in upstream's order.
+// TestLabelsAreUpstreams compares the labels that the planner gives to results with upstream's, in
+// upstream's order.
 func TestLabelsAreUpstreams(t *testing.T) {
 	store := inOrder{promqltest.LoadedStorage(t, oneSample), nil}
 	w := window{600_000, 600_000, 0}

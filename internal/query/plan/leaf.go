@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// Leaf is where a subtree reads samples: an aggregate over the samples of each series of a selector. It is a Node.
+// Leaf is where a subtree reads samples: an aggregate over the samples of each series of a
+// selector. It is a Node.
 type Leaf struct {
 	Selector   Selector
 	Resolution *Resolution
@@ -42,7 +43,8 @@ type Param struct {
 	Value float64
 }
 
-// String returns the spec as the C aggregate parses it: the window's ends, and shift, which leads from there to the evaluation time.
+// String returns the spec as the C aggregate parses it: the window's ends, and shift, which leads
+// from there to the evaluation time.
 func (s Spec) String() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s range=%d shift=%d", Grid{s.Grid.Start - s.Offset, s.Grid.Step, s.Grid.N}, s.Window, s.Offset)
@@ -52,7 +54,8 @@ func (s Spec) String() string {
 	return sb.String()
 }
 
-// compileSelector compiles the value of each series at each step: its latest sample within the lookback.
+// compileSelector compiles the value of each series at each step: its latest sample within the
+// lookback.
 func compileSelector(b *building, e *parser.VectorSelector, at place) (Node, string) {
 	leaf, reason := b.leaf(e, at, "prom_instant", b.options.Lookback)
 	if reason != "" {
@@ -62,14 +65,16 @@ func compileSelector(b *building, e *parser.VectorSelector, at place) (Node, str
 	return b.shared(leaf), ""
 }
 
-// compileTimestamp compiles timestamp(): of a selector it is the time of each sample, of other values that of the step.
+// compileTimestamp compiles timestamp(): of a selector it is the time of each sample, of other
+// values that of the step.
 func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {
 	sel, ok := e.Args[0].(*parser.VectorSelector)
 	if !ok {
 		return compileTimestampOf(b, e, at)
 	}
 	if sel.Timestamp != nil && sel.OriginalOffset != 0 {
-		return nil, "timestamp() takes @ and no offset" // upstream looks at the time of @, whatever the offset is
+		// upstream looks at the time of @, whatever the offset is
+		return nil, "timestamp() takes @ and no offset"
 	}
 	leaf, reason := b.leaf(sel, at, "prom_timestamp", b.options.Lookback)
 	if reason != "" {
@@ -97,8 +102,9 @@ func (b *building) leaf(e *parser.VectorSelector, at place, fn string, window ti
 	}
 	offset, grid := at.offset(e.Timestamp, e.OriginalOffset), at.grid()
 	if ts := e.Timestamp; ts != nil && (grid.N > 1 || grid.Start-offset != *ts-e.OriginalOffset.Milliseconds()) {
-		// In a parameter of an aggregation upstream goes on from the time of @ with each step, and below a subquery with an offset whose first
-		// step is the query's it looks elsewhere, both as far as samples were selected for the right time.
+		// In a parameter of an aggregation upstream goes on from the time of @ with each step, and
+		// below a subquery with an offset whose first step is the query's it looks elsewhere, both
+		// as far as samples were selected for the right time.
 		return nil, "upstream looks elsewhere than its @ says"
 	}
 	return &Leaf{
@@ -113,8 +119,9 @@ func (b *building) leaf(e *parser.VectorSelector, at place, fn string, window ti
 	}, ""
 }
 
-// shared returns the leaf that was compiled before for an equal expression, so that its samples are read once, or else this one. Leaves with
-// annotations are not shared: those have positions in the query.
+// shared returns the leaf that was compiled before for an equal expression, so that its samples are
+// read once, or else this one. Leaves with annotations are not shared: those have positions in the
+// query.
 func (b *building) shared(l *Leaf) *Leaf {
 	if len(l.shape.notes) > 0 {
 		return l

@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// matched is how the series of two sides match: those of one key do. Keys number the signatures of both sides.
+// matched is how the series of two sides match: those of one key do. Keys number the signatures of
+// both sides.
 type matched struct {
 	left, right side
 }
@@ -72,8 +73,8 @@ func (s side) shared(other side) []uint32 {
 	return out
 }
 
-// clashes tells whether two series of one key that the other side has, or of any key, may have a value at the same step. class is that of
-// each series, nil: each is of its own.
+// clashes tells whether two series of one key that the other side has, or of any key, may have a
+// value at the same step. class is that of each series, nil: each is of its own.
 func (s side) clashes(class []uint32, other *side) bool {
 	for k, m := range s.members {
 		if len(m) < 2 || other != nil && len(other.members[k]) == 0 {
@@ -111,8 +112,8 @@ func signature(m *parser.VectorMatching) func(labels.Labels) string {
 	}
 }
 
-// resultLabels returns the function that gives the labels of an operator's result from those of the two sides: of the "many" side first, or
-// of the left one.
+// resultLabels returns the function that gives the labels of an operator's result from those of the
+// two sides: of the "many" side first, or of the left one.
 // Source: resultMetric in upstream's promql/engine.go.
 func resultLabels(e *parser.BinaryExpr, delayed bool) func(many, one labels.Labels) labels.Labels {
 	m := e.VectorMatching
@@ -137,8 +138,8 @@ func resultLabels(e *parser.BinaryExpr, delayed bool) func(many, one labels.Labe
 	}
 }
 
-// classes returns the class of each series of a node, if it is known that of those of one class at most one has a value at a step. nil: each
-// series is of a class of its own.
+// classes returns the class of each series of a node, if it is known that of those of one class at
+// most one has a value at a step. nil: each series is of a class of its own.
 func classes(n Node) []uint32 {
 	switch n := n.(type) {
 	case *topNode:

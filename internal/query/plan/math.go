@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// mathFuncs are the functions of one value, with the number of scalar parameters that they take at most.
+// mathFuncs are the functions of one value, with the number of scalar parameters that they take at
+// most.
 var mathFuncs = map[string]int{
 	"abs": 0, "ceil": 0, "floor": 0, "exp": 0, "sqrt": 0, "ln": 0, "log2": 0, "log10": 0, "sgn": 0, "deg": 0, "rad": 0,
 	"sin": 0, "cos": 0, "tan": 0, "asin": 0, "acos": 0, "atan": 0, "sinh": 0, "cosh": 0, "tanh": 0, "asinh": 0, "acosh": 0, "atanh": 0,

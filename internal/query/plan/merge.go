@@ -12,14 +12,16 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// Row is a row of a statement's result: the values of the series with ordinal I, where the bits of the stale marker stand for none.
+// Row is a row of a statement's result: the values of the series with ordinal I, where the bits of
+// the stale marker stand for none.
 type Row struct {
 	I uint32
 	V []float64
 }
 
-// Merge puts the rows of the parts of a subtree together, parallel to the parts, as rows of the whole in the order of I. It returns false if the
-// parts do not tell the result: the subtree must be run whole. It may change the rows' values.
+// Merge puts the rows of the parts of a subtree together, parallel to the parts, as rows of the
+// whole in the order of I. It returns false if the parts do not tell the result: the subtree must
+// be run whole. It may change the rows' values.
 type Merge func(parts [][]Row) ([]Row, bool)
 
 // merger translates the ordinals of parts into those of the whole.
@@ -89,7 +91,8 @@ func (m *merger) aggregates(op string) Merge {
 	}
 }
 
-// averages merges the rows of averageNode. Where a sum is infinite it may have overflowed, which upstream's average does not.
+// averages merges the rows of averageNode. Where a sum is infinite it may have overflowed, which
+// upstream's average does not.
 func (m *merger) averages(parts [][]Row) ([]Row, bool) {
 	sums, counts := map[uint32]*folding{}, map[uint32]*folding{}
 	for k, rows := range parts {
@@ -178,7 +181,8 @@ func finish(acc map[uint32]*folding) []Row {
 	return out
 }
 
-// averageNode returns what an average is made of: the sum of group g as row 2g and the count as row 2g+1.
+// averageNode returns what an average is made of: the sum of group g as row 2g and the count as row
+// 2g+1.
 type averageNode struct{ groupNode }
 
 func newAverage(g *groupNode) *averageNode {

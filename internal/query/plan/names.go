@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/prometheus/schema"
 )
 
-// duplicates is the reason for not pushing an operation two of whose results would have the same labels: whether upstream fails depends on
-// whether both have a value at one step.
+// duplicates is the reason for not pushing an operation two of whose results would have the same
+// labels: whether upstream fails depends on whether both have a value at one step.
 const duplicates = "two series would have the same labels"
 
 // distinct tells whether no two label sets are equal.
@@ -19,8 +19,8 @@ func distinct(ls []labels.Labels) bool {
 	return len(seen) == len(ls)
 }
 
-// withoutNames returns the labels of the results of an operation that drops metric names from those of its input, and whose name is still
-// to be dropped.
+// withoutNames returns the labels of the results of an operation that drops metric names from those
+// of its input, and whose name is still to be dropped.
 func (b *building) withoutNames(in *Shape) (ls []labels.Labels, drop []bool, reason string) {
 	if b.options.DelayedNames {
 		return in.Labels, dropAll(in.Labels), ""
@@ -32,7 +32,8 @@ func (b *building) withoutNames(in *Shape) (ls []labels.Labels, drop []bool, rea
 	return ls, nil, ""
 }
 
-// sameNames tells whether all label sets have the same name: if they are distinct, they are so without it.
+// sameNames tells whether all label sets have the same name: if they are distinct, they are so
+// without it.
 func sameNames(ls []labels.Labels) bool {
 	for _, name := range []string{model.MetricNameLabel, model.MetricTypeLabel, model.MetricUnitLabel} {
 		for i := 1; i < len(ls); i++ {
@@ -76,7 +77,8 @@ func named(l labels.Labels) bool {
 type consumer int
 
 const (
-	// seesNames evaluates labels that may include a name which is to be dropped only at the end of the query.
+	// seesNames evaluates labels that may include a name which is to be dropped only at the end of
+	// the query.
 	seesNames consumer = iota
 	// overridesNames gives the same result whether names of its input are to be dropped or not.
 	overridesNames
@@ -84,7 +86,8 @@ const (
 	endOfQuery
 )
 
-// handOver returns the labels with which the engine gets a subtree's values: it cannot be told that a name is to be dropped later.
+// handOver returns the labels with which the engine gets a subtree's values: it cannot be told that
+// a name is to be dropped later.
 func handOver(s *Shape, to consumer) (ls []labels.Labels, reason string) {
 	if s.Drop == nil || to == overridesNames {
 		return s.Labels, ""

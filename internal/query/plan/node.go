@@ -5,8 +5,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Node is an operation of a pushed subtree: a relation (i UINTEGER, v DOUBLE[]) of one row per series that has a value at some step, where
-// i is the ordinal of the row's labels in the shape and v has a value per step, or a single one that holds at all steps.
+// Node is an operation of a pushed subtree: a relation (i UINTEGER, v DOUBLE[]) of one row per
+// series that has a value at some step, where i is the ordinal of the row's labels in the shape and
+// v has a value per step, or a single one that holds at all steps.
 type Node interface {
 	// Shape says what the relation holds. Callers do not change it.
 	Shape() *Shape
@@ -18,9 +19,10 @@ type Node interface {
 	String() string
 }
 
-// splitter is a Node of whose output each series depends on known series of the input, so that a part of its output can be had from a part
-// of its input. feeds returns, for the child at an index, the ordinal of the output that each of the child's ordinals goes into
-// (ordinals.None: it goes nowhere), or nil if all of the child is needed for any output, as with a scalar.
+// splitter is a Node of whose output each series depends on known series of the input, so that a
+// part of its output can be had from a part of its input. feeds returns, for the child at an index,
+// the ordinal of the output that each of the child's ordinals goes into (ordinals.None: it goes
+// nowhere), or nil if all of the child is needed for any output, as with a scalar.
 type splitter interface {
 	feeds(child int) []uint32
 }
@@ -31,9 +33,11 @@ type Shape struct {
 	Grid Grid
 	// Scalar is a value without labels that exists at every step: one row, i = 0.
 	Scalar bool
-	// Labels are those of each ordinal, distinct, in the order in which upstream would have the series.
+	// Labels are those of each ordinal, distinct, in the order in which upstream would have the
+	// series.
 	Labels []labels.Labels
-	// Drop says, with delayed name removal, whose metric name is to be dropped at the end of the query; nil: nobody's.
+	// Drop says, with delayed name removal, whose metric name is to be dropped at the end of the
+	// query; nil: nobody's.
 	Drop []bool
 	// notes are the annotations that come with the values.
 	notes []note
@@ -57,8 +61,8 @@ type compiled struct {
 	reason string
 }
 
-// compile returns the node of expr, or a reason (not "") for having none. The node is upstream's value of expr under an evaluator that stands at
-// the given place, whatever the samples are.
+// compile returns the node of expr, or a reason (not "") for having none. The node is upstream's
+// value of expr under an evaluator that stands at the given place, whatever the samples are.
 func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 	if c, ok := b.done[expr]; ok {
 		return c.node, c.reason

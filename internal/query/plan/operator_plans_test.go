@@ -14,7 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// planned are queries whose plans and statements plans.txt pins, over operated.txt, one after the other.
+// planned are queries whose plans and statements plans.txt pins, over operated.txt, one after the
+// other.
 var planned = []string{
 	`2 ^ (a > 3)`,
 	`a / scalar(sum(b))`,
@@ -40,7 +41,8 @@ var planned = []string{
 	`count_values("v", a * 2)`,
 }
 
-// TestOperatorPlans pins plans and statements: the same query over the same series gives the same bytes.
+// TestOperatorPlans pins plans and statements: the same query over the same series gives the same
+// bytes.
 func TestOperatorPlans(t *testing.T) {
 	store := operated(t)
 	var sb strings.Builder

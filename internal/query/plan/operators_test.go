@@ -24,7 +24,8 @@ func isPushed(expr parser.Expr) bool {
 	return false
 }
 
-// TestOperatorsAnswerAlike expects that what is pushed and what is left of a query give upstream's answers, errors and annotations.
+// TestOperatorsAnswerAlike expects that what is pushed and what is left of a query give upstream's
+// answers, errors and annotations.
 func TestOperatorsAnswerAlike(t *testing.T) {
 	store := operated(t)
 	for _, s := range plantest.Sections(t, "testdata/operators.txt") {
@@ -62,7 +63,8 @@ func TestOrderOfInstantAnswers(t *testing.T) {
 	}
 }
 
-// TestRandomOperatorsAnswerAlike does the same over random label sets and expressions, and expects that most are pushed.
+// TestRandomOperatorsAnswerAlike does the same over random label sets and expressions, and expects
+// that most are pushed.
 func TestRandomOperatorsAnswerAlike(t *testing.T) {
 	const queries = 3000
 	whole, parts := 0, 0

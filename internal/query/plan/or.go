@@ -9,15 +9,17 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// orNode has the values of l, and those of r at the steps at which no series of l that matches has one.
+// orNode has the values of l, and those of r at the steps at which no series of l that matches has
+// one.
 type orNode struct {
 	text   string
 	l, r   Node
 	lk, rk []uint32 // the keys on which they match
 	single bool     // no key has two left series
-	to     []uint32 // the output of each right series; those of the left ones come first, in their order
-	merged bool     // a right series has the labels of a left one
-	masked bool     // a right series is hidden by left series of other labels
+	// the output of each right series; those of the left ones come first, in their order
+	to     []uint32
+	merged bool // a right series has the labels of a left one
+	masked bool // a right series is hidden by left series of other labels
 	shape  Shape
 }
 
@@ -66,7 +68,8 @@ func ordinalsOf(ls []labels.Labels) map[uint64]uint32 {
 	return out
 }
 
-// classes returns the class of each output: of a left and a right series that match only each other, at most one has a value at a step.
+// classes returns the class of each output: of a left and a right series that match only each
+// other, at most one has a value at a step.
 func (n *orNode) classes() []uint32 {
 	out := all(len(n.shape.Labels))
 	left, right := byKey(n.lk), byKey(n.rk)
@@ -89,7 +92,8 @@ func byKey(keys []uint32) map[uint32][]uint32 {
 	return out
 }
 
-// hides tells whether another series of the left side than one with the same labels hides a right series.
+// hides tells whether another series of the left side than one with the same labels hides a right
+// series.
 func (n *orNode) hides(j int, left side) bool {
 	if n.rk[j] == ordinals.None {
 		return false
@@ -98,7 +102,8 @@ func (n *orNode) hides(j int, left side) bool {
 	return len(m) > 1 || m[0] != n.to[j]
 }
 
-// notes returns those of both sides. A right series that others may hide does not tell whether it has a value.
+// notes returns those of both sides. A right series that others may hide does not tell whether it
+// has a value.
 func (n *orNode) notes() ([]note, string) {
 	ls, rs := n.l.Shape(), n.r.Shape()
 	feeds := append(all(len(ls.Labels)), n.to...)
@@ -152,7 +157,8 @@ func (n *orNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT i, v FROM %s UNION ALL %s", l, right)
 }
 
-// rightSQL returns a SELECT of the right series under their outputs, without the values that left series of other labels hide.
+// rightSQL returns a SELECT of the right series under their outputs, without the values that left
+// series of other labels hide.
 func (n *orNode) rightSQL(b *builder) string {
 	r, to := b.rel(n.r), b.blob(ordinals.Array(n.to))
 	if !n.masked {

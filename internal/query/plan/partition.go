@@ -11,9 +11,11 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// Partition cuts the subtree into parts whose leaves have about maxRows samples each, if they have more in total: each part computes some of
-// the series, or, under an aggregation whose groups are larger than that, an aggregate of some of the input. It returns false if the subtree
-// is run whole. A part has the name, the grid and the position of the whole; its labels are its own. Annotations are asked of the whole.
+// Partition cuts the subtree into parts whose leaves have about maxRows samples each, if they have
+// more in total: each part computes some of the series, or, under an aggregation whose groups are
+// larger than that, an aggregate of some of the input. It returns false if the subtree is run
+// whole. A part has the name, the grid and the position of the whole; its labels are its own.
+// Annotations are asked of the whole.
 func (p *Pushed) Partition(maxRows int64) (parts []*Pushed, merge Merge, ok bool) {
 	if maxRows <= 0 || rowsOf(p.Leaves) <= maxRows {
 		return nil, nil, false
@@ -50,7 +52,8 @@ type cutting struct {
 	largest int64    // samples of a part, about
 }
 
-// cuts returns how to cut the subtree into two or more parts of at most maxRows samples, if it can be cut as finely as that.
+// cuts returns how to cut the subtree into two or more parts of at most maxRows samples, if it can
+// be cut as finely as that.
 func (p *Pushed) cuts(maxRows int64) (c cutting, ok bool) {
 	n := len(p.Root.Shape().Labels)
 	if c.flow, ok = flowOf(p.Root); !ok || p.Root.Shape().Scalar || c.flow.hides() {
@@ -83,7 +86,8 @@ func (p *Pushed) cuts(maxRows int64) (c cutting, ok bool) {
 	return c, len(c.spans) > 1
 }
 
-// fits tells whether the subtree, or each part of it, reads at most maxRows samples at once. A read alone can always be cut as far as needed.
+// fits tells whether the subtree, or each part of it, reads at most maxRows samples at once. A read
+// alone can always be cut as far as needed.
 func (p *Pushed) fits(maxRows int64) bool {
 	if _, leaf := p.Root.(*Leaf); leaf || maxRows <= 0 || rowsOf(p.Leaves) <= maxRows {
 		return true
@@ -163,7 +167,8 @@ func restrict(r *Resolution, to []uint32, s span) *Resolution {
 	return out
 }
 
-// flow says, for each leaf, which ordinal of a node each of its series goes into; nil if all series are needed for any ordinal.
+// flow says, for each leaf, which ordinal of a node each of its series goes into; nil if all series
+// are needed for any ordinal.
 type flow map[*Leaf][]uint32
 
 // flowOf traces the leaves of a node. It returns false if what some output depends on is not known.
@@ -188,7 +193,8 @@ func flowOf(n Node) (flow, bool) {
 	return out, true
 }
 
-// add adds the leaves below a child, by what the child's ordinals go into. It returns false if a leaf goes two ways.
+// add adds the leaves below a child, by what the child's ordinals go into. It returns false if a
+// leaf goes two ways.
 func (f flow) add(child Node, below []*Leaf, feeds []uint32) bool {
 	in := flow{}
 	if feeds == nil {

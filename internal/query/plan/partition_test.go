@@ -50,8 +50,8 @@ func randomWorld(r *rand.Rand) string {
 	return sb.String()
 }
 
-// TestPartsMakeTheWhole computes subtrees whole and in parts of random sizes, and expects the same from both. Sums of parts may differ in the
-// last bits.
+// TestPartsMakeTheWhole computes subtrees whole and in parts of random sizes, and expects the same
+// from both. Sums of parts may differ in the last bits.
 func TestPartsMakeTheWhole(t *testing.T) {
 	const cases = 12
 	cut := map[string]bool{}

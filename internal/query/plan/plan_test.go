@@ -22,7 +22,8 @@ var known = []labels.Labels{
 	labels.FromStrings(model.MetricNameLabel, "g", "job", "a"),
 }
 
-// resolveKnown resolves selectors to known series, with 100 samples each and ids from 1 on. refused says why selectors of a metric are refused.
+// resolveKnown resolves selectors to known series, with 100 samples each and ids from 1 on. refused
+// says why selectors of a metric are refused.
 func resolveKnown(selectors []Selector, refused map[string]string) map[*parser.VectorSelector]*Resolution {
 	out := map[*parser.VectorSelector]*Resolution{}
 	for _, s := range selectors {

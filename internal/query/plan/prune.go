@@ -9,13 +9,14 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// needer is a Node that knows which series of a child its outputs depend on, where a splitter cannot say it. need is by output.
+// needer is a Node that knows which series of a child its outputs depend on, where a splitter
+// cannot say it. need is by output.
 type needer interface {
 	needs(child int, need []bool) []bool
 }
 
-// prune returns the node of an expression without the series of leaves that no result depends on: those that match nothing. It is the node as it
-// is if there are none.
+// prune returns the node of an expression without the series of leaves that no result depends on:
+// those that match nothing. It is the node as it is if there are none.
 func (b *building) prune(expr parser.Expr, at place, n Node) Node {
 	leaves := needed(n)
 	if !someIdle(leaves) {
@@ -42,7 +43,8 @@ func (b *building) prune(expr parser.Expr, at place, n Node) Node {
 	return pruned
 }
 
-// resolveIdle resolves the selectors of an expression that no leaf reads, as nothing depends on them.
+// resolveIdle resolves the selectors of an expression that no leaf reads, as nothing depends on
+// them.
 func resolveIdle(expr parser.Expr, resolved map[*parser.VectorSelector]*Resolution) {
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok && resolved[v] == nil {
@@ -71,7 +73,8 @@ func needed(n Node) map[*Leaf][]bool {
 				out[l] = make([]bool, len(need))
 			}
 			if len(l.shape.notes) > 0 {
-				need = every(len(need)) // upstream says something about series that match nothing, too
+				// upstream says something about series that match nothing, too
+				need = every(len(need))
 			}
 			for i, is := range need {
 				out[l][i] = out[l][i] || is

@@ -16,7 +16,8 @@ type rangeFunc struct {
 	keepsName bool
 }
 
-// rangeFuncs are the functions of ranges that there is a C aggregate for. absent_over_time is made from present_over_time.
+// rangeFuncs are the functions of ranges that there is a C aggregate for. absent_over_time is made
+// from present_over_time.
 var rangeFuncs = map[string]rangeFunc{
 	"rate": {}, "increase": {}, "delta": {}, "irate": {}, "idelta": {},
 	"deriv": {}, "predict_linear": {params: []string{"dur"}},
@@ -64,7 +65,8 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	return b.shared(leaf), ""
 }
 
-// rangeArgs takes a call of a function of ranges apart: its parameters, which must be constant, and the range.
+// rangeArgs takes a call of a function of ranges apart: its parameters, which must be constant, and
+// the range.
 func rangeArgs(e *parser.Call) (params []Param, window parser.Expr, reason string) {
 	names := rangeFuncs[e.Func.Name].params
 	for _, a := range e.Args {
@@ -114,7 +116,8 @@ func rangeNotes(e *parser.Call, params []Param, series []Series) []note {
 	return nil
 }
 
-// quantileNotes returns the warning that quantile_over_time gives with each result where phi is no quantile.
+// quantileNotes returns the warning that quantile_over_time gives with each result where phi is no
+// quantile.
 func quantileNotes(phi float64, pos posrange.PositionRange, n int) []note {
 	if phi >= 0 && phi <= 1 {
 		return nil

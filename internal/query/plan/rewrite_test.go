@@ -23,8 +23,9 @@ var windows = []window{
 	{900_000, 900_000, 0}, {600_000, 960_000, 60_000}, {600_000, 1_000_000, 45_000}, {617_123, 1_201_000, 17_001}, {0, 120_000, 30_000}, {1_500_000, 2_100_000, 150_000},
 }
 
-// TestRewrittenQueriesAnswerAlike plans queries, lets upstream's engine evaluate the pushed subtrees by themselves, and expects from what is left
-// of the query what upstream says to all of it: values, labels, errors and annotations.
+// TestRewrittenQueriesAnswerAlike plans queries, lets upstream's engine evaluate the pushed
+// subtrees by themselves, and expects from what is left of the query what upstream says to all of
+// it: values, labels, errors and annotations.
 func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 	store := promqltest.LoadedStorage(t, plantest.Read(t, "testdata/rewritable.txt"))
 	queries := rewritten(t)
@@ -36,7 +37,9 @@ func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 					want := w.query(t, engine, store, text, nil).Exec(t.Context())
 					plan := planFor(t, store, text, w.options(delayed))
 					if namesMatter(plan) {
-						continue // upstream by itself cannot say what the subtree's values are before names are dropped
+						// upstream by itself cannot say what the subtree's values are before names
+						// are dropped
+						continue
 					}
 					sim := &simulated{Queryable: store, t: t, engine: engine, plan: plan}
 					got := w.query(t, engine, sim, text, plan.Expr).Exec(t.Context())
@@ -53,7 +56,8 @@ func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 	}
 }
 
-// namesMatter tells whether the series of some subtree differ in nothing but names that are to be dropped.
+// namesMatter tells whether the series of some subtree differ in nothing but names that are to be
+// dropped.
 func namesMatter(p *Plan) bool {
 	return slices.ContainsFunc(p.Pushed, func(s *Pushed) bool { return !distinct(atTheEnd(s)) })
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// compileScalarCall compiles the functions that make scalars, and vector(), which makes a vector of one.
+// compileScalarCall compiles the functions that make scalars, and vector(), which makes a vector of
+// one.
 func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 	switch e.Func.Name {
 	case "time":
@@ -114,7 +115,8 @@ type timesNode struct {
 	shape Shape
 }
 
-// compileTimestampOf compiles timestamp() of what is not a selector: its values are of the evaluation time.
+// compileTimestampOf compiles timestamp() of what is not a selector: its values are of the
+// evaluation time.
 func compileTimestampOf(b *building, e *parser.Call, at place) (Node, string) {
 	in, reason := b.compile(e.Args[0], at)
 	if reason != "" {

@@ -21,17 +21,20 @@ type Selector struct {
 type Series struct {
 	ID     uint64 // as stored: equal in all objects of the resolution
 	Labels labels.Labels
-	// Place orders series as they are stored: parts of a subtree read neighbours. All 0 = it does not matter.
+	// Place orders series as they are stored: parts of a subtree read neighbours. All 0 = it does
+	// not matter.
 	Place int64
 }
 
 // Resolution is what the store has for a selector.
 type Resolution struct {
-	// Series are those with samples that may be in range, ordered by labels.Compare; labels and IDs are distinct.
+	// Series are those with samples that may be in range, ordered by labels.Compare; labels and IDs
+	// are distinct.
 	Series []Series
 	// Rows is the number of float samples in range, about.
 	Rows int64
-	// Starts: some samples have a start timestamp. It matters to rates if Options.StartTimestamps is set.
+	// Starts: some samples have a start timestamp. It matters to rates if Options.StartTimestamps
+	// is set.
 	Starts bool
 	// Refused says why the selector cannot be pushed, "" if it can.
 	Refused string
@@ -44,7 +47,8 @@ type Query struct {
 	selectors []Selector
 }
 
-// Prepare readies a parsed expression. The expression is not changed. Errors are those of upstream's PreprocessExpr.
+// Prepare readies a parsed expression. The expression is not changed. Errors are those of
+// upstream's PreprocessExpr.
 func Prepare(expr parser.Expr, o Options) (*Query, error) {
 	step := time.Duration(o.Step) * time.Millisecond
 	own, err := promql.PreprocessExpr(clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), step)
@@ -120,13 +124,16 @@ func (q *Query) add(e *parser.VectorSelector, at place, window time.Duration) {
 	})
 }
 
-// extended tells whether a selector looks beyond its window (anchored, smoothed), which statements do not.
+// extended tells whether a selector looks beyond its window (anchored, smoothed), which statements
+// do not.
 func extended(e *parser.VectorSelector) bool { return e.Anchored || e.Smoothed }
 
-// opaque tells whether a function looks at more of its argument's selectors than at their values, so that nothing below it is pushed.
+// opaque tells whether a function looks at more of its argument's selectors than at their values,
+// so that nothing below it is pushed.
 func opaque(name string) bool { return name == "info" || name == "start_timestamp" }
 
-// needsStarts tells whether a function reads the start timestamps that samples may have, which statements do not.
+// needsStarts tells whether a function reads the start timestamps that samples may have, which
+// statements do not.
 func (o Options) needsStarts(name string) bool {
 	return o.StartTimestamps && (name == "rate" || name == "irate" || name == "increase" || name == "resets")
 }

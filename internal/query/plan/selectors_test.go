@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSelectorsWithTheirTimes: which selectors are resolved, and between which times (in seconds, exclusive and inclusive) their samples
-// matter, for the range from 600 s to 720 s by steps of 50 s, the last of which is at 700 s.
+// TestSelectorsWithTheirTimes: which selectors are resolved, and between which times (in seconds,
+// exclusive and inclusive) their samples matter, for the range from 600 s to 720 s by steps of 50
+// s, the last of which is at 700 s.
 func TestSelectorsWithTheirTimes(t *testing.T) {
 	type want struct {
 		text  string
@@ -47,7 +48,8 @@ func TestSelectorsWithTheirTimes(t *testing.T) {
 	}
 }
 
-// TestLeavesReadWhatSelectorsAskFor: a leaf asks for no samples that its selector was not resolved for.
+// TestLeavesReadWhatSelectorsAskFor: a leaf asks for no samples that its selector was not resolved
+// for.
 func TestLeavesReadWhatSelectorsAskFor(t *testing.T) {
 	for _, text := range []string{`c_total`, `rate(c_total[1m] offset 3m)`, `sum(g @ 500 offset -1s)`, `timestamp(c_total @ end())`, `abs(max_over_time(g[1m]))`} {
 		expr, err := testParser.ParseExpr(text)

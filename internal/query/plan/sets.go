@@ -29,7 +29,8 @@ func compileSet(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
 	return n, ""
 }
 
-// maskNode keeps the values of l at the steps at which some series of r that matches has a value (and), or none has (unless).
+// maskNode keeps the values of l at the steps at which some series of r that matches has a value
+// (and), or none has (unless).
 type maskNode struct {
 	op, text string
 	l        Node
@@ -87,7 +88,8 @@ type presence struct {
 	single bool     // no key has two series
 }
 
-// present returns the presence of a node's series by their keys. Operations that keep presence are left out.
+// present returns the presence of a node's series by their keys. Operations that keep presence are
+// left out.
 func present(n Node, keys []uint32) presence {
 	for {
 		in, to, ok := presentWith(n)
@@ -116,8 +118,8 @@ func single(keys []uint32) bool {
 	return true
 }
 
-// presentWith returns the node whose series' values decide at which steps those of n have one: series i of the result decides, with
-// others perhaps, over series to[i] of n.
+// presentWith returns the node whose series' values decide at which steps those of n have one:
+// series i of the result decides, with others perhaps, over series to[i] of n.
 func presentWith(n Node) (in Node, to []uint32, ok bool) {
 	switch n := n.(type) {
 	case *mathNode:
@@ -145,7 +147,8 @@ func keepsAll(op string) bool {
 	return true
 }
 
-// sql returns a SELECT with the columns k UINTEGER and v DOUBLE[], a row per key that has a value at some step.
+// sql returns a SELECT with the columns k UINTEGER and v DOUBLE[], a row per key that has a value
+// at some step.
 func (p presence) sql(b *builder) string {
 	of := b.rel(p.of)
 	sql := fmt.Sprintf("SELECT prom_at(i, %s) AS k, v FROM %s", b.blob(ordinals.Array(p.keys)), of)

@@ -5,7 +5,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// compileSort compiles the functions that order the results of an instant query. Where there are several steps they only warn.
+// compileSort compiles the functions that order the results of an instant query. Where there are
+// several steps they only warn.
 func compileSort(b *building, e *parser.Call, at place) (Node, string) {
 	if at.grid().N == 1 {
 		return nil, "the engine puts the results in order"

@@ -9,11 +9,12 @@ import (
 
 // Scan reads the samples of a leaf.
 type Scan struct {
-	// SQL is a SELECT with the columns rank UBIGINT, series_id UBIGINT, ts TIMESTAMPTZ and, if Decoded, value DOUBLE, else v_int BIGINT and
-	// v_div DOUBLE.
+	// SQL is a SELECT with the columns rank UBIGINT, series_id UBIGINT, ts TIMESTAMPTZ and, if
+	// Decoded, value DOUBLE, else v_int BIGINT and v_div DOUBLE.
 	SQL     string
 	Decoded bool
-	// Values: the leaf is evaluated already. SQL is a SELECT with the columns i UINTEGER and v DOUBLE[] of its relation.
+	// Values: the leaf is evaluated already. SQL is a SELECT with the columns i UINTEGER and v
+	// DOUBLE[] of its relation.
 	Values bool
 	// Args are BLOBs that SQL needs; Arg(i) stands in it for Args[i].
 	Args [][]byte
@@ -48,7 +49,8 @@ func (s Statement) render(arg func(i int) string) string {
 	return sb.String()
 }
 
-// Statement returns the statement of the subtree. scans are parallel to Leaves; budget goes into the specs of C functions, and "" leaves it out.
+// Statement returns the statement of the subtree. scans are parallel to Leaves; budget goes into
+// the specs of C functions, and "" leaves it out.
 func (p *Pushed) Statement(scans []Scan, budget string) Statement {
 	b := &builder{scans: make(map[*Leaf]Scan, len(scans)), budget: budget, ctes: map[Node]*cte{}, blobs: map[string]int{}}
 	for i, l := range p.Leaves {
@@ -103,8 +105,9 @@ func (b *builder) with() string {
 	return strings.Join(parts, ", ")
 }
 
-// list returns the value of a scalar node as an expression in SQL. It is packed on its way out of the subquery: the aggregate by which DuckDB takes
-// the one row of a subquery keeps neither the bits of NaNs in a list nor the sign of zeros.
+// list returns the value of a scalar node as an expression in SQL. It is packed on its way out of
+// the subquery: the aggregate by which DuckDB takes the one row of a subquery keeps neither the
+// bits of NaNs in a list nor the sign of zeros.
 func (b *builder) list(n Node) string {
 	if c, ok := n.(*constNode); ok {
 		return c.list()
@@ -123,7 +126,8 @@ func (b *builder) blob(data []byte) string {
 	return mark + strconv.Itoa(i) + mark
 }
 
-// spec returns the constant parameter of a C function as an expression in SQL, with the budget of the execution.
+// spec returns the constant parameter of a C function as an expression in SQL, with the budget of
+// the execution.
 func (b *builder) spec(s string) string {
 	if b.budget != "" {
 		s += " budget=" + b.budget

@@ -36,7 +36,8 @@ func compileSubqueryCall(b *building, e *parser.Call, at place) (Node, string) {
 	case b.options.needsStarts(name):
 		return nil, name + "() looks at start timestamps"
 	case s.Timestamp != nil && at.grid().N > 1:
-		return nil, name + "() of one range at several steps" // upstream reads the values at the first step only
+		// upstream reads the values at the first step only
+		return nil, name + "() of one range at several steps"
 	case within.empty():
 		return nil, "the subquery has no steps"
 	case within.grid().N > maxInnerSteps:
@@ -52,7 +53,8 @@ func compileSubqueryCall(b *building, e *parser.Call, at place) (Node, string) {
 	return n.complete(b, e)
 }
 
-// windowOffset returns how long (ms) before the evaluation time the window over a subquery's values ends.
+// windowOffset returns how long (ms) before the evaluation time the window over a subquery's values
+// ends.
 func windowOffset(s *parser.SubqueryExpr, at place) int64 {
 	offset := s.OriginalOffset.Milliseconds()
 	if s.Timestamp != nil {
@@ -81,8 +83,8 @@ func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
 	return n, ""
 }
 
-// seesAll tells whether a series has a result wherever its expression has a value: any value is in some window, and the function
-// is satisfied with one.
+// seesAll tells whether a series has a result wherever its expression has a value: any value is in
+// some window, and the function is satisfied with one.
 func (n *overNode) seesAll() bool {
 	switch n.fn {
 	case "rate", "increase", "delta", "irate", "idelta", "deriv", "predict_linear", "double_exponential_smoothing":
@@ -91,8 +93,8 @@ func (n *overNode) seesAll() bool {
 	return n.spec.Grid.N == 1 || n.spec.Grid.Step <= n.spec.Window
 }
 
-// overNotes returns the annotations of a function over the values of series of the given labels. Upstream has forgotten where the subquery
-// stands.
+// overNotes returns the annotations of a function over the values of series of the given labels.
+// Upstream has forgotten where the subquery stands.
 func overNotes(e *parser.Call, params []Param, in []labels.Labels) []note {
 	switch e.Func.Name {
 	case "rate", "increase":

@@ -8,14 +8,16 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// uniteNode drops metric names, and makes one series of those that then have the same labels: of each such at most one has a value at a step.
+// uniteNode drops metric names, and makes one series of those that then have the same labels: of
+// each such at most one has a value at a step.
 type uniteNode struct {
 	in    Node
 	to    []uint32 // the output of each series
 	shape Shape
 }
 
-// unite drops the names of a node's series, as withoutNames does, if it is only for series of one class that two have the same labels then.
+// unite drops the names of a node's series, as withoutNames does, if it is only for series of one
+// class that two have the same labels then.
 func unite(in Node) (Node, bool) {
 	of := classes(in)
 	if of == nil {
@@ -41,8 +43,8 @@ func unite(in Node) (Node, bool) {
 	return n, reason == ""
 }
 
-// nameless returns a node's series without their names, united if need be, or the reason why not. With delayed names it is the node as it is:
-// the names are dropped at the end.
+// nameless returns a node's series without their names, united if need be, or the reason why not.
+// With delayed names it is the node as it is: the names are dropped at the end.
 func (b *building) nameless(in Node) (node Node, ls []labels.Labels, drop []bool, reason string) {
 	ls, drop, reason = b.withoutNames(in.Shape())
 	if reason != duplicates {

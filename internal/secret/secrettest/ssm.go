@@ -26,7 +26,8 @@ type SSM struct {
 	requests int
 }
 
-// StartSSM starts an SSM without parameters, and lets the test's environment lead the AWS SDK to it.
+// StartSSM starts an SSM without parameters, and lets the test's environment lead the AWS SDK to
+// it.
 func StartSSM(t *testing.T) *SSM {
 	t.Helper()
 	s := &SSM{values: map[string]string{}}

@@ -1,4 +1,5 @@
-// Package segmenttest reads segments back for tests, with a Parquet reader that shares no code with the writer.
+// Package segmenttest reads segments back for tests, with a Parquet reader that shares no code with
+// the writer.
 package segmenttest
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Rows returns the rows of a segment in the file's order. It fails if a row breaks the format: lists that are not aligned, or a series_id that
-// is not that of the labels.
+// Rows returns the rows of a segment in the file's order. It fails if a row breaks the format:
+// lists that are not aligned, or a series_id that is not that of the labels.
 func Rows(file []byte) ([]segment.Row, error) {
 	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
 	if err != nil {

@@ -22,15 +22,18 @@ type report struct {
 	SegmentBytesPerSample float64
 	SamplesPerSegment     float64
 
-	RequestCPUPerMillion float64            // seconds per million samples: a request until its answer
-	FlushCPUPerMillion   float64            `json:",omitempty"` // seconds per million samples: messages to segments
-	IngestStoreRequests  map[string]float64 // by operation
+	// seconds per million samples: a request until its answer
+	RequestCPUPerMillion float64
+	// seconds per million samples: messages to segments
+	FlushCPUPerMillion  float64            `json:",omitempty"`
+	IngestStoreRequests map[string]float64 // by operation
 
 	Compaction compactionReport
 }
 
 type compactionReport struct {
-	CPUPerMillion float64            // seconds per million samples that were ingested, all levels together
+	// seconds per million samples that were ingested, all levels together
+	CPUPerMillion float64
 	Rewrites      float64            // how often a sample was read
 	Jobs          map[string]int     // by kind and level
 	StoreRequests map[string]float64 // by operation; of planning too

@@ -18,7 +18,8 @@ func TestMeasure(t *testing.T) {
 		segments float64
 	}{
 		{"direct", 240},
-		{"buffered", 96}, // 24 batches, each of five scrapes, which lie in four periods of the queue
+		// 24 batches, each of five scrapes, which lie in four periods of the queue
+		{"buffered", 96},
 	} {
 		t.Run(tc.mode, func(t *testing.T) {
 			c, err := capture.Open("")

@@ -13,10 +13,11 @@ import (
 type kind uint8
 
 const (
-	constant kind = iota // one value in the whole capture: every host has it as it is (flags, sizes, infos)
-	gauge                // begins again
-	counter              // continues from the last value, so it never falls
-	clock                // a time in seconds that follows the scrape's: keeps its distance from it
+	// one value in the whole capture: every host has it as it is (flags, sizes, infos)
+	constant kind = iota
+	gauge         // begins again
+	counter       // continues from the last value, so it never falls
+	clock         // a time in seconds that follows the scrape's: keeps its distance from it
 )
 
 // clockSlack is how far, in seconds, a clock may be from the time of the scrape.

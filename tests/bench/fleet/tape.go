@@ -8,8 +8,9 @@ import (
 // tape is one captured series of one host, ready to be played again and again.
 type tape struct {
 	*shape
-	times  []int64   // of the captured values, ms
-	factor []float64 // by pass: what the values (of a counter: its rises) are scaled by; all 1 if nothing varies
+	times []int64 // of the captured values, ms
+	// by pass: what the values (of a counter: its rises) are scaled by; all 1 if nothing varies
+	factor []float64
 	base   []float64 // counter on a grid: by pass, the steps of the grid at which it begins
 	laps   [][]float64
 }

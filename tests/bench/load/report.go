@@ -20,28 +20,32 @@ type costs struct {
 // Report holds the results of a load. Samples are those of successful requests unless a field's
 // comment differs.
 type Report struct {
-	Protocol      int   `json:"protocol"`
-	Series        int   `json:"series"`
-	Batch         int   `json:"batch_samples"`
-	Concurrency   int   `json:"concurrency"`
-	FirstSampleMS int64 `json:"first_sample_ms"` // sample time of the first round, ms since the Unix epoch
-	LastSampleMS  int64 `json:"last_sample_ms"`  // sample time of the last round that was begun
+	Protocol    int `json:"protocol"`
+	Series      int `json:"series"`
+	Batch       int `json:"batch_samples"`
+	Concurrency int `json:"concurrency"`
+	// sample time of the first round, ms since the Unix epoch
+	FirstSampleMS int64 `json:"first_sample_ms"`
+	LastSampleMS  int64 `json:"last_sample_ms"` // sample time of the last round that was begun
 
-	Seconds          float64           `json:"seconds"` // from the first request to the last answer
-	Samples          int64             `json:"samples"`
-	SamplesSent      int64             `json:"samples_sent"` // also those in failed requests
-	SamplesPerSecond float64           `json:"samples_per_second"`
-	Outcomes         map[string]int    `json:"requests_by_outcome"` // status code or error → requests
-	Messages         map[string]string `json:"failure_messages"`    // outcome → the first message
-	RequestsOK       int               `json:"requests_ok"`
-	RequestsFailed   int               `json:"requests_failed"`
-	Latency          Latency           `json:"latency_ms"`
+	Seconds          float64 `json:"seconds"` // from the first request to the last answer
+	Samples          int64   `json:"samples"`
+	SamplesSent      int64   `json:"samples_sent"` // also those in failed requests
+	SamplesPerSecond float64 `json:"samples_per_second"`
+	// status code or error → requests
+	Outcomes       map[string]int    `json:"requests_by_outcome"`
+	Messages       map[string]string `json:"failure_messages"` // outcome → the first message
+	RequestsOK     int               `json:"requests_ok"`
+	RequestsFailed int               `json:"requests_failed"`
+	Latency        Latency           `json:"latency_ms"`
 
-	WireBytesPerSample     float64 `json:"wire_bytes_per_sample"` // bodies after snappy, without HTTP headers
+	// bodies after snappy, without HTTP headers
+	WireBytesPerSample     float64 `json:"wire_bytes_per_sample"`
 	BodyBytesPerSample     float64 `json:"body_bytes_per_sample"` // bodies before snappy
 	GeneratorCPUSeconds    float64 `json:"generator_cpu_seconds"`
 	GeneratorCPUPerMillion float64 `json:"generator_cpu_seconds_per_million"`
-	Server                 *Server `json:"server,omitempty"` // absent without a pid or when the process is gone
+	// absent without a pid or when the process is gone
+	Server *Server `json:"server,omitempty"`
 }
 
 // Latency is that of all requests, in ms, failed ones included.

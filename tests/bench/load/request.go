@@ -16,9 +16,10 @@ import (
 
 // Outcomes of a request that has no status code, or a good one that cannot be believed.
 const (
-	OutcomeTimeout     = "timeout"
-	OutcomeTransport   = "transport error"
-	OutcomeUnconfirmed = "unconfirmed" // 2xx, but the headers of protocol 2 do not confirm every sample
+	OutcomeTimeout   = "timeout"
+	OutcomeTransport = "transport error"
+	// 2xx, but the headers of protocol 2 do not confirm every sample
+	OutcomeUnconfirmed = "unconfirmed"
 )
 
 // headerWritten is how a receiver of protocol 2 confirms samples; without it none count as written

@@ -26,19 +26,23 @@ const (
 
 // Settings of a load. The zero value of a field means its default.
 type Settings struct {
-	URL         string            // of the remote_write endpoint; no default
-	PID         int               // the server's process, 0 = not on this machine: its usage is not reported
-	Protocol    wire.Version      // default V1
-	Batch       int               // samples in a request, default 2000
-	Concurrency int               // senders, each with its own share of the series, default 4
-	Rate        float64           // samples/s over all senders, 0 = as fast as the server answers
-	Duration    time.Duration     // no request begins later, default 60s
-	Rounds      int               // stop after so many scrapes of every host, 0 = only Duration stops
-	Interval    time.Duration     // between two scrapes in sample time, whole ms, default 15s
-	Start       time.Time         // sample time of the first scrape; default: so that the run ends at now, or before now without a Rate (see assumedRate)
-	Settle      time.Duration     // how long after the last answer the server's work still counts
-	Timeout     time.Duration     // of a request, default 30s
-	Headers     map[string]string // further request headers, such as the tenant
+	URL string // of the remote_write endpoint; no default
+	// the server's process, 0 = not on this machine: its usage is not reported
+	PID         int
+	Protocol    wire.Version  // default V1
+	Batch       int           // samples in a request, default 2000
+	Concurrency int           // senders, each with its own share of the series, default 4
+	Rate        float64       // samples/s over all senders, 0 = as fast as the server answers
+	Duration    time.Duration // no request begins later, default 60s
+	// stop after so many scrapes of every host, 0 = only Duration stops
+	Rounds   int
+	Interval time.Duration // between two scrapes in sample time, whole ms, default 15s
+	// sample time of the first scrape; default: so that the run ends at now, or before now without
+	// a Rate (see assumedRate)
+	Start   time.Time
+	Settle  time.Duration     // how long after the last answer the server's work still counts
+	Timeout time.Duration     // of a request, default 30s
+	Headers map[string]string // further request headers, such as the tenant
 }
 
 // complete returns s with its defaults for a run over series many series that begins now, or

@@ -30,9 +30,10 @@ var bounds = []string{"0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1
 // scale is how much data there is. The metric m has Series series of Samples samples each; a and b
 // have a tenth of its series each, and h_bucket as many in all its buckets together.
 type scale struct {
-	Series  int           `json:"series"`
-	Samples int           `json:"samples_per_series"`
-	History time.Duration `json:"history_ns"` // span of the long history, which ends with the main data
+	Series  int `json:"series"`
+	Samples int `json:"samples_per_series"`
+	// span of the long history, which ends with the main data
+	History time.Duration `json:"history_ns"`
 }
 
 // end is when the data ends: after all of its samples.

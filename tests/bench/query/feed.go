@@ -15,9 +15,11 @@ import (
 
 const (
 	seriesPerRequest = 1000
-	slice            = 15 * time.Minute // of the main data that is sent at once; Prometheus takes samples up to an hour older than its newest
-	historySlice     = 7 * 24 * time.Hour
-	senders          = 4
+	// of the main data that is sent at once; Prometheus takes samples up to an hour older than its
+	// newest
+	slice        = 15 * time.Minute
+	historySlice = 7 * 24 * time.Hour
+	senders      = 4
 )
 
 // feed sends all data to url and returns the number of samples: the long history until the main

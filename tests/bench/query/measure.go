@@ -21,9 +21,10 @@ const (
 
 // cell holds the measurements of one question on one server.
 type cell struct {
-	Cold    float64   `json:"cold_s,omitempty"` // the first request after a start
-	ColdCPU float64   `json:"cold_cpu_s,omitempty"`
-	ColdRSS uint64    `json:"cold_peak_rss_bytes,omitempty"` // of the process by then, its start included
+	Cold    float64 `json:"cold_s,omitempty"` // the first request after a start
+	ColdCPU float64 `json:"cold_cpu_s,omitempty"`
+	// of the process by then, its start included
+	ColdRSS uint64    `json:"cold_peak_rss_bytes,omitempty"`
 	Warm    []float64 `json:"warm_s,omitempty"`
 	CPU     float64   `json:"warm_cpu_s,omitempty"` // per request, the whole process's
 	Bytes   int       `json:"answer_bytes"`

@@ -62,7 +62,8 @@ func (q question) name() string {
 // path returns the request for the question, below a server's root.
 func (q question) path() string {
 	unix := func(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
-	v := url.Values{"query": {q.Text}, "nocache": {"1"}, "timeout": {"2m"}} // nocache: VictoriaMetrics keeps answers
+	// nocache: VictoriaMetrics keeps answers
+	v := url.Values{"query": {q.Text}, "nocache": {"1"}, "timeout": {"2m"}}
 	if q.instant() {
 		v.Set("time", unix(q.End))
 		return "/api/v1/query?" + v.Encode()

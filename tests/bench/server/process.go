@@ -76,7 +76,8 @@ func (p *Process) launch(dir string) error {
 	}
 	p.cmd = exec.Command(binary, p.spec.Args(p.addr, dir)...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, out, out
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C ends this process, which stops the server
+	// Ctrl-C ends this process, which stops the server
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.spec.Name, err)
 	}

@@ -18,12 +18,13 @@ const (
 
 // Spec describes how to start a server, and its endpoints.
 type Spec struct {
-	Name      string
-	Binary    string                          // path of the program
-	Args      func(addr, dir string) []string // addr is host:port, dir an absolute folder for all of its files
-	Files     map[string]string               // written into dir before the start: name → content
-	WritePath string                          // remote_write endpoint
-	ReadyPath string                          // answers 200 when the server is ready
+	Name   string
+	Binary string // path of the program
+	// addr is host:port, dir an absolute folder for all of its files
+	Args      func(addr, dir string) []string
+	Files     map[string]string // written into dir before the start: name → content
+	WritePath string            // remote_write endpoint
+	ReadyPath string            // answers 200 when the server is ready
 }
 
 // Specs returns all servers: Promlake at serverBin, and the peers in peersDir as fetch-peers.sh

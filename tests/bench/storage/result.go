@@ -11,9 +11,10 @@ import (
 type result struct {
 	Name    string           `json:"name"`
 	Samples int64            `json:"samples"`
-	Files   map[string]int64 `json:"files"`             // bytes by kind of file
-	Levels  []string         `json:"levels,omitempty"`  // of Promlake's live blocks
-	Columns map[string]int64 `json:"columns,omitempty"` // of Promlake's files of samples: bytes by column
+	Files   map[string]int64 `json:"files"`            // bytes by kind of file
+	Levels  []string         `json:"levels,omitempty"` // of Promlake's live blocks
+	// of Promlake's files of samples: bytes by column
+	Columns map[string]int64 `json:"columns,omitempty"`
 	Compact *compaction      `json:"compact,omitempty"`
 	Scan    *scan            `json:"scan,omitempty"`
 }

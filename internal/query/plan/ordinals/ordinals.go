@@ -1,4 +1,5 @@
-// Package ordinals packs the maps between series and ordinals that statements carry as BLOB arguments.
+// Package ordinals packs the maps between series and ordinals that statements carry as BLOB
+// arguments.
 package ordinals
 
 import (
@@ -10,8 +11,9 @@ import (
 // None is the ordinal of what is left out: an entry of Array that holds it maps to NULL.
 const None uint32 = 0xFFFFFFFF
 
-// Map packs keys and the value of each, for prom_pick: entries of a key (uint64) and its value (uint32), little-endian, 12 bytes each,
-// ascending by key. The slices are parallel, and the keys are distinct.
+// Map packs keys and the value of each, for prom_pick: entries of a key (uint64) and its value
+// (uint32), little-endian, 12 bytes each, ascending by key. The slices are parallel, and the keys
+// are distinct.
 func Map(keys []uint64, values []uint32) []byte {
 	type entry struct {
 		key   uint64

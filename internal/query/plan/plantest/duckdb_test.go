@@ -43,7 +43,8 @@ func engine(t testing.TB, delayed bool) *promql.Engine {
 type lake struct {
 	db     *duck.DB
 	series plantest.Memory
-	// statements have run, forced of them have failed for want of monotonic buckets, and whole queries were one statement.
+	// statements have run, forced of them have failed for want of monotonic buckets, and whole
+	// queries were one statement.
 	statements, forced, whole int
 }
 
@@ -168,11 +169,13 @@ func (e *executed) statement(ctx context.Context, p *plan.Pushed) (plan.Statemen
 		}
 		return nil
 	})
-	_ = budget.Close() // what a thread of DuckDB frees after the statement is still in use: not this test's question
+	// what a thread of DuckDB frees after the statement is still in use: not this test's question
+	_ = budget.Close()
 	return s, lists, err
 }
 
-// leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a value.
+// leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a
+// value.
 func (e *executed) leaves(ctx context.Context, p *plan.Pushed) [][]uint32 {
 	out := make([][]uint32, len(p.Leaves))
 	for k, l := range p.Leaves {
@@ -236,8 +239,8 @@ func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delaye
 	}
 }
 
-// TestStatementsAnswerAlike runs the statements of plans in DuckDB and expects what upstream says to the whole query: values, labels, errors and
-// annotations, in both modes of name removal.
+// TestStatementsAnswerAlike runs the statements of plans in DuckDB and expects what upstream says
+// to the whole query: values, labels, errors and annotations, in both modes of name removal.
 func TestStatementsAnswerAlike(t *testing.T) {
 	l := openLake(t, plantest.Load(t, plantest.Read(t, "../testdata/operated.txt")))
 	for _, s := range plantest.Sections(t, "../testdata/operators.txt") {
@@ -286,7 +289,8 @@ func TestRandomStatementsAnswerAlike(t *testing.T) {
 func requireAlike(t testing.TB, want, got *promql.Result, text string, p *plan.Plan) {
 	if want.Err != nil {
 		require.Error(t, got.Err, "%s\n%s", text, p)
-		a, _, _ := strings.Cut(want.Err.Error(), " {") // which of several series it names is by chance
+		// which of several series it names is by chance
+		a, _, _ := strings.Cut(want.Err.Error(), " {")
 		b, _, _ := strings.Cut(got.Err.Error(), " {")
 		require.Equal(t, a, b, "%s\n%s", text, p)
 		return
@@ -324,7 +328,8 @@ func matrix(r *promql.Result) promql.Matrix {
 	return out
 }
 
-// same tells whether floats are equal to the bit, or as near as sums in another order are. NaNs are all one.
+// same tells whether floats are equal to the bit, or as near as sums in another order are. NaNs are
+// all one.
 func same(a, b float64) bool {
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return math.IsNaN(a) && math.IsNaN(b)

@@ -15,8 +15,8 @@ type Section struct {
 	Lines []string
 }
 
-// Sections reads a file of sections. Empty lines and those that start with # are left out; lines before the first name are of a section without
-// one.
+// Sections reads a file of sections. Empty lines and those that start with # are left out; lines
+// before the first name are of a section without one.
 func Sections(t testing.TB, path string) []Section {
 	out := []Section{{}}
 	for l := range strings.Lines(Read(t, path)) {

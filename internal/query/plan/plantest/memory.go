@@ -1,5 +1,5 @@
-// Package plantest has what the tests of query plans share: series in memory as a storage of upstream's engine, and the files of queries.
-// Its own tests run the statements of plans in DuckDB.
+// Package plantest has what the tests of query plans share: series in memory as a storage of
+// upstream's engine, and the files of queries. Its own tests run the statements of plans in DuckDB.
 package plantest
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Memory is a storage of series of floats with distinct labels. Unlike a TSDB it hands them out in the order of their labels always.
+// Memory is a storage of series of floats with distinct labels. Unlike a TSDB it hands them out in
+// the order of their labels always.
 type Memory []promql.Series
 
 // Load returns the series of a load command of promqltest.

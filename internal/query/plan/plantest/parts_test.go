@@ -15,7 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/plantest"
 )
 
-// TestRewrittenQueriesAnswerAlike is TestStatementsAnswerAlike over the queries of rewritten.txt, which the engine evaluates in part.
+// TestRewrittenQueriesAnswerAlike is TestStatementsAnswerAlike over the queries of rewritten.txt,
+// which the engine evaluates in part.
 func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 	l := openLake(t, plantest.Load(t, plantest.Read(t, "../testdata/rewritable.txt")))
 	for _, s := range plantest.Sections(t, "../testdata/rewritten.txt") {
