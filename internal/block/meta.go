@@ -26,11 +26,16 @@ const (
 	MetadataFile  = "metadata.parquet"
 )
 
+const (
+	samplesPrefix    = "samples-"
+	histogramsPrefix = "histograms-"
+)
+
 // SamplesFile returns the name of the n-th file of float samples, n from 0.
-func SamplesFile(n int) string { return fmt.Sprintf("samples-%04d.parquet", n) }
+func SamplesFile(n int) string { return fmt.Sprintf("%s%04d.parquet", samplesPrefix, n) }
 
 // HistogramsFile returns the name of the n-th file of native histograms, n from 0.
-func HistogramsFile(n int) string { return fmt.Sprintf("histograms-%04d.parquet", n) }
+func HistogramsFile(n int) string { return fmt.Sprintf("%s%04d.parquet", histogramsPrefix, n) }
 
 // ErrFormat reports bytes that are not a block of a version that this code reads.
 var ErrFormat = errors.New("not a promlake block")

@@ -118,22 +118,21 @@ func (f *File) check(first int64) (int64, error) {
 
 // one returns the file of a name, if the block has it.
 func (m *Meta) one(name string) []*File {
-	i := slices.IndexFunc(m.Files, func(f File) bool { return f.Name == name })
-	if i < 0 {
-		return nil
+	if f := m.File(name); f != nil {
+		return []*File{f}
 	}
-	return []*File{&m.Files[i]}
+	return nil
 }
 
 // numbered returns the files of a kind in their order.
 func (m *Meta) numbered(name func(int) string) []*File {
 	var out []*File
 	for {
-		f := m.one(name(len(out)))
+		f := m.File(name(len(out)))
 		if f == nil {
 			return out
 		}
-		out = append(out, f[0])
+		out = append(out, f)
 	}
 }
 

@@ -63,10 +63,10 @@ func (c *counter) count(ctx context.Context) error {
 	}
 	c.whole()
 	for _, k := range []struct {
-		kind
+		block.Kind
 		places func(t *index.Table, row int) (first, n int64)
-	}{{floatFiles, (*index.Table).Floats}, {histFiles, (*index.Table).Hists}} {
-		if err := c.blocks(ctx, k.kind, k.places); err != nil {
+	}{{block.FloatFiles, (*index.Table).Floats}, {block.HistFiles, (*index.Table).Hists}} {
+		if err := c.blocks(ctx, k.Kind, k.places); err != nil {
 			return err
 		}
 	}
@@ -134,8 +134,8 @@ func (c *counter) whole() {
 }
 
 // blocks counts the samples of a kind that are left, by their times.
-func (c *counter) blocks(ctx context.Context, k kind, places func(t *index.Table, row int) (first, n int64)) error {
-	p := c.plan(ctx, kind{k.prefix, k.columns[:1]}, c.mint, places)
+func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index.Table, row int) (first, n int64)) error {
+	p := c.plan(ctx, k.Times(), c.mint, places)
 	counts := make([][]int64, len(p.groups)) // by row group and member
 	err := c.run(ctx, p, func(i int, g *groupRead) error {
 		fr := floatReaders.Get().(*block.FloatReader)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/read"
@@ -89,7 +90,7 @@ func (s *leafScan) explained() (out []ExplainedFile) {
 func (f *fileRows) explained() ExplainedFile {
 	out := ExplainedFile{Key: f.key}
 	for i := range f.file.RowGroups {
-		n := floatFiles.bytes(&f.file.RowGroups[i])
+		n := block.FloatFiles.Bytes(&f.file.RowGroups[i])
 		out.RowGroups.Considered, out.Bytes.Considered = out.RowGroups.Considered+1, out.Bytes.Considered+n
 		if slices.Contains(f.groups, i) {
 			out.RowGroups.Read, out.Bytes.Read = out.RowGroups.Read+1, out.Bytes.Read+n

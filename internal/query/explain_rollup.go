@@ -3,6 +3,7 @@ package query
 import (
 	"slices"
 
+	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/query/read"
 )
 
@@ -44,8 +45,8 @@ func (s *sampleRead) recount(f *ExplainedFile, object, file int) {
 	f.RowGroups.Read, f.Bytes.Read = 0, 0
 	groups := s.res.objs[object].footer.block.Files[file].RowGroups
 	for i := range groups {
-		if slices.Contains(spans, [2]int64(groups[i].Columns[floatFiles.columns[0]])) {
-			f.RowGroups.Read, f.Bytes.Read = f.RowGroups.Read+1, f.Bytes.Read+floatFiles.bytes(&groups[i])
+		if slices.Contains(spans, block.FloatFiles.AppendChunks(nil, &groups[i])[0]) {
+			f.RowGroups.Read, f.Bytes.Read = f.RowGroups.Read+1, f.Bytes.Read+block.FloatFiles.Bytes(&groups[i])
 		}
 	}
 }

@@ -64,7 +64,7 @@ type groupReads struct {
 
 // plan plans the read of a kind of files. places says where a table's row has its rows in them. Row groups without a wanted row, or outside of
 // [mint, r.maxt] (ms), are left out.
-func (r *reading) plan(ctx context.Context, k kind, mint int64, places func(t *index.Table, row int) (first, n int64)) *groupReads {
+func (r *reading) plan(ctx context.Context, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64)) *groupReads {
 	out := &groupReads{}
 	for i := range r.objs {
 		m := r.objs[i].footer.block
@@ -74,7 +74,7 @@ func (r *reading) plan(ctx context.Context, k kind, mint int64, places func(t *i
 		at := func(x member) (first, n int64) { return places(r.tables[i], int(x.row)) }
 		members := slices.DeleteFunc(slices.Clone(r.members[i]), func(x member) bool { _, n := at(x); return n == 0 })
 		for j := range m.Files {
-			if f := &m.Files[j]; k.of(f) && len(members) > 0 {
+			if f := &m.Files[j]; k.Has(f) && len(members) > 0 {
 				file := r.stage.files.read(ctx, r.objs[i].block.File(f.Name), f.Bytes)
 				out.file(&file, i, k, f, mint, r.maxt, members, at)
 				if len(file.spans) > 0 {
@@ -87,10 +87,10 @@ func (r *reading) plan(ctx context.Context, k kind, mint int64, places func(t *i
 }
 
 // file plans the read of one file.
-func (p *groupReads) file(file *fileRead, object int, k kind, f *block.File, mint, maxt int64, members []member, at func(member) (first, n int64)) {
+func (p *groupReads) file(file *fileRead, object int, k block.Kind, f *block.File, mint, maxt int64, members []member, at func(member) (first, n int64)) {
 	for i := range f.RowGroups {
 		g := &f.RowGroups[i]
-		size := k.bytes(g)
+		size := k.Bytes(g)
 		p.took.RowGroups.Considered++
 		p.took.Bytes.Considered += size
 		end := g.FirstRow + g.Rows
@@ -109,11 +109,7 @@ func (p *groupReads) file(file *fileRead, object int, k kind, f *block.File, min
 			p.rows += to - from
 		}
 		p.groups = append(p.groups, groupRead{object, file.in, g, members[lo:hi], rows})
-		for _, c := range k.columns {
-			if c < len(g.Columns) {
-				file.spans = append(file.spans, g.Columns[c])
-			}
-		}
+		file.spans = k.AppendChunks(file.spans, g)
 	}
 }
 

@@ -5,8 +5,10 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/read"
 )
 
 // matched is the series that match one of several lists of matchers, and where the objects have them.
@@ -84,4 +86,21 @@ func (s *Stage) consulted(ctx context.Context, objs []located) {
 	}
 	s.count(ctx, seriesTotals(objs))
 	s.metrics.rows.Add(float64(rows))
+}
+
+// seriesTotals says what a look at the series tables of objects takes.
+func seriesTotals(objs []located) (t read.Totals) {
+	for i := range objs {
+		n := objs[i].size
+		if m := objs[i].footer.block; m != nil {
+			t.Blocks++
+			if f := m.File(block.SeriesFile); f != nil {
+				n = f.Bytes
+			}
+		} else {
+			t.Segments++
+		}
+		t.Bytes.Considered, t.Bytes.Read = t.Bytes.Considered+n, t.Bytes.Read+n
+	}
+	return t
 }

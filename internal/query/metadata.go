@@ -74,7 +74,7 @@ func (f families) add(m segment.Metadata) {
 func (s *Stage) blockMetadata(ctx context.Context, objs []located, metric string, seen families) error {
 	said := make([][]segment.Metadata, len(objs))
 	err := s.files.each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
-		if m := objs[i].footer.block; m != nil && fileOf(m, block.MetadataFile) != nil {
+		if m := objs[i].footer.block; m != nil && m.File(block.MetadataFile) != nil {
 			said[i], err = s.metadataOf(ctx, &objs[i])
 		}
 		return err
@@ -113,7 +113,7 @@ type blockSource struct {
 
 // Open implements block.Source. It fetches the file at once.
 func (b *blockSource) Open(name string) (io.ReaderAt, int64, error) {
-	f := fileOf(b.object.footer.block, name)
+	f := b.object.footer.block.File(name)
 	if f == nil {
 		return nil, 0, fmt.Errorf("%w: meta.json names no %s", block.ErrFormat, name)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"github.com/promlake/promlake/internal/block"
 )
 
 // batchSamples is the number of samples, about, that are read at a time, by each of the threads: if all are of blocks, few enough to stay in the processor's
@@ -64,7 +66,7 @@ func (res *resolution) groups(object int) (out groupEnds) {
 		return nil
 	}
 	for _, f := range res.objs[object].footer.block.Files {
-		if floatFiles.of(&f) {
+		if block.FloatFiles.Has(&f) {
 			for i := range f.RowGroups {
 				out = append(out, f.RowGroups[i].FirstRow+f.RowGroups[i].Rows)
 			}

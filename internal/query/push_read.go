@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/plan"
@@ -27,7 +28,7 @@ type sampleRead struct {
 }
 
 // add plans what is read of a kind of files.
-func (s *sampleRead) add(ctx context.Context, r *reading, k kind, mint int64, places func(t *index.Table, row int) (first, n int64)) {
+func (s *sampleRead) add(ctx context.Context, r *reading, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64)) {
 	p := r.plan(ctx, k, mint, places)
 	s.files = append(s.files, p.files...)
 	s.took.Add(p.took)
@@ -77,7 +78,7 @@ func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error)
 		reads = append(reads, edges...)
 	}
 	for _, r := range reads {
-		out.add(ctx, r, floatFiles, r.mint, (*index.Table).Floats)
+		out.add(ctx, r, block.FloatFiles, r.mint, (*index.Table).Floats)
 	}
 	return out, nil
 }
@@ -91,9 +92,9 @@ func (p *pushing) rawReadOf(ctx context.Context, sel plan.Selector) *sampleRead 
 	}
 	mint, maxt := p.within(sel.MinT, sel.MaxT)
 	out := &sampleRead{res: res, wanted: wanted, whole: res.reading(p.stage, wanted, mint, maxt)}
-	out.add(ctx, out.whole, floatFiles, mint, (*index.Table).Floats)
+	out.add(ctx, out.whole, block.FloatFiles, mint, (*index.Table).Floats)
 	if res.hists {
-		out.add(ctx, out.whole, histFiles, out.whole.histsFrom(), (*index.Table).Hists)
+		out.add(ctx, out.whole, block.HistFiles, out.whole.histsFrom(), (*index.Table).Hists)
 	}
 	return out
 }

@@ -77,7 +77,7 @@ type share struct{ series, samples int64 }
 // choose returns the widest rollup of a block that is worth reading for times of [mint, maxt] (ms), none if there is none.
 func choose(spec plan.Spec, m *block.Meta, of share, mint, maxt int64) rolledBlock {
 	for _, step := range slices.Backward(rollup.Steps()) {
-		file := fileOf(m, step.Name)
+		file := m.File(step.Name)
 		lo, hi, ok := interior(spec, step.Millis)
 		lo, hi = max(lo, upTo(mint-1, step.Millis)), min(hi, downTo(maxt, step.Millis))
 		if file != nil && ok && worth(m, of, step.Millis, max(lo+1, m.MinT), min(hi, m.MaxT)) {

@@ -153,7 +153,7 @@ func (s *leafScan) files(b *blockRows) []fileRows {
 	o := &s.res.objs[b.object]
 	for i := range o.footer.block.Files {
 		f := &o.footer.block.Files[i]
-		if !floatFiles.of(f) {
+		if !block.FloatFiles.Has(f) {
 			continue
 		}
 		rows := fileRows{key: o.block.File(f.Name), file: f}

@@ -80,7 +80,7 @@ func (r *exemplarReading) segments(ctx context.Context) error {
 // blocks reads the exemplars that blocks have, which are few: one row group after the other.
 func (r *exemplarReading) blocks(ctx context.Context) error {
 	var er block.ExemplarReader
-	p := r.plan(ctx, exemplarFiles, r.mint, (*index.Table).Exemplars)
+	p := r.plan(ctx, block.ExemplarFiles, r.mint, (*index.Table).Exemplars)
 	p.rows = 0
 	return r.run(ctx, p, func(_ int, g *groupRead) error {
 		if _, err := er.Select(g.in, g.group, g.rows, r.mint, r.maxt); err != nil {

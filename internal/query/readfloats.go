@@ -30,7 +30,7 @@ var floatReaders = sync.Pool{New: func() any { return new(block.FloatReader) }}
 
 // blockFloats reads the float samples that blocks have.
 func (r *reading) blockFloats(ctx context.Context) error {
-	p := r.plan(ctx, floatFiles, r.mint, (*index.Table).Floats)
+	p := r.plan(ctx, block.FloatFiles, r.mint, (*index.Table).Floats)
 	got := make([][]fragment, len(p.groups)) // by row group and member
 	err := r.run(ctx, p, func(i int, g *groupRead) (err error) {
 		got[i], err = r.groupFloats(g)

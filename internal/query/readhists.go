@@ -39,7 +39,7 @@ func (r *reading) histsFrom() int64 { return r.mint - r.settings.LookbackDelta.M
 // blockHists reads the native histograms that blocks have.
 func (r *reading) blockHists(ctx context.Context) error {
 	from := r.histsFrom()
-	p := r.plan(ctx, histFiles, from, (*index.Table).Hists)
+	p := r.plan(ctx, block.HistFiles, from, (*index.Table).Hists)
 	if len(p.groups) > 0 {
 		r.unread = max(r.unread, from-1)
 	}

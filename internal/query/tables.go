@@ -24,7 +24,7 @@ func (s *Stage) table(ctx context.Context, o *located) (*index.Table, error) {
 	t, hit, err := index.Get(ctx, s.index, o.series, func() (*index.Table, error) {
 		m, size := o.footer.block, o.size
 		if m != nil {
-			f := fileOf(m, block.SeriesFile)
+			f := m.File(block.SeriesFile)
 			if f == nil {
 				return nil, fmt.Errorf("%w: meta.json names no %s", block.ErrFormat, block.SeriesFile)
 			}
