@@ -142,21 +142,17 @@ func TestIdleTenant(t *testing.T) {
 	})
 }
 
-// TestIDsAscend gives the clock and the randomness their worst.
+// TestIDsAscend: whatever the clock and the randomness do, the milliseconds ascend.
 func TestIDsAscend(t *testing.T) {
-	for name, r := range map[string]io.Reader{"small steps": repeating(1), "large steps": repeating(0xfe), "used up at once": io.MultiReader(bytes.NewReader(bytes.Repeat([]byte{0xff}, 10)), repeating(1))} {
+	for name, r := range map[string]io.Reader{"no entropy": repeating(0), "the same entropy": repeating(0xfe), "all of it": repeating(0xff)} {
 		t.Run(name, func(t *testing.T) {
 			ids := newIDSource(r)
-			var all []string
 			last := ulid.ULID{}
 			for i := range 1000 {
-				now := time.UnixMilli(someTime + int64(i%7) - int64(i%3)*1000)
-				id := ids.next(now)
-				require.Positive(t, id.Compare(last))
+				id := ids.next(time.UnixMilli(someTime + int64(i%7) - int64(i%3)*1000))
+				require.Greater(t, id.Time(), last.Time())
 				last = id
-				all = append(all, id.String())
 			}
-			require.True(t, slices.IsSortedFunc(all, strings.Compare))
 			require.InDelta(t, someTime, int64(last.Time()), 2000)
 		})
 	}

@@ -197,38 +197,37 @@ func (s *Stage) newGeneration() *generation {
 	return newGeneration(binary.LittleEndian.Uint64(seed[:]), s.met.discard)
 }
 
-// idSource gives ULIDs. Those of next ascend strictly within the process, even when the clock steps
-// back: of two segments of one process that the store got in one tick of its clock, the later has
-// the larger one.
+// idSource gives ULIDs. The milliseconds of those of next ascend strictly within the process, even
+// when the clock stands or steps back: of two segments of one process that the store got in one tick
+// of its clock, the later one has the higher rank, which counts the milliseconds but not all of the
+// entropy.
 type idSource struct {
-	mu      sync.Mutex
-	entropy *ulid.MonotonicEntropy
-	random  io.Reader
-	last    uint64 // ms
+	mu     sync.Mutex
+	random io.Reader
+	last   uint64 // ms
 }
 
-func newIDSource(r io.Reader) *idSource { return &idSource{entropy: ulid.Monotonic(r, 0), random: r} }
+func newIDSource(r io.Reader) *idSource { return &idSource{random: r} }
 
 // at returns a ULID of this time.
-func (s *idSource) at(t time.Time) (id ulid.ULID) {
+func (s *idSource) at(t time.Time) ulid.ULID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id, err := ulid.New(ulid.Timestamp(t), s.random)
-	if err != nil {
-		panic(fmt.Sprintf("make an identifier: %v", err)) // crypto/rand does not fail, and the queue's times fit
-	}
-	return id
+	return s.draw(ulid.Timestamp(t))
 }
 
 func (s *idSource) next(now time.Time) ulid.ULID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = max(s.last, ulid.Timestamp(now))
-	for {
-		id, err := ulid.New(s.last, s.entropy)
-		if err == nil {
-			return id
-		}
-		s.last++ // the millisecond's identifiers are used up
+	s.last = max(s.last+1, ulid.Timestamp(now))
+	return s.draw(s.last)
+}
+
+// draw returns a random ULID of this time (ms). The caller holds s.mu.
+func (s *idSource) draw(ms uint64) ulid.ULID {
+	id, err := ulid.New(ms, s.random)
+	if err != nil {
+		panic(fmt.Sprintf("make an identifier: %v", err)) // crypto/rand does not fail, and the queue's times fit
 	}
+	return id
 }

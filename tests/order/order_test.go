@@ -118,7 +118,7 @@ func (l *lake) consume(s *ingest.Stage, ds []ingest.Delivery) {
 // compact runs cycles of a compactor whose clock is off.
 func (l *lake) compact(ahead time.Duration) {
 	l.t.Helper()
-	set := compact.Settings{MinPartSegments: 2, TempDir: l.t.TempDir()}
+	set := compact.Settings{MinPartSegments: 2, MaxSources: 2, TempDir: l.t.TempDir()}
 	s, err := compact.New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), clock(&ahead))
 	require.NoError(l.t, err)
 	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil))
@@ -151,6 +151,10 @@ func TestOrder(t *testing.T) {
 					scenario(t, newLake(t, mode), ahead)
 				}
 			}
+		}
+		for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+			t.Logf("a clock that steps back from %s ahead", ahead)
+			writesWithinATick(t, newLake(t, ingest.Direct), ahead)
 		}
 		for _, redriven := range []bool{false, true} {
 			t.Logf("redelivery, moved back from the dead letters: %t", redriven)
@@ -220,6 +224,33 @@ func theLastWriteCounts(t *testing.T, l *lake, ahead time.Duration) {
 		require.Equal(t, map[int64]float64{begin.UnixMilli(): 2}, l.values())
 		time.Sleep(3 * time.Hour)
 		l.compact(ahead)
+	}
+}
+
+// writesWithinATick: a writer whose clock steps back, and so gives all that it writes the same time,
+// writes the values of one time faster than the store's clock ticks. The last one counts, wherever
+// the merges cut the row of segments.
+func writesWithinATick(t *testing.T, l *lake, ahead time.Duration) {
+	const n = 5
+	for first := range 3 {
+		begin := time.Now().Truncate(2 * time.Hour)
+		l.store = memstore.New(memstore.Settings{Resolution: time.Second})
+		clock := ahead
+		s := l.writer(&clock)
+		l.write(s, begin.Add(time.Minute), 0)
+		clock -= time.Hour
+		for i := range first {
+			l.write(s, begin.Add(time.Duration(i+2)*time.Minute), 0)
+		}
+		for v := range n {
+			l.write(s, begin, float64(v))
+			require.Equal(t, float64(v), l.values()[begin.UnixMilli()], "before the merges")
+		}
+		for range 3 {
+			time.Sleep(3 * time.Hour)
+			l.compact(0)
+			require.Equal(t, float64(n-1), l.values()[begin.UnixMilli()], "merged")
+		}
 	}
 }
 
