@@ -96,6 +96,9 @@ func (e *explainer) profile(ctx context.Context, r *runner, s *plan.Pushed, leav
 		}
 		return nil
 	})
+	if r.budget.ForcedMonotonicity() {
+		return plan.ErrForcedMonotonicity
+	}
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/plan"
 )
@@ -38,7 +36,7 @@ func (q *pushedQuery) push(ctx context.Context) (notes annotations.Annotations, 
 		notes, err = q.stage.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
 			p := &pushing{stage: q.stage, querier: reader, snap: snap}
 			err := q.pushOn(ctx, p, expr, q.options(ctx))
-			if !forcedMonotonicity(err) {
+			if !errors.Is(err, plan.ErrForcedMonotonicity) {
 				return err
 			}
 			o := q.options(ctx)
@@ -48,12 +46,6 @@ func (q *pushedQuery) push(ctx context.Context) (notes annotations.Annotations, 
 		return err
 	})
 	return notes, storageError(err)
-}
-
-// forcedMonotonicity says that a statement found that the engine has to tell the user about buckets.
-func forcedMonotonicity(err error) bool {
-	var derr *duck.Error
-	return errors.As(err, &derr) && strings.Contains(derr.Message, plan.ForcedMonotonicity)
 }
 
 // steps says that upstream evaluates the statement at finitely many times.

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/prometheus/model/value"
 
@@ -195,6 +194,9 @@ func (r *runner) over(ctx context.Context, s *plan.Pushed, leaves []*leafRows) (
 		}
 		return nil
 	})
+	if r.budget.ForcedMonotonicity() {
+		return nil, plan.ErrForcedMonotonicity
+	}
 	return rows, err
 }
 
@@ -277,7 +279,7 @@ func (r *runner) explain(err error) error {
 		return r.stage.settings.tooMuchMemory(memory.Limit, memory.Needed)
 	}
 	var derr *duck.Error
-	if errors.As(err, &derr) && strings.HasPrefix(derr.Message, "Out of Memory Error") {
+	if errors.As(err, &derr) && derr.OutOfMemory {
 		return &LimitError{Limit: "bytes of memory of DuckDB", Value: r.stage.settings.MemoryLimitBytes, Flag: "--query.memory-limit"}
 	}
 	return err

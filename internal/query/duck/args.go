@@ -13,7 +13,7 @@ func (r *Rows) bind(args [][]byte) error {
 	}
 	for i, a := range args {
 		if mapping.BindBlob(r.stmt, mapping.IdxT(i+1), a) == mapping.StateError {
-			return &Error{mapping.PrepareError(r.stmt), r.sql}
+			return &Error{Message: mapping.PrepareError(r.stmt), SQL: r.sql}
 		}
 	}
 	return nil

@@ -237,3 +237,24 @@ func TestSetup(t *testing.T) {
 	}
 	require.Equal(t, 2, calls)
 }
+
+func TestOutOfMemoryIsTyped(t *testing.T) {
+	db := duck.New(duck.Settings{
+		MemoryLimitBytes: 8 << 20, Threads: 1, Connections: 1,
+		TempBytes: 1, TempDir: func() (string, error) { return t.TempDir(), nil },
+	})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	for _, sql := range []string{
+		"SELECT len(list(range)) FROM range(20000000)",
+		"SELECT range FROM range(20000000) ORDER BY hash(range)",
+	} {
+		err := db.Each(t.Context(), sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+		var derr *duck.Error
+		require.ErrorAs(t, err, &derr, sql)
+		require.True(t, derr.OutOfMemory, "%s: %s", sql, derr.Message)
+	}
+	err := db.Each(t.Context(), "SELECT error('Out of Memory Error')::BIGINT", []string{duck.BigInt}, func(int, []duck.Vector) error { return nil })
+	var derr *duck.Error
+	require.ErrorAs(t, err, &derr)
+	require.False(t, derr.OutOfMemory, "the text does not decide")
+}

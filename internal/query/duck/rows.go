@@ -16,8 +16,9 @@ const interruptEvery = 5 * time.Millisecond
 
 // Error is what DuckDB said about a statement.
 type Error struct {
-	Message string
-	SQL     string
+	Message     string
+	SQL         string
+	OutOfMemory bool // memory_limit ended the execution
 }
 
 // Error implements error. The statement is left out: it can be megabytes of file names.
@@ -25,19 +26,18 @@ func (e *Error) Error() string { return e.Message }
 
 // Rows streams the result of a statement. It belongs to one goroutine and must be closed.
 type Rows struct {
-	db      *DB
-	ctx     context.Context
-	conn    mapping.Connection
-	stop    func()
-	stmt    mapping.PreparedStatement
-	pending mapping.PendingResult
-	res     mapping.Result
-	chunk   mapping.DataChunk
-	cols    []Vector
-	sql     string
-	args    [][]byte
-	err     error
-	done    bool
+	db    *DB
+	ctx   context.Context
+	conn  mapping.Connection
+	stop  func()
+	stmt  mapping.PreparedStatement
+	res   mapping.Result
+	chunk mapping.DataChunk
+	cols  []Vector
+	sql   string
+	args  [][]byte
+	err   error
+	done  bool
 }
 
 // Query runs one statement and streams its result, so that memory is bounded by what the caller keeps. types are the SQL types
@@ -89,7 +89,7 @@ func (d *DB) EachWith(ctx context.Context, sql string, args [][]byte, types []st
 
 func (r *Rows) start() error {
 	if mapping.Prepare(r.conn, r.sql, &r.stmt) == mapping.StateError {
-		return &Error{mapping.PrepareError(r.stmt), r.sql}
+		return &Error{Message: mapping.PrepareError(r.stmt), SQL: r.sql}
 	}
 	if err := r.bind(r.args); err != nil {
 		return err
@@ -97,13 +97,15 @@ func (r *Rows) start() error {
 	if err := r.ctx.Err(); err != nil {
 		return err
 	}
-	if bindings.PendingPreparedStreaming(r.stmt, &r.pending) == mapping.StateError {
-		return &Error{mapping.PendingError(r.pending), r.sql}
-	}
-	if mapping.ExecutePending(r.pending, &r.res) == mapping.StateError {
-		return &Error{mapping.ResultError(&r.res), r.sql}
+	if bindings.ExecutePreparedStreaming(r.stmt, &r.res) == mapping.StateError {
+		return r.failure(mapping.ResultError(&r.res))
 	}
 	return nil
+}
+
+// failure is the error of the execution, of which DuckDB says msg.
+func (r *Rows) failure(msg string) error {
+	return &Error{Message: msg, SQL: r.sql, OutOfMemory: mapping.ResultErrorType(&r.res) == mapping.ErrorTypeOutOfMemory}
 }
 
 // check compares the result's column types with the expected ones.
@@ -133,7 +135,7 @@ func (r *Rows) Next() bool {
 	if r.chunk.Ptr == nil {
 		r.done = true
 		if msg := mapping.ResultError(&r.res); msg != "" {
-			r.err = r.because(&Error{msg, r.sql})
+			r.err = r.because(r.failure(msg))
 		}
 		return false
 	}
@@ -168,7 +170,6 @@ func (r *Rows) Close() {
 	r.stop = nil
 	mapping.DestroyDataChunk(&r.chunk)
 	mapping.DestroyResult(&r.res)
-	mapping.DestroyPending(&r.pending)
 	mapping.DestroyPrepare(&r.stmt)
 	r.db.release(r.conn)
 }

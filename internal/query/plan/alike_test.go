@@ -21,7 +21,7 @@ func requireAlike(t testing.TB, store storage.Queryable, text string, w window, 
 	engine := testEngine(t, delayed)
 	want := w.query(t, engine, store, text, nil).Exec(t.Context())
 	o := w.options(delayed)
-	// as after ForcedMonotonicity
+	// as after ErrForcedMonotonicity
 	o.EngineQuantiles = strings.Contains(strings.Join(said(want, text), "\n"), "fixed for monotonicity")
 	plan := planFor(t, store, text, o)
 	if namesMatter(plan) {

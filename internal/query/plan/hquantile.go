@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,10 +17,10 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// ForcedMonotonicity is in the error of a statement one of whose histograms had to be made
-// monotonic. Upstream tells the user at which buckets and times, so that the query has to be
-// planned anew, with Options.EngineQuantiles.
-const ForcedMonotonicity = "promlake: histogram_quantile needs monotonic buckets"
+// ErrForcedMonotonicity reports that a statement made the buckets of a histogram monotonic.
+// Upstream's engine annotates the answer with the buckets and times, so the query must be planned
+// again with Options.EngineQuantiles.
+var ErrForcedMonotonicity = errors.New("histogram_quantile needs monotonic buckets")
 
 // quantileNode is histogram_quantile over classic buckets.
 type quantileNode struct {
@@ -118,9 +119,7 @@ func (n *quantileNode) sql(b *builder) string {
 	in, phi := b.rel(n.in), b.list(n.phi)
 	buckets := fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s[prom_at(i, %s) + 1] AS le, v FROM %s",
 		b.blob(ordinals.Array(n.to)), n.bounds(), b.blob(ordinals.Array(n.le)), in)
-	args := phi + ", le, v"
-	return fmt.Sprintf("SELECT i, CASE WHEN forced THEN error('%s') ELSE v END AS v FROM (SELECT i, %s AS v, %s AS forced FROM (%s) GROUP BY i)",
-		ForcedMonotonicity, b.counted("prom_histogram_quantile", args), b.counted("prom_histogram_forced", args), buckets)
+	return fmt.Sprintf("SELECT i, %s AS v FROM (%s) GROUP BY i", b.counted("prom_histogram_quantile", phi+", le, v"), buckets)
 }
 
 // bounds writes the upper bounds as a list.

@@ -41,6 +41,6 @@ type Options struct {
 	// somebody does.
 	Ended func() bool
 	// EngineQuantiles leaves histogram_quantile to the engine, for when a statement has failed with
-	// ForcedMonotonicity.
+	// ErrForcedMonotonicity.
 	EngineQuantiles bool
 }

@@ -10,7 +10,7 @@
 struct prom_budget {
 	_Atomic int64_t refs; // the opener's, those of specs, and one of every allocation
 	_Atomic int64_t used, peak, needed;
-	atomic_bool cancelled;
+	atomic_bool cancelled, forced;
 	int64_t limit; // 0: none
 	int64_t id;
 	prom_budget *next; // of the open ones; under open_lock
@@ -131,6 +131,10 @@ int64_t prom_budget_reclaim(prom_budget *b) {
 void prom_budget_cancel(prom_budget *b) { atomic_store_explicit(&b->cancelled, true, memory_order_relaxed); }
 
 bool prom_cancelled(const prom_budget *b) { return atomic_load_explicit(&b->cancelled, memory_order_relaxed); }
+
+void prom_budget_set_forced(prom_budget *b) { atomic_store_explicit(&b->forced, true, memory_order_relaxed); }
+
+bool prom_budget_forced(const prom_budget *b) { return atomic_load_explicit(&b->forced, memory_order_relaxed); }
 
 int64_t prom_budget_limit(const prom_budget *b) { return b->limit; }
 

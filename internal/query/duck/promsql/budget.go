@@ -31,6 +31,7 @@ type Budget struct {
 	c      *C.prom_budget // nil when closed
 	peak   int64          // of a closed one
 	needed int64          // of a closed one
+	forced bool           // of a closed one
 }
 
 // NewBudget opens a budget of limitBytes bytes; 0 is no limit. The caller closes it.
@@ -75,6 +76,15 @@ func (b *Budget) Err() error {
 	return &MemoryError{Limit: b.limit, Needed: b.needed}
 }
 
+// ForcedMonotonicity reports whether prom_histogram_quantile changed counts by more than the rounding of floats explains. Upstream's
+// engine then adds an annotation. It outlives Close.
+func (b *Budget) ForcedMonotonicity() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.look()
+	return b.forced
+}
+
 // Cancel makes every function that runs under the budget fail its statement soon.
 func (b *Budget) Cancel() {
 	b.mu.Lock()
@@ -115,6 +125,6 @@ func (b *Budget) Close() error {
 // look keeps what is asked for after Close. b.mu is held.
 func (b *Budget) look() {
 	if b.c != nil {
-		b.peak, b.needed = int64(C.prom_budget_peak(b.c)), int64(C.prom_budget_needed(b.c))
+		b.peak, b.needed, b.forced = int64(C.prom_budget_peak(b.c)), int64(C.prom_budget_needed(b.c)), bool(C.prom_budget_forced(b.c))
 	}
 }

@@ -1,4 +1,4 @@
-// prom_histogram_quantile and prom_histogram_forced: aggregates over the buckets of one classic histogram.
+// prom_histogram_quantile: the aggregate over the buckets of one classic histogram.
 #include "vec_buckets.h"
 #include "vec_rows.h"
 
@@ -103,9 +103,9 @@ static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duc
 // The steps of a state's result: 0 if it has none or the lengths do not fit.
 static uint32_t steps_of(const state *s) { return s->rows.count == 0 ? 0 : vec_common(s->rows.n, s->phi.n); }
 
-// Writes the quantile of each step to out; an absent one where no bucket has a value. Says whether there is any, and whether any had its
-// counts forced.
-static bool finish(state *s, double *out, bool *any, bool *forced, char err[PROM_ERROR_BYTES]) {
+// Writes the quantile of each step to out, an absent one where no bucket has a value, and sets *any if there is one. The budget gets to
+// know of counts that were forced.
+static bool finish(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
 	uint32_t steps = steps_of(s), count = s->rows.count;
 	if (steps == 0) {
 		snprintf(err, PROM_ERROR_BYTES, "aggregate buckets: lists of %u and %u values in one group", s->rows.n, s->phi.n);
@@ -117,6 +117,7 @@ static bool finish(state *s, double *out, bool *any, bool *forced, char err[PROM
 		return false;
 	}
 	vec_rows_by_bound(&s->rows);
+	bool forced = false;
 	for (uint32_t k = 0; k < steps; k++) {
 		uint32_t n = 0;
 		for (uint32_t r = 0; r < count; r++) {
@@ -126,14 +127,17 @@ static bool finish(state *s, double *out, bool *any, bool *forced, char err[PROM
 		}
 		double q = vec_row_at(&s->phi, k);
 		bool here = n > 0 && !prom_is_absent(q);
-		out[k] = here ? vec_bucket_quantile(q, buckets, n, forced) : prom_absent_value();
+		out[k] = here ? vec_bucket_quantile(q, buckets, n, &forced) : prom_absent_value();
 		*any |= here;
+	}
+	if (forced) {
+		prom_budget_set_forced(s->rows.budget);
 	}
 	prom_free(buckets);
 	return true;
 }
 
-static void finalize_quantile(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
 	char err[PROM_ERROR_BYTES] = "write values: the machine has no memory for them";
 	idx_t elements = 0;
 	for (idx_t i = 0; i < count; i++) {
@@ -143,8 +147,8 @@ static void finalize_quantile(duckdb_function_info info, duckdb_aggregate_state 
 	bool ok = vec_out_open(&out, result, elements);
 	for (idx_t i = 0; ok && i < count; i++) {
 		state *s = (state *)states[i];
-		bool any = false, forced = false;
-		ok = s->rows.count == 0 || finish(s, vec_out_next(&out), &any, &forced, err);
+		bool any = false;
+		ok = s->rows.count == 0 || finish(s, vec_out_next(&out), &any, err);
 		vec_out_put(&out, offset + i, steps_of(s), any);
 	}
 	if (!ok) {
@@ -154,30 +158,7 @@ static void finalize_quantile(duckdb_function_info info, duckdb_aggregate_state 
 	vec_out_close(&out);
 }
 
-static void finalize_forced(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	char err[PROM_ERROR_BYTES];
-	for (idx_t i = 0; i < count; i++) {
-		state *s = (state *)states[i];
-		bool any = false, forced = false;
-		if (s->rows.count > 0) {
-			double *out = vec_rows_scratch(&s->rows, s->rows.n > s->phi.n ? s->rows.n : s->phi.n, sizeof *out, err);
-			bool ok = out != NULL && finish(s, out, &any, &forced, err);
-			prom_free(out);
-			if (!ok) {
-				duckdb_aggregate_function_set_error(info, err);
-				return;
-			}
-		}
-		((bool *)duckdb_vector_get_data(result))[offset + i] = forced;
-		if (!any) {
-			duckdb_vector_ensure_validity_writable(result);
-			duckdb_validity_set_row_invalid(duckdb_vector_get_validity(result), offset + i);
-		}
-	}
-}
-
 const vec_aggregate vec_aggregates_hist[] = {
-    {"prom_histogram_quantile", {VEC_LIST, VEC_DOUBLE, VEC_LIST}, VEC_LIST, true, NULL, state_size, state_init, update, combine, finalize_quantile, destroy},
-    {"prom_histogram_forced", {VEC_LIST, VEC_DOUBLE, VEC_LIST}, VEC_BOOLEAN, true, NULL, state_size, state_init, update, combine, finalize_forced, destroy},
+    {"prom_histogram_quantile", {VEC_LIST, VEC_DOUBLE, VEC_LIST}, VEC_LIST, true, NULL, state_size, state_init, update, combine, finalize, destroy},
     {0},
 };

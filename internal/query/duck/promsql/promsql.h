@@ -44,7 +44,7 @@ static inline double prom_decode(int64_t i, double div) {
 	return div != div ? div : prom_from_bits((uint64_t)i);
 }
 
-// Memory. A budget counts the bytes of one query and says when it was cancelled. It lives until it was closed and its last allocation and
+// Memory. A budget counts the bytes of one query, says when it was cancelled, and notes what the query has to know of its execution. It lives until it was closed and its last allocation and
 // reference are gone, so that memory which DuckDB frees late is still counted where it belongs. All of this may be used by any thread.
 typedef struct prom_budget prom_budget;
 
@@ -66,6 +66,11 @@ void prom_budget_release(prom_budget *b);
 
 void prom_budget_cancel(prom_budget *b);
 bool prom_cancelled(const prom_budget *b);
+
+// Notes that the counts of a histogram were made monotonic by more than the rounding of floats explains.
+void prom_budget_set_forced(prom_budget *b);
+bool prom_budget_forced(const prom_budget *b);
+
 int64_t prom_budget_limit(const prom_budget *b);
 int64_t prom_budget_used(const prom_budget *b);
 int64_t prom_budget_peak(const prom_budget *b);

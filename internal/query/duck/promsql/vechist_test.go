@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
 // histograms returns a world of classic histograms, some regular and others out of order, with gaps, rounding errors and odd bounds.
@@ -71,7 +71,7 @@ func TestHistogramQuantile(t *testing.T) {
 
 func TestHistogramForced(t *testing.T) {
 	db := openVec(t, 1)
-	forced := func(phi string, counts ...string) (result *bool) {
+	forced := func(phi string, counts ...string) bool {
 		t.Helper()
 		var rows []string
 		for i, c := range counts {
@@ -81,23 +81,18 @@ func TestHistogramForced(t *testing.T) {
 			}
 			rows = append(rows, "('"+le+"'::DOUBLE, ["+c+"]::DOUBLE[])")
 		}
-		sql := "SELECT prom_histogram_forced(['" + phi + "'::DOUBLE], le, v) FROM (VALUES " + strings.Join(rows, ", ") + ") t(le, v)"
-		err := db.Each(t.Context(), sql, []string{duck.Bool}, func(_ int, c []duck.Vector) error {
-			if c[0].Valid(0) {
-				b := c[0].Bools()[0]
-				result = &b
-			}
-			return nil
-		})
-		require.NoError(t, err)
-		return result
+		b := promsql.NewBudget(0)
+		vecLists(t, db, fmt.Sprintf("SELECT '', prom_histogram_quantile(['%s'::DOUBLE], le, v, 'budget=%d') FROM (VALUES %s) t(le, v)", phi, b.ID(), strings.Join(rows, ", ")))
+		open := b.ForcedMonotonicity()
+		require.NoError(t, b.Close())
+		require.Equal(t, open, b.ForcedMonotonicity(), "a closed budget reports the same")
+		return open
 	}
-	yes, no := true, false
-	require.Equal(t, &no, forced("0.5", "1, 1", "2, 2", "3, 3"))
-	require.Equal(t, &yes, forced("0.5", "1, 1", "2, 2", "3, 1"))
-	require.Equal(t, &no, forced("0.5", "1e15", "1000000000000000.125", "1e15")) // rounding
-	require.Equal(t, &no, forced("2", "3, 3", "2, 2", "1, 1"), "quantiles beyond 0 to 1 need no counts")
-	require.Nil(t, forced("0.5", "", ""), "no bucket has a value")
+	require.False(t, forced("0.5", "1, 1", "2, 2", "3, 3"))
+	require.True(t, forced("0.5", "1, 1", "2, 2", "3, 1"))
+	require.False(t, forced("0.5", "1e15", "1000000000000000.125", "1e15")) // rounding
+	require.False(t, forced("2", "3, 3", "2, 2", "1, 1"), "quantiles beyond 0 to 1 need no counts")
+	require.False(t, forced("0.5", "", ""), "no bucket has a value")
 }
 
 func TestHistogramErrors(t *testing.T) {

@@ -18,7 +18,7 @@ var budgeted = map[string]float64{
 	"prom_stddev(v, '%s')": 0, "prom_stdvar(v, '%s')": 0, "prom_absent(v, 'n=200 %s')": 0, "prom_scalar(v, 'n=200 %s')": 0,
 	"prom_sum(i, v, '%s')": 8, "prom_quantile(i, v, 'phi=0.5 %s')": 8,
 	"prom_topk(i, v, 'k=3 n=200 %s')": 8, "prom_bottomk(i, v, 'k=3 n=200 %s')": 8, "prom_limitk(i, v, 'k=3 n=200 %s')": 0,
-	"prom_histogram_quantile([0.5::DOUBLE], i::DOUBLE, v, '%s')": 8, "prom_histogram_forced([0.5::DOUBLE], i::DOUBLE, v, '%s')": 8,
+	"prom_histogram_quantile([0.5::DOUBLE], i::DOUBLE, v, '%s')": 8,
 }
 
 const (

@@ -2,6 +2,7 @@ package plantest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -169,6 +170,9 @@ func (e *executed) statement(ctx context.Context, p *plan.Pushed) (plan.Statemen
 		}
 		return nil
 	})
+	if budget.ForcedMonotonicity() {
+		err = plan.ErrForcedMonotonicity
+	}
 	// what a thread of DuckDB frees after the statement is still in use: not this test's question
 	_ = budget.Close()
 	return s, lists, err
@@ -226,7 +230,7 @@ func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delaye
 		p := q.Build(l.resolve(q.Selectors()))
 		run := &executed{lake: l, t: t, plan: p}
 		r := w.answer(t, e, run, text, p.Expr)
-		if run.err != nil && strings.Contains(run.err.Error(), plan.ForcedMonotonicity) && !o.EngineQuantiles {
+		if errors.Is(run.err, plan.ErrForcedMonotonicity) && !o.EngineQuantiles {
 			o.EngineQuantiles = true
 			l.forced++
 			continue
