@@ -1,11 +1,9 @@
 package ingest
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
