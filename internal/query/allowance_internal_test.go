@@ -95,7 +95,7 @@ func TestLabelsGrowNoMoreThanSaid(t *testing.T) {
 		text := randomLabels(r, 1+r.IntN(4))
 		q, err := eng.NewInstantQuery(t.Context(), storage, nil, text, time.Unix(60, 0))
 		require.NoError(t, err)
-		said := growthOf(parsed(t, text)).bytes(1, longest, 1) / 2
+		said := growthOf(parsed(t, text)).Bytes(1, longest, 1) / 2
 		res := q.Exec(t.Context())
 		if res.Err != nil { // such as several matches
 			q.Close()
@@ -127,6 +127,6 @@ func TestLabelsThatGrowExponentially(t *testing.T) {
 	for range 900 {
 		text = `label_join(` + text + `, "a", "", "a", "a")`
 	}
-	require.Equal(t, int64(math.MaxInt64), growthOf(parsed(t, text)).bytes(1, 0, 1))
-	require.Zero(t, growthOf(parsed(t, `sum by (a) (rate(x[5m])) / on(b) group_left y`)).bytes(1e6, 1e6, 1e6), "what sets no labels adds none")
+	require.Equal(t, int64(math.MaxInt64), growthOf(parsed(t, text)).Bytes(1, 0, 1))
+	require.Zero(t, growthOf(parsed(t, `sum by (a) (rate(x[5m])) / on(b) group_left y`)).Bytes(1e6, 1e6, 1e6), "what sets no labels adds none")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -55,10 +55,10 @@ func TestOnlyWantedFilesAreFetched(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := remote.gets.Load()
-			st := &read.Stats{}
+			st := &request.Stats{}
 			q, err := l.Querier(0, 200_000)
 			require.NoError(t, err)
-			got := exact(t, q.Select(read.WithStats(t.Context(), st), true, nil, tc.matchers...))
+			got := exact(t, q.Select(request.WithStats(t.Context(), st), true, nil, tc.matchers...))
 			require.Equal(t, expected(rows, 0, 200_000, tc.matchers...), got)
 			require.Equal(t, tc.gets, remote.gets.Load()-before)
 			totals := st.Totals()
@@ -167,7 +167,7 @@ func TestAsOf(t *testing.T) {
 	got, err := series(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, got)
-	got, err = series(read.WithAsOf(t.Context(), before))
+	got, err = series(request.WithAsOf(t.Context(), before))
 	require.NoError(t, err)
 	require.Equal(t, []string{"block", "old"}, got)
 
@@ -175,7 +175,7 @@ func TestAsOf(t *testing.T) {
 		m.Oldest = catalog.Floor{Point: catalog.Point{Generation: deleted.Generation, ID: deleted.ID}}
 		return m, nil
 	})
-	_, err = series(read.WithAsOf(t.Context(), before))
+	_, err = series(request.WithAsOf(t.Context(), before))
 	var tooOld *query.TooOldError
 	require.ErrorAs(t, err, &tooOld)
 	require.True(t, tooOld.QueryLimit())

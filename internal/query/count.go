@@ -24,7 +24,7 @@ func (s *Stage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 	take := func(ctx context.Context, _ bool) (catalog.Snapshot, error) {
 		return s.snapshot(ctx, tenant.From(ctx), mint, maxt)
 	}
-	err = s.measure("count", func() error {
+	err = s.metrics.Measure("count", func() error {
 		_, err := s.replanning(ctx, take, func(snap catalog.Snapshot) error {
 			m, err := s.match(ctx, snap, mint, maxt, sets...)
 			if err != nil {
@@ -77,7 +77,7 @@ func (c *counter) count(ctx context.Context) error {
 func (c *counter) segments(ctx context.Context) error {
 	for i := range c.objs {
 		t := c.tables[i]
-		if c.objs[i].footer.block != nil || len(c.members[i]) == 0 {
+		if c.objs[i].Footer.Meta != nil || len(c.members[i]) == 0 {
 			continue
 		}
 		floats, hists, err := c.listed(ctx, i)
@@ -115,7 +115,7 @@ func (c *counter) alive(ts []int64, gone tombstones.Intervals) int64 {
 // whole counts the samples of series in blocks that are in the range as a whole, where nothing is deleted: their times need not be read.
 func (c *counter) whole() {
 	for i := range c.objs {
-		if c.objs[i].footer.block == nil {
+		if c.objs[i].Footer.Meta == nil {
 			continue
 		}
 		t, rest := c.tables[i], c.members[i][:0]
@@ -164,8 +164,8 @@ func (c *counter) totals() (series, samples, bytes int64) {
 	for i, n := range c.byObject {
 		o := &c.objs[i]
 		samples += n
-		if o.footer.Samples > 0 {
-			bytes += int64(float64(o.bytes()) * float64(n) / float64(o.footer.Samples))
+		if o.Footer.Samples > 0 {
+			bytes += int64(float64(o.Bytes()) * float64(n) / float64(o.Footer.Samples))
 		}
 	}
 	for _, hit := range c.hit {
@@ -174,12 +174,4 @@ func (c *counter) totals() (series, samples, bytes int64) {
 		}
 	}
 	return series, samples, bytes
-}
-
-// bytes is the size of all files of an object.
-func (l *located) bytes() int64 {
-	if l.footer.block != nil {
-		return l.footer.block.Bytes()
-	}
-	return l.size
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // deletions are the tombstones of a snapshot as they concern the objects of a source. The zero value deletes nothing.
@@ -18,7 +19,7 @@ type deletions struct {
 	applies  [][]bool            // by object and tombstone; nil = none applies
 }
 
-func newDeletions(tombs []catalog.Tombstone, objs []located) (deletions, error) {
+func newDeletions(tombs []catalog.Tombstone, objs []source.Object) (deletions, error) {
 	d := deletions{tombs: tombs, applies: make([][]bool, len(objs))}
 	for _, t := range tombs {
 		ms, err := t.LabelMatchers()
@@ -29,7 +30,7 @@ func newDeletions(tombs []catalog.Tombstone, objs []located) (deletions, error) 
 	}
 	for i := range objs {
 		for k, t := range tombs {
-			if t.AppliesTo(objs[i].deletesThrough) {
+			if t.AppliesTo(objs[i].DeletesThrough) {
 				if d.applies[i] == nil {
 					d.applies[i] = make([]bool, len(tombs))
 				}

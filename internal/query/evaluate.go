@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/stats"
 
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -80,7 +80,9 @@ func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
 func (q *pushedQuery) limited(asked context.Context) (context.Context, context.CancelFunc) {
 	s := &q.engine.stage.settings
 	counted, stop := context.WithCancelCause(asked)
-	ctx, cancel := context.WithTimeout(q.engine.stage.files.cache.Sharing(withSpending(counted, s.MaxFetchedBytes, stop)), s.Timeout)
+	r := request.From(asked)
+	r.Bytes = request.NewByteBudget(s.MaxFetchedBytes, stop)
+	ctx, cancel := context.WithTimeout(q.engine.stage.files.Sharing(request.With(counted, r)), s.Timeout)
 	q.mu.Lock()
 	q.cancel = cancel
 	q.mu.Unlock()
@@ -94,9 +96,9 @@ func (q *pushedQuery) limited(asked context.Context) (context.Context, context.C
 func (q *pushedQuery) enter(ctx context.Context) error {
 	e := q.engine
 	queue := q.Stats().Timers.GetTimer(stats.ExecQueueTime).Start()
-	e.stage.metrics.waiting.Inc()
+	e.stage.metrics.Waiting.Inc()
 	err := e.gate.enter(ctx, tenant.From(ctx))
-	e.stage.metrics.waiting.Dec()
+	e.stage.metrics.Waiting.Dec()
 	queue.Stop()
 	if err != nil {
 		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", e.gate.size, err)
@@ -108,7 +110,7 @@ func (q *pushedQuery) enter(ctx context.Context) error {
 // it is a limit's. Of an ended context it says which limit ended it.
 func (q *pushedQuery) explain(asked, ctx context.Context, err error) error {
 	err = q.explained(asked, ctx, err)
-	q.engine.stage.metrics.limit(err)
+	q.engine.stage.metrics.Limited(err)
 	return err
 }
 
@@ -135,7 +137,7 @@ func (q *pushedQuery) explained(asked, ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", promql.ErrQueryCanceled(where), err)
 	}
 	if asked.Err() == nil && errors.Is(cause, context.DeadlineExceeded) {
-		return q.engine.stage.settings.tooLong(err)
+		return request.TooLong(q.engine.stage.settings.Timeout, err)
 	}
 	return err
 }
@@ -149,30 +151,4 @@ func isPromQL(err error) bool {
 		samples  promql.ErrTooManySamples
 	)
 	return errors.As(err, &canceled) || errors.As(err, &timeout) || errors.As(err, &storage) || errors.As(err, &samples)
-}
-
-type spendingKey struct{}
-
-// spending sums what one query fetches and ends the query at its limit.
-type spending struct {
-	limit int64 // bytes
-	stop  context.CancelCauseFunc
-	stats read.Stats
-}
-
-// withSpending returns ctx whose reads end it, by stop, once they exceed limit bytes.
-func withSpending(ctx context.Context, limit int64, stop context.CancelCauseFunc) context.Context {
-	return context.WithValue(ctx, spendingKey{}, &spending{limit: limit, stop: stop})
-}
-
-// spend counts what a read takes against the limit of ctx's query, if it is of one.
-func spend(ctx context.Context, t read.Totals) {
-	s, _ := ctx.Value(spendingKey{}).(*spending)
-	if s == nil {
-		return
-	}
-	s.stats.Add(t)
-	if n := s.stats.Totals().Bytes.Read; n > s.limit {
-		s.stop(&LimitError{Limit: "bytes of objects per query", Value: s.limit, Needed: n, Flag: "--query.max-fetched-bytes"})
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -32,7 +33,7 @@ func (q *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (o
 	if start > end || len(sets) == 0 {
 		return nil, nil
 	}
-	err = q.stage.measure("exemplars", func() error {
+	err = q.stage.metrics.Measure("exemplars", func() error {
 		out, err = q.read(start, end, sets)
 		return err
 	})
@@ -49,7 +50,7 @@ func (q *exemplarQuerier) read(start, end int64, sets [][]*labels.Matcher) (out 
 		if err != nil {
 			return err
 		}
-		sel.objs = slices.DeleteFunc(sel.objs, func(l located) bool { return !l.footer.HasExemplars })
+		sel.objs = slices.DeleteFunc(sel.objs, func(l source.Object) bool { return !l.Footer.HasExemplars })
 		m := &matched{selection: sel, mint: start, maxt: end}
 		has := func(t *index.Table, row int) bool { _, n := t.Exemplars(row); return n > 0 }
 		if err := m.find(q.ctx, s, snap, has, sets); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // explanationVersion is that of Explanation's JSON.
@@ -61,9 +61,9 @@ type ExplainedStatement struct {
 
 // ExplainedFile is an object that is read, in part.
 type ExplainedFile struct {
-	Key       string     `json:"key"`
-	RowGroups read.Share `json:"rowGroups"` // none of segments
-	Bytes     read.Share `json:"bytes"`
+	Key       string        `json:"key"`
+	RowGroups request.Share `json:"rowGroups"` // none of segments
+	Bytes     request.Share `json:"bytes"`
 }
 
 // ExplainedSelector is a selector whose series were looked up.
@@ -160,7 +160,7 @@ type explainer struct {
 }
 
 func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
-	if e.stage.files.local == nil {
+	if !e.stage.files.Local() {
 		e.out.Cost.add(Cost{Lists: 1, Gets: 1}) // the segments, and the manifest
 	}
 	for _, s := range pl.Pushed {
@@ -192,7 +192,7 @@ func (e *explainer) selector(sel plan.Selector) ExplainedSelector {
 	r := e.resolved[sel.Expr]
 	out := ExplainedSelector{Selector: sel.Expr.String(), Series: len(r.series), Samples: r.rows, Refused: refused(r)}
 	for i := range r.objs {
-		if r.objs[i].isBlock() {
+		if r.objs[i].IsBlock() {
 			out.Blocks++
 		} else {
 			out.Segments++
@@ -246,7 +246,7 @@ func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (ExplainedSta
 			return out, err
 		}
 		out.Files = append(out.Files, taken.explained(scan.explained())...)
-		scans[i] = scan.scan(e.path)
+		scans[i] = scan.scan(e.stage.files.Path)
 	}
 	out.Cost.add(all.cost())
 	out.SQL = s.Statement(scans, "").Text()
@@ -261,12 +261,4 @@ func (e *explainer) scanOf(l *plan.Leaf) (*leafScan, error) {
 	}
 	mint, maxt := e.within(l.Range())
 	return newLeafScan(res, wanted, mint, maxt), nil
-}
-
-// path is the local path of an object, or its key if the store is not a directory.
-func (e *explainer) path(key string) string {
-	if e.stage.files.local != nil {
-		return e.stage.files.local.LocalPath(key)
-	}
-	return key
 }

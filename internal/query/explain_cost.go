@@ -8,7 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // Cost is what reads take from the store.
@@ -36,25 +37,26 @@ func (c *Cost) add(o Cost) {
 
 // taking is what reads take from the store, each object and each part of one once.
 type taking struct {
-	parts    fetches
+	parts    source.Fetch
 	segments map[string]int64 // sizes by key
 }
 
 func newTaking() *taking { return &taking{segments: map[string]int64{}} }
 
 func (t *taking) add(r *sampleRead) {
-	t.parts.add(r.files)
-	t.parts.add(r.rollups)
+	t.parts.Add(r.files)
+	t.parts.Add(r.rollups)
 	for i, members := range r.whole.members {
-		if o := &r.res.objs[i]; !o.isBlock() && len(members) > 0 {
-			t.segments[o.series] = o.size
+		if o := &r.res.objs[i]; !o.IsBlock() && len(members) > 0 {
+			t.segments[o.Series] = o.Size
 		}
 	}
 }
 
 // cost is what is to be fetched now. Segments were fetched to look up series.
 func (t *taking) cost() Cost {
-	c := Cost{Gets: t.parts.gets(), Bytes: t.parts.bytes()}
+	c := Cost{Bytes: t.parts.Bytes()}
+	c.Gets, _ = t.parts.Cost()
 	for _, size := range t.segments {
 		c.Bytes += size
 	}
@@ -82,7 +84,7 @@ func (s *leafScan) explained() (out []ExplainedFile) {
 	}
 	for _, g := range s.segments {
 		o := &s.res.objs[g.object]
-		out = append(out, ExplainedFile{Key: o.series, Bytes: read.Share{Considered: o.size, Read: o.size}})
+		out = append(out, ExplainedFile{Key: o.Series, Bytes: request.Share{Considered: o.Size, Read: o.Size}})
 	}
 	return out
 }

@@ -4,7 +4,8 @@ import (
 	"slices"
 
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // explained changes what a scan in SQL reads to what the read takes, which has rollups in the place of samples.
@@ -19,7 +20,7 @@ func (s *sampleRead) explained(files []ExplainedFile) []ExplainedFile {
 			}
 		}
 		b := &s.whole.rolled.blocks[o]
-		rolled := ExplainedFile{Key: s.res.objs[o].block.File(b.file.Name), Bytes: read.Share{Considered: b.file.Bytes}}
+		rolled := ExplainedFile{Key: s.res.objs[o].Block.File(b.file.Name), Bytes: request.Share{Considered: b.file.Bytes}}
 		for _, span := range partsOf(s.rollups, rolled.Key) {
 			rolled.Bytes.Read += span[1]
 		}
@@ -31,8 +32,8 @@ func (s *sampleRead) explained(files []ExplainedFile) []ExplainedFile {
 // file returns the position of a block's file by its key, -1 if it is none.
 func (s *sampleRead) file(object int, key string) int {
 	o := &s.res.objs[object]
-	for i := range o.footer.block.Files {
-		if o.block.File(o.footer.block.Files[i].Name) == key {
+	for i := range o.Footer.Meta.Files {
+		if o.Block.File(o.Footer.Meta.Files[i].Name) == key {
 			return i
 		}
 	}
@@ -43,7 +44,7 @@ func (s *sampleRead) file(object int, key string) int {
 func (s *sampleRead) recount(f *ExplainedFile, object, file int) {
 	spans := partsOf(s.files, f.Key)
 	f.RowGroups.Read, f.Bytes.Read = 0, 0
-	groups := s.res.objs[object].footer.block.Files[file].RowGroups
+	groups := s.res.objs[object].Footer.Meta.Files[file].RowGroups
 	for i := range groups {
 		if slices.Contains(spans, block.FloatFiles.AppendChunks(nil, &groups[i])[0]) {
 			f.RowGroups.Read, f.Bytes.Read = f.RowGroups.Read+1, f.Bytes.Read+block.FloatFiles.Bytes(&groups[i])
@@ -52,10 +53,10 @@ func (s *sampleRead) recount(f *ExplainedFile, object, file int) {
 }
 
 // partsOf returns what is read of a file.
-func partsOf(reads []fileRead, key string) (out [][2]int64) {
+func partsOf(reads []source.Parts, key string) (out [][2]int64) {
 	for i := range reads {
-		if reads[i].key == key {
-			out = append(out, reads[i].spans...)
+		if reads[i].Key == key {
+			out = append(out, reads[i].Spans...)
 		}
 	}
 	return out

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // forecast is what the samples of a planned query take.
@@ -23,10 +25,10 @@ func (s *Settings) least(f forecast) time.Duration {
 
 // outlives returns the error of a query that takes at least needed, and has left.
 func (*Settings) outlives(f forecast, left, needed time.Duration) error {
-	return &LimitError{
+	return &request.LimitError{
 		Limit: "seconds that are left to it", Value: int64(left.Seconds()), Needed: int64(math.Ceil(needed.Seconds())), Flag: "--query.timeout",
-		details: fmt.Sprintf("at least: %d bytes to fetch (--query.fetch-bytes-per-second) and %d samples to evaluate (--query.samples-per-second)", f.fetched, f.samples),
-		advice:  "a function's timeout and, for more processors, its memory; its URL waits longer than an HTTP API, and promlake query as long as it is told",
+		Details: fmt.Sprintf("at least: %d bytes to fetch (--query.fetch-bytes-per-second) and %d samples to evaluate (--query.samples-per-second)", f.fetched, f.samples),
+		Advice:  "a function's timeout and, for more processors, its memory; its URL waits longer than an HTTP API, and promlake query as long as it is told",
 	}
 }
 
@@ -41,7 +43,7 @@ func (p *pushing) afford(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	for _, sel := range kept(pl, planned) {
 		// Rows at the ends of the range are estimated.
 		if rows := p.resolved[sel.Expr].rows; rows/5*4 > int64(p.stage.settings.MaxSamples) {
-			return p.stage.settings.tooManySamples(rows)
+			return request.TooManySamples(p.stage.settings.MaxSamples, rows)
 		}
 	}
 	return p.inTime(ctx, pl, planned)
@@ -87,19 +89,20 @@ func (p *pushing) inTime(ctx context.Context, pl *plan.Plan, planned *plan.Query
 
 // atMost is the forecast if no rollup stands for samples. What is read of rollups themselves, which is little, is left out.
 func (p *pushing) atMost(pl *plan.Plan, planned *plan.Query) (f forecast) {
-	var all fetches
+	var all source.Fetch
 	for _, s := range pl.Pushed {
 		for _, l := range s.Leaves {
 			f.samples += l.Resolution.Rows
 			if r := p.reads[l]; r != nil {
-				all.add(r.files)
+				all.Add(r.files)
 			}
 		}
 	}
 	for _, r := range p.raw {
-		all.add(r.files)
+		all.Add(r.files)
 	}
-	f.samples, f.fetched = f.samples+p.keptSamples(pl, planned), all.missing()
+	f.samples += p.keptSamples(pl, planned)
+	_, f.fetched = all.Cost()
 	return f
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // reading reads the samples of what a selector matched: of blocks page by page, each row group once, with several row groups at a time; of
@@ -30,36 +31,29 @@ type reading struct {
 // hold counts samples before they are decoded. Those of a batch are let go soon.
 func (r *reading) hold(n int64) error {
 	if held := r.size.Add(n); held > int64(r.settings.MaxSamples) && !r.batch {
-		return r.settings.tooManySamples(held)
+		return request.TooManySamples(r.settings.MaxSamples, held)
 	}
 	if r.batch {
 		return nil
 	}
-	return r.work.Charge(n * bytesPerPoint)
+	return r.work.Charge(n * request.BytesPerPoint)
 }
 
 // groupRead is what is read of one row group of a block's files.
 type groupRead struct {
 	object  int // position in the objects
-	in      spanReader
+	in      source.Reader
 	group   *block.RowGroup
 	members []member     // with rows in the group, in order
 	rows    []block.Rows // theirs
 }
 
-// fileRead is a file that row groups are read of, and which ranges of it.
-type fileRead struct {
-	key   string
-	in    spanReader
-	spans [][2]int64
-}
-
 // groupReads is a planned read of a kind of blocks' files.
 type groupReads struct {
 	groups []groupRead
-	files  []fileRead
+	files  []source.Parts
 	rows   int64
-	took   read.Totals
+	took   request.Totals
 }
 
 // plan plans the read of a kind of files. places says where a table's row has its rows in them. Row groups without a wanted row, or outside of
@@ -67,7 +61,7 @@ type groupReads struct {
 func (r *reading) plan(ctx context.Context, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64)) *groupReads {
 	out := &groupReads{}
 	for i := range r.objs {
-		m := r.objs[i].footer.block
+		m := r.objs[i].Footer.Meta
 		if m == nil || len(r.members[i]) == 0 {
 			continue
 		}
@@ -75,9 +69,9 @@ func (r *reading) plan(ctx context.Context, k block.Kind, mint int64, places fun
 		members := slices.DeleteFunc(slices.Clone(r.members[i]), func(x member) bool { _, n := at(x); return n == 0 })
 		for j := range m.Files {
 			if f := &m.Files[j]; k.Has(f) && len(members) > 0 {
-				file := r.stage.files.read(ctx, r.objs[i].block.File(f.Name), f.Bytes)
+				file := r.stage.files.Parts(ctx, r.objs[i].Block.File(f.Name), f.Bytes)
 				out.file(&file, i, k, f, mint, r.maxt, members, at)
-				if len(file.spans) > 0 {
+				if len(file.Spans) > 0 {
 					out.files = append(out.files, file)
 				}
 			}
@@ -87,7 +81,7 @@ func (r *reading) plan(ctx context.Context, k block.Kind, mint int64, places fun
 }
 
 // file plans the read of one file.
-func (p *groupReads) file(file *fileRead, object int, k block.Kind, f *block.File, mint, maxt int64, members []member, at func(member) (first, n int64)) {
+func (p *groupReads) file(file *source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []member, at func(member) (first, n int64)) {
 	for i := range f.RowGroups {
 		g := &f.RowGroups[i]
 		size := k.Bytes(g)
@@ -108,8 +102,8 @@ func (p *groupReads) file(file *fileRead, object int, k block.Kind, f *block.Fil
 			rows[j] = block.Rows{From: from, N: to - from}
 			p.rows += to - from
 		}
-		p.groups = append(p.groups, groupRead{object, file.in, g, members[lo:hi], rows})
-		file.spans = k.AppendChunks(file.spans, g)
+		p.groups = append(p.groups, groupRead{object, file.In, g, members[lo:hi], rows})
+		file.Spans = k.AppendChunks(file.Spans, g)
 	}
 }
 
@@ -120,13 +114,13 @@ const parallelRows = 32 << 10
 func (r *reading) run(ctx context.Context, p *groupReads, read func(i int, g *groupRead) error) (err error) {
 	defer func() {
 		for _, f := range p.files {
-			err = errors.Join(err, f.in.Close())
+			err = errors.Join(err, f.In.Close())
 		}
 	}()
 	if !r.batch {
-		r.stage.count(ctx, p.took)
+		r.stage.metrics.Count(ctx, p.took)
 	}
-	if err := r.stage.files.each(ctx, len(p.files), func(_ context.Context, i int) error { return p.files[i].in.prefetch(p.files[i].spans) }); err != nil {
+	if err := r.stage.files.Each(ctx, len(p.files), func(_ context.Context, i int) error { return p.files[i].In.Prefetch(p.files[i].Spans) }); err != nil {
 		return err
 	}
 	workers := min(r.settings.Threads, len(p.groups))

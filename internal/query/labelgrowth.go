@@ -5,37 +5,33 @@ import (
 	"strings"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/request"
 )
 
-// size bounds the bytes of labels: perValue for each byte of the longest value that a label of a
-// stored series has, and fixed ones.
-type size struct{ perValue, fixed float64 }
+// growing computes a request.Growth.
+type growing struct{ request.Growth }
 
-func (a size) plus(b size) size { return size{a.perValue + b.perValue, a.fixed + b.fixed} }
+func plus(a, b request.Size) request.Size {
+	return request.Size{PerValue: a.PerValue + b.PerValue, Fixed: a.Fixed + b.Fixed}
+}
 
-func (a size) times(n int) size { return size{a.perValue * float64(n), a.fixed * float64(n)} }
-
-func (a size) most(b size) size { return size{max(a.perValue, b.perValue), max(a.fixed, b.fixed)} }
-
-// growth bounds what the labels of a statement's intermediate results take beside those of the
-// stored series that they come from.
-type growth struct {
-	added  size    // to a series, at most, by any operation
-	series float64 // results that one series may become
+func most(a, b request.Size) request.Size {
+	return request.Size{PerValue: max(a.PerValue, b.PerValue), Fixed: max(a.Fixed, b.Fixed)}
 }
 
 // labelSizes are the values of the labels that operations have set on the way to a result. Others
 // are as stored.
-type labelSizes map[string]size
+type labelSizes map[string]request.Size
 
-func (l labelSizes) of(name string) size {
+func (l labelSizes) of(name string) request.Size {
 	if s, ok := l[name]; ok {
 		return s
 	}
-	return size{perValue: 1}
+	return request.Size{PerValue: 1}
 }
 
-func (l labelSizes) with(name string, s size) labelSizes {
+func (l labelSizes) with(name string, s request.Size) labelSizes {
 	out := maps.Clone(l)
 	if out == nil {
 		out = labelSizes{}
@@ -46,23 +42,23 @@ func (l labelSizes) with(name string, s size) labelSizes {
 
 // growthOf bounds the labels of an expression's results. Values are doubled by label_join(v, "a",
 // "", "a", "a"), so that no limit on the expression's length limits them.
-func growthOf(e parser.Expr) growth {
-	g := growth{series: 1}
+func growthOf(e parser.Expr) request.Growth {
+	g := growing{request.Growth{Series: 1}}
 	g.walk(e)
-	return g
+	return g.Growth
 }
 
-func (g *growth) walk(n parser.Expr) labelSizes {
+func (g *growing) walk(n parser.Expr) labelSizes {
 	out := g.result(n)
-	var all size
+	var all request.Size
 	for _, s := range out {
-		all = all.plus(s)
+		all = plus(all, s)
 	}
-	g.added = g.added.most(all)
+	g.Added = most(g.Added, all)
 	return out
 }
 
-func (g *growth) result(n parser.Expr) labelSizes {
+func (g *growing) result(n parser.Expr) labelSizes {
 	switch e := n.(type) {
 	case *parser.ParenExpr:
 		return g.walk(e.Expr)
@@ -77,8 +73,8 @@ func (g *growth) result(n parser.Expr) labelSizes {
 		if e.Op != parser.COUNT_VALUES {
 			return in
 		}
-		g.series = 0 // as many as there are samples
-		return in.with(stringOf(e.Param), size{fixed: longestFloat})
+		g.Series = 0 // as many as there are samples
+		return in.with(stringOf(e.Param), request.Size{Fixed: longestFloat})
 	case *parser.BinaryExpr:
 		return g.binary(e)
 	case *parser.Call:
@@ -95,7 +91,7 @@ const longestFloat = 320
 // fewer.
 const infoLabels = 64
 
-func (g *growth) binary(e *parser.BinaryExpr) labelSizes {
+func (g *growing) binary(e *parser.BinaryExpr) labelSizes {
 	l, r := g.walk(e.LHS), g.walk(e.RHS)
 	switch m := e.VectorMatching; {
 	case e.LHS.Type() == parser.ValueTypeScalar:
@@ -105,7 +101,7 @@ func (g *growth) binary(e *parser.BinaryExpr) labelSizes {
 	case e.Op == parser.LOR:
 		out := maps.Clone(l)
 		for name, s := range r {
-			out = out.with(name, s.most(l.of(name)))
+			out = out.with(name, most(s, l.of(name)))
 		}
 		return out
 	case m.Card == parser.CardManyToOne || m.Card == parser.CardOneToMany:
@@ -122,7 +118,7 @@ func (g *growth) binary(e *parser.BinaryExpr) labelSizes {
 	}
 }
 
-func (g *growth) call(e *parser.Call) labelSizes {
+func (g *growing) call(e *parser.Call) labelSizes {
 	var in labelSizes
 	for _, a := range e.Args {
 		if t := a.Type(); t == parser.ValueTypeVector || t == parser.ValueTypeMatrix {
@@ -136,20 +132,21 @@ func (g *growth) call(e *parser.Call) labelSizes {
 	switch e.Func.Name {
 	case "label_replace":
 		dst, repl, src := stringOf(e.Args[1]), stringOf(e.Args[2]), stringOf(e.Args[3])
-		added := in.of(src).times(strings.Count(repl, "$")).plus(size{fixed: float64(len(repl))})
-		return in.with(dst, added.most(in.of(dst)))
+		n := float64(strings.Count(repl, "$"))
+		added := request.Size{PerValue: n * in.of(src).PerValue, Fixed: n*in.of(src).Fixed + float64(len(repl))}
+		return in.with(dst, most(added, in.of(dst)))
 	case "label_join":
 		dst, sep := stringOf(e.Args[1]), stringOf(e.Args[2])
-		added := size{fixed: float64(len(sep) * (len(e.Args) - 3))}
+		added := request.Size{Fixed: float64(len(sep) * (len(e.Args) - 3))}
 		for _, a := range e.Args[3:] {
-			added = added.plus(in.of(stringOf(a)))
+			added = plus(added, in.of(stringOf(a)))
 		}
 		return in.with(dst, added)
 	case "info":
-		return in.with("", size{perValue: infoLabels})
+		return in.with("", request.Size{PerValue: infoLabels})
 	case "histogram_quantiles":
-		g.series *= float64(len(e.Args))
-		return in.with(stringOf(e.Args[1]), size{fixed: longestFloat})
+		g.Series *= float64(len(e.Args))
+		return in.with(stringOf(e.Args[1]), request.Size{Fixed: longestFloat})
 	}
 	return in
 }
@@ -168,14 +165,4 @@ func stringOf(e parser.Expr) string {
 			return ""
 		}
 	}
-}
-
-// bytes bounds what the results of n stored series add, whose labels' values have at most longest
-// bytes each, at steps times. An operation's argument and result are there at once.
-func (g growth) bytes(n, longest int, steps int64) int64 {
-	series := g.series
-	if series == 0 {
-		series = float64(steps)
-	}
-	return saturated(2 * series * float64(n) * (g.added.perValue*float64(longest) + g.added.fixed))
 }

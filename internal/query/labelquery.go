@@ -27,7 +27,7 @@ func (q *querier) distinct(ctx context.Context, operation string, hints *storage
 	if q.mint > q.maxt {
 		return nil, nil, nil
 	}
-	err = q.stage.measure(operation, func() (err error) {
+	err = q.stage.metrics.Measure(operation, func() (err error) {
 		notes, err = q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
 			seen := map[string]struct{}{}
 			out = nil
@@ -67,10 +67,10 @@ func (s *Stage) eachTable(ctx context.Context, snap catalog.Snapshot, mint, maxt
 		if err != nil {
 			return err
 		}
-		if rows = sel.objs[i].overlapping(t, rows, mint, maxt); len(rows) == 0 {
+		if rows = overlapping(&sel.objs[i], t, rows, mint, maxt); len(rows) == 0 {
 			continue
 		}
-		if rows, err = sel.objs[i].alive(ctx, t, rows, snap.Tombstones, mint, maxt); err != nil {
+		if rows, err = alive(ctx, &sel.objs[i], t, rows, snap.Tombstones, mint, maxt); err != nil {
 			return err
 		}
 		if len(rows) > 0 {

@@ -6,11 +6,12 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // overlapping returns the rows of a series table that have something around [mint, maxt] (ms). Those of a segment have its range.
-func (l *located) overlapping(t *index.Table, rows []index.Range, mint, maxt int64) []index.Range {
-	if l.footer.block == nil || l.footer.MinT >= mint && l.footer.MaxT <= maxt {
+func overlapping(l *source.Object, t *index.Table, rows []index.Range, mint, maxt int64) []index.Range {
+	if l.Footer.Meta == nil || l.Footer.MinT >= mint && l.Footer.MaxT <= maxt {
 		return rows
 	}
 	return index.Keep(rows, func(row int) bool {
@@ -21,9 +22,9 @@ func (l *located) overlapping(t *index.Table, rows []index.Range, mint, maxt int
 
 // alive returns the rows of which one tombstone alone does not delete all samples within [mint, maxt] (ms). What only several tombstones cover
 // together is not found out here.
-func (l *located) alive(ctx context.Context, t *index.Table, rows []index.Range, tombs []catalog.Tombstone, mint, maxt int64) ([]index.Range, error) {
+func alive(ctx context.Context, l *source.Object, t *index.Table, rows []index.Range, tombs []catalog.Tombstone, mint, maxt int64) ([]index.Range, error) {
 	for _, d := range tombs {
-		if !d.AppliesTo(l.deletesThrough) {
+		if !d.AppliesTo(l.DeletesThrough) {
 			continue
 		}
 		ms, err := d.LabelMatchers()

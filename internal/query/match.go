@@ -8,7 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // matched is the series that match one of several lists of matchers, and where the objects have them.
@@ -76,23 +77,23 @@ func sampled(t *index.Table, row int) bool {
 }
 
 // consulted counts the series tables that a read looks at, cached or not.
-func (s *Stage) consulted(ctx context.Context, objs []located) {
+func (s *Stage) consulted(ctx context.Context, objs []source.Object) {
 	if len(objs) == 0 {
 		return
 	}
 	rows := int64(0)
 	for i := range objs {
-		rows += objs[i].footer.Rows
+		rows += objs[i].Footer.Rows
 	}
-	s.count(ctx, seriesTotals(objs))
-	s.metrics.rows.Add(float64(rows))
+	s.metrics.Count(ctx, seriesTotals(objs))
+	s.metrics.Rows.Add(float64(rows))
 }
 
 // seriesTotals says what a look at the series tables of objects takes.
-func seriesTotals(objs []located) (t read.Totals) {
+func seriesTotals(objs []source.Object) (t request.Totals) {
 	for i := range objs {
-		n := objs[i].size
-		if m := objs[i].footer.block; m != nil {
+		n := objs[i].Size
+		if m := objs[i].Footer.Meta; m != nil {
 			t.Blocks++
 			if f := m.File(block.SeriesFile); f != nil {
 				n = f.Bytes

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -24,13 +25,13 @@ import (
 func (s *Stage) Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error) {
 	var seen families
 	_, err := s.replanning(ctx, s.recent, func(snap catalog.Snapshot) error {
-		objs, err := s.files.locate(ctx, objectsOf(snap))
+		objs, err := s.files.Locate(ctx, source.Refs(snap))
 		if err != nil {
 			return err
 		}
 		seen = families{}
 		for _, o := range objs {
-			for _, h := range o.footer.metadata {
+			for _, h := range o.Footer.Descriptions {
 				if m := h.Value(); metric == "" || m.Metric == metric {
 					seen.add(m)
 				}
@@ -71,10 +72,10 @@ func (f families) add(m segment.Metadata) {
 }
 
 // blockMetadata adds what the blocks among objs say of a metric family, or of all.
-func (s *Stage) blockMetadata(ctx context.Context, objs []located, metric string, seen families) error {
+func (s *Stage) blockMetadata(ctx context.Context, objs []source.Object, metric string, seen families) error {
 	said := make([][]segment.Metadata, len(objs))
-	err := s.files.each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
-		if m := objs[i].footer.block; m != nil && m.File(block.MetadataFile) != nil {
+	err := s.files.Each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
+		if m := objs[i].Footer.Meta; m != nil && m.File(block.MetadataFile) != nil {
 			said[i], err = s.metadataOf(ctx, &objs[i])
 		}
 		return err
@@ -90,15 +91,15 @@ func (s *Stage) blockMetadata(ctx context.Context, objs []located, metric string
 }
 
 // metadataOf reads the descriptions of metric families that a block has.
-func (s *Stage) metadataOf(ctx context.Context, o *located) ([]segment.Metadata, error) {
+func (s *Stage) metadataOf(ctx context.Context, o *source.Object) ([]segment.Metadata, error) {
 	src := &blockSource{ctx: ctx, files: s.files, object: o}
-	r, err := block.OpenWith(src, *o.footer.block)
+	r, err := block.OpenWith(src, *o.Footer.Meta)
 	var out []segment.Metadata
 	if err == nil {
 		out, err = r.Metadata()
 	}
 	if err = errors.Join(err, src.close()); err != nil {
-		return nil, o.broken(fmt.Errorf("read metadata of %s: %w", o.name(), err))
+		return nil, o.Broken(fmt.Errorf("read metadata of %s: %w", o.Name(), err))
 	}
 	return out, nil
 }
@@ -106,20 +107,20 @@ func (s *Stage) metadataOf(ctx context.Context, o *located) ([]segment.Metadata,
 // blockSource opens the files of a block. It implements block.Source.
 type blockSource struct {
 	ctx    context.Context
-	files  *files
-	object *located
-	opened []spanReader
+	files  *source.Files
+	object *source.Object
+	opened []source.Reader
 }
 
 // Open implements block.Source. It fetches the file at once.
 func (b *blockSource) Open(name string) (io.ReaderAt, int64, error) {
-	f := b.object.footer.block.File(name)
+	f := b.object.Footer.Meta.File(name)
 	if f == nil {
 		return nil, 0, fmt.Errorf("%w: meta.json names no %s", block.ErrFormat, name)
 	}
-	in := b.files.readerAt(b.ctx, b.object.block.File(name), f.Bytes)
+	in := b.files.Open(b.ctx, b.object.Block.File(name), f.Bytes)
 	b.opened = append(b.opened, in)
-	return in, f.Bytes, in.prefetch([][2]int64{{0, f.Bytes}})
+	return in, f.Bytes, in.Prefetch([][2]int64{{0, f.Bytes}})
 }
 
 func (b *blockSource) close() (err error) {

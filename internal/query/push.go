@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which
@@ -32,7 +33,7 @@ func (q *pushedQuery) push(ctx context.Context) (notes annotations.Annotations, 
 	}
 	mint, maxt := promql.FindMinMaxTime(q.stmt)
 	reader := q.stage.newQuerier(mint, maxt)
-	err = q.stage.measure("push", func() (err error) {
+	err = q.stage.metrics.Measure("push", func() (err error) {
 		notes, err = q.stage.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
 			p := &pushing{stage: q.stage, querier: reader, snap: snap}
 			err := q.pushOn(ctx, p, expr, q.options(ctx))
@@ -82,7 +83,7 @@ func (q *pushedQuery) pushOn(ctx context.Context, p *pushing, expr parser.Expr, 
 	}
 	q.view.snap = &p.snap
 	if len(results) == 0 {
-		q.stage.metrics.kept.Inc()
+		q.stage.metrics.Kept.Inc()
 		return nil
 	}
 	left, err := promql.PreprocessExpr(pl.Expr, q.asked.Start, q.asked.End, q.asked.Interval)
@@ -109,7 +110,7 @@ func mentions(expr parser.Expr, label string) bool {
 
 // storageError gives a failure of a pushed statement the type by which upstream's API answers it.
 func storageError(err error) error {
-	var limit *LimitError
+	var limit *request.LimitError
 	var old *TooOldError
 	var full *fetch.FullError
 	var process *memory.Error

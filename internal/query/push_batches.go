@@ -52,8 +52,8 @@ func (res *resolution) batches(wanted []int, whole *reading) [][]uint32 {
 // inSegments says whether a series may have samples of [mint, maxt] (ms) in a segment.
 func (res *resolution) inSegments(s *resolvedSeries, mint, maxt int64) bool {
 	return slices.ContainsFunc(s.at, func(p placed) bool {
-		f := res.objs[p.object].footer
-		return f.block == nil && f.MinT <= maxt && f.MaxT >= mint
+		f := res.objs[p.object].Footer
+		return f.Meta == nil && f.MinT <= maxt && f.MaxT >= mint
 	})
 }
 
@@ -62,10 +62,10 @@ type groupEnds []int64
 
 // groups returns where the row groups of an object end; nowhere if it is a segment.
 func (res *resolution) groups(object int) (out groupEnds) {
-	if object >= len(res.objs) || res.objs[object].footer.block == nil {
+	if object >= len(res.objs) || res.objs[object].Footer.Meta == nil {
 		return nil
 	}
-	for _, f := range res.objs[object].footer.block.Files {
+	for _, f := range res.objs[object].Footer.Meta.Files {
 		if block.FloatFiles.Has(&f) {
 			for i := range f.RowGroups {
 				out = append(out, f.RowGroups[i].FirstRow+f.RowGroups[i].Rows)

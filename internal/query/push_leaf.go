@@ -12,6 +12,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // leafRows are the values of a leaf's series: those that have one at some step, by ordinal.
@@ -53,7 +54,7 @@ func (l *leafRows) add(ordinal uint32, v []float64) {
 // every object: DuckDB, which does not know that, takes three times as long for its scan and GROUP BY alone. The function is the aggregate's that the statement names, of which
 // explain shows the text, and so are the bits.
 func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err error) {
-	r.stage.metrics.pushed.WithLabelValues("leaves").Inc()
+	r.stage.metrics.Pushed.WithLabelValues("leaves").Inc()
 	read, err := r.readOf(ctx, l)
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err err
 func (p *pushing) holdValues(leaves []*plan.Leaf) error {
 	need := valueBytes(leaves)
 	if limit := p.stage.settings.QueryMemoryBytes; need > limit {
-		return p.stage.settings.tooMuchMemory(limit, need)
+		return request.TooMuchMemory(limit, need)
 	}
 	return nil
 }
@@ -136,7 +137,7 @@ func (r *runner) batch(ctx context.Context, k *promsql.Kernel, res *resolution, 
 		return err
 	}
 	out.samples += rd.size.Load()
-	r.stage.metrics.samples.Add(float64(rd.size.Load()))
+	r.stage.metrics.Samples.Add(float64(rd.size.Load()))
 	n := k.Steps()
 	for i, o := range ordinals {
 		x := rd.series[i]
@@ -181,15 +182,9 @@ func (res *resolution) reading(s *Stage, wanted []int, mint, maxt int64) *readin
 // estimate is about how many samples a series has in [mint, maxt] (ms).
 func (res *resolution) estimate(series int, mint, maxt int64) (n int64) {
 	for _, p := range res.series[series].at {
-		n += res.objs[p.object].footer.estimate(p.n, mint, maxt)
+		n += res.objs[p.object].Footer.Estimate(p.n, mint, maxt)
 	}
 	return n
-}
-
-// estimate is about how many of n samples of an object are in [mint, maxt] (ms).
-func (f *footer) estimate(n, mint, maxt int64) int64 {
-	span := max(1, f.MaxT-f.MinT)
-	return int64(float64(n) * float64(max(0, min(maxt, f.MaxT)-max(mint, f.MinT))) / float64(span))
 }
 
 // rows returns the values as rows of a result.

@@ -19,7 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -206,8 +206,8 @@ func TestPushedReplan(t *testing.T) {
 func TestPushedStatistics(t *testing.T) {
 	l := newLake(t, newDirStore(t), pushAll)
 	l.writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 50}, pushRows())
-	st := &read.Stats{}
-	require.NoError(t, l.exec(read.WithStats(t.Context(), st), lastHours(`sum(rate(m1{i="1"}[5m]))`)).Err)
+	st := &request.Stats{}
+	require.NoError(t, l.exec(request.WithStats(t.Context(), st), lastHours(`sum(rate(m1{i="1"}[5m]))`)).Err)
 	got := st.Totals()
 	require.Positive(t, got.RowGroups.Read)
 	require.Greater(t, got.RowGroups.Considered, got.RowGroups.Read)
@@ -231,7 +231,7 @@ func TestPushedAsOf(t *testing.T) {
 		return res.Value.(promql.Vector)[0].F
 	}
 	require.Equal(t, 2.0, count(t.Context()))
-	require.Equal(t, 1.0, count(read.WithAsOf(t.Context(), before)))
+	require.Equal(t, 1.0, count(request.WithAsOf(t.Context(), before)))
 	require.Equal(t, 2.0, l.counted("promlake_query_pushed_total", "subtrees"))
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -41,12 +42,12 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 			if err != nil {
 				return nil, err
 			}
-			if err := found(ctx, r.series, resolvedLabels); err != nil {
+			if err := request.Found(ctx, r.series, resolvedLabels); err != nil {
 				return nil, err
 			}
 			p.known[k] = r
 		}
-		if err := grown(ctx, p.known[k].series, resolvedLabels); err != nil {
+		if err := request.Selected(ctx, p.known[k].series, resolvedLabels); err != nil {
 			return nil, err
 		}
 		p.resolved[sel.Expr] = p.known[k]
@@ -68,7 +69,7 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	return pl, nil
 }
 
-func resolvedLabels(s resolvedSeries) labels.Labels { return s.labels }
+func resolvedLabels(s *resolvedSeries) labels.Labels { return s.labels }
 
 func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
 	var b strings.Builder

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/plan"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // sampleRead is a planned read of the samples of a selector, or of a leaf.
 type sampleRead struct {
 	res     *resolution
-	wanted  []int       // positions in res
-	whole   *reading    // of wanted
-	taken   [][]member  // by object: of which rollups are read
-	files   []fileRead  // parts of blocks' files
-	took    read.Totals // by files
-	opened  bool        // rollups are
-	rollups []fileRead  // parts of them
+	wanted  []int          // positions in res
+	whole   *reading       // of wanted
+	taken   [][]member     // by object: of which rollups are read
+	files   []source.Parts // parts of blocks' files
+	took    request.Totals // by files
+	opened  bool           // rollups are
+	rollups []source.Parts // parts of them
 }
 
 // add plans what is read of a kind of files.
@@ -110,17 +110,17 @@ func (s *sampleRead) open(ctx context.Context) (err error) {
 
 // prefetch makes what the read takes local, all at once if the cache has room for it, and counts it. It stays local until the returned function is called.
 func (s *sampleRead) prefetch(ctx context.Context) (release func() error, err error) {
-	s.whole.stage.count(ctx, s.took)
-	var all fetches
-	all.add(s.files)
+	s.whole.stage.metrics.Count(ctx, s.took)
+	var all source.Fetch
+	all.Add(s.files)
 	if err = s.open(ctx); err == nil {
-		all.add(s.rollups)
-		err = s.whole.stage.fetch(ctx, &all)
+		all.Add(s.rollups)
+		err = s.whole.stage.files.Prefetch(ctx, &all)
 	}
 	if err != nil {
-		return nil, errors.Join(err, all.close())
+		return nil, errors.Join(err, all.Close())
 	}
-	return all.close, nil
+	return all.Close, nil
 }
 
 // kept returns the selectors of a query that no pushed subtree reads.
@@ -141,7 +141,7 @@ func kept(pl *plan.Plan, planned *plan.Query) (out []plan.Selector) {
 
 // planReads plans what a query reads from a remote store.
 func (p *pushing) planReads(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
-	if p.stage.files.local != nil {
+	if p.stage.files.Local() {
 		return nil
 	}
 	p.reads, p.raw = map[*plan.Leaf]*sampleRead{}, nil
@@ -163,7 +163,7 @@ func (p *pushing) planReads(ctx context.Context, pl *plan.Plan, planned *plan.Qu
 // ahead makes local what was planned, for all selectors of a query at once, so that the store is waited for once. DuckDB opens meanwhile, if it will be
 // needed. What is more than the cache has room for is left to be fetched bit by bit. It stays local until the returned function is called.
 func (p *pushing) ahead(ctx context.Context, pl *plan.Plan) (release func() error, err error) {
-	if p.stage.files.local != nil {
+	if p.stage.files.Local() {
 		return func() error { return nil }, nil
 	}
 	var reads []*sampleRead
@@ -177,38 +177,25 @@ func (p *pushing) ahead(ctx context.Context, pl *plan.Plan) (release func() erro
 		}
 	}
 	reads = append(reads, p.raw...)
-	var samples, rollups fetches
+	var samples, rollups source.Fetch
 	g.Go(func() error {
 		for _, r := range reads {
-			samples.add(r.files)
+			samples.Add(r.files)
 		}
-		return p.stage.fetch(ctx, &samples)
+		return p.stage.files.Prefetch(ctx, &samples)
 	})
 	g.Go(func() error {
-		if err := p.stage.files.each(ctx, len(reads), func(_ context.Context, i int) error { return reads[i].open(ctx) }); err != nil {
+		if err := p.stage.files.Each(ctx, len(reads), func(_ context.Context, i int) error { return reads[i].open(ctx) }); err != nil {
 			return err
 		}
 		for _, r := range reads {
-			rollups.add(r.rollups)
+			rollups.Add(r.rollups)
 		}
-		return p.stage.fetch(ctx, &rollups)
+		return p.stage.files.Prefetch(ctx, &rollups)
 	})
-	release = func() error { return errors.Join(samples.close(), rollups.close()) }
+	release = func() error { return errors.Join(samples.Close(), rollups.Close()) }
 	if err := g.Wait(); err != nil {
 		return nil, errors.Join(err, release())
 	}
 	return release, nil
-}
-
-// fetch prefetches what the cache has room for at once: a share of it, so that other reads go on.
-func (s *Stage) fetch(ctx context.Context, all *fetches) error {
-	if all.bytes() > min(s.settings.CacheBytes/4, s.settings.MaxFetchedBytes) {
-		return nil
-	}
-	var full *fetch.FullError
-	err := all.prefetch(ctx, s.files)
-	if errors.As(err, &full) {
-		return all.close()
-	}
-	return err
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/rollup"
 )
 
@@ -51,7 +52,7 @@ func (x *rolled) split(r *reading, series []int) (edges []*reading, taken [][]me
 			}
 		}
 		r.members[o] = left
-		f := r.objs[o].footer
+		f := r.objs[o].Footer
 		if len(taken[o]) > 0 && max(r.mint, f.MinT) <= b.lo {
 			edges = r.edge(edges, r.mint, b.lo, o, taken[o])
 		}
@@ -63,8 +64,8 @@ func (x *rolled) split(r *reading, series []int) (edges []*reading, taken [][]me
 }
 
 // open opens the rollups that are read, counts them, and says what will be read of them.
-func (x *rolled) open(ctx context.Context, r *reading, taken [][]member) (out []fileRead, err error) {
-	err = r.stage.files.each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
+func (x *rolled) open(ctx context.Context, r *reading, taken [][]member) (out []source.Parts, err error) {
+	err = r.stage.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
 			b := &x.blocks[o]
 			b.columns, err = r.stage.rolledColumns(ctx, &r.objs[o], r.tables[o], b)
@@ -74,22 +75,22 @@ func (x *rolled) open(ctx context.Context, r *reading, taken [][]member) (out []
 	if err != nil {
 		return nil, err
 	}
-	var t read.Totals
+	var t request.Totals
 	for o := range taken {
 		if len(taken[o]) == 0 {
 			continue
 		}
 		b := &x.blocks[o]
-		f := r.stage.files.read(ctx, r.objs[o].block.File(b.file.Name), b.file.Bytes)
-		f.spans = b.columns.spans(taken[o], x.standIn)
+		f := r.stage.files.Parts(ctx, r.objs[o].Block.File(b.file.Name), b.file.Bytes)
+		f.Spans = b.columns.spans(taken[o], x.standIn)
 		out = append(out, f)
 		t.Bytes.Considered += b.file.Bytes
-		for _, span := range f.spans {
+		for _, span := range f.Spans {
 			t.Bytes.Read += span[1]
 		}
-		r.stage.metrics.pushed.WithLabelValues("rollups").Inc()
+		r.stage.metrics.Pushed.WithLabelValues("rollups").Inc()
 	}
-	r.stage.count(ctx, t)
+	r.stage.metrics.Count(ctx, t)
 	return out, nil
 }
 
@@ -139,7 +140,7 @@ func (s *memSeries) ones(memory *batchMemory) {
 // standInsOf adds the stand-ins of members to their series.
 func (x *rolled) standInsOf(ctx context.Context, r *reading, taken [][]member) error {
 	got := make([][]fragment, len(taken)) // by object and member
-	err := r.stage.files.each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
+	err := r.stage.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
 			got[o], err = x.fragments(ctx, r, o, taken[o])
 		}
@@ -240,30 +241,30 @@ func (c *rolledColumns) spans(members []member, s rollup.StandIn) (out [][2]int6
 }
 
 // rolledColumns returns where a block's rollup has its rows, from the cache or through files.
-func (s *Stage) rolledColumns(ctx context.Context, o *located, t *index.Table, b *rolledBlock) (*rolledColumns, error) {
-	key := o.block.File(b.file.Name)
+func (s *Stage) rolledColumns(ctx context.Context, o *source.Object, t *index.Table, b *rolledBlock) (*rolledColumns, error) {
+	key := o.Block.File(b.file.Name)
 	c, hit, err := index.Get(ctx, s.index, "columns of "+key, func() (c *rolledColumns, err error) {
-		in := s.files.readerAt(ctx, key, b.file.Bytes)
-		if b.file.Bytes <= wholeBytes {
-			err = in.prefetch([][2]int64{{0, b.file.Bytes}})
+		in := s.files.Open(ctx, key, b.file.Bytes)
+		if b.file.Bytes <= source.WholeBytes {
+			err = in.Prefetch([][2]int64{{0, b.file.Bytes}})
 		}
 		if err == nil {
 			c, err = readRolledColumns(in, o, t, b)
 		}
 		return c, errors.Join(err, in.Close())
 	})
-	s.metrics.cached("rollup", hit)
+	s.metrics.Looked("rollup", hit)
 	if err != nil {
-		return nil, o.broken(fmt.Errorf("open %s: %w", key, err))
+		return nil, o.Broken(fmt.Errorf("open %s: %w", key, err))
 	}
 	return c, nil
 }
 
 // readRolledColumns reads which rows of a rollup belong to the rows of a series table: both are in one order.
-func readRolledColumns(in spanReader, o *located, t *index.Table, b *rolledBlock) (*rolledColumns, error) {
+func readRolledColumns(in source.Reader, o *source.Object, t *index.Table, b *rolledBlock) (*rolledColumns, error) {
 	c := &rolledColumns{ends: make([]uint32, t.Rows()), first: []int64{0}}
 	row, at := 0, uint32(0)
-	m := o.footer.block
+	m := o.Footer.Meta
 	limit := min(math.MaxUint32, m.Series*((m.MaxT-m.MinT)/b.step.Millis+2))
 	columns, err := rollup.OpenColumns(in, b.file.Bytes, limit, func(id uint64, n int) error {
 		for row < t.Rows() && t.ID(row) != id {
@@ -294,11 +295,11 @@ func readRolledColumns(in spanReader, o *located, t *index.Table, b *rolledBlock
 }
 
 // standIns returns the stand-ins of a row group, from the cache or through files.
-func (s *Stage) standIns(ctx context.Context, o *located, b *rolledBlock, group int, of rollup.StandIn) (*batch, error) {
-	key := o.block.File(b.file.Name)
+func (s *Stage) standIns(ctx context.Context, o *source.Object, b *rolledBlock, group int, of rollup.StandIn) (*batch, error) {
+	key := o.Block.File(b.file.Name)
 	got, hit, err := index.Get(ctx, s.index, fmt.Sprintf("stand-ins %d %d of %s", of, group, key), func() (*batch, error) {
-		in := s.files.readerAt(ctx, key, b.file.Bytes)
-		err := in.prefetch(b.columns.Spans(group, of))
+		in := s.files.Open(ctx, key, b.file.Bytes)
+		err := in.Prefetch(b.columns.Spans(group, of))
 		out := &batch{}
 		if err == nil {
 			out.t, out.v, err = b.columns.StandIns(in, group, of)
@@ -306,9 +307,9 @@ func (s *Stage) standIns(ctx context.Context, o *located, b *rolledBlock, group 
 		}
 		return out, errors.Join(err, in.Close())
 	})
-	s.metrics.cached("rollup", hit)
+	s.metrics.Looked("rollup", hit)
 	if err != nil {
-		return nil, o.broken(fmt.Errorf("read %s: %w", key, err))
+		return nil, o.Broken(fmt.Errorf("read %s: %w", key, err))
 	}
 	return got, nil
 }

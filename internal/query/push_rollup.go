@@ -58,7 +58,7 @@ func rolls(l *plan.Leaf, res *resolution, wanted []int, mint, maxt int64) *rolle
 	}
 	some := false
 	for i := range res.objs {
-		if m := res.objs[i].footer.block; m != nil && shares[i].series > 0 {
+		if m := res.objs[i].Footer.Meta; m != nil && shares[i].series > 0 {
 			x.blocks[i] = choose(l.Spec, m, shares[i], mint, maxt)
 		}
 		if b := &x.blocks[i]; b.file != nil {
@@ -126,10 +126,10 @@ func upTo(t, width int64) int64 { return -downTo(-t, width) }
 
 // rivals returns the other objects with times of an object that are to be rolled up.
 func (res *resolution) rivals(object int, b *rolledBlock) (out []int) {
-	f := res.objs[object].footer
+	f := res.objs[object].Footer
 	from, upto := max(b.lo+1, f.MinT), min(b.hi, f.MaxT)
 	for i := range res.objs {
-		if g := res.objs[i].footer; i != object && g.MinT <= upto && g.MaxT >= from {
+		if g := res.objs[i].Footer; i != object && g.MinT <= upto && g.MaxT >= from {
 			out = append(out, i)
 		}
 	}
@@ -171,13 +171,13 @@ func (x *rolled) estimate(res *resolution, series int, mint, maxt int64) (n int6
 		return res.estimate(series, mint, maxt)
 	}
 	for _, p := range res.series[series].at {
-		f := res.objs[p.object].footer
+		f := res.objs[p.object].Footer
 		if !x.answers(series, p.object) {
-			n += f.estimate(p.n, mint, maxt)
+			n += f.Estimate(p.n, mint, maxt)
 			continue
 		}
 		b := &x.blocks[p.object]
-		n += f.estimate(p.n, mint, b.lo) + f.estimate(p.n, b.hi, maxt) + (min(b.hi, f.MaxT)-max(b.lo, f.MinT))/b.step.Millis + 1
+		n += f.Estimate(p.n, mint, b.lo) + f.Estimate(p.n, b.hi, maxt) + (min(b.hi, f.MaxT)-max(b.lo, f.MinT))/b.step.Millis + 1
 	}
 	return n
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // evaluate is run, with what the query reads fetched before, if it can be afforded.
@@ -41,8 +42,8 @@ func (p *pushing) run(ctx context.Context, pl *plan.Plan) (map[string]*pushedRes
 	}
 	for shrink := int64(1); ; shrink *= shrinkStep {
 		results, err := p.try(ctx, pl, shrink)
-		var limit *LimitError
-		if shrink == maxShrink || !errors.As(err, &limit) || limit.Flag != memoryFlag {
+		var limit *request.LimitError
+		if shrink == maxShrink || !errors.As(err, &limit) || limit.Flag != request.MemoryFlag {
 			return results, err
 		}
 	}
@@ -92,8 +93,8 @@ func (r *runner) subtree(ctx context.Context, s *plan.Pushed) (*pushedResult, er
 	if err != nil {
 		return nil, err
 	}
-	r.stage.metrics.pushed.WithLabelValues("subtrees").Inc()
-	r.stage.metrics.pushed.WithLabelValues("series").Add(float64(len(rows)))
+	r.stage.metrics.Pushed.WithLabelValues("subtrees").Inc()
+	r.stage.metrics.Pushed.WithLabelValues("series").Add(float64(len(rows)))
 	return r.result(s, rows)
 }
 
@@ -180,7 +181,7 @@ func (r *runner) over(ctx context.Context, s *plan.Pushed, leaves []*leafRows) (
 	scans, release := published(leaves)
 	defer release()
 	stmt := s.Statement(scans, strconv.Itoa(r.budget.ID()))
-	r.stage.metrics.pushed.WithLabelValues("statements").Inc()
+	r.stage.metrics.Pushed.WithLabelValues("statements").Inc()
 	err = r.stage.db.EachWith(ctx, stmt.SQL, stmt.Args, resultTypes, func(n int, cols []duck.Vector) error {
 		got, err := rowsOf(n, cols, s)
 		if err != nil {
@@ -224,7 +225,7 @@ func (r *runner) hold(values [][]float64) error {
 		r.values += int64(len(v))
 	}
 	if limit := int64(r.stage.settings.MaxSamples); r.values > limit {
-		return &LimitError{Limit: "samples per query", Value: limit, Needed: r.values, Flag: "--query.max-samples"}
+		return &request.LimitError{Limit: "samples per query", Value: limit, Needed: r.values, Flag: "--query.max-samples"}
 	}
 	return nil
 }
@@ -274,13 +275,13 @@ func (r *runner) result(s *plan.Pushed, rows []plan.Row) (*pushedResult, error) 
 
 // explain names the limit that a statement ran into.
 func (r *runner) explain(err error) error {
-	var memory *promsql.MemoryError
-	if errors.As(r.budget.Err(), &memory) {
-		return r.stage.settings.tooMuchMemory(memory.Limit, memory.Needed)
+	var full *promsql.MemoryError
+	if errors.As(r.budget.Err(), &full) {
+		return request.TooMuchMemory(full.Limit, full.Needed)
 	}
 	var derr *duck.Error
 	if errors.As(err, &derr) && derr.OutOfMemory {
-		return &LimitError{Limit: "bytes of memory of DuckDB", Value: r.stage.settings.MemoryLimitBytes, Flag: "--query.memory-limit"}
+		return &request.LimitError{Limit: "bytes of memory of DuckDB", Value: r.stage.settings.MemoryLimitBytes, Flag: "--query.memory-limit"}
 	}
 	return err
 }

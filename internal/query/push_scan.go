@@ -64,7 +64,7 @@ func newLeafScan(res *resolution, wanted []int, mint, maxt int64) *leafScan {
 	for _, w := range wanted {
 		series := &res.series[w]
 		for _, p := range series.at {
-			if f := res.objs[p.object].footer; p.n == 0 || f.MinT > maxt || f.MaxT < mint {
+			if f := res.objs[p.object].Footer; p.n == 0 || f.MinT > maxt || f.MaxT < mint {
 				continue
 			}
 			tombs := s.tombs(p.object, series)
@@ -151,12 +151,12 @@ func adjoined(runs []rowRun) []rowRun {
 func (s *leafScan) files(b *blockRows) []fileRows {
 	var out []fileRows
 	o := &s.res.objs[b.object]
-	for i := range o.footer.block.Files {
-		f := &o.footer.block.Files[i]
+	for i := range o.Footer.Meta.Files {
+		f := &o.Footer.Meta.Files[i]
 		if !block.FloatFiles.Has(f) {
 			continue
 		}
-		rows := fileRows{key: o.block.File(f.Name), file: f}
+		rows := fileRows{key: o.Block.File(f.Name), file: f}
 		for j := range f.RowGroups {
 			if g := &f.RowGroups[j]; g.MinT <= s.maxt && g.MaxT >= s.mint && len(b.within(g)) > 0 {
 				rows.groups = append(rows.groups, j)
@@ -185,7 +185,7 @@ func (s *leafScan) rank() {
 	for i := range s.segments {
 		objects = append(objects, s.segments[i].object)
 	}
-	info := func(object int) *segment.Info { return &s.res.objs[object].footer.Info }
+	info := func(object int) *segment.Info { return &s.res.objs[object].Footer.Info }
 	slices.SortFunc(objects, func(a, b int) int { return cmp.Compare(info(a).MinT, info(b).MinT) })
 	for i := 1; i < len(objects); i++ {
 		if info(objects[i]).MinT <= info(objects[i-1]).MaxT {

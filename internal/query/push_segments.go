@@ -21,7 +21,7 @@ const (
 func (t *scanText) segments(s *leafScan, paths []string) []string {
 	var inside, across []segmentRows
 	for _, g := range s.segments {
-		if info := s.res.objs[g.object].footer; info.MinT >= s.mint && info.MaxT <= s.maxt {
+		if info := s.res.objs[g.object].Footer; info.MinT >= s.mint && info.MaxT <= s.maxt {
 			inside = append(inside, g)
 		} else {
 			across = append(across, g)

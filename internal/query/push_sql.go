@@ -46,7 +46,7 @@ func (s *leafScan) scan(path func(key string) string) plan.Scan {
 	if len(s.segments) > 0 {
 		paths := make([]string, len(s.res.objs))
 		for _, g := range s.segments {
-			paths[g.object] = path(s.res.objs[g.object].series)
+			paths[g.object] = path(s.res.objs[g.object].Series)
 		}
 		parts = append(parts, t.segments(s, paths)...)
 	}

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // view is the storage of one query: what was pushed down is among its series, under the names that the plan gave. All else is the
@@ -47,7 +47,7 @@ type viewQuerier struct {
 func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	for _, m := range ms {
 		if r := q.results[m.Value]; r != nil && m.Name == plan.PushedLabel {
-			if err := evaluated(ctx, len(r.series)); err != nil {
+			if err := request.Evaluated(ctx, len(r.series)); err != nil {
 				return storage.ErrSeriesSet(err)
 			}
 			return &pushedSet{seriesSet{loaded: true, series: r.series}, r.warnings}
@@ -65,27 +65,12 @@ type pushedSet struct {
 // Warnings implements storage.SeriesSet.
 func (s *pushedSet) Warnings() annotations.Annotations { return s.warnings }
 
-type sharedKey struct{}
-
-// shared is a snapshot of a tenant that was taken for a query. It is handed out once: who asks again found it outdated.
-type shared struct {
-	snap  *catalog.Snapshot
-	taken atomic.Bool
-}
-
 // share returns ctx with the view's snapshot, so that what is not pushed down reads the same objects.
 func (v *view) share(ctx context.Context) context.Context {
 	if v.snap == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, sharedKey{}, &shared{snap: v.snap})
-}
-
-// sharedSnapshot returns the snapshot that ctx's query was planned on, to the first who asks.
-func sharedSnapshot(ctx context.Context, tenant string) (catalog.Snapshot, bool) {
-	s, _ := ctx.Value(sharedKey{}).(*shared)
-	if s == nil || s.snap.Tenant != tenant || s.taken.Swap(true) {
-		return catalog.Snapshot{}, false
-	}
-	return *s.snap, true
+	r := request.From(ctx)
+	r.Snapshot = &request.Snapshot{Snapshot: *v.snap}
+	return request.With(ctx, r)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -52,7 +52,7 @@ func (q *querier) snapshot(ctx context.Context, fresh bool) (catalog.Snapshot, e
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m := moment{tenant: tenant.From(ctx)}
-	m.asOf, _ = read.AsOf(ctx)
+	m.asOf = request.From(ctx).AsOf
 	if snap, ok := q.snaps[m]; ok && !fresh {
 		return snap, nil
 	}
@@ -78,7 +78,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 		if mint > maxt {
 			return nil, nil, nil
 		}
-		err = q.stage.measure("select", func() error {
+		err = q.stage.metrics.Measure("select", func() error {
 			ctx, done := q.stage.accounting(ctx)
 			defer func() { done("select", ms, len(out)) }()
 			notes, err = q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
@@ -91,7 +91,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 	}}
 }
 
-func foundLabels(s *memSeries) labels.Labels { return s.labels }
+func foundLabels(s **memSeries) labels.Labels { return (*s).labels }
 
 // samples reads the samples of the series that match.
 func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
@@ -99,10 +99,10 @@ func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(found(ctx, m.series, foundLabels), grown(ctx, m.series, foundLabels)); err != nil {
+	if err := errors.Join(request.Found(ctx, m.series, foundLabels), request.Selected(ctx, m.series, foundLabels)); err != nil {
 		return nil, err
 	}
-	if err := evaluated(ctx, len(m.series)); err != nil {
+	if err := request.Evaluated(ctx, len(m.series)); err != nil {
 		return nil, err
 	}
 	r := &reading{matched: m, stage: q.stage, work: memory.Of(ctx)}
@@ -111,7 +111,7 @@ func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt
 			return nil, err
 		}
 	}
-	q.stage.metrics.samples.Add(float64(r.size.Load()))
+	q.stage.metrics.Samples.Add(float64(r.size.Load()))
 	series := slices.DeleteFunc(r.series, func(s *memSeries) bool { return !s.within(mint) })
 	return merged(chosen(series, hints), mint, r.unread), nil
 }
@@ -125,7 +125,7 @@ func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 	if err != nil {
 		return nil, err
 	}
-	if err := found(ctx, r.series, foundLabels); err != nil {
+	if err := request.Found(ctx, r.series, foundLabels); err != nil {
 		return nil, err
 	}
 	return merged(chosen(r.series, hints), mint, mint), nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -34,7 +35,7 @@ func (e *exemplarLists) Bytes() int64 {
 }
 
 // segmentExemplars returns all exemplars of a segment, n by its series table.
-func (s *Stage) segmentExemplars(ctx context.Context, o *located, n int64) (*exemplarLists, error) {
+func (s *Stage) segmentExemplars(ctx context.Context, o *source.Object, n int64) (*exemplarLists, error) {
 	return lists(ctx, s, "exemplars", o, func(c *segment.Columns) (e *exemplarLists, err error) {
 		e = &exemplarLists{}
 		if _, e.t, err = c.Times(segment.ColExTS); err != nil {
@@ -57,7 +58,7 @@ func (s *Stage) segmentExemplars(ctx context.Context, o *located, n int64) (*exe
 func (r *exemplarReading) segments(ctx context.Context) error {
 	for i := range r.objs {
 		o, t := &r.objs[i], r.tables[i]
-		if o.footer.block != nil || len(r.members[i]) == 0 {
+		if o.Footer.Meta != nil || len(r.members[i]) == 0 {
 			continue
 		}
 		e, err := r.stage.segmentExemplars(ctx, o, t.TotalExemplars())
@@ -103,7 +104,7 @@ func (r *exemplarReading) take(series int32, object int, t int64, v float64, tex
 	}
 	lset, err := segment.DecodeExemplarLabels([]byte(text))
 	if err != nil {
-		return r.objs[object].broken(fmt.Errorf("read exemplars of series %s: %w", s.labels, err))
+		return r.objs[object].Broken(fmt.Errorf("read exemplars of series %s: %w", s.labels, err))
 	}
 	r.found[series] = append(r.found[series], exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: true})
 	return nil

@@ -56,7 +56,7 @@ func (r *reading) groupFloats(g *groupRead) ([]fragment, error) {
 	if r.memory != nil {
 		return r.batchFloats(fr, g)
 	}
-	st := r.objs[g.object].footer.block.HasST
+	st := r.objs[g.object].Footer.Meta.HasST
 	total, err := fr.Select(g.in, g.group, st, g.rows, r.mint, r.maxt)
 	if err != nil || total == 0 {
 		return nil, err
@@ -107,5 +107,5 @@ func (r *reading) batchFloats(fr *block.FloatReader, g *groupRead) ([]fragment, 
 
 // broken says where an error was met.
 func (r *reading) broken(g *groupRead, err error) error {
-	return r.objs[g.object].broken(fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.objs[g.object].block.Prefix(), err))
+	return r.objs[g.object].Broken(fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.objs[g.object].Block.Prefix(), err))
 }

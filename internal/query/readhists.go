@@ -88,7 +88,7 @@ func (r *reading) histogram(s *memSeries, object int, t int64, blob string) (p h
 	}
 	h, err := segment.DecodeHist(unsafe.Slice(unsafe.StringData(blob), len(blob)))
 	if err != nil {
-		return p, false, r.objs[object].broken(fmt.Errorf("read series %s: %w", s.labels, err))
+		return p, false, r.objs[object].Broken(fmt.Errorf("read series %s: %w", s.labels, err))
 	}
 	return histPoint{rank: uint32(object), t: h.T, st: h.ST, h: h.H, fh: h.FH}, true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -34,32 +35,32 @@ func (b *blobs) Bytes() int64 {
 const sampleShare = 16
 
 // lists returns what load makes of a segment's columns, from the cache if there is no more of it than a share.
-func lists[T index.Sized](ctx context.Context, s *Stage, what string, o *located, load func(*segment.Columns) (T, error)) (T, error) {
+func lists[T index.Sized](ctx context.Context, s *Stage, what string, o *source.Object, load func(*segment.Columns) (T, error)) (T, error) {
 	open := func() (out T, err error) {
-		in := s.files.readerAt(ctx, o.series, o.size)
-		err = in.prefetch([][2]int64{{0, o.size}})
+		in := s.files.Open(ctx, o.Series, o.Size)
+		err = in.Prefetch([][2]int64{{0, o.Size}})
 		var columns *segment.Columns
 		if err == nil {
-			columns, err = segment.OpenColumns(in, o.size)
+			columns, err = segment.OpenColumns(in, o.Size)
 		}
 		if err == nil {
 			out, err = load(columns)
 		}
 		if err = errors.Join(err, in.Close()); err != nil {
-			return out, o.broken(fmt.Errorf("read %s of %s: %w", what, o.series, err))
+			return out, o.Broken(fmt.Errorf("read %s of %s: %w", what, o.Series, err))
 		}
 		return out, nil
 	}
-	if o.footer.Samples*16 > s.settings.IndexCacheBytes/sampleShare {
+	if o.Footer.Samples*16 > s.settings.IndexCacheBytes/sampleShare {
 		return open()
 	}
-	out, hit, err := index.Get(ctx, s.index, what+" of "+o.series, open)
-	s.metrics.cached("samples", hit)
+	out, hit, err := index.Get(ctx, s.index, what+" of "+o.Series, open)
+	s.metrics.Looked("samples", hit)
 	return out, err
 }
 
 // segmentFloats returns all float samples of a segment, n by its series table.
-func (s *Stage) segmentFloats(ctx context.Context, o *located, n int64) (*batch, error) {
+func (s *Stage) segmentFloats(ctx context.Context, o *source.Object, n int64) (*batch, error) {
 	return lists(ctx, s, "samples", o, func(c *segment.Columns) (b *batch, err error) {
 		b = &batch{}
 		if _, b.t, err = c.Times(segment.ColTS); err != nil {
@@ -81,7 +82,7 @@ func (s *Stage) segmentFloats(ctx context.Context, o *located, n int64) (*batch,
 }
 
 // segmentHists returns all native histograms of a segment, n by its series table.
-func (s *Stage) segmentHists(ctx context.Context, o *located, n int64) (*blobs, error) {
+func (s *Stage) segmentHists(ctx context.Context, o *source.Object, n int64) (*blobs, error) {
 	return lists(ctx, s, "histograms", o, func(c *segment.Columns) (b *blobs, err error) {
 		b = &blobs{}
 		if _, b.t, err = c.Times(segment.ColHistTS); err != nil {
@@ -100,7 +101,7 @@ func (s *Stage) segmentHists(ctx context.Context, o *located, n int64) (*blobs, 
 // segments reads the samples that segments have.
 func (r *reading) segments(ctx context.Context) error {
 	floats, hists := make([]*batch, len(r.objs)), make([]*blobs, len(r.objs))
-	err := r.stage.files.each(ctx, len(r.objs), func(ctx context.Context, i int) (err error) {
+	err := r.stage.files.Each(ctx, len(r.objs), func(ctx context.Context, i int) (err error) {
 		floats[i], hists[i], err = r.listed(ctx, i)
 		return err
 	})
@@ -118,7 +119,7 @@ func (r *reading) segments(ctx context.Context) error {
 // listed returns the lists of a segment that its matching rows have elements of, nil for others and for blocks.
 func (r *reading) listed(ctx context.Context, object int) (floats *batch, hists *blobs, err error) {
 	o, t := &r.objs[object], r.tables[object]
-	if o.footer.block != nil {
+	if o.Footer.Meta != nil {
 		return nil, nil, nil
 	}
 	has := func(places func(*index.Table, int) (int64, int64)) bool {

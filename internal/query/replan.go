@@ -60,7 +60,7 @@ func (s *Stage) replanning(ctx context.Context, take func(ctx context.Context, f
 			return left.notes, &GoneError{err}
 		}
 		s.snapshots.forget()
-		s.metrics.replans.Inc()
+		s.metrics.Replans.Inc()
 		s.logger.Debug("replan a read whose objects are gone", "tenant", snap.Tenant, "err", err)
 	}
 	return left.notes, nil

@@ -8,12 +8,13 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // resolution is what a selector stands for in a time range: the series that match it, and where the objects of a snapshot have
 // their samples. It is a plan: no sample has been read.
 type resolution struct {
-	objs     []located        // by rank, the lowest first
+	objs     []source.Object  // by rank, the lowest first
 	series   []resolvedSeries // by labels, distinct; those that may have a sample in the range
 	idsAgree bool             // in all objects equal ids stand for equal labels, and equal labels for equal ids
 	hists    bool             // a series has native histograms in an object that overlaps the range
@@ -57,7 +58,7 @@ func (m *matched) resolution() *resolution {
 	for i, members := range m.members {
 		total += len(members)
 		o := &m.objs[i]
-		out.starts = out.starts || len(members) > 0 && (o.footer.HasST || o.footer.block != nil && o.footer.block.HasST)
+		out.starts = out.starts || len(members) > 0 && (o.Footer.HasST || o.Footer.Meta != nil && o.Footer.Meta.HasST)
 	}
 	for i, s := range m.series {
 		out.series[i] = resolvedSeries{labels: s.labels, tombs: s.tombs}
@@ -103,7 +104,7 @@ func (m *matched) place(out *resolution, total int) {
 		out.series[i].at, places = places[:0:n], places[n:]
 	}
 	for i, members := range m.members {
-		t, inBlock := m.tables[i], m.objs[i].footer.block != nil
+		t, inBlock := m.tables[i], m.objs[i].Footer.Meta != nil
 		for _, x := range members {
 			p := placed{object: i, row: int64(x.row), first: -1}
 			first, n := t.Floats(int(x.row))

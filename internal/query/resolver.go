@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // resolver finds the series of objects, one memSeries per distinct label set, and where the objects have them.
@@ -35,7 +36,7 @@ func (r *resolver) add(t *index.Table, rows []index.Range, keep func(row int) bo
 			k, known := r.find(t.Key(row), guess)
 			if !known {
 				if len(r.series) >= r.settings.MaxSeries {
-					return r.settings.tooManySeries(len(r.series) + 1)
+					return request.TooManySeries(r.settings.MaxSeries, len(r.series)+1)
 				}
 				if reader == nil {
 					reader = t.NewReader()

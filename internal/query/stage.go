@@ -11,7 +11,6 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -27,7 +26,10 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/query/workdir"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -38,9 +40,9 @@ type Stage struct {
 	store     objstore.Store
 	logger    *slog.Logger
 	now       func() time.Time
-	metrics   *metrics
-	work      *workdir
-	files     *files
+	metrics   *metrics.Metrics
+	work      *workdir.Dir
+	files     *source.Files
 	snapshots *snapshots
 	index     *index.Cache
 	db        *duck.DB
@@ -59,15 +61,18 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if err != nil {
 		return nil, err
 	}
-	m := newMetrics(reg)
-	work := &workdir{configured: s.CacheDir}
+	m := metrics.New(reg, now)
+	work := &workdir.Dir{Configured: s.CacheDir}
 	st := &Stage{
 		settings: s, store: store, logger: logger, now: now, metrics: m, work: work, seed: rand.Uint64(),
-		files: newFiles(&s, store, work, m),
+		files: source.New(source.Settings{
+			CacheBytes: s.CacheBytes, MemoryBytes: s.IndexCacheBytes, FooterBytes: s.FooterCacheBytes,
+			MaxFetchedBytes: s.MaxFetchedBytes, Concurrency: s.FetchConcurrency,
+		}, store, work, m),
 		index: index.NewCache(s.IndexCacheBytes),
 		db: duck.New(duck.Settings{
 			MemoryLimitBytes: s.MemoryLimitBytes, TempBytes: s.SpillBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
-			TempDir: func() (string, error) { return work.path(spillDir) }, Setup: promsql.Register,
+			TempDir: func() (string, error) { return work.Path(workdir.Spill) }, Setup: promsql.Register,
 		}),
 	}
 	st.snapshots = newSnapshots(&s, store, st.files, now, m, logger)
@@ -87,13 +92,13 @@ func (s *Stage) Warm() error { return s.db.Open() }
 
 // Close waits for running statements and frees everything that the stage holds.
 func (s *Stage) Close() error {
-	return errors.Join(s.engine.Close(), s.db.Close(), s.work.close())
+	return errors.Join(s.engine.Close(), s.db.Close(), s.work.Close())
 }
 
 // snapshot says which objects may hold samples of [mint, maxt] (ms), now or as of the time that ctx asks for. Of one PromQL query, all see the
 // same at first.
 func (s *Stage) snapshot(ctx context.Context, id string, mint, maxt int64) (snap catalog.Snapshot, err error) {
-	if snap, ok := sharedSnapshot(ctx, id); ok {
+	if snap, ok := request.From(ctx).Snapshot.Take(id); ok {
 		return snap, nil
 	}
 	return s.snapshots.take(ctx, id, mint, maxt)
@@ -102,61 +107,40 @@ func (s *Stage) snapshot(ctx context.Context, id string, mint, maxt int64) (snap
 // locate returns the objects of a snapshot that overlap [mint, maxt] (ms) and may hold series that match one of sets; no sets
 // match everything.
 func (s *Stage) locate(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (selection, error) {
-	objs, err := s.files.locate(ctx, objectsOf(snap))
+	objs, err := s.files.Locate(ctx, source.Refs(snap))
 	if err != nil {
 		return selection{}, err
 	}
 	sel := selection{unread: math.MinInt64}
 	for _, o := range objs {
 		switch {
-		case o.footer.Rows == 0 || o.footer.MinT > maxt || !o.footer.mayMatch(sets):
-		case o.footer.MaxT < mint:
-			sel.unread = max(sel.unread, o.footer.MaxT)
+		case o.Footer.Rows == 0 || o.Footer.MinT > maxt || !o.Footer.MayMatch(sets):
+		case o.Footer.MaxT < mint:
+			sel.unread = max(sel.unread, o.Footer.MaxT)
 		default:
 			sel.objs = append(sel.objs, o)
 		}
 	}
 	if len(sel.objs) > s.settings.MaxSegments {
-		return selection{}, s.settings.tooManySegments(len(sel.objs))
+		return selection{}, request.TooManySegments(s.settings.MaxSegments, len(sel.objs))
 	}
 	return sel, nil
 }
 
 // selection is what a read takes from a snapshot.
 type selection struct {
-	objs   []located // by rank, the lowest first
-	unread int64     // ms: the latest sample in the objects that were left out because they end too early
-}
-
-// count adds to the metrics and to the statistics of ctx's request what was read.
-func (s *Stage) count(ctx context.Context, t read.Totals) {
-	s.metrics.add(t)
-	spend(ctx, t)
-	if st := read.StatsOf(ctx); st != nil {
-		st.Add(t)
-	}
+	objs   []source.Object // by rank, the lowest first
+	unread int64           // ms: the latest sample in the objects that were left out because they end too early
 }
 
 // accounting returns a context whose reads are summed up until done, which logs the sum and adds it to the statistics of ctx's request.
 func (s *Stage) accounting(ctx context.Context) (_ context.Context, done func(operation string, ms []*labels.Matcher, series int)) {
-	st, outer := &read.Stats{}, read.StatsOf(ctx)
-	return read.WithStats(ctx, st), func(operation string, ms []*labels.Matcher, series int) {
+	st, outer := &request.Stats{}, request.From(ctx).Stats
+	return request.WithStats(ctx, st), func(operation string, ms []*labels.Matcher, series int) {
 		t := st.Totals()
 		if outer != nil {
 			outer.Add(t)
 		}
 		s.logger.Debug("read from storage", "tenant", tenant.From(ctx), "operation", operation, "matchers", ms, "series", series, "read", t)
 	}
-}
-
-// measure runs an operation under its name.
-func (s *Stage) measure(operation string, fn func() error) error {
-	start := s.now()
-	err := fn()
-	s.metrics.seconds.WithLabelValues(operation).Observe(s.now().Sub(start).Seconds())
-	if err != nil {
-		s.metrics.errors.WithLabelValues(operation).Inc()
-		return fmt.Errorf("%s: %w", operation, err)
-	}
-	return nil
 }

@@ -14,17 +14,19 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/lru"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // snapshots takes snapshots of tenants. For Settings.MaxStaleness one serves all reads of a tenant, as of one time, whose ranges it has; concurrent
 // reads share one that is being taken. The age of a snapshot counts from the moment when it was begun: what was stored before is in it.
 type snapshots struct {
 	store   objstore.Store
-	files   *files
+	files   *source.Files
 	maxAge  time.Duration // 0 = none is reused
 	now     func() time.Time
-	metrics *metrics
+	metrics *metrics.Metrics
 	logger  *slog.Logger
 
 	flights fetch.Flight[*taken]
@@ -45,7 +47,7 @@ type taken struct {
 // maxSnapshots is how many tenants' last snapshots are kept.
 const maxSnapshots = 256
 
-func newSnapshots(s *Settings, store objstore.Store, f *files, now func() time.Time, m *metrics, logger *slog.Logger) *snapshots {
+func newSnapshots(s *Settings, store objstore.Store, f *source.Files, now func() time.Time, m *metrics.Metrics, logger *slog.Logger) *snapshots {
 	return &snapshots{store: store, files: f, maxAge: s.MaxStaleness, now: now, metrics: m, logger: logger, last: lru.New[*taken](maxSnapshots)}
 }
 
@@ -56,7 +58,7 @@ func (m moment) String() string { return fmt.Sprintf("%d %s", m.asOf.UnixNano(),
 func (s *snapshots) take(ctx context.Context, tenantID string, mint, maxt int64) (catalog.Snapshot, error) {
 	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
 	m := moment{tenant: tenantID}
-	m.asOf, _ = read.AsOf(ctx)
+	m.asOf = request.From(ctx).AsOf
 	if mint > maxt {
 		return catalog.Snapshot{Tenant: tenantID}, nil
 	}
@@ -135,7 +137,7 @@ func (s *snapshots) fresh(ctx context.Context, m moment, from, to, mint, maxt in
 		return nil, fmt.Errorf("the manifest of tenant %s went back from generation %d to %d: %w", m.tenant, known.Generation, t.Manifest.Generation, catalog.ErrRestored)
 	}
 	if t.Skipped > 0 {
-		s.metrics.skipped.Add(float64(t.Skipped))
+		s.metrics.Skipped.Add(float64(t.Skipped))
 		s.logger.Warn("objects among the segments are not segments", "tenant", m.tenant, "objects", t.Skipped)
 	}
 	s.mu.Lock()
@@ -153,7 +155,7 @@ func (s *snapshots) fresh(ctx context.Context, m moment, from, to, mint, maxt in
 // the read will ask for next is fetched meanwhile, as far as it can be guessed: an earlier manifest, the one known or else one that is read beside
 // the listing, names the blocks. That of the snapshot is always read after.
 func (s *snapshots) current(ctx context.Context, tenantID string, known *catalog.Manifest, from, to, mint, maxt int64) (catalog.Snapshot, error) {
-	if s.files.local != nil {
+	if s.files.Local() {
 		return catalog.Take(ctx, s.store, tenantID, from, to)
 	}
 	var listing catalog.Listing
@@ -165,7 +167,7 @@ func (s *snapshots) current(ctx context.Context, tenantID string, known *catalog
 	})
 	g.Go(func() error {
 		if known != nil {
-			s.files.warm(gctx, catalog.Snapshot{Tenant: tenantID, Blocks: known.Blocks}.Narrow(mint, maxt))
+			s.files.Warm(gctx, catalog.Snapshot{Tenant: tenantID, Blocks: known.Blocks}.Narrow(mint, maxt))
 			return nil
 		}
 		if m, _, err := catalog.ReadManifest(gctx, s.store, tenantID); err == nil { // else the one below says what is wrong
@@ -184,7 +186,7 @@ func (s *snapshots) current(ctx context.Context, tenantID string, known *catalog
 	})
 	if guess != nil {
 		g.Go(func() error {
-			s.files.warm(gctx, listing.With(*guess).Narrow(mint, maxt))
+			s.files.Warm(gctx, listing.With(*guess).Narrow(mint, maxt))
 			return nil
 		})
 	}
@@ -192,42 +194,4 @@ func (s *snapshots) current(ctx context.Context, tenantID string, known *catalog
 		return catalog.Snapshot{}, err
 	}
 	return listing.With(m), nil
-}
-
-// warmSeries is the size of a block, in series, up to which its series table is fetched before it is known to be needed: some megabytes.
-const warmSeries = 100_000
-
-// maxWarm is how many objects are fetched before they are known to be needed. What there is of more might not stay in the caches until then.
-const maxWarm = 256
-
-// warm fetches what a read of a snapshot asks for first: the footers of segments, small segments with them, meta.json of blocks that were not
-// read before, and their series tables. What fails here fails again, and is told, when it is asked for.
-func (f *files) warm(ctx context.Context, snap catalog.Snapshot) {
-	small := map[string]bool{}
-	for _, b := range snap.Blocks {
-		small[b.Key(snap.Tenant).String()] = b.Series <= warmSeries
-	}
-	var tasks []func(context.Context)
-	objs := objectsOf(snap)
-	for i := range objs {
-		o := &objs[i]
-		if len(tasks) >= maxWarm {
-			break
-		}
-		if f.inPlace(o.series) || f.footers.cached(o.series) != nil {
-			continue
-		}
-		tasks = append(tasks, func(ctx context.Context) { _, _ = f.footers.get(ctx, o, f) })
-		if o.isBlock() && small[o.block.String()] {
-			tasks = append(tasks, func(ctx context.Context) {
-				if _, release, err := f.open(ctx, o.series, unknownSize); err == nil {
-					release()
-				}
-			})
-		}
-	}
-	_ = f.each(ctx, len(tasks), func(ctx context.Context, i int) error {
-		tasks[i](ctx)
-		return nil
-	})
 }

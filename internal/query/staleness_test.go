@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -94,7 +94,7 @@ func TestStaleness(t *testing.T) {
 	l := staleLake(t, store, func() time.Time { return now }, query.Settings{})
 	const hour, window = int64(3_600_000), key.WindowMillis
 	ctx := t.Context()
-	asOf := func(at time.Time) context.Context { return read.WithAsOf(ctx, at) }
+	asOf := func(at time.Time) context.Context { return request.WithAsOf(ctx, at) }
 	other := tenant.With(ctx, "other")
 	l.write(tenant.Default, one(hour))
 	for _, s := range []struct {

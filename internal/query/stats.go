@@ -35,7 +35,7 @@ func (s *Stage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
 	_, err := s.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
 		sel, err := s.locate(ctx, snap, from, to)
 		for _, o := range sel.objs {
-			out.MinTime, out.MaxTime = min(out.MinTime, o.footer.MinT), max(out.MaxTime, o.footer.MaxT)
+			out.MinTime, out.MaxTime = min(out.MinTime, o.Footer.MinT), max(out.MaxTime, o.Footer.MaxT)
 		}
 		return err
 	})

@@ -1,9 +1,9 @@
 package query
 
 import (
-	"math"
-
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // stepCount is the work that the steps of a statement's subqueries are. Numbers that do not fit are
@@ -41,20 +41,12 @@ func (c *stepCount) walk(n parser.Node, span, times int64) {
 			step = defaultSubqueryStep.Milliseconds()
 		}
 		step, window := max(1, step), max(0, e.Range.Milliseconds())
-		c.held = saturated(float64(c.held) + float64(times)*(float64(window/step)+1))
-		span = saturated(float64(span) + float64(window))
-		times = saturated(float64(span/step) + 1)
-		c.steps = saturated(float64(c.steps) + float64(times))
+		c.held = request.Saturated(float64(c.held) + float64(times)*(float64(window/step)+1))
+		span = request.Saturated(float64(span) + float64(window))
+		times = request.Saturated(float64(span/step) + 1)
+		c.steps = request.Saturated(float64(c.steps) + float64(times))
 	}
 	for child := range parser.ChildrenIter(n) {
 		c.walk(child, span, times)
 	}
-}
-
-// saturated converts a number that may be too large for int64.
-func saturated(f float64) int64 {
-	if f >= math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return int64(f)
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// request is one request that both servers must answer with the same status, headers and bytes.
-type request struct {
+// httpRequest is one request that both servers must answer with the same status, headers and bytes.
+type httpRequest struct {
 	method string // GET if empty
 	path   string // below /api/v1
 	form   string // a form in the body
 	header http.Header
 }
 
-func (q request) String() string {
+func (q httpRequest) String() string {
 	s := strings.TrimSpace(fmt.Sprintf("%s %s %s", q.method, q.path, q.form))
 	for name := range q.header {
 		s += " " + name + ":" + q.header.Get(name)
@@ -41,7 +41,7 @@ func TestSameAsUpstream(t *testing.T) {
 	want := reference(t, backend, settings)
 	got := serve(t, newHandler(t, settings, backend))
 	seen, codes := map[string]bool{}, map[int]bool{}
-	for _, group := range [][]request{
+	for _, group := range [][]httpRequest{
 		instantRequests(), rangeRequests(), postedRequests(), seriesRequests(), exemplarRequests(), serverRequests(), headerRequests(),
 	} {
 		for _, q := range group {
@@ -66,7 +66,7 @@ type answer struct {
 	body   string
 }
 
-func send(t testing.TB, base string, q request) answer {
+func send(t testing.TB, base string, q httpRequest) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), q.method, base+q.path, strings.NewReader(q.form))
 	require.NoError(t, err)
@@ -91,8 +91,8 @@ func send(t testing.TB, base string, q request) answer {
 }
 
 // params builds a path with an encoded query from name, value, name, value …
-func params(path string, pairs ...string) request {
-	return request{path: path + "?" + encode(pairs)}
+func params(path string, pairs ...string) httpRequest {
+	return httpRequest{path: path + "?" + encode(pairs)}
 }
 
 func encode(pairs []string) string {
@@ -103,6 +103,6 @@ func encode(pairs []string) string {
 	return v.Encode()
 }
 
-func post(path string, pairs ...string) request {
-	return request{method: http.MethodPost, path: path, form: encode(pairs)}
+func post(path string, pairs ...string) httpRequest {
+	return httpRequest{method: http.MethodPost, path: path, form: encode(pairs)}
 }

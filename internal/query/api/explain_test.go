@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // explaining is a Backend that explains a query by what it was asked.
@@ -29,7 +29,7 @@ func (explaining) Explain(ctx context.Context, q api.ExplainQuery) (any, error) 
 	case "broken":
 		return nil, errors.New("disk on fire")
 	}
-	asOf, _ := read.AsOf(ctx)
+	asOf := request.From(ctx).AsOf
 	return map[string]any{
 		"query": q.Text, "start": q.Start.Unix(), "end": q.End.Unix(), "step": q.Step.String(), "lookback": q.Lookback.String(), "analyze": q.Analyze, "asOf": asOf.Unix(),
 	}, nil

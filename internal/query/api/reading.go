@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/util/stats"
 
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
@@ -28,7 +28,7 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 			s.respondError(w, r, badData, fmt.Errorf("invalid parameter %q: %w", asOfParam, err))
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(read.WithAsOf(r.Context(), t)))
+		next.ServeHTTP(w, r.WithContext(request.WithAsOf(r.Context(), t)))
 	})
 }
 
@@ -61,7 +61,7 @@ func (s *server) evaluating(path string) choice {
 				s.respondError(w, r, failureOf(err), err)
 				return
 			}
-			handlers[path].ServeHTTP(w, r.WithContext(read.WithStats(r.Context(), &read.Stats{})))
+			handlers[path].ServeHTTP(w, r.WithContext(request.WithStats(r.Context(), &request.Stats{})))
 		}))
 	}
 }
@@ -84,7 +84,7 @@ func (s *server) statsHandlers() (map[string]http.Handler, error) {
 // queryStats are upstream's statistics of a query, and what the storage read for it.
 type queryStats struct {
 	stats.BuiltinStats
-	Storage read.Totals `json:"storage"`
+	Storage request.Totals `json:"storage"`
 }
 
 // Builtin implements stats.QueryStats.
@@ -93,8 +93,8 @@ func (s *queryStats) Builtin() stats.BuiltinStats { return s.BuiltinStats }
 // renderStats adds to upstream's statistics of a query what the storage read, if it said so.
 func renderStats(ctx context.Context, s *stats.Statistics, _ string) stats.QueryStats {
 	builtin := stats.NewQueryStats(s)
-	st := read.StatsOf(ctx)
-	if st == nil || st.Totals() == (read.Totals{}) {
+	st := request.From(ctx).Stats
+	if st == nil || st.Totals() == (request.Totals{}) {
 		return builtin
 	}
 	return &queryStats{builtin.Builtin(), st.Totals()}

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/query/read"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // notingBackend notes as of when it is asked, and says that it read something. It implements
@@ -29,14 +29,14 @@ type notingBackend struct {
 func (b *notingBackend) note(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t, ok := read.AsOf(ctx)
-	if !ok {
+	t := request.From(ctx).AsOf
+	if t.IsZero() {
 		b.asOf = append(b.asOf, "now")
 	} else {
 		b.asOf = append(b.asOf, t.UTC().Format(time.RFC3339Nano))
 	}
-	if st := read.StatsOf(ctx); st != nil {
-		st.Add(read.Totals{Blocks: 2, RowGroups: read.Share{Considered: 10, Read: 3}, Bytes: read.Share{Considered: 1000, Read: 300}})
+	if st := request.From(ctx).Stats; st != nil {
+		st.Add(request.Totals{Blocks: 2, RowGroups: request.Share{Considered: 10, Read: 3}, Bytes: request.Share{Considered: 1000, Read: 300}})
 	}
 	return b.err
 }

@@ -5,12 +5,12 @@ import "net/http"
 // The requests of the differential test. Timestamps are within the two hours from the epoch that
 // the fixture holds.
 
-func instant(query string, more ...string) request {
+func instant(query string, more ...string) httpRequest {
 	return params("/query", append([]string{"query", query, "time", "5400"}, more...)...)
 }
 
-func instantRequests() []request {
-	res := []request{
+func instantRequests() []httpRequest {
+	res := []httpRequest{
 		params("/query"),
 		params("/query", "query", ""),
 		params("/query", "query", "up{", "time", "5400"),
@@ -58,12 +58,12 @@ func instantRequests() []request {
 	)
 }
 
-func ranged(query string, more ...string) request {
+func ranged(query string, more ...string) httpRequest {
 	return params("/query_range", append([]string{"query", query, "start", "3600", "end", "5400", "step", "60"}, more...)...)
 }
 
-func rangeRequests() []request {
-	res := []request{
+func rangeRequests() []httpRequest {
+	res := []httpRequest{
 		params("/query_range"),
 		params("/query_range", "query", "up"),
 		params("/query_range", "query", "up", "start", "3600", "end", "5400"),
@@ -101,8 +101,8 @@ func rangeRequests() []request {
 	)
 }
 
-func postedRequests() []request {
-	return []request{
+func postedRequests() []httpRequest {
+	return []httpRequest{
 		post("/query", "query", "up", "time", "5400"),
 		post("/query", "query", "up", "time", "5400", "limit", "1"),
 		post("/query", "query", "up{", "time", "5400"),
@@ -129,8 +129,8 @@ func postedRequests() []request {
 	}
 }
 
-func seriesRequests() []request {
-	return []request{
+func seriesRequests() []httpRequest {
+	return []httpRequest{
 		params("/series"),
 		params("/series", "match[]", "up"),
 		params("/series", "match[]", "up", "match[]", "requests_total", "start", "0", "end", "7200"),
@@ -178,8 +178,8 @@ func seriesRequests() []request {
 	}
 }
 
-func exemplarRequests() []request {
-	return []request{
+func exemplarRequests() []httpRequest {
+	return []httpRequest{
 		params("/query_exemplars"),
 		params("/query_exemplars", "query", "requests_total"),
 		params("/query_exemplars", "query", "rate(requests_total[5m]) + up", "start", "0", "end", "7200"),
@@ -193,8 +193,8 @@ func exemplarRequests() []request {
 	}
 }
 
-func serverRequests() []request {
-	return []request{
+func serverRequests() []httpRequest {
+	return []httpRequest{
 		params("/format_query"),
 		params("/format_query", "query", "sum by(job)(rate(requests_total{code=~'5..'}[5m]))>0"),
 		params("/format_query", "query", "sum("),
@@ -239,13 +239,13 @@ func serverRequests() []request {
 	}
 }
 
-func headerRequests() []request {
-	withHeader := func(q request, name, value string) request {
+func headerRequests() []httpRequest {
+	withHeader := func(q httpRequest, name, value string) httpRequest {
 		q.header = http.Header{name: {value}}
 		return q
 	}
 	up, bad, flags := instant("up"), params("/query"), params("/status/walreplay")
-	return []request{
+	return []httpRequest{
 		withHeader(up, "Accept-Encoding", "gzip"),
 		withHeader(up, "Accept-Encoding", "deflate"),
 		withHeader(up, "Accept-Encoding", "br, gzip"),
@@ -258,8 +258,8 @@ func headerRequests() []request {
 		withHeader(params("/metadata", "limit", "x"), "Origin", "https://example.org"),
 		withHeader(params("/metadata", "limit", "x"), "Accept-Encoding", "gzip"),
 		withHeader(params("/metadata", "metric", "nothing"), "Accept-Encoding", "deflate"),
-		withHeader(request{method: http.MethodOptions, path: "/query"}, "Origin", "https://example.org"),
-		withHeader(request{method: http.MethodOptions, path: "/metadata"}, "Origin", "https://example.org"),
+		withHeader(httpRequest{method: http.MethodOptions, path: "/query"}, "Origin", "https://example.org"),
+		withHeader(httpRequest{method: http.MethodOptions, path: "/metadata"}, "Origin", "https://example.org"),
 		{method: http.MethodOptions, path: "/query_range"},
 		withHeader(up, "Accept", "application/xml"),
 		withHeader(up, "Accept", "text/*;q=0.5, */*;q=0.1"),

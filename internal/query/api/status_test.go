@@ -46,7 +46,7 @@ func TestTSDBStatusSameAsUpstream(t *testing.T) {
 	want := reference(t, backend, settings)
 	got := serve(t, newHandler(t, settings, backend))
 	for _, path := range []string{"/status/tsdb", "/status/tsdb?limit=2", "/status/tsdb?limit=10000"} {
-		expected, actual := send(t, want+"/api/v1", request{path: path}), send(t, got+"/api/v1", request{path: path})
+		expected, actual := send(t, want+"/api/v1", httpRequest{path: path}), send(t, got+"/api/v1", httpRequest{path: path})
 		require.Contains(t, actual.body, `"chunkCount":0`)
 		expected.body = chunkCount.ReplaceAllString(expected.body, `"chunkCount":0`)
 		require.Equal(t, expected, actual)

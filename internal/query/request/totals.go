@@ -1,29 +1,12 @@
-// Package read carries through contexts what a request asks of the storage beside its question, and what the storage tells about
-// its work. The HTTP face and the stage share it, so that neither imports the other.
-package read
+package request
 
 import (
-	"context"
 	"log/slog"
 	"sync"
-	"time"
 )
 
-type asOfKey struct{}
-
-// WithAsOf returns ctx asking for the data as it stood at t.
-func WithAsOf(ctx context.Context, t time.Time) context.Context {
-	return context.WithValue(ctx, asOfKey{}, t)
-}
-
-// AsOf returns the moment that ctx asks for. ok is false if it is now.
-func AsOf(ctx context.Context) (t time.Time, ok bool) {
-	t, ok = ctx.Value(asOfKey{}).(time.Time)
-	return t, ok
-}
-
-// Totals say what reads took from the store's objects. Considered is what the objects that overlap the asked time hold, Read the
-// part that the plan did not rule out.
+// Totals are what reads took from the store's objects. Considered is what the objects that overlap
+// the asked time hold, Read the part that the plan did not rule out.
 type Totals struct {
 	Segments  int64 `json:"segments"`  // segments read
 	Blocks    int64 `json:"blocks"`    // blocks read
@@ -59,7 +42,7 @@ func (t *Totals) Add(o Totals) {
 	t.Bytes.add(o.Bytes)
 }
 
-// Stats sums the totals of one request's reads. It is safe for concurrent use.
+// Stats sums the totals of several reads. It is safe for concurrent use.
 type Stats struct {
 	mu sync.Mutex
 	t  Totals
@@ -77,17 +60,4 @@ func (s *Stats) Totals() Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.t
-}
-
-type statsKey struct{}
-
-// WithStats returns ctx whose reads are counted in s.
-func WithStats(ctx context.Context, s *Stats) context.Context {
-	return context.WithValue(ctx, statsKey{}, s)
-}
-
-// StatsOf returns where ctx's reads are counted, nil if nowhere.
-func StatsOf(ctx context.Context) *Stats {
-	s, _ := ctx.Value(statsKey{}).(*Stats)
-	return s
 }

@@ -1,4 +1,4 @@
-package query
+package workdir
 
 import (
 	"sync"
@@ -16,9 +16,9 @@ func TestTemporaryDirectoriesComeAndGo(t *testing.T) {
 	for i := range errs {
 		all.Go(func() {
 			for n := 0; n < 300 && errs[i] == nil; n++ {
-				var w workdir
-				if _, errs[i] = w.path(segmentsDir); errs[i] == nil {
-					errs[i] = w.close()
+				var w Dir
+				if _, errs[i] = w.Path(Fetched); errs[i] == nil {
+					errs[i] = w.Close()
 				}
 			}
 		})

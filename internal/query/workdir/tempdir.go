@@ -1,4 +1,4 @@
-package query
+package workdir
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 // temporary begins the names of temporary directories.
 const temporary = "promlake-query-"
 
-// makeTemporary makes a directory under root and locks it, after it has removed those there that no
-// process uses any more. It holds a lock of root's while it does so: nobody takes a directory for
-// stale that another process has made and not yet locked.
+// makeTemporary makes a directory under root and locks it, after it has removed the stale ones. It
+// holds root's lock meanwhile, so that no process takes a directory for stale that another has made
+// and not yet locked.
 func makeTemporary(root string) (dir string, lock *os.File, err error) {
 	all, err := lockRoot(root)
 	if err != nil {
@@ -30,8 +30,9 @@ func makeTemporary(root string) (dir string, lock *os.File, err error) {
 	return dir, lock, err
 }
 
-// removeTemporary removes what makeTemporary made. It holds root's lock, too: once the directory's
-// own lock file is gone, another process would take the rest for stale, and lock it with a new file.
+// removeTemporary removes a directory of makeTemporary. It holds root's lock as well: once the
+// directory's own lock file is gone, another process would take the rest for stale, and lock it
+// with a new file.
 func removeTemporary(dir string) (err error) {
 	all, err := lockRoot(filepath.Dir(dir))
 	if err != nil {
@@ -87,7 +88,7 @@ func removeStale(root string) error {
 	return errors.Join(errs...)
 }
 
-// owned says that a file is this user's. What others left is not ours to remove.
+// owned says that a file belongs to this user. The files of others are not removed.
 func owned(info os.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(s.Uid) == os.Getuid()

@@ -1,0 +1,61 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/source"
+)
+
+// leftOut are the damaged objects of one read.
+type leftOut struct {
+	again   []string // read once more: it may be the copy here that is damaged
+	objects []string // left out
+	notes   annotations.Annotations
+}
+
+// reading calls fn with a snapshot. An object that turns out to be damaged is read once more, from
+// the store. If it still is, that is the error, or fn is called without it, as the settings say.
+func (l *leftOut) reading(ctx context.Context, s *Stage, snap catalog.Snapshot, fn func(catalog.Snapshot) error) error {
+	for {
+		err := fn(l.without(snap))
+		var d *source.DamagedError
+		if !errors.As(err, &d) || ctx.Err() != nil || slices.Contains(l.objects, d.Object) {
+			return err
+		}
+		if !slices.Contains(l.again, d.Object) {
+			l.again = append(l.again, d.Object)
+			if err := s.files.Forget(d.Object); err != nil {
+				return fmt.Errorf("read damaged object again: %w", err)
+			}
+			s.metrics.Rereads.Inc()
+			continue
+		}
+		s.metrics.Damaged.Inc()
+		s.logger.Error("an object is damaged", "tenant", snap.Tenant, "object", d.Object, "left_out", s.settings.PartialResponse, "err", d.Err)
+		if !s.settings.PartialResponse {
+			return err
+		}
+		l.objects = append(l.objects, d.Object)
+		l.notes.Add(d.Warning())
+	}
+}
+
+// without returns the snapshot without the objects that are left out.
+func (l *leftOut) without(snap catalog.Snapshot) catalog.Snapshot {
+	if len(l.objects) == 0 {
+		return snap
+	}
+	out := snap
+	out.Segments = slices.DeleteFunc(slices.Clone(snap.Segments), func(r catalog.SegmentRef) bool { return slices.Contains(l.objects, r.String()) })
+	out.Blocks = slices.DeleteFunc(slices.Clone(snap.Blocks), func(b catalog.Block) bool {
+		return slices.ContainsFunc(l.objects, func(name string) bool { return strings.HasPrefix(name, b.Key(snap.Tenant).Prefix()) })
+	})
+	return out
+}

@@ -1,0 +1,128 @@
+// Package metrics holds the metrics of the query stage.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/request"
+)
+
+// Metrics tell an operator where query time and store requests go. They are safe for concurrent use.
+type Metrics struct {
+	now       func() time.Time
+	seconds   *prometheus.HistogramVec // by operation
+	errors    *prometheus.CounterVec   // by operation
+	segments  prometheus.Counter
+	blocks    prometheus.Counter
+	groups    *prometheus.CounterVec // by outcome: considered, read
+	bytes     *prometheus.CounterVec
+	Replans   prometheus.Counter
+	Rows      prometheus.Counter
+	Samples   prometheus.Counter
+	fetched   prometheus.Counter
+	cacheHits *prometheus.CounterVec // by cache
+	cacheMiss *prometheus.CounterVec
+	cacheSize prometheus.Gauge
+	Skipped   prometheus.Counter
+	Waiting   prometheus.Gauge
+	Pushed    *prometheus.CounterVec // by what: subtrees, statements, series
+	Kept      prometheus.Counter
+	limits    *prometheus.CounterVec // by flag
+	Rereads   prometheus.Counter
+	Damaged   prometheus.Counter
+}
+
+// New registers the metrics with reg, which may be nil.
+func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
+	f := promauto.With(reg)
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: "promlake_query_" + name, Help: help})
+	}
+	vec := func(label, name, help string) *prometheus.CounterVec {
+		return f.NewCounterVec(prometheus.CounterOpts{Name: "promlake_query_" + name, Help: help}, []string{label})
+	}
+	return &Metrics{
+		now: now,
+		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "promlake_query_storage_seconds", Help: "Time to read from storage, by operation (select, push, label_names, label_values, exemplars, count).",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}, []string{"operation"}),
+		errors:    vec("operation", "storage_errors_total", "Failed reads from storage, by operation."),
+		segments:  counter("segments_read_total", "Segments whose series were looked at."),
+		blocks:    counter("blocks_read_total", "Blocks whose series tables were looked at."),
+		groups:    vec("outcome", "row_groups_total", "Row groups of the sample, histogram and exemplar files of blocks that overlap the asked time: considered, and read."),
+		bytes:     vec("outcome", "object_bytes_total", "Bytes of segments and of the files of blocks that overlap the asked time: considered, and read."),
+		Replans:   counter("replans_total", "Reads that began again because an object was compacted away and deleted meanwhile."),
+		Rows:      counter("rows_scanned_total", "Rows (series) of the segments and series tables that were looked at."),
+		Samples:   counter("samples_read_total", "Samples handed to the engine or to remote read."),
+		fetched:   counter("bytes_fetched_total", "Bytes of objects read from the object store into the cache directory."),
+		cacheHits: vec("cache", "cache_hits_total", "Lookups answered by a cache (footer, index, samples, rollup, segment, chunks, snapshot)."),
+		cacheMiss: vec("cache", "cache_misses_total", "Lookups that a cache (footer, index, samples, rollup, segment, chunks, snapshot) could not answer."),
+		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
+		Waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
+		Pushed:    vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: subtrees of their expressions, leaves and rollups that were read for them, SQL statements, and series of their results."),
+		Kept:      counter("kept_queries_total", "PromQL queries that the engine has evaluated alone, from samples."),
+		limits:    vec("flag", "limited_total", "PromQL queries that went beyond a limit, by the flag that raises it."),
+		Rereads:   counter("rereads_total", "Objects that were read once more from the store because their bytes did not match their checksums or their format."),
+		Damaged:   counter("damaged_objects_total", "Reads that met a damaged object, and failed or, with --query.partial-response, went on without it."),
+		Skipped:   counter("unknown_objects_total", "Objects among the segments whose key is not a segment's, seen by listings."),
+	}
+}
+
+// Count adds what a read takes to the metrics and to ctx's request.
+func (m *Metrics) Count(ctx context.Context, t request.Totals) {
+	m.segments.Add(float64(t.Segments))
+	m.blocks.Add(float64(t.Blocks))
+	m.groups.WithLabelValues("considered").Add(float64(t.RowGroups.Considered))
+	m.groups.WithLabelValues("read").Add(float64(t.RowGroups.Read))
+	m.bytes.WithLabelValues("considered").Add(float64(t.Bytes.Considered))
+	m.bytes.WithLabelValues("read").Add(float64(t.Bytes.Read))
+	request.From(ctx).Count(t)
+}
+
+// Measure runs an operation and observes its time and its failure under its name, which the error
+// then begins with.
+func (m *Metrics) Measure(operation string, fn func() error) error {
+	start := m.now()
+	err := fn()
+	m.seconds.WithLabelValues(operation).Observe(m.now().Sub(start).Seconds())
+	if err != nil {
+		m.errors.WithLabelValues(operation).Inc()
+		return fmt.Errorf("%s: %w", operation, err)
+	}
+	return nil
+}
+
+// Limited counts a query that ended with err, if err is that of a limit.
+func (m *Metrics) Limited(err error) {
+	var exceeded *request.LimitError
+	var process *memory.Error
+	switch {
+	case errors.As(err, &exceeded):
+		m.limits.WithLabelValues(exceeded.Flag).Inc()
+	case errors.As(err, &process):
+		m.limits.WithLabelValues(memory.Flag).Inc()
+	}
+}
+
+// Looked implements fetch.Meter.
+func (m *Metrics) Looked(kind string, hit bool) {
+	if hit {
+		m.cacheHits.WithLabelValues(kind).Inc()
+		return
+	}
+	m.cacheMiss.WithLabelValues(kind).Inc()
+}
+
+// Fetched implements fetch.Meter.
+func (m *Metrics) Fetched(bytes int64) { m.fetched.Add(float64(bytes)) }
+
+// Holds implements fetch.Meter.
+func (m *Metrics) Holds(bytes int64) { m.cacheSize.Set(float64(bytes)) }

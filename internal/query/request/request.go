@@ -1,0 +1,52 @@
+// Package request carries through contexts what one request asks of the storage beside its
+// question, what it may take, and what its reads took. The HTTP API, the engine and the storage
+// share it, so that none of them imports another. Whose data is read is in internal/tenant.
+package request
+
+import (
+	"context"
+	"time"
+)
+
+// Request belongs to one HTTP request or one PromQL query. The zero value asks for the present
+// state, without limits.
+type Request struct {
+	// AsOf is the time as of which data is read. Zero: now.
+	AsOf time.Time
+	// Stats sums what the reads take. nil: nobody asks.
+	Stats *Stats
+	// Bytes ends the query once its reads exceed a limit. nil: no limit.
+	Bytes *ByteBudget
+	// Results limits what the query makes of the series that it finds. nil: no limit.
+	Results *ResultBudget
+	// Snapshot is what the query was planned on, so that all of its reads see the same objects.
+	// nil: each read takes its own.
+	Snapshot *Snapshot
+}
+
+type ctxKey struct{}
+
+// From returns the request that ctx carries, the zero value if it carries none.
+func From(ctx context.Context) Request {
+	r, _ := ctx.Value(ctxKey{}).(Request)
+	return r
+}
+
+// With returns ctx carrying r instead of the request that it carried.
+func With(ctx context.Context, r Request) context.Context {
+	return context.WithValue(ctx, ctxKey{}, r)
+}
+
+// WithAsOf returns ctx whose reads see the data as it stood at t.
+func WithAsOf(ctx context.Context, t time.Time) context.Context {
+	r := From(ctx)
+	r.AsOf = t
+	return With(ctx, r)
+}
+
+// WithStats returns ctx whose reads are summed in s.
+func WithStats(ctx context.Context, s *Stats) context.Context {
+	r := From(ctx)
+	r.Stats = s
+	return With(ctx, r)
+}

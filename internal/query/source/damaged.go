@@ -1,0 +1,52 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/rollup"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// DamagedError reports an object that is there and cannot be read: bytes that do not match their
+// checksum, or that are not what the format says.
+type DamagedError struct {
+	Object     string // key of a segment, prefix of a block
+	MinT, MaxT int64  // ms, inclusive: no sample of the object is outside of it
+	Err        error
+}
+
+// Error implements error.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("object %s, which holds samples from %s to %s, is damaged: %v; promlake doctor says what is lost, and --query.partial-response answers without it",
+		e.Object, rfc3339(e.MinT), rfc3339(e.MaxT), e.Err)
+}
+
+// Unwrap returns what is wrong with the bytes.
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Warning is what an answer without the object says.
+func (e *DamagedError) Warning() error {
+	return fmt.Errorf("the answer is partial: object %s, which holds samples from %s to %s, is damaged and was left out: %w", e.Object, rfc3339(e.MinT), rfc3339(e.MaxT), e.Err)
+}
+
+func rfc3339(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// Broken makes a DamagedError of an error that says that the bytes of o are wrong, and leaves
+// others as they are.
+func (o *Ref) Broken(err error) error {
+	var known *DamagedError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	for _, format := range []error{checksum.ErrDamaged, block.ErrFormat, segment.ErrFormat, rollup.ErrFormat, parquetfile.ErrFormat} {
+		if errors.Is(err, format) {
+			return &DamagedError{Object: o.Name(), MinT: o.from, MaxT: o.upto, Err: err}
+		}
+	}
+	return err
+}

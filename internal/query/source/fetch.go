@@ -1,0 +1,97 @@
+package source
+
+import (
+	"context"
+	"errors"
+
+	"github.com/promlake/promlake/internal/query/fetch"
+)
+
+// Parts is a file and the ranges of it that a read takes.
+type Parts struct {
+	Key   string
+	In    Reader
+	Spans [][2]int64 // [offset, length] in bytes
+}
+
+// Parts returns a file of which no ranges are taken yet.
+func (f *Files) Parts(ctx context.Context, key string, size int64) Parts {
+	return Parts{Key: key, In: f.Open(ctx, key, size)}
+}
+
+// Fetch are the ranges that several reads take, each once. The zero value is empty.
+type Fetch struct {
+	reads []Parts
+	files map[string]*fileFetch
+	order []*fileFetch
+}
+
+// fileFetch is what is taken of one file.
+type fileFetch struct {
+	in    Reader
+	spans [][2]int64
+	known map[[2]int64]bool
+}
+
+func (f *Fetch) Add(reads []Parts) {
+	if f.files == nil {
+		f.files = map[string]*fileFetch{}
+	}
+	f.reads = append(f.reads, reads...)
+	for _, r := range reads {
+		of := f.files[r.Key]
+		if of == nil {
+			of = &fileFetch{in: r.In, known: map[[2]int64]bool{}}
+			f.files[r.Key], f.order = of, append(f.order, of)
+		}
+		for _, s := range r.Spans {
+			if !of.known[s] {
+				of.known[s], of.spans = true, append(of.spans, s)
+			}
+		}
+	}
+}
+
+// Bytes is the size of all ranges, whether they are local or not.
+func (f *Fetch) Bytes() (n int64) {
+	for _, of := range f.order {
+		for _, s := range of.spans {
+			n += s[1]
+		}
+	}
+	return n
+}
+
+// Cost returns how many requests prefetch would send to the store now, and for how many bytes.
+func (f *Fetch) Cost() (gets int, bytes int64) {
+	for _, of := range f.order {
+		g, b := of.in.Cost(of.spans)
+		gets, bytes = gets+g, bytes+b
+	}
+	return gets, bytes
+}
+
+// Prefetch makes the ranges local at once, until they are closed. If they are more than a share of
+// the cache, or than there is room for, it does nothing: then each read fetches what it takes.
+func (f *Files) Prefetch(ctx context.Context, all *Fetch) error {
+	if all.Bytes() > f.atOnce {
+		return nil
+	}
+	err := f.Each(ctx, len(all.order), func(_ context.Context, i int) error { return all.order[i].in.TryPrefetch(all.order[i].spans) })
+	for i := 0; err == nil && i < len(all.reads); i++ { // everything is local now: this pins it for each read
+		err = all.reads[i].In.TryPrefetch(all.reads[i].Spans)
+	}
+	var full *fetch.FullError
+	if errors.As(err, &full) {
+		return all.Close()
+	}
+	return err
+}
+
+// Close ends the reads.
+func (f *Fetch) Close() (err error) {
+	for _, r := range f.reads {
+		err = errors.Join(err, r.In.Close())
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+// Package source reads the live objects of a snapshot: their footers, and ranges of their files. It
+// caches footers in memory, and what it fetches on disk.
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/fetch"
+	"github.com/promlake/promlake/internal/query/lru"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/workdir"
+)
+
+// Settings bound what files keeps. Callers fill every field.
+type Settings struct {
+	CacheBytes      int64 // of fetched objects on disk
+	MemoryBytes     int64 // of what running queries need at once beyond that, at least 32 MiB
+	FooterBytes     int64 // of memory for footers
+	MaxFetchedBytes int64 // of one query
+	Concurrency     int   // requests to the store that one query has in flight
+}
+
+// Files reads objects: in place if the store is a directory, otherwise through copies of them, or
+// of parts of them, in the cache. It is safe for concurrent use.
+type Files struct {
+	store       objstore.Store
+	dir         objstore.Local // nil if the store is remote
+	cache       *fetch.Cache
+	metrics     *metrics.Metrics
+	concurrency int
+	atOnce      int64 // bytes that one query may prefetch, so that the cache has room for others
+
+	loads   fetch.Flight[*Footer]
+	mu      sync.Mutex
+	footers *lru.Map[*Footer] // by key of the series file
+}
+
+// minMemoryBytes is the least memory for objects that the disk has no room for.
+const minMemoryBytes = 32 << 20
+
+// New returns files of a store. It does no I/O.
+func New(s Settings, store objstore.Store, dir *workdir.Dir, m *metrics.Metrics) *Files {
+	local, _ := store.(objstore.Local)
+	return &Files{
+		store: store, dir: local, metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
+		footers: lru.New[*Footer](s.FooterBytes),
+		cache: fetch.New(fetch.Settings{
+			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
+			GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,
+			Dir: func() (string, error) { return dir.Path(workdir.Fetched) },
+		}, store, m),
+	}
+}
+
+// Local says that the store is a directory: nothing is fetched.
+func (f *Files) Local() bool { return f.dir != nil }
+
+// Path is the local path of an object, or its key if the store is remote.
+func (f *Files) Path(key string) string {
+	if f.dir != nil {
+		return f.dir.LocalPath(key)
+	}
+	return key
+}
+
+// inPlace says that the object of key is a file that SQL can name. A path that SQL would take for a
+// pattern cannot be named: a tenant called a*b must not read the files of its neighbours.
+func (f *Files) inPlace(key string) bool {
+	return f.dir != nil && !duck.HasGlob(f.dir.LocalPath(key))
+}
+
+// Sharing returns ctx whose reads together keep to the limit of requests in flight.
+func (f *Files) Sharing(ctx context.Context) context.Context { return f.cache.Sharing(ctx) }
+
+// Forget drops the local copies of an object, so that the next read asks the store.
+func (f *Files) Forget(object string) error { return f.cache.Forget(object) }
+
+// whole returns the local path of an object of size bytes, -1 if the size is not known. It is valid
+// until release.
+func (f *Files) whole(ctx context.Context, key string, size int64) (path string, release func(), err error) {
+	if f.inPlace(key) {
+		return f.dir.LocalPath(key), func() {}, nil
+	}
+	return f.cache.Whole(ctx, key, size)
+}
+
+// gone wraps the error of a file that does not exist in the store's error for that.
+func gone(key string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, objstore.ErrNotFound) {
+		return fmt.Errorf("%w: %s: %w", objstore.ErrNotFound, key, err)
+	}
+	return err
+}
+
+// Locate reads the footers of objects, in their order.
+func (f *Files) Locate(ctx context.Context, objs []Ref) ([]Object, error) {
+	out := make([]Object, len(objs))
+	err := f.Each(ctx, len(objs), func(ctx context.Context, i int) error {
+		ft, err := f.footer(ctx, &objs[i])
+		out[i] = Object{objs[i], ft}
+		return err
+	})
+	return out, err
+}
+
+// Each calls fn for 0 to n-1, as many at a time as a query has requests in flight, until the first
+// error.
+func (f *Files) Each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	workers := min(n, f.concurrency)
+	for w := range workers {
+		g.Go(func() error {
+			for i := w; i < n; i += workers {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := fn(ctx, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}

@@ -1,0 +1,72 @@
+package source
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// Ref names a live object of a snapshot: a segment, or a block with its several files.
+type Ref struct {
+	rank           ulid.ULID // of equal (series, timestamp), the sample of the object with the highest rank counts
+	DeletesThrough ulid.ULID // the tombstones above this one apply to it
+	Series         string    // key of the file that has a row per series: the segment itself, or the block's series table
+	Size           int64     // bytes of a segment; 0 for a block
+	Block          key.Block // zero for a segment
+	from, upto     int64     // ms, inclusive: by its key or the manifest, no sample is outside
+}
+
+// IsBlock says whether the object is a block.
+func (o *Ref) IsBlock() bool { return o.Block.Tenant != "" }
+
+// Name is the key of a segment, or the prefix of a block's files.
+func (o *Ref) Name() string {
+	if o.IsBlock() {
+		return o.Block.Prefix()
+	}
+	return o.Series
+}
+
+// Refs returns the live objects of a snapshot by rank, the lowest first.
+func Refs(snap catalog.Snapshot) []Ref {
+	out := make([]Ref, 0, len(snap.Segments)+len(snap.Blocks))
+	for _, s := range snap.Segments {
+		out = append(out, Ref{
+			rank: s.Rank, DeletesThrough: s.DeletesThrough, Series: s.String(), Size: s.Size,
+			from: int64(s.Window), upto: s.Window.End() - 1,
+		})
+	}
+	for _, b := range snap.Blocks {
+		k := b.Key(snap.Tenant)
+		o := Ref{rank: b.Rank, DeletesThrough: b.DeletesThrough, Series: k.File(block.SeriesFile), Block: k, from: b.MinT, upto: b.MaxT}
+		if b.MaxT < b.MinT { // it has metadata only
+			o.from, o.upto = int64(b.Window), b.Level.End(b.Window)-1
+		}
+		out = append(out, o)
+	}
+	// Objects of one rank never hold the same series and time. Their keys make the order the same in
+	// every process.
+	slices.SortFunc(out, func(a, b Ref) int {
+		return cmp.Or(a.rank.Compare(b.rank), cmp.Compare(a.Series, b.Series))
+	})
+	return out
+}
+
+// Object is an object with its footer.
+type Object struct {
+	Ref
+	Footer *Footer
+}
+
+// Bytes is the size of all files of an object.
+func (l *Object) Bytes() int64 {
+	if l.Footer.Meta != nil {
+		return l.Footer.Meta.Bytes()
+	}
+	return l.Size
+}

@@ -1,0 +1,94 @@
+package source
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/promlake/promlake/internal/query/fetch"
+)
+
+// Reader reads an object in parts. Its caller closes it.
+type Reader interface {
+	io.ReaderAt
+	io.Closer
+	// Prefetch makes ranges of the object, each [offset, length] in bytes, local until Close, so that
+	// reads of them do not wait.
+	Prefetch(spans [][2]int64) error
+	// TryPrefetch is prefetch for reads that work without it: it fails with fetch.FullError if the
+	// disk has no room for the ranges that are not local yet.
+	TryPrefetch(spans [][2]int64) error
+	// Cost returns how many requests prefetch would send to the store now, and for how many bytes.
+	Cost(spans [][2]int64) (gets int, bytes int64)
+}
+
+// Open returns a reader of an object of size bytes. It reads in place, or fetches the bytes that
+// are not local yet, each once while it is cached. ctx bounds all of its reads. Any of them may fail
+// with objstore.ErrNotFound.
+func (f *Files) Open(ctx context.Context, key string, size int64) Reader {
+	if f.inPlace(key) {
+		return &localReader{open: sync.OnceValues(func() (*os.File, error) {
+			file, err := os.Open(f.dir.LocalPath(key))
+			return file, gone(key, err)
+		})}
+	}
+	return remoteReader{f.cache.Reader(ctx, key, size), f.cache, key}
+}
+
+// localReader opens its file at the first read.
+type localReader struct {
+	open func() (*os.File, error)
+	used atomic.Bool
+}
+
+func (r *localReader) ReadAt(p []byte, off int64) (int, error) {
+	r.used.Store(true)
+	file, err := r.open()
+	if err != nil {
+		return 0, err
+	}
+	return file.ReadAt(p, off)
+}
+
+func (*localReader) Prefetch([][2]int64) error { return nil }
+
+func (*localReader) TryPrefetch([][2]int64) error { return nil }
+
+func (*localReader) Cost([][2]int64) (int, int64) { return 0, 0 }
+
+func (r *localReader) Close() error {
+	if !r.used.Load() {
+		return nil
+	}
+	file, err := r.open()
+	if err != nil {
+		return nil // there is nothing to close, and the reads have failed
+	}
+	return file.Close()
+}
+
+type remoteReader struct {
+	*fetch.Reader
+	cache *fetch.Cache
+	key   string
+}
+
+func (r remoteReader) Prefetch(spans [][2]int64) error { return r.Reader.Prefetch(spansOf(spans)) }
+
+func (r remoteReader) TryPrefetch(spans [][2]int64) error {
+	return r.Reader.TryPrefetch(spansOf(spans))
+}
+
+func (r remoteReader) Cost(spans [][2]int64) (gets int, bytes int64) {
+	return r.cache.Cost(r.key, spansOf(spans))
+}
+
+func spansOf(spans [][2]int64) []fetch.Span {
+	out := make([]fetch.Span, len(spans))
+	for i, s := range spans {
+		out[i] = fetch.Span{Offset: s[0], Length: s[1]}
+	}
+	return out
+}
