@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/human"
-	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/queue"
 )
 
@@ -30,8 +30,8 @@ type redrive struct {
 // deadLetter is a message and what became of it.
 type deadLetter struct {
 	queue.Received
-	ingest.Description
-	unreadable error // why
+	message    *message.Message // nil: unreadable
+	unreadable error            // why
 	fate       string
 }
 
@@ -90,7 +90,7 @@ func (r *redrive) take(ctx context.Context, ms []queue.Received) error {
 		r.seen[m.ID] = true
 		letters = append(letters, deadLetter{Received: m})
 		d := &letters[len(letters)-1]
-		d.Description, d.unreadable = ingest.Describe(m.Body)
+		d.message, d.unreadable = message.Describe(m.Body)
 		d.Body = "" // the letters are kept for the report
 		switch {
 		case d.unreadable != nil && r.discard:
@@ -121,7 +121,7 @@ func (r *redrive) move(ctx context.Context, ms []queue.Received, move []*deadLet
 	var err error
 	for i, d := range move {
 		m := bodies[d.ID]
-		body, rerr := ingest.Redriven(m.Body, m.Sent)
+		body, rerr := message.Redriven(m.Body, m.Sent)
 		out[i], err = queue.Message{Body: body}, errors.Join(err, rerr)
 	}
 	if err == nil {
@@ -162,12 +162,12 @@ func (r *redrive) text() string {
 	fates := map[string]int{}
 	samples := map[string]int64{}
 	for _, d := range r.found {
-		n := int64(d.Floats + d.Histograms)
 		fates[d.fate]++
-		samples[d.fate] += n
-		tenant, count, bytes := d.Tenant, strconv.FormatInt(n, 10), human.Bytes(int64(d.Description.Bytes))
-		if d.unreadable != nil {
-			tenant, count, bytes = "–", "–", "–"
+		tenant, count, bytes := "–", "–", "–"
+		if d.message != nil {
+			n := int64(d.message.Holds.Samples())
+			samples[d.fate] += n
+			tenant, count, bytes = d.message.Tenant, strconv.FormatInt(n, 10), human.Bytes(int64(d.message.Bytes))
 		}
 		t.Row(d.ID, tenant, d.fate, count, bytes, strconv.Itoa(d.Receives), r.now().Sub(d.Sent).Round(time.Second).String())
 	}

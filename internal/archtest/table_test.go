@@ -3,7 +3,7 @@ package archtest
 // Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
 // composition (internal/app, cmd, the functions) and tests put verbs together.
 var (
-	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/memory", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -14,7 +14,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/ingest", "internal/loopback", "internal/objstore", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/loopback", "internal/message", "internal/objstore", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/flags":     {},
 	"internal/app/human":     {},
-	"internal/app/ingestapp": {"internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
+	"internal/app/ingestapp": {"internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue", "internal/remotewrite"},
 	"internal/app/inspectapp": {
 		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/compact", "internal/key",
 		"internal/objstore", "internal/segment",
@@ -79,7 +79,7 @@ var allowed = map[string][]string{
 		"internal/segment/segmenttest", "internal/series",
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/segment", "internal/series"},
-	"internal/ingest":        {"internal/key", "internal/memory", "internal/objstore", "internal/queue", "internal/segment", "internal/series", "internal/tenant"},
+	"internal/ingest":        {"internal/key", "internal/memory", "internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/compact/admin": {"internal/catalog", "internal/expression", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
 		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/memory",
@@ -114,33 +114,36 @@ var allowed = map[string][]string{
 	"internal/query/workdir": {},
 
 	// Nouns.
-	"internal/block":                 {"internal/checksum", "internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
-	"internal/catalog":               {"internal/checksum", "internal/key", "internal/objstore"},
-	"internal/checksum":              {},
-	"internal/checksum/checksumtest": {},
-	"internal/expression":            {},
-	"internal/key":                   {},
-	"internal/objstore":              {},
-	"internal/objstore/filestore":    {"internal/objstore"},
-	"internal/objstore/instrument":   {"internal/objstore"},
-	"internal/objstore/memstore":     {"internal/objstore"},
-	"internal/objstore/probe":        {"internal/objstore"},
-	"internal/objstore/s3store":      {"internal/checksum", "internal/objstore"},
-	"internal/objstore/s3test":       {},
-	"internal/objstore/storetest":    {"internal/objstore"},
-	"internal/objstore/storeurl":     {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
-	"internal/parquetfile":           {"internal/checksum"},
-	"internal/queue":                 {},
-	"internal/queue/memqueue":        {"internal/queue"},
-	"internal/queue/sqsqueue":        {"internal/queue"},
-	"internal/queue/sqstest":         {"internal/queue", "internal/queue/memqueue"},
-	"internal/rollup":                {"internal/block", "internal/parquetfile"},
-	"internal/segment":               {"internal/parquetfile", "internal/series"},
-	"internal/segment/segmenttest":   {"internal/segment", "internal/series"},
-	"internal/series":                {},
-	"internal/telemetry":             {},
-	"internal/tenant":                {},
-	"internal/timeparam":             {},
+	"internal/block":                       {"internal/checksum", "internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
+	"internal/catalog":                     {"internal/checksum", "internal/key", "internal/objstore"},
+	"internal/checksum":                    {},
+	"internal/checksum/checksumtest":       {},
+	"internal/expression":                  {},
+	"internal/key":                         {},
+	"internal/message":                     {"internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/tenant"},
+	"internal/objstore":                    {},
+	"internal/objstore/filestore":          {"internal/objstore"},
+	"internal/objstore/instrument":         {"internal/objstore"},
+	"internal/objstore/memstore":           {"internal/objstore"},
+	"internal/objstore/probe":              {"internal/objstore"},
+	"internal/objstore/s3store":            {"internal/checksum", "internal/objstore"},
+	"internal/objstore/s3test":             {},
+	"internal/objstore/storetest":          {"internal/objstore"},
+	"internal/objstore/storeurl":           {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
+	"internal/parquetfile":                 {"internal/checksum"},
+	"internal/queue":                       {},
+	"internal/queue/memqueue":              {"internal/queue"},
+	"internal/queue/sqsqueue":              {"internal/queue"},
+	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
+	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series"},
+	"internal/remotewrite/remotewritetest": {"internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/rollup":                      {"internal/block", "internal/parquetfile"},
+	"internal/segment":                     {"internal/parquetfile", "internal/series"},
+	"internal/segment/segmenttest":         {"internal/segment", "internal/series"},
+	"internal/series":                      {},
+	"internal/telemetry":                   {},
+	"internal/tenant":                      {},
+	"internal/timeparam":                   {},
 
 	// Tests of the whole and of the house.
 	"internal/archtest":   {},

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/exemplar"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -19,14 +20,14 @@ type window struct {
 	ts        []int64
 	v         []float64
 	st        []int64 // aligned with ts; nil if no sample has a start timestamp
-	hists     []histSample
-	exemplars []exemplarSample
+	hists     []remotewrite.Hist
+	exemplars []remotewrite.Exemplar
 	metadata  []segment.Metadata
 }
 
 // partition divides batches of one generation by window, ascending. Metadata, which has no time of its own, goes with the last window,
 // or with that of now (ms) if there is no sample at all.
-func partition(bs []*batch, now int64) []*window {
+func partition(bs []*remotewrite.Batch, now int64) []*window {
 	byStart := map[key.Window]*window{}
 	var last *window
 	at := func(t int64) *window {
@@ -42,36 +43,36 @@ func partition(bs []*batch, now int64) []*window {
 	}
 	n := 0
 	for _, b := range bs {
-		n += len(b.floats)
+		n += len(b.Floats)
 	}
 	var meta []segment.Metadata
 	for _, b := range bs {
-		for i, f := range b.floats {
-			w := at(f.t)
+		for i, f := range b.Floats {
+			w := at(f.T)
 			if w.refs == nil && len(byStart) == 1 { // mostly there is one window only
 				w.refs, w.ts, w.v = make([]series.Ref, 0, n), make([]int64, 0, n), make([]float64, 0, n)
 			}
-			w.refs, w.ts, w.v = append(w.refs, f.ref), append(w.ts, f.t), append(w.v, f.v)
-			if b.starts != nil && b.starts[i] != 0 && w.st == nil {
+			w.refs, w.ts, w.v = append(w.refs, f.Ref), append(w.ts, f.T), append(w.v, f.V)
+			if b.Starts != nil && b.Starts[i] != 0 && w.st == nil {
 				w.st = make([]int64, len(w.ts)-1, n)
 			}
 			if w.st != nil {
 				st := int64(0)
-				if b.starts != nil {
-					st = b.starts[i]
+				if b.Starts != nil {
+					st = b.Starts[i]
 				}
 				w.st = append(w.st, st)
 			}
 		}
-		for _, h := range b.hists {
+		for _, h := range b.Hists {
 			w := at(h.T)
 			w.hists = append(w.hists, h)
 		}
-		for _, e := range b.exemplars {
+		for _, e := range b.Exemplars {
 			w := at(e.Ts)
 			w.exemplars = append(w.exemplars, e)
 		}
-		meta = append(meta, b.metadata...)
+		meta = append(meta, b.Metadata...)
 	}
 	if len(meta) > 0 && len(byStart) == 0 {
 		at(now)
@@ -111,30 +112,30 @@ func keepLast[T any](s []T, equal func(a, b *T) bool) []T {
 func assemble(w *window, view *series.View, order *series.Order) *segment.Batch {
 	b := &segment.Batch{View: view, Metadata: w.metadata}
 	rank := func(r series.Ref) uint32 { return order.Rank(r) }
-	slices.SortStableFunc(w.hists, func(x, y histSample) int {
-		return cmp.Or(cmp.Compare(rank(x.ref), rank(y.ref)), cmp.Compare(x.T, y.T))
+	slices.SortStableFunc(w.hists, func(x, y remotewrite.Hist) int {
+		return cmp.Or(cmp.Compare(rank(x.Ref), rank(y.Ref)), cmp.Compare(x.T, y.T))
 	})
-	w.hists = keepLast(w.hists, func(x, y *histSample) bool { return x.ref == y.ref && x.T == y.T })
-	slices.SortStableFunc(w.exemplars, func(x, y exemplarSample) int {
-		return cmp.Or(cmp.Compare(rank(x.ref), rank(y.ref)), cmp.Compare(x.Ts, y.Ts))
+	w.hists = keepLast(w.hists, func(x, y *remotewrite.Hist) bool { return x.Ref == y.Ref && x.T == y.T })
+	slices.SortStableFunc(w.exemplars, func(x, y remotewrite.Exemplar) int {
+		return cmp.Or(cmp.Compare(rank(x.Ref), rank(y.Ref)), cmp.Compare(x.Ts, y.Ts))
 	})
 	rows := newRankSet(order.Len())
 	for _, r := range w.refs {
 		rows.add(rank(r))
 	}
 	for _, h := range w.hists {
-		rows.add(rank(h.ref))
+		rows.add(rank(h.Ref))
 	}
 	for _, e := range w.exemplars {
-		rows.add(rank(e.ref))
+		rows.add(rank(e.Ref))
 	}
 	n := rows.number()
 	b.Rows, b.End = make([]series.Ref, n), make([]int, n)
 	for _, h := range w.hists {
-		b.Rows[rows.index(rank(h.ref))] = h.ref
+		b.Rows[rows.index(rank(h.Ref))] = h.Ref
 	}
 	for _, e := range w.exemplars {
-		b.Rows[rows.index(rank(e.ref))] = e.ref
+		b.Rows[rows.index(rank(e.Ref))] = e.Ref
 	}
 	scatter(b, w, func(r series.Ref) int { return rows.index(rank(r)) })
 	closeRows(b, w)
@@ -179,14 +180,14 @@ func closeRows(b *segment.Batch, w *window) {
 		n = sortRow(b, n, from, to)
 		from, b.End[row] = to, n
 		var hs []segment.Hist
-		for len(hists) > 0 && hists[0].ref == ref {
+		for len(hists) > 0 && hists[0].Ref == ref {
 			hs, hists = append(hs, hists[0].Hist), hists[1:]
 		}
 		if hs != nil {
 			b.Hists = append(b.Hists, segment.RowHists{Row: row, Samples: hs})
 		}
 		var es []exemplar.Exemplar
-		for len(exemplars) > 0 && exemplars[0].ref == ref {
+		for len(exemplars) > 0 && exemplars[0].Ref == ref {
 			es, exemplars = append(es, exemplars[0].Exemplar), exemplars[1:]
 		}
 		if es != nil {

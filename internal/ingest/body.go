@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"sync"
-	"sync/atomic"
 
 	"github.com/klauspost/compress/snappy"
 )
@@ -35,82 +33,79 @@ var errBody = errors.New("invalid request body")
 // a header that claims more is a lie, and is refused before any memory is set aside.
 const maxExpansion = 22
 
-// buffer is reusable memory for a body.
+// buffer is reusable memory for a decompressed body.
 type buffer struct{ b []byte }
 
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+// Buffers of more than largeBuffer bytes have a pool of their own, so that small bodies do not hold
+// their memory. A pool gives its memory to the garbage collector unless it is used soon.
+var buffers, largeBuffers = sync.Pool{New: newBuffer}, sync.Pool{New: newBuffer}
 
-const (
-	// keepBuffer is the capacity (bytes) above which a buffer is not kept for reuse.
-	keepBuffer = 4 << 20
-	// collectAfter is how many bytes of buffers that were not kept may lie about. The collector by itself would let garbage grow to
-	// the size of what is alive, and so let a few large bodies take twice the memory that max-inflight-bytes grants them.
-	collectAfter = 32 << 20
-)
+func newBuffer() any { return new(buffer) }
 
-// discarded is the size (bytes) of the buffers given up since the last collection that sized asked for.
-var discarded atomic.Int64
+const largeBuffer = 4 << 20
 
-func (b *buffer) release() {
-	if cap(b.b) > keepBuffer {
-		discarded.Add(int64(cap(b.b)))
-		b.b = nil
+// bufferOf returns a buffer of n bytes.
+func bufferOf(n int) *buffer {
+	pool := &buffers
+	if n > largeBuffer {
+		pool = &largeBuffers
 	}
-	buffers.Put(b)
-}
-
-func (b *buffer) sized(n int) []byte {
+	b := pool.Get().(*buffer)
 	if cap(b.b) < n {
-		if n > keepBuffer && discarded.Load() > collectAfter {
-			discarded.Store(0)
-			runtime.GC()
-		}
 		b.b = make([]byte, n)
 	}
 	b.b = b.b[:n]
-	return b.b
+	return b
 }
 
-// readBody reads and decompresses a request body within the limits. The result lies in plain. The
-// charge is for plain and for firstRoom of it; the caller releases it.
-func (s *Stage) readBody(w http.ResponseWriter, r *http.Request, tenant string, plain *buffer) (*charge, error) {
+func (b *buffer) release() {
+	if cap(b.b) > largeBuffer {
+		largeBuffers.Put(b)
+	} else {
+		buffers.Put(b)
+	}
+}
+
+// readBody reads and decompresses a request body within the limits. The charge is for the message
+// and firstRoom of it. The caller releases both.
+func (s *Stage) readBody(w http.ResponseWriter, r *http.Request, tenant string) (msg *buffer, c *charge, err error) {
 	body := s.paced(w, r)
 	var prefix [maxPrefix]byte
 	head, decoded, err := s.peek(body, r.ContentLength, prefix[:])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := s.inflight.admit(tenant)
-	if err := s.unpack(r, body, head, decoded, plain, c); err != nil {
+	c = s.inflight.admit(tenant)
+	if msg, err = s.decompress(r, body, head, decoded, c); err != nil {
 		c.release()
-		return nil, err
+		return nil, nil, err
 	}
-	return c, nil
+	return msg, c, nil
 }
 
-// unpack reads the body, which begins with head, and decompresses it into plain.
-func (s *Stage) unpack(r *http.Request, body *pacedBody, head []byte, decoded int64, plain *buffer, c *charge) error {
+// decompress reads the body, which begins with head, and decompresses it.
+func (s *Stage) decompress(r *http.Request, body *pacedBody, head []byte, decoded int64, c *charge) (*buffer, error) {
 	packed, err := s.receive(body, head, r.ContentLength, func(more int64) error { return s.await(r.Context(), c, more, false) })
 	defer func() { releaseBody(packed) }()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body.end()
 	if decoded > int64(len(packed))*maxExpansion {
-		return fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", errBody, len(packed), decoded)
+		return nil, fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", errBody, len(packed), decoded)
 	}
 	if err := s.await(r.Context(), c, decoded+s.set.firstRoom(decoded), true); err != nil {
-		return err
+		return nil, err
 	}
-	out, err := snappy.Decode(plain.sized(int(decoded)), packed)
-	if err != nil {
-		return fmt.Errorf("%w: snappy: %w", errBody, err)
+	msg := bufferOf(int(decoded))
+	if _, err := snappy.Decode(msg.b, packed); err != nil {
+		msg.release()
+		return nil, fmt.Errorf("%w: snappy: %w", errBody, err)
 	}
-	plain.b = out
 	s.met.bodyBytes.WithLabelValues("snappy").Add(float64(len(packed)))
-	s.met.bodyBytes.WithLabelValues("protobuf").Add(float64(len(out)))
+	s.met.bodyBytes.WithLabelValues("protobuf").Add(float64(len(msg.b)))
 	c.settle(decoded + s.set.firstRoom(decoded))
-	return nil
+	return msg, nil
 }
 
 // await takes more bytes for a request, and waits for them no longer than the limit says.

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/message"
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -37,7 +39,7 @@ func (s *Stage) Consume(ctx context.Context, ds []Delivery) (failed []string, er
 	c.puts.SetLimit(maxParallelPuts)
 	defer c.leave()
 	for _, ms := range c.byTenant(ds) {
-		t, err := s.enter(ms[0].tenant)
+		t, err := s.enter(ms[0].Tenant)
 		if errors.Is(err, errClosing) {
 			return nil, errors.Join(err, c.puts.Wait())
 		}
@@ -86,7 +88,7 @@ func (c *consumption) leave() {
 // parcel is a message that could be read so far.
 type parcel struct {
 	id string
-	*envelope
+	*message.Message
 	sent time.Time // when the queue got it first
 }
 
@@ -96,16 +98,16 @@ const maxQueueAge = 29 * 24 * time.Hour
 
 // sentAt returns when the queue got a message first. A message that was moved back from the dead
 // letters says it itself.
-func (c *consumption) sentAt(d *Delivery, e *envelope) (time.Time, error) {
+func (c *consumption) sentAt(d *Delivery, e *message.Message) (time.Time, error) {
 	sent := d.Sent
-	if !e.sent.IsZero() {
-		sent = e.sent
+	if !e.Sent.IsZero() {
+		sent = e.Sent
 	}
 	if sent.IsZero() {
-		return sent, fmt.Errorf("%w: the queue does not say when it was sent", errUnreadable)
+		return sent, fmt.Errorf("%w: the queue does not say when it was sent", message.ErrUnreadable)
 	}
 	if age := c.stage.now().Sub(sent); age > maxQueueAge {
-		return sent, fmt.Errorf("%w: it was sent %s ago, the limit is %s: what was deleted meanwhile could return", errUnreadable, age.Round(time.Second), maxQueueAge)
+		return sent, fmt.Errorf("%w: it was sent %s ago, the limit is %s: what was deleted meanwhile could return", message.ErrUnreadable, age.Round(time.Second), maxQueueAge)
 	}
 	return sent, nil
 }
@@ -118,25 +120,25 @@ func (p *parcel) period() int64 { return p.sent.UnixMilli() / key.QueueMillis }
 func (c *consumption) byTenant(ds []Delivery) [][]parcel {
 	all := make([]parcel, 0, len(ds))
 	for _, d := range ds {
-		e, err := parseEnvelope(d.Body)
+		e, err := message.Parse(d.Body)
 		if err != nil {
 			c.unreadable(d.ID, "", err)
 			continue
 		}
 		sent, err := c.sentAt(&d, e)
 		if err != nil {
-			c.unreadable(d.ID, e.tenant, err)
+			c.unreadable(d.ID, e.Tenant, err)
 			continue
 		}
 		all = append(all, parcel{d.ID, e, sent})
 	}
 	slices.SortStableFunc(all, func(a, b parcel) int {
-		return cmp.Or(cmp.Compare(a.tenant, b.tenant), a.sent.Compare(b.sent))
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), a.sent.Compare(b.sent))
 	})
 	var out [][]parcel
 	for from := 0; from < len(all); {
 		to := from + 1
-		for to < len(all) && all[to].tenant == all[from].tenant {
+		for to < len(all) && all[to].Tenant == all[from].Tenant {
 			to++
 		}
 		out, from = append(out, all[from:to]), to
@@ -155,22 +157,23 @@ func (c *consumption) unreadable(id, tenant string, err error) {
 
 // fail notes messages that are to be delivered again.
 func (c *consumption) fail(ms []parcel, err error) {
-	n := tally{}
+	samples := 0
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range ms {
-		n.floats, n.hists = n.floats+m.holds.floats, n.hists+m.holds.hists
+		samples += m.Holds.Samples()
 		c.failed = append(c.failed, m.id)
 	}
 	c.stage.met.messages.WithLabelValues("failed").Add(float64(len(ms)))
-	c.stage.log.Error("messages failed; they will be delivered again", "messages", len(ms), "first", ms[0].id, "tenant", ms[0].tenant, "samples", n.samples(), "err", err)
+	c.stage.log.Error("messages failed; they will be delivered again", "messages", len(ms), "first", ms[0].id, "tenant", ms[0].Tenant, "samples", samples, "err", err)
 }
 
 // load is what of a tenant's messages is flushed together.
 type load struct {
 	parcels []parcel
-	batches []*batch
-	tally   tally
+	batches []*remotewrite.Batch
+	charges []*charge // of the batches
+	tally   remotewrite.Tally
 }
 
 // tenant takes the messages of one tenant.
@@ -181,24 +184,24 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 			c.flush(t, l)
 			l = load{}
 		}
-		b, err := c.read(t, m, len(l.parcels) == 0)
+		q, err := c.read(t, m, len(l.parcels) == 0)
 		var busy *errBusy
 		if errors.As(err, &busy) && len(l.parcels) > 0 {
 			// The load itself holds what the message waits for.
 			c.flush(t, l)
 			l = load{}
-			b, err = c.read(t, m, true)
+			q, err = c.read(t, m, true)
 		}
 		switch {
 		case err == nil:
-			l.parcels, l.batches = append(l.parcels, m), append(l.batches, b)
-			l.tally.add(b)
+			l.parcels, l.batches, l.charges = append(l.parcels, m), append(l.batches, q.batch), append(l.charges, q.charge)
+			l.tally = l.tally.Plus(m.Holds)
 		case errors.As(err, &busy), c.ctx.Err() != nil:
 			c.fail([]parcel{m}, err)
 		default:
-			c.unreadable(m.id, m.tenant, err)
+			c.unreadable(m.id, m.Tenant, err)
 		}
-		if l.tally.samples() >= c.stage.set.ConsumeSamples {
+		if l.tally.Samples() >= c.stage.set.ConsumeSamples {
 			c.flush(t, l)
 			l = load{}
 		}
@@ -210,97 +213,76 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 
 // read decodes a message. If its memory is not free, it waits for that as long as there is time, or
 // is refused at once.
-func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (*batch, error) {
+func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (q *accepted, err error) {
 	if err := c.ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read message: %w", err)
 	}
 	s := c.stage
-	charge := s.inflight.admit(m.tenant)
-	if err := s.takeMessage(c.ctx, charge, m.envelope, wait); err != nil {
-		charge.release()
-		return nil, err
+	charge := s.inflight.admit(m.Tenant)
+	defer func() {
+		if err != nil {
+			charge.release()
+		}
+	}()
+	estimate := min(m.Memory(), s.set.MaxInflightBytes)
+	if wait {
+		err = charge.await(c.ctx, estimate, true)
+	} else {
+		_, err = charge.try(estimate)
 	}
-	plain := buffers.Get().(*buffer)
-	defer plain.release()
-	if err := m.unpack(plain); err != nil {
-		charge.release()
-		return nil, err
-	}
-	d := decoders.Get().(*decoder)
-	defer decoders.Put(d)
-	d.limits = &s.set.Limits
-	d.beginPacked(plain.b, s.set.MaxInflightBytes)
-	b, err := d.unpack(plain.b, m.holds, t.gen.Load(), s.set.Limits.horizon(m.received))
 	if err != nil {
-		charge.release()
 		return nil, err
 	}
-	b.charge = charge
-	charge.settle(costRequest + d.used())
-	return b, nil
-}
-
-// takeMessage charges what a message will probably take: its text, its columns and what they say
-// that they hold. How much it was is settled when it has been read.
-func (s *Stage) takeMessage(ctx context.Context, c *charge, e *envelope, wait bool) error {
-	n := int64(len(e.data)) + costColumn*int64(e.bytes) + costFloat*int64(e.holds.floats) + costHistogram*int64(e.holds.hists) + costExemplar*int64(e.holds.exemplars)
-	n = min(n, s.set.MaxInflightBytes)
-	if !wait {
-		_, err := c.try(n)
-		return err
+	b, err := m.Decode(t.gen.Load(), &s.set.Limits, s.set.MaxInflightBytes)
+	if err != nil {
+		return nil, err
 	}
-	return c.await(ctx, n, true)
-}
-
-func (n tally) String() string {
-	return fmt.Sprintf("%d floats, %d histograms, %d exemplars", n.floats, n.hists, n.exemplars)
+	charge.settle(costRequest + b.Bytes)
+	return &accepted{b, charge}, nil
 }
 
 // learned is metadata that is durable when a load is.
 type learned struct {
-	gen      *generation
-	metadata []segment.Metadata
+	generation *remotewrite.Generation
+	metadata   []segment.Metadata
 }
 
 // flush encodes a load and lets its segments be written while the next load is read.
 func (c *consumption) flush(t *tenantIngest, l load) {
 	s := c.stage
-	begin := time.Now()
+	begin := s.now()
 	ctx, cancel := context.WithTimeout(c.ctx, s.set.FlushTimeout)
 	newest := l.parcels[len(l.parcels)-1].sent
 	segments, err := t.segments(l.batches, func() identity { return identity{id: s.ids.at(newest), queued: true} })
 	var meta []learned
-	charges := make([]*charge, 0, len(l.batches))
 	for _, b := range l.batches {
-		if len(b.metadata) > 0 {
-			meta = append(meta, learned{b.gen, slices.Clone(b.metadata)})
+		if len(b.Metadata) > 0 {
+			meta = append(meta, learned{b.Generation, slices.Clone(b.Metadata)})
 		}
-		charges = append(charges, b.charge)
-		b.charge = nil // it covers the segments, too
-		b.release()
+		b.Release() // the charges cover the segments, too
 	}
 	t.rotate()
 	c.puts.Go(func() error {
 		defer cancel()
 		defer func() {
-			for _, c := range charges {
+			for _, c := range l.charges {
 				c.release()
 			}
 		}()
 		if err == nil {
 			err = putAll(ctx, segments, t.put)
 		}
-		s.met.flushed(l.tally, err, time.Since(begin))
+		s.met.flushed(l.tally, err, s.now().Sub(begin))
 		if err != nil {
 			c.fail(l.parcels, err)
 			return nil
 		}
 		for _, d := range meta {
-			d.gen.stored.note(d.metadata)
+			d.generation.Stored.Note(d.metadata)
 		}
 		now := s.now()
 		for _, p := range l.parcels {
-			s.met.queueSeconds.Observe(now.Sub(p.received).Seconds())
+			s.met.queueSeconds.Observe(now.Sub(p.Received).Seconds())
 		}
 		return nil
 	})

@@ -55,7 +55,7 @@ func TestRetryOfManyWindows(t *testing.T) {
 	it := gauge("m")
 	const n = 5
 	for i := range int64(n) {
-		it.floats = append([]segment.Float{at(someTime-i*key.WindowMillis, float64(i))}, it.floats...)
+		it.Floats = append([]segment.Float{at(someTime-i*key.WindowMillis, float64(i))}, it.Floats...)
 	}
 	for failing := range n {
 		l := calmIn(t, Direct)

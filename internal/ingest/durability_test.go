@@ -58,7 +58,7 @@ func TestAllSegmentsOrNoAcknowledgement(t *testing.T) {
 	var floats item
 	const n = 20
 	for i := range int64(n) {
-		floats = gauge("m", append(floats.floats, at(someTime-i*key.WindowMillis, float64(i)))...)
+		floats = gauge("m", append(floats.Floats, at(someTime-i*key.WindowMillis, float64(i)))...)
 	}
 	for failing := range n {
 		l := calm(t)
@@ -80,8 +80,8 @@ func TestAllSegmentsOrNoAcknowledgement(t *testing.T) {
 // inTime reverses an item's floats.
 func inTime(it item) item {
 	out := gauge("m")
-	for i := range it.floats {
-		out.floats = append(out.floats, it.floats[len(it.floats)-1-i])
+	for i := range it.Floats {
+		out.Floats = append(out.Floats, it.Floats[len(it.Floats)-1-i])
 	}
 	return out
 }
@@ -204,7 +204,7 @@ func TestGroupFailsTogether(t *testing.T) {
 		l.faults.Add(memstore.On(memstore.Put), memstore.Fault{Err: errDown})
 		for range 5 {
 			a.send(protocolV2, nowSample(1))
-			a.send(protocolV2, nowSample(2), item{lset: []string{"nameless", "x"}, floats: nowSample(1).floats})
+			a.send(protocolV2, nowSample(2), item{Lset: []string{"nameless", "x"}, Floats: nowSample(1).Floats})
 		}
 		synctest.Wait()
 		release()
@@ -240,7 +240,7 @@ func TestFullGroupIsFlushedAtOnce(t *testing.T) {
 		for i := range 5 {
 			it := gauge("m")
 			for j := range 10 {
-				it.floats = append(it.floats, at(time.Now().UnixMilli()-int64(10*i+j), 1))
+				it.Floats = append(it.Floats, at(time.Now().UnixMilli()-int64(10*i+j), 1))
 			}
 			l.ok(protocolV1, []item{it})
 		}

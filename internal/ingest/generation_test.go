@@ -12,10 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 )
 
-func (l *lake) generation() *generation {
+func (l *lake) generation() *remotewrite.Generation {
 	l.stage.mu.Lock()
 	defer l.stage.mu.Unlock()
 	return l.stage.tenants[anonymous].gen.Load()
@@ -37,9 +38,9 @@ func TestGenerationOfAWindow(t *testing.T) {
 		l.ok(protocolV1, []item{a}) // decoded before the flush that ends the generation
 		synctest.Wait()
 		require.NotSame(t, first, l.generation())
-		require.Zero(t, l.generation().table.Len())
+		require.Zero(t, l.generation().Table.Len())
 		l.ok(protocolV1, []item{a})
-		require.Equal(t, [][]segment.Metadata{{a.meta}, nil, nil, {a.meta}}, l.metadata())
+		require.Equal(t, [][]segment.Metadata{{a.Meta}, nil, nil, {a.Meta}}, l.metadata())
 	})
 }
 
@@ -127,7 +128,7 @@ func TestIdleTenant(t *testing.T) {
 		require.Equal(t, 1, count())
 		l.ok(protocolV1, []item{a})
 		require.Equal(t, 2, count())
-		require.Equal(t, [][]segment.Metadata{{a.meta}, {a.meta}}, l.metadata())
+		require.Equal(t, [][]segment.Metadata{{a.Meta}, {a.Meta}}, l.metadata())
 		// A request that takes longer than the idle time keeps its tenant.
 		l.stage.set.BodyGrace = 4 * idle
 		slow, finish := newSlowBody(packed(t, encodeV1([]item{nowSample(1)})))

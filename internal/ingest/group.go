@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // group is the requests of one tenant that become durable together. Exactly one of "all of them are in the store" and "err tells why
 // that is not known" holds once done is closed.
 type group struct {
-	batches []*batch
+	batches []*remotewrite.Batch
+	charges []*charge // of the batches
 	samples int
 	opened  time.Time
 	done    chan struct{}
@@ -22,10 +24,11 @@ type group struct {
 
 // finish lets the group's requests be answered. The batches are nobody's afterwards.
 func (g *group) finish(err error) {
-	for _, b := range g.batches {
-		b.release()
+	for i, b := range g.batches {
+		b.Release()
+		g.charges[i].release()
 	}
-	g.batches, g.err = nil, err
+	g.batches, g.charges, g.err = nil, nil, err
 	close(g.done)
 }
 
@@ -59,6 +62,7 @@ func (s *Settings) pace(store objstore.Store) pace {
 // second unless they are full.
 type collector struct {
 	pace pace
+	now  func() time.Time
 	wake chan struct{} // capacity 1: the state changed
 
 	mu        sync.Mutex
@@ -78,8 +82,8 @@ const recentGroups = 8
 // errClosing is the answer to requests that come during shutdown.
 var errClosing = errors.New("ingest is shutting down")
 
-func newCollector(p pace) *collector {
-	return &collector{pace: p, wake: make(chan struct{}, 1)}
+func newCollector(p pace, now func() time.Time) *collector {
+	return &collector{pace: p, now: now, wake: make(chan struct{}, 1)}
 }
 
 // enter announces a request whose batch may come. Each enter is followed by one leave.
@@ -93,28 +97,27 @@ func (c *collector) enter() error {
 	return nil
 }
 
-// leave ends what enter began; b, if not nil, joins the open group, which is returned. The batch belongs to the group from then on.
-func (c *collector) leave(b *batch) *group {
+// leave ends what enter began. If q is not nil, it joins the open group, which is returned and owns
+// it from then on.
+func (c *collector) leave(q *accepted) *group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.receiving--
-	if b != nil && c.stopped != nil {
-		b.release()
+	if q != nil && c.stopped != nil {
+		q.release()
 		g := &group{done: make(chan struct{}), err: c.stopped}
 		close(g.done)
 		return g
 	}
-	if b != nil {
-		if c.open == nil {
-			c.open = &group{opened: time.Now(), done: make(chan struct{})}
-		}
-		c.open.batches = append(c.open.batches, b)
-		c.open.samples += b.samples()
-	}
 	c.signal()
-	if b == nil {
+	if q == nil {
 		return nil
 	}
+	if c.open == nil {
+		c.open = &group{opened: c.now(), done: make(chan struct{})}
+	}
+	c.open.batches, c.open.charges = append(c.open.batches, q.batch), append(c.open.charges, q.charge)
+	c.open.samples += remotewrite.TallyOf(q.batch).Samples()
 	return c.open
 }
 
@@ -163,26 +166,33 @@ func (c *collector) flushed() {
 	c.flushing = false
 }
 
-// next waits for a group that is due. It returns nil once ctx is done, or when nothing came for idle.
+// next waits for a group that is due. It returns nil once ctx is done, or when nothing came for
+// idle. A wait that is over counts, whatever the clock says.
 func (c *collector) next(ctx context.Context, idle time.Duration) *group {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
-	begin := time.Now()
+	now := c.now()
+	end := now.Add(idle)
 	for ctx.Err() == nil {
-		g, wait := c.take(time.Now())
+		g, wait := c.take(now)
 		if g != nil {
 			return g
 		}
 		if wait == 0 {
-			if wait = idle - time.Since(begin); wait <= 0 {
+			if wait = end.Sub(now); wait <= 0 {
 				return nil
 			}
 		}
 		timer.Reset(wait)
+		over := now.Add(wait)
 		select {
 		case <-ctx.Done():
-		case <-c.wake:
 		case <-timer.C:
+			now = over
+		case <-c.wake:
+		}
+		if t := c.now(); t.After(now) {
+			now = t
 		}
 	}
 	return nil

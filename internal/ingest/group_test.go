@@ -5,19 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/filestore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/remotewrite"
 )
 
-func batchOf(samples int) *batch {
-	b := newBatch(newGeneration(0, func(reason, int) {}))
-	for i := range samples {
-		b.addFloat(int64(i), 0, 0)
-	}
-	return b
+// acceptedOf is a request with so many samples.
+func acceptedOf(samples int) *accepted {
+	charge := newBudget(1, nil, prometheus.NewGauge(prometheus.GaugeOpts{})).admit("")
+	return &accepted{&remotewrite.Batch{Floats: make([]remotewrite.Float, samples)}, charge}
 }
 
 // TestTake goes through the rules by which a group is due. All times count from the opening of the group.
@@ -54,13 +54,13 @@ func TestTake(t *testing.T) {
 		{name: "closing", batches: 1, receiving: 5, company: [recentGroups]int{9}, last: -1, closing: true, want: -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := newCollector(pace{wait: wait, gap: gap, maxSamples: 100})
+			c := newCollector(pace{wait: wait, gap: gap, maxSamples: 100}, time.Now)
 			c.company, c.receiving, c.closing = tc.company, tc.receiving, tc.closing
 			if tc.last != 0 {
 				c.last = opened.Add(tc.last)
 			}
 			if tc.batches > 0 {
-				c.open = &group{opened: opened, samples: tc.batches * tc.samples, batches: make([]*batch, tc.batches)}
+				c.open = &group{opened: opened, samples: tc.batches * tc.samples, batches: make([]*remotewrite.Batch, tc.batches)}
 			}
 			open := c.open
 			g, got := c.take(opened.Add(tc.at))
@@ -82,14 +82,14 @@ func TestTake(t *testing.T) {
 
 // TestCompanyIsForgotten lets a lone sender be answered at once again after enough groups of its own.
 func TestCompanyIsForgotten(t *testing.T) {
-	c := newCollector(pace{wait: time.Second, maxSamples: 1000})
+	c := newCollector(pace{wait: time.Second, maxSamples: 1000}, time.Now)
 	now := time.Now()
 	for i := range recentGroups {
 		c.company[i] = 10
 	}
 	for i := range recentGroups + 1 {
 		require.NoError(t, c.enter())
-		g := c.leave(batchOf(1))
+		g := c.leave(acceptedOf(1))
 		g.opened = now
 		taken, wait := c.take(now)
 		if i < recentGroups {
@@ -125,10 +125,10 @@ func TestPace(t *testing.T) {
 }
 
 func TestRetire(t *testing.T) {
-	c := newCollector(pace{maxSamples: 1})
+	c := newCollector(pace{maxSamples: 1}, time.Now)
 	require.NoError(t, c.enter())
 	require.False(t, c.retire(), "a request is being received")
-	c.leave(batchOf(1))
+	c.leave(acceptedOf(1))
 	require.False(t, c.retire(), "a group waits")
 	require.False(t, c.idle())
 	g, _ := c.take(time.Now())
@@ -142,14 +142,14 @@ func TestRetire(t *testing.T) {
 
 // TestStop fails the open group and whatever still comes.
 func TestStop(t *testing.T) {
-	c := newCollector(pace{wait: time.Hour, maxSamples: 1000})
+	c := newCollector(pace{wait: time.Hour, maxSamples: 1000}, time.Now)
 	gone := errors.New("gone")
 	require.NoError(t, c.enter())
 	require.NoError(t, c.enter())
 	require.NoError(t, c.enter())
-	open := c.leave(batchOf(1))
+	open := c.leave(acceptedOf(1))
 	require.Same(t, open, c.stop(gone))
-	late := c.leave(batchOf(1))
+	late := c.leave(acceptedOf(1))
 	<-late.done
 	require.ErrorIs(t, late.err, gone)
 	require.Nil(t, c.leave(nil))

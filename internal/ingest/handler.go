@@ -7,21 +7,12 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/promlake/promlake/internal/message"
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/tenant"
 )
-
-// protocol is a version of the remote-write protocol.
-type protocol int
-
-const (
-	protocolV1 protocol = 1 // prometheus.WriteRequest, remote-write specification 1.0
-	protocolV2 protocol = 2 // io.prometheus.write.v2.Request, remote-write specification 2.0
-)
-
-func (p protocol) String() string { return strconv.Itoa(int(p)) }
 
 // Response headers of remote-write 2.0.
 const (
@@ -30,9 +21,6 @@ const (
 	exemplarsWritten  = "X-Prometheus-Remote-Write-Exemplars-Written"
 )
 
-// written counts what of a request is durable.
-type written struct{ samples, histograms, exemplars int }
-
 // unsupported is the error for a content type or encoding that is not remote-write's; the answer is 415.
 type unsupported struct{ msg string }
 
@@ -40,13 +28,13 @@ func (e unsupported) Error() string { return e.msg }
 
 // negotiate finds the protocol version of a request (remote-write 2.0 specification, "Content negotiation"): an
 // absent proto parameter means 1.0. As with Prometheus, an absent encoding means snappy.
-func negotiate(h http.Header) (protocol, error) {
+func negotiate(h http.Header) (remotewrite.Protocol, error) {
 	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "snappy") {
 		return 0, unsupported{fmt.Sprintf("%s encoding is not supported, only snappy", e)}
 	}
 	ct := h.Get("Content-Type")
 	if ct == "" {
-		return protocolV1, nil
+		return remotewrite.V1, nil
 	}
 	mt, params, err := mime.ParseMediaType(ct)
 	if err != nil || mt != "application/x-protobuf" {
@@ -54,9 +42,9 @@ func negotiate(h http.Header) (protocol, error) {
 	}
 	switch p := params["proto"]; p {
 	case "", "prometheus.WriteRequest":
-		return protocolV1, nil
+		return remotewrite.V1, nil
 	case "io.prometheus.write.v2.Request":
-		return protocolV2, nil
+		return remotewrite.V2, nil
 	default:
 		return 0, unsupported{fmt.Sprintf("remote-write message %q is not supported, only prometheus.WriteRequest and io.prometheus.write.v2.Request", p)}
 	}
@@ -71,18 +59,18 @@ func (s *Stage) Handler() http.Handler {
 			return
 		}
 		version, err := negotiate(r.Header)
-		var n written
+		var n remotewrite.Tally
 		if err == nil {
 			n, err = s.write(w, r, version)
 		}
 		code := status(err)
 		s.countLimited(err)
 		s.met.requests.WithLabelValues(version.String(), strconv.Itoa(code)).Inc()
-		if version == protocolV2 {
+		if version == remotewrite.V2 {
 			h := w.Header()
-			h.Set(samplesWritten, strconv.Itoa(n.samples))
-			h.Set(histogramsWritten, strconv.Itoa(n.histograms))
-			h.Set(exemplarsWritten, strconv.Itoa(n.exemplars))
+			h.Set(samplesWritten, strconv.Itoa(n.Floats))
+			h.Set(histogramsWritten, strconv.Itoa(n.Hists))
+			h.Set(exemplarsWritten, strconv.Itoa(n.Exemplars))
 		}
 		if err == nil {
 			w.WriteHeader(code)
@@ -120,9 +108,9 @@ func status(err error) int {
 	var partial *errPartial
 	var tenants errTenants
 	var unsup unsupported
-	var dense *errDense
-	var refused *Rejection
-	var bulky *errBulky
+	var dense *remotewrite.DenseError
+	var refused *remotewrite.Rejection
+	var bulky *message.BulkyError
 	var busy *errBusy
 	var slow *errSlow
 	switch {
@@ -134,7 +122,7 @@ func status(err error) int {
 		return http.StatusUnsupportedMediaType
 	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &partial), errors.As(err, &refused), errors.Is(err, errMalformed), errors.Is(err, errBody), errors.Is(err, errTenant):
+	case errors.As(err, &partial), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, errBody), errors.Is(err, errTenant):
 		return http.StatusBadRequest
 	case errors.As(err, &tenants):
 		return http.StatusTooManyRequests
@@ -145,120 +133,108 @@ func status(err error) int {
 // errTenant wraps an invalid tenant name.
 var errTenant = errors.New("invalid tenant")
 
-var decoders = sync.Pool{New: func() any { return new(decoder) }}
+// accepted is what was accepted of a request or message, and the share of MaxInflightBytes that it holds.
+type accepted struct {
+	batch  *remotewrite.Batch
+	charge *charge
+}
 
-// write takes one request through the stage and returns when its samples are durable, or with the reason why that is not so.
-func (s *Stage) write(w http.ResponseWriter, r *http.Request, version protocol) (written, error) {
+func (a *accepted) release() {
+	a.batch.Release()
+	a.charge.release()
+}
+
+// write takes one request through the stage. It returns when the samples are durable, with what was
+// stored, or with the reason why they are not.
+func (s *Stage) write(w http.ResponseWriter, r *http.Request, version remotewrite.Protocol) (stored remotewrite.Tally, err error) {
 	id, err := tenant.FromRequest(r)
 	if err != nil {
-		return written{}, fmt.Errorf("%w: %w", errTenant, err)
+		return stored, fmt.Errorf("%w: %w", errTenant, err)
 	}
 	t, err := s.enter(id)
 	if err != nil {
-		return written{}, err
+		return stored, err
 	}
-	if s.set.Mode == Grouped {
-		return s.writeGrouped(w, r, version, t)
-	}
-	defer t.groups.leave(nil)
-	in, err := s.take(w, r, version, t)
-	if err != nil {
-		return written{}, err
-	}
-	defer in.release()
-	b := in.batch
-	n, refused := written{len(b.floats), len(b.hists), len(b.exemplars)}, partial(b)
-	switch {
-	case b.empty():
-		return n, refused
-	case s.set.Mode == Direct:
-		err = s.storeDirect(r.Context(), in)
-	default:
-		err = s.enqueue(r.Context(), in)
-	}
-	if err != nil {
-		return written{}, err
-	}
-	return n, refused
-}
-
-// writeGrouped lets a request join the tenant's group. The tenant has been entered.
-func (s *Stage) writeGrouped(w http.ResponseWriter, r *http.Request, version protocol, t *tenantIngest) (written, error) {
-	left := false
+	left := false // the request is no longer announced on the tenant
 	defer func() {
 		if !left {
 			t.groups.leave(nil)
 		}
 	}()
-	b, err := s.decode(w, r, version, t)
+	came := s.now().Truncate(time.Millisecond)
+	q, err := s.accept(w, r, version, t, came)
 	if err != nil {
-		return written{}, err
+		return stored, err
 	}
-	if b.empty() {
-		err = partial(b)
-		b.release()
-		return written{}, err
+	b := q.batch
+	n, refused := remotewrite.TallyOf(b), partial(b)
+	switch {
+	case b.Len() == 0:
+		q.release()
+	case s.set.Mode == Grouped:
+		left = true
+		g := t.groups.leave(q) // q belongs to the flusher from here on
+		select {
+		case <-g.done:
+			err = g.err
+		case <-r.Context().Done():
+			err = fmt.Errorf("wait for flush: %w", r.Context().Err())
+		}
+	case s.set.Mode == Direct:
+		defer q.release()
+		err = s.storeDirect(r.Context(), t, b)
+	default:
+		defer q.release()
+		err = s.enqueue(r.Context(), t, b, came)
 	}
-	n := written{len(b.floats), len(b.hists), len(b.exemplars)}
-	refused := partial(b)
-	left = true
-	g := t.groups.leave(b) // b belongs to the flusher from here on
-	select {
-	case <-g.done:
-	case <-r.Context().Done():
-		return written{}, fmt.Errorf("wait for flush: %w", r.Context().Err())
-	}
-	if g.err != nil {
-		return written{}, g.err
+	if err != nil {
+		return stored, err
 	}
 	return n, refused
 }
 
-// partial returns the error that tells of the refused part of a batch, or nil.
-func partial(b *batch) error {
-	if b.err == nil {
+// partial returns the error that reports the refused part of a batch, or nil.
+func partial(b *remotewrite.Batch) error {
+	if b.Err == nil {
 		return nil
 	}
-	return &errPartial{b.err, b.rejected}
+	return &errPartial{b.Err, b.Rejected}
 }
 
-// decode reads a request's body into a batch, which holds the request's charge.
-func (s *Stage) decode(w http.ResponseWriter, r *http.Request, version protocol, t *tenantIngest) (*batch, error) {
-	plain := buffers.Get().(*buffer)
-	defer plain.release()
-	c, err := s.readBody(w, r, t.id, plain)
+// accept reads and decodes the body of a request that came at a time.
+func (s *Stage) accept(w http.ResponseWriter, r *http.Request, version remotewrite.Protocol, t *tenantIngest, came time.Time) (*accepted, error) {
+	msg, c, err := s.readBody(w, r, t.id)
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.read(version, plain.b, t, s.now(), c)
+	defer msg.release()
+	t.limitKnown()
+	size := int64(len(msg.b))
+	room := remotewrite.NewRoom(len(msg.b), s.set.firstRoom(size), min(remotewrite.MostRoom(size), s.set.MaxInflightBytes-size), func(more int64) error {
+		alone, err := c.try(more)
+		if alone {
+			return &remotewrite.DenseError{Message: len(msg.b), Room: s.set.MaxInflightBytes - size}
+		}
+		return err
+	})
+	rules := remotewrite.Rules{
+		Limits: &s.set.Limits, Horizon: s.set.Limits.Horizon(came), MaxWindows: s.set.MaxWindows, ToQueue: s.set.Mode == Buffered, Discard: s.met.discard,
+	}
+	b, err := remotewrite.Decode(version, msg.b, t.gen.Load(), rules, room)
 	if err != nil {
 		c.release()
 		return nil, err
 	}
-	return b, nil
+	c.settle(costRequest + b.Bytes)
+	return &accepted{b, c}, nil
 }
 
-// read decodes a message that came at a time. The batch takes the charge over, which covers the
-// message and firstRoom of it.
-func (s *Stage) read(version protocol, msg []byte, t *tenantIngest, came time.Time, c *charge) (*batch, error) {
-	t.limitKnown()
-	d := decoders.Get().(*decoder)
-	defer decoders.Put(d)
-	size := int64(len(msg))
-	d.limits, d.maxWindows, d.queues = &s.set.Limits, s.set.MaxWindows, s.set.Mode == Buffered
-	d.begin(msg, s.set.firstRoom(size), min(roomBase+roomPerByte*size, s.set.MaxInflightBytes-size), func(more int64) error {
-		alone, err := c.try(more)
-		if alone {
-			return &errDense{len(msg), s.set.MaxInflightBytes - size}
-		}
-		return err
-	})
-	b, err := d.decode(version, msg, t.gen.Load(), s.set.Limits.horizon(came))
-	if err != nil {
-		return nil, err
-	}
-	b.fit()
-	b.charge = c
-	c.settle(costRequest + d.used())
-	return b, nil
+// costRequest is what any request takes, in bytes.
+const costRequest = 1 << 10
+
+// firstRoom is what a message of n bytes may take before the decoder asks for more. With the message
+// and its body it fits the limit.
+func (s *Settings) firstRoom(n int64) int64 {
+	body := max(s.MaxRequestBytes+1, bodyClasses[0])
+	return max(0, min(64<<10+2*n, s.MaxInflightBytes-body-n))
 }

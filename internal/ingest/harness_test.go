@@ -3,10 +3,8 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -28,13 +26,11 @@ import (
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/queue/memqueue"
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
 )
-
-// someTime is the time of most samples, ms, in the window 20231114T2200Z.
-const someTime int64 = 1_700_000_000_000
 
 // lake is a stage over a store in memory, reached through its handler.
 type lake struct {
@@ -177,13 +173,6 @@ func (l *lake) ok(version protocol, items []item, headers ...string) *httptest.R
 	return w
 }
 
-// series is what a store holds of one series; of equal times the last written counts. Values are compared by their bits.
-type content struct {
-	Floats    []string // time, value, start
-	Hists     []string
-	Exemplars []string
-}
-
 // read returns what the segments of a tenant say, by series. It checks each segment on the way.
 func (l *lake) read(tenantID string) map[string]content {
 	l.t.Helper()
@@ -310,16 +299,6 @@ func rowOrder(a, b labels.Labels) int {
 	return labels.Compare(rest(a), rest(b))
 }
 
-func floatText(f segment.Float) string {
-	return fmt.Sprintf("%d %#x st=%d", f.T, math.Float64bits(f.V), f.ST)
-}
-
-func histText(t *testing.T, h segment.Hist) string {
-	b, err := segment.EncodeHist(h)
-	require.NoError(t, err)
-	return fmt.Sprintf("%d %x", h.T, b)
-}
-
 // inflight is what all requests are charged.
 func (l *lake) inflight() int64 {
 	b := l.stage.inflight
@@ -343,7 +322,7 @@ func (l *lake) undisclosed(answer, cause string) {
 }
 
 // discarded is the counter of refused samples.
-func (l *lake) discarded(r reason) float64 {
+func (l *lake) discarded(r remotewrite.Reason) float64 {
 	return testutil.ToFloat64(l.stage.met.discarded.WithLabelValues(string(r)))
 }
 

@@ -213,9 +213,9 @@ func blocks(t *testing.T, n, series, samples int) (bodies [][]byte, items [][]it
 	for k := range n {
 		var its []item
 		for i := range series {
-			it := item{lset: []string{"__name__", fmt.Sprintf("m%d", k), "i", fmt.Sprint(i)}}
+			it := item{Lset: []string{"__name__", fmt.Sprintf("m%d", k), "i", fmt.Sprint(i)}}
 			for j := range samples {
-				it.floats = append(it.floats, at(someTime+int64(j), float64(k*i)+float64(j)/7))
+				it.Floats = append(it.Floats, at(someTime+int64(j), float64(k*i)+float64(j)/7))
 			}
 			its = append(its, it)
 		}
@@ -360,7 +360,7 @@ func TestRefusedRequestsTeachLittle(t *testing.T) {
 			}
 			var known int64
 			for _, tenant := range l.stage.tenants {
-				known += tenant.gen.Load().bytes()
+				known += tenant.gen.Load().Bytes()
 			}
 			require.Less(t, known, int64(3<<20))
 		})
@@ -395,7 +395,7 @@ func TestConsumerTakesManyWindows(t *testing.T) {
 	l.manual = true
 	it := gauge("m")
 	for i := range int64(150) {
-		it.floats = append(it.floats, at(i*key.WindowMillis, 1))
+		it.Floats = append(it.Floats, at(i*key.WindowMillis, 1))
 	}
 	l.ok(protocolV1, []item{it})
 	l.stage.set.MaxWindows = 1

@@ -36,7 +36,7 @@ func (t *tenantIngest) unlearn() {
 
 // count brings the sum over all tenants up to date. The caller holds t.rotating.
 func (t *tenantIngest) count() {
-	n := t.gen.Load().bytes()
+	n := t.gen.Load().Bytes()
 	t.stage.known.Add(n - t.counted)
 	t.counted = n
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -83,7 +84,7 @@ func TestBodyLimits(t *testing.T) {
 		{"cut short by the connection at once", good[:3], int64(len(good)), http.StatusBadRequest, "invalid request body"},
 		{"not compressed", []byte("GET / HTTP/1.1\r\n"), 0, http.StatusBadRequest, "snappy"},
 		{"framed", framed(t, good), 0, http.StatusBadRequest, "snappy"},
-		{"cut message", snappy.Encode(nil, mustMarshal(t, encodeV1(everything()))[:300]), 0, http.StatusBadRequest, "malformed remote-write message: truncated protobuf message"},
+		{"cut message", snappy.Encode(nil, encode(t, protocolV1, everything())[:300]), 0, http.StatusBadRequest, "malformed remote-write message: truncated protobuf message"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.length == 0 {
@@ -98,13 +99,6 @@ func TestBodyLimits(t *testing.T) {
 			}
 		})
 	}
-}
-
-func mustMarshal(t testing.TB, m interface{ Marshal() ([]byte, error) }) []byte {
-	t.Helper()
-	b, err := m.Marshal()
-	require.NoError(t, err)
-	return b
 }
 
 // framed is the snappy format with frames, which remote_write does not use.
@@ -208,11 +202,11 @@ func TestDenseMessages(t *testing.T) {
 func TestOrdinaryMessagesHaveRoom(t *testing.T) {
 	var short []item
 	for i := range 50_000 {
-		short = append(short, item{lset: []string{"__name__", "m", "i", fmt.Sprint(i)}, floats: []segment.Float{at(someTime, 0)}})
+		short = append(short, item{Lset: []string{"__name__", "m", "i", fmt.Sprint(i)}, Floats: []segment.Float{at(someTime, 0)}})
 	}
 	one := gauge("m")
 	for i := range int64(100_000) {
-		one.floats = append(one.floats, at(someTime-i, 0))
+		one.Floats = append(one.Floats, at(someTime-i, 0))
 	}
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
 		l := calmIn(t, mode)
@@ -260,7 +254,7 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, s.Validate())
 	s.MaxInflightBytes = s.MaxRequestBytes + s.MaxDecodedBytes - 1
 	require.ErrorContains(t, s.Validate(), "max inflight bytes (83886079) must hold one request")
-	err := (&Settings{FlushInterval: -1, Limits: Limits{CreationGracePeriod: -1}}).Validate()
+	err := (&Settings{FlushInterval: -1, Limits: remotewrite.Limits{CreationGracePeriod: -1}}).Validate()
 	for _, what := range []string{
 		"flush interval must not be negative, is -1ns", "flush samples", "flush timeout", "max request bytes", "max decoded bytes", "inflight wait",
 		"max tenants", "tenant idle time", "max series bytes", "max label names", "max label name length", "max label value length", "creation grace period must not be negative, is -1ns",

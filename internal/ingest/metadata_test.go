@@ -17,7 +17,7 @@ func described(name, kind, help string) item { return describedAt(someTime, name
 
 func describedAt(t int64, name, kind, help string) item {
 	it := gauge(name, at(t, 1))
-	it.meta = segment.Metadata{Metric: name, Type: kind, Help: help}
+	it.Meta = segment.Metadata{Metric: name, Type: kind, Help: help}
 	return it
 }
 
@@ -40,7 +40,7 @@ func TestMetadataIsWrittenOnce(t *testing.T) {
 		l.tick()
 		changed := described("a", "counter", "second")
 		l.ok(version, []item{b, changed})
-		require.Equal(t, [][]segment.Metadata{{a.meta, b.meta}, nil, {changed.meta}}, l.metadata())
+		require.Equal(t, [][]segment.Metadata{{a.Meta, b.Meta}, nil, {changed.Meta}}, l.metadata())
 	})
 }
 
@@ -55,7 +55,7 @@ func TestMetadataAfterFailure(t *testing.T) {
 			l.ok(version, []item{a})
 			l.ok(version, []item{a})
 			m := l.metadata()
-			require.Equal(t, [][]segment.Metadata{{a.meta}, nil}, m[len(m)-2:])
+			require.Equal(t, [][]segment.Metadata{{a.Meta}, nil}, m[len(m)-2:])
 		}
 	})
 }
@@ -63,11 +63,11 @@ func TestMetadataAfterFailure(t *testing.T) {
 func TestMetadataAlone(t *testing.T) {
 	l := calm(t)
 	meta := segment.Metadata{Metric: "a", Type: "summary", Help: "h", Unit: "u"}
-	l.ok(protocolV1, []item{{meta: meta}})
+	l.ok(protocolV1, []item{{Meta: meta}})
 	require.Equal(t, [][]segment.Metadata{{meta}}, l.metadata())
 	require.Equal(t, []string{"20231114T2200Z"}, l.windows(anonymous))
 	require.Empty(t, l.rows(l.keys(anonymous)[0]))
-	l.ok(protocolV1, []item{{meta: meta}})
+	l.ok(protocolV1, []item{{Meta: meta}})
 	require.Len(t, l.keys(anonymous), 1, "known metadata alone is an empty request")
 }
 

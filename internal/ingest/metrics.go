@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // metrics are what an operator asks of the stage.
@@ -82,40 +84,22 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 	return m, errors.Join(errs...)
 }
 
-func (m *metrics) discard(r reason, samples int) {
+func (m *metrics) discard(r remotewrite.Reason, samples int) {
 	m.discarded.WithLabelValues(string(r)).Add(float64(samples))
 }
 
-// tally counts what batches hold.
-type tally struct{ floats, hists, exemplars int }
-
-func (n *tally) add(b *batch) {
-	n.floats += len(b.floats)
-	n.hists += len(b.hists)
-	n.exemplars += len(b.exemplars)
-}
-
-func tallyOf(bs ...*batch) (n tally) {
-	for _, b := range bs {
-		n.add(b)
-	}
-	return n
-}
-
-func (n tally) samples() int { return n.floats + n.hists }
-
 // flushed counts a flush that was committed or failed.
-func (m *metrics) flushed(n tally, err error, took time.Duration) {
+func (m *metrics) flushed(n remotewrite.Tally, err error, took time.Duration) {
 	m.flushSeconds.Observe(took.Seconds())
-	m.flushSamples.Observe(float64(n.samples()))
+	m.flushSamples.Observe(float64(n.Samples()))
 	if err != nil {
 		m.flushes.WithLabelValues("error").Inc()
 		return
 	}
 	m.flushes.WithLabelValues("ok").Inc()
-	m.samples.Add(float64(n.floats))
-	m.histograms.Add(float64(n.hists))
-	m.exemplars.Add(float64(n.exemplars))
+	m.samples.Add(float64(n.Floats))
+	m.histograms.Add(float64(n.Hists))
+	m.exemplars.Add(float64(n.Exemplars))
 }
 
 // stored counts a segment that is durable.

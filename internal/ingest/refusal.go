@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // errNotDurable reports that the store or the queue did not confirm a write: the sender must try
@@ -51,9 +52,9 @@ func (s *Stage) countLimited(err error) {
 		busy    *errBusy
 		slow    *errSlow
 		large   *TooLarge
-		dense   *errDense
+		dense   *remotewrite.DenseError
 		tenants errTenants
-		refused *Rejection
+		refused *remotewrite.Rejection
 	)
 	limit := ""
 	switch {
@@ -69,7 +70,7 @@ func (s *Stage) countLimited(err error) {
 		limit = large.Limit
 	case errors.As(err, &tenants):
 		limit = "max-tenants"
-	case errors.As(err, &refused) && refused.Reason == reasonWindows:
+	case errors.As(err, &refused) && refused.Reason == remotewrite.ReasonWindows:
 		limit = "max-windows-per-request"
 	default:
 		return

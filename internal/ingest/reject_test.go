@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -23,7 +24,7 @@ import (
 type offender struct {
 	name    string
 	item    item
-	reason  reason
+	reason  remotewrite.Reason
 	message string
 	kept    item // what of it is stored all the same
 	samples int  // samples that count as discarded
@@ -31,59 +32,59 @@ type offender struct {
 
 func offenders() []offender {
 	one := []segment.Float{at(someTime, 1)}
-	lset := func(l ...string) item { return item{lset: l, floats: one} }
+	lset := func(l ...string) item { return item{Lset: l, Floats: one} }
 	limit := someTime + (10 * time.Minute).Milliseconds()
 	badHist := &histogram.Histogram{Schema: 0, Count: 5, PositiveSpans: []histogram.Span{{Length: 2}}, PositiveBuckets: []int64{1}}
 	ex := func(e exemplar.Exemplar) item {
 		it := gauge("with_exemplar", one...)
-		it.exemplars = []exemplar.Exemplar{e}
+		it.Exemplars = []exemplar.Exemplar{e}
 		return it
 	}
 	longMany := func(n int) labels.Labels { return labels.FromStrings(many(n)[2:]...) }
 	return []offender{
-		{"no labels", item{floats: one, lset: []string{}}, reasonMissingName, "series {} has no metric name", item{}, 1},
-		{"no metric name", lset("job", "x"), reasonMissingName, `series {job="x"} has no metric name (label __name__)`, item{}, 1},
-		{"empty metric name", lset("__name__", "", "job", "x"), reasonMissingName, `series {__name__="", job="x"} has no metric name`, item{}, 1},
-		{"metric name that is not UTF-8", lset("__name__", "a\xff"), reasonInvalidValue, "value of label \"__name__\" is not valid UTF-8", item{}, 1},
-		{"empty label name", lset("", "x", "__name__", "m"), reasonInvalidLabel, `invalid label name ""`, item{}, 1},
-		{"label name that is not UTF-8", lset("__name__", "m", "a\xff", "x"), reasonInvalidLabel, `invalid label name "a\xff"`, item{}, 1},
-		{"label value that is not UTF-8", lset("__name__", "m", "a", "\xff"), reasonInvalidValue, `value of label "a" is not valid UTF-8`, item{}, 1},
-		{"unsorted", lset("__name__", "m", "b", "1", "a", "2"), reasonUnsorted, `label names are not sorted: "a" after "b" in series {__name__="m", b="1", a="2"}`, item{}, 1},
-		{"name behind", lset("b", "1", "__name__", "m"), reasonUnsorted, `"__name__" after "b"`, item{}, 1},
-		{"duplicate", lset("__name__", "m", "a", "1", "a", "2"), reasonDuplicate, `duplicate label name "a" in series`, item{}, 1},
-		{"duplicate with equal values", lset("__name__", "m", "a", "1", "a", "1"), reasonDuplicate, `duplicate label name "a"`, item{}, 1},
-		{"too many labels", lset(many(101)...), reasonTooManyLabels, "more label names than the limit of 100", item{}, 1},
-		{"far too many labels", lset(many(5000)...), reasonTooManyLabels, "more label names than the limit of 100", item{}, 1},
-		{"long name", lset("__name__", "m", long(1025), "v"), reasonNameTooLong, "(1025 bytes) is longer than the limit of 1024 bytes", item{}, 1},
-		{"long value", lset("__name__", "m", "a", long(2049)), reasonValueTooLong, `value of label "a" is longer than the limit of 2048 bytes`, item{}, 1},
-		{"long metric name", lset("__name__", long(2049)), reasonValueTooLong, `value of label "__name__" is longer`, item{}, 1},
+		{"no labels", item{Floats: one, Lset: []string{}}, remotewrite.ReasonMissingName, "series {} has no metric name", item{}, 1},
+		{"no metric name", lset("job", "x"), remotewrite.ReasonMissingName, `series {job="x"} has no metric name (label __name__)`, item{}, 1},
+		{"empty metric name", lset("__name__", "", "job", "x"), remotewrite.ReasonMissingName, `series {__name__="", job="x"} has no metric name`, item{}, 1},
+		{"metric name that is not UTF-8", lset("__name__", "a\xff"), remotewrite.ReasonInvalidValue, "value of label \"__name__\" is not valid UTF-8", item{}, 1},
+		{"empty label name", lset("", "x", "__name__", "m"), remotewrite.ReasonInvalidLabel, `invalid label name ""`, item{}, 1},
+		{"label name that is not UTF-8", lset("__name__", "m", "a\xff", "x"), remotewrite.ReasonInvalidLabel, `invalid label name "a\xff"`, item{}, 1},
+		{"label value that is not UTF-8", lset("__name__", "m", "a", "\xff"), remotewrite.ReasonInvalidValue, `value of label "a" is not valid UTF-8`, item{}, 1},
+		{"unsorted", lset("__name__", "m", "b", "1", "a", "2"), remotewrite.ReasonUnsorted, `label names are not sorted: "a" after "b" in series {__name__="m", b="1", a="2"}`, item{}, 1},
+		{"name behind", lset("b", "1", "__name__", "m"), remotewrite.ReasonUnsorted, `"__name__" after "b"`, item{}, 1},
+		{"duplicate", lset("__name__", "m", "a", "1", "a", "2"), remotewrite.ReasonDuplicate, `duplicate label name "a" in series`, item{}, 1},
+		{"duplicate with equal values", lset("__name__", "m", "a", "1", "a", "1"), remotewrite.ReasonDuplicate, `duplicate label name "a"`, item{}, 1},
+		{"too many labels", lset(many(101)...), remotewrite.ReasonTooManyLabels, "more label names than the limit of 100", item{}, 1},
+		{"far too many labels", lset(many(5000)...), remotewrite.ReasonTooManyLabels, "more label names than the limit of 100", item{}, 1},
+		{"long name", lset("__name__", "m", long(1025), "v"), remotewrite.ReasonNameTooLong, "(1025 bytes) is longer than the limit of 1024 bytes", item{}, 1},
+		{"long value", lset("__name__", "m", "a", long(2049)), remotewrite.ReasonValueTooLong, `value of label "a" is longer than the limit of 2048 bytes`, item{}, 1},
+		{"long metric name", lset("__name__", long(2049)), remotewrite.ReasonValueTooLong, `value of label "__name__" is longer`, item{}, 1},
 		{
-			"future", gauge("m", at(limit, 1), at(limit+1, 2)), reasonFuture, fmt.Sprintf("timestamp %d ms is too far in the future: the limit is now %d ms", limit+1, limit),
+			"future", gauge("m", at(limit, 1), at(limit+1, 2)), remotewrite.ReasonFuture, fmt.Sprintf("timestamp %d ms is too far in the future: the limit is now %d ms", limit+1, limit),
 			gauge("m", at(limit, 1)), 1,
 		},
-		{"end of time", gauge("m", at(math.MaxInt64, 1), at(someTime, 1)), reasonTimeRange, "timestamp 9223372036854775807 ms is outside the years 0 to 9999", gauge("m", one...), 1},
-		{"beginning of time", gauge("m", at(math.MinInt64, 1), at(key.MinTime-1, 1), at(key.MinTime, 3)), reasonTimeRange, "timestamp -9223372036854775808 ms", gauge("m", at(key.MinTime, 3)), 2},
+		{"end of time", gauge("m", at(math.MaxInt64, 1), at(someTime, 1)), remotewrite.ReasonTimeRange, "timestamp 9223372036854775807 ms is outside the years 0 to 9999", gauge("m", one...), 1},
+		{"beginning of time", gauge("m", at(math.MinInt64, 1), at(key.MinTime-1, 1), at(key.MinTime, 3)), remotewrite.ReasonTimeRange, "timestamp -9223372036854775808 ms", gauge("m", at(key.MinTime, 3)), 2},
 		{
-			"histogram that lies about its buckets", item{lset: gauge("h").lset, floats: one, hists: []segment.Hist{{T: someTime, H: badHist}}}, reasonHistogram, "histogram at 1700000000000 ms: ",
+			"histogram that lies about its buckets", item{Lset: gauge("h").Lset, Floats: one, Hists: []segment.Hist{{T: someTime, H: badHist}}}, remotewrite.ReasonHistogram, "histogram at 1700000000000 ms: ",
 			gauge("h", one...), 1,
 		},
 		{
-			"histogram of an unknown schema", item{lset: gauge("h").lset, floats: one, hists: []segment.Hist{{T: someTime, FH: &histogram.FloatHistogram{Schema: 77}}}}, reasonHistogram, "schema",
+			"histogram of an unknown schema", item{Lset: gauge("h").Lset, Floats: one, Hists: []segment.Hist{{T: someTime, FH: &histogram.FloatHistogram{Schema: 77}}}}, remotewrite.ReasonHistogram, "schema",
 			gauge("h", one...), 1,
 		},
 		{
-			"histogram in the future", item{lset: gauge("h").lset, floats: one, hists: []segment.Hist{{T: limit + 1, H: &histogram.Histogram{}}}}, reasonFuture, "too far in the future",
+			"histogram in the future", item{Lset: gauge("h").Lset, Floats: one, Hists: []segment.Hist{{T: limit + 1, H: &histogram.Histogram{}}}}, remotewrite.ReasonFuture, "too far in the future",
 			gauge("h", one...), 1,
 		},
-		{"exemplar in the future", ex(exemplar.Exemplar{Ts: limit + 1}), reasonExemplar, "exemplar: timestamp", gauge("with_exemplar", one...), 0},
-		{"exemplar with a bad label", ex(exemplar.Exemplar{Ts: someTime, Labels: labels.FromStrings("a", "\xff")}), reasonExemplar, `exemplar: value of label "a"`, gauge("with_exemplar", one...), 0},
-		{"exemplar with many labels", ex(exemplar.Exemplar{Ts: someTime, Labels: longMany(102)}), reasonExemplar, "exemplar: more label names than the limit of 100", gauge("with_exemplar", one...), 0},
+		{"exemplar in the future", ex(exemplar.Exemplar{Ts: limit + 1}), remotewrite.ReasonExemplar, "exemplar: timestamp", gauge("with_exemplar", one...), 0},
+		{"exemplar with a bad label", ex(exemplar.Exemplar{Ts: someTime, Labels: labels.FromStrings("a", "\xff")}), remotewrite.ReasonExemplar, `exemplar: value of label "a"`, gauge("with_exemplar", one...), 0},
+		{"exemplar with many labels", ex(exemplar.Exemplar{Ts: someTime, Labels: longMany(102)}), remotewrite.ReasonExemplar, "exemplar: more label names than the limit of 100", gauge("with_exemplar", one...), 0},
 		{
-			"help that is too long", item{lset: gauge("m").lset, floats: one, meta: segment.Metadata{Metric: "m", Type: "gauge", Help: long(4097)}}, reasonMetadata,
+			"help that is too long", item{Lset: gauge("m").Lset, Floats: one, Meta: segment.Metadata{Metric: "m", Type: "gauge", Help: long(4097)}}, remotewrite.ReasonMetadata,
 			`help of metric family "m" has 4097 bytes, the limit is 4096`, gauge("m", one...), 0,
 		},
 		{
-			"unit that is not UTF-8", item{lset: gauge("m").lset, floats: one, meta: segment.Metadata{Metric: "m", Type: "gauge", Unit: "\xff"}}, reasonMetadata,
+			"unit that is not UTF-8", item{Lset: gauge("m").Lset, Floats: one, Meta: segment.Metadata{Metric: "m", Type: "gauge", Unit: "\xff"}}, remotewrite.ReasonMetadata,
 			`unit of metric family "m" is not valid UTF-8`, gauge("m", one...), 0,
 		},
 	}
@@ -97,18 +98,18 @@ func TestRejections(t *testing.T) {
 			inAll(t, func(t *testing.T, mode Mode, version protocol) {
 				l := calmIn(t, mode)
 				valid := []item{before, after}
-				if o.kept.lset != nil {
+				if o.kept.Lset != nil {
 					valid = append(valid, o.kept)
 				}
 				w := l.send(version, []item{before, o.item, after})
 				requireRejected(t, o, w.Code, w.Body.String())
 				require.Equal(t, want(t, version, valid), l.read(anonymous))
 				if version == protocolV2 {
-					require.Equal(t, []string{fmt.Sprint(3 + len(o.kept.floats)), "0", "0"}, writtenHeaders(w.Header()))
+					require.Equal(t, []string{fmt.Sprint(3 + len(o.kept.Floats)), "0", "0"}, writtenHeaders(w.Header()))
 				}
 				require.Equal(t, float64(o.samples), l.discarded(o.reason))
 				// Again, when the valid series are known, with a second offence.
-				w = l.send(version, []item{o.item, before, {lset: []string{"nameless", "1"}, floats: []segment.Float{at(someTime, 1)}}, after})
+				w = l.send(version, []item{o.item, before, {Lset: []string{"nameless", "1"}, Floats: []segment.Float{at(someTime, 1)}}, after})
 				requireRejected(t, o, w.Code, w.Body.String())
 				require.Contains(t, w.Body.String(), "more offences; what is valid was stored")
 				require.Equal(t, want(t, version, valid), l.read(anonymous))
@@ -129,11 +130,11 @@ func requireRejected(t *testing.T, o offender, code int, body string) {
 func TestNothingValid(t *testing.T) {
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
 		l := calmIn(t, mode)
-		w := l.send(version, []item{{lset: []string{"job", "x"}, floats: []segment.Float{at(someTime, 1), at(someTime+1, 1)}}})
+		w := l.send(version, []item{{Lset: []string{"job", "x"}, Floats: []segment.Float{at(someTime, 1), at(someTime+1, 1)}}})
 		require.Equal(t, http.StatusBadRequest, w.Code)
 		require.NotContains(t, w.Body.String(), "more offences")
 		require.Empty(t, l.store.Keys())
-		require.InDelta(t, 2, l.discarded(reasonMissingName), 0)
+		require.InDelta(t, 2, l.discarded(remotewrite.ReasonMissingName), 0)
 	})
 }
 
@@ -144,21 +145,21 @@ func TestRejectionsOfV2(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		series  writev2.TimeSeries
-		reason  reason
+		reason  remotewrite.Reason
 		message string
 		samples string // written
 	}{
-		{"no samples", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}}, reasonNoSamples, "a series must have at least one sample, histogram or exemplar", "1"},
-		{"odd references", writev2.TimeSeries{LabelsRefs: []uint32{1, 3, 4}, Samples: one}, reasonSymbolRef, "label references [1 3 4]: odd in number or beyond the 6 symbols", "1"},
-		{"reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 6}, Samples: one}, reasonSymbolRef, "beyond the 6 symbols", "1"},
-		{"reference far beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, math.MaxUint32}, Samples: one}, reasonSymbolRef, "beyond the 6 symbols", "1"},
-		{"exemplar references", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Exemplars: []writev2.Exemplar{{LabelsRefs: []uint32{4}, Timestamp: someTime}}}, reasonExemplar, "1 label references, must be even", "2"},
-		{"exemplar reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Exemplars: []writev2.Exemplar{{LabelsRefs: []uint32{4, 9}, Timestamp: someTime}}}, reasonExemplar, "4, 9 of 6 symbols", "2"},
-		{"metadata reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Metadata: writev2.Metadata{Type: 1, HelpRef: 9}}, reasonSymbolRef, "metadata references 9, 0 of 6 symbols", "2"},
-		{"start timestamp", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: []writev2.Sample{{Timestamp: someTime, StartTimestamp: math.MaxInt64}, one[0]}}, reasonTimeRange, "start timestamp 9223372036854775807 ms is outside", "2"},
+		{"no samples", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}}, remotewrite.ReasonNoSamples, "a series must have at least one sample, histogram or exemplar", "1"},
+		{"odd references", writev2.TimeSeries{LabelsRefs: []uint32{1, 3, 4}, Samples: one}, remotewrite.ReasonSymbolRef, "label references [1 3 4]: odd in number or beyond the 6 symbols", "1"},
+		{"reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 6}, Samples: one}, remotewrite.ReasonSymbolRef, "beyond the 6 symbols", "1"},
+		{"reference far beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, math.MaxUint32}, Samples: one}, remotewrite.ReasonSymbolRef, "beyond the 6 symbols", "1"},
+		{"exemplar references", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Exemplars: []writev2.Exemplar{{LabelsRefs: []uint32{4}, Timestamp: someTime}}}, remotewrite.ReasonExemplar, "1 label references, must be even", "2"},
+		{"exemplar reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Exemplars: []writev2.Exemplar{{LabelsRefs: []uint32{4, 9}, Timestamp: someTime}}}, remotewrite.ReasonExemplar, "4, 9 of 6 symbols", "2"},
+		{"metadata reference beyond the symbols", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Metadata: writev2.Metadata{Type: 1, HelpRef: 9}}, remotewrite.ReasonSymbolRef, "metadata references 9, 0 of 6 symbols", "2"},
+		{"start timestamp", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: []writev2.Sample{{Timestamp: someTime, StartTimestamp: math.MaxInt64}, one[0]}}, remotewrite.ReasonTimeRange, "start timestamp 9223372036854775807 ms is outside", "2"},
 		{
 			"start timestamp of a histogram", writev2.TimeSeries{LabelsRefs: []uint32{1, 3}, Samples: one, Histograms: []writev2.Histogram{writev2.FromIntHistogram(math.MinInt64, someTime, &histogram.Histogram{})}},
-			reasonTimeRange, "start timestamp", "2",
+			remotewrite.ReasonTimeRange, "start timestamp", "2",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -184,9 +185,9 @@ func TestLegacyNames(t *testing.T) {
 	set.Limits.LegacyNames = true
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
 		l := calmWith(t, mode, set)
-		l.ok(version, []item{{lset: []string{"__name__", "a:b", "job", "x"}, floats: []segment.Float{at(someTime, 1)}}})
+		l.ok(version, []item{{Lset: []string{"__name__", "a:b", "job", "x"}, Floats: []segment.Float{at(someTime, 1)}}})
 		for _, lset := range [][]string{{"__name__", "a.b"}, {"__name__", "m", "a:b", "x"}, {"__name__", "m", "ü", "x"}} {
-			w := l.send(version, []item{{lset: lset, floats: []segment.Float{at(someTime, 1)}}})
+			w := l.send(version, []item{{Lset: lset, Floats: []segment.Float{at(someTime, 1)}}})
 			require.Equal(t, http.StatusBadRequest, w.Code, strings.Join(lset, " "))
 			require.Contains(t, w.Body.String(), "invalid ")
 		}

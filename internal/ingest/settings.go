@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // Settings is the plain data that an ingest stage runs by.
@@ -35,16 +37,7 @@ type Settings struct {
 	MaxSeriesBytes   int64         // memory for one tenant's known label sets; beyond it they are learned anew
 	MaxKnownBytes    int64         // memory for the known label sets of all tenants; beyond it tenants with more than an equal share learn anew
 
-	Limits Limits
-}
-
-// Limits bound what one series may look like. Names and meaning are Mimir's.
-type Limits struct {
-	MaxLabelNames       int           // labels of a series, with __name__
-	MaxLabelNameBytes   int           // length of a label name
-	MaxLabelValueBytes  int           // length of a label value
-	CreationGracePeriod time.Duration // how far a sample may lie in the future
-	LegacyNames         bool          // refuse names outside [a-zA-Z_:][a-zA-Z0-9_:]* (label names without the colon) instead of any UTF-8
+	Limits remotewrite.Limits
 }
 
 // RemoteFlushInterval is the interval between flushes for stores that charge for requests: at $5 a million PUTs, a tenant that writes
@@ -71,12 +64,7 @@ func DefaultSettings() Settings {
 		TenantIdle:       10 * time.Minute,
 		MaxSeriesBytes:   256 << 20,
 		MaxKnownBytes:    512 << 20,
-		Limits: Limits{
-			MaxLabelNames:       100,
-			MaxLabelNameBytes:   1024,
-			MaxLabelValueBytes:  2048,
-			CreationGracePeriod: 10 * time.Minute,
-		},
+		Limits:           remotewrite.DefaultLimits(),
 	}
 }
 

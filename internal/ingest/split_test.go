@@ -5,12 +5,13 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/message"
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -20,12 +21,12 @@ func wide(n int) []item {
 	var out []item
 	for i := range n {
 		for _, it := range everything() {
-			it.lset = append(append([]string{}, it.lset...), "ÿ", fmt.Sprintf("%d-%x", i, rng.Uint64()))
-			it.meta = segment.Metadata{}
+			it.Lset = append(append([]string{}, it.Lset...), "ÿ", fmt.Sprintf("%d-%x", i, rng.Uint64()))
+			it.Meta = segment.Metadata{}
 			if i%3 == 0 {
-				it.meta = segment.Metadata{Metric: it.lset[1], Type: "gauge", Help: fmt.Sprintf("help %x", rng.Uint64())}
+				it.Meta = segment.Metadata{Metric: it.Lset[1], Type: "gauge", Help: fmt.Sprintf("help %x", rng.Uint64())}
 			}
-			it.exemplars = append(append([]exemplar.Exemplar{}, it.exemplars...), exemplar.Exemplar{Ts: someTime, HasTs: true, Labels: labels.FromStrings("trace_id", fmt.Sprintf("%x", rng.Uint64()))})
+			it.Exemplars = append(append([]exemplar.Exemplar{}, it.Exemplars...), exemplar.Exemplar{Ts: someTime, HasTs: true, Labels: labels.FromStrings("trace_id", fmt.Sprintf("%x", rng.Uint64()))})
 			out = append(out, it)
 		}
 	}
@@ -49,14 +50,14 @@ func TestSplit(t *testing.T) {
 			ms := l.queue.Messages()
 			require.GreaterOrEqual(t, len(ms), most)
 			most = len(ms)
-			sum := tally{}
+			sum := remotewrite.Tally{}
 			for _, m := range ms {
 				require.LessOrEqual(t, len(m.Body), limit)
-				e, err := parseEnvelope(m.Body)
+				e, err := message.Parse(m.Body)
 				require.NoError(t, err)
-				sum.floats, sum.hists, sum.exemplars = sum.floats+e.holds.floats, sum.hists+e.holds.hists, sum.exemplars+e.holds.exemplars
+				sum = sum.Plus(e.Holds)
 			}
-			require.Equal(t, tally{96, 96, 96}, sum)
+			require.Equal(t, remotewrite.Tally{Floats: 96, Hists: 96, Exemplars: 96}, sum)
 			require.Empty(t, l.consume())
 			require.Equal(t, want(t, version, items), l.read(anonymous))
 			require.Equal(t, direct.metadata(), l.metadata())
@@ -81,7 +82,7 @@ func TestSplitKeepsRefusals(t *testing.T) {
 			require.Greater(t, len(l.queue.Messages()), 5)
 			require.Empty(t, l.consume())
 			valid := append(wide(2), wide(4)...)
-			if o.kept.lset != nil {
+			if o.kept.Lset != nil {
 				valid = append(valid, o.kept)
 			}
 			got := l.read(anonymous)
@@ -99,7 +100,7 @@ func TestOneSeriesInParts(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		one := gauge("bulky")
 		for i := range int64(500) {
-			one.floats = append(one.floats, at(someTime+i, rng.Float64()))
+			one.Floats = append(one.Floats, at(someTime+i, rng.Float64()))
 		}
 		items := append(wide(1), one)
 		l.ok(version, items)
@@ -109,33 +110,6 @@ func TestOneSeriesInParts(t *testing.T) {
 	})
 }
 
-// TestLargestColumns packs more samples than the columns of a message may hold, which compress to almost nothing.
-func TestLargestColumns(t *testing.T) {
-	l := held(t)
-	b := decoded(t, protocolV1, []item{gauge("m", at(someTime, 1)), gauge("n", at(someTime, 1))})
-	one, other := b.floats[0], b.floats[1]
-	b.floats = b.floats[:0]
-	for range 500_000 {
-		b.floats = append(b.floats, one)
-	}
-	for range 500_000 {
-		b.floats = append(b.floats, other)
-	}
-	ms, err := l.stage.messages(&incoming{tenant: &tenantIngest{id: "a"}, batch: b, came: time.UnixMilli(someTime)})
-	require.NoError(t, err)
-	require.Len(t, ms, 2, "one for each series")
-	for _, m := range ms {
-		e, err := parseEnvelope(m.Body)
-		require.NoError(t, err)
-		require.Equal(t, 500_000, e.holds.floats)
-		var columns buffer
-		require.NoError(t, e.unpack(&columns))
-		got, err := unpacked(columns.b, e.holds)
-		require.NoError(t, err)
-		require.Equal(t, 1, got.gen.table.Len())
-	}
-}
-
 // TestSplitLimits names the limit that a request is over, and leaves nothing on the queue.
 func TestSplitLimits(t *testing.T) {
 	inBoth(t, func(t *testing.T, version protocol) {
@@ -143,7 +117,7 @@ func TestSplitLimits(t *testing.T) {
 		l.stage.maxMessage = 1500
 		rng := rand.New(rand.NewPCG(1, 1))
 		one := gauge("bulky", at(someTime, 1))
-		one.lset = append(one.lset, "ÿ", randomText(rng, 1800))
+		one.Lset = append(one.Lset, "ÿ", randomText(rng, 1800))
 		w := l.send(version, append(wide(3), one))
 		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
 		require.Contains(t, w.Body.String(), "one sample with its labels takes")

@@ -28,6 +28,7 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // Stage is the ingest stage of one process.
@@ -190,11 +191,11 @@ func (s *Stage) countTenants() {
 	s.met.tenants.Set(float64(len(s.tenants)))
 }
 
-func (s *Stage) newGeneration() *generation {
+func (s *Stage) newGeneration() *remotewrite.Generation {
 	var seed [8]byte
 	// crypto/rand.Read never fails (Go 1.24 and later).
 	_, _ = rand.Read(seed[:])
-	return newGeneration(binary.LittleEndian.Uint64(seed[:]), s.met.discard)
+	return remotewrite.NewGeneration(binary.LittleEndian.Uint64(seed[:]))
 }
 
 // idSource gives ULIDs. The milliseconds of those of next ascend strictly within the process, even

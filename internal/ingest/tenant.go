@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -22,7 +23,7 @@ type tenantIngest struct {
 	stage  *Stage
 	id     string
 	groups *collector // counts the requests under way in every mode; groups form, and a flusher takes them, in mode Grouped only
-	gen    atomic.Pointer[generation]
+	gen    atomic.Pointer[remotewrite.Generation]
 	done   chan struct{} // closed when no flusher runs (any more)
 	used   time.Time     // when the last request came; guarded by Stage.mu
 
@@ -41,7 +42,7 @@ func (s *Stage) newTenant(id string) (*tenantIngest, error) {
 	}
 	t := &tenantIngest{
 		stage: s, id: id, writer: w, done: make(chan struct{}),
-		groups: newCollector(s.set.pace(s.store)),
+		groups: newCollector(s.set.pace(s.store), s.now),
 		window: key.WindowOf(s.now().UnixMilli()),
 	}
 	t.gen.Store(s.newGeneration())
@@ -74,11 +75,11 @@ func (t *tenantIngest) run() {
 
 // commit makes a group durable and releases its requests.
 func (t *tenantIngest) commit(g *group) {
-	begin := time.Now()
+	begin := t.stage.now()
 	ctx, cancel := context.WithTimeout(t.stage.ctx, t.stage.set.FlushTimeout)
 	err := t.flush(ctx, g.batches)
 	cancel()
-	t.stage.met.flushed(tallyOf(g.batches...), err, time.Since(begin))
+	t.stage.met.flushed(remotewrite.TallyOf(g.batches...), err, t.stage.now().Sub(begin))
 	if err != nil {
 		e := notDurable(err)
 		t.stage.log.Error("flush failed; senders were told to try again", "reference", e.reference, "tenant", t.id, "samples", g.samples, "requests", len(g.batches), "err", err)
@@ -93,7 +94,7 @@ func (t *tenantIngest) commit(g *group) {
 const maxParallelPuts = 8
 
 // flush writes one segment per generation (mostly one) and window. It returns nil only when all of them are durable.
-func (t *tenantIngest) flush(ctx context.Context, bs []*batch) error {
+func (t *tenantIngest) flush(ctx context.Context, bs []*remotewrite.Batch) error {
 	eg, ctx := errgroup.WithContext(ctx)
 	eg.SetLimit(maxParallelPuts)
 	encodeErr := t.encode(bs, t.nextID, func(k key.Segment, file []byte, only bool) error {
@@ -108,7 +109,7 @@ func (t *tenantIngest) flush(ctx context.Context, bs []*batch) error {
 		return err
 	}
 	for _, b := range bs {
-		b.gen.stored.note(b.metadata)
+		b.Generation.Stored.Note(b.Metadata)
 	}
 	return nil
 }
@@ -124,18 +125,18 @@ type identity struct {
 
 // encode makes the segments of batches and hands each to put. The file is valid until put returns; only says that no other one follows it
 // of the same generation.
-func (t *tenantIngest) encode(bs []*batch, name func() identity, put func(k key.Segment, file []byte, only bool) error) error {
+func (t *tenantIngest) encode(bs []*remotewrite.Batch, name func() identity, put func(k key.Segment, file []byte, only bool) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, part := range byGeneration(bs) {
-		g := part[0].gen
-		g.table.RLock()
-		view := g.table.View()
-		g.table.RUnlock()
-		g.order.Extend(&view)
+		g := part[0].Generation
+		g.Table.RLock()
+		view := g.Table.View()
+		g.Table.RUnlock()
+		g.Order.Extend(&view)
 		windows := partition(part, t.stage.now().UnixMilli())
 		for _, w := range windows {
-			file, _, err := t.writer.Write(assemble(w, &view, &g.order))
+			file, _, err := t.writer.Write(assemble(w, &view, &g.Order))
 			if err != nil {
 				return fmt.Errorf("encode segment: %w", err)
 			}
@@ -149,10 +150,10 @@ func (t *tenantIngest) encode(bs []*batch, name func() identity, put func(k key.
 }
 
 // byGeneration divides batches into runs of one generation each; requests that were decoded before and after a rotation may share a group.
-func byGeneration(bs []*batch) [][]*batch {
-	var out [][]*batch
+func byGeneration(bs []*remotewrite.Batch) [][]*remotewrite.Batch {
+	var out [][]*remotewrite.Batch
 	for i, b := range bs {
-		if i == 0 || b.gen != bs[i-1].gen {
+		if i == 0 || b.Generation != bs[i-1].Generation {
 			out = append(out, nil)
 		}
 		out[len(out)-1] = append(out[len(out)-1], b)
@@ -176,7 +177,7 @@ type encoded struct {
 }
 
 // segments is encode for puts that begin when all segments are made.
-func (t *tenantIngest) segments(bs []*batch, name func() identity) ([]encoded, error) {
+func (t *tenantIngest) segments(bs []*remotewrite.Batch, name func() identity) ([]encoded, error) {
 	var out []encoded
 	err := t.encode(bs, name, func(k key.Segment, file []byte, _ bool) error {
 		out = append(out, encoded{k, bytes.Clone(file)})

@@ -1,52 +1,18 @@
 package ingest
 
 import (
-	"math"
 	"net/http"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/model/exemplar"
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/segment"
 )
-
-// everything is a request with all that the protocols can carry.
-func everything() []item {
-	stale := math.Float64frombits(value.StaleNaN)
-	ex := func(t int64, v float64, l ...string) exemplar.Exemplar {
-		return exemplar.Exemplar{Ts: t, HasTs: true, Value: v, Labels: labels.FromStrings(l...)}
-	}
-	return []item{
-		{lset: []string{"__name__", "up", "instance", "a:9100", "job", "node"}, floats: []segment.Float{at(someTime, 1), at(someTime+1000, 0.1), at(someTime+2000, stale)}},
-		{lset: []string{"__name__", "up", "instance", "b:9100", "job", "node"}, floats: []segment.Float{at(someTime, math.Inf(1)), at(someTime+1, math.Float64frombits(0x7ff8000000000001))}},
-		{
-			lset: []string{"Zone", "eu", "__name__", "requests.total", "empty", "", "ünï", "çödé"}, floats: []segment.Float{{T: someTime, V: 7, ST: someTime - 60_000}, {T: someTime + 1, V: 8}},
-			meta: segment.Metadata{Metric: "requests.total", Type: "counter", Help: "Requests.", Unit: "requests"}, exemplars: []exemplar.Exemplar{ex(someTime-5, 1, "trace_id", `a"b`)},
-		},
-		{
-			lset: []string{"__name__", "rpc_seconds", "job", "api"},
-			hists: []segment.Hist{
-				{T: someTime, H: tsdbutil.GenerateTestHistogram(3), ST: someTime - 1},
-				{T: someTime + 1, FH: tsdbutil.GenerateTestFloatHistogram(4)},
-				{T: someTime + 2, H: tsdbutil.GenerateTestCustomBucketsHistogram(5)},
-				{T: someTime + 3, FH: tsdbutil.GenerateTestCustomBucketsFloatHistogram(6)},
-				{T: someTime + 4, H: &histogram.Histogram{Sum: stale}},
-				{T: someTime + 5, FH: &histogram.FloatHistogram{Sum: stale}},
-				{T: someTime + 6, H: tsdbutil.GenerateTestGaugeHistogram(7)},
-			},
-			exemplars: []exemplar.Exemplar{ex(someTime, 0.25, "trace_id", "1"), ex(someTime, 0.5, "trace_id", "2")},
-			meta:      segment.Metadata{Metric: "rpc_seconds", Type: "histogram", Help: "<ünï> & co."},
-		},
-		{lset: []string{"__name__", "mixed"}, floats: []segment.Float{at(someTime, 1)}, hists: []segment.Hist{{T: someTime, H: tsdbutil.GenerateTestHistogram(1)}}},
-	}
-}
 
 func TestWriteEverything(t *testing.T) {
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
@@ -55,7 +21,7 @@ func TestWriteEverything(t *testing.T) {
 		require.Empty(t, w.Body.String())
 		require.Equal(t, want(t, version, everything()), l.read(anonymous))
 		require.Equal(t, []string{"20231114T2200Z"}, l.windows(anonymous))
-		require.Equal(t, []segment.Metadata{everything()[2].meta, everything()[3].meta}, l.info(l.keys(anonymous)[0]).Metadata)
+		require.Equal(t, []segment.Metadata{everything()[2].Meta, everything()[3].Meta}, l.info(l.keys(anonymous)[0]).Metadata)
 		headers := []string{"", "", ""}
 		if version == protocolV2 {
 			headers = []string{"8", "8", "3"}
@@ -81,8 +47,8 @@ func TestOrderOfArrival(t *testing.T) {
 			gauge("b", at(someTime+3, 3), at(someTime+1, 1), at(someTime+2, 2), at(someTime+1, 10), at(someTime+3, 30)),
 			gauge("a", at(someTime+1, 1)),
 			gauge("b", at(someTime+2, 20)),
-			{lset: gauge("h").lset, hists: []segment.Hist{hist(someTime+2, 2), hist(someTime+1, 1), hist(someTime+2, 3)}},
-			{lset: gauge("h").lset, hists: []segment.Hist{hist(someTime+1, 4)}},
+			{Lset: gauge("h").Lset, Hists: []segment.Hist{hist(someTime+2, 2), hist(someTime+1, 1), hist(someTime+2, 3)}},
+			{Lset: gauge("h").Lset, Hists: []segment.Hist{hist(someTime+1, 4)}},
 			gauge("a", at(someTime, 0), at(someTime+1, 1)),
 		}
 		l.ok(version, items)
@@ -90,12 +56,12 @@ func TestOrderOfArrival(t *testing.T) {
 		require.Equal(t, want(t, version, []item{
 			gauge("a", at(someTime, 0), at(someTime+1, 1)),
 			gauge("b", at(someTime+1, 10), at(someTime+2, 20), at(someTime+3, 30)),
-			{lset: gauge("h").lset, hists: []segment.Hist{hist(someTime+1, 4), hist(someTime+2, 3)}},
+			{Lset: gauge("h").Lset, Hists: []segment.Hist{hist(someTime+1, 4), hist(someTime+2, 3)}},
 		}), l.read(anonymous))
 		// A later request wins over what is stored.
 		l.tick()
 		l.ok(version, []item{gauge("a", at(someTime, 5))})
-		require.Equal(t, want(t, version, []item{gauge("a", at(someTime, 5), at(someTime+1, 1))})[lsetText(gauge("a").lset)], l.read(anonymous)[lsetText(gauge("a").lset)])
+		require.Equal(t, want(t, version, []item{gauge("a", at(someTime, 5), at(someTime+1, 1))})[lsetText(gauge("a").Lset)], l.read(anonymous)[lsetText(gauge("a").Lset)])
 	})
 }
 
@@ -106,12 +72,12 @@ func TestWindows(t *testing.T) {
 		start := int64(key.WindowOf(someTime))
 		items := []item{
 			{
-				lset:      gauge("late").lset,
-				floats:    []segment.Float{at(key.MinTime, 1), at(-1, 2), at(0, 3), at(start-1, 4), at(start, 5), {T: someTime, V: 6, ST: 1}},
-				exemplars: []exemplar.Exemplar{{Ts: start - 2*key.WindowMillis, HasTs: true, Value: 1, Labels: labels.FromStrings("trace_id", "1")}},
+				Lset:      gauge("late").Lset,
+				Floats:    []segment.Float{at(key.MinTime, 1), at(-1, 2), at(0, 3), at(start-1, 4), at(start, 5), {T: someTime, V: 6, ST: 1}},
+				Exemplars: []exemplar.Exemplar{{Ts: start - 2*key.WindowMillis, HasTs: true, Value: 1, Labels: labels.FromStrings("trace_id", "1")}},
 			},
 			gauge("now", at(start-1, 1), at(someTime, 2)),
-			{lset: gauge("hist").lset, hists: []segment.Hist{{T: start - 3*key.WindowMillis, H: tsdbutil.GenerateTestHistogram(1)}}},
+			{Lset: gauge("hist").Lset, Hists: []segment.Hist{{T: start - 3*key.WindowMillis, H: tsdbutil.GenerateTestHistogram(1)}}},
 		}
 		l.ok(version, items)
 		require.Equal(t, want(t, version, items), l.read(anonymous))
@@ -132,12 +98,12 @@ func TestManyWindows(t *testing.T) {
 		l := calmWith(t, mode, set)
 		it := gauge("m")
 		for i := range limit {
-			it.floats = append(it.floats, at(i*key.WindowMillis, 1))
+			it.Floats = append(it.Floats, at(i*key.WindowMillis, 1))
 		}
 		l.ok(version, []item{it})
 		require.Len(t, l.keys(anonymous), int(limit))
 		require.Equal(t, want(t, version, []item{it}), l.read(anonymous))
-		it.floats = append(it.floats, at(limit*key.WindowMillis, 1))
+		it.Floats = append(it.Floats, at(limit*key.WindowMillis, 1))
 		w := l.send(version, []item{it})
 		require.Equal(t, http.StatusBadRequest, w.Code)
 		require.Contains(t, w.Body.String(), "101 windows of 2h, the limit is 100 (max-windows-per-request)")
@@ -177,7 +143,7 @@ func TestEmptyRequests(t *testing.T) {
 		require.Empty(t, l.store.Keys())
 	})
 	l := calm(t)
-	l.ok(protocolV1, []item{{lset: gauge("without_samples").lset}})
+	l.ok(protocolV1, []item{{Lset: gauge("without_samples").Lset}})
 	require.Empty(t, l.store.Keys())
 }
 
@@ -186,10 +152,10 @@ func TestExemplarsAlone(t *testing.T) {
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
 		l := calmIn(t, mode)
 		ex := gauge("m")
-		ex.exemplars = []exemplar.Exemplar{{Ts: someTime, HasTs: true, Value: 1, Labels: labels.FromStrings("trace_id", "1")}}
+		ex.Exemplars = []exemplar.Exemplar{{Ts: someTime, HasTs: true, Value: 1, Labels: labels.FromStrings("trace_id", "1")}}
 		w := l.ok(version, []item{gauge("m", at(someTime, 1)), ex})
 		both := ex
-		both.floats = []segment.Float{at(someTime, 1)}
+		both.Floats = []segment.Float{at(someTime, 1)}
 		require.Equal(t, want(t, version, []item{both}), l.read(anonymous))
 		if version == protocolV2 {
 			require.Equal(t, []string{"1", "0", "1"}, writtenHeaders(w.Header()))

@@ -22,6 +22,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/admin"
 	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/queue/memqueue"
@@ -277,7 +278,7 @@ func redelivery(t *testing.T, l *lake, redriven bool) {
 		copy(again, old)
 		for i := range again {
 			if redriven {
-				body, err := ingest.Redriven(old[i].Body, old[i].Sent)
+				body, err := message.Redriven(old[i].Body, old[i].Sent)
 				require.NoError(t, err)
 				again[i].Body, again[i].Sent = body, time.Now()
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // Flags are the ingest stage's command-line flags. Limits of series are named as Mimir names them.
@@ -90,7 +91,7 @@ func (f Flags) Settings() ingest.Settings {
 		MaxWindows:       f.MaxWindows,
 		BodyGrace:        f.BodyGrace,
 		MinBodyRate:      f.MinBodyRate,
-		Limits: ingest.Limits{
+		Limits: remotewrite.Limits{
 			MaxLabelNames:       f.MaxLabelNames,
 			MaxLabelNameBytes:   f.MaxLabelNameBytes,
 			MaxLabelValueBytes:  f.MaxLabelValueBytes,

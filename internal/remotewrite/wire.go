@@ -1,4 +1,4 @@
-package ingest
+package remotewrite
 
 import (
 	"encoding/binary"

@@ -1,17 +1,16 @@
-package ingest
+package message
 
 import (
-	"fmt"
-
 	"github.com/zeebo/xxh3"
 
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/series"
 )
 
 // series reads the label sets and finds each in the table, or interns it: u.refs are their references.
 func (u *unpacker) series() error {
 	n := u.count(1)
-	if u.room -= costRow * int64(n); u.room < 0 {
+	if !u.Take(remotewrite.CostRef * int64(n)) {
 		return nil
 	}
 	u.refs = make([]series.Ref, n)
@@ -64,7 +63,7 @@ func (u *unpacker) each(visit func(number int, names []uint32) error) error {
 
 // look finds the series that are known and returns how many are not.
 func (u *unpacker) look() (unknown int) {
-	t := u.gen.table
+	t := u.table
 	t.RLock()
 	defer t.RUnlock()
 	// Visiting a series does not fail.
@@ -73,7 +72,7 @@ func (u *unpacker) look() (unknown int) {
 		if ok {
 			u.refs[i], u.guess = ref, ref+1
 		} else {
-			u.refs[i] = noRef
+			u.refs[i] = remotewrite.NoRef
 			unknown++
 		}
 		return nil
@@ -94,41 +93,27 @@ func (u *unpacker) hash(names []uint32) series.Key {
 
 // learn interns the series that are not known.
 func (u *unpacker) learn() error {
-	t := u.gen.table
+	t := u.table
 	t.Lock()
 	defer t.Unlock()
 	return u.each(func(i int, names []uint32) error {
-		if u.refs[i] != noRef {
+		if u.refs[i] != remotewrite.NoRef {
 			return nil
 		}
 		k := u.hash(names)
 		ref, ok := t.Lookup(k)
 		if !ok {
+			u.ClearLabels()
+			for _, x := range names {
+				n := &u.names[x]
+				u.AppendLabel(series.Label{Name: n.name, Value: n.values[n.last]})
+			}
 			var err error
-			if ref, err = u.internPacked(k, names); err != nil {
+			if ref, err = u.Intern(k); err != nil {
 				return err
 			}
 		}
 		u.refs[i] = ref
 		return nil
 	})
-}
-
-// internPacked adds the series at hand to the table.
-func (u *unpacker) internPacked(k series.Key, names []uint32) (series.Ref, error) {
-	u.labels = u.labels[:0]
-	for _, x := range names {
-		n := &u.names[x]
-		u.appendLabel(series.Label{Name: n.name, Value: n.values[n.last]})
-	}
-	lset, err := u.limits.checkLabels(u.labels)
-	if err != nil {
-		return 0, err
-	}
-	ref, err := u.gen.table.Intern(lset)
-	if err != nil {
-		return 0, fmt.Errorf("intern series: %w", err)
-	}
-	u.gen.table.Alias(k, ref)
-	return ref, nil
 }

@@ -1,4 +1,4 @@
-package ingest
+package remotewrite
 
 import (
 	"strings"
@@ -8,20 +8,6 @@ import (
 
 	"github.com/promlake/promlake/internal/segment"
 )
-
-// addMetadata adds a metric family's description if it is not known to be durable.
-func (d *decoder) addMetadata(m segment.Metadata) {
-	if d.noted.has(m) { // and so breaks no rule
-		return
-	}
-	if err := checkMetadata(&m); err != nil {
-		d.rejectSamples(err, 0)
-		return
-	}
-	d.room -= costMetadata + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
-	m.Metric, m.Type, m.Help, m.Unit = strings.Clone(m.Metric), strings.Clone(m.Type), strings.Clone(m.Help), strings.Clone(m.Unit)
-	d.out.metadata = append(d.out.metadata, m)
-}
 
 // metadataV1 reads a prometheus.MetricMetadata.
 func (d *decoder) metadataV1(b []byte) error {
@@ -33,7 +19,7 @@ func (d *decoder) metadataV1(b []byte) error {
 	if name, ok := prompb.MetricMetadata_MetricType_name[int32(m.Type)]; ok {
 		kind = strings.ToLower(name)
 	}
-	d.addMetadata(segment.Metadata{Metric: m.MetricFamilyName, Type: kind, Help: m.Help, Unit: m.Unit})
+	d.AddMetadata(segment.Metadata{Metric: m.MetricFamilyName, Type: kind, Help: m.Help, Unit: m.Unit})
 	return nil
 }
 
@@ -75,14 +61,14 @@ func (d *decoder) metadataV2(b []byte, last *family) error {
 	help, okHelp := d.symbols.at(cur.help)
 	unit, okUnit := d.symbols.at(cur.unit)
 	if !okHelp || !okUnit {
-		d.rejectSamples(rejectf(reasonSymbolRef, "metadata references %d, %d of %d symbols", cur.help, cur.unit, len(d.symbols.text)), 0)
+		d.reject(rejectf(ReasonSymbolRef, "metadata references %d, %d of %d symbols", cur.help, cur.unit, len(d.symbols.text)), 0)
 		return nil
 	}
 	if cur.kind == 0 && help == "" && unit == "" {
 		return nil
 	}
 	kind := kindName(cur.kind)
-	d.addMetadata(segment.Metadata{Metric: familyName(d.symbols.text[cur.metric], kind), Type: kind, Help: help, Unit: unit})
+	d.AddMetadata(segment.Metadata{Metric: familyName(d.symbols.text[cur.metric], kind), Type: kind, Help: help, Unit: unit})
 	return nil
 }
 

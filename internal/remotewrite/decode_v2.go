@@ -1,4 +1,4 @@
-package ingest
+package remotewrite
 
 import (
 	"encoding/binary"
@@ -20,7 +20,7 @@ type symbols struct {
 func (d *decoder) walkV2(msg []byte) error {
 	s := &d.symbols
 	s.text, s.hashes = s.text[:0], s.hashes[:0]
-	seed := ^d.gen.table.Seed() // other than that of 1.0 keys, whose bytes mean something else
+	seed := ^d.table.Seed() // other than that of 1.0 keys, whose bytes mean something else
 	for b := msg; len(b) > 0; {
 		f, rest, err := next(b)
 		if err != nil {
@@ -31,10 +31,9 @@ func (d *decoder) walkV2(msg []byte) error {
 			return errWire("Request", f)
 		}
 		if f.num == 4 {
-			if d.room -= costSymbol; d.room < 0 {
-				if err := d.full(); err != nil {
-					return err
-				}
+			d.left -= CostSymbol
+			if err := d.Reserve(0); err != nil {
+				return err
 			}
 			h := xxh3.Hash128Seed(f.data, seed)
 			s.text = append(s.text, text(f.data))
@@ -42,7 +41,7 @@ func (d *decoder) walkV2(msg []byte) error {
 		}
 	}
 	if len(s.text) > 0 && s.text[0] != "" {
-		return fmt.Errorf("the first symbol must be the empty string, is %s", shown(s.text[0]))
+		return fmt.Errorf("the first symbol must be the empty string, is %s", Quote(s.text[0]))
 	}
 	last := family{metric: noSymbol}
 	for b := msg; len(b) > 0; {
@@ -56,10 +55,8 @@ func (d *decoder) walkV2(msg []byte) error {
 				return fmt.Errorf("timeseries: %w", err)
 			}
 		}
-		if d.room < 0 {
-			if err := d.full(); err != nil {
-				return err
-			}
+		if err := d.Reserve(0); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -67,8 +64,8 @@ func (d *decoder) walkV2(msg []byte) error {
 
 // seriesV2 reads an io.prometheus.write.v2.TimeSeries: labels_refs = 1, samples = 2, histograms = 3, exemplars = 4, metadata = 5.
 func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
-	from := d.out.mark()
-	rejected := d.out.rejected
+	from := d.Batch.Mark()
+	rejected := d.Batch.Rejected
 	d.refs = d.refs[:0]
 	var meta []byte
 	var err error
@@ -85,7 +82,7 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 		case f.num == 2:
 			err = d.sampleV2(f.data)
 		case f.num == 3:
-			err = d.addHistogram(f.data)
+			err = d.AddHistogram(f.data)
 		case f.num == 4:
 			err = d.exemplarV2(f.data)
 		case f.num == 5:
@@ -94,29 +91,27 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 		if err != nil {
 			return err
 		}
-		if d.room < 0 {
-			if err := d.full(); err != nil {
-				return err
-			}
+		if err := d.Reserve(0); err != nil {
+			return err
 		}
 	}
-	to := d.out.mark()
+	to := d.Batch.Mark()
 	// The specification wants a sample or a histogram in every series; Prometheus sends each exemplar in a series of its own.
-	if to == from && d.out.rejected == rejected {
-		d.rejectSamples(rejectf(reasonNoSamples, "a series must have at least one sample, histogram or exemplar"), 0)
+	if to == from && d.Batch.Rejected == rejected {
+		d.reject(rejectf(ReasonNoSamples, "a series must have at least one sample, histogram or exemplar"), 0)
 		return nil
 	}
 	k, ok := d.keyV2(seed)
 	if !ok || len(d.refs)%2 != 0 {
-		d.out.cut(from)
-		d.rejectSamples(rejectf(reasonSymbolRef, "label references %v: odd in number or beyond the %d symbols", d.refs[:min(len(d.refs), 64)], len(d.symbols.text)),
-			to.floats-from.floats+to.hists-from.hists)
+		d.Batch.cut(from)
+		d.reject(rejectf(ReasonSymbolRef, "label references %v: odd in number or beyond the %d symbols", d.refs[:min(len(d.refs), 64)], len(d.symbols.text)),
+			from.samples(to))
 		return nil
 	}
 	if !d.known(k, from) {
 		at := len(d.arena)
 		d.arena = append(d.arena, d.refs...)
-		d.room -= costSeries + costRef*int64(len(d.refs))
+		d.left -= costSeries + CostRef*int64(len(d.refs))
 		d.misses = append(d.misses, miss{key: k, refs: d.arena[at:len(d.arena):len(d.arena)], from: from, to: to})
 	}
 	if meta != nil {
@@ -142,7 +137,7 @@ func (d *decoder) keyV2(seed uint64) (series.Key, bool) {
 // appendRefs reads a packed or single uint32 field.
 func (d *decoder) appendRefs(refs []uint32, f field) ([]uint32, error) {
 	// A reference takes a byte at least. The memory is used again for the next series, so the room is looked at, not taken.
-	if err := d.reserve(costRef * int64(len(refs)+max(1, len(f.data)))); err != nil {
+	if err := d.Reserve(CostRef * int64(len(refs)+max(1, len(f.data)))); err != nil {
 		return refs, err
 	}
 	if f.wire == wireVarint {
@@ -213,23 +208,23 @@ func (d *decoder) exemplarV2(b []byte) error {
 		d.rejectExemplar(err)
 		return nil
 	}
-	d.addExemplar(int64(t), double(v))
+	d.AddExemplar(int64(t), double(v))
 	return nil
 }
 
 // labelsV2 resolves label references into d.labels.
 func (d *decoder) labelsV2(refs []uint32) error {
-	d.labels = d.labels[:0]
+	d.ClearLabels()
 	if len(refs)%2 != 0 {
-		return rejectf(reasonSymbolRef, "%d label references, must be even", len(refs))
+		return rejectf(ReasonSymbolRef, "%d label references, must be even", len(refs))
 	}
 	for i := 0; i < len(refs); i += 2 {
 		name, okName := d.symbols.at(refs[i])
 		val, okValue := d.symbols.at(refs[i+1])
 		if !okName || !okValue {
-			return rejectf(reasonSymbolRef, "label references %d, %d of %d symbols", refs[i], refs[i+1], len(d.symbols.text))
+			return rejectf(ReasonSymbolRef, "label references %d, %d of %d symbols", refs[i], refs[i+1], len(d.symbols.text))
 		}
-		d.appendLabel(series.Label{Name: name, Value: val})
+		d.AppendLabel(series.Label{Name: name, Value: val})
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package ingest
+package message
 
 import (
 	"encoding/binary"
@@ -9,8 +9,9 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// labels appends the label sets of the message's series: names, shapes (which names occur together), the values of each name, then the shape
-// of each series, then its values. A value is a number in order of first use, as the difference from the last one of its name.
+// labels appends the label sets of the message's series: names, shapes (which names occur together),
+// the values of each name, the shape of each series, and the values of each series. Values are
+// numbered in order of first use; a value is the difference to the last number of its name.
 func (p *packer) labels(dst []byte) []byte {
 	guess := uint32(0)
 	for _, r := range p.series {
@@ -39,8 +40,8 @@ func (p *packer) labels(dst []byte) []byte {
 	return append(append(dst, p.kinds...), p.rows...)
 }
 
-// shape returns the number of the shape that a series with these labels has. last is that of the series before: what followed it the last
-// time mostly follows it again.
+// shape returns the number of the shape of a series with these labels. last is the shape of the
+// previous series: the shape that followed it last time mostly follows it again.
 func (p *packer) shape(pairs []series.Pair, last uint32) uint32 {
 	if int(last) < len(p.shapes) {
 		if next := p.shapes[last].next; p.shapes[next].has(pairs) {

@@ -1,4 +1,4 @@
-package ingest
+package message
 
 import (
 	"encoding/binary"
@@ -16,40 +16,45 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
 
+const (
+	someTime = remotewritetest.SomeTime
+	limit    = 256 << 20 // bytes of memory
+)
+
+var protocols = []remotewrite.Protocol{remotewrite.V1, remotewrite.V2}
+
 // decoded decodes items as a request of someTime.
-func decoded(t testing.TB, version protocol, items []item) *batch {
-	set := DefaultSettings()
-	d := &decoder{limits: &set.Limits}
-	msg := message(t, version, items)
-	d.begin(msg, set.MaxInflightBytes, set.MaxInflightBytes, nil)
-	b, err := d.decode(version, msg, newGeneration(1, func(reason, int) {}), set.Limits.horizon(time.UnixMilli(someTime)))
+func decoded(t testing.TB, version remotewrite.Protocol, items []remotewritetest.Item) *remotewrite.Batch {
+	msg := remotewritetest.Message(t, version, items)
+	b, err := remotewrite.Decode(version, msg, remotewrite.NewGeneration(1), remotewritetest.Rules(), remotewrite.NewRoom(len(msg), limit, limit, nil))
 	require.NoError(t, err)
 	return b
 }
 
-func columnsOf(t testing.TB, version protocol, items []item) ([]byte, tally) {
+func columnsOf(t testing.TB, version remotewrite.Protocol, items []remotewritetest.Item) ([]byte, remotewrite.Tally) {
 	b := decoded(t, version, items)
 	p := &packer{byNames: map[string]uint32{}}
 	columns, err := p.pack(b)
 	require.NoError(t, err)
-	return columns, tallyOf(b)
+	return columns, remotewrite.TallyOf(b)
 }
 
 // unpacked reads columns with a table of their own.
-func unpacked(columns []byte, holds tally) (*batch, error) {
-	set := DefaultSettings()
-	d := &decoder{limits: &set.Limits}
-	d.beginPacked(columns, set.MaxInflightBytes)
-	return d.unpack(columns, holds, newGeneration(2, func(reason, int) {}), set.Limits.horizon(time.UnixMilli(someTime)))
+func unpacked(columns []byte, holds remotewrite.Tally) (*remotewrite.Batch, error) {
+	limits := remotewrite.DefaultLimits()
+	m := &Message{Received: time.UnixMilli(someTime), Holds: holds}
+	return new(unpacker).decode(columns, m, remotewrite.NewGeneration(2), &limits, limit)
 }
 
 // said is all that a batch says, in its order.
-func said(t testing.TB, b *batch) []string {
-	view := b.gen.table.View()
+func said(t testing.TB, b *remotewrite.Batch) []string {
+	view := b.Generation.Table.View()
 	name := func(r uint32) string {
 		var l []string
 		for _, p := range view.Pairs(series.Ref(r)) {
@@ -58,25 +63,25 @@ func said(t testing.TB, b *batch) []string {
 		return fmt.Sprintf("%s%v", view.Metrics[view.Metric(series.Ref(r))], labels.FromStrings(l...))
 	}
 	var out []string
-	for i, f := range b.floats {
-		s := segment.Float{T: f.t, V: f.v}
-		if b.starts != nil {
-			s.ST = b.starts[i]
+	for i, f := range b.Floats {
+		s := segment.Float{T: f.T, V: f.V}
+		if b.Starts != nil {
+			s.ST = b.Starts[i]
 		}
-		out = append(out, name(uint32(f.ref))+" "+floatText(s))
+		out = append(out, name(uint32(f.Ref))+" "+remotewritetest.FloatText(s))
 	}
-	for _, h := range b.hists {
+	for _, h := range b.Hists {
 		blob, err := segment.EncodeHist(h.Hist)
 		require.NoError(t, err)
-		out = append(out, fmt.Sprintf("%s %d %d %x", name(uint32(h.ref)), h.ST, h.T, blob))
+		out = append(out, fmt.Sprintf("%s %d %d %x", name(uint32(h.Ref)), h.ST, h.T, blob))
 	}
-	for _, e := range b.exemplars {
-		out = append(out, name(uint32(e.ref))+" "+exemplarText(e.Exemplar))
+	for _, e := range b.Exemplars {
+		out = append(out, name(uint32(e.Ref))+" "+remotewritetest.ExemplarText(e.Exemplar))
 	}
-	for _, m := range b.metadata {
+	for _, m := range b.Metadata {
 		out = append(out, fmt.Sprintf("%q", m))
 	}
-	return append(out, fmt.Sprint(b.minT, b.maxT))
+	return append(out, fmt.Sprint(b.MinT, b.MaxT))
 }
 
 // TestColumns packs requests and reads them, and packs parts of them and reads those: nothing changes.
@@ -84,24 +89,24 @@ func TestColumns(t *testing.T) {
 	p := &packer{byNames: map[string]uint32{}}
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		items := randomItems(rng)
+		items := remotewritetest.RandomItems(rng)
 		if seed%3 == 0 {
-			items = append(items, everything()...)
+			items = append(items, remotewritetest.Everything()...)
 		}
 		b := decoded(t, protocols[seed%2], items)
 		columns, err := p.pack(b)
 		require.NoError(t, err)
-		got, err := unpacked(columns, tallyOf(b))
+		got, err := unpacked(columns, remotewrite.TallyOf(b))
 		require.NoError(t, err)
 		require.Equal(t, said(t, b), said(t, got))
 
 		all := []string{}
-		for from := 0; from < b.len(); {
-			to := min(b.len(), from+1+rng.IntN(10))
-			part := b.part(from, to)
+		for from := 0; from < b.Len(); {
+			to := min(b.Len(), from+1+rng.IntN(10))
+			part := b.Part(from, to)
 			columns, err := p.pack(&part)
 			require.NoError(t, err)
-			got, err := unpacked(columns, tallyOf(&part))
+			got, err := unpacked(columns, remotewrite.TallyOf(&part))
 			require.NoError(t, err)
 			s := said(t, got)
 			all, from = append(all, s[:len(s)-1]...), to
@@ -113,13 +118,13 @@ func TestColumns(t *testing.T) {
 
 // TestGoldenColumns pins the columns' bytes, section by section.
 func TestGoldenColumns(t *testing.T) {
-	one := gauge("m", segment.Float{T: someTime, V: 1, ST: someTime - 1}, at(someTime+1, 2))
-	one.meta = segment.Metadata{Metric: "m", Type: "gauge", Help: "h", Unit: "s"}
-	one.exemplars = []exemplar.Exemplar{{Ts: someTime, HasTs: true, Value: 3, Labels: labels.FromStrings("id", "x")}}
-	h := gauge("h")
-	h.lset = append(h.lset, "zone", "eu")
-	h.hists = []segment.Hist{{T: someTime, H: &histogram.Histogram{Count: 1, Sum: 1, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}}}
-	got, _ := columnsOf(t, protocolV2, []item{one, gauge("n", at(someTime, 4)), h})
+	one := remotewritetest.Gauge("m", segment.Float{T: someTime, V: 1, ST: someTime - 1}, remotewritetest.At(someTime+1, 2))
+	one.Meta = segment.Metadata{Metric: "m", Type: "gauge", Help: "h", Unit: "s"}
+	one.Exemplars = []exemplar.Exemplar{{Ts: someTime, HasTs: true, Value: 3, Labels: labels.FromStrings("id", "x")}}
+	h := remotewritetest.Gauge("h")
+	h.Lset = append(h.Lset, "zone", "eu")
+	h.Hists = []segment.Hist{{T: someTime, H: &histogram.Histogram{Count: 1, Sum: 1, PositiveSpans: []histogram.Span{{Length: 1}}, PositiveBuckets: []int64{1}}}}
+	got, _ := columnsOf(t, remotewrite.V2, []remotewritetest.Item{one, remotewritetest.Gauge("n", remotewritetest.At(someTime, 4)), h})
 	require.Equal(t, strings.Join([]string{
 		"03", "085f5f6e616d655f5f", "036a6f62", "047a6f6e65", // names: __name__, job, zone
 		"02", "02" + "0001", "03" + "000102", // shapes
@@ -137,10 +142,10 @@ func TestGoldenColumns(t *testing.T) {
 
 // TestDamagedColumns cuts columns everywhere and changes each of their bytes: they are refused, or say something that can be packed again.
 func TestDamagedColumns(t *testing.T) {
-	columns, holds := columnsOf(t, protocolV2, append(fuzzItems(), everything()...))
+	columns, holds := columnsOf(t, remotewrite.V2, append(remotewritetest.FuzzItems(), remotewritetest.Everything()...))
 	for n := range columns {
 		_, err := unpacked(columns[:n], holds)
-		require.ErrorIs(t, err, errUnreadable, "%d bytes", n)
+		require.ErrorIs(t, err, ErrUnreadable, "%d bytes", n)
 	}
 	_, err := unpacked(append(slices.Clone(columns), 0), holds)
 	require.ErrorContains(t, err, "1 bytes behind its end")
@@ -154,13 +159,13 @@ func TestDamagedColumns(t *testing.T) {
 }
 
 // requireStable wants columns to be refused, or to say the same when what they say is packed and read again.
-func requireStable(t testing.TB, columns []byte, holds tally) {
+func requireStable(t testing.TB, columns []byte, holds remotewrite.Tally) {
 	b, err := unpacked(columns, holds)
 	if err != nil {
-		require.True(t, errors.Is(err, errUnreadable) || errors.Is(err, errRefused), "%v", err)
+		require.True(t, errors.Is(err, ErrUnreadable) || errors.Is(err, errRefused), "%v", err)
 		return
 	}
-	require.Equal(t, holds, tallyOf(b))
+	require.Equal(t, holds, remotewrite.TallyOf(b))
 	p := &packer{byNames: map[string]uint32{}}
 	first, err := p.pack(b)
 	require.NoError(t, err)
@@ -192,8 +197,8 @@ func TestDenseColumns(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var err error
-			require.Less(t, allocated(func() { _, err = unpacked(tc.columns, tally{}) }), uint64(roomBase+roomPerPacked*most))
-			require.ErrorIs(t, err, errUnreadable)
+			require.Less(t, allocated(func() { _, err = unpacked(tc.columns, remotewrite.Tally{}) }), uint64(roomBase+roomPerByte*most))
+			require.ErrorIs(t, err, ErrUnreadable)
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
@@ -202,12 +207,12 @@ func TestDenseColumns(t *testing.T) {
 // FuzzColumns reads any columns.
 func FuzzColumns(f *testing.F) {
 	for _, version := range protocols {
-		for _, items := range [][]item{fuzzItems(), everything(), randomItems(rand.New(rand.NewPCG(1, 2)))} {
+		for _, items := range [][]remotewritetest.Item{remotewritetest.FuzzItems(), remotewritetest.Everything(), remotewritetest.RandomItems(rand.New(rand.NewPCG(1, 2)))} {
 			columns, holds := columnsOf(f, version, items)
-			f.Add(columns, holds.floats, holds.hists, holds.exemplars)
+			f.Add(columns, holds.Floats, holds.Hists, holds.Exemplars)
 		}
 	}
 	f.Fuzz(func(t *testing.T, columns []byte, floats, hists, exemplars int) {
-		requireStable(t, columns, tally{floats, hists, exemplars})
+		requireStable(t, columns, remotewrite.Tally{Floats: floats, Hists: hists, Exemplars: exemplars})
 	})
 }

@@ -1,4 +1,4 @@
-package ingest
+package message
 
 import (
 	"encoding/binary"
@@ -7,16 +7,19 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
 
-// packer writes what a message of the queue carries: the samples of a batch, column by column (schemas/message.md). Senders repeat their series
-// scrape after scrape and target after target, so the columns, in the order in which the samples came, hold little else than repetitions,
-// which zstd makes almost nothing of. A packer is reused; it belongs to one goroutine at a time.
+// packer writes the columns of a message: the samples of a batch, column by column
+// (schemas/message.md). Senders repeat their series scrape after scrape and target after target, so
+// the columns, in the order in which the samples came, hold little else than repetitions, which
+// zstd compresses to almost nothing. A packer is reused; one goroutine at a time uses it.
 type packer struct {
 	view    series.View
 	out     []byte
+	frame   []byte       // zstd frame of out
 	numbers []uint32     // by series.Ref: the number of the series in the message plus one; 0 = not in it
 	series  []series.Ref // by number
 	columns []column     // of the metric, and by name ordinal of the view plus one
@@ -26,18 +29,18 @@ type packer struct {
 	nameKey []byte
 	kinds   []byte // the shape of each series
 	rows    []byte // the values of each series
-	floats  []byte // which series the float samples belong to
+	floats  []byte // the series of the float samples
 	rest    []byte // histograms and exemplars
 }
 
-// column are the values of one label name.
+// column is the values of one label name.
 type column struct {
 	name    string
 	values  []string // by value ordinal
 	number  uint32   // of the name in the message plus one; 0 = not in it
 	numbers []uint32 // by value ordinal: the number of the value in the message plus one; 0 = not in it
 	used    []uint32 // value ordinals by number
-	last    uint32   // number of the value that the last series with this name has
+	last    uint32   // number of the value in the last series with this name
 }
 
 // shape is a set of label names.
@@ -52,9 +55,9 @@ var packers = sync.Pool{New: func() any { return &packer{byNames: map[string]uin
 // metricColumn is the column of __name__, which a view keeps apart.
 const metricColumn = 0
 
-// pack returns what a message with the batch carries, valid until the packer is used again.
-func (p *packer) pack(b *batch) ([]byte, error) {
-	t := b.gen.table
+// pack returns the columns of a batch, valid until the packer is used again.
+func (p *packer) pack(b *remotewrite.Batch) ([]byte, error) {
+	t := b.Generation.Table
 	t.RLock()
 	p.view = t.View()
 	t.RUnlock()
@@ -65,17 +68,17 @@ func (p *packer) pack(b *batch) ([]byte, error) {
 	}
 	var err error
 	p.floats = p.runs(p.floats[:0], b)
-	if p.rest, err = p.histograms(p.rest[:0], b.hists); err != nil {
+	if p.rest, err = p.histograms(p.rest[:0], b.Hists); err != nil {
 		return nil, err
 	}
-	p.rest = p.exemplars(p.rest, b.exemplars)
+	p.rest = p.exemplars(p.rest, b.Exemplars)
 	p.out = append(p.labels(p.out[:0]), p.floats...)
 	p.out = append(appendFloats(p.out, b), p.rest...)
-	p.out = appendMetadata(p.out, b.metadata)
+	p.out = appendMetadata(p.out, b.Metadata)
 	return p.out, nil
 }
 
-// zeros lengthens s, all of which is zero.
+// zeros extends s, whose elements are all zero, to at least n elements.
 func zeros(s []uint32, n int) []uint32 {
 	if n > len(s) {
 		s = append(s, make([]uint32, n-len(s))...)
@@ -83,13 +86,14 @@ func zeros(s []uint32, n int) []uint32 {
 	return s
 }
 
-// A packer that has seen more known series or label names than these is left to the garbage collector instead of being kept for reuse.
+// A packer that has seen more than these is left to the garbage collector instead of the pool.
 const (
-	keepSeries = 1 << 20
-	keepNames  = 1 << 12
+	keepSeries = 1 << 20 // known series
+	keepNames  = 1 << 12 // label names
+	keepBytes  = 4 << 20 // bytes of columns
 )
 
-// reset forgets the message and the view; what numbers it gave are zero again.
+// reset forgets the message and the view, and zeroes the numbers that it gave.
 func (p *packer) reset() {
 	for _, r := range p.series {
 		p.numbers[r] = 0
@@ -107,7 +111,7 @@ func (p *packer) reset() {
 }
 
 func (p *packer) release() {
-	if len(p.numbers) <= keepSeries && len(p.columns) <= keepNames && cap(p.out) <= keepBuffer {
+	if len(p.numbers) <= keepSeries && len(p.columns) <= keepNames && cap(p.out) <= keepBytes {
 		packers.Put(p)
 	}
 }
@@ -123,61 +127,63 @@ func (p *packer) number(r series.Ref) uint32 {
 	return n - 1
 }
 
-// step appends the number of a series as its distance from the one that is expected, and returns the one that follows it.
+// step appends the number of a series as its distance from the expected one. It returns the number
+// that is expected next.
 func (p *packer) step(dst []byte, r series.Ref, expected uint32) ([]byte, uint32) {
 	n := p.number(r)
 	return binary.AppendVarint(dst, int64(n)-int64(expected)), n + 1
 }
 
-// runs appends which series the float samples belong to: the number of runs, and of each its series and length.
-func (p *packer) runs(dst []byte, b *batch) []byte {
+// runs appends the series of the float samples: the number of runs, and the series and the length of
+// each run.
+func (p *packer) runs(dst []byte, b *remotewrite.Batch) []byte {
 	n := 0
-	for i := range b.floats {
-		if i == 0 || b.floats[i].ref != b.floats[i-1].ref {
+	for i := range b.Floats {
+		if i == 0 || b.Floats[i].Ref != b.Floats[i-1].Ref {
 			n++
 		}
 	}
 	dst = binary.AppendUvarint(dst, uint64(n))
 	expected := uint32(0)
-	for from := 0; from < len(b.floats); {
+	for from := 0; from < len(b.Floats); {
 		to := from + 1
-		for to < len(b.floats) && b.floats[to].ref == b.floats[from].ref {
+		for to < len(b.Floats) && b.Floats[to].Ref == b.Floats[from].Ref {
 			to++
 		}
-		dst, expected = p.step(dst, b.floats[from].ref, expected)
+		dst, expected = p.step(dst, b.Floats[from].Ref, expected)
 		dst = binary.AppendUvarint(dst, uint64(to-from))
 		from = to
 	}
 	return dst
 }
 
-// appendFloats appends the columns of the float samples: times, values, and start timestamps if there are any.
-func appendFloats(dst []byte, b *batch) []byte {
+// appendFloats appends the columns of the float samples: times, values, and start timestamps if any.
+func appendFloats(dst []byte, b *remotewrite.Batch) []byte {
 	last := int64(0)
-	for i := range b.floats {
-		dst = binary.AppendVarint(dst, b.floats[i].t-last)
-		last = b.floats[i].t
+	for i := range b.Floats {
+		dst = binary.AppendVarint(dst, b.Floats[i].T-last)
+		last = b.Floats[i].T
 	}
-	for i := range b.floats {
-		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(b.floats[i].v))
+	for i := range b.Floats {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(b.Floats[i].V))
 	}
-	if b.starts == nil {
+	if b.Starts == nil {
 		return append(dst, 0)
 	}
 	dst = append(dst, 1)
 	last = 0
-	for _, st := range b.starts {
+	for _, st := range b.Starts {
 		dst = binary.AppendVarint(dst, st-last)
 		last = st
 	}
 	return dst
 }
 
-func (p *packer) histograms(dst []byte, hs []histSample) ([]byte, error) {
+func (p *packer) histograms(dst []byte, hs []remotewrite.Hist) ([]byte, error) {
 	dst = binary.AppendUvarint(dst, uint64(len(hs)))
 	expected := uint32(0)
 	for i := range hs {
-		dst, expected = p.step(dst, hs[i].ref, expected)
+		dst, expected = p.step(dst, hs[i].Ref, expected)
 		b, err := segment.EncodeHist(hs[i].Hist)
 		if err != nil {
 			return nil, err
@@ -187,12 +193,12 @@ func (p *packer) histograms(dst []byte, hs []histSample) ([]byte, error) {
 	return dst, nil
 }
 
-func (p *packer) exemplars(dst []byte, es []exemplarSample) []byte {
+func (p *packer) exemplars(dst []byte, es []remotewrite.Exemplar) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(es)))
 	expected, t := uint32(0), int64(0)
 	for i := range es {
 		e := &es[i]
-		dst, expected = p.step(dst, e.ref, expected)
+		dst, expected = p.step(dst, e.Ref, expected)
 		dst = binary.AppendVarint(dst, e.Ts-t)
 		t = e.Ts
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(e.Value))

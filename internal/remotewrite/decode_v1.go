@@ -1,4 +1,4 @@
-package ingest
+package remotewrite
 
 import (
 	"fmt"
@@ -32,10 +32,8 @@ func (d *decoder) walkV1(msg []byte) error {
 				return fmt.Errorf("metadata: %w", err)
 			}
 		}
-		if d.room < 0 {
-			if err := d.full(); err != nil {
-				return err
-			}
+		if err := d.Reserve(0); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -43,7 +41,7 @@ func (d *decoder) walkV1(msg []byte) error {
 
 // seriesV1 reads a prometheus.TimeSeries: labels = 1, samples = 2, exemplars = 3, histograms = 4.
 func (d *decoder) seriesV1(b []byte) error {
-	from := d.out.mark()
+	from := d.Batch.Mark()
 	all := b
 	lo, hi := -1, -1 // the label fields, as long as they are adjacent
 	joined := false
@@ -76,25 +74,23 @@ func (d *decoder) seriesV1(b []byte) error {
 		case 3:
 			err = d.exemplarV1(f.data)
 		case 4:
-			err = d.addHistogram(f.data)
+			err = d.AddHistogram(f.data)
 		}
 		if err != nil {
 			return err
 		}
-		if d.room < 0 {
-			if err := d.full(); err != nil {
-				return err
-			}
+		if err := d.Reserve(0); err != nil {
+			return err
 		}
 	}
 	lset := all[max(lo, 0):max(hi, 0)]
 	if joined {
 		lset = append([]byte(nil), d.joined...)
 	}
-	k := xxh3.Hash128Seed(lset, d.gen.table.Seed())
+	k := xxh3.Hash128Seed(lset, d.table.Seed())
 	if !d.known(k, from) {
-		d.room -= costSeries
-		d.misses = append(d.misses, miss{key: k, labels: lset, from: from, to: d.out.mark()})
+		d.left -= costSeries
+		d.misses = append(d.misses, miss{key: k, labels: lset, from: from, to: d.Batch.Mark()})
 	}
 	return nil
 }
@@ -124,7 +120,7 @@ func (d *decoder) sampleV1(b []byte) error {
 // exemplarV1 reads a prometheus.Exemplar: labels = 1, value = 2, timestamp = 3.
 func (d *decoder) exemplarV1(b []byte) error {
 	var v, t uint64
-	d.labels = d.labels[:0]
+	d.ClearLabels()
 	for len(b) > 0 {
 		f, rest, err := next(b)
 		if err != nil {
@@ -137,7 +133,7 @@ func (d *decoder) exemplarV1(b []byte) error {
 			if err != nil {
 				return err
 			}
-			d.appendLabel(l)
+			d.AppendLabel(l)
 		case f.num == 2 && f.wire == wireFixed64:
 			v = f.val
 		case f.num == 3 && f.wire == wireVarint:
@@ -146,13 +142,13 @@ func (d *decoder) exemplarV1(b []byte) error {
 			return errWire("Exemplar", f)
 		}
 	}
-	d.addExemplar(int64(t), double(v))
+	d.AddExemplar(int64(t), double(v))
 	return nil
 }
 
 // labelsV1 reads the label fields of a TimeSeries into d.labels.
 func (d *decoder) labelsV1(b []byte) error {
-	d.labels = d.labels[:0]
+	d.ClearLabels()
 	for len(b) > 0 {
 		f, rest, err := next(b)
 		if err != nil {
@@ -163,7 +159,7 @@ func (d *decoder) labelsV1(b []byte) error {
 		if err != nil {
 			return err
 		}
-		d.appendLabel(l)
+		d.AppendLabel(l)
 	}
 	return nil
 }

@@ -1,0 +1,28 @@
+package message
+
+import (
+	"errors"
+
+	"github.com/promlake/promlake/internal/remotewrite"
+)
+
+// maxDescribed is the memory (bytes) that Describe may take.
+const maxDescribed = 256 << 20
+
+// Describe reads a whole message as a consumer does, but for limits, which are the consumer's. Its
+// error is ErrUnreadable and says why no consumer can read the message.
+func Describe(body string) (*Message, error) {
+	m, err := Parse(body)
+	if err != nil {
+		return nil, err
+	}
+	limits := remotewrite.DefaultLimits()
+	b, err := m.Decode(remotewrite.NewGeneration(0), &limits, maxDescribed)
+	if errors.Is(err, ErrUnreadable) {
+		return nil, err
+	}
+	if err == nil {
+		b.Release()
+	}
+	return m, nil
+}

@@ -1,0 +1,218 @@
+package remotewrite
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Rules are what decoded samples are checked against.
+type Rules struct {
+	Limits     *Limits
+	Horizon    Horizon
+	MaxWindows int               // 2h windows that the samples of a request may lie in; 0: any number
+	ToQueue    bool              // the batch becomes messages, so metadata that messages carry already is left out
+	Discard    func(Reason, int) // counts refused samples; nil: nobody does
+}
+
+// Builder adds what a decoder reads to a batch. It checks it against the rules and takes its memory
+// from the room. A Builder is reused; one goroutine at a time uses it.
+type Builder struct {
+	Rules
+	Room
+	Batch *Batch
+
+	durable *Descriptions // metadata that is left out
+	labels  []series.Label
+	scratch labels.ScratchBuilder
+}
+
+// Begin makes the builder ready for a message whose label sets go into the generation g.
+func (b *Builder) Begin(g *Generation, rules Rules, room Room) {
+	b.Rules, b.Room, b.Batch, b.durable = rules, room, newBatch(g), &g.Stored
+	if rules.ToQueue {
+		b.durable = &g.Queued
+	}
+}
+
+// End returns the batch, or releases it if decoding ended with an error. The builder keeps no
+// reference to the message, the batch and the generation.
+func (b *Builder) End(err error) (*Batch, error) {
+	out := b.Batch
+	out.Bytes = b.used()
+	clear(b.labels[:cap(b.labels)])
+	b.Rules, b.Room, b.Batch, b.durable = Rules{}, Room{}, nil, nil
+	if err != nil {
+		out.Release()
+		return nil, err
+	}
+	return out, nil
+}
+
+// addFloat adds a sample if its timestamps are allowed. Its series is assigned later.
+func (b *Builder) addFloat(t int64, v float64, st int64) {
+	err := b.Horizon.Check(t)
+	if err == nil && st != 0 {
+		err = b.Horizon.CheckStart(st)
+	}
+	if err != nil {
+		b.reject(err, 1)
+		return
+	}
+	b.left -= CostFloat
+	out := b.Batch
+	out.Floats = append(out.Floats, Float{T: t, V: v})
+	if st != 0 && out.Starts == nil {
+		out.Starts = make([]int64, len(out.Floats)-1, cap(out.Floats))
+	}
+	if out.Starts != nil {
+		out.Starts = append(out.Starts, st)
+	}
+}
+
+// reject notes that n samples of a series were refused.
+func (b *Builder) reject(err error, n int) {
+	b.left -= costOffence
+	b.Batch.reject(err)
+	var r *Rejection
+	if errors.As(err, &r) {
+		b.discard(r.Reason, n)
+	}
+}
+
+func (b *Builder) discard(r Reason, samples int) {
+	if b.Discard != nil {
+		b.Discard(r, samples)
+	}
+}
+
+// AddHistogram decodes a Histogram message, whose field numbers 1.0 and 2.0 share, and adds it if
+// it is valid. An error means that the message is malformed or that there is no room.
+func (b *Builder) AddHistogram(msg []byte) error {
+	b.left -= CostHistogram + costBucket*int64(len(msg))
+	if err := b.Reserve(0); err != nil {
+		return err
+	}
+	var m writev2.Histogram
+	if err := m.Unmarshal(msg); err != nil {
+		return fmt.Errorf("histogram: %w", err)
+	}
+	if err := cmp.Or(b.Horizon.Check(m.Timestamp), b.Horizon.CheckStart(m.StartTimestamp)); err != nil {
+		b.reject(err, 1)
+		return nil
+	}
+	h, err := convertHistogram(&m)
+	if err != nil {
+		b.reject(&Rejection{ReasonHistogram, fmt.Errorf("histogram at %d ms: %w", m.Timestamp, err)}, 1)
+		return nil
+	}
+	b.Batch.Hists = append(b.Batch.Hists, Hist{Hist: h})
+	return nil
+}
+
+// convertHistogram validates a histogram as Prometheus does, and reduces resolutions that this
+// version of Prometheus does not know.
+func convertHistogram(m *writev2.Histogram) (segment.Hist, error) {
+	h := segment.Hist{ST: m.StartTimestamp, T: m.Timestamp}
+	var reduce func(int32) error
+	var validate func() error
+	if m.IsFloatHistogram() {
+		h.FH = m.ToFloatHistogram()
+		reduce, validate = h.FH.ReduceResolution, h.FH.Validate
+	} else {
+		h.H = m.ToIntHistogram()
+		reduce, validate = h.H.ReduceResolution, h.H.Validate
+	}
+	if histogram.IsExponentialSchemaReserved(m.Schema) && m.Schema > histogram.ExponentialSchemaMax {
+		if err := reduce(histogram.ExponentialSchemaMax); err != nil {
+			return h, err
+		}
+	}
+	return h, validate()
+}
+
+// ClearLabels begins a label set, to which AppendLabel adds.
+func (b *Builder) ClearLabels() { b.labels = b.labels[:0] }
+
+// AppendLabel adds to the label set at hand. It drops labels beyond one more than the limit, which
+// are enough to refuse the set. The texts may lie in the message.
+func (b *Builder) AppendLabel(l series.Label) {
+	if len(b.labels) <= b.Limits.MaxLabelNames {
+		b.labels = append(b.labels, l)
+	}
+}
+
+// Intern adds the label set at hand to the generation's table, with k as a key of it, or returns a
+// *Rejection. The caller holds the table's lock.
+func (b *Builder) Intern(k series.Key) (series.Ref, error) {
+	lset, err := b.Limits.CheckLabels(b.labels)
+	if err != nil {
+		return 0, err
+	}
+	table := b.Batch.Generation.Table
+	ref, err := table.Intern(lset)
+	if err != nil {
+		return 0, fmt.Errorf("intern series: %w", err)
+	}
+	table.Alias(k, ref)
+	return ref, nil
+}
+
+// AddExemplar adds an exemplar with the label set at hand if it is valid. Its series is assigned
+// later.
+func (b *Builder) AddExemplar(t int64, v float64) {
+	if err := b.Horizon.Check(t); err != nil {
+		b.rejectExemplar(err)
+		return
+	}
+	if len(b.labels) > b.Limits.MaxLabelNames {
+		b.rejectExemplar(fmt.Errorf("more label names than the limit of %d", b.Limits.MaxLabelNames))
+		return
+	}
+	b.scratch.Reset()
+	for _, l := range b.labels {
+		if err := b.Limits.checkLabel(l); err != nil {
+			b.rejectExemplar(err)
+			return
+		}
+		b.scratch.Add(l.Name, l.Value)
+	}
+	b.scratch.Sort()
+	lset := b.scratch.Labels()
+	if name, dup := lset.HasDuplicateLabelNames(); dup {
+		b.rejectExemplar(fmt.Errorf("duplicate label name %s", Quote(name)))
+		return
+	}
+	b.left -= CostExemplar + int64(lset.ByteSize())
+	// With the default build of the labels package a built set is a string of its own, independent
+	// of the message's bytes.
+	b.Batch.Exemplars = append(b.Batch.Exemplars, Exemplar{Exemplar: exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: true}})
+}
+
+func (b *Builder) rejectExemplar(err error) {
+	b.reject(&Rejection{ReasonExemplar, fmt.Errorf("exemplar: %w", err)}, 0)
+}
+
+// AddMetadata adds a metric family's metadata if it is valid and not known to be durable. The texts
+// may lie in the message.
+func (b *Builder) AddMetadata(m segment.Metadata) {
+	if b.durable.has(m) { // and therefore valid
+		return
+	}
+	if err := checkMetadata(&m); err != nil {
+		b.reject(err, 0)
+		return
+	}
+	b.left -= costMetadata + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
+	m.Metric, m.Type, m.Help, m.Unit = strings.Clone(m.Metric), strings.Clone(m.Type), strings.Clone(m.Help), strings.Clone(m.Unit)
+	b.Batch.Metadata = append(b.Batch.Metadata, m)
+}

@@ -1,0 +1,198 @@
+package remotewrite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"unsafe"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Protocol is a version of the remote-write protocol.
+type Protocol int
+
+// The versions.
+const (
+	V1 Protocol = 1 // prometheus.WriteRequest, remote-write specification 1.0
+	V2 Protocol = 2 // io.prometheus.write.v2.Request, remote-write specification 2.0
+)
+
+func (p Protocol) String() string { return strconv.Itoa(int(p)) }
+
+// decoder turns one remote-write message into a batch. It walks the bytes in place: a series whose
+// label bytes were seen before costs a hash and a look-up; only an unknown one is parsed, checked
+// and interned. A decoder is reused; one goroutine at a time uses it.
+type decoder struct {
+	Builder
+	table  *series.Table // of the batch's generation
+	guess  series.Ref    // of the next series
+	misses []miss
+
+	joined  []byte // label fields of a series that are not adjacent (1.0)
+	symbols symbols
+	refs    []uint32 // label references of the current series (2.0)
+	exRefs  []uint32 // label references of the current exemplar (2.0)
+	arena   []uint32 // label references of missed series (2.0)
+}
+
+// miss is a series that was not known when its samples were read.
+type miss struct {
+	key      series.Key
+	labels   []byte // label fields as they stand in the message (1.0)
+	refs     []uint32
+	from, to Mark
+}
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+// Decode turns a message into a batch of the generation g. A message that breaks a rule for some
+// series keeps the others, and the batch has the first offence; one that touches too many windows
+// is refused as a whole with a *Rejection. Other errors are ErrMalformed, a *DenseError, or what
+// the room's grow returned; nothing of the message is kept then.
+func Decode(version Protocol, msg []byte, g *Generation, rules Rules, room Room) (*Batch, error) {
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	d.Begin(g, rules, room)
+	d.table = g.Table
+	out, err := d.End(d.decode(version, msg))
+	d.forget()
+	if err != nil {
+		return nil, err
+	}
+	out.fit()
+	return out, nil
+}
+
+func (d *decoder) decode(version Protocol, msg []byte) error {
+	if err := d.walk(version, msg); err != nil {
+		return err
+	}
+	if len(d.misses) > 0 {
+		if err := d.resolve(version); err != nil {
+			return err
+		}
+	}
+	if d.MaxWindows == 0 {
+		return nil
+	}
+	n := d.Batch.windows(d.MaxWindows)
+	if n <= d.MaxWindows {
+		return nil
+	}
+	d.discard(ReasonWindows, TallyOf(d.Batch).Samples())
+	return rejectf(ReasonWindows, "the request's samples lie in %d windows of 2h, the limit is %d (max-windows-per-request): nothing of it was stored, send it in parts of fewer days",
+		n, d.MaxWindows)
+}
+
+// walk reads the message and collects in d.misses the series that it does not find.
+func (d *decoder) walk(version Protocol, msg []byte) error {
+	d.table.RLock()
+	defer d.table.RUnlock()
+	walk := d.walkV1
+	if version == V2 {
+		walk = d.walkV2
+	}
+	err := walk(msg)
+	if err == nil || d.refused {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrMalformed, err)
+}
+
+// keepMisses is the number of unknown series of a message above which the decoder's buffers are not
+// kept for the next message.
+const keepMisses = 16 << 10
+
+// forget drops all references to the message and the generation.
+func (d *decoder) forget() {
+	d.table = nil
+	if cap(d.misses) > keepMisses || cap(d.arena) > 16*keepMisses || cap(d.symbols.text) > keepMisses {
+		d.misses, d.arena, d.symbols = nil, nil, symbols{}
+	}
+	clear(d.misses)
+	clear(d.symbols.text)
+	d.misses, d.arena, d.symbols.text = d.misses[:0], d.arena[:0], d.symbols.text[:0]
+}
+
+// known gives what follows the mark to the series with this key, or reports that it is not known
+// yet. The caller holds the table's read lock.
+func (d *decoder) known(k series.Key, from Mark) bool {
+	ref, ok := d.table.LookupNear(k, d.guess)
+	if ok {
+		d.guess = ref + 1
+		d.Batch.Assign(from, d.Batch.Mark(), ref)
+	}
+	return ok
+}
+
+// resolve interns the missed series and removes what belongs to refused ones.
+func (d *decoder) resolve(version Protocol) error {
+	t := d.table
+	t.Lock()
+	defer t.Unlock()
+	known, learned := t.Bytes(), d.learns(version)
+	// What is learned does not make the message dense, so it raises the limit of its room; the limit
+	// of all bytes in flight still holds.
+	d.most += learned
+	if err := d.Reserve(learned); err != nil {
+		return err
+	}
+	defer func() { d.left -= min(max(t.Bytes()-known, 0), learned) }()
+	refused := false
+	for _, m := range d.misses {
+		ref, ok := t.Lookup(m.key)
+		if !ok {
+			var err error
+			if ref, err = d.intern(version, m); err != nil {
+				var r *Rejection
+				if !errors.As(err, &r) {
+					return fmt.Errorf("%w: %w", ErrMalformed, err)
+				}
+				d.Batch.reject(err)
+				d.discard(r.Reason, m.from.samples(m.to))
+				ref, refused = NoRef, true
+			}
+		}
+		d.Batch.Assign(m.from, m.to, ref)
+	}
+	if refused {
+		d.Batch.sweep()
+	}
+	return nil
+}
+
+// learns is the most memory (bytes) that the table may need for the missed series. What is learned
+// stays when its request fails, so it is charged beforehand.
+func (d *decoder) learns(version Protocol) int64 {
+	var n int64
+	for _, m := range d.misses {
+		n += costNew + int64(len(m.labels))
+		if version == V2 {
+			for _, r := range m.refs {
+				n += CostRef + int64(len(d.symbols.text[r]))
+			}
+		}
+	}
+	return n
+}
+
+func (d *decoder) intern(version Protocol, m miss) (series.Ref, error) {
+	var err error
+	if version == V2 {
+		err = d.labelsV2(m.refs)
+	} else {
+		err = d.labelsV1(m.labels)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return d.Intern(m.key)
+}
+
+// text views bytes as a string, which is valid no longer than the message.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+func double(bits uint64) float64 { return math.Float64frombits(bits) }

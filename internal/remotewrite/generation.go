@@ -1,0 +1,71 @@
+package remotewrite
+
+import (
+	"sync"
+
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Generation is what a tenant's writer has learned: label sets, and metadata that is durable. It
+// only grows. Its owner replaces it as a whole, which bounds its memory; batches keep the
+// generation that they were decoded with.
+type Generation struct {
+	Table  *series.Table
+	Order  series.Order // of Table's label sets; guarded by whoever encodes segments
+	Stored Descriptions // in segments
+	Queued Descriptions // in messages of the queue
+}
+
+// NewGeneration returns an empty generation. Senders must not know the seed of its hashes.
+func NewGeneration(seed uint64) *Generation { return &Generation{Table: series.NewTable(seed)} }
+
+// Bytes estimates the memory of what was learned.
+func (g *Generation) Bytes() int64 {
+	g.Table.RLock()
+	defer g.Table.RUnlock()
+	return g.Table.Bytes() + g.Stored.size() + g.Queued.size()
+}
+
+// Descriptions are metadata that is durable. They are safe for concurrent use.
+type Descriptions struct {
+	mu       sync.Mutex
+	byFamily map[string]segment.Metadata
+	bytes    int64 // estimate of their memory
+}
+
+// has reports whether this metadata is durable and was not replaced since.
+func (d *Descriptions) has(m segment.Metadata) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old, ok := d.byFamily[m.Metric]
+	return ok && old == m
+}
+
+// Note records metadata that is durable now.
+func (d *Descriptions) Note(ms []segment.Metadata) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byFamily == nil {
+		d.byFamily = map[string]segment.Metadata{}
+	}
+	for _, m := range ms {
+		d.bytes += metadataBytes(m) - metadataBytes(d.byFamily[m.Metric])
+		d.byFamily[m.Metric] = m
+	}
+}
+
+func (d *Descriptions) size() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bytes
+}
+
+// metadataBytes estimates the memory of an entry of Descriptions; a missing entry takes none.
+func metadataBytes(m segment.Metadata) int64 {
+	const perEntry = 160
+	if m.Metric == "" {
+		return 0
+	}
+	return perEntry + int64(len(m.Metric)+len(m.Type)+len(m.Help)+len(m.Unit))
+}

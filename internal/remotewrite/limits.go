@@ -1,0 +1,130 @@
+package remotewrite
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Limits bound what one series may look like. Names and meaning are Mimir's.
+type Limits struct {
+	MaxLabelNames       int           // labels of a series, with __name__
+	MaxLabelNameBytes   int           // length of a label name
+	MaxLabelValueBytes  int           // length of a label value
+	CreationGracePeriod time.Duration // how far a sample may lie in the future
+	LegacyNames         bool          // refuse names outside [a-zA-Z_:][a-zA-Z0-9_:]* (label names without the colon) instead of any UTF-8
+}
+
+// DefaultLimits returns the limits for ordinary use.
+func DefaultLimits() Limits {
+	return Limits{MaxLabelNames: 100, MaxLabelNameBytes: 1024, MaxLabelValueBytes: 2048, CreationGracePeriod: 10 * time.Minute}
+}
+
+// CheckLabels applies the remote-write specification and the limits to a label set as it was sent.
+// It returns the set without empty values, which mean "absent" in Prometheus. lset is changed in
+// place.
+func (l *Limits) CheckLabels(lset []series.Label) ([]series.Label, error) {
+	if len(lset) > l.MaxLabelNames {
+		return nil, rejectf(ReasonTooManyLabels, "series %s has more label names than the limit of %d", describe(lset), l.MaxLabelNames)
+	}
+	out := lset[:0]
+	metric := ""
+	for i, x := range lset {
+		if i > 0 && x.Name == lset[i-1].Name {
+			return nil, rejectf(ReasonDuplicate, "duplicate label name %s in series %s", Quote(x.Name), describe(lset))
+		}
+		if i > 0 && x.Name < lset[i-1].Name {
+			return nil, rejectf(ReasonUnsorted, "label names are not sorted: %s after %s in series %s", Quote(x.Name), Quote(lset[i-1].Name), describe(lset))
+		}
+		if err := l.checkLabel(x); err != nil {
+			return nil, err
+		}
+		if x.Name == model.MetricNameLabel {
+			metric = x.Value
+		}
+	}
+	if metric == "" {
+		return nil, rejectf(ReasonMissingName, "series %s has no metric name (label %s)", describe(lset), model.MetricNameLabel)
+	}
+	if !l.scheme().IsValidMetricName(metric) {
+		return nil, rejectf(ReasonInvalidName, "invalid metric name %s", Quote(metric))
+	}
+	for _, x := range lset {
+		if x.Value != "" {
+			out = append(out, x)
+		}
+	}
+	return out, nil
+}
+
+func (l *Limits) checkLabel(x series.Label) error {
+	switch {
+	case len(x.Name) > l.MaxLabelNameBytes:
+		return rejectf(ReasonNameTooLong, "label name %s is longer than the limit of %d bytes", Quote(x.Name), l.MaxLabelNameBytes)
+	case !l.scheme().IsValidLabelName(x.Name):
+		return rejectf(ReasonInvalidLabel, "invalid label name %s", Quote(x.Name))
+	case len(x.Value) > l.MaxLabelValueBytes:
+		return rejectf(ReasonValueTooLong, "value of label %s is longer than the limit of %d bytes: %s", Quote(x.Name), l.MaxLabelValueBytes, Quote(x.Value))
+	case !utf8.ValidString(x.Value):
+		return rejectf(ReasonInvalidValue, "value of label %s is not valid UTF-8", Quote(x.Name))
+	}
+	return nil
+}
+
+// maxMetadataBytes bounds each text of a metric family's metadata: a segment's footer carries them.
+const maxMetadataBytes = 4096
+
+// checkMetadata applies the limits to a metric family's metadata.
+func checkMetadata(m *segment.Metadata) error {
+	for _, x := range [...]struct{ what, text string }{{"name", m.Metric}, {"help", m.Help}, {"unit", m.Unit}} {
+		switch {
+		case len(x.text) > maxMetadataBytes:
+			return rejectf(ReasonMetadata, "%s of metric family %s has %d bytes, the limit is %d", x.what, Quote(m.Metric), len(x.text), maxMetadataBytes)
+		case !utf8.ValidString(x.text):
+			return rejectf(ReasonMetadata, "%s of metric family %s is not valid UTF-8", x.what, Quote(m.Metric))
+		}
+	}
+	if m.Metric == "" {
+		return rejectf(ReasonMetadata, "metadata without the name of a metric family")
+	}
+	return nil
+}
+
+func (l *Limits) scheme() model.ValidationScheme {
+	if l.LegacyNames {
+		return model.LegacyValidation
+	}
+	return model.UTF8Validation
+}
+
+// Horizon is the range of timestamps that a request may carry.
+type Horizon struct{ max int64 } // ms
+
+// Horizon returns the range of timestamps for a request that came at a time.
+func (l *Limits) Horizon(came time.Time) Horizon {
+	return Horizon{min(key.MaxTime, came.Add(l.CreationGracePeriod).UnixMilli())}
+}
+
+// Check returns a *Rejection for a timestamp (ms) that is out of range.
+func (h Horizon) Check(t int64) error {
+	switch {
+	case t < key.MinTime || t > key.MaxTime:
+		return rejectf(ReasonTimeRange, "timestamp %d ms is outside the years 0 to 9999", t)
+	case t > h.max:
+		return rejectf(ReasonFuture, "timestamp %d ms is too far in the future: the limit is now %d ms", t, h.max)
+	}
+	return nil
+}
+
+// CheckStart is Check for a start timestamp (ms, 0 = unknown). One later than its sample is kept.
+func (h Horizon) CheckStart(st int64) error {
+	if st < key.MinTime || st > key.MaxTime {
+		return rejectf(ReasonTimeRange, "start timestamp %d ms is outside the years 0 to 9999", st)
+	}
+	return nil
+}
