@@ -52,7 +52,7 @@ func (f *refusal) write(w http.ResponseWriter, access Access) {
 	}{"error", errorTypes[f.status], text})
 }
 
-// isPreflight says whether a browser asks what a page of another origin may send (the Fetch
+// isPreflight reports whether a browser asks what a page of another origin may send (the Fetch
 // standard, "CORS-preflight request").
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""

@@ -84,7 +84,7 @@ func (k *fileKeys) reload(ctx context.Context) {
 	k.logger.Info("read changed document of tokens", "tokens", len(grants))
 }
 
-// same says whether nothing was written in between.
+// same reports whether nothing was written in between.
 func same(a, b os.FileInfo) bool {
 	return a != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }

@@ -89,7 +89,7 @@ func (k *remoteKeys) refresh(ctx context.Context, age time.Duration, wait bool) 
 	return nil
 }
 
-// due says whether a document older than age may be read again now.
+// due reports whether a document older than age may be read again now.
 func (k *remoteKeys) due(age time.Duration) bool {
 	known, now := k.known.Load(), k.wall()
 	switch {

@@ -14,7 +14,7 @@ type Settings struct {
 	Tokens string `name:"auth.tokens" placeholder:"SOURCE" help:"Document of tokens: file:PATH, or ssm:NAME for a parameter of AWS Systems Manager. Default: requests need no token."`
 }
 
-// Enabled says whether requests need a token.
+// Enabled reports whether requests need a token.
 func (s Settings) Enabled() bool { return s.Tokens != "" }
 
 // Validate reports what makes no sense, by the name of its flag.

@@ -99,7 +99,7 @@ func (s *Site) check(r *http.Request, access Access) *refusal {
 	return nil
 }
 
-// knows says whether a Host header names this server. HTTP/1.0 has none, and browsers do not speak
+// knows reports whether a Host header names this server. HTTP/1.0 has none, and browsers do not speak
 // it.
 func (s *Site) knows(host string) bool {
 	name := host
@@ -114,7 +114,7 @@ func (s *Site) knows(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// own says whether an Origin header is that of this server, which was asked as host.
+// own reports whether an Origin header is that of this server, which was asked as host.
 func (s *Site) own(origin, host string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" {

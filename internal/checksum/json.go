@@ -40,7 +40,7 @@ func Seal(body []byte) ([]byte, error) {
 // member is the member that holds a checksum, and the end of the object.
 func member(crc uint32) string { return fmt.Sprintf(sealBegin+"%08x"+sealEnd, crc) }
 
-// Verify says whether raw has a checksum, and returns ErrDamaged if it is not that of the other
+// Verify reports whether raw has a checksum, and returns ErrDamaged if it is not that of the other
 // bytes. An object without one is not checked: it was written before objects were sealed.
 func Verify(raw []byte) (present bool, err error) {
 	object := bytes.TrimRight(raw, jsonSpace)

@@ -81,7 +81,7 @@ func (l Limits) Check(texts ...string) error {
 	return nil
 }
 
-// tooDeep says whether a text has more than limit levels.
+// tooDeep reports whether a text has more than limit levels.
 func tooDeep(text string, limit int) bool {
 	var open []int // levels that each open bracket adds: itself, and operators before it
 	depth, here := 0, 0
@@ -164,7 +164,7 @@ func afterWord(text string, i int) int {
 	return i
 }
 
-// isOperator says whether a word is a binary operator.
+// isOperator reports whether a word is a binary operator.
 func isOperator(word string) bool {
 	switch len(word) {
 	case 2, 3, 5, 6:

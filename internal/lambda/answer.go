@@ -130,7 +130,7 @@ func (e envelope) encode(body []byte, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-// isText tells whether a body may stand in JSON as it is, which is smaller than base64 and readable
+// isText reports whether a body may stand in JSON as it is, which is smaller than base64 and readable
 // in logs.
 func isText(headers map[string]string, body []byte) bool {
 	if e := headers["Content-Encoding"]; e != "" && e != "identity" {

@@ -85,7 +85,7 @@ func requestID(ctx context.Context) string {
 	return ""
 }
 
-// Running tells whether this process runs in AWS Lambda, or in something that behaves so.
+// Running reports whether this process runs in AWS Lambda, or in something that behaves so.
 func Running() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
 // Concurrency is how many invocations this process may have at once: 1 but on Managed Instances.

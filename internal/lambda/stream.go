@@ -83,7 +83,7 @@ func (w *streamer) Flush() {
 	w.buf = w.buf[:0]
 }
 
-// untouched tells whether nothing has left yet, so that the answer may still become another one.
+// untouched reports whether nothing has left yet, so that the answer may still become another one.
 func (w *streamer) untouched() bool { return !w.started && w.err == nil }
 
 // restart forgets an answer of which nothing has left.

@@ -64,13 +64,13 @@ func seal(b []byte, at int64) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, sealSum(b, at)), 0)
 }
 
-// isSealed says whether a struct ends in a seal.
+// isSealed reports whether a struct ends in a seal.
 func isSealed(b []byte) bool {
 	n := len(b) - sealBytes
 	return n >= 0 && string(b[n:n+len(sealHead)]) == string(sealHead) && b[len(b)-1] == 0
 }
 
-// checkSeal says whether the bytes of a struct are sealed. Errors: DamageError.
+// checkSeal reports whether the bytes of a struct are sealed. Errors: DamageError.
 func checkSeal(what string, b []byte, at int64) (sealed bool, err error) {
 	if !isSealed(b) {
 		return false, nil

@@ -6,7 +6,7 @@ import (
 )
 
 // Verify holds every page of a file of size bytes against its checksum, without decompressing it,
-// and the footer and page headers against their seals. sealed says whether there were any: of a
+// and the footer and page headers against their seals. sealed reports whether there were any: of a
 // file that was written without them, only the shape is checked. Errors: ErrFormat, and those of r.
 func Verify(r io.ReaderAt, size int64) (sealed bool, err error) {
 	l, err := ReadLayout(r, size)

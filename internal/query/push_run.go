@@ -83,12 +83,12 @@ type runner struct {
 	shrink int64 // parts are smaller by this factor than they would have to be; 0 = they are not
 	values int64 // in results so far
 
-	heard plan.Heard // of the leaves of the subtree
+	raised plan.Raised // of the leaves of the subtree
 }
 
 // subtree evaluates a subtree, in parts if its samples are too many to be held at once.
 func (r *runner) subtree(ctx context.Context, s *plan.Pushed) (*pushedResult, error) {
-	r.heard = plan.Heard{}
+	r.raised = plan.Raised{}
 	rows, err := r.rows(ctx, s)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (r *runner) leaves(ctx context.Context, s *plan.Pushed) ([]*leafRows, error
 		}
 		present[i] = out[i].i
 	}
-	s.Hear(present, r.heard)
+	s.Raise(present, r.raised)
 	return out, nil
 }
 
@@ -269,7 +269,7 @@ func (r *runner) result(s *plan.Pushed, rows []plan.Row) (*pushedResult, error) 
 		out.series[i] = &backing[i]
 		present[row.I] = slices.ContainsFunc(v, func(f float64) bool { return !value.IsStaleNaN(f) })
 	}
-	out.warnings = s.Annotations(present, r.heard)
+	out.warnings = s.Annotations(present, r.raised)
 	return out, nil
 }
 

@@ -22,7 +22,7 @@ type Source interface {
 	String() string
 }
 
-// IsReference says whether text names a place (file:PATH or ssm:NAME), and is not the secret
+// IsReference reports whether text names a place (file:PATH or ssm:NAME), and is not the secret
 // itself.
 func IsReference(text string) bool {
 	_, err := Open(text)

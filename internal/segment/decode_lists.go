@@ -19,7 +19,7 @@ type listDecoder struct {
 
 func (l *listDecoder) begin(g *parquetfile.GroupReader, rows int) { l.group, l.rows = g, rows }
 
-// has says whether the file has a LIST of this name.
+// has reports whether the file has a LIST of this name.
 func (l *listDecoder) has(col string) bool {
 	return l.group.Layout.Column(strings.Join(parquetfile.ListPath(col), ".")) >= 0
 }

@@ -33,7 +33,7 @@ func OpenColumns(in io.ReaderAt, size int64) (*Columns, error) {
 	return &Columns{Layout: l, in: in}, nil
 }
 
-// Has says whether the segment has a LIST of this name.
+// Has reports whether the segment has a LIST of this name.
 func (c *Columns) Has(col string) bool { return c.leaf(col) >= 0 }
 
 func (c *Columns) leaf(col string) int {

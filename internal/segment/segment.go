@@ -93,7 +93,7 @@ type Info struct {
 	Metadata     []Metadata `json:"-"` // sorted by Metric
 }
 
-// HasColumn says whether a label of this name is stored in a column of its own (l_<name>) and not
+// HasColumn reports whether a label of this name is stored in a column of its own (l_<name>) and not
 // in the labels MAP: names that are lower-case identifiers of at most 128 bytes, for DuckDB's
 // column names ignore case. A name that has a column may still be in the MAP of a file whose label
 // names exceed MaxLabelColumns.

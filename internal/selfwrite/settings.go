@@ -42,7 +42,7 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Enabled says whether anything is written.
+// Enabled reports whether anything is written.
 func (s Settings) Enabled() bool { return s.URL != "" }
 
 // Validate reports what makes no sense, by the names of the flags.
@@ -84,7 +84,7 @@ func (s Settings) target() (string, error) {
 	return u.String(), nil
 }
 
-// keeps says whether a family is written.
+// keeps reports whether a family is written.
 func (s Settings) keeps(family string) bool {
 	for _, prefix := range s.Metrics {
 		if strings.HasPrefix(family, prefix) {

@@ -20,7 +20,7 @@ var ErrCase = errors.New("the file system does not tell upper from lower case, a
 // spells those below in one way.
 const casedFolders = 2
 
-// foldsCase says whether the file system takes names that differ only in case for one. file is one
+// foldsCase reports whether the file system takes names that differ only in case for one. file is one
 // with a name in upper case letters, and has no twin in lower case.
 func foldsCase(file string) (bool, error) {
 	_, err := os.Lstat(filepath.Join(filepath.Dir(file), strings.ToLower(filepath.Base(file))))
@@ -44,7 +44,7 @@ type spelling struct {
 
 func newSpelling(dir string) *spelling { return &spelling{dir: dir, known: map[string]fs.FileInfo{}} }
 
-// right says whether every folder of key, up to casedFolders, is spelled as on disk, or absent.
+// right reports whether every folder of key, up to casedFolders, is spelled as on disk, or absent.
 func (s *spelling) right(key string) (bool, error) {
 	if s == nil {
 		return true, nil
@@ -61,7 +61,7 @@ func (s *spelling) right(key string) (bool, error) {
 	return true, nil
 }
 
-// claim makes the folders of key up to casedFolders, and says whether they are there in key's
+// claim makes the folders of key up to casedFolders, and reports whether they are there in key's
 // spelling. Of two that claim spellings of one folder at once, one made it.
 func (s *spelling) claim(key string) error {
 	if s == nil {
@@ -79,7 +79,7 @@ func (s *spelling) claim(key string) error {
 	return err
 }
 
-// entry says whether the folder name of parent is spelled so on disk, or absent.
+// entry reports whether the folder name of parent is spelled so on disk, or absent.
 func (s *spelling) entry(parent, name string) (bool, error) {
 	path := filepath.Join(parent, name)
 	fi, err := os.Lstat(path)
@@ -104,7 +104,7 @@ func (s *spelling) entry(parent, name string) (bool, error) {
 	return true, nil
 }
 
-// hasOtherSpelling says whether a folder has an entry that differs from name only in case.
+// hasOtherSpelling reports whether a folder has an entry that differs from name only in case.
 func hasOtherSpelling(parent, name string) (bool, error) {
 	f, err := os.Open(parent)
 	if isAbsent(err) {

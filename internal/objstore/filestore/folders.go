@@ -55,7 +55,7 @@ func (s *Store) listFolders(ctx context.Context, prefix string, yield func(strin
 	return nil
 }
 
-// hasObject says whether there is a regular file in or below a folder. One without is being made,
+// hasObject reports whether there is a regular file in or below a folder. One without is being made,
 // or being removed.
 func hasObject(ctx context.Context, dir string) (bool, error) {
 	if err := ctx.Err(); err != nil {

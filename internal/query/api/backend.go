@@ -39,6 +39,6 @@ type Backend interface {
 // 422, for the same query will fail again.
 type LimitError interface {
 	error
-	// QueryLimit says whether a limit was exceeded.
+	// QueryLimit reports whether a limit was exceeded.
 	QueryLimit() bool
 }

@@ -20,7 +20,7 @@ func (s latest) kind() dto.MetricType {
 	}
 }
 
-// carriesNativeHistograms says whether a format can express native histograms: only protobuf can.
+// carriesNativeHistograms reports whether a format can express native histograms: only protobuf can.
 // Those with custom buckets become classic histograms, which every format has.
 func carriesNativeHistograms(f expfmt.Format) bool {
 	switch f.FormatType() {

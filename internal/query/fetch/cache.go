@@ -1,14 +1,15 @@
-// Package fetch keeps parts of remote objects as local files.
+// Package fetch caches parts of remote objects as local files.
 //
-// Objects are immutable, so a key names its bytes forever. Two kinds of files share one budget and
-// one directory:
+// Objects are immutable, so a key identifies its bytes forever. Two kinds of files share one budget
+// and one directory:
 //
 //	whole objects   as they are
-//	parts           runs of bytes, one after the other, for readers that know where in the object they are
+//	parts           runs of bytes, one after the other, for readers that know
+//	                their offsets in the object
 //
-// What a file of an object has is never fetched for another part while it is kept. Nor are two
-// requests under way for the same bytes: whoever comes second waits for the first, and fetches
-// meanwhile what else it needs.
+// While a file is kept, its bytes are not fetched again for another file. Nor are the same bytes
+// requested twice at a time: the second caller waits for the first, and fetches the other bytes
+// that it needs in the meantime.
 package fetch
 
 import (
@@ -24,13 +25,13 @@ import (
 	"github.com/promlake/promlake/internal/query/lru"
 )
 
-// Store is the part of objstore.Store that is needed here.
+// Store is the part of objstore.Store that a Cache needs.
 type Store interface {
 	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error)
 }
 
-// Meter is told what the cache does. Kinds are "segment" for whole objects and "chunks" for parts
-// of them.
+// Meter counts what a cache does. Kinds are "segment" for whole objects and "chunks" for parts of
+// objects.
 type Meter interface {
 	Looked(kind string, hit bool)
 	Fetched(bytes int64)
@@ -42,23 +43,23 @@ const (
 	kindChunks = "chunks"
 )
 
-// Settings of a Cache. The zero value of a field is not a default: callers fill every field.
+// Settings of a Cache. Callers must set every field; the zero value is not a default.
 type Settings struct {
-	LimitBytes int64 // of all files on disk, those that are being made included
-	// of files in memory: those that are needed, but that the disk has no room for
+	LimitBytes int64 // bytes of all files on disk, complete or not
+	// bytes of files in memory: those that callers need but that the disk has no room for
 	MemoryBytes int64
-	Concurrency int // requests that one call has under way; see Sharing
-	// unwanted bytes that a request may have if that saves another one
+	Concurrency int // concurrent requests of one call; see Sharing
+	// unwanted bytes that a request may contain to save another request
 	GapBytes     int64
-	RequestBytes int64                  // wanted bytes of a request, at most
-	Dir          func() (string, error) // absolute directory of the files, made at first use
+	RequestBytes int64                  // wanted bytes of a request at most
+	Dir          func() (string, error) // absolute directory of the files, created at first use
 }
 
 // Defaults of Settings. Measured against an S3 server on loopback without TLS, a request costs 0.27
-// ms of processor time and a MiB of body
-// 0.29 ms (TLS about doubles the latter), so half a MiB in vain is worth a request saved. A connection to S3 carries some 80 MB/s: 2 MiB are on
-// their way for about as long as the answer is waited for, 30 ms, and larger ranges come faster
-// over several connections.
+// ms of processor time and a MiB of body 0.29 ms (TLS about doubles the latter). So half a MiB of
+// unwanted bytes costs less than another request. A connection to S3 carries about 80 MB/s: 2 MiB
+// take about 30 ms, as long as the wait for the first byte, and larger ranges arrive faster over
+// several connections.
 const (
 	DefaultGapBytes     = 512 << 10
 	DefaultRequestBytes = 2 << 20
@@ -73,8 +74,8 @@ type Cache struct {
 	mu         sync.Mutex
 	seq        uint64
 	kept       *lru.Map[*file]    // complete files by path
-	objects    map[string][]*file // by key: the complete files of an object and those being made
-	reserved   int64              // bytes on disk, for files being made
+	objects    map[string][]*file // by key: complete and incomplete files of an object
+	reserved   int64              // bytes on disk that are set aside for incomplete files
 	remembered int64              // bytes of files in memory
 }
 
@@ -83,13 +84,13 @@ func New(s Settings, store Store, meter Meter) *Cache {
 	return &Cache{settings: s, store: store, meter: meter, kept: lru.New[*file](s.LimitBytes), objects: map[string][]*file{}}
 }
 
-// slots bounds requests under way.
+// slots bounds concurrent requests.
 type slots chan struct{}
 
 type slotsKey struct{}
 
-// Sharing returns ctx whose calls have Settings.Concurrency requests under way between them,
-// instead of each as many.
+// Sharing returns a ctx whose calls share one bound of Settings.Concurrency requests. Without it,
+// each call has its own.
 func (c *Cache) Sharing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, slotsKey{}, make(slots, c.settings.Concurrency))
 }
@@ -101,8 +102,8 @@ func (c *Cache) slots(ctx context.Context) slots {
 	return make(slots, c.settings.Concurrency)
 }
 
-// Cost says how many requests it would take now to make spans of an object local, and for how many
-// bytes.
+// Cost returns the number of requests that making spans of an object local would take now, and
+// their bytes.
 func (c *Cache) Cost(key string, spans []Span) (gets int, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,13 +117,14 @@ func (c *Cache) Cost(key string, spans []Span) (gets int, bytes int64) {
 	return gets, bytes
 }
 
-// pin keeps a complete file until release. c.mu is held.
+// pin keeps a complete file until release. The caller holds c.mu.
 func (c *Cache) pin(f *file) {
 	c.kept.Get(f.path)
 	f.entry.Pins++
 }
 
-// close ends the writing of a file, which err ended if it is not nil. c.mu is held.
+// close completes the file's name after err == nil; otherwise it returns err. The caller holds
+// c.mu.
 func (w *work) close(err error) error {
 	if w.file.memory != nil {
 		return err
@@ -136,7 +138,7 @@ func (w *work) close(err error) error {
 	return err
 }
 
-// finish makes a file complete and pinned, or takes away what there is of it.
+// finish makes a file complete and pins it, or, after an error, removes it.
 func (c *Cache) finish(w *work, err error) error {
 	f := w.file
 	c.mu.Lock()
@@ -165,18 +167,18 @@ func (c *Cache) finish(w *work, err error) error {
 	return err
 }
 
-// release takes a pin back.
+// release removes a pin. A file in memory goes with its last pin.
 func (c *Cache) release(f *file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f.entry.Pins--; f.entry.Pins == 0 && f.memory != nil {
 		c.kept.Remove(f.entry)
 		c.forget(f)
-		_ = c.free(f) // a file in memory loses nothing
+		_ = c.free(f) // closing a memfd loses no data
 	}
 }
 
-// supersede removes the unused files of f's object that have nothing which f has not. c.mu is held.
+// supersede removes the unpinned files of f's object whose bytes f contains. The caller holds c.mu.
 func (c *Cache) supersede(f *file) error {
 	var err error
 	for _, old := range slices.Clone(c.objects[f.key]) {
@@ -188,8 +190,8 @@ func (c *Cache) supersede(f *file) error {
 	return err
 }
 
-// shrink removes what exceeds the budget with more bytes. c.mu is held, so that nothing can bring a
-// file back in between.
+// shrink evicts files until more bytes fit into the budget. The caller holds c.mu, so no file can
+// be pinned between eviction and removal.
 func (c *Cache) shrink(more int64) error {
 	var err error
 	for _, e := range c.kept.Evict(c.reserved + more) {
@@ -207,7 +209,7 @@ func (c *Cache) remove(f *file) error {
 	return nil
 }
 
-// drop takes away what there is of a file. c.mu is held.
+// drop removes the bytes of a file. The caller holds c.mu.
 func (c *Cache) drop(f *file) error {
 	if f.memory != nil {
 		return c.free(f)

@@ -2,14 +2,14 @@ package fetch
 
 import "context"
 
-// claims are the files that a call for an object needs.
+// claims are the files that a call needs of one object.
 type claims struct {
 	pinned  []*file // complete
-	pending []*file // that other calls make
-	work    *work   // the one that is this call's to make; nil = none
+	pending []*file // other calls are fetching them
+	work    *work   // the file that this call must fetch; nil: none
 }
 
-// claimWhole claims a file that is the object.
+// claimWhole claims a file that is a copy of the object.
 func (c *Cache) claimWhole(key string, size int64) (out claims, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,8 +36,8 @@ func (c *Cache) claimWhole(key string, size int64) (out claims, err error) {
 	return out, err
 }
 
-// claimParts claims files that have spans of an object. What none of them has or will have becomes
-// a new one.
+// claimParts claims files that contain spans of an object. Bytes that none of them contains become
+// a new file.
 func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, er
 			case !f.whole && total(rest) == total(left):
 				continue
 			case f.whole:
-				rest = nil // its size may not be known yet
+				rest = nil // its size may be unknown
 			}
 			if left = rest; complete {
 				c.pin(f)
@@ -78,17 +78,17 @@ func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, er
 	return out, nil
 }
 
-// looked counts a lookup that found everything, which is not over yet while other calls are at
-// work.
+// looked counts a lookup for which nothing has to be fetched: a hit, unless other calls are still
+// fetching.
 func (c *Cache) looked(kind string, cl *claims) {
 	if len(cl.pending) == 0 {
 		c.meter.Looked(kind, true)
 	}
 }
 
-// settle makes what is the call's to make, in memory if it is needed and the disk has no room for
-// it, and waits for what others make. The pinned files are the caller's, whether there is an error
-// or not.
+// settle fetches the file that this call must fetch and waits for those of other calls. If needed,
+// the file is in memory when the disk has no room. The caller owns the pins of pinned, even after
+// an error.
 func (c *Cache) settle(ctx context.Context, cl claims, s slots, needed bool) (pinned []*file, err error) {
 	pinned = cl.pinned
 	if w := cl.work; w != nil {

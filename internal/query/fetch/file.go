@@ -12,24 +12,24 @@ import (
 // file is a local file with pieces of one object.
 type file struct {
 	key   string
-	whole bool // it is the object
-	// by their place in the object, disjoint; of a whole object, one once it is complete
+	whole bool // the file is a copy of the object
+	// disjoint and sorted by offset in the object; of a whole object: one, set when it is complete
 	pieces []*piece
 
 	object int64 // bytes of the object, -1 if unknown
 
-	path  string            // Cache.mu: it changes when the file is complete
-	size  int64             // bytes, once it is complete
-	entry *lru.Entry[*file] // Cache.mu: nil until it is complete
-	done  chan struct{}     // closed once it is complete or given up
-	err   error             // why it was given up
+	path  string            // guarded by Cache.mu: it changes when the file is complete
+	size  int64             // bytes of the complete file
+	entry *lru.Entry[*file] // guarded by Cache.mu; nil until the file is complete
+	done  chan struct{}     // closed when the file is complete or has failed
+	err   error             // why it failed; valid after done is closed
 
-	reserved   int64    // Cache.mu: bytes of Cache.reserved
-	remembered int64    // Cache.mu: bytes of Cache.remembered
+	reserved   int64    // guarded by Cache.mu: its part of Cache.reserved
+	remembered int64    // guarded by Cache.mu: its part of Cache.remembered
 	memory     *os.File // nil if the file is on disk
 }
 
-// cost is what a complete file takes of the budget on disk.
+// cost returns the bytes that a complete file takes of the budget on disk.
 func (f *file) cost() int64 {
 	if f.memory != nil {
 		return 0
@@ -43,7 +43,7 @@ type piece struct {
 	at   int64 // in the file
 }
 
-// pieces returns a piece for each of spans.
+// pieces returns one piece per span.
 func pieces(spans []Span) []*piece {
 	out := make([]*piece, len(spans))
 	for i, s := range spans {
@@ -52,7 +52,7 @@ func pieces(spans []Span) []*piece {
 	return out
 }
 
-// spans returns where in the object the pieces are.
+// spans returns the span of each piece in the object.
 func (f *file) spans() []Span {
 	out := make([]Span, len(f.pieces))
 	for i, p := range f.pieces {
@@ -61,7 +61,7 @@ func (f *file) spans() []Span {
 	return out
 }
 
-// layOut places pieces one after the other and returns where they end.
+// layOut places pieces one after the other in a file and returns the file's size.
 func layOut(pieces []*piece) (at int64) {
 	for _, p := range pieces {
 		p.at = at
@@ -72,12 +72,12 @@ func layOut(pieces []*piece) (at int64) {
 
 func (p *piece) end() int64 { return p.span.Offset + p.span.Length }
 
-// next returns the position of the first piece that begins after an offset of the object.
+// next returns the index of the first piece that begins after an offset of the object.
 func (f *file) next(off int64) int {
 	return sort.Search(len(f.pieces), func(i int) bool { return f.pieces[i].span.Offset > off })
 }
 
-// at returns the piece that has the byte at an offset of the object, nil if there is none.
+// at returns the piece that contains the byte at an offset of the object, or nil.
 func (f *file) at(off int64) *piece {
 	if i := f.next(off) - 1; i >= 0 && off < f.pieces[i].end() {
 		return f.pieces[i]
@@ -85,7 +85,7 @@ func (f *file) at(off int64) *piece {
 	return nil
 }
 
-// after returns where the first piece after an offset of the object begins.
+// after returns the offset of the first piece that begins after an offset of the object.
 func (f *file) after(off int64) int64 {
 	if i := f.next(off); i < len(f.pieces) {
 		return f.pieces[i].span.Offset
@@ -93,7 +93,7 @@ func (f *file) after(off int64) int64 {
 	return math.MaxInt64
 }
 
-// find returns the piece that has all of a span, nil if there is none.
+// find returns the piece that contains all of a span, or nil.
 func (f *file) find(s Span) *piece {
 	if p := f.at(s.Offset); p != nil && s.Offset+s.Length <= p.end() {
 		return p
@@ -101,7 +101,7 @@ func (f *file) find(s Span) *piece {
 	return nil
 }
 
-// has says that f can stand in for another complete file of the same object.
+// has reports whether f contains everything that another complete file of the same object contains.
 func (f *file) has(o *file) bool {
 	return f.whole || !o.whole && !slices.ContainsFunc(o.pieces, func(p *piece) bool { return f.find(p.span) == nil })
 }

@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// Flight lets concurrent callers of one key share a call. The zero value is ready.
+// Flight makes concurrent callers with the same key share one call. The zero value is ready.
 type Flight[V any] struct {
 	mu    sync.Mutex
 	calls map[string]*call[V]
 }
 
-// call is under way until done is closed; then value and err are set.
+// call is running until done is closed. value and err are set before that.
 type call[V any] struct {
 	done  chan struct{}
 	value V
 	err   error
 }
 
-// Do returns what fn returns, or what the fn of a call for key returns that is under way. A call
-// that its starter gave up says nothing about this caller's luck: then another begins.
+// Do returns the result of fn, or of the running call for key. If that call failed because its own
+// caller's context ended, Do tries again.
 func (f *Flight[V]) Do(ctx context.Context, key string, fn func() (V, error)) (V, error) {
 	for {
 		c, mine := f.join(key)
@@ -37,7 +37,7 @@ func (f *Flight[V]) Do(ctx context.Context, key string, fn func() (V, error)) (V
 	}
 }
 
-// join returns the call for key and whether it is the caller's to make.
+// join returns the call for key, and whether the caller must run it.
 func (f *Flight[V]) join(key string) (c *call[V], mine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,7 +75,7 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// gaveUp says that err is about the context of whoever met it.
+// gaveUp reports whether err is the end of a context.
 func gaveUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -62,8 +62,8 @@ func TestFlight(t *testing.T) {
 	}
 }
 
-// TestFlightIsLeft: who waits for another's call goes when its own context ends, and a call that
-// panics leaves nobody behind.
+// TestFlightIsLeft: a waiting caller returns when its own context ends, and a call that panics
+// leaves no waiting caller.
 func TestFlightIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f Flight[int]

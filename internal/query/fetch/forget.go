@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Forget removes the files of the objects whose keys have a prefix, so that their bytes come from
-// the store again. Files that somebody reads right now stay.
+// Forget removes the files of the objects whose keys have a prefix, so that their bytes are fetched
+// again. Files that are pinned stay.
 func (c *Cache) Forget(prefix string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

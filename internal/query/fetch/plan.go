@@ -10,10 +10,10 @@ import (
 // Span is a range of bytes of an object.
 type Span = parquetfile.Span
 
-// request is one GET: a range of an object and where the wanted parts of it go.
+// request is one GET: a range of an object, and the destinations of its wanted parts.
 type request struct {
 	Span
-	parts []part // by offset; what lies between them is thrown away
+	parts []part // ascending; bytes between them are discarded
 }
 
 // part is a run of bytes of a request that belongs to one piece of a local file.
@@ -23,9 +23,9 @@ type part struct {
 	n     int64
 }
 
-// requests plans the GETs for pieces of one object: neighbours share one as long as it has at most
-// gap bytes that nobody wants, and no request wants more than size bytes, so that large runs come
-// over several connections.
+// requests plans the GETs for pieces of one object. Neighbours share a request unless it would
+// contain more than gap unwanted bytes. No request has more than size wanted bytes, so that large
+// runs use several connections.
 func requests(pieces []*piece, gap, size int64) []request {
 	pieces = slices.SortedFunc(slices.Values(pieces), func(a, b *piece) int { return cmp.Compare(a.span.Offset, b.span.Offset) })
 	var out []request

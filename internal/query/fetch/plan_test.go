@@ -40,8 +40,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsHaveEveryByteOnce: whatever the pieces are, every wanted byte is in one request, none
-// has more than it may, and no two neighbours could have been one.
+// TestRequestsHaveEveryByteOnce: whatever the pieces are, every wanted byte is in exactly one
+// request, no request exceeds its bounds, and no two neighbours could share one.
 func TestRequestsHaveEveryByteOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	for range 2000 {
@@ -90,7 +90,7 @@ func TestRequestsHaveEveryByteOnce(t *testing.T) {
 	}
 }
 
-// TestUncovered holds it against a map of bytes.
+// TestUncovered compares with a map of bytes.
 func TestUncovered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
 	for range 2000 {

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Reader reads ranges of one object. What is not local is fetched once. It is safe for concurrent
-// use. The caller closes it.
+// Reader reads ranges of one object. Bytes that are not local are fetched once. It is safe for
+// concurrent use. The caller must close it.
 type Reader struct {
 	ctx   context.Context
 	cache *Cache
@@ -20,21 +20,21 @@ type Reader struct {
 	slots slots
 
 	mu    sync.Mutex
-	files []*file // pinned
+	files []*file // pinned; parallel to in
 	in    []*os.File
 }
 
-// Reader returns a reader of an object of size bytes. ctx bounds all that it does.
+// Reader returns a reader of an object of size bytes. ctx bounds all its operations.
 func (c *Cache) Reader(ctx context.Context, key string, size int64) *Reader {
 	return &Reader{ctx: ctx, cache: c, key: key, size: size, slots: c.slots(ctx)}
 }
 
-// Prefetch makes spans of the object local, all at once, so that reads of them do not wait. Errors:
-// those of the store, and FullError.
+// Prefetch fetches spans of the object that are not local, concurrently, so that later reads of
+// them do not wait. Errors: those of the store, and FullError.
 func (r *Reader) Prefetch(spans []Span) error { return r.prefetch(spans, true) }
 
-// TryPrefetch is Prefetch of what can do without it: if the disk has no room, the error is a
-// FullError.
+// TryPrefetch is Prefetch for bytes that the caller can do without: it does not use memory if the
+// disk has no room, but returns a FullError.
 func (r *Reader) TryPrefetch(spans []Span) error { return r.prefetch(spans, false) }
 
 func (r *Reader) prefetch(spans []Span, needed bool) error {
@@ -57,8 +57,8 @@ func (r *Reader) prefetch(spans []Span, needed bool) error {
 	}
 }
 
-// claim claims files that have spans, which are not empty. Who wants all of the object gets a file
-// that is the object.
+// claim claims files that contain spans, which are not empty. A span of the whole object claims a
+// copy of the object.
 func (r *Reader) claim(spans []Span) (claims, error) {
 	if spans[0].Length == r.size {
 		return r.cache.claimWhole(r.key, r.size)
@@ -66,14 +66,14 @@ func (r *Reader) claim(spans []Span) (claims, error) {
 	return r.cache.claimParts(r.key, r.size, spans)
 }
 
-// missing returns what of spans is not local.
+// missing returns the parts of spans that are not local.
 func (r *Reader) missing(spans []Span) []Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return uncovered(spans, r.files)
 }
 
-// open adds a pinned file to what is read from.
+// open adds a pinned file to the files that r reads.
 func (r *Reader) open(f *file) error {
 	in, err := os.Open(f.path)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *Reader) ReadAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// read reads what one piece has from an offset on that is local.
+// read reads local bytes from an offset on, up to the end of one piece.
 func (r *Reader) read(b []byte, off int64) (int, error) {
 	r.mu.Lock()
 	i := slices.IndexFunc(r.files, func(f *file) bool { return f.at(off) != nil })
@@ -117,7 +117,7 @@ func (r *Reader) read(b []byte, off int64) (int, error) {
 	return in.ReadAt(b[:min(int64(len(b)), p.span.Length-skip)], p.at+skip)
 }
 
-// Close lets go of what is local.
+// Close releases the files that r pinned.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,8 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// uncovered returns the parts of spans that no piece of files has, as disjoint spans in order.
+// uncovered returns the parts of spans that no piece of files contains, as disjoint ascending
+// spans.
 func uncovered(spans []Span, files []*file) []Span {
 	var out []Span
 	done := int64(0)
@@ -159,7 +160,7 @@ func uncovered(spans []Span, files []*file) []Span {
 	return out
 }
 
-// total returns the bytes of disjoint spans.
+// total returns the sum of the lengths of spans.
 func total(spans []Span) (n int64) {
 	for _, s := range spans {
 		n += s.Length

@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
-// countingStore notes which ranges were asked for.
+// countingStore records the ranges of requests.
 type countingStore struct {
 	Store
 	mu   sync.Mutex
@@ -116,8 +116,8 @@ func TestReader(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestReadersShare: readers at the same time get the right bytes, and none is fetched twice, while
-// the cache keeps all or next to nothing.
+// TestReadersShare: concurrent readers get the right bytes, and none is fetched twice, whether the
+// cache keeps everything or almost nothing.
 func TestReadersShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 7))
 	object := randomBytes(rng, 5000)
@@ -126,7 +126,7 @@ func TestReadersShare(t *testing.T) {
 		dir := t.TempDir()
 		c, g := cacheIn(dir, store, limit)
 		c.settings.GapBytes = 0
-		r := c.Reader(t.Context(), "k", 5000) // it pins what it reads
+		r := c.Reader(t.Context(), "k", 5000) // it pins the files that it reads
 		var wg sync.WaitGroup
 		for range 8 {
 			seed := rng.Uint64()

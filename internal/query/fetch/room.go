@@ -9,31 +9,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FullError says that there is no room for more local files.
+// FullError reports that there is no room for more local files.
 type FullError struct {
-	Limit  int64 // bytes: Settings.LimitBytes on disk, Settings.MemoryBytes beyond it
-	Needed int64 // bytes of all files that are in use, and of the one that is to be made
-	Memory bool  // it is the memory that is full, after the disk
+	Limit  int64 // bytes: Settings.LimitBytes, or Settings.MemoryBytes if Memory is set
+	Needed int64 // bytes of all files in use and of the one to be fetched
+	Memory bool  // the memory is full, after the disk
 
-	disk error // the disk has less room than the limit, says the system
+	disk error // the system's error: the disk has less room than Limit
 }
 
 // Error implements error.
 func (e *FullError) Error() string {
 	switch {
 	case e.disk != nil:
-		return fmt.Sprintf("the disk has less room than the %d bytes that fetched objects may have (--query.cache-bytes); lower that, or enlarge the disk, which is /tmp of a function: %v", e.Limit, e.disk)
+		return fmt.Sprintf("the disk is full although fetched objects may have %d bytes (--query.cache-bytes); lower that, or enlarge the disk (/tmp of a Lambda function): %v", e.Limit, e.disk)
 	case e.Memory:
-		return fmt.Sprintf("query exceeds the limit of %d bytes of fetched objects in memory for which there is no room on disk, it needs %d with those of other queries; narrow the selector or the time range, or raise --query.cache-bytes (and the disk, which is /tmp of a function)", e.Limit, e.Needed)
+		return fmt.Sprintf("query exceeds the limit of %d bytes of fetched objects in memory, after the disk is full: with those of other queries it needs %d; narrow the selector or the time range, or raise --query.cache-bytes (and enlarge the disk: /tmp of a Lambda function)", e.Limit, e.Needed)
 	default:
 		return fmt.Sprintf("there is no room for fetched objects on disk: %d bytes would be in use, the limit is %d (--query.cache-bytes)", e.Needed, e.Limit)
 	}
 }
 
-// Unwrap returns the system's error, if it is the disk that is full.
+// Unwrap returns the system's error if the disk has less room than the limit, else nil.
 func (e *FullError) Unwrap() error { return e.disk }
 
-// QueryLimit tells the HTTP API that this is a limit (422), unless the system refused.
+// QueryLimit reports whether a limit of Promlake is exceeded, for which the HTTP API answers 422.
 func (e *FullError) QueryLimit() bool { return e.disk == nil }
 
 func isFull(err error) bool {
@@ -41,8 +41,7 @@ func isFull(err error) bool {
 	return errors.As(err, &full)
 }
 
-// reserve takes the room on disk that a file of n bytes needs, from complete files that nobody
-// uses.
+// reserve sets aside n bytes on disk for a file. It evicts complete files that nobody uses.
 func (c *Cache) reserve(f *file, n int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,13 +56,13 @@ func (c *Cache) reserve(f *file, n int64) error {
 	return nil
 }
 
-// unreserve gives back what a file had reserved, as it is complete or given up. c.mu is held.
+// unreserve returns a file's reservation when it is complete or has failed. The caller holds c.mu.
 func (c *Cache) unreserve(f *file) {
 	c.reserved -= f.reserved
 	f.reserved = 0
 }
 
-// room finds a place for n bytes of a file: on disk, or, if spill says so, in memory.
+// room reserves n bytes for a file on disk, or, with spill, in memory if the disk has none.
 func (w *work) room(n int64, spill bool) error {
 	if w.file.memory != nil {
 		return w.cache.remember(w.file, n)
@@ -75,8 +74,8 @@ func (w *work) room(n int64, spill bool) error {
 	return w.spill(n)
 }
 
-// spill puts a file of n bytes, of which nothing is there yet, into memory. It lives as long as it
-// is pinned.
+// spill moves an empty file that needs n bytes to memory. A file in memory lives as long as it is
+// pinned.
 func (w *work) spill(n int64) error {
 	c, f := w.cache, w.file
 	fd, err := unix.MemfdCreate("promlake-fetch", unix.MFD_CLOEXEC)
@@ -92,7 +91,7 @@ func (w *work) spill(n int64) error {
 	return errors.Join(err, c.remember(f, n))
 }
 
-// remember counts n bytes of a file in memory.
+// remember counts n bytes of a file against the limit of memory.
 func (c *Cache) remember(f *file, n int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,14 +103,14 @@ func (c *Cache) remember(f *file, n int64) error {
 	return nil
 }
 
-// free lets go of a file in memory. c.mu is held.
+// free releases a file in memory. The caller holds c.mu.
 func (c *Cache) free(f *file) error {
 	c.remembered -= f.remembered
 	f.remembered = 0
 	return f.memory.Close()
 }
 
-// written says of an error of a write whether the disk is full.
+// written turns the error of a write to a full disk into a FullError.
 func (c *Cache) written(err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return &FullError{Limit: c.settings.LimitBytes, disk: err}

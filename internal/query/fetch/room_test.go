@@ -27,9 +27,8 @@ func (s *watchedStore) Get(ctx context.Context, key string, offset, length int64
 	return s.Store.Get(ctx, key, offset, length)
 }
 
-// TestDiskIsBounded: however many read at once, neither the files on disk, those that are being
-// made included, nor those in memory are ever more than their limits, every byte is right, and
-// nothing is left in memory.
+// TestDiskIsBounded: with many concurrent readers, neither the files on disk, complete or not, nor
+// those in memory exceed their limits; every byte is right, and no file stays in memory.
 func TestDiskIsBounded(t *testing.T) {
 	const limit, memory, size = 1500, 8 * 900, 2000
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -42,7 +41,7 @@ func TestDiskIsBounded(t *testing.T) {
 	c.settings.MemoryBytes = memory
 	store.look = func() {
 		c.mu.Lock()
-		defer c.mu.Unlock() // no file comes or goes meanwhile; those being made only grow
+		defer c.mu.Unlock() // no file is added or removed meanwhile; incomplete files only grow
 		_, bytes := filesIn(t, dir)
 		if bytes > limit || c.kept.Used()+c.reserved > limit || c.remembered > memory {
 			t.Errorf("%d bytes on disk, %d kept, %d reserved, %d in memory", bytes, c.kept.Used(), c.reserved, c.remembered)
@@ -80,8 +79,8 @@ func TestDiskIsBounded(t *testing.T) {
 	require.Equal(t, c.kept.Used(), bytes)
 }
 
-// TestFull: what is only ahead of its time does not get what the disk has not, what is needed gets
-// memory, and what is more than that an error that names the limit.
+// TestFull: a prefetch that is not needed fails if the disk has no room, one that is needed uses
+// memory, and beyond the limit of memory it fails with an error that names the limit.
 func TestFull(t *testing.T) {
 	object := randomBytes(rand.New(rand.NewPCG(5, 6)), 1000)
 	dir := t.TempDir()
@@ -117,8 +116,8 @@ func TestFull(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// TestDiskIsFull: a disk that has less room than it is said to have is told so, never a short file,
-// and what is needed is read all the same.
+// TestDiskIsFull: if the disk has less room than the limit, the error reports that, no file is
+// short, and needed bytes are read nevertheless.
 func TestDiskIsFull(t *testing.T) {
 	object := randomBytes(rand.New(rand.NewPCG(5, 7)), 1000)
 	c, _ := cacheIn(t.TempDir(), storeWith(t, map[string][]byte{"k": object}), 1<<20)

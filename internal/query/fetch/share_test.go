@@ -20,7 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
-// heldStore holds requests up until it is told what becomes of them, or is free.
+// heldStore blocks requests until the test decides their outcome or releases them.
 type heldStore struct {
 	Store
 	hold chan error
@@ -41,17 +41,17 @@ func (s *heldStore) Get(ctx context.Context, key string, offset, length int64) (
 	return s.Store.Get(ctx, key, offset, length)
 }
 
-// TestPartsAreShared: who needs bytes that are on their way waits for them, and fetches the others
-// meanwhile.
+// TestPartsAreShared: a caller that needs bytes that another call is fetching waits for them, and
+// fetches its other bytes meanwhile.
 func TestPartsAreShared(t *testing.T) {
 	object := randomBytes(rand.New(rand.NewPCG(6, 7)), 1000)
 	boom := errors.New("boom")
 	for _, tc := range []struct {
 		name   string
-		giveUp bool // the first one
+		giveUp bool // the first caller
 		fail   error
 		first  error
-		again  bool // what the first one wanted is fetched by another
+		again  bool // another caller fetches the first one's bytes
 	}{
 		{"success", false, nil, nil, false},
 		{"the first gives up", true, nil, context.Canceled, true},
@@ -118,7 +118,7 @@ func TestPartsAreShared(t *testing.T) {
 	}
 }
 
-// crowdedStore answers after a while, and notes how many wait at most.
+// crowdedStore delays its answers and records the largest number of concurrent requests.
 type crowdedStore struct {
 	Store
 	now, most atomic.Int64
@@ -134,7 +134,8 @@ func (s *crowdedStore) Get(ctx context.Context, key string, offset, length int64
 	return s.Store.Get(ctx, key, offset, length)
 }
 
-// TestSharing: the calls of one context have as many requests under way as one call of another.
+// TestSharing: calls that share a context have together as many concurrent requests as one other
+// call.
 func TestSharing(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestSharing(t *testing.T) {
 	})
 }
 
-// TestLargerFilesSupersede: a file that has all that another has replaces it, unless that one is in
+// TestLargerFilesSupersede: a file that contains all of another one replaces it, unless that is in
 // use.
 func TestLargerFilesSupersede(t *testing.T) {
 	dir := t.TempDir()
@@ -186,8 +187,8 @@ func TestLargerFilesSupersede(t *testing.T) {
 	require.Empty(t, store.taken(), "the object has it")
 }
 
-// TestEveryRequestFails: whichever request fails, the call fails, nothing stays behind, and the
-// next one succeeds.
+// TestEveryRequestFails: whichever request fails, the call fails, no file stays, and the next call
+// succeeds.
 func TestEveryRequestFails(t *testing.T) {
 	object := randomBytes(rand.New(rand.NewPCG(9, 7)), 2000)
 	spans := []Span{{Offset: 0, Length: 30}, {Offset: 35, Length: 20}, {Offset: 100, Length: 250}, {Offset: 900, Length: 10}}
@@ -226,7 +227,7 @@ func TestEveryRequestFails(t *testing.T) {
 	}
 }
 
-// TestCost: what spans are said to cost is what they take.
+// TestCost: Cost returns what a fetch then takes.
 func TestCost(t *testing.T) {
 	rng := rand.New(rand.NewPCG(10, 7))
 	store := storeWith(t, map[string][]byte{"k": make([]byte, 5000)})
@@ -251,7 +252,7 @@ func TestCost(t *testing.T) {
 	require.Zero(t, gets+int(size))
 }
 
-// TestNoDirectory: a cache that has no directory fails, and holds nothing.
+// TestNoDirectory: a cache without a directory fails and holds no file.
 func TestNoDirectory(t *testing.T) {
 	c, _ := cacheIn(filepath.Join(t.TempDir(), "gone"), storeWith(t, map[string][]byte{"k": make([]byte, 50)}), 1<<20)
 	r := c.Reader(t.Context(), "k", 50)

@@ -15,7 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// slowStore answers a Get when told to: each asker takes one answer from next.
+// slowStore answers each Get with an answer that the test sends to next.
 type slowStore struct {
 	asked int
 	next  chan answer
@@ -37,7 +37,7 @@ func (s *slowStore) Get(ctx context.Context, key string, _, _ int64) (io.ReadClo
 	}
 }
 
-// gauge notes what a cache tells it.
+// gauge records the calls of a Meter.
 type gauge struct {
 	mu           sync.Mutex
 	hits, misses int
@@ -70,7 +70,7 @@ func newTestCache(store Store, dir string) *Cache {
 	return New(Settings{LimitBytes: 4, MemoryBytes: 100, Concurrency: 4, GapBytes: 100, RequestBytes: 1000, Dir: func() (string, error) { return dir, nil }}, store, &gauge{})
 }
 
-// outcome is what one acquire gave: the file's bytes or an error.
+// outcome is the result of one acquire: the file's bytes or an error.
 type outcome struct {
 	body string
 	err  error
@@ -95,9 +95,9 @@ func TestDownloadsAreShared(t *testing.T) {
 	boom := errors.New("boom")
 	for _, tc := range []struct {
 		name    string
-		giveUp  bool // the first asker's context ends while the object is on its way
+		giveUp  bool // the first caller's context ends during the fetch
 		answers []answer
-		want    []outcome // of the first asker, and of the others
+		want    []outcome // of the first caller, and of the others
 		asked   int
 	}{
 		{"success", false, []answer{{"data", 4, nil}}, []outcome{{"data", nil}, {"data", nil}}, 1},

@@ -16,15 +16,15 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// work is the making of a file.
+// work fetches one file.
 type work struct {
 	cache *Cache
 	file  *file
 	out   *os.File
-	final string // path once it is complete
+	final string // path of the complete file
 }
 
-// begin opens a file of an object that is to be made. c.mu is held.
+// begin creates an incomplete file of an object. The caller holds c.mu.
 func (c *Cache) begin(key string, f *file) (*work, error) {
 	f.key, f.done = key, make(chan struct{})
 	dir, err := c.settings.Dir()
@@ -40,7 +40,8 @@ func (c *Cache) begin(key string, f *file) (*work, error) {
 	return w, nil
 }
 
-// name returns a file's name. That of a whole object is always the same; parts of it are numbered.
+// name returns a file's name. Copies of whole objects have a fixed name; files of parts are
+// numbered.
 func (c *Cache) name(f *file) string {
 	sum := sha256.Sum256([]byte(f.key))
 	name := hex.EncodeToString(sum[:])
@@ -51,14 +52,14 @@ func (c *Cache) name(f *file) string {
 	return fmt.Sprintf("%s-%d.part", name, c.seq)
 }
 
-// make brings all pieces in.
+// make fetches all pieces, into memory if they are needed and the disk has no room.
 func (w *work) make(ctx context.Context, s slots, needed bool) error {
 	size := total(w.file.spans())
 	err := w.room(size, needed)
 	if err == nil {
 		err = w.bring(ctx, s, needed)
 	}
-	if needed && w.file.memory == nil && isFull(err) { // the disk has less room than it is to have
+	if needed && w.file.memory == nil && isFull(err) { // the disk has less room than LimitBytes
 		if err = w.spill(size); err == nil {
 			err = w.bring(ctx, s, needed)
 		}
@@ -69,7 +70,7 @@ func (w *work) make(ctx context.Context, s slots, needed bool) error {
 	return nil
 }
 
-// bring fetches everything.
+// bring fetches the pieces, or a whole object of unknown size.
 func (w *work) bring(ctx context.Context, s slots, needed bool) error {
 	if err := w.get(ctx, s); err != nil || !w.file.whole {
 		return err
@@ -77,7 +78,7 @@ func (w *work) bring(ctx context.Context, s slots, needed bool) error {
 	return w.getWhole(ctx, s, needed)
 }
 
-// get fetches the pieces, some requests at a time.
+// get fetches the pieces with concurrent requests.
 func (w *work) get(ctx context.Context, s slots) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range requests(w.file.pieces, w.cache.settings.GapBytes, w.cache.settings.RequestBytes) {
@@ -117,8 +118,7 @@ func (w *work) request(ctx context.Context, r *request) (err error) {
 	return nil
 }
 
-// getWhole fetches an object that is not to be had in pieces because its size is not known, or
-// because it is empty.
+// getWhole fetches an object without pieces: its size is unknown, or it is empty.
 func (w *work) getWhole(ctx context.Context, s slots, needed bool) (err error) {
 	f := w.file
 	if f.pieces != nil {
@@ -149,17 +149,17 @@ func (w *work) getWhole(ctx context.Context, s slots, needed bool) (err error) {
 	return nil
 }
 
-// check holds an object against what is known of it.
+// check compares an object's size with the expected one.
 func (f *file) check(o objstore.Object) error {
 	if f.object >= 0 && o.Size != f.object {
-		return fmt.Errorf("the object has %d bytes instead of %d: %w", o.Size, f.object, io.ErrUnexpectedEOF)
+		return fmt.Errorf("the object has %d bytes, expected %d: %w", o.Size, f.object, io.ErrUnexpectedEOF)
 	}
 	return nil
 }
 
 var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
-// fill writes n bytes at an offset of the file.
+// fill writes n bytes of from at an offset of the file.
 func (w *work) fill(at, n int64, from io.Reader) error {
 	buf := buffers.Get().(*[128 << 10]byte)
 	defer buffers.Put(buf)
@@ -170,7 +170,7 @@ func (w *work) fill(at, n int64, from io.Reader) error {
 	return w.cache.written(err)
 }
 
-// short makes an end where more should be an error.
+// short turns io.EOF into io.ErrUnexpectedEOF.
 func short(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -8,22 +8,23 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// builder makes a column from runs of values that come row group by row group.
+// builder builds a column from runs of values, row group by row group.
 type builder struct {
-	rows   uint32
-	values []string // as they came; they may repeat, and alias memory that is not kept
+	rows uint32
+	// in the order of addition; may contain duplicates, and alias memory that is reused later
+	values []string
 	runs   []valueRun
-	empty  int // position of "" in values, -1 = it is not there
+	empty  int // position of "" in values, or -1
 }
 
-// valueRun is a run of rows up to end that have one of the values.
+// valueRun is a run of rows with the same value. end is the row after the run.
 type valueRun struct{ end, value uint32 }
 
 func (b *builder) reset() {
 	b.rows, b.values, b.runs, b.empty = 0, b.values[:0], b.runs[:0], -1
 }
 
-// add appends n rows with the value at a position of values.
+// add appends n rows with the value at an index of values.
 func (b *builder) add(value int, n int) {
 	b.rows += uint32(n)
 	if k := len(b.runs); k > 0 && b.runs[k-1].value == uint32(value) {
@@ -33,7 +34,7 @@ func (b *builder) add(value int, n int) {
 	b.runs = append(b.runs, valueRun{b.rows, uint32(value)})
 }
 
-// fill appends rows without the label up to a row.
+// fill appends rows without the label up to, but not including, a row.
 func (b *builder) fill(row int) {
 	if int(b.rows) >= row {
 		return
@@ -45,7 +46,7 @@ func (b *builder) fill(row int) {
 	b.add(b.empty, row-int(b.rows))
 }
 
-// column returns what was built and adds the hashes of the labels to the keys of the rows.
+// column returns the column and adds the hashes of its labels to the keys of the rows.
 func (b *builder) column(name string, seed uint64, keys []Key) (column, error) {
 	var c column
 	codeOf, err := b.sort(&c.dict)
@@ -75,7 +76,7 @@ func (b *builder) column(name string, seed uint64, keys []Key) (column, error) {
 	return c, nil
 }
 
-// sort makes the dictionary of the values and returns their codes in it.
+// sort builds the dictionary of the values and returns the code of each value.
 func (b *builder) sort(d *dict) (codeOf []uint32, err error) {
 	order := make([]uint32, len(b.values))
 	size := 0
@@ -84,7 +85,7 @@ func (b *builder) sort(d *dict) (codeOf []uint32, err error) {
 		size += len(b.values[i])
 	}
 	if size > maxText {
-		return nil, fmt.Errorf("values of a label have %d bytes together, the limit is %d", size, maxText)
+		return nil, fmt.Errorf("the values of a label have %d bytes in total, the limit is %d", size, maxText)
 	}
 	slices.SortFunc(order, func(i, j uint32) int { return strings.Compare(b.values[i], b.values[j]) })
 	codeOf = make([]uint32, len(b.values))
@@ -101,7 +102,7 @@ func (b *builder) sort(d *dict) (codeOf []uint32, err error) {
 	return codeOf, nil
 }
 
-// lay stores runs of codes, by row or by run.
+// lay stores codes by row or by run, whichever is smaller.
 func (c *column) lay(runs []valueRun, rows int) {
 	vals := make([]uint32, 0, rows)
 	for _, r := range runs {

@@ -8,13 +8,14 @@ import (
 	"github.com/promlake/promlake/internal/query/lru"
 )
 
-// Sized is what a Cache holds.
+// Sized is a value that a Cache can hold.
 type Sized interface {
-	Bytes() int64 // of memory, about
+	Bytes() int64 // approximate size in memory
 }
 
-// Cache keeps what was decoded of immutable objects, bounded by its memory: what was not used for
-// the longest time goes first. What is in use may exceed the bound. It is safe for concurrent use.
+// Cache holds decoded immutable objects within a bound on memory; it evicts the least recently used
+// first. The bound does not include values that only callers still hold. It is safe for concurrent
+// use.
 type Cache struct {
 	limit   int64
 	flights fetch.Flight[Sized]
@@ -28,21 +29,22 @@ func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, entries: lru.New[Sized](limit)}
 }
 
-// Bytes is the memory that the cache holds.
+// Bytes returns the memory of the values that the cache holds.
 func (c *Cache) Bytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.entries.Used()
 }
 
-// Get returns the value of key, calling load for it if it is not there; of several calls at a time
-// one does. hit says that it was there. An error is not kept.
+// Get returns the value of key. If the cache does not hold it, Get calls load; concurrent calls for
+// one key share one call of load. hit reports whether the cache held the value. An error is not
+// cached.
 func Get[T Sized](ctx context.Context, c *Cache, key string, load func() (T, error)) (value T, hit bool, err error) {
 	if v := c.get(key); v != nil {
 		return v.(T), true, nil
 	}
 	v, err := c.flights.Do(ctx, key, func() (Sized, error) {
-		if v := c.get(key); v != nil { // it came between the look above and now
+		if v := c.get(key); v != nil { // it was added after the first check
 			return v, nil
 		}
 		v, err := load()
@@ -66,7 +68,7 @@ func (c *Cache) get(key string) Sized {
 	return nil
 }
 
-// add keeps a value, unless it is too large: it would only push out all others.
+// add adds a value, unless it alone exceeds the limit and would evict all others.
 func (c *Cache) add(key string, v Sized) {
 	cost := v.Bytes() + int64(len(key))
 	if cost > c.limit {

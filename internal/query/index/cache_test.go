@@ -27,7 +27,7 @@ func TestCache(t *testing.T) {
 	require.False(t, get("a", 40))
 	require.True(t, get("a", 40))
 	require.False(t, get("b", 40))
-	require.True(t, get("a", 40)) // b is now the oldest
+	require.True(t, get("a", 40)) // b is now the least recently used
 	require.False(t, get("c", 40))
 	require.True(t, get("a", 40))
 	require.False(t, get("b", 40))
@@ -44,7 +44,7 @@ func TestCache(t *testing.T) {
 	require.Equal(t, 8, loads, "an error is not kept")
 }
 
-// TestCacheLoadsOnce: those who come while a value is loaded wait for it.
+// TestCacheLoadsOnce: concurrent callers wait for the one that loads.
 func TestCacheLoadsOnce(t *testing.T) {
 	c := index.NewCache(100)
 	loading, goOn := make(chan struct{}), make(chan struct{})

@@ -8,19 +8,19 @@ import (
 	"unsafe"
 )
 
-// column is the values of one label in all rows, as codes of a dictionary: a code per row, or per
-// run of equal rows, whichever takes less memory.
+// column holds the values of one label in all rows, as codes of a dictionary: one code per row, or
+// one per run of equal rows, whichever takes less memory.
 type column struct {
 	dict  dict
-	ends  []uint32 // by run: the row behind it; nil if there is a code for every row
+	ends  []uint32 // by run: the row after it; nil if there is a code per row
 	codes codes
 }
 
-// dict is the distinct values of a label in order; "" stands for series without it. A value's code
-// is its position.
+// dict is the sorted distinct values of a label. "" represents series without the label. The code
+// of a value is its index.
 type dict struct {
 	text string
-	ends []uint32 // of the values in text
+	ends []uint32 // the end of each value in text
 }
 
 // maxText bounds the text of a dictionary, in bytes.
@@ -36,19 +36,20 @@ func (d *dict) value(code int) string {
 	return d.text[from:d.ends[code]]
 }
 
-// search returns the first code whose value is not less than v, and whether it is v.
+// search returns the first code whose value is not less than v, and whether the value equals v.
 func (d *dict) search(v string) (code int, found bool) {
 	return sort.Find(d.len(), func(i int) int { return strings.Compare(v, d.value(i)) })
 }
 
-// codes are numbers in as many bytes as the largest of them needs: one of the slices is set.
+// codes holds numbers in the smallest integer type that fits the largest one: one of the slices is
+// set.
 type codes struct {
 	b1 []uint8
 	b2 []uint16
 	b4 []uint32
 }
 
-// codesOf narrows numbers below limit.
+// codesOf stores numbers that are less than limit.
 func codesOf(vals []uint32, limit int) codes {
 	switch {
 	case limit <= 1<<8:
@@ -79,7 +80,8 @@ func (c *codes) at(i int) uint32 {
 
 func (c *codes) bytes() int64 { return int64(len(c.b1) + 2*len(c.b2) + 4*len(c.b4)) }
 
-// code returns the code of a row. run is the run that was found last, a guess.
+// code returns the code of a row. run holds the run that was found last, as a hint for the next
+// search.
 func (c *column) code(row uint32, run *int) uint32 {
 	if c.ends == nil {
 		return c.codes.at(int(row))

@@ -15,10 +15,10 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// errShape reports columns that do not fit together.
+// errShape reports columns that contradict each other or meta.json.
 var errShape = errors.New("columns of series do not fit together")
 
-// loader reads the columns that name series, one after the other, over all row groups.
+// loader reads the columns that identify series, one at a time, each over all row groups.
 type loader struct {
 	in     io.ReaderAt
 	layout *parquetfile.Layout
@@ -36,8 +36,8 @@ const maxRows = 1 << 31
 
 func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader, error) {
 	l := &loader{in: in, layout: layout, seed: seed, table: &Table{}}
-	// Ids come first: eight bytes a row, so that no other column can claim more rows than there
-	// are.
+	// IDs are read first: they take eight bytes per row, so no other column can claim more rows
+	// than exist.
 	if err := l.ids(); err != nil {
 		return nil, fmt.Errorf("column %s: %w", segment.ColSeriesID, err)
 	}
@@ -48,8 +48,8 @@ func newLoader(in io.ReaderAt, layout *parquetfile.Layout, seed uint64) (*loader
 	return l, nil
 }
 
-// pages calls visit for every page of a leaf column in all row groups. begin, if it is not nil, is
-// called before the first of each group.
+// pages calls visit for every page of a leaf column in all row groups. begin, if not nil, is called
+// before the first page of each group.
 func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.DataPage) error) error {
 	for i := range l.layout.Groups {
 		g, err := l.layout.Read(i, l.in, l.buf, []int{leaf})
@@ -84,7 +84,7 @@ func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.Dat
 func (l *loader) ids() error {
 	leaf := l.layout.Column(segment.ColSeriesID)
 	if leaf < 0 || l.layout.Leaves[leaf].Type != format.Int64 {
-		return fmt.Errorf("%w: there is none", parquetfile.ErrFormat)
+		return fmt.Errorf("%w: the column is missing", parquetfile.ErrFormat)
 	}
 	return l.pages(leaf, nil, func(p *parquetfile.DataPage) error {
 		if p.Encoding != format.Plain || len(p.Values) != 8*p.Entries {
@@ -110,7 +110,7 @@ func (l *loader) labels() error {
 			continue
 		}
 		if e.Type != format.ByteArray || len(e.Path) != 1 || e.Nested {
-			return fmt.Errorf("%w: column %v is no label", parquetfile.ErrFormat, e.Path)
+			return fmt.Errorf("%w: column %v is not a label column", parquetfile.ErrFormat, e.Path)
 		}
 		if err := l.column(leaf, name); err != nil {
 			return fmt.Errorf("column %s: %w", e.Path[0], err)
@@ -126,10 +126,11 @@ func (l *loader) labels() error {
 func (l *loader) column(leaf int, name string) error {
 	b := &l.builder
 	b.reset()
-	first, entries := 0, 0 // of the row group's dictionary, in the builder's values
+	// offset and length of the row group's dictionary in the builder's values
+	first, entries := 0, 0
 	begin := func() (err error) {
 		first = len(b.values)
-		// it may alias what the next row group is read into
+		// it may alias the buffer that the next row group is read into
 		l.chunk.Dict = slices.Clone(l.chunk.Dict)
 		b.values, err = l.chunk.Strings(b.values)
 		entries = len(b.values) - first
@@ -147,10 +148,10 @@ func (l *loader) column(leaf int, name string) error {
 	return l.finish(name)
 }
 
-// finish adds the column that was built.
+// finish adds the column that the builder holds to the table.
 func (l *loader) finish(name string) error {
 	if int(l.builder.rows) != l.rows {
-		return fmt.Errorf("%w: %w: %d rows, there are %d series", parquetfile.ErrFormat, errShape, l.builder.rows, l.rows)
+		return fmt.Errorf("%w: %w: %d rows for %d series", parquetfile.ErrFormat, errShape, l.builder.rows, l.rows)
 	}
 	c, err := l.builder.column(name, l.seed, l.table.keys)
 	if err != nil {
@@ -162,7 +163,7 @@ func (l *loader) finish(name string) error {
 	return nil
 }
 
-// sort orders the columns by name.
+// sort sorts the columns by name and checks that names are distinct.
 func (l *loader) sort() error {
 	t := l.table
 	order := make([]int, len(t.names))
@@ -185,7 +186,7 @@ func (l *loader) sort() error {
 func (l *loader) int64s(name string) ([]int64, error) {
 	leaf := l.layout.Column(name)
 	if leaf < 0 || l.layout.Leaves[leaf].Type != format.Int64 || l.layout.Leaves[leaf].Nested {
-		return nil, fmt.Errorf("%w: no column %s of integers", parquetfile.ErrFormat, name)
+		return nil, fmt.Errorf("%w: there is no integer column %s", parquetfile.ErrFormat, name)
 	}
 	out := make([]int64, 0, l.rows)
 	var dict []int64
@@ -201,7 +202,7 @@ func (l *loader) int64s(name string) ([]int64, error) {
 		return err
 	})
 	if err == nil && len(out) != l.rows {
-		err = fmt.Errorf("%w: %w: %d rows, there are %d series", parquetfile.ErrFormat, errShape, len(out), l.rows)
+		err = fmt.Errorf("%w: %w: %d rows for %d series", parquetfile.ErrFormat, errShape, len(out), l.rows)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("column %s: %w", name, err)

@@ -10,13 +10,13 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// mapped is a label of a row that is in the labels MAP.
+// mapped is the value of a label in the labels MAP of a row.
 type mapped struct {
 	row   int
 	value string
 }
 
-// labelMap makes a column of every name in the labels MAP, if there is one.
+// labelMap adds a column for every name in the labels MAP, if the file has one.
 func (l *loader) labelMap() error {
 	key := l.layout.Column(strings.Join(parquetfile.MapPath(segment.ColLabels, "key"), "."))
 	value := l.layout.Column(strings.Join(parquetfile.MapPath(segment.ColLabels, "value"), "."))
@@ -52,7 +52,7 @@ func (l *loader) labelMap() error {
 	return nil
 }
 
-// mapColumn makes the column of one name.
+// mapColumn adds the column of one name. entries ascend by row.
 func (l *loader) mapColumn(name string, entries []mapped) error {
 	b := &l.builder
 	b.reset()
@@ -68,8 +68,8 @@ func (l *loader) mapColumn(name string, entries []mapped) error {
 	return l.finish(name)
 }
 
-// strings reads a list of strings in all row groups, and how many of them each row has. They own
-// their memory.
+// strings reads a list column of strings in all row groups. counts holds the length of each row's
+// list. The strings own their memory.
 func (l *loader) strings(leaf int) (out []string, counts []int, err error) {
 	err = l.pages(leaf, nil, func(p *parquetfile.DataPage) error {
 		if room := l.rows - len(counts) + len(p.Values)/4; p.Entries > room {
@@ -90,7 +90,7 @@ func (l *loader) strings(leaf int) (out []string, counts []int, err error) {
 		return err
 	})
 	if err == nil && len(counts) != l.rows {
-		err = fmt.Errorf("%w: %w: %d lists, there are %d series", parquetfile.ErrFormat, errShape, len(counts), l.rows)
+		err = fmt.Errorf("%w: %w: %d lists for %d series", parquetfile.ErrFormat, errShape, len(counts), l.rows)
 	}
 	return out, counts, err
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Select returns the rows whose series match all matchers, as ranges, ascending and apart. A
-// pattern can take milliseconds for each value, so it ends with ctx.
+// Select returns the rows whose series match all matchers, as ascending ranges that do not touch. A
+// regular expression can take milliseconds for each value, so Select returns ctx's error once ctx
+// ends.
 func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, error) {
 	if t.Rows() == 0 {
 		return nil, nil
@@ -39,7 +40,8 @@ func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, erro
 			tests = append(tests, test{c, set, c.cost(set)})
 		}
 	}
-	// Few rows first, and runs before columns with a code for every row.
+	// Selective matchers run first, and columns with a code per run before those with a code per
+	// row.
 	slices.SortStableFunc(tests, func(a, b test) int { return a.cost - b.cost })
 	var spare []Range
 	for _, x := range tests {
@@ -52,7 +54,7 @@ func (t *Table) Select(ctx context.Context, ms []*labels.Matcher) ([]Range, erro
 	return out, nil
 }
 
-// Values returns the distinct values of a label that rows have, "" not among them, in order.
+// Values returns the distinct values of a label in rows, sorted and without "".
 func (t *Table) Values(name string, rows []Range) []string {
 	c := t.column(name)
 	if c == nil || len(rows) == 0 {
@@ -69,7 +71,7 @@ func (t *Table) Values(name string, rows []Range) []string {
 	return out
 }
 
-// Used returns the names of the labels that some of the rows have, in order.
+// Used returns the names of the labels that at least one of the rows has, sorted.
 func (t *Table) Used(rows []Range) (out []string) {
 	for i := range t.columns {
 		if t.columns[i].used(rows) {
@@ -79,7 +81,7 @@ func (t *Table) Used(rows []Range) (out []string) {
 	return out
 }
 
-// used says whether one of the rows has a value.
+// used reports whether at least one of the rows has a value.
 func (c *column) used(rows []Range) bool {
 	if len(rows) > 0 && c.dict.value(0) != "" {
 		return true
@@ -98,18 +100,18 @@ func (c *column) used(rows []Range) bool {
 	return false
 }
 
-// test is a matcher on a column of which some values match and some do not.
+// test is a matcher on a column of which only some values match.
 type test struct {
 	column *column
 	set    codeSet
 	cost   int
 }
 
-// codeSet is a set of codes: [from, upto), less those that skip is true for, if it is not nil; or,
-// if not is set, all others.
+// codeSet is a set of codes: [from, upto) without those that skip marks (nil: none). If not is set,
+// it is the complement.
 type codeSet struct {
 	from, upto int
-	all        int    // codes of the dictionary
+	all        int    // number of codes in the dictionary
 	skip       []bool // by code - from
 	skipped    int
 	not        bool
@@ -129,12 +131,12 @@ func (s *codeSet) count() int {
 	return n
 }
 
-// single returns the only code of the set, if it has just one.
+// single returns the only code of the set; false if the set is not known to have exactly one.
 func (s *codeSet) single() (uint32, bool) {
 	return uint32(s.from), !s.not && s.upto-s.from == 1 && s.skipped == 0
 }
 
-// matching returns the codes of the values that m matches.
+// matching returns the codes of the values that m matches. It returns ctx's error once ctx ends.
 func (d *dict) matching(ctx context.Context, m *labels.Matcher) (codeSet, error) {
 	negative := m.Type == labels.MatchNotEqual || m.Type == labels.MatchNotRegexp
 	set := codeSet{all: d.len(), not: negative}
@@ -156,7 +158,7 @@ func (d *dict) matching(ctx context.Context, m *labels.Matcher) (codeSet, error)
 		if i%valuesAtOnce == 0 && ctx.Err() != nil {
 			return set, fmt.Errorf("match values of label %s: %w", m.Name, ctx.Err())
 		}
-		if m.Matches(d.value(set.from+i)) == negative { // the pattern does not match
+		if m.Matches(d.value(set.from+i)) == negative { // the pattern of m does not match
 			set.skip[i] = true
 			set.skipped++
 		}
@@ -164,11 +166,10 @@ func (d *dict) matching(ctx context.Context, m *labels.Matcher) (codeSet, error)
 	return set, nil
 }
 
-// valuesAtOnce is how many values are matched before somebody looks whether the request still wants
-// them.
+// valuesAtOnce is the number of values that are matched between two checks of the context.
 const valuesAtOnce = 64
 
-// pick makes the set that of some values.
+// pick sets the range of s to the codes of some values.
 func (s *codeSet) pick(d *dict, vals ...string) {
 	var found []int
 	for _, v := range vals {
@@ -194,8 +195,8 @@ func (s *codeSet) pick(d *dict, vals ...string) {
 	}
 }
 
-// cost tells which tests come first: of columns of runs, the number of rows that they leave; of
-// others, more than any of those.
+// cost orders tests. For a column with a code per run it is the number of rows that match; for
+// other columns it is higher than any such number.
 func (c *column) cost(set codeSet) int {
 	if c.ends == nil {
 		const dense = 1 << 40
@@ -211,7 +212,7 @@ func (c *column) cost(set codeSet) int {
 	return n
 }
 
-// filter appends what a set of codes leaves of ranges.
+// filter appends to dst the rows of src whose codes are in a set.
 func (c *column) filter(dst, src []Range, set codeSet) []Range {
 	switch {
 	case c.ends != nil:
@@ -283,7 +284,7 @@ func filterCodes[T uint8 | uint16 | uint32](dst, src []Range, codes []T, set cod
 	return dst
 }
 
-// mark notes which codes rows have.
+// mark sets seen for the codes that rows have.
 func (c *column) mark(seen []bool, rows []Range) {
 	run := 0
 	for _, r := range rows {

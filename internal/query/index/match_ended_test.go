@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMatchingEndsWithItsRequest: a pattern can take milliseconds for each of very many values.
+// TestMatchingEndsWithItsRequest: a regular expression can take milliseconds for each of many
+// values.
 func TestMatchingEndsWithItsRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

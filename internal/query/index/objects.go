@@ -12,14 +12,14 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// LoadBlock reads a block's series table of size bytes; m is its meta.json. seed keys the identity
-// of series. Errors: block.ErrFormat, and those of in.
+// LoadBlock reads a block's series table of size bytes. m is the block's meta.json. seed is the
+// seed of keys. Errors: block.ErrFormat, and those of in.
 func LoadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, error) {
 	t, err := loadBlock(in, size, m, seed)
 	return t, broken(block.ErrFormat, err)
 }
 
-// broken makes what is wrong with an object's bytes the given error.
+// broken wraps an error about an object's bytes in the given format error.
 func broken(format, err error) error {
 	if err != nil && !errors.Is(err, format) && (errors.Is(err, parquetfile.ErrFormat) || errors.Is(err, errShape)) {
 		return fmt.Errorf("%w: %w", format, err)
@@ -37,7 +37,7 @@ func loadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, 
 		return nil, err
 	}
 	if int64(l.rows) != m.Series {
-		return nil, fmt.Errorf("%w: %d series, meta.json says %d", errShape, l.rows, m.Series)
+		return nil, fmt.Errorf("%w: %d series, meta.json has %d", errShape, l.rows, m.Series)
 	}
 	if err := l.labels(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func loadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, 
 	return t, l.times(m.MinT)
 }
 
-// places reads where the rows of series lie in the files of a kind, which have total rows.
+// places reads the positions of series in the files of a kind, which have total rows.
 func (l *loader) places(start, count string, total int64) ([]uint64, error) {
 	starts, err := l.int64s(start)
 	if err != nil {
@@ -71,13 +71,14 @@ func (l *loader) places(start, count string, total int64) ([]uint64, error) {
 	}
 	for i, at := range starts {
 		if uint64(at) != ends[i] {
-			return nil, fmt.Errorf("%w: %s of series %d is %d, those before it have %d rows", errShape, start, i, at, ends[i])
+			return nil, fmt.Errorf("%w: %s of series %d is %d, the series before it have %d rows", errShape, start, i, at, ends[i])
 		}
 	}
 	return ends, nil
 }
 
-// counts reads numbers of rows and adds them up; they have total rows together.
+// counts reads the numbers of rows of series and returns their running sums. The sum of all is
+// total.
 func (l *loader) counts(name string, total int64) ([]uint64, error) {
 	vals, err := l.int64s(name)
 	if err != nil {
@@ -92,12 +93,12 @@ func (l *loader) counts(name string, total int64) ([]uint64, error) {
 		ends = append(ends, uint64(at))
 	}
 	if at != total {
-		return nil, fmt.Errorf("%w: %s adds up to %d, meta.json says %d", errShape, name, at, total)
+		return nil, fmt.Errorf("%w: %s has the sum %d, meta.json has %d", errShape, name, at, total)
 	}
 	return ends, nil
 }
 
-// times reads the first and last times of series; base (ms) is not after any.
+// times reads the first and last times of series. No time is before base (ms).
 func (l *loader) times(base int64) error {
 	from, err := l.int64s(block.ColMinTS)
 	if err != nil {
@@ -127,8 +128,7 @@ func newBounds(base int64, rows int) *bounds {
 	return &bounds{base: base, from: slices.Repeat([]uint32{math.MaxUint32}, rows), upto: make([]uint32, rows)}
 }
 
-// see notes times of a row. Objects are of windows of a day at most, so 32 bits (49 days) are
-// enough.
+// see extends the times of a row. An object covers a day at most, so 32 bits (49 days) are enough.
 func (b *bounds) see(row int, first, last int64) error {
 	if first < b.base || last-b.base >= math.MaxUint32 {
 		return fmt.Errorf("%w: times from %d to %d ms in an object that begins at %d ms", errShape, first, last, b.base)
@@ -139,8 +139,8 @@ func (b *bounds) see(row int, first, last int64) error {
 
 func (b *bounds) store(t *Table) { t.base, t.from, t.upto = b.base, b.from, b.upto }
 
-// LoadSegment reads the series of a segment of size bytes. seed keys the identity of series.
-// Errors: segment.ErrFormat, and those of in.
+// LoadSegment reads the series of a segment of size bytes. seed is the seed of keys. Errors:
+// segment.ErrFormat, and those of in.
 func LoadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
 	t, err := loadSegment(in, size, seed)
 	return t, broken(segment.ErrFormat, err)
@@ -161,7 +161,7 @@ func loadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
 	return l.table, l.lists(columns)
 }
 
-// lists reads how many samples the rows of a segment have, and of which times.
+// lists reads the number of samples of each row of a segment, and their first and last times.
 func (l *loader) lists(columns *segment.Columns) error {
 	counts, ts, err := columns.Times(segment.ColTS)
 	if err != nil {
@@ -188,7 +188,7 @@ func (l *loader) lists(columns *segment.Columns) error {
 	base := int64(math.MaxInt64)
 	for i, counts := range each {
 		if len(counts) != l.rows {
-			return fmt.Errorf("%w: %d lists of times, there are %d series", errShape, len(counts), l.rows)
+			return fmt.Errorf("%w: %d lists of times for %d series", errShape, len(counts), l.rows)
 		}
 		for _, t := range all[i] {
 			base = min(base, t)

@@ -3,7 +3,7 @@ package index
 // Range is the rows [From, To).
 type Range struct{ From, To uint32 }
 
-// join appends a range, to the one before if that ends where it begins.
+// join appends a range, or extends the last one if it ends at from.
 func join(dst []Range, from, to uint32) []Range {
 	if n := len(dst); n > 0 && dst[n-1].To == from {
 		dst[n-1].To = to
@@ -12,7 +12,7 @@ func join(dst []Range, from, to uint32) []Range {
 	return append(dst, Range{from, to})
 }
 
-// Keep returns the rows for which keep is true.
+// Keep returns those of rows for which keep is true.
 func Keep(rows []Range, keep func(row int) bool) (out []Range) {
 	for _, r := range rows {
 		for row := r.From; row < r.To; row++ {
@@ -24,7 +24,7 @@ func Keep(rows []Range, keep func(row int) bool) (out []Range) {
 	return out
 }
 
-// Without returns the rows that are not among others. Both ascend.
+// Without returns those of rows that are not in others. Both ascend.
 func Without(rows, others []Range) []Range {
 	if len(others) == 0 {
 		return rows
@@ -51,7 +51,7 @@ func Without(rows, others []Range) []Range {
 	return out
 }
 
-// Union returns the rows that are in one of two lists. Both ascend.
+// Union returns the rows that are in a or b. Both ascend.
 func Union(a, b []Range) (out []Range) {
 	for len(a)+len(b) > 0 {
 		if len(b) == 0 || len(a) > 0 && a[0].From <= b[0].From {
@@ -63,7 +63,7 @@ func Union(a, b []Range) (out []Range) {
 	return out
 }
 
-// merge appends a range that may begin within the last one.
+// merge appends a range, or extends the last one if they touch or overlap.
 func merge(dst []Range, r Range) []Range {
 	if n := len(dst); n > 0 && dst[n-1].To >= r.From {
 		dst[n-1].To = max(dst[n-1].To, r.To)

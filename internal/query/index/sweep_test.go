@@ -17,7 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// tableText writes down what a series table says.
+// tableText formats the content of a series table.
 func tableText(t *index.Table) string {
 	var out strings.Builder
 	r := t.NewReader()
@@ -31,8 +31,8 @@ func tableText(t *index.Table) string {
 	return out.String()
 }
 
-// TestEveryByteIsChecked changes a bit of every byte of the golden segment and series table: an
-// error, or the same series.
+// TestEveryByteIsChecked flips a bit in every byte of the golden segment and series table, and
+// expects an error or the same series.
 func TestEveryByteIsChecked(t *testing.T) {
 	golden := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join("../../", name))

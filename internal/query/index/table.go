@@ -1,8 +1,8 @@
 // Package index holds the series tables of segments and blocks in memory, decoded column by column,
-// and evaluates matchers on them: a selector costs a search in dictionaries and a walk over small
-// integers, and no label set is built but those that are asked for.
+// and evaluates matchers on them. A selector costs searches in dictionaries and scans of small
+// integers; label sets are built only for rows that a caller reads.
 //
-// Matchers are upstream's own, applied to the distinct values of a label.
+// Matchers are upstream's, applied to the distinct values of a label.
 package index
 
 import (
@@ -12,46 +12,47 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Key tells series apart across objects: a hash of the label set under a seed that senders cannot
-// know. Equal label sets have equal keys, and that two others share one is as good as impossible.
-// That is not so of stored ids.
+// Key identifies a series across objects: it is a hash of the label set under a seed that senders
+// do not know. Equal label sets have equal keys. Different label sets have different keys with near
+// certainty, even if a sender tries to make them collide; stored IDs do not have that property.
 type Key = xxh3.Uint128
 
-// Table is the series of one object, a row each, in the order of the object. It is immutable.
+// Table is the series of one object, one row per series, in the order of the object. It is
+// immutable.
 type Table struct {
-	names   []string // of labels, sorted; __name__ among them
-	columns []column // by name
+	names   []string // label names, sorted; __name__ is one of them
+	columns []column // parallel to names
 
-	ids  []uint64 // by row: as stored
+	ids  []uint64 // by row, as stored
 	keys []Key
-	// rows+1: of the object's float samples, those of row i are [floats[i], floats[i+1])
+	// rows+1 entries: the float samples of row i are [floats[i], floats[i+1]) of the object's
 	floats []uint64
-	hists  []uint64 // likewise of native histograms; nil if there are none
-	exs    []uint64 // likewise of exemplars
+	hists  []uint64 // the same for native histograms; nil if there are none
+	exs    []uint64 // the same for exemplars
 
 	base int64 // ms
-	// ms after base: first and last time of a row, over all that it has; nothing at all has from
-	// above upto
+	// by row, in ms after base: time of the first and last sample, histogram or exemplar; a row
+	// without any has from > upto
 	from, upto []uint32
 }
 
-// Rows is the number of series.
+// Rows returns the number of series.
 func (t *Table) Rows() int { return len(t.ids) }
 
-// Names are the names of labels that series have, sorted.
+// Names returns the label names of all series, sorted. Callers must not change it.
 func (t *Table) Names() []string { return t.names }
 
-// ID is the stored series_id of a row.
+// ID returns the stored series_id of a row.
 func (t *Table) ID(row int) uint64 { return t.ids[row] }
 
-// Key is the identity of a row's series.
+// Key returns the key of a row's series.
 func (t *Table) Key(row int) Key { return t.keys[row] }
 
-// Floats says which of the object's float samples, counted over all of its files or lists, are a
-// row's: n of them from first on.
+// Floats returns the position of a row's float samples among the object's, which are counted over
+// all of its files or lists: n samples from first on.
 func (t *Table) Floats(row int) (first, n int64) { return place(t.floats, row) }
 
-// Hists says which of the object's native histograms are a row's.
+// Hists returns the position of a row's native histograms among the object's.
 func (t *Table) Hists(row int) (first, n int64) { return place(t.hists, row) }
 
 func place(ends []uint64, row int) (first, n int64) {
@@ -61,16 +62,16 @@ func place(ends []uint64, row int) (first, n int64) {
 	return int64(ends[row]), int64(ends[row+1] - ends[row])
 }
 
-// Exemplars says which of the object's exemplars are a row's.
+// Exemplars returns the position of a row's exemplars among the object's.
 func (t *Table) Exemplars(row int) (first, n int64) { return place(t.exs, row) }
 
-// TotalFloats, TotalHists and TotalExemplars are those of all rows.
+// TotalFloats returns the number of float samples of all rows.
 func (t *Table) TotalFloats() int64 { return total(t.floats) }
 
-// TotalHists is documented at TotalFloats.
+// TotalHists returns the number of native histograms of all rows.
 func (t *Table) TotalHists() int64 { return total(t.hists) }
 
-// TotalExemplars is documented at TotalFloats.
+// TotalExemplars returns the number of exemplars of all rows.
 func (t *Table) TotalExemplars() int64 { return total(t.exs) }
 
 func total(ends []uint64) int64 {
@@ -80,13 +81,13 @@ func total(ends []uint64) int64 {
 	return int64(ends[len(ends)-1])
 }
 
-// Times returns the first and the last time (ms) of what a row has: samples, histograms and
-// exemplars. Without any, the first is the later one.
+// Times returns the times (ms) of the first and the last sample, histogram or exemplar of a row. If
+// it has none, mint > maxt.
 func (t *Table) Times(row int) (mint, maxt int64) {
 	return t.base + int64(t.from[row]), t.base + int64(t.upto[row])
 }
 
-// Bytes is the memory that the table takes, about.
+// Bytes returns the approximate size of the table in memory.
 func (t *Table) Bytes() int64 {
 	n := int64(256 + 8*len(t.ids) + 16*len(t.keys) + 8*len(t.floats) + 8*len(t.hists) + 8*len(t.exs) + 8*len(t.from))
 	for i := range t.columns {
@@ -104,10 +105,11 @@ func (t *Table) column(name string) *column {
 	return &t.columns[i]
 }
 
-// Reader builds the label sets of rows. It is fast if rows ascend. It belongs to one goroutine.
+// Reader builds the label sets of rows. It is fastest if rows ascend. It is not safe for concurrent
+// use.
 type Reader struct {
 	table *Table
-	at    []int // by column: the run of the row read last
+	at    []int // by column: the run of the row that was read last
 	build labels.ScratchBuilder
 }
 

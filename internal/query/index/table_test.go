@@ -24,8 +24,8 @@ import (
 
 const seed = 42
 
-// randomRows makes rows with labels that have columns and others, some of many values and some of
-// few.
+// randomRows generates rows with labels that have columns and labels in the MAP, with many or few
+// distinct values.
 func randomRows(rng *rand.Rand, n int) []segment.Row {
 	names := []string{"job", "instance", "zone", "Zone", "dotted.name", "rare"}
 	var out []segment.Row
@@ -63,7 +63,7 @@ func randomRows(rng *rand.Rand, n int) []segment.Row {
 	return out
 }
 
-// times are the first and last time of all that a row has.
+// times returns the first and last time of a row's samples, histograms and exemplars.
 func times(r *segment.Row) (mint, maxt int64) {
 	var ts []int64
 	for _, f := range r.Floats {
@@ -142,7 +142,7 @@ var objects = []struct {
 	load func(*testing.T, []segment.Row) *index.Table
 }{{"segment", asSegment}, {"block", asBlock}}
 
-// TestTable: rows have the labels, places and times that were written, whatever the object is, and
+// TestTable: rows have the labels, places and times that were written, in segments and blocks, and
 // equal label sets have equal keys.
 func TestTable(t *testing.T) {
 	for _, o := range objects {
@@ -198,7 +198,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestSelect compares with matchers on every row.
+// TestSelect compares with matchers that are applied to every row.
 func TestSelect(t *testing.T) {
 	patterns := []string{"", ".*", ".+", "1", "1.*", "(1|2|30)", ".*1", "m1.*", "m(1|2|3)", "[^1]*", "(?i)M1", "1|", "nothing"}
 	for _, o := range objects {
@@ -251,8 +251,8 @@ func keysOf(m map[string]bool) (out []string) {
 	return out
 }
 
-// TestCorrupt: no byte that is wrong, and no end that is missing, does more than give other rows or
-// an error of the format.
+// TestCorrupt: any wrong byte and any truncation leads to other rows or an error of the format,
+// never to a panic.
 func TestCorrupt(t *testing.T) {
 	rows := randomRows(rand.New(rand.NewPCG(3, 3)), 60)
 	seg, _, err := segmenttest.Encode(rows, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// absentNode is 1 at the steps at which no series has a value: one series.
+// absentNode is one series with the value 1 at each step at which no series of in has a value.
 type absentNode struct {
 	name  string
 	in    Node
@@ -28,8 +28,8 @@ func compileAbsent(b *building, e *parser.Call, at place) (Node, string) {
 	return n, reason
 }
 
-// compileAbsentOverTime compiles absent_over_time(): absent() of a function that has a value
-// wherever there is a sample, and keeps names.
+// compileAbsentOverTime compiles absent_over_time() as absent(last_over_time()): that function has
+// a value wherever there is a sample, and keeps metric names.
 func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string) {
 	at.unordered = true
 	window := *e
@@ -46,14 +46,14 @@ func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string)
 	if drop := dropAll(n.shape.Labels); b.options.DelayedNames {
 		n.shape.Drop = drop
 	} else if drop != nil {
-		return nil, "a matcher is of a label that belongs to the metric name"
+		return nil, "a matcher names a label that belongs to the metric name"
 	}
 	n.shape.notes, reason = in.Shape().sure()
 	return n, reason
 }
 
-// absentLabels returns the labels of what is absent: those that the selector fixes, if it is one
-// (else nil).
+// absentLabels returns the labels of the series that absent() returns: those that equality matchers
+// of the selector fix. sel is nil if the argument is no selector; then there are no labels.
 // Source: createLabelsForAbsentFunction in upstream's promql/functions.go.
 func absentLabels(sel *parser.VectorSelector) labels.Labels {
 	if sel == nil {

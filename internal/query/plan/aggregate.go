@@ -16,10 +16,10 @@ import (
 // groupNode aggregates the values of each group at each step.
 type groupNode struct {
 	op    string // sum, avg, ...: the C aggregate is prom_<op>
-	by    string // for String
+	by    string // the clause, for String
 	phi   float64
 	in    Node
-	to    []uint32 // the group of each ordinal of in
+	to    []uint32 // to[i] is the group of ordinal i of in
 	shape Shape
 }
 
@@ -61,8 +61,8 @@ func compileGrouping(b *building, e *parser.AggregateExpr, at place) (Node, stri
 
 // grouped is a partition of label sets.
 type grouped struct {
-	labels []labels.Labels // of each group, in the order of their first members
-	to     []uint32        // the group of each label set
+	labels []labels.Labels // by group, in the order of the groups' first members
+	to     []uint32        // to[i] is the group of label set i
 }
 
 // groups assigns label sets to the groups of an aggregation.
@@ -97,7 +97,7 @@ func groups(in []labels.Labels, by []string, without bool) grouped {
 	return g
 }
 
-// withName adds the metric name to sorted label names.
+// withName inserts the metric name into sorted label names.
 func withName(names []string) []string {
 	i, ok := slices.BinarySearch(names, model.MetricNameLabel)
 	if ok {
@@ -106,8 +106,9 @@ func withName(names []string) []string {
 	return slices.Insert(slices.Clone(names), i, model.MetricNameLabel)
 }
 
-// drops returns which groups' names are to be dropped. With upstream it is decided by the members
-// that have a value, so that members must agree where it matters.
+// drops returns, by group, whether the metric name is dropped at the end of the query. Upstream
+// decides that by the members that have a value; the plan knows only the labels, so it returns a
+// reason not to push if members of a group that has a name disagree.
 func (g *grouped) drops(in *Shape) ([]bool, string) {
 	if in.Drop == nil {
 		return nil, ""
@@ -130,7 +131,7 @@ func (g *grouped) drops(in *Shape) ([]bool, string) {
 	return out, ""
 }
 
-// grouping writes the clause of an aggregation.
+// grouping formats the by or without clause of an aggregation.
 func grouping(e *parser.AggregateExpr) string {
 	names := strings.Join(e.Grouping, ", ")
 	switch {
@@ -163,12 +164,12 @@ func (n *groupNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT %s AS i, %s AS v FROM %s GROUP BY 1", n.group(b), n.value(b), b.rel(n.in))
 }
 
-// group returns the SQL of a row's group.
+// group returns the SQL expression of a row's group.
 func (n *groupNode) group(b *builder) string {
 	return fmt.Sprintf("prom_at(i, %s)", b.blob(ordinals.Array(n.to)))
 }
 
-// value returns the SQL of a group's value.
+// value returns the SQL expression of a group's value.
 func (n *groupNode) value(b *builder) string {
 	if n.op == "quantile" {
 		return fmt.Sprintf("prom_quantile(i, v, %s)", b.spec("phi="+formatFloat(n.phi)))
@@ -179,13 +180,14 @@ func (n *groupNode) value(b *builder) string {
 	return b.counted("prom_"+n.op, "v")
 }
 
-// maxOrdered is the number of values up to which sums are taken in upstream's order of series,
-// which keeps them all: 8 bytes each.
+// maxOrdered is the largest number of values (series times steps) that are summed in upstream's
+// order of series. That keeps all of them in memory: 8 bytes each.
 const maxOrdered = 1 << 20
 
-// ordered says that the values of a group are added up in the order of the series, so that the
-// result has upstream's bits. Of sums of many values the last bits depend on how threads were
-// scheduled; of deviations more would, where values are near to one another.
+// ordered reports whether the values of a group are added in the order of the series, which makes
+// the result equal upstream's bit by bit. A sum of more values depends in its last bits on the
+// scheduling of threads. Deviations are always ordered: where values lie close together, the order
+// changes more than the last bits.
 func (n *groupNode) ordered() bool {
 	switch n.op {
 	case "stddev", "stdvar":

@@ -15,17 +15,17 @@ func operated(t testing.TB) plantest.Memory {
 	return plantest.Load(t, plantest.Read(t, "testdata/operated.txt"))
 }
 
-// requireAlike plans a query, lets upstream's engine evaluate the pushed subtrees by themselves,
-// and requires from what is left of the query what upstream says to all of it. It returns the plan.
+// requireAlike plans a query, lets upstream's engine evaluate the pushed subtrees separately, and
+// requires that the rewritten query has upstream's answer to the whole. It returns the plan.
 func requireAlike(t testing.TB, store storage.Queryable, text string, w window, delayed bool) *Plan {
 	engine := testEngine(t, delayed)
 	want := w.query(t, engine, store, text, nil).Exec(t.Context())
 	o := w.options(delayed)
-	// as after ErrForcedMonotonicity
+	// as after a failure with ErrForcedMonotonicity
 	o.EngineQuantiles = strings.Contains(strings.Join(said(want, text), "\n"), "fixed for monotonicity")
 	plan := planFor(t, store, text, o)
 	if namesMatter(plan) {
-		return plan // upstream cannot say what a subtree's labels are before names are dropped
+		return plan // upstream does not return a subtree's labels before names are dropped
 	}
 	got := w.query(t, engine, &simulated{Queryable: store, t: t, engine: engine, plan: plan}, text, plan.Expr).Exec(t.Context())
 	if want.Err != nil {
@@ -39,13 +39,13 @@ func requireAlike(t testing.TB, store storage.Queryable, text string, w window, 
 	return plan
 }
 
-// wholly tells whether one statement answers a query, or all of it but the order of the results.
+// wholly reports whether one statement answers a query, apart from the order of the results.
 func wholly(p *Plan) bool {
 	return len(p.Pushed) == 1 && isPushed(p.Expr)
 }
 
-// errorText returns an error without the series that it names: which of several they are is by
-// chance.
+// errorText returns an error without the series that it names: upstream names one of several, in no
+// fixed order.
 func errorText(err error) string {
 	text, _, _ := strings.Cut(err.Error(), " {")
 	return text

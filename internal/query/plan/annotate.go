@@ -12,38 +12,40 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// hidden is the reason for not pushing an operation after which nobody can tell whether upstream
-// would have annotated its input.
+// hidden is the reason not to push an operation whose result does not show whether its input had
+// the values for which upstream adds an annotation.
 const hidden = "its annotations depend on series that the result does not show"
 
-// note is an annotation that upstream gives if one of some series has a value at any step.
+// note is an annotation that upstream adds if at least one of certain series has a value at any
+// step.
 type note struct {
 	err    error
-	always bool     // whatever has a value
-	leaf   *Leaf    // whose series those are, whatever becomes of them; nil: the node's
-	on     []uint32 // the ordinals, ascending
+	always bool // upstream adds it whatever has a value
+	// the series are those of this leaf, at any node above it; nil: those of the node
+	leaf *Leaf
+	on   []uint32 // ordinals of the series, ascending
 }
 
-// told says that the values of the node that has the note do not matter to it.
-func (n *note) told() bool { return n.always || n.leaf != nil }
+// independent reports whether the note does not depend on the values of its node.
+func (n *note) independent() bool { return n.always || n.leaf != nil }
 
-// sure returns the notes for a node whose values do not tell which of its input had any. One that
-// depends on that is a reason not to push it.
+// sure returns the notes for a node whose values do not show which of its inputs had a value. If a
+// note depends on that, it returns the reason not to push the node.
 func (s *Shape) sure() ([]note, string) {
 	for i := range s.notes {
-		if !s.notes[i].told() {
+		if !s.notes[i].independent() {
 			return nil, hidden
 		}
 	}
 	return s.notes, ""
 }
 
-// grouped returns the notes for a node of n outputs each of which has a value exactly where some
-// input that feeds it has one.
+// grouped returns the notes for a node of n outputs. Each output must have a value exactly at the
+// steps at which an input that feeds it has one.
 func (s *Shape) grouped(feeds []uint32, n int) ([]note, string) {
 	var out []note
 	for _, in := range s.notes {
-		if in.told() {
+		if in.independent() {
 			out = append(out, in)
 			continue
 		}
@@ -56,7 +58,8 @@ func (s *Shape) grouped(feeds []uint32, n int) ([]note, string) {
 	return out, ""
 }
 
-// image returns the outputs that the ordinals in on feed, if nothing else feeds them.
+// image returns the outputs that the ordinals in on feed. It returns false if other ordinals feed
+// them too, or if one of on feeds no output.
 func image(on, feeds []uint32, n int) ([]uint32, bool) {
 	const mixed, some = 1, 2
 	state := make([]byte, n)
@@ -88,8 +91,8 @@ func image(on, feeds []uint32, n int) ([]uint32, bool) {
 	return out, true
 }
 
-// nonCounters returns the infos about the series of a rate or an increase whose metric names do not
-// look like a counter's: upstream gives one for each name that some result comes from.
+// nonCounters returns the infos for rate() and increase() of series whose metric names do not look
+// like those of counters: upstream adds one for each such name that has a result.
 // Source: the end of the evaluation of range functions in upstream's promql/engine.go.
 func nonCounters(series []Series, pos posrange.PositionRange) []note {
 	var out []note
@@ -119,7 +122,7 @@ func counterName(name string) bool {
 	return false
 }
 
-// all returns the ordinals below n.
+// all returns the ordinals from 0 to n-1.
 func all(n int) []uint32 {
 	out := make([]uint32, n)
 	for i := range out {
@@ -128,34 +131,34 @@ func all(n int) []uint32 {
 	return out
 }
 
-// Annotations returns what upstream would have said about the subtree. present says which ordinals
-// of Labels have a value at any step; heard is what Hear made of all leaves, or of those of all
-// parts.
-func (p *Pushed) Annotations(present []bool, heard Heard) annotations.Annotations {
+// Annotations returns the annotations that upstream adds for the subtree. present[i] is true if
+// ordinal i of Labels has a value at any step. raised holds what Raise added for the leaves of the
+// subtree, or for those of all its parts.
+func (p *Pushed) Annotations(present []bool, raised Raised) annotations.Annotations {
 	var out annotations.Annotations
 	for _, n := range p.Root.Shape().notes {
-		if n.always || n.leaf != nil && heard[n.heard()] || n.leaf == nil && anyOf(n.on, present) {
+		if n.always || n.leaf != nil && raised[n.key()] || n.leaf == nil && anyOf(n.on, present) {
 			out.Add(n.err)
 		}
 	}
 	return out
 }
 
-// Heard are the annotations that the values of leaves give rise to.
-type Heard map[heard]bool
+// Raised is the set of annotations that the values of leaves raise.
+type Raised map[annotation]bool
 
-// heard names an annotation by the selector that it is about, which stands at one place and in all
-// parts of a subtree, and its text.
-type heard struct {
+// annotation identifies an annotation by its text and its selector. The selector is the same in all
+// parts of a subtree.
+type annotation struct {
 	selector *parser.VectorSelector
 	text     string
 }
 
-func (n *note) heard() heard { return heard{n.leaf.Selector.Expr, n.err.Error()} }
+func (n *note) key() annotation { return annotation{n.leaf.Selector.Expr, n.err.Error()} }
 
-// Hear adds what the values of the leaves give rise to. present are, parallel to Leaves, the
-// ordinals of the series that have a value at any step.
-func (p *Pushed) Hear(present [][]uint32, into Heard) {
+// Raise adds to into the annotations that the values of leaves raise. present is parallel to
+// Leaves: the ordinals of each leaf's series that have a value at any step.
+func (p *Pushed) Raise(present [][]uint32, into Raised) {
 	for _, n := range p.Root.Shape().notes {
 		k := slices.Index(p.Leaves, n.leaf)
 		if k < 0 {
@@ -166,12 +169,12 @@ func (p *Pushed) Hear(present [][]uint32, into Heard) {
 			has[i] = true
 		}
 		if anyOf(n.on, has) {
-			into[n.heard()] = true
+			into[n.key()] = true
 		}
 	}
 }
 
-// reads tells whether the leaves of all notes are among some.
+// reads reports whether leaves contains the leaves of all notes.
 func (s *Shape) reads(leaves []*Leaf) bool {
 	for _, n := range s.notes {
 		if n.leaf != nil && !slices.Contains(leaves, n.leaf) {

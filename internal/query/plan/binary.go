@@ -12,7 +12,7 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 		return nil, e.Op.String() + " is of native histograms"
 	}
 	left, right := at, at
-	// results stand in the order of the left side, or of the "many" one; with or, in both sides'
+	// The result has the order of the left side, or of the "many" side; with or, that of both.
 	switch m := e.VectorMatching; {
 	case m != nil && m.Card == parser.CardOneToMany:
 		left.unordered = true
@@ -28,7 +28,7 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 		return nil, reason
 	}
 	ls, rs := l.Shape().Scalar, r.Shape().Scalar
-	// a side that nothing matches is not even in the plan
+	// compileSet and compileJoin leave a side out of the plan if nothing matches it.
 	if !ls && !rs && (repairs(l) || repairs(r)) {
 		return nil, leftOut
 	}
@@ -45,8 +45,8 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	return compileJoin(b, e, l, r, at)
 }
 
-// operator returns an operator's name for prom_binary. keepRight: of a comparison that filters, the
-// right value is the result's.
+// operator returns an operator's name for prom_binary. With keepRight, a comparison that filters
+// returns the right value instead of the left.
 func operator(e *parser.BinaryExpr, keepRight bool) string {
 	op := e.Op.String()
 	switch {
@@ -58,18 +58,18 @@ func operator(e *parser.BinaryExpr, keepRight bool) string {
 	return op
 }
 
-// filters tells whether an operator leaves out values.
+// filters reports whether an operator omits values.
 func filters(e *parser.BinaryExpr) bool { return e.Op.IsComparisonOperator() && !e.ReturnBool }
 
-// pairNode is a scalar made of two.
+// pairNode is a scalar computed from two scalars.
 type pairNode struct {
 	op    string // of prom_binary
 	l, r  Node
 	shape Shape
 }
 
-// scalarPair compiles an operator between scalars; a comparison between them is always one with
-// bool.
+// scalarPair compiles an operator between scalars. A comparison between scalars always has the
+// modifier bool.
 func scalarPair(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
 	n := &pairNode{op: operator(e, false), l: l, r: r, shape: scalarShape(at.grid())}
 	var reason string
@@ -77,7 +77,7 @@ func scalarPair(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
 	return n, reason
 }
 
-// sureOf returns the notes of all nodes, if they do not depend on which of their values there are.
+// sureOf returns the notes of all nodes, or a reason not to push if sure does for one of them.
 func sureOf(nodes ...Node) (all []note, reason string) {
 	for _, n := range nodes {
 		notes, reason := n.Shape().sure()
@@ -103,7 +103,7 @@ func (n *pairNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_binary('%s', %s, %s) AS v", n.op, l, b.list(n.r))
 }
 
-// operandOf writes a scalar operand: a number, or that it has a line of its own.
+// operandOf formats a scalar operand: a number, or "scalar" for a node that has its own line.
 func operandOf(n Node) string {
 	if c, ok := n.(*constNode); ok {
 		return c.String()
@@ -116,12 +116,12 @@ type scaleNode struct {
 	op     string // of prom_binary
 	in     Node
 	scalar Node
-	swap   bool // the scalar stands to the left
+	swap   bool // the scalar is the left operand
 	shape  Shape
 }
 
-// withScalar compiles an operator between a vector and a scalar. swap: the scalar stands to the
-// left.
+// withScalar compiles an operator between a vector and a scalar. swap: the scalar is the left
+// operand.
 // Source: VectorscalarBinop in upstream's promql/engine.go.
 func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, at place) (Node, string) {
 	n := &scaleNode{op: operator(e, swap), in: in, scalar: scalar, swap: swap}

@@ -10,19 +10,19 @@ import (
 	"github.com/prometheus/prometheus/promql/parser/posrange"
 )
 
-// PushedLabel is the name of the one matcher of the selectors that stand for pushed subtrees in a
-// plan's expression; its value is the subtree's name.
+// PushedLabel is the name of the only matcher of a selector that stands for a pushed subtree in a
+// plan's expression. The matcher's value is the subtree's name.
 const PushedLabel = "__promlake_pushed__"
 
-// Plan is a query taken apart.
+// Plan is a query divided into pushed subtrees and an expression for the engine.
 type Plan struct {
-	// Expr is what the engine evaluates, in the form in which a parser returns it: the engine
-	// preprocesses it. A pushed subtree is a selector, at whose series a value stands at each time
-	// of the subtree's grid where it has one, and a stale marker at the others.
+	// Expr is the expression that the engine evaluates, as a parser returns it: the engine
+	// preprocesses it. A selector stands for each pushed subtree. Its series have a sample at each
+	// time of the subtree's grid: the value, or a stale marker if there is none.
 	Expr parser.Expr
-	// Pushed are the subtrees that statements evaluate, in the order of the text.
+	// Pushed are the subtrees that statements evaluate, in the order of the query's text.
 	Pushed []*Pushed
-	// Kept says why parts of the query were not pushed.
+	// Kept lists why parts of the query were not pushed.
 	Kept []string
 }
 
@@ -31,27 +31,27 @@ type Pushed struct {
 	// Name is the value of the matcher PushedLabel.
 	Name string
 	Root Node
-	// Leaves are the leaves of Root, in the order of the text.
+	// Leaves are the leaves of Root, in the order of the query's text.
 	Leaves []*Leaf
-	// Grid are the times of the values.
+	// Grid is the times of the values.
 	Grid Grid
-	// Labels are those that the engine sees, by ordinal.
+	// Labels are the labels that the engine sees, by ordinal.
 	Labels []labels.Labels
-	// Pos is where the subtree stands in the query.
+	// Pos is the position of the subtree in the query.
 	Pos posrange.PositionRange
 
 	origin origin
 }
 
-// origin is what a subtree was compiled from, so that Partition can compile parts of it.
+// origin is what a subtree was compiled from; Partition compiles parts of it.
 type origin struct {
 	expr    parser.Expr
 	at      place
 	options Options
 }
 
-// Build plans the query over what its selectors were resolved to. A selector that is not in
-// resolved is left to the engine. Build may be called once.
+// Build plans the query over the series of its selectors. A selector that resolved does not hold is
+// left to the engine. Build may be called once.
 func (q *Query) Build(resolved map[*parser.VectorSelector]*Resolution) *Plan {
 	r := &rewriter{
 		b:    &building{options: q.options, resolved: resolved, done: map[parser.Expr]compiled{}},
@@ -66,16 +66,17 @@ func (q *Query) Build(resolved map[*parser.VectorSelector]*Resolution) *Plan {
 	return r.plan
 }
 
-// rewriter replaces subtrees of an expression, the highest that can be pushed.
+// rewriter replaces the largest subtrees of an expression that can be pushed.
 type rewriter struct {
 	b    *building
 	plan *Plan
-	// invariant: the engine evaluates what is rewritten at the first step only.
+	// invariant: the engine evaluates the expression that is being rewritten at the first step
+	// only.
 	invariant bool
 }
 
-// rewrite returns what the engine evaluates instead of expr, whose value goes to the given
-// consumer.
+// rewrite returns the expression that the engine evaluates in place of expr. The consumer uses the
+// value of expr.
 func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr {
 	if inv, ok := expr.(*parser.StepInvariantExpr); ok {
 		defer func(was bool) { r.invariant = was }(r.invariant)
@@ -92,7 +93,7 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		switch {
 		case len(leaves) == 0:
 			return plain(expr)
-		case rows < least: // and so has everything below
+		case rows < least: // every subtree of it has fewer still
 			r.keep(expr, fmt.Sprintf("its selectors have about %d samples, fewer than %d", rows, least))
 			return plain(expr)
 		case least > 0 && moreValues(node):
@@ -108,14 +109,14 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 	return r.descend(expr, at, to)
 }
 
-// moreValues tells whether a node is a selector alone whose values are more than its samples: to
-// move those is less work.
+// moreValues reports whether a node is a bare selector that has more values than samples: then it
+// is less work to pass the samples to the engine.
 func moreValues(n Node) bool {
 	l, ok := n.(*Leaf)
 	return ok && l.Func == "prom_instant" && int64(len(l.shape.Labels))*int64(l.Spec.Grid.N) > l.Resolution.Rows
 }
 
-// rowsOf returns about how many samples leaves read.
+// rowsOf returns the approximate number of samples that leaves read.
 func rowsOf(leaves []*Leaf) (rows int64) {
 	for _, l := range leaves {
 		rows += l.Resolution.Rows
@@ -123,8 +124,8 @@ func rowsOf(leaves []*Leaf) (rows int64) {
 	return rows
 }
 
-// keep notes why an expression is not pushed. A reason that comes from further below is noted
-// there.
+// keep records why an expression is not pushed. A reason that comes from a child was recorded at
+// the child.
 func (r *rewriter) keep(expr parser.Expr, reason string) {
 	for c := range parser.ChildrenIter(expr) {
 		e, ok := c.(parser.Expr)
@@ -140,8 +141,7 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 	}
 }
 
-// pushed returns a node as a subtree of the plan, or why it is not pushed although there is a
-// statement for it.
+// pushed returns a node as a subtree of the plan, or the reason not to push it.
 func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pushed, string) {
 	if !n.Shape().reads(leavesOf(n)) {
 		return nil, hidden
@@ -161,8 +161,8 @@ func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pus
 	return p, ""
 }
 
-// push adds a subtree to the plan and returns what stands for it in the expression: of the same
-// type as what it replaces.
+// push adds a subtree to the plan and returns the expression that stands for it, which has the type
+// of the expression that it replaces.
 func (r *rewriter) push(p *Pushed, at place) parser.Expr {
 	r.plan.Pushed = append(r.plan.Pushed, p)
 	sel := &parser.VectorSelector{
@@ -170,8 +170,8 @@ func (r *rewriter) push(p *Pushed, at place) parser.Expr {
 		PosRange:      p.Pos,
 	}
 	if r.invariant {
-		// With @ the engine sees, as it did in what the selector replaces, that the first step
-		// holds for all.
+		// With @ the engine knows that the value at the first step holds at all steps, as it did
+		// for the replaced expression.
 		sel.Timestamp = &at.start
 	}
 	if p.Root.Shape().Scalar {
@@ -180,7 +180,7 @@ func (r *rewriter) push(p *Pushed, at place) parser.Expr {
 	return sel
 }
 
-// leavesOf returns the leaves below a node, each once, in the order of the text.
+// leavesOf returns the leaves below a node, each once, in the order of the query's text.
 func leavesOf(n Node) []*Leaf {
 	var out []*Leaf
 	seen := map[Node]bool{}

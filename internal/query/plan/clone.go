@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// clone returns a copy of a parsed expression whose nodes can be changed without changing the
-// original's. Matchers and duration expressions are shared: nobody changes them.
+// clone returns a deep copy of a parsed expression. Matchers and duration expressions, which
+// nothing changes, are shared.
 func clone(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case nil:

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// constant returns the value of a scalar expression that has the same one at every step.
+// constant returns the value of a scalar expression whose value is the same at every step; false if
+// expr is none.
 func constant(expr parser.Expr) (float64, bool) {
 	switch e := expr.(type) {
 	case *parser.NumberLiteral:
@@ -40,7 +41,8 @@ func constant(expr parser.Expr) (float64, bool) {
 	return 0, false
 }
 
-// fold applies an operator between scalars. Source: scalarBinop in upstream's promql/engine.go.
+// fold applies an operator to two scalars; false if it is not an operator between scalars. Source:
+// scalarBinop in upstream's promql/engine.go.
 func fold(op parser.ItemType, l, r float64) (float64, bool) {
 	truth := func(b bool) (float64, bool) {
 		if b {
@@ -79,7 +81,7 @@ func fold(op parser.ItemType, l, r float64) (float64, bool) {
 	return 0, false
 }
 
-// constNode is a number: the same at every step.
+// constNode is a number that holds at every step.
 type constNode struct {
 	value float64
 	shape Shape
@@ -108,5 +110,5 @@ func (n *constNode) sql(*builder) string {
 // list returns the value as a list in SQL.
 func (n *constNode) list() string { return "['" + formatFloat(n.value) + "'::DOUBLE]" }
 
-// formatFloat writes a float so that it can be read back to the bit by DuckDB and by strtod.
+// formatFloat formats a float so that DuckDB and strtod read back the same bits.
 func formatFloat(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

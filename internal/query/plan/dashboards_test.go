@@ -15,15 +15,15 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/plantest"
 )
 
-// inParts are the expressions of dashboards.txt that are not answered by one statement, and why.
-// The list may only become shorter.
+// inParts are the expressions of dashboards.txt that one statement does not answer, with the
+// reason. The list may only become shorter.
 var inParts = map[string]string{
 	`count by (job) (count_values by (job) ("config_hash", alertmanager_config_hash{job="alertmanager"})) != 1`: "count_values makes labels of values",
 	`histogram_quantile(0.01, sum without (namespace, service, endpoint) (rate(apiserver_client_certificate_expiration_seconds_bucket{job="apiserver"}[5m]))) < 604800 and on (job, cluster, instance) apiserver_client_certificate_expiration_seconds_count{job="apiserver"} > 0`: "a histogram_quantile can be left out below it",
 	`histogram_quantile(0.99, sum(rate(kubelet_pod_worker_duration_seconds_bucket{job="kubelet"}[5m])) by (cluster, instance, le)) * on (cluster, instance) group_left (node) kubelet_node_name{job="kubelet"} > 60`:                                                               "a histogram_quantile can be left out below it",
 }
 
-// shelf is what world.txt says.
+// shelf is the content of world.txt.
 type shelf struct {
 	domains map[string][]string
 	metrics [][]string // pattern, labels...
@@ -98,8 +98,8 @@ func with(set map[string]string, name, value string) map[string]string {
 	return out
 }
 
-// follows returns the value of a label that follows from others: one of its own values, if it has
-// any, else what the others have.
+// follows returns the value of a label that other labels determine: one of its own values, if it
+// has any, else the values of the others joined.
 func (s *shelf) follows(set map[string]string, name string, from []string) string {
 	var values []string
 	at := 0
@@ -130,8 +130,8 @@ func (s *shelf) resolve(t testing.TB, selectors []Selector) map[*parser.VectorSe
 	return out
 }
 
-// TestDashboardsArePushedWhole expects of the expressions that people ask for that one statement
-// answers each, but for a few.
+// TestDashboardsArePushedWhole expects that one statement answers each expression of
+// dashboards.txt, except those in inParts.
 func TestDashboardsArePushedWhole(t *testing.T) {
 	world, texts := readShelf(t), lines(t, "testdata/dashboards.txt")
 	require.GreaterOrEqual(t, len(texts), 150)

@@ -36,7 +36,7 @@ func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr 
 	return expr
 }
 
-// subquery rewrites the expression of a subquery, whose steps are its own.
+// subquery rewrites the expression of a subquery, which has its own grid.
 func (r *rewriter) subquery(e *parser.SubqueryExpr, at place, to consumer) {
 	defer func(was bool) { r.invariant = was }(r.invariant)
 	r.invariant = false
@@ -56,21 +56,22 @@ func (r *rewriter) arguments(e *parser.Call, at place) {
 		}
 		if selectorMatters(e.Func.Name) {
 			if _, ok := unwrap(a).(*parser.VectorSelector); ok {
-				// the call as a whole could not be pushed, and its value alone would not do
+				// The call was not pushed, and the engine needs the selector itself, not its
+				// values.
 				e.Args[i] = unwrap(a)
 				continue
 			}
 		}
 		e.Args[i] = r.rewrite(a, at, to)
 		if _, ok := e.Args[i].(*parser.VectorSelector); ok && selectorMatters(e.Func.Name) {
-			// The sign keeps the function from taking the subtree for a selector of the query, and
-			// changes no value.
+			// The unary plus changes no value, but keeps the function from treating the selector of
+			// the pushed subtree as a selector of the query.
 			e.Args[i] = &parser.UnaryExpr{Op: parser.ADD, Expr: e.Args[i], StartPos: e.Args[i].PositionRange().Start}
 		}
 	}
 }
 
-// plain takes what preprocessing has added out of an expression that stays as it is.
+// plain removes what preprocessing added from an expression that stays with the engine.
 func plain(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.StepInvariantExpr:
@@ -93,11 +94,10 @@ func plain(expr parser.Expr) parser.Expr {
 	return expr
 }
 
-// selectorMatters tells whether a function treats a selector as its argument unlike any other
-// expression.
+// selectorMatters reports whether a function treats a selector differently from other arguments.
 func selectorMatters(name string) bool { return name == "absent" || name == "timestamp" }
 
-// argument returns what a function does with the names of its vector.
+// argument returns how a function uses the metric names of its vector.
 func argument(name string) consumer {
 	_, math := mathFuncs[name]
 	f, ranges := rangeFuncs[name]
@@ -108,7 +108,7 @@ func argument(name string) consumer {
 	return seesNames
 }
 
-// operand returns what an operator does with the names of its operands.
+// operand returns how an operator uses the metric names of its operands.
 func operand(e *parser.BinaryExpr) consumer {
 	if e.VectorMatching == nil && (e.ReturnBool || !e.Op.IsComparisonOperator()) {
 		return overridesNames
@@ -116,7 +116,7 @@ func operand(e *parser.BinaryExpr) consumer {
 	return seesNames
 }
 
-// keepsNoOrder tells whether an aggregation's result stands in an order of its own.
+// keepsNoOrder reports whether an aggregation's result does not depend on the order of its input.
 func keepsNoOrder(op parser.ItemType) bool {
 	switch op {
 	case parser.LIMITK, parser.LIMIT_RATIO:
@@ -125,14 +125,14 @@ func keepsNoOrder(op parser.ItemType) bool {
 	return true
 }
 
-// aggregand returns what an aggregation does with the names of its vector.
+// aggregand returns how an aggregation uses the metric names of its vector.
 func aggregand(e *parser.AggregateExpr) consumer {
 	switch e.Op {
 	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO, parser.COUNT_VALUES:
 		return seesNames
 	}
 	if e.Without {
-		return seesNames // of the type and the unit, which stay
+		return seesNames // of type and unit labels, which without keeps
 	}
 	for _, l := range e.Grouping {
 		if l == model.MetricNameLabel || l == model.MetricTypeLabel || l == model.MetricUnitLabel {

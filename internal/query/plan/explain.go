@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// String returns the plan as a tree: the expression that the engine evaluates, the operations of
-// each pushed subtree, and what was kept.
+// String formats the plan as a tree: the expression that the engine evaluates, the operations of
+// each pushed subtree, and why other parts were not pushed.
 func (p *Plan) String() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "engine: %s\n", p.Expr)
@@ -19,7 +19,7 @@ func (p *Plan) String() string {
 	return sb.String()
 }
 
-// String returns the operations of the subtree as a tree.
+// String formats the operations of the subtree as a tree.
 func (p *Pushed) String() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "pushed %s: %d series on %s\n", p.Name, len(p.Labels), p.Grid)
@@ -29,7 +29,7 @@ func (p *Pushed) String() string {
 
 func writeTree(sb *strings.Builder, n Node, depth int) {
 	if _, ok := n.(*constNode); ok {
-		return // its reader shows it
+		return // the node that uses it formats it
 	}
 	sb.WriteString(strings.Repeat("  ", depth))
 	sb.WriteString(n.String())

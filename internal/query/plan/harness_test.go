@@ -38,7 +38,7 @@ func testEngine(t testing.TB, delayed bool) *promql.Engine {
 	return e
 }
 
-// window is when a query is evaluated, in ms. Step 0 is an instant query.
+// window is the time range (ms) of a query. Step 0 is an instant query.
 type window struct{ start, end, step int64 }
 
 func (w window) options(delayed bool) Options {
@@ -47,8 +47,7 @@ func (w window) options(delayed bool) Options {
 	}
 }
 
-// query prepares a query of upstream's engine. If expr is given, it is evaluated instead of the
-// text.
+// query prepares a query of upstream's engine for text, or for expr if it is not nil.
 func (w window) query(t testing.TB, e *promql.Engine, q storage.Queryable, text string, expr parser.Expr) promql.Query {
 	start, end := time.UnixMilli(w.start), time.UnixMilli(w.end)
 	step := time.Duration(w.step) * time.Millisecond
@@ -69,7 +68,7 @@ func (w window) query(t testing.TB, e *promql.Engine, q storage.Queryable, text 
 	return out
 }
 
-// matrix returns a result's series by their labels; several if they have the same.
+// matrix groups a result's series by their labels: several series may have the same.
 func matrix(r *promql.Result) map[string][]map[int64]uint64 {
 	out := map[string][]map[int64]uint64{}
 	add := func(l labels.Labels, fs ...promql.FPoint) {
@@ -94,7 +93,7 @@ func matrix(r *promql.Result) map[string][]map[int64]uint64 {
 	return out
 }
 
-// bits are those of a value; NaNs are all one.
+// bits returns the bits of a value; all NaNs are equal.
 func bits(f float64) uint64 {
 	if math.IsNaN(f) {
 		return math.Float64bits(math.NaN())
@@ -102,7 +101,7 @@ func bits(f float64) uint64 {
 	return math.Float64bits(f)
 }
 
-// said are the annotations of a result.
+// said returns the annotations of a result.
 func said(r *promql.Result, text string) []string {
 	warnings, infos := r.Warnings.AsStrings(text, 0, 0)
 	out := append(warnings, infos...)
@@ -110,7 +109,7 @@ func said(r *promql.Result, text string) []string {
 	return out
 }
 
-// resolve returns what a storage has for the selectors of a query.
+// resolve returns the series of a storage for the selectors of a query.
 func resolve(t testing.TB, q storage.Queryable, selectors []Selector) map[*parser.VectorSelector]*Resolution {
 	out := map[*parser.VectorSelector]*Resolution{}
 	for _, s := range selectors {
@@ -138,7 +137,7 @@ func resolve(t testing.TB, q storage.Queryable, selectors []Selector) map[*parse
 	return out
 }
 
-// planFor plans a query over what a storage has.
+// planFor plans a query over the series of a storage.
 func planFor(t testing.TB, q storage.Queryable, text string, o Options) *Plan {
 	expr, err := testParser.ParseExpr(text)
 	require.NoError(t, err, text)
@@ -157,7 +156,7 @@ type simulated struct {
 	t      testing.TB
 	engine *promql.Engine
 	plan   *Plan
-	// replace changes the text of subtrees; nil: nothing.
+	// replace, if not nil, changes the text of subtrees.
 	replace *strings.Replacer
 }
 
@@ -205,13 +204,13 @@ func (s *simulated) result(p *Pushed) storage.SeriesSet {
 		}
 		series = append(series, promql.NewStorageSeries(promql.Series{Metric: p.Labels[i], Floats: floats}))
 	}
-	heard := Heard{}
-	p.Hear(s.leaves(p), heard)
-	return &seriesList{series: series, at: -1, warnings: p.Annotations(present, heard)}
+	raised := Raised{}
+	p.Raise(s.leaves(p), raised)
+	return &seriesList{series: series, at: -1, warnings: p.Annotations(present, raised)}
 }
 
 // leaves returns, parallel to the leaves of a subtree, the ordinals of the series that have a
-// value, of leaves that something is said about.
+// value, for the leaves that have annotations.
 func (s *simulated) leaves(p *Pushed) [][]uint32 {
 	out := make([][]uint32, len(p.Leaves))
 	for k, l := range p.Leaves {
@@ -236,8 +235,8 @@ func (s *simulated) leaves(p *Pushed) [][]uint32 {
 	return out
 }
 
-// asLeavesSay returns the text of a subtree's expression whose selectors look where the specs of
-// the leaves say.
+// asLeavesSay formats a subtree's expression with each selector changed to the range of its leaf's
+// spec.
 func asLeavesSay(p *Pushed) string {
 	var from, to []*parser.VectorSelector
 	collect := func(expr parser.Expr, into *[]*parser.VectorSelector) {
@@ -255,7 +254,7 @@ func asLeavesSay(p *Pushed) string {
 		v := to[i]
 		at := slices.IndexFunc(p.Leaves, func(l *Leaf) bool { return slices.Contains(l.exprs, e) })
 		if at < 0 {
-			continue // what it selects does not matter to the result
+			continue // the result does not depend on this selector
 		}
 		l := p.Leaves[at]
 		offset := time.Duration(l.Spec.Offset) * time.Millisecond
@@ -269,7 +268,7 @@ func asLeavesSay(p *Pushed) string {
 	return plain(expr).String()
 }
 
-// atTheEnd returns the labels that a subtree's series would have if it were the query.
+// atTheEnd returns the labels of a subtree's series as if it were the whole query.
 func atTheEnd(p *Pushed) []labels.Labels {
 	out := slices.Clone(p.Labels)
 	for i, l := range stripNames(out) {
@@ -324,7 +323,7 @@ func (l *seriesList) Err() error { return nil }
 // Warnings implements storage.SeriesSet.
 func (l *seriesList) Warnings() annotations.Annotations { return l.warnings }
 
-// describe writes a result's series in an order.
+// describe formats a result's series in a fixed order.
 func describe(m map[string][]map[int64]uint64) string {
 	var out string
 	for _, l := range slices.SortedFunc(maps.Keys(m), cmp.Compare[string]) {
@@ -339,8 +338,8 @@ func describe(m map[string][]map[int64]uint64) string {
 	return out
 }
 
-// inOrder is a storage that always returns series in the order of their labels, and only those that
-// keep returns true for.
+// inOrder is a storage that always returns series in the order of their labels, and only those for
+// which keep returns true.
 type inOrder struct {
 	storage.Queryable
 	keep func(labels.Labels) bool // nil: all

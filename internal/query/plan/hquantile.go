@@ -27,8 +27,8 @@ type quantileNode struct {
 	phi   Node
 	in    Node
 	les   []float64 // the distinct upper bounds
-	le    []uint32  // of each series: an index of les
-	to    []uint32  // the histogram of each series
+	le    []uint32  // le[i] is the index in les of series i
+	to    []uint32  // to[i] is the histogram of series i
 	shape Shape
 }
 
@@ -36,7 +36,7 @@ type quantileNode struct {
 // Source: funcHistogramQuantile and resetHistograms in upstream's promql.
 func compileHistogramQuantile(b *building, e *parser.Call, at place) (Node, string) {
 	if b.options.EngineQuantiles {
-		return nil, "the engine tells which buckets were not monotonic"
+		return nil, "the engine reports which buckets were not monotonic"
 	}
 	phi, ok := constant(e.Args[0])
 	if !ok {
@@ -63,8 +63,8 @@ func compileHistogramQuantile(b *building, e *parser.Call, at place) (Node, stri
 	return n, ""
 }
 
-// histograms assigns buckets to histograms: those whose labels, the name included and le left out,
-// are equal.
+// histograms assigns buckets to histograms. Buckets of one histogram have equal labels, including
+// the name and without le. It returns a reason not to push if that fails.
 func (n *quantileNode) histograms(in []labels.Labels, delayed bool) string {
 	n.to, n.le = make([]uint32, len(in)), make([]uint32, len(in))
 	at, bounds := map[string]uint32{}, map[uint64]uint32{}
@@ -74,7 +74,7 @@ func (n *quantileNode) histograms(in []labels.Labels, delayed bool) string {
 		le, err := strconv.ParseFloat(l.Get(model.BucketLabel), 64)
 		switch {
 		case err != nil:
-			return "a series is no bucket: its label le is no number"
+			return "a series is no bucket: its label le is not a number"
 		case math.IsNaN(le):
 			return "a bucket has no upper bound"
 		}
@@ -122,7 +122,7 @@ func (n *quantileNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT i, %s AS v FROM (%s) GROUP BY i", b.counted("prom_histogram_quantile", phi+", le, v"), buckets)
 }
 
-// bounds writes the upper bounds as a list.
+// bounds formats the upper bounds as a list in SQL.
 func (n *quantileNode) bounds() string {
 	parts := make([]string, len(n.les))
 	for i, le := range n.les {
@@ -131,13 +131,14 @@ func (n *quantileNode) bounds() string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// leftOut is why a histogram_quantile, which may have an annotation, is not evaluated with what can
-// make DuckDB leave it out.
+// leftOut is the reason not to push a node that could make DuckDB skip a histogram_quantile below
+// it.
 const leftOut = "a histogram_quantile can be left out below it"
 
-// repairs tells whether a histogram_quantile is below a node. Only if DuckDB evaluates all of it,
-// it is known whether buckets had to be repaired, which upstream tells the asker of; DuckDB leaves
-// out what a join, or any other node of several relations, does not ask for.
+// repairs reports whether a histogram_quantile is at or below a node. Upstream adds an annotation
+// where it repairs buckets. The statement fails there with ForcedMonotonicity, but only if DuckDB
+// evaluates all of the histogram_quantile; a join, or another node with several inputs, may not
+// need all rows of an input.
 func repairs(n Node) bool {
 	if _, ok := n.(*quantileNode); ok {
 		return true
@@ -145,8 +146,8 @@ func repairs(n Node) bool {
 	return slices.ContainsFunc(n.Children(), repairs)
 }
 
-// skips tells whether a node can leave out a histogram_quantile below it because of another of its
-// children.
+// skips reports whether a node may not evaluate a histogram_quantile below it, depending on another
+// child.
 func skips(n Node) bool {
 	var in []Node
 	for _, c := range n.Children() {

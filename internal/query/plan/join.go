@@ -10,21 +10,21 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// maxPairs bounds the pairs of series that a match of several candidates may have.
+// maxPairs bounds the pairs of series of a match whose one side has several candidates per key.
 const maxPairs = 1 << 20
 
-// joinNode applies an operator to each two series that match.
+// joinNode applies an operator to the pairs of series that match.
 type joinNode struct {
 	op       string // of prom_binary
 	text     string
 	l, r     Node
-	lk, rk   []uint32 // the keys on which they match
+	lk, rk   []uint32 // the keys to match on
 	manyLeft bool
 	// to is the output of each series of the "many" side (the left one, if both are "one").
 	to []uint32
-	// pairs says, instead of to, the output of each pair of a left and a right series: for matches
-	// of several candidates of which at most one has a value at a step. merged: several pairs have
-	// one output.
+	// pairs, if not nil, replaces to: it holds the output of each pair of a left and a right
+	// series. It is used if several series of the one side have a key, of which at most one has a
+	// value at a step. merged: several pairs have one output.
 	pairs  map[uint64]uint32
 	merged bool
 	shape  Shape
@@ -67,21 +67,21 @@ func compileJoin(b *building, e *parser.BinaryExpr, l, r Node, at place) (Node, 
 	return n, reason
 }
 
-// pairing finds the outputs of a match.
+// pairing computes the outputs of a match.
 type pairing struct {
 	many, one         side
 	manyNode, oneNode Node
 	labels            func(many, one labels.Labels) labels.Labels
 }
 
-// output is what the pairs of one output have in common.
+// output identifies an output. All pairs that produce it have the same key and classes.
 type output struct {
 	ordinal, key uint32
 	many, one    uint32 // classes
 }
 
-// pair sets the outputs and the labels of n, in the order of the many side, or says why they are
-// not known.
+// pair sets the outputs and labels of n, in the order of the many side. It returns a reason not to
+// push if the outputs depend on the samples.
 func (p *pairing) pair(n *joinNode) string {
 	simple := p.one.unique()
 	if !simple {
@@ -102,7 +102,7 @@ func (p *pairing) pair(n *joinNode) string {
 				n.shape.Labels = append(n.shape.Labels, ls)
 			case was.many != o.many || was.one != o.one || was.key != k:
 				return duplicates
-			default: // of the two pairs at most one has a value at a step
+			default: // at most one of the two pairs has a value at a step
 				o, n.merged = was, true
 			}
 			if simple {
@@ -118,7 +118,7 @@ func (p *pairing) pair(n *joinNode) string {
 	return ""
 }
 
-// pairKey packs the ordinals of a pair, the left one in the upper half.
+// pairKey packs the ordinals of a pair; the left one is the upper half.
 func (n *joinNode) pairKey(many, one uint32) uint64 {
 	if n.manyLeft {
 		return uint64(many)<<32 | uint64(one)
@@ -126,7 +126,7 @@ func (n *joinNode) pairKey(many, one uint32) uint64 {
 	return uint64(one)<<32 | uint64(many)
 }
 
-// joinText writes the operator with its matching.
+// joinText formats the operator with its matching clause.
 func joinText(e *parser.BinaryExpr) string {
 	var sb strings.Builder
 	sb.WriteString(e.Op.String())
@@ -167,7 +167,8 @@ func (n *joinNode) feeds(child int) []uint32 {
 	return n.oneFeeds()
 }
 
-// oneFeeds returns the output of each series of the "one" side, nil if one has several.
+// oneFeeds returns the output of each series of the "one" side, or nil if one of them has several
+// outputs.
 func (n *joinNode) oneFeeds() []uint32 {
 	manyKeys, oneKeys := n.lk, n.rk
 	if !n.manyLeft {
@@ -198,14 +199,14 @@ func (n *joinNode) sql(b *builder) string {
 	sql := fmt.Sprintf("SELECT %s AS i, prom_binary('%s', l.v, r.v) AS v FROM %s AS l JOIN %s AS r ON prom_at(l.i, %s) = prom_at(r.i, %s)",
 		n.output(b), n.op, l, r, b.blob(ordinals.Array(n.lk)), b.blob(ordinals.Array(n.rk)))
 	if n.merged {
-		// Of the rows of one output at most one has a value at a step: any aggregate that keeps it
-		// will do.
+		// At most one of the rows of one output has a value at a step: every aggregate that keeps
+		// it returns the same.
 		sql = "SELECT i, " + b.counted("prom_max", "v") + " AS v FROM (" + sql + ") GROUP BY i"
 	}
 	return sql
 }
 
-// output returns the SQL of the output of a pair.
+// output returns the SQL expression of the output of a pair.
 func (n *joinNode) output(b *builder) string {
 	if n.pairs == nil {
 		side := "r"

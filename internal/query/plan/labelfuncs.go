@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// labelNode has the values of in under other labels.
+// labelNode is in with changed labels.
 type labelNode struct {
 	text  string
 	in    Node
@@ -23,7 +23,7 @@ func compileLabelReplace(b *building, e *parser.Call, at place) (Node, string) {
 	dst, repl, src := text(e.Args[1]), text(e.Args[2]), text(e.Args[3])
 	re, err := regexp.Compile("^(?s:" + text(e.Args[4]) + ")$")
 	if err != nil {
-		return nil, "upstream refuses the regular expression"
+		return nil, "upstream rejects the regular expression"
 	}
 	return relabel(b, e, at, dst, func(l labels.Labels) (string, bool) {
 		v := l.Get(src)
@@ -42,7 +42,7 @@ func compileLabelJoin(b *building, e *parser.Call, at place) (Node, string) {
 	src := make([]string, len(e.Args)-3)
 	for i, a := range e.Args[3:] {
 		if src[i] = text(a); !model.UTF8Validation.IsValidLabelName(src[i]) {
-			return nil, "upstream refuses the name of a label"
+			return nil, "upstream rejects a label name"
 		}
 	}
 	values := make([]string, len(src))
@@ -60,13 +60,13 @@ func text(e parser.Expr) string {
 	return s.Val
 }
 
-// relabel sets the label dst to what value returns, if it returns true.
+// relabel sets the label dst of each series to the result of value, unless that returns false.
 func relabel(b *building, e *parser.Call, at place, dst string, value func(labels.Labels) (string, bool)) (Node, string) {
 	switch {
 	case !model.UTF8Validation.IsValidLabelName(dst):
-		return nil, "upstream refuses the name of a label"
+		return nil, "upstream rejects a label name"
 	case dst == model.MetricTypeLabel || dst == model.MetricUnitLabel:
-		// whether it is dropped again depends on what in was made of
+		// Whether such a label is dropped at the end of the query depends on the operations below.
 		return nil, dst + " belongs to the metric name"
 	}
 	in, reason := b.compile(e.Args[0], at)
@@ -94,7 +94,7 @@ func relabel(b *building, e *parser.Call, at place, dst string, value func(label
 	return n, ""
 }
 
-// callText writes a call without its first argument.
+// callText formats a call without its first argument.
 func callText(e *parser.Call) string {
 	args := make([]string, len(e.Args)-1)
 	for i, a := range e.Args[1:] {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oneSample are series with one sample each, at the time of the query.
+// oneSample is series with one sample each, at the time of the query.
 const oneSample = `
 load 10m
 	m{job="a", inst="1"}  _ 1
@@ -24,7 +24,7 @@ load 10m
 	{job="nameless"}                                  _ 10
 `
 
-// algebra are operations after which every series has a value if it has one before.
+// algebra are operations that keep a value of every series that has one.
 var algebra = []string{
 	`m`, `{job="a"}`, `{job="nameless"}`, `last_over_time({__name__=~"m|n"}[1m])`, `sum_over_time(m[1m])`, `sum_over_time({__name__=~"m|n"}[1m])`,
 	`sum_over_time(typed[1m])`, `sum_over_time(typed{job="b"}[1m])`, `timestamp(m)`, `timestamp({__name__=~"m|n"})`, `abs(m)`, `-m`, `-{job=~"a|c"}`, `-typed`, `+typed`,
@@ -38,8 +38,8 @@ var algebra = []string{
 	`-sum without (job) (abs(typed))`, `sum by (__type__) (sum by (__type__, job) (abs(typed)))`, `quantile by (inst) (0.5, m)`, `group without (inst) (abs({__name__=~"m|n"}))`,
 }
 
-// TestLabelsAreUpstreams compares the labels that the planner gives to results with upstream's, in
-// upstream's order.
+// TestLabelsAreUpstreams compares the planner's labels of results with upstream's, in upstream's
+// order.
 func TestLabelsAreUpstreams(t *testing.T) {
 	store := inOrder{promqltest.LoadedStorage(t, oneSample), nil}
 	w := window{600_000, 600_000, 0}

@@ -11,40 +11,41 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// Leaf is where a subtree reads samples: an aggregate over the samples of each series of a
-// selector. It is a Node.
+// Leaf reads samples: it is an aggregate over the samples of each series of a selector. It is a
+// Node.
 type Leaf struct {
 	Selector   Selector
 	Resolution *Resolution
-	// Func is the C aggregate, prom_<f>.
+	// Func is the name of the C aggregate, prom_<f>.
 	Func string
-	// Spec says which samples it takes at which time.
+	// Spec is the parameter of Func: which samples it takes at which time.
 	Spec Spec
 
 	shape Shape
-	exprs []*parser.VectorSelector // that the leaf stands for: equal ones share it
+	exprs []*parser.VectorSelector // the selectors that the leaf stands for: equal ones share it
 }
 
 // Spec is the constant parameter of a C aggregate.
 type Spec struct {
-	// Grid are the times at which the expression is evaluated.
+	// Grid is the times at which the expression is evaluated.
 	Grid Grid
-	// Offset is how long (ms) before the evaluation time the window ends; negative: after it.
+	// Offset is the time (ms) from the end of the window to the evaluation time; if negative, the
+	// window ends later.
 	Offset int64
-	// Window is the length (ms) of the window: samples at (t - Window, t] count.
+	// Window is the length (ms) of the window: it holds the samples at (t - Window, t].
 	Window int64
-	// Params are the function's own, in the order of the text.
+	// Params are the function's own parameters, in the order of the query's text.
 	Params []Param
 }
 
-// Param is a parameter of a C aggregate by its name in the spec.
+// Param is a named parameter of a C aggregate.
 type Param struct {
 	Name  string
 	Value float64
 }
 
-// String returns the spec as the C aggregate parses it: the window's ends, and shift, which leads
-// from there to the evaluation time.
+// String formats the spec for the C aggregate: a grid of the ends of the windows, and shift, which
+// is added to them to get the evaluation times.
 func (s Spec) String() string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s range=%d shift=%d", Grid{s.Grid.Start - s.Offset, s.Grid.Step, s.Grid.N}, s.Window, s.Offset)
@@ -54,8 +55,8 @@ func (s Spec) String() string {
 	return sb.String()
 }
 
-// compileSelector compiles the value of each series at each step: its latest sample within the
-// lookback.
+// compileSelector compiles a selector: the value of a series at a step is its latest sample within
+// the lookback.
 func compileSelector(b *building, e *parser.VectorSelector, at place) (Node, string) {
 	leaf, reason := b.leaf(e, at, "prom_instant", b.options.Lookback)
 	if reason != "" {
@@ -65,15 +66,15 @@ func compileSelector(b *building, e *parser.VectorSelector, at place) (Node, str
 	return b.shared(leaf), ""
 }
 
-// compileTimestamp compiles timestamp(): of a selector it is the time of each sample, of other
-// values that of the step.
+// compileTimestamp compiles timestamp(): of a selector it returns the time of each sample, of
+// another expression that of the step.
 func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {
 	sel, ok := e.Args[0].(*parser.VectorSelector)
 	if !ok {
 		return compileTimestampOf(b, e, at)
 	}
 	if sel.Timestamp != nil && sel.OriginalOffset != 0 {
-		// upstream looks at the time of @, whatever the offset is
+		// upstream evaluates at the time of @ and ignores the offset
 		return nil, "timestamp() takes @ and no offset"
 	}
 	leaf, reason := b.leaf(sel, at, "prom_timestamp", b.options.Lookback)
@@ -87,7 +88,7 @@ func compileTimestamp(b *building, e *parser.Call, at place) (Node, string) {
 	return b.shared(leaf), ""
 }
 
-// leaf returns a leaf without labels over a selector that stands at a place.
+// leaf returns a leaf over a selector at a place. The caller sets its labels.
 func (b *building) leaf(e *parser.VectorSelector, at place, fn string, window time.Duration) (*Leaf, string) {
 	res := b.resolved[e]
 	switch {
@@ -102,10 +103,10 @@ func (b *building) leaf(e *parser.VectorSelector, at place, fn string, window ti
 	}
 	offset, grid := at.offset(e.Timestamp, e.OriginalOffset), at.grid()
 	if ts := e.Timestamp; ts != nil && (grid.N > 1 || grid.Start-offset != *ts-e.OriginalOffset.Milliseconds()) {
-		// In a parameter of an aggregation upstream goes on from the time of @ with each step, and
-		// below a subquery with an offset whose first step is the query's it looks elsewhere, both
-		// as far as samples were selected for the right time.
-		return nil, "upstream looks elsewhere than its @ says"
+		// Upstream deviates from @ in two cases, as far as samples were selected: in a parameter of
+		// an aggregation it advances the time of @ with each step, and below a subquery with an
+		// offset whose first step is the query's it evaluates at another time.
+		return nil, "upstream evaluates it at another time than that of its @"
 	}
 	return &Leaf{
 		Selector: Selector{
@@ -119,9 +120,9 @@ func (b *building) leaf(e *parser.VectorSelector, at place, fn string, window ti
 	}, ""
 }
 
-// shared returns the leaf that was compiled before for an equal expression, so that its samples are
-// read once, or else this one. Leaves with annotations are not shared: those have positions in the
-// query.
+// shared returns the leaf that was compiled before for an equal expression, so that samples are
+// read once, or l if there is none. Leaves with annotations are not shared, because annotations
+// carry positions in the query.
 func (b *building) shared(l *Leaf) *Leaf {
 	if len(l.shape.notes) > 0 {
 		return l
@@ -146,7 +147,7 @@ func labelsOf(r *Resolution) []labels.Labels {
 	return out
 }
 
-// Range returns the times (ms, inclusive) between which samples matter.
+// Range returns the time range (ms, inclusive) of the samples that the leaf reads.
 func (l *Leaf) Range() (mint, maxt int64) { return l.Selector.MinT, l.Selector.MaxT }
 
 // Shape implements Node.
@@ -177,7 +178,7 @@ func (l *Leaf) sql(b *builder) string {
 		b.blob(ordinals.Map(ids, is)), l.Func, value, b.spec(l.Spec.String()), scan.SQL)
 }
 
-// matchers writes a selector.
+// matchers formats a selector.
 func matchers(ms []*labels.Matcher) string {
 	parts := make([]string, len(ms))
 	for i, m := range ms {

@@ -11,15 +11,15 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// matched is how the series of two sides match: those of one key do. Keys number the signatures of
-// both sides.
+// matched assigns keys to the series of two sides. Series with equal keys match: a key numbers a
+// signature.
 type matched struct {
 	left, right side
 }
 
 // side is one side of a match.
 type side struct {
-	keys    []uint32   // of each series
+	keys    []uint32   // the key of each series
 	members [][]uint32 // the series of each key, ascending
 }
 
@@ -52,7 +52,7 @@ func newSide(keys []uint32, n int) side {
 	return s
 }
 
-// meets tells whether any two series match.
+// meets reports whether any two series match.
 func (m matched) meets() bool {
 	for k, l := range m.left.members {
 		if len(l) > 0 && len(m.right.members[k]) > 0 {
@@ -62,7 +62,8 @@ func (m matched) meets() bool {
 	return false
 }
 
-// shared returns the key of each series, or ordinals.None where the other side has no series of it.
+// shared returns the key of each series, or ordinals.None if no series of the other side has that
+// key.
 func (s side) shared(other side) []uint32 {
 	out := slices.Clone(s.keys)
 	for i, k := range out {
@@ -73,8 +74,9 @@ func (s side) shared(other side) []uint32 {
 	return out
 }
 
-// clashes tells whether two series of one key that the other side has, or of any key, may have a
-// value at the same step. class is that of each series, nil: each is of its own.
+// clashes reports whether two series with the same key may have a value at the same step. With
+// other, only keys that other has count. class[i] is the class of series i; nil: every series has
+// its own.
 func (s side) clashes(class []uint32, other *side) bool {
 	for k, m := range s.members {
 		if len(m) < 2 || other != nil && len(other.members[k]) == 0 {
@@ -87,12 +89,12 @@ func (s side) clashes(class []uint32, other *side) bool {
 	return false
 }
 
-// unique tells whether no key has two series here.
+// unique reports whether no two series have the same key.
 func (s side) unique() bool {
 	return !slices.ContainsFunc(s.members, func(m []uint32) bool { return len(m) > 1 })
 }
 
-// signature returns the function that gives the labels that have to be equal, as bytes.
+// signature returns a function that encodes the labels that must be equal for series to match.
 // Source: evaluator.rangeEval in upstream's promql/engine.go.
 func signature(m *parser.VectorMatching) func(labels.Labels) string {
 	var buf []byte
@@ -112,8 +114,8 @@ func signature(m *parser.VectorMatching) func(labels.Labels) string {
 	}
 }
 
-// resultLabels returns the function that gives the labels of an operator's result from those of the
-// two sides: of the "many" side first, or of the left one.
+// resultLabels returns a function that computes the labels of an operator's result. Its first
+// argument is the labels of the "many" side, or of the left side in a one-to-one match.
 // Source: resultMetric in upstream's promql/engine.go.
 func resultLabels(e *parser.BinaryExpr, delayed bool) func(many, one labels.Labels) labels.Labels {
 	m := e.VectorMatching
@@ -132,14 +134,14 @@ func resultLabels(e *parser.BinaryExpr, delayed bool) func(many, one labels.Labe
 			}
 		}
 		for _, name := range m.Include {
-			lb.Set(name, one.Get(name)) // an empty value takes the label away
+			lb.Set(name, one.Get(name)) // an empty value removes the label
 		}
 		return lb.Labels()
 	}
 }
 
-// classes returns the class of each series of a node, if it is known that of those of one class at
-// most one has a value at a step. nil: each series is of a class of its own.
+// classes returns the class of each series of a node. At most one series of a class has a value at
+// a step. nil: every series has its own class.
 func classes(n Node) []uint32 {
 	switch n := n.(type) {
 	case *topNode:
@@ -158,7 +160,7 @@ func classes(n Node) []uint32 {
 	return nil
 }
 
-// class returns the class of a series by what classes returned.
+// class returns the class of series i, given the result of classes.
 func class(of []uint32, i uint32) uint32 {
 	if of == nil {
 		return i

@@ -8,8 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// mathFuncs are the functions of one value, with the number of scalar parameters that they take at
-// most.
+// mathFuncs maps the functions of one value to the largest number of their scalar parameters.
 var mathFuncs = map[string]int{
 	"abs": 0, "ceil": 0, "floor": 0, "exp": 0, "sqrt": 0, "ln": 0, "log2": 0, "log10": 0, "sgn": 0, "deg": 0, "rad": 0,
 	"sin": 0, "cos": 0, "tan": 0, "asin": 0, "acos": 0, "atan": 0, "sinh": 0, "cosh": 0, "tanh": 0, "asinh": 0, "acosh": 0, "atanh": 0,
@@ -48,7 +47,7 @@ func compileMath(b *building, e *parser.Call, at place) (Node, string) {
 	return n.complete(b, at)
 }
 
-// compileUnary compiles the signs.
+// compileUnary compiles unary plus and minus.
 func compileUnary(b *building, e *parser.UnaryExpr, at place) (Node, string) {
 	in, reason := b.compile(e.Expr, at)
 	if reason != "" || e.Op != parser.SUB {
@@ -58,7 +57,7 @@ func compileUnary(b *building, e *parser.UnaryExpr, at place) (Node, string) {
 	return n.complete(b, at)
 }
 
-// complete gives the node its shape.
+// complete sets the shape of the node.
 func (n *mathNode) complete(b *building, at place) (Node, string) {
 	in := n.in.Shape()
 	n.shape = Shape{Grid: at.grid(), Scalar: in.Scalar, Labels: in.Labels}
@@ -81,7 +80,8 @@ func (n *mathNode) complete(b *building, at place) (Node, string) {
 	return n, ""
 }
 
-// notes returns those of the input. A clamp whose bounds may cross hides its input.
+// notes returns the notes of the input. A clamp whose bounds may cross does not show which inputs
+// had a value.
 func (n *mathNode) notes() ([]note, string) {
 	if n.fn != "clamp" {
 		return n.in.Shape().notes, ""
@@ -125,7 +125,7 @@ func (n *mathNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT i, prom_math('%s', v, %s, %s) AS v FROM %s", n.fn, params[0], params[1], in)
 }
 
-// dateNode is a date function of the evaluation time: one series without labels.
+// dateNode is a date function without argument, of the evaluation time: one series without labels.
 type dateNode struct {
 	fn    string
 	shape Shape

@@ -12,19 +12,19 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// Row is a row of a statement's result: the values of the series with ordinal I, where the bits of
-// the stale marker stand for none.
+// Row is a row of a statement's result: the values of the series with ordinal I. A stale marker
+// means no value.
 type Row struct {
 	I uint32
 	V []float64
 }
 
-// Merge puts the rows of the parts of a subtree together, parallel to the parts, as rows of the
-// whole in the order of I. It returns false if the parts do not tell the result: the subtree must
-// be run whole. It may change the rows' values.
+// Merge combines the rows of the parts of a subtree into the rows of the whole, in the order of I.
+// parts has one element per part. It returns false if the parts do not determine the result: then
+// the whole subtree must run as one. It may change the rows' values.
 type Merge func(parts [][]Row) ([]Row, bool)
 
-// merger translates the ordinals of parts into those of the whole.
+// merger translates ordinals of parts into ordinals of the whole.
 type merger struct {
 	index map[string]uint32
 	maps  [][]uint32 // by part and its ordinal
@@ -46,12 +46,12 @@ func (m *merger) mapping(ls []labels.Labels) []uint32 {
 	return out
 }
 
-// rows merges parts each of which has its span of the whole.
+// rows concatenates the rows of parts, of which each computes its own span of the whole.
 func (m *merger) rows(parts [][]Row) ([]Row, bool) {
 	var out []Row
 	for k, rows := range parts {
 		for _, r := range rows {
-			// Series that come from no leaf are in all parts.
+			// Series that come from no leaf are in all parts; only one part's span contains them.
 			i := m.maps[k][r.I]
 			if i != ordinals.None && m.rank[i] >= m.cuts[k].from && m.rank[i] < m.cuts[k].to {
 				out = append(out, Row{i, r.V})
@@ -66,7 +66,7 @@ func sortRows(rows []Row) {
 	slices.SortFunc(rows, func(a, b Row) int { return int(int64(a.I) - int64(b.I)) })
 }
 
-// mergeable tells whether an aggregate can be had from aggregates of parts.
+// mergeable reports whether an aggregate can be computed from aggregates of parts.
 func mergeable(op string) bool {
 	switch op {
 	case "sum", "avg", "min", "max", "count", "group":
@@ -75,7 +75,7 @@ func mergeable(op string) bool {
 	return false
 }
 
-// aggregates returns the merge of parts that each aggregate some of the input.
+// aggregates returns the Merge for parts that each aggregate some of the input.
 func (m *merger) aggregates(op string) Merge {
 	if op == "avg" {
 		return m.averages
@@ -91,8 +91,8 @@ func (m *merger) aggregates(op string) Merge {
 	}
 }
 
-// averages merges the rows of averageNode. Where a sum is infinite it may have overflowed, which
-// upstream's average does not.
+// averages merges the rows of averageNode. It fails if a sum is infinite: the sum may have
+// overflowed where upstream's average does not.
 func (m *merger) averages(parts [][]Row) ([]Row, bool) {
 	sums, counts := map[uint32]*folding{}, map[uint32]*folding{}
 	for k, rows := range parts {
@@ -118,7 +118,7 @@ func (m *merger) averages(parts [][]Row) ([]Row, bool) {
 	return out, true
 }
 
-// at returns the value of a list at a step.
+// at returns the value of a list at a step. A list of one element holds at all steps.
 func at(v []float64, step int) float64 {
 	if len(v) == 1 {
 		return v[0]
@@ -129,7 +129,7 @@ func at(v []float64, step int) float64 {
 // folding is the aggregate of a group so far, with the compensation of its sum.
 type folding struct{ v, c []float64 }
 
-// foldInto adds the list of a part to its group.
+// foldInto adds the list v of a part to its group i.
 func foldInto(acc map[uint32]*folding, i uint32, v []float64, op string) {
 	f, ok := acc[i]
 	if !ok {
@@ -150,7 +150,7 @@ func foldInto(acc map[uint32]*folding, i uint32, v []float64, op string) {
 	}
 }
 
-// combine aggregates two values as upstream's aggregation does.
+// combine aggregates two values as upstream's aggregation does. c is the compensation of a sum.
 func combine(op string, a, b, c float64) (float64, float64) {
 	switch op {
 	case "sum", "count":
@@ -181,7 +181,7 @@ func finish(acc map[uint32]*folding) []Row {
 	return out
 }
 
-// averageNode returns what an average is made of: the sum of group g as row 2g and the count as row
+// averageNode returns the inputs of an average: the sum of group g as row 2g and the count as row
 // 2g+1.
 type averageNode struct{ groupNode }
 

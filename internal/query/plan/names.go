@@ -6,21 +6,21 @@ import (
 	"github.com/prometheus/prometheus/schema"
 )
 
-// duplicates is the reason for not pushing an operation two of whose results would have the same
-// labels: whether upstream fails depends on whether both have a value at one step.
+// duplicates is the reason not to push an operation that may return two series with the same
+// labels: upstream fails only if both have a value at the same step.
 const duplicates = "two series would have the same labels"
 
-// distinct tells whether no two label sets are equal.
+// distinct reports whether no two label sets are equal.
 func distinct(ls []labels.Labels) bool {
 	seen := make(map[uint64]struct{}, len(ls))
 	for _, l := range ls {
-		seen[l.Hash()] = struct{}{} // equal hashes are equal labels for upstream, too
+		seen[l.Hash()] = struct{}{} // like upstream, it treats equal hashes as equal labels
 	}
 	return len(seen) == len(ls)
 }
 
-// withoutNames returns the labels of the results of an operation that drops metric names from those
-// of its input, and whose name is still to be dropped.
+// withoutNames returns the labels of an operation that drops metric names. With delayed name
+// removal the names stay, and drop marks those to drop at the end of the query.
 func (b *building) withoutNames(in *Shape) (ls []labels.Labels, drop []bool, reason string) {
 	if b.options.DelayedNames {
 		return in.Labels, dropAll(in.Labels), ""
@@ -32,8 +32,8 @@ func (b *building) withoutNames(in *Shape) (ls []labels.Labels, drop []bool, rea
 	return ls, nil, ""
 }
 
-// sameNames tells whether all label sets have the same name: if they are distinct, they are so
-// without it.
+// sameNames reports whether all label sets have the same name. Distinct label sets stay distinct
+// without a name that they share.
 func sameNames(ls []labels.Labels) bool {
 	for _, name := range []string{model.MetricNameLabel, model.MetricTypeLabel, model.MetricUnitLabel} {
 		for i := 1; i < len(ls); i++ {
@@ -54,7 +54,8 @@ func stripNames(in []labels.Labels) []labels.Labels {
 	return out
 }
 
-// dropAll returns the flags of results whose names are to be dropped at the end of the query.
+// dropAll returns flags that mark every label set with a name to be dropped at the end of the
+// query; nil if there is none.
 func dropAll(ls []labels.Labels) []bool {
 	drop := make([]bool, len(ls))
 	some := false
@@ -68,26 +69,25 @@ func dropAll(ls []labels.Labels) []bool {
 	return drop
 }
 
-// named tells whether a label set has something that dropping the name would drop.
+// named reports whether dropping the metric name would change a label set.
 func named(l labels.Labels) bool {
 	return l.Has(model.MetricNameLabel) || l.Has(model.MetricTypeLabel) || l.Has(model.MetricUnitLabel)
 }
 
-// consumer is what the engine does with the value of a pushed subtree.
+// consumer is how the engine uses the metric names of a pushed subtree.
 type consumer int
 
 const (
-	// seesNames evaluates labels that may include a name which is to be dropped only at the end of
-	// the query.
+	// seesNames uses labels that may include a name that is dropped only at the end of the query.
 	seesNames consumer = iota
-	// overridesNames gives the same result whether names of its input are to be dropped or not.
+	// overridesNames returns the same whether names of its input are to be dropped or not.
 	overridesNames
-	// endOfQuery drops the names that are to be dropped.
+	// endOfQuery drops the names that are marked.
 	endOfQuery
 )
 
-// handOver returns the labels with which the engine gets a subtree's values: it cannot be told that
-// a name is to be dropped later.
+// handOver returns the labels that the engine gets for a subtree's values. The engine cannot be
+// told that a name is dropped later, so such names are dropped now or the subtree is not pushed.
 func handOver(s *Shape, to consumer) (ls []labels.Labels, reason string) {
 	if s.Drop == nil || to == overridesNames {
 		return s.Labels, ""

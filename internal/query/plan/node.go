@@ -5,54 +5,54 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Node is an operation of a pushed subtree: a relation (i UINTEGER, v DOUBLE[]) of one row per
-// series that has a value at some step, where i is the ordinal of the row's labels in the shape and
-// v has a value per step, or a single one that holds at all steps.
+// Node is an operation of a pushed subtree: a relation (i UINTEGER, v DOUBLE[]) with one row per
+// series that has a value at some step. i is the ordinal of the series in the shape; v holds one
+// value per step, or one that holds at all steps.
 type Node interface {
-	// Shape says what the relation holds. Callers do not change it.
+	// Shape describes the relation. Callers must not change it.
 	Shape() *Shape
-	// Children are the nodes that it reads, in the order of the text.
+	// Children are the nodes that it reads, in the order of the query's text.
 	Children() []Node
 	// sql returns the body of the node's CTE.
 	sql(b *builder) string
-	// String returns the operation in one line, without its children.
+	// String formats the operation in one line, without its children.
 	String() string
 }
 
-// splitter is a Node of whose output each series depends on known series of the input, so that a
-// part of its output can be had from a part of its input. feeds returns, for the child at an index,
-// the ordinal of the output that each of the child's ordinals goes into (ordinals.None: it goes
-// nowhere), or nil if all of the child is needed for any output, as with a scalar.
+// splitter is a Node each of whose outputs depends on known series of its input, so that a part of
+// the output can be computed from a part of the input. feeds returns, for the child at an index,
+// the output of each of the child's ordinals (ordinals.None: no output). nil means that every
+// output needs all of the child, such as a scalar.
 type splitter interface {
 	feeds(child int) []uint32
 }
 
-// Shape describes a node's relation.
+// Shape describes the relation of a node.
 type Shape struct {
-	// Grid are the times of the values. A list of one element holds at all of them.
+	// Grid is the times of the values. A list of one element holds at all of them.
 	Grid Grid
 	// Scalar is a value without labels that exists at every step: one row, i = 0.
 	Scalar bool
-	// Labels are those of each ordinal, distinct, in the order in which upstream would have the
+	// Labels are the label sets by ordinal. They are distinct and in upstream's order of the
 	// series.
 	Labels []labels.Labels
-	// Drop says, with delayed name removal, whose metric name is to be dropped at the end of the
-	// query; nil: nobody's.
+	// Drop marks, with delayed name removal, the ordinals whose metric name is dropped at the end
+	// of the query; nil: none.
 	Drop []bool
-	// notes are the annotations that come with the values.
+	// notes are the annotations that the values imply.
 	notes []note
 }
 
-// drops tells whether the name of an ordinal is to be dropped at the end of the query.
+// drops reports whether the name of an ordinal is dropped at the end of the query.
 func (s *Shape) drops(i int) bool { return s.Drop != nil && s.Drop[i] }
 
-// building compiles the expressions of one query. It knows the series of their selectors.
+// building compiles the expressions of one query over the series of their selectors.
 type building struct {
 	options  Options
 	resolved map[*parser.VectorSelector]*Resolution
-	// done has what compile returned: an expression stands at one place only.
+	// done caches the results of compile. An expression occurs at one place only.
 	done map[parser.Expr]compiled
-	// leaves are those that expressions may share, by what they compute.
+	// leaves are the leaves that expressions may share, by their String.
 	leaves map[string]*Leaf
 }
 
@@ -61,8 +61,8 @@ type compiled struct {
 	reason string
 }
 
-// compile returns the node of expr, or a reason (not "") for having none. The node is upstream's
-// value of expr under an evaluator that stands at the given place, whatever the samples are.
+// compile returns the node of expr, or a reason (not "") not to push it. Whatever the samples are,
+// the node's values are those that upstream's evaluator computes for expr at the given place.
 func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 	if c, ok := b.done[expr]; ok {
 		return c.node, c.reason

@@ -14,8 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// planned are queries whose plans and statements plans.txt pins, over operated.txt, one after the
-// other.
+// planned are queries over operated.txt whose plans and statements plans.txt pins, in this order.
 var planned = []string{
 	`2 ^ (a > 3)`,
 	`a / scalar(sum(b))`,
@@ -41,7 +40,7 @@ var planned = []string{
 	`count_values("v", a * 2)`,
 }
 
-// TestOperatorPlans pins plans and statements: the same query over the same series gives the same
+// TestOperatorPlans pins plans and statements: the same query over the same series has the same
 // bytes.
 func TestOperatorPlans(t *testing.T) {
 	store := operated(t)

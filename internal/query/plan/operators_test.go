@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/plantest"
 )
 
-// isPushed tells whether an expression is one pushed subtree, or puts the results of one in order.
+// isPushed reports whether an expression is one pushed subtree, or a function that sorts one.
 func isPushed(expr parser.Expr) bool {
 	switch e := unwrap(expr).(type) {
 	case *parser.VectorSelector:
@@ -24,8 +24,8 @@ func isPushed(expr parser.Expr) bool {
 	return false
 }
 
-// TestOperatorsAnswerAlike expects that what is pushed and what is left of a query give upstream's
-// answers, errors and annotations.
+// TestOperatorsAnswerAlike expects upstream's answers, errors and annotations from the pushed
+// subtrees and the rest of a query.
 func TestOperatorsAnswerAlike(t *testing.T) {
 	store := operated(t)
 	for _, s := range plantest.Sections(t, "testdata/operators.txt") {
@@ -33,7 +33,7 @@ func TestOperatorsAnswerAlike(t *testing.T) {
 			for _, text := range s.Lines {
 				for _, w := range windows {
 					if w.step > 0 && strings.HasSuffix(text, "m]") {
-						continue // a range is no answer of a range query
+						continue // a range query cannot return a range
 					}
 					for _, delayed := range []bool{false, true} {
 						requireAlike(t, store, text, w, delayed)
@@ -44,7 +44,7 @@ func TestOperatorsAnswerAlike(t *testing.T) {
 	}
 }
 
-// TestOrderOfInstantAnswers expects the results of functions that order them in upstream's order.
+// TestOrderOfInstantAnswers expects upstream's order from functions that sort.
 func TestOrderOfInstantAnswers(t *testing.T) {
 	store := operated(t)
 	w := window{900_000, 900_000, 0}
@@ -63,8 +63,8 @@ func TestOrderOfInstantAnswers(t *testing.T) {
 	}
 }
 
-// TestRandomOperatorsAnswerAlike does the same over random label sets and expressions, and expects
-// that most are pushed.
+// TestRandomOperatorsAnswerAlike is TestOperatorsAnswerAlike over random label sets and
+// expressions, and expects that most are pushed.
 func TestRandomOperatorsAnswerAlike(t *testing.T) {
 	const queries = 3000
 	whole, parts := 0, 0

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Grid is the times at which an expression is evaluated: N of them, from Start (ms) on, Step (ms)
-// apart.
+// Grid is N times at which an expression is evaluated: the first is Start (ms), the distance is
+// Step (ms).
 type Grid struct {
 	Start, Step int64
 	N           int
@@ -15,32 +15,32 @@ type Grid struct {
 // End returns the last time (ms).
 func (g Grid) End() int64 { return g.Start + int64(g.N-1)*g.Step }
 
-// String returns the grid as in the spec strings of statements.
+// String formats the grid as in the spec strings of statements.
 func (g Grid) String() string { return fmt.Sprintf("start=%d step=%d n=%d", g.Start, g.Step, g.N) }
 
-// Options say how a query is evaluated. Those that upstream's engine has as well must be the
-// engine's.
+// Options are the settings of a query's evaluation. Those that upstream's engine has too must equal
+// the engine's.
 type Options struct {
-	// Start, End and Step are of the query, in ms. An instant query has Start == End and Step 0.
+	// Start, End and Step of the query, in ms. An instant query has Start == End and Step 0.
 	Start, End, Step int64
-	// Lookback is the age at which a sample is no longer a series' value.
+	// Lookback is how long a sample is the value of its series.
 	Lookback time.Duration
-	// DefaultSubqueryStep is the resolution of a subquery that names none.
+	// DefaultSubqueryStep is the step of a subquery that has none.
 	DefaultSubqueryStep time.Duration
 	// DelayedNames and StartTimestamps are upstream's feature flags promql-delayed-name-removal and
 	// use-start-timestamps.
 	DelayedNames, StartTimestamps bool
-	// MinRows leaves a subtree to the engine whose selectors have fewer samples than this in total;
-	// 0 pushes everything.
+	// MinRows is the least number of samples, in total over its selectors, for which a subtree is
+	// pushed; 0 pushes every subtree.
 	MinRows int64
-	// MaxRows bounds the samples that a statement reads: a subtree that has more, and cannot be
-	// computed in parts that have at most as many (Partition), is left to the engine and its
-	// children are pushed; 0 is no bound. A single series is not cut.
+	// MaxRows bounds the samples that a statement reads; 0 is no bound. A subtree that has more,
+	// and cannot be divided into parts within the bound (Partition), is left to the engine and its
+	// children are pushed. A single series is not divided.
 	MaxRows int64
-	// Ended says that nobody waits for the plan any more: then the rest is left to the engine. nil:
-	// somebody does.
+	// Ended, if not nil, reports whether the query was abandoned: then the rest of it is not
+	// compiled.
 	Ended func() bool
-	// EngineQuantiles leaves histogram_quantile to the engine, for when a statement has failed with
-	// ErrForcedMonotonicity.
+	// EngineQuantiles leaves histogram_quantile to the engine. It is set after a statement failed
+	// with ErrForcedMonotonicity.
 	EngineQuantiles bool
 }

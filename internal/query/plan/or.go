@@ -9,17 +9,18 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// orNode has the values of l, and those of r at the steps at which no series of l that matches has
-// one.
+// orNode has the values of l, and those of r at the steps at which no matching series of l has a
+// value.
 type orNode struct {
 	text   string
 	l, r   Node
-	lk, rk []uint32 // the keys on which they match
-	single bool     // no key has two left series
-	// the output of each right series; those of the left ones come first, in their order
+	lk, rk []uint32 // the keys to match on
+	single bool     // no two left series have the same key
+	// to is the output of each right series. The outputs of the left series come first, in their
+	// order.
 	to     []uint32
 	merged bool // a right series has the labels of a left one
-	masked bool // a right series is hidden by left series of other labels
+	masked bool // a left series with other labels hides values of a right series
 	shape  Shape
 }
 
@@ -59,7 +60,7 @@ func compileOr(e *parser.BinaryExpr, l, r Node, match matched, at place) (Node, 
 	return n, reason
 }
 
-// ordinalsOf returns the ordinal of each label set by its hash.
+// ordinalsOf maps the hash of each label set to its ordinal.
 func ordinalsOf(ls []labels.Labels) map[uint64]uint32 {
 	out := make(map[uint64]uint32, len(ls))
 	for i, l := range ls {
@@ -68,8 +69,8 @@ func ordinalsOf(ls []labels.Labels) map[uint64]uint32 {
 	return out
 }
 
-// classes returns the class of each output: of a left and a right series that match only each
-// other, at most one has a value at a step.
+// classes returns the class of each output. A left and a right series that match only each other
+// form a class: at most one has a value at a step.
 func (n *orNode) classes() []uint32 {
 	out := all(len(n.shape.Labels))
 	left, right := byKey(n.lk), byKey(n.rk)
@@ -81,7 +82,7 @@ func (n *orNode) classes() []uint32 {
 	return out
 }
 
-// byKey returns the series of each key.
+// byKey returns the series of each key, ascending.
 func byKey(keys []uint32) map[uint32][]uint32 {
 	out := make(map[uint32][]uint32)
 	for i, k := range keys {
@@ -92,8 +93,7 @@ func byKey(keys []uint32) map[uint32][]uint32 {
 	return out
 }
 
-// hides tells whether another series of the left side than one with the same labels hides a right
-// series.
+// hides reports whether a left series with other labels than right series j hides values of it.
 func (n *orNode) hides(j int, left side) bool {
 	if n.rk[j] == ordinals.None {
 		return false
@@ -102,8 +102,8 @@ func (n *orNode) hides(j int, left side) bool {
 	return len(m) > 1 || m[0] != n.to[j]
 }
 
-// notes returns those of both sides. A right series that others may hide does not tell whether it
-// has a value.
+// notes returns the notes of both sides. If the left side may hide a series of the right side, the
+// result does not show whether that series has a value.
 func (n *orNode) notes() ([]note, string) {
 	ls, rs := n.l.Shape(), n.r.Shape()
 	feeds := append(all(len(ls.Labels)), n.to...)
@@ -113,7 +113,7 @@ func (n *orNode) notes() ([]note, string) {
 	}
 	moved := Shape{}
 	for _, r := range rs.notes {
-		if r.told() {
+		if r.independent() {
 			moved.notes = append(moved.notes, r)
 			continue
 		}
@@ -142,7 +142,7 @@ func (n *orNode) String() string { return n.text }
 func (n *orNode) feeds(child int) []uint32 {
 	switch {
 	case n.masked:
-		return nil // the left series of a key decide over right ones of other labels
+		return nil // whether a right series has a value depends on all left series of its key
 	case child == 0:
 		return all(len(n.l.Shape().Labels))
 	}
@@ -157,8 +157,8 @@ func (n *orNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT i, v FROM %s UNION ALL %s", l, right)
 }
 
-// rightSQL returns a SELECT of the right series under their outputs, without the values that left
-// series of other labels hide.
+// rightSQL returns a SELECT of the right series by output, without the values that left series with
+// other labels hide.
 func (n *orNode) rightSQL(b *builder) string {
 	r, to := b.rel(n.r), b.blob(ordinals.Array(n.to))
 	if !n.masked {

@@ -11,11 +11,11 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// Partition cuts the subtree into parts whose leaves have about maxRows samples each, if they have
-// more in total: each part computes some of the series, or, under an aggregation whose groups are
-// larger than that, an aggregate of some of the input. It returns false if the subtree is run
-// whole. A part has the name, the grid and the position of the whole; its labels are its own.
-// Annotations are asked of the whole.
+// Partition divides the subtree into parts whose leaves have about maxRows samples each, if they
+// have more in total. Each part computes some of the series, or, if the groups of the aggregation
+// at the root are larger than that, aggregates some of the input. It returns false if the subtree
+// must run whole. A part has the name, grid and position of the whole, and labels of its own. The
+// whole provides the annotations.
 func (p *Pushed) Partition(maxRows int64) (parts []*Pushed, merge Merge, ok bool) {
 	if maxRows <= 0 || rowsOf(p.Leaves) <= maxRows {
 		return nil, nil, false
@@ -43,17 +43,17 @@ func (p *Pushed) Partition(maxRows int64) (parts []*Pushed, merge Merge, ok bool
 	return parts, m.rows, true
 }
 
-// cutting is a way to cut a subtree.
+// cutting is a division of a subtree into parts.
 type cutting struct {
-	flow    flow     // into ranks
-	rank    []uint32 // of each ordinal, in the order in which what flows into it is stored
+	flow    flow     // from the series of leaves to ranks
+	rank    []uint32 // of each ordinal: the order in which the series that flow into it are stored
 	spans   []span   // of ranks
-	partial bool     // the spans are of the input of the aggregation at the root
-	largest int64    // samples of a part, about
+	partial bool     // the spans divide the input of the aggregation at the root
+	largest int64    // approximate number of samples of the largest part
 }
 
-// cuts returns how to cut the subtree into two or more parts of at most maxRows samples, if it can
-// be cut as finely as that.
+// cuts divides the subtree into parts of at most maxRows samples, as far as it can. It returns
+// false if there are not at least two parts.
 func (p *Pushed) cuts(maxRows int64) (c cutting, ok bool) {
 	n := len(p.Root.Shape().Labels)
 	if c.flow, ok = flowOf(p.Root); !ok || p.Root.Shape().Scalar || c.flow.hides() {
@@ -86,8 +86,8 @@ func (p *Pushed) cuts(maxRows int64) (c cutting, ok bool) {
 	return c, len(c.spans) > 1
 }
 
-// fits tells whether the subtree, or each part of it, reads at most maxRows samples at once. A read
-// alone can always be cut as far as needed.
+// fits reports whether the subtree, or each of its parts, reads at most maxRows samples. A leaf
+// alone can be divided as finely as needed.
 func (p *Pushed) fits(maxRows int64) bool {
 	if _, leaf := p.Root.(*Leaf); leaf || maxRows <= 0 || rowsOf(p.Leaves) <= maxRows {
 		return true
@@ -99,7 +99,7 @@ func (p *Pushed) fits(maxRows int64) bool {
 // span is a range of ordinals, the end exclusive.
 type span struct{ from, to uint32 }
 
-// placed tells whether it is known how the series of leaves are stored.
+// placed reports whether the storage order of the leaves' series is known.
 func placed(leaves []*Leaf) bool {
 	for _, l := range leaves {
 		for _, s := range l.Resolution.Series {
@@ -111,7 +111,8 @@ func placed(leaves []*Leaf) bool {
 	return false
 }
 
-// stored returns the rank of each of n ordinals by the first place of what flows into it.
+// stored returns the rank of each of n ordinals by the lowest Place of the series that flow into
+// it.
 func (f flow) stored(n int) []uint32 {
 	first, order, rank := make([]int64, n), make([]uint32, n), make([]uint32, n)
 	for o := range first {
@@ -131,7 +132,7 @@ func (f flow) stored(n int) []uint32 {
 	return rank
 }
 
-// part compiles the subtree over the series alone that flow into a span of ranks.
+// part compiles the subtree over only those series that flow into a span of ranks.
 func (p *Pushed) part(f flow, s span) (*Pushed, bool) {
 	b := &building{options: p.origin.options, resolved: map[*parser.VectorSelector]*Resolution{}, done: map[parser.Expr]compiled{}}
 	for _, l := range p.Leaves {
@@ -150,7 +151,7 @@ func (p *Pushed) part(f flow, s span) (*Pushed, bool) {
 	}, true
 }
 
-// restrict leaves the series in a resolution that flow into a span; to is nil if all are needed.
+// restrict returns a resolution of the series that flow into a span; to == nil means all series.
 func restrict(r *Resolution, to []uint32, s span) *Resolution {
 	if to == nil {
 		return r
@@ -167,11 +168,11 @@ func restrict(r *Resolution, to []uint32, s span) *Resolution {
 	return out
 }
 
-// flow says, for each leaf, which ordinal of a node each of its series goes into; nil if all series
-// are needed for any ordinal.
+// flow maps each leaf to the ordinal of a node that each of the leaf's series flows into; nil if
+// every ordinal needs all series of the leaf.
 type flow map[*Leaf][]uint32
 
-// flowOf traces the leaves of a node. It returns false if what some output depends on is not known.
+// flowOf traces the leaves of a node. It returns false if an output depends on unknown series.
 func flowOf(n Node) (flow, bool) {
 	if l, ok := n.(*Leaf); ok {
 		return flow{l: all(len(l.shape.Labels))}, true
@@ -193,8 +194,8 @@ func flowOf(n Node) (flow, bool) {
 	return out, true
 }
 
-// add adds the leaves below a child, by what the child's ordinals go into. It returns false if a
-// leaf goes two ways.
+// add adds the leaves below a child whose ordinals flow into feeds. It returns false if a leaf
+// flows into the node by two different ways.
 func (f flow) add(child Node, below []*Leaf, feeds []uint32) bool {
 	in := flow{}
 	if feeds == nil {
@@ -217,7 +218,7 @@ func (f flow) add(child Node, below []*Leaf, feeds []uint32) bool {
 	return true
 }
 
-// through follows ordinals one node further.
+// through composes two mappings: from series to ordinals of a child, and from those to outputs.
 func through(to, feeds []uint32) []uint32 {
 	if to == nil || feeds == nil {
 		return nil
@@ -231,7 +232,7 @@ func through(to, feeds []uint32) []uint32 {
 	return out
 }
 
-// hides tells whether parts would not read a series whose values upstream says something about.
+// hides reports whether a series with annotations flows nowhere, so that no part would read it.
 func (f flow) hides() bool {
 	for l, to := range f {
 		if len(l.shape.notes) > 0 && slices.Contains(to, ordinals.None) {
@@ -241,7 +242,7 @@ func (f flow) hides() bool {
 	return false
 }
 
-// weights returns about how many samples go into each of n ordinals.
+// weights returns the approximate number of samples that flow into each of n ordinals.
 func (f flow) weights(n int) []int64 {
 	out := make([]int64, n)
 	for l, to := range f {
@@ -254,7 +255,7 @@ func (f flow) weights(n int) []int64 {
 	return out
 }
 
-// covers tells whether each of n ordinals comes from a series of some leaf.
+// covers reports whether a series of some leaf flows into each of n ordinals.
 func (f flow) covers(n int) bool {
 	seen, count := make([]bool, n), 0
 	for _, to := range f {
@@ -268,7 +269,7 @@ func (f flow) covers(n int) bool {
 	return count == n
 }
 
-// cut divides ordinals into spans of at most limit, or of one ordinal.
+// cut divides ordinals into spans whose weights sum to at most limit, or of one ordinal.
 func cut(weights []int64, limit int64) []span {
 	var out []span
 	var from uint32
@@ -282,7 +283,7 @@ func cut(weights []int64, limit int64) []span {
 	return append(out, span{from, uint32(len(weights))})
 }
 
-// indexOf returns the ordinal of each label set.
+// indexOf maps each label set to its ordinal.
 func indexOf(ls []labels.Labels) map[string]uint32 {
 	out := make(map[string]uint32, len(ls))
 	var key []byte

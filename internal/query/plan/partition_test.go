@@ -23,7 +23,7 @@ var partitioned = []string{
 	`sum(c offset 1m) `, `max(d)`, `min by (nope) (d)`, `avg by (i) (d)`, `c or on (g) vector(1)`, `vector(1) or on (g) c`, `min by (g) (max_over_time(d[1m]))`,
 }
 
-// randomWorld has series of two metrics in a few groups, with all kinds of values and gaps.
+// randomWorld generates series of two metrics in a few groups, with all kinds of values and gaps.
 func randomWorld(r *rand.Rand) string {
 	var sb strings.Builder
 	sb.WriteString("load 30s\n")
@@ -50,8 +50,8 @@ func randomWorld(r *rand.Rand) string {
 	return sb.String()
 }
 
-// TestPartsMakeTheWhole computes subtrees whole and in parts of random sizes, and expects the same
-// from both. Sums of parts may differ in the last bits.
+// TestPartsMakeTheWhole computes subtrees whole and in parts of random sizes, and expects equal
+// results. Sums of parts may differ in the last bits.
 func TestPartsMakeTheWhole(t *testing.T) {
 	const cases = 12
 	cut := map[string]bool{}
@@ -86,7 +86,8 @@ func TestPartsMakeTheWhole(t *testing.T) {
 	assert.Len(t, cut, len(partitioned), "every query was cut at least once")
 }
 
-// planPlaced is planFor, with places of the series in an order that is not that of their labels.
+// planPlaced is planFor with places: the series are stored in another order than that of their
+// labels.
 func planPlaced(t *testing.T, store storage.Queryable, text string, o Options, placed bool) *Plan {
 	expr, err := testParser.ParseExpr(text)
 	require.NoError(t, err)
@@ -103,7 +104,7 @@ func planPlaced(t *testing.T, store storage.Queryable, text string, o Options, p
 	return q.Build(resolved)
 }
 
-// rowsFrom computes a subtree, or a part of one, from the series of its leaves alone.
+// rowsFrom computes a subtree, or a part of one, from only the series of its leaves.
 func rowsFrom(sim *simulated, p *Pushed) []Row {
 	mine := map[string]bool{}
 	for _, l := range p.Leaves {
@@ -130,7 +131,7 @@ func rowsFrom(sim *simulated, p *Pushed) []Row {
 	return out
 }
 
-// rowsOfValues makes row scale*i+plus of values i.
+// rowsOfValues returns values i as row scale*i+plus.
 func rowsOfValues(p *Pushed, values []map[int64]float64, scale, plus uint32) []Row {
 	var out []Row
 	for i, vs := range values {
@@ -163,7 +164,7 @@ func requireRows(t *testing.T, want, got []Row, msg string, args ...any) {
 	}
 }
 
-// TestPartsAreBounded cuts a rate over the known series, which have 100 samples each.
+// TestPartsAreBounded divides a rate over the known series, which have 100 samples each.
 func TestPartsAreBounded(t *testing.T) {
 	count := func(text string, limit int64) []int64 {
 		p := planKnown(t, text, ranged(instant), nil).Pushed[0]
@@ -188,7 +189,7 @@ func TestPartsAreBounded(t *testing.T) {
 	assert.Empty(t, count(`sum(c_total or on (job) vector(1))`, 150), "each part would add the one")
 }
 
-// TestAverageThatOverflows: the sum of parts does not tell an average beyond the largest float.
+// TestAverageThatOverflows: an average whose sum exceeds the largest float cannot be merged.
 func TestAverageThatOverflows(t *testing.T) {
 	p := planKnown(t, `avg(c_total)`, instant, nil).Pushed[0]
 	_, merge, ok := p.Partition(100)
@@ -202,7 +203,7 @@ func TestAverageThatOverflows(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestMergedListsOfOneElement hold at all steps.
+// TestMergedListsOfOneElement: lists of one element hold at all steps.
 func TestMergedListsOfOneElement(t *testing.T) {
 	p := planKnown(t, `max(c_total)`, ranged(instant), nil).Pushed[0]
 	_, merge, ok := p.Partition(150)

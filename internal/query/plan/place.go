@@ -7,15 +7,17 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// place is where upstream's evaluator stands when it evaluates an expression: the times that it
-// steps through, and what the offsets of @ modifiers are relative to.
+// place is the state of upstream's evaluator at an expression: the times of evaluation, and the
+// reference of @ modifiers.
 type place struct {
 	start, end, step int64 // ms, as the fields of upstream's evaluator
-	// base is the time at which upstream has last set the offsets of the selectors here
-	// (setOffsetForAtModifier), path the subqueries between there and here, the outermost first.
+	// base is the time at which upstream last set the offsets of the selectors here
+	// (setOffsetForAtModifier). path is the subqueries between that expression and this one, the
+	// outermost first.
 	base int64
 	path []*parser.SubqueryExpr
-	// unordered: the order of the series is lost above, so that it does not matter here.
+	// unordered: an operation above does not keep the order of the series, so it does not matter
+	// here.
 	unordered bool
 }
 
@@ -27,13 +29,13 @@ func (o Options) top() place {
 	return place{start: o.Start, end: o.End, step: o.Step, base: o.Start}
 }
 
-// grid returns the times of the place.
+// grid returns the times of the place. The place must not be empty.
 func (p place) grid() Grid {
 	return Grid{Start: p.start, Step: p.step, N: int((p.end-p.start)/p.step) + 1}
 }
 
-// once returns the place of an expression that upstream evaluates at the first step only and takes
-// for all others (StepInvariantExpr).
+// once returns the place of an expression that upstream evaluates at the first step only, for all
+// steps (StepInvariantExpr).
 func (p place) once() place {
 	p.end = p.start
 	return p
@@ -60,11 +62,11 @@ func (p place) within(s *parser.SubqueryExpr, defaultStep time.Duration) place {
 	return in
 }
 
-// empty tells whether the place has no times.
+// empty reports whether the place has no times.
 func (p place) empty() bool { return p.end < p.start }
 
-// offset returns how far (ms) before the evaluation time a selector or subquery with the given @
-// modifier (ms, or nil) and offset looks.
+// offset returns the time (ms) from the samples of a selector or subquery, with the given @
+// modifier (ms, or nil) and offset, to the evaluation time.
 // Source: setOffsetForAtModifier in upstream's promql/engine.go.
 func (p place) offset(at *int64, original time.Duration) int64 {
 	if at == nil {

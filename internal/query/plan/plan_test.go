@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// known are the series of the golden plans.
+// known is the series of the golden plans.
 var known = []labels.Labels{
 	labels.FromStrings(model.MetricNameLabel, "c_total", "inst", "1", "job", "a"),
 	labels.FromStrings(model.MetricNameLabel, "c_total", "inst", "1", "job", "b"),
@@ -22,8 +22,8 @@ var known = []labels.Labels{
 	labels.FromStrings(model.MetricNameLabel, "g", "job", "a"),
 }
 
-// resolveKnown resolves selectors to known series, with 100 samples each and ids from 1 on. refused
-// says why selectors of a metric are refused.
+// resolveKnown resolves selectors to known series, with 100 samples each and IDs from 1 on. refused
+// maps a metric to the reason not to push its selectors.
 func resolveKnown(selectors []Selector, refused map[string]string) map[*parser.VectorSelector]*Resolution {
 	out := map[*parser.VectorSelector]*Resolution{}
 	for _, s := range selectors {
@@ -51,7 +51,7 @@ func planKnown(t testing.TB, text string, o Options, refused map[string]string) 
 	return q.Build(resolveKnown(q.Selectors(), refused))
 }
 
-// scans are stand-ins for what reads the leaves of a subtree.
+// scansOf returns placeholders for the scans of a subtree's leaves.
 func scansOf(p *Pushed) []Scan {
 	out := make([]Scan, len(p.Leaves))
 	for i := range out {
@@ -60,7 +60,7 @@ func scansOf(p *Pushed) []Scan {
 	return out
 }
 
-// explained writes a plan with the statements of its subtrees.
+// explained formats a plan with the statements of its subtrees.
 func explained(p *Plan) string {
 	var sb strings.Builder
 	sb.WriteString(p.String())
@@ -173,7 +173,7 @@ kept: rate({__name__=~"[cd]_total"}[2m]): two series would have the same labels
 engine: rate(c_total[2m]) / {__promlake_pushed__="0"}
 pushed 0: 3 series on start=600000 step=30000 n=4
   delta {__name__="c_total"} start=600000 step=30000 n=4 range=120000 shift=0: 3 series, 300 samples
-kept: rate(c_total[2m]): rate() looks at start timestamps
+kept: rate(c_total[2m]): rate() reads start timestamps
 sql 0: WITH n0 AS (SELECT prom_pick(series_id, $1) AS i, prom_delta(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=120000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL) SELECT i, v FROM n0 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"more at once than allowed", `stddev(c_total) / sum(rate(d_total[1m]))`, bounded, nil, `

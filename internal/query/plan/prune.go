@@ -9,14 +9,14 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// needer is a Node that knows which series of a child its outputs depend on, where a splitter
-// cannot say it. need is by output.
+// needer is a Node that knows which series of a child its needed outputs depend on, although feeds
+// of splitter cannot express it. need is by output.
 type needer interface {
 	needs(child int, need []bool) []bool
 }
 
-// prune returns the node of an expression without the series of leaves that no result depends on:
-// those that match nothing. It is the node as it is if there are none.
+// prune compiles an expression without the series of leaves on which no result depends because they
+// match nothing. It returns n if there are none.
 func (b *building) prune(expr parser.Expr, at place, n Node) Node {
 	leaves := needed(n)
 	if !someIdle(leaves) {
@@ -43,8 +43,7 @@ func (b *building) prune(expr parser.Expr, at place, n Node) Node {
 	return pruned
 }
 
-// resolveIdle resolves the selectors of an expression that no leaf reads, as nothing depends on
-// them.
+// resolveIdle resolves to nothing the selectors of an expression that no leaf reads.
 func resolveIdle(expr parser.Expr, resolved map[*parser.VectorSelector]*Resolution) {
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
 		if v, ok := n.(*parser.VectorSelector); ok && resolved[v] == nil {
@@ -73,7 +72,7 @@ func needed(n Node) map[*Leaf][]bool {
 				out[l] = make([]bool, len(need))
 			}
 			if len(l.shape.notes) > 0 {
-				// upstream says something about series that match nothing, too
+				// Upstream adds annotations for series that match nothing, too.
 				need = every(len(need))
 			}
 			for i, is := range need {
@@ -110,7 +109,7 @@ func every(n int) []bool {
 	return out
 }
 
-// goesInto returns which series go into an output that is needed.
+// goesInto reports, for each series, whether it goes into a needed output.
 func goesInto(to []uint32, need []bool) []bool {
 	out := make([]bool, len(to))
 	for i, o := range to {
@@ -119,7 +118,7 @@ func goesInto(to []uint32, need []bool) []bool {
 	return out
 }
 
-// ofKeys returns which series have a key of which some series of the other side is needed.
+// ofKeys reports, for each series, whether its key is that of a needed series of the other side.
 func ofKeys(keys, others []uint32, need []bool) []bool {
 	wanted := map[uint32]bool{}
 	for j, k := range others {

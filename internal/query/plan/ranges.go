@@ -10,14 +10,14 @@ import (
 
 // rangeFunc is a function of the samples in a window.
 type rangeFunc struct {
-	// params names the function's scalar arguments in the spec, in their order.
+	// params are the names of the function's scalar arguments in the spec, in order.
 	params []string
-	// keepsName: the result is a sample of the series, and keeps its name.
+	// keepsName: the result is a sample of the series and keeps the metric name.
 	keepsName bool
 }
 
-// rangeFuncs are the functions of ranges that there is a C aggregate for. absent_over_time is made
-// from present_over_time.
+// rangeFuncs are the functions of ranges that have a C aggregate. absent_over_time is compiled over
+// last_over_time.
 var rangeFuncs = map[string]rangeFunc{
 	"rate": {}, "increase": {}, "delta": {}, "irate": {}, "idelta": {},
 	"deriv": {}, "predict_linear": {params: []string{"dur"}},
@@ -48,7 +48,7 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	case reason != "":
 		return nil, reason
 	case leaf.Resolution.Starts && b.options.needsStarts(name):
-		return nil, name + "() looks at start timestamps"
+		return nil, name + "() reads start timestamps"
 	}
 	leaf.Spec.Params = params
 	leaf.shape.Labels = labelsOf(leaf.Resolution)
@@ -65,8 +65,8 @@ func compileRange(b *building, e *parser.Call, at place) (Node, string) {
 	return b.shared(leaf), ""
 }
 
-// rangeArgs takes a call of a function of ranges apart: its parameters, which must be constant, and
-// the range.
+// rangeArgs returns the parameters of a call of a function of ranges, which must be constant, and
+// its range.
 func rangeArgs(e *parser.Call) (params []Param, window parser.Expr, reason string) {
 	names := rangeFuncs[e.Func.Name].params
 	for _, a := range e.Args {
@@ -82,15 +82,15 @@ func rangeArgs(e *parser.Call) (params []Param, window parser.Expr, reason strin
 	}
 	if e.Func.Name == "double_exponential_smoothing" {
 		for _, p := range params {
-			if p.Value <= 0 || p.Value >= 1 { // NaN passes, as upstream's check does
-				return nil, nil, "upstream refuses its parameters"
+			if p.Value <= 0 || p.Value >= 1 { // NaN passes, as in upstream's check
+				return nil, nil, "upstream rejects its parameters"
 			}
 		}
 	}
 	return params, window, ""
 }
 
-// unwrap takes away what changes no value.
+// unwrap removes parentheses and step invariance, which do not change the value.
 func unwrap(e parser.Expr) parser.Expr {
 	for {
 		switch x := e.(type) {
@@ -104,7 +104,7 @@ func unwrap(e parser.Expr) parser.Expr {
 	}
 }
 
-// rangeNotes returns the annotations of a function of ranges over the floats of series.
+// rangeNotes returns the annotations of a function of ranges over float series.
 func rangeNotes(e *parser.Call, params []Param, series []Series) []note {
 	pos := e.Args[0].PositionRange()
 	switch e.Func.Name {
@@ -116,7 +116,7 @@ func rangeNotes(e *parser.Call, params []Param, series []Series) []note {
 	return nil
 }
 
-// quantileNotes returns the warning that quantile_over_time gives with each result where phi is no
+// quantileNotes returns the warning that quantile_over_time adds for each of n series if phi is no
 // quantile.
 func quantileNotes(phi float64, pos posrange.PositionRange, n int) []note {
 	if phi >= 0 && phi <= 1 {
@@ -125,5 +125,5 @@ func quantileNotes(phi float64, pos posrange.PositionRange, n int) []note {
 	return []note{{err: annotations.NewInvalidQuantileWarning(phi, pos), on: all(n)}}
 }
 
-// badQuantile tells whether phi is no quantile.
+// badQuantile reports whether phi is outside [0, 1].
 func badQuantile(phi float64) bool { return math.IsNaN(phi) || phi < 0 || phi > 1 }

@@ -11,7 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/plantest"
 )
 
-// rewritten returns the queries of rewritten.txt, and some whose durations are expressions.
+// rewritten returns the queries of rewritten.txt, and some with durations that are expressions.
 func rewritten(t testing.TB) (out []string) {
 	for _, s := range plantest.Sections(t, "testdata/rewritten.txt") {
 		out = append(out, s.Lines...)
@@ -24,8 +24,8 @@ var windows = []window{
 }
 
 // TestRewrittenQueriesAnswerAlike plans queries, lets upstream's engine evaluate the pushed
-// subtrees by themselves, and expects from what is left of the query what upstream says to all of
-// it: values, labels, errors and annotations.
+// subtrees separately, and expects upstream's answer to the whole from the rewritten query: values,
+// labels, errors and annotations.
 func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 	store := promqltest.LoadedStorage(t, plantest.Read(t, "testdata/rewritable.txt"))
 	queries := rewritten(t)
@@ -37,8 +37,7 @@ func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 					want := w.query(t, engine, store, text, nil).Exec(t.Context())
 					plan := planFor(t, store, text, w.options(delayed))
 					if namesMatter(plan) {
-						// upstream by itself cannot say what the subtree's values are before names
-						// are dropped
+						// upstream does not return a subtree's values before names are dropped
 						continue
 					}
 					sim := &simulated{Queryable: store, t: t, engine: engine, plan: plan}
@@ -56,8 +55,7 @@ func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 	}
 }
 
-// namesMatter tells whether the series of some subtree differ in nothing but names that are to be
-// dropped.
+// namesMatter reports whether series of some subtree differ only in names that are to be dropped.
 func namesMatter(p *Plan) bool {
 	return slices.ContainsFunc(p.Pushed, func(s *Pushed) bool { return !distinct(atTheEnd(s)) })
 }

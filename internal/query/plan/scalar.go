@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// compileScalarCall compiles the functions that make scalars, and vector(), which makes a vector of
-// one.
+// compileScalarCall compiles the functions that return scalars, and vector(), which returns one
+// series.
 func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 	switch e.Func.Name {
 	case "time":
@@ -35,7 +35,8 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 	return compileExtreme(b, e, at)
 }
 
-// compileExtreme compiles max_of and min_of: math.Max and math.Min, as clamp_min and clamp_max are.
+// compileExtreme compiles max_of and min_of as clamp_min and clamp_max: all use math.Max or
+// math.Min.
 func compileExtreme(b *building, e *parser.Call, at place) (Node, string) {
 	l, reason := b.compile(e.Args[0], at)
 	if reason != "" {
@@ -68,7 +69,7 @@ func (n *timeNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_time(%s) AS v", b.spec(n.shape.Grid.String()))
 }
 
-// scalarNode is the value of the only series, NaN where there is none or more than one.
+// scalarNode is the value of the only series, or NaN at steps with no value or several.
 type scalarNode struct {
 	in    Node
 	shape Shape
@@ -87,10 +88,10 @@ func (n *scalarNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, prom_scalar(v, %s) AS v FROM %s", steps(b, n.shape.Grid), b.rel(n.in))
 }
 
-// steps returns the spec of an aggregate that has to know the number of steps.
+// steps returns the spec of an aggregate that needs the number of steps.
 func steps(b *builder, g Grid) string { return b.spec("n=" + strconv.Itoa(g.N)) }
 
-// vectorNode is a scalar as the one series without labels.
+// vectorNode is a scalar as one series without labels.
 type vectorNode struct {
 	in    Node
 	shape Shape
@@ -109,14 +110,14 @@ func (n *vectorNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT 0::UINTEGER AS i, %s AS v", b.list(n.in))
 }
 
-// timesNode has the time of each step at which in has a value.
+// timesNode has, at each step at which in has a value, the time of the step.
 type timesNode struct {
 	in    Node
 	shape Shape
 }
 
-// compileTimestampOf compiles timestamp() of what is not a selector: its values are of the
-// evaluation time.
+// compileTimestampOf compiles timestamp() of an expression that is no selector: the values are
+// evaluation times.
 func compileTimestampOf(b *building, e *parser.Call, at place) (Node, string) {
 	in, reason := b.compile(e.Args[0], at)
 	if reason != "" {

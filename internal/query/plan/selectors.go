@@ -9,46 +9,46 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Selector is a selector of a query whose series the planner wants to know.
+// Selector is a selector of a query, to be resolved to series before planning.
 type Selector struct {
 	Expr     *parser.VectorSelector
 	Matchers []*labels.Matcher
-	// MinT and MaxT bound the samples that can matter, in ms, both inclusive.
+	// MinT and MaxT bound the samples that the query may use, in ms, both inclusive.
 	MinT, MaxT int64
 }
 
-// Series is a series as it is stored.
+// Series is a stored series.
 type Series struct {
-	ID     uint64 // as stored: equal in all objects of the resolution
+	ID     uint64 // equal in all objects of the resolution
 	Labels labels.Labels
-	// Place orders series as they are stored: parts of a subtree read neighbours. All 0 = it does
-	// not matter.
+	// Place orders series as they are stored, so that a part of a subtree reads neighbours. All 0:
+	// the order is not known.
 	Place int64
 }
 
-// Resolution is what the store has for a selector.
+// Resolution is the stored data of a selector.
 type Resolution struct {
-	// Series are those with samples that may be in range, ordered by labels.Compare; labels and IDs
+	// Series are those with samples that may be in range, ordered by labels.Compare. Labels and IDs
 	// are distinct.
 	Series []Series
-	// Rows is the number of float samples in range, about.
+	// Rows is the approximate number of float samples in range.
 	Rows int64
-	// Starts: some samples have a start timestamp. It matters to rates if Options.StartTimestamps
-	// is set.
+	// Starts: some samples have a start timestamp. Functions of counters need those if
+	// Options.StartTimestamps is set.
 	Starts bool
-	// Refused says why the selector cannot be pushed, "" if it can.
+	// Refused is the reason not to push the selector; "" if it can be pushed.
 	Refused string
 }
 
 // Query is an expression ready for planning.
 type Query struct {
-	expr      parser.Expr // ours alone, after upstream's PreprocessExpr
+	expr      parser.Expr // owned by the Query, after upstream's PreprocessExpr
 	options   Options
 	selectors []Selector
 }
 
-// Prepare readies a parsed expression. The expression is not changed. Errors are those of
-// upstream's PreprocessExpr.
+// Prepare preprocesses a copy of a parsed expression for planning. Errors are those of upstream's
+// PreprocessExpr.
 func Prepare(expr parser.Expr, o Options) (*Query, error) {
 	step := time.Duration(o.Step) * time.Millisecond
 	own, err := promql.PreprocessExpr(clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), step)
@@ -60,13 +60,13 @@ func Prepare(expr parser.Expr, o Options) (*Query, error) {
 	return q, nil
 }
 
-// Selectors returns the selectors of subtrees that might be pushed, in the order of the text.
+// Selectors returns the selectors of subtrees that may be pushed, in the order of the query's text.
 func (q *Query) Selectors() []Selector { return q.selectors }
 
 // Steps returns the number of steps of the query.
 func (q *Query) Steps() int { return q.options.top().grid().N }
 
-// Bound sets Options.MaxRows, which may depend on what the selectors were resolved to.
+// Bound sets Options.MaxRows, which may depend on the resolutions of the selectors.
 func (q *Query) Bound(maxRows int64) { q.options.MaxRows = maxRows }
 
 // collect gathers the selectors of an expression that is evaluated at a place.
@@ -83,12 +83,12 @@ func (q *Query) collect(expr parser.Expr, at place) {
 		q.collect(e.Expr, at.within(e, q.options.DefaultSubqueryStep))
 	case *parser.Call:
 		q.collectCall(e, at)
-	case *parser.AggregateExpr: // the parameter stands before the vector in the text
+	case *parser.AggregateExpr: // the parameter precedes the vector in the text
 		if e.Param != nil {
 			q.collect(e.Param, at)
 		}
 		q.collect(e.Expr, at)
-	case *parser.MatrixSelector: // as it stands: only the engine can return ranges
+	case *parser.MatrixSelector: // a bare range selector: only the engine can return ranges
 	default:
 		for c := range parser.ChildrenIter(expr) {
 			q.collect(c.(parser.Expr), at)
@@ -112,7 +112,7 @@ func (q *Query) collectCall(e *parser.Call, at place) {
 	}
 }
 
-// add notes a selector that looks at a window (lookback or range) before each time of a place.
+// add appends a selector that reads a window (lookback or range) before each time of a place.
 func (q *Query) add(e *parser.VectorSelector, at place, window time.Duration) {
 	if extended(e) {
 		return
@@ -124,16 +124,15 @@ func (q *Query) add(e *parser.VectorSelector, at place, window time.Duration) {
 	})
 }
 
-// extended tells whether a selector looks beyond its window (anchored, smoothed), which statements
-// do not.
+// extended reports whether a selector reads samples outside its window (anchored, smoothed).
+// Statements do not.
 func extended(e *parser.VectorSelector) bool { return e.Anchored || e.Smoothed }
 
-// opaque tells whether a function looks at more of its argument's selectors than at their values,
-// so that nothing below it is pushed.
+// opaque reports whether a function needs more than the values of its argument's selectors, so that
+// nothing below it is pushed.
 func opaque(name string) bool { return name == "info" || name == "start_timestamp" }
 
-// needsStarts tells whether a function reads the start timestamps that samples may have, which
-// statements do not.
+// needsStarts reports whether a function reads the start timestamps of samples. Statements do not.
 func (o Options) needsStarts(name string) bool {
 	return o.StartTimestamps && (name == "rate" || name == "irate" || name == "increase" || name == "resets")
 }

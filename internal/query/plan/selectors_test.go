@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSelectorsWithTheirTimes: which selectors are resolved, and between which times (in seconds,
-// exclusive and inclusive) their samples matter, for the range from 600 s to 720 s by steps of 50
-// s, the last of which is at 700 s.
+// TestSelectorsWithTheirTimes checks which selectors are resolved, and for which times (in seconds,
+// exclusive and inclusive). The range is 600 s to 720 s with a step of 50 s, so the last step is at
+// 700 s.
 func TestSelectorsWithTheirTimes(t *testing.T) {
 	type want struct {
 		text  string
@@ -48,8 +48,7 @@ func TestSelectorsWithTheirTimes(t *testing.T) {
 	}
 }
 
-// TestLeavesReadWhatSelectorsAskFor: a leaf asks for no samples that its selector was not resolved
-// for.
+// TestLeavesReadWhatSelectorsAskFor: a leaf reads only samples for which its selector was resolved.
 func TestLeavesReadWhatSelectorsAskFor(t *testing.T) {
 	for _, text := range []string{`c_total`, `rate(c_total[1m] offset 3m)`, `sum(g @ 500 offset -1s)`, `timestamp(c_total @ end())`, `abs(max_over_time(g[1m]))`} {
 		expr, err := testParser.ParseExpr(text)
@@ -71,7 +70,7 @@ func TestPrepareFailsAsUpstreamDoes(t *testing.T) {
 	assert.EqualError(t, err, "prepare the expression: 7:18: duration must be greater than 0")
 }
 
-// TestQueryThatEndsBeforeItStarts has no times: nothing is resolved or pushed.
+// TestQueryThatEndsBeforeItStarts: a query without times resolves and pushes nothing.
 func TestQueryThatEndsBeforeItStarts(t *testing.T) {
 	expr, err := testParser.ParseExpr(`sum(a @ 5)`)
 	require.NoError(t, err)

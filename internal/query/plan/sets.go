@@ -29,8 +29,8 @@ func compileSet(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
 	return n, ""
 }
 
-// maskNode keeps the values of l at the steps at which some series of r that matches has a value
-// (and), or none has (unless).
+// maskNode keeps the values of l at the steps at which some matching series of r has a value (and),
+// or none has (unless).
 type maskNode struct {
 	op, text string
 	l        Node
@@ -40,7 +40,7 @@ type maskNode struct {
 	shape    Shape
 }
 
-// keep sets the outputs: the left series that can be among them.
+// keep sets the outputs: the left series that may have values in the result.
 func (n *maskNode) keep(unmatched bool) {
 	in := n.l.Shape()
 	n.to = make([]uint32, len(in.Labels))
@@ -81,15 +81,15 @@ func (n *maskNode) sql(b *builder) string {
 		b.blob(ordinals.Array(n.to)), n.op, l, join, n.r.sql(b), b.blob(ordinals.Array(n.lk)))
 }
 
-// presence is at which steps any series of a key has a value.
+// presence is a relation of keys: at which steps any series of a key has a value.
 type presence struct {
 	of     Node
-	keys   []uint32 // of each series
+	keys   []uint32 // no two series have the same key
 	single bool     // no key has two series
 }
 
-// present returns the presence of a node's series by their keys. Operations that keep presence are
-// left out.
+// present returns the presence of a node's series by their keys. It skips operations that do not
+// change presence.
 func present(n Node, keys []uint32) presence {
 	for {
 		in, to, ok := presentWith(n)
@@ -106,7 +106,7 @@ func present(n Node, keys []uint32) presence {
 	}
 }
 
-// single tells whether no two series have the same key.
+// single reports whether no two series have the same key.
 func single(keys []uint32) bool {
 	seen := make(map[uint32]bool, len(keys))
 	for _, k := range keys {
@@ -118,8 +118,8 @@ func single(keys []uint32) bool {
 	return true
 }
 
-// presentWith returns the node whose series' values decide at which steps those of n have one:
-// series i of the result decides, with others perhaps, over series to[i] of n.
+// presentWith returns the node below n that decides at which steps n has values: series to[i] of n
+// has a value where some series i of in with that output has one.
 func presentWith(n Node) (in Node, to []uint32, ok bool) {
 	switch n := n.(type) {
 	case *mathNode:
@@ -138,7 +138,7 @@ func presentWith(n Node) (in Node, to []uint32, ok bool) {
 	return nil, nil, false
 }
 
-// keepsAll tells whether an operator of prom_binary has a value wherever both sides have one.
+// keepsAll reports whether an operator of prom_binary has a value wherever both sides have one.
 func keepsAll(op string) bool {
 	switch op {
 	case "==", "!=", ">", "<", ">=", "<=", "r==", "r!=", "r>", "r<", "r>=", "r<=":
@@ -147,7 +147,7 @@ func keepsAll(op string) bool {
 	return true
 }
 
-// sql returns a SELECT with the columns k UINTEGER and v DOUBLE[], a row per key that has a value
+// sql returns a SELECT with the columns k UINTEGER and v DOUBLE[]: a row per key that has a value
 // at some step.
 func (p presence) sql(b *builder) string {
 	of := b.rel(p.of)

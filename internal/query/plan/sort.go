@@ -5,11 +5,11 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// compileSort compiles the functions that order the results of an instant query. Where there are
-// several steps they only warn.
+// compileSort compiles the functions that sort the result of an instant query. In a range query
+// they only add a warning.
 func compileSort(b *building, e *parser.Call, at place) (Node, string) {
 	if at.grid().N == 1 {
-		return nil, "the engine puts the results in order"
+		return nil, "the engine sorts the results"
 	}
 	at.unordered = true
 	in, reason := b.compile(e.Args[0], at)

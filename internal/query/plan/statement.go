@@ -7,33 +7,33 @@ import (
 	"strings"
 )
 
-// Scan reads the samples of a leaf.
+// Scan is the SQL that reads the samples of a leaf.
 type Scan struct {
 	// SQL is a SELECT with the columns rank UBIGINT, series_id UBIGINT, ts TIMESTAMPTZ and, if
 	// Decoded, value DOUBLE, else v_int BIGINT and v_div DOUBLE.
 	SQL     string
 	Decoded bool
-	// Values: the leaf is evaluated already. SQL is a SELECT with the columns i UINTEGER and v
-	// DOUBLE[] of its relation.
+	// Values: SQL returns the values of the leaf instead of its samples, as the columns i UINTEGER
+	// and v DOUBLE[] of its relation.
 	Values bool
-	// Args are BLOBs that SQL needs; Arg(i) stands in it for Args[i].
+	// Args are the BLOB arguments of SQL, which holds Arg(i) in place of Args[i].
 	Args [][]byte
 }
 
-// Arg returns what stands in a Scan's SQL for its argument with an index.
+// Arg returns the placeholder of argument i in a Scan's SQL.
 func Arg(i int) string { return mark + strconv.Itoa(i) + mark }
 
 // Statement is SQL whose result has the columns i UINTEGER and v DOUBLE[].
 type Statement struct {
 	SQL string
-	// Args are the parameters $1, $2, ... : BLOBs.
+	// Args are the parameters $1, $2, …: BLOBs.
 	Args [][]byte
 
-	parts []string // SQL without its parameters
-	marks []int    // between the parts: the index of the argument
+	parts []string // SQL between its parameters
+	marks []int    // the index of the argument after each part
 }
 
-// Text returns the statement with its arguments in it: it runs in any shell that has the functions.
+// Text returns the statement with literal arguments: it runs in any shell that has the functions.
 func (s Statement) Text() string {
 	return s.render(func(i int) string { return "unhex('" + hex.EncodeToString(s.Args[i]) + "')" })
 }
@@ -49,8 +49,8 @@ func (s Statement) render(arg func(i int) string) string {
 	return sb.String()
 }
 
-// Statement returns the statement of the subtree. scans are parallel to Leaves; budget goes into
-// the specs of C functions, and "" leaves it out.
+// Statement returns the statement of the subtree. scans is parallel to Leaves. budget is added to
+// the specs of C functions, unless it is "".
 func (p *Pushed) Statement(scans []Scan, budget string) Statement {
 	b := &builder{scans: make(map[*Leaf]Scan, len(scans)), budget: budget, ctes: map[Node]*cte{}, blobs: map[string]int{}}
 	for i, l := range p.Leaves {
@@ -67,10 +67,10 @@ type builder struct {
 	ctes   map[Node]*cte
 	order  []*cte
 	args   [][]byte
-	blobs  map[string]int // the argument's index by content
+	blobs  map[string]int // index in args by content
 }
 
-// mark stands around the index of an argument while SQL is put together: no SQL has this byte.
+// mark encloses the index of an argument while SQL is assembled: SQL does not contain this byte.
 const mark = "\x00"
 
 // cte is the relation of a node.
@@ -79,11 +79,11 @@ type cte struct {
 	reads      int
 }
 
-// rel returns the name of the relation of a node, for one place in a FROM clause.
+// rel returns the name of a node's relation. Each call is one use in a FROM clause.
 func (b *builder) rel(n Node) string {
 	c, ok := b.ctes[n]
 	if !ok {
-		c = &cte{body: n.sql(b)} // first: the relations that it reads come before it
+		c = &cte{body: n.sql(b)} // the CTEs of the inputs come first
 		c.name = "n" + strconv.Itoa(len(b.order))
 		b.ctes[n] = c
 		b.order = append(b.order, c)
@@ -92,7 +92,7 @@ func (b *builder) rel(n Node) string {
 	return c.name
 }
 
-// with returns the relations. What is read more than once is computed once.
+// with returns the WITH list. A relation that is read more than once is materialized.
 func (b *builder) with() string {
 	parts := make([]string, len(b.order))
 	for i, c := range b.order {
@@ -105,9 +105,9 @@ func (b *builder) with() string {
 	return strings.Join(parts, ", ")
 }
 
-// list returns the value of a scalar node as an expression in SQL. It is packed on its way out of
-// the subquery: the aggregate by which DuckDB takes the one row of a subquery keeps neither the
-// bits of NaNs in a list nor the sign of zeros.
+// list returns the value of a scalar node as an SQL expression. It is packed inside the subquery,
+// because DuckDB reads the row of a scalar subquery with an aggregate that keeps neither the bits
+// of NaNs in a list nor the sign of zeros.
 func (b *builder) list(n Node) string {
 	if c, ok := n.(*constNode); ok {
 		return c.list()
@@ -115,7 +115,7 @@ func (b *builder) list(n Node) string {
 	return "prom_unpack((SELECT prom_pack(v) FROM " + b.rel(n) + "))"
 }
 
-// blob returns an argument as an expression in SQL.
+// blob returns an argument as an SQL expression. Equal arguments are passed once.
 func (b *builder) blob(data []byte) string {
 	i, ok := b.blobs[string(data)]
 	if !ok {
@@ -126,8 +126,8 @@ func (b *builder) blob(data []byte) string {
 	return mark + strconv.Itoa(i) + mark
 }
 
-// spec returns the constant parameter of a C function as an expression in SQL, with the budget of
-// the execution.
+// spec returns the constant parameter of a C function, with the budget of the execution, as an SQL
+// literal.
 func (b *builder) spec(s string) string {
 	if b.budget != "" {
 		s += " budget=" + b.budget
@@ -135,7 +135,7 @@ func (b *builder) spec(s string) string {
 	return "'" + s + "'"
 }
 
-// scan returns the scan of a leaf, with its arguments among the statement's.
+// scan returns the scan of a leaf, with its arguments added to the statement's.
 func (b *builder) scan(l *Leaf) Scan {
 	s := b.scans[l]
 	parts := strings.Split(s.SQL, mark)
@@ -150,7 +150,7 @@ func (b *builder) scan(l *Leaf) Scan {
 	return s
 }
 
-// statement takes the marks out of SQL.
+// statement replaces the marks in SQL by parameters.
 func (b *builder) statement(sql string) Statement {
 	s := Statement{Args: b.args}
 	for i, p := range strings.Split(sql, mark) {

@@ -11,12 +11,12 @@ import (
 // maxInnerSteps bounds the steps of a subquery's expression: as many as a list may have.
 const maxInnerSteps = 1 << 24
 
-// overNode is a function of the values of an expression at the steps of a subquery.
+// overNode is a function of ranges over the values of a subquery.
 type overNode struct {
 	fn    string // prom_<fn> of samples
 	in    Node
-	inner Grid // of the values of in
-	spec  Spec // which of them are in the window of each step
+	inner Grid // the grid of the values of in
+	spec  Spec // which of them each step's window holds
 	shape Shape
 }
 
@@ -34,7 +34,7 @@ func compileSubqueryCall(b *building, e *parser.Call, at place) (Node, string) {
 	name, within := e.Func.Name, at.within(s, b.options.DefaultSubqueryStep)
 	switch {
 	case b.options.needsStarts(name):
-		return nil, name + "() looks at start timestamps"
+		return nil, name + "() reads start timestamps"
 	case s.Timestamp != nil && at.grid().N > 1:
 		// upstream reads the values at the first step only
 		return nil, name + "() of one range at several steps"
@@ -53,8 +53,7 @@ func compileSubqueryCall(b *building, e *parser.Call, at place) (Node, string) {
 	return n.complete(b, e)
 }
 
-// windowOffset returns how long (ms) before the evaluation time the window over a subquery's values
-// ends.
+// windowOffset returns the time (ms) from the end of a subquery's window to the evaluation time.
 func windowOffset(s *parser.SubqueryExpr, at place) int64 {
 	offset := s.OriginalOffset.Milliseconds()
 	if s.Timestamp != nil {
@@ -63,7 +62,7 @@ func windowOffset(s *parser.SubqueryExpr, at place) int64 {
 	return offset
 }
 
-// complete gives the node its shape.
+// complete sets the shape of the node.
 func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
 	from := n.in.Shape()
 	n.shape.Labels, n.shape.Drop = from.Labels, from.Drop
@@ -83,8 +82,8 @@ func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
 	return n, ""
 }
 
-// seesAll tells whether a series has a result wherever its expression has a value: any value is in
-// some window, and the function is satisfied with one.
+// seesAll reports whether a series has a result if its expression has any value: every value is in
+// some window, and one value is enough for the function.
 func (n *overNode) seesAll() bool {
 	switch n.fn {
 	case "rate", "increase", "delta", "irate", "idelta", "deriv", "predict_linear", "double_exponential_smoothing":
@@ -93,8 +92,8 @@ func (n *overNode) seesAll() bool {
 	return n.spec.Grid.N == 1 || n.spec.Grid.Step <= n.spec.Window
 }
 
-// overNotes returns the annotations of a function over the values of series of the given labels.
-// Upstream has forgotten where the subquery stands.
+// overNotes returns the annotations of a function over the values of series with the given labels.
+// Upstream's infos about counters have no position here.
 func overNotes(e *parser.Call, params []Param, in []labels.Labels) []note {
 	switch e.Func.Name {
 	case "rate", "increase":

@@ -12,10 +12,10 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// maxK is the parameter of topk from which on upstream refuses it.
+// maxK is the least parameter of topk that upstream rejects.
 const maxK = float64(1<<63 - 1024)
 
-// topNode keeps k series of each group at each step.
+// topNode selects k series of each group at each step.
 type topNode struct {
 	op    string // topk, bottomk or limitk: the C aggregate is prom_<op>
 	by    string // for String
@@ -25,7 +25,7 @@ type topNode struct {
 	shape Shape
 }
 
-// compileTopK compiles the aggregations that choose among the series of each group.
+// compileTopK compiles the aggregations that select series of each group.
 func compileTopK(b *building, e *parser.AggregateExpr, at place) (Node, string) {
 	op := e.Op.String()
 	k, ok := constant(e.Param)
@@ -33,7 +33,7 @@ func compileTopK(b *building, e *parser.AggregateExpr, at place) (Node, string) 
 	case !ok:
 		return nil, "the parameter of " + op + " is not constant"
 	case b.options.Step <= 0 && !at.unordered:
-		return nil, "the engine puts the results of " + op + " in order"
+		return nil, "the engine sorts the results of " + op
 	}
 	at.unordered = true
 	in, reason := b.compile(e.Expr, at)
@@ -71,7 +71,7 @@ func (n *topNode) sql(b *builder) string {
 	return "SELECT s.i AS i, s.v AS v FROM (" + chosen + ")"
 }
 
-// oneGroup tells whether all series are of the first group.
+// oneGroup reports whether all series are in the first group.
 func oneGroup(to []uint32) bool {
 	for _, g := range to {
 		if g != 0 {
@@ -81,7 +81,7 @@ func oneGroup(to []uint32) bool {
 	return true
 }
 
-// pickNode keeps some series as they are.
+// pickNode selects series statically and keeps their values.
 type pickNode struct {
 	text  string
 	in    Node
@@ -89,7 +89,7 @@ type pickNode struct {
 	shape Shape
 }
 
-// limitRatio compiles limit_ratio: whether a series is in the sample is decided by its labels.
+// limitRatio compiles limit_ratio: the labels of a series decide whether it is selected.
 func limitRatio(e *parser.AggregateExpr, ratio float64, in Node, at place) (Node, string) {
 	if ratio == 0 || math.IsNaN(ratio) {
 		return nil, "limit_ratio of " + formatFloat(ratio) + " is evaluated by the engine"
@@ -123,7 +123,7 @@ func limitRatio(e *parser.AggregateExpr, ratio float64, in Node, at place) (Node
 	return n, ""
 }
 
-// none returns n ordinals of nothing.
+// none returns n times ordinals.None.
 func none(n int) []uint32 {
 	out := make([]uint32, n)
 	for i := range out {

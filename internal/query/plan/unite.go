@@ -8,16 +8,16 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// uniteNode drops metric names, and makes one series of those that then have the same labels: of
-// each such at most one has a value at a step.
+// uniteNode drops metric names and merges series that then have the same labels. At most one of the
+// merged series has a value at a step.
 type uniteNode struct {
 	in    Node
 	to    []uint32 // the output of each series
 	shape Shape
 }
 
-// unite drops the names of a node's series, as withoutNames does, if it is only for series of one
-// class that two have the same labels then.
+// unite drops the names of a node's series. It returns false unless series with the same labels
+// after that are of the same class.
 func unite(in Node) (Node, bool) {
 	of := classes(in)
 	if of == nil {
@@ -43,8 +43,8 @@ func unite(in Node) (Node, bool) {
 	return n, reason == ""
 }
 
-// nameless returns a node's series without their names, united if need be, or the reason why not.
-// With delayed names it is the node as it is: the names are dropped at the end.
+// nameless returns a node without metric names, merged by unite if necessary, or a reason not to
+// push. With delayed names the node is unchanged: the names are dropped at the end of the query.
 func (b *building) nameless(in Node) (node Node, ls []labels.Labels, drop []bool, reason string) {
 	ls, drop, reason = b.withoutNames(in.Shape())
 	if reason != duplicates {
@@ -72,7 +72,8 @@ func (n *uniteNode) sql(b *builder) string {
 	return fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s AS v FROM %s GROUP BY 1", b.blob(ordinals.Array(n.to)), b.counted("prom_max", "v"), in)
 }
 
-// counted returns a call of a C aggregate whose memory counts against the budget of the execution.
+// counted returns a call of a C aggregate that counts its memory against the budget of the
+// execution.
 func (b *builder) counted(fn, args string) string {
 	if b.budget == "" {
 		return fn + "(" + args + ")"
@@ -80,7 +81,8 @@ func (b *builder) counted(fn, args string) string {
 	return fn + "(" + args + ", " + b.budgetSpec() + ")"
 }
 
-// budgetSpec returns the parameter of a C function that has no other than the budget.
+// budgetSpec returns the parameter, which holds only the budget, of a C function without other
+// parameters.
 func (b *builder) budgetSpec() string {
 	if b.budget == "" {
 		return "''"

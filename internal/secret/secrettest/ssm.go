@@ -46,7 +46,7 @@ func StartSSM(t *testing.T) *SSM {
 // identity is who may ask.
 var identity = aws.Credentials{AccessKeyID: "AKIDTEST", SecretAccessKey: "hush", SessionToken: "session"}
 
-// signed says whether the request carries the signature that identity gives it.
+// signed reports whether the request carries the signature that identity gives it.
 func signed(r *http.Request, body []byte) bool {
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if err != nil {

@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// None is the ordinal of what is left out: an entry of Array that holds it maps to NULL.
+// None is the ordinal of a series that is left out: prom_at maps it to NULL.
 const None uint32 = 0xFFFFFFFF
 
-// Map packs keys and the value of each, for prom_pick: entries of a key (uint64) and its value
-// (uint32), little-endian, 12 bytes each, ascending by key. The slices are parallel, and the keys
-// are distinct.
+// Map encodes a map for prom_pick: entries of a key (uint64) and its value (uint32), little-endian,
+// 12 bytes each, ascending by key. The slices are parallel. Keys are distinct.
 func Map(keys []uint64, values []uint32) []byte {
 	type entry struct {
 		key   uint64
@@ -32,7 +31,7 @@ func Map(keys []uint64, values []uint32) []byte {
 	return out
 }
 
-// Array packs the value of each ordinal, for prom_at: uint32, little-endian.
+// Array encodes the value of each ordinal for prom_at: uint32, little-endian.
 func Array(values []uint32) []byte {
 	out := make([]byte, 0, 4*len(values))
 	for _, v := range values {

@@ -44,8 +44,8 @@ func engine(t testing.TB, delayed bool) *promql.Engine {
 type lake struct {
 	db     *duck.DB
 	series plantest.Memory
-	// statements have run, forced of them have failed for want of monotonic buckets, and whole
-	// queries were one statement.
+	// counters: statements that ran, those that failed because buckets were not monotonic, and
+	// queries that became one statement
 	statements, forced, whole int
 }
 
@@ -78,7 +78,7 @@ func (l *lake) load(t testing.TB, series plantest.Memory) {
 	require.NoError(t, l.db.Each(t.Context(), create, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }))
 }
 
-// resolve returns what the lake has for the selectors of a query.
+// resolve returns the lake's series for the selectors of a query.
 func (l *lake) resolve(selectors []plan.Selector) map[*parser.VectorSelector]*plan.Resolution {
 	out := map[*parser.VectorSelector]*plan.Resolution{}
 	for _, s := range selectors {
@@ -124,7 +124,7 @@ func (q *executedQuerier) Select(ctx context.Context, sorted bool, hints *storag
 	return q.of.run(ctx, q.of.plan.Pushed[at])
 }
 
-// run runs the statement of a subtree. Its scans bring all samples there are.
+// run runs the statement of a subtree over scans of all samples.
 func (e *executed) run(ctx context.Context, p *plan.Pushed) storage.SeriesSet {
 	s, lists, err := e.statement(ctx, p)
 	e.statements++
@@ -148,9 +148,9 @@ func (e *executed) run(ctx context.Context, p *plan.Pushed) storage.SeriesSet {
 			out = append(out, promql.NewStorageSeries(promql.Series{Metric: p.Labels[i], Floats: floats}))
 		}
 	}
-	heard := plan.Heard{}
-	p.Hear(e.leaves(ctx, p), heard)
-	return plantest.List(out, p.Annotations(present, heard))
+	raised := plan.Raised{}
+	p.Raise(e.leaves(ctx, p), raised)
+	return plantest.List(out, p.Annotations(present, raised))
 }
 
 // statement runs the statement of a subtree and returns its values by ordinal.
@@ -173,7 +173,8 @@ func (e *executed) statement(ctx context.Context, p *plan.Pushed) (plan.Statemen
 	if budget.ForcedMonotonicity() {
 		err = plan.ErrForcedMonotonicity
 	}
-	// what a thread of DuckDB frees after the statement is still in use: not this test's question
+	// A thread of DuckDB may still hold memory that it frees after the statement; this test does
+	// not check that.
 	_ = budget.Close()
 	return s, lists, err
 }
@@ -194,12 +195,12 @@ func (e *executed) leaves(ctx context.Context, p *plan.Pushed) [][]uint32 {
 	return out
 }
 
-// window is when a query is evaluated, in ms. Step 0 is an instant query.
+// window is the time range (ms) of a query. Step 0 is an instant query.
 type window struct{ start, end, step int64 }
 
 var windows = []window{{900_000, 900_000, 0}, {600_000, 960_000, 60_000}, {0, 1_201_000, 31_001}}
 
-// answer evaluates a query; expr instead of the text, if it is given.
+// answer evaluates text, or expr if it is not nil.
 func (w window) answer(t testing.TB, e *promql.Engine, q storage.Queryable, text string, expr parser.Expr) *promql.Result {
 	start, end, step := time.UnixMilli(w.start), time.UnixMilli(w.end), time.Duration(w.step)*time.Millisecond
 	var query promql.Query
@@ -219,7 +220,7 @@ func (w window) answer(t testing.TB, e *promql.Engine, q storage.Queryable, text
 	return query.Exec(t.Context())
 }
 
-// ask answers a query by its plan. A query that needs the engine's quantiles is planned again.
+// ask answers a query through its plan. A query that needs the engine's quantiles is planned again.
 func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delayed bool) (*promql.Result, *plan.Plan) {
 	o := plan.Options{Start: w.start, End: w.end, Step: w.step, Lookback: lookback, DefaultSubqueryStep: subqueryStep, DelayedNames: delayed}
 	for {
@@ -243,8 +244,8 @@ func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delaye
 	}
 }
 
-// TestStatementsAnswerAlike runs the statements of plans in DuckDB and expects what upstream says
-// to the whole query: values, labels, errors and annotations, in both modes of name removal.
+// TestStatementsAnswerAlike runs the statements of plans in DuckDB and expects upstream's answer to
+// the whole query: values, labels, errors and annotations, in both modes of name removal.
 func TestStatementsAnswerAlike(t *testing.T) {
 	l := openLake(t, plantest.Load(t, plantest.Read(t, "../testdata/operated.txt")))
 	for _, s := range plantest.Sections(t, "../testdata/operators.txt") {
@@ -254,7 +255,7 @@ func TestStatementsAnswerAlike(t *testing.T) {
 				for _, text := range s.Lines {
 					for _, w := range windows {
 						if w.step > 0 && strings.HasSuffix(text, "m]") {
-							continue // a range is no answer of a range query
+							continue // a range query cannot return a range
 						}
 						want := w.answer(t, e, l.series, text, nil)
 						got, p := l.ask(t, e, text, w, delayed)
@@ -293,7 +294,7 @@ func TestRandomStatementsAnswerAlike(t *testing.T) {
 func requireAlike(t testing.TB, want, got *promql.Result, text string, p *plan.Plan) {
 	if want.Err != nil {
 		require.Error(t, got.Err, "%s\n%s", text, p)
-		// which of several series it names is by chance
+		// upstream names one of several series, in no fixed order
 		a, _, _ := strings.Cut(want.Err.Error(), " {")
 		b, _, _ := strings.Cut(got.Err.Error(), " {")
 		require.Equal(t, a, b, "%s\n%s", text, p)
@@ -332,8 +333,8 @@ func matrix(r *promql.Result) promql.Matrix {
 	return out
 }
 
-// same tells whether floats are equal to the bit, or as near as sums in another order are. NaNs are
-// all one.
+// same reports whether floats are equal to the bit, or as close as sums in another order. All NaNs
+// are equal.
 func same(a, b float64) bool {
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return math.IsNaN(a) && math.IsNaN(b)

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Section is the lines of a file below a name in brackets.
+// Section is the lines of a file that follow a name in brackets.
 type Section struct {
 	Name  string
 	Lines []string
 }
 
-// Sections reads a file of sections. Empty lines and those that start with # are left out; lines
-// before the first name are of a section without one.
+// Sections reads a file of sections. It skips empty lines and lines that start with #. Lines before
+// the first name form a section without a name.
 func Sections(t testing.TB, path string) []Section {
 	out := []Section{{}}
 	for l := range strings.Lines(Read(t, path)) {

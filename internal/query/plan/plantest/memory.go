@@ -1,5 +1,5 @@
-// Package plantest has what the tests of query plans share: series in memory as a storage of
-// upstream's engine, and the files of queries. Its own tests run the statements of plans in DuckDB.
+// Package plantest holds what the tests of query plans share: series in memory as a storage of
+// upstream's engine, and files of queries. Its own tests run the statements of plans in DuckDB.
 package plantest
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Memory is a storage of series of floats with distinct labels. Unlike a TSDB it hands them out in
-// the order of their labels always.
+// Memory is a storage of float series with distinct labels. Unlike a TSDB it always returns them in
+// the order of their labels.
 type Memory []promql.Series
 
-// Load returns the series of a load command of promqltest.
+// Load returns the series that a load command of promqltest creates.
 func Load(t testing.TB, text string) Memory {
 	q, err := promqltest.LoadedStorage(t, text).Querier(0, math.MaxInt64)
 	require.NoError(t, err)

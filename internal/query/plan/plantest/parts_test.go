@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/plantest"
 )
 
-// TestRewrittenQueriesAnswerAlike is TestStatementsAnswerAlike over the queries of rewritten.txt,
-// which the engine evaluates in part.
+// TestRewrittenQueriesAnswerAlike is TestStatementsAnswerAlike for the queries of rewritten.txt, of
+// which the engine evaluates a part.
 func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 	l := openLake(t, plantest.Load(t, plantest.Read(t, "../testdata/rewritable.txt")))
 	for _, s := range plantest.Sections(t, "../testdata/rewritten.txt") {
@@ -58,7 +58,7 @@ func (l *lake) rows(t testing.TB, p *plan.Pushed) []plan.Row {
 	return out
 }
 
-// TestPartsMakeTheWhole runs subtrees whole and in parts.
+// TestPartsMakeTheWhole runs subtrees whole and in parts, and expects equal results.
 func TestPartsMakeTheWhole(t *testing.T) {
 	var queries []string
 	for _, f := range []string{"rewritten", "operators"} {
@@ -85,14 +85,14 @@ func TestPartsMakeTheWhole(t *testing.T) {
 				}
 				inParts++
 				var results [][]plan.Row
-				heard, ofParts := plan.Heard{}, plan.Heard{}
-				p.Hear(run.leaves(t.Context(), p), heard)
+				raised, ofParts := plan.Raised{}, plan.Raised{}
+				p.Raise(run.leaves(t.Context(), p), raised)
 				for _, part := range parts {
 					results = append(results, l.rows(t, part))
-					part.Hear(run.leaves(t.Context(), part), ofParts)
+					part.Raise(run.leaves(t.Context(), part), ofParts)
 				}
-				require.Equal(t, heard, ofParts, "%s in parts of %d\n%s", text, limit, p)
-				said += len(heard)
+				require.Equal(t, raised, ofParts, "%s in parts of %d\n%s", text, limit, p)
+				said += len(raised)
 				if got, ok := merge(results); ok {
 					requireSameRows(t, p, present(l.rows(t, p)), present(got), fmt.Sprintf("%s in parts of %d\n%s", text, limit, p))
 				}

@@ -9,10 +9,11 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// Chance makes expressions and series of few names and values, so that labels meet.
+// Chance generates expressions and series with few names and values, so that label sets often
+// match.
 type Chance struct{ *rand.Rand }
 
-// NewChance returns the one of a seed.
+// NewChance returns the generator of a seed.
 func NewChance(seed int) Chance { return Chance{rand.New(rand.NewPCG(uint64(seed), 4))} }
 
 func (c Chance) one(of ...string) string { return of[c.IntN(len(of))] }
@@ -28,7 +29,7 @@ func (c Chance) names() string {
 	return strings.Join(out, ", ")
 }
 
-// Series returns series that have a value, unlike those of the others, at one or both of two steps.
+// Series returns series that have distinct values at one or both of two steps.
 func (c Chance) Series() Memory {
 	var out Memory
 	seen := map[uint64]bool{}
@@ -75,7 +76,7 @@ func (c Chance) Vector(depth int) string {
 		return fmt.Sprintf(`label_join(%s, %q, "", %q)`, v(), c.one("x", "z", "__name__"), c.one("y", "x", "__name__"))
 	case 7:
 		return fmt.Sprintf("%s %s (%s)", c.one("sum", "count", "max"), c.one("by", "without")+" ("+c.names()+")", v())
-	case 8: // of values that differ: upstream's choice among equal ones is not fixed
+	case 8: // distinct values: upstream does not define which of equal values it selects
 		return fmt.Sprintf("%s %s (%s, %s)", c.one("topk", "bottomk", "limit_ratio"), c.one("by", "without")+" ("+c.names()+")", c.one("1", "0.5", "-0.5", "2"),
 			c.one("a", "-a", `{__name__=~"a|b"}`, "max_over_time(b[1m])", "(a > 1.5)"))
 	case 9:
