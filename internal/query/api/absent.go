@@ -14,10 +14,10 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// The parts of a Prometheus server that Promlake does not have. Their routes answer as a Prometheus
-// without any does, because clients ask them all the same.
+// The parts of a Prometheus server that Promlake does not have. Clients request their routes
+// nevertheless, so they answer as a Prometheus that has none of them configured.
 
-// absent has no scrape pools, targets, alertmanagers and rules.
+// absent is empty lists of scrape pools, targets, alertmanagers and rules.
 type absent struct{}
 
 func noScrapePools(context.Context) v1.ScrapePoolsRetriever    { return absent{} }
@@ -38,11 +38,11 @@ func (absent) ScrapePoolConfig(pool string) (*config.ScrapeConfig, error) {
 	return nil, fmt.Errorf("scrape pool %q not found", pool)
 }
 
-// errNoTSDB answers what only a Prometheus with a local TSDB can do. No route leads there.
+// errNoTSDB is the error of operations that need a local TSDB. No route calls them.
 var errNoTSDB = errors.New("promlake has no local TSDB")
 
-// noTSDB is the local database that there is not: nothing to replay, no blocks in a TSDB's format,
-// nothing to administrate.
+// noTSDB stands for the local database that Promlake does not have: no WAL to replay, no TSDB
+// blocks, no administration.
 type noTSDB struct{}
 
 func (noTSDB) CleanTombstones() error                                         { return errNoTSDB }

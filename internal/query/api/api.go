@@ -24,8 +24,7 @@ const (
 )
 
 // Patterns returns the http.ServeMux patterns that New's handler serves: the API and /federate,
-// both also under the prefix /prometheus, where clients that are configured for Mimir look for
-// them.
+// both also below /prometheus, the prefix that clients of Mimir use.
 func Patterns() []string {
 	return []string{
 		apiPath + "/", federatePath,
@@ -33,24 +32,24 @@ func Patterns() []string {
 	}
 }
 
-// server holds what our own handlers share. It is immutable.
+// server holds what the handlers of this package share. It is immutable.
 type server struct {
 	settings Settings
 	backend  Backend
 	parser   parser.Parser
-	memory   *memory.Budget // of the process; nil: it has no limit
+	memory   *memory.Budget // of the process; nil: no limit
 	cors     *regexp.Regexp
 	now      func() time.Time
 	logger   *slog.Logger
 	status   process
-	refused  *prometheus.CounterVec // requests by the flag of a limit of expressions
-	explains Explainer              // nil: the backend cannot
+	refused  *prometheus.CounterVec // counts rejected requests by the flag of the exceeded limit
+	explains Explainer              // nil: the backend cannot explain queries
 
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
 
-// New returns a handler for the paths of Patterns. It fails if the settings are invalid or reg
-// already holds a metric of remote read. A nil reg measures nothing, and a nil budget has no limit.
+// New returns a handler for the paths of Patterns. It fails if the settings are invalid or if reg
+// already has a metric of remote read. With a nil reg it counts nothing; a nil budget has no limit.
 func New(settings Settings, backend Backend, budget *memory.Budget, now func() time.Time, logger *slog.Logger, reg prometheus.Registerer) (http.Handler, error) {
 	settings, err := settings.Complete()
 	if err != nil {
@@ -80,7 +79,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		return nil, err
 	}
 	s.refused = refusals(reg)
-	// when it is first asked for: building an API takes a while
+	// built at the first use, because building an API takes a while
 	s.withStats = sync.OnceValues(s.statsHandlers)
 
 	instrument := telemetry.Instrument(reg)
@@ -99,8 +98,8 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	return mux, nil
 }
 
-// registerable is a Registerer whose MustRegister cannot panic: it keeps the first failure for the
-// caller to return.
+// registerable is a Registerer whose MustRegister does not panic: it stores the first failure in
+// err.
 type registerable struct {
 	prometheus.Registerer
 	err *error

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// whole is what upstream's constructor makes.
+// whole returns the API that upstream's constructor builds.
 func (s *server) whole(registerer prometheus.Registerer, render v1.StatsRenderer) *v1.API {
 	build := s.buildInfo()
 	return v1.NewAPI(
@@ -48,9 +48,9 @@ func (s *server) whole(registerer prometheus.Registerer, render v1.StatsRenderer
 	)
 }
 
-// TestBare holds an API that is made of fields against what upstream's constructor makes: the same
-// fields are set, and to the same where that can be said. When it fails after an update of
-// upstream, fields has to follow its constructor.
+// TestBare compares the API of bare with the one that upstream's constructor builds: the same
+// fields are set, and to equal values where they can be compared. If it fails after an update of
+// upstream, fields must follow upstream's constructor.
 func TestBare(t *testing.T) {
 	settings, err := Settings{Flags: map[string]string{"a": "b"}}.Complete()
 	require.NoError(t, err)

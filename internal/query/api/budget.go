@@ -8,15 +8,15 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 )
 
-// unavailable is how a request is answered that may be sent again as it is.
+// unavailable is the answer to a request that may be sent again unchanged.
 var unavailable = failure{"unavailable", http.StatusServiceUnavailable}
 
-// memoryWait is how long a request waits for the process to have memory: what others have ended
-// leaves garbage, which takes a moment to collect.
+// memoryWait is how long a request waits for memory: the garbage of ended requests takes a moment
+// to collect.
 const memoryWait = 5 * time.Second
 
-// budgeted makes each request work of the process's budget: it is refused, or ended, when the
-// process has no memory for it.
+// budgeted makes each request a work of the process's budget: it is rejected, or ended later, if
+// the process has no memory for it.
 func (s *server) budgeted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, work, err := s.begin(r.Context())

@@ -20,8 +20,8 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// TestRequestsAtTheMemoryLimit holds that nothing begins while the process is above its limit, and
-// that a request that waits for a moment is answered when there is memory again.
+// TestRequestsAtTheMemoryLimit: no request begins while the process is above its limit, and a
+// waiting request is answered when memory is free again.
 func TestRequestsAtTheMemoryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var used atomic.Int64
@@ -35,7 +35,7 @@ func TestRequestsAtTheMemoryLimit(t *testing.T) {
 		}
 		require.Equal(t, http.StatusOK, ask().Code)
 		used.Store(1001)
-		time.Sleep(time.Second) // of the test's clock: what was measured is old
+		time.Sleep(time.Second) // on the test's clock: the last measurement is old
 		rec := ask()
 		require.Equal(t, http.StatusServiceUnavailable, rec.Code)
 		require.Equal(t, "1", rec.Header().Get("Retry-After"))
@@ -47,7 +47,7 @@ func TestRequestsAtTheMemoryLimit(t *testing.T) {
 	})
 }
 
-// hungry is a Backend whose reads hold memory and wait for the end of their request.
+// hungry is a Backend whose reads hold memory until their request ends.
 type hungry struct {
 	*tsdbBackend
 	used *atomic.Int64
@@ -74,8 +74,8 @@ func (q hungryQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHint
 	return storage.ErrSeriesSet(ctx.Err())
 }
 
-// TestRequestsAreEndedBeyondTheMemoryLimit holds that an ended request says which limit ended it,
-// and gives its memory back.
+// TestRequestsAreEndedBeyondTheMemoryLimit: the answer to an ended request names the limit, and its
+// memory is released.
 func TestRequestsAreEndedBeyondTheMemoryLimit(t *testing.T) {
 	var used atomic.Int64
 	budget := memory.New(1000, memory.Probe{Usage: used.Load, Now: time.Now}, nil)

@@ -13,12 +13,12 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// codec is upstream's JSON codec, to the byte, but that it writes matrices of floats with all
-// processors, makes text of each time once, and fills one buffer of the right size: growing it step
+// codec returns the same bytes as upstream's JSON codec. It encodes float matrices on all
+// processors, formats each time once, and fills one buffer of the right size: growing a buffer step
 // by step is most of the garbage of a large answer.
 type codec struct{ v1.JSONCodec }
 
-// matrixHead is what stands before the series of a matrix in an answer.
+// matrixHead precedes the series of a matrix in an answer.
 const matrixHead = `{"status":"success","data":{"resultType":"matrix","result":[`
 
 // Encode implements v1.Codec.
@@ -41,8 +41,7 @@ func (c codec) Encode(resp *v1.Response) ([]byte, error) {
 	return append(out, frame[len(matrixHead):]...), err
 }
 
-// series appends the elements of a matrix of floats. Large ones are written by all processors at
-// once.
+// series appends the elements of a float matrix; all processors share the work of a large one.
 func (c codec) series(out []byte, m promql.Matrix) ([]byte, error) {
 	total := 0
 	for _, s := range m {
@@ -55,7 +54,7 @@ func (c codec) series(out []byte, m promql.Matrix) ([]byte, error) {
 	for k := range n {
 		from, to, points := k*len(m)/n, (k+1)*len(m)/n, total/n
 		if k == 0 {
-			points = total // the others are put behind the first
+			points = total // the other parts are appended to the first
 		}
 		wg.Go(func() { parts[k], errs[k] = c.part(parts[k], m[from:to], points) })
 	}
@@ -67,10 +66,11 @@ func (c codec) series(out []byte, m promql.Matrix) ([]byte, error) {
 	return out, errors.Join(errs...)
 }
 
-// partPoints is the number of points that are worth a processor.
+// partPoints is the number of points that justify another processor.
 const partPoints = 20_000
 
-// part appends elements, and has room for so many points from the first one on.
+// part appends elements. With points > 0 it grows out for that many points, by the size of the
+// first series.
 func (c codec) part(out []byte, m promql.Matrix, points int) ([]byte, error) {
 	var at stamps
 	for i, s := range m {
@@ -93,7 +93,7 @@ func (c codec) part(out []byte, m promql.Matrix, points int) ([]byte, error) {
 	return out, nil
 }
 
-// metric returns the beginning of a series, up to its points.
+// metric returns the JSON of a series up to its points.
 func (c codec) metric(s promql.Series) ([]byte, error) {
 	const before, after = `{"status":"","data":`, `}}`
 	b, err := c.JSONCodec.Encode(&v1.Response{Data: promql.Series{Metric: s.Metric}})
@@ -103,10 +103,11 @@ func (c codec) metric(s promql.Series) ([]byte, error) {
 	return b[len(before) : len(b)-len(after)], nil
 }
 
-// stamps writes the points of series, which mostly have the times of the series before.
+// stamps formats the points of series. It keeps the text of each time, because most series have the
+// same times as the one before.
 type stamps struct {
 	times []int64  // ascending
-	texts [][]byte // of a point with each of the times, up to its value
+	texts [][]byte // of a point at each of times, up to its value
 }
 
 // values appends the points of a series.
@@ -136,7 +137,7 @@ func (s *stamps) values(out []byte, points []promql.FPoint) []byte {
 	return append(out, ']')
 }
 
-// set takes the times of points.
+// set stores the times of points.
 func (s *stamps) set(points []promql.FPoint) {
 	s.times, s.texts = make([]int64, len(points)), make([][]byte, len(points))
 	for i, p := range points {
@@ -144,7 +145,7 @@ func (s *stamps) set(points []promql.FPoint) {
 	}
 }
 
-// appendTime appends a point up to its value. t is in ms.
+// appendTime appends a point at t (ms), up to its value.
 // Source: MarshalTimestamp in upstream's util/jsonutil.
 func appendTime(out []byte, t int64) []byte {
 	out = append(out, '[')
@@ -162,7 +163,7 @@ func appendTime(out []byte, t int64) []byte {
 // appendFloat appends the text of a value.
 // Source: MarshalFloat in upstream's util/jsonutil.
 func appendFloat(out []byte, f float64) []byte {
-	const exact = 1 << 53 // below, integers are what they seem
+	const exact = 1 << 53 // integers below it are exact
 	if n := int64(f); float64(n) == f && n != 0 && n > -exact && n < exact {
 		return strconv.AppendInt(out, n, 10)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// TestPagesOfOthersReadNothing asks as a page of another origin does: unless the flag names it, the
-// browser keeps the answer from it.
+// TestPagesOfOthersReadNothing sends requests as a page of another origin does: the browser hides
+// the answer unless the flag lists the origin.
 func TestPagesOfOthersReadNothing(t *testing.T) {
 	const page = "https://dashboards.example"
 	for origins, want := range map[string]string{"": "", "https://other.example": "", "https://.*[.]example": page, ".*": page} {

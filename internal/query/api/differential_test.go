@@ -27,13 +27,13 @@ func (q httpRequest) String() string {
 	return s
 }
 
-// comparedHeaders are those that say how to read a response.
+// comparedHeaders are the headers that determine how clients read a response.
 var comparedHeaders = []string{
 	"Content-Type", "Content-Encoding", "Vary", "Allow", "Location",
 	"Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Expose-Headers",
 }
 
-// timings are the numbers of a response with statistics that no two runs share.
+// timings matches the statistics that differ between runs.
 var timings = regexp.MustCompile(`"timings":\{[^}]*\}`)
 
 func TestSameAsUpstream(t *testing.T) {
@@ -83,7 +83,7 @@ func send(t testing.TB, base string, q httpRequest) answer {
 	for _, name := range comparedHeaders {
 		a.header[name] = strings.Join(resp.Header.Values(name), ", ")
 	}
-	// A redirect names the path that was asked, in the header and in the body.
+	// A redirect has the requested path in its header and its body.
 	a.header["Location"] = strings.TrimPrefix(a.header["Location"], "/prometheus")
 	a.body = strings.ReplaceAll(a.body, "/prometheus/api/", "/api/")
 	a.body = timings.ReplaceAllString(a.body, `"timings":{}`)

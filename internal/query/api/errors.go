@@ -10,16 +10,17 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// statusClientClosed is the status that upstream gives a request whose client went away (nginx's).
+// statusClientClosed is upstream's status for a request whose client closed the connection (as
+// nginx has it).
 const statusClientClosed = 499
 
-// failure is how an error is answered: upstream's error type and the HTTP status.
+// failure is the answer to an error: upstream's error type and the HTTP status.
 type failure struct {
 	kind string
 	code int
 }
 
-// failureOf returns how a storage error is answered. The error has gone through classify.
+// failureOf returns the answer to a storage error that classify returned.
 func failureOf(err error) failure {
 	var (
 		canceled promql.ErrQueryCanceled
@@ -37,12 +38,12 @@ func failureOf(err error) failure {
 	}
 }
 
-// classify gives an error from the storage the promql type by which upstream answers it. Only the
-// request's own context makes a timeout or a cancellation: a store client's internal deadline is a
-// failure of the store.
+// classify wraps a storage error in the promql error type by which upstream selects the status.
+// Only the end of the request's own context is a timeout or a cancellation: an internal deadline of
+// a store's client is a storage error.
 func classify(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && isLimit(cause) {
-		return cause // which ended the request
+		return cause // it ended the request
 	}
 	switch {
 	case err == nil, isLimit(err), isClassified(err):
@@ -73,8 +74,8 @@ func isLimit(err error) bool {
 	return errors.As(err, &limit) && limit.QueryLimit() || errors.As(err, &samples)
 }
 
-// overrideCode corrects the status where upstream calls every storage error of a label request an
-// execution error. N is upstream's unexported type of error numbers.
+// overrideCode corrects the status of label requests: upstream answers all their storage errors as
+// execution errors. N is upstream's unexported type of error numbers.
 func overrideCode[N ~int](n N, err error) (code int, override bool) {
 	if n != N(v1.ErrorExec) || !isClassified(err) {
 		return 0, false

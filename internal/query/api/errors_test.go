@@ -25,7 +25,7 @@ import (
 type failing struct {
 	*tsdbBackend
 	fail func(context.Context) error
-	open bool // whether even a querier cannot be had
+	open bool // opening a querier fails, too
 }
 
 func (b failing) Querier(int64, int64) (storage.Querier, error) {
@@ -90,7 +90,7 @@ func (q failingExemplars) Select(int64, int64, ...[]*labels.Matcher) ([]exemplar
 	return nil, q.fail(q.ctx)
 }
 
-// tooMuch is a storage's limit error, as seen from outside.
+// tooMuch is a storage's limit error as another package sees it.
 type tooMuch struct{}
 
 func (tooMuch) Error() string    { return "query loads more than 5 samples (--query.max-samples=5)" }
@@ -100,14 +100,14 @@ func always(err error) func(context.Context) error {
 	return func(context.Context) error { return err }
 }
 
-// waiting fails when the request's context ends, with an error of a client that says nothing about
-// why.
+// waiting fails when the request's context ends, with the error of a client that does not name the
+// reason.
 func waiting(ctx context.Context) error {
 	<-ctx.Done()
 	return errors.New("get object: request aborted")
 }
 
-// readers are one request for every way to the storage.
+// readers has one request for every access to the storage.
 var readers = map[string]func(t *testing.T) *http.Request{
 	"query":         getting("/api/v1/query?query=up"),
 	"range":         getting("/api/v1/query_range?query=rate(up[5m])&start=0&end=60&step=60"),

@@ -13,27 +13,27 @@ import (
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
-// Explainer is a Backend that can tell how it would answer a query.
+// Explainer is a Backend that can explain how it evaluates a query.
 type Explainer interface {
-	// Explain returns the plan of a query, which becomes the answer's JSON. Beside the errors of a
-	// Backend there are those with a method BadQuery, which are answered with 400.
+	// Explain returns the plan of a query, to be encoded as JSON. Errors are those of a Backend,
+	// and errors with a method BadQuery, which are answered with 400.
 	Explain(ctx context.Context, q ExplainQuery) (any, error)
 }
 
-// ExplainQuery is the query of an Explainer. Step 0 makes it an instant query, at End.
+// ExplainQuery is a query to explain. If Step is 0, it is an instant query at End.
 type ExplainQuery struct {
 	Text       string
 	Start, End time.Time
 	Step       time.Duration
 	Lookback   time.Duration // 0 = the backend's
-	Analyze    bool          // also run what is planned, and tell how that went
+	Analyze    bool          // also run the plan and include its measurements
 }
 
-// maxSteps is upstream's limit of the points of a range query.
+// maxSteps is upstream's limit on the points per series of a range query.
 const maxSteps = 11000
 
-// explain answers /api/v1/explain: query, and time as of /query or start, end and step as of
-// /query_range.
+// explain answers /api/v1/explain. Its parameters are query, and time as for /query, or start, end
+// and step as for /query_range.
 func (s *server) explain(r *http.Request) (any, error) {
 	q, err := s.explainQuery(r)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *server) explainQuery(r *http.Request) (q ExplainQuery, err error) {
 	return q, q.steps(r, s.now())
 }
 
-// steps reads what makes a range query.
+// steps reads the parameters of a range query.
 func (q *ExplainQuery) steps(r *http.Request, now time.Time) (err error) {
 	if q.Start, err = moment(r, "start", time.Time{}); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (q *ExplainQuery) steps(r *http.Request, now time.Time) (err error) {
 	return nil
 }
 
-// moment reads a time, by default the given one.
+// moment parses a time parameter; absent is its default.
 func moment(r *http.Request, name string, absent time.Time) (time.Time, error) {
 	v := r.FormValue(name)
 	if v == "" {
@@ -110,7 +110,7 @@ func moment(r *http.Request, name string, absent time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// duration reads seconds, or a duration as PromQL has them.
+// duration parses seconds, or a duration in PromQL's syntax.
 func duration(v string) (time.Duration, error) {
 	if s, err := strconv.ParseFloat(v, 64); err == nil {
 		ns := s * float64(time.Second)

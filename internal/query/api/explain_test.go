@@ -15,7 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/query/request"
 )
 
-// explaining is a Backend that explains a query by what it was asked.
+// explaining is a Backend that returns the received query as its explanation.
 type explaining struct{ *tsdbBackend }
 
 type badQuery struct{ error }

@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/expression"
 )
 
-// expressionParams are the parameters that hold PromQL, of whatever route.
+// expressionParams are the parameters that hold PromQL, in any route.
 var expressionParams = []string{"query", "match[]"}
 
 // bounded checks the expressions of a request before any handler parses them.
@@ -42,9 +42,9 @@ func refusals(reg prometheus.Registerer) *prometheus.CounterVec {
 	}, []string{"flag"})
 }
 
-// peekForm returns the parameters of a request as its handler will see them, and the request to go
-// on with, whose form nobody has read. What cannot be read is left to the handler to complain
-// about. The guard has bounded the body.
+// peekForm returns the parameters of a request as its handler will parse them, and a copy of the
+// request with an unread form. It ignores parse errors, which the handler reports. withBody has
+// bounded the body.
 func peekForm(r *http.Request) (map[string][]string, *http.Request) {
 	if r.Body == nil || r.Body == http.NoBody {
 		c := r.WithContext(r.Context())
@@ -52,11 +52,11 @@ func peekForm(r *http.Request) (map[string][]string, *http.Request) {
 		return c.Form, r
 	}
 	body, err := io.ReadAll(r.Body)
-	if err != nil { // not from memory
+	if err != nil { // impossible: the body is in memory
 		return nil, r
 	}
 	c, next := r.WithContext(r.Context()), r.WithContext(r.Context())
 	c.Body, next.Body = io.NopCloser(bytes.NewReader(body)), io.NopCloser(bytes.NewReader(body))
-	_ = c.ParseMultipartForm(int64(len(body))) // and other forms
+	_ = c.ParseMultipartForm(int64(len(body))) // parses other forms too
 	return c.Form, next
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// hostile are expressions whose parsing took minutes or gigabytes, or ended the process.
+// hostile returns expressions whose parsing took minutes or gigabytes, or crashed the process.
 func hostile() map[string]string {
 	return map[string]string{
 		"calls":       strings.Repeat("ln(", 2_500_000) + "up" + strings.Repeat(")", 2_500_000),
@@ -30,8 +30,7 @@ func hostile() map[string]string {
 	}
 }
 
-// expressionRoutes are the routes that take an expression, with the parameters that they need
-// beside it.
+// expressionRoutes are the routes that take an expression, with their other required parameters.
 var expressionRoutes = map[string]string{
 	"/api/v1/query":              "query=%",
 	"/api/v1/query_range":        "start=0&end=1&step=1&query=%",
@@ -48,7 +47,7 @@ var expressionRoutes = map[string]string{
 	"/prometheus/api/v1/series":  "match[]=%",
 	"/prometheus/api/v1/explain": "query=%",
 	"/prometheus/api/v1/labels":  "match[]=%",
-	"/api/v1/status/buildinfo":   "query=%", // and those that do not
+	"/api/v1/status/buildinfo":   "query=%", // a route without expressions
 }
 
 func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
@@ -72,7 +71,7 @@ func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
 					asked++
 				}
 				if strings.HasSuffix(path, "/federate") || strings.Contains(path, "/values") || strings.Contains(path, "/status/") || len(form) > 9<<20 {
-					return // GET alone, or too large a body
+					return // GET only, or the body is too large
 				}
 				r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form))
 				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -98,8 +97,8 @@ func TestHostileExpressionsAreRefusedBeforeTheyAreParsed(t *testing.T) {
 	require.Greater(t, asked, 60)
 }
 
-// TestExpressionsAtTheLimit holds that nothing is refused that is within the limits, and that
-// selectors count together.
+// TestExpressionsAtTheLimit: expressions within the limits are accepted, and the limit applies to
+// all selectors of a request together.
 func TestExpressionsAtTheLimit(t *testing.T) {
 	h := newHandler(t, testSettings(), newEmptyBackend(t))
 	for _, tc := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// kind is the type of the family that the sample belongs to.
+// kind returns the type of the family that the sample belongs to.
 func (s latest) kind() dto.MetricType {
 	switch {
 	case s.h == nil:
@@ -31,8 +31,8 @@ func carriesNativeHistograms(f expfmt.Format) bool {
 	}
 }
 
-// families groups sorted samples by name and kind. A name with samples of two kinds makes two
-// families, which only Prometheus' own parser accepts; that is whom they are for.
+// families groups sorted samples by name and kind. A name with samples of two kinds becomes two
+// families, which only Prometheus' own parser accepts, the intended reader.
 func families(samples []latest, native bool) []*dto.MetricFamily {
 	var (
 		res  []*dto.MetricFamily
@@ -64,8 +64,8 @@ func metric(s latest) *dto.Metric {
 	return m
 }
 
-// labelPairs returns the labels but the name. A series without an instance gets an empty one: it
-// keeps the scraper's own instance label off a series that has none.
+// labelPairs returns the labels without the name. A series without an instance label gets an empty
+// one, which keeps the scraping server from adding its own.
 func labelPairs(ls labels.Labels) []*dto.LabelPair {
 	var pairs []*dto.LabelPair
 	hasInstance := false
@@ -82,7 +82,7 @@ func labelPairs(ls labels.Labels) []*dto.LabelPair {
 	return pairs
 }
 
-// nativeHistogram is for the exponential schemas.
+// nativeHistogram converts a histogram with an exponential schema.
 func nativeHistogram(h *histogram.FloatHistogram) *dto.Histogram {
 	return &dto.Histogram{
 		SampleCountFloat: new(h.Count),
@@ -108,10 +108,10 @@ func bucketSpans(spans []histogram.Span) []*dto.BucketSpan {
 	return res
 }
 
-// classicHistogram is for custom buckets, whose upper bounds are h.CustomValues. The +Inf bucket is
-// implied by the count.
+// classicHistogram converts a histogram with custom buckets, whose upper bounds are h.CustomValues.
+// The count implies the +Inf bucket.
 func classicHistogram(h *histogram.FloatHistogram) *dto.Histogram {
-	counts := make([]float64, len(h.CustomValues)+1) // the last is the bucket above all bounds
+	counts := make([]float64, len(h.CustomValues)+1) // the last one is above all bounds
 	for it := h.PositiveBucketIterator(); it.Next(); {
 		if b := it.At(); b.Index >= 0 && int(b.Index) < len(counts) {
 			counts[b.Index] += b.Count

@@ -27,10 +27,9 @@ type latest struct {
 	h      *histogram.FloatHistogram
 }
 
-// federate answers /federate: of every series that a match[] selects, the latest sample that is not
-// older than the lookback delta, in the exposition format that the client accepts. Errors are plain
-// text. All samples are read before the first byte is sent, so that a failure is never a short
-// answer.
+// federate answers /federate: for every series that a match[] selects, the latest sample within the
+// lookback delta, in the exposition format that the client accepts. Errors are plain text. All
+// samples are read before the first byte is sent, so that a failure cannot truncate an answer.
 func (s *server) federate(w http.ResponseWriter, r *http.Request) {
 	matchers, err := s.federateMatchers(r)
 	if err != nil {
@@ -60,18 +59,18 @@ func (s *server) federateMatchers(r *http.Request) ([][]*labels.Matcher, error) 
 		return nil, fmt.Errorf("error parsing form values: %w", err)
 	}
 	selectors := r.Form["match[]"]
-	// No match[] at all is no error: the answer is empty, as upstream's is.
+	// Without match[] the answer is empty, as upstream's is.
 	sets, err := s.parser.ParseMetricSelectors(selectors)
 	if err != nil {
-		return nil, err // upstream's text as it is: "1:2: parse error: …"
+		return nil, err // upstream's text unchanged: "1:2: parse error: …"
 	}
-	// {} selects nothing, as in upstream's TSDB, and not everything.
+	// {} selects nothing, as in upstream's TSDB.
 	return slices.DeleteFunc(sets, func(ms []*labels.Matcher) bool { return len(ms) == 0 }), nil
 }
 
-// latest returns the latest samples of the series that any of the matcher sets selects, by name,
-// float before histogram, then labels. Series without a name and series that have gone stale are
-// left out, for no format can express them.
+// latest returns the latest samples of the series that any of the matcher sets selects, sorted by
+// name, floats before histograms, then by labels. It omits series without a name, which no format
+// can express, and stale series.
 func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]latest, error) {
 	now := s.now()
 	mint, maxt := timestamp.FromTime(now.Add(-s.settings.LookbackDelta)), timestamp.FromTime(now)
@@ -117,8 +116,8 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]la
 	return samples, nil
 }
 
-// lastSample returns the last sample at or before maxt, unless there is none or it is a stale
-// marker.
+// lastSample returns the last sample at or before maxt; ok is false if there is none or it is a
+// stale marker.
 func lastSample(memo *storage.MemoizedSeriesIterator, it chunkenc.Iterator, maxt int64) (s latest, ok bool) {
 	memo.Reset(it)
 	switch memo.Seek(maxt) {

@@ -23,12 +23,12 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// federationTime is when the tests of this file ask, ms.
+// federationTime is the time of the requests in this file, in ms.
 const federationTime = 6_060_000
 
 func minutesAgo(m int64) int64 { return federationTime - m*60_000 }
 
-// federationPoints are samples of every kind that /federate tells apart.
+// federationPoints returns samples of every kind that /federate distinguishes.
 func federationPoints() []point {
 	ls := labels.FromStrings
 	gauge := tsdbutil.GenerateTestGaugeHistogram(3)
@@ -145,7 +145,7 @@ func TestFederateBadRequests(t *testing.T) {
 	}
 }
 
-// acceptProtobuf is what a Prometheus server that federates sends.
+// acceptProtobuf is the Accept header of a federating Prometheus server.
 const acceptProtobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
 
 func TestFederateFormats(t *testing.T) {

@@ -26,14 +26,15 @@ import (
 
 const testLookback = 5 * time.Minute
 
-// tsdbBackend is a Backend over upstream's TSDB, the storage that the reference server has.
+// tsdbBackend is a Backend over upstream's TSDB, the storage of the reference server.
 type tsdbBackend struct {
 	*promql.Engine
 	*teststorage.TestStorage
 	metadata map[string][]metadata.Metadata
 }
 
-func (b *tsdbBackend) Close() error { return nil } // both parts close themselves at the test's end
+// both parts close themselves at the end of the test
+func (b *tsdbBackend) Close() error { return nil }
 
 func (b *tsdbBackend) Metadata(_ context.Context, metric string, _, _ int) (map[string][]metadata.Metadata, error) {
 	if metric == "" {
@@ -92,13 +93,13 @@ func testMetadata() map[string][]metadata.Metadata {
 	}
 }
 
-// newEmptyBackend is a Backend whose samples a test appends itself.
+// newEmptyBackend returns a Backend to which a test appends samples itself.
 func newEmptyBackend(t testing.TB) *tsdbBackend {
 	t.Helper()
 	return &tsdbBackend{Engine: newEngine(t), TestStorage: teststorage.New(t)}
 }
 
-// withoutStorage is a Backend that evaluates and holds no storage to ask.
+// withoutStorage returns a Backend that can evaluate but has no storage.
 func withoutStorage(t testing.TB) *tsdbBackend {
 	t.Helper()
 	return &tsdbBackend{Engine: newEngine(t)}

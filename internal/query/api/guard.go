@@ -11,21 +11,22 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// BodyTooLargeError says that a request's body exceeds the limit in bytes.
+// BodyTooLargeError reports that a request's body exceeds the limit in bytes.
 type BodyTooLargeError struct{ Limit int64 }
 
+// Error implements error.
 func (e *BodyTooLargeError) Error() string {
 	return fmt.Sprintf("request body exceeds the limit of %d bytes; raise --web.max-body-bytes", e.Limit)
 }
 
-// guard is what every route goes through: it survives panics, names the tenant, bounds the body and
-// the expressions, and cuts off who does not read the answer.
+// guard wraps every route: it recovers from panics, determines the tenant, limits the body, the
+// expressions and the memory, and disconnects clients that do not read the answer.
 func (s *server) guard(next http.Handler) http.Handler {
 	return s.paced(s.recovered(s.withTenant(s.withBody(s.bounded(s.budgeted(next))))))
 }
 
-// recovered answers a panic with 500 and a log line. When the response has begun, it cuts the
-// connection instead, so that the client cannot take the part for the whole.
+// recovered answers a panic with 500 and logs it. If the response has begun, it aborts the
+// connection instead, so that the client notices that the response is incomplete.
 func (s *server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tw := &trackingWriter{ResponseWriter: w}
@@ -41,7 +42,7 @@ func (s *server) recovered(next http.Handler) http.Handler {
 			if tw.began {
 				panic(http.ErrAbortHandler)
 			}
-			w.Header().Del("Content-Encoding") // the compressor that set it is gone
+			w.Header().Del("Content-Encoding") // the compressor that set it did not write the body
 			s.respondError(w, r, failure{"internal", http.StatusInternalServerError}, errors.New("internal error, see the server's log"))
 		}()
 		next.ServeHTTP(tw, r)
@@ -60,9 +61,9 @@ func (s *server) withTenant(next http.Handler) http.Handler {
 	})
 }
 
-// withBody reads the body of a request that has one, of whatever method, before the handler runs:
-// forms are also read from a GET's. The handlers parse forms and ignore what goes wrong there, so a
-// limit inside the body's reader would pass for a shorter form.
+// withBody reads the body of a request of any method before the handler runs: handlers also parse
+// forms from the body of a GET. They ignore errors when they parse forms, so a limit inside the
+// body's reader would look like a shorter form.
 func (s *server) withBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody {
@@ -88,7 +89,7 @@ func (s *server) withBody(next http.Handler) http.Handler {
 	})
 }
 
-// trackingWriter knows whether the response has begun.
+// trackingWriter records whether the response has begun.
 type trackingWriter struct {
 	http.ResponseWriter
 	began bool
@@ -104,10 +105,10 @@ func (w *trackingWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (w *trackingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush sends what is buffered, if the server can.
+// Flush sends buffered bytes, if the server supports that.
 func (w *trackingWriter) Flush() {
 	w.began = true
 	flush(w.ResponseWriter)

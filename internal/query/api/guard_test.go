@@ -152,8 +152,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// panicking panics when it is asked for metadata, and gives up as net/http's handlers do when it is
-// asked for statistics.
+// panicking panics in Metadata, and aborts in Stats as net/http's handlers do.
 type panicking struct{ *tsdbBackend }
 
 func (panicking) Metadata(context.Context, string, int, int) (map[string][]metadata.Metadata, error) {
@@ -189,7 +188,7 @@ func TestAbortedHandlerStaysAborted(t *testing.T) {
 	require.PanicsWithValue(t, http.ErrAbortHandler, func() { get(t, h, "/api/v1/status/tsdb") })
 }
 
-// lateWriter panics when the response's body is written: after its header was.
+// lateWriter panics when the body of a response is written, after the header.
 type lateWriter struct{ *httptest.ResponseRecorder }
 
 func (lateWriter) Write([]byte) (int, error) { panic("too late") }
@@ -224,8 +223,8 @@ func TestRequestsAreMeasuredByRoute(t *testing.T) {
 	require.Equal(t, map[string]uint64{"/api/v1/query 200": 2, "/api/v1/label/:name/values 200": 2, "/federate 200": 1}, got)
 }
 
-// TestDeadlineFromOutside: a request that has a deadline from outside, as a function's has, is
-// answered as a timeout when it has come.
+// TestDeadlineFromOutside: a request whose context has a deadline, as in a Lambda function, is
+// answered as a timeout when the deadline passes.
 func TestDeadlineFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, testSettings(), failing{tsdbBackend: withoutStorage(t), fail: waiting})

@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/prometheus/model/metadata"
 )
 
-// noLimit stands for an absent limit parameter, as in upstream.
+// noLimit is the value of an absent limit parameter, as in upstream.
 const noLimit = -1
 
-// metadata answers /api/v1/metadata from the backend. Where upstream leaves to chance which
-// families and entries remain under a limit, the first by name and by type, unit and help do.
+// metadata answers /api/v1/metadata from the backend. Under a limit it returns the first families
+// by name, and the first entries by type, unit and help; upstream's choice is random.
 func (s *server) metadata(r *http.Request) (any, error) {
 	limit, err := intParam(r, "limit")
 	if err != nil {
@@ -30,8 +30,8 @@ func (s *server) metadata(r *http.Request) (any, error) {
 	return limitMetadata(all, limit, perMetric), nil
 }
 
-// limitMetadata returns at most limit families (all if limit < 0) of at most perMetric distinct
-// entries (all if < 1).
+// limitMetadata returns at most limit families (all if limit < 0) with at most perMetric distinct
+// entries each (all if perMetric < 1).
 func limitMetadata(all map[string][]metadata.Metadata, limit, perMetric int) map[string][]metadata.Metadata {
 	names := make([]string, 0, len(all))
 	for name := range all {
@@ -58,7 +58,7 @@ func compareMetadata(a, b metadata.Metadata) int {
 	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Help, b.Help))
 }
 
-// intParam returns the integer parameter of this name, noLimit when it is absent.
+// intParam parses an integer parameter; it returns noLimit if the parameter is absent.
 func intParam(r *http.Request, name string) (int, error) {
 	v := r.FormValue(name)
 	if v == "" {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// operatorPaths are the paths below /api/v1 that describe the process and its machine: every flag,
-// among them those that name other tenants and places of secrets, the working directory, the host.
+// operatorPaths are the paths below /api/v1 that describe the process and its machine: its flags,
+// which may name other tenants and locations of secrets, its working directory and its host.
 var operatorPaths = []string{"/status/config", "/status/flags", "/status/runtimeinfo"}
 
-// OperatorPatterns returns patterns of New's handler that are for operators. They are more specific
-// than those of Patterns, for whose requests WithoutOperator takes the same paths out of the
-// handler.
+// OperatorPatterns returns the patterns of New's handler that only operators may request. They are
+// more specific than those of Patterns, so http.ServeMux prefers them. WithoutOperator removes the
+// same paths from the handler of Patterns.
 func OperatorPatterns() []string {
 	var out []string
 	for _, prefix := range []string{"", mimirPrefix} {
@@ -23,9 +23,8 @@ func OperatorPatterns() []string {
 	return out
 }
 
-// WithoutOperator returns h without the paths of OperatorPatterns, which it answers with 404. A
-// path reaches it that http.ServeMux does not recognise by its pattern, such as
-// /api/v1/status%2Fflags.
+// WithoutOperator returns h with 404 for the paths of OperatorPatterns. Requests for them reach it
+// if http.ServeMux does not match their pattern, as with /api/v1/status%2Fflags.
 func WithoutOperator(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, mimirPrefix), apiPath)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// pieceBytes is how much of an answer a client must take within Settings.WriteTimeout.
+// pieceBytes is the size of the pieces of an answer: a client has Settings.WriteTimeout for each.
 const pieceBytes = 64 << 10
 
-// paced cuts off clients that do not read: each piece of an answer has Settings.WriteTimeout to be
-// taken. Answers as a whole may take as long as their queries.
+// paced disconnects clients that do not read: each piece of an answer must be written within
+// Settings.WriteTimeout. The whole answer has no time limit but the query's.
 func (s *server) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &pacedWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.settings.WriteTimeout}
@@ -18,7 +18,7 @@ func (s *server) paced(next http.Handler) http.Handler {
 	})
 }
 
-// pacedWriter moves the deadline of its connection forward with each piece that is written.
+// pacedWriter extends the write deadline of its connection before each piece.
 type pacedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -26,18 +26,18 @@ type pacedWriter struct {
 	set     bool // the connection has a deadline
 }
 
-// extend gives the next piece its time. Where there is no connection, as in a function, there is no
-// deadline either.
+// extend sets the deadline of the next piece. Where there is no connection, as in a Lambda
+// function, there is no deadline.
 func (w *pacedWriter) extend() {
 	if err := w.control.SetWriteDeadline(time.Now().Add(w.timeout)); err == nil {
 		w.set = true
 	}
 }
 
-// end takes the deadline from the connection, which other requests will use.
+// end removes the deadline from the connection, which later requests reuse.
 func (w *pacedWriter) end() {
 	if w.set {
-		_ = w.control.SetWriteDeadline(time.Time{}) // a connection that is gone needs none
+		_ = w.control.SetWriteDeadline(time.Time{}) // a closed connection needs no deadline
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// long is a label's value: almost the longest that upstream's labels can have.
+// long is a label value of almost the maximum length.
 var long = strings.Repeat("x", 12<<20)
 
-// verbose answers with one series whose labels are larger than what sockets buffer.
+// verbose answers with one series whose labels exceed the buffers of sockets.
 type verbose struct{ *tsdbBackend }
 
 func (verbose) Querier(int64, int64) (storage.Querier, error) { return verboseQuerier{}, nil }
@@ -37,8 +37,8 @@ func (verboseQuerier) Select(context.Context, bool, *storage.SelectHints, ...*la
 	})}
 }
 
-// TestClientsThatDoNotReadAreCutOff waits for the handler's end, which nothing else than the
-// deadline brings about.
+// TestClientsThatDoNotReadAreCutOff waits for the end of the handler, which only the write deadline
+// can end.
 func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	settings := testSettings()
 	settings.WriteTimeout = 100 * time.Millisecond
@@ -56,7 +56,7 @@ func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	<-ended
 }
 
-// deadlines is a connection that notes its write deadlines.
+// deadlines is a connection that records its write deadlines.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time
@@ -67,8 +67,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestEachPieceHasItsTime holds that the deadline moves with what is written, and that the
-// connection is left without one.
+// TestEachPieceHasItsTime: each piece extends the deadline, and the connection has none in the end.
 func TestEachPieceHasItsTime(t *testing.T) {
 	settings := testSettings()
 	settings.WriteTimeout = time.Hour
@@ -84,7 +83,7 @@ func TestEachPieceHasItsTime(t *testing.T) {
 	}
 }
 
-// stuck is a Backend whose reads of tenant a wait until they may go on.
+// stuck is a Backend whose reads of tenant a block until the test releases them.
 type stuck struct {
 	*tsdbBackend
 	entered, free chan struct{}
@@ -107,8 +106,8 @@ func (q stuckQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHints
 	return storage.EmptySeriesSet()
 }
 
-// TestNoTenantHasAllRemoteReads holds that another tenant is answered while one has as many remote
-// reads under way as it may, and more that wait.
+// TestNoTenantHasAllRemoteReads: a tenant's request is answered while another tenant has as many
+// remote reads running as it may, and further ones waiting.
 func TestNoTenantHasAllRemoteReads(t *testing.T) {
 	settings := testSettings()
 	settings.RemoteReadConcurrency = 4

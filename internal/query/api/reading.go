@@ -12,10 +12,11 @@ import (
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
-// asOfParam asks for the data as it stood at a time: RFC 3339 or seconds, like upstream's times.
+// asOfParam requests the state of the data at a time: RFC 3339 or seconds, as in upstream's time
+// parameters.
 const asOfParam = "as_of"
 
-// withAsOf puts the time that a request asks for into its context, where the storage looks for it.
+// withAsOf puts the time of as_of into the request's context, where the storage reads it.
 func (s *server) withAsOf(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, r := formValue(r, asOfParam)
@@ -32,8 +33,7 @@ func (s *server) withAsOf(next http.Handler) http.Handler {
 	})
 }
 
-// formValue returns a parameter of a request, and the request to go on with: as if nobody had read
-// its form.
+// formValue returns a parameter of a request, and a copy of the request with an unread form.
 func formValue(r *http.Request, name string) (string, *http.Request) {
 	form, next := peekForm(r)
 	if vs := form[name]; len(vs) > 0 {
@@ -42,12 +42,12 @@ func formValue(r *http.Request, name string) (string, *http.Request) {
 	return "", next
 }
 
-// statsAll asks for all statistics of a query, ours among them.
+// statsAll requests all statistics of a query, including those of Promlake.
 const statsAll = "all"
 
-// evaluating makes the handler of a route that evaluates PromQL. Upstream checks the parameter
-// stats only where it renders the statistics itself, so a second API of its, with our renderer, is
-// asked for stats=all alone.
+// evaluating returns the handler of a route that evaluates PromQL. Upstream validates the parameter
+// stats only with its own renderer, so only requests with stats=all go to a second upstream API,
+// which has renderStats.
 func (s *server) evaluating(path string) choice {
 	return func(upstream http.Handler) http.Handler {
 		return s.withAsOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,8 +66,8 @@ func (s *server) evaluating(path string) choice {
 	}
 }
 
-// statsHandlers returns the handlers of an upstream API that renders statistics with renderStats,
-// by path.
+// statsHandlers returns, by path, the handlers of an upstream API that renders statistics with
+// renderStats.
 func (s *server) statsHandlers() (map[string]http.Handler, error) {
 	api, err := s.upstream(nil, renderStats)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *server) statsHandlers() (map[string]http.Handler, error) {
 	return handlers, nil
 }
 
-// queryStats are upstream's statistics of a query, and what the storage read for it.
+// queryStats is upstream's statistics of a query, and what the storage read for it.
 type queryStats struct {
 	stats.BuiltinStats
 	Storage request.Totals `json:"storage"`
@@ -90,7 +90,8 @@ type queryStats struct {
 // Builtin implements stats.QueryStats.
 func (s *queryStats) Builtin() stats.BuiltinStats { return s.BuiltinStats }
 
-// renderStats adds to upstream's statistics of a query what the storage read, if it said so.
+// renderStats adds what the storage read to upstream's statistics of a query, if it recorded
+// anything.
 func renderStats(ctx context.Context, s *stats.Statistics, _ string) stats.QueryStats {
 	builtin := stats.NewQueryStats(s)
 	st := request.From(ctx).Stats

@@ -118,7 +118,7 @@ func TestAsOf(t *testing.T) {
 	})
 }
 
-// tooOld is the stage's error of a state that is not readable any more.
+// tooOld is the stage's error for a time whose state can no longer be read.
 type tooOld struct{}
 
 func (tooOld) Error() string    { return "the oldest is of 2023" }

@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// Upstream's remote read handler answers every storage error with 500. The storage therefore notes
-// in the request's context what failed, and withReadStatus puts that status in place of the 500.
+// Upstream's remote read handler answers every storage error with 500. The storage therefore
+// records the right status in the request's context, and withReadStatus replaces the 500 by it.
 
 type noteKey struct{}
 
-// noted notes how err is answered, if the context's request asked for it, and returns err.
+// noted records the status of err if the context has a place for it, and returns err.
 func noted(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -33,7 +33,7 @@ func withReadStatus(next http.Handler) http.Handler {
 type readStatus struct {
 	http.ResponseWriter
 	ctx  context.Context
-	code *atomic.Int32 // 0: the storage noted nothing
+	code *atomic.Int32 // 0: no storage error
 }
 
 func (w *readStatus) WriteHeader(code int) {
@@ -47,13 +47,13 @@ func (w *readStatus) corrected(code int) int {
 	if noted := int(w.code.Load()); noted != 0 {
 		return noted
 	}
-	if err := w.ctx.Err(); err != nil { // it ended in the queue before the storage
+	if err := w.ctx.Err(); err != nil { // it ended while it waited in upstream's queue
 		return failureOf(classify(w.ctx, err)).code
 	}
 	return code
 }
 
-// Flush sends what is buffered. The stream of chunks needs it.
+// Flush sends buffered bytes, as the stream of chunks requires.
 func (w *readStatus) Flush() { flush(w.ResponseWriter) }
 
 // flush flushes w if it can. A failed flush shows as a failed write.

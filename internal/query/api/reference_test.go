@@ -22,7 +22,7 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// localTSDB is what a Prometheus server makes of its database for its web handler.
+// localTSDB adapts a TSDB as a Prometheus server does for its web handler.
 type localTSDB struct{ *teststorage.TestStorage }
 
 func (localTSDB) WALReplayStatus() (tsdb.WALReplayStatus, error) { return tsdb.WALReplayStatus{}, nil }
@@ -50,7 +50,7 @@ func reference(t testing.TB, b *tsdbBackend, s api.Settings) string {
 	return serve(t, mux)
 }
 
-// upstreamAPI is upstream's API as a server without targets, rules and alertmanagers has it.
+// upstreamAPI returns upstream's API of a server without targets, rules and alertmanagers.
 func upstreamAPI(t testing.TB, b *tsdbBackend, s api.Settings) *v1.API {
 	t.Helper()
 	cors, err := relabel.NewRegexp(s.CORSOrigin)
@@ -84,8 +84,8 @@ func upstreamAPI(t testing.TB, b *tsdbBackend, s api.Settings) *v1.API {
 	)
 }
 
-// client follows no redirects and decodes no compression: what the server sent is what the test
-// sees.
+// client returns a client that does not follow redirects or decode compression, so that tests see
+// the server's bytes.
 func client() *http.Client {
 	return &http.Client{
 		Transport:     &http.Transport{DisableCompression: true, DisableKeepAlives: true},

@@ -21,7 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reading makes a remote read request for up, answered in samples or streamed chunks.
+// reading returns a function that builds a remote read request for up, to be answered with samples
+// or streamed chunks.
 func reading(chunks bool) func(t *testing.T) *http.Request {
 	return func(t *testing.T) *http.Request {
 		t.Helper()
@@ -37,7 +38,7 @@ func reading(chunks bool) func(t *testing.T) *http.Request {
 	}
 }
 
-// TestRemoteReadClient reads through upstream's client what upstream's own querier returns.
+// TestRemoteReadClient: upstream's client reads what upstream's own querier returns.
 func TestRemoteReadClient(t *testing.T) {
 	backend, settings := newBackend(t), testSettings()
 	settings.RemoteReadFrameBytes = 200 // several frames
@@ -78,7 +79,7 @@ func TestRemoteReadClient(t *testing.T) {
 	}
 }
 
-// dump renders a set's series and samples, floats by their bits' shortest decimal.
+// dump formats a set's series and samples; floats have the shortest decimal that keeps their bits.
 func dump(t *testing.T, set storage.SeriesSet) []string {
 	t.Helper()
 	res := []string{}

@@ -2,8 +2,8 @@ package api_test
 
 import "net/http"
 
-// The requests of the differential test. Timestamps are within the two hours from the epoch that
-// the fixture holds.
+// The requests of the differential test. Timestamps are in the two hours after the epoch for which
+// the fixture has samples.
 
 func instant(query string, more ...string) httpRequest {
 	return params("/query", append([]string{"query", query, "time", "5400"}, more...)...)

@@ -8,16 +8,17 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// badData is how a request that cannot be right is answered.
+// badData is the answer to an invalid request.
 var badData = failure{"bad_data", http.StatusBadRequest}
 
-// badRequest is an error of the client's parameters.
+// badRequest is an error in the client's parameters.
 type badRequest string
 
+// Error implements error.
 func (e badRequest) Error() string { return string(e) }
 
-// json makes a handler of f as upstream makes its own: CORS, compression, upstream's envelope and
-// codec.
+// json returns a handler that answers with the data of f as upstream's handlers do: CORS,
+// compression, upstream's envelope and codec.
 func (s *server) json(f func(*http.Request) (data any, err error)) http.Handler {
 	return httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := f(r)

@@ -8,10 +8,10 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// explainPath is ours; upstream has no such route.
+// explainPath is a route of Promlake; upstream has none at this path.
 const explainPath = "/explain"
 
-// choice makes the handler of a route from the one that upstream registers for it.
+// choice returns the handler of a route, given the one that upstream registers.
 type choice func(upstream http.Handler) http.Handler
 
 func keep(upstream http.Handler) http.Handler { return upstream }
@@ -20,9 +20,9 @@ func replace(h http.Handler) choice {
 	return func(http.Handler) http.Handler { return h }
 }
 
-// served lists the API's routes by the paths that upstream registers. A path that is not here does
-// not exist (404), so that what a later upstream adds stays closed until it is decided on, and the
-// composition may mount the write routes.
+// served lists the API's routes by upstream's path. A path that is not listed is answered with 404.
+// So routes that a later upstream version adds stay closed until they are listed, and the
+// composition can mount the write routes.
 func (s *server) served() map[string]choice {
 	return map[string]choice{
 		"/*path": keep, // OPTIONS
@@ -36,7 +36,7 @@ func (s *server) served() map[string]choice {
 		"/series":             s.withAsOf,
 		"/labels":             s.withAsOf,
 		"/label/:name/values": s.withAsOf,
-		"/metadata":           replace(s.json(s.metadata)), // upstream's reads from targets
+		"/metadata":           replace(s.json(s.metadata)), // upstream's reads scrape targets
 		"/read":               func(upstream http.Handler) http.Handler { return withReadStatus(s.shared(upstream)) },
 
 		"/scrape_pools":          keep,
@@ -54,14 +54,15 @@ func (s *server) served() map[string]choice {
 		"/status/flags":       keep,
 		"/status/walreplay":   keep,
 		"/status/tsdb/blocks": keep,
-		// upstream's prints its own configuration
+		// upstream's returns its own configuration
 		"/status/config": replace(s.json(s.config)),
-		// upstream's has no context and so no tenant
+		// upstream's has no context, so no tenant
 		"/status/tsdb": replace(s.json(s.tsdbStatus)),
 	}
 }
 
-// routes registers upstream's API on a router of which only served remains. Methods are upstream's.
+// routes registers upstream's API on a router that answers only the routes of served. Methods are
+// upstream's.
 func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handler) http.HandlerFunc) http.Handler {
 	served := s.served()
 	if s.explains != nil {
@@ -88,7 +89,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	})
 }
 
-// withPath notes the request's path where the engine's query log looks for it.
+// withPath puts the request's path into its context for the engine's query log.
 func withPath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(httputil.ContextWithPath(r.Context(), apiPath+r.URL.Path)))

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/query/api"
 )
 
-// closedRoutes are upstream's routes that this API does not have. Whoever opens one deletes it
-// here.
+// closedRoutes are upstream's routes that this API does not have. A change that opens one deletes
+// it here.
 var closedRoutes = []string{
 	"/admin/tsdb/clean_tombstones", "/admin/tsdb/delete_series", "/admin/tsdb/snapshot",
 	"/notifications", "/notifications/live",

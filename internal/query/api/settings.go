@@ -11,44 +11,45 @@ import (
 	"github.com/promlake/promlake/internal/expression"
 )
 
-// Settings configure the API. The zero value of a field means its default.
+// Settings configure the API. A zero field means its default.
 type Settings struct {
-	// LookbackDelta is how far /federate looks back for a series' latest sample. Default 5m.
-	// Queries have the engine's.
+	// LookbackDelta is the maximum age of a series' latest sample in /federate. Default 5m. Queries
+	// use the engine's lookback.
 	LookbackDelta time.Duration
 	// MaxBodyBytes bounds a request's body. Default 10 MiB, which is also the most of a form that
 	// net/http reads.
 	MaxBodyBytes int64
-	// Expressions bound the texts of query and match[] before they are parsed. Defaults: those of
+	// Expressions limits the texts of query and match[] before they are parsed. Defaults: those of
 	// expression.Limits.
 	Expressions expression.Limits
-	// RemoteReadSampleLimit bounds the samples of one remote read query that answers in samples
-	// (streamed chunks have no limit). Default 50,000,000; negative means none.
+	// RemoteReadSampleLimit bounds the samples of one remote read query that is answered with
+	// samples; streamed chunks have no limit. Default 50,000,000; negative means none.
 	RemoteReadSampleLimit int
-	// RemoteReadConcurrency is the number of remote reads that run at once; a tenant has half of
-	// them at most, or one. Default 10.
+	// RemoteReadConcurrency bounds the remote reads that run at once. One tenant may run half of
+	// them, and at least one. Default 10.
 	RemoteReadConcurrency int
-	// RemoteReadFrameBytes is the size at which a frame of streamed chunks is sent. Default 1 MiB.
+	// RemoteReadFrameBytes is the size of a frame of streamed chunks. Default 1 MiB.
 	RemoteReadFrameBytes int
-	// WriteTimeout is how long a client may take for 64 KiB of an answer. Default 30 seconds.
+	// WriteTimeout is the time within which a client must receive each 64 KiB of an answer. Default
+	// 30 seconds.
 	WriteTimeout time.Duration
 	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses.
-	// Default: none may.
+	// Default: none.
 	CORSOrigin string
-	// Parser is the PromQL dialect. It must be that of the Backend's engine.
+	// Parser is the PromQL dialect. It must be the one of the Backend's engine.
 	Parser parser.Options
 
 	// Flags are the process's command-line flags, for /api/v1/status/flags.
 	Flags map[string]string
 	// ConfigYAML is the effective configuration, for /api/v1/status/config.
 	ConfigYAML string
-	// StorageRetention says how long samples are kept, for /api/v1/status/runtimeinfo. Default
-	// "unlimited".
+	// StorageRetention is how long samples are kept, as text for /api/v1/status/runtimeinfo.
+	// Default "unlimited".
 	StorageRetention string
-	// Features adds to /api/v1/features what the process supports beyond this API: category →
-	// feature → enabled.
+	// Features are further features of the process for /api/v1/features: category → feature →
+	// enabled.
 	Features map[string]map[string]bool
-	// Build says which build of Promlake runs, for /api/v1/status/buildinfo.
+	// Build identifies the build of Promlake for /api/v1/status/buildinfo.
 	Build Build
 }
 
@@ -74,8 +75,8 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Complete returns s with defaults in place of zero values, or an error that names the field that
-// cannot be used.
+// Complete returns s with defaults in place of zero values, or an error that names the first
+// invalid field.
 func (s Settings) Complete() (Settings, error) {
 	d := DefaultSettings()
 	s.LookbackDelta = orDefault(s.LookbackDelta, d.LookbackDelta)

@@ -9,24 +9,24 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// slots bound the requests of a tenant that run at once, so that no tenant has all of what the
-// process runs at once. They are safe for concurrent use.
+// slots bounds the concurrent requests of each tenant, so that no tenant can use all of the
+// process's capacity. It is safe for concurrent use.
 type slots struct {
 	size int // of each tenant
 
 	mu      sync.Mutex
-	tenants map[string]*tenantSlots // those with requests
+	tenants map[string]*tenantSlots // only tenants with requests
 }
 
-// tenantSlots are one tenant's.
+// tenantSlots is the state of one tenant.
 type tenantSlots struct {
-	places chan struct{} // one token for each running request
-	users  int           // requests that run or wait; of the mutex of slots
+	places chan struct{} // holds one token per running request
+	users  int           // running and waiting requests; guarded by slots.mu
 }
 
 func newSlots(size int) *slots { return &slots{size: max(1, size), tenants: map[string]*tenantSlots{}} }
 
-// enter waits for a place, which leave gives back, or for ctx.
+// enter waits for a slot or for the end of ctx. The caller must call leave to release the slot.
 func (s *slots) enter(ctx context.Context, id string) (leave func(), err error) {
 	t := s.use(id)
 	select {
@@ -58,8 +58,8 @@ func (s *slots) done(id string, t *tenantSlots) {
 	}
 }
 
-// shared lets a tenant have half of the remote reads that run at once, at most. Upstream's handler
-// has one queue for all.
+// shared bounds the remote reads of a tenant to half of RemoteReadConcurrency. Upstream's handler
+// has one queue for all tenants.
 func (s *server) shared(next http.Handler) http.Handler {
 	places := newSlots(s.settings.RemoteReadConcurrency / 2)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,10 +13,11 @@ import (
 )
 
 // PrometheusVersion is the version of Prometheus whose API this is: the release of the module that
-// go.mod requires (v0.315.0 is 3.15.0). Clients such as Grafana tell from it what they may ask.
+// go.mod requires (v0.315.0 is 3.15.0). Clients such as Grafana derive the supported features from
+// it.
 const PrometheusVersion = "3.15.0"
 
-// process is what does not change while the process runs.
+// process describes the process; it does not change while the process runs.
 type process struct {
 	started  time.Time
 	dir      string
@@ -47,8 +48,8 @@ func (s *server) buildInfo() v1.PrometheusVersion {
 	}
 }
 
-// runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once, at the start, and never
-// reloaded.
+// runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once at the start, so the time
+// of the last reload is the start.
 func (s *server) runtimeInfo() (v1.RuntimeInfo, error) {
 	return v1.RuntimeInfo{
 		StartTime:           s.status.started,
@@ -71,8 +72,8 @@ func (s *server) config(*http.Request) (any, error) {
 	return map[string]string{"yaml": s.settings.ConfigYAML}, nil
 }
 
-// features is what /api/v1/features tells: the parser's PromQL, this API's own parts, and what the
-// settings add.
+// features returns the content of /api/v1/features: the features of the parser, of this API and of
+// Settings.Features.
 func (s *server) features() features.Collector {
 	reg := features.NewRegistry()
 	s.parser.RegisterFeatures(reg)

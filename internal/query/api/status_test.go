@@ -38,7 +38,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// chunkCount is the one number of the TSDB status that Promlake has no counterpart of.
+// chunkCount matches the one number of the TSDB status that Promlake does not have.
 var chunkCount = regexp.MustCompile(`"chunkCount":-?\d+`)
 
 func TestTSDBStatusSameAsUpstream(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTSDBStatusSameAsUpstream(t *testing.T) {
 	}
 }
 
-// The backend of the test has counted the series of "anonymous" and nothing else.
+// The backend of the test has counted only the series of "anonymous".
 func TestTSDBStatusWithoutPostings(t *testing.T) {
 	rec := get(t, newHandler(t, testSettings(), tenantBackend{withoutStorage(t)}), "/api/v1/status/tsdb")
 	require.Equal(t, http.StatusOK, rec.Code)
@@ -68,7 +68,7 @@ func TestBuildInfo(t *testing.T) {
 	require.Equal(t, `{"status":"success","data":{"version":"`+api.PrometheusVersion+`","revision":"abc","branch":"main","buildUser":"u","buildDate":"20260101","goVersion":"`+runtime.Version()+`"}}`, rec.Body.String())
 }
 
-// TestPrometheusVersion fails when the module is upgraded and the constant is not: module v0.315.0
+// TestPrometheusVersion fails if the module was upgraded and the constant was not: module v0.315.0
 // is release 3.15.0.
 func TestPrometheusVersion(t *testing.T) {
 	gomod, err := os.ReadFile("../../../go.mod")

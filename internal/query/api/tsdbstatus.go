@@ -15,8 +15,8 @@ const (
 	maxStatsLimit     = 10000 // upstream's
 )
 
-// tsdbStatus answers /api/v1/status/tsdb with the tenant's cardinalities. There are no chunks, so
-// their count is 0.
+// tsdbStatus answers /api/v1/status/tsdb with the tenant's cardinalities. The number of chunks is
+// 0: Promlake has none.
 func (s *server) tsdbStatus(r *http.Request) (any, error) {
 	limit, err := statsLimit(r)
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// What of a Prometheus server is off: everything that writes, administrates or belongs to scraping.
-// routes.go keeps it unreachable as well.
+// The parts of a Prometheus server that are off: writing, administration, search and scraping.
+// routes.go does not serve their routes either.
 const (
 	enableAdmin, enableSearch, isAgent = false, false, false
 	maxSearchLimit                     = 0
 	noDirectory                        = ""
 )
 
-// What upstream asks a server for that has no configuration, is always ready, and has nothing to
-// notify anybody of.
+// What upstream's API expects from a server, for one without a configuration that is always ready
+// and has no notifications.
 func latestConfig() config.Config                                   { return config.DefaultConfig }
 func always(h http.HandlerFunc) http.HandlerFunc                    { return h }
 func notes() []notifications.Notification                           { return nil }
 func noteStream() (<-chan notifications.Notification, func(), bool) { return nil, func() {}, false }
 
-// cautious returns a Registerer that keeps its first failure. A nil reg stays nil.
+// cautious returns a Registerer that stores its first failure in err. A nil reg stays nil.
 func cautious(reg prometheus.Registerer) (prometheus.Registerer, *error) {
 	err := new(error)
 	if reg == nil {
@@ -35,8 +35,8 @@ func cautious(reg prometheus.Registerer) (prometheus.Registerer, *error) {
 	return registerable{reg, err}, err
 }
 
-// upstream builds upstream's API over the backend. A nil render renders statistics as upstream
-// does.
+// upstream builds upstream's API over the backend. With a nil render, statistics are rendered as
+// upstream does.
 func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*v1.API, error) {
 	registerer, regErr := cautious(reg)
 	api, err := bare(s.fields(registerer, render))
@@ -47,8 +47,8 @@ func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*
 	return api, *regErr
 }
 
-// fields are what upstream's constructor puts into an API, by the names of its fields; nil is what
-// is off.
+// fields returns the fields that upstream's constructor would set in an API, by name; nil means
+// that the part is off.
 func (s *server) fields(registerer prometheus.Registerer, render v1.StatsRenderer) map[string]any {
 	build := s.buildInfo()
 	renderer := v1.StatsRenderer(v1.DefaultStatsRenderer)

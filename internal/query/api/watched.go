@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// watched is a Backend whose storage errors are classified on their way to upstream. Series and
-// samples pass untouched.
+// watched is a Backend that classifies storage errors before upstream sees them. It passes series
+// and samples unchanged.
 type watched struct{ Backend }
 
-// Unwrap lets the engine know the storage.
+// Unwrap gives the engine access to the storage.
 func (b watched) Unwrap() storage.Queryable { return b.Backend }
 
 func (b watched) Querier(mint, maxt int64) (storage.Querier, error) {
@@ -70,7 +70,8 @@ func (q watchedChunkQuerier) Select(ctx context.Context, sorted bool, hints *sto
 	return watchedChunkSet{q.inner.Select(ctx, sorted, hints, ms...), ctx}
 }
 
-// A set's context is that of the Select that made it, whose end is the reason for its failures.
+// The context of a set is that of the Select that returned it. The end of that context explains the
+// set's failure.
 type watchedSet struct {
 	storage.SeriesSet
 	ctx context.Context
