@@ -6,22 +6,22 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Batch is the content of one segment by columns. Row i is the label set Rows[i] with the float
+// Batch is the content of one segment in columns. Row i is the label set Rows[i] with the float
 // samples [End[i-1], End[i]) of TS, V and ST.
 type Batch struct {
 	View *series.View
-	Rows []series.Ref // ascending in the order of View.Compare, no duplicates
+	Rows []series.Ref // strictly ascending in the order of View.Compare
 	End  []int        // by row
 	TS   []int64      // ms; ascending and unique within a row
 	V    []float64
-	ST   []int64 // ms, 0 = unknown; nil if no sample has one
+	ST   []int64 // ms, 0 = unknown; nil if all are unknown
 
 	Hists     []RowHists     // ascending rows
 	Exemplars []RowExemplars // ascending rows
 	Metadata  []Metadata     // sorted by Metric
 }
 
-// RowHists are the native histogram samples of a row, ascending and unique in time.
+// RowHists are the native histograms of a row, strictly ascending in time.
 type RowHists struct {
 	Row     int
 	Samples []Hist

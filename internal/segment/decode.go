@@ -11,12 +11,12 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Decode reads a whole segment. Its rows become references into t, which gains the label sets that
-// it does not have; whoever calls holds t's write lock. The batch's View is nil: the caller sets it
-// once t has all that it needs. The batch keeps nothing of data.
+// Decode decodes a segment. Label sets that t does not have are interned; the caller must hold t's
+// write lock. The batch's View is nil: the caller sets it after all changes of t. The batch does
+// not alias data.
 //
-// The label sets that t has seen in earlier segments cost a hash of integers and one probe: strings
-// are touched once per dictionary entry, and rows only where they have a label.
+// A label set that t knows from an earlier segment costs a hash of integers and one lookup: strings
+// are read once per dictionary entry, and a row costs work only for labels that it has.
 //
 // Errors: ErrFormat (also for a segment of a later version), and series.ErrFull.
 func Decode(data []byte, t *series.Table) (*Batch, error) {
@@ -40,7 +40,7 @@ func Decode(data []byte, t *series.Table) (*Batch, error) {
 	return &d.batch, nil
 }
 
-// asFormat makes a broken Parquet file a broken segment.
+// asFormat wraps an error about the Parquet file in ErrFormat.
 func asFormat(err error) error {
 	if errors.Is(err, parquetfile.ErrFormat) && !errors.Is(err, ErrFormat) {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
@@ -48,7 +48,7 @@ func asFormat(err error) error {
 	return err
 }
 
-// decoder reads one segment.
+// decoder decodes one segment.
 type decoder struct {
 	layout *parquetfile.Layout
 	group  parquetfile.GroupReader
@@ -57,7 +57,7 @@ type decoder struct {
 	batch  Batch
 }
 
-// footer checks the version and reads the metadata.
+// footer checks the version and reads the metric metadata.
 func (d *decoder) footer() error {
 	kv := d.layout.KeyValues
 	if v, err := strconv.Atoi(kv[kvVersion]); err != nil || v != FormatVersion {

@@ -13,7 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// labelColumn is a decoded dictionary column of one label.
+// labelColumn is the decoded dictionary column of a label.
 type labelColumn struct {
 	name string
 	dict []string
@@ -27,7 +27,7 @@ type mapLabel struct {
 	series.Label
 }
 
-// readColumn reads a label's column, if the leaf is one, and adds its hashes to the rows.
+// readColumn reads a leaf if it is the column of a label, and adds its hashes to the rows.
 func (d *SeriesDecoder) readColumn(g *parquetfile.GroupReader, leaf int) error {
 	l := &g.Layout.Leaves[leaf]
 	name, isLabel := strings.CutPrefix(l.Path[0], LabelPrefix)
@@ -38,7 +38,7 @@ func (d *SeriesDecoder) readColumn(g *parquetfile.GroupReader, leaf int) error {
 		return nil
 	}
 	if l.Type != format.ByteArray || len(l.Path) != 1 || l.Nested {
-		return fmt.Errorf("%w: column %v is no label", ErrFormat, l.Path)
+		return fmt.Errorf("%w: column %v is not a label column", ErrFormat, l.Path)
 	}
 	if err := g.Chunk(leaf, &d.chunk); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (d *SeriesDecoder) decodeColumn(c *labelColumn, name string) (err error) {
 	}
 }
 
-// hashLabel returns the keyed hash of a label; an absent one has 0.
+// hashLabel returns the keyed hash of a label, or 0 if value is "".
 func (d *SeriesDecoder) hashLabel(name, value string) uint64 {
 	if value == "" {
 		return 0
@@ -92,7 +92,7 @@ func (d *SeriesDecoder) hashLabel(name, value string) uint64 {
 	return xxh3.HashSeed(d.buf, d.table.Seed())
 }
 
-// add adds the hashes of a column's labels to the rows that have one.
+// add adds the hashes of a column's labels to the sums of the rows that have the label.
 func (d *SeriesDecoder) add(c *labelColumn) {
 	row := 0
 	for _, r := range c.runs {
@@ -106,7 +106,7 @@ func (d *SeriesDecoder) add(c *labelColumn) {
 	}
 }
 
-// readMap reads the labels MAP, if there is one.
+// readMap reads the labels MAP, if the file has one.
 func (d *SeriesDecoder) readMap(g *parquetfile.GroupReader) error {
 	if g.Layout.Column(strings.Join(parquetfile.MapPath(ColLabels, "key"), ".")) < 0 {
 		return nil

@@ -24,9 +24,9 @@ func (l *listDecoder) has(col string) bool {
 	return l.group.Layout.Column(strings.Join(parquetfile.ListPath(col), ".")) >= 0
 }
 
-// read calls values for the elements of every page of a column and returns how many elements each
-// row has, in counts. limit bounds the elements of a page by what its bytes can hold: levels alone
-// may claim any number of them.
+// read calls values with each page of a column and n, the number of its elements. It returns the
+// number of elements of each row in counts. limit returns the largest number of elements that the
+// bytes of a page can hold, because levels may claim any number.
 func (l *listDecoder) read(counts []int, path []string, typ format.Type, limit func(*parquetfile.DataPage) int, values func(p *parquetfile.DataPage, n int) error) ([]int, error) {
 	leaf := l.group.Layout.Column(strings.Join(path, "."))
 	if leaf < 0 || l.group.Layout.Leaves[leaf].Type != typ || !l.group.Layout.Leaves[leaf].Nested {
@@ -77,8 +77,8 @@ func (l *listDecoder) doubles(dst []float64, counts []int, col string) ([]float6
 	return dst, counts, err
 }
 
-// int64s appends the elements of a LIST of integers whose rows must have the same numbers of
-// elements as another column's.
+// int64s appends the elements of a LIST of integers. Each row must have as many elements as in
+// another column: like is that column's counts, total their sum.
 func (l *listDecoder) int64s(dst []int64, col string, like []int, total int) ([]int64, error) {
 	left := total
 	limit := func(*parquetfile.DataPage) int { return left }
@@ -98,8 +98,7 @@ func (l *listDecoder) int64s(dst []int64, col string, like []int, total int) ([]
 	return dst, nil
 }
 
-// strings appends the elements of a LIST or MAP of byte strings. They alias memory that is not used
-// again.
+// strings appends the elements of a LIST or MAP of byte strings. The strings own their memory.
 func (l *listDecoder) strings(dst []string, counts []int, path []string) ([]string, []int, error) {
 	limit := func(p *parquetfile.DataPage) int { return len(p.Values) / 4 }
 	counts, err := l.read(counts, path, format.ByteArray, limit, func(p *parquetfile.DataPage, n int) (err error) {

@@ -39,7 +39,7 @@ func (d *decoder) floats() error {
 	return nil
 }
 
-// ascending checks the times of one row.
+// ascending checks that the times of a row are strictly ascending.
 func ascending(ts []int64) error {
 	for i := 1; i < len(ts); i++ {
 		if ts[i] <= ts[i-1] {
@@ -49,7 +49,8 @@ func ascending(ts []int64) error {
 	return nil
 }
 
-// hists appends the native histograms of a row group whose first row is the given one of the batch.
+// hists appends the native histograms of a row group. row is the index of the group's first row in
+// the batch.
 func (d *decoder) hists(row int) error {
 	if !d.lists.has(ColHist) {
 		return nil
@@ -81,19 +82,20 @@ func (d *decoder) hists(row int) error {
 	return nil
 }
 
-// decodeHistAt decodes a histogram that its row says is of time t.
+// decodeHistAt decodes a histogram, whose time must be t as column h_ts has it.
 func decodeHistAt(blob string, t int64) (Hist, error) {
 	h, err := DecodeHist(unsafe.Slice(unsafe.StringData(blob), len(blob)))
 	if err != nil {
 		return Hist{}, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	if h.T != t {
-		return Hist{}, fmt.Errorf("%w: histogram of %d ms says it is of %d ms", ErrFormat, t, h.T)
+		return Hist{}, fmt.Errorf("%w: histogram at %d ms in its column is at %d ms in its message", ErrFormat, t, h.T)
 	}
 	return h, nil
 }
 
-// exemplars appends the exemplars of a row group whose first row is the given one of the batch.
+// exemplars appends the exemplars of a row group. row is the index of the group's first row in the
+// batch.
 func (d *decoder) exemplars(row int) error {
 	if !d.lists.has(ColExTS) {
 		return nil

@@ -14,13 +14,13 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// SeriesDecoder reads what SeriesColumns writes, row group by row group, and finds or interns the
-// label sets in a table.
+// SeriesDecoder reads the columns of SeriesColumns, row group by row group, and looks up or interns
+// the label sets in a table.
 //
-// A label set's key is its series_id and the sum over its labels of a hash of (name, value), keyed
-// with the table's seed: a sum, so that a column's runs can be added in any order, and keyed, so
-// that no sender can find two label sets with one sum. It belongs to one goroutine, which holds the
-// table's write lock.
+// The key of a label set is its series_id and the sum of a hash of (name, value) over its labels.
+// The hash is keyed with the table's seed, so that a sender cannot construct two label sets with
+// the same sum. Hashes are added, so that the runs of columns can be processed in any order. A
+// SeriesDecoder is not safe for concurrent use; its user must hold the table's write lock.
 type SeriesDecoder struct {
 	table *series.Table
 	moved uint64
@@ -32,20 +32,21 @@ type SeriesDecoder struct {
 	columns []labelColumn
 	mapped  []mapLabel
 	sums    []uint64 // by row
-	counts  []uint32 // by row: labels
+	counts  []uint32 // by row: number of labels
 	fresh   []int    // rows whose key the table does not know
 	refs    []series.Ref
 	ids     []uint64
 }
 
-// NewSeriesDecoder returns a decoder into t. moved is by how much a stored series_id may be above
-// that of its labels: 0 in segments; a block moves identifiers to avoid collisions.
+// NewSeriesDecoder returns a decoder into t. moved is the largest difference between a stored
+// series_id and the hash of its labels: 0 in segments; a block increments identifiers to avoid
+// collisions.
 func NewSeriesDecoder(t *series.Table, moved uint64) *SeriesDecoder {
 	return &SeriesDecoder{table: t, moved: moved}
 }
 
-// Group returns the label sets of the rows of a row group and their stored series_id, valid until
-// the next call. Errors: ErrFormat, parquetfile.ErrFormat, series.ErrFull.
+// Group returns the label sets of the rows of a row group and their stored series_id. Both are
+// valid until the next call. Errors: ErrFormat, parquetfile.ErrFormat, series.ErrFull.
 func (d *SeriesDecoder) Group(g *parquetfile.GroupReader) ([]series.Ref, []uint64, error) {
 	if err := d.readIDs(g); err != nil {
 		return nil, nil, err
@@ -68,8 +69,8 @@ func (d *SeriesDecoder) Group(g *parquetfile.GroupReader) ([]series.Ref, []uint6
 	return d.refs, d.ids, nil
 }
 
-// readIDs reads series_id, eight bytes a row: no other column can claim more rows than these bytes
-// hold.
+// readIDs reads series_id first: it takes eight bytes per row, so no other column can claim more
+// rows than exist.
 func (d *SeriesDecoder) readIDs(g *parquetfile.GroupReader) error {
 	leaf := g.Layout.Column(ColSeriesID)
 	if leaf < 0 || g.Layout.Leaves[leaf].Type != format.Int64 {
@@ -100,7 +101,8 @@ func (d *SeriesDecoder) key(row int) series.Key {
 	return series.Key{Hi: d.ids[row], Lo: bits.RotateLeft64(d.sums[row], 32)}
 }
 
-// lookUp finds the label sets that the table knows, and which rows have others.
+// lookUp looks up the label sets in the table and collects the rows whose label set it does not
+// have.
 func (d *SeriesDecoder) lookUp() {
 	d.refs = append(d.refs[:0], make([]series.Ref, len(d.ids))...)
 	d.fresh = d.fresh[:0]
@@ -114,7 +116,7 @@ func (d *SeriesDecoder) lookUp() {
 	}
 }
 
-// internFresh adds the label sets of the fresh rows to the table.
+// internFresh interns the label sets of the fresh rows.
 func (d *SeriesDecoder) internFresh() error {
 	if len(d.fresh) == 0 {
 		return nil
@@ -137,14 +139,15 @@ func (d *SeriesDecoder) internFresh() error {
 	view := d.table.View()
 	for _, row := range d.fresh {
 		if got, want := view.ID(d.refs[row]), d.ids[row]; want-got > d.moved {
-			return fmt.Errorf("%w: series_id %d of a label set whose is %d", ErrFormat, want, got)
+			return fmt.Errorf("%w: series_id %d of a label set with series_id %d", ErrFormat, want, got)
 		}
 		d.table.Alias(d.key(row), d.refs[row])
 	}
 	return nil
 }
 
-// sortLabels sorts by name: metric comes first in a file, and what is in the MAP last.
+// sortLabels sorts labels by name: metric is the first column, and labels of the MAP follow the
+// columns.
 func sortLabels(lset []series.Label) error {
 	byName := func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(lset, byName) {
@@ -158,10 +161,10 @@ func sortLabels(lset []series.Label) error {
 	return nil
 }
 
-// freshLabels returns the labels of the fresh rows, in the order of the columns, and where those of
-// each row end.
+// freshLabels returns the labels of the fresh rows, in the order of the columns, and the end of
+// each row's labels.
 func (d *SeriesDecoder) freshLabels() (lsets []series.Label, end []int) {
-	place := make([]int, len(d.ids)) // by row: where its next label goes, or -1
+	place := make([]int, len(d.ids)) // by row: index of its next label, or -1
 	for row := range place {
 		place[row] = -1
 	}

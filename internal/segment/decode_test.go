@@ -53,7 +53,7 @@ func batchRows(t testing.TB, b *segment.Batch, table *series.Table) []segment.Ro
 	return rows
 }
 
-// sameRows compares what two readers made of a file, floats by their bits.
+// sameRows compares what two readers decoded from a file; floats by their bits.
 func sameRows(t *testing.T, want, got []segment.Row) {
 	t.Helper()
 	require.Len(t, got, len(want))
@@ -63,7 +63,7 @@ func sameRows(t *testing.T, want, got []segment.Row) {
 	require.Equal(t, expect(t, want), expect(t, got))
 }
 
-// TestDecode decodes what Encode makes, into tables that know none, some or all of the series.
+// TestDecode decodes encoded segments into tables that have none, some or all of the series.
 func TestDecode(t *testing.T) {
 	known := series.NewTable(99)
 	for seed := range uint64(60) {
@@ -105,7 +105,7 @@ func TestDecodeOwnsItsMemory(t *testing.T) {
 	sameRows(t, want, batchRows(t, b, table))
 }
 
-// TestDecodeMeetsKnownSeries finds the references of series that were interned by other means.
+// TestDecodeMeetsKnownSeries expects the references of series that were interned before.
 func TestDecodeMeetsKnownSeries(t *testing.T) {
 	table := series.NewTable(1)
 	ref, err := table.Intern([]series.Label{{Name: "Zone", Value: "z"}, {Name: "__name__", Value: "up"}, {Name: "a", Value: "b"}})
@@ -135,8 +135,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// checkCorrupt decodes bytes that may be anything: they are refused, or what is decoded is
-// consistent.
+// checkCorrupt decodes arbitrary bytes: Decode rejects them, or its result is consistent.
 func checkCorrupt(t *testing.T, data []byte) {
 	t.Helper()
 	table := series.NewTable(1)
@@ -152,8 +151,7 @@ func checkCorrupt(t *testing.T, data []byte) {
 	}
 }
 
-// TestDecodeCorrupt flips bits of small files whose pages are stored as they are, and of compressed
-// ones.
+// TestDecodeCorrupt flips bits of small files with uncompressed and with compressed pages.
 func TestDecodeCorrupt(t *testing.T) {
 	for seed := range uint64(6) {
 		r := newRandom(seed)
@@ -180,8 +178,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkCorrupt(t, data) })
 }
 
-// BenchmarkDecode decodes series like node_exporter's that the table knows, and such that it does
-// not.
+// BenchmarkDecode decodes series like node_exporter's, into tables that have and do not have them.
 func BenchmarkDecode(b *testing.B) {
 	for _, samples := range []int{1, 100} {
 		for _, known := range []bool{true, false} {

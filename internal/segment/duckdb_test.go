@@ -20,7 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
 
-// sampleRows is a batch with everything a segment can hold.
+// sampleRows returns rows that use every feature of a segment.
 func sampleRows() []segment.Row {
 	stale := math.Float64frombits(value.StaleNaN)
 	rows := []segment.Row{

@@ -2,7 +2,7 @@ package segment
 
 import "github.com/promlake/promlake/internal/parquetfile"
 
-// NewWriterInGroups is NewWriter with row groups of at most so many rows and about so many samples.
+// NewWriterInGroups is NewWriter with other bounds of a row group.
 func NewWriterInGroups(groupRows, groupSamples int) (*Writer, error) {
 	w, err := NewWriter()
 	if err != nil {
@@ -12,5 +12,5 @@ func NewWriterInGroups(groupRows, groupSamples int) (*Writer, error) {
 	return w, nil
 }
 
-// TailGuess is how much of a file's end ReadInfo reads at first.
+// TailGuess is the number of bytes at a file's end that ReadInfo reads first.
 const TailGuess = parquetfile.TailGuess

@@ -29,7 +29,7 @@ const (
 
 var goldenMetadata = []segment.Metadata{{Metric: "rpc_seconds", Type: "histogram", Help: "Time of a call.", Unit: "seconds"}, {Metric: "up", Type: "gauge"}}
 
-// golden holds got against a file, or writes it with -update.
+// golden compares got with a file, or writes the file with -update.
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
@@ -53,7 +53,7 @@ func TestGoldenFile(t *testing.T) {
 	require.Equal(t, goldenMetadata, again.Metadata)
 }
 
-// TestGoldenSchema pins the schema of that file as other implementers see it.
+// TestGoldenSchema pins the schema of that file as other implementations read it.
 func TestGoldenSchema(t *testing.T) {
 	b, err := os.ReadFile(goldenFile)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestGoldenSchema(t *testing.T) {
 // identifier.
 var example = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([0-9a-f ]+)` \\| `([0-9]+)` \\|$")
 
-// TestSpecifiedIDs computes the identifiers that the specification works out.
+// TestSpecifiedIDs computes the identifiers of the specification's examples.
 func TestSpecifiedIDs(t *testing.T) {
 	spec, err := os.ReadFile(goldenSpec)
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestSpecifiedIDs(t *testing.T) {
 	}
 }
 
-// encodeInGroups is segmenttest.Encode with row groups of at most so many rows and about so many samples.
+// encodeInGroups is segmenttest.Encode with other bounds of a row group.
 func encodeInGroups(rows []segment.Row, meta []segment.Metadata, groupRows, groupSamples int) ([]byte, segment.Info, error) {
 	w, err := segment.NewWriterInGroups(groupRows, groupSamples)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	kvMetadata = "promlake.segment.metadata" // JSON of []Metadata; absent if there is none
 )
 
-// ErrFormat reports bytes that are not a segment of a version that this code reads.
+// ErrFormat reports bytes that are not a segment of a supported version.
 var ErrFormat = errors.New("not a promlake segment")
 
 func describe(b *Batch, s shape, c *SeriesColumns) Info {
@@ -43,7 +43,7 @@ func describe(b *Batch, s shape, c *SeriesColumns) Info {
 			see(e.Ts)
 		}
 	}
-	if i.MinT > i.MaxT { // metadata alone
+	if i.MinT > i.MaxT { // metadata only
 		i.MinT, i.MaxT = 0, -1
 	}
 	return i

@@ -27,13 +27,13 @@ func readInfo(b []byte) (segment.Info, error) {
 	return segment.ReadInfo(bytes.NewReader(b), int64(len(b)))
 }
 
-// footer makes a file of a footer's thrift bytes.
+// footer returns a file with a footer of these thrift bytes.
 func footer(thrift ...byte) []byte {
 	b := append([]byte("PAR1"), thrift...)
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(thrift))), "PAR1"...)
 }
 
-// keyValues is a footer (field 5: list of structs of two strings) with the pairs.
+// keyValues encodes a footer (field 5: list of structs of two strings) with the pairs.
 func keyValues(kv ...string) []byte {
 	b := []byte{0x59, byte(len(kv)/2)<<4 | 0x0c}
 	for i := 0; i < len(kv); i += 2 {
@@ -88,8 +88,8 @@ func TestReadInfoOfForeignFiles(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestReadInfoOfDamagedFiles truncates and flips every byte of a footer: an error is ErrFormat, and
-// nothing panics.
+// TestReadInfoOfDamagedFiles truncates a footer and flips every byte of it: every error is
+// ErrFormat, and nothing panics.
 func TestReadInfoOfDamagedFiles(t *testing.T) {
 	whole := encode(t)
 	for n := range whole {
@@ -115,13 +115,13 @@ func TestReadInfoOfDamagedFiles(t *testing.T) {
 	require.Greater(t, refused, 500)
 }
 
-// TestReadInfoOfLongFooter reads footers around the length that is read at first.
+// TestReadInfoOfLongFooter reads footers around the length that ReadInfo reads first.
 func TestReadInfoOfLongFooter(t *testing.T) {
 	base, _, err := segmenttest.Encode(sampleRows(), []segment.Metadata{{Metric: "m"}})
 	require.NoError(t, err)
 	footerLen := func(b []byte) int { return int(binary.LittleEndian.Uint32(b[len(b)-8:])) }
 	for _, total := range []int{segment.TailGuess - 2, segment.TailGuess - 1, segment.TailGuess, segment.TailGuess + 1, 10 * segment.TailGuess} {
-		pad := total - 8 - footerLen(base) - 2 // the longer length itself takes 2 bytes more
+		pad := total - 8 - footerLen(base) - 2 // the longer length takes 2 more bytes itself
 		meta := []segment.Metadata{{Metric: "m", Help: strings.Repeat("h", pad)}}
 		b, info, err := segmenttest.Encode(sampleRows(), meta)
 		require.NoError(t, err)
@@ -136,7 +136,7 @@ type failingReader struct{ err error }
 
 func (r failingReader) ReadAt([]byte, int64) (int, error) { return 0, r.err }
 
-// TestReadInfoPassesReadErrors tells a store that fails from a file that is wrong.
+// TestReadInfoPassesReadErrors distinguishes a failing store from a damaged file.
 func TestReadInfoPassesReadErrors(t *testing.T) {
 	broken := errors.New("broken pipe")
 	_, err := segment.ReadInfo(failingReader{broken}, 1000)
@@ -144,7 +144,7 @@ func TestReadInfoPassesReadErrors(t *testing.T) {
 	require.NotErrorIs(t, err, segment.ErrFormat)
 }
 
-// FuzzReadInfo takes its input for a file and for the thrift bytes of a footer.
+// FuzzReadInfo uses its input as a file, and as the thrift bytes of a footer.
 func FuzzReadInfo(f *testing.F) {
 	whole := encode(f)
 	for _, n := range []int{0, 1, 8, len(whole) / 2} {
@@ -163,7 +163,7 @@ func FuzzReadInfo(f *testing.F) {
 	})
 }
 
-// FuzzEncode makes random rows of a seed and reads them back with parquet-go.
+// FuzzEncode encodes random rows of a seed and decodes them with parquet-go.
 func FuzzEncode(f *testing.F) {
 	f.Add(uint64(1), uint8(10), uint8(3), uint16(20))
 	f.Add(uint64(2), uint8(200), uint8(255), uint16(1))
@@ -178,7 +178,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// FuzzDecodeSamples feeds the decoders of nested columns; what they accept they also encode.
+// FuzzDecodeSamples feeds the decoders of nested columns; what they accept they can encode.
 func FuzzDecodeSamples(f *testing.F) {
 	for _, r := range sampleRows() {
 		for _, h := range r.Hists {

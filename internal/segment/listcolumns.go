@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// Columns reads single columns of a segment. It keeps nothing but the footer and belongs to one
-// goroutine.
+// Columns reads single columns of a segment. It keeps only the footer in memory, and is not safe
+// for concurrent use.
 type Columns struct {
 	Layout *parquetfile.Layout
 
@@ -40,10 +40,10 @@ func (c *Columns) leaf(col string) int {
 	return c.Layout.Column(strings.Join(parquetfile.ListPath(col), "."))
 }
 
-// Times reads a LIST of times (ms). counts are the elements of each row. Errors: ErrFormat, and
-// those of the reader.
+// Times reads a LIST of times (ms). counts holds the number of elements of each row. Errors:
+// ErrFormat, and those of the reader.
 func (c *Columns) Times(col string) (counts []int, ts []int64, err error) {
-	// Levels may claim any number of elements: no more than a page of doubles can have.
+	// Levels may claim any number of elements; a page of doubles bounds it.
 	limit := func(*parquetfile.DataPage) int { return parquetfile.MaxPage / 8 }
 	counts, err = c.each(col, format.Int64, limit, func(p *parquetfile.DataPage, n int) (err error) {
 		ts, err = p.Int64s(ts, n, nil)
@@ -52,7 +52,7 @@ func (c *Columns) Times(col string) (counts []int, ts []int64, err error) {
 	return counts, ts, err
 }
 
-// Doubles reads a LIST of doubles.
+// Doubles reads a LIST of doubles. counts and errors: see Times.
 func (c *Columns) Doubles(col string) (counts []int, vals []float64, err error) {
 	limit := func(p *parquetfile.DataPage) int { return len(p.Values) / 8 }
 	counts, err = c.each(col, format.Double, limit, func(p *parquetfile.DataPage, n int) (err error) {
@@ -62,7 +62,7 @@ func (c *Columns) Doubles(col string) (counts []int, vals []float64, err error) 
 	return counts, vals, err
 }
 
-// Blobs reads a LIST of byte strings.
+// Blobs reads a LIST of byte strings. counts and errors: see Times.
 func (c *Columns) Blobs(col string) (counts []int, blobs []string, err error) {
 	err = c.groups(col, func() error {
 		var n []int
@@ -84,7 +84,7 @@ func (c *Columns) each(col string, typ format.Type, limit func(*parquetfile.Data
 	return counts, err
 }
 
-// groups calls read with every row group, of which the column is loaded.
+// groups calls read for every row group, after loading the column.
 func (c *Columns) groups(col string, read func() error) error {
 	leaf := c.leaf(col)
 	if leaf < 0 {

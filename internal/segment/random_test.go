@@ -16,25 +16,25 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// oddFloats are values that a careless format would change.
+// oddFloats are values that a careless encoding would change.
 var oddFloats = []float64{
 	0, math.Copysign(0, -1), 1, 0.1, 12.233999999999998, math.Pi, math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64,
 	math.Float64frombits(value.StaleNaN), math.Float64frombits(value.NormalNaN), math.Float64frombits(0xfff8dead_beef0001), math.Float64frombits(0x7ff00000_00000001),
 }
 
-// oddNames are label names of every kind: with a column of their own, and without.
+// oddNames are label names of every kind, with and without a column of their own.
 var oddNames = []string{
 	"a", "instance", "job", "job2", "_x", "__y", "zone", "Zone", "ZONE", "9lives", "dotted.name", "with space", "ünï", `quo"te`, "semi;colon", strings.Repeat("long", 40),
 }
 
 var oddValues = []string{"0", "a", "A", "b c", "çödé", "\x00", "\n", `"`, "'", "￿", strings.Repeat("v", 3000)}
 
-// random makes random segments' rows.
+// random generates the rows of random segments.
 type random struct {
 	*rand.Rand
 	names  []string
 	minT   int64
-	plain  bool // floats alone
+	plain  bool // floats only
 	values []float64
 }
 
@@ -159,7 +159,7 @@ func (r random) floatHist(schema int32) *histogram.FloatHistogram {
 	return h
 }
 
-// intHist turns a float histogram into an integer one.
+// intHist converts a float histogram to an integer one.
 func (r random) intHist(fh *histogram.FloatHistogram) *histogram.Histogram {
 	deltas := func(counts []float64) []int64 {
 		var out []int64

@@ -22,7 +22,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// flat is a row of a segment as any Parquet reader sees it; floats by their bits.
+// flat is a row of a segment as any Parquet reader decodes it; floats are their bits.
 type flat struct {
 	Metric    string
 	ID        uint64
@@ -39,7 +39,7 @@ type flat struct {
 	ExLabels  []string
 }
 
-// expect returns what a file of these rows must hold, in its order.
+// expect returns the expected content of a file of these rows, in its order.
 func expect(t *testing.T, rows []segment.Row) []flat {
 	t.Helper()
 	rest := func(l labels.Labels) labels.Labels { return labels.NewBuilder(l).Del(model.MetricNameLabel).Labels() }
@@ -227,7 +227,7 @@ func scan(t *testing.T, rows *sql.Rows, labelColumns []string) flat {
 	return f
 }
 
-// list converts what the driver makes of a LIST; an empty one is nil.
+// list converts the driver's value of a LIST; an empty one becomes nil.
 func list[D, T any](raw any, convert func(D) T) []T {
 	elements, _ := raw.([]any)
 	var out []T

@@ -28,7 +28,7 @@ func newRandom(seed uint64) random {
 	return random{Rand: rng, names: oddNames, minT: someTime, values: oddFloats, plain: seed%4 == 0}
 }
 
-// manyNames are more label names than a file has columns for.
+// manyNames returns n label names, more than a file has columns for.
 func manyNames(n int) []string {
 	out := slices.Clone(oddNames)
 	for i := range n {
@@ -83,7 +83,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// checkInfo holds a footer against the rows.
+// checkInfo compares a footer with the rows.
 func checkInfo(t *testing.T, info segment.Info, rows []segment.Row) {
 	t.Helper()
 	var times []int64
@@ -131,11 +131,11 @@ func checkInfo(t *testing.T, info segment.Info, rows []segment.Row) {
 	}
 }
 
-// TestRowGroups finds the cuts where the limits put them.
+// TestRowGroups expects the row groups that the bounds require.
 func TestRowGroups(t *testing.T) {
 	for _, tc := range []struct {
 		name                    string
-		rows, samples           int // samples of each row
+		rows, samples           int // of each row
 		groupRows, groupSamples int
 		want                    []int64
 	}{
@@ -169,8 +169,8 @@ func TestRowGroups(t *testing.T) {
 	}
 }
 
-// TestWriterCarriesNothingOver writes different batches with one writer and finds the bytes that a
-// fresh writer makes.
+// TestWriterCarriesNothingOver writes different batches with one writer and expects the bytes of a
+// fresh writer.
 func TestWriterCarriesNothingOver(t *testing.T) {
 	w, err := segment.NewWriter()
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
-// EncodeHist returns the bytes of column h: the sample as an io.prometheus.write.v2.Histogram
-// message (remote-write 2.0), with its timestamps, so that any remote-write library reads it.
+// EncodeHist encodes an element of column h: an io.prometheus.write.v2.Histogram message
+// (remote-write 2.0) with its timestamps, so that any remote-write library can decode it.
 func EncodeHist(h Hist) ([]byte, error) {
 	var m writev2.Histogram
 	if h.FH != nil {
@@ -24,13 +24,13 @@ func EncodeHist(h Hist) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode histogram: %w", err)
 	}
-	if m.Sum == 0 && math.Signbit(m.Sum) { // Marshal takes -0 for the default and leaves it out
+	if m.Sum == 0 && math.Signbit(m.Sum) { // Marshal omits -0, because it equals the default
 		b = binary.LittleEndian.AppendUint64(append(b, sumTag), math.Float64bits(m.Sum))
 	}
 	return b, nil
 }
 
-// sumTag begins the field sum = 3 (double) of a Histogram message.
+// sumTag is the tag of the field sum = 3 (double) of a Histogram message.
 const sumTag = 3<<3 | 1
 
 // DecodeHist is the inverse of EncodeHist.
@@ -56,8 +56,8 @@ func (h Hist) Count() (count, sum float64) {
 	return float64(h.H.Count), h.H.Sum
 }
 
-// EncodeExemplarLabels returns an element of column ex_labels: a JSON object of strings with sorted
-// names.
+// EncodeExemplarLabels encodes an element of column ex_labels: a JSON object of strings, sorted by
+// name.
 func EncodeExemplarLabels(e exemplar.Exemplar) ([]byte, error) {
 	b, err := json.Marshal(e.Labels)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// floatColumns writes the float samples of the rows up to end and moves the cursor's sample behind
-// them.
+// floatColumns writes the float samples of the rows up to end, and advances the cursor's sample.
 func (w *Writer) floatColumns(b *Batch, at *cursor, end int) error {
 	from := at.sample
 	counts := w.counts[:0]

@@ -8,10 +8,10 @@ import (
 
 const createdBy = "promlake segment version 1"
 
-// shape says which of the optional columns of samples a file has.
+// shape is the set of optional sample columns of a file.
 type shape struct{ st, hist, exemplars bool }
 
-// schema returns the schema of a file with the planned label columns.
+// schema returns the schema of a file with the label columns of c.
 func (s shape) schema(c *SeriesColumns) []format.SchemaElement {
 	els := parquetfile.NewSchema("promlake_segment")
 	c.Schema(els)

@@ -1,18 +1,18 @@
-// Package segment is the level-0 format: a Parquet file with one row per series that carries the
-// series' samples of one flush in one 2h window. It knows bytes, not networks. schemas/segment.md
-// is its specification.
+// Package segment is the level-0 format: a Parquet file with one row per series, which holds the
+// series' samples of one flush in one 2h window. It reads and writes bytes and has no network
+// access. schemas/segment.md specifies the format.
 //
 // A file has these columns, in this order, all REQUIRED unless noted:
 //
 //	metric     STRING                   value of __name__, "" if the series has none
 //	series_id  UINT64                   xxh3-64 of the label set (ID)
-//	l_<name>   STRING, dictionary       one per label name of the file that is a lower-case identifier; "" = absent
+//	l_<name>   STRING, dictionary       one per label name that is a lower-case identifier; "" = absent
 //	labels     MAP<STRING, STRING>      every other label; only in files that need it
 //	ts         LIST<TIMESTAMP_MS, UTC>  float samples' timestamps, ascending, unique
 //	value      LIST<DOUBLE>             aligned with ts; a stale marker is the NaN 0x7ff0000000000002
-//	st         LIST<TIMESTAMP_MS, UTC>  start timestamps aligned with ts, 0 = unknown; only in files that need it
-//	h_ts, h_count, h_sum, h             native histograms (h: io.prometheus.write.v2.Histogram); only in files that need them
-//	ex_ts, ex_value, ex_labels          exemplars (ex_labels: JSON objects); only in files that need them
+//	st         LIST<TIMESTAMP_MS, UTC>  start timestamps aligned with ts, 0 = unknown; optional
+//	h_ts, h_count, h_sum, h             native histograms (h: io.prometheus.write.v2.Histogram); optional
+//	ex_ts, ex_value, ex_labels          exemplars (ex_labels: JSON objects); optional
 //
 // Rows are sorted by metric, then by the remaining labels in upstream's labels.Compare order.
 package segment
@@ -65,7 +65,7 @@ type Row struct {
 	Exemplars []exemplar.Exemplar // ascending Ts
 }
 
-// Metadata describes a metric family, as remote_write carries it.
+// Metadata is the metadata of a metric family, as in remote_write.
 type Metadata struct {
 	Metric string `json:"metric"` // family name
 	// counter, gauge, histogram, gaugehistogram, summary, info, stateset, unknown
@@ -74,14 +74,14 @@ type Metadata struct {
 	Unit string `json:"unit"`
 }
 
-// Info is what a file's footer says: all that a planner needs without reading a column.
+// Info is the content of a file's footer: everything that a planner needs without reading columns.
 type Info struct {
 	Version int   `json:"-"`
 	Rows    int64 `json:"rows"`    // series
 	Samples int64 `json:"samples"` // float and histogram samples
-	// ms, over float and histogram samples and exemplars
+	// ms, earliest float sample, histogram or exemplar
 	MinT int64 `json:"min_t"`
-	// ms; below MinT if the segment holds metadata alone
+	// ms, the latest one; below MinT if the segment holds only metadata
 	MaxT int64 `json:"max_t"`
 	// label names that have a column, sorted
 	LabelColumns []string `json:"label_columns,omitempty"`
@@ -93,10 +93,10 @@ type Info struct {
 	Metadata     []Metadata `json:"-"` // sorted by Metric
 }
 
-// HasColumn reports whether a label of this name is stored in a column of its own (l_<name>) and not
-// in the labels MAP: names that are lower-case identifiers of at most 128 bytes, for DuckDB's
-// column names ignore case. A name that has a column may still be in the MAP of a file whose label
-// names exceed MaxLabelColumns.
+// HasColumn reports whether a label of this name has a column of its own (l_<name>) instead of an
+// entry in the labels MAP. Names with a column are lower-case identifiers of at most 128 bytes,
+// because column names in DuckDB are case-insensitive. In a file with more than MaxLabelColumns
+// such names, the rest of them are in the MAP.
 func HasColumn(name string) bool {
 	if name == "" || len(name) > 128 {
 		return false
@@ -110,6 +110,6 @@ func HasColumn(name string) bool {
 	return true
 }
 
-// MaxLabelColumns caps the label columns of one file; the names that sort after them go to the
-// labels MAP.
+// MaxLabelColumns is the largest number of label columns in a file. Names that sort after them are
+// in the labels MAP.
 const MaxLabelColumns = 512

@@ -7,12 +7,12 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// SeriesColumns writes the columns that name the series of a file, in segments and in the series
-// tables of blocks alike: metric, series_id, a column per label name, and the labels MAP. It keeps
-// its buffers between files and belongs to one goroutine.
+// SeriesColumns writes the columns that identify the series of a file, in segments and in the
+// series tables of blocks: metric, series_id, a column per label name, and the labels MAP. It
+// reuses its buffers for later files and is not safe for concurrent use.
 type SeriesColumns struct {
 	Names    []string // label names of the planned file that have a column, sorted
-	MapNames []string // those in the labels MAP, sorted
+	MapNames []string // label names in the labels MAP, sorted
 
 	metric  parquetfile.Strings
 	columns []parquetfile.Strings // by name ordinal of the view
@@ -23,7 +23,7 @@ type SeriesColumns struct {
 	lists   parquetfile.Lists
 }
 
-// labelKind says where the labels of one name go.
+// labelKind is where the labels of a name are stored.
 type labelKind uint8
 
 const (
@@ -32,7 +32,7 @@ const (
 	inLabelsMap
 )
 
-// Plan finds the label names that the rows of a file use and gives each its place.
+// Plan collects the label names of the rows of a file and decides which have a column.
 func (c *SeriesColumns) Plan(v *series.View, rows []series.Ref) {
 	c.kind = append(c.kind[:0], make([]labelKind, len(v.Names))...)
 	ords := c.ord[:0]
@@ -73,8 +73,8 @@ func (c *SeriesColumns) Schema(s *parquetfile.Schema) {
 	}
 }
 
-// Write adds the columns of the next row group, some of the rows that were planned. ids are their
-// series_id; nil = those of v.
+// Write adds the columns of the next row group: some of the planned rows. ids are their series_id;
+// nil means those of v.
 func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref, ids []uint64) error {
 	c.metric.Reset()
 	for _, o := range c.ord {
@@ -133,7 +133,7 @@ func (c *SeriesColumns) writeMap(f *parquetfile.Writer, s *parquetfile.Scratch, 
 	return f.Add(c.lists.Binaries(parquetfile.MapPath(ColLabels, "value"), s, values))
 }
 
-// split sorts label names and divides them into those with a column and those in the MAP.
+// split sorts label names and separates those with a column from those in the MAP.
 func split(names []string) (columns, inMap []string) {
 	slices.Sort(names)
 	for _, n := range names {

@@ -22,13 +22,13 @@ var listed = struct{ times, doubles, blobs []string }{
 	[]string{segment.ColHist, segment.ColExLabels},
 }
 
-// infoText writes down what the footer says.
+// infoText formats the content of the footer.
 func infoText(file []byte) (string, error) {
 	info, err := segment.ReadInfo(bytes.NewReader(file), int64(len(file)))
 	return fmt.Sprintf("%+v", info), err
 }
 
-// readColumns writes down what Columns reads.
+// readColumns formats what Columns reads.
 func readColumns(file []byte) (string, error) {
 	c, err := segment.OpenColumns(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -67,7 +67,7 @@ func bitsOf(vals []float64) []uint64 {
 	return out
 }
 
-// decodeAll writes down what Decode reads, which is everything.
+// decodeAll formats what Decode returns, which is everything.
 func decodeAll(file []byte) (string, error) {
 	table := series.NewTable(1)
 	b, err := segment.Decode(file, table)
@@ -99,8 +99,8 @@ func decodeAll(file []byte) (string, error) {
 
 var readers = map[string]func([]byte) (string, error){"info": infoText, "columns": readColumns, "decode": decodeAll}
 
-// TestEveryByteIsChecked changes every byte of the golden segment: each reader reports an error, or
-// reads the same as before.
+// TestEveryByteIsChecked changes every byte of the golden segment: each reader returns an error, or
+// the same as before.
 func TestEveryByteIsChecked(t *testing.T) {
 	file, err := os.ReadFile(goldenFile)
 	require.NoError(t, err)

@@ -10,15 +10,14 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// A row group holds at most this many series. It ends with the series that brings it to so many
-// float samples.
+// Bounds of a row group: maxGroupRows is the largest number of series; a group ends with the series
+// that reaches maxGroupSamples float samples.
 const (
 	maxGroupRows    = 32 << 10
 	maxGroupSamples = 1 << 20
 )
 
-// Writer encodes batches. It keeps its buffers between files and belongs to one goroutine at a
-// time.
+// Writer encodes batches. It reuses its buffers for later files and is not safe for concurrent use.
 type Writer struct {
 	groupRows, groupSamples int // maxGroupRows, maxGroupSamples
 
@@ -30,7 +29,7 @@ type Writer struct {
 	counts []int
 }
 
-// NewWriter returns a writer.
+// NewWriter returns a writer. It fails only if the zstd encoder cannot be created.
 func NewWriter() (*Writer, error) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
 	if err != nil {
@@ -39,7 +38,7 @@ func NewWriter() (*Writer, error) {
 	return &Writer{groupRows: maxGroupRows, groupSamples: maxGroupSamples, file: parquetfile.NewWriter(z)}, nil
 }
 
-// Write encodes b into one Parquet file, which is valid until the next call.
+// Write encodes b as a segment. The bytes are valid until the next call.
 func (w *Writer) Write(b *Batch) ([]byte, Info, error) {
 	w.series.Plan(b.View, b.Rows)
 	shape := shape{st: b.ST != nil, hist: len(b.Hists) > 0, exemplars: len(b.Exemplars) > 0}
@@ -69,7 +68,7 @@ func (w *Writer) Write(b *Batch) ([]byte, Info, error) {
 // cursor is the position of the next row group in a batch.
 type cursor struct{ row, sample, hist, exemplar int }
 
-// group writes the row group that begins at the cursor and moves the cursor behind it.
+// group writes the row group that begins at the cursor, and advances the cursor.
 func (w *Writer) group(b *Batch, shape shape, at *cursor) error {
 	end := w.groupEnd(b, at.row)
 	if err := w.series.Write(w.file, &w.s, b.View, b.Rows[at.row:end], nil); err != nil {
@@ -93,7 +92,7 @@ func (w *Writer) group(b *Batch, shape shape, at *cursor) error {
 	return nil
 }
 
-// groupEnd returns the row that ends the group which begins at row.
+// groupEnd returns the row after the group that begins at row.
 func (w *Writer) groupEnd(b *Batch, row int) int {
 	first := 0
 	if row > 0 {

@@ -135,7 +135,7 @@ func TestDiskIsFull(t *testing.T) {
 		err := w.make(t.Context(), make(slots, 1), needed)
 		if !needed {
 			require.ErrorIs(t, err, syscall.ENOSPC)
-			require.ErrorContains(t, err, "/tmp of a function")
+			require.ErrorContains(t, err, "/tmp of a Lambda function")
 			var full *FullError
 			require.ErrorAs(t, err, &full)
 			require.False(t, full.QueryLimit(), "it is nothing that the asker can change")

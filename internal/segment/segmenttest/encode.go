@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Encode returns the segment of rows, which may be in any order; their label sets must differ.
+// Encode encodes rows as a segment. The rows may be in any order; their label sets must differ.
 func Encode(rows []segment.Row, meta []segment.Metadata) ([]byte, segment.Info, error) {
 	w, err := segment.NewWriter()
 	if err != nil {
@@ -21,7 +21,7 @@ func Encode(rows []segment.Row, meta []segment.Metadata) ([]byte, segment.Info, 
 	return EncodeWith(w, rows, meta)
 }
 
-// EncodeWith is Encode with a writer that may have written before.
+// EncodeWith is Encode with a writer that may have been used before.
 func EncodeWith(w *segment.Writer, rows []segment.Row, meta []segment.Metadata) ([]byte, segment.Info, error) {
 	b, err := Batch(rows, meta)
 	if err != nil {
@@ -31,7 +31,7 @@ func EncodeWith(w *segment.Writer, rows []segment.Row, meta []segment.Metadata) 
 	return bytes.Clone(out), info, err
 }
 
-// Batch converts rows to a batch for a Writer.
+// Batch converts rows to a batch for a segment.Writer.
 func Batch(rows []segment.Row, meta []segment.Metadata) (*segment.Batch, error) {
 	t := series.NewTable(0)
 	refs := make([]series.Ref, len(rows))

@@ -1,5 +1,5 @@
-// Package segmenttest reads segments back for tests, with a Parquet reader that shares no code with
-// the writer.
+// Package segmenttest encodes segments from rows for tests, and decodes them with a Parquet reader
+// that shares no code with the writer.
 package segmenttest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Rows returns the rows of a segment in the file's order. It fails if a row breaks the format:
+// Rows decodes the rows of a segment, in the file's order. It fails if a row violates the format:
 // lists that are not aligned, or a series_id that is not that of the labels.
 func Rows(file []byte) ([]segment.Row, error) {
 	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
@@ -56,7 +56,7 @@ func readGroup(out []segment.Row, g parquet.RowGroup, columns [][]string) (_ []s
 	}
 }
 
-// cells are the values of a row by column; those of the MAP under labels.key and labels.value.
+// cells are the values of a row by column; those of the MAP are under labels.key and labels.value.
 type cells map[string][]parquet.Value
 
 func decode(r parquet.Row, columns [][]string) (segment.Row, error) {
@@ -93,7 +93,7 @@ func decode(r parquet.Row, columns [][]string) (segment.Row, error) {
 			return row, err
 		}
 		if h.T != t.Int64() {
-			return row, fmt.Errorf("histogram of %s at %d ms says it is of %d ms", row.Labels, t.Int64(), h.T)
+			return row, fmt.Errorf("histogram of %s at %d ms in its column is at %d ms in its message", row.Labels, t.Int64(), h.T)
 		}
 		row.Hists = append(row.Hists, h)
 	}
