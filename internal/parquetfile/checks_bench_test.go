@@ -16,7 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// page encodes one data page as Writer does, with checksums or as it was before there were any.
+// pageOf encodes one data page as Writer does, with checksums, or as before checksums were
+// introduced.
 func pageOf(tb testing.TB, checked bool, e format.Encoding, n int, data []byte, at int64) []byte {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	require.NoError(tb, err)
@@ -38,8 +39,8 @@ func pageOf(tb testing.TB, checked bool, e format.Encoding, n int, data []byte, 
 	return append(head, body...)
 }
 
-// BenchmarkChecksums reads a page of a row group with and without checksums. Doubles that are not
-// compressible are the worst case: their pages have most bytes and take least to decode.
+// BenchmarkChecksums reads a page of a row group with and without checksums. Incompressible doubles
+// are the worst case: they have the most bytes per page and are the fastest to decode.
 func BenchmarkChecksums(b *testing.B) {
 	const n = 128 << 10
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -9,15 +9,15 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The functions below build flat REQUIRED columns of one data page. The chunks alias s.
+// The functions below build flat REQUIRED columns of one data page. The returned chunks alias s.
 
-// Int64s is a column of INT64, delta-coded, with statistics.
+// Int64s returns a delta-coded INT64 column with statistics.
 func Int64s(name string, s *Scratch, vals []int64) (Chunk, error) {
 	s.Data = s.Data[:0]
 	return int64s([]string{name}, s, len(vals), vals)
 }
 
-// Uint64s is a column of unsigned INT64, plain, with statistics.
+// Uint64s returns a PLAIN column of unsigned INT64 with statistics.
 func Uint64s(name string, s *Scratch, vals []uint64) Chunk {
 	s.Data = s.Data[:0]
 	for _, v := range vals {
@@ -30,22 +30,22 @@ func Uint64s(name string, s *Scratch, vals []uint64) Chunk {
 	return c
 }
 
-// Doubles is a column of DOUBLE, plain, without statistics: NaN has no place in them.
+// Doubles returns a PLAIN DOUBLE column without statistics, which cannot hold NaN.
 func Doubles(name string, s *Scratch, vals []float64) Chunk {
 	s.Data = s.Data[:0]
 	return doubles([]string{name}, s, len(vals), vals)
 }
 
-// Binaries is a column of byte strings, plain, without statistics.
+// Binaries returns a PLAIN column of byte strings without statistics.
 func Binaries(name string, s *Scratch, vals [][]byte) Chunk {
 	s.Data = s.Data[:0]
 	return binaries([]string{name}, s, len(vals), vals)
 }
 
-// Stat is an INT64, signed or not, as statistics hold it.
+// Stat encodes an INT64, signed or not, for statistics.
 func Stat[T int64 | uint64](v T) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
 
-// int64s appends the delta-coded values to s.Data, whose present bytes are the page's levels.
+// int64s appends the delta-coded values to s.Data, which already holds the page's levels.
 func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error) {
 	enc, err := new(delta.BinaryPackedEncoding).EncodeInt64(s.Dict[:0], vals)
 	if err != nil {
@@ -64,7 +64,7 @@ func int64s(path []string, s *Scratch, entries int, vals []int64) (Chunk, error)
 	return c, nil
 }
 
-// doubles and binaries append the values to s.Data, as int64s does.
+// doubles and binaries append values to s.Data, as int64s does.
 func doubles(path []string, s *Scratch, entries int, vals []float64) Chunk {
 	s.Data = slices.Grow(s.Data, 8*len(vals))
 	for _, v := range vals {

@@ -6,21 +6,23 @@ import (
 	"math/bits"
 )
 
-// Sizes of DELTA_BINARY_PACKED that every reader takes: those of the reference implementations.
+// Sizes of DELTA_BINARY_PACKED as the reference implementations have them, which every reader
+// supports.
 const (
 	deltaBlock = 128 // values
 	deltaMini  = 32
 	deltaMinis = deltaBlock / deltaMini
 )
 
-// AppendByteDelta appends vals, of which there is at least one, in DELTA_BINARY_PACKED, with deltas
-// of whole bytes: more bytes than the usual tight packing, but zstd then sees equal deltas as equal
-// bytes, and codes frequent ones with less than the bits of the largest. It is the smaller one for
-// values whose deltas are few or lopsided. To that end the deltas of all blocks count from the same
-// least delta wherever that makes no delta of a block longer.
+// AppendByteDelta appends vals, at least one, in DELTA_BINARY_PACKED with deltas of whole bytes.
+// That takes more bytes than tight packing, but zstd sees equal deltas as equal bytes and codes
+// frequent ones in few bits. The result is smaller for values with few distinct or unevenly
+// distributed deltas. For the same reason all blocks use the least delta of all values as their
+// minimum, unless that makes the deltas of a block wider.
 //
 //	header  uvarint block size, miniblocks in a block, number of values; zigzag varint first value
-//	block   zigzag varint least delta, a byte per miniblock with its width in bits, the miniblocks (delta − least, little-endian)
+//	block   zigzag varint least delta, a byte per miniblock with its width in bits,
+//	        the miniblocks (delta − least, little-endian)
 //
 // Source: apache/parquet-format, Encodings.md, "Delta encoding (DELTA_BINARY_PACKED = 5)". Deltas
 // wrap around at 64 bits.
@@ -38,8 +40,8 @@ func AppendByteDelta(dst []byte, vals []int64) []byte {
 	return dst
 }
 
-// appendByteBlock appends the deltas between the given values, 1 to deltaBlock. least is at most
-// any of them.
+// appendByteBlock appends the 1 to deltaBlock deltas between vals. least is not greater than any of
+// them.
 func appendByteBlock(dst []byte, vals []int64, least int64) []byte {
 	lo, hi := deltaRange(vals)
 	if byteWidth(uint64(hi)-uint64(least)) > byteWidth(uint64(hi)-uint64(lo)) {
@@ -63,13 +65,13 @@ func appendByteBlock(dst []byte, vals []int64, least int64) []byte {
 				d >>= 8
 			}
 		}
-		dst = append(dst, make([]byte, (deltaMini-n)*width)...) // a miniblock is always whole
+		dst = append(dst, make([]byte, (deltaMini-n)*width)...) // a miniblock is always complete
 		vals = vals[n:]
 	}
 	return dst
 }
 
-// deltaRange returns the smallest and the largest difference between neighbours.
+// deltaRange returns the smallest and the largest difference between adjacent values.
 func deltaRange(vals []int64) (lo, hi int64) {
 	lo, hi = math.MaxInt64, math.MinInt64
 	for i := 1; i < len(vals); i++ {
@@ -79,5 +81,5 @@ func deltaRange(vals []int64) (lo, hi int64) {
 	return lo, hi
 }
 
-// byteWidth returns how many bytes v takes.
+// byteWidth returns the number of bytes that v needs.
 func byteWidth(v uint64) int { return (bits.Len64(v) + 7) / 8 }

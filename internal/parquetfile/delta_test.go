@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestByteDeltaDecodes lets another decoder read values of all ranges and numbers.
+// TestByteDeltaDecodes decodes values of all ranges and counts with another decoder.
 func TestByteDeltaDecodes(t *testing.T) {
 	for _, n := range []int{1, 2, 31, 32, 33, 34, 127, 128, 129, 130, 161, 1000} {
 		for seed := range uint64(40) {
@@ -48,7 +48,7 @@ func TestByteDeltaDecodes(t *testing.T) {
 	}
 }
 
-// TestByteDeltaBytes pins a block whose deltas count from the least of all blocks.
+// TestByteDeltaBytes pins a block whose minimum is the least delta of all blocks.
 func TestByteDeltaBytes(t *testing.T) {
 	require.Equal(t, append([]byte{0x80, 1, 4, 3, 20, 6, 8, 0, 0, 0, 0, 2}, make([]byte, 30)...), AppendByteDelta(nil, []int64{10, 13, 18}))
 	vals := []int64{0}

@@ -5,27 +5,27 @@ import (
 	"fmt"
 )
 
-// deltaReader decodes a DELTA_BINARY_PACKED page from its beginning on; see AppendByteDelta for the
-// encoding. Values that are skipped cost no more than the sum of their deltas.
+// deltaReader decodes a DELTA_BINARY_PACKED page from its beginning; see AppendByteDelta for the
+// encoding. A skipped value costs only the addition of its delta.
 type deltaReader struct {
-	b     []byte // what follows the open miniblock
-	minis int    // of a block
-	size  int    // values of a miniblock
-	left  int    // values that are not read yet
+	b     []byte // bytes after the current miniblock
+	minis int    // miniblocks per block
+	size  int    // values per miniblock
+	left  int    // unread values
 	first bool   // the next value is the page's first
 	last  int64
 
-	least  int64  // delta of the block
-	widths []byte // bits of the miniblocks of the block that are not opened yet
+	least  int64  // least delta of the block
+	widths []byte // widths in bits of the block's later miniblocks
 
-	mini  []byte // the open miniblock; its values from pos on are not read yet
+	mini  []byte // the current miniblock; its values from pos on are unread
 	width int
 	pos   int
 }
 
-// reset begins a page of n values.
+// reset starts a page of n values.
 func (d *deltaReader) reset(b []byte, n int) error {
-	var head [3]uint64 // values of a block, miniblocks of a block, values
+	var head [3]uint64 // values per block, miniblocks per block, values
 	for i := range head {
 		v, k := binary.Uvarint(b)
 		if k <= 0 {
@@ -39,7 +39,7 @@ func (d *deltaReader) reset(b []byte, n int) error {
 	}
 	block, minis := head[0], head[1]
 	if head[2] != uint64(n) {
-		return errDelta(fmt.Errorf("%d values where there should be %d", head[2], n))
+		return errDelta(fmt.Errorf("%d values, expected %d", head[2], n))
 	}
 	if block == 0 || block%128 != 0 || block > 1<<16 || minis == 0 || block%minis != 0 || block/minis%32 != 0 {
 		return errDelta(fmt.Errorf("blocks of %d values in %d miniblocks", block, minis))
@@ -51,7 +51,7 @@ func (d *deltaReader) reset(b []byte, n int) error {
 
 func errDelta(err error) error { return fmt.Errorf("%w: delta-coded integers: %w", ErrFormat, err) }
 
-// open opens the next miniblock.
+// open starts the next miniblock.
 func (d *deltaReader) open() error {
 	if len(d.widths) == 0 {
 		least, k := binary.Varint(d.b)
@@ -70,8 +70,8 @@ func (d *deltaReader) open() error {
 	return nil
 }
 
-// take returns how many of n values the open miniblock has, opening the next one if there are none
-// left.
+// take returns how many of n values the current miniblock has; it first opens the next one if none
+// are left.
 func (d *deltaReader) take(n int) (int, error) {
 	if d.pos == d.size {
 		if err := d.open(); err != nil {
@@ -81,7 +81,7 @@ func (d *deltaReader) take(n int) (int, error) {
 	return min(n, d.size-d.pos), nil
 }
 
-// skip steps over n values, which the page must have.
+// skip skips n values. It fails if the page has fewer.
 func (d *deltaReader) skip(n int) error {
 	if n > d.left {
 		return errDelta(errCut)
@@ -112,8 +112,8 @@ func (d *deltaReader) skip(n int) error {
 	return nil
 }
 
-// skipBlocks steps over whole blocks of no more than n values together, if a block begins here, and
-// returns how many values they have.
+// skipBlocks skips complete blocks with at most n values, if the reader is at the start of a block.
+// It returns the number of values skipped.
 func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
 	values := d.size * d.minis
 	if d.pos < d.size || len(d.widths) > 0 {
@@ -142,7 +142,7 @@ func (d *deltaReader) skipBlocks(n int) (skipped int, err error) {
 	return skipped, nil
 }
 
-// read decodes the next len(dst) values, which the page must have.
+// read decodes the next len(dst) values. It fails if the page has fewer.
 func (d *deltaReader) read(dst []uint64) error {
 	if len(dst) > d.left {
 		return errDelta(errCut)
@@ -170,8 +170,8 @@ func (d *deltaReader) read(dst []uint64) error {
 	return nil
 }
 
-// readBlocks decodes whole blocks into dst, if a block begins here, and returns how many values
-// they have.
+// readBlocks decodes complete blocks into dst, if the reader is at the start of a block. It returns
+// the number of values read.
 func (d *deltaReader) readBlocks(dst []uint64) (read int, err error) {
 	values := d.size * d.minis
 	if d.pos < d.size || len(d.widths) > 0 {

@@ -11,11 +11,12 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// TailGuess is how much of a file's end ReadFooter reads at first, in bytes: most footers fit.
+// TailGuess is the number of bytes at a file's end that ReadFooter reads first: most footers fit.
 const TailGuess = 64 << 10
 
-// ReadFooter returns the thrift bytes of the footer of a file of size bytes, held against their
-// seal: the file ends in footer, its length (4 bytes) and Magic. Errors: ErrFormat, and those of r.
+// ReadFooter returns the thrift bytes of the footer of a file of size bytes, after checking their
+// seal. A file ends with the footer, the footer's length (4 bytes) and Magic. Errors: ErrFormat,
+// and those of r.
 func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	footer, err := readFooter(r, size)
 	if err != nil {
@@ -25,7 +26,7 @@ func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	return footer, err
 }
 
-// footerTrailer is the size of what follows on the footer.
+// footerTrailer is the number of bytes after the footer.
 const footerTrailer = 8
 
 func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
@@ -54,12 +55,11 @@ func readFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	return footer, nil
 }
 
-// keyValueField is the number of key_value_metadata in FileMetaData (parquet.thrift).
+// keyValueField is the field number of key_value_metadata in FileMetaData (parquet.thrift).
 const keyValueField = 5
 
-// KeyValues reads the key-value metadata of a footer and steps over the rest without keeping it: a
-// planner needs nothing else of thousands of files, and a corrupt length can claim no memory. The
-// strings alias footer.
+// KeyValues decodes the key-value metadata of a footer and skips the rest: a planner needs nothing
+// else from thousands of files, and a corrupt length cannot claim memory. The strings alias footer.
 func KeyValues(footer []byte) (map[string]string, error) {
 	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
 	kv := map[string]string{}
@@ -84,12 +84,12 @@ func KeyValues(footer []byte) (map[string]string, error) {
 		return nil
 	})
 	if err == nil && kv[KeyChecksums] != "" && !isSealed(footer) {
-		err = fmt.Errorf("%w: the footer says that it is sealed, but has no seal", checksum.ErrDamaged)
+		err = fmt.Errorf("%w: the footer has the key %s, but no seal", checksum.ErrDamaged, KeyChecksums)
 	}
 	return kv, err
 }
 
-// keyValue reads a KeyValue: key = 1, value = 2.
+// keyValue decodes a KeyValue: key = 1, value = 2.
 func keyValue(r thrift.Reader) (k, v string, err error) {
 	err = fields(r, func(f thrift.Field) (err error) {
 		switch {
@@ -123,13 +123,13 @@ func fields(r thrift.Reader, visit func(thrift.Field) error) error {
 	}
 }
 
-// maxDepth is how deep the values of a footer may be nested; Parquet's own are 6 deep.
+// maxDepth bounds the nesting of a footer's values; Parquet's own are nested 6 deep.
 const maxDepth = 16
 
 var errDepth = errors.New("values are nested too deeply")
 
-// skip steps over the value of a field. Every value takes at least a byte, so a length that lies
-// ends with the bytes.
+// skip skips the value of a field. Every value takes at least one byte, so a corrupt length fails
+// at the end of the bytes.
 func skip(r thrift.Reader, t thrift.Type, depth int) (err error) {
 	if depth > maxDepth {
 		return errDepth
@@ -162,7 +162,7 @@ func skip(r thrift.Reader, t thrift.Type, depth int) (err error) {
 	return err
 }
 
-// skipItems steps over n times values of the given types. In containers a boolean takes a byte.
+// skipItems skips n values of each of types. A boolean in a container takes a byte.
 func skipItems(r thrift.Reader, n int32, depth int, types ...thrift.Type) error {
 	for range n {
 		for _, t := range types {

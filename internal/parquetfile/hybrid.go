@@ -2,8 +2,8 @@ package parquetfile
 
 import "encoding/binary"
 
-// hybrid writes Parquet's RLE / bit-packed hybrid encoding from runs, so that a column of mostly
-// one value costs its number of runs and not its number of rows.
+// hybrid encodes runs in Parquet's RLE / bit-packed hybrid encoding. Its cost depends on the number
+// of runs, not on the number of rows.
 //
 //	run of n ≥ 8 equal values:   uvarint(n << 1), value in ceil(width/8) little-endian bytes
 //	8·g values, bit-packed:      uvarint(g << 1 | 1), g·width bytes, least significant bit first
@@ -13,18 +13,18 @@ import "encoding/binary"
 type hybrid struct {
 	dst   []byte
 	width int // bits per value, 1..32
-	// values that wait to be bit-packed; a run may only start when their number is a multiple of 8
+	// values to be bit-packed; an RLE run may start only after a multiple of 8 of them
 	pending []uint32
-	cur     uint32 // the run that is still growing: n times cur
+	cur     uint32 // the current run: n times cur
 	n       int
 }
 
-// newHybrid appends to dst. width must be at least 1.
+// newHybrid returns an encoder that appends to dst. width must be at least 1.
 func newHybrid(dst []byte, width int, pending []uint32) hybrid {
 	return hybrid{dst: dst, width: width, pending: pending[:0]}
 }
 
-// run appends n times v. Runs of equal values that follow one another are merged.
+// run appends n times v. It merges adjacent runs of the same value.
 func (h *hybrid) run(v uint32, n int) {
 	if v != h.cur {
 		h.emit()
@@ -53,7 +53,7 @@ func (h *hybrid) emit() {
 	}
 }
 
-// finish ends the encoding, padding the last group with zeros, and returns the bytes.
+// finish completes the encoding, pads the last group with zeros, and returns the bytes.
 func (h *hybrid) finish() []byte {
 	h.emit()
 	for len(h.pending)%8 != 0 {

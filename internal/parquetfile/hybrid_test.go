@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHybridDecodes lets another decoder read random runs of every width.
+// TestHybridDecodes decodes random runs of every width with another decoder.
 func TestHybridDecodes(t *testing.T) {
 	lengths := []int{1, 1, 1, 2, 3, 7, 8, 9, 15, 16, 17, 63, 64, 1000}
 	for width := 1; width <= 32; width++ {
 		for seed := range uint64(20) {
 			rng := rand.New(rand.NewPCG(seed, uint64(width)))
-			// few, so that neighbouring runs are often of one value
+			// few values, so that adjacent runs are often equal
 			values := make([]uint32, 1+rng.IntN(5))
 			for i := range values {
 				values[i] = uint32(rng.Uint64() & (1<<width - 1))

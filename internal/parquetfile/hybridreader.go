@@ -5,18 +5,18 @@ import (
 	"fmt"
 )
 
-// hybridReader reads dictionary indexes in the RLE / bit-packed hybrid encoding from the beginning
-// of a page on; see hybrid.
+// hybridReader decodes dictionary indexes in the RLE / bit-packed hybrid encoding from the
+// beginning of a page; see hybrid.
 type hybridReader struct {
-	b     []byte // what follows the open run
-	width int    // bits of an index
-	left  int    // values of the open run that are not read yet
-	value int    // of the open run, if it is one of equal values
-	bits  []byte // of the open run, if it is a bit-packed one, else nil
-	pos   int    // in bits, in values
+	b     []byte // bytes after the current run
+	width int    // bits per index
+	left  int    // unread values of the current run
+	value int    // of the current run, if it is an RLE run
+	bits  []byte // of the current run, if it is bit-packed, else nil
+	pos   int    // number of values of bits that were read
 }
 
-// reset begins a page of dictionary indexes.
+// reset starts a page of dictionary indexes.
 func (h *hybridReader) reset(b []byte) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: dictionary indexes: %w", ErrFormat, errCut)
@@ -28,7 +28,7 @@ func (h *hybridReader) reset(b []byte) error {
 	return nil
 }
 
-// open opens the next run.
+// open starts the next run.
 func (h *hybridReader) open() error {
 	head, k := binary.Uvarint(h.b)
 	if k <= 0 {
@@ -59,7 +59,7 @@ func (h *hybridReader) open() error {
 	return nil
 }
 
-// skip steps over n values.
+// skip skips n values.
 func (h *hybridReader) skip(n int) error {
 	for n > 0 {
 		if h.left == 0 {
@@ -75,8 +75,8 @@ func (h *hybridReader) skip(n int) error {
 	return nil
 }
 
-// equal steps over at most n values that are known to be equal, and returns the entry of dict that
-// they stand for and how many they are: 0 if the next ones are not known to be.
+// equal skips at most n values that are known to be equal. It returns their entry of dict and their
+// number, which is 0 if the next values may differ.
 func (h *hybridReader) equal(n int, dict []uint64) (bits uint64, equal int, err error) {
 	if h.left == 0 {
 		if err := h.open(); err != nil {
@@ -94,7 +94,7 @@ func (h *hybridReader) equal(n int, dict []uint64) (bits uint64, equal int, err 
 	return dict[h.value], equal, nil
 }
 
-// read fills dst with the entries of dict that the next indexes stand for.
+// read fills dst with the entries of dict at the next indexes.
 func (h *hybridReader) read(dst, dict []uint64) error {
 	for len(dst) > 0 {
 		if h.left == 0 {
@@ -132,7 +132,7 @@ func (h *hybridReader) readPacked(dst, dict []uint64) error {
 	return nil
 }
 
-// packed returns value i of the open bit-packed run.
+// packed returns value i of the current bit-packed run.
 func (h *hybridReader) packed(i int) uint64 {
 	bit := i * h.width
 	if at := bit >> 3; at+8 <= len(h.bits) { // widths are at most 32

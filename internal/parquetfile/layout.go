@@ -7,7 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Layout is what the footer says of a file's columns. Its strings alias the footer.
+// Layout describes the columns of a file, as its footer has them. Its strings alias the footer.
 type Layout struct {
 	Rows      int64
 	Leaves    []Leaf
@@ -15,12 +15,12 @@ type Layout struct {
 	KeyValues map[string]string
 }
 
-// Leaf is a column of values.
+// Leaf is a leaf column of the schema.
 type Leaf struct {
 	Path []string
 	Type format.Type
-	// elements of one repeated group, all else REQUIRED: there are repetition and definition levels
-	// of one bit
+	// the values are elements of one repeated group, and all groups above are REQUIRED: repetition
+	// and definition levels have one bit
 	Nested bool
 }
 
@@ -30,7 +30,7 @@ type Group struct {
 	Chunks []ChunkInfo // by leaf
 }
 
-// ChunkInfo is a column chunk as the footer describes it.
+// ChunkInfo is the footer's description of a column chunk.
 type ChunkInfo struct {
 	Span   Span
 	Codec  format.CompressionCodec
@@ -40,9 +40,10 @@ type ChunkInfo struct {
 	dict, data, size int64
 }
 
-// ReadLayout reads the footer of a file of size bytes. It takes files of the shape that Writer
-// writes: REQUIRED columns, and lists and maps of REQUIRED elements. Every length is held against
-// the bytes that are there, so a corrupt one claims no memory. Errors: ErrFormat, and those of r.
+// ReadLayout reads the footer of a file of size bytes. It supports files of the shape that Writer
+// writes: REQUIRED columns, and lists and maps of REQUIRED elements. It checks every length against
+// the available bytes, so that a corrupt one cannot claim memory. Errors: ErrFormat, and those of
+// r.
 func ReadLayout(r io.ReaderAt, size int64) (*Layout, error) {
 	footer, err := ReadFooter(r, size)
 	if err != nil {
@@ -58,7 +59,7 @@ func ReadLayout(r io.ReaderAt, size int64) (*Layout, error) {
 	return l, nil
 }
 
-// check holds the counts and places of a footer against one another and against the size of the
+// check checks the counts and offsets of a footer against one another and against the size of the
 // file.
 func (l *Layout) check(size int64) error {
 	rows := int64(0)
@@ -72,10 +73,10 @@ func (l *Layout) check(size int64) error {
 		rows += g.Rows
 		for j, c := range g.Chunks {
 			if s := c.Span; s.Offset < int64(len(Magic)) || s.Length < 0 || s.Offset > size || s.Length > size-s.Offset {
-				return fmt.Errorf("column %v of row group %d lies at %d, %d bytes long, in a file of %d", l.Leaves[j].Path, i, s.Offset, s.Length, size)
+				return fmt.Errorf("column %v of row group %d is at offset %d with %d bytes, in a file of %d bytes", l.Leaves[j].Path, i, s.Offset, s.Length, size)
 			}
 			if c.typ != l.Leaves[j].Type {
-				return fmt.Errorf("column %v of row group %d is of type %v, the schema says %v", l.Leaves[j].Path, i, c.typ, l.Leaves[j].Type)
+				return fmt.Errorf("column %v of row group %d has type %v, the schema has %v", l.Leaves[j].Path, i, c.typ, l.Leaves[j].Type)
 			}
 			if c.Values < g.Rows || !l.Leaves[j].Nested && c.Values != g.Rows {
 				return fmt.Errorf("column %v of row group %d has %d values for %d rows", l.Leaves[j].Path, i, c.Values, g.Rows)

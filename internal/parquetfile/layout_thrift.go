@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// decodeLayout reads what Layout needs of a footer. The field numbers here are those of
+// decodeLayout decodes the parts of a footer that Layout needs. Field numbers are those of
 // parquet.thrift.
 func decodeLayout(footer []byte) (*Layout, error) {
 	r := new(thrift.CompactProtocol).NewReaderFromBytes(footer)
@@ -46,12 +46,12 @@ func decodeLayout(footer []byte) (*Layout, error) {
 	}
 	rest, err := l.addLeaves(schema[1:], int(schema[0].children), nil, false)
 	if err == nil && len(rest) > 0 {
-		err = fmt.Errorf("%d schema elements beyond the tree", len(rest))
+		err = fmt.Errorf("%d schema elements after the tree", len(rest))
 	}
 	return l, err
 }
 
-// element is a node of the schema tree, which lies depth first.
+// element is a node of the schema tree, which is stored depth first.
 type element struct {
 	name       string
 	typ        format.Type
@@ -81,7 +81,8 @@ func readElement(r thrift.Reader) (e element, err error) {
 	return e, err
 }
 
-// addLeaves takes n subtrees from the schema and returns what follows them.
+// addLeaves adds the leaves of n subtrees at the front of schema, and returns the elements after
+// them.
 func (l *Layout) addLeaves(schema []element, n int, path []string, nested bool) (rest []element, err error) {
 	for range n {
 		if len(schema) == 0 {
@@ -162,7 +163,7 @@ func readChunkInfo(r thrift.Reader) (c ChunkInfo, err error) {
 // structs calls visit for every element of a list of structs.
 func structs(r thrift.Reader, t thrift.Type, visit func() error) error {
 	if t != thrift.LIST {
-		return fmt.Errorf("a list has type %v", t)
+		return fmt.Errorf("a list field has type %v", t)
 	}
 	l, err := r.ReadList()
 	if err != nil {

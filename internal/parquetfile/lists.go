@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 )
 
-// Lists builds the columns of LISTs (or of a MAP) whose rows have the same numbers of elements:
-// they share their levels.
+// Lists builds LIST columns (or the columns of a MAP) whose rows have the same numbers of elements,
+// so that they share their levels.
 type Lists struct {
-	counts  []int // elements by row
+	counts  []int // elements per row
 	entries int   // level entries: an empty list has one
 	levels  []byte
 }
@@ -16,14 +16,14 @@ type Lists struct {
 // required group: each a 4-byte length and hybrid-coded bits (parquet-format, "Nested Encoding").
 func (l *Lists) Build(s *Scratch, counts []int) {
 	l.counts, l.entries, l.levels = counts, 0, l.levels[:0]
-	l.bits(s, func(h *hybrid, n int) { // repetition: 0 begins a row, 1 goes on with it
+	l.bits(s, func(h *hybrid, n int) { // repetition: 0 starts a row, 1 continues it
 		l.entries += max(1, n)
 		h.run(0, 1)
 		if n > 1 {
 			h.run(1, n-1)
 		}
 	})
-	l.bits(s, func(h *hybrid, n int) { // definition: 0 is the empty list, 1 an element
+	l.bits(s, func(h *hybrid, n int) { // definition: 0 is an empty list, 1 an element
 		if n == 0 {
 			h.run(0, 1)
 		} else {
@@ -43,23 +43,24 @@ func (l *Lists) bits(s *Scratch, put func(h *hybrid, n int)) {
 	binary.LittleEndian.PutUint32(l.levels[at:], uint32(len(l.levels)-at-4))
 }
 
-// Int64s is a LIST of INT64, delta-coded, with statistics.
+// Int64s returns a delta-coded LIST of INT64 with statistics. The chunk aliases s.
 func (l *Lists) Int64s(path []string, s *Scratch, vals []int64) (Chunk, error) {
 	s.Data = append(s.Data[:0], l.levels...)
 	return int64s(path, s, l.entries, vals)
 }
 
-// Doubles is a LIST of DOUBLE, plain, without statistics: NaN has no place in them.
+// Doubles returns a PLAIN LIST of DOUBLE without statistics, which cannot hold NaN. The chunk
+// aliases s.
 func (l *Lists) Doubles(path []string, s *Scratch, vals []float64) Chunk {
 	s.Data = append(s.Data[:0], l.levels...)
 	return doubles(path, s, l.entries, vals)
 }
 
-// Binaries is a LIST of byte strings, plain, without statistics.
+// Binaries returns a PLAIN LIST of byte strings without statistics. The chunk aliases s.
 func (l *Lists) Binaries(path []string, s *Scratch, vals [][]byte) Chunk {
 	s.Data = append(s.Data[:0], l.levels...)
 	return binaries(path, s, l.entries, vals)
 }
 
-// ListPath is the path of a LIST's elements.
+// ListPath returns the path of a LIST's elements.
 func ListPath(col string) []string { return []string{col, "list", "element"} }

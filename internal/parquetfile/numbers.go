@@ -6,13 +6,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Numbers builds one dictionary-coded REQUIRED column of 8-byte values of a row group from runs.
-// Values are told apart by their bits, so that every NaN and -0 is kept. The dictionary has them in
-// order of arrival. Reset it before each row group.
+// Numbers builds a dictionary-coded REQUIRED column of 8-byte values of one row group from runs. It
+// compares values by their bits, so that every NaN and -0 is kept. The dictionary has the values in
+// the order of their first occurrence. Call Reset before each row group.
 type Numbers struct {
 	runs  runs
 	dict  []uint64
-	slots []uint32 // open addressing: index in dict plus one; 0 = free
+	slots []uint32 // open addressing: index in dict plus one, 0 = free
 	last  uint32   // index of the last value
 
 	pending []uint32 // scratch of AppendPage
@@ -27,7 +27,7 @@ func (c *Numbers) Reset() {
 	clear(c.slots)
 }
 
-// Append appends n times the value with the given bits.
+// Append appends n copies of the value with the given bits.
 func (c *Numbers) Append(v uint64, n int) {
 	if len(c.dict) == 0 || c.dict[c.last] != v {
 		c.last = c.intern(v)
@@ -56,8 +56,8 @@ func (c *Numbers) intern(v uint64) uint32 {
 	return uint32(len(c.dict) - 1)
 }
 
-// slot is where the search for v begins: the high bits of a product with an odd number near 2^64/φ
-// (Fibonacci hashing).
+// slot returns the first slot of the search for v: high bits of its product with an odd number near
+// 2^64/φ (Fibonacci hashing).
 func (c *Numbers) slot(v uint64) int {
 	h := (v ^ v>>32) * 0x9e3779b97f4a7c15
 	return int(h>>32) & (len(c.slots) - 1)
@@ -74,8 +74,8 @@ func (c *Numbers) grow() {
 	}
 }
 
-// Uint64s is the column as unsigned INT64, with statistics. It must have a row. The chunk aliases
-// s.
+// Uint64s returns the column as unsigned INT64, with statistics. It must have a row. The chunk
+// aliases s.
 func (c *Numbers) Uint64s(name string, s *Scratch) Chunk {
 	lo, hi := c.dict[0], c.dict[0]
 	for _, v := range c.dict {
@@ -86,18 +86,19 @@ func (c *Numbers) Uint64s(name string, s *Scratch) Chunk {
 	return out
 }
 
-// Doubles is the column as DOUBLE, without statistics. It must have a row. The chunk aliases s.
+// Doubles returns the column as DOUBLE, without statistics. It must have a row. The chunk aliases
+// s.
 func (c *Numbers) Doubles(name string, s *Scratch) Chunk { return c.chunk(name, format.Double, s) }
 
-// AppendPage appends the values since the last AppendPage, or Reset, as one RLE_DICTIONARY page,
-// for a chunk of several pages.
+// AppendPage appends the values since the last AppendPage, or Reset, as one RLE_DICTIONARY page of
+// a chunk with several pages.
 func (c *Numbers) AppendPage(dst []byte) []byte {
 	dst = c.runs.append(dst, len(c.dict), &c.pending)
 	c.runs.reset()
 	return dst
 }
 
-// AppendDict appends the dictionary as a page.
+// AppendDict appends the dictionary as a PLAIN page.
 func (c *Numbers) AppendDict(dst []byte) []byte {
 	for _, v := range c.dict {
 		dst = binary.LittleEndian.AppendUint64(dst, v)

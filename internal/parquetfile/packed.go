@@ -2,12 +2,12 @@ package parquetfile
 
 import "encoding/binary"
 
-// wordBits is how many bits a load of eight bytes has at least from the bit on that it is made for.
+// wordBits is the least number of bits that an eight-byte load contains from a given bit on.
 const wordBits = 57
 
-// addPacked fills dst with last plus the sums of least and the packed deltas from pos on, and
-// returns the last of them. Behind b, up to its capacity, there may be more bytes, which are only
-// loaded.
+// addPacked decodes packed deltas from pos on: each value is the previous one (first last) plus
+// least plus the delta. It fills dst and returns the last value. It may load, but does not use, the
+// bytes after b up to its capacity.
 func addPacked(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
 	switch {
 	case width == 0:
@@ -37,7 +37,7 @@ func addNothing(dst []uint64, last, least uint64) uint64 {
 	return last
 }
 
-// addBytes is addPacked of one byte each, from the first of b on.
+// addBytes is addPacked for deltas of one byte, from the start of b.
 func addBytes(dst []uint64, last, least uint64, b []byte) uint64 {
 	for ; len(dst) >= 8 && len(b) >= 8; dst, b = dst[8:], b[8:] {
 		d, word := (*[8]uint64)(dst), binary.LittleEndian.Uint64(b)
@@ -65,7 +65,7 @@ func addBytes(dst []uint64, last, least uint64, b []byte) uint64 {
 	return last
 }
 
-// addPairs is addPacked of two bytes each, from the first of b on.
+// addPairs is addPacked for deltas of two bytes, from the start of b.
 func addPairs(dst []uint64, last, least uint64, b []byte) uint64 {
 	for ; len(dst) >= 4 && len(b) >= 8; dst, b = dst[4:], b[8:] {
 		d, word := (*[4]uint64)(dst), binary.LittleEndian.Uint64(b)
@@ -85,8 +85,8 @@ func addPairs(dst []uint64, last, least uint64, b []byte) uint64 {
 	return last
 }
 
-// addFew is addPacked of widths of which a word has several: four if they are at most wordBits/4,
-// otherwise two.
+// addFew is addPacked for widths of which a word holds several: four if width is at most
+// wordBits/4, else two.
 func addFew(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
 	all, mask, bit, shift := b[:cap(b)], uint64(1)<<(width&63)-1, pos*width, width&63
 	if width <= wordBits/4 {
@@ -118,7 +118,7 @@ func addFew(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
 	return addEach(dst, last, least, b, width, pos)
 }
 
-// addEach is addPacked one by one.
+// addEach is addPacked, one value at a time.
 func addEach(dst []uint64, last, least uint64, b []byte, width, pos int) uint64 {
 	i := 0
 	if width <= wordBits {
@@ -157,8 +157,8 @@ func sumPacked(b []byte, width, pos, n int) (sum uint64) {
 	return sum
 }
 
-// packed returns value i of a run of values of width bits, least significant bit first; b has all
-// of it.
+// packed returns value i of a run of bit-packed values, least significant bit first. b must contain
+// it.
 func packed(b []byte, width, i int) uint64 {
 	bit := i * width
 	at, have := bit>>3, 8-bit&7

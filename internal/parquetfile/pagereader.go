@@ -10,27 +10,28 @@ import (
 )
 
 const (
-	// pageWindow is how many bytes of a chunk are read at once at least: several headers, and most
-	// pages of a few series.
+	// pageWindow is the least number of bytes that are read from a chunk at once: several headers,
+	// and most pages of a few series.
 	pageWindow = 32 << 10
-	// headBytes is what a page header without statistics fits into, by far.
+	// headBytes bounds a page header without statistics, with a wide margin.
 	headBytes = 256
 )
 
-// zstdMagic begins every zstd frame (RFC 8878, 3.1.1).
+// zstdMagic is the beginning of every zstd frame (RFC 8878, 3.1.1).
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// PageReader steps over the pages of one chunk of a flat column and decompresses those that are
-// asked for. It needs no footer: a page is compressed if its bytes are a zstd frame, and a
-// dictionary says that it is one. The zero value is ready; it belongs to one goroutine.
+// PageReader iterates over the pages of a chunk of a flat column and decompresses only those that
+// Load returns. It needs no footer: a page is compressed if its bytes are a zstd frame, and the
+// header of a dictionary page has its own type. The zero value is ready. It is not safe for
+// concurrent use.
 type PageReader struct {
 	in      io.ReaderAt
-	at, end int64 // where the next page begins in the file, and where the chunk ends
-	left    int64 // values that the pages to come have
+	at, end int64 // offset of the next page in the file, and end of the chunk
+	left    int64 // values of the pages after the current one
 	head    pageHead
-	body    int64   // where the body of the current page begins
+	body    int64   // offset of the body of the current page
 	sum     pageSum // of the current page
-	next    bool    // head is that of a page that Next is to return
+	next    bool    // head is the header of a page that Next has not returned yet
 
 	window   []byte // bytes of the file
 	windowAt int64
@@ -40,14 +41,14 @@ type PageReader struct {
 	page     DataPage
 }
 
-// dictPage says where the body of a chunk's dictionary lies in the file, and how many bytes and
-// values it has. Without values there is none.
+// dictPage is the position of the body of a chunk's dictionary in the file, and its numbers of
+// bytes and values. With 0 values the chunk has none.
 type dictPage struct {
 	at, compressed, plain, values int64
 	sum                           pageSum
 }
 
-// Reset begins the chunk of so many values that lies at s in the file. Errors: ErrFormat, and those
+// Reset starts the chunk at s, which has the given number of values. Errors: ErrFormat, and those
 // of in.
 func (p *PageReader) Reset(in io.ReaderAt, s Span, values int64) error {
 	p.in, p.at, p.end, p.left, p.next = in, s.Offset, s.Offset+s.Length, values, false
@@ -63,14 +64,14 @@ func (p *PageReader) Reset(in io.ReaderAt, s Span, values int64) error {
 		return nil
 	}
 	if p.head.encoding != int64(format.Plain) || p.head.values < 0 {
-		return fmt.Errorf("%w: page of encoding %d is no dictionary", ErrFormat, p.head.encoding)
+		return fmt.Errorf("%w: page with encoding %d is not a dictionary", ErrFormat, p.head.encoding)
 	}
 	p.dictPage = dictPage{p.body, p.head.compressed, p.head.plain, p.head.values, p.sum}
 	return nil
 }
 
 // Dictionary returns the PLAIN values of the chunk's dictionary, valid until Reset, and their
-// number: 0 if it has none.
+// number, which is 0 if there is no dictionary.
 func (p *PageReader) Dictionary() ([]byte, int, error) {
 	d := &p.dictPage
 	if d.values == 0 {
@@ -87,7 +88,8 @@ func (p *PageReader) Dictionary() ([]byte, int, error) {
 	return b, int(d.values), nil
 }
 
-// Next reads the header of the next data page and returns how many values it has, 0 after the last.
+// Next reads the header of the next data page and returns its number of values, 0 after the last
+// page.
 func (p *PageReader) Next() (int, error) {
 	if p.left == 0 {
 		return 0, nil
@@ -100,7 +102,7 @@ func (p *PageReader) Next() (int, error) {
 	p.next = false
 	switch {
 	case p.head.typ != int64(format.DataPage):
-		return 0, fmt.Errorf("%w: page of type %d where data should be", ErrFormat, p.head.typ)
+		return 0, fmt.Errorf("%w: page of type %d, expected a data page", ErrFormat, p.head.typ)
 	case p.head.values <= 0 || p.head.values > p.left:
 		return 0, fmt.Errorf("%w: page of %d values, the chunk has %d left", ErrFormat, p.head.values, p.left)
 	}
@@ -108,10 +110,10 @@ func (p *PageReader) Next() (int, error) {
 	return int(p.head.values), nil
 }
 
-// Encoding is that of the page whose header Next read.
+// Encoding returns the encoding of the page whose header Next read.
 func (p *PageReader) Encoding() format.Encoding { return format.Encoding(p.head.encoding) }
 
-// Load returns the page whose header Next read. It is valid until the next call.
+// Load returns the page whose header Next read. The page is valid until the next call.
 func (p *PageReader) Load() (*DataPage, error) {
 	b, zipped, err := p.content(p.plain, p.body, p.head.compressed, p.head.plain, p.sum)
 	if err != nil {
@@ -124,7 +126,7 @@ func (p *PageReader) Load() (*DataPage, error) {
 	return &p.page, nil
 }
 
-// header reads the header of the next page and steps over the page.
+// header reads the header of the next page and advances to the page after it.
 func (p *PageReader) header() error {
 	b, err := p.bytes(p.at, min(headBytes, p.end-p.at))
 	if err != nil {
@@ -139,14 +141,14 @@ func (p *PageReader) header() error {
 	}
 	p.body = p.at + int64(n)
 	if c := p.head.compressed; c < 0 || c > MaxPage || c > p.end-p.body {
-		return fmt.Errorf("%w: page of %d bytes in a chunk that has %d left", ErrFormat, c, p.end-p.body)
+		return fmt.Errorf("%w: page of %d bytes in a chunk with %d left", ErrFormat, c, p.end-p.body)
 	}
 	p.at = p.body + p.head.compressed
 	return nil
 }
 
-// content returns the plain bytes of the page whose body is the compressed bytes at an offset: in
-// dst, if they are zipped.
+// content returns the uncompressed bytes of a page, whose body has compressed bytes at an offset.
+// If zipped, they are in dst.
 func (p *PageReader) content(dst []byte, at, compressed, plain int64, sum pageSum) (b []byte, zipped bool, err error) {
 	if b, err = p.bytes(at, compressed); err != nil {
 		return nil, false, err
@@ -160,13 +162,13 @@ func (p *PageReader) content(dst []byte, at, compressed, plain int64, sum pageSu
 		}
 	}
 	if int64(len(b)) != plain {
-		return nil, false, fmt.Errorf("%w: page has %d bytes, its header says %d", ErrFormat, len(b), plain)
+		return nil, false, fmt.Errorf("%w: page has %d bytes, its header has %d", ErrFormat, len(b), plain)
 	}
 	return b, zipped, nil
 }
 
-// bytes returns n bytes at an offset of the file, valid until the next call. They lie within the
-// chunk.
+// bytes returns n bytes at an offset of the file, which must be within the chunk. They are valid
+// until the next call.
 func (p *PageReader) bytes(at, n int64) ([]byte, error) {
 	if at < p.windowAt || at+n > p.windowAt+int64(len(p.window)) {
 		size := min(max(n, pageWindow), p.end-at)

@@ -1,7 +1,7 @@
-// Package parquetfile lays Parquet files page by page. parquet-go supplies the structures of the
-// footer, their encoding and the value encodings; the pages are laid here, because its writers take
-// rows or whole columns of values, and what segments and blocks store is cheaper as runs of
-// dictionary indexes that are known beforehand, or as pages whose encodings were tried out.
+// Package parquetfile writes and reads Parquet files page by page. parquet-go provides the
+// structures of the footer, their encoding and the value encodings. Its writers take rows or whole
+// columns of values; this package builds pages itself, because segments and blocks are cheaper to
+// write as runs of known dictionary indexes, or as pages whose encoding was selected by trial.
 package parquetfile
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Magic begins and ends every Parquet file.
+// Magic is the beginning and the end of every Parquet file.
 const Magic = "PAR1"
 
-// MinCompress is the number of page bytes in a column chunk below which it may be stored
-// uncompressed: a zstd frame would not pay. It suits files of one row group; in others all chunks
-// are compressed, for some readers take a column's codec from its first chunk.
+// MinCompress is the number of page bytes below which a column chunk may be stored uncompressed,
+// because a zstd frame would not make it smaller. It is for files of one row group. In other files
+// all chunks are compressed, because some readers use the codec of a column's first chunk for all.
 const MinCompress = 64
 
 // ErrFormat reports bytes that are not a Parquet file.
 var ErrFormat = errors.New("not a Parquet file")
 
-// Chunk is one column chunk to be written: a dictionary page, if DictLen > 0, and at least one data
+// Chunk is a column chunk to be written: a dictionary page, if DictLen > 0, and at least one data
 // page.
 type Chunk struct {
 	Path     []string
@@ -39,18 +39,18 @@ type Page struct {
 	Values   int    // including nulls and empty lists
 }
 
-// Span is where a column chunk lies in its file, in bytes.
+// Span is the position of a column chunk in its file, in bytes.
 type Span struct{ Offset, Length int64 }
 
-// Scratch is buffer space that the columns of one writer share: chunks that are built with it alias
-// it, so each is to be added to a Writer before the next is built.
+// Scratch is buffer space that the columns of a writer share. A chunk built with it aliases it, so
+// add each chunk to a Writer before building the next.
 type Scratch struct {
 	Dict, Data []byte
 	pages      [1]Page
 	pending    []uint32
 }
 
-// page makes the scratch bytes the only page of a chunk.
+// page returns the scratch data as the only page of a chunk.
 func (s *Scratch) page(e format.Encoding, values int) []Page {
 	s.pages[0] = Page{Encoding: e, Data: s.Data, Values: values}
 	return s.pages[:]

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunsReadBack reads the runs that hybrid writes, of every width.
+// TestRunsReadBack reads runs of every width that hybrid wrote.
 func TestRunsReadBack(t *testing.T) {
 	for width := 1; width <= 32; width++ {
 		for seed := range uint64(20) {
@@ -45,7 +45,7 @@ func TestRunsReadBack(t *testing.T) {
 	}
 }
 
-// listPage makes a page of lists, which may begin inside a list.
+// listPage returns a page of lists, the first of which may continue that of the previous page.
 func listPage(counts []int, goesOn bool) *DataPage {
 	p := &DataPage{}
 	rep, def := newHybrid(nil, 1, nil), newHybrid(nil, 1, nil)
@@ -138,7 +138,7 @@ func TestInt64sRefuse(t *testing.T) {
 	require.ErrorIs(t, err, ErrFormat, "a miniblock of 65 bits")
 }
 
-// sample is a file with every kind of column.
+// sample returns a file with every kind of column.
 func sample(t testing.TB, plain int) []byte {
 	t.Helper()
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
@@ -182,7 +182,7 @@ func sample(t testing.TB, plain int) []byte {
 	return out.Bytes()
 }
 
-// readSample reads all columns of a sample's row groups as text.
+// readSample formats all columns of a sample's row groups.
 func readSample(file []byte) (out []string, err error) {
 	l, err := ReadLayout(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -270,7 +270,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestReadCorruptFile flips bits: a file is refused, or read as something else, but does no harm.
+// TestReadCorruptFile flips bits: a file is rejected, or read with other values, but does no harm.
 func TestReadCorruptFile(t *testing.T) {
 	for _, plain := range []int{0, MinCompress} {
 		file := sample(t, plain)

@@ -11,42 +11,42 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// MaxPage is the size up to which pages are decompressed, in bytes.
+// MaxPage bounds the size of a decompressed page, in bytes.
 const MaxPage = 256 << 20
 
-// unzip returns the decoder of all pages. Its DecodeAll keeps no state and may be called at any
-// time.
+// unzip returns the shared decoder of all pages. Its DecodeAll keeps no state and is safe for
+// concurrent use.
 var unzip = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderMaxMemory(MaxPage), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
 })
 
-// ChunkReader reads the pages of one column chunk after the other. The zero value is ready; it
-// belongs to one goroutine.
+// ChunkReader reads the pages of column chunks, one chunk at a time. The zero value is ready. It is
+// not safe for concurrent use.
 type ChunkReader struct {
-	// PLAIN values of the chunk's dictionary; nil if it has none; belongs to the caller
+	// PLAIN values of the chunk's dictionary, nil if it has none; owned by the caller
 	Dict    []byte
 	DictLen int
 
 	rest   []byte
-	at     int64 // where rest begins in the file
+	at     int64 // offset of rest in the file
 	codec  format.CompressionCodec
 	nested bool
-	left   int64 // values that the pages to come have
+	left   int64 // values of the pages after the current one
 	body   []byte
 	head   pageHead
 }
 
-// DataPage is a page of values. It is valid until the next one.
+// DataPage is a data page. It is valid until the next one is read.
 type DataPage struct {
 	Encoding    format.Encoding
 	Entries     int    // values and empty lists
 	Repetition  []byte // hybrid-coded levels of one bit; nil if the column is not nested
 	Definition  []byte
 	Values      []byte
-	DictEntries int // of the chunk's dictionary
+	DictEntries int // number of entries of the chunk's dictionary
 }
 
-// Reset begins the chunk whose bytes are b and reads its dictionary.
+// Reset starts the chunk whose bytes are b and reads its dictionary.
 func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 	c.Dict, c.DictLen = nil, 0
 	c.rest, c.at, c.codec, c.nested, c.left = b, info.Span.Offset, info.Codec, leaf.Nested, info.Values
@@ -55,7 +55,7 @@ func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 	}
 	body, err := c.page(nil)
 	if err == nil && (c.head.typ != int64(format.DictionaryPage) || c.head.encoding != int64(format.Plain)) {
-		err = fmt.Errorf("page of type %d, encoding %d is no dictionary", c.head.typ, c.head.encoding)
+		err = fmt.Errorf("page of type %d and encoding %d is not a dictionary", c.head.typ, c.head.encoding)
 	}
 	if err != nil {
 		return fmt.Errorf("read dictionary of %v: %w", leaf.Path, asFormat(err))
@@ -64,7 +64,7 @@ func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 	return nil
 }
 
-// Next returns the next data page, or nil after the last.
+// Next returns the next data page, or nil after the last one.
 func (c *ChunkReader) Next() (*DataPage, error) {
 	if c.left == 0 {
 		return nil, nil
@@ -76,7 +76,7 @@ func (c *ChunkReader) Next() (*DataPage, error) {
 	return p, nil
 }
 
-// asFormat makes an error an ErrFormat.
+// asFormat wraps an error in ErrFormat.
 func asFormat(err error) error {
 	if errors.Is(err, ErrFormat) {
 		return err
@@ -94,7 +94,7 @@ func (c *ChunkReader) dataPage() (*DataPage, error) {
 	}
 	switch {
 	case c.head.typ != int64(format.DataPage):
-		return nil, fmt.Errorf("page of type %d where data should be", c.head.typ)
+		return nil, fmt.Errorf("page of type %d, expected a data page", c.head.typ)
 	case c.head.values <= 0 || c.head.values > c.left:
 		return nil, fmt.Errorf("page of %d values, the chunk has %d left", c.head.values, c.left)
 	}
@@ -124,7 +124,7 @@ func (c *ChunkReader) page(dst []byte) ([]byte, error) {
 	}
 	body := c.rest[n:]
 	if c.head.compressed < 0 || c.head.compressed > int64(len(body)) {
-		return nil, fmt.Errorf("page of %d bytes in a chunk that has %d left", c.head.compressed, len(body))
+		return nil, fmt.Errorf("page of %d bytes in a chunk with %d left", c.head.compressed, len(body))
 	}
 	body, c.rest = body[:c.head.compressed], body[c.head.compressed:]
 	if err := sum.checkPage(body, c.at+int64(n)); err != nil {
@@ -141,14 +141,14 @@ func (c *ChunkReader) page(dst []byte) ([]byte, error) {
 		return nil, fmt.Errorf("compression %v is not supported", c.codec)
 	}
 	if int64(len(body)) != c.head.plain {
-		return nil, fmt.Errorf("page has %d bytes, its header says %d", len(body), c.head.plain)
+		return nil, fmt.Errorf("page has %d bytes, its header has %d", len(body), c.head.plain)
 	}
 	return body, nil
 }
 
-// decompress decodes a zstd frame of size bytes into dst.
+// decompress decodes a zstd frame into dst. size is the size in its header.
 func decompress(dst, b []byte, size int64) ([]byte, error) {
-	const maxRatio = 1 << 16 // more than the format can do: so no size that lies claims memory
+	const maxRatio = 1 << 16 // zstd cannot compress more, so that a wrong size cannot claim memory
 	if size < 0 || size > MaxPage || size > int64(len(b))*maxRatio {
 		return nil, fmt.Errorf("page of %d bytes, compressed to %d: the limit is %d bytes", size, len(b), MaxPage)
 	}
@@ -164,19 +164,19 @@ func decompress(dst, b []byte, size int64) ([]byte, error) {
 	return out, nil
 }
 
-// levels cuts a length and so many bytes of levels from the front of a page.
+// levels splits the length-prefixed levels from the front of a page.
 func levels(b []byte) (levels, rest []byte, err error) {
 	if len(b) < 4 {
 		return nil, nil, errors.New("levels are cut off")
 	}
 	n := int64(b[0]) | int64(b[1])<<8 | int64(b[2])<<16 | int64(b[3])<<24
 	if n > int64(len(b)-4) {
-		return nil, nil, fmt.Errorf("levels of %d bytes in a page that has %d left", n, len(b)-4)
+		return nil, nil, fmt.Errorf("levels of %d bytes in a page with %d left", n, len(b)-4)
 	}
 	return b[4 : 4+n], b[4+n:], nil
 }
 
-// pageHead is what is needed of a PageHeader.
+// pageHead is the used part of a PageHeader.
 type pageHead struct {
 	typ, plain, compressed int64
 	values, encoding       int64
@@ -185,7 +185,7 @@ type pageHead struct {
 	thr                    thrift.BytesReader
 }
 
-// read decodes the header that b begins with and returns its length.
+// read decodes the header at the start of b and returns its length.
 func (h *pageHead) read(b []byte) (int, error) {
 	if h.thr == nil {
 		h.thr = new(thrift.CompactProtocol).NewReaderFromBytes(b)
@@ -215,7 +215,7 @@ func (h *pageHead) read(b []byte) (int, error) {
 	return h.thr.BytesRead(), err
 }
 
-// inner reads a field of the DataPageHeader or DictionaryPageHeader.
+// inner decodes a field of the DataPageHeader or DictionaryPageHeader.
 func (h *pageHead) inner(f thrift.Field) (err error) {
 	switch f.ID {
 	case 1:

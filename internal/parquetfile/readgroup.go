@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Column returns the index of the leaf with a path, its elements joined by dots, or -1.
+// Column returns the index of the leaf with a path, whose elements are joined by dots, or -1.
 func (l *Layout) Column(path string) int {
 	return slices.IndexFunc(l.Leaves, func(e Leaf) bool { return strings.Join(e.Path, ".") == path })
 }
 
-// GroupReader finds the column chunks of one row group in bytes of its file.
+// GroupReader gives access to the column chunks of one row group.
 type GroupReader struct {
 	Layout *Layout
 	Group  *Group
@@ -21,13 +21,13 @@ type GroupReader struct {
 	base int64 // offset of data in the file
 }
 
-// InBytes returns a reader of row group i of a file that is in memory.
+// InBytes returns a reader of row group i of a file in memory.
 func (l *Layout) InBytes(i int, file []byte) GroupReader {
 	return GroupReader{Layout: l, Group: &l.Groups[i], data: file}
 }
 
-// Read reads the chunks of some leaves of row group i, with all that lies between them, in one call
-// of r. buf is used if it is large enough.
+// Read reads the chunks of some leaves of row group i, and the bytes between them, with one call of
+// r. It uses buf if that is large enough.
 func (l *Layout) Read(i int, r io.ReaderAt, buf []byte, leaves []int) (GroupReader, error) {
 	g := GroupReader{Layout: l, Group: &l.Groups[i]}
 	if len(leaves) == 0 {
@@ -46,10 +46,10 @@ func (l *Layout) Read(i int, r io.ReaderAt, buf []byte, leaves []int) (GroupRead
 	return g, nil
 }
 
-// Buffer returns the memory that Read filled, for the next one.
+// Buffer returns the memory that Read filled, to be passed to the next Read.
 func (g *GroupReader) Buffer() []byte { return g.data }
 
-// Chunk begins to read the chunk of a leaf.
+// Chunk resets c to the chunk of a leaf.
 func (g *GroupReader) Chunk(leaf int, c *ChunkReader) error {
 	info := &g.Group.Chunks[leaf]
 	at := info.Span.Offset - g.base

@@ -7,11 +7,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Run is N times the value Index.
+// Run is N times the dictionary index or level Index.
 type Run struct{ Index, N int }
 
-// Runs calls visit for the dictionary indexes of a page of n values, run by run; each is below
-// entries.
+// Runs calls visit for the dictionary indexes of a page of n values, run by run. Every index must
+// be less than entries.
 func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
 	if p.Encoding != format.RLEDictionary {
 		return p.unsupported("dictionary indexes")
@@ -25,9 +25,8 @@ func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
 	return hybridRuns(p.Values[1:], int(p.Values[0]), n, entries, visit)
 }
 
-// Lists calls visit with the number of elements of each list that begins in a page, or goes on in
-// it (first is then true: its elements belong to the last list of the page before), and returns how
-// many elements the page has.
+// Lists calls visit with the number of elements of each list in a page, and returns the total.
+// goesOn is true for the first list if it continues the last list of the previous page.
 func (p *DataPage) Lists(visit func(n int, goesOn bool)) (int, error) {
 	l := listLevels{visit: visit}
 	if err := hybridRuns(p.Definition, 1, p.Entries, 2, l.define); err != nil {
@@ -42,18 +41,18 @@ func (p *DataPage) Lists(visit func(n int, goesOn bool)) (int, error) {
 	return l.elements, nil
 }
 
-// listLevels joins the two levels of a page of lists. The runs of both are merged, so a page of
-// empty lists costs little.
+// listLevels joins the repetition and definition levels of a page of lists. It works on runs of
+// both, so that a page of empty lists costs little.
 type listLevels struct {
 	visit    func(n int, goesOn bool)
 	def      []Run
-	at       int // in def
-	used     int // of def[at]
+	at       int // index in def
+	used     int // consumed part of def[at]
 	elements int
 
 	open   bool // a list is being counted
 	count  int  // its elements
-	begun  bool // its beginning is in this page
+	begun  bool // it started in this page
 	failed error
 }
 
@@ -87,10 +86,10 @@ func (l *listLevels) repeat(r Run) {
 	}
 }
 
-// goOn adds n elements to the list that is open.
+// goOn adds n elements to the current list.
 func (l *listLevels) goOn(n int, elements bool) {
 	if !elements || l.open && l.begun && l.count == 0 {
-		l.failed = fmt.Errorf("an empty list goes on")
+		l.failed = fmt.Errorf("an empty list has further elements")
 	}
 	l.open = true
 	l.count += n
@@ -107,8 +106,8 @@ func (l *listLevels) finish() error {
 	return l.failed
 }
 
-// hybridRuns calls visit for the first n values, of width bits, in the RLE / bit-packed hybrid
-// encoding b; each must be below limit. See hybrid for the encoding.
+// hybridRuns calls visit for the first n values in the RLE / bit-packed hybrid encoding b. Values
+// have width bits and must be less than limit. See hybrid for the encoding.
 func hybridRuns(b []byte, width, n, limit int, visit func(Run)) error {
 	if width > 32 {
 		return fmt.Errorf("%w: values of %d bits", ErrFormat, width)
@@ -141,10 +140,10 @@ func hybridRuns(b []byte, width, n, limit int, visit func(Run)) error {
 }
 
 func errIndex(v, limit int) error {
-	return fmt.Errorf("%w: value %d where %d are known", ErrFormat, v, limit)
+	return fmt.Errorf("%w: value %d is out of range, must be less than %d", ErrFormat, v, limit)
 }
 
-// oneRun visits a run of equal values and returns how many of n are left.
+// oneRun visits an RLE run and returns how many of n values are left.
 func oneRun(b []byte, count uint64, n, limit int, visit func(Run)) (int, error) {
 	v := 0
 	for i := len(b) - 1; i >= 0; i-- {
@@ -161,7 +160,7 @@ func oneRun(b []byte, count uint64, n, limit int, visit func(Run)) (int, error) 
 	return n - int(count), nil
 }
 
-// packedRuns visits take bit-packed values and returns how many of n are left.
+// packedRuns visits take bit-packed values and returns how many of n values are left.
 func packedRuns(b []byte, width, take, n, limit int, visit func(Run)) (int, error) {
 	if take == 0 {
 		return 0, fmt.Errorf("%w: an empty run", ErrFormat)

@@ -14,7 +14,7 @@ import (
 
 var errCut = errors.New("values are cut off")
 
-// Int64s appends the n INT64 values of a page, PLAIN, DELTA_BINARY_PACKED or by dict.
+// Int64s appends the n INT64 values of a page, in PLAIN, DELTA_BINARY_PACKED or as indexes of dict.
 func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 	switch p.Encoding {
 	case format.Plain:
@@ -46,8 +46,8 @@ func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 	return nil, p.unsupported("integers")
 }
 
-// checkDelta walks the blocks of a DELTA_BINARY_PACKED page of n values: the decoder trusts their
-// lengths and widths.
+// checkDelta checks the lengths and widths of the blocks of a DELTA_BINARY_PACKED page of n values,
+// which the decoder does not check.
 func checkDelta(b []byte, n int) error {
 	next := func() (uint64, error) {
 		v, k := binary.Uvarint(b)
@@ -57,7 +57,7 @@ func checkDelta(b []byte, n int) error {
 		b = b[k:]
 		return v, nil
 	}
-	var head [4]uint64 // values of a block, miniblocks of a block, values, the first value
+	var head [4]uint64 // values per block, miniblocks per block, values, the first value
 	for i := range head {
 		var err error
 		if head[i], err = next(); err != nil {
@@ -66,7 +66,7 @@ func checkDelta(b []byte, n int) error {
 	}
 	block, minis, total := head[0], head[1], head[2]
 	if total != uint64(n) {
-		return fmt.Errorf("%d values where there should be %d", total, n)
+		return fmt.Errorf("%d values, expected %d", total, n)
 	}
 	if block == 0 || block%128 != 0 || block > 1<<16 || minis == 0 || block%minis != 0 || block/minis%32 != 0 {
 		return fmt.Errorf("blocks of %d values in %d miniblocks", block, minis)
@@ -95,7 +95,7 @@ func checkDelta(b []byte, n int) error {
 	return nil
 }
 
-// Doubles appends the n DOUBLE values of a page, PLAIN or by dict.
+// Doubles appends the n DOUBLE values of a page, in PLAIN or as indexes of dict.
 func (p *DataPage) Doubles(dst []float64, n int, dict []float64) ([]float64, error) {
 	switch p.Encoding {
 	case format.Plain:
@@ -191,7 +191,7 @@ func appendStrings(dst []string, b []byte, n int) ([]string, error) {
 		b = b[size:]
 	}
 	if len(b) > 0 {
-		return nil, fmt.Errorf("%w: %d bytes behind the last string", ErrFormat, len(b))
+		return nil, fmt.Errorf("%w: %d bytes after the last string", ErrFormat, len(b))
 	}
 	return dst, nil
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Strings builds one dictionary-coded REQUIRED string column of a row group from runs. Its values
-// are given as ordinals of a value table that outlives the file; the file's dictionary holds only
-// those that occur. Reset it before each row group.
+// Strings builds a dictionary-coded REQUIRED string column of one row group from runs. Values are
+// ordinals of a value table that outlives the file; the file's dictionary holds only the values
+// that occur. Call Reset before each row group.
 type Strings struct {
 	runs  runs
 	dict  []string
-	local []uint64 // by ordinal: epoch<<32 | index in dict, valid if the epoch is the current one
+	local []uint64 // by ordinal: epoch<<32 | index in dict; valid if the epoch is the current one
 	epoch uint64
 	empty int // index of "" in dict, or -1
 }
@@ -26,13 +26,13 @@ func (c *Strings) Reset() {
 	c.epoch++
 }
 
-// Set appends empty values up to row and then values[ord] at row.
+// Set appends empty values up to row, and then values[ord] at row.
 func (c *Strings) Set(row int, ord uint32, values []string) {
 	c.Fill(row)
 	c.Append(ord, values, 1)
 }
 
-// Append appends n times values[ord].
+// Append appends n copies of values[ord].
 func (c *Strings) Append(ord uint32, values []string, n int) {
 	if int(ord) >= len(c.local) {
 		c.local = append(c.local, make([]uint64, len(values)-len(c.local))...)
@@ -67,7 +67,7 @@ func (c *Strings) add(v string) int {
 	return len(c.dict) - 1
 }
 
-// Chunk encodes the column, which must have a row. It aliases s.
+// Chunk encodes the column, which must have a row. The chunk aliases s.
 func (c *Strings) Chunk(name string, s *Scratch) Chunk {
 	lo, hi := c.dict[0], c.dict[0]
 	s.Dict = s.Dict[:0]
@@ -81,18 +81,18 @@ func (c *Strings) Chunk(name string, s *Scratch) Chunk {
 	}
 }
 
-// appendString appends a BYTE_ARRAY in PLAIN encoding: its length in 4 bytes, and its bytes.
+// appendString appends a BYTE_ARRAY in PLAIN encoding: its length in 4 bytes, then its bytes.
 func appendString[T string | []byte](dst []byte, v T) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(v))), v...)
 }
 
-// runs is a column of dictionary indexes.
+// runs is a column of dictionary indexes in runs.
 type runs struct {
 	rows int
 	list []run
 }
 
-// run is n times the dictionary entry idx.
+// run is n copies of the dictionary entry idx.
 type run struct{ idx, n uint32 }
 
 func (r *runs) reset() { r.rows, r.list = 0, r.list[:0] }
@@ -102,14 +102,14 @@ func (r *runs) push(idx uint32, n int) {
 	r.list = append(r.list, run{idx, uint32(n)})
 }
 
-// page encodes the indexes into a dictionary of so many entries as one RLE_DICTIONARY page, whose
-// bytes are s.Data.
+// page encodes the indexes into a dictionary of the given number of entries as one RLE_DICTIONARY
+// page, in s.Data.
 func (r *runs) page(entries int, s *Scratch) []Page {
 	s.Data = r.append(s.Data[:0], entries, &s.pending)
 	return s.page(format.RLEDictionary, r.rows)
 }
 
-// append appends the page.
+// append appends the encoded page to dst.
 func (r *runs) append(dst []byte, entries int, pending *[]uint32) []byte {
 	width := max(1, bits.Len(uint(entries-1)))
 	h := newHybrid(append(dst, byte(width)), width, *pending)

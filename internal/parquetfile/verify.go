@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Verify holds every page of a file of size bytes against its checksum, without decompressing it,
-// and the footer and page headers against their seals. sealed reports whether there were any: of a
-// file that was written without them, only the shape is checked. Errors: ErrFormat, and those of r.
+// Verify checks every page of a file of size bytes against its checksum, without decompressing it,
+// and the footer and page headers against their seals. sealed reports whether the file has seals;
+// of a file without them, only the structure is checked. Errors: ErrFormat, and those of r.
 func Verify(r io.ReaderAt, size int64) (sealed bool, err error) {
 	l, err := ReadLayout(r, size)
 	if err != nil {
@@ -27,7 +27,7 @@ func Verify(r io.ReaderAt, size int64) (sealed bool, err error) {
 	return l.KeyValues[KeyChecksums] != "", nil
 }
 
-// checkMagic looks at the beginning of a file, which no other reader does.
+// checkMagic checks the beginning of a file, which no other reader reads.
 func checkMagic(r io.ReaderAt) error {
 	head := make([]byte, len(Magic))
 	if _, err := io.ReadFull(io.NewSectionReader(r, 0, int64(len(head))), head); err != nil {
@@ -39,7 +39,7 @@ func checkMagic(r io.ReaderAt) error {
 	return nil
 }
 
-// verify reads all pages of a chunk.
+// verify checks all pages of a chunk.
 func (p *PageReader) verify(r io.ReaderAt, c *ChunkInfo) error {
 	if err := p.Reset(r, c.Span, c.Values); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (p *PageReader) verify(r io.ReaderAt, c *ChunkInfo) error {
 	}
 }
 
-// stored holds the bytes of a page against its checksum.
+// stored checks the stored bytes of a page against its checksum.
 func (p *PageReader) stored(at, n int64, sum pageSum) error {
 	b, err := p.bytes(at, n)
 	if err != nil {

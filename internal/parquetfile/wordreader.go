@@ -10,15 +10,15 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// WordReader reads runs of values of one chunk of a flat column of INT64 or DOUBLE, and steps over
-// those in between: pages that nothing is read of are neither decompressed nor, if they are long,
-// read; of others only what is needed is decoded. The zero value is ready; it belongs to one
-// goroutine.
+// WordReader reads runs of values of a chunk of a flat INT64 or DOUBLE column, and skips the values
+// between them. Pages of which no value is read are not decompressed and, if they are long, not
+// read from the file; of other pages only the necessary part is decoded. The zero value is ready.
+// It is not safe for concurrent use.
 type WordReader struct {
 	pages  PageReader
 	dict   []uint64
-	left   int  // values of the current page that are not read yet
-	skip   int  // of them, how many to step over before the next is read
+	left   int  // values of the current page that were neither read nor skipped
+	skip   int  // values to skip in the current page before the next read
 	loaded bool // the current page is decompressed
 
 	encoding format.Encoding
@@ -27,7 +27,7 @@ type WordReader struct {
 	runs     hybridReader
 }
 
-// Reset begins the chunk of so many values that lies at s in the file. Errors: ErrFormat, and those
+// Reset starts the chunk at s, which has the given number of values. Errors: ErrFormat, and those
 // of in.
 func (r *WordReader) Reset(in io.ReaderAt, s Span, values int64) error {
 	r.left, r.skip, r.loaded, r.dict = 0, 0, false, r.dict[:0]
@@ -50,7 +50,7 @@ func (r *WordReader) dictionary() error {
 	return nil
 }
 
-// Skip steps over n values.
+// Skip skips n values.
 func (r *WordReader) Skip(n int64) error {
 	for n > 0 {
 		if r.left == 0 {
@@ -66,18 +66,18 @@ func (r *WordReader) Skip(n int64) error {
 	return nil
 }
 
-// Int64s reads the next len(dst) values of a column of INT64.
+// Int64s reads the next len(dst) values of an INT64 column.
 func (r *WordReader) Int64s(dst []int64) error {
 	return r.words(unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)))
 }
 
-// Doubles reads the next len(dst) values of a column of DOUBLE.
+// Doubles reads the next len(dst) values of a DOUBLE column.
 func (r *WordReader) Doubles(dst []float64) error {
 	return r.words(unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)))
 }
 
-// Equal steps over at most limit values that are equal, bit for bit, and returns those bits and how
-// many they are: 0 if the next values may differ, which are to be read then.
+// Equal skips at most limit values that are equal bit for bit. It returns those bits and the number
+// of values, which is 0 if the next values may differ: then read them.
 func (r *WordReader) Equal(limit int) (bits uint64, n int, err error) {
 	if limit == 0 {
 		return 0, 0, nil
@@ -94,7 +94,7 @@ func (r *WordReader) Equal(limit int) (bits uint64, n int, err error) {
 	return bits, n, err
 }
 
-// ready makes a page with values that are not read yet the current one, and decompresses it.
+// ready advances to a page with unread values, if necessary, and decompresses it.
 func (r *WordReader) ready() error {
 	if r.left == 0 {
 		if err := r.next(); err != nil {
@@ -123,7 +123,7 @@ func (r *WordReader) words(dst []uint64) error {
 	return nil
 }
 
-// next goes on to the next page.
+// next advances to the next page.
 func (r *WordReader) next() error {
 	n, err := r.pages.Next()
 	if err == nil && n == 0 {
@@ -135,7 +135,7 @@ func (r *WordReader) next() error {
 
 // load decompresses the current page.
 func (r *WordReader) load() error {
-	// first, for the page may alias what reading moves
+	// The dictionary comes first, because reading it moves the window that a page may alias.
 	if r.pages.Encoding() == format.RLEDictionary && len(r.dict) == 0 {
 		if err := r.dictionary(); err != nil {
 			return err
@@ -161,7 +161,7 @@ func (r *WordReader) load() error {
 	return p.unsupported("numbers")
 }
 
-// decode steps over what is to be skipped and decodes the next len(dst) values of the page.
+// decode applies the pending skip and decodes the next len(dst) values of the page.
 func (r *WordReader) decode(dst []uint64) error {
 	switch r.encoding {
 	case format.Plain:

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wordPages makes a chunk of random pages in all encodings, and its values.
+// wordPages returns a chunk of random pages in all encodings, and its values.
 func wordPages(t *testing.T, rng *rand.Rand) (Chunk, []int64) {
 	c := Chunk{Path: []string{"v"}, Type: format.Int64}
 	var dict Numbers
@@ -55,8 +55,8 @@ func wordPages(t *testing.T, rng *rand.Rand) (Chunk, []int64) {
 	return c, vals
 }
 
-// TestWordReader reads and skips at random over files with and without compression, and cut at
-// every kind of place.
+// TestWordReader reads and skips at random in files with and without compression and with all kinds
+// of page boundaries.
 func TestWordReader(t *testing.T) {
 	var r WordReader
 	runs := 0
@@ -93,8 +93,8 @@ func TestWordReader(t *testing.T) {
 	require.NotZero(t, runs)
 }
 
-// TestWordReaderRefuses changes bytes of files: values may change, but nothing is read beyond
-// memory, and no error is not of this format.
+// TestWordReaderRefuses changes bytes of files: values may change, but memory outside the file is
+// not read, and every error is an ErrFormat.
 func TestWordReaderRefuses(t *testing.T) {
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -123,7 +123,7 @@ func TestWordReaderRefuses(t *testing.T) {
 	}
 }
 
-// fileOf writes a chunk as a file and says where it lies.
+// fileOf writes a chunk as a file and returns its span.
 func fileOf(t *testing.T, c Chunk, plain int) ([]byte, Span) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	require.NoError(t, err)

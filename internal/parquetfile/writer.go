@@ -14,8 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// Writer writes one Parquet file after the other, each page with one Write, and keeps its buffers
-// between files. After an error the file is lost.
+// Writer writes Parquet files, one at a time, each page with one Write. It reuses its buffers for
+// later files. After an error the file is incomplete and must be discarded.
 type Writer struct {
 	zstd  *zstd.Encoder
 	out   io.Writer
@@ -50,8 +50,8 @@ func (w *Writer) write(b []byte) error {
 	return err
 }
 
-// Add writes a column chunk of the current row group. Chunks come in the order of the schema's
-// leaves.
+// Add writes a column chunk of the current row group. Chunks must be added in the order of the
+// schema's leaves.
 func (w *Writer) Add(c Chunk) error {
 	m := format.ColumnMetaData{
 		Type: c.Type, PathInSchema: c.Path, Codec: w.codec(&c),
@@ -86,7 +86,7 @@ func (w *Writer) Add(c Chunk) error {
 	return nil
 }
 
-// codec says how the pages of a chunk are compressed.
+// codec returns the compression of a chunk's pages.
 func (w *Writer) codec(c *Chunk) format.CompressionCodec {
 	n := len(c.Dict)
 	for i := range c.Pages {
@@ -98,7 +98,7 @@ func (w *Writer) codec(c *Chunk) format.CompressionCodec {
 	return format.Zstd
 }
 
-// page writes one page and counts its uncompressed size with the header.
+// page writes one page and adds its uncompressed size, including the header, to m.
 func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte) error {
 	if len(body) > math.MaxInt32 {
 		return fmt.Errorf("page of %d bytes exceeds the format's limit of %d", len(body), math.MaxInt32)
@@ -120,8 +120,8 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte
 	return w.write(w.thr.out)
 }
 
-// EndGroup closes the row group that the chunks added since the last call form, and says where they
-// lie.
+// EndGroup ends the row group of the chunks that were added since the last call, and returns their
+// spans.
 func (w *Writer) EndGroup(rows int) []Span {
 	g := &w.group
 	g.NumRows = int64(rows)
@@ -147,7 +147,8 @@ func firstPage(m *format.ColumnMetaData) int64 {
 	return m.DataPageOffset
 }
 
-// End writes the footer with the given key-value metadata. It does not close the file's io.Writer.
+// End writes the footer with the given key-value metadata. It does not close the io.Writer of the
+// file.
 func (w *Writer) End(kv []format.KeyValue) error {
 	w.meta.KeyValueMetadata = slices.Concat(kv, []format.KeyValue{{Key: KeyChecksums, Value: checksumsValue}})
 	for _, e := range w.meta.Schema {
@@ -168,7 +169,7 @@ func (w *Writer) End(kv []format.KeyValue) error {
 	return nil
 }
 
-// thriftBuffer keeps the buffers of one writer across pages.
+// thriftBuffer reuses the buffers of a writer for all pages.
 type thriftBuffer struct {
 	out []byte
 	enc *thrift.Encoder
@@ -179,7 +180,7 @@ func (b *thriftBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// marshal encodes v in the compact protocol; the bytes are valid until the next call.
+// marshal encodes v in the compact protocol. The bytes are valid until the next call.
 func (b *thriftBuffer) marshal(v any) ([]byte, error) {
 	b.out = b.out[:0]
 	if b.enc == nil {

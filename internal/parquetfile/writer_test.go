@@ -23,7 +23,7 @@ func newTestWriter(t *testing.T) *Writer {
 	return NewWriter(z)
 }
 
-// values reads a column of a file with another reader, by the bits.
+// values reads the bits of a column with another reader.
 func values(t *testing.T, file []byte, column int) []uint64 {
 	t.Helper()
 	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
@@ -59,7 +59,7 @@ func TestPagesOfOneChunkDiffer(t *testing.T) {
 	schema := NewSchema("test")
 	schema.Add(Bare("n", format.Int64))
 	schema.Add(Bare("x", format.Double))
-	for file := range 3 { // a writer keeps nothing of earlier files
+	for file := range 3 { // a writer carries nothing over to the next file
 		rng := rand.New(rand.NewPCG(uint64(file), 1))
 		var out bytes.Buffer
 		var s Scratch
@@ -109,7 +109,7 @@ func TestPagesOfOneChunkDiffer(t *testing.T) {
 	}
 }
 
-// checkSpans shows that the chunks fill the file from the Magic to the footer without a gap.
+// checkSpans checks that the chunks fill the file from Magic to the footer without gaps.
 func checkSpans(t *testing.T, file []byte, groups [][]Span) {
 	t.Helper()
 	at := int64(len(Magic))
@@ -124,7 +124,7 @@ func checkSpans(t *testing.T, file []byte, groups [][]Span) {
 	require.Equal(t, int64(len(file)-len(footer)-8), at)
 }
 
-// TestNumbers writes dictionary-coded columns of few and of many values.
+// TestNumbers writes dictionary-coded columns with few and with many distinct values.
 func TestNumbers(t *testing.T) {
 	var c Numbers
 	var s Scratch
