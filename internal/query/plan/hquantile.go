@@ -136,7 +136,7 @@ func (n *quantileNode) bounds() string {
 const leftOut = "a histogram_quantile can be left out below it"
 
 // repairs reports whether a histogram_quantile is at or below a node. Upstream adds an annotation
-// where it repairs buckets. The statement fails there with ForcedMonotonicity, but only if DuckDB
+// where it repairs buckets. The budget of the statement then reports it, but only if DuckDB
 // evaluates all of the histogram_quantile; a join, or another node with several inputs, may not
 // need all rows of an input.
 func repairs(n Node) bool {
