@@ -10,8 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
-// TestListFoldersOfAnyStore: a store that only lists objects gives the same folders, at one listing
-// each and one more.
+// TestListFoldersOfAnyStore: a store that can only list objects yields the same folders, with one
+// listing per folder and one more.
 func TestListFoldersOfAnyStore(t *testing.T) {
 	listings := 0
 	s := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {

@@ -2,13 +2,16 @@
 // compare-and-swapped byte strings.
 //
 // The interface is the common denominator of S3 (with conditional writes), a local directory and an
-// in-memory fake. One conformance suite (package storetest) runs over all three. Formats and
-// protocols above it rely on exactly the guarantees stated here and on nothing else:
+// in-memory fake. One conformance suite (package storetest) tests all three. Formats and protocols
+// rely only on the guarantees stated here:
 //
-//   - Durable: when Put or Delete returns nil, the effect survives a crash of this process and of the machine.
-//   - Atomic: a reader sees either the whole old object or the whole new one, never a part.
-//   - Strong: a Get, List or conditional Put that starts after a Put or Delete returned sees its effect.
-//   - Ambiguous failures are possible: an error that is none of the sentinels below may hide a write that took effect.
+//   - Durable: when Put or Delete returns nil, the effect survives a crash of the process or the
+//     machine.
+//   - Atomic: a reader sees the whole old object or the whole new one, never a part.
+//   - Strong: a Get, List or conditional Put that starts after a Put or Delete returned sees its
+//     effect.
+//   - Ambiguous failures are possible: an error that is none of the sentinels below may hide a
+//     write that took effect.
 package objstore
 
 import (
@@ -23,21 +26,19 @@ import (
 var (
 	// ErrNotFound: the key does not exist.
 	ErrNotFound = errors.New("object not found")
-	// ErrPrecondition: an IfAbsent or IfMatch condition did not hold; the object was left as it
-	// was.
+	// ErrPrecondition: an IfAbsent or IfMatch condition did not hold; the object is unchanged.
 	ErrPrecondition = errors.New("precondition failed")
-	// ErrRange: the asked range begins at or beyond the object's end.
+	// ErrRange: the requested range begins at or after the object's end.
 	ErrRange = errors.New("range not satisfiable")
-	// ErrInvalidKey: the key is none that every implementation can hold; ValidKey says which those
-	// are.
+	// ErrInvalidKey: ValidKey rejects the key, because not every implementation can store it.
 	ErrInvalidKey = errors.New("invalid key")
 )
 
 const (
-	// MaxKeyLen is the longest key in bytes (S3's limit).
+	// MaxKeyLen is the maximum length of a key in bytes (S3's limit).
 	MaxKeyLen = 1024
-	// MaxElementLen is the longest element of a key, the text between two slashes, in bytes (the
-	// limit of file systems).
+	// MaxElementLen is the maximum length of an element of a key, the text between two slashes, in
+	// bytes (the limit of file systems).
 	MaxElementLen = 255
 )
 
@@ -45,56 +46,57 @@ const (
 type Object struct {
 	Key  string
 	Size int64  // bytes
-	ETag string // opaque; equal ETags of one key mean equal bytes
-	// Modified is when the object was put, by the store's clock. Of two Puts, of which one returned
-	// before the other began, the later one's is never the earlier. S3 counts in seconds.
+	ETag string // opaque; equal ETags of a key mean equal bytes
+	// Modified is the time of the Put by the store's clock. If one Put returned before another
+	// began, its time is not later. S3 has a resolution of one second.
 	Modified time.Time
 }
 
-// Condition guards a Put. The zero value is unconditional. With both fields set the condition never
-// holds.
+// Condition makes a Put conditional. The zero value is unconditional. If both fields are set, the
+// condition never holds.
 type Condition struct {
 	IfAbsent bool   // write only if the key does not exist (If-None-Match: *)
-	IfMatch  string // write only if the key exists and its ETag is this one (If-Match)
+	IfMatch  string // write only if the key exists with this ETag (If-Match)
 }
 
-// ClockLag is how far Store.Now may be behind the store's clock. An answer over HTTP has the time
-// in whole seconds, and servers may look at their clock once a second.
+// ClockLag bounds how far Store.Now may be behind the store's clock: HTTP answers have the time in
+// whole seconds, and servers may read their clock once per second.
 const ClockLag = 3 * time.Second
 
-// Store is an object store. All methods are safe for concurrent use and honour ctx.
+// Store is an object store. All methods are safe for concurrent use and return early with an error
+// when ctx ends.
 type Store interface {
-	// Get opens length bytes of an object from offset. A negative length means "to the end"; a
-	// negative offset means the last -offset bytes (a suffix range, clipped to the object), of
-	// which length counts from the first. A range that reaches past the end is clipped. An empty
-	// object has no range but the whole (offset 0, negative length) and suffixes. The returned
-	// Object carries the full size. Errors: ErrNotFound, ErrRange. A reader that fails midway
-	// returns the failure, never a short EOF. The caller closes the reader.
+	// Get opens length bytes of an object from offset. A negative length means to the end. A
+	// negative offset means the last -offset bytes (a suffix range, clipped to the object), and
+	// length counts from the first of them. A range that reaches past the end is clipped. The only
+	// valid ranges of an empty object are the whole object (offset 0, negative length) and
+	// suffixes. The returned Object has the full size. Errors: ErrNotFound, ErrRange. A reader that
+	// fails midway returns an error, never a premature EOF. The caller must close the reader.
 	Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, Object, error)
-	// Put writes the whole of body (from its current position) under key and returns the new ETag.
+	// Put writes body, from its current position to its end, under key and returns the new ETag.
 	// Errors: ErrPrecondition, also for IfMatch on an absent key. Implementations retry transient
 	// failures by rewinding body.
 	Put(ctx context.Context, key string, body io.ReadSeeker, cond Condition) (etag string, err error)
 	// List yields the objects whose keys begin with prefix and sort after startAfter (bytewise), in
-	// ascending key order. It stops at the first error, which it yields. Any prefix is legal, also
-	// one that ends inside an element.
+	// ascending order of keys. It stops at the first error, which it yields. Any prefix is valid,
+	// also one that ends inside an element.
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Object, error]
 	// Delete removes key. Deleting an absent key is not an error.
 	Delete(ctx context.Context, key string) error
-	// Now returns a time that the store's clock, by which Modified is set, has reached. It is at
-	// most ClockLag behind. No object gets an earlier Modified whose Put begins after Now returned.
+	// Now returns a time that the store's clock, which sets Modified, has reached. It is at most
+	// ClockLag behind that clock. An object whose Put begins after Now returned does not get an
+	// earlier Modified.
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// Lister is the part of Store that finds objects.
+// Lister is the part of Store that lists objects.
 type Lister interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Object, error]
 }
 
-// Local is implemented by stores whose objects are files that a reader in this process may open in
-// place.
+// Local is implemented by stores whose objects are files that other code of the process may open.
 type Local interface {
-	// LocalPath returns the absolute path of the file that holds key (which may not exist; that of
-	// an invalid key never does). The file is to be read only.
+	// LocalPath returns the absolute path of key's file, which may not exist; for an invalid key it
+	// never exists. Callers must not write to the file.
 	LocalPath(key string) string
 }

@@ -2,8 +2,8 @@ package objstore
 
 import "fmt"
 
-// Span resolves the offset and length of a Get against an object of size bytes: n bytes from start,
-// clipped to the object. The error wraps ErrRange.
+// Span resolves the offset and length of a Get for an object of size bytes to n bytes from start,
+// clipped to the object. Errors: ErrRange.
 func Span(offset, length, size int64) (start, n int64, err error) {
 	switch {
 	case offset < 0:

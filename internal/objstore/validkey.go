@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// ValidKey returns an error that wraps ErrInvalidKey unless every implementation can hold key: 1 to
-// MaxKeyLen bytes of UTF-8 without control characters, made of elements of 1 to MaxElementLen bytes
-// between slashes. No element is "." or "..", and the first begins with no dot (a directory store
-// keeps its own files under such names).
+// ValidKey returns an error that wraps ErrInvalidKey unless every implementation can store key.
+// Valid keys have 1 to MaxKeyLen bytes of UTF-8 without control characters, and consist of elements
+// of 1 to MaxElementLen bytes between slashes. No element is "." or "..", and the first one does
+// not begin with a dot, because a directory store keeps its own files under such names.
 func ValidKey(key string) error {
 	switch {
 	case key == "":
@@ -23,21 +23,21 @@ func ValidKey(key string) error {
 	case !utf8.ValidString(key):
 		return fmt.Errorf("%w: %q is not UTF-8", ErrInvalidKey, key)
 	case strings.ContainsFunc(key, isControl):
-		return fmt.Errorf("%w: %q holds a control character", ErrInvalidKey, key)
+		return fmt.Errorf("%w: %q contains a control character", ErrInvalidKey, key)
 	}
 	for e := range strings.SplitSeq(key, "/") {
 		if e == "" || e == "." || e == ".." {
-			return fmt.Errorf("%w: %q holds the element %q", ErrInvalidKey, key, e)
+			return fmt.Errorf("%w: %q contains the element %q", ErrInvalidKey, key, e)
 		}
 		if len(e) > MaxElementLen {
-			return fmt.Errorf("%w: %.64q… holds an element of %d bytes, the limit is %d", ErrInvalidKey, key, len(e), MaxElementLen)
+			return fmt.Errorf("%w: %.64q… contains an element of %d bytes, the limit is %d", ErrInvalidKey, key, len(e), MaxElementLen)
 		}
 	}
 	return nil
 }
 
-// isControl reports the runes that neither XML 1.0 listings nor URLs carry safely, U+FFFE and
-// U+FFFF among them.
+// isControl reports whether r cannot be represented safely in XML 1.0 listings or URLs: control
+// characters, U+FFFE and U+FFFF.
 func isControl(r rune) bool {
 	return r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff
 }

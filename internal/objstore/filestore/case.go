@@ -11,17 +11,16 @@ import (
 	"sync"
 )
 
-// ErrCase reports a Put under a key of which a folder is there with other upper and lower case
-// letters, on a file system that takes the two for one: the objects of two tenants would be in one
-// folder.
-var ErrCase = errors.New("the file system does not tell upper from lower case, and the folder exists in another spelling")
+// ErrCase reports a Put under a key of which a folder exists in another upper and lower case
+// spelling, on a case-insensitive file system: two tenants would share a folder.
+var ErrCase = errors.New("the file system is case-insensitive, and the folder exists in another spelling")
 
-// casedFolders is the number of a key's folders that are checked: v1/<tenant>. The grammar of keys
-// spells those below in one way.
+// casedFolders is the number of a key's folders whose spelling is checked: v1/<tenant>. The key
+// grammar allows only one spelling of the folders below.
 const casedFolders = 2
 
-// foldsCase reports whether the file system takes names that differ only in case for one. file is one
-// with a name in upper case letters, and has no twin in lower case.
+// foldsCase reports whether the file system is case-insensitive. file exists and has a name in
+// upper case; no file has that name in lower case.
 func foldsCase(file string) (bool, error) {
 	_, err := os.Lstat(filepath.Join(filepath.Dir(file), strings.ToLower(filepath.Base(file))))
 	switch {
@@ -33,18 +32,19 @@ func foldsCase(file string) (bool, error) {
 	return false, fmt.Errorf("probe case: %w", err)
 }
 
-// spelling knows how folders are spelled, on a file system that folds case. A nil spelling allows
+// spelling checks the spelling of folders on a case-insensitive file system. A nil spelling allows
 // everything.
 type spelling struct {
 	dir string
 
 	mu    sync.Mutex
-	known map[string]fs.FileInfo // by folder, as last seen in this spelling
+	known map[string]fs.FileInfo // by folder; seen on disk in this spelling
 }
 
 func newSpelling(dir string) *spelling { return &spelling{dir: dir, known: map[string]fs.FileInfo{}} }
 
-// right reports whether every folder of key, up to casedFolders, is spelled as on disk, or absent.
+// right reports whether every folder of key, up to casedFolders, has this spelling on disk or does
+// not exist.
 func (s *spelling) right(key string) (bool, error) {
 	if s == nil {
 		return true, nil
@@ -61,8 +61,8 @@ func (s *spelling) right(key string) (bool, error) {
 	return true, nil
 }
 
-// claim makes the folders of key up to casedFolders, and reports whether they are there in key's
-// spelling. Of two that claim spellings of one folder at once, one made it.
+// claim creates the folders of key up to casedFolders, and returns ErrCase unless they exist in
+// key's spelling. If two callers claim two spellings concurrently, one of them created the folder.
 func (s *spelling) claim(key string) error {
 	if s == nil {
 		return nil
@@ -79,7 +79,7 @@ func (s *spelling) claim(key string) error {
 	return err
 }
 
-// entry reports whether the folder name of parent is spelled so on disk, or absent.
+// entry reports whether the folder name in parent has this spelling on disk or does not exist.
 func (s *spelling) entry(parent, name string) (bool, error) {
 	path := filepath.Join(parent, name)
 	fi, err := os.Lstat(path)

@@ -21,15 +21,15 @@ func TestFoldsCase(t *testing.T) {
 	folds, err := foldsCase(file)
 	require.NoError(t, err)
 	require.False(t, folds)
-	// On a file system that folds case, the name in lower case leads to the file. Here another file
-	// plays that part.
+	// On a case-insensitive file system the lower-case name refers to the same file. This test
+	// creates another file of that name instead.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "abc"), nil, 0o600))
 	folds, err = foldsCase(file)
 	require.NoError(t, err)
 	require.True(t, folds)
 }
 
-// folding returns a store that takes its file system for one that folds case.
+// folding returns a store that treats its file system as case-insensitive.
 func folding(t *testing.T) *Store {
 	t.Helper()
 	s, err := New(t.TempDir())
@@ -38,13 +38,13 @@ func folding(t *testing.T) *Store {
 	return s
 }
 
-// TestTenantsThatDifferInCase: on a file system that folds case, the second spelling of a tenant
-// can be neither written nor read, for it would be the first one's data.
+// TestTenantsThatDifferInCase: on a case-insensitive file system, the second spelling of a tenant
+// can be neither written nor read, because it would be the data of the first.
 func TestTenantsThatDifferInCase(t *testing.T) {
 	s := folding(t)
 	put(t, s, "v1/Team-A/manifest.json", "of Team-A")
 	put(t, s, "v1/team-b/segments/W/X.parquet", "of team-b")
-	for range 2 { // also when spellings are known
+	for range 2 { // the second round uses known spellings
 		for _, key := range []string{"v1/team-a/manifest.json", "v1/TEAM-B/segments/W/X.parquet", "V1/team-b/segments/W/X.parquet"} {
 			_, err := s.Put(t.Context(), key, strings.NewReader("x"), objstore.Condition{})
 			require.ErrorIs(t, err, ErrCase, key)
@@ -59,9 +59,9 @@ func TestTenantsThatDifferInCase(t *testing.T) {
 		}
 		require.Equal(t, []string{"v1/Team-A/manifest.json", "v1/team-b/segments/W/X.parquet"}, keys(t, s))
 	}
-	// A tenant that is gone leaves its name to others.
+	// After a tenant is removed, another may use its name.
 	require.NoError(t, s.Delete(t.Context(), "v1/Team-A/manifest.json"))
-	// the twin that a real one would not have
+	// the other spelling, which a case-insensitive file system would not have
 	require.NoError(t, os.RemoveAll(filepath.Join(s.dir, "v1", "team-a")))
 	put(t, s, "v1/team-a/manifest.json", "x")
 	_, err := s.Put(t.Context(), "v1/Team-A/manifest.json", strings.NewReader("x"), objstore.Condition{})
@@ -72,7 +72,8 @@ func TestConformanceWhereCaseIsFolded(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) objstore.Store { return folding(t) })
 }
 
-// TestModes: what the store makes is closed to other users, and the umask may close it further.
+// TestModes: files and folders of the store are closed to other users, and the umask may restrict
+// them further.
 func TestModes(t *testing.T) {
 	for _, tc := range []struct {
 		umask     int

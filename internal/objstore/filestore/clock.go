@@ -14,26 +14,27 @@ import (
 	"time"
 )
 
-// clock is the store's clock. It follows the machine's clock, and advances with every tick whatever
-// that clock does: it never gives a time twice, and never one before a time that it gave, also to
-// other processes and after a restart of the machine.
+// clock is the store's clock. It follows the machine's clock and advances with every tick, even if
+// that clock does not: across all processes and restarts, it never returns a time twice or a time
+// before one that it returned.
 //
 // The file dir/.lock/clock holds its state, guarded by flock:
 //
-//	modification time   the last time that was given
-//	content             "<id of the machine's boot> <ns>": no time after ns was given during that boot
+//	modification time   the last time that was returned
+//	content             "<id of the machine's boot> <ns>": in that boot, no time after ns was
+//	                    returned
 //
-// A crash of the machine may lose the modification time, and the content not, which is synced
-// before a later time is given. So the first tick after a boot begins at ns.
+// A crash of the machine may lose the modification time but not the content, which is synced before
+// a later time is returned. So the first tick after a boot starts at ns.
 type clock struct {
 	path string
 	now  func() time.Time
-	boot string // an identifier of the machine's boot; empty where the system has none
+	boot string // identifier of the machine's boot; empty if the system has none
 
-	mu sync.Mutex // keeps all but one goroutine of this process from blocking a thread in flock
+	mu sync.Mutex // lets at most one goroutine of this process block a thread in flock
 }
 
-// clockLease is how far ahead of the last time the clock file's content is.
+// clockLease is how far the content of the clock file is ahead of the last time.
 const clockLease = 10 * time.Second
 
 func newClock(dir string, now func() time.Time) *clock {
@@ -44,8 +45,9 @@ func newClock(dir string, now func() time.Time) *clock {
 	return &clock{path: filepath.Join(dir, lockDir, "clock"), now: now, boot: string(bytes.TrimSpace(boot))}
 }
 
-// tick calls use with a time that is later than after and than every time that was given. No other
-// time is given until use returns: what use publishes is visible before anything gets a later time.
+// tick calls use with a time that is later than after and than every time that was returned before.
+// No other time is returned until use returns, so what use publishes is visible before anything
+// gets a later time.
 func (c *clock) tick(after time.Time, use func(time.Time) error) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +75,7 @@ func (c *clock) tick(after time.Time, use func(time.Time) error) (err error) {
 	return use(t)
 }
 
-// read returns the last time that was given and the time up to which the file's content vouches.
+// read returns the last time that was returned, and the time in the file's content.
 func (c *clock) read(f *os.File) (last, lease time.Time, err error) {
 	epoch := time.Unix(0, 0)
 	fi, err := f.Stat()
@@ -99,8 +101,8 @@ func (c *clock) read(f *os.File) (last, lease time.Time, err error) {
 	return fi.ModTime(), lease, nil
 }
 
-// renew vouches for the times up to lease. The content has always the same length, and is small
-// enough for the file system to write it whole.
+// renew writes and syncs lease as the file's content. The content always has the same length, and
+// is short enough for the file system to write it atomically.
 func (c *clock) renew(f *os.File, lease time.Time) error {
 	if _, err := f.WriteAt(fmt.Appendf(nil, "%s %019d\n", c.boot, lease.UnixNano()), 0); err != nil {
 		return fmt.Errorf("write clock file: %w", err)
@@ -111,8 +113,8 @@ func (c *clock) renew(f *os.File, lease time.Time) error {
 	return nil
 }
 
-// flock waits for the exclusive lock of f. It is held for a few system calls, so the wait ignores
-// contexts.
+// flock waits for the exclusive lock of f. Holders keep it for a few system calls, so the wait has
+// no context.
 func flock(f *os.File) error {
 	for {
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestOrderWithoutAClock: objects that two processes put one after another have ascending times,
-// and Now lies between them, although each process's clock steps as it likes.
+// with Now between them, even if the clock of each process jumps.
 func TestOrderWithoutAClock(t *testing.T) {
 	dir := t.TempDir()
 	machine := time.Unix(1_800_000_000, 0)
@@ -42,8 +42,8 @@ func TestOrderWithoutAClock(t *testing.T) {
 	}
 }
 
-// TestClockSurvivesACrash: a machine that lost the clock file's modification time and starts with a
-// clock that is behind gives no time that it may have given before.
+// TestClockSurvivesACrash: after the clock file lost its modification time and the machine's clock
+// went back, no time is returned that may have been returned before.
 func TestClockSurvivesACrash(t *testing.T) {
 	dir := t.TempDir()
 	machine := time.Unix(1_800_000_000, 0)
@@ -66,7 +66,7 @@ func TestClockSurvivesACrash(t *testing.T) {
 	require.True(t, again.After(after))
 }
 
-// TestDamagedClock: a clock file that says nothing is no reason to begin at some time.
+// TestDamagedClock: an unreadable clock file is an error.
 func TestDamagedClock(t *testing.T) {
 	dir := t.TempDir()
 	s, err := New(dir)

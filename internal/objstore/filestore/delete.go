@@ -27,7 +27,8 @@ func (s *Store) remove(ctx context.Context, key string) error {
 	if err := s.unlink(key); err != nil {
 		return err
 	}
-	// Also when there was nothing to remove: the Delete that removed it may not have synced yet.
+	// Sync even if there was nothing to remove: the Delete that removed the file may not have
+	// synced yet.
 	dir := filepath.Dir(s.path(key))
 	if err := syncUp(dir, s.dir); err != nil {
 		return err
@@ -54,9 +55,9 @@ func (s *Store) unlink(key string) (err error) {
 	return nil
 }
 
-// prune removes dir and the folders above it as long as they are empty. It races with Puts that
-// have made a folder and not yet used it; they make it again. An empty folder is no object, so
-// whatever else stops the pruning is no error.
+// prune removes dir and the folders above it while they are empty. It races with Puts that created
+// a folder and have not used it yet; they create it again. An empty folder is no object, so errors
+// do not matter.
 func (s *Store) prune(dir string) {
 	for ; dir != s.dir; dir = filepath.Dir(dir) {
 		if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

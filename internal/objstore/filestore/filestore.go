@@ -1,28 +1,28 @@
-// Package filestore keeps objects as the files of one local directory: the object of key a/b/c is
-// the file dir/a/b/c.
+// Package filestore stores objects as files of a local directory: the object of key a/b/c is the
+// file dir/a/b/c.
 //
-//	dir/<key>           the objects, each published whole by one rename or link
-//	dir/.tmp/<random>   objects being written; leftovers of a crash go after an hour
-//	dir/.lock/<00–ff>   lock files; a key's is named by the key's hash
+//	dir/<key>           the objects, each published by one rename or link
+//	dir/.tmp/<random>   objects being written; leftovers of a crash are removed after an hour
+//	dir/.lock/<00–ff>   lock files, shared by keys with the same hash
 //	dir/.lock/clock     the store's clock
 //
-// Any number of processes may use the directory at once; the lock files (flock) order their writes.
+// Any number of processes may use the directory at once; lock files (flock) order their writes.
 //
-// Times. Put sets a file's modification time by the store's clock, which never gives a time twice
-// and never goes back, and publishes the file before the clock goes on. So the order of
-// modification times is the order in which objects appeared, whatever the machine's clock does.
+// Times. Put sets a file's modification time by the store's clock, which never returns a time twice
+// and never goes back, and publishes the file before the clock advances. So objects appear in the
+// order of their modification times, whatever the machine's clock does.
 //
 // ETags. A file's ETag is its size and its modification time in nanoseconds. So every Put changes
-// the ETag, even when an inode number is used again; reading it costs a stat; and it survives a
-// copy of the directory that preserves times, while one that does not changes it. It is only as
-// good as the rule that nothing but this package writes the files.
+// the ETag, even if an inode number is reused; reading it costs a stat; and it survives a copy of
+// the directory that preserves times. A copy that does not preserve times changes the ETags. ETags
+// are valid only if nothing but this package writes the files.
 //
-// On a file system that folds case, as macOS has, a folder of the first two levels (v1/<tenant>)
-// has the spelling in which it was made. Keys that spell it otherwise do not exist, and a Put under
-// one is ErrCase.
+// On a case-insensitive file system, such as that of macOS, a folder of the first two levels
+// (v1/<tenant>) keeps the spelling in which it was created. Keys with another spelling do not
+// exist, and a Put under one returns ErrCase.
 //
-// Limits of a directory: a key cannot also be the folder of other keys (a and a/b), which
-// ErrConflict reports, and the file system must support flock, hard links and times in nanoseconds.
+// Limits of a directory: a key cannot also be the folder of other keys (a and a/b; ErrConflict),
+// and the file system must support flock, hard links and times in nanoseconds.
 package filestore
 
 import (
@@ -40,18 +40,18 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// ErrConflict reports a Put under a key that is a folder of other keys, or below one that is an
+// ErrConflict reports a Put under a key that is a folder of other keys, or below a key that is an
 // object.
 var ErrConflict = errors.New("a directory cannot hold an object and a folder of one name")
 
 const (
 	tempDir = ".tmp"
 	lockDir = ".lock"
-	// tempMaxAge is the age at which a temporary file is taken for the leftover of a crash.
+	// tempMaxAge is the age from which a temporary file is a leftover of a crash.
 	tempMaxAge = time.Hour
 
-	// Modes of what the store makes, from which the umask takes: other users may read nothing, and
-	// the group may not write.
+	// Modes of files and folders before the umask: other users have no access, and the group cannot
+	// write.
 	fileMode = 0o640
 	dirMode  = 0o750
 )
@@ -66,12 +66,12 @@ type Store struct {
 	dir      string // absolute
 	locks    locks
 	clock    *clock
-	now      func() time.Time // the machine's clock, which decides what is a leftover
-	spelling *spelling        // nil: the file system tells upper from lower case
+	now      func() time.Time // the machine's clock, which determines the age of temporary files
+	spelling *spelling        // nil: the file system is case-sensitive
 }
 
-// New opens the store in dir, creates the directory if it is missing, checks that it can be
-// written, and removes temporary files that are older than an hour.
+// New opens the store in dir. It creates the directory if necessary, checks that it is writable,
+// and removes temporary files that are older than an hour.
 func New(dir string) (*Store, error) { return open(dir, time.Now) }
 
 func open(dir string, now func() time.Time) (*Store, error) {
@@ -87,7 +87,7 @@ func open(dir string, now func() time.Time) (*Store, error) {
 }
 
 func (s *Store) prepare() error {
-	top := s.dir // the closest folder that exists already
+	top := s.dir // the deepest folder that exists
 	for !exists(top) && top != filepath.Dir(top) {
 		top = filepath.Dir(top)
 	}
@@ -129,7 +129,7 @@ func (s *Store) LocalPath(key string) string {
 	return s.path(key)
 }
 
-// path is the file of a valid key.
+// path returns the path of a valid key's file.
 func (s *Store) path(key string) string { return filepath.Join(s.dir, filepath.FromSlash(key)) }
 
 func etagOf(fi fs.FileInfo) string {
@@ -140,7 +140,7 @@ func objectOf(key string, fi fs.FileInfo) objstore.Object {
 	return objstore.Object{Key: key, Size: fi.Size(), ETag: etagOf(fi), Modified: fi.ModTime()}
 }
 
-// statObject returns nil if path holds no object.
+// statObject returns nil if there is no object at path.
 func statObject(path string) (fs.FileInfo, error) {
 	fi, err := os.Lstat(path)
 	switch {
@@ -154,13 +154,13 @@ func statObject(path string) (fs.FileInfo, error) {
 	return fi, nil
 }
 
-// isAbsent reports errors that say that a path leads nowhere; ENOTDIR is one: the object a makes
-// a/b lead nowhere.
+// isAbsent reports whether err means that a path does not exist. ENOTDIR does, too: it is the error
+// for a/b if a is an object.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// begin is the entry check of every operation on a key.
+// begin checks ctx and key at the start of every operation on a key.
 func begin(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -150,7 +150,7 @@ func TestOnlyRegularFilesAreObjects(t *testing.T) {
 	}
 }
 
-// TestListReadsOnlyWhatItNeeds asks the walk which entries of a folder it goes into.
+// TestListReadsOnlyWhatItNeeds checks which entries of a folder the walk reads.
 func TestListReadsOnlyWhatItNeeds(t *testing.T) {
 	s, err := New(t.TempDir())
 	require.NoError(t, err)
@@ -197,8 +197,8 @@ func TestTruncatedFile(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestLocksHoldAcrossStores has a second store on the directory, as another process would, hold a
-// key's lock and change the object while a conditional Put is under way.
+// TestLocksHoldAcrossStores: a second store on the directory, as in another process, holds a key's
+// lock and changes the object during a conditional Put.
 func TestLocksHoldAcrossStores(t *testing.T) {
 	dir := t.TempDir()
 	s, err := New(dir)
@@ -214,7 +214,7 @@ func TestLocksHoldAcrossStores(t *testing.T) {
 		_, err := s.Put(t.Context(), "k", strings.NewReader("mine"), objstore.Condition{IfMatch: etag})
 		result <- err
 	}()
-	// lets a Put that ignores the lock get through; one that waits for it does not care
+	// gives a Put that ignores the lock time to finish; one that waits for the lock is not affected
 	time.Sleep(50 * time.Millisecond)
 	theirs, err := other.writeTemp(t.Context(), strings.NewReader("theirs"))
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 
 var _ objstore.FolderLister = (*Store)(nil)
 
-// ListFolders implements objstore.FolderLister. It reads one folder, and of those in it only as
-// much as it takes to find an object.
+// ListFolders implements objstore.FolderLister. It reads one folder, and its subfolders only until
+// it finds an object.
 func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := s.listFolders(ctx, prefix, yield); err != nil {
@@ -30,7 +30,7 @@ func (s *Store) listFolders(ctx context.Context, prefix string, yield func(strin
 		return err
 	}
 	if prefix != "" && objstore.ValidKey(strings.TrimSuffix(prefix, "/")) != nil {
-		return nil // no key begins so
+		return nil // no key begins with prefix
 	}
 	if ok, err := s.spelling.right(prefix); !ok || err != nil {
 		return err
@@ -55,8 +55,8 @@ func (s *Store) listFolders(ctx context.Context, prefix string, yield func(strin
 	return nil
 }
 
-// hasObject reports whether there is a regular file in or below a folder. One without is being made,
-// or being removed.
+// hasObject reports whether a folder contains a regular file at any depth. A folder without one is
+// being created or removed.
 func hasObject(ctx context.Context, dir string) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -69,7 +69,7 @@ func hasObject(ctx context.Context, dir string) (bool, error) {
 		return false, fmt.Errorf("open folder: %w", err)
 	}
 	defer f.Close()
-	const some = 16 // entries; the first one mostly decides
+	const some = 16 // entries; the first one usually suffices
 	for {
 		entries, err := f.ReadDir(some)
 		for _, e := range entries {

@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Get implements objstore.Store. The reader keeps the version that it opened, whatever is put or
-// deleted meanwhile.
+// Get implements objstore.Store. The reader reads the version that it opened, even if the object is
+// replaced or deleted meanwhile.
 func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	if err := begin(ctx, key); err != nil {
 		return nil, objstore.Object{}, fmt.Errorf("get %q: %w", key, err)
@@ -36,7 +36,7 @@ func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.R
 	return &body{ctx: ctx, f: f, left: n}, obj, nil
 }
 
-// seek positions f at the start of the range and returns the number of bytes to read.
+// seek moves f to the start of the range and returns the number of bytes to read.
 func seek(f *os.File, key string, offset, length int64) (objstore.Object, int64, error) {
 	fi, err := f.Stat()
 	if err != nil {

@@ -20,7 +20,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 	return func(yield func(objstore.Object, error) bool) {
 		folder := prefix[:strings.LastIndexByte(prefix, '/')+1]
 		if folder != "" && objstore.ValidKey(strings.TrimSuffix(folder, "/")) != nil {
-			folder = "" // no key begins so; the walk finds nothing and still honours ctx
+			folder = "" // no key begins with prefix; the walk finds nothing but checks ctx
 		}
 		if ok, err := s.spelling.right(folder); err != nil {
 			yield(objstore.Object{}, fmt.Errorf("list %q: %w", prefix, err))
@@ -40,15 +40,15 @@ type walk struct {
 	yield              func(objstore.Object, error) bool
 }
 
-// item is an entry of a folder by what it contributes to the key order: an object its key, a folder
-// the prefix of its keys. The slash at the end is what sorts a-b/x before a/x.
+// item is an entry of a folder, with its place in the order of keys: the key of an object, or the
+// prefix of a folder's keys. The trailing slash sorts a-b/x before a/x.
 type item struct {
 	key   string
 	entry fs.DirEntry
 }
 
-// folder yields the objects whose keys begin with at ("" or ending in a slash) and reports whether
-// to go on.
+// folder yields the objects whose keys begin with at ("" or ending with a slash). It returns false
+// if the listing must stop.
 func (w *walk) folder(at string) bool {
 	items, err := w.items(at)
 	if err != nil {
@@ -82,7 +82,8 @@ func (w *walk) object(it item) bool {
 	return w.yield(objectOf(it.key, fi), nil)
 }
 
-// items reads the folder of the prefix at and returns what can hold wanted keys, in key order.
+// items reads the folder with the prefix at and returns the entries that may contain wanted keys,
+// in order of keys.
 func (w *walk) items(at string) ([]item, error) {
 	if err := w.ctx.Err(); err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func (w *walk) items(at string) ([]item, error) {
 	return items, nil
 }
 
-// wants reports whether an object is to be listed, or a folder may hold one that is.
+// wants reports whether an object is to be listed, or a folder may contain one.
 func (w *walk) wants(it item) bool {
 	if it.entry.IsDir() {
 		return (strings.HasPrefix(it.key, w.prefix) || strings.HasPrefix(w.prefix, it.key)) &&

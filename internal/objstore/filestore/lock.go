@@ -9,16 +9,16 @@ import (
 	"sync"
 )
 
-// locks orders the writes of a key among goroutines and processes. Keys share 256 locks, so that
-// lock files need never be removed (removing a lock file races with its next holder).
+// locks orders the writes of a key across goroutines and processes. Keys share 256 locks, so that
+// lock files never need to be removed: removal would race with the next holder.
 type locks struct {
 	dir string
-	// keeps all but one goroutine of this process from blocking a thread in flock
+	// lets at most one goroutine of this process block a thread in flock
 	mu [256]sync.Mutex
 }
 
-// lock returns the function that unlocks key. It is held for a few system calls, so waiting for it
-// ignores contexts.
+// lock locks key and returns the function that unlocks it. Holders keep it for a few system calls,
+// so the wait has no context.
 func (l *locks) lock(key string) (unlock func() error, err error) {
 	i := crc32.ChecksumIEEE([]byte(key)) & 0xff
 	l.mu[i].Lock()

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestProcesses has several processes increment one counter and create one set of objects in one
+// TestProcesses: several processes increment one counter and create one set of objects in one
 // directory.
 func TestProcesses(t *testing.T) {
 	const children = 3
@@ -67,7 +67,7 @@ func TestProcesses(t *testing.T) {
 	assert.Equal(t, strconv.Itoa(children*childCount), b)
 }
 
-// child prints how many of the objects it created.
+// child prints the number of objects that it created.
 func child(ctx context.Context, dir string) error {
 	s, err := filestore.New(dir)
 	if err != nil {
@@ -85,7 +85,7 @@ func child(ctx context.Context, dir string) error {
 		case !errors.Is(err, objstore.ErrPrecondition):
 			return err
 		}
-		// Folders come and go under the feet of the other processes.
+		// Folders are created and removed while other processes use them.
 		if _, err := s.Put(ctx, fmt.Sprintf("shared/%d/x", os.Getpid()), strings.NewReader("x"), objstore.Condition{}); err != nil {
 			return err
 		}

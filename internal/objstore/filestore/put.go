@@ -14,12 +14,12 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// maxPublishTries bounds how often a Put makes the folders of its key anew because Deletes of the
-// last other objects in them removed them again.
+// maxPublishTries bounds how often a Put creates the folders of its key again, after Deletes of the
+// last other objects in them removed them.
 const maxPublishTries = 1000
 
-// Put implements objstore.Store. The bytes are on disk under a temporary name before they get the
-// key's name, and the name is on disk before Put returns.
+// Put implements objstore.Store. The bytes are synced under a temporary name before they get the
+// key's name, and the name is synced before Put returns.
 func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
 	etag, err := s.put(ctx, key, body, cond)
 	if err != nil {
@@ -40,9 +40,9 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 		return "", err
 	}
 	etag, err = s.publish(key, f, cond)
-	_ = os.Remove(f.Name()) // a rename moved it; after a link or a failure a leftover does no harm
+	_ = os.Remove(f.Name()) // a rename moved it; after a link or a failure a leftover is harmless
 	if err == nil {
-		if err := f.Sync(); err != nil { // its modification time
+		if err := f.Sync(); err != nil { // syncs its modification time
 			return "", errors.Join(fmt.Errorf("sync object: %w", err), f.Close())
 		}
 	}
@@ -52,16 +52,16 @@ func (s *Store) put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	if err != nil && !errors.Is(err, objstore.ErrPrecondition) {
 		return "", err
 	}
-	// A refused Put tells of an object that another process may have published and not yet synced:
-	// whoever hears of an object must be able to rely on it.
+	// A rejected Put reveals an object that another process may have published but not yet synced:
+	// it must be durable before a caller learns of it.
 	if serr := syncUp(filepath.Dir(s.path(key)), s.dir); serr != nil {
 		return "", serr
 	}
 	return etag, err
 }
 
-// publish is the commit point of a Put: it gives the temporary file a time and the key's name if
-// the condition holds, and returns the new ETag.
+// publish is the commit point of a Put. If the condition holds, it sets the time of the temporary
+// file, gives it the key's name, and returns the new ETag.
 func (s *Store) publish(key string, f *os.File, cond objstore.Condition) (etag string, err error) {
 	unlock, err := s.locks.lock(key)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) publish(key string, f *os.File, cond objstore.Condition) (etag s
 	return etag, err
 }
 
-// place gives the file of one path the other, whose folders it makes.
+// place links or renames from to to, and creates the folders of to.
 func place(from, to string, cond objstore.Condition) error {
 	for range maxPublishTries {
 		err := name(from, to, cond)
@@ -107,8 +107,8 @@ func holds(cond objstore.Condition, old fs.FileInfo) bool {
 	return (!cond.IfAbsent || old == nil) && (cond.IfMatch == "" || old != nil && cond.IfMatch == etagOf(old))
 }
 
-// name gives the file of one path the other. IfAbsent is a link, which fails on an existing file
-// whatever the locks say.
+// name links or renames a file. IfAbsent uses a link, which fails if the file exists, regardless of
+// locks.
 func name(from, to string, cond objstore.Condition) error {
 	if cond.IfAbsent {
 		return os.Link(from, to)
@@ -116,7 +116,8 @@ func name(from, to string, cond objstore.Condition) error {
 	return os.Rename(from, to)
 }
 
-// clearWay makes another try possible after name failed with err, or returns why none is.
+// clearWay removes the cause of an error of name so that name can be tried again, or returns the
+// error if it cannot.
 func clearWay(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -124,7 +125,8 @@ func clearWay(path string, err error) error {
 		switch {
 		case errors.Is(err, syscall.ENOTDIR):
 			return fmt.Errorf("create folder: %w: %w", ErrConflict, err)
-		case err != nil && !errors.Is(err, fs.ErrNotExist): // a folder may vanish again while those in it are made
+		// a folder may be removed again while the folders in it are created
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("create folder: %w", err)
 		}
 		return nil
@@ -136,8 +138,8 @@ func clearWay(path string, err error) error {
 	return fmt.Errorf("publish object: %w", err)
 }
 
-// removeEmptyDir removes the folder that stands in an object's place if it is empty, as one is
-// whose last object has just been deleted. cause is what name said.
+// removeEmptyDir removes a folder with the name of an object if it is empty, as after a Delete of
+// its last object. cause is the error of name.
 func removeEmptyDir(path string, cause error) error {
 	fi, err := os.Lstat(path)
 	switch {

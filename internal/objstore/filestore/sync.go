@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// syncUp makes the entries of dir and of every folder above it, up to and including top, durable.
-// All of them, because a folder that exists may have been made a moment ago by a writer that has
-// not synced it yet. Folders that are gone are skipped: so is then what was in them. The syncs run
-// at once, which lets the file system commit them together.
+// syncUp syncs the entries of dir and of every folder above it, up to and including top. It syncs
+// folders that already existed, too, because their creator may not have synced them yet. It skips
+// folders that were removed, because their contents are gone as well. The syncs run concurrently,
+// so that the file system can commit them together.
 func syncUp(dir, top string) error {
 	var g errgroup.Group
 	for d := dir; ; d = filepath.Dir(d) {

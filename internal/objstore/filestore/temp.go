@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// writeTemp writes body to a new temporary file and syncs it. The caller closes and removes the
+// writeTemp writes body to a new temporary file and syncs it. The caller must close and remove the
 // file.
 func (s *Store) writeTemp(ctx context.Context, body io.Reader) (*os.File, error) {
 	path := filepath.Join(s.dir, tempDir, rand.Text())
@@ -64,7 +64,7 @@ func (s *Store) removeLeftovers() error {
 	return nil
 }
 
-// ctxWriter ends a copy when its context ends.
+// ctxWriter fails a copy when its context ends.
 type ctxWriter struct {
 	ctx context.Context
 	w   io.Writer

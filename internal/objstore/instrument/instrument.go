@@ -1,13 +1,14 @@
-// Package instrument counts what goes through an object store.
+// Package instrument counts the calls of an object store.
 //
-//	promlake_objstore_requests_total{op,status}          calls by their outcome
-//	promlake_objstore_bytes_total{op}                    bytes read from bodies (get) and written by successful calls (put)
-//	promlake_objstore_request_duration_seconds{op}       until Get has the first byte in reach, until the others are done
-//	promlake_objstore_read_failures_total                bodies of successful Gets that failed while they were read
+//	promlake_objstore_requests_total{op,status}       calls by outcome
+//	promlake_objstore_bytes_total{op}                 bytes read from bodies (get) and written by
+//	                                                  successful calls (put)
+//	promlake_objstore_request_duration_seconds{op}    of get until the body can be read, of other
+//	                                                  calls until they return
+//	promlake_objstore_read_failures_total             bodies of successful Gets that failed later
 //
-// A call is counted once, however many requests a store makes of it (pages of a listing, parts,
-// attempts). The time that the consumer of a listing takes for itself is not the store's and not
-// counted.
+// A call is counted once, however many requests it needs (pages of a listing, parts, attempts). The
+// time that the consumer of a listing spends between objects is not counted.
 package instrument
 
 import (
@@ -31,8 +32,8 @@ const (
 	opNow    = "now"
 )
 
-// New returns store with counters in reg, which stores with the same registerer share. It is an
-// objstore.Local exactly if store is. It panics if other metrics of these names are registered.
+// New returns store with counters in reg; stores with the same registerer share them. The result is
+// an objstore.Local exactly if store is one. New panics if other metrics have the same names.
 func New(store objstore.Store, reg prometheus.Registerer) objstore.Store {
 	s := &instrumented{Store: store, metrics: newMetrics(reg)}
 	if l, ok := store.(objstore.Local); ok {
@@ -84,11 +85,11 @@ func (s *instrumented) ListFolders(ctx context.Context, prefix string) iter.Seq2
 	if f, ok := s.Store.(objstore.FolderLister); ok {
 		return listed(s.metrics, f.ListFolders(ctx, prefix))
 	}
-	// each of its listings is counted
+	// counts each of its listings
 	return objstore.ListFolders(ctx, struct{ objstore.Lister }{s}, prefix)
 }
 
-// listed is a listing that is counted when it ends.
+// listed returns a listing that is counted when it ends.
 func listed[T any](m *metrics, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var took time.Duration
@@ -121,7 +122,8 @@ func (s *instrumented) Now(ctx context.Context) (time.Time, error) {
 	return now, err
 }
 
-// remaining returns the bytes from b's position to its end and leaves b at its position.
+// remaining returns the number of bytes from b's position to its end. It does not change the
+// position.
 func remaining(b io.Seeker) (int64, error) {
 	pos, err := b.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -135,7 +137,7 @@ func remaining(b io.Seeker) (int64, error) {
 	return max(0, end-pos), err
 }
 
-// body counts the bytes of a Get and its failure, if it has one.
+// body counts the bytes of a Get, and its failure, if any.
 type body struct {
 	io.ReadCloser
 	bytes    prometheus.Counter

@@ -37,7 +37,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Bodies that failed while they were read, after their get had succeeded.",
 		})),
 	}
-	// series exist from the start, so that rates see the first call
+	// create all series at the start, so that rates include the first call
 	for _, op := range []string{opGet, opPut, opList, opDelete} {
 		m.requests.WithLabelValues(op, "ok")
 		m.duration.WithLabelValues(op)
@@ -47,7 +47,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// register registers c, or returns the collector of its name that is registered already.
+// register registers c, or returns the registered collector of the same name.
 func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	err := reg.Register(c)
 	var known prometheus.AlreadyRegisteredError
@@ -67,7 +67,8 @@ func (m *metrics) observe(op string, took time.Duration, err error) {
 	m.duration.WithLabelValues(op).Observe(took.Seconds())
 }
 
-// status names the outcome of a call. The set is closed, so the number of series is bounded.
+// status returns the outcome of a call as a label value. The set of values is closed, so the number
+// of series is bounded.
 func status(err error) string {
 	switch {
 	case err == nil:

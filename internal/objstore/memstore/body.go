@@ -9,11 +9,11 @@ import (
 
 var errClosed = errors.New("read after close")
 
-// body reads an object and fails halfway if its fault says so.
+// body reads an object; an injected fault makes it fail midway.
 type body struct {
 	ctx    context.Context
 	r      *bytes.Reader
-	err    error // after r; nil is io.EOF
+	err    error // returned after the bytes of r; nil means io.EOF
 	closed bool
 }
 

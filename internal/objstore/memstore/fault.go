@@ -20,9 +20,9 @@ const (
 	Now    Op = "now"
 )
 
-// Call is an operation that is about to happen.
+// Call is an operation before its execution.
 type Call struct {
-	N              int // counts all calls of the store with valid keys, from 0
+	N              int // number of earlier calls of the store with valid keys
 	Op             Op
 	Key            string             // List: the prefix
 	Offset, Length int64              // Get only
@@ -32,43 +32,44 @@ type Call struct {
 
 func (c Call) writes() bool { return c.Op == Put || c.Op == Delete }
 
-// When says at which point of an operation its fault strikes.
+// When is the point of an operation at which its fault takes effect.
 type When int
 
 const (
 	// Before fails the operation before it has any effect.
 	Before When = iota
-	// After fails the operation after it took effect: the caller cannot know. An operation that
-	// fails by itself, by a condition say, keeps its own error. A List fails as in Midway.
+	// After fails the operation after it took effect, so the caller cannot know the outcome. An
+	// operation that fails itself, for example because of a condition, keeps its own error. A List
+	// fails as with Midway.
 	After
-	// Midway fails a Get's body after half its bytes, a List after half its objects, and writes as
-	// Before.
+	// Midway fails a Get's body after half of its bytes, a List after half of its objects, and
+	// writes as Before.
 	Midway
 )
 
-// Fault is what befalls an operation. The zero value is nothing.
+// Fault is a fault to inject into an operation. The zero value is none.
 type Fault struct {
-	// Until delays the operation until the channel is closed or the context ends.
+	// Until delays the operation until the channel is closed or ctx ends.
 	Until <-chan struct{}
-	// Err fails the operation; the caller gets an error that wraps it.
+	// Err fails the operation with an error that wraps it.
 	Err  error
 	When When
 }
 
-// StatusError is a failure as an HTTP store would report it.
+// StatusError is a failure that an HTTP store would report.
 type StatusError struct {
 	Code int // HTTP status
 }
 
-// Status returns the failure with an HTTP status; that of 412 is objstore.ErrPrecondition and of
-// 404 objstore.ErrNotFound to errors.Is.
+// Status returns a failure with an HTTP status. errors.Is matches 412 with
+// objstore.ErrPrecondition, 404 with objstore.ErrNotFound and 416 with objstore.ErrRange.
 func Status(code int) error { return &StatusError{Code: code} }
 
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("injected fault: status %d %s", e.Code, http.StatusText(e.Code))
 }
 
-// HTTPStatusCode returns the status, under the name that AWS SDK errors have for it.
+// HTTPStatusCode returns the status; errors of the AWS SDK have a method of this name.
 func (e *StatusError) HTTPStatusCode() int { return e.Code }
 
 // Unwrap returns the sentinel error of the status, if it has one.
@@ -84,8 +85,9 @@ func (e *StatusError) Unwrap() error {
 	return nil
 }
 
-// Script is a list of faults that each strike once, at the first call that matches. Its Next is a
-// Settings.Faults. The zero value is empty; a test may add to it while the store is in use.
+// Script is a list of faults, each of which is injected once, into the first call that matches. Its
+// Next is a Settings.Faults. The zero value is empty. Tests may add faults while the store is in
+// use.
 type Script struct {
 	mu    sync.Mutex
 	lines []line
@@ -103,7 +105,7 @@ func (s *Script) Add(match func(Call) bool, f Fault) {
 	s.lines = append(s.lines, line{match, f})
 }
 
-// Next takes the first fault that matches c out of the script.
+// Next removes the first fault that matches c from the script and returns it.
 func (s *Script) Next(c Call) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,12 +118,12 @@ func (s *Script) Next(c Call) Fault {
 	return Fault{}
 }
 
-// Left returns the number of faults that have not struck yet.
+// Left returns the number of faults that were not injected yet.
 func (s *Script) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.lines)
 }
 
-// On matches the calls of an operation.
+// On returns a function that matches the calls of an operation.
 func On(op Op) func(Call) bool { return func(c Call) bool { return c.Op == op } }

@@ -1,6 +1,5 @@
-// Package memstore is an object store in memory for tests. It keeps the promises of objstore.Store
-// to the letter, fails where a test tells it to, and records when its users break the protocol of
-// immutable objects.
+// Package memstore is an in-memory object store for tests. It implements objstore.Store exactly,
+// injects faults that a test requests, and records violations of the protocol of immutable objects.
 package memstore
 
 import (
@@ -19,23 +18,23 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Settings say what a Store enforces. The zero value is a plain store.
+// Settings configure a Store. The zero value is a plain store.
 type Settings struct {
 	// Now is the store's clock; nil is time.Now.
 	Now func() time.Time
-	// Resolution is that of the store's clock: S3 counts in seconds. With the zero value every Put
-	// has a Modified of its own.
+	// Resolution is the resolution of the store's clock: S3 has one second. With zero, every Put
+	// has a distinct Modified.
 	Resolution time.Duration
-	// Faults is asked before each operation; nil lets all succeed. It may be called concurrently.
+	// Faults is called before each operation; nil means no faults. It may be called concurrently.
 	Faults func(Call) Fault
-	// Immutable says which keys are written once: a Put that gives such a key other bytes than it
-	// ever had is a violation, even after a Delete.
+	// Immutable reports whether a key is written once. A Put of other bytes under such a key than
+	// it ever had is a violation, even after a Delete.
 	Immutable func(key string) bool
-	// DeletedForever makes a Get of a key that once existed and was deleted a violation.
+	// DeletedForever makes a Get of a deleted key a violation.
 	DeletedForever bool
 }
 
-// Store is an objstore.Store in memory. ETags are hashes of the bytes, so they are the same in
+// Store is an in-memory objstore.Store. ETags are hashes of the bytes, so they are the same in
 // every run.
 type Store struct {
 	settings Settings
@@ -43,14 +42,14 @@ type Store struct {
 	mu         sync.Mutex
 	objects    map[string]object
 	lastETag   map[string]string // of every key that ever existed
-	last       time.Time         // the latest time that the clock gave
+	last       time.Time         // the latest time that the clock returned
 	calls      int
 	violations []string
 }
 
 type object struct {
 	objstore.Object
-	bytes []byte // never written after the Put
+	bytes []byte // not modified after the Put
 }
 
 // New returns an empty store.
@@ -61,14 +60,14 @@ func New(s Settings) *Store {
 	return &Store{settings: s, objects: map[string]object{}, lastETag: map[string]string{}}
 }
 
-// Violations returns what the users of the store did against its protocol, in the order of doing.
+// Violations returns the violations of the protocol, in order of time.
 func (s *Store) Violations() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.violations)
 }
 
-// Keys returns all keys in ascending order. It is neither a Call nor subject to faults.
+// Keys returns all keys in ascending order. It is not a Call and has no faults.
 func (s *Store) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *Store) Put(ctx context.Context, key string, body io.ReadSeeker, cond ob
 	}
 	etag, err := s.store(key, b, cond)
 	if err == nil {
-		err = f.Err // f is After: the write took effect, but the caller hears of a failure
+		err = f.Err // f is After: the write took effect, but the caller gets an error
 	}
 	if err != nil {
 		return "", fmt.Errorf("put %q: %w", key, err)
@@ -146,7 +145,7 @@ func (s *Store) store(key string, b []byte, cond objstore.Condition) (string, er
 	return etag, nil
 }
 
-// tick returns the clock's next time. The caller holds mu.
+// tick returns the next time of the store's clock. The caller holds mu.
 func (s *Store) tick() time.Time {
 	t := s.settings.Now()
 	switch r := s.settings.Resolution; {
@@ -252,8 +251,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// begin checks the call, asks for its fault and plays the part of it that comes before the
-// operation.
+// begin checks the call, gets its fault and applies the part that precedes the operation.
 func (s *Store) begin(ctx context.Context, c Call) (Fault, error) {
 	err := ctx.Err()
 	if err == nil && c.Op != List && c.Op != Now {

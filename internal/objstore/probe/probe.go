@@ -1,7 +1,7 @@
-// Package probe checks at the start of a process that an object store keeps the promises on which
-// Promlake's safety rests: conditional writes and strong reads. A server that speaks S3 but ignores
-// If-Match answers every test of reading and writing, and loses acknowledged deletions when two
-// processes commit at once.
+// Package probe checks at the start of a process that an object store has the properties that
+// Promlake's safety depends on: conditional writes and strong reads. An S3-compatible server that
+// ignores If-Match passes every test of reading and writing, but loses acknowledged deletions when
+// two processes commit concurrently.
 package probe
 
 import (
@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// Prefix begins the keys that Check writes. It is outside of the key grammar, so no other part
-	// reads or lists them.
+	// Prefix is the prefix of the keys that Check writes. It is outside the key grammar, so no
+	// other code reads or lists them.
 	Prefix = "promlake-probe/"
-	// cleanupTimeout bounds the deletion of the keys after the check, also when the caller's
-	// context has ended.
+	// cleanupTimeout bounds the deletion of the keys after the check, even if the caller's context
+	// has ended.
 	cleanupTimeout = 30 * time.Second
 )
 
-// ErrUnfit reports a store that breaks a promise. Errors that wrap it are of type *Unfit.
+// ErrUnfit reports a store that lacks a property. Errors that wrap it are of type *Unfit.
 var ErrUnfit = errors.New("the object store is unfit for Promlake")
 
-// Property is a promise of objstore.Store.
+// Property is a guarantee of objstore.Store.
 type Property string
 
-// The properties that Check proves, in the order in which it does.
+// The properties that Check tests, in this order.
 const (
 	ReadAfterWrite   Property = "a read after a write returns what was written"
 	ListAfterWrite   Property = "a listing after a write shows the object"
@@ -48,7 +48,7 @@ const (
 	adviceStrong              = "use a store with strong consistency, without a cache or an asynchronous replica in between"
 )
 
-// advice says what to do about a property that does not hold.
+// advice returns what to do about a missing property.
 func (p Property) advice() string {
 	switch p {
 	case IfAbsent, ETags, IfMatchWrong, IfMatchAbsent, IfMatchRight:
@@ -58,10 +58,10 @@ func (p Property) advice() string {
 	}
 }
 
-// Unfit is the error of a store that breaks a property.
+// Unfit is the error of a store that lacks a property.
 type Unfit struct {
 	Property Property
-	Saw      string // what the store did instead
+	Saw      string // the store's actual behaviour
 }
 
 // Error implements error.
@@ -69,13 +69,13 @@ func (u *Unfit) Error() string {
 	return fmt.Sprintf("%v: it breaks the promise %q: %s; %s", ErrUnfit, string(u.Property), u.Saw, u.Property.advice())
 }
 
-// Unwrap makes errors.Is(err, ErrUnfit) true.
+// Unwrap returns ErrUnfit.
 func (u *Unfit) Unwrap() error { return ErrUnfit }
 
-// Check proves every property on fresh keys below Prefix, and deletes them at its end, also when it
-// fails. Concurrent checks do not disturb each other. It sends 7 puts, 9 gets, 6 listings and 4
-// deletes. An error that does not wrap ErrUnfit says that the store could not be asked, for example
-// because it is not reachable or because access is denied.
+// Check tests every property on fresh keys below Prefix, and deletes them at the end, even after a
+// failure. Concurrent checks do not affect each other. It sends 7 puts, 9 gets, 6 listings and 4
+// deletes. An error that does not wrap ErrUnfit means that the store could not be tested, for
+// example because it is not reachable or denies access.
 func Check(ctx context.Context, store objstore.Store) (err error) {
 	folder := Prefix + rand.Text() + "/"
 	c := &check{store: store, folder: folder, a: folder + "a", b: folder + "b", absent: folder + "c"}
@@ -99,7 +99,7 @@ type check struct {
 	etagA, etagB string
 }
 
-// write creates a, reads it and lists it.
+// write creates a, and expects it in a read and a listing.
 func (c *check) write(ctx context.Context) (err error) {
 	if c.etagA, err = c.put(ctx, c.a, "one", objstore.Condition{IfAbsent: true}); err != nil {
 		return err
@@ -110,12 +110,12 @@ func (c *check) write(ctx context.Context) (err error) {
 	return c.lists(ctx, c.folder, "", ListAfterWrite, c.a)
 }
 
-// ifAbsent puts a second object under a.
+// ifAbsent tries to put a second object under a.
 func (c *check) ifAbsent(ctx context.Context) error {
 	return c.refuses(ctx, c.a, "two", objstore.Condition{IfAbsent: true}, IfAbsent)
 }
 
-// ifMatch replaces a once with the right ETag, after it has tried wrong ones.
+// ifMatch replaces a with the right ETag, after attempts with wrong ones.
 func (c *check) ifMatch(ctx context.Context) (err error) {
 	if c.etagB, err = c.put(ctx, c.b, "two", objstore.Condition{IfAbsent: true}); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (c *check) ifMatch(ctx context.Context) (err error) {
 	return c.refuses(ctx, c.a, "three", objstore.Condition{IfMatch: first}, IfMatchWrong)
 }
 
-// list asks for parts of the folder.
+// list lists parts of the folder.
 func (c *check) list(ctx context.Context) error {
 	return errors.Join(
 		c.lists(ctx, c.folder, "", ListAfterWrite, c.a, c.b),
@@ -157,7 +157,7 @@ func (c *check) list(ctx context.Context) error {
 	)
 }
 
-// delete removes a.
+// delete deletes a, and expects that it is gone.
 func (c *check) delete(ctx context.Context) error {
 	if err := c.store.Delete(ctx, c.a); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (c *check) delete(ctx context.Context) error {
 	return c.lists(ctx, c.folder, "", ListAfterDelete, c.b)
 }
 
-// cleanup deletes all keys. Deleting an absent key is no error.
+// cleanup deletes all keys.
 func (c *check) cleanup(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
@@ -189,7 +189,7 @@ func (c *check) put(ctx context.Context, key, value string, cond objstore.Condit
 	return c.store.Put(ctx, key, strings.NewReader(value), cond)
 }
 
-// refuses proves that a put of other bytes under a key that exists is refused and changes nothing.
+// refuses expects that a put of other bytes under an existing key is rejected and changes nothing.
 func (c *check) refuses(ctx context.Context, key, value string, cond objstore.Condition, p Property) error {
 	before, err := c.read(ctx, key)
 	if err != nil {
@@ -211,7 +211,7 @@ func (c *check) refuses(ctx context.Context, key, value string, cond objstore.Co
 	return nil
 }
 
-// version is an object as a read returned it.
+// version is the value and ETag that a read returned.
 type version struct{ value, etag string }
 
 func (c *check) read(ctx context.Context, key string) (v version, err error) {
@@ -226,7 +226,7 @@ func (c *check) read(ctx context.Context, key string) (v version, err error) {
 	return version{string(b), o.ETag}, nil
 }
 
-// holds proves that a key has this version.
+// holds expects that a key has this version.
 func (c *check) holds(ctx context.Context, key, value, etag string, p Property) error {
 	got, err := c.read(ctx, key)
 	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
@@ -238,7 +238,7 @@ func (c *check) holds(ctx context.Context, key, value, etag string, p Property) 
 	return nil
 }
 
-// lists proves that a listing has these keys.
+// lists expects that a listing has exactly these keys.
 func (c *check) lists(ctx context.Context, prefix, startAfter string, p Property, want ...string) error {
 	var got []string
 	for o, err := range c.store.List(ctx, prefix, startAfter) {

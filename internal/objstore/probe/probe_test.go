@@ -19,20 +19,20 @@ import (
 	"github.com/promlake/promlake/internal/objstore/storeurl"
 )
 
-// broken is a store that breaks one promise. A nil function leaves the operation as it is.
+// broken is a store that lacks one property. A nil function leaves the operation unchanged.
 type broken struct {
 	*memstore.Store
-	// bytes that a stale cache answers
+	// the bytes that a stale cache returns
 	get func(key string) (string, bool)
-	// the condition that the server sees
+	// the condition as the server sees it
 	put func(key string, c objstore.Condition) objstore.Condition
-	// a refused put that takes effect
+	// a rejected put that takes effect
 	take func(key string, c objstore.Condition) bool
 	etag func(etag string) string
 	list func(prefix, startAfter string) (string, string)
 	hide func(key string) bool // from listings
-	keep func(key string) bool // a delete that has no effect
-	late []string              // keys that were deleted, which a stale listing shows
+	keep func(key string) bool // a delete without effect
+	late []string              // deleted keys that a stale listing still has
 }
 
 func (s *broken) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
@@ -187,8 +187,7 @@ func TestCheckPassesStoresThatKeepTheProtocol(t *testing.T) {
 	}
 }
 
-// TestCheckThatCannotBeMade: a store that fails is not one that breaks a promise, and nothing is
-// left behind.
+// TestCheckThatCannotBeMade: a failing store is not reported as unfit, and no object stays behind.
 func TestCheckThatCannotBeMade(t *testing.T) {
 	boom := errors.New("boom")
 	asked, ops := 0, map[memstore.Op]int{}
@@ -199,7 +198,7 @@ func TestCheckThatCannotBeMade(t *testing.T) {
 	}})
 	require.NoError(t, probe.Check(t.Context(), sound))
 	require.Equal(t, map[memstore.Op]int{memstore.Put: 7, memstore.Get: 9, memstore.List: 6, memstore.Delete: 4}, ops)
-	for n := range asked - 3 { // but for the deletes at the end
+	for n := range asked - 3 { // except the deletes at the end
 		s := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {
 			if c.N == n {
 				return memstore.Fault{Err: boom}

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// body reads the bytes from pos to end of one version of an object. Where a connection breaks it
-// asks for the rest, on the condition that the object is still that version.
+// body reads the bytes from pos to end of one version of an object. If a connection breaks, it
+// requests the rest, on condition that the object still has the same version.
 type body struct {
 	store    *Store
 	ctx      context.Context
@@ -22,8 +22,8 @@ type body struct {
 	pos, end int64
 	r        io.ReadCloser // nil after a failure
 	cause    error         // the last failure
-	failures int           // since the last byte
-	damage   error         // the bytes do not match the answer's checksum
+	failures int           // since the last byte that was read
+	damage   error         // not nil: the bytes do not match the answer's checksum
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -49,8 +49,8 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		if b.pos == b.end {
 			if b.damage = b.ended(err); b.damage != nil {
-				// without the last bytes, or whoever reads just as many as there are would not see
-				// the error
+				// without the last bytes: a caller that reads exactly the object's size would not
+				// see the error
 				return 0, b.damage
 			}
 		}
@@ -61,9 +61,9 @@ func (b *body) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// ended is called with the error that came with the last byte. The client says at the end of an
-// answer whether it matches S3's checksum, so it is read up to there, unless it goes on behind what
-// was asked for.
+// ended is called after the last byte, with the error that came with it. The client compares an
+// answer with S3's checksum at the answer's end, so body reads to that end, unless the answer
+// continues after the requested range.
 func (b *body) ended(err error) error {
 	if err == nil {
 		var more [1]byte
@@ -79,7 +79,7 @@ func (b *body) ended(err error) error {
 	}
 }
 
-// fail closes the connection after an error, or an end, that came too early.
+// fail closes the connection after an error or a premature end.
 func (b *body) fail(err error) {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
@@ -89,7 +89,7 @@ func (b *body) fail(err error) {
 	b.failures++
 }
 
-// resume opens the rest of the object.
+// resume requests the rest of the object.
 func (b *body) resume() error {
 	if err := b.ctx.Err(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (b *body) resume() error {
 	}
 	first, _, err := parseContentRange(aws.ToString(out.ContentRange))
 	if err == nil && first != b.pos {
-		err = fmt.Errorf("resume: asked for bytes from %d, got bytes from %d", b.pos, first)
+		err = fmt.Errorf("resume: requested bytes from %d, got bytes from %d", b.pos, first)
 	}
 	if err != nil {
 		return errors.Join(err, out.Body.Close())

@@ -16,8 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore/s3store"
 )
 
-// TestResponseChecksum: an object whose bytes are not those that S3's checksum in the answer is of
-// is an error, and not an answer.
+// TestResponseChecksum: an object whose bytes do not match S3's checksum in the answer is an error.
 func TestResponseChecksum(t *testing.T) {
 	const stored = "the bytes of an object"
 	for _, tc := range []struct {
@@ -32,7 +31,8 @@ func TestResponseChecksum(t *testing.T) {
 				w.Header().Set("X-Amz-Checksum-Crc32", base64.StdEncoding.EncodeToString(sum))
 				w.Header().Set("ETag", `"e"`)
 				w.Header().Set("Content-Length", strconv.Itoa(len(tc.sent)))
-				_, _ = io.WriteString(w, tc.sent) // an answer that is cut off fails the test anyway
+				// the test fails anyway if the answer is truncated
+				_, _ = io.WriteString(w, tc.sent)
 			}))
 			defer srv.Close()
 			s, err := s3store.New(t.Context(), s3store.Config{Bucket: "b", Region: "r", Endpoint: srv.URL, PathStyle: true, AccessKey: "a", SecretKey: "s"})

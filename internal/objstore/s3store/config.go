@@ -12,36 +12,37 @@ import (
 )
 
 const (
-	minPartSize = 5 << 20 // S3's limit for all parts but the last
+	minPartSize = 5 << 20 // S3's limit, except for the last part
 	maxPartSize = 5 << 30
 	maxParts    = 10_000
 )
 
-// Config says where a store is and how it talks. Only Bucket is required.
+// Config is the location of a store and how to access it. Only Bucket is required.
 type Config struct {
 	Bucket string
-	Prefix string // of all keys in the bucket, without slashes around it; "" is the whole bucket
+	// of all keys in the bucket, without leading and trailing slashes; "" is the whole bucket
+	Prefix string
 
-	Region    string // "" is what the AWS environment says, or us-east-1 with an Endpoint
+	Region    string // "" is the region of the AWS environment, or us-east-1 with an Endpoint
 	Endpoint  string // URL of an S3-compatible server; "" is AWS
 	PathStyle bool   // endpoint/bucket/key instead of bucket.endpoint/key
-	AccessKey string // with SecretKey; "" is the AWS credential chain
+	AccessKey string // with SecretKey; "" uses the AWS credential chain
 	SecretKey string
 
-	MaxAttempts int // of one request, and of one body without progress; 0 is 8
-	// upper end of the first random wait between attempts, which doubles; 0 is 50ms
+	MaxAttempts int // of a request, and of a body without progress; 0 is 8
+	// upper bound of the first random wait between attempts; it doubles each time; 0 is 50ms
 	MinBackoff time.Duration
-	MaxBackoff time.Duration // upper end of all of them; 0 is 5s
-	// longest silence of a connection that waits for an answer or reads one; 0 is 1m
+	MaxBackoff time.Duration // upper bound of all waits; 0 is 5s
+	// maximum time without bytes of a connection that waits for an answer or reads it; 0 is 1m
 	Timeout time.Duration
 
 	MultipartAbove  int64 // bytes; larger objects are uploaded in parts; 0 is 16 MiB
-	PartSize        int64 // bytes, grows with objects of more than 10,000 parts; 0 is 16 MiB
-	PartConcurrency int   // parts of one object that are uploaded at once; 0 is 4
-	IdleConnections int   // connections kept for the next burst of requests; 0 is 128
+	PartSize        int64 // bytes; larger for objects of more than 10,000 parts; 0 is 16 MiB
+	PartConcurrency int   // concurrent uploads of parts of one object; 0 is 4
+	IdleConnections int   // idle connections that are kept; 0 is 128
 }
 
-// normalize fills in defaults and reports every field that makes no sense.
+// normalize sets defaults and returns an error for every invalid field.
 func (c Config) normalize() (Config, error) {
 	c.Prefix = strings.Trim(c.Prefix, "/")
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 8)

@@ -29,8 +29,8 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) objstore.Store { return open(t, configOf(t, g)) })
 }
 
-// TestConformanceAsOnAWS leaves the endpoint to the environment, so that the store takes the
-// gateway for AWS and sends trailing checksums, and keeps the store under a prefix.
+// TestConformanceAsOnAWS takes the endpoint from the environment, so that the store treats the
+// gateway as AWS and sends trailing checksums, and uses a prefix.
 func TestConformanceAsOnAWS(t *testing.T) {
 	g := s3test.Start(t)
 	t.Setenv("AWS_ENDPOINT_URL_S3", g.Endpoint)

@@ -19,8 +19,8 @@ const conflict = "ConditionalRequestConflict"
 
 var ifAbsent = objstore.Condition{IfAbsent: true}
 
-// TestFaultyPuts: whatever happens on the way, a Put that can succeed does, and returns the ETag of
-// what is there.
+// TestFaultyPuts: in spite of faults, a Put that can succeed does, and returns the ETag of the
+// stored object.
 func TestFaultyPuts(t *testing.T) {
 	p, s := newProxy(t)
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func requireObject(t *testing.T, p *proxy, want []byte, etag, name string) {
 	require.Equal(t, etag, o.ETag, name)
 }
 
-// TestLostRaces: a refusal is final where no earlier attempt can have had an effect.
+// TestLostRaces: a rejection is final if no earlier attempt can have taken effect.
 func TestLostRaces(t *testing.T) {
 	p, s := newProxy(t)
 	old := mustPut(t, s, []byte("old"), objstore.Condition{}, "")
@@ -105,8 +105,9 @@ func TestLostRaces(t *testing.T) {
 	}
 }
 
-// TestUnknownEffect: an attempt whose answer was lost, then a refusal, and the object is somebody
-// else's. Whether our write was ever there is unknown, so the error is none of the sentinels.
+// TestUnknownEffect: the answer to an attempt was lost, the next attempt was rejected, and the
+// object belongs to another writer. Whether our write ever took effect is unknown, so the error is
+// none of the sentinels.
 func TestUnknownEffect(t *testing.T) {
 	p, s := newProxy(t)
 	rival := func() {
@@ -200,7 +201,7 @@ func requireNoUploads(t *testing.T, p *proxy, name string) {
 	require.Empty(t, out.Uploads, "%s: parts are left behind", name)
 }
 
-// TestBrokenBodies: a reader never sees that connections broke.
+// TestBrokenBodies: a reader does not notice broken connections.
 func TestBrokenBodies(t *testing.T) {
 	p, s := newProxy(t)
 	const size = 1 << 20
@@ -237,8 +238,8 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// TestBrokenBodiesOfOtherVersions: what cannot be continued is an error, not a mixture and not a
-// short body.
+// TestBrokenBodiesOfOtherVersions: if the rest of a version is no longer available, the reader gets
+// an error, never a mixture or a short body.
 func TestBrokenBodiesOfOtherVersions(t *testing.T) {
 	p, s := newProxy(t)
 	for name, change := range map[string]func(){
@@ -316,8 +317,8 @@ func TestFaultyListsAndDeletes(t *testing.T) {
 	require.NotErrorIs(t, err, objstore.ErrNotFound, "a missing bucket is no missing object")
 }
 
-// TestSilentServer: a request without an answer is tried again after the timeout, and ends at once
-// with its context.
+// TestSilentServer: a request without an answer is retried after the timeout, and ends at once with
+// its context.
 func TestSilentServer(t *testing.T) {
 	p, _ := newProxy(t)
 	c := configOf(t, p.gateway)

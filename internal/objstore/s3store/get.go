@@ -16,8 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Get implements objstore.Store. It sends one request, and another for what S3 cannot answer:
-// ranges of no bytes, and suffixes of empty objects.
+// Get implements objstore.Store. It sends one request, and a second one for what a ranged GET of S3
+// cannot express: empty ranges, and suffixes of empty objects.
 func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	r, o, err := s.get(ctx, key, offset, length)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.R
 	return b, o, nil
 }
 
-// getNothing opens a range that turns out to have no bytes.
+// getNothing opens a range that has no bytes.
 func (s *Store) getNothing(ctx context.Context, key string, offset int64) (io.ReadCloser, objstore.Object, error) {
 	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: s.bucket(), Key: s.name(key)})
 	if errorCode(err) == codeNotFound || errorCode(err) == codeNoSuchKey {
@@ -69,16 +69,17 @@ func (s *Store) getNothing(ctx context.Context, key string, offset int64) (io.Re
 	return http.NoBody, o, nil
 }
 
-// open makes a body of the answer to a GET for the range.
+// open returns a body that reads the answer to a GET for the range.
 func (s *Store) open(ctx context.Context, key string, out *s3.GetObjectOutput, offset, length int64) (*body, objstore.Object, error) {
 	o := objstore.Object{Key: key, ETag: aws.ToString(out.ETag), Modified: aws.ToTime(out.LastModified)}
-	// of the bytes in the answer, which is the whole object where a server knows no ranges
+	// offset of the answer's first byte: 0 if the server does not support ranges and sends the
+	// whole object
 	var first int64
 	var err error
 	if out.ContentRange != nil {
 		first, o.Size, err = parseContentRange(*out.ContentRange)
 	} else if o.Size = aws.ToInt64(out.ContentLength); out.ContentLength == nil {
-		err = errors.New("the answer does not say the object's size")
+		err = errors.New("the answer does not have the object's size")
 	}
 	if err != nil {
 		return nil, objstore.Object{}, err
@@ -88,7 +89,7 @@ func (s *Store) open(ctx context.Context, key string, out *s3.GetObjectOutput, o
 		return nil, objstore.Object{}, err
 	}
 	if first > start {
-		return nil, objstore.Object{}, fmt.Errorf("asked for bytes from %d, got bytes from %d", start, first)
+		return nil, objstore.Object{}, fmt.Errorf("requested bytes from %d, got bytes from %d", start, first)
 	}
 	if _, err := io.CopyN(io.Discard, out.Body, start-first); err != nil {
 		return nil, objstore.Object{}, fmt.Errorf("skip to offset: %w", err)
@@ -96,8 +97,9 @@ func (s *Store) open(ctx context.Context, key string, out *s3.GetObjectOutput, o
 	return &body{store: s, ctx: ctx, key: key, etag: o.ETag, pos: start, end: start + n, r: out.Body}, o, nil
 }
 
-// rangeHeader is the Range of a GET for length > 0 or to the end; nil is the whole object. A suffix
-// is asked for whole, whatever its length, since its first byte is not known.
+// rangeHeader returns the Range header of a GET with length > 0 or to the end; nil means the whole
+// object. A suffix is requested whole, regardless of length, because the position of its first byte
+// is unknown.
 func rangeHeader(offset, length int64) *string {
 	switch {
 	case offset < 0:
@@ -111,7 +113,7 @@ func rangeHeader(offset, length int64) *string {
 	return nil
 }
 
-// parseContentRange reads "bytes first-last/size".
+// parseContentRange parses "bytes first-last/size".
 func parseContentRange(v string) (first, size int64, err error) {
 	span, total, ok := strings.Cut(strings.TrimPrefix(v, "bytes "), "/")
 	from, _, dash := strings.Cut(span, "-")

@@ -13,8 +13,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// List implements objstore.Store. It asks for a page of up to 1,000 objects when the iteration gets
-// there.
+// List implements objstore.Store. It requests pages of up to 1,000 objects as the iteration needs
+// them.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error] {
 	return func(yield func(objstore.Object, error) bool) {
 		pages := s3.NewListObjectsV2Paginator(s.client, s.listInput(prefix, startAfter))
@@ -46,8 +46,8 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[o
 
 var _ objstore.FolderLister = (*Store)(nil)
 
-// ListFolders implements objstore.FolderLister. One request asks for up to 1,000 folders. A folder
-// in which consoles have left nothing but a marker counts, too.
+// ListFolders implements objstore.FolderLister. One request returns up to 1,000 folders. A folder
+// that contains only the marker object of a console is listed, too.
 func (s *Store) ListFolders(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		in := s.listInput(prefix, "")
@@ -89,8 +89,8 @@ func (s *Store) nextPage(ctx context.Context, pages *s3.ListObjectsV2Paginator) 
 	return page, nil
 }
 
-// listInput asks for at least the wanted objects: text that no key can hold is cut off, since it
-// might not survive the way through URL and XML.
+// listInput requests at least the wanted objects. It truncates prefix and startAfter before
+// characters that no key contains, because they may not survive encoding in URL and XML.
 func (s *Store) listInput(prefix, startAfter string) *s3.ListObjectsV2Input {
 	in := &s3.ListObjectsV2Input{Bucket: s.bucket(), Prefix: s.name(speakable(prefix))}
 	if after := speakable(startAfter); after != "" {
@@ -99,7 +99,7 @@ func (s *Store) listInput(prefix, startAfter string) *s3.ListObjectsV2Input {
 	return in
 }
 
-// speakable is the longest beginning of v without control characters and broken UTF-8.
+// speakable returns the longest prefix of v without control characters and invalid UTF-8.
 func speakable(v string) string {
 	for i, r := range v {
 		_, size := utf8.DecodeRuneInString(v[i:])

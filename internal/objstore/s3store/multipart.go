@@ -14,19 +14,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// abortTimeout is how long a failed upload may take to remove its parts. What is left then costs
-// storage until a lifecycle rule of the bucket (AbortIncompleteMultipartUpload) removes it.
+// abortTimeout bounds the removal of the parts of a failed upload. Parts that remain cost storage
+// until a lifecycle rule of the bucket (AbortIncompleteMultipartUpload) removes them.
 const abortTimeout = 10 * time.Second
 
-// upload is one multipart upload of a write. Unlike the SDK's transfer manager it copies no body
-// into memory.
+// upload is a multipart upload of a write. Unlike the SDK's transfer manager it does not copy the
+// body into memory.
 type upload struct {
 	*write
 	id *string
 }
 
-// multipart uploads size bytes of body from start. Upon a conflict S3 wants the upload to begin
-// anew.
+// multipart uploads size bytes of body from start. After a conflict, S3 requires a new upload.
 func (w *write) multipart(ctx context.Context, body io.ReadSeeker, start, size int64) (string, error) {
 	src, ok := body.(io.ReaderAt)
 	if !ok {
@@ -60,7 +59,7 @@ func (w *write) uploadOnce(ctx context.Context, src *io.SectionReader) (string, 
 	if err == nil {
 		return etag, nil
 	}
-	aborted := u.abort(ctx) // also when the object turns out to be ours: an earlier upload's
+	aborted := u.abort(ctx) // even if settle finds that an earlier upload of this write succeeded
 	etag, err = w.settle(ctx, err)
 	if err != nil {
 		return "", errors.Join(err, aborted)
@@ -68,7 +67,7 @@ func (w *write) uploadOnce(ctx context.Context, src *io.SectionReader) (string, 
 	return etag, nil
 }
 
-// parts uploads the parts, several at once, and returns them in order.
+// parts uploads the parts concurrently and returns them in order.
 func (u *upload) parts(ctx context.Context, src *io.SectionReader) ([]types.CompletedPart, error) {
 	size := partSize(src.Size(), u.store.config.PartSize)
 	parts := make([]types.CompletedPart, (src.Size()+size-1)/size)
@@ -97,12 +96,11 @@ func (u *upload) part(ctx context.Context, number int32, src *io.SectionReader) 
 	return types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, nil
 }
 
-// partSize is the configured size or, for objects that would have too many parts, the smallest that
-// is enough.
+// partSize returns the configured size or, for objects with too many parts, the smallest size that
+// suffices.
 func partSize(object, configured int64) int64 { return max(configured, (object+maxParts-1)/maxParts) }
 
-// complete is the commit point of the write: only now the condition is checked and the object
-// appears.
+// complete is the commit point of the write: S3 checks the condition now, and the object appears.
 func (u *upload) complete(ctx context.Context, parts []types.CompletedPart) (string, error) {
 	out, err := u.store.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket:          u.store.bucket(),
@@ -118,7 +116,7 @@ func (u *upload) complete(ctx context.Context, parts []types.CompletedPart) (str
 	return aws.ToString(out.ETag), nil
 }
 
-// abort removes the parts, also when ctx has ended.
+// abort removes the parts, even if ctx has ended.
 func (u *upload) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -131,7 +129,8 @@ func (u *upload) abort(ctx context.Context) error {
 	return nil
 }
 
-// seekingReaderAt reads a body that can only seek at any offset, one reader at a time.
+// seekingReaderAt makes an io.ReaderAt of a body that can only seek; it serves one reader at a
+// time.
 type seekingReaderAt struct {
 	mu sync.Mutex
 	r  io.ReadSeeker
@@ -145,7 +144,7 @@ func (s *seekingReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	}
 	n, err := io.ReadFull(s.r, p)
 	if err == io.ErrUnexpectedEOF {
-		err = io.EOF // as io.ReaderAt has it
+		err = io.EOF // as io.ReaderAt requires
 	}
 	return n, err
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// clockKey is the key that Now asks for. There is no such object: the answer's Date is what counts.
+// clockKey is the key that Now requests. No such object exists; only the Date of the answer
+// matters.
 const clockKey = "promlake-clock"
 
-// Now implements objstore.Store. The store's clock is the Date of an answer (RFC 9110, section
-// 6.6.1), which has a resolution of one second as S3's LastModified has.
+// Now implements objstore.Store. The time is the Date of an answer (RFC 9110, section 6.6.1), with
+// a resolution of one second like S3's LastModified.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: s.bucket(), Key: s.name(clockKey)})
 	if err == nil {
@@ -26,7 +27,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, errors.New("read the store's clock: the answer has no Date")
 	}
 	var answer *awshttp.ResponseError
-	// 403 is S3's answer for a missing object to who may not list the bucket.
+	// S3 answers 403 for a missing object if the caller may not list the bucket.
 	if !errors.As(err, &answer) || answer.HTTPStatusCode() != http.StatusNotFound && answer.HTTPStatusCode() != http.StatusForbidden {
 		return time.Time{}, fmt.Errorf("read the store's clock: %w", contextual(ctx, err))
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore/s3test"
 )
 
-// proxy stands between a store and a gateway and lets faults befall the requests.
+// proxy forwards requests from a store to a gateway and injects faults.
 type proxy struct {
 	t       *testing.T
 	gateway *s3test.Gateway
@@ -28,16 +28,16 @@ type proxy struct {
 
 	mu       sync.Mutex
 	faults   []fault
-	requests []string // "PUT", "POST uploads", …: what was asked, faults included
+	requests []string // "PUT", "POST uploads", …: all requests, including those with faults
 }
 
-// fault befalls the first request of a kind (see kindOf), once.
+// fault is injected once, into the first request of a kind (see kindOf).
 type fault struct {
 	kind string
 	play func(p *proxy, w http.ResponseWriter, r *http.Request)
 }
 
-// newProxy returns a proxy with a bucket behind it and a store that talks through it.
+// newProxy returns a proxy in front of a bucket, and a store that uses the proxy.
 func newProxy(t *testing.T) (*proxy, *s3store.Store) {
 	t.Helper()
 	p := &proxy{t: t, gateway: s3test.Start(t)}
@@ -53,7 +53,7 @@ func newProxy(t *testing.T) (*proxy, *s3store.Store) {
 	return p, open(t, c)
 }
 
-// direct is a store over the same bucket that knows no faults.
+// direct returns a store over the same bucket without faults.
 func (p *proxy) direct() *s3store.Store {
 	return open(p.t, s3store.Config{
 		Bucket: p.bucket, Region: p.gateway.Region, Endpoint: p.gateway.Endpoint, PathStyle: true,
@@ -61,14 +61,14 @@ func (p *proxy) direct() *s3store.Store {
 	})
 }
 
-// plan sets the faults to come and forgets the requests so far.
+// plan sets the coming faults and clears the recorded requests.
 func (p *proxy) plan(faults ...fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults, p.requests = slices.Clone(faults), nil
 }
 
-// seen returns the requests since the last plan and how many faults have not struck.
+// seen returns the requests since the last plan, and the number of faults that were not injected.
 func (p *proxy) seen() (requests []string, left int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *proxy) next(kind string) func(*proxy, http.ResponseWriter, *http.Reques
 	return play
 }
 
-// kindOf is the method and what the query says about a multipart upload or a listing.
+// kindOf returns the method, and the query parameter of a multipart upload or a listing.
 func kindOf(r *http.Request) string {
 	for _, sub := range []string{"uploads", "partNumber", "uploadId", "list-type"} {
 		if r.URL.Query().Has(sub) {
@@ -107,10 +107,10 @@ func kindOf(r *http.Request) string {
 	return r.Method
 }
 
-// forward has the gateway answer the request, whose signed Host header stays as it is. The gateway
-// may refuse a request and close its connection while the body is still on its way, and the
-// transport then reports the broken connection where it should report the answer; so the body is
-// read first, and a request without an answer is sent again.
+// forward sends the request to the gateway; its signed Host header is unchanged. The gateway may
+// reject a request and close its connection before it has read the body, and the transport then
+// reports the broken connection instead of the answer. So forward reads the body first, and sends a
+// request without an answer again.
 func (p *proxy) forward(r *http.Request) (*http.Response, []byte) {
 	sent, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -148,7 +148,7 @@ func answer(w http.ResponseWriter, res *http.Response, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// refuse answers with an error of S3 before the request has any effect.
+// refuse answers with an S3 error before the request takes effect.
 func refuse(kind string, status int, code string) fault {
 	return fault{kind, func(_ *proxy, w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -162,8 +162,8 @@ func sendError(w http.ResponseWriter, status int, code string) {
 	_, _ = fmt.Fprintf(w, `<?xml version="1.0"?><Error><Code>%s</Code><Message>injected</Message></Error>`, code)
 }
 
-// dropBefore breaks the connection before the request has any effect, dropAfter when it had its
-// effect; then also runs.
+// dropBefore breaks the connection before the request takes effect, dropAfter after that; then it
+// calls then.
 func dropBefore(kind string) fault {
 	return fault{kind, func(*proxy, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}
 }
@@ -178,7 +178,7 @@ func dropAfter(kind string, then ...func()) fault {
 	}}
 }
 
-// failAfter reports an internal error after the request had its effect.
+// failAfter answers with an internal error after the request took effect.
 func failAfter(kind string) fault {
 	return fault{kind, func(p *proxy, w http.ResponseWriter, r *http.Request) {
 		p.forward(r)
@@ -186,7 +186,7 @@ func failAfter(kind string) fault {
 	}}
 }
 
-// truncate breaks the connection after n bytes of the answer's body; then also runs.
+// truncate breaks the connection after n bytes of the answer's body, and then calls then.
 func truncate(kind string, n int, then ...func()) fault {
 	return fault{kind, func(p *proxy, w http.ResponseWriter, r *http.Request) {
 		res, body := p.forward(r)

@@ -13,22 +13,23 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// tokenName is the user metadata (x-amz-meta-…) that names the call which wrote an object.
+// tokenName is the user metadata (x-amz-meta-…) that identifies the call that wrote an object.
 const tokenName = "promlake-write"
 
 // write is one call of Put.
 //
-// When the answer to a conditional write is lost, its next attempt is refused because of what the
-// first one wrote: 412, or NoSuchUpload where the first attempt completed an upload. So such writes
-// leave a random token with their object, and a refusal that follows an ambiguous attempt makes
-// them ask the object whose it is. Our token means success. Another one leaves open whether this
-// write came first and was overwritten: that is reported as a failure of unknown effect, never as
-// ErrPrecondition, for a caller may undo its work when it hears that a condition did not hold.
+// When the answer to a conditional write is lost, S3 may reject the next attempt because of the
+// first one: with 412, or with NoSuchUpload if the first attempt completed an upload. So such
+// writes store a random token with their object. After a rejection that follows an ambiguous
+// attempt, they read the token of the object: their own token means success. Another token does not
+// show whether this write took effect and was overwritten. That is reported as a failure with
+// unknown effect, never as ErrPrecondition, because a caller may undo its work when a condition
+// does not hold.
 type write struct {
 	store *Store
 	key   string
 	cond  objstore.Condition
-	token string   // "" for unconditional writes of one request, which may be repeated at will
+	token string   // "" for unconditional writes of one request, which can be repeated safely
 	tried attempts // of all requests that could have committed the write
 }
 
@@ -95,7 +96,7 @@ func (w *write) single(ctx context.Context, body io.ReadSeeker) (string, error) 
 	return aws.ToString(out.ETag), nil
 }
 
-// settle decides what the failure of the request that commits the write means.
+// settle interprets the error of the request that commits the write.
 func (w *write) settle(ctx context.Context, err error) (string, error) {
 	code := errorCode(err)
 	refused := code == codePrecondition || code == codeNoSuchKey && w.cond.IfMatch != ""
@@ -110,7 +111,7 @@ func (w *write) settle(ctx context.Context, err error) (string, error) {
 	case herr == nil && head.Metadata[tokenName] == w.token:
 		return aws.ToString(head.ETag), nil
 	case herr != nil:
-		return "", errors.Join(fmt.Errorf("%w, %w", errUnknownEffect, err), fmt.Errorf("look for own write: %w", herr))
+		return "", errors.Join(fmt.Errorf("%w, %w", errUnknownEffect, err), fmt.Errorf("check for own write: %w", herr))
 	}
 	return "", fmt.Errorf("%w, %w", errUnknownEffect, err)
 }
@@ -136,8 +137,8 @@ func (w *write) metadata() map[string]string {
 	return map[string]string{tokenName: w.token}
 }
 
-// guarded marks the errors of a caller's body, so that they are not taken for the network's and
-// tried again.
+// guarded marks errors of the caller's body, so that they are not treated as network errors and
+// retried.
 type guarded struct{ io.ReadSeeker }
 
 func (g guarded) Read(p []byte) (int, error) {

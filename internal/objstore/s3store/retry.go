@@ -19,26 +19,26 @@ import (
 // Error codes of S3.
 const (
 	codeNoSuchKey    = "NoSuchKey"
-	codeNotFound     = "NotFound" // HEAD has no body that could say more
+	codeNotFound     = "NotFound" // an answer to HEAD has no body with a more specific code
 	codeNoSuchUpload = "NoSuchUpload"
 	codeInvalidRange = "InvalidRange"
 	codePrecondition = "PreconditionFailed"
 	codeConflict     = "ConditionalRequestConflict"
-	codeAborted      = "OperationAborted" // another write of the key is under way
+	codeAborted      = "OperationAborted" // another write of the key is running
 	codeSlowDown     = "SlowDown"
 )
 
-// backoff waits between attempts for a uniformly random time, "full jitter" in
+// backoff computes uniformly random waits between attempts, "full jitter" in
 // https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
 type backoff struct{ min, max time.Duration }
 
-// delay is the wait after the failed attempt n, counted from 1.
+// delay returns the wait after the failed attempt n, counted from 1.
 func (b backoff) delay(n int) time.Duration {
 	top := math.Min(float64(b.max), float64(b.min)*math.Exp2(float64(n-1)))
 	return time.Duration(rand.Float64() * top)
 }
 
-// sleep waits after the failed attempt n or until ctx ends.
+// sleep waits after the failed attempt n, or until ctx ends.
 func (b backoff) sleep(ctx context.Context, n int) error {
 	t := time.NewTimer(b.delay(n))
 	defer t.Stop()
@@ -50,8 +50,9 @@ func (b backoff) sleep(ctx context.Context, n int) error {
 	}
 }
 
-// newRetryer is the SDK's standard retryer, its budget against retry storms included, with our
-// waits and conflict's opinion of 409 on top of the standard reasons for another attempt.
+// newRetryer returns the SDK's standard retryer, including its budget against retry storms, with
+// the waits of b. conflict decides about 409; the other conditions are the standard ones and a few
+// transient failures.
 func newRetryer(c Config, b backoff, conflict func(error) aws.Ternary) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = c.MaxAttempts
@@ -77,7 +78,7 @@ func keepConflict(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// retryTruncated repeats requests whose answer broke off while it was decoded.
+// retryTruncated retries requests whose answer ended while it was decoded.
 func retryTruncated(err error) aws.Ternary {
 	var d *smithy.DeserializationError
 	if errors.As(err, &d) && errors.Is(err, io.ErrUnexpectedEOF) {
@@ -91,7 +92,7 @@ func isConflict(err error) bool {
 	return code == codeConflict || code == codeAborted
 }
 
-// errorCode returns S3's code for an error of a request, "" for errors that are not S3's.
+// errorCode returns S3's code of an error, or "" if the error is not from S3.
 func errorCode(err error) string {
 	var e smithy.APIError
 	if errors.As(err, &e) {
@@ -100,7 +101,8 @@ func errorCode(err error) string {
 	return ""
 }
 
-// contextual adds the context's error to one that it caused, which the SDK hides in some places.
+// contextual joins the context's error with one that it caused, because the SDK hides it in some
+// places.
 func contextual(ctx context.Context, err error) error {
 	if cerr := ctx.Err(); cerr != nil && !errors.Is(err, cerr) {
 		return errors.Join(cerr, err)
@@ -108,11 +110,11 @@ func contextual(ctx context.Context, err error) error {
 	return err
 }
 
-// attempts is what became of the attempts of requests with one purpose.
+// attempts records the errors of the attempts of a request.
 type attempts struct{ errs []error }
 
-// record makes a request add its attempts to a. It stands around the SDK's retry loop, whose
-// results an operation that fails does not return otherwise.
+// record makes a request add its attempts to a. It wraps the SDK's retry loop, because a failed
+// operation does not return their results otherwise.
 func (a *attempts) record(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("RecordAttempts",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
@@ -133,9 +135,9 @@ func (a *attempts) ambiguous() bool {
 	return slices.ContainsFunc(earlier, func(err error) bool { return !isRefusal(err) })
 }
 
-// isRefusal reports failures that had no effect for sure: S3 answered so. Answers that never came
-// have status 0, those that were cut off that of a success, and errors of the server's own may come
-// after the effect.
+// isRefusal reports whether a failed request certainly had no effect, because S3 answered with a
+// rejection. A missing answer has status 0, a truncated one the status of a success, and a server
+// may report internal errors after the effect.
 func isRefusal(err error) bool {
 	var answer interface{ HTTPStatusCode() int }
 	if !errors.As(err, &answer) {

@@ -1,10 +1,9 @@
-// Package s3store keeps objects in a bucket of S3 or of a server that speaks its protocol,
-// conditional writes included (If-None-Match: * and If-Match on PutObject and
-// CompleteMultipartUpload).
+// Package s3store stores objects in a bucket of S3, or of a server with S3's protocol including
+// conditional writes (If-None-Match: * and If-Match on PutObject and CompleteMultipartUpload).
 //
-// Requests that fail for a reason that may pass are repeated after a random wait; bodies that break
-// are continued from where they broke. A conditional write that is repeated can meet its own first
-// attempt; see put.go for how it knows.
+// Transient failures are retried after a random wait; a body that breaks is resumed where it broke.
+// A retried conditional write can conflict with its own first attempt; put.go describes how that is
+// detected.
 package s3store
 
 import (
@@ -25,8 +24,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// socketBuffer is the size of each connection's read and write buffers in bytes: fewer system calls
-// per range.
+// socketBuffer is the size in bytes of each connection's read and write buffers: large ones need
+// fewer system calls per range.
 const socketBuffer = 64 << 10
 
 var _ objstore.Store = (*Store)(nil)
@@ -34,19 +33,18 @@ var _ objstore.Store = (*Store)(nil)
 // Store is an objstore.Store in a bucket.
 type Store struct {
 	config  Config
-	prefix  string // of all keys: "" or ending in a slash
+	prefix  string // of all keys: "" or ending with a slash
 	client  *s3.Client
 	backoff backoff
 	retry   aws.Retryer
-	// retryComplete is retry without 409: S3 wants a conflicting multipart upload to begin anew.
+	// retryComplete is retry without 409: S3 requires a new multipart upload after a conflict.
 	retryComplete aws.Retryer
-	// checksum is what the SDK adds to the parts of an upload, which the upload has to announce: ""
-	// for nothing.
+	// checksum is the algorithm that the SDK uses for the parts of an upload, which the upload must
+	// announce; "" for none.
 	checksum types.ChecksumAlgorithm
 }
 
-// New returns the store. It sends no request; a bucket that is missing shows at the first
-// operation.
+// New returns the store. It sends no request; a missing bucket is reported by the first operation.
 func New(ctx context.Context, config Config) (*Store, error) {
 	c, err := config.normalize()
 	if err != nil {
@@ -63,7 +61,7 @@ func New(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("load AWS configuration: %w", err)
 	}
 	if loaded.Region == "" && c.Endpoint == "" {
-		return nil, errors.New("configure S3 store: region: neither the configuration nor the AWS environment names one")
+		return nil, errors.New("configure S3 store: region: set in neither the configuration nor the AWS environment")
 	}
 	if loaded.Region == "" {
 		loaded.Region = "us-east-1"
@@ -78,7 +76,7 @@ func New(ctx context.Context, config Config) (*Store, error) {
 func (s *Store) loadOptions() []func(*awsconfig.LoadOptions) error {
 	opts := []func(*awsconfig.LoadOptions) error{
 		awsconfig.WithHTTPClient(newHTTPClient(s.config)),
-		// it warns of what comes back as an error, or is tried again
+		// its warnings are also returned as errors, or are followed by a retry
 		awsconfig.WithLogger(logging.Nop{}),
 	}
 	if s.config.Region != "" {
@@ -94,13 +92,13 @@ func (s *Store) loadOptions() []func(*awsconfig.LoadOptions) error {
 func (s *Store) clientOptions(o *s3.Options) {
 	o.UsePathStyle = s.config.PathStyle
 	o.Retryer = s.retry
-	// S3 sends a checksum with whole objects, if they were put with one, and not with ranges. A
-	// body that is resumed is not checked.
+	// S3 sends a checksum with whole objects that were stored with one, but not with ranges. A body
+	// that was resumed is not checked.
 	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
 	if s.config.Endpoint != "" {
 		o.BaseEndpoint = aws.String(s.config.Endpoint)
-		// Not all servers know AWS's trailing checksums. TLS, or without it the signature, protects
-		// the body.
+		// Some servers do not support AWS's trailing checksums. TLS, or without it the signature,
+		// protects the body.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}
 }
@@ -114,7 +112,7 @@ func newHTTPClient(c Config) *awshttp.BuildableClient {
 	})
 }
 
-// begin is the entry check of every operation on a key.
+// begin checks ctx and key at the start of every operation on a key.
 func (s *Store) begin(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -144,8 +142,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// keyOf strips the store's prefix off a listed name. Names that are no valid keys, such as the
-// folder markers that consoles make, are not the store's.
+// keyOf removes the store's prefix from a listed name. Names that are no valid keys, such as the
+// folder markers of consoles, are skipped.
 func (s *Store) keyOf(name string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(name, s.prefix)
 	return key, ok && objstore.ValidKey(key) == nil

@@ -118,7 +118,7 @@ func TestSpeakable(t *testing.T) {
 	}
 }
 
-// TestServerWithoutRanges: HTTP allows servers to answer with the whole object.
+// TestServerWithoutRanges: HTTP allows a server to ignore ranges and send the whole object.
 func TestServerWithoutRanges(t *testing.T) {
 	const object = "0123456789"
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -143,8 +143,8 @@ func TestServerWithoutRanges(t *testing.T) {
 	require.ErrorIs(t, err, objstore.ErrRange)
 }
 
-// TestDisorderedListing: directory buckets of S3 list in no order, which the interface does not
-// allow to pass on.
+// TestDisorderedListing: directory buckets of S3 list in no order, which objstore.Store does not
+// allow.
 func TestDisorderedListing(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/xml")

@@ -1,5 +1,5 @@
-// Package s3test gives each test an S3 endpoint of its own: a versitygw process over a temporary
-// directory, on loopback. The module in tests/tools pins versitygw; the go command builds it.
+// Package s3test starts an S3 endpoint for a test: a versitygw process on loopback over a temporary
+// directory. The module in tests/tools pins versitygw; the go command builds it.
 package s3test
 
 import (
@@ -42,11 +42,11 @@ type Gateway struct {
 	SecretKey string
 }
 
-// Start starts a gateway without buckets that ends with the test.
+// Start starts a gateway without buckets. It ends with the test.
 func Start(t testing.TB) *Gateway {
 	t.Helper()
 	var err error
-	for range startTries { // another process may take the port between its choice and its use
+	for range startTries { // another process may take the port between its selection and its use
 		var g *Gateway
 		if g, err = start(t); err == nil {
 			return g
@@ -66,8 +66,7 @@ func (g *Gateway) Bucket(t testing.TB) string {
 	return name
 }
 
-// StoreURL creates a bucket and returns its URL as storeurl.Open understands it, credentials
-// included.
+// StoreURL creates a bucket and returns its URL for storeurl.Open, including credentials.
 func (g *Gateway) StoreURL(t testing.TB) string {
 	t.Helper()
 	q := url.Values{
@@ -79,7 +78,7 @@ func (g *Gateway) StoreURL(t testing.TB) string {
 	return "s3://" + g.Bucket(t) + "?" + q.Encode()
 }
 
-// Client returns an S3 client of the gateway, for changes that bypass a store.
+// Client returns an S3 client of the gateway, for changes that bypass the store.
 func (g *Gateway) Client() *s3.Client {
 	return s3.New(s3.Options{
 		BaseEndpoint: aws.String(g.Endpoint),
@@ -89,8 +88,8 @@ func (g *Gateway) Client() *s3.Client {
 	})
 }
 
-// supervisor is the shell script that runs versitygw and kills it at the end of the script's own
-// standard input, that is also when the test dies.
+// supervisor is a shell script that runs versitygw and kills it at the end of the script's standard
+// input, so also when the test process dies.
 const supervisor = `exec 3<&0; "$@" & gateway=$!; (cat <&3 >/dev/null; kill -9 $gateway) & wait $gateway`
 
 func start(t testing.TB) (*Gateway, error) {
@@ -122,7 +121,7 @@ func start(t testing.TB) (*Gateway, error) {
 	}
 	exited := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // versitygw writes the reason of its end to standard error
+		_ = cmd.Wait() // versitygw writes the reason to standard error
 		close(exited)
 	}()
 	t.Cleanup(func() { stop(t, cmd, stdin, exited) })
@@ -132,8 +131,8 @@ func start(t testing.TB) (*Gateway, error) {
 	return &Gateway{Endpoint: "http://" + addr, Region: region, AccessKey: accessKey, SecretKey: secretKey}, nil
 }
 
-// versitygw returns the path of the program in the go command's build cache, which builds it if
-// it is missing.
+// versitygw returns the path of the program in the go command's build cache; the go command builds
+// it if necessary.
 var versitygw = sync.OnceValues(func() (string, error) {
 	module, err := output("go", "env", "GOMOD")
 	if err != nil {
@@ -154,8 +153,8 @@ func output(name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// keepsAttributes reports whether the file system keeps the extended attributes that hold objects'
-// metadata; versitygw keeps them in a directory beside the data otherwise.
+// keepsAttributes reports whether the file system stores the extended attributes of objects'
+// metadata; otherwise versitygw stores them in a separate directory.
 func keepsAttributes(dir string) bool {
 	return unix.Setxattr(dir, "user.probe", []byte("x"), 0) == nil
 }
@@ -178,7 +177,7 @@ func await(addr string, exited <-chan struct{}) error {
 }
 
 func stop(t testing.TB, cmd *exec.Cmd, stdin io.Closer, exited <-chan struct{}) {
-	_ = stdin.Close() // ends the supervisor; after its end the pipe is closed already
+	_ = stdin.Close() // ends the supervisor; fails if it has ended already
 	select {
 	case <-exited:
 	case <-time.After(stopTimeout):

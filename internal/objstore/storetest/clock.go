@@ -10,8 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// testClock puts objects one after another. None is older than a time that Now gave before, and Now
-// is not far behind.
+// testClock puts objects one after another. No object is older than a time that Now returned
+// before, and Now is not far behind.
 func testClock(t *testing.T, s objstore.Store) {
 	last, err := s.Now(t.Context())
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func testClock(t *testing.T, s objstore.Store) {
 		r, o, err := s.Get(t.Context(), k, 0, -1)
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
-		// Answers of S3 to Get have seconds, listings may have more.
+		// Answers of S3 to Get have whole seconds; listings may be more precise.
 		require.Equal(t, listed.Truncate(time.Second), o.Modified.Truncate(time.Second))
 		require.False(t, listed.Before(last.Truncate(time.Second)), "put %s, after %s", listed, last)
 		require.False(t, now.Add(objstore.ClockLag).Before(listed), "now %s, after %s", now, listed)

@@ -43,14 +43,14 @@ func testListFolders(t *testing.T, s objstore.Store) {
 		assert.Equal(t, want, folders(t, s, prefix), "%q", prefix)
 	}
 
-	// Strong: what was deleted is gone, and what was put is there.
+	// Strong: deleted objects are gone, and new ones are listed.
 	require.NoError(t, s.Delete(t.Context(), "v1/a!/x"))
 	require.NoError(t, s.Delete(t.Context(), "v1/a/x"))
 	require.NoError(t, s.Delete(t.Context(), "v1/ab/c/d"))
 	put(t, s, "v1/aa/x", "x")
 	assert.Equal(t, []string{"v1/a/", "v1/a0/", "v1/aa/", "v1/b c/", "v1/z\u00e9/"}, folders(t, s, "v1/"))
 
-	for f, err := range objstore.ListFolders(t.Context(), s, "v1/") { // it may be left early
+	for f, err := range objstore.ListFolders(t.Context(), s, "v1/") { // a caller may stop early
 		require.NoError(t, err)
 		assert.Equal(t, "v1/a/", f)
 		break
@@ -65,7 +65,7 @@ func testListFolders(t *testing.T, s objstore.Store) {
 	assert.Equal(t, 1, errs, "one error, then the end")
 }
 
-// testListFoldersPages holds more folders than a page of S3 does.
+// testListFoldersPages has more folders than a page of S3.
 func testListFoldersPages(t *testing.T, s objstore.Store) {
 	var want []string
 	var g errgroup.Group

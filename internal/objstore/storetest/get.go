@@ -68,7 +68,7 @@ func testEmptyObject(t *testing.T, s objstore.Store) {
 	assert.Equal(t, []string{"empty"}, list(t, s, "", ""))
 }
 
-// testBigObject goes past the size at which stores cut an upload into parts.
+// testBigObject exceeds the size from which stores upload in parts.
 func testBigObject(t *testing.T, s objstore.Store) {
 	const size = 16<<20 + 1
 	want := pattern(size)
@@ -141,7 +141,7 @@ func testOpenReaderSurvivesWrites(t *testing.T, s objstore.Store) {
 			require.NoError(t, s.Delete(t.Context(), key))
 		}
 		rest, err := io.ReadAll(r)
-		if err == nil { // a store may also give up; it may not mix versions or end early
+		if err == nil { // a store may also fail; it must not mix versions or end early
 			assert.True(t, bytes.Equal(old[1:], rest), "%s: another version's bytes", key)
 		}
 		require.NoError(t, r.Close())
@@ -165,7 +165,7 @@ func testCancelledMidway(t *testing.T, s objstore.Store) {
 func testLocalPath(t *testing.T, s objstore.Store) {
 	l, ok := s.(objstore.Local)
 	if !ok {
-		return // an optional ability
+		return // an optional interface
 	}
 	put(t, s, "a/b", "hello")
 	b, err := os.ReadFile(l.LocalPath("a/b"))

@@ -33,7 +33,7 @@ func testList(t *testing.T, s objstore.Store) {
 	assert.Empty(t, list(t, s, "a/", ""))
 }
 
-// testListOrder compares with a sorted slice, over keys whose folder order differs from their byte
+// testListOrder compares with a sorted slice of keys whose order by folders differs from the byte
 // order.
 func testListOrder(t *testing.T, s objstore.Store) {
 	keys := []string{
@@ -59,7 +59,7 @@ func testListOrder(t *testing.T, s objstore.Store) {
 	}
 }
 
-// testListPages holds more keys than a page of S3 does.
+// testListPages has more keys than a page of S3.
 func testListPages(t *testing.T, s objstore.Store) {
 	var want []string
 	var g errgroup.Group
@@ -97,7 +97,7 @@ func testListStops(t *testing.T, s objstore.Store) {
 	assert.Equal(t, []string{"a", "b"}, seen)
 
 	l := s.List(t.Context(), "", "")
-	for range 2 { // an iterator may be used again
+	for range 2 { // an iterator can be used again
 		n := 0
 		for _, err := range l {
 			require.NoError(t, err)

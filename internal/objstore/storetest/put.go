@@ -21,8 +21,7 @@ func testLongKeys(t *testing.T, s objstore.Store) {
 		got, _ := get(t, s, key)
 		assert.Equal(t, "x", got)
 	}
-	// A store whose keys stand behind a prefix of its own may refuse the longest keys, but must say
-	// why.
+	// A store with a prefix may reject the longest keys, with ErrInvalidKey.
 	key := strings.Repeat("a/", objstore.MaxKeyLen/2-1) + "ab"
 	_, err := s.Put(t.Context(), key, strings.NewReader("x"), objstore.Condition{})
 	if err != nil {
@@ -46,7 +45,7 @@ func testBodyPosition(t *testing.T, s objstore.Store) {
 	big := bytes.NewReader(want)
 	_, err = big.Seek(5, io.SeekStart)
 	require.NoError(t, err)
-	// Without ReaderAt, so that a store cannot read the parts of an upload side by side.
+	// Without ReaderAt, a store cannot read parts concurrently.
 	_, err = s.Put(t.Context(), "big", struct{ io.ReadSeeker }{big}, objstore.Condition{})
 	require.NoError(t, err)
 	b, _, err := read(t.Context(), s, "big", 0, -1)
@@ -54,7 +53,7 @@ func testBodyPosition(t *testing.T, s objstore.Store) {
 	assert.True(t, bytes.Equal(want[5:], b), "the bytes differ")
 }
 
-// failingBody fails once it was read up to at, however often it is rewound.
+// failingBody fails when it was read up to at, also after rewinding.
 type failingBody struct {
 	*bytes.Reader
 	at int64
@@ -92,7 +91,7 @@ func testBodyFails(t *testing.T, s objstore.Store) {
 func testETagsTellBytesApart(t *testing.T, s objstore.Store) {
 	values := map[string]string{} // by ETag
 	for i := range 60 {
-		value := fmt.Sprintf("%02d", i*i%13) // equal sizes, some values again
+		value := fmt.Sprintf("%02d", i*i%13) // equal sizes, some values repeated
 		etag := put(t, s, "k", value)
 		if known, ok := values[etag]; ok {
 			require.Equal(t, known, value, "ETag %s names two values", etag)

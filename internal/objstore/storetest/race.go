@@ -49,7 +49,7 @@ func testIfAbsentRace(t *testing.T, s objstore.Store) {
 	}
 }
 
-// testIfMatchCounter loses an increment if two conditional Puts of one version both succeed.
+// testIfMatchCounter would lose an increment if two conditional Puts of one version both succeeded.
 func testIfMatchCounter(t *testing.T, s objstore.Store) {
 	const writers, each = 6, 15
 	put(t, s, "counter", "0")
@@ -85,7 +85,7 @@ func testIfMatchCounter(t *testing.T, s objstore.Store) {
 	assert.Equal(t, strconv.Itoa(writers*each), got)
 }
 
-// testAtomicOverwrites looks for readers that see a part of an object or a mixture of two.
+// testAtomicOverwrites checks that readers never see a part of an object or a mixture of two.
 func testAtomicOverwrites(t *testing.T, s objstore.Store) {
 	version := func(i int) []byte { return bytes.Repeat([]byte{byte('a' + i%26)}, 100_000+i*1000) }
 	put(t, s, "k", string(version(0)))
@@ -120,16 +120,16 @@ func testAtomicOverwrites(t *testing.T, s objstore.Store) {
 	require.NoError(t, readers.Wait())
 }
 
-// testNeighbours writes and deletes keys side by side: nobody's write may touch another's.
+// testNeighbours writes and deletes adjacent keys concurrently: no write may affect another key.
 func testNeighbours(t *testing.T, s objstore.Store) {
 	put(t, s, "a/b/c/stays", "x")
 	NeighbourChurn(t, s)
 	assert.Equal(t, []string{"a/b/c/0", "a/b/c/1", "a/b/c/2", "a/b/c/3", "a/b/c/stays"}, list(t, s, "", ""))
 }
 
-// NeighbourChurn lets four goroutines put, read and delete a key each, a/b/c/0 to a/b/c/3, which
-// exist afterwards. In a store of folders that has no other key below a/, the folders come and go
-// meanwhile.
+// NeighbourChurn runs four goroutines that put, read and delete one key each, a/b/c/0 to a/b/c/3,
+// and leave it in place. In a store of folders without other keys below a/, the folders are created
+// and removed meanwhile.
 func NeighbourChurn(t *testing.T, s objstore.Store) {
 	t.Helper()
 	const workers, rounds = 4, 25

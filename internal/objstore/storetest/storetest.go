@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of objstore.Store: each sentence of the interface's
-// documentation is a test here, and every implementation runs all of them.
+// Package storetest is the conformance suite of objstore.Store: it tests each sentence of the
+// interface's documentation, and every implementation runs all of it.
 package storetest
 
 import (
@@ -96,7 +96,7 @@ func list(t *testing.T, s objstore.Store, prefix, startAfter string) []string {
 	return keys
 }
 
-// pattern is n bytes in which every range of four bytes or more is rare.
+// pattern returns n bytes in which ranges of four bytes or more rarely repeat.
 func pattern(n int) []byte {
 	b := bytes.Repeat([]byte{0}, n)
 	x := uint32(1)

@@ -1,4 +1,4 @@
-// Package storeurl opens the object store that a URL names:
+// Package storeurl opens the object store of a URL:
 //
 //	file:///var/lib/promlake    a directory
 //	file://./data               a directory, relative to the working directory
@@ -6,9 +6,9 @@
 //	s3://bucket/prefix          keys below prefix/ in a bucket
 //
 // Parameters of s3 URLs: region; endpoint, the URL of an S3-compatible server; path_style (true or
-// false), which an endpoint sets to true unless it is given; access_key and secret_key, for tests
-// and local servers, since a URL ends up in process lists. Without keys, region or endpoint the
-// environment of the AWS SDK has them.
+// false; the default is true if there is an endpoint); access_key and secret_key, for tests and
+// local servers, because URLs appear in process lists. Without keys, region or endpoint, the AWS
+// SDK's environment provides them.
 package storeurl
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/s3store"
 )
 
-// Open opens the store of rawURL. A missing directory is created, a missing bucket is not. Errors
-// do not repeat the parameters, which may hold keys.
+// Open opens the store of rawURL. It creates a missing directory, but not a missing bucket. Errors
+// do not contain the parameters, which may hold keys.
 func Open(ctx context.Context, rawURL string) (objstore.Store, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
@@ -55,9 +55,9 @@ func Open(ctx context.Context, rawURL string) (objstore.Store, error) {
 	return nil, fmt.Errorf("open store: unknown scheme %q, want file or s3", scheme)
 }
 
-// Exists reports an error if rawURL names a directory that is not there, which Open would create.
-// Programs that only read ask it first, so that a mistyped path is no empty store. Buckets show at
-// the first read.
+// Exists returns an error if rawURL is a directory that does not exist, which Open would create.
+// Programs that only read call it first, so that a mistyped path is not an empty store. A missing
+// bucket is reported by the first operation.
 func Exists(rawURL string) error {
 	dir, ok := strings.CutPrefix(rawURL, "file://")
 	if !ok && strings.Contains(rawURL, "://") {
@@ -82,7 +82,8 @@ func openFile(dir string) (*filestore.Store, error) {
 	return s, nil
 }
 
-// parseS3 reads bucket/prefix?parameters. It is not url.Parse, whose errors repeat their input.
+// parseS3 parses bucket/prefix?parameters. It does not use url.Parse, whose errors contain their
+// input.
 func parseS3(rest string) (s3store.Config, error) {
 	path, query, _ := strings.Cut(rest, "?")
 	bucket, prefix, _ := strings.Cut(path, "/")

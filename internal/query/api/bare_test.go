@@ -88,10 +88,10 @@ func TestBare(t *testing.T) {
 	values := s.fields(nil, nil)
 	values["parser"] = 1
 	_, err = bare(values)
-	require.ErrorContains(t, err, "field parser is a parser.Parser, not a int")
+	require.ErrorContains(t, err, "field parser has type parser.Parser, not int")
 	delete(values, "parser")
 	_, err = bare(values)
-	require.ErrorContains(t, err, "fields instead of")
+	require.ErrorContains(t, err, "fields, expected")
 	values["other"] = 1
 	_, err = bare(values)
 	require.ErrorContains(t, err, "no value for its field parser")
