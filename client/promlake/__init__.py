@@ -1,6 +1,6 @@
 """Client for Promlake, which keeps Prometheus metrics in an object store.
 
-`Client` asks a server with PromQL; `open_store` reads a store's files with SQL, without a server.
+`Client` sends PromQL to a server; `open_store` reads a store's files with SQL, without a server.
 """
 
 from promlake.client import Client

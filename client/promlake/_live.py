@@ -1,4 +1,4 @@
-"""Which files of a local store count: the snapshot rule of Promlake's readers."""
+"""The live objects of a local store, as schemas/manifest.md defines them."""
 
 import datetime as dt
 import json
@@ -14,7 +14,7 @@ _QUEUED = "-q"  # after the ULID of a segment that was made of messages of the w
 
 @dataclass(frozen=True)
 class Object:
-    """A live segment or block. Of equal series and timestamps in two of them, that of the higher rank counts."""
+    """A live segment or block. Of samples with equal series and timestamp, the one in the object with the higher rank counts."""
 
     path: Path  # the segment's file, or the block's directory
     rank: str
@@ -30,12 +30,12 @@ class Object:
 
 
 def live_objects(store: Path, tenant: str) -> list[Object]:
-    """Returns the live objects of a tenant, in the order of rank.
+    """Returns the live objects of a tenant, ascending by rank.
 
-    The segments are listed before the manifest is read, so that one that is compacted in between is part of its block.
+    The segments are listed before the manifest is read: a segment that is compacted in between is then in a block of the manifest.
 
     Raises:
-        FileNotFoundError: There is nothing of this tenant.
+        FileNotFoundError: The tenant has no live objects.
     """
     if tenant in {"", ".", ".."} or "/" in tenant:
         raise ValueError(f"tenant {tenant!r}: not a tenant's name")
@@ -54,7 +54,7 @@ def live_objects(store: Path, tenant: str) -> list[Object]:
 
 
 def segment_rank(path: Path) -> str:
-    """Returns the rank of a segment's file, as schemas/manifest.md defines it: the time at which the store or the queue received it."""
+    """Returns a segment's rank, as schemas/manifest.md defines it: when the store or the queue received it, then its ULID."""
     name, queued = path.stem.removesuffix(_QUEUED), path.stem.endswith(_QUEUED)
     own = 0
     for c in name:

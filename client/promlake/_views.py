@@ -21,7 +21,7 @@ _OPTIONS = "union_by_name = true, hive_partitioning = false"
 
 
 def create_views(connection: "duckdb.DuckDBPyConnection", objects: list[Object]) -> None:
-    """Creates a view for each kind of data that there is. The views name the files, so they do not move."""
+    """Creates a view for each kind of data that the objects hold. A view names its files, so it does not include later objects."""
     segments = [o.path for o in objects if not o.is_block]
     tables = [*segments, *(o.path / "series.parquet" for o in objects if o.is_block)]
     connection.execute(f"CREATE VIEW series AS SELECT * FROM promlake_series({_listed(tables)})")  # noqa: S608
@@ -39,7 +39,7 @@ def _columns(connection: "duckdb.DuckDBPyConnection", segments: list[Path]) -> s
 
 
 def _selects(view: str, objects: list[Object], in_segments: bool) -> Iterator[str]:
-    """Blocks that share their window with no other object are read without deduplication."""
+    """Yields the SELECTs of a view. Blocks whose window overlaps no other object are read without deduplication."""
     alone = [o for o in objects if o.is_block and not any(o.overlaps(other) for other in objects if other is not o)]
     shared = [o for o in objects if o not in alone]
     values = _VALUES[view]

@@ -23,14 +23,14 @@ TENANT_HEADER = "X-Scope-OrgID"
 class Client:
     """A client of a Promlake server, or of any server with the Prometheus HTTP API. Safe for concurrent use.
 
-    Times are aware datetimes, seconds since the Unix epoch, or text as the API takes it (RFC 3339). Durations are timedeltas, seconds
-    or text such as `5m`. Every method raises PromlakeError.
+    Times are timezone-aware datetimes, seconds since the Unix epoch, or text in the API's format (RFC 3339). Durations are timedeltas,
+    seconds, or text such as `5m`. Every method raises PromlakeError.
 
     Args:
         url: The server's base URL, such as `http://127.0.0.1:9009`.
-        tenant: Whose data is asked; None leaves it to the server.
-        timeout: Seconds that a request may be silent before it is given up.
-        token: What a server with authentication wants, sent as a bearer token. Over `http://`, others on the way can read it.
+        tenant: The tenant to query; None sends no tenant header.
+        timeout: Longest wait for data from the server, in seconds.
+        token: Bearer token for a server with authentication. Over `http://`, it is sent in clear text.
     """
 
     def __init__(self, url: str, tenant: str | None = None, timeout: float = 30.0, *, token: str | None = None) -> None:
@@ -47,10 +47,10 @@ class Client:
         self._timeout = timeout
 
     def query(self, expr: str, time: Time | None = None, *, limit: int = 0) -> Result:
-        """Evaluates an expression at one time (default: the server's now).
+        """Evaluates an expression at one time (default: the server's current time).
 
         Returns:
-            A Vector, Matrix, Scalar or String, as the expression has it. A limit cuts the number of series and adds a warning.
+            A Vector, Matrix, Scalar or String, depending on the expression. A limit cuts the number of series and adds a warning.
         """
         form = [("query", expr), *_optional("time", time, _time), *_limit(limit)]
         return self._result("/api/v1/query", form)
@@ -72,12 +72,12 @@ class Client:
     def series(
         self, match: str | Iterable[str], start: Time | None = None, end: Time | None = None, *, limit: int = 0
     ) -> list[dict[str, str]]:
-        """Lists the label sets of the series that one of the selectors matches."""
+        """Lists the label sets of the series that at least one selector matches."""
         form = [*_matches(match), *_optional("start", start, _time), *_optional("end", end, _time), *_limit(limit)]
         return self._list("POST", "/api/v1/series", form)
 
     def labels(self, match: str | Iterable[str] = (), start: Time | None = None, end: Time | None = None, *, limit: int = 0) -> list[str]:
-        """Lists label names, sorted; with selectors, those of the series that one of them matches."""
+        """Lists label names, sorted; with selectors, only those of series that at least one selector matches."""
         form = [*_matches(match), *_optional("start", start, _time), *_optional("end", end, _time), *_limit(limit)]
         return self._list("POST", "/api/v1/labels", form)
 
@@ -90,12 +90,12 @@ class Client:
         *,
         limit: int = 0,
     ) -> list[str]:
-        """Lists a label's values, sorted; with selectors, those in the series that one of them matches."""
+        """Lists a label's values, sorted; with selectors, only those of series that at least one selector matches."""
         form = [*_matches(match), *_optional("start", start, _time), *_optional("end", end, _time), *_limit(limit)]
         return self._list("GET", f"/api/v1/label/{_escape(name)}/values", form)
 
     def metadata(self, metric: str | None = None, *, limit: int = 0) -> dict[str, tuple[Metadata, ...]]:
-        """Returns the metadata of all metric families, or of one, by name."""
+        """Returns metadata by name of the metric family, of all families or of one."""
         form = [*_optional("metric", metric, str), *_limit(limit)]
         body = self._ask("GET", "/api/v1/metadata", form)
         try:
@@ -117,7 +117,7 @@ class Client:
         return data
 
     def _ask(self, method: str, path: str, form: Form) -> dict[str, Any]:
-        """Returns the answer's JSON object if its status is success."""
+        """Returns the answer's JSON object. Raises PromlakeError unless its status is success."""
         url, body = self._base + path, None
         if method == "POST":
             body = urllib.parse.urlencode(form).encode()

@@ -1,4 +1,4 @@
-"""From the API's JSON to results. Every function raises KeyError, TypeError or ValueError on JSON of another shape."""
+"""Decodes the API's JSON into results. Every function raises KeyError, TypeError or ValueError on JSON of another shape."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

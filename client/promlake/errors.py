@@ -2,13 +2,13 @@
 
 
 class PromlakeError(Exception):
-    """A request that a server refused, or that it did not answer.
+    """A request that the server refused or did not answer.
 
     Attributes:
         error_type: The API's error type, such as `bad_data`, `execution`, `timeout` or `too_many_requests`. `unavailable` if the
-            server could not be reached, `bad_response` if what it sent is not an answer of the Prometheus API.
-        message: What went wrong, in the server's words where it said something.
-        status: The HTTP status, 0 without one.
+            server could not be reached, `bad_response` if its response is not one of the Prometheus API.
+        message: The server's message if it sent one, otherwise the cause.
+        status: The HTTP status, or 0 if there was no response.
     """
 
     def __init__(self, error_type: str, message: str, status: int = 0) -> None:

@@ -1,6 +1,6 @@
 """The values that PromQL queries return.
 
-Times are seconds since the Unix epoch, as the API writes them. Values are floats; NaN and the infinities are Python's own.
+Times are seconds since the Unix epoch. Values are floats, including NaN and the infinities.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class HistogramBucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A native histogram: how many observations, their sum, and the buckets that are not empty."""
+    """A native histogram: number of observations, their sum, and the non-empty buckets."""
 
     count: float
     sum: float
@@ -45,7 +45,7 @@ class HistogramPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One series at one time: either a float value or a native histogram, the other one is None."""
+    """One series at one time: either a float value or a native histogram; the other is None."""
 
     labels: Labels
     time: float
@@ -55,7 +55,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One series over time, each list ascending in time."""
+    """One series over time; both tuples ascend in time."""
 
     labels: Labels
     points: tuple[Point, ...] = ()
@@ -64,11 +64,11 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What every result carries besides its value.
+    """The fields that all results share.
 
     Attributes:
-        warnings: What may make the result wrong or incomplete.
-        infos: What the query's author should know.
+        warnings: Reasons why the result may be wrong or incomplete.
+        infos: Hints for the author of the query.
     """
 
     warnings: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class String(Result):
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What is known of a metric family: its type (`counter`, `gauge`, ...), help text and unit."""
+    """Metadata of a metric family: type (`counter`, `gauge`, ...), help text and unit."""
 
     type: str
     help: str

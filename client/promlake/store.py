@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 def open_store(path: str | os.PathLike[str], tenant: str = "anonymous") -> "duckdb.DuckDBPyConnection":
     """Opens a local store for SQL.
 
-    The connection has one view per kind of data, over the segments and blocks that count now; open it again to see later ones. Objects that
-    compaction replaces stay in the store for `--compactor.deletion-delay`, so keep a connection no longer than that.
+    The connection has one view per kind of data, over the segments and blocks that are live now; open it again to see later ones.
+    Compaction deletes replaced objects after `--compactor.deletion-delay`, so do not use a connection for longer than that.
 
     * `samples`: metric, series_id, ts, value; one row per float sample.
     * `series`: metric, series_id, and a column `l_<name>` per label; one row per series. Join on (metric, series_id).
     * `histograms` and `exemplars`, if the tenant has any.
 
     It also has the macros of Promlake's schemas (`promlake_samples(files)`, `promlake_block_samples(block)` and so on), for other files.
-    What was deleted through the API is there until compaction has removed it.
+    Samples that were deleted through the API are visible until compaction has removed them.
 
     Args:
         path: The store's directory, or its URL `file://...`.
-        tenant: Whose data is read.
+        tenant: The tenant to read.
 
     Raises:
-        ImportError: DuckDB is not installed; it comes with `pip install promlake[sql]`.
+        ImportError: DuckDB is not installed; `pip install promlake[sql]` installs it.
         FileNotFoundError: The tenant has no data in this store.
     """
     try:
