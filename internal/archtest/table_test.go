@@ -3,7 +3,7 @@ package archtest
 // Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
 // composition (internal/app, cmd, the functions) and tests put verbs together.
 var (
-	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 		"internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
 	},
 	"internal/app/queryapp": {
-		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact/admin", "internal/expression", "internal/objstore", "internal/query", "internal/query/api", "internal/telemetry",
+		"internal/app/flags", "internal/app/process", "internal/auth", "internal/expression", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/telemetry",
 	},
 	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
 	"internal/app/tenantapp": {"internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
@@ -78,17 +78,17 @@ var allowed = map[string][]string{
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/key", "internal/objstore", "internal/segment",
 		"internal/segment/segmenttest", "internal/series",
 	},
-	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/segment", "internal/series"},
+	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
 	"internal/ingest":        {"internal/key", "internal/memory", "internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/tenant"},
-	"internal/compact/admin": {"internal/catalog", "internal/expression", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/memory",
+		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/live", "internal/memory",
 		"internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
 		"internal/query/fetch", "internal/query/index", "internal/query/lru", "internal/query/metrics",
 		"internal/query/plan", "internal/query/plan/ordinals", "internal/query/request",
 		"internal/query/source", "internal/query/workdir", "internal/rollup", "internal/segment",
 		"internal/tenant",
 	},
+	"internal/query/admin": {"internal/catalog", "internal/expression", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
 	"internal/query/api": {
 		"internal/expression", "internal/memory", "internal/query/request", "internal/telemetry",
 		"internal/tenant", "internal/timeparam",
@@ -120,6 +120,8 @@ var allowed = map[string][]string{
 	"internal/checksum/checksumtest":       {},
 	"internal/expression":                  {},
 	"internal/key":                         {},
+	"internal/live":                        {"internal/catalog"},
+	"internal/live/livetest":               {},
 	"internal/message":                     {"internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/objstore":                    {},
 	"internal/objstore/filestore":          {"internal/objstore"},

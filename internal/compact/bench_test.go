@@ -91,12 +91,12 @@ func dry(b *testing.B, s *Stage, job Job) int64 {
 	require.NoError(b, err)
 	srcs, err := resolve(&snap, &job)
 	require.NoError(b, err)
-	in, err := s.open(b.Context(), "t", &snap.Manifest, &job, srcs)
+	in, err := s.open(b.Context(), "t", &job, srcs)
 	require.NoError(b, err)
 	id, err := s.ids.next(s.now())
 	require.NoError(b, err)
 	files := blockio.NewWriter(b.Context(), s.store, key.Block{Tenant: "t", Level: job.Level, Window: job.Window, ID: id}, s.set.TempDir)
-	w := &output{stage: s, ctx: b.Context(), in: in, job: &job, files: files, entry: catalog.Block{Level: job.Level, Window: job.Window, ID: id}}
+	w := &output{stage: s, ctx: b.Context(), in: in, tombs: snap.Tombstones, job: &job, files: files, entry: catalog.Block{Level: job.Level, Window: job.Window, ID: id}}
 	stats, err := w.write()
 	require.NoError(b, err)
 	require.NoError(b, in.Close())

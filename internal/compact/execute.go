@@ -28,7 +28,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	if err != nil {
 		return err
 	}
-	in, err := s.open(ctx, r.Tenant, m, &r.Job, srcs)
+	in, err := s.open(ctx, r.Tenant, &r.Job, srcs)
 	defer func() { err = errors.Join(err, in.Close()) }()
 	if errors.Is(err, errSeriesMemory) {
 		return s.splitInstead(ctx, r, in)
@@ -40,7 +40,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 		r.Job.Sources = sourcesOf(in.taken)
 	}
 	w := &output{
-		stage: s, ctx: ctx, in: in, job: &r.Job, progress: s.progress(r, in, progress),
+		stage: s, ctx: ctx, in: in, tombs: snap.Tombstones, job: &r.Job, progress: s.progress(r, in, progress),
 		files: blockio.NewWriter(ctx, s.store, key.Block{Tenant: r.Tenant, Level: r.Job.Level, Window: r.Job.Window, ID: id}, s.set.TempDir),
 		entry: catalog.Block{
 			Level: r.Job.Level, Window: r.Job.Window, ID: id, Rank: in.taken[len(in.taken)-1].rank,
@@ -113,6 +113,7 @@ type output struct {
 	stage    *Stage
 	ctx      context.Context
 	in       *opened
+	tombs    []catalog.Tombstone // of the job's window
 	job      *Job
 	files    *blockio.Writer
 	entry    catalog.Block
@@ -127,7 +128,7 @@ func (w *output) write() (stats merge.Stats, err error) {
 	if err != nil {
 		return stats, err
 	}
-	if stats, err = merge.Merge(w.ctx, w.in.into.Table, w.in.merge, to, w.progress); err != nil {
+	if stats, err = merge.Merge(w.ctx, w.in.into.Table, w.tombs, w.in.merge, to, w.progress); err != nil {
 		return stats, err
 	}
 	metadata := w.in.metadata.Sorted()

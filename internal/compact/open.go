@@ -59,7 +59,6 @@ type opener struct {
 	ctx    context.Context
 	tenant string
 	job    *Job
-	m      *catalog.Manifest
 	out    *opened
 	ahead  int
 	bodies map[catalog.SegmentID][]byte // fetched, not yet decoded
@@ -67,13 +66,13 @@ type opener struct {
 
 // open opens the sources, which come by rank: the oldest ones that MemoryBytes holds, and two at least; of a slice job all of them.
 // The caller closes the result, also after an error.
-func (s *Stage) open(ctx context.Context, tenant string, m *catalog.Manifest, job *Job, srcs []source) (*opened, error) {
+func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source) (*opened, error) {
 	seed, err := s.ids.seed()
 	if err != nil {
 		return &opened{}, err
 	}
 	o := &opener{
-		s: s, ctx: ctx, tenant: tenant, job: job, m: m, bodies: map[catalog.SegmentID][]byte{},
+		s: s, ctx: ctx, tenant: tenant, job: job, bodies: map[catalog.SegmentID][]byte{},
 		out:   &opened{into: merge.Into{Table: series.NewTable(seed), Slice: job.Slice}},
 		ahead: int(min(maxAhead, max(minAhead, s.set.MemoryBytes/int64(4*len(srcs))))),
 	}
@@ -135,7 +134,7 @@ func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
 	if !must && !o.room(need) {
 		return false, nil
 	}
-	m, metadata, err := merge.Segment(name, data, &o.out.into, tombstones(o.m, src))
+	m, metadata, err := merge.Segment(name, data, &o.out.into, src.through)
 	if err != nil {
 		return false, err
 	}
@@ -202,7 +201,7 @@ func (o *opener) block(src *source, must bool) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("open block %s: %w", src.block.BlockID(), err)
 	}
-	m, metadata, err := merge.Block(src.block.BlockID().String(), r, &o.out.into, tombstones(o.m, src))
+	m, metadata, err := merge.Block(src.block.BlockID().String(), r, &o.out.into, src.through)
 	if err != nil {
 		return false, err
 	}

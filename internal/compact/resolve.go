@@ -81,17 +81,6 @@ func unclaimed(m *catalog.Manifest, job *Job) error {
 	return nil
 }
 
-// tombstones returns those that apply to the source.
-func tombstones(m *catalog.Manifest, s *source) []catalog.Tombstone {
-	var out []catalog.Tombstone
-	for _, t := range m.Tombstones {
-		if t.AppliesTo(s.through) && t.Overlaps(s.span.from, s.span.to-1) {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
 // shares says whether two slices have series in common. The zero value is the whole.
 func shares(a, b catalog.Slice) bool {
 	if a.Of <= 1 || b.Of <= 1 {

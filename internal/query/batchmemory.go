@@ -1,6 +1,8 @@
 package query
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -74,16 +76,28 @@ func (m *batchMemory) release() {
 	batchMemories.Put(m)
 }
 
-// join is merge for the float samples of a series, valid until the next call, with what it knows of them if the kernel's last series was that of the
-// last call.
+// sequential sorts fragments by their first times and reports whether each ends before the next one
+// begins: then all of their samples count.
+func sequential(fs []fragment) bool {
+	slices.SortFunc(fs, func(a, b fragment) int { return cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]) })
+	for i := 1; i < len(fs); i++ {
+		prev := fs[i-1]
+		if prev.batch.t[prev.off+prev.n-1] >= fs[i].batch.t[fs[i].off] {
+			return false
+		}
+	}
+	return true
+}
+
+// join is merge for the float samples of a series, valid until the next call, with what it knows of
+// them if the kernel's last series was that of the last call.
 func (m *batchMemory) join(s *memSeries) (p points, facts promsql.Facts) {
-	s.order()
 	if !slices.ContainsFunc(s.floats, func(f fragment) bool { return !f.batch.clean }) {
 		facts |= promsql.NoStale
 	}
-	if overlap(s.floats) {
+	if !sequential(s.floats) {
 		m.last = m.last[:0]
-		return s.mergeSamples(), facts
+		return s.merge(math.MinInt64, math.MinInt64), facts // there are no histograms
 	}
 	same := slices.EqualFunc(m.last, s.floats, fragment.sameTimes)
 	if same {

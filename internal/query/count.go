@@ -9,6 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -85,7 +86,7 @@ func (c *counter) segments(ctx context.Context) error {
 			return err
 		}
 		for _, x := range c.members[i] {
-			gone := c.deletions.gone(i, c.series[x.series])
+			gone := c.deletions.Gone(nil, i, c.series[x.series].tombs)
 			if first, n := t.Floats(int(x.row)); n > 0 {
 				c.add(x.series, i, c.alive(floats.t[first:first+n], gone))
 			}
@@ -100,16 +101,11 @@ func (c *counter) segments(ctx context.Context) error {
 // alive returns how many of ascending times (ms) are in the range and not deleted.
 func (c *counter) alive(ts []int64, gone tombstones.Intervals) int64 {
 	lo, hi := between(ts, c.mint, c.maxt)
-	n := int64(hi - lo)
-	if len(gone) == 0 {
-		return n
+	n := 0
+	for from, to := range live.Kept(ts[lo:hi], gone) {
+		n += to - from
 	}
-	for _, t := range ts[lo:hi] {
-		if isDeleted(t, gone) {
-			n--
-		}
-	}
-	return n
+	return int64(n)
 }
 
 // whole counts the samples of series in blocks that are in the range as a whole, where nothing is deleted: their times need not be read.
@@ -121,7 +117,7 @@ func (c *counter) whole() {
 		t, rest := c.tables[i], c.members[i][:0]
 		for _, x := range c.members[i] {
 			from, upto := t.Times(int(x.row))
-			if from < c.mint || upto > c.maxt || len(c.deletions.gone(i, c.series[x.series])) > 0 {
+			if from < c.mint || upto > c.maxt || len(c.deletions.Gone(nil, i, c.series[x.series].tombs)) > 0 {
 				rest = append(rest, x)
 				continue
 			}
@@ -145,7 +141,7 @@ func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index
 		}
 		counts[i] = make([]int64, len(g.members))
 		for j, x := range g.members {
-			counts[i][j] = c.alive(fr.Times(j), c.deletions.gone(g.object, c.series[x.series]))
+			counts[i][j] = c.alive(fr.Times(j), c.deletions.Gone(nil, g.object, c.series[x.series].tombs))
 		}
 		return nil
 	})

@@ -3,10 +3,12 @@ package query
 import (
 	"context"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
@@ -18,7 +20,7 @@ type matched struct {
 	resolver
 	mint, maxt int64          // ms, inclusive
 	tables     []*index.Table // by object
-	deletions  deletions
+	deletions  live.Deletions
 }
 
 // match finds the series of a snapshot that match one of sets and may have samples in [mint, maxt] (ms, inclusive).
@@ -33,7 +35,11 @@ func (s *Stage) match(ctx context.Context, snap catalog.Snapshot, mint, maxt int
 
 // find evaluates matchers on the series tables of the objects, and keeps the rows for which keep is true and that overlap the range.
 func (m *matched) find(ctx context.Context, s *Stage, snap catalog.Snapshot, keep func(t *index.Table, row int) bool, sets [][]*labels.Matcher) (err error) {
-	if m.deletions, err = newDeletions(snap.Tombstones, m.objs); err != nil {
+	through := make([]ulid.ULID, len(m.objs))
+	for i := range m.objs {
+		through[i] = m.objs[i].DeletesThrough
+	}
+	if m.deletions, err = live.NewDeletions(snap.Tombstones, through); err != nil {
 		return err
 	}
 	m.resolver = resolver{settings: &s.settings, deletions: &m.deletions}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/live"
 )
 
 // memSeries is a series while it is read.
@@ -16,8 +18,11 @@ type memSeries struct {
 }
 
 // take adds what deletions leave of a fragment.
-func (s *memSeries) take(f fragment, d *deletions) {
-	s.floats = f.cut(s.floats, d.gone(int(f.rank), s))
+func (s *memSeries) take(f fragment, d *live.Deletions) {
+	gone := d.Gone(nil, int(f.rank), s.tombs)
+	for from, to := range live.Kept(f.batch.t[f.off:f.off+f.n], gone) {
+		s.floats = append(s.floats, fragment{f.batch, f.off + uint32(from), uint32(to - from), f.rank})
+	}
 }
 
 // within says that the series has a sample that is not before mint.

@@ -3,6 +3,8 @@ package query
 import (
 	"cmp"
 	"slices"
+
+	"github.com/promlake/promlake/internal/live"
 )
 
 // points are the samples of a series, ascending by unique timestamp.
@@ -13,63 +15,62 @@ type points struct {
 	h  []*histPoint // nil where the sample is a float; nil = all are floats
 }
 
-// merge puts the samples of all objects in order. Of equal timestamps the sample of the highest rank wins, float or histogram; if one object
-// has both, the histogram wins. mint and unread are those of setResetHints.
+// merge returns the samples that count of all objects (package live). mint and unread are those of
+// setResetHints.
 func (s *memSeries) merge(mint, unread int64) points {
-	s.order()
-	if len(s.hists) == 0 && !overlap(s.floats) {
-		return concat(s.floats)
+	if len(s.hists) == 0 && len(s.floats) == 1 {
+		return s.floats[0].points()
 	}
-	p := s.mergeSamples()
-	if p.h != nil {
-		p.setResetHints(mint, unread)
+	f := s.gather()
+	if len(s.hists) == 0 {
+		f.Merge()
+		return points{t: f.TS, v: f.V, st: f.ST}
 	}
+	samples := f.Samples(make([]live.Sample, 0, len(f.TS)+len(s.hists)))
+	for i := range s.hists {
+		h := &s.hists[i]
+		samples = append(samples, live.Sample{T: h.t, Object: int(h.rank), Hist: true, At: i})
+	}
+	samples = live.Pick(samples)
+	n := len(samples)
+	p := points{t: make([]int64, n), v: make([]float64, n), st: make([]int64, n), h: make([]*histPoint, n)}
+	for i, x := range samples {
+		p.t[i] = x.T
+		if x.Hist {
+			p.h[i] = &s.hists[x.At]
+			p.st[i] = p.h[i].st
+			continue
+		}
+		p.v[i] = f.V[x.At]
+		if len(f.ST) > 0 {
+			p.st[i] = f.ST[x.At]
+		}
+	}
+	p.setResetHints(mint, unread)
 	return p
 }
 
-// order orders the fragments by their first timestamps.
-func (s *memSeries) order() {
-	if len(s.floats) < 2 {
-		return
-	}
+// gather returns the floats of all objects.
+func (s *memSeries) gather() *live.Floats {
 	slices.SortFunc(s.floats, func(a, b fragment) int {
-		return cmp.Or(cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]))
 	})
-}
-
-// overlap says that fragments, ordered by their first timestamps, are not one after the other.
-func overlap(fs []fragment) bool {
-	for i := 1; i < len(fs); i++ {
-		prev := fs[i-1]
-		if prev.batch.t[prev.off+prev.n-1] >= fs[i].batch.t[fs[i].off] {
-			return true
-		}
-	}
-	return false
-}
-
-func concat(fs []fragment) points {
-	switch len(fs) {
-	case 0:
-		return points{}
-	case 1:
-		return fs[0].points()
-	}
 	n, st := 0, false
-	for _, f := range fs {
+	for _, f := range s.floats {
 		n += int(f.n)
 		st = st || f.batch.st != nil
 	}
-	p := points{t: make([]int64, 0, n), v: make([]float64, 0, n)}
+	out := &live.Floats{Run: live.Run{TS: make([]int64, 0, n), V: make([]float64, 0, n)}}
 	if st {
-		p.st = make([]int64, n)
+		out.ST = make([]int64, n) // unknown in objects that have none
 	}
-	for _, f := range fs {
-		q := f.points()
-		copy(p.st[min(len(p.t), len(p.st)):], q.st)
-		p.t, p.v = append(p.t, q.t...), append(p.v, q.v...)
+	for _, f := range s.floats {
+		out.Begin(int(f.rank))
+		p := f.points()
+		copy(out.ST[min(len(out.TS), len(out.ST)):], p.st)
+		out.TS, out.V = append(out.TS, p.t...), append(out.V, p.v...)
 	}
-	return p
+	return out
 }
 
 // points returns the samples of one fragment, which share its memory.
@@ -78,49 +79,6 @@ func (f fragment) points() points {
 	p := points{t: f.batch.t[from:to:to], v: f.batch.v[from:to:to]}
 	if f.batch.st != nil {
 		p.st = f.batch.st[from:to:to]
-	}
-	return p
-}
-
-// sample is one sample on its way through mergeSamples.
-type sample struct {
-	t, st int64
-	v     float64
-	h     *histPoint
-	rank  uint32
-}
-
-// mergeSamples is merge for samples that come interleaved.
-func (s *memSeries) mergeSamples() points {
-	var all []sample
-	for _, f := range s.floats {
-		q := f.points()
-		for i, t := range q.t {
-			x := sample{t: t, v: q.v[i], rank: f.rank}
-			if q.st != nil {
-				x.st = q.st[i]
-			}
-			all = append(all, x)
-		}
-	}
-	for i := range s.hists {
-		h := &s.hists[i]
-		all = append(all, sample{t: h.t, st: h.st, h: h, rank: h.rank})
-	}
-	// Stable, and histograms come after floats: the last of equal timestamps is the winner.
-	slices.SortStableFunc(all, func(a, b sample) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.rank, b.rank)) })
-	p := points{t: make([]int64, 0, len(all)), v: make([]float64, 0, len(all)), st: make([]int64, 0, len(all))}
-	if len(s.hists) > 0 {
-		p.h = make([]*histPoint, 0, len(all))
-	}
-	for i, x := range all {
-		if i+1 < len(all) && all[i+1].t == x.t {
-			continue
-		}
-		p.t, p.v, p.st = append(p.t, x.t), append(p.v, x.v), append(p.st, x.st)
-		if p.h != nil {
-			p.h = append(p.h, x.h)
-		}
 	}
 	return p
 }

@@ -128,7 +128,7 @@ func refused(r *resolution) string {
 		return "there are native histograms among the series"
 	case !r.idsAgree:
 		return "an id stands for different series"
-	case len(r.deletions.tombs) > maxDeletions && deletes(r) > maxDeletions:
+	case deletes(r) > maxDeletions:
 		return fmt.Sprintf("more than %d deletions concern it", maxDeletions)
 	default:
 		return ""

@@ -150,8 +150,8 @@ func (x *rolled) answers(series, object int) bool {
 	i := s.in(object)
 	from, upto := x.res.tables[object].Times(int(s.at[i].row))
 	from, upto = max(b.lo+1, from), min(b.hi, upto)
-	for _, k := range s.tombs {
-		if d.applies[object] != nil && d.applies[object][k] && d.tombs[k].Overlaps(from, upto) {
+	for gone := range d.In(object, s.tombs) {
+		if gone.Mint <= upto && gone.Maxt >= from {
 			return false
 		}
 	}

@@ -67,17 +67,16 @@ func newLeafScan(res *resolution, wanted []int, mint, maxt int64) *leafScan {
 			if f := res.objs[p.object].Footer; p.n == 0 || f.MinT > maxt || f.MaxT < mint {
 				continue
 			}
-			tombs := s.tombs(p.object, series)
 			if p.first < 0 {
 				of := entry(segments, p.object)
 				of.rows = append(of.rows, p.row)
-				of.gone = s.delete(of.gone, tombs, uint64(p.row))
+				of.gone = s.delete(of.gone, p.object, series, uint64(p.row))
 				continue
 			}
 			of := entry(blocks, p.object)
 			of.runs = append(of.runs, rowRun{p.first, p.first + p.n})
 			of.ids = append(of.ids, series.id)
-			of.gone = s.delete(of.gone, tombs, series.id)
+			of.gone = s.delete(of.gone, p.object, series, series.id)
 		}
 	}
 	for object := range res.objs {
@@ -102,29 +101,16 @@ func entry[T any](m map[int]*T, k int) *T {
 	return m[k]
 }
 
-// tombs returns the tombstones that delete samples of a series that an object has.
-func (s *leafScan) tombs(object int, series *resolvedSeries) []int {
-	d := &s.res.deletions
-	if len(series.tombs) == 0 || d.applies[object] == nil {
-		return nil
-	}
-	var out []int
-	for _, k := range series.tombs {
-		if d.applies[object][k] && d.tombs[k].Overlaps(s.mint, s.maxt) {
-			out = append(out, k)
+// delete notes which samples in [s.mint, s.maxt] of a series in an object are deleted.
+func (s *leafScan) delete(gone []goneRows, object int, series *resolvedSeries, key uint64) []goneRows {
+	for t := range s.res.deletions.In(object, series.tombs) {
+		if t.Mint > s.maxt || t.Maxt < s.mint {
+			continue
 		}
-	}
-	return out
-}
-
-// delete notes that tombstones delete samples of a series.
-func (s *leafScan) delete(gone []goneRows, tombs []int, key uint64) []goneRows {
-	for _, k := range tombs {
-		t := &s.res.deletions.tombs[k]
-		i := slices.IndexFunc(gone, func(g goneRows) bool { return g.mint == t.MinT && g.maxt == t.MaxT })
+		i := slices.IndexFunc(gone, func(g goneRows) bool { return g.mint == t.Mint && g.maxt == t.Maxt })
 		if i < 0 {
 			i = len(gone)
-			gone = append(gone, goneRows{mint: t.MinT, maxt: t.MaxT})
+			gone = append(gone, goneRows{mint: t.Mint, maxt: t.Maxt})
 		}
 		if n := len(gone[i].keys); n == 0 || gone[i].keys[n-1] != key {
 			gone[i].keys = append(gone[i].keys, key)

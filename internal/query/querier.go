@@ -13,6 +13,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
@@ -118,7 +119,7 @@ func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt
 
 // series returns the series that match, without samples. They may have none in the range.
 func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
-	r := resolver{settings: &q.stage.settings, deletions: &deletions{}}
+	r := resolver{settings: &q.stage.settings, deletions: &live.Deletions{}}
 	err := q.stage.eachTable(ctx, snap, mint, maxt, ms, func(t *index.Table, rows []index.Range) error {
 		return r.add(t, rows, func(int) bool { return true })
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/exemplar"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/segment"
@@ -96,7 +97,7 @@ func (r *exemplarReading) blocks(ctx context.Context) error {
 // take adds one exemplar of a series in an object, unless it is deleted.
 func (r *exemplarReading) take(series int32, object int, t int64, v float64, text string) error {
 	s := r.series[series]
-	if isDeleted(t, r.deletions.gone(object, s)) {
+	if live.Covered(t, r.deletions.Gone(nil, object, s.tombs)) {
 		return nil
 	}
 	if err := r.hold(1); err != nil {

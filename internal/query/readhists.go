@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/histogram"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -80,7 +81,7 @@ func (r *reading) groupHists(g *groupRead, from int64) (out []foundHist, err err
 
 // histogram decodes a histogram sample of a series in an object; ok is false if it is deleted.
 func (r *reading) histogram(s *memSeries, object int, t int64, blob string) (p histPoint, ok bool, err error) {
-	if isDeleted(t, r.deletions.gone(object, s)) {
+	if live.Covered(t, r.deletions.Gone(nil, object, s.tombs)) {
 		return p, false, nil
 	}
 	if err := r.hold(1 + int64(len(blob))/histogramUnit); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/source"
 )
@@ -23,7 +24,7 @@ type resolution struct {
 	unread   int64            // ms: samples up to here may be missing, of objects that were left out because they end too early
 
 	tables    []*index.Table // by object
-	deletions deletions
+	deletions live.Deletions
 }
 
 // resolvedSeries is one series of a resolution.

@@ -3,6 +3,7 @@ package query
 import (
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
 )
@@ -10,7 +11,7 @@ import (
 // resolver finds the series of objects, one memSeries per distinct label set, and where the objects have them.
 type resolver struct {
 	settings  *Settings
-	deletions *deletions
+	deletions *live.Deletions
 
 	series  []*memSeries // in order of discovery
 	members [][]member   // by object; by row
@@ -93,6 +94,6 @@ func (r *resolver) found(key index.Key, lset labels.Labels, more int) {
 	}
 	s := &r.slab[0]
 	r.slab = r.slab[1:]
-	s.labels, s.tombs = lset, r.deletions.matching(lset)
+	s.labels, s.tombs = lset, r.deletions.Matching(nil, lset)
 	r.series = append(r.series, s)
 }

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/compact/admin"
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
-	"github.com/promlake/promlake/internal/compact/admin"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/telemetry"
 )

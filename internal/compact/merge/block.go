@@ -3,16 +3,18 @@ package merge
 import (
 	"fmt"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
 
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Block reads a block's series table for in's slice; its samples are read as the merge goes on. deletes are the tombstones that apply to it.
-func Block(name string, r *block.Reader, in *Into, deletes []catalog.Tombstone) (*Source, []segment.Metadata, error) {
-	s := &Source{name: name, sorted: true, hasST: r.Meta().HasST, deletes: deletes, content: &blockContent{r: r}}
+// Block reads the series of a block that are in in's slice; Merge reads its samples. The tombstones
+// above through apply to it. Errors: block.ErrFormat, and those of the block's Source.
+func Block(name string, r *block.Reader, in *Into, through ulid.ULID) (*Source, []segment.Metadata, error) {
+	s := &Source{name: name, sorted: true, hasST: r.Meta().HasST, through: through, content: &blockContent{r: r}}
 	if err := s.fromBlock(r, in); err != nil {
 		return nil, nil, fmt.Errorf("read series of %s: %w", name, err)
 	}
@@ -54,7 +56,8 @@ func (s *Source) fromBlock(r *block.Reader, in *Into) error {
 	return nil
 }
 
-// blockContent reads a block from the front to the back. The cursors are made when they are first needed.
+// blockContent reads a block from its beginning to its end. The cursors are made when they are first
+// needed.
 type blockContent struct {
 	r *block.Reader
 
@@ -64,7 +67,7 @@ type blockContent struct {
 	float, hist, exempl int64 // rows behind the cursors
 }
 
-func (c *blockContent) floats(r *row, dst *Run) error {
+func (c *blockContent) floats(r *row, dst *live.Run) error {
 	if c.floatCursor == nil {
 		c.floatCursor = c.r.Floats()
 	}

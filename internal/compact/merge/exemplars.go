@@ -7,11 +7,13 @@ import (
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/live"
 )
 
-// exemplars reads the exemplars of all rows into out, ascending in time, equal ones once. What is deleted of the samples is deleted of
-// the exemplars.
-func (m *merger) exemplars() (err error) {
+// readExemplars reads the exemplars of all rows into out, ascending in time, equal ones once.
+// Tombstones delete exemplars as they delete samples.
+func (m *merger) readExemplars() (err error) {
 	out := m.out.Exemplars
 	clear(out)
 	out = out[:0]
@@ -25,8 +27,8 @@ func (m *merger) exemplars() (err error) {
 		if out, err = s.content.exemplars(r, out); err != nil {
 			return s.fail(err)
 		}
-		if ivs := m.deletes.of(a.source); len(ivs) > 0 {
-			kept := slices.DeleteFunc(out[from:], func(e exemplar.Exemplar) bool { return covered(ivs, e.Ts) })
+		if gone := m.gone(a.source); len(gone) > 0 {
+			kept := slices.DeleteFunc(out[from:], func(e exemplar.Exemplar) bool { return live.Covered(e.Ts, gone) })
 			out = out[:from+len(kept)]
 		}
 	}
@@ -35,7 +37,8 @@ func (m *merger) exemplars() (err error) {
 	return nil
 }
 
-// compareExemplars orders by time, then by value and labels, so that equal ones meet and the result does not depend on the sources.
+// compareExemplars orders by time, then by value and labels, so that equal ones are neighbours and
+// the result does not depend on the order of the sources.
 func compareExemplars(a, b exemplar.Exemplar) int {
 	return cmp.Or(cmp.Compare(a.Ts, b.Ts), cmp.Compare(math.Float64bits(a.Value), math.Float64bits(b.Value)), labels.Compare(a.Labels, b.Labels))
 }

@@ -1,9 +1,9 @@
 package merge
 
 import (
-	"cmp"
 	"slices"
 
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -13,7 +13,7 @@ type histRuns struct {
 	sources []int // aligned with samples
 }
 
-// inOrder says that the timestamps ascend, each once.
+// inOrder reports whether the timestamps ascend, each once.
 func (h *histRuns) inOrder() bool {
 	for i := 1; i < len(h.samples); i++ {
 		if h.samples[i-1].T >= h.samples[i].T {
@@ -23,10 +23,10 @@ func (h *histRuns) inOrder() bool {
 	return true
 }
 
-// histograms reads the histograms of all rows.
-func (m *merger) histograms() (err error) {
+// readHists reads the histograms of all rows.
+func (m *merger) readHists() (err error) {
 	h := &m.hists
-	clear(h.samples) // let go of the last series'
+	clear(h.samples) // releases those of the series before
 	h.samples, h.sources = h.samples[:0], h.sources[:0]
 	for _, a := range m.rows {
 		s := m.sources[a.source]
@@ -39,8 +39,8 @@ func (m *merger) histograms() (err error) {
 			return s.fail(err)
 		}
 		m.stats.Read += int64(r.hists)
-		if ivs := m.deletes.of(a.source); len(ivs) > 0 {
-			kept := slices.DeleteFunc(h.samples[from:], func(x segment.Hist) bool { return covered(ivs, x.T) })
+		if gone := m.gone(a.source); len(gone) > 0 {
+			kept := slices.DeleteFunc(h.samples[from:], func(x segment.Hist) bool { return live.Covered(x.T, gone) })
 			m.stats.Deleted += int64(len(h.samples) - from - len(kept))
 			h.samples = h.samples[:from+len(kept)]
 		}
@@ -51,47 +51,26 @@ func (m *merger) histograms() (err error) {
 	return nil
 }
 
-// mixer merges series that have histograms which interleave with each other or with floats.
+// mixer merges the histograms of a series with each other and with its floats.
 type mixer struct {
-	items  []item
-	floats Run
-	hists  []segment.Hist
+	samples []live.Sample
+	floats  live.Run
+	hists   []segment.Hist
 }
 
-// item is one sample: the float or the histogram at index.
-type item struct {
-	t      int64
-	source int
-	hist   bool
-	index  int
-}
-
-// merge keeps of equal timestamps the sample of the last source; of one source that has both, the histogram.
 func (x *mixer) merge(m *merger) {
-	x.items = x.items[:0]
-	for k, a := range m.rows {
-		to := len(m.run.TS)
-		if k+1 < len(m.marks) {
-			to = m.marks[k+1]
-		}
-		for i := m.marks[k]; i < to; i++ {
-			x.items = append(x.items, item{m.run.TS[i], a.source, false, i})
-		}
-	}
+	x.samples = m.floats.Samples(x.samples[:0])
 	for i := range m.hists.samples {
-		x.items = append(x.items, item{m.hists.samples[i].T, m.hists.sources[i], true, i})
+		x.samples = append(x.samples, live.Sample{T: m.hists.samples[i].T, Object: m.hists.sources[i], Hist: true, At: i})
 	}
-	slices.SortStableFunc(x.items, func(a, b item) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.source, b.source)) })
-	x.floats.reset()
+	x.floats.Reset()
 	clear(x.hists)
 	x.hists = x.hists[:0]
-	for k, it := range x.items {
-		switch {
-		case k+1 < len(x.items) && x.items[k+1].t == it.t:
-		case it.hist:
-			x.hists = append(x.hists, m.hists.samples[it.index])
-		default:
-			x.floats.push(m.run.slice(it.index, it.index+1))
+	for _, s := range live.Pick(x.samples) {
+		if s.Hist {
+			x.hists = append(x.hists, m.hists.samples[s.At])
+		} else {
+			x.floats.Append(m.floats.Slice(s.At, s.At+1))
 		}
 	}
 	m.out.TS, m.out.V, m.out.ST, m.out.Hists = x.floats.TS, x.floats.V, x.floats.ST, x.hists

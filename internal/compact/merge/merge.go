@@ -1,5 +1,5 @@
-// Package merge puts the series of several live objects of one range of time together, series by series, in block order. Of equal
-// timestamps the sample of the object with the highest rank counts, float or histogram, as it does for queries over the same objects.
+// Package merge merges the series of several live objects of one range of time, series by series,
+// in block order. Package live says which of their samples count.
 package merge
 
 import (
@@ -8,11 +8,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/tombstones"
+
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/series"
 )
 
-// ErrOrder reports a source whose series do not come in block order.
+// ErrOrder reports a source whose series are not in block order.
 var ErrOrder = errors.New("series are not in block order")
 
 // Sink takes the merged series in block order. It does not keep the slices.
@@ -28,20 +34,24 @@ type Stats struct {
 	Deleted int64 // samples that tombstones covered
 }
 
-// checkEvery is the number of samples between two looks at the context and calls of progress.
+// checkEvery is the number of samples between two checks of the context and calls of progress.
 const checkEvery = 1 << 18
 
-// Merge writes the series of sources, ascending by rank, whose label sets are all in table, to sink. Series that end empty are left
-// out. progress, if not nil, is called now and then with the samples read so far.
-func Merge(ctx context.Context, table *series.Table, sources []*Source, sink Sink, progress func(samples int64)) (Stats, error) {
+// Merge writes the series of sources, ascending by rank, whose label sets are all in table, to sink,
+// without the samples that tombs delete. It leaves out series that end empty. It calls progress, if
+// not nil, now and then with the number of samples read so far. Errors: ErrOrder, catalog.ErrInvalid
+// for a tombstone, and those of the sources, of sink and of ctx.
+func Merge(ctx context.Context, table *series.Table, tombs []catalog.Tombstone, sources []*Source, sink Sink, progress func(samples int64)) (Stats, error) {
 	view := table.View()
-	deletes, err := newDeletes(&view, sources)
-	if err != nil {
-		return Stats{}, err
-	}
-	m := &merger{view: &view, sources: sources, deletes: deletes}
-	for _, s := range sources {
+	m := &merger{view: &view, sources: sources, builder: labels.NewScratchBuilder(16)}
+	through := make([]ulid.ULID, len(sources))
+	for i, s := range sources {
 		m.hasST = m.hasST || s.hasST
+		through[i] = s.through
+	}
+	var err error
+	if m.deletions, err = live.NewDeletions(tombs, through); err != nil {
+		return Stats{}, err
 	}
 	order, err := m.order()
 	if err != nil {
@@ -69,21 +79,24 @@ func Merge(ctx context.Context, table *series.Table, sources []*Source, sink Sin
 	return m.stats, nil
 }
 
-// merger is one call of Merge. Its buffers are used anew for every series.
+// merger is one call of Merge. Its buffers are reused for every series.
 type merger struct {
-	view    *series.View
-	sources []*Source
-	deletes *deletes
-	hasST   bool // some source knows start timestamps
-	stats   Stats
+	view      *series.View
+	sources   []*Source
+	deletions live.Deletions
+	hasST     bool // some source knows start timestamps
+	stats     Stats
 
-	rows  []at // of the current series, by rank
-	run   Run  // the floats of all rows, one after the other
-	marks []int
-	spare Run // the other buffer of mergeRuns
-	hists histRuns
-	mixed mixer
-	out   block.Samples
+	ref      series.Ref // the current series
+	rows     []at       // its rows, by rank
+	matched  bool       // matching is of it
+	matching []int      // the tombstones that match it
+	builder  labels.ScratchBuilder
+	ivs      tombstones.Intervals
+	floats   live.Floats
+	hists    histRuns
+	mixed    mixer
+	out      block.Samples
 }
 
 // at is a row of a source.
@@ -92,7 +105,8 @@ type at struct {
 	row    int
 }
 
-// order returns the references of all rows in block order, each once, and turns each source's rows into that order.
+// order returns the references of all rows in block order, each once, and sorts each source's rows
+// into that order.
 func (m *merger) order() ([]series.Ref, error) {
 	seen := make([]bool, m.view.Len())
 	var refs []series.Ref
@@ -119,24 +133,31 @@ func (m *merger) order() ([]series.Ref, error) {
 
 // series merges one series and writes it.
 func (m *merger) series(ref series.Ref, sink Sink) error {
-	m.rows = m.rows[:0]
+	m.ref, m.matched, m.rows = ref, false, m.rows[:0]
 	for i, s := range m.sources {
 		if s.next < len(s.rows) && s.rows[s.next].ref == ref {
 			m.rows = append(m.rows, at{i, s.next})
 			s.next++
 		}
 	}
-	m.deletes.begin(ref)
-	if err := m.floats(); err != nil {
+	if err := m.readFloats(); err != nil {
 		return err
 	}
-	if err := m.histograms(); err != nil {
+	if err := m.readHists(); err != nil {
 		return err
 	}
-	if err := m.exemplars(); err != nil {
+	if err := m.readExemplars(); err != nil {
 		return err
 	}
-	m.settle()
+	switch {
+	case len(m.hists.samples) == 0:
+		m.floats.Merge()
+		m.out.TS, m.out.V, m.out.ST, m.out.Hists = m.floats.TS, m.floats.V, m.floats.ST, nil
+	case len(m.floats.TS) == 0 && m.hists.inOrder():
+		m.out.TS, m.out.V, m.out.ST, m.out.Hists = nil, nil, nil, m.hists.samples
+	default:
+		m.mixed.merge(m)
+	}
 	if len(m.out.TS)+len(m.out.Hists)+len(m.out.Exemplars) == 0 {
 		return nil
 	}
@@ -145,15 +166,16 @@ func (m *merger) series(ref series.Ref, sink Sink) error {
 	return sink.Append(ref, &m.out)
 }
 
-// settle leaves in out what counts of floats and histograms.
-func (m *merger) settle() {
-	switch {
-	case len(m.hists.samples) == 0:
-		m.mergeRuns()
-		m.out.TS, m.out.V, m.out.ST, m.out.Hists = m.run.TS, m.run.V, m.run.ST, nil
-	case len(m.run.TS) == 0 && m.hists.inOrder():
-		m.out.TS, m.out.V, m.out.ST, m.out.Hists = nil, nil, nil, m.hists.samples
-	default:
-		m.mixed.merge(m)
+// gone returns the deleted times of the current series in a source. They are valid until the next
+// call.
+func (m *merger) gone(source int) tombstones.Intervals {
+	if !m.deletions.Concern(source) {
+		return nil
 	}
+	if !m.matched {
+		m.matching = m.deletions.Matching(m.matching[:0], lset(&m.builder, m.view, m.ref))
+		m.matched = true
+	}
+	m.ivs = m.deletions.Gone(m.ivs[:0], source, m.matching)
+	return m.ivs
 }

@@ -1,6 +1,7 @@
 package merge_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/compacttest"
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/live/livetest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -142,10 +144,11 @@ func (m *maker) rows() (out []segment.Row) {
 	return out
 }
 
-// tombstones are random, the n-th newest with id n.
+// tombstones are random; the identifier of the n-th is n+1, so that those from the n-th on apply to an
+// object whose DeletesThrough is n.
 func (m *maker) tombstones() (out []catalog.Tombstone) {
 	for n := range m.r.IntN(3) {
-		t := catalog.Tombstone{ID: ulid.ULID{15: byte(n)}, Matchers: []catalog.Matcher{{Type: "=", Name: "__name__", Value: "m1"}}}
+		t := catalog.Tombstone{ID: ulid.ULID{15: byte(n + 1)}, Matchers: []catalog.Matcher{{Type: "=", Name: "__name__", Value: "m1"}}}
 		if m.r.IntN(2) == 0 {
 			t.Matchers = []catalog.Matcher{{Type: "=~", Name: "i", Value: "1.*|"}, {Type: "!=", Name: "job", Value: "job0"}}
 		}
@@ -157,12 +160,12 @@ func (m *maker) tombstones() (out []catalog.Tombstone) {
 }
 
 // source makes a source of the rows: a segment, or a block.
-func source(t *testing.T, r *rand.Rand, name string, rs []segment.Row, in *merge.Into, deletes []catalog.Tombstone) *merge.Source {
+func source(t *testing.T, r *rand.Rand, name string, rs []segment.Row, in *merge.Into, through ulid.ULID) *merge.Source {
 	t.Helper()
 	if r.IntN(2) == 0 || len(rs) == 0 {
 		data, err := compacttest.Encode(rs)
 		require.NoError(t, err)
-		s, _, err := merge.Segment(name, data, in, deletes)
+		s, _, err := merge.Segment(name, data, in, through)
 		require.NoError(t, err)
 		return s
 	}
@@ -173,7 +176,7 @@ func source(t *testing.T, r *rand.Rand, name string, rs []segment.Row, in *merge
 	require.NoError(t, err)
 	b, err := block.Open(files)
 	require.NoError(t, err)
-	s, _, err := merge.Block(name, b, in, deletes)
+	s, _, err := merge.Block(name, b, in, through)
 	require.NoError(t, err)
 	return s
 }
@@ -201,12 +204,12 @@ func TestMergeIsTheModel(t *testing.T) {
 		want, got := compacttest.NewAnswer(), compacttest.NewAnswer()
 		tombs := m.tombstones()
 		var each [][]segment.Row
-		var deletes [][]catalog.Tombstone
+		var through []ulid.ULID
 		total := int64(0)
 		for range 1 + r.IntN(9) {
-			rs, apply := m.rows(), tombs[:r.IntN(len(tombs)+1)]
-			require.NoError(t, want.Add(rs, apply))
-			each, deletes = append(each, rs), append(deletes, apply)
+			rs, n := m.rows(), r.IntN(len(tombs)+1)
+			require.NoError(t, want.Add(rs, tombs[n:]))
+			each, through = append(each, rs), append(through, ulid.ULID{15: byte(n)})
 			for _, x := range rs {
 				total += int64(len(x.Floats) + len(x.Hists))
 			}
@@ -217,11 +220,11 @@ func TestMergeIsTheModel(t *testing.T) {
 			in := &merge.Into{Table: series.NewTable(seed), Slice: catalog.Slice{Index: slice, Of: of}}
 			var srcs []*merge.Source
 			for i := range each {
-				srcs = append(srcs, source(t, r, fmt.Sprintf("source %d", i), each[i], in, deletes[i]))
+				srcs = append(srcs, source(t, r, fmt.Sprintf("source %d", i), each[i], in, through[i]))
 			}
 			view := in.Table.View()
 			sink := &rows{t: t, view: &view}
-			stats, err := merge.Merge(t.Context(), in.Table, srcs, sink, nil)
+			stats, err := merge.Merge(t.Context(), in.Table, tombs, srcs, sink, nil)
 			require.NoError(t, err)
 			require.Equal(t, int64(len(sink.rows)), stats.Series)
 			require.NoError(t, got.Add(sink.rows, nil))
@@ -267,13 +270,13 @@ func TestMergeOfEqualTimes(t *testing.T) {
 			for _, x := range tc.sources {
 				data, err := compacttest.Encode([]segment.Row{x})
 				require.NoError(t, err)
-				s, _, err := merge.Segment("s", data, in, nil)
+				s, _, err := merge.Segment("s", data, in, ulid.ULID{})
 				require.NoError(t, err)
 				srcs = append(srcs, s)
 			}
 			view := in.Table.View()
 			sink := &rows{t: t, view: &view}
-			_, err := merge.Merge(t.Context(), in.Table, srcs, sink, nil)
+			_, err := merge.Merge(t.Context(), in.Table, nil, srcs, sink, nil)
 			require.NoError(t, err)
 			require.Len(t, sink.rows, 1)
 			require.Equal(t, tc.floats, sink.rows[0].Floats)
@@ -281,6 +284,63 @@ func TestMergeOfEqualTimes(t *testing.T) {
 			if tc.hists > 0 {
 				require.Equal(t, tsdbutil.GenerateTestHistogram(tc.firstOfHist).Count, sink.rows[0].Hists[0].H.Count)
 			}
+		})
+	}
+}
+
+// TestMergeAnswersTheCases merges the objects of every case of package live.
+func TestMergeAnswersTheCases(t *testing.T) {
+	ls := labels.FromStrings("__name__", "m")
+	for _, c := range livetest.Cases(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			in := &merge.Into{Table: series.NewTable(1)}
+			var srcs []*merge.Source
+			var tombs []catalog.Tombstone
+			for i, s := range c.Steps {
+				if s.Delete != nil {
+					tombs = append(tombs, catalog.Tombstone{
+						ID: ulid.ULID{15: byte(i)}, MinT: s.Delete[0], MaxT: s.Delete[1], Matchers: []catalog.Matcher{{Type: "=", Name: "__name__", Value: "m"}},
+					})
+					continue
+				}
+				row := segment.Row{Labels: ls}
+				for _, at := range s.Floats {
+					v := float64(i)
+					if slices.Contains(s.Stale, at) {
+						v = math.Float64frombits(value.StaleNaN)
+					}
+					row.Floats = append(row.Floats, segment.Float{T: at, V: v, ST: int64(i)})
+				}
+				for _, at := range s.Hists {
+					row.Hists = append(row.Hists, segment.Hist{T: at, ST: int64(i), H: tsdbutil.GenerateTestHistogram(1)})
+				}
+				data, err := compacttest.Encode([]segment.Row{row})
+				require.NoError(t, err)
+				src, _, err := merge.Segment("s", data, in, ulid.ULID{15: byte(i)})
+				require.NoError(t, err)
+				srcs = append(srcs, src)
+			}
+			view := in.Table.View()
+			sink := &rows{t: t, view: &view}
+			_, err := merge.Merge(t.Context(), in.Table, tombs, srcs, sink, nil)
+			require.NoError(t, err)
+			got := []livetest.Want{}
+			for _, row := range sink.rows {
+				for _, f := range row.Floats {
+					kind := "float"
+					if value.IsStaleNaN(f.V) {
+						kind = "stale"
+					} else {
+						require.Equal(t, float64(f.ST), f.V)
+					}
+					got = append(got, livetest.Want{T: f.T, Step: int(f.ST), Kind: kind})
+				}
+				for _, h := range row.Hists {
+					got = append(got, livetest.Want{T: h.T, Step: int(h.ST), Kind: "hist"})
+				}
+			}
+			slices.SortFunc(got, func(a, b livetest.Want) int { return cmp.Compare(a.T, b.T) })
+			require.Equal(t, c.Want, got)
 		})
 	}
 }

@@ -3,14 +3,16 @@ package merge
 import (
 	"fmt"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
 
-	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Segment decodes a segment of in's slice. deletes are the tombstones that apply to it.
-func Segment(name string, data []byte, in *Into, deletes []catalog.Tombstone) (*Source, []segment.Metadata, error) {
+// Segment decodes the series of a segment that are in in's slice. The tombstones above through apply
+// to it. Errors: segment.ErrFormat.
+func Segment(name string, data []byte, in *Into, through ulid.ULID) (*Source, []segment.Metadata, error) {
 	table := in.target()
 	b, err := segment.Decode(data, table)
 	if err != nil {
@@ -18,7 +20,7 @@ func Segment(name string, data []byte, in *Into, deletes []catalog.Tombstone) (*
 	}
 	view := table.View()
 	b.View = &view
-	s := &Source{name: name, hasST: b.ST != nil, deletes: deletes}
+	s := &Source{name: name, hasST: b.ST != nil, through: through}
 	if err := s.fromBatch(b, in); err != nil {
 		return nil, nil, err
 	}
@@ -29,7 +31,7 @@ func Segment(name string, data []byte, in *Into, deletes []catalog.Tombstone) (*
 func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
 	c := &batchContent{hist: b.Hists, ex: b.Exemplars}
 	if in.whole() {
-		c.run = Run{b.TS, b.V, b.ST}
+		c.run = live.Run{TS: b.TS, V: b.V, ST: b.ST}
 	}
 	s.rows = make([]row, 0, len(b.Rows))
 	begin, hist, ex := 0, 0, 0
@@ -55,7 +57,8 @@ func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
 			}
 			if !in.whole() { // so that the whole batch need not stay in memory
 				at.floatAt = int64(len(c.run.TS))
-				c.run.push((&Run{b.TS, b.V, b.ST}).slice(begin, b.End[i]))
+				all := live.Run{TS: b.TS, V: b.V, ST: b.ST}
+				c.run.Append(all.Slice(begin, b.End[i]))
 			}
 			s.rows = append(s.rows, at)
 		}
@@ -67,13 +70,13 @@ func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
 
 // batchContent is the content of a decoded segment.
 type batchContent struct {
-	run  Run
+	run  live.Run
 	hist []segment.RowHists
 	ex   []segment.RowExemplars
 }
 
-func (c *batchContent) floats(r *row, dst *Run) error {
-	dst.push(c.run.slice(int(r.floatAt), int(r.floatAt)+int(r.floats)))
+func (c *batchContent) floats(r *row, dst *live.Run) error {
+	dst.Append(c.run.Slice(int(r.floatAt), int(r.floatAt)+int(r.floats)))
 	return nil
 }
 

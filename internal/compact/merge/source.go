@@ -6,9 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -20,7 +22,7 @@ type Source struct {
 	next    int // row
 	sorted  bool
 	hasST   bool
-	deletes []catalog.Tombstone // those that apply to the object
+	through ulid.ULID // the tombstones above it apply to the object
 	content content
 }
 
@@ -31,14 +33,15 @@ type row struct {
 	floatAt, histAt, exemplAt int64
 }
 
-// content gives the samples of rows, each of which is asked for once, in block order. The methods append.
+// content reads the samples of rows, each row once, in block order. The methods append.
 type content interface {
-	floats(r *row, dst *Run) error
+	floats(r *row, dst *live.Run) error
 	hists(r *row, dst []segment.Hist) ([]segment.Hist, error)
 	exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error)
 }
 
-// arrange brings the rows into block order, where pos is a reference's position in it. Those of blocks are in it already.
+// arrange sorts the rows into block order, in which pos has the position of every reference. Those
+// of blocks are in it already.
 func (s *Source) arrange(pos []uint32) error {
 	if !s.sorted {
 		slices.SortFunc(s.rows, func(a, b row) int { return cmp.Compare(pos[a.ref], pos[b.ref]) })
@@ -62,7 +65,7 @@ func (r *row) setCounts(floats, hists, exemplars int64) error {
 	return nil
 }
 
-// Into is where the label sets of sources go, and which of them.
+// Into is the table that takes the label sets of sources, and which of them it takes.
 type Into struct {
 	Table *series.Table
 	Slice catalog.Slice // of the series identifiers; the zero value is all
@@ -80,8 +83,9 @@ func (in *Into) target() *series.Table {
 	return series.NewTable(in.Table.Seed())
 }
 
-// keep returns the reference in Table of a label set of target, and whether it is in the slice. Membership is by the identifier of the
-// label set, also where a block stores another because of a collision.
+// keep returns the reference in Table of a label set of target, and whether it is in the slice.
+// Membership is by the identifier of the label set, even if a block stores another one because two
+// of its label sets had the same.
 func (in *Into) keep(v *series.View, r series.Ref) (series.Ref, bool, error) {
 	if in.whole() {
 		return r, true, nil

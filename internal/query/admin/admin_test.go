@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/compact/admin"
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
