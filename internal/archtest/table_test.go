@@ -93,9 +93,27 @@ var allowed = map[string][]string{
 		"internal/expression", "internal/memory", "internal/query/request", "internal/telemetry",
 		"internal/tenant", "internal/timeparam",
 	},
-	"internal/query/duck":         {},
-	"internal/query/duck/promsql": {},
-	"internal/query/fetch":        {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
+	"internal/query/duck": {},
+	"internal/query/duck/promsql": {
+		"internal/query/duck/promsql/agg", "internal/query/duck/promsql/base",
+		"internal/query/duck/promsql/kernel", "internal/query/duck/promsql/rows",
+		"internal/query/duck/promsql/samples", "internal/query/duck/promsql/vec",
+	},
+	"internal/query/duck/promsql/agg": {
+		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel",
+		"internal/query/duck/promsql/vec",
+	},
+	"internal/query/duck/promsql/base":   {},
+	"internal/query/duck/promsql/kernel": {"internal/query/duck/promsql/base"},
+	"internal/query/duck/promsql/rows":   {"internal/query/duck/promsql/base", "third_party/duckdb"},
+	"internal/query/duck/promsql/samples": {
+		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel",
+		"internal/query/duck/promsql/vec", "third_party/duckdb",
+	},
+	"internal/query/duck/promsql/vec": {
+		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel", "third_party/duckdb",
+	},
+	"internal/query/fetch": {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
 	"internal/query/index": {
 		"internal/block", "internal/parquetfile", "internal/query/fetch", "internal/query/lru",
 		"internal/segment",
@@ -146,6 +164,9 @@ var allowed = map[string][]string{
 	"internal/telemetry":                   {},
 	"internal/tenant":                      {},
 	"internal/timeparam":                   {},
+
+	// Headers of others.
+	"third_party/duckdb": {},
 
 	// Tests of the whole and of the house.
 	"internal/archtest":   {},

@@ -1,7 +1,7 @@
 package promsql
 
 /*
-#include "promsql.h"
+#include "base/budget.h"
 */
 import "C"
 

@@ -138,5 +138,5 @@ func TestRegisterTwice(t *testing.T) {
 		},
 	})
 	defer func() { require.NoError(t, db.Close()) }()
-	require.ErrorContains(t, exec(t.Context(), db, "SELECT 1::UBIGINT, [1.0::DOUBLE]"), "register range functions: DuckDB refused prom_instant")
+	require.ErrorContains(t, exec(t.Context(), db, "SELECT 1::UBIGINT, [1.0::DOUBLE]"), "register functions: DuckDB refused prom_instant")
 }

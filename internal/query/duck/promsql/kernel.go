@@ -3,7 +3,7 @@ package promsql
 /*
 #include <stdlib.h>
 
-#include "range_kernel.h"
+#include "kernel/kernel.h"
 */
 import "C"
 

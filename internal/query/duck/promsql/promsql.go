@@ -9,11 +9,12 @@
 package promsql
 
 /*
-#cgo CFLAGS: -O3 -std=c11 -Wall -Wextra -Werror -DDUCKDB_STATIC_BUILD
-#cgo LDFLAGS: -lm
+#cgo CFLAGS: -DDUCKDB_STATIC_BUILD
 #include <stdlib.h>
 
-#include "register.h"
+#include "agg/register.h"
+#include "rows/register.h"
+#include "samples/aggregates.h"
 */
 import "C"
 
@@ -23,20 +24,22 @@ import (
 
 	_ "github.com/duckdb/duckdb-go-bindings" // links DuckDB
 	"github.com/duckdb/duckdb-go/v2/mapping"
+
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/agg"
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/base"
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/rows"
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/samples"
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
 )
 
 // Register adds the functions to the database of conn. DuckDB refuses to add them twice to one database.
 func Register(conn mapping.Connection) error {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
 	defer C.free(unsafe.Pointer(msg))
-	if C.prom_register_range(C.duckdb_connection(conn.Ptr), msg) != 0 {
-		return fmt.Errorf("register range functions: %s", C.GoString(msg))
-	}
-	if C.prom_register_vec(C.duckdb_connection(conn.Ptr), msg) != 0 {
-		return fmt.Errorf("register vector functions: %s", C.GoString(msg))
-	}
-	if C.prom_register_rows(C.duckdb_connection(conn.Ptr), msg) != 0 {
-		return fmt.Errorf("register table functions: %s", C.GoString(msg))
+	db := C.duckdb_connection(conn.Ptr)
+	if C.prom_register_samples(db, msg) != 0 || C.prom_register_vec(db, msg) != 0 || C.prom_register_agg(db, msg) != 0 || C.prom_register_rows(db, msg) != 0 {
+		return fmt.Errorf("register functions: %s", C.GoString(msg))
 	}
 	return nil
 }

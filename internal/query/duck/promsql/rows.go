@@ -1,7 +1,7 @@
 package promsql
 
 /*
-#include "rows_table.h"
+#include "rows/table.h"
 */
 import "C"
 

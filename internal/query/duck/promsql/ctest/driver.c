@@ -4,8 +4,8 @@
 // fails: the kernels must say so.
 // usage: driver [ROUNDS] [SEED] [fail]
 // It is linked with --wrap=malloc, calloc and realloc.
-#include "../agg.h"
-#include "../range_kernel.h"
+#include "../samples/samples.h"
+#include "../kernel/kernel.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +21,10 @@
 
 #define MOST 3000
 #define STEPS 200
+
+#define NAME(id, name, kernel, keys) name,
+static const char *const names[] = {PROM_RANGE_LIST(NAME)};
+#undef NAME
 
 static uint64_t round_number, seed;
 
@@ -141,26 +145,26 @@ static void check_sorted(const int64_t *ts, const double *v, uint32_t got, uint3
 }
 
 // Gathers the rows in pieces, in two states that are then one. false: refused.
-static bool gather(agg_state *s, uint32_t n, const prom_spec *spec) {
+static bool gather(samples_state *s, uint32_t n, const prom_spec *spec) {
 	bool decoded = below(2) == 0;
-	agg_rows rows = {.rank = ranks, .ts = us};
+	samples_rows rows = {.rank = ranks, .ts = us};
 	if (decoded) {
 		rows.value = value;
 	} else {
 		rows.v_int = v_int;
 		rows.v_div = v_div;
 	}
-	agg_state other = {.spec = spec};
+	samples_state other = {.spec = spec};
 	bool ok = true;
 	for (uint32_t i = 0, e; ok && i < n; i = e) {
 		e = i + 1 + (uint32_t)below(below(2) == 0 ? 4 : 2048);
 		e = e < n ? e : n;
-		ok = agg_append(below(8) == 0 ? &other : s, &rows, i, e);
+		ok = samples_append(below(8) == 0 ? &other : s, &rows, i, e);
 	}
 	if (ok) {
-		agg_take(s, &other);
+		samples_take(s, &other);
 	}
-	agg_clear(&other);
+	samples_clear(&other);
 	return ok;
 }
 
@@ -198,7 +202,7 @@ static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t 
 static void evaluate(const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec) {
 	double *out = own((size_t)spec->n * sizeof *out); // of its own, so that a write beyond it is seen
 	for (int fn = 0; fn < PROM_RANGE_FUNCTIONS; fn++) {
-		CHECK(prom_range_find(prom_range_name(fn), strlen(prom_range_name(fn))) == fn);
+		CHECK(prom_range_find(names[fn], strlen(names[fn])) == fn);
 		int r = prom_range_eval(fn, ts, v, n, spec, out);
 		int present = 0;
 		for (int64_t k = 0; r >= 0 && k < spec->n; k++) {
@@ -223,8 +227,8 @@ static void one_round(void) {
 	prom_budget_release(b);
 	prom_spec spec = random_spec(b);
 	uint32_t n = random_rows();
-	agg_state state = {.spec = &spec};
-	agg_order order = {{.budget = b}, {.budget = b}, {.budget = b}};
+	samples_state state = {.spec = &spec};
+	samples_order order = {{.budget = b}, {.budget = b}, {.budget = b}};
 	bool keep_stale = below(2) == 0;
 	bool gathered = gather(&state, n, &spec);
 	CHECK(gathered || may_refuse(b));
@@ -233,14 +237,14 @@ static void one_round(void) {
 		const double *v;
 		uint32_t got;
 		CHECK(state.n == n);
-		if (agg_sorted(&state, &order, keep_stale, &ts, &v, &got)) {
+		if (samples_sorted(&state, &order, keep_stale, &ts, &v, &got)) {
 			check_sorted(ts, v, got, n, keep_stale);
 			evaluate(ts, v, got, &spec);
 		} else {
 			CHECK(may_refuse(b));
 		}
 	}
-	agg_clear(&state);
+	samples_clear(&state);
 	prom_scratch_free(&order.pieces);
 	prom_scratch_free(&order.series);
 	prom_scratch_free(&order.merged);

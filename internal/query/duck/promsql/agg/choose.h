@@ -1,0 +1,27 @@
+// Choosing k series at each step: topk, bottomk and limitk.
+#pragma once
+
+#include "rows.h"
+
+typedef enum { AGG_TOP, AGG_BOTTOM, AGG_LIMIT } agg_ranking;
+
+// A series that is chosen at a step.
+typedef struct {
+	double v;
+	uint32_t row;
+} agg_candidate;
+
+// The choice: step k has count[k] <= room candidates from all[k*room] on.
+typedef struct {
+	agg_candidate *all;
+	uint32_t *count;
+	uint32_t room;
+} agg_choice;
+
+// Chooses k of the rows at each step, which are in the order of their ordinals, as upstream's aggregationK of v0.315.0 does, ties
+// included. 0 < k. Returns false with a message; the choice is to be freed if not.
+bool agg_choose_rows(agg_ranking how, const agg_rows *rows, uint32_t k, agg_choice *to, char err[PROM_ERROR_BYTES]);
+void agg_choice_free(agg_choice *c);
+
+// Drops the rows, which become ordered by ordinal, that limitk with k chooses at no step.
+bool agg_limit_prune(agg_rows *rows, uint32_t k, char err[PROM_ERROR_BYTES]);

@@ -1,0 +1,102 @@
+// min, max, count and group.
+#include "planes.h"
+
+static void absent_init(double *p, size_t pitch, uint32_t n) {
+	(void)pitch;
+	for (uint32_t k = 0; k < n; k++) {
+		p[k] = prom_absent_value();
+	}
+}
+
+static bool plain_finish(const double *p, size_t pitch, uint32_t n, double *restrict out) {
+	(void)pitch;
+	uint64_t any = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		out[k] = p[k];
+		any |= ~vec_gone(p[k]);
+	}
+	return any != 0;
+}
+
+// A value replaces NaN, and absent is a NaN.
+static void min_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
+	(void)pitch;
+	double *restrict m = p;
+	for (uint32_t k = 0; k < n; k++) {
+		uint64_t take = vec_mask((m[k] > v[k]) | (m[k] != m[k])) & ~vec_gone(v[k]);
+		m[k] = vec_choose(take, v[k], m[k]);
+	}
+}
+
+static void max_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
+	(void)pitch;
+	double *restrict m = p;
+	for (uint32_t k = 0; k < n; k++) {
+		uint64_t take = vec_mask((m[k] < v[k]) | (m[k] != m[k])) & ~vec_gone(v[k]);
+		m[k] = vec_choose(take, v[k], m[k]);
+	}
+}
+
+static void min_merge(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch) {
+	(void)other_pitch;
+	min_add(p, pitch, n, q);
+}
+
+static void max_merge(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch) {
+	(void)other_pitch;
+	max_add(p, pitch, n, q);
+}
+
+const agg_planes agg_planes_min = {.planes = 1, .init = absent_init, .add = min_add, .merge = min_merge, .finish = plain_finish};
+const agg_planes agg_planes_max = {.planes = 1, .init = absent_init, .add = max_add, .merge = max_merge, .finish = plain_finish};
+
+static void count_init(double *p, size_t pitch, uint32_t n) {
+	(void)pitch;
+	for (uint32_t k = 0; k < n; k++) {
+		p[k] = 0;
+	}
+}
+
+static void count_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
+	(void)pitch;
+	double *restrict count = p;
+	for (uint32_t k = 0; k < n; k++) {
+		count[k] += vec_choose(vec_gone(v[k]), 0, 1);
+	}
+}
+
+static void count_merge(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch) {
+	(void)pitch;
+	(void)other_pitch;
+	for (uint32_t k = 0; k < n; k++) {
+		p[k] += q[k];
+	}
+}
+
+static bool count_finish(const double *p, size_t pitch, uint32_t n, double *restrict out) {
+	(void)pitch;
+	uint64_t any = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		uint64_t none = vec_mask(p[k] == 0);
+		out[k] = vec_choose(none, prom_absent_value(), p[k]);
+		any |= ~none;
+	}
+	return any != 0;
+}
+
+const agg_planes agg_planes_count = {.planes = 1, .init = count_init, .add = count_add, .merge = count_merge, .finish = count_finish};
+
+static void group_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
+	(void)pitch;
+	double *restrict one = p;
+	for (uint32_t k = 0; k < n; k++) {
+		one[k] = vec_choose(vec_gone(v[k]), one[k], 1);
+	}
+}
+
+static void group_merge(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch) {
+	(void)other_pitch;
+	group_add(p, pitch, n, q);
+}
+
+const agg_planes agg_planes_group = {.planes = 1, .init = absent_init, .add = group_add, .merge = group_merge, .finish = plain_finish};

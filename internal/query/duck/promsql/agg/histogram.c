@@ -1,0 +1,164 @@
+// prom_histogram_quantile: the aggregate over the buckets of one classic histogram.
+#include "buckets.h"
+#include "rows.h"
+
+#include <stdio.h>
+
+typedef struct {
+	agg_rows rows; // first, see agg_rows_destroy; le is the bucket's bound
+	agg_row phi;   // one more row, the quantile asked for at each step; without values as long as there are no rows
+} state;
+
+static idx_t state_size(duckdb_function_info info) {
+	(void)info;
+	return sizeof(state);
+}
+
+static void state_init(duckdb_function_info info, duckdb_aggregate_state s) {
+	(void)info;
+	*(state *)s = (state){0};
+}
+
+static void destroy(duckdb_aggregate_state *states, idx_t count) {
+	for (idx_t i = 0; i < count; i++) {
+		state *s = (state *)states[i];
+		prom_free(s->phi.v);
+		s->phi.v = NULL;
+	}
+	agg_rows_destroy(states, count);
+}
+
+static bool keep_phi(state *s, vec_list phi, prom_budget *b, char err[PROM_ERROR_BYTES]) {
+	if (s->phi.v != NULL) {
+		return true;
+	}
+	s->phi = (agg_row){.n = phi.n, .v = prom_alloc(b, sizeof(double) * phi.n)};
+	if (s->phi.v == NULL) {
+		prom_memory_error(b, err);
+		return false;
+	}
+	memcpy(s->phi.v, phi.v, sizeof(double) * phi.n);
+	return true;
+}
+
+static bool add(state *s, vec_list phi, double le, vec_list l, prom_budget *b, char err[PROM_ERROR_BYTES]) {
+	if (le != le) {
+		snprintf(err, PROM_ERROR_BYTES, "aggregate buckets: an upper bound is NaN, which has no place among the others");
+		return false;
+	}
+	return keep_phi(s, phi, b, err) && agg_rows_add(&s->rows, (agg_row){.n = l.n, .le = le, .v = (double *)(uintptr_t)l.v}, b, err);
+}
+
+static bool update_rows(duckdb_data_chunk in, vec_specs *specs, duckdb_aggregate_state *states, char err[PROM_ERROR_BYTES]) {
+	vec_lists phis, lists;
+	if (!vec_lists_open(&phis, in, 0, err) || !vec_lists_open(&lists, in, 2, err)) {
+		return false;
+	}
+	vec_column bounds = vec_column_of(in, 1);
+	prom_budget *budget = prom_budget_default();
+	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); i < rows; i++) {
+		const prom_spec *spec = specs == NULL ? NULL : vec_specs_at(specs, i, err);
+		if (specs != NULL && spec == NULL) {
+			return false;
+		}
+		vec_list phi = vec_list_at(&phis, i), l = vec_list_at(&lists, i);
+		if (phi.n == 0 || l.n == 0 || !vec_valid(bounds.validity, i)) {
+			continue;
+		}
+		if (!add((state *)states[i], phi, ((const double *)bounds.data)[i], l, spec == NULL ? budget : spec->budget, err)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
+	char err[PROM_ERROR_BYTES];
+	bool has_spec = duckdb_data_chunk_get_column_count(in) > 3;
+	vec_specs specs = {0};
+	if (has_spec) {
+		vec_specs_open(&specs, in, 3, 0, 0);
+	}
+	if (!update_rows(in, has_spec ? &specs : NULL, states, err)) {
+		duckdb_aggregate_function_set_error(info, err);
+	}
+	vec_specs_close(&specs);
+}
+
+static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
+	char err[PROM_ERROR_BYTES];
+	for (idx_t i = 0; i < count; i++) {
+		state *a = (state *)from[i], *b = (state *)to[i];
+		if (b->phi.v == NULL) {
+			b->phi = a->phi;
+			a->phi.v = NULL;
+		}
+		if (!agg_rows_move(&a->rows, &b->rows, err)) {
+			duckdb_aggregate_function_set_error(info, err);
+			return;
+		}
+	}
+}
+
+// The steps of a state's result: 0 if it has none or the lengths do not fit.
+static uint32_t steps_of(const state *s) { return s->rows.count == 0 ? 0 : vec_common(s->rows.n, s->phi.n); }
+
+// Writes the quantile of each step to out, an absent one where no bucket has a value, and sets *any if there is one. The budget gets to
+// know of counts that were forced.
+static bool finish(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
+	uint32_t steps = steps_of(s), count = s->rows.count;
+	if (steps == 0) {
+		snprintf(err, PROM_ERROR_BYTES, "aggregate buckets: lists of %u and %u values in one group", s->rows.n, s->phi.n);
+		return false;
+	}
+	agg_bucket *buckets = agg_rows_scratch(&s->rows, count, sizeof *buckets, err);
+	if (buckets == NULL || agg_rows_cancelled(&s->rows, err)) {
+		prom_free(buckets);
+		return false;
+	}
+	agg_rows_by_bound(&s->rows);
+	bool forced = false;
+	for (uint32_t k = 0; k < steps; k++) {
+		uint32_t n = 0;
+		for (uint32_t r = 0; r < count; r++) {
+			double v = agg_row_at(&s->rows.rows[r], k);
+			buckets[n] = (agg_bucket){s->rows.rows[r].le, v};
+			n += !prom_is_absent(v);
+		}
+		double q = agg_row_at(&s->phi, k);
+		bool here = n > 0 && !prom_is_absent(q);
+		out[k] = here ? agg_bucket_quantile(q, buckets, n, &forced) : prom_absent_value();
+		*any |= here;
+	}
+	if (forced) {
+		prom_budget_set_forced(s->rows.budget);
+	}
+	prom_free(buckets);
+	return true;
+}
+
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
+	char err[PROM_ERROR_BYTES] = "write values: the machine has no memory for them";
+	idx_t elements = 0;
+	for (idx_t i = 0; i < count; i++) {
+		elements += steps_of((const state *)states[i]);
+	}
+	vec_out out;
+	bool ok = vec_out_open(&out, result, elements);
+	for (idx_t i = 0; ok && i < count; i++) {
+		state *s = (state *)states[i];
+		bool any = false;
+		ok = s->rows.count == 0 || finish(s, vec_out_next(&out), &any, err);
+		vec_out_put(&out, offset + i, steps_of(s), any);
+	}
+	if (!ok) {
+		duckdb_aggregate_function_set_error(info, err);
+		return;
+	}
+	vec_out_close(&out);
+}
+
+const vec_aggregate agg_table_histogram[] = {
+    {"prom_histogram_quantile", {VEC_LIST, VEC_DOUBLE, VEC_LIST}, VEC_LIST, true, NULL, state_size, state_init, update, combine, finalize, destroy},
+    {0},
+};

@@ -1,0 +1,27 @@
+// Aggregates across series whose state is a few numbers per step, whatever the number of series: sum, avg, min, max and so on.
+#pragma once
+
+#include "../vec/register.h"
+
+// The state's numbers lie in planes: number j of step k is p[j*pitch + k]. The functions work on n steps from p on.
+typedef struct {
+	uint32_t planes;
+	void (*init)(double *p, size_t pitch, uint32_t n);
+	void (*add)(double *p, size_t pitch, uint32_t n, const double *v);                       // one more series
+	void (*merge)(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch); // another state of other series
+	bool (*finish)(const double *p, size_t pitch, uint32_t n, double *out);                  // says whether any step has a value
+	uint32_t required;                                                                       // keys of the spec
+	const double *empty;                                                                     // the result over no series at every step; NULL: none
+} agg_planes;
+
+extern const agg_planes agg_planes_sum, agg_planes_avg;                                             // vec_sum.c
+extern const agg_planes agg_planes_min, agg_planes_max, agg_planes_count, agg_planes_group;         // vec_extreme.c
+extern const agg_planes agg_planes_stddev, agg_planes_stdvar;                                       // vec_spread.c
+extern const agg_planes agg_planes_absent, agg_planes_scalar;                                       // vec_absent.c
+
+// The callbacks of the overloads with an ordinal (agg_ordered.c); their extra is a agg_planes too.
+idx_t agg_ordered_size(duckdb_function_info info);
+void agg_ordered_init(duckdb_function_info info, duckdb_aggregate_state s);
+void agg_ordered_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states);
+void agg_ordered_combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count);
+void agg_ordered_finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset);

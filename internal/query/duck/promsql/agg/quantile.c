@@ -1,0 +1,188 @@
+// prom_quantile: the quantile of all series at each step.
+#include "rows.h"
+
+#include <stdio.h>
+
+#include "../kernel/select.h"
+
+#define BLOCK 8 // steps that are gathered at once: a cache line of each series
+#define NEGATIVE_ZERO (UINT64_C(1) << 63)
+
+typedef struct {
+	agg_rows rows; // first, see agg_rows_destroy
+	double phi;
+} state;
+
+static idx_t state_size(duckdb_function_info info) {
+	(void)info;
+	return sizeof(state);
+}
+
+static void state_init(duckdb_function_info info, duckdb_aggregate_state s) {
+	(void)info;
+	*(state *)s = (state){0};
+}
+
+static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
+	char err[PROM_ERROR_BYTES];
+	vec_column ordinals = vec_column_of(in, 0);
+	vec_lists lists;
+	bool ok = vec_lists_open(&lists, in, 1, err);
+	vec_specs specs;
+	vec_specs_open(&specs, in, 2, PROM_KEY_PHI, 0);
+	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
+		vec_list l = vec_list_at(&lists, i);
+		const prom_spec *spec = vec_specs_at(&specs, i, err);
+		ok = spec != NULL;
+		if (!ok || l.n == 0 || !vec_valid(ordinals.validity, i)) {
+			continue;
+		}
+		state *s = (state *)states[i];
+		s->phi = spec->phi;
+		ok = agg_rows_add(&s->rows, (agg_row){.i = ((const uint32_t *)ordinals.data)[i], .n = l.n, .v = (double *)(uintptr_t)l.v}, spec->budget, err);
+	}
+	vec_specs_close(&specs);
+	if (!ok) {
+		duckdb_aggregate_function_set_error(info, err);
+	}
+}
+
+static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
+	char err[PROM_ERROR_BYTES];
+	for (idx_t i = 0; i < count; i++) {
+		state *a = (state *)from[i], *b = (state *)to[i];
+		if (a->rows.count > 0) {
+			b->phi = a->phi;
+		}
+		if (!agg_rows_move(&a->rows, &b->rows, err)) {
+			duckdb_aggregate_function_set_error(info, err);
+			return;
+		}
+	}
+}
+
+// The values of one step in the order of the series, NaNs left out but counted.
+typedef struct {
+	double *values;
+	uint32_t n, nans;
+	bool negative_zero, zero;
+} step;
+
+// Value at of the sorted values, which begin with the NaNs. What is after it is not smaller.
+static double nth(const step *s, int64_t *keys, bool sorted, uint32_t at) {
+	if (at < s->nans) {
+		return NAN;
+	}
+	at -= s->nans;
+	if (sorted) {
+		return s->values[at];
+	}
+	select_kth(keys, s->n, at);
+	return value_of(keys[at]);
+}
+
+// The least value after at, given that nth was asked for at.
+static double next(const step *s, const int64_t *keys, bool sorted, uint32_t at) {
+	if (at + 1 < s->nans) {
+		return NAN;
+	}
+	at = at + 1 - s->nans;
+	if (sorted) {
+		return s->values[at];
+	}
+	int64_t least = keys[at];
+	for (uint32_t i = at + 1; i < s->n; i++) {
+		least = keys[i] < least ? keys[i] : least;
+	}
+	return value_of(least);
+}
+
+// The quantile of a step that has values: promql's quantile of v0.315.0. Where there are zeros of both signs, which one is where is up to
+// the sort of Go's library.
+static double quantile(double phi, step *s, int64_t *keys) {
+	if (phi != phi) {
+		return NAN;
+	}
+	if (phi < 0 || phi > 1) {
+		return phi < 0 ? -INFINITY : INFINITY;
+	}
+	bool sorted = s->negative_zero && s->zero;
+	if (sorted) {
+		promGoSort(s->values, s->n);
+	}
+	for (uint32_t i = 0; i < s->n && !sorted; i++) {
+		keys[i] = key_of(s->values[i]);
+	}
+	double n = (double)s->n + s->nans, rank = phi * (n - 1), low = fmax(0, floor(rank)), weight = rank - floor(rank);
+	uint32_t lower = (uint32_t)low;
+	double a = nth(s, keys, sorted, lower), b = low + 1 < n ? next(s, keys, sorted, lower) : a;
+	return a * (1 - weight) + b * weight;
+}
+
+static void gather(const agg_rows *rows, uint32_t from, uint32_t steps, step *to) {
+	for (uint32_t r = 0; r < rows->count; r++) {
+		const agg_row *row = &rows->rows[r];
+		for (uint32_t j = 0; j < steps; j++) {
+			double v = agg_row_at(row, from + j);
+			if (prom_is_absent(v)) {
+				continue;
+			}
+			to[j].values[to[j].n] = v;
+			to[j].n += v == v;
+			to[j].nans += v != v;
+			to[j].negative_zero |= prom_bits(v) == NEGATIVE_ZERO;
+			to[j].zero |= prom_bits(v) == 0;
+		}
+	}
+}
+
+static bool finish(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
+	size_t count = s->rows.count;
+	double *values = agg_rows_scratch(&s->rows, BLOCK * count, sizeof *values, err);
+	int64_t *keys = values == NULL ? NULL : agg_rows_scratch(&s->rows, count, sizeof *keys, err);
+	bool ok = keys != NULL;
+	agg_rows_by_ordinal(&s->rows);
+	for (uint32_t k = 0; ok && k < s->rows.n; k += BLOCK) {
+		uint32_t steps = s->rows.n - k < BLOCK ? s->rows.n - k : BLOCK;
+		step block[BLOCK] = {0};
+		for (uint32_t j = 0; j < steps; j++) {
+			block[j].values = values + j * count;
+		}
+		gather(&s->rows, k, steps, block);
+		for (uint32_t j = 0; j < steps; j++) {
+			bool here = block[j].n + block[j].nans > 0;
+			out[k + j] = here ? quantile(s->phi, &block[j], keys) : prom_absent_value();
+			*any |= here;
+		}
+		ok = !agg_rows_cancelled(&s->rows, err);
+	}
+	prom_free(values);
+	prom_free(keys);
+	return ok;
+}
+
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
+	char err[PROM_ERROR_BYTES] = "write values: the machine has no memory for them";
+	idx_t elements = 0;
+	for (idx_t i = 0; i < count; i++) {
+		elements += ((const state *)states[i])->rows.n;
+	}
+	vec_out out;
+	bool ok = vec_out_open(&out, result, elements);
+	for (idx_t i = 0; ok && i < count; i++) {
+		state *s = (state *)states[i];
+		bool any = false;
+		ok = s->rows.count == 0 || finish(s, vec_out_next(&out), &any, err);
+		vec_out_put(&out, offset + i, s->rows.n, any);
+	}
+	if (!ok) {
+		duckdb_aggregate_function_set_error(info, err);
+		return;
+	}
+	vec_out_close(&out);
+}
+
+const vec_aggregate agg_table_quantile[] = {
+    {"prom_quantile", {VEC_UINTEGER, VEC_LIST, VEC_VARCHAR}, VEC_LIST, false, NULL, state_size, state_init, update, combine, finalize, agg_rows_destroy},
+    {0},
+};

@@ -1,0 +1,40 @@
+// Series that an aggregate has to keep until it has seen all of them.
+#pragma once
+
+#include "../vec/register.h"
+
+typedef struct {
+	uint32_t i; // ordinal
+	uint32_t n; // steps: 1 stands for all
+	double le;  // upper bound, of a bucket
+	double *v;
+} agg_row;
+
+VEC_INLINE double agg_row_at(const agg_row *r, uint32_t k) { return r->v[r->n > 1 ? k : 0]; }
+
+typedef struct {
+	prom_budget *budget; // alive as long as there are rows
+	agg_row *rows;
+	uint32_t count, room;
+	uint32_t n; // steps of the longest; 0 without rows
+} agg_rows;
+
+// Keeps a copy of a series. Returns false with a message if the budget forbids it or the lengths do not fit.
+bool agg_rows_add(agg_rows *r, agg_row row, prom_budget *b, char err[PROM_ERROR_BYTES]);
+
+// Moves all series of from to to.
+bool agg_rows_move(agg_rows *from, agg_rows *to, char err[PROM_ERROR_BYTES]);
+
+void agg_rows_free(agg_rows *r);
+
+void agg_rows_by_ordinal(agg_rows *r);
+void agg_rows_by_bound(agg_rows *r);
+
+// Scratch memory of the rows' budget: count elements of size bytes, NULL with a message.
+void *agg_rows_scratch(const agg_rows *r, size_t count, size_t size, char err[PROM_ERROR_BYTES]);
+
+// What DuckDB asks of a state that begins with agg_rows: it starts as zeros and is destroyed by freeing the rows.
+void agg_rows_destroy(duckdb_aggregate_state *states, idx_t count);
+
+// Whether the query of the rows was cancelled, with a message.
+bool agg_rows_cancelled(const agg_rows *r, char err[PROM_ERROR_BYTES]);

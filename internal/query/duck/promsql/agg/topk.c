@@ -1,0 +1,183 @@
+// prom_topk, prom_bottomk and prom_limitk: aggregates that return the chosen series, ascending by ordinal, each with its values at the
+// steps where it is chosen.
+#include "choose.h"
+
+#include <stdio.h>
+
+#define NOWHERE UINT32_MAX
+#define FIRST_PRUNE 256 // series of limitk that are kept before it drops those that cannot be chosen
+
+typedef struct {
+	agg_rows rows; // first, see agg_rows_destroy
+	uint32_t k;
+	uint32_t prune_at; // limitk: how many rows there are when it next drops some
+} state;
+
+static const agg_ranking top = AGG_TOP, bottom = AGG_BOTTOM, limit = AGG_LIMIT;
+
+static idx_t state_size(duckdb_function_info info) {
+	(void)info;
+	return sizeof(state);
+}
+
+static void state_init(duckdb_function_info info, duckdb_aggregate_state s) {
+	(void)info;
+	*(state *)s = (state){.prune_at = FIRST_PRUNE};
+}
+
+// Amortised: at least as many rows come as stay before it runs again.
+static bool prune(state *s, agg_ranking how, char err[PROM_ERROR_BYTES]) {
+	if (how != AGG_LIMIT || s->rows.count < s->prune_at || s->rows.count <= s->k) {
+		return true;
+	}
+	bool ok = agg_limit_prune(&s->rows, s->k, err);
+	s->prune_at = s->rows.count < FIRST_PRUNE / 2 ? FIRST_PRUNE : 2 * s->rows.count;
+	return ok;
+}
+
+static bool add(state *s, agg_ranking how, uint32_t i, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]) {
+	if (spec->k < 1) {
+		return true;
+	}
+	s->k = spec->k < UINT32_MAX ? (uint32_t)spec->k : UINT32_MAX;
+	return agg_rows_add(&s->rows, (agg_row){.i = i, .n = l.n, .v = (double *)(uintptr_t)l.v}, spec->budget, err) && prune(s, how, err);
+}
+
+static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
+	agg_ranking how = *(const agg_ranking *)duckdb_aggregate_function_get_extra_info(info);
+	char err[PROM_ERROR_BYTES];
+	vec_column ordinals = vec_column_of(in, 0);
+	vec_lists lists;
+	bool ok = vec_lists_open(&lists, in, 1, err);
+	vec_specs specs;
+	vec_specs_open(&specs, in, 2, PROM_KEY_K | PROM_KEY_N, 0);
+	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
+		vec_list l = vec_list_at(&lists, i);
+		const prom_spec *spec = vec_specs_at(&specs, i, err);
+		ok = spec != NULL;
+		if (ok && l.n > 0 && vec_valid(ordinals.validity, i)) {
+			ok = add((state *)states[i], how, ((const uint32_t *)ordinals.data)[i], l, spec, err);
+		}
+	}
+	vec_specs_close(&specs);
+	if (!ok) {
+		duckdb_aggregate_function_set_error(info, err);
+	}
+}
+
+static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
+	agg_ranking how = *(const agg_ranking *)duckdb_aggregate_function_get_extra_info(info);
+	char err[PROM_ERROR_BYTES];
+	for (idx_t i = 0; i < count; i++) {
+		state *a = (state *)from[i], *b = (state *)to[i];
+		if (a->rows.count > 0) {
+			b->k = a->k;
+		}
+		if (!agg_rows_move(&a->rows, &b->rows, err) || !prune(b, how, err)) {
+			duckdb_aggregate_function_set_error(info, err);
+			return;
+		}
+	}
+}
+
+// Where each row goes among the chosen series, NOWHERE if it is not one of them. Returns their number.
+static uint32_t places(const agg_choice *c, const agg_rows *rows, uint32_t *place) {
+	memset(place, 0xff, rows->count * sizeof *place);
+	for (uint32_t k = 0; k < rows->n; k++) {
+		for (uint32_t j = 0; j < c->count[k]; j++) {
+			place[c->all[(size_t)k * c->room + j].row] = 0;
+		}
+	}
+	uint32_t chosen = 0;
+	for (uint32_t r = 0; r < rows->count; r++) {
+		if (place[r] != NOWHERE) {
+			place[r] = chosen++;
+		}
+	}
+	return chosen;
+}
+
+static void fill(const agg_choice *c, const agg_rows *rows, const uint32_t *place, uint32_t chosen, double *to) {
+	for (size_t j = 0; j < (size_t)chosen * rows->n; j++) {
+		to[j] = prom_absent_value();
+	}
+	for (uint32_t k = 0; k < rows->n; k++) {
+		for (uint32_t j = 0; j < c->count[k]; j++) {
+			agg_candidate one = c->all[(size_t)k * c->room + j];
+			to[(size_t)place[one.row] * rows->n + k] = one.v;
+		}
+	}
+}
+
+// Writes the chosen series of one state as the list of a row.
+static bool write_list(const agg_choice *c, const agg_rows *rows, const uint32_t *place, uint32_t chosen, duckdb_vector result, idx_t row) {
+	idx_t at = duckdb_list_vector_get_size(result);
+	if (duckdb_list_vector_reserve(result, at + chosen) == DuckDBError) {
+		return false;
+	}
+	duckdb_vector series = duckdb_list_vector_get_child(result), values = duckdb_struct_vector_get_child(series, 1);
+	vec_out out;
+	if (!vec_out_open(&out, values, (idx_t)chosen * rows->n)) {
+		return false;
+	}
+	fill(c, rows, place, chosen, vec_out_next(&out));
+	uint32_t *ordinals = duckdb_vector_get_data(duckdb_struct_vector_get_child(series, 0));
+	for (uint32_t r = 0; r < rows->count; r++) {
+		if (place[r] != NOWHERE) {
+			ordinals[at + place[r]] = rows->rows[r].i;
+			vec_out_keep(&out, at + place[r], rows->n);
+		}
+	}
+	vec_out_close(&out);
+	((duckdb_list_entry *)duckdb_vector_get_data(result))[row] = (duckdb_list_entry){at, chosen};
+	duckdb_list_vector_set_size(result, at + chosen);
+	return true;
+}
+
+static void write_null(duckdb_vector result, idx_t row) {
+	((duckdb_list_entry *)duckdb_vector_get_data(result))[row] = (duckdb_list_entry){0};
+	duckdb_vector_ensure_validity_writable(result);
+	duckdb_validity_set_row_invalid(duckdb_vector_get_validity(result), row);
+}
+
+static bool finish(state *s, agg_ranking how, duckdb_vector result, idx_t row, char err[PROM_ERROR_BYTES]) {
+	if (agg_rows_cancelled(&s->rows, err)) {
+		return false;
+	}
+	agg_rows_by_ordinal(&s->rows);
+	agg_choice choice;
+	if (!agg_choose_rows(how, &s->rows, s->k, &choice, err)) {
+		return false;
+	}
+	uint32_t *place = agg_rows_scratch(&s->rows, s->rows.count, sizeof *place, err);
+	bool ok = place != NULL;
+	uint32_t chosen = ok ? places(&choice, &s->rows, place) : 0;
+	if (ok && chosen == 0) {
+		write_null(result, row);
+	} else if (ok && !write_list(&choice, &s->rows, place, chosen, result, row)) {
+		snprintf(err, PROM_ERROR_BYTES, "write values: the machine has no memory for them");
+		ok = false;
+	}
+	prom_free(place);
+	agg_choice_free(&choice);
+	return ok;
+}
+
+static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
+	agg_ranking how = *(const agg_ranking *)duckdb_aggregate_function_get_extra_info(info);
+	char err[PROM_ERROR_BYTES];
+	for (idx_t i = 0; i < count; i++) {
+		state *s = (state *)states[i];
+		if (s->rows.count == 0) {
+			write_null(result, offset + i);
+		} else if (!finish(s, how, result, offset + i, err)) {
+			duckdb_aggregate_function_set_error(info, err);
+			return;
+		}
+	}
+}
+
+#define CHOICE(name, how) \
+	{ name, {VEC_UINTEGER, VEC_LIST, VEC_VARCHAR}, VEC_CHOSEN, false, how, state_size, state_init, update, combine, finalize, agg_rows_destroy }
+
+const vec_aggregate agg_table_topk[] = {CHOICE("prom_topk", &top), CHOICE("prom_bottomk", &bottom), CHOICE("prom_limitk", &limit), {0}};

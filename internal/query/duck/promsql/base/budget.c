@@ -1,0 +1,243 @@
+// Budgets and the memory counted against them.
+#include "budget.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct prom_budget {
+	_Atomic int64_t refs; // the opener's, those of specs, and one of every allocation
+	_Atomic int64_t used, peak, needed;
+	atomic_bool cancelled, forced;
+	int64_t limit; // 0: none
+	int64_t id;
+	prom_budget *next; // of the open ones; under open_lock
+
+	pthread_mutex_t lock; // of the list of allocations
+	struct header *first;
+};
+
+// What precedes the memory that prom_alloc hands out. Its size keeps that memory aligned.
+typedef struct header {
+	prom_budget *budget;
+	size_t bytes;                // header included
+	struct header *prev, *next; // of the budget's allocations; the default budget keeps no list
+} header;
+
+_Static_assert(sizeof(header) % _Alignof(max_align_t) == 0, "memory after a header is aligned");
+
+static prom_budget unlimited = {.refs = 1};
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static prom_budget *open_list;
+static int64_t last_id;
+
+prom_budget *prom_budget_default(void) { return &unlimited; }
+
+prom_budget *prom_budget_open(int64_t limit, int64_t *id) {
+	prom_budget *b = calloc(1, sizeof *b);
+	if (b == NULL) {
+		return NULL;
+	}
+	b->limit = limit;
+	pthread_mutex_init(&b->lock, NULL);
+	atomic_init(&b->refs, 1);
+	pthread_mutex_lock(&open_lock);
+	b->id = *id = ++last_id;
+	b->next = open_list;
+	open_list = b;
+	pthread_mutex_unlock(&open_lock);
+	return b;
+}
+
+int64_t prom_budget_close(prom_budget *b) {
+	pthread_mutex_lock(&open_lock);
+	for (prom_budget **at = &open_list; *at != NULL; at = &(*at)->next) {
+		if (*at == b) {
+			*at = b->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&open_lock);
+	int64_t used = prom_budget_used(b);
+	prom_budget_release(b);
+	return used;
+}
+
+prom_budget *prom_budget_acquire(int64_t id) {
+	pthread_mutex_lock(&open_lock);
+	prom_budget *b = id == 0 ? &unlimited : open_list;
+	while (b != NULL && b->id != id) {
+		b = b->next;
+	}
+	if (b != NULL) {
+		atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&open_lock);
+	return b;
+}
+
+// An open budget has its opener's reference, so the last one goes only after it was closed and can no longer be acquired. The default
+// budget was opened by nobody who could close it.
+void prom_budget_release(prom_budget *b) {
+	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1) {
+		pthread_mutex_destroy(&b->lock);
+		free(b);
+	}
+}
+
+static void link_up(header *h) {
+	prom_budget *b = h->budget;
+	if (b == &unlimited) {
+		return;
+	}
+	pthread_mutex_lock(&b->lock);
+	h->prev = NULL;
+	h->next = b->first;
+	if (b->first != NULL) {
+		b->first->prev = h;
+	}
+	b->first = h;
+	pthread_mutex_unlock(&b->lock);
+}
+
+static void unlink_from(header *h) {
+	prom_budget *b = h->budget;
+	if (b == &unlimited) {
+		return;
+	}
+	pthread_mutex_lock(&b->lock);
+	if (h->next != NULL) {
+		h->next->prev = h->prev;
+	}
+	if (h->prev != NULL) {
+		h->prev->next = h->next;
+	} else {
+		b->first = h->next;
+	}
+	pthread_mutex_unlock(&b->lock);
+}
+
+int64_t prom_budget_reclaim(prom_budget *b) {
+	int64_t used = prom_budget_used(b);
+	while (b->first != NULL) {
+		prom_free(b->first + 1);
+	}
+	return used;
+}
+
+void prom_budget_cancel(prom_budget *b) { atomic_store_explicit(&b->cancelled, true, memory_order_relaxed); }
+
+bool prom_cancelled(const prom_budget *b) { return atomic_load_explicit(&b->cancelled, memory_order_relaxed); }
+
+void prom_budget_set_forced(prom_budget *b) { atomic_store_explicit(&b->forced, true, memory_order_relaxed); }
+
+bool prom_budget_forced(const prom_budget *b) { return atomic_load_explicit(&b->forced, memory_order_relaxed); }
+
+int64_t prom_budget_limit(const prom_budget *b) { return b->limit; }
+
+int64_t prom_budget_used(const prom_budget *b) { return atomic_load_explicit(&b->used, memory_order_relaxed); }
+
+int64_t prom_budget_peak(const prom_budget *b) { return atomic_load_explicit(&b->peak, memory_order_relaxed); }
+
+int64_t prom_budget_needed(const prom_budget *b) { return atomic_load_explicit(&b->needed, memory_order_relaxed); }
+
+// Counts n more bytes, or refuses them.
+static bool charge(prom_budget *b, size_t n) {
+	int64_t used = atomic_fetch_add_explicit(&b->used, (int64_t)n, memory_order_relaxed) + (int64_t)n;
+	if (b->limit > 0 && used > b->limit) {
+		int64_t none = 0;
+		atomic_compare_exchange_strong(&b->needed, &none, used);
+		atomic_fetch_sub_explicit(&b->used, (int64_t)n, memory_order_relaxed);
+		return false;
+	}
+	int64_t peak = prom_budget_peak(b);
+	while (used > peak && !atomic_compare_exchange_weak_explicit(&b->peak, &peak, used, memory_order_relaxed, memory_order_relaxed)) {
+	}
+	return true;
+}
+
+static void discharge(prom_budget *b, size_t n) { atomic_fetch_sub_explicit(&b->used, (int64_t)n, memory_order_relaxed); }
+
+bool prom_budget_fits(prom_budget *b, size_t n) {
+	bool fits = charge(b, n);
+	if (fits) {
+		discharge(b, n);
+	}
+	return fits;
+}
+
+void *prom_alloc(prom_budget *b, size_t n) {
+	if (n > PTRDIFF_MAX - sizeof(header)) {
+		return NULL;
+	}
+	n += sizeof(header);
+	if (!charge(b, n)) {
+		return NULL;
+	}
+	header *h = malloc(n);
+	if (h == NULL) {
+		discharge(b, n);
+		return NULL;
+	}
+	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+	h->budget = b;
+	h->bytes = n;
+	link_up(h);
+	return h + 1;
+}
+
+void *prom_realloc(prom_budget *b, void *p, size_t n) {
+	if (p == NULL) {
+		return prom_alloc(b, n);
+	}
+	header *h = (header *)p - 1;
+	size_t old = h->bytes;
+	b = h->budget;
+	if (n > PTRDIFF_MAX - sizeof(header)) {
+		return NULL;
+	}
+	n += sizeof(header);
+	if (n > old && !charge(b, n - old)) {
+		return NULL;
+	}
+	unlink_from(h);
+	header *moved = realloc(h, n);
+	link_up(moved == NULL ? h : moved);
+	if (moved == NULL) {
+		if (n > old) {
+			discharge(b, n - old);
+		}
+		return NULL;
+	}
+	if (n < old) {
+		discharge(b, old - n);
+	}
+	moved->bytes = n;
+	return moved + 1;
+}
+
+void prom_free(void *p) {
+	if (p == NULL) {
+		return;
+	}
+	header *h = (header *)p - 1;
+	prom_budget *b = h->budget;
+	unlink_from(h);
+	discharge(b, h->bytes);
+	free(h);
+	prom_budget_release(b);
+}
+
+void prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
+	int64_t needed = prom_budget_needed(b);
+	if (needed > 0) {
+		snprintf(err, PROM_ERROR_BYTES, "query memory limit of %" PRId64 " bytes exceeded: at least %" PRId64 " bytes needed", b->limit, needed);
+		return;
+	}
+	snprintf(err, PROM_ERROR_BYTES, "out of memory with %" PRId64 " bytes in use by the query", prom_budget_used(b));
+}
+
+void prom_cancel_error(char err[PROM_ERROR_BYTES]) { snprintf(err, PROM_ERROR_BYTES, "query was cancelled"); }

@@ -1,0 +1,238 @@
+// Spec strings: "start=0 step=15000 n=480 range=300000".
+#include "spec.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Longest text of a value, its ending zero included: more than any integer or %x double needs.
+#define VALUE_BYTES 64
+
+typedef struct {
+	const char *name;
+	uint32_t bit;
+	size_t at;   // where in prom_spec the value goes
+	bool number; // a double, else an int64_t
+} key;
+
+static const key keys[] = {
+    {"start", PROM_KEY_START, offsetof(prom_spec, start), false}, {"step", PROM_KEY_STEP, offsetof(prom_spec, step), false},
+    {"n", PROM_KEY_N, offsetof(prom_spec, n), false},             {"range", PROM_KEY_RANGE, offsetof(prom_spec, range), false},
+    {"shift", PROM_KEY_SHIFT, offsetof(prom_spec, shift), false}, {"phi", PROM_KEY_PHI, offsetof(prom_spec, phi), true},
+    {"sf", PROM_KEY_SF, offsetof(prom_spec, sf), true},           {"tf", PROM_KEY_TF, offsetof(prom_spec, tf), true},
+    {"dur", PROM_KEY_DUR, offsetof(prom_spec, dur), true},        {"k", PROM_KEY_K, offsetof(prom_spec, k), false},
+};
+
+static const key budget_key = {"budget", PROM_KEY_BUDGET, 0, false};
+
+static const key *find_key(const char *name, size_t len) {
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+		if (strlen(keys[i].name) == len && memcmp(keys[i].name, name, len) == 0) {
+			return &keys[i];
+		}
+	}
+	return len == 6 && memcmp(name, "budget", 6) == 0 ? &budget_key : NULL;
+}
+
+// A text that is not to flood an error message.
+static int shown(size_t len) { return len > 48 ? 48 : (int)len; }
+
+// Reads one "key=value" of len bytes into s, its budget's id into *budget.
+static bool read_pair(prom_spec *s, int64_t *budget, const char *pair, size_t len, uint32_t allowed, char err[PROM_ERROR_BYTES]) {
+	const char *eq = memchr(pair, '=', len);
+	if (eq == NULL) {
+		snprintf(err, PROM_ERROR_BYTES, "parse spec: \"%.*s\" is no key=value", shown(len), pair);
+		return false;
+	}
+	const key *k = find_key(pair, (size_t)(eq - pair));
+	if (k == NULL || !(allowed & k->bit)) {
+		snprintf(err, PROM_ERROR_BYTES, "parse spec: unknown key \"%.*s\"", shown((size_t)(eq - pair)), pair);
+		return false;
+	}
+	if (s->keys & k->bit) {
+		snprintf(err, PROM_ERROR_BYTES, "parse spec: key %s is there twice", k->name);
+		return false;
+	}
+	s->keys |= k->bit;
+	size_t n = len - (size_t)(eq + 1 - pair);
+	char text[VALUE_BYTES];
+	bool ok = n > 0 && n < sizeof text && ((unsigned char)eq[1] > ' ');
+	if (ok) {
+		memcpy(text, eq + 1, n);
+		text[n] = 0;
+		char *end;
+		errno = 0;
+		if (k->number) {
+			double v = strtod(text, &end); // beyond the range of doubles: ±Inf or the nearest, as it should be
+			memcpy((char *)s + k->at, &v, sizeof v);
+		} else {
+			int64_t v = strtoll(text, &end, 10);
+			memcpy(k == &budget_key ? (char *)budget : (char *)s + k->at, &v, sizeof v);
+			ok = errno == 0;
+		}
+		ok = ok && end == text + n;
+	}
+	if (!ok) {
+		snprintf(err, PROM_ERROR_BYTES, "parse spec: \"%.*s\" is no value of %s", shown(n), eq + 1, k->name);
+	}
+	return ok;
+}
+
+// A product or sum of times that overflows would make windows that are nowhere.
+static bool grid_overflows(const prom_spec *s) {
+	int64_t t;
+	return __builtin_mul_overflow(s->n - 1, s->step, &t) || __builtin_add_overflow(s->start, t, &t) ||
+	       __builtin_add_overflow(t, s->shift, &t) || __builtin_add_overflow(s->start, s->shift, &t) ||
+	       __builtin_sub_overflow(s->start, s->range, &t) || __builtin_sub_overflow(s->start, s->step, &t);
+}
+
+static const char *wrong(const prom_spec *s) {
+	if ((s->keys & PROM_KEY_STEP) && s->step <= 0) {
+		return "step is not positive";
+	}
+	if ((s->keys & PROM_KEY_N) && (s->n <= 0 || s->n > PROM_MAX_STEPS)) {
+		return "n is not between 1 and 16777216";
+	}
+	if ((s->keys & PROM_KEY_RANGE) && s->range <= 0) {
+		return "range is not positive";
+	}
+	if ((s->keys & PROM_KEYS_GRID) == PROM_KEYS_GRID && grid_overflows(s)) {
+		return "a time of the grid is beyond 64 bits";
+	}
+	// Upstream refuses these factors too; NaN passes there, and here.
+	if ((s->keys & PROM_KEY_SF) && (s->sf <= 0 || s->sf >= 1)) {
+		return "sf is not between 0 and 1";
+	}
+	if ((s->keys & PROM_KEY_TF) && (s->tf <= 0 || s->tf >= 1)) {
+		return "tf is not between 0 and 1";
+	}
+	return NULL;
+}
+
+static bool complete(const prom_spec *s, uint32_t required, char err[PROM_ERROR_BYTES]) {
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+		if (required & ~s->keys & keys[i].bit) {
+			snprintf(err, PROM_ERROR_BYTES, "parse spec: key %s is missing", keys[i].name);
+			return false;
+		}
+	}
+	const char *what = wrong(s);
+	if (what != NULL) {
+		snprintf(err, PROM_ERROR_BYTES, "parse spec: %s", what);
+	}
+	return what == NULL;
+}
+
+bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]) {
+	*s = (prom_spec){0};
+	int64_t budget = 0;
+	uint32_t allowed = required | optional | PROM_KEY_SHIFT | PROM_KEY_BUDGET;
+	for (const char *p = text, *end = text + len; p < end;) {
+		const char *blank = memchr(p, ' ', (size_t)(end - p));
+		size_t n = blank == NULL ? (size_t)(end - p) : (size_t)(blank - p);
+		if (!read_pair(s, &budget, p, n, allowed, err)) {
+			return false;
+		}
+		p += n;
+		if (blank != NULL && ++p == end) {
+			snprintf(err, PROM_ERROR_BYTES, "parse spec: it ends in a blank");
+			return false;
+		}
+	}
+	if (!complete(s, required, err)) {
+		return false;
+	}
+	s->range_s = (double)(s->range / 1000) + (double)(s->range % 1000 * 1000000) / 1e9;
+	s->budget = prom_budget_acquire(budget);
+	if (s->budget == NULL) {
+		snprintf(err, PROM_ERROR_BYTES, "parse spec: no open budget has the id %lld", (long long)budget);
+		return false;
+	}
+	return true;
+}
+
+void prom_spec_close(prom_spec *s) {
+	prom_budget_release(s->budget);
+	s->budget = NULL;
+}
+
+// A shared spec. It is listed from its first reference to its last, and only loses its last one under the lock.
+typedef struct shared {
+	prom_spec spec; // first, so that a pointer to it is one to this
+	_Atomic int64_t refs;
+	struct shared *next;
+	uint32_t required, optional;
+	size_t len;
+	char text[];
+} shared;
+
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static shared *shared_list;
+
+// Makes and lists a spec. The lock is held.
+static shared *share(const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]) {
+	shared *s = malloc(sizeof *s + len);
+	if (s == NULL) {
+		snprintf(err, PROM_ERROR_BYTES, "out of memory for a spec");
+		return NULL;
+	}
+	if (!prom_spec_parse(&s->spec, text, len, required, optional, err)) {
+		free(s);
+		return NULL;
+	}
+	atomic_init(&s->refs, 0);
+	s->required = required;
+	s->optional = optional;
+	s->len = len;
+	memcpy(s->text, text, len);
+	s->next = shared_list;
+	shared_list = s;
+	return s;
+}
+
+const prom_spec *prom_spec_get(const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]) {
+	pthread_mutex_lock(&shared_lock);
+	shared *s = shared_list;
+	while (s != NULL && (s->len != len || s->required != required || s->optional != optional || memcmp(s->text, text, len) != 0)) {
+		s = s->next;
+	}
+	if (s == NULL) {
+		s = share(text, len, required, optional, err);
+	}
+	if (s != NULL) {
+		atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&shared_lock);
+	return s == NULL ? NULL : &s->spec;
+}
+
+void prom_spec_hold(const prom_spec *spec, int64_t refs) {
+	atomic_fetch_add_explicit(&((shared *)spec)->refs, refs, memory_order_relaxed);
+}
+
+void prom_spec_put(const prom_spec *spec, int64_t refs) {
+	if (spec == NULL) {
+		return;
+	}
+	shared *s = (shared *)spec;
+	int64_t have = atomic_load_explicit(&s->refs, memory_order_relaxed);
+	while (have > refs) {
+		if (atomic_compare_exchange_weak_explicit(&s->refs, &have, have - refs, memory_order_release, memory_order_relaxed)) {
+			return;
+		}
+	}
+	pthread_mutex_lock(&shared_lock);
+	if (atomic_fetch_sub_explicit(&s->refs, refs, memory_order_acq_rel) == refs) {
+		shared **at = &shared_list;
+		while (*at != s) {
+			at = &(*at)->next;
+		}
+		*at = s->next;
+		prom_spec_close(&s->spec);
+		free(s);
+	}
+	pthread_mutex_unlock(&shared_lock);
+}

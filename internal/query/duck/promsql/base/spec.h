@@ -1,0 +1,49 @@
+// Specs: the constant parameters of a function, as text and parsed.
+#pragma once
+
+#include "budget.h"
+
+// Keys of a spec, as bits of prom_spec.keys.
+enum {
+	PROM_KEY_START = 1 << 0,
+	PROM_KEY_STEP = 1 << 1,
+	PROM_KEY_N = 1 << 2,
+	PROM_KEY_RANGE = 1 << 3,
+	PROM_KEY_SHIFT = 1 << 4,
+	PROM_KEY_PHI = 1 << 5,
+	PROM_KEY_SF = 1 << 6,
+	PROM_KEY_TF = 1 << 7,
+	PROM_KEY_DUR = 1 << 8,
+	PROM_KEY_K = 1 << 9,
+	PROM_KEY_BUDGET = 1 << 10,
+	PROM_KEYS_GRID = PROM_KEY_START | PROM_KEY_STEP | PROM_KEY_N,
+};
+
+// Most steps that a grid may have.
+#define PROM_MAX_STEPS (1 << 24)
+
+// A parsed spec: "key=value" pairs, one blank between two. Keys that were not written are 0; shift may always be left out.
+typedef struct {
+	uint32_t keys;       // which keys were written
+	int64_t start, step; // ms: step k of the grid is at start + k*step; step > 0
+	int64_t n;           // steps, 1..PROM_MAX_STEPS
+	int64_t range;       // ms > 0: a window is (t-range, t]
+	int64_t shift;       // ms: the evaluation time of a step less the step's time
+	double phi, sf, tf;
+	double dur; // s
+	int64_t k;
+	double range_s;      // range in seconds, as Go's Duration.Seconds has it
+	prom_budget *budget; // never NULL
+} prom_spec;
+
+// Parses text and takes a reference to its budget, which prom_spec_close gives back. Every key of required must be there; allowed are
+// those, shift and budget, and the keys in optional. Returns false with a message if the text is wrong; then there is nothing to close.
+bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]);
+void prom_spec_close(prom_spec *s);
+
+// Shared specs, for states that outlive a chunk: equal texts share one parsed spec as long as somebody holds it. prom_spec_get returns a
+// spec with one more reference, NULL with a message; prom_spec_hold adds references to one that the caller holds; prom_spec_put gives
+// some back and ignores NULL.
+const prom_spec *prom_spec_get(const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]);
+void prom_spec_hold(const prom_spec *s, int64_t refs);
+void prom_spec_put(const prom_spec *s, int64_t refs);

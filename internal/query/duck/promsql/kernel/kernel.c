@@ -1,0 +1,116 @@
+// A kernel as Go calls it.
+#include "kernel.h"
+#include "window.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+prom_kernel *prom_kernel_open(int fn, const char *text, size_t len, char err[PROM_ERROR_BYTES]) {
+	prom_kernel *k = calloc(1, sizeof *k);
+	if (k == NULL) {
+		snprintf(err, PROM_ERROR_BYTES, "out of memory");
+		return NULL;
+	}
+	if (!prom_spec_parse(&k->spec, text, len, prom_range_keys(fn), 0, err)) {
+		free(k);
+		return NULL;
+	}
+	k->fn = fn;
+	k->series.budget = k->scratch.budget = k->windows.budget = k->spec.budget;
+	k->known = -1;
+	return k;
+}
+
+void prom_kernel_close(prom_kernel *k) {
+	prom_scratch_free(&k->series);
+	prom_scratch_free(&k->scratch);
+	prom_scratch_free(&k->windows);
+	prom_spec_close(&k->spec);
+	free(k);
+}
+
+static uint32_t count_stale(const double *v, uint32_t n) {
+	uint32_t stale = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		stale += prom_is_absent(v[i]);
+	}
+	return stale;
+}
+
+// Copies the samples that are no stale markers, of which there are kept, into the kernel's memory. false: refused.
+static bool drop_stale(prom_kernel *k, const int64_t **ts, const double **v, uint32_t n, uint32_t kept) {
+	// One more place, for what is written where a marker would be.
+	int64_t *to_ts = prom_scratch_take(&k->series, ((size_t)kept + 1) * (sizeof(int64_t) + sizeof(double)));
+	if (to_ts == NULL) {
+		return false;
+	}
+	double *to_v = (double *)(to_ts + kept + 1);
+	for (uint32_t i = 0, at = 0; i < n; i++) {
+		to_ts[at] = (*ts)[i];
+		to_v[at] = (*v)[i];
+		at += !prom_is_absent((*v)[i]);
+	}
+	*ts = to_ts;
+	*v = to_v;
+	return true;
+}
+
+// The steps up to which windows are kept from one series to the next.
+#define KEPT_STEPS (1 << 16)
+
+// Says whether two windows are alike; see known_window.
+static bool alike(const series *s, const prom_spec *p, const known_window *a, const window *b) {
+	int64_t moved = b->t - (p->start + a->k * p->step);
+	return a->hi - a->lo == b->hi - b->lo && s->ts[b->lo] - s->ts[a->lo] == moved && s->ts[b->hi - 1] - s->ts[a->hi - 1] == moved;
+}
+
+// Tells a series its windows, which are found for the second series that has its times. false: refused.
+static bool know_windows(prom_kernel *k, series *s) {
+	if (k->known < 0) {
+		known_window *to = prom_scratch_take(&k->windows, (size_t)k->spec.n * sizeof *to);
+		if (to == NULL) {
+			return false;
+		}
+		uint32_t n = 0;
+		window w = before_first(&k->spec);
+		while (w.k + 1 < k->spec.n) {
+			w.k++;
+			w.t += k->spec.step;
+			w.hi = first_after(s, w.hi, w.t, &w.hi_moved);
+			w.lo = first_after(s, w.lo, w.t - k->spec.range, &w.lo_moved);
+			if (w.hi > w.lo) {
+				to[n] = (known_window){(uint32_t)w.k, w.lo, w.hi, n > 0 && alike(s, &k->spec, &to[n - 1], &w)};
+				n++;
+			}
+		}
+		k->known = n;
+	}
+	s->windows = k->windows.mem;
+	s->known = (uint32_t)k->known;
+	return true;
+}
+
+int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_t n, int facts, double *out) {
+	if (prom_cancelled(k->spec.budget)) {
+		return PROM_KERNEL_CANCELLED;
+	}
+	if ((facts & PROM_SAME_TIMES) == 0) {
+		k->known = -1;
+	}
+	uint32_t stale = (facts & PROM_NO_STALE) != 0 || prom_range_sees_stale(k->fn) ? 0 : count_stale(v, n);
+	if (stale > 0 && stale < n && !drop_stale(k, &ts, &v, n, n - stale)) {
+		return PROM_KERNEL_REFUSED;
+	}
+	if (stale == n) { // no sample is left, or there was none
+		for (int64_t step = 0; step < k->spec.n; step++) {
+			out[step] = prom_absent_value();
+		}
+		return PROM_KERNEL_NONE;
+	}
+	series s = {.ts = ts, .v = v, .n = n - stale};
+	if ((facts & PROM_SAME_TIMES) != 0 && stale == 0 && k->spec.n <= KEPT_STEPS && !know_windows(k, &s)) {
+		return PROM_KERNEL_REFUSED;
+	}
+	int present = prom_range_series(k->fn, &s, &k->spec, out, &k->scratch);
+	return present < 0 ? PROM_KERNEL_REFUSED : present > 0 ? PROM_KERNEL_PRESENT : PROM_KERNEL_NONE;
+}

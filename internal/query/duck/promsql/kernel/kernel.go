@@ -1,0 +1,21 @@
+// Package kernel evaluates PromQL's range functions over one series, in C that knows no DuckDB.
+// functions.h lists them.
+package kernel
+
+/*
+// Absent values are found by comparing 64-bit integers, which SSE2 cannot do side by side.
+#cgo CFLAGS: -O3 -std=c11 -Wall -Wextra -Werror -DDUCKDB_STATIC_BUILD
+#cgo amd64 CFLAGS: -msse4.2
+*/
+import "C"
+
+import (
+	"embed"
+
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/base"
+)
+
+// Headers holds the headers that C code of other packages includes.
+//
+//go:embed *.h
+var Headers embed.FS

@@ -1,0 +1,37 @@
+// Range functions over one series, bit for bit as promql/functions.go of Prometheus v0.315.0 has them for floats without start timestamps.
+// No DuckDB in here.
+#pragma once
+
+#include "../base/scratch.h"
+#include "../base/spec.h"
+#include "../base/value.h"
+#include "functions.h"
+
+#define FUNCTION(id, name, kernel, keys) PROM_##id,
+typedef enum { PROM_RANGE_LIST(FUNCTION) PROM_RANGE_FUNCTIONS } prom_range_fn; // the last one is their number
+#undef FUNCTION
+
+// The function of a name of len bytes, -1 if there is none.
+int prom_range_find(const char *name, size_t len);
+
+// The spec keys that a function needs: the grid, range, and its parameters.
+uint32_t prom_range_keys(int fn);
+
+// Evaluates fn over one series: n samples, ts in ms strictly ascending, at the spec->n steps of the grid. out has spec->n elements; absent
+// ones become PROM_ABSENT_BITS. Stale markers among v are left out of ranges. Returns 1 if any step has a value, 0 if none has, -1 if
+// scratch memory was refused by spec->budget.
+int prom_range_eval(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, double *out);
+
+// Whether fn looks at stale markers. All other functions want series without.
+bool prom_range_sees_stale(int fn);
+
+// As prom_range_eval, over samples that have no stale markers unless fn sees them.
+int prom_range_run(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, double *out, prom_scratch *scratch);
+
+// The quantile q, 0..1, of a window's n values in the order of time. Upstream's sort takes -0 and 0 for equal and is not stable: where
+// both are there and the result is zero, its sign is that of whichever the sort put there, and only the same sort knows. NULL: the result
+// is as if -0 were below 0.
+extern double (*prom_sorted_quantile)(double q, const double *v, uint32_t n);
+
+// Sorts n values as sort.Sort does with upstream's order of samples by value, which knows no order of -0 and 0.
+void promGoSort(double *v, size_t n);

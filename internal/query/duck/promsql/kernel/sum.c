@@ -1,0 +1,194 @@
+// sum, avg, stddev and stdvar. Their sums are compensated and depend on the order of additions, so every window is summed anew; several
+// windows at once, a lane each. Where a window's values are integers so small that no sum of them is ever rounded, the compensation is
+// always zero and the sum is a difference of two sums over the series' beginning.
+#include "lanes.h"
+
+// Beyond this bound integers are no exact doubles.
+#define EXACT 9007199254740992.0
+
+// Windows that wait for the others of their batch.
+typedef struct {
+	window w[LANES];
+	int n;
+} batch;
+
+// Sums of the values before each sample, modulo 2^64, and the largest magnitude among the values. NULL: not all are integers.
+typedef struct {
+	uint64_t *before;
+	double largest;
+} integers;
+
+// Upstream's average of a window whose sum overflows: from there on the running mean is adjusted by every value.
+static double avg_overflowing(const double *v, uint32_t n) {
+	double sum = v[0], c = 0, mean = 0;
+	bool incremental = false;
+	for (uint32_t i = 1; i < n; i++) {
+		double count = i + 1;
+		if (!incremental) {
+			double new_sum = sum, new_c = c;
+			kahan_add(v[i], &new_sum, &new_c);
+			if (!isinf(new_sum)) {
+				sum = new_sum;
+				c = new_c;
+				continue;
+			}
+			incremental = true;
+			mean = sum / (count - 1);
+			c /= count - 1;
+		}
+		double q = (count - 1) / count;
+		mean *= q;
+		c *= q;
+		kahan_add(v[i] / count, &mean, &c);
+	}
+	return incremental ? mean + c : sum / n + c / n;
+}
+
+// The result of a window's sum.
+PROM_INLINE double finish_sum(int fn, const double *v, uint32_t n, double sum, double c) {
+	if (fn == PROM_SUM_OVER_TIME) {
+		return isinf(sum) ? sum : sum + c;
+	}
+	if (!isfinite(sum)) {
+		return avg_overflowing(v, n);
+	}
+	return sum / n + c / n;
+}
+
+PROM_INLINE void sum_batch(int fn, const double *v, const batch *b, uint32_t common, double *out) {
+	lanes sum = {0}, c = {0};
+	const double *v0 = v + b->w[0].lo, *v1 = v + b->w[1].lo, *v2 = v + b->w[2].lo, *v3 = v + b->w[3].lo;
+	for (uint32_t i = 0; i < common; i++) {
+		const lanes x = {v0[i], v1[i], v2[i], v3[i]};
+		KAHAN_ADD_LANES(x, sum, c);
+	}
+	for (int l = 0; l < LANES; l++) {
+		const window *w = &b->w[l];
+		double s = sum[l], comp = c[l];
+		for (uint32_t i = w->lo + common; i < w->hi; i++) {
+			kahan_add(v[i], &s, &comp);
+		}
+		out[w->k] = finish_sum(fn, v + w->lo, w->hi - w->lo, s, comp);
+	}
+}
+
+PROM_INLINE double finish_variance(int fn, uint32_t n, double aux, double c) {
+	double variance = (aux + c) / n;
+	return fn == PROM_STDVAR_OVER_TIME ? variance : sqrt(variance);
+}
+
+PROM_INLINE void variance_batch(int fn, const double *v, const batch *b, uint32_t common, double *out) {
+	lanes mean = {0}, mean_c = {0}, aux = {0}, aux_c = {0}, count = {0};
+	const double *v0 = v + b->w[0].lo, *v1 = v + b->w[1].lo, *v2 = v + b->w[2].lo, *v3 = v + b->w[3].lo;
+	for (uint32_t i = 0; i < common; i++) {
+		const lanes x = {v0[i], v1[i], v2[i], v3[i]};
+		count += 1;
+		const lanes delta = x - (mean + mean_c);
+		KAHAN_ADD_LANES(delta / count, mean, mean_c);
+		KAHAN_ADD_LANES(delta * (x - (mean + mean_c)), aux, aux_c);
+	}
+	for (int l = 0; l < LANES; l++) {
+		const window *w = &b->w[l];
+		double m = mean[l], mc = mean_c[l], a = aux[l], ac = aux_c[l];
+		for (uint32_t i = w->lo + common; i < w->hi; i++) {
+			double delta = v[i] - (m + mc);
+			kahan_add(delta / (i + 1 - w->lo), &m, &mc);
+			kahan_add(delta * (v[i] - (m + mc)), &a, &ac);
+		}
+		out[w->k] = finish_variance(fn, w->hi - w->lo, a, ac);
+	}
+}
+
+// Computes the windows of a batch. Lanes without a window repeat the first one.
+PROM_INLINE void flush(int fn, const double *v, batch *b, double *out) {
+	uint32_t common = UINT32_MAX;
+	for (int l = 0; l < LANES; l++) {
+		if (l >= b->n) {
+			b->w[l] = b->w[0];
+		}
+		uint32_t n = b->w[l].hi - b->w[l].lo;
+		common = n < common ? n : common;
+	}
+	if (fn == PROM_SUM_OVER_TIME || fn == PROM_AVG_OVER_TIME) {
+		sum_batch(fn, v, b, common, out);
+	} else {
+		variance_batch(fn, v, b, common, out);
+	}
+	b->n = 0;
+}
+
+// Says whether a window's sum and all its partial sums are exact.
+PROM_INLINE bool exact(const integers *x, window w) { return x->before != NULL && (double)(w.hi - w.lo) * x->largest <= EXACT; }
+
+PROM_INLINE int run(int fn, const series *s, const prom_spec *p, double *out, const integers *x) {
+	batch b = {.n = 0};
+	int any = 0;
+	for (window w = before_first(p); next_window(s, p, 1, out, &w); any = 1) {
+		if (exact(x, w)) {
+			double sum = (double)(int64_t)(x->before[w.hi] - x->before[w.lo]);
+			out[w.k] = fn == PROM_SUM_OVER_TIME ? sum : sum / (w.hi - w.lo);
+			continue;
+		}
+		b.w[b.n++] = w;
+		if (b.n == LANES) {
+			flush(fn, s->v, &b, out);
+		}
+	}
+	if (b.n > 0) {
+		flush(fn, s->v, &b, out);
+	}
+	return any;
+}
+
+PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out, const integers *x) {
+	static const integers none = {0};
+	switch (fn) {
+	case PROM_SUM_OVER_TIME:
+		return run(PROM_SUM_OVER_TIME, s, p, out, x);
+	case PROM_AVG_OVER_TIME:
+		return run(PROM_AVG_OVER_TIME, s, p, out, x);
+	case PROM_STDDEV_OVER_TIME:
+		return run(PROM_STDDEV_OVER_TIME, s, p, out, &none);
+	default: // PROM_STDVAR_OVER_TIME
+		return run(PROM_STDVAR_OVER_TIME, s, p, out, &none);
+	}
+}
+
+#ifdef PROM_HAS_WIDE
+PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, const integers *x) { return run_any(fn, s, p, out, x); }
+#endif
+
+// Fills x->before if all values are integers. Its memory has room for one more than there are samples.
+static void sum_integers(const series *s, uint64_t *before, integers *x) {
+	uint64_t sum = 0;
+	double largest = 0;
+	for (uint32_t i = 0; i < s->n; i++) {
+		double v = s->v[i];
+		if (!(fabs(v) <= EXACT) || v != (double)(int64_t)v) {
+			return;
+		}
+		largest = fabs(v) > largest ? fabs(v) : largest;
+		before[i] = sum;
+		sum += (uint64_t)(int64_t)v;
+	}
+	before[s->n] = sum;
+	x->before = before;
+	x->largest = largest;
+}
+
+int prom_range_sum(int fn, const series *s, const prom_spec *p, double *out, prom_scratch *scratch) {
+	integers x = {0};
+	if (fn == PROM_SUM_OVER_TIME || fn == PROM_AVG_OVER_TIME) {
+		uint64_t *before = prom_scratch_take(scratch, ((size_t)s->n + 1) * sizeof *before);
+		if (before == NULL) {
+			return -1;
+		}
+		sum_integers(s, before, &x);
+	}
+#ifdef PROM_HAS_WIDE
+	if (prom_wide()) {
+		return run_wide(fn, s, p, out, &x);
+	}
+#endif
+	return run_any(fn, s, p, out, &x);
+}

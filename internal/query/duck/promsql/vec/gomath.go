@@ -1,0 +1,78 @@
+package vec
+
+/*
+#include "gomath.h"
+*/
+import "C"
+
+import (
+	"math"
+	"unsafe"
+)
+
+// absentBits are the bits of a value that is no value: Prometheus's stale marker.
+const absentBits = 0x7ff0000000000002
+
+var unaries = [C.PROM_GO_UNARY]func(float64) float64{
+	C.PROM_GO_EXP:   math.Exp,
+	C.PROM_GO_LN:    math.Log,
+	C.PROM_GO_LOG2:  math.Log2,
+	C.PROM_GO_LOG10: math.Log10,
+	C.PROM_GO_SIN:   math.Sin,
+	C.PROM_GO_COS:   math.Cos,
+	C.PROM_GO_TAN:   math.Tan,
+	C.PROM_GO_ASIN:  math.Asin,
+	C.PROM_GO_ACOS:  math.Acos,
+	C.PROM_GO_ATAN:  math.Atan,
+	C.PROM_GO_SINH:  math.Sinh,
+	C.PROM_GO_COSH:  math.Cosh,
+	C.PROM_GO_TANH:  math.Tanh,
+	C.PROM_GO_ASINH: math.Asinh,
+	C.PROM_GO_ACOSH: math.Acosh,
+	C.PROM_GO_ATANH: math.Atanh,
+}
+
+var binaries = [C.PROM_GO_BINARY]func(a, b float64) float64{
+	C.PROM_GO_POW:   math.Pow,
+	C.PROM_GO_ATAN2: math.Atan2,
+}
+
+func floats(p *C.double, n C.size_t) []float64 {
+	return unsafe.Slice((*float64)(unsafe.Pointer(p)), n)
+}
+
+func absent(v float64) bool { return math.Float64bits(v) == absentBits }
+
+// NaN is itself under all functions, so that no payload becomes that of an absent value.
+//
+//export promGoUnary
+func promGoUnary(fn C.int, v *C.double, n C.size_t) {
+	f, values := unaries[fn], floats(v, n)
+	for i, x := range values {
+		if x == x {
+			values[i] = f(x)
+		}
+	}
+}
+
+//export promGoBinary
+func promGoBinary(fn C.int, l *C.double, ls C.size_t, r *C.double, rs C.size_t, out *C.double, n C.size_t) {
+	f := binaries[fn]
+	left, right, values := floats(l, (n-1)*ls+1), floats(r, (n-1)*rs+1), floats(out, n)
+	for i := range values {
+		a, b := left[i*int(ls)], right[i*int(rs)]
+		if absent(a) || absent(b) {
+			values[i] = math.Float64frombits(absentBits)
+		} else {
+			values[i] = canonical(f(a, b))
+		}
+	}
+}
+
+// canonical keeps a NaN that a function passed on from looking like an absent value.
+func canonical(v float64) float64 {
+	if v != v {
+		return math.NaN()
+	}
+	return v
+}

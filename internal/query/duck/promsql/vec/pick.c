@@ -1,0 +1,100 @@
+// From stored ids to ordinals of the plan, and stored columns to values.
+#include "register.h"
+
+#define ENTRY_BYTES 12 // key u64, value u32
+#define NO_ORDINAL UINT32_MAX
+
+static uint32_t read_u32(const char *p) {
+	const unsigned char *b = (const unsigned char *)p;
+	return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static uint64_t read_u64(const char *p) { return read_u32(p) | (uint64_t)read_u32(p + 4) << 32; }
+
+// The value of key in a map, NO_ORDINAL if it is not there.
+static uint32_t find(vec_text map, uint64_t key) {
+	size_t lo = 0, hi = map.len / ENTRY_BYTES;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (read_u64(map.text + mid * ENTRY_BYTES) < key) {
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	const char *at = map.text + lo * ENTRY_BYTES;
+	return lo < map.len / ENTRY_BYTES && read_u64(at) == key ? read_u32(at + 8) : NO_ORDINAL;
+}
+
+static void put(duckdb_vector out, idx_t row, uint32_t value) {
+	((uint32_t *)duckdb_vector_get_data(out))[row] = value;
+	if (value == NO_ORDINAL) {
+		duckdb_vector_ensure_validity_writable(out);
+		duckdb_validity_set_row_invalid(duckdb_vector_get_validity(out), row);
+	}
+}
+
+// A map whose length is no multiple of its entries was not made by ordinals.
+static bool well_formed(duckdb_function_info info, vec_text map, size_t entry) {
+	if (map.len % entry == 0) {
+		return true;
+	}
+	duckdb_scalar_function_set_error(info, "read map of ordinals: its last entry is cut off");
+	return false;
+}
+
+static void pick(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
+	vec_column keys = vec_column_of(in, 0), maps = vec_column_of(in, 1);
+	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); i < rows; i++) {
+		uint32_t value = NO_ORDINAL;
+		if (vec_valid(keys.validity, i) && vec_valid(maps.validity, i)) {
+			vec_text map = vec_text_at(maps.data, i);
+			if (!well_formed(info, map, ENTRY_BYTES)) {
+				return;
+			}
+			value = find(map, ((const uint64_t *)keys.data)[i]);
+		}
+		put(out, i, value);
+	}
+}
+
+static void at(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
+	vec_column ordinals = vec_column_of(in, 0), maps = vec_column_of(in, 1);
+	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); i < rows; i++) {
+		uint32_t value = NO_ORDINAL;
+		if (vec_valid(ordinals.validity, i) && vec_valid(maps.validity, i)) {
+			vec_text map = vec_text_at(maps.data, i);
+			if (!well_formed(info, map, 4)) {
+				return;
+			}
+			uint32_t n = ((const uint32_t *)ordinals.data)[i];
+			value = n < map.len / 4 ? read_u32(map.text + (size_t)n * 4) : NO_ORDINAL;
+		}
+		put(out, i, value);
+	}
+}
+
+static void value(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
+	(void)info;
+	vec_column ints = vec_column_of(in, 0), divs = vec_column_of(in, 1);
+	const int64_t *restrict i = ints.data;
+	const double *restrict d = divs.data;
+	double *restrict v = duckdb_vector_get_data(out);
+	idx_t rows = duckdb_data_chunk_get_size(in);
+	for (idx_t k = 0; k < rows; k++) {
+		v[k] = prom_decode(i[k], d[k]);
+	}
+	for (idx_t k = 0; (ints.validity != NULL || divs.validity != NULL) && k < rows; k++) {
+		if (!vec_valid(ints.validity, k) || !vec_valid(divs.validity, k)) {
+			duckdb_vector_ensure_validity_writable(out);
+			duckdb_validity_set_row_invalid(duckdb_vector_get_validity(out), k);
+		}
+	}
+}
+
+const vec_scalar vec_scalars_pick[] = {
+    {"prom_pick", {VEC_UBIGINT, VEC_BLOB}, VEC_UINTEGER, pick},
+    {"prom_at", {VEC_UINTEGER, VEC_BLOB}, VEC_UINTEGER, at},
+    {"prom_value", {VEC_BIGINT, VEC_DOUBLE}, VEC_DOUBLE, value},
+    {0},
+};

@@ -1,0 +1,38 @@
+// Registration of functions from tables.
+#pragma once
+
+#include "vec.h"
+
+// Types of parameters and results.
+typedef enum { VEC_END, VEC_DOUBLE, VEC_BIGINT, VEC_UINTEGER, VEC_UBIGINT, VEC_TIMESTAMP, VEC_VARCHAR, VEC_BLOB, VEC_LIST, VEC_CHOSEN } vec_type;
+
+#define VEC_MAX_PARAMETERS 5
+
+// A scalar function of DuckDB. All see NULL inputs themselves.
+typedef struct {
+	const char *name;
+	vec_type parameters[VEC_MAX_PARAMETERS + 1], result;
+	duckdb_scalar_function_t run;
+} vec_scalar;
+
+// An aggregate of DuckDB. extra is what duckdb_aggregate_function_get_extra_info gives its functions.
+typedef struct {
+	const char *name;
+	vec_type parameters[VEC_MAX_PARAMETERS + 1], result;
+	bool spec; // has a second overload with one more parameter, a spec
+	const void *extra;
+	duckdb_aggregate_state_size size;
+	duckdb_aggregate_init_t init;
+	duckdb_aggregate_update_t update;
+	duckdb_aggregate_combine_t combine;
+	duckdb_aggregate_finalize_t finalize;
+	duckdb_aggregate_destroy_t destroy;
+} vec_aggregate;
+
+// Register the functions of tables, each ended by an entry without a name; NULL ends the list of tables.
+// Entries of one name that follow one another are overloads. Return 0, or 1 with a message.
+int vec_register_scalars(duckdb_connection conn, const vec_scalar *const *tables, char err[PROM_ERROR_BYTES]);
+int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, char err[PROM_ERROR_BYTES]);
+
+// Registers the scalar functions over lists of values, once per database. Returns 0, or 1 with a message.
+int prom_register_vec(duckdb_connection conn, char err[PROM_ERROR_BYTES]);

@@ -1,0 +1,69 @@
+// Lists that come from the grid: prom_time, prom_timestamps and prom_repeat.
+#include "register.h"
+
+#include <stdio.h>
+
+typedef enum { TIME, TIMESTAMPS, REPEAT } kind;
+
+// Step k's evaluation time in seconds, which upstream calculates from ms like this.
+static double seconds(const prom_spec *s, uint32_t k) { return (double)(s->start + (int64_t)k * s->step + s->shift) / 1000; }
+
+// Writes the list of a row. Returns whether any step has a value.
+static bool fill(kind what, const prom_spec *s, vec_list v, double *restrict out) {
+	uint64_t any = 0;
+	size_t stride = vec_stride(v);
+	for (uint32_t k = 0; k < s->n; k++) {
+		uint64_t gone = what == TIME ? 0 : vec_gone(v.v[k * stride]);
+		out[k] = vec_choose(gone, prom_absent_value(), what == REPEAT ? v.v[k * stride] : seconds(s, k));
+		any |= ~gone;
+	}
+	return any != 0;
+}
+
+static bool write_rows(kind what, duckdb_data_chunk in, vec_specs *specs, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+	vec_lists lists;
+	if (what != TIME && !vec_lists_open(&lists, in, 0, err)) {
+		return false;
+	}
+	idx_t rows = duckdb_data_chunk_get_size(in);
+	for (idx_t i = 0; i < rows; i++) {
+		const prom_spec *s = vec_specs_at(specs, i, err);
+		if (s == NULL) {
+			return false;
+		}
+		vec_list v = what == TIME ? (vec_list){NULL, 1} : vec_list_at(&lists, i);
+		if (v.n > 1 && v.n != s->n) {
+			snprintf(err, PROM_ERROR_BYTES, "write values: a list of %u values on a grid of %lld steps", v.n, (long long)s->n);
+			return false;
+		}
+		vec_out out;
+		if (!vec_out_open(&out, result, v.n == 0 ? 0 : (idx_t)s->n)) {
+			snprintf(err, PROM_ERROR_BYTES, "write values: the machine has no memory for them");
+			return false;
+		}
+		vec_out_put(&out, i, (uint32_t)s->n, v.n > 0 && fill(what, s, v, vec_out_next(&out)));
+		vec_out_close(&out);
+	}
+	return true;
+}
+
+static void run(kind what, duckdb_function_info info, duckdb_data_chunk in, duckdb_vector result) {
+	char err[PROM_ERROR_BYTES];
+	vec_specs specs;
+	vec_specs_open(&specs, in, what == TIME ? 0 : 1, what == REPEAT ? PROM_KEY_N : PROM_KEYS_GRID, 0);
+	if (!write_rows(what, in, &specs, result, err)) {
+		duckdb_scalar_function_set_error(info, err);
+	}
+	vec_specs_close(&specs);
+}
+
+static void time_list(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) { run(TIME, info, in, out); }
+static void timestamps(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) { run(TIMESTAMPS, info, in, out); }
+static void repeat(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) { run(REPEAT, info, in, out); }
+
+const vec_scalar vec_scalars_time[] = {
+    {"prom_time", {VEC_VARCHAR}, VEC_LIST, time_list},
+    {"prom_timestamps", {VEC_LIST, VEC_VARCHAR}, VEC_LIST, timestamps},
+    {"prom_repeat", {VEC_LIST, VEC_VARCHAR}, VEC_LIST, repeat},
+    {0},
+};

@@ -1,0 +1,22 @@
+// Package vec has the SQL functions over lists of values, in C, and registers tables of functions.
+package vec
+
+/*
+// Absent values are found by comparing 64-bit integers, which SSE2 cannot do side by side.
+#cgo CFLAGS: -O3 -std=c11 -Wall -Wextra -Werror -DDUCKDB_STATIC_BUILD
+#cgo amd64 CFLAGS: -msse4.2
+*/
+import "C"
+
+import (
+	"embed"
+
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/base"
+	_ "github.com/promlake/promlake/internal/query/duck/promsql/kernel"
+	_ "github.com/promlake/promlake/third_party/duckdb"
+)
+
+// Headers holds the headers that C code of other packages includes.
+//
+//go:embed *.h
+var Headers embed.FS
