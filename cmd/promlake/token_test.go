@@ -127,7 +127,7 @@ func TestQueryWithAToken(t *testing.T) {
 	}
 	code, text := ask()
 	require.Equal(t, 1, code)
-	require.Contains(t, text, "query: unauthorized: this server wants a token")
+	require.Contains(t, text, "query: unauthorized: this server requires a token")
 	code, text = ask("--token=" + token)
 	require.Zero(t, code, text)
 	require.Contains(t, text, "team-a")

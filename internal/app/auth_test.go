@@ -84,7 +84,7 @@ func TestTenantsAreApart(t *testing.T) {
 
 	require.NoError(t, a.write(t, srv.url, "of_a"))
 	require.NoError(t, b.write(t, srv.url, "of_b"))
-	require.ErrorContains(t, nobody.write(t, srv.url, "of_nobody"), "this server wants a token")
+	require.ErrorContains(t, nobody.write(t, srv.url, "of_nobody"), "this server requires a token")
 	require.ErrorContains(t, caller{"a", "team-b"}.write(t, srv.url, "forged"), `the token is not for tenant "team-b"`)
 
 	for _, tc := range []struct {

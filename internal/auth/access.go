@@ -6,21 +6,21 @@ import "fmt"
 type Access uint8
 
 const (
-	// Read is asking a tenant's data.
+	// Read is reading a tenant's data.
 	Read Access = iota
 	// Write is adding to a tenant's data.
 	Write
 	// Admin is deleting a tenant's data.
 	Admin
-	// Operate concerns the process and all of its tenants: metrics, compaction. It takes access
-	// "admin" to tenants ["*"].
+	// Operate concerns the process and all of its tenants: metrics, compaction. It requires access
+	// "admin" for tenants ["*"].
 	Operate
 )
 
-// names are how a document writes the kinds of access that it can give.
+// names maps the names of kinds of access in a document.
 var names = map[string]Access{"read": Read, "write": Write, "admin": Admin}
 
-// ParseAccess reads the name of a kind of access: read, write or admin.
+// ParseAccess parses the name of a kind of access: read, write or admin.
 func ParseAccess(name string) (Access, error) {
 	a, ok := names[name]
 	if !ok {
@@ -29,7 +29,7 @@ func ParseAccess(name string) (Access, error) {
 	return a, nil
 }
 
-// String is the name in a document of what gives this access.
+// String returns the name in a document of the access that a token needs for a.
 func (a Access) String() string {
 	switch a {
 	case Read:

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// refusal is why a request does not reach its handler.
+// refusal is the answer to a request that does not reach its handler.
 type refusal struct {
-	result string // as metrics count it
+	result string // label value of the metric
 	status int
 	err    error
 }
 
-// errorTypes are those of the JSON answers: Prometheus' own, and two that it has no use for.
+// errorTypes are the error types of JSON answers: Prometheus' own, and two further ones.
 var errorTypes = map[int]string{
 	http.StatusBadRequest:         "bad_data",
 	http.StatusUnauthorized:       "unauthorized",
@@ -22,8 +22,8 @@ var errorTypes = map[int]string{
 	http.StatusServiceUnavailable: "unavailable",
 }
 
-// write answers. The reasons name no secrets; which tenants a token has is told only to those who
-// have the token.
+// write writes the answer. Its text contains no secrets; only a request with a known token is told
+// the tenants of that token.
 func (f *refusal) write(w http.ResponseWriter, access Access) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -36,7 +36,8 @@ func (f *refusal) write(w http.ResponseWriter, access Access) {
 	}
 	text := f.err.Error()
 	if f.result == "unavailable" {
-		text = errUnavailable.Error() + ", try again" // why is in the log, and not for strangers
+		// the log has the reason, which clients must not see
+		text = errUnavailable.Error() + ", try again"
 	}
 	if access == Write {
 		http.Error(w, text, f.status)
@@ -44,7 +45,7 @@ func (f *refusal) write(w http.ResponseWriter, access Access) {
 	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(f.status)
-	// A client that went away needs no answer.
+	// Errors mean that the client closed the connection.
 	_ = json.NewEncoder(w).Encode(struct {
 		Status    string `json:"status"`
 		ErrorType string `json:"errorType"`
@@ -52,13 +53,13 @@ func (f *refusal) write(w http.ResponseWriter, access Access) {
 	}{"error", errorTypes[f.status], text})
 }
 
-// isPreflight reports whether a browser asks what a page of another origin may send (the Fetch
-// standard, "CORS-preflight request").
+// isPreflight reports whether a request is a CORS preflight of a browser (the Fetch standard,
+// "CORS-preflight request").
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// preflight is the request with nothing but what a preflight asks.
+// preflight returns the request reduced to what a preflight needs.
 func preflight(r *http.Request) *http.Request {
 	q := r.Clone(r.Context())
 	q.Body, q.ContentLength, q.URL.RawQuery = http.NoBody, 0, ""

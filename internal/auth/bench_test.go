@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/auth"
 )
 
-// BenchmarkProtect is what a guard costs a request that is let through.
+// BenchmarkProtect measures the guard with an accepted request.
 func BenchmarkProtect(b *testing.B) {
 	text := []byte(`{"version":1,"tokens":[{"sha256":"` + sumA + `","tenants":["a"],"access":["read"]}]}`)
 	remote := newParameter(text)

@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	errAbsent    = errors.New("this server wants a token: send Authorization: Bearer TOKEN, or Basic with the token as the password")
-	errMalformed = errors.New("the Authorization header is not understood: want Bearer TOKEN, or Basic with the token as the password")
+	errAbsent    = errors.New("this server requires a token: send Authorization: Bearer TOKEN, or Basic with the token as the password")
+	errMalformed = errors.New("the Authorization header is malformed: want Bearer TOKEN, or Basic with the token as the password")
 	errUnknown   = errors.New("the token is not known")
 )
 
-// credentials returns the token that the header carries: of `Bearer TOKEN`, or the password of
-// Basic, whose user name is not looked at. Two headers are malformed: of two tokens, none is the
-// one that is meant.
+// credentials returns the token in the header: that of `Bearer TOKEN`, or the password of Basic,
+// whose user name is ignored. Two headers are malformed, because it is unclear which token is
+// meant.
 func credentials(h http.Header) (string, error) {
 	values := h.Values("Authorization")
 	if len(values) == 0 {

@@ -43,8 +43,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// FuzzCredentials holds that what is taken for a token is part of the header, in clear or in
-// base64, and is never empty.
+// FuzzCredentials: a token that is found is part of the header, in clear or in base64, and is never
+// empty.
 func FuzzCredentials(f *testing.F) {
 	for _, s := range []string{"Bearer pl_x", basic("u", "p"), "Basic", "Bearer", "bearer\tx", "Basic Og==", "Basic \x00", " "} {
 		f.Add(s)

@@ -13,10 +13,10 @@ import (
 // Version is the version of documents that this package reads and writes.
 const Version = 1
 
-// AnyTenant in an entry's place of a tenant stands for all of them.
+// AnyTenant, as the only tenant of an entry, means all tenants.
 const AnyTenant = "*"
 
-// Document lists the tokens that are good. Its JSON is
+// Document lists the valid tokens. Its JSON is
 //
 //	{"version":1,"tokens":[{"sha256":"…","tenants":["team-a"],"access":["write","read"],"comment":"…"}]}
 type Document struct {
@@ -24,24 +24,24 @@ type Document struct {
 	Tokens  []Entry `json:"tokens"`
 }
 
-// Entry is what one token may do.
+// Entry is what one token allows.
 type Entry struct {
 	SHA256  string   `json:"sha256"`            // of the token, 64 hexadecimal digits
-	Tenants []string `json:"tenants"`           // their names, or AnyTenant alone
-	Access  []string `json:"access"`            // of read, write, admin; none implies another
+	Tenants []string `json:"tenants"`           // names, or only AnyTenant
+	Access  []string `json:"access"`            // read, write, admin; none implies another
 	Comment string   `json:"comment,omitempty"` // for people
 }
 
-// NewEntry returns the entry of a token. It fails if ParseDocument would refuse it.
+// NewEntry returns the entry of a token. It fails if ParseDocument would reject the entry.
 func NewEntry(token string, tenants, access []string, comment string) (Entry, error) {
 	e := Entry{SHA256: SumOf(token).String(), Tenants: tenants, Access: access, Comment: comment}
 	_, err := e.grant()
 	return e, err
 }
 
-// ParseDocument reads a document. It is strict: unknown, repeated and misspelt fields are errors,
-// and so are entries that give nothing, for a document that is understood in part may open what it
-// was meant to close. The error says which entry is wrong.
+// ParseDocument parses a document. It is strict, because a document that is understood only in part
+// may allow what it was meant to forbid: unknown, repeated and misspelt fields are errors, and so
+// are entries that allow nothing. The error names the invalid entries.
 func ParseDocument(text []byte) (Document, error) {
 	var d Document
 	if err := strictJSON(text, &d); err != nil {
@@ -56,7 +56,7 @@ func ParseDocument(text []byte) (Document, error) {
 	return d, nil
 }
 
-// Text is the document as people read and change it: a line for each entry.
+// Text formats the document for people: one line per entry.
 func (d Document) Text() ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "{\"version\":%d,\"tokens\":[", d.Version)
@@ -75,13 +75,13 @@ func (d Document) Text() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// grant is an entry that was understood.
+// grant is a validated entry.
 type grant struct {
 	tenants []string // sorted; nil: any
 	access  map[Access]bool
 }
 
-// grants returns what each token may do, by its sum.
+// grants returns the grant of each token, by the token's sum.
 func (d Document) grants() (map[Sum]*grant, error) {
 	all := make(map[Sum]*grant, len(d.Tokens))
 	where := make(map[Sum]int, len(d.Tokens))
@@ -94,7 +94,7 @@ func (d Document) grants() (map[Sum]*grant, error) {
 		}
 		var sum Sum
 		if err := sum.UnmarshalText([]byte(e.SHA256)); err != nil {
-			return nil, err // grant read it
+			return nil, err // grant has parsed it
 		}
 		if first, ok := where[sum]; ok {
 			errs = append(errs, fmt.Errorf("entry %d%s: has the token of entry %d", i+1, e.about(), first))
@@ -105,7 +105,7 @@ func (d Document) grants() (map[Sum]*grant, error) {
 	return all, errors.Join(errs...)
 }
 
-// about is the comment as errors quote it.
+// about returns the comment for error messages.
 func (e Entry) about() string {
 	if e.Comment == "" {
 		return ""
@@ -117,7 +117,7 @@ func (e Entry) grant() (*grant, error) {
 	var sum Sum
 	errs := []error{sum.UnmarshalText([]byte(e.SHA256))}
 	if sum == SumOf("") {
-		errs = append(errs, errors.New("sha256: is that of no text at all"))
+		errs = append(errs, errors.New("sha256: is the hash of an empty token"))
 	}
 	g := &grant{access: map[Access]bool{}}
 	if len(e.Tenants) == 0 {
@@ -126,7 +126,7 @@ func (e Entry) grant() (*grant, error) {
 	for i, name := range e.Tenants {
 		errs = append(errs, checkTenant(name, len(e.Tenants)))
 		if slices.Contains(e.Tenants[:i], name) {
-			errs = append(errs, fmt.Errorf("tenants: %q stands twice", name))
+			errs = append(errs, fmt.Errorf("tenants: %q occurs twice", name))
 		}
 	}
 	if !slices.Contains(e.Tenants, AnyTenant) {
@@ -138,7 +138,7 @@ func (e Entry) grant() (*grant, error) {
 	for _, name := range e.Access {
 		a, err := ParseAccess(name)
 		if err == nil && g.access[a] {
-			err = fmt.Errorf("access: %q stands twice", name)
+			err = fmt.Errorf("access: %q occurs twice", name)
 		}
 		errs = append(errs, err)
 		g.access[a] = true
@@ -149,7 +149,7 @@ func (e Entry) grant() (*grant, error) {
 func checkTenant(name string, of int) error {
 	switch {
 	case name == AnyTenant && of > 1:
-		return errors.New(`tenants: "*" stands alone`)
+		return errors.New(`tenants: "*" must be the only one`)
 	case name == AnyTenant:
 		return nil
 	case name == "":

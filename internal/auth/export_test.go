@@ -9,7 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/secret"
 )
 
-// NewRemote returns a guard whose document is read from a remote place.
+// NewRemote returns a guard with a remote document.
 func NewRemote(from secret.Source, logger *slog.Logger, now func() time.Time) *Guard {
 	return newGuard(newRemoteKeys(from, logger, now), prometheus.NewCounterVec(prometheus.CounterOpts{Name: "x"}, []string{"result"}))
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// Guard stands before the handlers of a process. A nil Guard lets everything through. It is safe
-// for concurrent use.
+// Guard authenticates and authorizes requests before the handlers of a process. A nil Guard accepts
+// all requests. It is safe for concurrent use.
 type Guard struct {
 	keys     keys
-	own      Sum // of the token that this process gives itself
+	own      Sum // of the process's own token
 	ownToken string
 	requests *prometheus.CounterVec
 }
 
-// New returns the guard that s asks for, nil if requests need no token. A file is read now, and is
-// an error if it is wrong; a remote document is read when the first request comes. It counts in
-// reg:
+// New returns the guard of s, or nil if requests need no token. It reads a file now, and fails if
+// the file is invalid; a remote document is read at the first request. It counts in reg:
 //
-//	promlake_auth_requests_total{result}   ok, absent, malformed, unknown, access, tenant, unavailable
+//	promlake_auth_requests_total{result}   ok, absent, malformed, unknown, access, tenant,
+//	                                       unavailable
 func New(s Settings, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Guard, error) {
 	if !s.Enabled() {
 		return nil, nil
@@ -61,8 +61,8 @@ func newGuard(k keys, requests *prometheus.CounterVec) *Guard {
 	return &Guard{keys: k, own: SumOf(own), ownToken: own, requests: requests}
 }
 
-// OwnToken is a token that only this process knows, by which it may ask itself anything. It is ""
-// where requests need none.
+// OwnToken returns a token that only this process knows and that allows everything, for its
+// requests to itself. It is "" if requests need no token.
 func (g *Guard) OwnToken() string {
 	if g == nil {
 		return ""
@@ -70,18 +70,18 @@ func (g *Guard) OwnToken() string {
 	return g.ownToken
 }
 
-// Protect returns a handler that lets requests through to next whose token has the access, to the
-// tenant that they name. Such a request reaches next without its Authorization header and with
-// exactly one tenant header, and is refused otherwise:
+// Protect returns a handler that passes requests to next if their token allows the access to their
+// tenant. Such a request reaches next without its Authorization header and with exactly one tenant
+// header. Others are rejected:
 //
-//	400   more than one tenant is named, or one that is none
-//	401   there is no token, or none that is known
-//	403   the token has not this access, or not to this tenant
-//	503   no document of tokens could be read yet
+//	400   several tenants, or an invalid one
+//	401   no token, or an unknown one
+//	403   the token does not allow this access, or not to this tenant
+//	503   no document of tokens could be read so far
 //
-// CORS preflights, which browsers send without a token, reach next stripped of all that names data.
-// Refusals are written as the handlers write their errors: text where access is Write, otherwise
-// JSON of the Prometheus API.
+// CORS preflights, which browsers send without a token, reach next without anything that names
+// data. Rejections have the format of the handlers' errors: text if access is Write, else JSON of
+// the Prometheus API.
 func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
 	if g == nil {
 		return next
@@ -105,7 +105,7 @@ func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
 	})
 }
 
-// admit returns the tenant that the request may use.
+// admit returns the tenant of a request that is allowed.
 func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
 	token, err := credentials(r.Header)
 	if errors.Is(err, errAbsent) {
@@ -135,8 +135,8 @@ func (g *Guard) admit(r *http.Request, access Access) (string, *refusal) {
 	return id, nil
 }
 
-// grantOf looks a token up by its sum. Nobody can choose sums that are close to a good one, so the
-// time that this takes tells nothing about the tokens that are known.
+// grantOf looks a token up by its sum. Nobody can construct sums that are close to a valid one, so
+// the duration of the lookup reveals nothing about valid tokens.
 func (g *Guard) grantOf(ctx context.Context, sum Sum) (*grant, error) {
 	if sum == g.own {
 		return &grant{access: map[Access]bool{Read: true, Write: true, Admin: true}}, nil
@@ -144,7 +144,7 @@ func (g *Guard) grantOf(ctx context.Context, sum Sum) (*grant, error) {
 	return g.keys.find(ctx, sum)
 }
 
-// allows returns what is missing for an access.
+// allows returns an error if the grant does not include an access.
 func (g *grant) allows(access Access) error {
 	needs := access
 	if access == Operate {
@@ -159,8 +159,8 @@ func (g *grant) allows(access Access) error {
 	return nil
 }
 
-// tenantOf returns the tenant of a request that names id, or names none and would be the default's:
-// the one tenant of the token stands in for a name.
+// tenantOf returns the tenant of a request. If the request has no tenant header and the token is
+// for exactly one tenant, that is the tenant.
 func (g *grant) tenantOf(id string, named bool) (string, error) {
 	switch {
 	case g.tenants == nil:

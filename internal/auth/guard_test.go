@@ -20,7 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// grants are what the tokens of the test's document may do.
+// grants are the entries of the test's document.
 var grants = []struct {
 	token           string
 	tenants, access []string
@@ -46,7 +46,7 @@ func document(t *testing.T) []byte {
 	return text
 }
 
-// newGuard returns a guard of the document in a file, which is returned, too.
+// newGuard returns a guard with a document in a file, and the file's path.
 func newGuard(t testing.TB, text []byte, log io.Writer) (*auth.Guard, string, *prometheus.Registry) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens.json")
@@ -57,7 +57,7 @@ func newGuard(t testing.TB, text []byte, log io.Writer) (*auth.Guard, string, *p
 	return g, file, reg
 }
 
-// seen is a handler that answers with the tenant that it is asked for.
+// seen is a handler that answers with the tenant of the request.
 var seen = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" || len(r.Header.Values(tenant.Header)) != 1 {
 		http.Error(w, fmt.Sprintf("handler got the headers %v", r.Header), http.StatusTeapot)
@@ -99,8 +99,8 @@ func TestProtect(t *testing.T) {
 		"a tenant's admin is no operator": {operate, "a-all", nil, 403, "concerns all tenants, and the token is only for a"},
 		"a reader is no operator":         {operate, "any-read", nil, 403, `lacks access \"admin\"`},
 		"operator":                        {operate, "any-admin", nil, 200, "anonymous"},
-		"no token to read":                {read, "", []string{"a"}, 401, `{"status":"error","errorType":"unauthorized","error":"this server wants a token`},
-		"no token to write":               {write, "", nil, 401, "this server wants a token"},
+		"no token to read":                {read, "", []string{"a"}, 401, `{"status":"error","errorType":"unauthorized","error":"this server requires a token`},
+		"no token to write":               {write, "", nil, 401, "this server requires a token"},
 		"unknown token":                   {read, "a-rea", nil, 401, "the token is not known"},
 		"a sum for a token":               {read, auth.SumOf("a-read").String(), nil, 401, "the token is not known"},
 	} {

@@ -11,18 +11,18 @@ import (
 	"github.com/promlake/promlake/internal/secret"
 )
 
-// errUnavailable wraps the reason why no document could be read yet. Nothing is decided without
-// one.
+// errUnavailable wraps the reason why no document could be read so far. Without a document no
+// request is decided.
 var errUnavailable = errors.New("the document of tokens cannot be read")
 
-// keys finds what a token may do. It is safe for concurrent use.
+// keys looks up the grants of tokens. It is safe for concurrent use.
 type keys interface {
-	// find returns nil for a token that is not known. It fails, with errUnavailable, only before a
-	// document was ever read.
+	// find returns nil for an unknown token. It fails, with errUnavailable, only until a document
+	// was read.
 	find(ctx context.Context, sum Sum) (*grant, error)
 }
 
-// read reads a source's document.
+// read reads and validates a source's document.
 func read(ctx context.Context, from secret.Source) (map[Sum]*grant, error) {
 	text, err := from.Read(ctx)
 	if err != nil {
@@ -35,19 +35,19 @@ func read(ctx context.Context, from secret.Source) (map[Sum]*grant, error) {
 	return d.grants()
 }
 
-// fileKeys are those of a file, which is read again whenever it has changed: it is looked at for
-// each request, which takes some microseconds. While what is there cannot be read, what was read
-// last holds.
+// fileKeys reads the document from a file. Each request checks whether the file has changed, which
+// takes some microseconds, and then reads it again. If that fails, the previous document remains
+// valid.
 type fileKeys struct {
 	file   secret.File
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	seen   os.FileInfo // of what was read last, also if that failed; nil: it was not there
+	seen   os.FileInfo // of the last read, even if it failed; nil: the file did not exist
 	grants map[Sum]*grant
 }
 
-// newFileKeys reads the file. What is wrong with it is an error here, before anybody asks.
+// newFileKeys reads the file and returns an error if it is invalid.
 func newFileKeys(file secret.File, logger *slog.Logger) (*fileKeys, error) {
 	k := &fileKeys{file: file, logger: logger}
 	info, err := os.Stat(string(file))
@@ -65,10 +65,10 @@ func (k *fileKeys) find(ctx context.Context, sum Sum) (*grant, error) {
 	info, err := os.Stat(string(k.file))
 	switch {
 	case err != nil && k.seen != nil:
-		k.logger.Error("document of tokens is gone, the tokens of the last one hold", "err", err)
+		k.logger.Error("document of tokens does not exist, the previous one remains valid", "err", err)
 		k.seen = nil
 	case err == nil && !same(k.seen, info):
-		k.seen = info // before the read: what changes meanwhile is read again
+		k.seen = info // before the read, so that a later change is read again
 		k.reload(ctx)
 	}
 	return k.grants[sum], nil
@@ -77,14 +77,14 @@ func (k *fileKeys) find(ctx context.Context, sum Sum) (*grant, error) {
 func (k *fileKeys) reload(ctx context.Context) {
 	grants, err := read(ctx, k.file)
 	if err != nil {
-		k.logger.Error("changed document of tokens cannot be read, the tokens of the last one hold", "err", err)
+		k.logger.Error("changed document of tokens cannot be read, the previous one remains valid", "err", err)
 		return
 	}
 	k.grants = grants
 	k.logger.Info("read changed document of tokens", "tokens", len(grants))
 }
 
-// same reports whether nothing was written in between.
+// same reports whether the file was not written in between.
 func same(a, b os.FileInfo) bool {
 	return a != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }

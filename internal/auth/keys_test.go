@@ -17,7 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/auth"
 )
 
-// only is a document of one token.
+// only returns a document of one token.
 func only(t *testing.T, token string) []byte {
 	t.Helper()
 	e, err := auth.NewEntry(token, []string{"a"}, []string{"read"}, "")
@@ -27,7 +27,7 @@ func only(t *testing.T, token string) []byte {
 	return text
 }
 
-// replace changes a file as promlake token and deployments do.
+// replace replaces a file as promlake token and deployments do.
 func replace(t *testing.T, file string, text []byte) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(file+".new", text, 0o600))
@@ -57,7 +57,7 @@ func TestFileIsReadAgainWhenItChanges(t *testing.T) {
 	require.NoError(t, os.Remove(file))
 	check(401, 200)
 	check(401, 200)
-	require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("document of tokens is gone")))
+	require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("document of tokens does not exist")))
 
 	replace(t, file, only(t, "one"))
 	check(200, 401)
@@ -73,7 +73,7 @@ func TestFileThatIsWrongAtTheStart(t *testing.T) {
 	}
 }
 
-// parameter is a remote document by a fake of its place and a clock.
+// parameter is a remote document with a fake of its source and a clock.
 type parameter struct {
 	text  []byte
 	err   error
@@ -122,13 +122,13 @@ func TestRemoteDocument(t *testing.T) {
 	p.clock = p.clock.Add(9 * time.Second)
 	check(1, 200, 401)
 	p.clock = p.clock.Add(time.Second)
-	check(2, 200, 200) // the unknown token has it read; "one" came before
+	check(2, 200, 200) // the unknown token causes a read; "one" came before
 
 	check(2, 401, 200)
 	p.clock = p.clock.Add(10 * time.Second)
 	check(3, 401, 200)
 
-	// A token that is revoked is good until the document is old.
+	// A revoked token remains valid until the document is read again.
 	p.text = only(t, "one")
 	p.clock = p.clock.Add(5*time.Minute - time.Second)
 	require.Equal(t, 200, ask(g, auth.Read, "two"))
@@ -137,7 +137,7 @@ func TestRemoteDocument(t *testing.T) {
 	require.Equal(t, 401, ask(g, auth.Read, "two"))
 	require.Equal(t, 4, p.reads)
 
-	// While it cannot be read, the last one holds, and is asked for no more often.
+	// While it cannot be read, the previous document remains valid, and is not read more often.
 	p.err = errors.New("throttled")
 	p.clock = p.clock.Add(time.Hour)
 	check(5, 200, 401)
@@ -170,8 +170,7 @@ func TestRemoteDocumentThatWasNeverRead(t *testing.T) {
 	require.Equal(t, 2, p.reads)
 }
 
-// TestRemoteReadKeepsNobodyWithAKnownToken holds that only those wait for a read about whom nothing
-// is known.
+// TestRemoteReadKeepsNobodyWithAKnownToken: only requests with unknown tokens wait for a read.
 func TestRemoteReadKeepsNobodyWithAKnownToken(t *testing.T) {
 	var log bytes.Buffer
 	p := newParameter(only(t, "one"))

@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	// remoteAge is how long a remote document is taken for current.
+	// remoteAge is the age from which a remote document is read again.
 	remoteAge = 5 * time.Minute
-	// remotePause is the least time between two reads of it, whatever asks for them: unknown tokens
-	// or failures.
+	// remotePause is the minimum time between two reads, whether because of unknown tokens or
+	// failures.
 	remotePause = 10 * time.Second
-	// firstPause is the least time between two reads while there is no document at all.
+	// firstPause is the minimum time between two reads while no document could be read.
 	firstPause = time.Second
-	// remoteTimeout bounds one read of it.
+	// remoteTimeout bounds one read.
 	remoteTimeout = 3 * time.Second
 )
 
-// remoteKeys are those of a place that each read costs a request. It is read when the first token
-// is asked for, and again when what is known is older than remoteAge, or does not know a token.
-// Requests do that themselves: a function has no time of its own between them.
+// remoteKeys reads the document from a source where each read is a request. It is read for the
+// first token, and again when it is older than remoteAge or does not contain a token. Requests run
+// the reads, because a Lambda function has no processor time between requests.
 type remoteKeys struct {
 	from   secret.Source
 	now    func() time.Time
 	logger *slog.Logger
 
-	turn  chan struct{} // holds one value while somebody reads
+	turn  chan struct{} // holds one value while a request reads
 	known atomic.Pointer[knowledge]
 }
 
-// knowledge is what the last reads brought. It is immutable.
+// knowledge is the result of the last reads. It is immutable.
 type knowledge struct {
-	grants map[Sum]*grant // nil: none succeeded yet
+	grants map[Sum]*grant // nil: no read succeeded so far
 	err    error          // of the last read
 	read   time.Time      // when the document was read
 	tried  time.Time      // when a read was last tried
@@ -50,7 +50,8 @@ func newRemoteKeys(from secret.Source, logger *slog.Logger, now func() time.Time
 
 func (k *remoteKeys) find(ctx context.Context, sum Sum) (*grant, error) {
 	known := k.known.Load()
-	age, wait := remoteAge, false // who has a token that was good does not wait for others
+	// a request with a known token does not wait for the read of another
+	age, wait := remoteAge, false
 	if known.grants[sum] == nil {
 		age, wait = 0, true
 	}
@@ -64,8 +65,8 @@ func (k *remoteKeys) find(ctx context.Context, sum Sum) (*grant, error) {
 	return known.grants[sum], nil
 }
 
-// refresh reads the document if what is known is older than age, and a read is due. With wait, it
-// waits for the read of another request.
+// refresh reads the document if it is older than age and due allows a read. With wait, it waits for
+// the read of another request.
 func (k *remoteKeys) refresh(ctx context.Context, age time.Duration, wait bool) error {
 	if !k.due(age) {
 		return nil
@@ -83,13 +84,13 @@ func (k *remoteKeys) refresh(ctx context.Context, age time.Duration, wait bool) 
 		}
 	}
 	defer func() { <-k.turn }()
-	if k.due(age) { // the one before may have read it
+	if k.due(age) { // the request before may have read it
 		k.reload(ctx)
 	}
 	return nil
 }
 
-// due reports whether a document older than age may be read again now.
+// due reports whether the document is older than age and may be read again now.
 func (k *remoteKeys) due(age time.Duration) bool {
 	known, now := k.known.Load(), k.wall()
 	switch {
@@ -102,11 +103,11 @@ func (k *remoteKeys) due(age time.Duration) bool {
 	}
 }
 
-// wall is the time without its monotonic part, which may stand still while a function is frozen.
+// wall returns the time without its monotonic part, which may stop while a function is frozen.
 func (k *remoteKeys) wall() time.Time { return k.now().Round(0) }
 
-// reload reads the document, for the caller who has the turn. A client that goes away does not end
-// it: others may wait for it.
+// reload reads the document. The caller holds turn. The read continues if the caller's client goes
+// away, because other requests may wait for it.
 func (k *remoteKeys) reload(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remoteTimeout)
 	defer cancel()

@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// SiteSettings say under which names browsers reach a server. The tags are command-line flags.
+// SiteSettings are the names by which browsers reach a server. The tags are command-line flags.
 type SiteSettings struct {
-	ExternalURL  string   `name:"web.external-url" placeholder:"URL" help:"Where browsers reach this server, if it is behind a proxy."`
-	AllowedHosts []string `name:"web.allowed-hosts" placeholder:"HOST" help:"Names, without ports, under which this server answers, beside that of --web.external-url and those of this machine. Default: every name, and on a loopback address none but these."`
+	ExternalURL  string   `name:"web.external-url" placeholder:"URL" help:"URL by which browsers reach this server, if it is behind a proxy."`
+	AllowedHosts []string `name:"web.allowed-hosts" placeholder:"HOST" help:"Further host names, without ports, that requests may use, besides the host of --web.external-url and localhost. Default: every name; on a loopback address, no further one."`
 }
 
-// Validate reports what makes no sense, by the name of its flag.
+// Validate returns an error that names the flag of an invalid setting.
 func (s SiteSettings) Validate() error {
 	if s.ExternalURL == "" {
 		return nil
@@ -30,18 +30,18 @@ func (s SiteSettings) Validate() error {
 	return nil
 }
 
-// Site refuses requests that a web page of somebody else lets a browser make. Browsers send what
-// such a page wants to any address, also to one that only this machine reaches, and no token is
-// needed there. Programs send neither Origin nor Sec-Fetch-Site. It is safe for concurrent use.
+// Site rejects requests that a browser sends for a foreign web page. Such a page can make a browser
+// send requests to any address, including one that only this machine reaches and where no token is
+// needed. Other programs send neither Origin nor Sec-Fetch-Site. It is safe for concurrent use.
 type Site struct {
 	external *url.URL // nil: none
 	hosts    []string // lower case
-	named    bool     // requests must name one of the hosts
+	named    bool     // requests must have one of the hosts
 	refused  *prometheus.CounterVec
 }
 
-// NewSite returns the guard of a server; loopback says that only this machine reaches it. It counts
-// in reg:
+// NewSite returns the guard of a server. loopback: the server listens on a loopback address only.
+// It counts in reg:
 //
 //	promlake_http_cross_site_requests_total{reason}   host, origin
 func NewSite(s SiteSettings, loopback bool, reg prometheus.Registerer) (*Site, error) {
@@ -67,11 +67,11 @@ func NewSite(s SiteSettings, loopback bool, reg prometheus.Registerer) (*Site, e
 	return site, nil
 }
 
-// Protect returns a handler that lets requests through to next unless, with 403,
+// Protect returns a handler that passes requests to next, but rejects with 403 requests that
 //
-//   - they name a host that is not this server, where hosts are checked: a page whose name was
-//     rebound to this address sends its own;
-//   - they change something, and a page of another origin makes them.
+//   - have a Host that is not this server's, if hosts are checked: a page whose name was rebound to
+//     this address sends its own name;
+//   - change data and come from a page of another origin.
 func (s *Site) Protect(access Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := s.check(r, access); f != nil {
@@ -99,8 +99,8 @@ func (s *Site) check(r *http.Request, access Access) *refusal {
 	return nil
 }
 
-// knows reports whether a Host header names this server. HTTP/1.0 has none, and browsers do not speak
-// it.
+// knows reports whether a Host header is one of this server. HTTP/1.0 has none, and browsers do not
+// use it.
 func (s *Site) knows(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -114,11 +114,11 @@ func (s *Site) knows(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// own reports whether an Origin header is that of this server, which was asked as host.
+// own reports whether an Origin header is this server's, given the Host of the request.
 func (s *Site) own(origin, host string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" {
-		return false // "null", too
+		return false // also "null"
 	}
 	return strings.EqualFold(u.Host, host) || s.external != nil && u.Scheme == s.external.Scheme && strings.EqualFold(u.Host, s.external.Host)
 }

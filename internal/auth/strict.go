@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// strictJSON decodes one JSON value. Beside what encoding/json refuses, it refuses unknown fields,
-// fields in another case, an object's repeated fields, and anything after the value.
+// strictJSON decodes one JSON value. In addition to what encoding/json rejects, it rejects unknown
+// fields, fields that differ in case, repeated fields of an object, and text after the value.
 func strictJSON(text []byte, into any) error {
 	if err := checkFields(json.NewDecoder(bytes.NewReader(text))); err != nil {
 		return err
@@ -25,8 +25,8 @@ func strictJSON(text []byte, into any) error {
 	return nil
 }
 
-// checkFields reads one value and looks at the fields of the objects in it: encoding/json takes the
-// last of two, and knows a field whatever the case of its letters.
+// checkFields checks the fields of the objects in one value: encoding/json accepts repeated fields,
+// and ignores the case of field names.
 func checkFields(dec *json.Decoder) error {
 	t, err := dec.Token()
 	if err != nil {
@@ -48,7 +48,7 @@ func checkFields(dec *json.Decoder) error {
 			}
 			field, _ := name.(string)
 			if seen[field] {
-				return fmt.Errorf("field %q is there twice", field)
+				return fmt.Errorf("field %q occurs twice", field)
 			}
 			if field != string(bytes.ToLower([]byte(field))) {
 				return fmt.Errorf("unknown field %q", field)

@@ -8,12 +8,12 @@ import (
 	"fmt"
 )
 
-// TokenPrefix begins every token that NewToken makes, so that scanners for leaked secrets know one
-// when they see it.
+// TokenPrefix is the prefix of every token of NewToken, by which scanners for leaked secrets
+// recognize tokens.
 const TokenPrefix = "pl_"
 
-// tokenBytes is how much randomness a token holds. It cannot be guessed, so a document need not
-// keep it by a slow hash.
+// tokenBytes is the number of random bytes of a token. They cannot be guessed, so documents need no
+// slow hash.
 const tokenBytes = 32
 
 // NewToken returns a fresh random token: TokenPrefix and 32 bytes in base64url without padding.
@@ -29,7 +29,7 @@ type Sum [sha256.Size]byte
 // SumOf returns the token's sum.
 func SumOf(token string) Sum { return sha256.Sum256([]byte(token)) }
 
-// String is the sum in lower-case hexadecimal, as documents write it.
+// String returns the sum in lower-case hexadecimal, as in documents.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 
 // MarshalText implements encoding.TextMarshaler.

@@ -7,7 +7,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Block names one block: a prefix under which its files lie.
+// Block names a block: the prefix of its files.
 type Block struct {
 	Tenant string
 	Level  Level
@@ -15,20 +15,19 @@ type Block struct {
 	ID     ulid.ULID
 }
 
-// BlocksPrefix is the prefix of every block of a tenant.
+// BlocksPrefix returns the prefix of all blocks of a tenant.
 func BlocksPrefix(tenant string) string { return TenantPrefix(tenant) + "blocks/" }
 
-// Prefix is the prefix of every file of the block.
+// Prefix returns the prefix of the block's files.
 func (b Block) Prefix() string {
 	return BlocksPrefix(b.Tenant) + b.Level.String() + "/" + b.Window.String() + "/" + b.ID.String() + "/"
 }
 
-// File builds the key of a file of the block. name is 1 to 64 lower-case letters, digits, dots and
-// hyphens, the first of them a letter.
+// File returns the key of a file of the block. name has 1 to 64 lower-case letters, digits, dots
+// and hyphens, and starts with a letter.
 func (b Block) File(name string) string { return b.Prefix() + name }
 
-// String returns the block's prefix without the tenant and the slash at the end, for logs and
-// plans.
+// String returns the block's prefix without the tenant and the trailing slash, for logs and plans.
 func (b Block) String() string {
 	return b.Level.String() + "/" + b.Window.String() + "/" + b.ID.String()
 }
@@ -48,7 +47,7 @@ func ParseBlockFile(k string) (Block, string, error) {
 		return Block{}, "", fmt.Errorf("parse block key %q: %w", k, err)
 	}
 	if level.WindowOf(int64(w)) != w {
-		return Block{}, "", fmt.Errorf("parse block key %q: %s is no window of level %s: %w", k, w, level, ErrSyntax)
+		return Block{}, "", fmt.Errorf("parse block key %q: %s is not a window of level %s: %w", k, w, level, ErrSyntax)
 	}
 	id, err := parseID(p[5])
 	if err != nil {
@@ -71,7 +70,7 @@ func isFileName(s string) bool {
 	return true
 }
 
-// parseID parses a ULID that is spelled as ULID.String spells it.
+// parseID parses a ULID in the spelling of ULID.String.
 func parseID(s string) (ulid.ULID, error) {
 	id, err := ulid.ParseStrict(s)
 	if err != nil || id.String() != s {

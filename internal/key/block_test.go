@@ -144,7 +144,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// FuzzParseBlockFile: what parses is spelled exactly as it would be built.
+// FuzzParseBlockFile: a key that parses is built again identically.
 func FuzzParseBlockFile(f *testing.F) {
 	f.Add("v1/t/blocks/12h/20250731T1200Z/01K1GZ8V6D8Q7N0XJ5W3C2B1A9/meta.json")
 	f.Add("v1/t/blocks/part/00000101T0000Z/00000000000000000000000000/a")
@@ -160,7 +160,7 @@ func FuzzParseBlockFile(f *testing.F) {
 	})
 }
 
-// FuzzParseManifestCopy: what parses is spelled exactly as it would be built.
+// FuzzParseManifestCopy: a key that parses is built again identically.
 func FuzzParseManifestCopy(f *testing.F) {
 	f.Add("v1/t/manifests/01K1GZ8V6D8Q7N0XJ5W3C2B1A9.json")
 	f.Add("v1/t/manifests/7ZZZZZZZZZZZZZZZZZZZZZZZZZ.json")

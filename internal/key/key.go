@@ -1,15 +1,18 @@
-// Package key is the grammar of object keys. Keys are built and parsed here and nowhere else:
+// Package key is the grammar of object keys. Only this package builds and parses keys:
 //
-//	v1/<tenant>/segments/<window>/<ulid>.parquet        level 0: the samples of one flush in one 2h window
-//	v1/<tenant>/segments/<window>/<ulid>-q.parquet      the same, made of messages of the write queue
-//	v1/<tenant>/blocks/<level>/<window>/<ulid>/<file>   a file of a block: what compaction made of segments and other blocks
-//	v1/<tenant>/manifest.json                           which blocks are live, and which segments they consumed
-//	v1/<tenant>/manifests/<ulid>.json                   the copy of an earlier manifest
+//	v1/<tenant>/segments/<window>/<ulid>.parquet        level 0: the samples of one flush in one
+//	                                                    2h window
+//	v1/<tenant>/segments/<window>/<ulid>-q.parquet      the same, from messages of the write queue
+//	v1/<tenant>/blocks/<level>/<window>/<ulid>/<file>   a file of a block, which compaction made
+//	                                                    of segments and other blocks
+//	v1/<tenant>/manifest.json                           the live blocks, and the segments that
+//	                                                    they consumed
+//	v1/<tenant>/manifests/<ulid>.json                   a copy of an earlier manifest
 //
 // <window> is the start of a window (2h, or that of the level) as YYYYMMDDTHHMMZ (UTC), so that
 // keys sort by time within years 0000–9999. <ulid> (26 characters, Crockford base32) makes keys
-// distinct. Its time orders nothing, since it is that of a machine's clock, except in a segment of
-// the queue: there it is when the queue got the newest message of the segment.
+// distinct. Its time is from a machine's clock and orders nothing. Only in a segment of the queue
+// it is meaningful: the time at which the queue received the newest message of the segment.
 package key
 
 import (
@@ -27,14 +30,15 @@ const (
 	// WindowMillis is the length of a window in milliseconds (2h).
 	WindowMillis int64 = 2 * 60 * 60 * 1000
 
-	// MinTime and MaxTime bound the timestamps (ms since the Unix epoch) whose windows the grammar
-	// can name: years 0000 to 9999, UTC.
+	// MinTime and MaxTime bound the timestamps (ms since the Unix epoch) whose windows have a key:
+	// years 0000 to 9999, UTC.
 	MinTime int64 = -62167219200000
 	MaxTime int64 = 253402300799999
 
 	// QueueMillis is the length of a period of the write queue in milliseconds. Periods begin at
-	// multiples of it. All messages of a segment were sent in one period, by the queue's clock, so
-	// that a deletion can apply to what was sent until the end of a period (package catalog).
+	// multiples of it. By the queue's clock, all messages of a segment were sent in one period, so
+	// that a deletion can apply to everything that was sent until the end of a period (package
+	// catalog).
 	QueueMillis int64 = 20 * 1000
 
 	windowLayout = "20060102T1504Z"
@@ -42,13 +46,14 @@ const (
 	queuedMark   = "-q"
 )
 
-// ErrSyntax reports a key that the grammar does not derive.
+// ErrSyntax reports a string that does not match the grammar.
 var ErrSyntax = errors.New("not a promlake key")
 
 // Window is the start of a 2h window, ms since the Unix epoch, a multiple of WindowMillis.
 type Window int64
 
-// WindowOf returns the window that holds the timestamp t (ms). t must be within [MinTime, MaxTime].
+// WindowOf returns the window that contains the timestamp t (ms). t must be within [MinTime,
+// MaxTime].
 func WindowOf(t int64) Window {
 	w := t / WindowMillis
 	if t%WindowMillis < 0 {
@@ -60,7 +65,7 @@ func WindowOf(t int64) Window {
 // End returns the first timestamp (ms) after the window.
 func (w Window) End() int64 { return int64(w) + WindowMillis }
 
-// String formats w as it stands in keys.
+// String formats w as in keys.
 func (w Window) String() string { return time.UnixMilli(int64(w)).UTC().Format(windowLayout) }
 
 // ParseWindow is the inverse of Window.String.
@@ -94,29 +99,29 @@ func (w *Window) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Segment names one segment object.
+// Segment names a segment.
 type Segment struct {
 	Tenant string
 	Window Window
 	ID     ulid.ULID
-	Queued bool // made of messages of the write queue
+	Queued bool // from messages of the write queue
 }
 
-// TenantPrefix is the prefix of every key of a tenant.
+// TenantPrefix returns the prefix of all keys of a tenant.
 func TenantPrefix(tenant string) string { return Version + "/" + tenant + "/" }
 
-// SegmentsPrefix is the prefix of every segment key of a tenant.
+// SegmentsPrefix returns the prefix of all segments of a tenant.
 func SegmentsPrefix(tenant string) string { return TenantPrefix(tenant) + "segments/" }
 
-// WindowPrefix is the prefix of every segment key of a tenant's window.
+// WindowPrefix returns the prefix of all segments in a tenant's window.
 func WindowPrefix(tenant string, w Window) string { return SegmentsPrefix(tenant) + w.String() + "/" }
 
-// String builds the key.
+// String returns the key.
 func (s Segment) String() string {
 	return WindowPrefix(s.Tenant, s.Window) + s.Name() + segmentExt
 }
 
-// Name is the last element of the key without its extension.
+// Name returns the last element of the key without its extension.
 func (s Segment) Name() string {
 	if s.Queued {
 		return s.ID.String() + queuedMark

@@ -90,7 +90,7 @@ func TestParseSegmentRefuses(t *testing.T) {
 		strings.Replace(good, "T1400Z", "T1500Z", 1),
 		strings.Replace(good, ".parquet", "", 1),
 		strings.Replace(good, ".parquet", ".json", 1),
-		strings.Replace(good, "01K1", "01k1", 1), // lower case is another spelling of the same ULID
+		strings.Replace(good, "01K1", "01k1", 1), // another spelling of the same ULID
 		strings.Replace(good, "01K1", "81K1", 1), // more than 128 bits
 		strings.Replace(good, "01K1", "01U1", 1), // not in the alphabet
 		strings.Replace(good, "01K1", "01K", 1),
@@ -142,7 +142,7 @@ func FuzzWindow(f *testing.F) {
 	})
 }
 
-// FuzzParseSegment: what parses is spelled exactly as it would be built.
+// FuzzParseSegment: a key that parses is built again identically.
 func FuzzParseSegment(f *testing.F) {
 	f.Add("v1/t/segments/20250731T1400Z/01K1GZ8V6D8Q7N0XJ5W3C2B1A9.parquet")
 	f.Add("v1/t/segments/00000101T0000Z/00000000000000000000000000.parquet")

@@ -8,8 +8,9 @@ import (
 // Level is the range of time that a block covers. The zero value is Part.
 type Level uint8
 
-// The levels, from the shortest-lived to the longest-lived. A part holds some of the samples of a
-// 2h window; a block of another level holds whatever of its window had settled when it was made.
+// The levels, in order of the lifetime of their blocks. A part holds some of the samples of a 2h
+// window; a block of another level holds the samples of its window that had settled when it was
+// made.
 const (
 	Part Level = iota
 	L2h
@@ -17,12 +18,12 @@ const (
 	L24h
 )
 
-// Levels are all levels in ascending order.
+// Levels lists all levels in ascending order.
 var Levels = []Level{Part, L2h, L12h, L24h}
 
 var levelNames = [...]string{Part: "part", L2h: "2h", L12h: "12h", L24h: "24h"}
 
-// String returns the level as it stands in keys.
+// String formats the level as in keys.
 func (l Level) String() string {
 	if int(l) >= len(levelNames) {
 		return fmt.Sprintf("level(%d)", uint8(l))
@@ -40,7 +41,7 @@ func ParseLevel(s string) (Level, error) {
 	return 0, fmt.Errorf("parse level %q: %w", s, ErrSyntax)
 }
 
-// Millis is the length of the level's windows in ms.
+// Millis returns the length of the level's windows in ms.
 func (l Level) Millis() int64 {
 	switch l {
 	case L12h:
@@ -52,8 +53,8 @@ func (l Level) Millis() int64 {
 	}
 }
 
-// WindowOf returns the start of the level's window that holds the timestamp t (ms, within [MinTime,
-// MaxTime]): the largest multiple of Millis that is not above t.
+// WindowOf returns the start of the level's window that contains the timestamp t (ms, within
+// [MinTime, MaxTime]): the largest multiple of Millis that is not greater than t.
 func (l Level) WindowOf(t int64) Window {
 	n := t / l.Millis()
 	if t%l.Millis() < 0 {

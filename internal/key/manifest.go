@@ -9,13 +9,13 @@ import (
 
 const manifestExt = ".json"
 
-// Manifest is the key of a tenant's manifest, its one mutable object.
+// Manifest returns the key of a tenant's manifest, its only mutable object.
 func Manifest(tenant string) string { return TenantPrefix(tenant) + "manifest" + manifestExt }
 
-// ManifestsPrefix is the prefix of the copies of a tenant's earlier manifests.
+// ManifestsPrefix returns the prefix of the copies of a tenant's earlier manifests.
 func ManifestsPrefix(tenant string) string { return TenantPrefix(tenant) + "manifests/" }
 
-// ManifestCopy is the key of the copy of the manifest with this id.
+// ManifestCopy returns the key of the copy of the manifest with an ID.
 func ManifestCopy(tenant string, id ulid.ULID) string {
 	return ManifestsPrefix(tenant) + id.String() + manifestExt
 }

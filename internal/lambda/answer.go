@@ -12,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// errTooLarge is what a handler gets that writes more than one answer may hold.
+// errTooLarge is returned to a handler that writes more than an answer may contain.
 var errTooLarge = errors.New("answer is larger than AWS Lambda takes")
 
-// recorder is the http.ResponseWriter of an answer that leaves in one piece. It flushes, to no
-// effect, because handlers that stream where they can ask for a Flusher.
+// recorder is the http.ResponseWriter of an answer that is sent as a whole. Flush has no effect; it
+// exists because handlers that stream elsewhere require a Flusher.
 type recorder struct {
 	header http.Header
 	status int // 0 until the header is written
 	frozen http.Header
 	body   []byte
-	max    int64 // bytes of body; beyond it nothing is kept
+	max    int64 // bytes of body; more are discarded
 	over   bool
 }
 
@@ -30,13 +30,13 @@ func newRecorder(max int64) *recorder {
 	return &recorder{header: http.Header{}, max: max, body: takeBuffer()}
 }
 
-// release gives the memory back; the recorder is not used any more.
+// release returns the body's memory. The recorder must not be used after that.
 func (w *recorder) release() {
 	giveBuffer(w.body)
 	w.body = nil
 }
 
-// restart forgets the answer so far.
+// restart discards the answer so far.
 func (w *recorder) restart() {
 	w.header, w.status, w.frozen, w.body, w.over = http.Header{}, 0, nil, w.body[:0], false
 }
@@ -65,7 +65,7 @@ func (w *recorder) Write(p []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *recorder) Flush() { w.WriteHeader(http.StatusOK) }
 
-// envelope is the answer's JSON without its body.
+// envelope is the JSON of an answer without its body.
 type envelope struct {
 	Status  int               `json:"statusCode"`
 	Headers map[string]string `json:"headers"`
@@ -73,16 +73,17 @@ type envelope struct {
 	Base64  bool              `json:"isBase64Encoded"`
 }
 
-// head makes the parts of an answer that are not its body. Payload format 2.0 has one value per
-// header: several are joined by commas, which means the same (RFC 9110, section 5.3), but for
-// Set-Cookie, which has a place of its own. sample is the beginning of the body.
+// head returns an answer without its body. Payload format 2.0 has one value per header: several
+// values are joined by commas, which is equivalent (RFC 9110, section 5.3), except for Set-Cookie,
+// which has a field of its own. sample is the beginning of the body.
 func head(status int, h http.Header, sample []byte) envelope {
 	e := envelope{Status: status, Headers: make(map[string]string, len(h)+1)}
 	for name, vs := range h {
 		switch name {
 		case "Set-Cookie":
 			e.Cookies = vs
-		case "Content-Length", "Transfer-Encoding", "Connection", "Trailer": // of a connection that is not ours
+		case "Content-Length", "Transfer-Encoding", "Connection", "Trailer":
+			// headers of a connection that the function does not have
 		default:
 			e.Headers[name] = strings.Join(vs, ", ")
 		}
@@ -93,7 +94,7 @@ func head(status int, h http.Header, sample []byte) envelope {
 	return e
 }
 
-// encode is the answer as Lambda takes it, or errTooLarge.
+// encode returns the answer as JSON for Lambda, or errTooLarge.
 func (w *recorder) encode(limit int64) ([]byte, error) {
 	if w.over {
 		return nil, errTooLarge
@@ -103,19 +104,19 @@ func (w *recorder) encode(limit int64) ([]byte, error) {
 	e.Base64 = !isText(e.Headers, w.body)
 	out, err := e.encode(w.body, limit)
 	if errors.Is(err, errTooLarge) && !e.Base64 {
-		e.Base64 = true // shorter where much of a text is escaped
+		e.Base64 = true // shorter if much of the text is escaped
 		out, err = e.encode(w.body, limit)
 	}
 	return out, err
 }
 
-// encode is the whole answer, in memory that giveBuffer may take back, or errTooLarge.
+// encode returns the whole answer, in memory for giveBuffer, or errTooLarge.
 func (e envelope) encode(body []byte, limit int64) ([]byte, error) {
 	start, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("encode answer: %w", err)
 	}
-	out := append(takeBuffer(), start[:len(start)-1]...) // its last brace moves to the end
+	out := append(takeBuffer(), start[:len(start)-1]...) // the final brace follows the body
 	out = append(out, `,"body":"`...)
 	if e.Base64 {
 		out = base64.StdEncoding.AppendEncode(out, body)
@@ -130,8 +131,8 @@ func (e envelope) encode(body []byte, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-// isText reports whether a body may stand in JSON as it is, which is smaller than base64 and readable
-// in logs.
+// isText reports whether a body can be a JSON string, which is smaller than base64 and readable in
+// logs.
 func isText(headers map[string]string, body []byte) bool {
 	if e := headers["Content-Encoding"]; e != "" && e != "identity" {
 		return false
@@ -149,15 +150,15 @@ func isText(headers map[string]string, body []byte) bool {
 	return utf8.Valid(body)
 }
 
-// maxEscape is how many bytes a byte takes in a JSON string at most.
+// maxEscape is the largest number of bytes of a byte's JSON escape.
 const maxEscape = 6
 
 const hexDigits = "0123456789abcdef"
 
-// short is what follows the backslash of the bytes that have a short escape.
+// short maps bytes with a short escape to the character after the backslash.
 var short = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
 
-// escapes is how many bytes each byte takes in a JSON string.
+// escapes is the length of each byte in a JSON string.
 var escapes = func() (n [256]uint8) {
 	for c := range n {
 		n[c] = 1
@@ -173,11 +174,12 @@ var escapes = func() (n [256]uint8) {
 	return n
 }()
 
-// quoteChunk is how many bytes are quoted at a time, for which there is room in any case.
+// quoteChunk is the number of bytes that are quoted at a time, after reserving enough memory for
+// the longest escapes.
 const quoteChunk = 4096
 
-// appendQuoted appends valid UTF-8 as it stands inside a JSON string (RFC 8259, section 7). It
-// stops once out is longer than limit.
+// appendQuoted appends valid UTF-8 as the content of a JSON string (RFC 8259, section 7). It stops
+// when out is longer than limit.
 func appendQuoted(out, text []byte, limit int64) []byte {
 	for len(text) > 0 && int64(len(out)) <= limit {
 		chunk := text[:min(quoteChunk, len(text))]
@@ -202,14 +204,14 @@ func appendQuoted(out, text []byte, limit int64) []byte {
 	return out
 }
 
-// prometheusError is the body of an error as Prometheus' HTTP API has it.
+// prometheusError is the body of an error of Prometheus' HTTP API.
 type prometheusError struct {
 	Status string `json:"status"`
 	Type   string `json:"errorType"`
 	Error  string `json:"error"`
 }
 
-// respond writes an error as Prometheus' clients read it.
+// respond writes an error in the format of Prometheus' HTTP API.
 func respond(w http.ResponseWriter, status int, kind, text string) {
 	body, err := json.Marshal(prometheusError{"error", kind, text})
 	if err != nil {
@@ -221,15 +223,15 @@ func respond(w http.ResponseWriter, status int, kind, text string) {
 	_, _ = w.Write(body)
 }
 
-// tooLarge answers instead of an answer over the limit: 422 and errorType "execution", as
-// Prometheus does for a query that loads too many samples, so that clients show the text and do not
-// try again.
+// tooLarge replaces an answer that exceeds the limit by 422 with errorType "execution", as
+// Prometheus answers a query that loads too many samples, so that clients show the text and do not
+// retry.
 func tooLarge(w http.ResponseWriter, kind Event, s Settings) {
-	way := "or ask through the function's URL, which streams larger answers"
+	way := "or use the function's URL, which streams larger answers"
 	if kind == FunctionURL {
-		way = "or let the function's URL stream them (InvokeMode RESPONSE_STREAM and --lambda.streaming)"
+		way = "or let the function's URL stream answers (InvokeMode RESPONSE_STREAM and --lambda.streaming)"
 	}
 	respond(w, http.StatusUnprocessableEntity, "execution", fmt.Sprintf(
-		"the answer is larger than the %d bytes that AWS Lambda takes in one piece (lambda.max-answer-bytes): "+
-			"ask for fewer series, a longer step or a shorter range, accept gzip, %s", s.MaxAnswerBytes, way))
+		"the answer is larger than the %d bytes that AWS Lambda accepts without streaming (lambda.max-answer-bytes): "+
+			"request fewer series, a longer step or a shorter range, accept gzip, %s", s.MaxAnswerBytes, way))
 }

@@ -125,7 +125,8 @@ func TestAnswerLimit(t *testing.T) {
 					_, wrote = io.WriteString(w, tc.text)
 				}
 			})
-			// The size goes up until it is too large; ask holds every answer against the limit.
+			// The size increases until the answer is too large; ask compares every answer with the
+			// limit.
 			fit := 0
 			for size = 1000; ; size += 13 {
 				a := ask(t, f, recorded(t, "http-api-query"))
@@ -176,7 +177,7 @@ func TestMessages(t *testing.T) {
 			b, err := f.Invoke(t.Context(), recorded(t, "sqs-standard"))
 			if tc.err != nil {
 				require.ErrorIs(t, err, fail)
-				require.ErrorContains(t, err, "take 2 messages: ")
+				require.ErrorContains(t, err, "handle 2 messages: ")
 				return
 			}
 			require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// incompressible is text of base64 that decodes to n bytes.
+// incompressible returns base64 text that decodes to n bytes.
 func incompressible(n int) string {
 	b := make([]byte, n)
 	x := uint64(88172645463325252)
@@ -29,7 +29,7 @@ func incompressible(n int) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// requestOf is the recorded write request with another body.
+// requestOf returns the recorded write request with another body.
 func requestOf(tb testing.TB, n int) []byte {
 	tb.Helper()
 	var e events.APIGatewayV2HTTPRequest
@@ -40,7 +40,7 @@ func requestOf(tb testing.TB, n int) []byte {
 	return b
 }
 
-// batchOf is the recorded batch with n messages of size bytes of text.
+// batchOf returns the recorded batch with n messages of size bytes of text.
 func batchOf(tb testing.TB, n, size int) []byte {
 	tb.Helper()
 	var e events.SQSEvent
@@ -56,7 +56,7 @@ func batchOf(tb testing.TB, n, size int) []byte {
 	return b
 }
 
-// reading is what a stage does with a body: it reads it into memory of its own.
+// reading returns a handler that reads bodies into its own memory, as a stage does.
 func reading() http.Handler {
 	var into []byte
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,8 +70,8 @@ func reading() http.Handler {
 	})
 }
 
-// BenchmarkRequest is the adapter's time for a write request. impl=encoding/json is what it would
-// be with aws-lambda-go's types.
+// BenchmarkRequest measures the adapter with a write request. impl=encoding/json decodes with
+// aws-lambda-go's types instead.
 func BenchmarkRequest(b *testing.B) {
 	for _, size := range []int{64 << 10, 1 << 20, 4 << 20} {
 		payload := requestOf(b, size)
@@ -104,7 +104,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkBatch is the adapter's time for ten messages of 256 KiB.
+// BenchmarkBatch measures the adapter with ten messages of 256 KiB.
 func BenchmarkBatch(b *testing.B) {
 	const n, size = 10, 256 << 10
 	payload := batchOf(b, n, size)
@@ -120,7 +120,7 @@ func BenchmarkBatch(b *testing.B) {
 	})
 }
 
-// BenchmarkAnswer is the adapter's time for an answer: JSON as it is, or bytes as base64.
+// BenchmarkAnswer measures the adapter with an answer: JSON text, or bytes as base64.
 func BenchmarkAnswer(b *testing.B) {
 	const size = 1 << 20
 	payload := recorded(b, "http-api-query")
@@ -148,8 +148,8 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// measure reports processor time per MB (10^6 bytes), which a busy machine does not change, garbage
-// collection included.
+// measure reports processor time per MB (10^6 bytes), including garbage collection, which does not
+// depend on the load of the machine.
 func measure(b *testing.B, size int, f func() error) {
 	b.Helper()
 	b.SetBytes(int64(size))

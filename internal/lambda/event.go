@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ErrEvent reports an event that the function does not take.
-var ErrEvent = errors.New("event not taken")
+// ErrEvent reports an event that the function does not support.
+var ErrEvent = errors.New("event is not supported")
 
-// event is one event, recognised by its shape. Byte slices are part of the payload.
+// event is a decoded event. Byte slices are part of the payload.
 type event struct {
 	kind     Event
 	request  httpEvent // HTTPAPI and FunctionURL
@@ -18,7 +18,7 @@ type event struct {
 	at       time.Time // Schedule
 }
 
-// shape is what tells events apart, gathered while the payload is read.
+// shape holds the members that identify the kind of an event, collected while the payload is read.
 type shape struct {
 	version    string // of HTTP events; "0" in those of EventBridge
 	source     string // of EventBridge events, such as aws.events
@@ -29,10 +29,10 @@ type shape struct {
 	keys       []string
 }
 
-// maxKeys is how many member names an error about an unknown event shows.
+// maxKeys is the number of member names in an error about an unknown event.
 const maxKeys = 8
 
-// parse reads a payload.
+// parse decodes a payload.
 func parse(payload []byte) (event, error) {
 	var e event
 	var sh shape
@@ -46,7 +46,7 @@ func parse(payload []byte) (event, error) {
 	return e, e.classify(sh)
 }
 
-// member reads one member of the outermost object.
+// member decodes one member of the top-level object.
 func (e *event) member(s *scanner, key string, sh *shape) (err error) {
 	if len(sh.keys) < maxKeys {
 		sh.keys = append(sh.keys, key)
@@ -74,7 +74,7 @@ func (e *event) member(s *scanner, key string, sh *shape) (err error) {
 	return nil
 }
 
-// Values by which EventBridge's events are known.
+// Values that identify EventBridge's events.
 const (
 	scheduledEvent  = "Scheduled Event"
 	sourceRule      = "aws.events"
@@ -82,7 +82,7 @@ const (
 	sourceSQS       = "aws:sqs"
 )
 
-// classify decides what the event is.
+// classify determines the kind of the event.
 func (e *event) classify(sh shape) error {
 	switch {
 	case e.messages != nil:
@@ -91,7 +91,7 @@ func (e *event) classify(sh shape) error {
 		return fmt.Errorf("%w: records of %s", ErrEvent, sh.records)
 	case sh.version == "2.0" && e.request.Context.HTTP.Method != "":
 		e.kind = HTTPAPI
-		// Payloads of the two differ in nothing else that is sure.
+		// The domain name is the only reliable difference between the two.
 		if strings.Contains(e.request.Context.DomainName, ".lambda-url.") {
 			e.kind = FunctionURL
 		}
@@ -112,7 +112,7 @@ func (e *event) classify(sh shape) error {
 	return nil
 }
 
-// takes names the kinds of events that there are handlers for.
+// takes lists the kinds of events that have a handler.
 func (h Handlers) takes() string {
 	var kinds []string
 	if h.HTTP != nil {
@@ -130,17 +130,18 @@ func (h Handlers) takes() string {
 	return strings.Join(kinds, ", ")
 }
 
-// refuse says what the function takes when it does not take e, or when err says why e is unknown.
+// refuse returns an error that lists the supported events if e has no handler or if its kind is
+// unknown.
 func (h Handlers) refuse(e event, err error) error {
 	switch {
 	case errors.Is(err, ErrEvent):
-		return fmt.Errorf("%w; this function takes %s", err, h.takes())
+		return fmt.Errorf("%w; this function supports %s", err, h.takes())
 	case err != nil:
 		return err
 	case h.has(e.kind):
 		return nil
 	}
-	return fmt.Errorf("%w: %s; this function takes %s", ErrEvent, e.kind, h.takes())
+	return fmt.Errorf("%w: %s; this function supports %s", ErrEvent, e.kind, h.takes())
 }
 
 func (h Handlers) has(e Event) bool {

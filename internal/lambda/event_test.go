@@ -18,7 +18,7 @@ func recorded(t testing.TB, name string) []byte {
 	return b
 }
 
-// asked is what a handler sees of a request.
+// asked is the request as a handler receives it.
 type asked struct {
 	method, uri, path, host, remote, tenant, kind, body string
 	query                                               map[string][]string
@@ -128,10 +128,10 @@ func TestOtherEventsAreRefusedByName(t *testing.T) {
 		{string(recorded(t, "unknown-rest-api")), "payload format 1.0"},
 		{string(recorded(t, "unknown-s3")), `records of "aws:s3"`},
 		{string(recorded(t, "unknown-ec2")), `"EC2 Instance State-change Notification" of "aws.ec2"`},
-		{string(recorded(t, "sqs-fifo")), "sqs; this function takes HTTP requests"},
-		{string(recorded(t, "eventbridge-rule")), "schedule; this function takes HTTP requests"},
+		{string(recorded(t, "sqs-fifo")), "sqs; this function supports HTTP requests"},
+		{string(recorded(t, "eventbridge-rule")), "schedule; this function supports HTTP requests"},
 		{`{"Records":[]}`, "records of nothing"},
-		{`{"key1":"value1","key2":{}}`, `members ["key1" "key2"]; this function takes HTTP requests`},
+		{`{"key1":"value1","key2":{}}`, `members ["key1" "key2"]; this function supports HTTP requests`},
 		{`{}`, "members []"},
 	} {
 		e, err := parse([]byte(tc.payload))

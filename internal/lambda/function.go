@@ -13,15 +13,16 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// function takes events. It holds no state of an invocation, so that many may be under way.
+// function handles events. It holds no state of an invocation, so it can handle several
+// concurrently.
 type function struct {
 	h   Handlers
 	set Settings
 	log *slog.Logger
 }
 
-// handle takes one event. The answer is either bytes of JSON or a stream, which only a Function URL
-// takes.
+// handle handles one event. The answer is either JSON or a stream, which only a Function URL
+// accepts.
 func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, stream *events.LambdaFunctionURLStreamingResponse, err error) {
 	start := time.Now()
 	e, err := parse(payload)
@@ -53,7 +54,7 @@ func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, st
 	return whole, nil, nil
 }
 
-// bound ends the work a little before Lambda, or the HTTP API, stops waiting for it.
+// bound ends the work shortly before Lambda, or the HTTP API, stops waiting for it.
 func (f *function) bound(ctx context.Context, e Event) (context.Context, context.CancelFunc) {
 	now := time.Now()
 	end, ok := ctx.Deadline()
@@ -70,12 +71,12 @@ func (f *function) bound(ctx context.Context, e Event) (context.Context, context
 // errPanic reports that a handler panicked; the log has the stack.
 var errPanic = errors.New("handler panicked")
 
-// guarded calls do and makes an error of a panic: the process and its caches live on.
+// guarded calls do and turns a panic into an error, so that the process and its caches survive.
 func (f *function) guarded(ctx context.Context, do func() error) (err error) {
 	defer func() {
 		switch v := recover(); v {
 		case nil:
-		case http.ErrAbortHandler: // how a handler gives up on purpose
+		case http.ErrAbortHandler: // the handler aborted deliberately
 			err = http.ErrAbortHandler
 		default:
 			f.log.ErrorContext(ctx, "handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
@@ -89,7 +90,7 @@ func (f *function) after(ctx context.Context) {
 	if f.h.After == nil {
 		return
 	}
-	// Only a panic can fail here, and guarded has logged it.
+	// The only possible error is a panic, which guarded has logged.
 	_ = f.guarded(ctx, func() error { f.h.After(ctx); return nil })
 }
 
@@ -100,17 +101,17 @@ func (f *function) messages(ctx context.Context, batch []Message) ([]byte, error
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("take %d messages: %w", len(batch), err)
+		return nil, fmt.Errorf("handle %d messages: %w", len(batch), err)
 	}
 	return encodeFailures(failed)
 }
 
-// serve lets the handler answer on w.
+// serve runs the HTTP handler with w.
 func (f *function) serve(w http.ResponseWriter, r *http.Request) error {
 	return f.guarded(r.Context(), func() error { f.h.HTTP.ServeHTTP(w, r); return nil })
 }
 
-// answer answers an HTTP request in one piece.
+// answer answers an HTTP request as a whole.
 func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 	r, release, err := e.request.request(ctx, e.kind)
 	if err != nil {
@@ -133,8 +134,8 @@ func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 	return whole, err
 }
 
-// stream answers an HTTP request while its handler writes; it returns once the status and the
-// headers are known. The handler has ended when the stream has.
+// stream answers an HTTP request while its handler writes. It returns when status and headers are
+// known. The handler has ended when the stream ends.
 func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *event) (*events.LambdaFunctionURLStreamingResponse, error) {
 	r, release, err := e.request.request(ctx, e.kind)
 	if err != nil {
@@ -155,7 +156,7 @@ func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *eve
 		}
 		f.after(ctx)
 		if w.err != nil {
-			f.log.WarnContext(ctx, "answer broke off", "path", r.URL.Path, "bytes", w.sent, "err", w.err)
+			f.log.WarnContext(ctx, "answer aborted", "path", r.URL.Path, "bytes", w.sent, "err", w.err)
 		}
 		w.end(err)
 	}()

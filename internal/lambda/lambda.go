@@ -1,7 +1,7 @@
-// Package lambda turns the events of AWS Lambda into calls of ordinary Go handlers and their
-// answers into what Lambda expects: HTTP requests of an API Gateway HTTP API (payload format 2.0)
-// and of a Function URL, batches of SQS messages, and schedules of EventBridge. It knows nothing of
-// what the handlers do.
+// Package lambda converts the events of AWS Lambda to calls of ordinary Go handlers, and their
+// results to Lambda's answers. It supports HTTP requests of an API Gateway HTTP API (payload format
+// 2.0) and of a Function URL, batches of SQS messages, and schedules of EventBridge. It is
+// independent of what the handlers do.
 package lambda
 
 import (
@@ -14,42 +14,42 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// Handlers is what a function does. Events of a kind without a handler are refused with an error
-// that says so. Where Concurrency is more than 1, all of them are called concurrently.
+// Handlers are the handlers of a function. An event of a kind without a handler fails with
+// ErrEvent. If Concurrency is more than 1, handlers are called concurrently.
 type Handlers struct {
-	// HTTP answers requests of an HTTP API and of a Function URL.
+	// HTTP handles requests of an HTTP API and of a Function URL.
 	HTTP http.Handler
-	// Messages takes a batch of SQS messages. failed are the IDs of those to be delivered again;
-	// err means all of them. From a FIFO queue, all messages of a group from the first failed one
-	// on must be in failed, or their order is lost.
+	// Messages handles a batch of SQS messages. failed are the IDs of messages to be delivered
+	// again; an error means all. For a FIFO queue, failed must contain all messages of a group from
+	// the first failed one on, or their order is lost.
 	Messages func(ctx context.Context, batch []Message) (failed []string, err error)
-	// Schedule runs what is due; at is the time that the schedule names, not that of the call. An
-	// error makes Lambda try again later.
+	// Schedule runs scheduled work. at is the time of the schedule, not of the call. After an error
+	// Lambda tries again later.
 	Schedule func(ctx context.Context, at time.Time) error
-	// Before runs before each invocation's work.
+	// Before runs before each invocation.
 	Before func(ctx context.Context)
-	// After runs after each invocation's work and before its answer ends: Lambda freezes the
-	// process once the answer is out.
+	// After runs after the handler of each invocation and before its answer ends, because Lambda
+	// freezes the process after the answer.
 	After func(ctx context.Context)
-	// Shutdown runs once, when the runtime ends the process; Lambda kills it shutdownTime after the
-	// signal.
+	// Shutdown runs once, when the runtime ends the process. Lambda kills the process shutdownTime
+	// after its signal.
 	Shutdown func(ctx context.Context) error
 }
 
-// Message is one message of an SQS queue.
+// Message is a message of an SQS queue.
 type Message struct {
 	ID       string    // unique in its queue
 	Queue    string    // ARN
-	Body     string    // as it was sent
+	Body     string    // as sent
 	Group    string    // of a FIFO queue; else ""
-	Sent     time.Time // when the queue took it, whole ms
-	Receives int       // how often it was delivered, this time included
+	Sent     time.Time // when the queue accepted it, in whole ms
+	Receives int       // number of deliveries, including this one
 }
 
 // Event is a kind of event.
 type Event string
 
-// Kinds of events; the texts are label values of metrics.
+// Kinds of events; the strings are label values of metrics.
 const (
 	HTTPAPI     Event = "http_api"     // API Gateway HTTP API, payload format 2.0
 	FunctionURL Event = "function_url" // Function URL
@@ -57,27 +57,27 @@ const (
 	Schedule    Event = "schedule"     // EventBridge rule or EventBridge Scheduler
 )
 
-// Invocation tells about the call that a context belongs to.
+// Invocation describes the invocation of a context.
 type Invocation struct {
-	ID    string // Lambda's request id, as in its own log lines
+	ID    string // Lambda's request ID, as in its own log lines
 	Event Event
 	Start time.Time // when the event arrived
 }
 
 type invocationKey struct{}
 
-// Current returns the invocation that ctx belongs to.
+// Current returns the invocation of ctx; false if ctx has none.
 func Current(ctx context.Context) (Invocation, bool) {
 	i, ok := ctx.Value(invocationKey{}).(Invocation)
 	return i, ok
 }
 
-// WithInvocation returns a context that belongs to i.
+// WithInvocation returns a context with the invocation i.
 func WithInvocation(ctx context.Context, i Invocation) context.Context {
 	return context.WithValue(ctx, invocationKey{}, i)
 }
 
-// requestID is Lambda's id of the invocation, "" outside of Lambda.
+// requestID returns Lambda's ID of the invocation, or "" outside of Lambda.
 func requestID(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return lc.AwsRequestID
@@ -85,13 +85,14 @@ func requestID(ctx context.Context) string {
 	return ""
 }
 
-// Running reports whether this process runs in AWS Lambda, or in something that behaves so.
+// Running reports whether this process runs in AWS Lambda or an emulator of it.
 func Running() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// Concurrency is how many invocations this process may have at once: 1 but on Managed Instances.
+// Concurrency returns the largest number of concurrent invocations of this process: 1, except on
+// Managed Instances.
 func Concurrency() int { return lambdacontext.MaxConcurrency() }
 
-// MemoryBytes is the memory that the function was given, 0 outside of Lambda.
+// MemoryBytes returns the function's memory size, or 0 outside of Lambda.
 func MemoryBytes() int64 {
 	mb, err := strconv.ParseInt(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"), 10, 64)
 	if err != nil || mb < 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// records reads the records of a queue. Where they are not SQS's it returns nil and sets source to
-// where they come from.
+// records decodes the records of a queue. If they are not from SQS, it returns nil and sets source
+// to their source.
 func records(s *scanner, source *string) ([]Message, error) {
 	var all []Message
 	err := s.array(func() error {
@@ -32,7 +32,7 @@ func records(s *scanner, source *string) ([]Message, error) {
 	return all, nil
 }
 
-// member reads one member of a record.
+// member decodes one member of a record.
 func (m *Message) member(s *scanner, key string, source *string) (err error) {
 	switch key {
 	case "messageId":
@@ -41,7 +41,7 @@ func (m *Message) member(s *scanner, key string, source *string) (err error) {
 		m.Body, err = s.optional()
 	case "eventSourceARN":
 		m.Queue, err = s.optional()
-	case "eventSource", "EventSource": // SNS writes it so
+	case "eventSource", "EventSource": // SNS spells it with a capital letter
 		*source, err = s.optional()
 	case "attributes":
 		err = s.object(func(key string) error { return m.attribute(s, key) })
@@ -51,7 +51,7 @@ func (m *Message) member(s *scanner, key string, source *string) (err error) {
 	return err
 }
 
-// attribute reads one of the queue's attributes of a message; all are strings.
+// attribute decodes one of the queue's attributes of a message; all are strings.
 func (m *Message) attribute(s *scanner, key string) (err error) {
 	switch key {
 	case "MessageGroupId":
@@ -73,7 +73,7 @@ func (m *Message) attribute(s *scanner, key string) (err error) {
 	return nil
 }
 
-// number consumes a whole number in quotes.
+// number decodes a quoted integer.
 func number(s *scanner) (int64, error) {
 	text, err := s.str()
 	if err != nil {
@@ -82,10 +82,9 @@ func number(s *scanner) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// batchAnswer is what Lambda reads from a function whose event source mapping has
-// ReportBatchItemFailures.
+// batchAnswer is the answer to a batch of an event source mapping with ReportBatchItemFailures.
 type batchAnswer struct {
-	// never null: Lambda takes that for a failure of all
+	// never null, which would mean that all messages failed
 	Failures []batchFailure `json:"batchItemFailures"`
 }
 

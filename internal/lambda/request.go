@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// httpEvent is an HTTP request in payload format 2.0, of an HTTP API or of a Function URL.
+// httpEvent is an HTTP request of an HTTP API or of a Function URL, in payload format 2.0.
 type httpEvent struct {
-	Path    string // of a Function URL as it was sent; an HTTP API has undone its percent encoding
-	Query   string // as it was sent
+	Path    string // of a Function URL as sent; an HTTP API decodes it
+	Query   string // as sent
 	Cookies []string
-	Headers map[string]string // those sent several times are joined by commas
+	Headers map[string]string // repeated headers are joined by commas
 	Body    quoted
 	Base64  bool
 	Context requestContext
@@ -30,7 +30,7 @@ type requestContext struct {
 	} `json:"http"`
 }
 
-// member reads one member of the event.
+// member decodes one member of the event.
 func (e *httpEvent) member(s *scanner, key string) (err error) {
 	switch key {
 	case "rawPath":
@@ -56,10 +56,10 @@ func (e *httpEvent) member(s *scanner, key string) (err error) {
 	return err
 }
 
-// defaultStage is the HTTP API's stage that is not part of the path.
+// defaultStage is the stage of an HTTP API whose name is not part of the path.
 const defaultStage = "$default"
 
-// url is the request's URL. The stage's name, which an HTTP API puts before the path, is taken off.
+// url returns the request's URL, without the stage's name with which an HTTP API prefixes the path.
 func (e *httpEvent) url(kind Event) *url.URL {
 	u := &url.URL{Path: e.Path, RawQuery: e.Query}
 	if kind == FunctionURL {
@@ -77,7 +77,7 @@ func (e *httpEvent) url(kind Event) *url.URL {
 	return u
 }
 
-// request makes the net/http request that the client sent. Its body is valid until release is
+// request returns the client's request as a net/http request. Its body is valid until release is
 // called.
 func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, release func(), err error) {
 	u := e.url(kind)
@@ -87,7 +87,7 @@ func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, r
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:     make(http.Header, len(e.Headers)+1),
 		Host:       e.Context.DomainName,
-		RemoteAddr: net.JoinHostPort(e.Context.HTTP.SourceIP, "0"), // the event names no port
+		RemoteAddr: net.JoinHostPort(e.Context.HTTP.SourceIP, "0"), // the event has no port
 		RequestURI: u.RequestURI(),
 	}
 	for name, v := range e.Headers {
@@ -108,13 +108,14 @@ func (e *httpEvent) request(ctx context.Context, kind Event) (r *http.Request, r
 	return r.WithContext(ctx), func() { _ = body.Close() }, nil
 }
 
-// body is a request's body, decoded from base64 as it is read, straight into the reader's memory.
+// body is a request's body. It is decoded from base64 while it is read, directly into the reader's
+// memory.
 type body struct {
-	src    []byte // what is left, as it stands in the payload
+	src    []byte // the rest, as it is in the payload
 	base64 bool
 	size   int64   // bytes after decoding
-	carry  [3]byte // decoded bytes that no reader had room for
-	carryN int     // how many of carry are left; they are its last ones
+	carry  [3]byte // decoded bytes that did not fit into the last reader's buffer
+	carryN int     // number of bytes left in carry, which are its last ones
 	closed bool
 }
 
@@ -130,7 +131,7 @@ func (e *httpEvent) body() (*body, error) {
 	return b, nil
 }
 
-// decodedLen is the exact size of padded base64 when it is decoded.
+// decodedLen returns the exact decoded length of padded base64.
 func decodedLen(src []byte) int64 {
 	n := base64.StdEncoding.DecodedLen(len(src))
 	for i := len(src); i > 0 && i > len(src)-2 && src[i-1] == '='; i-- {
@@ -165,7 +166,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return got, err
 }
 
-// readFew decodes one group of four characters for a reader that has no room for three bytes.
+// readFew decodes one group of four characters for a reader with a buffer of less than three bytes.
 func (b *body) readFew(p []byte) (int, error) {
 	var group [3]byte
 	n := min(4, len(b.src))
@@ -179,7 +180,7 @@ func (b *body) readFew(p []byte) (int, error) {
 	return k, nil
 }
 
-// Close ends the body's life: the payload's memory belongs to the next event.
+// Close invalidates the body: the next event reuses the payload's memory.
 func (b *body) Close() error {
 	b.closed, b.src, b.carryN = true, nil, 0
 	return nil

@@ -8,14 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads a JSON document in one pass and without copying, because encoding/json checks every
-// byte of a body several times: at 6 MB that is longer than all the work that follows. Of every
-// valid document it yields what encoding/json yields; of an invalid one it may take what lies in
-// values that nobody asks for. Strings and small values are decoded by encoding/json wherever their
-// bytes are not their value.
+// scanner decodes a JSON document in one pass without copying. encoding/json checks every byte of a
+// body several times, which for 6 MB takes longer than all later work. For a valid document scanner
+// returns the same values as encoding/json; it may accept an invalid one if the error is in a
+// skipped value. encoding/json decodes strings with escapes and small values.
 type scanner struct {
 	b []byte
-	i int // the next byte
+	i int // index of the next byte
 }
 
 // errJSON reports a payload that is no JSON document.
@@ -28,7 +27,7 @@ func (s *scanner) fail(want string) error {
 	return fmt.Errorf("%w: want %s at byte %d, got %q", errJSON, want, s.i, s.b[s.i])
 }
 
-// peek skips white space and returns the byte after it, 0 at the end.
+// peek skips white space and returns the next byte, 0 at the end.
 func (s *scanner) peek() byte {
 	for ; s.i < len(s.b); s.i++ {
 		switch c := s.b[s.i]; c {
@@ -40,7 +39,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// take consumes c after white space.
+// take consumes c after white space; it returns false if the next byte is another.
 func (s *scanner) take(c byte) bool {
 	if s.peek() != c || s.i >= len(s.b) {
 		return false
@@ -98,10 +97,10 @@ func (s *scanner) array(f func() error) error {
 	}
 }
 
-// quoted is a string as it stands in the document, without its quotes.
+// quoted is a string as it is in the document, without its quotes.
 type quoted struct {
 	raw     []byte // part of the document
-	escaped bool   // holds a backslash
+	escaped bool   // contains a backslash
 }
 
 // quoted consumes a string.
@@ -120,7 +119,8 @@ func (s *scanner) quoted() (quoted, error) {
 		s.i += end + 1
 		return quoted{raw: rest[:end]}, nil
 	}
-	// From the first backslash on byte by byte: the quote found above may be escaped.
+	// After the first backslash every byte must be checked, because the quote found above may be
+	// escaped.
 	for i := at; i < len(rest); i++ {
 		switch rest[i] {
 		case '\\':
@@ -134,8 +134,8 @@ func (s *scanner) quoted() (quoted, error) {
 	return quoted{}, s.fail("the end of a string")
 }
 
-// bytes is the value of a string that holds ASCII only, or is checked by whoever reads it: part of
-// the document unless it holds escapes.
+// bytes returns the value of a string that contains only ASCII, or whose reader validates it.
+// Without escapes it is part of the document.
 func (q quoted) bytes() ([]byte, error) {
 	if !q.escaped {
 		return q.raw, nil
@@ -144,7 +144,7 @@ func (q quoted) bytes() ([]byte, error) {
 	return []byte(v), err
 }
 
-// value is the value of a string, which shares no memory with the document.
+// value returns the value of a string, which does not alias the document.
 func (q quoted) value() (string, error) {
 	if !q.escaped && utf8.Valid(q.raw) {
 		return string(q.raw), nil
@@ -170,7 +170,7 @@ func (s *scanner) str() (string, error) {
 	return q.value()
 }
 
-// optional consumes a string or null, which is "".
+// optional consumes a string or null, and returns "" for null.
 func (s *scanner) optional() (string, error) {
 	if s.peek() == '"' {
 		return s.str()
@@ -191,7 +191,7 @@ func (s *scanner) decode(v any) error {
 	return nil
 }
 
-// raw consumes any value and returns its bytes, which are part of the document.
+// raw consumes any value and returns its bytes, which alias the document.
 func (s *scanner) raw() ([]byte, error) {
 	c := s.peek()
 	start, depth := s.i, 0
@@ -226,7 +226,7 @@ func (s *scanner) raw() ([]byte, error) {
 	}
 }
 
-// literal consumes a number, true, false or null, or what stands in such a place.
+// literal consumes a number, true, false or null, or an invalid token in place of one.
 func (s *scanner) literal() {
 	for s.i++; s.i < len(s.b); s.i++ {
 		switch s.b[s.i] {
@@ -242,7 +242,7 @@ func (s *scanner) skip() error {
 	return err
 }
 
-// end checks that nothing follows.
+// end checks that the document ends here.
 func (s *scanner) end() error {
 	s.peek()
 	if s.i < len(s.b) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// members reads an object as parse does.
+// members decodes an object as parse does.
 func members(doc []byte) (map[string]string, error) {
 	s, got := &scanner{b: doc}, map[string]string{}
 	err := s.object(func(key string) error {
@@ -32,7 +32,7 @@ func members(doc []byte) (map[string]string, error) {
 	return got, err
 }
 
-// reference is what encoding/json makes of an object.
+// reference decodes an object with encoding/json.
 func reference(t *testing.T, doc []byte) map[string]string {
 	t.Helper()
 	var raw map[string]json.RawMessage
@@ -61,15 +61,14 @@ func FuzzScanner(f *testing.F) {
 		got, err := members(doc)
 		trimmed := bytes.TrimLeft(doc, " \t\r\n")
 		if !json.Valid(doc) || trimmed[0] != '{' {
-			return // no panic is all that is asked for
+			return // only a panic would be a failure
 		}
 		require.NoError(t, err)
 		require.Equal(t, reference(t, doc), got)
 	})
 }
 
-// TestScannerIsLinear holds the scanner against documents that make a careless one look at every
-// byte again and again.
+// TestScannerIsLinear uses documents for which a careless scanner would read every byte many times.
 func TestScannerIsLinear(t *testing.T) {
 	for _, doc := range []string{
 		`{"a":"` + strings.Repeat(`\\`, 3<<20) + `"}`,
@@ -104,7 +103,7 @@ func TestBodyReadsAsBase64Does(t *testing.T) {
 	}
 }
 
-// sizes reads pieces of random sizes.
+// sizes reads in pieces of random sizes.
 type sizes struct {
 	r   io.Reader
 	rnd *rand.Rand

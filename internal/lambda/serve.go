@@ -10,13 +10,13 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 )
 
-// ErrNotInLambda reports that there is no runtime to serve.
+// ErrNotInLambda reports that this process has no Lambda runtime.
 var ErrNotInLambda = errors.New("AWS_LAMBDA_RUNTIME_API is not set: this process does not run in AWS Lambda")
 
-// Serve takes the events of the Lambda runtime that this process runs in until the runtime ends the
-// process with SIGTERM. Then it calls h.Shutdown and returns its error. The base of every
-// invocation's context is ctx, whose end is not heeded: what was accepted is answered. A runtime
-// that goes away ends the process.
+// Serve handles the events of this process's Lambda runtime until the runtime ends the process with
+// SIGTERM. Then it calls h.Shutdown and returns its error. Contexts of invocations derive from ctx
+// but ignore its end, because accepted events must be answered. If the runtime becomes unreachable,
+// the process ends.
 func Serve(ctx context.Context, h Handlers, s Settings, log *slog.Logger) error {
 	if !Running() {
 		return ErrNotInLambda
@@ -40,9 +40,9 @@ func Serve(ctx context.Context, h Handlers, s Settings, log *slog.Logger) error 
 	return nil
 }
 
-// handler is the form in which aws-lambda-go takes the function. Only a function with results of
-// its own type may answer in streams, and its events pass through encoding/json, which costs about
-// 10 ms per MB; so the form that gets bytes is used wherever nothing streams.
+// handler returns the function in a form that aws-lambda-go accepts. Only a function with results
+// of its own type can answer with a stream, but its events pass through encoding/json, which takes
+// about 10 ms per MB. So the form that receives bytes is used unless answers are streamed.
 func (f *function) handler() any {
 	if f.set.Streaming {
 		return f.streaming
@@ -67,7 +67,7 @@ func (f *function) streaming(ctx context.Context, payload document) (any, error)
 	return &wholeAnswer{*bytes.NewReader(whole), whole}, nil
 }
 
-// document is JSON that is not decoded.
+// document is undecoded JSON.
 type document []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -76,13 +76,13 @@ func (d *document) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wholeAnswer is JSON that aws-lambda-go passes on as it is.
+// wholeAnswer is JSON that aws-lambda-go sends unchanged.
 type wholeAnswer struct {
 	bytes.Reader
 	memory []byte
 }
 
-// Close is called when the answer was sent.
+// Close is called after the answer was sent.
 func (a *wholeAnswer) Close() error {
 	giveBuffer(a.memory)
 	a.memory = nil
@@ -90,8 +90,8 @@ func (a *wholeAnswer) Close() error {
 	return nil
 }
 
-// ContentType tells aws-lambda-go what the reader yields.
+// ContentType tells aws-lambda-go the type of the content.
 func (*wholeAnswer) ContentType() string { return "application/json" }
 
-// MarshalJSON fails, which makes aws-lambda-go read the answer instead of encoding it.
+// MarshalJSON fails, so that aws-lambda-go reads the answer instead of encoding it.
 func (*wholeAnswer) MarshalJSON() ([]byte, error) { return nil, errors.New("already encoded") }

@@ -22,7 +22,7 @@ import (
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
 )
 
-// Variables of the test binary when it is a bootstrap.
+// Variables that make the test binary a bootstrap.
 const (
 	envBootstrap = "PROMLAKE_TEST_BOOTSTRAP" // streaming or whole
 	envGoodbye   = "PROMLAKE_TEST_GOODBYE"   // file that Shutdown writes
@@ -92,7 +92,7 @@ func self(t *testing.T) string {
 	return path
 }
 
-// client asks the handler h over HTTP.
+// client returns a function that sends requests to the handler h over HTTP.
 func client(t *testing.T, h http.Handler) func(method, path, kind, body string) (*http.Response, string, error) {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -148,7 +148,7 @@ func TestServe(t *testing.T) {
 					require.Len(t, got, 8_000_000)
 				} else {
 					require.Equal(t, 422, resp.StatusCode)
-					require.Contains(t, got, "6291556 bytes that AWS Lambda takes in one piece")
+					require.Contains(t, got, "6291556 bytes that AWS Lambda accepts without streaming")
 				}
 			})
 		}
@@ -158,7 +158,7 @@ func TestServe(t *testing.T) {
 		require.Equal(t, "no luck", fe.Message)
 		_, err = f.Invoke(t.Context(), recorded(t, "sqs-fifo"))
 		require.ErrorAs(t, err, &fe)
-		require.Contains(t, fe.Message, "event not taken: sqs; this function takes HTTP requests")
+		require.Contains(t, fe.Message, "event is not supported: sqs; this function supports HTTP requests")
 		require.Len(t, f.ColdStarts(), 1, "no error ends the process")
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamBuffer is how much of an answer (bytes) is kept before it leaves, unless the handler
+// streamBuffer is the number of bytes that are buffered before they are sent, unless the handler
 // flushes.
 const streamBuffer = 32 << 10
 
-// streamer is the http.ResponseWriter of an answer that leaves while the handler writes it. Its
-// methods are called by one goroutine.
+// streamer is the http.ResponseWriter of an answer that is sent while the handler writes it. It is
+// not safe for concurrent use.
 type streamer struct {
 	header http.Header
 	status int // 0 until the header is written
@@ -22,10 +22,10 @@ type streamer struct {
 	pipe   *io.PipeWriter
 	sent   int64
 	max    int64
-	err    error // what ended the stream before the handler did
+	err    error // ended the stream before the handler
 
 	started bool
-	begun   chan events.LambdaFunctionURLStreamingResponse // gets what precedes the body, once
+	begun   chan events.LambdaFunctionURLStreamingResponse // receives status and headers, once
 }
 
 func newStreamer(max int64, pipe *io.PipeWriter) *streamer {
@@ -69,7 +69,7 @@ func (w *streamer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush implements http.Flusher: what was written leaves now.
+// Flush implements http.Flusher: it sends the buffered bytes.
 func (w *streamer) Flush() {
 	w.WriteHeader(http.StatusOK)
 	if !w.started {
@@ -83,15 +83,15 @@ func (w *streamer) Flush() {
 	w.buf = w.buf[:0]
 }
 
-// untouched reports whether nothing has left yet, so that the answer may still become another one.
+// untouched reports whether nothing was sent yet, so that the answer can be replaced.
 func (w *streamer) untouched() bool { return !w.started && w.err == nil }
 
-// restart forgets an answer of which nothing has left.
+// restart discards an answer of which nothing was sent.
 func (w *streamer) restart() {
 	w.header, w.status, w.frozen, w.buf, w.sent = http.Header{}, 0, nil, w.buf[:0], 0
 }
 
-// end lets the rest leave. With an error the client sees a broken stream, and Lambda the error.
+// end sends the rest. After an error, the client gets an aborted stream, and Lambda gets the error.
 func (w *streamer) end(err error) {
 	w.Flush()
 	if err == nil {

@@ -1,4 +1,4 @@
-// Package loopback answers HTTP requests by a handler of this process, without a network.
+// Package loopback answers HTTP requests with a handler of this process, without a network.
 package loopback
 
 import (
@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// Transport returns a RoundTripper that asks h. An answer is whole before it is returned, and is
-// kept in memory.
+// Transport returns a RoundTripper that calls h. It returns an answer when h has written all of it,
+// and keeps it in memory.
 func Transport(h http.Handler) http.RoundTripper { return transport{h} }
 
 type transport struct{ h http.Handler }
@@ -21,7 +21,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w := &response{status: http.StatusOK, header: http.Header{}}
 	t.h.ServeHTTP(w, r)
-	_ = r.Body.Close() // the transport's duty; bodies of requests are in memory
+	_ = r.Body.Close() // a RoundTripper must close the body; bodies of requests are in memory
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}

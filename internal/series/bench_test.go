@@ -9,7 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// BenchmarkIntern takes label sets that are new and such that are known.
+// BenchmarkIntern interns new and known label sets.
 func BenchmarkIntern(b *testing.B) {
 	const n = 20_000
 	sets := make([][]series.Label, n)

@@ -5,14 +5,14 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// sep ends every name and every value in the bytes that ID hashes. It never occurs in UTF-8 text,
-// so the encoding is injective.
+// sep terminates every name and every value in the bytes that ID hashes. It never occurs in UTF-8
+// text, so the encoding is injective.
 const sep = 0xff
 
-// ID is the stable 64-bit identifier of a label set: xxh3-64 (seed 0) over name, 0xFF, value, 0xFF
-// of every label (with __name__) in name order; a label with an empty value counts as absent. It is
-// the same in every segment and block, so SQL users may join on it. Two label sets may share an ID;
-// identity is the label set.
+// ID returns the stable 64-bit identifier of a label set: xxh3-64 (seed 0) over name, 0xFF, value,
+// 0xFF of every label (including __name__) in the order of names. A label with an empty value
+// counts as absent. The ID is the same in every segment and block, so SQL queries may join on it.
+// Two label sets may share an ID; the identity of a series is its label set.
 func ID(lset labels.Labels) uint64 {
 	buf := make([]byte, 0, 512)
 	lset.Range(func(l labels.Label) {

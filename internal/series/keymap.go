@@ -2,13 +2,12 @@ package series
 
 import "github.com/zeebo/xxh3"
 
-// Key is a 128-bit hash that stands for the bytes it was computed from. Keys that come from outside
-// data are computed with a seed that senders cannot know, so that equal keys mean equal bytes for
-// all purposes.
+// Key is a 128-bit hash that identifies the bytes it was computed from. Keys of outside data are
+// computed with a seed that senders do not know, so that equal keys can be treated as equal bytes.
 type Key = xxh3.Uint128
 
 // keyMap is an insert-only open-addressing map from Key to Ref with linear probing. The zero Key is
-// a valid key; an empty slot is marked by ref 0, so references are stored plus one.
+// valid. References are stored plus one, because 0 marks an empty slot.
 type keyMap struct {
 	slots []slot
 	n     int

@@ -5,17 +5,15 @@ import (
 	"sort"
 )
 
-// Order is the sorted order of a Table's label sets (View.Compare), kept up to date as the table
-// grows, so that sorting a batch of samples by series is a matter of integers. It belongs to one
-// goroutine.
+// Order is the sorted order of a Table's label sets (View.Compare). It is updated as the table
+// grows, so that sorting samples by series compares integers. It is not safe for concurrent use.
 type Order struct {
 	sorted []Ref
 	rank   []uint32 // by ref: position in sorted
 }
 
-// Extend brings the order up to date with v, a later view of the same table. Cost: O(m log n)
-// comparisons for m new label sets among n, plus one pass over the integers after the first
-// insertion.
+// Extend updates the order to v, a later view of the same table. It takes O(m log n) comparisons
+// for m new label sets among n, and one pass over the integers after the first insertion.
 func (o *Order) Extend(v *View) {
 	n, total := len(o.sorted), v.Len()
 	if n == total {
@@ -27,7 +25,7 @@ func (o *Order) Extend(v *View) {
 	}
 	slices.SortFunc(fresh, v.Compare)
 	o.sorted = slices.Grow(o.sorted, len(fresh))[:total]
-	// Merge from the back: everything behind the insertion point of the largest new one moves once.
+	// Merge from the back: every entry after the insertion point of the largest new one moves once.
 	end, w := n, total
 	for i := len(fresh) - 1; i >= 0; i-- {
 		at := sort.Search(end, func(j int) bool { return v.Compare(o.sorted[j], fresh[i]) > 0 })

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// priorityNames are the labels that a block's order puts right after the metric: what most matchers
-// name, so that what they select lies together. The list and its order are part of version 1 of the
-// block format.
+// priorityNames are the labels that follow the metric in the order of blocks. Most matchers use
+// them, so that matching series are stored together. The list and its order are part of version 1
+// of the block format.
 var priorityNames = [...]string{"cluster", "namespace", "job", "instance"}
 
-// priorityOf returns the place of a label name in priorityNames, from 1; 0 = it is not one of them.
+// priorityOf returns the index of a label name in priorityNames plus one, or 0 if it is not one of
+// them.
 func priorityOf(name string) uint8 { return uint8(slices.Index(priorityNames[:], name) + 1) }
 
-// priority holds the value ordinals of the labels of priorityNames, plus one; 0 = absent.
+// priority holds the value ordinals plus one of the labels of priorityNames; 0 = absent.
 type priority [len(priorityNames)]uint32
 
 func (v *View) priorityValues(pairs []Pair) (vals priority) {
@@ -25,9 +26,9 @@ func (v *View) priorityValues(pairs []Pair) (vals priority) {
 	return vals
 }
 
-// ComparePriority is the order of series in blocks: by metric, then by the values of the labels
-// cluster, namespace, job and instance (bytewise, absent first), then by the other labels in
-// upstream's labels.Compare order.
+// ComparePriority orders the series of blocks: by metric, then by the values of the labels cluster,
+// namespace, job and instance (bytewise, absent first), then by the other labels in upstream's
+// labels.Compare order.
 func ComparePriority(v *View, a, b Ref) int {
 	if a == b {
 		return 0
@@ -36,7 +37,7 @@ func ComparePriority(v *View, a, b Ref) int {
 		return strings.Compare(v.Metrics[ma], v.Metrics[mb])
 	}
 	pa, pb := v.Pairs(a), v.Pairs(b)
-	for len(pa) > 0 && len(pb) > 0 && pa[0] == pb[0] { // decides nothing
+	for len(pa) > 0 && len(pb) > 0 && pa[0] == pb[0] { // skip equal labels
 		pa, pb = pa[1:], pb[1:]
 	}
 	va, vb := v.priorityValues(pa), v.priorityValues(pb)
@@ -48,8 +49,8 @@ func ComparePriority(v *View, a, b Ref) int {
 	return v.compareRest(pa, pb)
 }
 
-// priorityText returns the value of the label at an index of priorityNames; "" = absent, for no
-// label has an empty value.
+// priorityText returns the value of the label at an index of priorityNames, or "" if it is absent:
+// no label has an empty value.
 func (v *View) priorityText(pairs []Pair, at int) string {
 	for _, p := range pairs {
 		if int(v.priority[p.Name]) == at+1 {
@@ -59,7 +60,7 @@ func (v *View) priorityText(pairs []Pair, at int) string {
 	return ""
 }
 
-// compareRest compares label lists as Compare does, without their priority labels.
+// compareRest compares label lists as Compare does, but skips the priority labels.
 func (v *View) compareRest(a, b []Pair) int {
 	for {
 		for len(a) > 0 && v.priority[a[0].Name] != 0 {

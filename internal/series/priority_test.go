@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// referencePriority is the order of blocks, word for word from its specification.
+// referencePriority is the order of blocks as its specification states it.
 func referencePriority(a, b labels.Labels) int {
 	by := func(name string) int { return strings.Compare(a.Get(name), b.Get(name)) }
 	rest := func(l labels.Labels) labels.Labels {
@@ -42,7 +42,7 @@ func TestComparePriority(t *testing.T) {
 		labels.FromStrings("__name__", "up", "a", "1"),
 		labels.FromStrings("__name__", "up", "zone", "0"),
 		labels.FromStrings("__name__", "up", "instance", "a"),
-		// its a comes before instance, and yet counts after it
+		// the label a sorts before instance by name, but counts after it
 		labels.FromStrings("__name__", "up", "a", "9", "instance", "a"),
 		labels.FromStrings("__name__", "up", "a", "0", "instance", "b"),
 		labels.FromStrings("__name__", "up", "job", "a"),

@@ -17,17 +17,17 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// pairs returns an upstream label set in the form that Intern takes.
+// pairs converts an upstream label set for Intern.
 func pairs(lset labels.Labels) []series.Label {
 	var out []series.Label
 	lset.Range(func(l labels.Label) { out = append(out, series.Label{Name: l.Name, Value: l.Value}) })
 	return out
 }
 
-// alias is a string that changes with its bytes, as decoders hand them out.
+// alias returns a string that changes with its bytes, as decoders return them.
 func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// stored reads a label set back from a view.
+// stored returns a label set from a view.
 func stored(v *series.View, r series.Ref) labels.Labels {
 	b := labels.NewScratchBuilder(8)
 	if m := v.Metrics[v.Metric(r)]; m != "" {
@@ -40,7 +40,7 @@ func stored(v *series.View, r series.Ref) labels.Labels {
 	return b.Labels()
 }
 
-// randomSets returns n different label sets over few names and values, so that they share prefixes,
+// randomSets returns n different label sets with few names and values, so that they share prefixes,
 // names and values.
 func randomSets(rng *rand.Rand, n int) []labels.Labels {
 	names := []string{"A", "Zone", "a", "aa", "ab", "instance", "job", "zone", "ünï"}
@@ -63,13 +63,13 @@ func randomSets(rng *rand.Rand, n int) []labels.Labels {
 	return out
 }
 
-// byMetricThenLabels is the order of a segment's rows, in upstream's terms.
+// byMetricThenLabels is the order of a segment's rows, on upstream's label sets.
 func byMetricThenLabels(a, b labels.Labels) int {
 	rest := func(l labels.Labels) labels.Labels { return labels.NewBuilder(l).Del(model.MetricNameLabel).Labels() }
 	return cmp.Or(strings.Compare(a.Get(model.MetricNameLabel), b.Get(model.MetricNameLabel)), labels.Compare(rest(a), rest(b)))
 }
 
-// TestIDGolden pins the formula; the values are those of another implementation of xxh3.
+// TestIDGolden pins the formula; the values are from another implementation of xxh3.
 func TestIDGolden(t *testing.T) {
 	for _, tc := range []struct {
 		lset labels.Labels
@@ -150,7 +150,7 @@ func TestOrderEqualsSortedLabelSets(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	table := series.NewTable(1)
-	// all slots collide
+	// all keys collide
 	key := func(i int) series.Key { return series.Key{Lo: uint64(i % 3), Hi: uint64(i)} }
 	_, ok := table.Lookup(key(0))
 	require.False(t, ok)
@@ -179,7 +179,7 @@ func TestLookup(t *testing.T) {
 	require.True(t, ok, "the zero key is a key: key(0)")
 }
 
-// TestViewStaysValid reads views in one goroutine while another fills the table. Run with -race.
+// TestViewStaysValid reads views in one goroutine while another fills the table. Run it with -race.
 func TestViewStaysValid(t *testing.T) {
 	sets := randomSets(rand.New(rand.NewPCG(3, 3)), 4000)
 	table := series.NewTable(0)
@@ -227,7 +227,7 @@ func TestBytesGrowWithContent(t *testing.T) {
 	grown := table.Bytes() - before
 	require.Greater(t, grown, int64(100_000))
 	require.Less(t, grown, int64(200_000))
-	for i := range 10_000 { // many encodings of one label set are bounded too
+	for i := range 10_000 { // the memory of many encodings of one label set is bounded, too
 		table.Alias(series.Key{Lo: uint64(i), Hi: 1}, 0)
 	}
 	require.Greater(t, table.Bytes()-before, grown+10_000*24)

@@ -1,6 +1,6 @@
-// Package series interns label sets. A Table gives every label set a dense reference and keeps the
-// labels as small integers (name, value ordinals), so that a writer can emit dictionary-coded
-// columns without touching a string twice.
+// Package series interns label sets. A Table assigns a dense reference to every label set and
+// stores its labels as small integers (ordinals of names and values), so that a writer can encode
+// dictionary columns without processing a string twice.
 package series
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Ref is the index of a label set in its Table, dense from 0 in order of arrival.
+// Ref is the index of a label set in its Table, dense from 0 in order of insertion.
 type Ref uint32
 
 // Pair is a label as ordinals: Name indexes View.Names, Value indexes View.Values[Name].
@@ -21,24 +21,24 @@ type Pair struct{ Name, Value uint32 }
 // Label is a name and a value.
 type Label struct{ Name, Value string }
 
-// ErrFull reports that a Table holds as many series as it may.
+// ErrFull reports that a Table has reached its maximum number of series.
 var ErrFull = errors.New("series table is full")
 
 // maxRefs keeps ordinals within 32 bits.
 const maxRefs = 1<<32 - 2
 
-// Table interns label sets. It only grows; whoever owns it replaces it as a whole.
+// Table interns label sets. It only grows; its owner replaces it as a whole.
 //
 // Locking: Lookup needs the read lock; Intern, Alias and View need the write lock (View may share
-// the read lock with Lookup). The slices behind a View are append-only, so a View is read without
-// any lock.
+// the read lock with Lookup). The slices of a View are append-only, so reading a View needs no
+// lock.
 type Table struct {
 	sync.RWMutex
 	seed uint64
 
-	byKey   keyMap // raw key of a sender's encoding -> ref
-	firstBy []Key  // by ref: the raw key that Alias recorded first, or zero
-	byLabel keyMap // canonical key -> ref
+	byKey   keyMap // raw key of a sender's encoding → ref
+	firstBy []Key  // by ref: the first raw key that Alias recorded, or zero
+	byLabel keyMap // canonical key → ref
 
 	names    []string
 	nameOrd  map[string]uint32
@@ -47,14 +47,14 @@ type Table struct {
 	metrics  dict
 
 	metric []uint32 // by ref: ordinal in metrics
-	start  []uint32 // by ref: first of its pairs; start[ref+1] ends them
+	start  []uint32 // by ref: index of its first pair; start[ref+1] is the end
 	pairs  []Pair   // without __name__, in name order
 	ids    []uint64 // by ref: ID
 	bytes  int64
 	buf    []byte
 }
 
-// dict is the ordered set of the values of one label name.
+// dict is the set of the values of a label name, in order of insertion.
 type dict struct {
 	vals []string
 	ord  map[string]uint32
@@ -74,19 +74,19 @@ func (d *dict) intern(s string) (ord uint32, added bool) {
 	return o, true
 }
 
-// NewTable returns an empty table. seed keys the hashes of outside data: it must not be known to
-// senders.
+// NewTable returns an empty table. seed is the key of the hashes of outside data; senders must not
+// know it.
 func NewTable(seed uint64) *Table {
 	return &Table{seed: seed, nameOrd: map[string]uint32{}, start: []uint32{0}}
 }
 
-// Seed returns the secret that raw keys are hashed with.
+// Seed returns the secret seed of raw keys.
 func (t *Table) Seed() uint64 { return t.seed }
 
 // Len returns the number of label sets.
 func (t *Table) Len() int { return len(t.metric) }
 
-// Bytes estimates the memory that the table holds, in bytes.
+// Bytes returns the approximate memory of the table, in bytes.
 func (t *Table) Bytes() int64 {
 	const perSlot, perRef, perPair = 24, 32, 8
 	return t.bytes + int64(len(t.byKey.slots)+len(t.byLabel.slots))*perSlot + int64(len(t.metric))*perRef + int64(len(t.pairs))*perPair
@@ -95,9 +95,9 @@ func (t *Table) Bytes() int64 {
 // Lookup returns the label set that Alias recorded for a raw key.
 func (t *Table) Lookup(k Key) (Ref, bool) { return t.byKey.get(k) }
 
-// LookupNear is Lookup with a guess of the answer. Senders repeat their series in one order, so the
-// series after the one with reference r mostly has reference r+1; a right guess costs no probe of
-// the map, whose slots are rarely in the processor's cache.
+// LookupNear is Lookup with a guess of the result. Senders repeat their series in the same order,
+// so the series after reference r usually has reference r+1. A right guess avoids a probe of the
+// map, whose slots are rarely in the processor's cache.
 func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
 	if int(guess) < len(t.firstBy) && t.firstBy[guess] == k {
 		return guess, true
@@ -105,7 +105,7 @@ func (t *Table) LookupNear(k Key, guess Ref) (Ref, bool) {
 	return t.byKey.get(k)
 }
 
-// Alias records that a raw key stands for ref. A key that is known keeps its reference.
+// Alias records ref for a raw key. A known key keeps its reference.
 func (t *Table) Alias(k Key, ref Ref) {
 	if _, ok := t.byKey.get(k); ok {
 		return
@@ -116,9 +116,9 @@ func (t *Table) Alias(k Key, ref Ref) {
 	}
 }
 
-// Intern returns the reference of a label set, adding it if it is new. lset must be sorted by name,
-// without duplicate names and without empty values; __name__ may be anywhere in it. The strings are
-// copied.
+// Intern returns the reference of a label set and adds the set if it is new. lset must be sorted by
+// name, without duplicate names and without empty values; __name__ may be at any position. The
+// strings are copied. It fails with ErrFull.
 func (t *Table) Intern(lset []Label) (Ref, error) {
 	t.buf = t.buf[:0]
 	for _, l := range lset {
@@ -153,7 +153,7 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	return ref, nil
 }
 
-// mapEntryBytes approximates what a string costs in a dict beside its bytes.
+// mapEntryBytes approximates the memory of a string in a dict in addition to its bytes.
 const mapEntryBytes = 64
 
 func (t *Table) internName(name string) uint32 {
@@ -178,7 +178,7 @@ func (t *Table) internValue(d *dict, v string) uint32 {
 	return ord
 }
 
-// View is a Table as it stood at one moment, safe to read while the Table grows.
+// View is a snapshot of a Table, safe to read while the Table grows.
 type View struct {
 	Names   []string   // by name ordinal, without __name__
 	Values  [][]string // by name ordinal, by value ordinal
@@ -191,7 +191,7 @@ type View struct {
 	priority []uint8 // by name ordinal: priorityOf
 }
 
-// View returns the table's current contents.
+// View returns a snapshot of the table.
 func (t *Table) View() View {
 	v := View{
 		Names: t.names, Values: make([][]string, len(t.values)), Metrics: t.metrics.vals,
@@ -216,7 +216,7 @@ func (v *View) Pairs(r Ref) []Pair { return v.pairs[v.start[r]:v.start[r+1]] }
 func (v *View) ID(r Ref) uint64 { return v.ids[r] }
 
 // Compare orders label sets by metric, then by their other labels as upstream's labels.Compare
-// does: label by label, name before value, a prefix before what extends it.
+// does: label by label, name before value, a prefix before its extensions.
 func (v *View) Compare(a, b Ref) int {
 	if ma, mb := v.metric[a], v.metric[b]; ma != mb {
 		return strings.Compare(v.Metrics[ma], v.Metrics[mb])

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// version is the release's version. Only the linker writes it:
+// version is the release's version. The linker sets it:
 //
 //	go build -ldflags "-X github.com/promlake/promlake/internal/telemetry.version=1.2.3"
 var version = "dev"
 
-// Build says which program runs.
+// Build identifies the running program.
 type Build struct {
 	Version string // release version, "dev" in a plain go build
-	// VCS commit, with "-modified" when the tree was not clean; "unknown" outside a checkout
+	// VCS commit, with "-modified" if the tree was not clean; "unknown" outside a checkout
 	Revision  string
 	GoVersion string // the toolchain's version
 }
 
-// ReadBuild returns the running program's build.
+// ReadBuild returns the build of the running program.
 func ReadBuild() Build {
 	b := Build{Version: version, Revision: "unknown", GoVersion: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
@@ -41,7 +41,7 @@ func ReadBuild() Build {
 	return b
 }
 
-// String is the one line that `promlake version` prints.
+// String returns the line that `promlake version` prints.
 func (b Build) String() string {
 	return strings.Join([]string{"promlake", b.Version, "(revision " + b.Revision + ", " + b.GoVersion + ")"}, " ")
 }

@@ -1,3 +1,3 @@
-// Package telemetry is how a Promlake process tells about itself: its build, its metrics registry,
-// its log and the instruments around its HTTP handlers. It knows no stage.
+// Package telemetry provides what a Promlake process reports about itself: its build, its metrics
+// registry, its log and the metrics of its HTTP handlers. It is independent of the stages.
 package telemetry

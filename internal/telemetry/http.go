@@ -8,16 +8,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Instrument returns a middleware that measures every handler it wraps:
+// Instrument returns a middleware that measures handlers:
 //
-//	promlake_http_request_duration_seconds{handler,method,code}   histogram, seconds until the handler returned
+//	promlake_http_request_duration_seconds{handler,method,code}   histogram, until the handler
+//	                                                              returns
 //	promlake_http_requests_in_flight{handler}                     gauge
 //
-// The handler name becomes a label: it must come from a fixed set and never from a request. Methods
-// that HTTP does not know are counted as "unknown". The wrapped ResponseWriter still flushes when
-// the server's does. Instrument may be called several times with one registry; all its middlewares
-// share the metrics. A nil reg measures without publishing. It panics if reg holds other metrics of
-// these names, which is a mistake in the program.
+// The handler name becomes a label, so it must be from a fixed set and never from a request.
+// Methods unknown to HTTP are counted as "unknown". The wrapped ResponseWriter flushes if the
+// server's does. Instrument may be called several times with one registry; the middlewares share
+// the metrics. A nil reg publishes nothing. It panics if reg has other metrics of these names,
+// which is a bug.
 func Instrument(reg prometheus.Registerer) func(handlerName string, h http.Handler) http.Handler {
 	duration := registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "promlake_http_request_duration_seconds",

@@ -6,16 +6,16 @@ import (
 	"log/slog"
 )
 
-// LogSettings say what is logged and how. The tags are command-line flags.
+// LogSettings are the level and format of the log. The tags are command-line flags.
 type LogSettings struct {
 	Level  string `name:"log.level" enum:"debug,info,warn,error" required:"" help:"Least severe level that is logged: ${enum}."`
-	Format string `name:"log.format" enum:"text,json" required:"" help:"How a log line is written: ${enum}."`
+	Format string `name:"log.format" enum:"text,json" required:"" help:"Format of log lines: ${enum}."`
 }
 
 // DefaultLogSettings logs text from level info on.
 func DefaultLogSettings() LogSettings { return LogSettings{Level: "info", Format: "text"} }
 
-// Validate reports an unknown level or format.
+// Validate returns an error for an unknown level or format.
 func (s LogSettings) Validate() error {
 	_, err := NewLogger(io.Discard, s)
 	return err

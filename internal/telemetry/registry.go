@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// NewRegistry returns a registry that already tells about the Go runtime, the process and the build
-// (promlake_build_info, constant 1). Components register their own metrics with it.
+// NewRegistry returns a registry with metrics of the Go runtime, the process and the build
+// (promlake_build_info, constant 1).
 func NewRegistry(b Build) (*prometheus.Registry, error) {
 	reg := prometheus.NewRegistry()
 	for _, c := range []prometheus.Collector{

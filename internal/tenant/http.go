@@ -5,9 +5,8 @@ import (
 	"net/http"
 )
 
-// FromRequest returns the tenant that r's Header names, Default when there is none. A request that
-// carries the header more than once is refused: of two names, the one that a proxy set cannot be
-// told from the one that the client set.
+// FromRequest returns the tenant in r's Header, or Default if there is none. A request with several
+// such headers is an error: a proxy's header cannot be distinguished from the client's.
 func FromRequest(r *http.Request) (string, error) {
 	switch values := r.Header.Values(Header); len(values) {
 	case 0:

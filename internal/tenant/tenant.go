@@ -1,4 +1,4 @@
-// Package tenant names whose data a request touches and carries that name through contexts.
+// Package tenant validates tenant names and stores the tenant of a request in its context.
 package tenant
 
 import (
@@ -12,18 +12,18 @@ const (
 	Header = "X-Scope-OrgID"
 	// Default is the tenant of requests without the header.
 	Default = "anonymous"
-	// MaxLen is the longest tenant name in bytes.
+	// MaxLen is the maximum length of a tenant name in bytes.
 	MaxLen = 150
 )
 
 type ctxKey struct{}
 
-// With returns ctx carrying the tenant id.
+// With returns a ctx with the tenant id.
 func With(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ctxKey{}, id)
 }
 
-// From returns the tenant that ctx carries, or Default.
+// From returns the tenant of ctx, or Default.
 func From(ctx context.Context) string {
 	if id, ok := ctx.Value(ctxKey{}).(string); ok {
 		return id
@@ -31,8 +31,8 @@ func From(ctx context.Context) string {
 	return Default
 }
 
-// Parse checks a tenant header value and returns the tenant; "" is Default. The rules are Mimir's:
-// at most MaxLen bytes of letters, digits and !-_.*'() ; not "." or "..".
+// Parse validates the value of a tenant header and returns the tenant; "" is Default. The rules are
+// Mimir's: at most MaxLen bytes of letters, digits and !-_.*'() ; not "." or "..".
 func Parse(v string) (string, error) {
 	if v == "" {
 		return Default, nil

@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 		_, err := f.Invoke(t.Context(), recorded(t, name).payload(t))
 		var fe *emulator.FunctionError
 		require.ErrorAs(t, err, &fe, name)
-		require.Contains(t, fe.Message, "this function takes ", name)
+		require.Contains(t, fe.Message, "this function supports ", name)
 	}
 	bad := recorded(t, "http-api-write-v1")
 	bad["body"] = "AAAA"

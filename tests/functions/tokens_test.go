@@ -81,7 +81,7 @@ func TestTokensAndOwnMetrics(t *testing.T) {
 	query := function("query-fn", "PROMLAKE_SELF_URL="+api.URL, "PROMLAKE_SELF_TOKEN=ssm:/promlake/test/self-token")
 	gateway.Routes = map[string]emulator.Invoker{"POST /api/v1/write": ingest, "$default": query}
 
-	require.ErrorContains(t, bearer("").write(t, api.URL), "this server wants a token")
+	require.ErrorContains(t, bearer("").write(t, api.URL), "this server requires a token")
 	require.ErrorContains(t, bearer("a-reads").write(t, api.URL), `the token lacks access "write"`)
 	require.NoError(t, bearer("a").write(t, api.URL))
 	for token, want := range map[string]int{"": 401, "b": 401, "a": 403, "a-reads": 200} {

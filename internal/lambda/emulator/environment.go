@@ -23,7 +23,7 @@ const (
 // environment is one execution environment: a process with its own Runtime API.
 type environment struct {
 	f     *Function
-	busy  int // invocations that claimed a place; guarded by f.mu
+	busy  int // invocations that claimed a slot; guarded by f.mu
 	cmd   *exec.Cmd
 	dir   string // its TMPDIR
 	srv   *http.Server
@@ -135,7 +135,7 @@ func (e *environment) wait() {
 	e.f.forget(e)
 	_ = os.Remove(e.pidFile())
 	e.blame(&FunctionError{ErrorExit, fmt.Sprintf("Runtime exited: %s", e.cmd.ProcessState)})
-	close(e.gone) // before fail: invoke fails the events that come later
+	close(e.gone) // before fail: invoke fails the events that arrive later
 	e.fail()
 }
 

@@ -69,14 +69,14 @@ type Function struct {
 	set Settings
 
 	mu      sync.Mutex
-	wake    chan struct{} // closed and replaced when a place may be free
+	wake    chan struct{} // closed and replaced when a slot may be free
 	envs    []*environment
 	started int // number of environments so far
 	colds   []*ColdStart
 	stopped bool
 }
 
-// New makes a function. No process runs before the first invocation.
+// New returns a function. No process runs before the first invocation.
 func New(s Settings) *Function {
 	if s.Name == "" {
 		s.Name = "promlake-test"
@@ -140,7 +140,7 @@ func (f *Function) InvokeStream(ctx context.Context, payload []byte) (*Stream, e
 	return e.invoke(ctx, payload)
 }
 
-// claim reserves a place in an environment; invoke releases it.
+// claim reserves a slot in an environment; invoke releases it.
 func (f *Function) claim(ctx context.Context) (*environment, error) {
 	for {
 		f.mu.Lock()
@@ -170,7 +170,7 @@ func (f *Function) claim(ctx context.Context) (*environment, error) {
 	}
 }
 
-// grow starts an environment with one place taken. The caller holds f.mu.
+// grow starts an environment with one claimed slot. The caller holds f.mu.
 func (f *Function) grow() (*environment, error) {
 	cold := &ColdStart{}
 	e, err := startEnvironment(f, f.started, cold)
@@ -184,7 +184,7 @@ func (f *Function) grow() (*environment, error) {
 	return e, nil
 }
 
-// free releases a place.
+// free releases a slot.
 func (f *Function) free(e *environment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +192,7 @@ func (f *Function) free(e *environment) {
 	f.signal()
 }
 
-// forget drops an environment whose process has ended.
+// forget removes an environment whose process has ended.
 func (f *Function) forget(e *environment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,7 +204,7 @@ func (f *Function) forget(e *environment) {
 	f.signal()
 }
 
-// signal wakes the callers that wait for a place. The caller holds f.mu.
+// signal wakes the callers that wait for a slot. The caller holds f.mu.
 func (f *Function) signal() {
 	close(f.wake)
 	f.wake = make(chan struct{})

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// handle answers with its event, or does what the event names.
+// handle answers with its event, or does what the event requests.
 func handle(ctx context.Context, e string) (string, error) {
 	switch e {
 	case "pid":

@@ -29,7 +29,7 @@ type Gateway struct {
 	// "$default". The most specific route wins: the one with the longest literal part, then the
 	// one without a greedy variable, then the one that names the method.
 	Routes map[string]Invoker
-	// Stage is the API's stage; "" is "$default", which is no part of the path.
+	// Stage is the name of the API's stage; "" is "$default", which is not part of the path.
 	Stage string
 	// Timeout is the maximal duration of an integration; 0 is MaxGatewayDuration.
 	Timeout time.Duration

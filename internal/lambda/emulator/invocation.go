@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// invocation is one event that waits for its answer.
+// invocation is an event without an answer so far.
 type invocation struct {
 	id       string
 	payload  []byte
@@ -34,7 +34,7 @@ func (i *invocation) fail(err error) {
 	}
 }
 
-// invoke runs one event in a claimed place and releases the place at the end of the answer.
+// invoke runs one event in a claimed slot and releases the slot at the end of the answer.
 func (e *environment) invoke(ctx context.Context, payload []byte) (*Stream, error) {
 	inv := &invocation{
 		id: requestID(), payload: payload, deadline: time.Now().Add(e.f.set.Timeout),

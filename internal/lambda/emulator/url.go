@@ -20,7 +20,8 @@ type URL struct {
 	Stream   bool // InvokeMode is RESPONSE_STREAM, else BUFFERED
 }
 
-// ServeHTTP implements http.Handler. If the function breaks off its stream, so does the response.
+// ServeHTTP implements http.Handler. If the function aborts its stream, the response is aborted,
+// too.
 func (u *URL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	payload, err := u.event(r)
 	if err != nil {

@@ -10,9 +10,9 @@ type TB interface {
 	Logf(format string, args ...any)
 }
 
-// Start returns a function that writes its output to the test's log, unless the settings name
-// another writer, and whose processes are killed at the end of the test. No process runs before the
-// first invocation.
+// Start returns a function that writes its output to the test's log, unless the settings have
+// another writer. Its processes are killed at the end of the test. No process runs before the first
+// invocation.
 func Start(t TB, s emulator.Settings) *emulator.Function {
 	t.Helper()
 	if s.Log == nil {
