@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// A sealed JSON object ends in this member, whose value is the CRC-32C of all bytes before the
-// member, in lower-case hexadecimal. White space behind the object does not count.
+// A sealed JSON object ends with this member, whose value is the CRC-32C of all bytes before the
+// member, in lower-case hexadecimal. White space after the object is ignored.
 //
 //	{"a":1,"crc32c":"5d3a4f1e"}
 const (
@@ -18,15 +18,15 @@ const (
 
 const jsonSpace = " \t\r\n"
 
-// Seal appends the checksum of a JSON object to it as its last member. Decoders that do not know
-// the member still read the object. The bytes of body are not changed; white space behind the
-// object is kept.
+// Seal appends the checksum of a JSON object to it as its last member. Decoders that ignore unknown
+// members can read the object. Seal does not change body's bytes; it keeps white space after the
+// object.
 func Seal(body []byte) ([]byte, error) {
 	object := bytes.TrimRight(body, jsonSpace)
 	space := body[len(object):]
 	inside, ok := bytes.CutSuffix(object, []byte{'}'})
 	if !ok {
-		return nil, fmt.Errorf("seal JSON of %d bytes: it does not end as an object does", len(body))
+		return nil, fmt.Errorf("seal JSON of %d bytes: it does not end with a closing brace", len(body))
 	}
 	out := make([]byte, 0, len(body)+1+sealBytes)
 	out = append(out, inside...)
@@ -37,11 +37,11 @@ func Seal(body []byte) ([]byte, error) {
 	return append(out, space...), nil
 }
 
-// member is the member that holds a checksum, and the end of the object.
+// member returns the member with a checksum, and the end of the object.
 func member(crc uint32) string { return fmt.Sprintf(sealBegin+"%08x"+sealEnd, crc) }
 
-// Verify reports whether raw has a checksum, and returns ErrDamaged if it is not that of the other
-// bytes. An object without one is not checked: it was written before objects were sealed.
+// Verify reports whether raw has a checksum, and returns ErrDamaged if it does not match the other
+// bytes. An object without a checksum, from before objects were sealed, is not checked.
 func Verify(raw []byte) (present bool, err error) {
 	object := bytes.TrimRight(raw, jsonSpace)
 	if len(object) < sealBytes {
@@ -51,12 +51,12 @@ func Verify(raw []byte) (present bool, err error) {
 	if !bytes.HasPrefix(seal, []byte(sealBegin)) || !bytes.HasSuffix(seal, []byte(sealEnd)) {
 		return false, nil
 	}
-	said := seal[len(sealBegin) : len(sealBegin)+8]
+	stored := seal[len(sealBegin) : len(sealBegin)+8]
 	if crc := Update(0, body); member(crc) != string(seal) {
-		if _, err := hex.DecodeString(string(said)); err != nil {
-			said = []byte("unreadable")
+		if _, err := hex.DecodeString(string(stored)); err != nil {
+			stored = []byte("unreadable")
 		}
-		return true, fmt.Errorf("%w: %d bytes of JSON have CRC-32C %08x, the object says %s", ErrDamaged, len(body), crc, said)
+		return true, fmt.Errorf("%w: %d bytes of JSON have CRC-32C %08x, the object has %s", ErrDamaged, len(body), crc, stored)
 	}
 	return true, nil
 }

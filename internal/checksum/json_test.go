@@ -30,7 +30,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestVerifyWithoutSeal: what was written before objects were sealed is read as it is.
+// TestVerifyWithoutSeal: objects from before objects were sealed are accepted.
 func TestVerifyWithoutSeal(t *testing.T) {
 	for _, body := range []string{"", "{}", `{"a":1}`, `{"crc32c":"00000000","a":1}`, `{"a":{"crc32c":"00000000"}}x`} {
 		present, err := checksum.Verify([]byte(body))
@@ -39,8 +39,8 @@ func TestVerifyWithoutSeal(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsEveryChange changes every byte to every other value: the change is found, or the
-// object decodes to the same.
+// TestVerifyFindsEveryChange changes every byte to every other value: Verify detects the change, or
+// the object decodes to the same value.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	type doc struct {
 		A int               `json:"a"`

@@ -15,7 +15,7 @@ type Advice struct {
 	Advise []string    `json:"advise"` // sentences, the most useful first
 }
 
-// ModePrice is what a load would cost in a mode, with the samples per send that it has and with
+// ModePrice is the monthly price of a load in a mode, with the load's samples per send and with
 // RecommendedSend.
 type ModePrice struct {
 	Mode        Mode    `json:"mode"`
@@ -23,14 +23,14 @@ type ModePrice struct {
 	Recommended float64 `json:"dollars_with_recommended_sends"`
 }
 
-// RecommendedSend is the max_samples_per_send that we recommend: a request as large as it usefully
-// gets, and far below every limit.
+// RecommendedSend is the recommended max_samples_per_send: larger requests gain little, and it is
+// far below every limit.
 const RecommendedSend = 10_000
 
 // prometheusSend is Prometheus' default of max_samples_per_send.
 const prometheusSend = 2000
 
-// enough is the share of a bill that is worth a change.
+// enough is the least share of a bill that justifies advice.
 const enough = 0.05
 
 // Advise compares the modes for a load, and sizes of requests.
@@ -43,7 +43,7 @@ func Advise(l Load, p *Prices, m *Measured) (*Advice, error) {
 		other := l
 		change(&other)
 		if other.Mode == Grouped {
-			other.WriteThrough = HTTPAPI // it has no other
+			other.WriteThrough = HTTPAPI // the only entry of this mode
 		}
 		b, err := Estimate(other, p, m)
 		if err != nil {
@@ -93,7 +93,7 @@ func (a *Advice) sends(l *Load, now ModePrice) {
 		strings.Join(set, " and "), now.Dollars-now.Recommended, now.Dollars, l.Mode))
 }
 
-// entry advises on the way to the ingest function, of which free is the price without charges for
+// entry advises on the entry to the ingest function. free is the price without charges for
 // requests.
 func (a *Advice) entry(l *Load, now ModePrice, free float64) {
 	if l.WriteThrough != HTTPAPI || l.Mode == Grouped || free > now.Dollars*(1-enough) {

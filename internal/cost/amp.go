@@ -1,7 +1,7 @@
 package cost
 
-// AMP returns what Amazon Managed Service for Prometheus takes for a load. It keeps samples for 150
-// days by default; longer and shorter retention is priced as if it could be chosen freely.
+// AMP returns the price of a load on Amazon Managed Service for Prometheus. The service keeps
+// samples for 150 days by default; other retentions are priced as if they could be chosen freely.
 func AMP(l Load, p *Prices, m *Measured) *Bill {
 	b := &Bill{Samples: l.Samples()}
 	add := func(c Component, what string, quantity float64, unit, formula string) {

@@ -2,8 +2,7 @@ package cost
 
 import "math"
 
-// queries adds what it takes to answer. Each is counted as cold: with nothing of the store known or
-// cached.
+// queries adds the cost of queries. Every query counts as cold: nothing of the store is cached.
 func (w *sheet) queries() {
 	n := w.QueriesPerDay * days
 	size := w.SamplesPerQuery * w.m.QueryBytes.Value
@@ -20,8 +19,8 @@ func (w *sheet) queries() {
 	w.add(Query, "answers", n*w.BytesPerAnswer/bytesOfGB, InternetOut, "queries × bytes of an answer, if they leave AWS")
 }
 
-// logs adds what the functions say of ticks and jobs, what Lambda says of all invocations if it
-// may, and the alarms. Requests and batches that succeed leave no lines of their own.
+// logs adds the log lines of ticks and jobs, Lambda's lines for all invocations if enabled, and the
+// alarms. Successful requests and batches write no lines of their own.
 func (w *sheet) logs() {
 	all, own := 0.0, map[Component]float64{Plan: w.m.TickLogBytes.Value, Compact: w.m.JobLogBytes.Value}
 	var lines float64 // bytes

@@ -5,7 +5,7 @@ import "slices"
 // Component is a part of the stack, or of the bill.
 type Component string
 
-// Components in the order of a sample's way.
+// Components in the order of the data flow.
 const (
 	Front   Component = "HTTP API"
 	Ingest  Component = "ingest function"
@@ -20,26 +20,26 @@ const (
 	Servers Component = "instances"
 )
 
-// Components lists them all.
+// Components lists all components.
 var Components = []Component{Front, Ingest, Servers, Queue, Flush, Writes, Compact, Plan, Storage, Query, Logs}
 
 // Line is one item of a bill.
 type Line struct {
 	Component Component `json:"component"`
 	What      string    `json:"what"`
-	Quantity  float64   `json:"quantity"` // a month
+	Quantity  float64   `json:"quantity"` // per month
 	Unit      string    `json:"unit"`     // of prices.json
-	Dollars   float64   `json:"dollars"`  // a month
+	Dollars   float64   `json:"dollars"`  // per month
 	Formula   string    `json:"formula"`  // of the quantity
 }
 
-// Bill is what a load costs a month.
+// Bill is the monthly cost of a load.
 type Bill struct {
 	Lines   []Line  `json:"lines"`
-	Samples float64 `json:"samples"` // a month
+	Samples float64 `json:"samples"` // per month
 }
 
-// Dollars is the whole bill.
+// Dollars returns the sum of the bill.
 func (b *Bill) Dollars() (sum float64) {
 	for i := range b.Lines {
 		sum += b.Lines[i].Dollars
@@ -47,7 +47,7 @@ func (b *Bill) Dollars() (sum float64) {
 	return sum
 }
 
-// PerMillion is the price of a million samples, 0 if there are none.
+// PerMillion returns the price of a million samples, or 0 without samples.
 func (b *Bill) PerMillion() float64 {
 	if b.Samples == 0 {
 		return 0
@@ -55,7 +55,7 @@ func (b *Bill) PerMillion() float64 {
 	return b.Dollars() / b.Samples * 1e6
 }
 
-// Of is what a component costs.
+// Of returns the cost of a component.
 func (b *Bill) Of(c Component) (sum float64) {
 	for i := range b.Lines {
 		if b.Lines[i].Component == c {
@@ -65,8 +65,8 @@ func (b *Bill) Of(c Component) (sum float64) {
 	return sum
 }
 
-// settle prices the lines of each unit together, for tiers count a month's sum, and divides the sum
-// by quantity.
+// settle prices the lines of each unit together, because tiers apply to the month's sum, and
+// divides the sum in proportion to quantity.
 func (b *Bill) settle(p *Prices) {
 	sums := map[string]float64{}
 	for i := range b.Lines {

@@ -72,9 +72,9 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestDesign holds the model against the estimate that the modes were chosen by: a scrape every 15
-// s, a month kept, no queries. They agree to two fifths: that estimate had less for compaction,
-// more for functions, and flushed small loads less often.
+// TestDesign compares the model with the estimate by which the modes were chosen: a scrape every 15
+// s, a retention of one month, no queries. They agree to two fifths: that estimate had less for
+// compaction, more for functions, and flushed small loads less often.
 func TestDesign(t *testing.T) {
 	for _, tc := range []struct {
 		mode                cost.Mode

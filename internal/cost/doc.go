@@ -1,8 +1,10 @@
-// Package cost says what a load costs on AWS: a pure model of requests, function time, bytes and
-// prices.
+// Package cost estimates what a load costs on AWS. It is a pure model of requests, function time,
+// bytes and prices:
 //
-//	Load (what is sent and asked) + measured.json (what a sample takes) + prices.json (what AWS takes) → Bill (lines, by component)
+//	Load (writes and queries)
+//	measured.json (resources per sample, request and query)   ─►  Bill (lines by component)
+//	prices.json (prices of AWS)
 //
-// Every line of a bill has the formula that it follows. Prices are list prices without free tiers
-// and discounts; a month has 30 days.
+// Every line of a bill has the formula of its quantity. Prices are list prices without free tiers
+// and discounts. A month has 30 days.
 package cost

@@ -14,11 +14,11 @@ import (
 	"github.com/promlake/promlake/internal/cost"
 )
 
-// page is docs/cost.md. With -update its figures are written anew instead of checked.
+// page is docs/cost.md. With -update its figures are rewritten instead of checked.
 type page struct{ text string }
 
-// figures holds the last groups of each line that pattern matches against what want returns for it,
-// to half of the last digit.
+// figures compares the last groups of each line that pattern matches with the result of want, to
+// half of the last digit.
 func (p *page) figures(t *testing.T, lines int, pattern string, want func(groups []string) []float64) {
 	t.Helper()
 	re := regexp.MustCompile("(?m)^" + pattern + "$")
@@ -45,7 +45,7 @@ func (p *page) figures(t *testing.T, lines int, pattern string, want func(groups
 
 var digits = regexp.MustCompile(`[\d,]+(?:\.(\d+))?`)
 
-// rewrite puts a number in the place of another one, with as many decimals.
+// rewrite formats a number with as many decimals as the one that it replaces.
 func rewrite(old string, n float64) string {
 	decimals := len(digits.FindStringSubmatch(old)[1])
 	text := fmt.Sprintf("%.*f", decimals, n)
@@ -70,7 +70,7 @@ func loadOf(series float64) cost.Load {
 	return l
 }
 
-// changes are the rows of "to pay less", by how they begin.
+// changes are the rows of "to pay less", by their first words.
 var changes = map[string]func(l *cost.Load){
 	"As above":                        func(*cost.Load) {},
 	"A Function URL":                  func(l *cost.Load) { l.WriteThrough = cost.FunctionURL },
@@ -86,7 +86,7 @@ var changes = map[string]func(l *cost.Load){
 	"Dearer: the same in 100 tenants": func(l *cost.Load) { l.Tenants = 100 },
 }
 
-// TestDocumentation holds the tables of docs/cost.md against the model.
+// TestDocumentation compares the tables of docs/cost.md with the model.
 func TestDocumentation(t *testing.T) {
 	const file = "../../docs/cost.md"
 	text, err := os.ReadFile(file)

@@ -8,7 +8,7 @@ import (
 // days is the length of a month in days.
 const days = float64(Month / day)
 
-// compaction adds the merges from segments to a block a day.
+// compaction adds the merges from segments to one block per day.
 func (w *sheet) compaction() {
 	if w.Series == 0 {
 		return
@@ -18,7 +18,7 @@ func (w *sheet) compaction() {
 	gets := segments*w.m.CompactSegmentGet.Value + jobs*w.m.CompactJobGets.Value
 	puts := jobs * w.m.CompactJobPuts.Value
 	k := work{cpu: (w.Samples()*w.m.CompactCPU.Value/1e6 + segments*w.m.CompactSegmentCPU.Value + (gets+puts)*w.m.RequestCPU.Value) / jobs}
-	// Sources are fetched side by side; a job's own requests follow from one another.
+	// Sources are fetched concurrently; a job's own requests run one after another.
 	k.wait = (w.m.CompactJobGets.Value + w.m.CompactJobPuts.Value) * w.m.S3Seconds.Value
 	w.function(Compact, jobs, k, w.Memory.Compact, "jobs: merges of segments, and of each tenant's ranges")
 	w.add(Compact, "GET", gets, S3Get, "sources and manifests")
@@ -27,8 +27,8 @@ func (w *sheet) compaction() {
 	w.add(Compact, "polled in vain", w.idlePolls(jobs), SQSFIFOChunk, "pollers × month ÷ 20 s, less what jobs answer")
 }
 
-// jobs is the number of compaction jobs in a month. A tenant's segments are merged into parts, at
-// most once a minute while a job can take all that came, and parts into larger parts.
+// jobs returns the number of compaction jobs per month. A tenant's segments are merged into parts,
+// at most once a minute if one job can process all of them, and parts into larger parts.
 func (w *sheet) jobs(segments float64) float64 {
 	t := float64(w.Tenants)
 	perTenant := segments / t / days // a day
@@ -38,10 +38,10 @@ func (w *sheet) jobs(segments float64) float64 {
 	return t * days * (w.m.JobsOfRanges.Value + parts*(1+1/w.m.PartSegments.Value))
 }
 
-// minutes is the number of ticks of the schedule in a month.
+// minutes is the number of ticks of the schedule per month.
 const minutes = float64(Month / time.Minute)
 
-// schedule adds the planner, which looks at every tenant once a minute.
+// schedule adds the planner, which checks every tenant once a minute.
 func (w *sheet) schedule() {
 	t := float64(w.Tenants)
 	rounds := math.Ceil(t / w.m.PlanConcurrency.Value)
@@ -54,7 +54,7 @@ func (w *sheet) schedule() {
 	w.add(Plan, "GET", minutes*t*w.m.TickGets.Value, S3Get, "each tenant's manifest, when it has changed")
 }
 
-// storage adds what the bucket holds once the first samples have reached the end of their
+// storage adds the size of the bucket when the first samples have reached the end of their
 // retention.
 func (w *sheet) storage() {
 	kept := w.Retention.Hours() / 24

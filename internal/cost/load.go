@@ -9,71 +9,72 @@ import (
 // Mode is how requests become segments.
 type Mode string
 
-// The modes of ingest, as --ingest.mode has them.
+// The modes of ingest, with the values of --ingest.mode.
 const (
 	Buffered Mode = "buffered" // through a queue, in batches of messages
-	Direct   Mode = "direct"   // one object of each request
-	Grouped  Mode = "grouped"  // concurrent requests together, on Managed Instances
+	Direct   Mode = "direct"   // one object per request
+	Grouped  Mode = "grouped"  // concurrent requests in one object, on Managed Instances
 )
 
-// Modes lists them in the order in which they are offered.
+// Modes lists the modes in the order of presentation.
 var Modes = []Mode{Buffered, Direct, Grouped}
 
-// Entry is what stands in front of the ingest function.
+// Entry is the HTTP entry to the ingest function.
 type Entry string
 
-// The two ways to it. Queries go through the HTTP API in any case.
+// The entries. Queries always use the HTTP API.
 const (
 	HTTPAPI     Entry = "http-api"
-	FunctionURL Entry = "function-url" // takes no money for requests; not in mode Grouped
+	FunctionURL Entry = "function-url" // no charge per request; not in mode Grouped
 )
 
-// Entries lists them.
+// Entries lists the entries.
 var Entries = []Entry{HTTPAPI, FunctionURL}
 
-// Month is the length of a month in bills.
+// Month is the billing month.
 const Month = 30 * day
 
 const day = 24 * time.Hour
 
-// Load is what is written, kept and asked, and how the stack is set up.
+// Load is the samples and queries of a month, and the configuration of the stack.
 type Load struct {
-	Series    float64       // that are written at a time
-	Scrape    time.Duration // between two samples of a series
+	Series    float64       // active series
+	Scrape    time.Duration // scrape interval
 	Retention time.Duration // how long samples are kept
-	Churn     float64       // share of the series that are replaced by others every day
-	Tenants   int           // among which the series are divided evenly
+	Churn     float64       // share of the series that other series replace every day
+	Tenants   int           // the series are divided evenly among them
 
-	Senders        int     // Prometheus servers that send; each has its share of the series
+	Senders        int     // Prometheus servers that send; the series are divided evenly among them
 	SamplesPerSend float64 // max_samples_per_send
-	// batch_send_deadline: what has waited so long is sent, however little it is
+	// batch_send_deadline: samples are sent after this time even if there are few
 	SendDeadline time.Duration
 
 	Mode         Mode
 	WriteThrough Entry
 	Arch         string // arm64 or x86_64
 	Queue        QueueBatch
-	// Lambda's own log lines: warn, those of failures, or info, two of each invocation too
+	// level of Lambda's system logs: warn logs failures, info also two lines per invocation
 	SystemLogs string
 
 	QueriesPerDay   float64
-	SamplesPerQuery float64 // that a query reads
-	BytesPerAnswer  float64 // that leave AWS with an answer
+	SamplesPerQuery float64 // samples that a query reads
+	BytesPerAnswer  float64 // bytes that leave AWS per answer
 
 	Memory Memory
 	Region string
 }
 
-// QueueBatch says how messages of the write queue are handed to the flush function.
+// QueueBatch is how the event source of the write queue forms batches.
 type QueueBatch struct {
-	Messages int           // at most in one invocation
-	Window   time.Duration // for which messages are collected
+	Messages int           // maximum per invocation
+	Window   time.Duration // maximum time of collecting messages
 }
 
-// Memory is what the functions have, MiB. Processor time comes with it: 1,769 MiB are one vCPU.
+// Memory is the memory of the functions in MiB. It determines their processor time: 1,769 MiB are
+// one vCPU.
 type Memory struct{ Ingest, Flush, Plan, Compact, Query int }
 
-// DefaultLoad is a million series as Prometheus scrapes and sends them by default, but for
+// DefaultLoad is a million series, scraped and sent with Prometheus' defaults except for
 // max_samples_per_send, on the stack of infra/serverless.yml with its defaults.
 func DefaultLoad() Load {
 	return Load{
@@ -86,11 +87,11 @@ func DefaultLoad() Load {
 	}
 }
 
-// maxRequestBytes is the largest body that a function takes: 6 MB of event, of which a third is
-// base64's.
+// maxRequestBytes is the maximum size of a body that a function receives: an event of 6 MB, of
+// which base64 takes a quarter.
 const maxRequestBytes = 4.5e6
 
-// Validate reports every value that makes no sense, by its name.
+// Validate returns an error that names every invalid value.
 func (l *Load) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -102,7 +103,7 @@ func (l *Load) Validate() error {
 		{"queries-per-day", l.QueriesPerDay, 0, 1e9}, {"samples-per-query", l.SamplesPerQuery, 0, 1e12}, {"bytes-per-answer", l.BytesPerAnswer, 0, 1e9},
 		{"tenants", float64(l.Tenants), 1, 1e5}, {"senders", float64(l.Senders), 1, 1e6}, {"messages of a batch", float64(l.Queue.Messages), 1, 10_000},
 	} {
-		if !(v.value >= v.from && v.value <= v.to) { // NaN is neither
+		if !(v.value >= v.from && v.value <= v.to) { // false for NaN, too
 			bad("%s: want %g to %g, got %g", v.name, v.from, v.to, v.value)
 		}
 	}
@@ -143,18 +144,18 @@ func (l *Load) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Samples is how many samples a month has.
+// Samples returns the number of samples per month.
 func (l *Load) Samples() float64 { return l.Series * float64(Month) / float64(l.Scrape) }
 
-// Sent is how many samples a request has: as many as the setting allows, and no more than a sender
-// has by its deadline.
+// Sent returns the number of samples per request: the setting, or the samples that a sender has by
+// its deadline if those are fewer.
 func (l *Load) Sent() float64 {
 	perSender := l.Series / float64(l.Senders) * float64(l.SendDeadline) / float64(l.Scrape)
 	return max(1, min(l.SamplesPerSend, perSender))
 }
 
-// deadlineFor is the batch_send_deadline by which a sender has RecommendedSend samples, in whole
-// scrape intervals and at most a minute.
+// deadlineFor returns the batch_send_deadline after which a sender has RecommendedSend samples, in
+// whole scrape intervals and at most a minute.
 func deadlineFor(l *Load) time.Duration {
 	if l.Series == 0 {
 		return l.SendDeadline

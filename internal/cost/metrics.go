@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// exported are the units whose prices dashboards multiply with what processes count.
+// exported are the units whose prices dashboards multiply with counters of processes.
 var exported = []string{
 	S3Put, S3Get, S3Storage, LambdaRequest, LambdaArm64, LambdaX86, SQSChunk, SQSFIFOChunk, HTTPAPIRequest, LogsIngested,
 }
 
-// Register adds promlake_price_dollars{unit} to reg: what the first unit of a month costs in a
-// region, or in us-east-1 if the region's prices are not known.
+// Register adds promlake_price_dollars{unit} to reg: the price of the first unit of a month in a
+// region, or in us-east-1 if the region's prices are unknown.
 func Register(reg prometheus.Registerer, region string) error {
 	p, err := ReadPrices(region)
 	if err != nil {

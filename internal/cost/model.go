@@ -13,7 +13,7 @@ type sheet struct {
 	bill Bill
 }
 
-// Estimate returns what a load costs a month. It is pure.
+// Estimate returns the monthly cost of a load. It is pure.
 func Estimate(l Load, p *Prices, m *Measured) (*Bill, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("check load: %w", err)
@@ -40,28 +40,29 @@ func (w *sheet) add(c Component, what string, quantity float64, unit, formula st
 	w.bill.Lines = append(w.bill.Lines, Line{Component: c, What: what, Quantity: quantity, Unit: unit, Formula: formula})
 }
 
-// perMonth is a rate per second, in a month.
+// perMonth is the number of seconds per month.
 const perMonth = float64(Month / time.Second)
 
-// vCPU is the memory, MiB, that comes with one core. More memory is more cores, of which one
-// invocation of ours uses one.
+// vCPU is the memory in MiB that has one core. More memory has more cores, of which an invocation
+// uses only one.
 const vCPU = 1769
 
-// work is what one invocation does.
+// work is the work of one invocation.
 type work struct {
 	cpu  float64 // seconds of one core
-	wait float64 // seconds in which it only waits for others
+	wait float64 // seconds of waiting for other services
 }
 
-// seconds is how long work takes in a function with so much memory: processor time is stretched
-// where the function has less than a core, and billed time is rounded up to a millisecond.
+// seconds returns the duration of work in a function with mib of memory. With less than one core,
+// processor time takes longer. Billed time is rounded up to a millisecond.
 func (w *sheet) seconds(k work, mib int) float64 {
 	share := min(1, float64(mib)/vCPU)
 	s := (k.cpu+w.m.InvokeCPU.Value)/share + k.wait
 	return math.Ceil(s*1000-1e-9) / 1000
 }
 
-// function adds a function's requests and memory times time. n is invocations a month.
+// function adds a function's requests and its memory times duration. n is the number of invocations
+// per month.
 func (w *sheet) function(c Component, n float64, k work, mib int, formula string) {
 	gb := LambdaArm64
 	if w.Arch != "arm64" {

@@ -14,7 +14,7 @@ import (
 //go:embed prices.json
 var pricesJSON []byte
 
-// Units of prices.json: what AWS counts.
+// Units of prices.json.
 const (
 	S3Put          = "s3_put" // also LIST
 	S3Get          = "s3_get"
@@ -30,13 +30,13 @@ const (
 	Alarm          = "alarm_month"
 	Metric         = "metric_month"
 	InternetOut    = "internet_gb"
-	// of Lambda Managed Instances: EC2's price and 15 % on top
+	// Lambda Managed Instances: the price of EC2 plus 15 %
 	InstanceHour    = "managed_m7g_large_hour"
 	AMPSample       = "amp_sample"
 	AMPStorage      = "amp_gb_month"
 	AMPQuerySample  = "amp_query_sample"
-	DefaultRegion   = "us-east-1" // whose prices stand in for those that are not known
-	bytesOfGB       = 1 << 30     // as AWS counts storage
+	DefaultRegion   = "us-east-1" // its prices replace unknown ones
+	bytesOfGB       = 1 << 30     // as AWS defines it for storage
 	chunkBytes      = 64 << 10
 	httpAPIBytes    = 512 << 10
 	maxMessageBytes = 1 << 20
@@ -49,21 +49,21 @@ type Prices struct {
 	units   map[string]Price
 }
 
-// Price is what one unit costs.
+// Price is the price of a unit.
 type Price struct {
 	Tiers  []Tier `json:"tiers"`
 	Source string `json:"source"` // AWS's page
-	// where else the figure was seen; "" if nowhere
+	// another source of the price; "" if there is none
 	ConfirmedBy string `json:"confirmed_by,omitempty"`
 }
 
-// Tier is a price for the units of a month up to a number; the last tier has no end.
+// Tier is a price for the units of a month up to a number; the last tier is unlimited.
 type Tier struct {
 	UpTo    float64 `json:"up_to,omitempty"`
 	Dollars float64 `json:"dollars"`
 }
 
-// Dollars is what a month's quantity costs, tier by tier.
+// Dollars returns the price of a month's quantity, tier by tier.
 func (p *Price) Dollars(quantity float64) (sum float64) {
 	from := 0.0
 	for _, t := range p.Tiers {
@@ -79,8 +79,8 @@ func (p *Price) Dollars(quantity float64) (sum float64) {
 	return sum
 }
 
-// ReadPrices returns the price list of a region. Prices that a region's list leaves out are those
-// of us-east-1.
+// ReadPrices returns the price list of a region. Prices that the region's list does not have are
+// those of us-east-1.
 func ReadPrices(region string) (*Prices, error) {
 	f, err := readPrices(pricesJSON)
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *Prices) Price(unit string) Price {
 	return price
 }
 
-// Unconfirmed lists the units whose price was seen nowhere but in the list itself.
+// Unconfirmed lists the units whose price has no second source.
 func (p *Prices) Unconfirmed() (out []string) {
 	for _, unit := range slices.Sorted(maps.Keys(p.units)) {
 		if p.units[unit].ConfirmedBy == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/cost"
 )
 
-// loads are random loads that are valid.
+// loads returns valid random loads.
 func loads(t *testing.T, n int) []cost.Load {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -42,11 +42,11 @@ func loads(t *testing.T, n int) []cost.Load {
 	return out
 }
 
-// TestMoreCostsMore changes one thing at a time, with requests of one size, since larger ones are
-// what makes more series cheaper.
+// TestMoreCostsMore changes one value at a time. Requests have a fixed size, because larger
+// requests make more series cheaper.
 func TestMoreCostsMore(t *testing.T) {
 	for _, l := range loads(t, 500) {
-		l.SamplesPerSend = 1 // whatever the senders have by their deadline
+		l.SamplesPerSend = 1 // independent of the senders' deadline
 		before := estimate(t, l).Dollars()
 		for name, change := range map[string]func(*cost.Load){
 			"series":            func(l *cost.Load) { l.Series *= 1.5 },
@@ -64,7 +64,7 @@ func TestMoreCostsMore(t *testing.T) {
 	}
 }
 
-// TestLargerSendsAreCheaper holds for the recommendation.
+// TestLargerSendsAreCheaper checks the recommendation.
 func TestLargerSendsAreCheaper(t *testing.T) {
 	for _, l := range loads(t, 300) {
 		l.SendDeadline = time.Hour
@@ -95,8 +95,8 @@ func TestLinesAddUp(t *testing.T) {
 	}
 }
 
-// TestNothingCostsTheFixedParts: without series and queries there are the schedule, the pollers and
-// the alarms.
+// TestNothingCostsTheFixedParts: without series and queries, the bill has the schedule, the pollers
+// and the alarms.
 func TestNothingCostsTheFixedParts(t *testing.T) {
 	l := cost.DefaultLoad()
 	l.Series, l.QueriesPerDay = 0, 0
@@ -111,8 +111,8 @@ func TestNothingCostsTheFixedParts(t *testing.T) {
 	}
 }
 
-// TestRequestsAreAsLargeAsSendersCanMakeThem: max_samples_per_send is not reached by a sender with
-// few series.
+// TestRequestsAreAsLargeAsSendersCanMakeThem: a sender with few series does not reach
+// max_samples_per_send.
 func TestRequestsAreAsLargeAsSendersCanMakeThem(t *testing.T) {
 	l := cost.DefaultLoad()
 	l.Series, l.Senders, l.SamplesPerSend = 15_000, 1, 10_000

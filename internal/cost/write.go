@@ -2,7 +2,7 @@ package cost
 
 import "math"
 
-// write adds what it takes to make samples durable, up to their segments.
+// write adds the cost of making samples durable in segments.
 func (w *sheet) write() {
 	n := w.requests()
 	body := w.Sent() * w.m.WireBytes.Value
@@ -22,16 +22,16 @@ func (w *sheet) write() {
 	}
 }
 
-// requests is the number of write requests in a month.
+// requests returns the number of write requests per month.
 func (w *sheet) requests() float64 { return w.Samples() / w.Sent() }
 
-// perSend is the work on one request, which waits for one other.
+// perSend returns the work of one request. wait is the duration of the request that it waits for.
 func (w *sheet) perSend(cpuPerMillion Figure, requests, wait float64) work {
 	event := w.Sent() * w.m.WireBytes.Value / 1e6 * w.m.EventCPU.Value
 	return work{cpu: w.Sent()*cpuPerMillion.Value/1e6 + event + requests*w.m.RequestCPU.Value, wait: wait}
 }
 
-// buffered adds the way through the queue.
+// buffered adds the cost of the queue.
 func (w *sheet) buffered(n float64) {
 	size := w.messageBytes()
 	per := w.perMessage(size)
@@ -49,17 +49,17 @@ func (w *sheet) buffered(n float64) {
 	w.add(Writes, "objects", w.segments(), S3Put, "batches × tenants in one")
 }
 
-// messageBytes is the text that one request becomes.
+// messageBytes returns the size of the message text of one request.
 func (w *sheet) messageBytes() float64 { return w.Sent()*w.m.QueueBytes.Value + w.m.MessageBytes.Value }
 
-// perMessage is the number of messages that so many bytes need.
+// perMessage returns the number of messages for size bytes.
 func (w *sheet) perMessage(size float64) float64 { return max(1, math.Ceil(size/maxMessageBytes)) }
 
-// invocationBytes is the most that an event source hands to a function.
+// invocationBytes bounds the payload that an event source passes to a function.
 const invocationBytes = 6_000_000
 
-// batches is the number of invocations of the flush function: at high rates full batches, at low
-// ones what comes together within the window, at each of the pollers.
+// batches returns the number of invocations of the flush function: at high rates full batches, at
+// low rates the messages of one window of each poller.
 func (w *sheet) batches() float64 {
 	size := w.messageBytes()
 	per := w.perMessage(size)
@@ -72,8 +72,8 @@ func (w *sheet) batches() float64 {
 	return max(messages/full, windows)
 }
 
-// objectsOf is how many segments one of so many batches makes: one for each tenant that has a
-// message in it.
+// objectsOf returns the expected number of segments per batch: one for each tenant with a message
+// in it.
 func (w *sheet) objectsOf(batches float64) float64 {
 	if batches == 0 {
 		return 0
@@ -82,24 +82,24 @@ func (w *sheet) objectsOf(batches float64) float64 {
 	return t * (1 - math.Pow(1-1/t, n))
 }
 
-// idlePolls is how often pollers ask an empty queue.
+// idlePolls returns the number of polls of an empty queue.
 func (w *sheet) idlePolls(messages float64) float64 {
 	return max(0, w.m.Pollers.Value*perMonth/w.m.PollSeconds.Value-messages)
 }
 
-// segments is the number of segments in a month.
+// segments returns the number of segments per month.
 func (w *sheet) segments() float64 {
 	switch w.Mode {
 	case Buffered:
 		b := w.batches()
 		return b * max(1, w.objectsOf(b))
-	case Grouped: // a tenant's segments are a second apart
+	case Grouped: // at most one segment per tenant and second
 		return min(w.requests(), float64(w.Tenants)*perMonth)
 	}
 	return w.requests()
 }
 
-// grouped adds instances that hold requests of a second together.
+// grouped adds the cost of instances that group the requests of a second.
 func (w *sheet) grouped(n float64) {
 	const busy = 0.5 // of the instances' processors: beyond it they would have to grow
 	cores := (w.Samples()*w.m.DirectCPU.Value/1e6 + n*w.m.InvokeCPU.Value) / perMonth

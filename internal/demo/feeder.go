@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// metadataInterval is how often types and help texts are sent again.
+	// metadataInterval is the interval at which types and help texts are sent again.
 	metadataInterval = time.Minute
-	// welcomeRounds is how many rounds must have arrived before the examples are printed: a rate
-	// needs two samples.
+	// welcomeRounds is the number of rounds before the examples are printed: a rate needs two
+	// samples.
 	welcomeRounds = 2
-	// firstPause is the longest pause before the second round, so that the welcome comes soon.
+	// firstPause bounds the pause before the second round, so that the welcome is printed soon.
 	firstPause = time.Second
 	// requestTimeout bounds one attempt to deliver a round.
 	requestTimeout = 30 * time.Second
@@ -46,8 +46,8 @@ type Feeder struct {
 }
 
 // New returns a feeder that writes to the Promlake at url, with the token if it is not "": the
-// machine's metrics as job "node" and those of own as job "promlake". Once the data is there to be
-// queried, it prints a welcome to out. Where the machine's metrics cannot be read, it logs so and
+// machine's metrics with job "node" and those of own with job "promlake". When the data can be
+// queried, it prints a welcome to out. If the machine's metrics cannot be read, it logs that and
 // sends only own.
 func New(s Settings, url, token string, own prometheus.Gatherer, out io.Writer, logger *slog.Logger, now func() time.Time) (*Feeder, error) {
 	if err := s.Validate(); err != nil {
@@ -90,8 +90,8 @@ func machineGatherer(procPath string, logger *slog.Logger, now func() time.Time)
 	return reg, nil
 }
 
-// Run feeds until ctx ends. A round that cannot be delivered is logged and dropped; the next one
-// carries newer values.
+// Run sends rounds until ctx ends. A round that cannot be delivered is logged and dropped, because
+// the next one has newer values.
 func (f *Feeder) Run(ctx context.Context) {
 	delivered := 0
 	for ctx.Err() == nil {
@@ -117,7 +117,7 @@ func (f *Feeder) Run(ctx context.Context) {
 	}
 }
 
-// round gathers all targets once and delivers what there is.
+// round gathers all targets once and sends the result.
 func (f *Feeder) round(ctx context.Context) error {
 	now := f.now()
 	withMetadata := now.Sub(f.lastMetadata) >= metadataInterval

@@ -59,7 +59,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// syncBuffer is a buffer that is written and read by two goroutines.
+// syncBuffer is a buffer that two goroutines may use concurrently.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -125,7 +125,7 @@ func TestFeeder(t *testing.T) {
 	}
 }
 
-// seriesOf returns the request's values by name=value,… and fails on labels out of order.
+// seriesOf returns the request's values by name=value,… and fails if labels are not sorted.
 func seriesOf(req prompb.WriteRequest) map[string]float64 {
 	out := map[string]float64{}
 	for _, ts := range req.Timeseries {

@@ -1,7 +1,7 @@
-// Package demo feeds a running Promlake with the metrics of the machine that it runs on, and with
-// Promlake's own, as a real remote_write sender would. A newcomer sees live data without installing
-// anything. The machine's metrics carry the names and labels of Prometheus' node_exporter, so that
-// its dashboards fit.
+// Package demo feeds a running Promlake with the metrics of its machine, and with Promlake's own,
+// through remote_write, so that a newcomer sees live data without installing anything. The
+// machine's metrics have the names and labels of Prometheus' node_exporter, so that its dashboards
+// work.
 package demo
 
 import (
@@ -14,16 +14,16 @@ import (
 // Settings of the feeder. The tags are its command-line flags.
 type Settings struct {
 	Interval time.Duration `name:"demo.interval" help:"Time between two rounds of demo samples."`
-	Instance string        `name:"demo.instance" placeholder:"NAME" help:"Label instance of the machine's metrics. Default: the host's name."`
-	ProcPath string        `name:"demo.proc-path" help:"Where the proc filesystem is mounted."`
+	Instance string        `name:"demo.instance" placeholder:"NAME" help:"Value of the label instance of the machine's metrics. Default: the host's name."`
+	ProcPath string        `name:"demo.proc-path" help:"Mount point of the proc filesystem."`
 }
 
-// DefaultSettings send every 5 s.
+// DefaultSettings returns settings that send every 5 s.
 func DefaultSettings() Settings {
 	return Settings{Interval: 5 * time.Second, ProcPath: "/proc"}
 }
 
-// Validate reports what makes no sense.
+// Validate returns an error for every invalid setting.
 func (s Settings) Validate() error {
 	var errs []error
 	if s.Interval < 100*time.Millisecond {

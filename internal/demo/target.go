@@ -10,9 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/scrape"
 )
 
-// collect appends the target's present values to req, with the series `up`, as a scrape at ts (ms)
-// would have written them. After an error the target is told as down, and what could be gathered is
-// kept.
+// collect appends the target's current values to req, with the series `up`, as a scrape at ts (ms)
+// would. With an error, up is 0, and the values that could be gathered are appended.
 func collect(t scrape.Target, req *prompb.WriteRequest, ts int64, withMetadata bool) error {
 	families, err := t.Gather()
 	if appendErr := t.Append(req, families, ts); err == nil {

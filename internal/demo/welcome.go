@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Example is a PromQL query over the demo's data that shows something.
+// Example is a PromQL query whose result over the demo's data is instructive.
 type Example struct {
 	Title string
 	Query string
 }
 
-// Examples are the queries that newcomers are shown.
+// Examples returns the queries of the welcome.
 func Examples() []Example {
 	return []Example{
 		{"Who reports", `up`},
@@ -20,14 +20,14 @@ func Examples() []Example {
 	}
 }
 
-// welcome prints where Promlake is and commands that work when pasted into a shell.
+// welcome prints the URL of Promlake and commands that can be pasted into a shell.
 func (f *Feeder) welcome() {
 	var b strings.Builder
 	with := ""
 	if f.token != "" {
 		with = ` -H "Authorization: Bearer $PROMLAKE_TOKEN"`
 	}
-	fmt.Fprintf(&b, "\nPromlake is running at %s and stores this machine's metrics every %s. Ask it:\n", f.url, f.interval)
+	fmt.Fprintf(&b, "\nPromlake is running at %s and stores this machine's metrics every %s. Query it:\n", f.url, f.interval)
 	for _, e := range Examples() {
 		fmt.Fprintf(&b, "\n  # %s\n  curl -sG%s %s/api/v1/query --data-urlencode 'query=%s'\n", e.Title, with, f.url, e.Query)
 	}

@@ -1,6 +1,6 @@
-// Package expression bounds PromQL texts before anything parses them. Parsers, and whatever walks
-// their trees, recurse: what is nested deep enough ends the process, and no handler can prevent
-// that.
+// Package expression limits the length and depth of PromQL texts before they are parsed. Parsers,
+// and functions that walk their trees, are recursive: deep nesting overflows the stack, which ends
+// the process and cannot be handled.
 package expression
 
 import (
@@ -14,15 +14,15 @@ const (
 	DefaultMaxDepth = 1000
 )
 
-// Limits bound the texts of one request. The zero value of a field means its default.
+// Limits are the limits of the texts of one request. A zero field means its default.
 type Limits struct {
-	MaxBytes int // of all texts together
-	MaxDepth int // of one text: see Check
+	MaxBytes int // of all texts in total
+	MaxDepth int // of each text: see Check
 }
 
-// Error says that a text goes beyond a limit.
+// Error reports a text that exceeds a limit.
 type Error struct {
-	Limit  string // what is limited
+	Limit  string // the name of the limit
 	Value  int
 	Needed int // at least
 	Flag   string
@@ -33,10 +33,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("expression exceeds the limit of %d %s, it has at least %d; write it shorter, or raise %s", e.Value, e.Limit, e.Needed, e.Flag)
 }
 
-// BadQuery tells the HTTP API that this is the asker's mistake.
+// BadQuery reports that the request is invalid: the HTTP API answers it with 400.
 func (*Error) BadQuery() bool { return true }
 
-// WithDefaults fills unset fields.
+// WithDefaults replaces zero fields by their defaults.
 func (l Limits) WithDefaults() Limits {
 	if l.MaxBytes == 0 {
 		l.MaxBytes = DefaultMaxBytes
@@ -47,7 +47,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Validate reports limits that allow nothing.
+// Validate returns an error for negative limits.
 func (l Limits) Validate() error {
 	if l.MaxBytes < 0 || l.MaxDepth < 0 {
 		return fmt.Errorf("limits of expressions must be positive, are %d bytes and depth %d", l.MaxBytes, l.MaxDepth)
@@ -55,12 +55,12 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Check returns an *Error if the texts of a request are too long together, or one is too deep. It
-// takes linear time and no memory to speak of.
+// Check returns an *Error if the texts of a request are too long in total, or one is too deep. It
+// takes linear time and almost no memory.
 //
-// The depth is never less than the height of the tree that a parser makes: each open bracket
-// counts, and within it each operator since its beginning or the last comma, for chains such as
-// 1-1-1 are trees as high as they are long. So do unary operators and the brackets of subqueries.
+// The depth is at least the height of the parser's tree. Each open bracket counts, and within it
+// each operator since its beginning or the last comma, because the tree of a chain such as 1-1-1 is
+// as high as the chain is long. Unary operators and the brackets of subqueries count, too.
 func (l Limits) Check(texts ...string) error {
 	l = l.WithDefaults()
 	n := 0
@@ -71,7 +71,7 @@ func (l Limits) Check(texts ...string) error {
 		return &Error{Limit: "bytes", Value: l.MaxBytes, Needed: n, Flag: "--query.max-expression-bytes"}
 	}
 	if n, limit := unrolled(texts), patternFactor*l.MaxBytes; n > limit {
-		return &Error{Limit: "bytes of patterns whose repetitions are written out", Value: limit, Needed: n, Flag: "--query.max-expression-bytes, of which it is a multiple"}
+		return &Error{Limit: "bytes of patterns after expansion of repetitions", Value: limit, Needed: n, Flag: "--query.max-expression-bytes, of which it is a multiple"}
 	}
 	for _, t := range texts {
 		if tooDeep(t, l.MaxDepth) {
@@ -83,7 +83,7 @@ func (l Limits) Check(texts ...string) error {
 
 // tooDeep reports whether a text has more than limit levels.
 func tooDeep(text string, limit int) bool {
-	var open []int // levels that each open bracket adds: itself, and operators before it
+	var open []int // levels of each open bracket: itself, and the operators before it
 	depth, here := 0, 0
 	for i := 0; i < len(text); {
 		c, next := text[i], i+1
@@ -93,13 +93,13 @@ func tooDeep(text string, limit int) bool {
 		case c == '#':
 			next = afterLine(text, i)
 		case c == '(' || c == '{' || c == '[':
-			here++ // x[1h:][1h:] is a chain as well
+			here++ // x[1h:][1h:] is a chain, too
 			depth++
 			open, here = append(open, here), 0
 		case c == ')' || c == '}' || c == ']':
 			if len(open) > 0 {
-				// The bracket itself stays counted as an operator of the level around it only if it
-				// was a subquery's.
+				// After its end, a bracket counts as an operator of the surrounding level only if
+				// it belongs to a subquery.
 				depth -= here
 				here = open[len(open)-1]
 				open = open[:len(open)-1]
@@ -112,7 +112,8 @@ func tooDeep(text string, limit int) bool {
 			depth -= here
 			here = 0
 		case strings.IndexByte("+-*/%^=!<>~", c) >= 0:
-			if i == 0 || strings.IndexByte("=!<>", c) < 0 || strings.IndexByte("=!<>", text[i-1]) < 0 { // == and != count once
+			// == and != count once
+			if i == 0 || strings.IndexByte("=!<>", c) < 0 || strings.IndexByte("=!<>", text[i-1]) < 0 {
 				here++
 				depth++
 			}
@@ -131,7 +132,7 @@ func tooDeep(text string, limit int) bool {
 	return false
 }
 
-// afterString returns the position after the string that begins at i, or the end of the text.
+// afterString returns the index after the string that begins at i, or the end of the text.
 func afterString(text string, i int) int {
 	quote := text[i]
 	for i++; i < len(text); i++ {
@@ -145,7 +146,7 @@ func afterString(text string, i int) int {
 	return len(text)
 }
 
-// afterLine returns the position of the end of the line that i is in.
+// afterLine returns the index of the end of the line that contains i.
 func afterLine(text string, i int) int {
 	if n := strings.IndexAny(text[i:], "\r\n"); n >= 0 {
 		return i + n

@@ -70,8 +70,8 @@ func TestTextsOfARequestCountTogether(t *testing.T) {
 		"expression exceeds the limit of 10 bytes, it has at least 11; write it shorter, or raise --query.max-expression-bytes")
 }
 
-// TestPatternsAreBoundedAsTheyAreCompiled: 64 KiB of patterns would otherwise be gigabytes of
-// programs.
+// TestPatternsAreBoundedAsTheyAreCompiled: without a limit, 64 KiB of patterns would compile to
+// gigabytes of programs.
 func TestPatternsAreBoundedAsTheyAreCompiled(t *testing.T) {
 	l := expression.Limits{}
 	for text, ok := range map[string]bool{
@@ -90,7 +90,7 @@ func TestPatternsAreBoundedAsTheyAreCompiled(t *testing.T) {
 	}
 }
 
-// height of a tree, with one for each node.
+// height returns the height of a tree; a leaf has 1.
 func height(n parser.Node) int {
 	most := 0
 	for c := range parser.ChildrenIter(n) {
@@ -99,8 +99,8 @@ func height(n parser.Node) int {
 	return most + 1
 }
 
-// FuzzDepth holds that what passes the limit has no higher tree than the limit says: a leaf, and
-// what a selector adds, aside.
+// FuzzDepth: the tree of a text that passes the limit is not higher than the limit, apart from a
+// leaf and what a selector adds.
 func FuzzDepth(f *testing.F) {
 	for _, s := range []string{"1-1-1", "((x))", "--x", "sum by (a) (rate(x{a=~`b`}[5m:1m] offset 1h))", "x[1h:][1h:]", "a or b and c unless on(x) d", "1^1^1^1", "f(1, 2+3)", "# (\n1", `"\"("`, "x </ 2 >/ 3"} {
 		f.Add(s, 3)

@@ -3,16 +3,16 @@ package expression
 import "strconv"
 
 const (
-	// patternFactor is how much longer than their texts patterns may be when their repetitions are
-	// written out, which is what compiling a regular expression does.
+	// patternFactor bounds how much longer than the texts their patterns may be after expansion of
+	// all repetitions, which compiling a regular expression does.
 	patternFactor = 16
-	// maxRepetitions is Go's limit of the repetitions of a part of a regular expression, nested
-	// ones multiplied.
+	// maxRepetitions is Go's limit on the repetitions of a part of a regular expression; nested
+	// ones are multiplied.
 	maxRepetitions = 1000
 )
 
-// unrolled bounds the length of the strings in texts, as if each were a regular expression, with
-// their repetitions written out.
+// unrolled returns an upper bound of the length of the strings in texts, as if each were a regular
+// expression, after expansion of their repetitions.
 func unrolled(texts []string) (n int) {
 	for _, t := range texts {
 		for i := 0; i < len(t); {
@@ -31,8 +31,8 @@ func unrolled(texts []string) (n int) {
 	return n
 }
 
-// repetitions bounds how often a part of a regular expression is repeated: the product of all
-// numbers of repetitions in it, or what Go allows.
+// repetitions returns an upper bound of how often a part of a regular expression is repeated: the
+// product of all its repetition counts, at most maxRepetitions.
 func repetitions(pattern string) int {
 	product := 1
 	for i := 0; i < len(pattern); i++ {

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// DefaultLimit is three quarters of the memory that the process may have, by its cgroup and its
-// machine; 0 if that is not known.
+// DefaultLimit returns three quarters of the memory that the process's cgroup and its machine
+// allow, or 0 if that is unknown.
 func DefaultLimit() int64 { return machineBytes("/") / 4 * 3 }
 
-// machineBytes reads below root what the kernel says of the memory: the smallest of the machine's
-// and of the limits of the cgroup and those above it. 0: it says nothing.
+// machineBytes reads the memory from the kernel's files below root: the minimum of the machine's
+// memory and the limits of the cgroup and its ancestors. It returns 0 if there is no information.
 func machineBytes(root string) int64 {
 	least := int64(math.MaxInt64)
 	if n, ok := memTotal(filepath.Join(root, "proc/meminfo")); ok {
@@ -29,7 +29,7 @@ func machineBytes(root string) int64 {
 		if err != nil {
 			continue // there is no such limit
 		}
-		// "max" is none, and so is what version 1 says instead, a number beyond any memory.
+		// "max" means no limit. Version 1 has a number larger than any memory instead.
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 {
 			least = min(least, n)
 		}
@@ -40,7 +40,8 @@ func machineBytes(root string) int64 {
 	return least
 }
 
-// limitFiles lists the files that may hold limits of the process's cgroup, of both versions.
+// limitFiles returns the files that may hold limits of the process's cgroup, for both cgroup
+// versions.
 func limitFiles(cgroup, mount string) []string {
 	files := []string{filepath.Join(mount, "memory.max"), filepath.Join(mount, "memory/memory.limit_in_bytes")}
 	text, err := os.ReadFile(cgroup)
@@ -78,8 +79,8 @@ func memTotal(file string) (int64, bool) {
 	return 0, false
 }
 
-// Resident returns the bytes of memory that the process has: of the kernel where it says so, else
-// what Go has.
+// Resident returns the resident memory of the process in bytes: from the kernel if available, else
+// the memory of Go's runtime.
 func Resident() int64 {
 	text, err := os.ReadFile("/proc/self/statm") // size resident shared …, in pages
 	if f := bytes.Fields(text); err == nil && len(f) > 1 {
@@ -90,16 +91,16 @@ func Resident() int64 {
 	return goBytes()
 }
 
-// goBytes returns the bytes that Go's runtime has from the system: what its soft limit limits.
+// goBytes returns the bytes that Go's runtime has from the system, which its soft limit limits.
 func goBytes() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// ThisProcess measures and tunes the process that it runs in, for a Budget of limit bytes. Go's
-// soft limit is kept at what others, such as DuckDB, leave of nine tenths of limit, unless tune is
-// false, which leaves the soft limit alone.
+// ThisProcess returns a Probe that measures and tunes the current process for a Budget of limit
+// bytes. With tune, it sets Go's soft limit to nine tenths of limit minus the memory that other
+// code, such as DuckDB, uses.
 func ThisProcess(limit int64, tune bool) Probe {
 	p := Probe{Usage: Resident, Free: debug.FreeOSMemory, Now: time.Now}
 	if !tune || limit <= 0 {

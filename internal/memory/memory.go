@@ -1,7 +1,6 @@
-// Package memory keeps a process within one limit of memory. Whoever is about to allocate much
-// acquires the bytes first and is refused beyond the limit; work whose memory nobody can count
-// beforehand is registered, and the most expensive is ended when the process was measured above the
-// limit.
+// Package memory keeps a process within one limit of memory. Code acquires bytes before large
+// allocations, and gets an error beyond the limit. Work whose memory cannot be counted beforehand
+// is registered; when the process is measured above the limit, the most expensive work is ended.
 package memory
 
 import (
@@ -14,17 +13,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Flag is the setting that an Error names.
+// Flag is the flag that an Error names.
 const Flag = "--memory-limit"
 
-// ErrMemory is what every error of a Budget is.
+// ErrMemory is wrapped by every error of a Budget.
 var ErrMemory = errors.New("the process is at its memory limit")
 
-// Error says that memory was refused, or that work was ended because of it. It is ErrMemory.
+// Error reports that memory was refused, or that work was ended to free memory. It wraps ErrMemory.
 type Error struct {
 	Limit  int64 // bytes
-	Needed int64 // bytes of the process, those that were asked for included
-	Ended  bool  // the work had begun
+	Needed int64 // bytes of the process, including those that were requested
+	Ended  bool  // the work had started
 }
 
 // Error implements error.
@@ -33,43 +32,44 @@ func (e *Error) Error() string {
 	if e.Ended {
 		what = "ended"
 	}
-	return fmt.Sprintf("%s: %v of %d bytes, it needs %d; ask for less or later, or raise %s", what, ErrMemory, e.Limit, e.Needed, Flag)
+	return fmt.Sprintf("%s: %v of %d bytes, it needs %d; request less, retry later, or raise %s", what, ErrMemory, e.Limit, e.Needed, Flag)
 }
 
 // Unwrap returns ErrMemory.
 func (*Error) Unwrap() error { return ErrMemory }
 
-// QueryLimit tells the HTTP API of queries that this is a limit.
+// QueryLimit reports that a limit was exceeded, for which the HTTP API of queries answers 422.
 func (*Error) QueryLimit() bool { return true }
 
-// Probe measures the process.
+// Probe provides measurements and controls of the process.
 type Probe struct {
 	Usage func() int64 // bytes of memory of the process
-	Free  func()       // gives back to the system what is garbage; nil: nothing does
+	Free  func()       // returns garbage to the system; nil: unavailable
 	Tune  func(used int64)
 	Now   func() time.Time
 }
 
-// Budget is the memory of a process. A nil *Budget has no limit. It is safe for concurrent use.
+// Budget is the memory budget of a process. A nil *Budget has no limit. It is safe for concurrent
+// use.
 type Budget struct {
 	limit   int64
 	probe   Probe
 	metrics *meters
-	wake    chan struct{} // of Watch
+	wake    chan struct{} // wakes Watch
 
 	mu       sync.Mutex
 	held     int64 // acquired and not released
-	measured int64 // at the time of measuredAt
-	since    int64 // acquired after that
+	measured int64 // usage at the time at
+	since    int64 // acquired since then
 	at       time.Time
 	freed    time.Time
 	works    map[*Work]struct{}
-	ended    int           // of works
+	ended    int           // number of works that Watch ended and that still run
 	room     chan struct{} // closed when bytes are released
-	started  uint64        // works so far
+	started  uint64        // number of works so far
 }
 
-// New returns a budget of limit bytes; limit 0 returns nil. reg may be nil.
+// New returns a budget of limit bytes, or nil if limit is 0. reg may be nil.
 func New(limit int64, p Probe, reg prometheus.Registerer) *Budget {
 	if limit <= 0 {
 		return nil
@@ -87,7 +87,7 @@ func (b *Budget) Limit() int64 {
 	return b.limit
 }
 
-// TryAcquire takes n bytes, which Release gives back, or returns an *Error.
+// TryAcquire acquires n bytes, or returns an *Error. The caller must Release them.
 func (b *Budget) TryAcquire(n int64) error {
 	if b == nil {
 		return nil
@@ -101,13 +101,14 @@ func (b *Budget) TryAcquire(n int64) error {
 	return nil
 }
 
-// refuse counts what take refused.
+// refuse counts a refusal.
 func (b *Budget) refuse() {
 	b.metrics.refused.Inc()
 	b.rouse()
 }
 
-// Acquire is TryAcquire that waits for room until ctx ends. Its error is then an *Error as well.
+// Acquire is TryAcquire, but waits for room until ctx ends. Its error wraps an *Error in that case,
+// too.
 func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	for b != nil {
 		b.mu.Lock()
@@ -118,7 +119,7 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 			return nil
 		}
 		b.rouse()
-		retry := time.NewTimer(tick) // what is measured falls without a Release
+		retry := time.NewTimer(tick) // usage falls without a Release, too
 		select {
 		case <-room:
 		case <-retry.C:
@@ -132,7 +133,7 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
-// take is TryAcquire with mu held.
+// take is TryAcquire for callers that hold mu.
 func (b *Budget) take(n int64) error {
 	b.measure()
 	if needed := max(b.held, b.measured+b.since) + n; needed > b.limit {
@@ -143,7 +144,7 @@ func (b *Budget) take(n int64) error {
 	return nil
 }
 
-// Release gives n acquired bytes back.
+// Release releases n acquired bytes.
 func (b *Budget) Release(n int64) {
 	if b == nil || n == 0 {
 		return
@@ -153,7 +154,7 @@ func (b *Budget) Release(n int64) {
 	b.give(n)
 }
 
-// give is Release with mu held.
+// give is Release for callers that hold mu.
 func (b *Budget) give(n int64) {
 	if b.held -= n; b.held < 0 {
 		panic("memory: more bytes released than acquired")
@@ -163,7 +164,7 @@ func (b *Budget) give(n int64) {
 	b.room = make(chan struct{})
 }
 
-// measure measures the process unless it was just measured. mu is held.
+// measure measures the process, at most once per tick. The caller holds mu.
 func (b *Budget) measure() {
 	now := b.probe.Now()
 	if d := now.Sub(b.at); d >= 0 && d < tick && !b.at.IsZero() {

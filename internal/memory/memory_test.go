@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fixture is a budget of a process that uses what the test says.
+// fixture is a budget of a process whose usage the test sets.
 type fixture struct {
 	*Budget
 	used, freed atomic.Int64
@@ -28,8 +28,8 @@ func newFixture(limit int64) *fixture {
 	return f
 }
 
-// advancing is a clock that moves by more than a tick whenever it is read, so that every
-// measurement is a new one.
+// advancing returns a clock that advances by more than a tick at each read, so that every
+// measurement is new.
 func advancing() func() time.Time {
 	var n atomic.Int64
 	return func() time.Time { return time.Unix(0, n.Add(int64(2*tick))) }
@@ -48,7 +48,7 @@ func TestBudgetRefusesBeyondTheLimit(t *testing.T) {
 	require.NoError(t, b.TryAcquire(40))
 	b.Release(40)
 
-	b.used.Store(90) // by others, and by what is not counted
+	b.used.Store(90) // by other code, and by memory that is not counted
 	require.NoError(t, b.TryAcquire(10))
 	require.ErrorIs(t, b.TryAcquire(11), ErrMemory)
 	b.used.Store(101)
@@ -61,14 +61,14 @@ promlake_memory_acquired_bytes 70
 # HELP promlake_memory_limit_bytes Memory that the process may use (--memory-limit).
 # TYPE promlake_memory_limit_bytes gauge
 promlake_memory_limit_bytes 100
-# HELP promlake_memory_refused_total Requests for memory that were refused at the limit.
+# HELP promlake_memory_refused_total Acquisitions of memory that were refused at the limit.
 # TYPE promlake_memory_refused_total counter
 promlake_memory_refused_total 3
 `), "promlake_memory_acquired_bytes", "promlake_memory_limit_bytes", "promlake_memory_refused_total"))
 }
 
-// TestAcquiredBytesCountUntilTheyAreMeasured holds that many who ask between two measurements do
-// not all get the same room.
+// TestAcquiredBytesCountUntilTheyAreMeasured: several requests between two measurements do not get
+// the same room.
 func TestAcquiredBytesCountUntilTheyAreMeasured(t *testing.T) {
 	now := time.Unix(1, 0)
 	b := New(100, Probe{Usage: func() int64 { return 50 }, Now: func() time.Time { return now }}, nil)
@@ -109,8 +109,8 @@ func TestNilBudgetHasNoLimit(t *testing.T) {
 	w.End()
 }
 
-// TestWatchEndsTheLargestFirst holds that works are ended one after the other, each after the last
-// one has stopped or has had its time, and that memory is freed when there is nothing left to end.
+// TestWatchEndsTheLargestFirst: works are ended one after another, each after the previous one has
+// stopped or its time is over, and garbage is collected when no work is left to end.
 func TestWatchEndsTheLargestFirst(t *testing.T) {
 	b := newFixture(1000)
 	go b.Watch(t.Context())

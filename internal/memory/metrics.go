@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// meters tell an operator how near the process is to its limit, and what that cost.
+// meters are the metrics of a Budget.
 type meters struct {
 	refused, ended prometheus.Counter
 }
@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer, b *Budget) *meters {
 		return f.NewCounter(prometheus.CounterOpts{Name: "promlake_memory_" + name, Help: help})
 	}
 	return &meters{
-		refused: counter("refused_total", "Requests for memory that were refused at the limit."),
+		refused: counter("refused_total", "Acquisitions of memory that were refused at the limit."),
 		ended:   counter("ended_total", "Requests that were ended because the process was above its limit."),
 	}
 }

@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// tick is how often the process is measured while something is under way. At 2 GB/s, which is
-	// what two processors write at most, 20 MB more are in use after it.
+	// tick is the interval of measurements while work runs. Two processors write at most about 2
+	// GB/s, so usage grows by at most 20 MB in between.
 	tick = 10 * time.Millisecond
-	// patience is how long one ended work may take to stop before the next one is ended.
+	// patience is how long Watch waits for an ended work to stop before it ends the next one.
 	patience = 200 * time.Millisecond
-	// rest is the time between two collections of garbage by force.
+	// rest is the minimum time between two forced garbage collections.
 	rest = time.Second
 )
 
-// Watch measures the process until ctx ends. Above the limit it ends the work that holds most, of
-// equals the latest.
+// Watch measures the process until ctx ends. While usage exceeds the limit, it ends the work that
+// holds the most memory; of equal ones the latest.
 func (b *Budget) Watch(ctx context.Context) {
 	if b == nil {
 		return
 	}
-	var last time.Time // when a work was ended
+	var last time.Time // when the last work was ended
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	for busy := true; ; {
@@ -43,8 +43,8 @@ func (b *Budget) Watch(ctx context.Context) {
 	}
 }
 
-// check measures the process and acts. It returns whether to go on measuring, and when a work was
-// ended at last.
+// check measures the process and acts on the result. It returns whether to continue measuring, and
+// when the last work was ended.
 func (b *Budget) check(last time.Time) (bool, time.Time) {
 	b.mu.Lock()
 	b.measure()
@@ -57,7 +57,7 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 			b.ended++
 		}
 	}
-	// What ended work leaves is garbage, which an idle process would keep.
+	// The memory of ended work is garbage, which an idle process would not collect.
 	free := above && end == nil && b.ended == 0 && now.Sub(b.freed) > rest && b.probe.Free != nil
 	if free {
 		b.freed = now
@@ -78,7 +78,7 @@ func (b *Budget) check(last time.Time) (bool, time.Time) {
 	return busy, last
 }
 
-// largest returns the work to end first, nil if all are ended. mu is held.
+// largest returns the work to end first, or nil if all were ended. The caller holds mu.
 func (b *Budget) largest() (out *Work) {
 	var most int64
 	for w := range b.works {
@@ -93,7 +93,7 @@ func (b *Budget) largest() (out *Work) {
 	return out
 }
 
-// rouse makes Watch look.
+// rouse wakes Watch.
 func (b *Budget) rouse() {
 	select {
 	case b.wake <- struct{}{}:

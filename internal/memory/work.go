@@ -2,14 +2,13 @@ package memory
 
 import "context"
 
-// Work is something that a process does and that can be ended, such as a query. A nil *Work counts
-// nothing.
+// Work is work of a process that can be ended, such as a query. Methods of a nil *Work do nothing.
 type Work struct {
 	budget *Budget
 	cancel context.CancelCauseFunc
-	number uint64 // later works have larger ones
+	number uint64 // larger for later works
 
-	// All below belongs to the budget's mu.
+	// guarded by the budget's mu
 	bytes int64 // acquired
 	over  bool  // End was called
 	ended bool  // by Watch
@@ -17,14 +16,14 @@ type Work struct {
 
 type workKey struct{}
 
-// Of returns the work of a context, nil if it is of none.
+// Of returns the work of a context, or nil.
 func Of(ctx context.Context) *Work {
 	w, _ := ctx.Value(workKey{}).(*Work)
 	return w
 }
 
-// Start registers work, unless the process is above its limit, and returns the context that it runs
-// in. When Watch ends the work, the context's cause is an *Error. The caller calls the work's End.
+// Start registers work and returns its context, unless the process is above its limit. When Watch
+// ends the work, the context's cause is an *Error. The caller must call the work's End.
 func (b *Budget) Start(ctx context.Context) (context.Context, *Work, error) {
 	if b == nil {
 		return ctx, nil, nil
@@ -43,8 +42,8 @@ func (b *Budget) Start(ctx context.Context) (context.Context, *Work, error) {
 	return context.WithValue(ctx, workKey{}, w), w, nil
 }
 
-// Charge acquires n bytes that the work holds until its end, or returns an *Error. After the end it
-// does nothing.
+// Charge acquires n bytes for the work until its end, or returns an *Error. After the end it has no
+// effect.
 func (w *Work) Charge(n int64) error {
 	if w == nil || n <= 0 {
 		return nil
@@ -63,7 +62,7 @@ func (w *Work) Charge(n int64) error {
 	return nil
 }
 
-// Credit gives back n of the bytes before the end.
+// Credit releases n of the work's bytes before its end.
 func (w *Work) Credit(n int64) {
 	if w == nil || n <= 0 {
 		return
@@ -76,7 +75,7 @@ func (w *Work) Credit(n int64) {
 	b.give(n)
 }
 
-// End says that the work is done and holds nothing any more. It may be repeated.
+// End ends the work and releases its bytes. Further calls have no effect.
 func (w *Work) End() {
 	if w == nil {
 		return

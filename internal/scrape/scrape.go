@@ -1,5 +1,5 @@
-// Package scrape turns a registry's metrics into remote_write 1.0, as a Prometheus server that
-// scraped them would have written them.
+// Package scrape converts a registry's metrics to remote_write 1.0, as a Prometheus server that
+// scraped them would send them.
 package scrape
 
 import (
@@ -16,17 +16,18 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// Target is what one scrape would read.
+// Target is a registry and how to scrape it.
 type Target struct {
 	Gatherer prometheus.Gatherer
-	// Labels are given to every series. The metric's own label of such a name keeps its value under
+	// Labels are added to every series. A metric's own label of the same name is renamed to
 	// exported_<name>, as in a scrape.
 	Labels map[string]string
 	// Keep says which metric families are taken; nil is all.
 	Keep func(family string) bool
 }
 
-// Gather returns the families that are kept. After an error it returns what could be gathered, too.
+// Gather returns the families to keep. With an error it returns the families that could be
+// gathered.
 func (t Target) Gather() ([]*dto.MetricFamily, error) {
 	families, err := t.Gatherer.Gather()
 	if err != nil {
@@ -38,7 +39,7 @@ func (t Target) Gather() ([]*dto.MetricFamily, error) {
 	return slices.DeleteFunc(slices.Clone(families), func(f *dto.MetricFamily) bool { return !t.Keep(f.GetName()) }), err
 }
 
-// Append adds a sample at ts (ms since 1970) for each series of the families to req.
+// Append appends to req a sample at ts (ms since 1970) for each series of the families.
 func (t Target) Append(req *prompb.WriteRequest, families []*dto.MetricFamily, ts int64) error {
 	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.Time(ts)}, families...)
 	if err != nil {
@@ -50,7 +51,7 @@ func (t Target) Append(req *prompb.WriteRequest, families []*dto.MetricFamily, t
 	return err
 }
 
-// AppendSample adds one sample at ts (ms).
+// AppendSample appends one sample at ts (ms).
 func (t Target) AppendSample(req *prompb.WriteRequest, m model.Metric, ts int64, v float64) {
 	req.Timeseries = append(req.Timeseries, prompb.TimeSeries{
 		Labels:  t.labels(m),
@@ -58,7 +59,7 @@ func (t Target) AppendSample(req *prompb.WriteRequest, m model.Metric, ts int64,
 	})
 }
 
-// labels are sorted by name, as remote_write wants them.
+// labels returns the labels sorted by name, as remote_write requires.
 func (t Target) labels(m model.Metric) []prompb.Label {
 	labels := make([]prompb.Label, 0, len(m)+len(t.Labels))
 	for name, value := range m {
@@ -77,7 +78,7 @@ func (t Target) labels(m model.Metric) []prompb.Label {
 	return labels
 }
 
-// Metadata is what remote_write tells of a family.
+// Metadata returns the remote_write metadata of a family.
 func Metadata(f *dto.MetricFamily) prompb.MetricMetadata {
 	kind := prompb.MetricMetadata_UNKNOWN
 	switch f.GetType() {
@@ -95,10 +96,10 @@ func Metadata(f *dto.MetricFamily) prompb.MetricMetadata {
 	return prompb.MetricMetadata{Type: kind, MetricFamilyName: f.GetName(), Help: f.GetHelp(), Unit: f.GetUnit()}
 }
 
-// Zeros returns the counters, histograms and summaries of the families that came into being between
-// since and until, as they were then: at 0, at the time of their creation. Written before the first
-// value of a series, they let rates count what came before that value. They are Prometheus'
-// "created timestamp zero samples". Metrics that do not tell their creation are left out.
+// Zeros returns the counters, histograms and summaries that were created between since and until,
+// with the value 0 at the time of their creation. Written before the first value of a series, they
+// make rates include the increase to that value, like Prometheus' "created timestamp zero samples".
+// Metrics without a creation time are omitted.
 func Zeros(families []*dto.MetricFamily, since, until time.Time) []*dto.MetricFamily {
 	var out []*dto.MetricFamily
 	for _, f := range families {
@@ -115,7 +116,7 @@ func Zeros(families []*dto.MetricFamily, since, until time.Time) []*dto.MetricFa
 	return out
 }
 
-// zero is the metric at its creation, nil if there is no such time.
+// zero returns the metric at its creation, or nil if it has no creation time.
 func zero(m *dto.Metric) *dto.Metric {
 	z := &dto.Metric{Label: m.GetLabel()}
 	var created *timestamppb.Timestamp

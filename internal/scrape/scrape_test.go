@@ -17,7 +17,7 @@ import (
 
 const ts = 1_700_000_000_000
 
-// lines writes a request as name{labels} value@ms.
+// lines formats a request as name{labels} value@ms.
 func lines(req *prompb.WriteRequest) map[string][]prompb.Sample {
 	out := map[string][]prompb.Sample{}
 	for _, s := range req.Timeseries {
@@ -82,7 +82,7 @@ func TestZeros(t *testing.T) {
 	target := scrape.Target{Gatherer: reg}
 	families, err := target.Gather()
 	require.NoError(t, err)
-	// Creation has nanoseconds, samples have milliseconds.
+	// Creation times have nanoseconds, samples have milliseconds.
 	since, until := before.Add(-time.Millisecond), time.Now().Add(time.Millisecond)
 
 	req := &prompb.WriteRequest{}
@@ -101,7 +101,7 @@ func TestZeros(t *testing.T) {
 		require.Contains(t, got, key)
 		delete(got, key)
 	}
-	// A counter function tells no creation in some versions of the library.
+	// In some versions of the library, counter functions have no creation time.
 	delete(got, "__name__=u_total")
 	require.Empty(t, got, "no gauges, no quantiles")
 

@@ -1,6 +1,5 @@
-// Package secret reads secret texts from where they are kept: a file, or a parameter of AWS Systems
-// Manager. Nothing is opened before the first read, so that a process which never asks pays
-// nothing.
+// Package secret reads secrets from a file or a parameter of AWS Systems Manager. Nothing is opened
+// before the first read, so that unused secrets cost nothing.
 package secret
 
 import (
@@ -11,19 +10,18 @@ import (
 	"strings"
 )
 
-// MaxBytes bounds a secret text.
+// MaxBytes is the maximum size of a secret.
 const MaxBytes = 1 << 20
 
-// Source is where one secret text is kept. It is safe for concurrent use.
+// Source is the location of a secret. It is safe for concurrent use.
 type Source interface {
-	// Read returns the text as it is now. It asks the place itself each time.
+	// Read returns the current secret. It does not cache.
 	Read(ctx context.Context) (string, error)
-	// String is the reference by which Open knows the source. It tells no secret.
+	// String returns the reference from which Open returns the source. It contains no secret.
 	String() string
 }
 
-// IsReference reports whether text names a place (file:PATH or ssm:NAME), and is not the secret
-// itself.
+// IsReference reports whether text is a reference (file:PATH or ssm:NAME), not the secret itself.
 func IsReference(text string) bool {
 	_, err := Open(text)
 	return err == nil
@@ -34,8 +32,8 @@ const (
 	ssmPrefix  = "ssm:"
 )
 
-// Open returns the source that a reference names: file:PATH, or ssm:NAME for a parameter of AWS
-// Systems Manager. The place is not looked at.
+// Open returns the source of a reference: file:PATH, or ssm:NAME for a parameter of AWS Systems
+// Manager. It does not access the source.
 func Open(reference string) (Source, error) {
 	if path, ok := strings.CutPrefix(reference, filePrefix); ok && path != "" {
 		return File(path), nil
@@ -43,11 +41,11 @@ func Open(reference string) (Source, error) {
 	if name, ok := strings.CutPrefix(reference, ssmPrefix); ok && name != "" {
 		return newParameter(name), nil
 	}
-	// what was given may be the secret: it is not repeated
+	// the text may be the secret, so the error does not contain it
 	return nil, errors.New("secret: want file:PATH or ssm:NAME")
 }
 
-// File is a file by its path. It implements Source.
+// File is the path of a file with a secret. It implements Source.
 type File string
 
 // Read implements Source.

@@ -21,21 +21,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// maxAnswer bounds an answer: a parameter holds 8 KiB.
+// maxAnswer bounds an answer in bytes; a parameter has at most 8 KiB.
 const maxAnswer = 64 << 10
 
 // parameter is a parameter of AWS Systems Manager, a SecureString or a plain one. Region,
 // credentials and endpoint are those of the AWS environment (AWS_REGION, AWS_ENDPOINT_URL_SSM, …).
 // It implements Source.
 //
-// It sends its one kind of request itself, signed by the SDK: the SDK's own client of this service
-// takes 2 ms and 1.4 MB of every start of a program that contains it, also of those that never use
-// it.
+// It sends GetParameter itself, signed by the SDK: the SDK's client of this service would cost
+// every process that contains it 2 ms and 1.4 MB at the start, even if it is never used.
 type parameter struct {
 	name string
 
 	mu  sync.Mutex
-	cfg *aws.Config // nil until the first read that could load it
+	cfg *aws.Config // nil until the configuration could be loaded
 }
 
 func newParameter(name string) *parameter { return &parameter{name: name} }
@@ -70,7 +69,7 @@ func (p *parameter) open(ctx context.Context) (*aws.Config, error) {
 	return p.cfg, nil
 }
 
-// get sends GetParameter by the protocol awsJson1_1.
+// get sends GetParameter in the protocol awsJson1_1.
 func (p *parameter) get(ctx context.Context, cfg *aws.Config) (string, error) {
 	req, err := p.request(ctx, cfg)
 	if err != nil {
@@ -79,7 +78,7 @@ func (p *parameter) get(ctx context.Context, cfg *aws.Config) (string, error) {
 	client := cmp.Or[aws.HTTPClient](cfg.HTTPClient, http.DefaultClient)
 	resp, err := client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("ask Systems Manager: %w", err)
+		return "", fmt.Errorf("request to Systems Manager: %w", err)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
@@ -97,7 +96,7 @@ func (p *parameter) get(ctx context.Context, cfg *aws.Config) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read answer of Systems Manager: %w", err)
 	case out.Parameter.Value == nil:
-		return "", errors.New("the answer of Systems Manager holds no value")
+		return "", errors.New("the answer of Systems Manager has no value")
 	}
 	return *out.Parameter.Value, nil
 }
@@ -125,7 +124,7 @@ func (p *parameter) request(ctx context.Context, cfg *aws.Config) (*http.Request
 	return req, nil
 }
 
-// endpoint is the service's URL in the region.
+// endpoint returns the service's URL in the region.
 func endpoint(cfg *aws.Config) string {
 	if set := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_SSM"), aws.ToString(cfg.BaseEndpoint)); set != "" {
 		return strings.TrimSuffix(set, "/") + "/"

@@ -17,11 +17,11 @@ import (
 
 const (
 	writePath = "/api/v1/write"
-	// tokenAge is how long a token that was read from its place is used.
+	// tokenAge is how long a token is used before it is read again.
 	tokenAge = 5 * time.Minute
 )
 
-// newAPI returns a client of the place that s names.
+// newAPI returns a client for the URL of s.
 func newAPI(s Settings, own http.Handler, now func() time.Time) (*remote.API, error) {
 	headers := &headers{tenant: s.Tenant, token: &token{now: now}}
 	address := "http://" + Here + writePath
@@ -49,8 +49,8 @@ func newAPI(s Settings, own http.Handler, now func() time.Time) (*remote.API, er
 		remote.WithAPIBackoff(remote.BackoffConfig{Min: 50 * time.Millisecond, Max: 200 * time.Millisecond, MaxRetries: 1}))
 }
 
-// network keeps no connection: until the next write a function is frozen, and the other end has
-// given it up.
+// network returns a transport without keep-alive: a function is frozen until its next write, and by
+// then the other end has closed the connection.
 func network() http.RoundTripper {
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		t = t.Clone()
@@ -81,7 +81,7 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.next.RoundTrip(r)
 }
 
-// token reads its source when it is first needed, and again after tokenAge.
+// token reads its source at the first use, and again after tokenAge.
 type token struct {
 	from secret.Source // nil: none
 	now  func() time.Time
@@ -97,7 +97,7 @@ func (t *token) read(ctx context.Context) (string, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// without the monotonic part, which may stand still while a function is frozen
+	// without the monotonic part, which may stop while a function is frozen
 	now := t.now().Round(0)
 	if !t.at.IsZero() && now.Sub(t.at) < tokenAge {
 		return t.text, nil
@@ -107,7 +107,8 @@ func (t *token) read(ctx context.Context) (string, error) {
 		if t.at.IsZero() {
 			return "", err
 		}
-		return t.text, nil // the last one is likely still good, and its refusal would tell
+		// the previous one is probably still valid; otherwise the server rejects it
+		return t.text, nil
 	}
 	t.text, t.at = strings.TrimSpace(text), now
 	return t.text, nil

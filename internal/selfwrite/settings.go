@@ -1,5 +1,5 @@
-// Package selfwrite writes a process's own metrics by remote_write. It is for processes that nobody
-// scrapes: functions, and a single process that keeps its own metrics.
+// Package selfwrite writes a process's own metrics with remote_write. It is for processes that are
+// not scraped: Lambda functions, and a single process that stores its own metrics.
 package selfwrite
 
 import (
@@ -16,20 +16,21 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// Here as the URL means the process's own write stage, which is asked without HTTP.
+// Here is the URL of the process's own write stage, which is called without HTTP.
 const Here = "here"
 
-// Settings say where the metrics go. The tags are command-line flags.
+// Settings configure where the metrics are written. The tags are command-line flags.
 type Settings struct {
-	URL      string        `name:"self.url" placeholder:"URL" help:"Where to write this process's own metrics: a server's URL, the whole URL of its remote_write, or \"here\" for this process's own write stage. Default: nowhere."`
-	Token    string        `name:"self.token" placeholder:"TOKEN" secret:"" help:"Token for that, or where it is: file:PATH, ssm:NAME."`
-	Tenant   string        `name:"self.tenant" help:"Tenant that they are written to."`
-	Interval time.Duration `name:"self.interval" help:"Least time between two writes."`
-	Metrics  []string      `name:"self.metrics" placeholder:"PREFIX" help:"Beginnings of the names of the metrics that are written."`
-	Job      string        `name:"self.job" help:"Label job of these metrics."`
+	URL      string        `name:"self.url" placeholder:"URL" help:"Where to write this process's own metrics: the URL of a server or of its remote_write endpoint, or \"here\" for this process's own write stage. Default: nowhere."`
+	Token    string        `name:"self.token" placeholder:"TOKEN" secret:"" help:"Token for --self.url, or its location: file:PATH or ssm:NAME."`
+	Tenant   string        `name:"self.tenant" help:"Tenant of this process's own metrics."`
+	Interval time.Duration `name:"self.interval" help:"Minimum time between two writes."`
+	Metrics  []string      `name:"self.metrics" placeholder:"PREFIX" help:"Prefix of the names of the metrics that are written; may be repeated."`
+	Job      string        `name:"self.job" help:"Value of the label job of these metrics."`
 }
 
-// DefaultSettings write nothing; where they are given a URL, once a minute what dashboards need.
+// DefaultSettings returns settings that write nothing; with a URL, they write the metrics of the
+// dashboards once a minute.
 func DefaultSettings() Settings {
 	return Settings{
 		Tenant:   "promlake",
@@ -42,10 +43,10 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Enabled reports whether anything is written.
+// Enabled reports whether metrics are written.
 func (s Settings) Enabled() bool { return s.URL != "" }
 
-// Validate reports what makes no sense, by the names of the flags.
+// Validate returns an error that names the flags of invalid settings.
 func (s Settings) Validate() error {
 	if !s.Enabled() {
 		return nil
@@ -62,7 +63,7 @@ func (s Settings) Validate() error {
 		errs = append(errs, fmt.Errorf("self.interval: want at least 1s, got %s", s.Interval))
 	}
 	if len(s.Metrics) == 0 {
-		errs = append(errs, errors.New("self.metrics: want at least one beginning of a name"))
+		errs = append(errs, errors.New("self.metrics: want at least one prefix"))
 	}
 	if s.Job == "" {
 		errs = append(errs, errors.New("self.job: want a name, got nothing"))
@@ -70,7 +71,7 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// target is the URL of remote_write.
+// target returns the URL of the remote_write endpoint.
 func (s Settings) target() (string, error) {
 	u, err := url.Parse(s.URL)
 	switch {
@@ -94,15 +95,15 @@ func (s Settings) keeps(family string) bool {
 	return false
 }
 
-// labels are those of all series: the job, the instance, and the name of the function where this is
-// one.
+// labels returns the labels of all series: the job, the instance, and the name of the function in
+// Lambda.
 func (s Settings) labels() (map[string]string, error) {
 	all := map[string]string{model.JobLabel: s.Job}
 	if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
 		all["function"] = name
 	}
 	if stream := os.Getenv("AWS_LAMBDA_LOG_STREAM_NAME"); stream != "" {
-		all[model.InstanceLabel] = stream // one for each environment of a function
+		all[model.InstanceLabel] = stream // one per environment of a function
 		return all, nil
 	}
 	host, err := os.Hostname()

@@ -62,7 +62,7 @@ func TestURLWithAPath(t *testing.T) {
 	require.Equal(t, []string{"/prometheus/api/v1/push"}, rec.paths)
 }
 
-// TestTokenFromItsPlace holds that a token that is changed there is sent five minutes later.
+// TestTokenFromItsPlace: a token that changes at its source is used five minutes later.
 func TestTokenFromItsPlace(t *testing.T) {
 	rec := &receiver{}
 	srv := httptest.NewServer(rec)

@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// metadataInterval is how often types and help texts are sent again.
+	// metadataInterval is the interval at which types and help texts are sent again.
 	metadataInterval = time.Hour
-	// maxPause is the longest time that a write takes of an invocation, which also gives it a tenth
-	// of its own at most.
+	// maxPause bounds the time that a write takes from an invocation, in addition to a tenth of the
+	// invocation's remaining time.
 	maxPause = 2 * time.Second
-	// minPause is the time below which a write is not tried.
+	// minPause is the time below which no write is attempted.
 	minPause = 50 * time.Millisecond
-	// writeTimeout bounds a write that nobody waits for.
+	// writeTimeout bounds a write that no request waits for.
 	writeTimeout = 30 * time.Second
 )
 
-// Writer writes the metrics of one process. A nil Writer does nothing. It is safe for concurrent
-// use; one write runs at a time.
+// Writer writes the metrics of one process. Methods of a nil Writer do nothing. It is safe for
+// concurrent use; one write runs at a time.
 type Writer struct {
 	settings Settings
 	target   scrape.Target
@@ -40,25 +40,25 @@ type Writer struct {
 	now      func() time.Time
 	met      metrics
 
-	tried atomic.Int64 // ms since 1970 of the last write that was tried, or of the start
+	tried atomic.Int64 // ms since 1970 of the last attempt, or of the start
 
-	turn    sync.Mutex // held while a write runs; owns what follows
-	written time.Time  // of the last write that succeeded
-	told    time.Time  // when metadata was last sent
+	turn    sync.Mutex // held while a write runs; guards the fields below
+	written time.Time  // time of the last successful write
+	told    time.Time  // time at which metadata was last sent
 }
 
-// metrics are the writer's own.
+// metrics are the metrics of the writer itself.
 type metrics struct {
 	writes  *prometheus.CounterVec
 	samples prometheus.Gauge
 }
 
-// New returns a writer of what g gathers, nil if s is not enabled. own is the write stage's handler
-// for the URL Here; it may be nil otherwise. The first write is due an interval from now. It counts
-// in reg:
+// New returns a writer of the metrics of g, or nil if s is not enabled. own is the write stage's
+// handler for the URL Here; otherwise it may be nil. The first write is due after one interval. It
+// counts in reg:
 //
-//	promlake_self_writes_total{result}   writes of these metrics; success, error
-//	promlake_self_samples                samples of the write that was put together last
+//	promlake_self_writes_total{result}   writes; success, error
+//	promlake_self_samples                samples of the last write
 func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.Handler, logger *slog.Logger, now func() time.Time) (*Writer, error) {
 	if !s.Enabled() {
 		return nil, nil
@@ -95,9 +95,9 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 	return w, nil
 }
 
-// MaybeWrite writes if an interval has passed since the last write, or since the start. It takes no
-// longer than 2 s or a tenth of the time that ctx leaves, and costs next to nothing where no write
-// is due. A write that fails is logged and counted; the next one is due an interval later.
+// MaybeWrite writes if the last write, or the start, is at least an interval ago. It takes at most
+// 2 s and a tenth of the time that ctx leaves, and almost nothing if no write is due. A failed
+// write is logged and counted; the next one is due an interval later.
 func (w *Writer) MaybeWrite(ctx context.Context) {
 	if w == nil || !w.due() {
 		return
@@ -119,9 +119,8 @@ func (w *Writer) due() bool {
 	return w.now().UnixMilli()-w.tried.Load() >= w.settings.Interval.Milliseconds()
 }
 
-// Flush writes the last values, and that all series end here, so that nobody takes the values of a
-// process that is gone for current ones. Nothing may be written afterwards. A failure is logged and
-// counted.
+// Flush writes the last values and marks the end of all series, so that the values of an ended
+// process do not look current. Nothing may be written afterwards. A failure is logged and counted.
 func (w *Writer) Flush(ctx context.Context) {
 	if w == nil {
 		return
@@ -131,7 +130,7 @@ func (w *Writer) Flush(ctx context.Context) {
 	w.attempt(ctx, writeTimeout, true)
 }
 
-// Run writes once in an interval until ctx ends.
+// Run writes once per interval until ctx ends.
 func (w *Writer) Run(ctx context.Context) {
 	tick := time.NewTicker(w.settings.Interval)
 	defer tick.Stop()
@@ -156,7 +155,7 @@ func (w *Writer) attempt(ctx context.Context, timeout time.Duration, last bool) 
 	result := "success"
 	if err := w.write(ctx, now, last); err != nil {
 		result = "error"
-		w.logger.Warn("own metrics could not be written", "err", err)
+		w.logger.Warn("cannot write own metrics", "err", err)
 	}
 	w.met.writes.WithLabelValues(result).Inc()
 }
@@ -176,8 +175,8 @@ func (w *Writer) write(ctx context.Context, now time.Time, last bool) error {
 	return nil
 }
 
-// request is what there is to be written: counters that are new begin at 0, so that their first
-// value is an increase; all series end a millisecond after the last values.
+// request returns the write request. New counters start with 0, so that their first value is an
+// increase. With last, all series end a millisecond after the last values.
 func (w *Writer) request(now time.Time, last bool) (*prompb.WriteRequest, error) {
 	families, err := w.target.Gather()
 	if err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/promlake/promlake/internal/selfwrite"
 )
 
-// receiver records remote_write requests, or answers with its status.
+// receiver records remote_write requests, or answers with a status.
 type receiver struct {
 	mu      sync.Mutex
-	status  int // 0: takes them
+	status  int // 0: accepts them
 	reqs    []prompb.WriteRequest
 	headers []http.Header
 	paths   []string
@@ -54,7 +54,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// take returns the series of the requests that came since the last call.
+// take returns the series of the requests since the last call.
 func (r *receiver) take(t *testing.T, requests int) map[string][]prompb.Sample {
 	t.Helper()
 	r.mu.Lock()
@@ -104,7 +104,7 @@ func settings(url string) selfwrite.Settings {
 	return s
 }
 
-// lambda gives the process the environment of a function.
+// lambda sets the environment variables of a function.
 func lambda(t *testing.T) {
 	t.Helper()
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "promlake-ingest")
@@ -161,7 +161,7 @@ func TestWriteThatFails(t *testing.T) {
 	p.events.WithLabelValues("a").Add(3)
 	p.clock = p.clock.Add(time.Minute)
 	p.writer.MaybeWrite(t.Context())
-	require.Contains(t, p.log.String(), "own metrics could not be written")
+	require.Contains(t, p.log.String(), "cannot write own metrics")
 	require.NotContains(t, p.log.String(), "pl_self")
 	rec.take(t, 0)
 	require.Len(t, rec.paths, 1)
@@ -202,8 +202,8 @@ func TestFlushEndsTheSeries(t *testing.T) {
 	}
 }
 
-// TestWriteThatHangs holds that an invocation does not wait for the other end, and that it gives a
-// write a tenth of its time at most.
+// TestWriteThatHangs: an invocation does not wait for the other end; a write takes at most a tenth
+// of its time.
 func TestWriteThatHangs(t *testing.T) {
 	release := make(chan struct{})
 	asked := 0

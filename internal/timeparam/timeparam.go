@@ -1,4 +1,4 @@
-// Package timeparam reads times as the parameters of Prometheus' HTTP API carry them.
+// Package timeparam parses the time parameters of Prometheus' HTTP API.
 package timeparam
 
 import (
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// maxSeconds bounds what is taken for a time: beyond it (year 292277026596) int64 seconds overflow.
+// maxSeconds bounds times: beyond it (year 292277026596) int64 seconds overflow.
 const maxSeconds = math.MaxInt64 / 2
 
-// Parse reads seconds since the Unix epoch, with a fraction that counts to the millisecond, or RFC
-// 3339. The text of its error is that of Prometheus.
+// Parse parses seconds since the Unix epoch, with a fraction that is rounded to milliseconds, or
+// RFC 3339. The text of its error is Prometheus'.
 func Parse(s string) (time.Time, error) {
 	if f, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(f) < maxSeconds {
 		whole, frac := math.Modf(f)

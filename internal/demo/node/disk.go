@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs/blockdevice"
 )
 
-// ignoredDisks are memory disks, loops, and partitions of disks that are told as a whole;
-// node_exporter leaves out the same.
+// ignoredDisks matches memory disks, loop devices, and partitions of disks that are reported as a
+// whole; node_exporter ignores the same.
 var ignoredDisks = regexp.MustCompile(`^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
 
 // sectorBytes is the unit of /proc/diskstats, whatever the device's own sector size is.

@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	// ignoredTypes are filesystems without storage, and remote ones, whose statistics may block for
-	// as long as a server is away.
+	// ignoredTypes matches filesystems without storage, and remote ones, whose statistics block
+	// while their server is unavailable.
 	ignoredTypes = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs|nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$`)
-	// ignoredMounts hold no data of their own, or belong to containers.
+	// ignoredMounts matches mounts without data of their own, or of containers.
 	ignoredMounts = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/(docker|containers)/.+)($|/)`)
 
 	fsSize      = filesystemDesc("size_bytes", "Filesystem size in bytes.")
@@ -29,7 +29,7 @@ func filesystemDesc(name, help string) *prometheus.Desc {
 	return desc("node_filesystem_"+name, help, "device", "mountpoint", "fstype")
 }
 
-// filesystemStat is the state of one mounted filesystem, space in bytes.
+// filesystemStat is the state of a mounted filesystem; space is in bytes.
 type filesystemStat struct {
 	size, free, avail float64
 	files, filesFree  float64
@@ -44,8 +44,7 @@ func collectFilesystems(fs procfs.FS, stat func(path string) (filesystemStat, er
 	if err != nil {
 		return fmt.Errorf("read mounts: %w", err)
 	}
-	// A filesystem that is mounted twice at one place is told once: the upper mount is what a
-	// program would see.
+	// Of filesystems mounted at the same place only one is reported: programs see the upper one.
 	seen := map[[3]string]bool{}
 	for _, m := range mounts {
 		key := [3]string{m.Source, m.MountPoint, m.FSType}

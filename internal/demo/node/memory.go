@@ -22,11 +22,11 @@ func collectMemory(fs procfs.FS, e emit) error {
 
 type memoryField struct {
 	name string
-	v    *uint64 // nil: the kernel does not tell
+	v    *uint64 // nil: the kernel does not report it
 }
 
-// memoryFields names the fields of /proc/meminfo as node_exporter does; those that count bytes end
-// in _bytes.
+// memoryFields returns the fields of /proc/meminfo with node_exporter's names; those in bytes end
+// with _bytes.
 func memoryFields(m procfs.Meminfo) []memoryField {
 	return []memoryField{
 		{"Active_anon_bytes", m.ActiveAnonBytes},

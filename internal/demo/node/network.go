@@ -28,7 +28,7 @@ type networkField struct {
 	v    uint64
 }
 
-// networkFields names the columns of /proc/net/dev as node_exporter does.
+// networkFields returns the columns of /proc/net/dev with node_exporter's names.
 func networkFields(d procfs.NetDevLine) []networkField {
 	return []networkField{
 		{"receive_bytes", d.RxBytes},

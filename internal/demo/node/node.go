@@ -1,5 +1,5 @@
-// Package node collects the metrics of a Linux machine from /proc under the names and labels that
-// node_exporter gives them.
+// Package node collects the metrics of a Linux machine from /proc, with the names and labels of
+// node_exporter.
 package node
 
 import (
@@ -13,24 +13,23 @@ import (
 	"github.com/prometheus/procfs/blockdevice"
 )
 
-// emit hands one value to the registry; values of a name always come with the same number of
-// labels.
+// emit passes one value to the registry. All values of a name have the same number of labels.
 type emit func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string)
 
-// part is one file of proc and what is told of it.
+// part collects the metrics of one file of proc.
 type part struct {
 	name    string
 	collect func(emit) error
 }
 
-// Collector implements prometheus.Collector. A part that cannot be read is left out of the answer,
-// is marked by node_scrape_collector_success 0, and is logged at level debug.
+// Collector implements prometheus.Collector. A part that cannot be read is omitted, reported by
+// node_scrape_collector_success 0, and logged at level debug.
 type Collector struct {
 	parts  []part
 	logger *slog.Logger
 }
 
-// New returns the collector of the machine whose proc filesystem is mounted at procPath.
+// New returns a collector for the machine whose proc filesystem is mounted at procPath.
 func New(procPath string, logger *slog.Logger, now func() time.Time) (*Collector, error) {
 	fs, err := procfs.NewFS(procPath)
 	if err != nil {
@@ -53,7 +52,7 @@ func New(procPath string, logger *slog.Logger, now func() time.Time) (*Collector
 	}}, nil
 }
 
-// Describe sends nothing: which metrics there are depends on the machine.
+// Describe sends nothing, because the metrics depend on the machine.
 func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
 var success = desc("node_scrape_collector_success", "Whether a collector succeeded.", "collector")
@@ -81,5 +80,5 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// errUnsupported marks parts that this operating system does not have.
+// errUnsupported is the error of parts that this operating system does not have.
 var errUnsupported = errors.New("not supported on this operating system")

@@ -54,7 +54,7 @@ HugePages_Total:       3
 `,
 }
 
-// fakeProc writes a proc filesystem of the given files.
+// fakeProc writes a proc filesystem with the given files.
 func fakeProc(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -115,7 +115,7 @@ node_cpu_guest_seconds_total{cpu="0",mode="user"} 9`},
 	}
 }
 
-// helpOf returns a family's help text, which the golden table leaves open.
+// helpOf returns a family's help text, which the golden table does not contain.
 func helpOf(t *testing.T, c prometheus.Collector, name string) string {
 	t.Helper()
 	f, ok := gather(t, c)[name]
@@ -181,7 +181,7 @@ func TestFilesystems(t *testing.T) {
 	}, got)
 }
 
-// TestThisMachine runs against the real /proc: the main families exist and counters never fall.
+// TestThisMachine reads the real /proc: the main families exist, and counters never decrease.
 func TestThisMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/stat"); err != nil {
 		t.Skip("no /proc on this operating system")
@@ -198,7 +198,7 @@ func TestThisMachine(t *testing.T) {
 	after := gather(t, c)
 	for name, f := range after {
 		if f.GetType() != dto.MetricType_COUNTER || name == "node_cpu_seconds_total" {
-			continue // the kernel's idle and iowait times may step back
+			continue // the kernel's idle and iowait times may decrease
 		}
 		require.GreaterOrEqual(t, total(f), total(before[name]), name)
 	}

@@ -15,7 +15,7 @@ var (
 	pressureMemoryStalled = desc("node_pressure_memory_stalled_seconds_total", "Total time in seconds no process could make progress due to memory congestion.")
 )
 
-// collectPressure tells /proc/pressure (Linux 4.20), whose totals are microseconds.
+// collectPressure reports /proc/pressure (Linux 4.20), whose totals are in microseconds.
 func collectPressure(fs procfs.FS, e emit) error {
 	for _, r := range []struct {
 		resource         string

@@ -1,4 +1,4 @@
-// Package secrettest is a stand-in for AWS Systems Manager.
+// Package secrettest provides a fake of AWS Systems Manager.
 package secrettest
 
 import (
@@ -26,8 +26,8 @@ type SSM struct {
 	requests int
 }
 
-// StartSSM starts an SSM without parameters, and lets the test's environment lead the AWS SDK to
-// it.
+// StartSSM starts an SSM without parameters, and configures the AWS SDK through the test's
+// environment to use it.
 func StartSSM(t *testing.T) *SSM {
 	t.Helper()
 	s := &SSM{values: map[string]string{}}
@@ -43,10 +43,10 @@ func StartSSM(t *testing.T) *SSM {
 	return s
 }
 
-// identity is who may ask.
+// identity is the only identity with access.
 var identity = aws.Credentials{AccessKeyID: "AKIDTEST", SecretAccessKey: "hush", SessionToken: "session"}
 
-// signed reports whether the request carries the signature that identity gives it.
+// signed reports whether the request has identity's signature.
 func signed(r *http.Request, body []byte) bool {
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if err != nil {
@@ -71,14 +71,14 @@ func (s *SSM) Put(name, value string) {
 	s.values[name] = value
 }
 
-// SetDown lets all requests fail, or work again.
+// SetDown makes all requests fail, or succeed again.
 func (s *SSM) SetDown(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = down
 }
 
-// Requests is how many requests came.
+// Requests returns the number of requests so far.
 func (s *SSM) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,6 +116,6 @@ func (s *SSM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.WriteHeader(status)
-	// A client that went away needs no answer.
+	// Errors mean that the client closed the connection.
 	_ = json.NewEncoder(w).Encode(body)
 }
