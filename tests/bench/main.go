@@ -1,8 +1,8 @@
 // Command bench measures the whole system, beside its peers where there are any.
 //
-// The way of a sample: capture (scrapes as recorded) → fleet (the same scrapes as N virtual hosts)
-// → wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program that was
-// started for the run). Each command has a package: ingest, storage, query, cost, load.
+// The path of a sample: capture (recorded scrapes) → fleet (the same scrapes as N virtual hosts) →
+// wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program started for
+// the run). Each command has a package: ingest, storage, query, cost, load.
 package main
 
 import (

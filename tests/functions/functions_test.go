@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/queue/sqstest"
 )
 
-// What the recorded requests of both protocols write: three series each, two samples a series.
+// The samples of the recorded requests of both protocols: three series, two samples each.
 var (
 	load1 = map[string]string{"host-0:9100": "[1764000015 0.75]", "host-1:9100": "[1764000015 1.75]", "host-2:9100": "[1764000015 2.75]"}
 	load5 = map[string]string{

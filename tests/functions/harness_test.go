@@ -47,7 +47,7 @@ func recorded(t testing.TB, name string) event {
 	return e
 }
 
-// asking is a recorded request with another path and query.
+// asking returns a recorded request with another path and query.
 func asking(t testing.TB, name, path, query string) event {
 	t.Helper()
 	e := recorded(t, name)
@@ -55,13 +55,13 @@ func asking(t testing.TB, name, path, query string) event {
 	return e
 }
 
-// message is the recorded batch with one message, sent now.
+// message returns the recorded batch with one message, sent now.
 func message(t testing.TB, name, body string) event {
 	t.Helper()
 	e := recorded(t, name)
 	r := e["Records"].([]any)[0].(map[string]any)
 	r["body"] = body
-	// The ingest function refuses a message that was sent weeks ago.
+	// The ingest function rejects a message that was sent weeks ago.
 	r["attributes"].(map[string]any)["SentTimestamp"] = strconv.FormatInt(time.Now().UnixMilli(), 10)
 	e["Records"] = []any{r}
 	return e
@@ -74,7 +74,7 @@ func (e event) payload(t testing.TB) []byte {
 	return b
 }
 
-// answer is one of payload format 2.0.
+// answer is an answer of payload format 2.0.
 type answer struct {
 	Status  int               `json:"statusCode"`
 	Headers map[string]string `json:"headers"`
@@ -82,7 +82,7 @@ type answer struct {
 	Base64  bool              `json:"isBase64Encoded"`
 }
 
-// ask sends a request and returns the answer, its body decoded.
+// ask sends a request and returns the answer with its body decoded.
 func ask(t testing.TB, f *emulator.Function, e event) answer {
 	t.Helper()
 	s, err := f.InvokeStream(t.Context(), e.payload(t))
@@ -103,8 +103,7 @@ func ask(t testing.TB, f *emulator.Function, e event) answer {
 	return a
 }
 
-// series are the samples of an answer of the query API by their instance label: a matrix', or a
-// vector's.
+// series returns the samples of a matrix or vector of the query API by instance label.
 func series(t testing.TB, a answer) map[string]string {
 	t.Helper()
 	require.Equal(t, 200, a.Status, a.Body)
@@ -118,7 +117,7 @@ func series(t testing.TB, a answer) map[string]string {
 		}
 	}
 	d := json.NewDecoder(strings.NewReader(a.Body))
-	d.UseNumber() // times as they stand
+	d.UseNumber() // keeps the text of times
 	require.NoError(t, d.Decode(&v), a.Body)
 	got := map[string]string{}
 	for _, r := range v.Data.Result {

@@ -13,7 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/lambda/emulator"
 )
 
-// TestLargeAnswers requests answers that exceed the limit of one piece.
+// TestLargeAnswers requests answers that exceed the limit of an answer that is not streamed.
 func TestLargeAnswers(t *testing.T) {
 	const seriesCount, steps, at = 300, 1000, 1764000000
 	s := start(t, "PROMLAKE_INGEST_MODE=direct")

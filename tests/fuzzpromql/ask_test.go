@@ -13,7 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// newAsk draws a query that can be read, and its times.
+// newAsk generates a query that parses, and its times.
 func newAsk(seed uint64) ask {
 	g := generator{rand.New(rand.NewPCG(seed, 2))}
 	a := ask{seed: seed, tenant: layouts[g.IntN(len(layouts))].tenant, way: g.IntN(len(ways))}
@@ -43,7 +43,7 @@ func (w *world) check(ctx context.Context, a ask) (verdict, outcome) {
 	st, engine := w.stages[a.way], w.engines[a.way]
 	want := run(ctx, engine, w.upstream, a)
 	got := run(tenant.With(ctx, a.tenant), st.Engine(), st, a)
-	// memory that a failed statement has left behind
+	// memory that a failed statement still holds
 	if got.limited && !strings.Contains(got.err, "still in use") {
 		return verdict{limited: true}, want
 	}
@@ -52,8 +52,8 @@ func (w *world) check(ctx context.Context, a ask) (verdict, outcome) {
 	}), want
 }
 
-// minimal returns the shortest part of a query that fails on its own, with its failure; else the
-// query.
+// minimal returns the shortest part of a query that fails on its own, with its failure, or the
+// whole query.
 func (w *world) minimal(ctx context.Context, a ask, d string) (ask, string) {
 	expr, err := parser.NewParser(query.ParserOptions()).ParseExpr(a.query)
 	if err != nil {

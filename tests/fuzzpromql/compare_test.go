@@ -8,15 +8,19 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// What two answers may differ in is decided by the operators of the query.
+// class is how two answers may differ. The operators of the query determine it.
 //
-//	exact     upstream's answer does not depend on the order in which the storage returns series: every bit is the same.
-//	numeric   min and max keep the first of 0 and −0: numbers are equal.
-//	ordered   sum, avg, stddev and stdvar round as they go, topk, bottomk and limitk take the first of equals, in the order of series: numbers are
-//	          equal to relative 1e-12. A query that subtracts, compares or rounds such a number can turn its last bit into anything, so one that
-//	          is further apart is asked of upstream again, over series in other orders whose samples that are no integers have other last bits
-//	          (integers add up exactly in any order). Promlake may then be apart by as much as upstream is from itself, times slack. If upstream
-//	          does not even agree with itself about which points there are, there is no right answer and the query counts as undecided.
+//	exact     upstream's answer does not depend on the order in which the storage returns series:
+//	          every bit must be equal.
+//	numeric   min and max keep the first of 0 and −0: numbers must be equal.
+//	ordered   the answer depends on the order of series: sum, avg, stddev and stdvar round at each
+//	          step, and topk, bottomk and limitk take the first of equal values. Numbers must be
+//	          equal to relative 1e-12. A query that subtracts, compares or rounds such a number can
+//	          amplify the last bit without bound. So a larger difference is compared with upstream
+//	          itself: the query runs again over series in other orders and with noise in the last
+//	          bits of samples that are not integers (integers add up exactly in any order). Promlake
+//	          may differ by as much as upstream differs from itself, times slack. If upstream even
+//	          disagrees with itself about which points exist, the query counts as undecided.
 type class int
 
 const (
@@ -102,7 +106,7 @@ func values(got, want outcome, c class, noisy []outcome) string {
 	return ""
 }
 
-// near reports whether two floats are as near as the class wants them.
+// near reports whether two floats are as close as the class requires.
 func near(got, want float64, c class, spread float64) bool {
 	switch {
 	case identical(got, want):
@@ -118,7 +122,7 @@ func near(got, want float64, c class, spread float64) bool {
 	return !math.IsInf(d, 1) && d <= tolerance*math.Max(math.Abs(got), math.Abs(want)) || d <= slack*spread
 }
 
-// distance is infinite unless both are finite or identical.
+// distance returns an infinite distance unless both are finite or identical.
 func distance(a, b float64) float64 {
 	if identical(a, b) {
 		return 0

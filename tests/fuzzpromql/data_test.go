@@ -19,10 +19,10 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// midnight is within the data, so that every layout spreads it over several windows.
+// midnight is within the data, so that every layout divides it into several windows.
 var midnight = time.Date(2023, time.November, 14, 0, 0, 0, 0, time.UTC)
 
-const reach = 80 * time.Minute // of the data, before and after midnight
+const reach = 80 * time.Minute // range of the data before and after midnight
 
 func dataStart() int64 { return midnight.Add(-reach).UnixMilli() }
 func dataEnd() int64   { return midnight.Add(reach).UnixMilli() }
@@ -33,8 +33,8 @@ var stale = math.Float64frombits(value.StaleNaN)
 // data is the stored data: series in order of their labels, with samples in order of time.
 type data []segment.Row
 
-// newData makes the data of a seed. Label sets of metrics overlap but are not equal. The data of
-// every eighth seed has more series than a vector of DuckDB has places, with few samples.
+// newData generates the data of a seed. Label sets of metrics overlap but are not equal. Every
+// eighth seed has more series than a DuckDB vector has rows, with few samples each.
 func newData(seed uint64) data {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var d data
@@ -70,7 +70,7 @@ func newData(seed uint64) data {
 	return d
 }
 
-// wide makes many series of a few samples.
+// wide generates many series with few samples.
 func wide(rng *rand.Rand) (d data) {
 	const most = 3000
 	for i := range most {
@@ -84,13 +84,13 @@ func wide(rng *rand.Rand) (d data) {
 	return d
 }
 
-// times draws when a series has samples: at its own interval, jittered or not, with gaps.
+// times generates the times of a series' samples: at a fixed interval, jittered or not, with gaps.
 func times(rng *rand.Rand) (ts []int64) {
 	interval := []int64{15_000, 30_000, 60_000, 61_500}[rng.IntN(4)]
 	jitter := rng.IntN(2) == 0
 	gaps := rng.IntN(3) == 0
 	t := dataStart() + rng.Int64N(interval)
-	if rng.IntN(2) == 0 { // on whole intervals, where ranges and lookbacks begin and end
+	if rng.IntN(2) == 0 { // at multiples of the interval, where ranges and lookbacks begin and end
 		t = dataStart()
 	}
 	if rng.IntN(6) == 0 { // it begins late
@@ -109,7 +109,7 @@ func times(rng *rand.Rand) (ts []int64) {
 	return ts
 }
 
-// floats draws the samples of a series, which may end, and begin again.
+// floats generates the samples of a series, which may end and start again.
 func floats(rng *rand.Rand, next func() float64) (out []segment.Float) {
 	ends := rng.IntN(3) == 0
 	for _, t := range times(rng) {
@@ -152,7 +152,7 @@ func integers(rng *rand.Rand) func() float64 {
 
 func ones(*rand.Rand) func() float64 { return func() float64 { return 1 } }
 
-// odd draws values from all of float64's corners.
+// odd generates values from all corners of float64.
 func odd(rng *rand.Rand) func() float64 {
 	return func() float64 {
 		switch rng.IntN(8) {
@@ -172,8 +172,8 @@ func odd(rng *rand.Rand) func() float64 {
 	}
 }
 
-// classic makes histograms of buckets. One of them has bounds that are written in two ways, and one
-// is not monotonic.
+// classic generates histograms of buckets. One of them has bounds in two spellings, and one is not
+// monotonic.
 func classic(rng *rand.Rand) (d data) {
 	bounds := []string{"0.1", "0.5", "1", "+Inf"}
 	for g := range 3 {
@@ -203,7 +203,7 @@ func classic(rng *rand.Rand) (d data) {
 	return d
 }
 
-// natives makes native histograms and a series that has floats and histograms.
+// natives generates native histograms, and a series with floats and histograms.
 func natives(rng *rand.Rand) (d data) {
 	for g := range 2 {
 		r := segment.Row{Labels: labels.FromStrings(model.MetricNameLabel, "nh", "g", fmt.Sprintf("g%d", g))}
@@ -230,7 +230,7 @@ func (d data) upstream(t *testing.T) *teststorage.TestStorage {
 	type place struct{ float, hist int }
 	app := st.AppenderV2(t.Context())
 	at := make([]place, len(d))
-	// the head wants samples of all series at about the same time
+	// the head requires the samples of all series in approximate order of time
 	for t0 := dataStart(); t0 <= dataEnd()+1000; t0 += 600_000 {
 		for i := range d {
 			for p := &at[i]; p.float < len(d[i].Floats) && d[i].Floats[p.float].T < t0+600_000 || p.hist < len(d[i].Hists) && d[i].Hists[p.hist].T < t0+600_000; {

@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// TestGeneratorLeavesNothingOut: the generator writes every function, aggregation, operator and
+// TestGeneratorLeavesNothingOut: the generator uses every function, aggregation, operator and
 // modifier of the language.
 func TestGeneratorLeavesNothingOut(t *testing.T) {
 	const queries = 5000

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// generator writes random PromQL. Its expressions are well typed, but need not succeed: those that
-// fail must fail alike.
+// generator generates random PromQL. Expressions are well typed but may fail; then both engines
+// must fail alike.
 type generator struct{ *rand.Rand }
 
 func (g generator) pick(from ...string) string { return from[g.IntN(len(from))] }
 
-// one calls one of some functions, at random by weight.
+// one calls one of some functions, selected at random by weight.
 func (g generator) one(options ...option) string {
 	sum := 0
 	for _, o := range options {
@@ -33,7 +33,7 @@ type option struct {
 	write  func() string
 }
 
-// query writes a whole query.
+// query generates a whole query.
 func (g generator) query() string {
 	depth := 1 + g.IntN(4)
 	return g.one(
@@ -50,7 +50,7 @@ func (g generator) query() string {
 
 var metrics = []string{"c_total", "c_total", "d_total", "m", "m", "n", "n", "odd", "info", "h_bucket", "h_bucket", "nh", "both", "lonely", "jobs_total", "c_total", "m", "n"}
 
-// selector writes an instant selector without modifiers.
+// selector generates an instant selector without modifiers.
 func (g generator) selector() string {
 	var ms []string
 	for range []int{0, 0, 0, 1, 1, 2}[g.IntN(6)] {
@@ -75,7 +75,7 @@ func (g generator) selector() string {
 	return name + "{" + strings.Join(ms, ",") + "}"
 }
 
-// duration writes one from the list, or a near one.
+// duration selects a duration from the list, or one close to it.
 func (g generator) duration(from ...time.Duration) string {
 	d := from[g.IntN(len(from))]
 	if g.IntN(8) == 0 {
@@ -91,7 +91,7 @@ func (g generator) window() string {
 	return g.duration(15*time.Second, time.Minute, 2*time.Minute, 5*time.Minute, 5*time.Minute, 10*time.Minute, 30*time.Minute, 2*time.Hour)
 }
 
-// modifiers writes random modifiers of a selector or subquery.
+// modifiers generates modifiers of a selector or subquery.
 func (g generator) modifiers() (s string) {
 	if g.IntN(7) == 0 {
 		s += " offset " + g.pick("", "-") + g.duration(30*time.Second, time.Minute, 5*time.Minute, time.Hour)
@@ -102,7 +102,7 @@ func (g generator) modifiers() (s string) {
 	return s
 }
 
-// instant is a time (ms) about the data.
+// instant returns a time (ms) in or close to the data.
 func (g generator) instant() int64 {
 	t := dataStart() + g.Int64N(dataEnd()-dataStart())
 	if g.IntN(10) == 0 {
@@ -114,7 +114,7 @@ func (g generator) instant() int64 {
 	return t
 }
 
-// extended writes, rarely, the modifiers that extend the range of selectors.
+// extended generates, rarely, the modifiers that extend the range of selectors.
 func (g generator) extended() string {
 	if g.IntN(30) == 0 {
 		return g.pick(" anchored", " smoothed")
@@ -134,7 +134,7 @@ func (g generator) matrix(depth int) string {
 	return g.selector() + "[" + g.window() + "]" + g.extended() + g.modifiers()
 }
 
-// operand is a vector in brackets unless it needs none.
+// operand returns a vector, in brackets if necessary.
 func (g generator) operand(depth int) string {
 	if depth == 0 || g.IntN(3) == 0 {
 		return g.selector() + g.modifiers()

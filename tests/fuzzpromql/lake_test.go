@@ -26,8 +26,8 @@ import (
 
 func now() time.Time { return midnight.Add(24 * time.Hour) }
 
-// lake writes data as the segments and blocks of a tenant. What is written later wins where two
-// objects have a sample of the same time.
+// lake writes data as the segments and blocks of a tenant. If two objects have a sample at the same
+// time, the one written later wins.
 type lake struct {
 	tb     testing.TB
 	store  objstore.Store
@@ -41,8 +41,8 @@ func (l lake) nextID() (id ulid.ULID) {
 	return id
 }
 
-// layouts are the ways in which data may lie in the store. None of them may change an answer. Each
-// is a tenant.
+// layouts are different distributions of the data over objects. None may change an answer. Each is
+// a tenant.
 var layouts = []struct {
 	tenant string
 	write  func(l lake, rng *rand.Rand, d data)
@@ -65,14 +65,15 @@ var layouts = []struct {
 	}},
 }
 
-// scatter divides data over n objects. A series may be in some of them only, its samples in any
-// order of objects; some samples are in two, of which the earlier one has a wrong value.
+// scatter divides data over n objects. A series may be missing in some of them, and its samples may
+// be in any order of objects. Some samples are in two objects, with a wrong value in the earlier
+// one.
 func scatter(rng *rand.Rand, d data, n int) []data {
 	parts := make([]data, n)
 	for _, r := range d {
 		of := make([]segment.Row, n)
 		run, k := 0, 0
-		next := func() int { // runs of samples, as requests bring them, or single ones
+		next := func() int { // runs of samples, as requests have them, or single ones
 			if run == 0 {
 				run, k = 1+rng.IntN(12), rng.IntN(n)
 			}
@@ -187,8 +188,8 @@ func (l lake) block(d data, w key.Window, o block.Options) {
 	require.NoError(l.tb, err)
 }
 
-// newestRank returns a rank above that of every segment and block that the tenant has. A segment
-// ranks by the store's clock, so one that is written later ranks higher still.
+// newestRank returns a rank above all existing segments and blocks of the tenant. A segment's rank
+// is the store's time, so segments written later have higher ranks.
 func (l lake) newestRank() ulid.ULID {
 	snap, err := catalog.Take(l.tb.Context(), l.store, l.tenant, key.MinTime, key.MaxTime)
 	require.NoError(l.tb, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// plainly is a storage that does not change matchers: upstream's sorts those of the query, and
-// absent() depends on their order.
+// plainly is a storage that does not change matchers: upstream's sorts the matchers of the query,
+// and absent() depends on their order.
 type plainly struct{ storage.Queryable }
 
 func (p plainly) Querier(mint, maxt int64) (storage.Querier, error) {
@@ -27,8 +27,8 @@ func (q plainQuerier) Select(ctx context.Context, sort bool, hints *storage.Sele
 	return q.Querier.Select(ctx, sort, hints, slices.Clone(ms)...)
 }
 
-// noisy is a storage that returns series in another order, with other last bits in samples that are
-// no integers.
+// noisy is a storage that returns series in another order, and changes the last bits of samples
+// that are not integers.
 type noisy struct {
 	storage.Queryable
 	seed uint64
@@ -92,7 +92,7 @@ func (it noisyIterator) At() (int64, float64) {
 	if v == math.Trunc(v) || math.IsNaN(v) {
 		return t, v
 	}
-	// the same for a sample whenever it is read
+	// the same sample always has the same noise
 	switch (it.seed ^ uint64(t)*0x9e3779b97f4a7c15) >> 32 % 3 {
 	case 0:
 		return t, math.Nextafter(v, math.Inf(1))

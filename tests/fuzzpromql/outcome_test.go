@@ -17,7 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// ask is a query with its times. All of it follows from its seed.
+// ask is a query with its times. Its seed determines all of it.
 type ask struct {
 	seed       uint64
 	query      string
@@ -46,10 +46,10 @@ type point struct {
 // outcome is the result of a query: an error, or values with annotations.
 type outcome struct {
 	err     string
-	limited bool     // the error is that memory was short
+	limited bool     // memory was short
 	notes   []string // warnings and infos, sorted
 	series  map[string][]point
-	sorted  []float64 // of an instant query that ends with a sort: the values in their order
+	sorted  []float64 // of an instant query that ends with a sort: the values in order
 }
 
 // run runs the query on an engine.
@@ -80,13 +80,13 @@ func run(ctx context.Context, e promql.QueryEngine, q storage.Queryable, a ask) 
 	return o
 }
 
-// duplicates is an error whose examples, and whose group if there are several, are those that an
-// engine comes across first, in the order in which the storage happens to return series.
+// duplicates matches an error whose examples, and whose group if there are several, depend on the
+// order in which the storage returns series.
 var duplicates = regexp.MustCompile(`(found duplicate series for the match group ).*( on the .* hand-side of the operation).*`)
 
 func plain(message string) string { return duplicates.ReplaceAllString(message, "$1…$2") }
 
-// sorts reports whether the query's value has an order that counts.
+// sorts reports whether the order of the query's value is significant.
 func sorts(s parser.Statement) bool {
 	e, ok := s.(*parser.EvalStmt)
 	if !ok || e.Interval != 0 {
@@ -135,7 +135,7 @@ func (o *outcome) add(v parser.Value, sorted bool) {
 	}
 }
 
-// shape is the outcome without its floats.
+// differs describes how outcomes differ, apart from their floats; "" if they do not.
 func (o outcome) differs(want outcome) string {
 	switch {
 	case o.err != want.err:
@@ -160,7 +160,7 @@ func (o outcome) differs(want outcome) string {
 	return ""
 }
 
-// apart describes how points differ in their times and kinds.
+// apart describes how the times and kinds of points differ.
 func apart(got, want []point) string {
 	for i := range min(len(got), len(want)) {
 		if got[i].t != want[i].t || got[i].h != want[i].h {
@@ -175,8 +175,8 @@ func apart(got, want []point) string {
 
 func head(p []point) []point { return p[:min(len(p), 5)] }
 
-// identical reports whether two floats are the same to the bit, except for the payload of NaN,
-// which depends on the processor.
+// identical reports whether two floats are equal bit by bit, except for the payload of NaN, which
+// depends on the processor.
 func identical(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 }

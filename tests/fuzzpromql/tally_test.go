@@ -13,7 +13,7 @@ import (
 type tally struct {
 	sync.Mutex
 	queries, failed, empty, errors, undecided, limited int
-	// subtrees that SQL evaluated, in statements; queries of which it evaluated nothing
+	// subtrees that statements evaluated; statements; queries of which nothing was pushed
 	pushed, statements, kept float64
 	alike                    map[string]int
 	reports                  []string
@@ -45,8 +45,8 @@ func (s *tally) report(kind, text string) {
 	}
 }
 
-// kind is likely equal for differences of one cause: the error, the notes, or the outermost
-// operator of the smallest part.
+// kind groups differences that probably have the same cause, by the error, the notes, or the
+// outermost operator of the smallest part.
 func kind(smallest, difference string) string {
 	if strings.HasPrefix(difference, "error") || strings.HasPrefix(difference, "notes") {
 		return difference

@@ -2,7 +2,7 @@ package fuzzpromql
 
 import "fmt"
 
-// Functions by their arguments.
+// Functions by the type of their arguments.
 var (
 	ranged = []string{
 		"rate", "rate", "rate", "increase", "increase", "delta", "irate", "idelta", "deriv", "changes", "resets", "avg_over_time", "min_over_time", "max_over_time",
@@ -64,7 +64,7 @@ func (g generator) rangeFunction(depth int) string {
 	return g.pick(ranged...) + "(" + m + ")"
 }
 
-// grouping writes by or without some labels, or nothing.
+// grouping generates by or without with some labels, or nothing.
 func (g generator) grouping() string {
 	if g.IntN(4) == 0 {
 		return ""
@@ -94,7 +94,7 @@ func (g generator) aggregation(depth int) string {
 	return g.pick(aggregations...) + g.grouping() + "(" + v + ")"
 }
 
-// matching writes on or ignoring with some labels, and random group modifiers.
+// matching generates on or ignoring with some labels, and group modifiers.
 func (g generator) matching(groups bool) (s string) {
 	if g.IntN(2) == 0 {
 		return ""
@@ -106,7 +106,7 @@ func (g generator) matching(groups bool) (s string) {
 	return s
 }
 
-// between writes an operator between vectors that often match.
+// between generates an operator between vectors that often match.
 func (g generator) between(depth int) string {
 	l, r := g.operand(depth-1), g.operand(depth-1)
 	if g.IntN(3) == 0 {
@@ -162,7 +162,7 @@ func (g generator) relabel(depth int) string {
 		g.pick("g", "i", "none", "__name__"), g.pick("(.*)", "g(.*)", "i([01])", "", "[bad"))
 }
 
-// buckets writes a function of classic histograms, or of native ones.
+// buckets generates a function of classic or native histograms.
 func (g generator) buckets(depth int) string {
 	v := g.pick("h_bucket", "rate(h_bucket["+g.window()+"])", "sum by (le) (rate(h_bucket["+g.window()+"]))", "sum by (le, g) (increase(h_bucket["+g.window()+"]))", "nh",
 		"rate(nh["+g.window()+"])", g.vector(depth-1))

@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// ways are the ways in which Promlake evaluates. None of them may change an answer, but for when
+// ways are the settings with which Promlake evaluates. None may change an answer, except for when
 // names are removed.
 var ways = []struct {
 	name     string
@@ -30,10 +30,11 @@ var ways = []struct {
 	{"in parts", false, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: partsMemory}},
 }
 
-// partsMemory is so little that statements are cut into parts, and some find no place at all.
+// partsMemory is so small that statements are divided into parts, and some are rejected.
 const partsMemory = 32 << 10
 
-// world is data in upstream's storage and in Promlake's, with an engine of each for all ways.
+// world is the same data in upstream's storage and in Promlake's, with an engine for each of the
+// ways.
 type world struct {
 	upstream storage.Queryable
 	metrics  *prometheus.Registry
@@ -69,7 +70,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// newEngine is upstream's engine with the stage's options.
+// newEngine returns upstream's engine with the stage's options.
 func newEngine(s query.Settings) promql.QueryEngine {
 	return promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: s.MaxSamples, Timeout: s.Timeout, LookbackDelta: s.LookbackDelta,

@@ -1,8 +1,8 @@
 package model
 
-// collect is a step of a garbage collector: it decides on a consumed segment, deletes it, and later
-// the manifest forgets it. That it waits for the deletion delay is the other model's business: here
-// readers take no time.
+// collect is a step of a garbage collector: it selects a consumed segment, deletes it, and later
+// the manifest forgets it. The deletion delay is part of the other model: here readers take no
+// time.
 func (w *world) collect(s *state, i int, to change) {
 	own, c := int8(i), &s.gcs[i]
 	if c.phase == begun {

@@ -81,7 +81,7 @@ func (w *world) plan(s *state, i int, to change) {
 	}
 }
 
-// horizon is the highest rank that everything is listed of: within a tick that is not over, names
+// horizon is the highest rank up to which the listing is complete: within the current tick, names
 // decide.
 func (w *world) horizon(s *state) int8 {
 	switch {
@@ -129,7 +129,7 @@ func (w *world) mayCommit(s *state, c *compactor) bool {
 	return ok
 }
 
-// ids are the ids that the old protocol's next manifest may get.
+// ids returns the IDs that the old protocol's next manifest may get.
 func (w *world) ids(s *state) []int8 {
 	if !w.rules.old.used() {
 		return []int8{0}
@@ -141,7 +141,7 @@ func (w *world) ids(s *state) []int8 {
 	return all
 }
 
-// commitID is for commits of which the id does not matter: the lowest.
+// commitID sets the lowest ID, for commits whose ID does not matter.
 func (w *world) commitID(n *state) {
 	if w.rules.old.used() {
 		n.id++
@@ -169,8 +169,8 @@ func (w *world) commitMerge(n *state, i int, id int8) {
 	w.changed(n)
 }
 
-// overtake notes the queued writes that lose against an older one from now on, because a block with
-// a higher rank holds it.
+// overtake records the queued writes that lose against an older one from now on, because a block
+// with a higher rank contains it.
 func (w *world) overtake(n *state, b *block) {
 	for i, spec := range w.writes {
 		v := b.value[spec.point]

@@ -1,8 +1,8 @@
 package model
 
 // delete is a step of a deletion: it reads the manifest, lists, reads the queue's time, commits if
-// the manifest is still what it read, waits until that time is over, and answers. After a conflict
-// it begins again.
+// the manifest is unchanged, waits until that time is over, and answers. After a conflict it starts
+// again.
 func (w *world) delete(s *state, i int, to change) {
 	own, d := int8(i), &s.dels[i]
 	switch d.phase {
@@ -57,7 +57,7 @@ func (w *world) needsTime() bool {
 	return w.hasQueue() || w.rules.cover == byTime || w.rules.old.used()
 }
 
-// numbers are the numbers that the next tombstone may get: the old protocol uses a clock.
+// numbers returns the numbers that the next tombstone may get: the old protocol uses a clock.
 func (w *world) numbers(s *state) []int8 {
 	if !w.rules.old.used() {
 		if w.rules.reuseNumbers {
@@ -105,7 +105,7 @@ func (w *world) commitDeletion(n *state, i int, number int8) {
 	w.changed(n)
 }
 
-// changed makes every deletion read the manifest again: its swap would fail.
+// changed makes every deletion read the manifest again, because its swap would fail.
 func (w *world) changed(n *state) {
 	for i := range n.dels {
 		if w.rules.noSwap {

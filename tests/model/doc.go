@@ -3,5 +3,5 @@
 // and readers over one store. Rules are pure functions over states of a few bytes; docs/model.md
 // says what they stand for, which assumptions they make and what was found.
 //
-// It has nothing but tests. PROMLAKE_MODEL_LARGE explores larger systems.
+// It contains only tests. PROMLAKE_MODEL_LARGE explores larger systems.
 package model

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// step names a transition: a process and its action. Steps are named in the hot path, so the name
-// is put together only for a trace.
+// step is a transition: a process and its action. Steps are created in the hot path, so their text
+// is formatted only for a trace.
 type step struct {
 	what string
 	who  int8
@@ -41,8 +41,8 @@ func (r result) String() string {
 	return fmt.Sprintf("%s: %v\n  %s", size, r.broken, strings.Join(r.trace, "\n  "))
 }
 
-// explore visits every state that can be reached, in breadth, so that the first counterexample is
-// one of the shortest. It fails beyond the limit: a space that was not seen whole proves nothing.
+// explore visits every reachable state breadth first, so that the first counterexample is one of
+// the shortest. It fails beyond the limit, because an incomplete exploration proves nothing.
 func explore[S comparable](m system[S], limit int) (result, error) {
 	v := newVisited[S]()
 	v.add(&m.initial, -1)
@@ -69,7 +69,7 @@ func explore[S comparable](m system[S], limit int) (result, error) {
 	return r, nil
 }
 
-// trace is the way from the initial state to state i.
+// trace returns the path from the initial state to state i.
 func trace[S comparable](m system[S], v *visited[S], i int) []string {
 	var path []int
 	for at := i; at >= 0; at = int(v.parents[at]) {
@@ -88,7 +88,7 @@ func trace[S comparable](m system[S], v *visited[S], i int) []string {
 	return lines
 }
 
-// visited is a set of states with the index of the state that each was first reached from.
+// visited is a set of states with the index of the state from which each was first reached.
 type visited[S comparable] struct {
 	seed    maphash.Seed
 	states  []S
@@ -113,7 +113,7 @@ func (v *visited[S]) add(s *S, parent int32) {
 	}
 }
 
-// slot is where the state is in the table, or the free place where it belongs.
+// slot returns the index of the state in the table, or the free slot for it.
 func (v *visited[S]) slot(s *S) uint64 {
 	mask := uint64(len(v.table) - 1)
 	for at := maphash.Comparable(v.seed, *s) & mask; ; at = (at + 1) & mask {

@@ -21,7 +21,7 @@ func (r garbageRules) next(s *garbageState, emit func(step, garbageState)) {
 	}
 }
 
-// normalize clears state without further effect: the manifest's time if no entry depends on it.
+// normalize clears state that has no further effect: the manifest's time if no entry depends on it.
 func (s *garbageState) normalize() {
 	fresh := false
 	for i := range s.manifest.entries {
@@ -32,8 +32,8 @@ func (s *garbageState) normalize() {
 	}
 }
 
-// job is a step of a compactor: it lists, reads the manifest and uploads a block, and commits on
-// the newest manifest, if that permits it.
+// job is a step of a compactor: it lists, reads the manifest, uploads a block, and commits on the
+// newest manifest if that permits it.
 func (r garbageRules) job(s *garbageState, i int, to func(step, func(*garbageState))) {
 	own, j := int8(i), &s.jobs[i]
 	switch j.phase {
@@ -72,7 +72,7 @@ func (r garbageRules) job(s *garbageState, i int, to func(step, func(*garbageSta
 	})
 }
 
-// start reads the manifest, and makes a block of an object that is live by it.
+// start reads the manifest, and makes a block of an object that is live in it.
 func (r garbageRules) start(s *garbageState, i int, source int8, to func(step, func(*garbageState))) {
 	to(step{"compactor %d: reads the manifest, makes block %d of object %d", int8(i), [2]int8{s.uploads + 1, source}}, func(n *garbageState) {
 		n.uploads++
@@ -85,7 +85,7 @@ func (r garbageRules) start(s *garbageState, i int, source int8, to func(step, f
 	})
 }
 
-// draw is the time that a committer records for its commit, where that matters.
+// draw returns the time that a committer records for its commit, where that matters.
 func (r garbageRules) draw(s *garbageState) int8 {
 	if r.drawnTime {
 		return s.now
@@ -93,8 +93,8 @@ func (r garbageRules) draw(s *garbageState) int8 {
 	return 0
 }
 
-// collect is a step of a collector. It reads the manifest and the time, and decides; what it
-// decided it may do much later.
+// collect is a step of a collector. It reads the manifest and the time, and decides; it may act on
+// the decision much later.
 func (r garbageRules) collect(s *garbageState, i int, to func(step, func(*garbageState))) {
 	own, c := int8(i), &s.workers[i]
 	switch c.phase {
@@ -157,8 +157,8 @@ func (r garbageRules) decide(s *garbageState, i, victim int, to func(step, func(
 	}
 }
 
-// query is a step of a reader: it lists, reads the manifest, and reads what is live, as long as it
-// is in time.
+// query is a step of a reader: it lists, reads the manifest, and reads the live objects, unless its
+// time is over.
 func (r garbageRules) query(s *garbageState, to func(step, func(*garbageState))) {
 	q := &s.reader
 	if q.phase != idle && q.phase != done && s.now-q.start > longestQuery {

@@ -13,21 +13,21 @@ const (
 	maxObjects    = 4
 	deletionDelay = 2 // ticks
 	longestQuery  = 1 // ticks, less than the deletion delay
-	lastTick      = 6 // enough for an object to be replaced, gone and forgotten, and a tick more
+	lastTick      = 6 // enough to replace, delete and forget an object, plus one tick
 )
 
-// garbageRules are the rules, with each that can be left out. The zero value is the protocol.
+// garbageRules are the rules; each can be left out. The zero value is the protocol.
 type garbageRules struct {
 	objects, compactors, collectors int
 	reader                          bool
 
-	// replaced since the time that the committer drew, until a successor corrects it by the store's
-	// time: the old protocol
+	// an entry's time is the one that the committer drew, until a successor corrects it to the
+	// store's time: the old protocol
 	drawnTime    bool
 	machineClock bool // a collector compares with its own clock, which may be ahead
 	noDelay      bool // replaced objects are deleted at once
 	forgetAtOnce bool // the entry of a deleted object is dropped without waiting for readers
-	// jobs commit however long ago they began: the old protocol compares machine clocks
+	// jobs commit however long ago they started: the old protocol compares machine clocks
 	noFloor   bool
 	lateFloor bool // a job began when it read the manifest, not before its listing
 	noDoom    bool // orphans are deleted without a commit that forbids their use
@@ -37,7 +37,7 @@ type garbageRules struct {
 type entry struct {
 	phase phase // idle: no entry; listed: replaced, or an orphan; done: gone
 	at    int8  // time of the commit that added the entry
-	// the manifest is the one that it made, so its own time is the store's word for it
+	// the entry is from the current manifest, so the manifest's own time is the store's time of it
 	fresh      bool
 	generation int8 // of the commit that recorded its deletion
 }
@@ -57,7 +57,7 @@ type garbageState struct {
 	jobs      [2]job
 	workers   [2]worker
 	reader    query
-	misplaced set // the objects that a reader found live, if not exactly one
+	misplaced set // objects that a reader found live, if not exactly one
 }
 
 type job struct {
@@ -85,8 +85,7 @@ type query struct {
 
 func (m *manifest) segmentLive() bool { return m.entries[0].phase == idle }
 
-// commit makes the next manifest: the successor writes down the store's time of the one that it
-// replaces.
+// commit makes the next manifest: the successor records the store's time of its predecessor.
 func (s *garbageState) commit(change func(m *manifest)) {
 	m := &s.manifest
 	for i := range m.entries {
@@ -99,7 +98,7 @@ func (s *garbageState) commit(change func(m *manifest)) {
 	change(m)
 }
 
-// since is when an object was replaced or deleted, according to this manifest.
+// since returns the time at which an object was replaced or deleted, according to this manifest.
 func (m *manifest) since(e *entry, rules garbageRules) int8 {
 	if e.fresh && !rules.drawnTime {
 		return m.time

@@ -7,24 +7,24 @@ import (
 )
 
 // The history model has committers that each add something to the manifest, and an operator who
-// puts an older manifest back. A manifest is the set of additions; its generation is their number.
-// Its ETag follows from its content, so that a manifest put back has the ETag that it had.
+// restores an older manifest. A manifest is the set of additions; its generation is their number.
+// Its ETag depends only on its content, so a restored manifest has its former ETag.
 const committers = 3
 
 // historyRules are the rules of a commit. The zero value is the protocol.
 type historyRules struct {
-	ignoresIfMatch bool // the store swaps whatever it has
-	restores       bool // an operator puts an older manifest back, once
+	ignoresIfMatch bool // the store swaps regardless of the ETag
+	restores       bool // an operator restores an older manifest, once
 	blind          bool // no committer reads the copies: the old protocol
 	// a commit copies the manifest that it replaces, not the new one, before it is acknowledged
 	predecessors bool
-	newerOnly    bool // a copy of the same generation as the manifest is no reason to refuse
+	newerOnly    bool // a copy with the manifest's generation does not stop a commit
 }
 
 type historyState struct {
 	manifest  set
-	was       set // manifests that ever were, as a set of sets
-	copies    set // likewise, those of which there is a copy
+	was       set // all manifests so far, as a set of sets
+	copies    set // the manifests that have a copy, likewise
 	restored  bool
 	committer [committers]committer
 }
@@ -34,7 +34,7 @@ type committer struct {
 	begun   bool
 	prior   set  // acknowledged before it began
 	base    set  // the manifest that it read
-	fork    bool // there was a copy that the manifest does not stem from
+	fork    bool // a copy exists that is no ancestor of the manifest
 	refused bool
 }
 
@@ -107,7 +107,7 @@ func (r historyRules) commit(s *historyState, i int, to func(step, func(*history
 	}
 }
 
-// forked reports whether a copy is none of the manifest's ancestors, which all have lower
+// forked reports whether a copy is not an ancestor of the manifest. All ancestors have lower
 // generations.
 func (r historyRules) forked(s *historyState, manifest set) (yes bool) {
 	least := generation(manifest)
@@ -118,7 +118,7 @@ func (r historyRules) forked(s *historyState, manifest set) (yes bool) {
 	return yes
 }
 
-// acknowledged are those committers whose commit was.
+// acknowledged returns the committers whose commit was acknowledged.
 func (s *historyState) acknowledged() (l set) {
 	for i := range s.committer {
 		if c := &s.committer[i]; c.phase == done && !c.refused {
@@ -128,8 +128,8 @@ func (s *historyState) acknowledged() (l set) {
 	return l
 }
 
-// check holds that what is acknowledged stands on all that was acknowledged before it began, and
-// without a restore, that it is still there.
+// check: an acknowledged commit contains all commits that were acknowledged before it began, and
+// without a restore it is still in the manifest.
 func (r historyRules) check(s *historyState) error {
 	for i := range s.committer {
 		c := &s.committer[i]

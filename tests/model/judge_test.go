@@ -1,9 +1,9 @@
 package model
 
-// promised are the writes and deletions that a reader may rely on when it begins.
+// promised is the writes and deletions that a reader may rely on when it begins.
 type promised struct {
-	// acknowledged, and in the store at least once: a message that waits on the queue is not
-	// promised to readers yet
+	// acknowledged and in the store at least once: readers need not see a message that is only on
+	// the queue
 	writes  set
 	deleted set // acknowledged deletions
 }
@@ -40,9 +40,9 @@ func (s *state) acknowledgedDeletions() (l set) {
 	return l
 }
 
-// judge compares the samples that a reader sees with the promised ones, by the order of
-// acknowledgements and beginnings alone. A value is right if it is right for one of the writes with
-// that content.
+// judge compares the samples that a reader sees with the promised ones, only by the order of
+// acknowledgements and beginnings. A value is right if it is right for one of the writes with that
+// content.
 func (w *world) judge(s *state, listing set, p promised) breach {
 	for point := range maxPoints {
 		v := w.seen(s, listing, point)
@@ -68,8 +68,8 @@ func (w *world) judge(s *state, listing set, p promised) breach {
 	return breach{}
 }
 
-// missing judges a point of which nothing is seen: every promised write must be one that a deletion
-// may have covered.
+// missing judges a point without a visible sample: a deletion must possibly cover every promised
+// write.
 func (w *world) missing(s *state, p promised, point int) (b breach) {
 	p.writes.each(func(i int) {
 		if w.point(int8(i)) != point {
@@ -85,7 +85,7 @@ func (w *world) missing(s *state, p promised, point int) (b breach) {
 	return b
 }
 
-// wrong judges that a write is seen.
+// wrong judges whether a write may be visible.
 func (w *world) wrong(s *state, p promised, write int) (b breach) {
 	point := w.point(int8(write))
 	p.deleted.each(func(d int) {
@@ -104,8 +104,8 @@ func (w *world) wrong(s *state, p promised, write int) (b breach) {
 	return b
 }
 
-// remember records the samples that readers saw: deleted ones must not reappear, and ones that were
-// visible after a deletion were not deleted by it.
+// remember records the samples that readers saw: deleted ones must not reappear, and samples that
+// were visible after a deletion were not deleted by it.
 func (w *world) remember(s *state) {
 	l, p := s.listing(), w.promised(s)
 	for point := range maxPoints {

@@ -2,9 +2,9 @@ package model
 
 import "testing"
 
-// The protocol before ordered by machine clocks: the identifier of a segment is its writer's clock,
-// that of a tombstone from the clock of the deleting process, but above all in the manifest, and a
-// tombstone applies to objects with lower identifiers.
+// The old protocol orders by machine clocks: a segment's identifier is from its writer's clock, a
+// tombstone's from the clock of the deleting process but above all in the manifest, and a tombstone
+// applies to objects with lower identifiers.
 var (
 	once = writeSpec{mode: queued, copies: 1}
 	late = writeSpec{mode: queued, copies: 2} // delivered twice

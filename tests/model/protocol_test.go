@@ -11,7 +11,7 @@ import (
 func (w *world) system() system[state] {
 	initial := state{}
 	if w.rules.old.used() {
-		initial.id = -1 // the manifest that never was
+		initial.id = -1 // the manifest before the first
 	}
 	return system[state]{
 		initial: initial,
@@ -75,8 +75,8 @@ func values(v [maxPoints]int8) string {
 // stateLimit is the number of states that fit in some gigabytes of memory.
 const stateLimit = 20_000_000
 
-// verdict explores a system. It must break that promise, and prints the way there; without one it
-// must keep all.
+// verdict explores a system. The system must break the given promise, and the test prints the
+// trace; with "" it must keep all promises.
 func verdict[S comparable](t *testing.T, promise string, m system[S]) {
 	t.Helper()
 	r, err := explore(m, stateLimit)

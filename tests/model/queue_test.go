@@ -1,6 +1,6 @@
 package model
 
-// queue is a step of a writer in front of the queue, or a delivery.
+// queue is a step of a writer that uses the queue, or a delivery.
 func (w *world) queue(s *state, i int, to change) {
 	own, m := int8(i), &s.writes[i]
 	if m.phase == idle {
@@ -40,7 +40,7 @@ func (w *world) queue(s *state, i int, to change) {
 // used reports whether the segment is or was in the store.
 func (g *slot) used() bool { return g.present || g.consumed || g.gone }
 
-// batched is the time and the rank of a segment of several messages, if they may become one now.
+// batched returns the time and rank of a segment of several messages, if they may become one now.
 func (w *world) batched(s *state, batch set) (time, rank int8, ok bool) {
 	oldest, newest := batch.first(), batch.first()
 	ok = true

@@ -3,7 +3,7 @@ package model
 import "testing"
 
 // TestRejected explores rules that were proposed and do not hold. docs/model.md describes the rules
-// that stand in their place.
+// that replaced them.
 func TestRejected(t *testing.T) {
 	again := []writeSpec{{mode: direct}, {mode: direct, same: 1}}
 	overwritten := []writeSpec{{mode: direct}, put, {mode: direct, same: 1}}

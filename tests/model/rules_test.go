@@ -65,7 +65,7 @@ func (w *world) isQueued(slot int) bool {
 	return w.writes[w.slotWrites[slot].first()].mode == queued && !w.rules.unmarked && !w.rules.old.used()
 }
 
-// live are the segments of a listing that are not consumed according to a manifest.
+// live returns the segments of a listing that are not consumed according to a manifest.
 func (s *state) live(listing set) (live set) {
 	listing.each(func(i int) {
 		if !s.slots[i].consumed {
@@ -75,7 +75,7 @@ func (s *state) live(listing set) (live set) {
 	return live
 }
 
-// listing is the present listing of the store.
+// listing returns the current listing of the store.
 func (s *state) listing() (l set) {
 	for i := range s.slots {
 		if s.slots[i].present {
@@ -102,7 +102,7 @@ func (w *world) appliesToBlock(t *tombstone, b *block) bool {
 	return t.number > b.through && (!w.rules.old.used() || t.number > b.rank)
 }
 
-// segmentValue is the value that a segment has at a point after the tombstones of the manifest.
+// segmentValue returns the value of a segment at a point, after the tombstones of the manifest.
 func (w *world) segmentValue(s *state, slot, point int) int8 {
 	value := int8(none)
 	w.slotWrites[slot].each(func(i int) {
@@ -130,8 +130,8 @@ func (w *world) blockValue(s *state, b *block, point int) int8 {
 	return b.value[point]
 }
 
-// seen returns the view of a reader that listed these segments and then read the manifest: of the
-// samples that are left, that of the highest rank.
+// seen returns the value that a reader sees that listed these segments and then read the manifest:
+// of the remaining samples, the one with the highest rank.
 func (w *world) seen(s *state, listing set, point int) int8 {
 	value, rank := int8(none), int8(-1)
 	s.live(listing).each(func(i int) {
@@ -156,7 +156,7 @@ type source struct {
 	rank    int8
 }
 
-// sources are the live objects up to a rank, in the order of their ranks.
+// sources returns the live objects up to a rank, ordered by rank.
 func (s *state) sources(listing set, segments, blocks int8) (all []source) {
 	s.live(listing).each(func(i int) {
 		if s.slots[i].rank <= segments {
@@ -172,11 +172,12 @@ func (s *state) sources(listing set, segments, blocks int8) (all []source) {
 	return all
 }
 
-// merge is the block that a compactor makes of sources, by the manifest that it has read.
+// merge returns the block that a compactor makes of sources, according to the manifest that it
+// read.
 func (w *world) merge(s *state, sources []source) (out block) {
 	out.used = true
 	out.through = s.last
-	for _, src := range sources { // in rank order: the last one counts
+	for _, src := range sources { // in order of rank: the last one counts
 		out.rank = src.rank
 		for p := range maxPoints {
 			v := int8(none)

@@ -1,6 +1,6 @@
 package model
 
-// Bounds of a state. Everything is an array, so that states can be compared and copied.
+// Bounds of a state. All fields are arrays, so that states can be compared and copied.
 const (
 	maxWrites = 4
 	maxSlots  = 8
@@ -17,7 +17,7 @@ const (
 	grouped mode = iota // the writer puts a segment, then acknowledges
 	// the writer acknowledges when the message is on the queue; consumers put segments
 	queued
-	// like grouped, but the name follows from the content, and the put is only if absent
+	// like grouped, but the name depends only on the content, and the put is conditional on absence
 	direct
 )
 
@@ -26,35 +26,34 @@ const (
 type writeSpec struct {
 	mode   mode
 	point  int8
-	copies int8 // queued: how many segments deliveries of its message may become
-	// direct: the write before it, counted from 1, whose content it repeats; 0 if it has a content
-	// of its own
+	copies int8 // queued: largest number of segments from deliveries of its message
+	// direct: the number, from 1, of the earlier write whose content it repeats; 0 if it has its
+	// own
 	same int8
 }
 
-// scenario describes an exploration: the processes, and the rules that they keep.
+// scenario describes an exploration: the processes and the rules.
 type scenario struct {
 	name       string
 	writes     []writeSpec
 	dels       []uint8 // the points that each deletion covers, as a set
 	batches    []set   // segments that a consumer may make of several messages
 	compactors int
-	merges     int8 // commits of merges in all
+	merges     int8 // total commits of merges
 	ticks      int8 // the trusted clock runs from 0 to this
-	age        int8 // a message is delivered until this many ticks after it was sent
-	// with coarse times: a put takes effect until this many ticks after the time that the store
-	// gives it
+	age        int8 // a message is delivered at most this many ticks after it was sent
+	// with coarse times: a put takes effect at most this many ticks after its time
 	slow       int8
 	collectors int
 	reader     bool // a reader that takes a step for its listing and another for the manifest
-	forGood    bool // a breach counts when no tombstone is left that could mend it
+	forGood    bool // a breach counts only if no remaining tombstone could mend it
 	rules      rules
 }
 
-// rules are the protocol, with each rule that can be left out. The zero value is the protocol that
-// docs/model.md describes.
+// rules are the protocol's rules; each can be left out. The zero value is the protocol of
+// docs/model.md.
 type rules struct {
-	old clocks // of the protocol before, which orders by machine clocks
+	old clocks // of the old protocol, which orders by machine clocks
 
 	// Deletions.
 	cover     cover
@@ -63,17 +62,17 @@ type rules struct {
 	noWait       bool
 	noListing    bool // listed segments are not sealed
 	sealAgain    bool // a later deletion that lists a sealed segment replaces its number
-	reuseNumbers bool // the next number is one above the existing tombstones
-	// the commit of a deletion does not notice that the manifest changed after its read
+	reuseNumbers bool // the next number is one above those of the existing tombstones
+	// a deletion commits even if the manifest changed after its read
 	noSwap bool
 
 	// Compaction.
 	noSourceCheck    bool // a commit does not check whether its sources are live
-	noTombstoneCheck bool // a commit ignores tombstones that came after its read
+	noTombstoneCheck bool // a commit ignores tombstones that were added after its read
 	throughAtCommit  bool // deletes_through is the newest tombstone at the commit, not at the read
 	applyAll         bool // a merge applies every tombstone to every source
-	anySources       bool // sources need not be neighbours in rank
-	// tombstones are dropped without regard to what live objects they apply to
+	anySources       bool // sources need not be adjacent in rank
+	// tombstones are dropped even if live objects need them
 	dropAtOnce   bool
 	dropUnlisted bool // ... to queued segments without a seal
 	dropYoung    bool // ... to messages that may still be delivered
@@ -88,8 +87,8 @@ type rules struct {
 	names    directName // direct mode
 
 	// Order.
-	// the store's times have ticks; within one, the name decides, which is random. P3 is promised
-	// for writes a tick apart
+	// the store's time has ticks; within a tick the random name decides. P3 holds for writes at
+	// least a tick apart
 	coarse bool
 	tied   bool // ... for all writes
 
@@ -99,7 +98,7 @@ type rules struct {
 	newBlocks bool // merges read blocks that are newer than their listing
 }
 
-// cover is how a deletion finds out which live segments it covers.
+// cover is how a deletion determines which live segments it covers.
 type cover int8
 
 const (
@@ -113,11 +112,11 @@ const (
 	byTime
 )
 
-// batch is which messages a consumer makes one segment of, and which time the segment has.
+// batch is which messages may become one segment, and the time of that segment.
 type batch int8
 
 const (
-	batchWithinTick batch = iota // those that were sent within one tick
+	batchWithinTick batch = iota // messages sent within one tick
 	batchNewest                  // any, with the time of the newest
 	batchOldest                  // any, with the time of the oldest
 )
@@ -127,17 +126,17 @@ type directName int8
 
 const (
 	fresh directName = iota // every put has a new name
-	// the content's name; a fresh one if that exists and is sealed or consumed
+	// the content's name; a new one if that exists and is sealed or consumed
 	derived
-	derivedBlind // the content's name; if that exists, the write succeeds
-	// as derived, and looks at the manifest after a put that succeeded as well
+	derivedBlind // the content's name; the write succeeds if that exists
+	// like derived, but it also reads the manifest after a successful put
 	derivedChecked
-	// as derivedChecked, and if it is there and is not the newest object, a fresh one as well
+	// like derivedChecked, but it also uses a new name if the object exists and is not the newest
 	derivedRepeated
 )
 
-// clocks are the machine clocks that the old protocol trusts: the readings that each kind of
-// process may get, as offsets to the true time.
+// clocks are the machine clocks of the old protocol: the possible readings of each kind of process,
+// as offsets from the true time.
 type clocks struct {
 	writers, compactors, deleters []int8 // all nil: the protocol does not use them
 }

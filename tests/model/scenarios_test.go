@@ -32,7 +32,7 @@ var scenarios = []scenario{
 	{name: "cover by time, a queue and puts", writes: []writeSpec{late, put}, dels: []uint8{1}, compactors: 1, merges: 2, ticks: 3, age: 1, rules: rules{cover: byTime}},
 }
 
-// large are those that take minutes and gigabytes.
+// large are scenarios that take minutes and gigabytes.
 var large = []scenario{
 	{name: "three writes, two deletions", writes: []writeSpec{put, put, put}, dels: []uint8{1, 1}, compactors: 1, merges: 3},
 	{name: "two deletions, three merges", writes: first, dels: []uint8{1, 1}, compactors: 2, merges: 3},
@@ -44,7 +44,7 @@ var large = []scenario{
 	{name: "cover by time, a queue and puts, two deletions", writes: []writeSpec{once, put}, dels: []uint8{1, 1}, compactors: 1, merges: 2, ticks: 3, age: 1, rules: rules{cover: byTime}},
 }
 
-// exploreLarge is for machines with time and memory.
+// exploreLarge enables the large scenarios.
 var exploreLarge = os.Getenv("PROMLAKE_MODEL_LARGE") != ""
 
 // TestProtocol explores systems that keep all rules: no promise is broken in any state.

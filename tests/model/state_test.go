@@ -10,7 +10,7 @@ type phase int8
 const (
 	idle phase = iota
 	begun
-	listed // the process' listing is in its state
+	listed // the listing is in the process's state
 	read   // it has read the manifest
 	asked  // it has read the queue's time
 	committed
@@ -35,20 +35,21 @@ func (s set) each(f func(i int)) { // in order
 	}
 }
 
-// write is a writer and its one write. What its promises depend on is noted when it begins.
+// write is a writer and its one write. The facts on which its promises depend are recorded when it
+// begins.
 type write struct {
 	phase      phase
-	sent, rank int8 // sent: of a queued one, when the message was sent, on the queue's clock
+	sent, rank int8 // sent: for queued writes, when the message was sent, by the queue's clock
 	prior      set  // writes acknowledged before it began
 	after      set  // deletions acknowledged before it began
 }
 
-// slot is a segment, which is live while it is present and not consumed. present belongs to the
-// store, the rest of what changes to the manifest.
+// slot is a segment. It is live while it is present and not consumed. present is state of the
+// store, the other changing fields are state of the manifest.
 type slot struct {
 	present, consumed, gone bool
 	rank                    int8
-	time                    int8 // where it matters: when it was put, or its message was sent
+	time                    int8 // if it matters: when it was put, or its message was sent
 	sealed                  int8 // number of the first tombstone that listed it
 }
 
@@ -60,7 +61,7 @@ type block struct {
 	value   [maxPoints]int8
 }
 
-// tombstone is in the manifest while it is present. Deletion i makes tombstone i.
+// tombstone is in the manifest while it is present. Deletion i creates tombstone i.
 type tombstone struct {
 	present bool
 	number  int8
@@ -78,7 +79,7 @@ type compactor struct {
 	phase  phase
 	listed set  // slots
 	at     int8 // the trusted time before the listing
-	// no segment with a rank up to this appears after the listing, unless its message is late
+	// after the listing, no segment with a rank up to this appears, unless its message is late
 	horizon int8
 	slots   set // sources
 	blocks  set
@@ -90,19 +91,19 @@ type collector struct {
 	victim int8
 }
 
-// reader is judged by what had been promised when it began.
+// reader is judged by the promises at the time when it begins.
 type reader struct {
 	phase   phase
 	listed  set // slots
-	writes  set // acknowledged, and on the queue no longer
+	writes  set // acknowledged, and no longer on the queue
 	deleted set // deletions acknowledged
 	verdict breach
 }
 
 // state is the whole world.
 type state struct {
-	now   int8 // the trusted clock: the store's and the queue's time in units that are coarse
-	order int8 // the order of puts and sends within the trusted time
+	now   int8 // the trusted clock: the time of the store and the queue, in coarse units
+	order int8 // order of puts and sends within the trusted time
 	id    int8 // old protocol: the manifest's id
 	last  int8 // number of the newest tombstone ever
 
@@ -116,7 +117,7 @@ type state struct {
 	gcs    [maxGCs]collector
 	reader reader
 
-	deleted set // writes that no reader saw any more after a deletion
+	deleted set // writes that a reader missed after a deletion
 	passed  set // queued writes that a block with a higher rank has overtaken
 }
 

@@ -1,6 +1,6 @@
 package model
 
-// next is every step that any process may take.
+// next emits every step that any process may take.
 func (w *world) next(s *state, emit func(step, state)) {
 	to := func(label step, change func(*state)) {
 		n := *s
@@ -34,7 +34,7 @@ func (w *world) next(s *state, emit func(step, state)) {
 
 type change = func(step, func(*state))
 
-// normalize makes states equal that differ only by which of two equal processes is where.
+// normalize makes states equal that differ only in the order of equal processes.
 func (s *state) normalize(w *world) {
 	if w.compactors == 2 && s.comps[1].less(&s.comps[0]) {
 		s.comps[0], s.comps[1] = s.comps[1], s.comps[0]

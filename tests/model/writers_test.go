@@ -2,7 +2,7 @@ package model
 
 import "math"
 
-// readings are the possible readings of a machine clock, after the old protocol's unit of ranks.
+// readings returns the possible readings of a machine clock in the old protocol's unit of ranks.
 func (s *state) readings(offsets []int8) (all []int8) {
 	for _, o := range offsets {
 		if r := s.now + o; r >= 0 {
@@ -12,11 +12,11 @@ func (s *state) readings(offsets []int8) (all []int8) {
 	return all
 }
 
-// Ranks of the old protocol are milliseconds with room for the tombstones of the same one, which
-// are above its segments.
+// Ranks of the old protocol are milliseconds, with room for tombstones of the same millisecond
+// above the segments.
 const oldUnit = 4
 
-// Ranks of coarse times have room for the names of as many writes in one tick.
+// Coarse ranks have room for the names of as many writes within one tick.
 const coarseUnit = 3
 
 func (s *state) taken(rank int8) bool {
@@ -28,7 +28,7 @@ func (s *state) taken(rank int8) bool {
 	return false
 }
 
-// putRanks are the ranks that a segment put now may get.
+// putRanks returns the ranks that a segment put now may get.
 func (w *world) putRanks(s *state) []int8 {
 	switch {
 	case w.rules.old.used():
@@ -50,14 +50,14 @@ func (w *world) putRanks(s *state) []int8 {
 	}
 }
 
-// put makes slot a segment of the store.
+// put adds slot to the store as a segment.
 func (n *state) put(i int, rank, time int8) {
 	g := &n.slots[i]
 	g.present, g.rank, g.time = true, rank, time
 	n.order++
 }
 
-// stamp is a segment's time, where it matters.
+// stamp returns a segment's time, if it matters.
 func (w *world) stamp(s *state) int8 {
 	if w.rules.cover == byTime || w.rules.coarse || w.rules.old.used() {
 		return s.now
@@ -73,7 +73,7 @@ func (w *world) begin(n *state, i int) {
 	}
 }
 
-// putBefore are the acknowledged writes that were put or sent before a time.
+// putBefore returns the acknowledged writes that were put or sent before a time.
 func (s *state) putBefore(time int8) (l set) {
 	s.acknowledgedWrites().each(func(i int) {
 		if s.writes[i].sent < time {
@@ -83,8 +83,8 @@ func (s *state) putBefore(time int8) (l set) {
 	return l
 }
 
-// write is a step of a writer. A write whose put is its one effect begins right before it and is
-// acknowledged right after it: any longer time would only promise less.
+// write is a step of a writer. A write whose only effect is its put begins right before it and is
+// acknowledged right after it: a longer duration would only weaken its promises.
 func (w *world) write(s *state, i int, to change) {
 	own := int8(i)
 	switch w.writes[i].mode {
@@ -133,7 +133,7 @@ func (w *world) slowPut(s *state, i int, to change) {
 	}
 }
 
-// direct is a step of a writer whose names follow from the content. Its slots are the derived name
+// direct is a step of a writer whose names depend on the content. Its slots are the derived name
 // and a fresh one.
 func (w *world) direct(s *state, i int, to change) {
 	own, name, other := int8(i), w.writeSlots[i][0], w.writeSlots[i][1]

@@ -1,7 +1,7 @@
-// Package order tests that the order of acknowledgements is the order of events, whatever the
-// clocks of the machines show: writes through HTTP in every ingest mode, deletions through HTTP,
-// compaction by the stage, each with its own wrong clock.
+// Package order tests that the order of acknowledgements determines the order of events, whatever
+// the machines' clocks show: writes over HTTP in every ingest mode, deletions over HTTP, and
+// compaction by the stage, each with a wrong clock of its own.
 //
-// It has nothing but tests. The same rules are simulated at length in tests/sim, and checked
-// exhaustively in tests/model.
+// It contains only tests. tests/sim simulates the same rules with random schedules, and tests/model
+// checks them exhaustively.
 package order

@@ -45,7 +45,7 @@ func newLake(t *testing.T, mode ingest.Mode) *lake {
 	return l
 }
 
-// clock is a machine's, which is off by ahead.
+// clock returns a machine clock that is ahead of the true time.
 func clock(ahead *time.Duration) func() time.Time {
 	return func() time.Time { return time.Now().Add(*ahead) }
 }
@@ -77,8 +77,8 @@ func (l *lake) write(s *ingest.Stage, at time.Time, v float64) {
 	require.Equal(l.t, http.StatusNoContent, w.Code, w.Body)
 }
 
-// remove deletes everything from a time on, without an end if until is zero, and returns when that
-// is acknowledged.
+// remove deletes everything from a time on, without an end if until is zero. It returns when the
+// deletion is acknowledged.
 func (l *lake) remove(from, until time.Time) {
 	l.t.Helper()
 	q := url.Values{"match[]": {"m"}, "start": {fmt.Sprint(from.Unix())}}
@@ -105,7 +105,7 @@ func (l *lake) receive() (ds []ingest.Delivery) {
 	}
 }
 
-// consume makes segments of messages.
+// consume writes messages to segments.
 func (l *lake) consume(s *ingest.Stage, ds []ingest.Delivery) {
 	l.t.Helper()
 	if l.mode != ingest.Buffered {
@@ -139,9 +139,9 @@ func (l *lake) values() map[int64]float64 {
 	return out
 }
 
-// TestOrder plays every scenario in every ingest mode, with clocks that are right, ahead and
-// behind. All share one bubble of time, for decoders that the whole program shares hold channels,
-// and those of one bubble are of no use in another.
+// TestOrder runs every scenario in every ingest mode, with clocks that are right, ahead and behind.
+// All share one synctest bubble, because decoders that the whole program shares hold channels,
+// which cannot be used in another bubble.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24 * time.Hour)
@@ -164,9 +164,9 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// writesAfterADeletion: a compactor with a wrong clock commits; then a client deletes without an
-// end; what is written after that stays, a second and some seconds later, and the same bytes that
-// were written before, too.
+// writesAfterADeletion: a compactor with a wrong clock commits, and then a client deletes without
+// an end. Writes after that remain, a second and some seconds later, including the same bytes that
+// were written before.
 func writesAfterADeletion(t *testing.T, l *lake, ahead time.Duration) {
 	right, begin := time.Duration(0), time.Now()
 	s := l.writer(&right)
@@ -181,7 +181,7 @@ func writesAfterADeletion(t *testing.T, l *lake, ahead time.Duration) {
 	for i, pause := range []time.Duration{0, time.Second, 5 * time.Second, time.Minute} {
 		time.Sleep(pause)
 		at := begin.Add(time.Duration(i) * time.Second)
-		l.write(s, at, 1) // the first two as they were
+		l.write(s, at, 1) // the first two unchanged
 		want[at.UnixMilli()] = 1
 		l.consume(s, l.receive())
 		require.Equal(t, want, l.values(), "%s after the deletion", pause)
@@ -193,8 +193,8 @@ func writesAfterADeletion(t *testing.T, l *lake, ahead time.Duration) {
 	}
 }
 
-// deletionOfTheFuture: a writer's clock is wrong, or steps, when it writes; what it wrote before a
-// deletion is deleted for good.
+// deletionOfTheFuture: a writer's clock is wrong, or jumps, when it writes. A deletion after the
+// write deletes it for good.
 func deletionOfTheFuture(t *testing.T, l *lake, ahead time.Duration) {
 	clock, begin := ahead, time.Now()
 	s := l.writer(&clock)
@@ -211,8 +211,8 @@ func deletionOfTheFuture(t *testing.T, l *lake, ahead time.Duration) {
 	}
 }
 
-// theLastWriteCounts: of two values of one time, the one counts that was acknowledged last,
-// whatever the clocks of the two writers show.
+// theLastWriteCounts: of two values at the same time, the one that was acknowledged last counts,
+// whatever the clocks of their writers show.
 func theLastWriteCounts(t *testing.T, l *lake, ahead time.Duration) {
 	right, begin := time.Duration(0), time.Now()
 	first, second := l.writer(&ahead), l.writer(&right)
@@ -228,9 +228,9 @@ func theLastWriteCounts(t *testing.T, l *lake, ahead time.Duration) {
 	}
 }
 
-// writesWithinATick: a writer whose clock steps back, and so gives all that it writes the same time,
-// writes the values of one time faster than the store's clock ticks. The last one counts, wherever
-// the merges cut the row of segments.
+// writesWithinATick: a writer whose clock goes back, so that all its writes have the same time,
+// writes several values at one time faster than the store's clock ticks. The last one counts,
+// however merges divide the segments.
 func writesWithinATick(t *testing.T, l *lake, ahead time.Duration) {
 	const n = 5
 	for first := range 3 {
@@ -255,9 +255,9 @@ func writesWithinATick(t *testing.T, l *lake, ahead time.Duration) {
 	}
 }
 
-// redelivery: a message comes again after a deletion, from the queue and from the dead letters;
-// what was deleted stays deleted, and an older value does not take the place of a newer one. What
-// was sent after the deletion stays, although it is consumed together with the others.
+// redelivery: a message is delivered again after a deletion, from the queue and from the dead
+// letters. Deleted samples stay deleted, and an older value does not replace a newer one. A message
+// that was sent after the deletion remains, although it is consumed together with the others.
 func redelivery(t *testing.T, l *lake, redriven bool) {
 	right, begin := time.Duration(0), time.Now()
 	s := l.writer(&right)
@@ -265,7 +265,7 @@ func redelivery(t *testing.T, l *lake, redriven bool) {
 	l.write(s, begin.Add(time.Second), 1)
 	old := l.receive()
 	l.consume(s, old)
-	l.write(s, begin.Add(time.Hour), 1) // waits on the queue when the deletion comes
+	l.write(s, begin.Add(time.Hour), 1) // on the queue during the deletion
 	l.remove(begin, begin.Add(2*time.Hour))
 	l.write(s, begin.Add(time.Second), 2)
 	l.write(s, begin.Add(time.Hour+time.Second), 2)

@@ -9,7 +9,7 @@ import (
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 )
 
-// series are n series of a metric with samples of the last minutes.
+// series returns n series of a metric with samples of the last minutes.
 func series(name string, n, samples int) []prompb.TimeSeries {
 	out := make([]prompb.TimeSeries, n)
 	now := time.Now().UnixMilli()
@@ -33,7 +33,7 @@ func writeV1(ts []prompb.TimeSeries) []byte {
 	return snappy.Encode(nil, b)
 }
 
-// writeV2 is a request of 2.0 with one series of so many samples.
+// writeV2 returns a request of protocol 2.0 with one series of n samples.
 func writeV2(name string, samples int) []byte {
 	r := writev2.Request{Symbols: []string{"", "__name__", name}, Timeseries: []writev2.TimeSeries{{LabelsRefs: []uint32{1, 2}}}}
 	for i := range samples {
@@ -48,7 +48,7 @@ func writeV2(name string, samples int) []byte {
 
 const typeV2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
 
-// windows is a request that touches so many windows of 2h.
+// windows returns a request with samples in n 2h windows.
 func windows(n int) []byte {
 	ts := series("windows", 1, 0)
 	for i := range n {
@@ -57,7 +57,7 @@ func windows(n int) []byte {
 	return writeV1(ts)
 }
 
-// remoteRead requests all series of the last hour, as samples or as chunks.
+// remoteRead returns a request for all series of the last hour, as samples or as chunks.
 func remoteRead(stream bool) []byte {
 	now := time.Now().UnixMilli()
 	r := prompb.ReadRequest{Queries: []*prompb.Query{{

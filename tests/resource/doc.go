@@ -1,8 +1,8 @@
-// Package resource tests that no request can bring a server down: hostile and random
-// requests go to every endpoint of a process with a memory limit of 1 GiB. A test fails when the
-// process dies or panics, when it takes more than 1.2 GiB, when a query takes more than twice its
-// time limit, or when the process goes on working after its clients have left.
+// Package resource tests that no request can bring a server down. It sends hostile and random
+// requests to every endpoint of a process with a memory limit of 1 GiB. A test fails if the process
+// ends or panics, exceeds 1.2 GiB, takes more than twice the time limit for a query, or continues
+// to work after its clients have disconnected.
 //
-// PROMLAKE_RESOURCE_SECONDS is how long random requests are sent (default 30),
-// PROMLAKE_RESOURCE_SEED their seed.
+// PROMLAKE_RESOURCE_SECONDS is the duration of random requests (default 30), PROMLAKE_RESOURCE_SEED
+// their seed.
 package resource

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// population is how many series the label attacks work on.
+// population is the number of series for the attacks on labels.
 const population = 20_000
 
 // populate writes the series of the attacks.
@@ -40,13 +40,13 @@ func (s *server) query(path string, form url.Values) answer {
 
 func instant(expr string) url.Values { return url.Values{"query": {expr}} }
 
-// ranged is a query over a day of 15 s steps.
+// ranged returns a query over a day with steps of 15 s.
 func ranged(expr string) url.Values {
 	now := time.Now().Unix()
 	return url.Values{"query": {expr}, "start": {fmt.Sprint(now - 86_400)}, "end": {fmt.Sprint(now)}, "step": {"15"}}
 }
 
-// expressions are hostile by themselves.
+// expressions returns hostile expressions.
 func expressions() map[string]string {
 	join := "up"
 	for i := range 30 {
@@ -73,7 +73,7 @@ func expressions() map[string]string {
 	}
 }
 
-// TestHostileExpressions sends each hostile expression on every endpoint that takes one, one at a
+// TestHostileExpressions sends each hostile expression to every endpoint that accepts one, one at a
 // time and then all at once.
 func TestHostileExpressions(t *testing.T) {
 	s := start(t)
@@ -106,7 +106,7 @@ func TestHostileExpressions(t *testing.T) {
 	s.recovers()
 }
 
-// TestQueriesEndWithTheirClients leaves while hostile queries run.
+// TestQueriesEndWithTheirClients disconnects while hostile queries run.
 func TestQueriesEndWithTheirClients(t *testing.T) {
 	s := start(t)
 	s.populate()
@@ -118,7 +118,8 @@ func TestQueriesEndWithTheirClients(t *testing.T) {
 			t.Log(name)
 		}
 	}
-	time.Sleep(time.Second) // some are under way, whichever; the state that counts comes below
+	// some queries run by then, no matter which; the state that counts is checked below
+	time.Sleep(time.Second)
 	leave()
 	all.Wait()
 	s.recovers()
@@ -136,7 +137,7 @@ func (s *server) dial(text string) net.Conn {
 }
 
 // TestHostileWriters stall, flood and scatter; other tenants and other writers of the same tenant
-// go on.
+// continue.
 func TestHostileWriters(t *testing.T) {
 	s := start(t)
 	announced := fmt.Sprintf("POST /api/v1/write HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s\xfe\xfe\xfe\xfe\xfe\xfe", 16<<20, binary.AppendUvarint(nil, 60<<20))
@@ -182,7 +183,7 @@ func TestHostileReaders(t *testing.T) {
 	s.holds()
 }
 
-// TestHostileDeletions carry matchers of 9 MB.
+// TestHostileDeletions send matchers of 9 MB.
 func TestHostileDeletions(t *testing.T) {
 	s := start(t)
 	s.populate()

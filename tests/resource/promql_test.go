@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// expression is a random expression, mostly valid.
+// expression generates a random expression, usually valid.
 func (c *client) expression(depth int) string {
 	if depth <= 0 || c.rng.IntN(6) == 0 {
 		return c.leaf()

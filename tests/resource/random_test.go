@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// setting is a number of the environment.
+// setting returns a number from the environment.
 func setting(t *testing.T, name string, otherwise int64) int64 {
 	t.Helper()
 	text := os.Getenv(name)
@@ -31,7 +31,7 @@ func setting(t *testing.T, name string, otherwise int64) int64 {
 	return n
 }
 
-// client sends random requests. One goroutine uses it.
+// client sends random requests. It is not safe for concurrent use.
 type client struct {
 	*server
 	rng *rand.Rand
@@ -147,7 +147,7 @@ func (c *client) write(ctx context.Context) (string, answer) {
 	return path, c.do(ctx, http.MethodPost, path, kind, bytes.NewReader(c.spoilt(body)), "X-Scope-OrgID", tenant)
 }
 
-// spoilt damages a body now and then.
+// spoilt damages some bodies.
 func (c *client) spoilt(body []byte) []byte {
 	if c.rng.IntN(2) == 0 {
 		return body
@@ -167,7 +167,7 @@ func (c *client) spoilt(body []byte) []byte {
 	return body
 }
 
-// dawdle sends a request slowly, or requests much without reading it, and disconnects.
+// dawdle sends a request slowly, or requests much data without reading it, and disconnects.
 func (c *client) dawdle(ctx context.Context) answer {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.addr)
 	if err != nil {

@@ -113,7 +113,7 @@ func (s *server) dead() bool {
 	}
 }
 
-// await waits for a state that must come as long as the process lives.
+// await waits for a state that must be reached while the process lives.
 func (s *server) await(what string, state func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); !state(); time.Sleep(10 * time.Millisecond) {
@@ -122,7 +122,7 @@ func (s *server) await(what string, state func() bool) {
 	}
 }
 
-// ticks is the processor time that the process has used, in ticks of a hundredth of a second.
+// ticks returns the processor time of the process, in hundredths of a second.
 func (s *server) ticks() int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
 	if err != nil {
@@ -135,9 +135,8 @@ func (s *server) ticks() int64 {
 	return user + system
 }
 
-// idle requires the process to stop working without requests. A quarter of a processor in one
-// second of a minute is enough to pass, so that a collection of garbage or a slow machine fails
-// nothing.
+// idle requires the process to stop working without requests. One second in a minute with at most a
+// quarter of a processor is enough, so that a garbage collection or a slow machine fails no test.
 func (s *server) idle() {
 	s.t.Helper()
 	var used []int64

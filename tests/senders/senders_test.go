@@ -69,8 +69,8 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// stored returns the content of the segments, each item as text, sorted and without repetitions:
-// senders may send twice.
+// stored returns the content of the segments, each item as text, sorted and without duplicates,
+// because senders may send twice.
 func (r *receiver) stored(t *testing.T) (samples []string, meta []segment.Metadata) {
 	t.Helper()
 	for o, err := range r.store.List(t.Context(), key.SegmentsPrefix(tenant.Default), "") {
@@ -113,8 +113,8 @@ func exemplarText(l labels.Labels, e exemplar.Exemplar) string {
 	return fmt.Sprintf("%s exemplar %d %g %s", l, e.Ts, e.Value, e.Labels)
 }
 
-// TestPrometheusClient lets upstream's TSDB, write-ahead-log watcher and queue manager send
-// everything that they can, in both protocol versions.
+// TestPrometheusClient: upstream's TSDB, write-ahead-log watcher and queue manager send everything
+// that they support, in both protocol versions.
 func TestPrometheusClient(t *testing.T) {
 	for _, version := range []remoteapi.WriteMessageType{remoteapi.WriteV1MessageType, remoteapi.WriteV2MessageType} {
 		t.Run(string(version), func(t *testing.T) {

@@ -36,7 +36,7 @@ type cast struct {
 	writer, consumer, compactor, planner, worker, reader, cachedReader, historian, deleter, villain int
 }
 
-// populate starts processes while there are few.
+// populate starts processes if there are few.
 func (w *world) populate() {
 	c := w.set.cast
 	for len(w.procs) < maxProcs {
@@ -68,7 +68,7 @@ func (w *world) populate() {
 	}
 }
 
-// remember reads as of a moment that is not long ago, or any.
+// remember reads as of a recent or arbitrary time.
 func (w *world) remember(p *proc) {
 	ago := w.time().Sub(dawn)
 	if p.rng.IntN(3) > 0 {
@@ -78,7 +78,7 @@ func (w *world) remember(p *proc) {
 	w.query(p, p.rng.IntN(2) == 0, &at)
 }
 
-// ingest makes a few requests, one after another. A request whose outcome is not known is not
+// ingest sends a few requests, one after another. A request with an unknown outcome is not
 // acknowledged, and its sender may send it again. It is stored as modes grouped and direct do, or
 // sent to the queue.
 func (w *world) ingest(p *proc) {
@@ -104,7 +104,7 @@ func (w *world) ingest(p *proc) {
 	}
 }
 
-// begin is a new request.
+// begin starts a new request.
 func (w *world) begin(p *proc) (*write, []sample) {
 	samples := w.invent(p)
 	w.mu.Lock()
@@ -116,7 +116,7 @@ func (w *world) begin(p *proc) (*write, []sample) {
 	return x, samples
 }
 
-// identity is that of a new segment; its time is the machine's or the queue's.
+// identity returns the identity of a new segment; its time is the machine's or the queue's.
 func identity(p *proc, at time.Time, queued bool) catalog.SegmentID {
 	id, err := ulid.New(uint64(at.UnixMilli()), rngReader{p})
 	if err != nil {
@@ -136,8 +136,8 @@ func (w *world) put(p *proc, id catalog.SegmentID, from []*write, samples []samp
 	return err
 }
 
-// invent makes up samples of one window. Few different timestamps make sure that many are written
-// again.
+// invent generates samples of one window. There are few distinct timestamps, so that many are
+// written repeatedly.
 func (w *world) invent(p *proc) []sample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +182,7 @@ func encode(samples []sample) []byte {
 	return b
 }
 
-// rngReader is a process's randomness as bytes.
+// rngReader is a process's randomness as an io.Reader.
 type rngReader struct{ p *proc }
 
 func (r rngReader) Read(b []byte) (int, error) {
@@ -219,7 +219,7 @@ func (w *world) compact(p *proc, cycles int) {
 	}
 }
 
-// remove deletes a series, or all, in some range, or without an end.
+// remove deletes one series or all, in a range, or without an end.
 func (w *world) remove(p *proc) {
 	now := w.time()
 	window := int64(key.WindowOf(dawn.Add(time.Duration(p.rng.Int64N(int64(now.Sub(dawn) + 1)))).UnixMilli()))
@@ -260,7 +260,7 @@ func (w *world) remove(p *proc) {
 	}
 }
 
-// deleting is the store of a deleting client, which may break the rules.
+// deleting is the store of a deleting client, which may violate the rules.
 type deleting struct {
 	*port
 	broken breakage
@@ -282,7 +282,7 @@ func (d deleting) Now(ctx context.Context) (time.Time, error) {
 	return now, err
 }
 
-// backwards reads the manifest before the list.
+// backwards reads the manifest before the listing.
 type backwards struct {
 	port
 	manifest []byte
@@ -305,7 +305,7 @@ func (b *backwards) Get(ctx context.Context, k string, offset, length int64) (io
 	return io.NopCloser(bytes.NewReader(b.manifest)), b.obj, b.err
 }
 
-// collectsAtOnce deletes blocks that no manifest names without waiting for their jobs to end.
+// collectsAtOnce deletes blocks that no manifest contains, without waiting for their jobs to end.
 func collectsAtOnce(w *world, p *proc) {
 	store := &port{p: p}
 	found := map[catalog.BlockID][]string{}
@@ -361,8 +361,8 @@ func forgetsAtOnce(w *world, p *proc) {
 	})
 }
 
-// deletesBeforePruning deletes objects that were consumed long enough ago, although history may
-// name it as live.
+// deletesBeforePruning deletes objects that were consumed long enough ago, even if the history may
+// contain them as live.
 func deletesBeforePruning(w *world, p *proc) {
 	store := &port{p: p}
 	m, _, err := catalog.ReadManifest(p.ctx, store, tenant)

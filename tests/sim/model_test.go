@@ -21,7 +21,7 @@ func lset(n int) labels.Labels {
 	return labels.FromStrings(model.MetricNameLabel, "m", "s", fmt.Sprint(n))
 }
 
-// point is where a value is.
+// point is a series and a time.
 type point struct {
 	series int
 	ts     int64 // ms
@@ -32,19 +32,19 @@ type sample struct {
 	v float64
 }
 
-// never is a step that does not come.
+// never is a step that is never reached.
 const never = math.MaxInt
 
-// write is a request of a sender. Its steps and times are those of the world, not of any process.
+// write is a request of a sender. Its steps and times are those of the world, not of a process.
 type write struct {
-	began  int // step before which the sender began
+	began  int // step at which it was acknowledged, or never
 	acked  int // step at which it was acknowledged; never, if it was not
 	last   int // step at which it last changed the store or the queue
-	shown  int // step at which its samples could first be listed
+	shown  int // step from which its samples could be listed
 	queued bool
-	sent   time.Time // when the queue got it
-	listed time.Time // when its samples could first be listed
-	stored time.Time // Modified of its newest segment; a request that is sent again has several
+	sent   time.Time // when the queue received it
+	listed time.Time // time from which its samples could be listed
+	stored time.Time // Modified of its newest segment; a request that was sent again has several
 	first  time.Time // Modified of its oldest segment
 }
 
@@ -60,9 +60,9 @@ type deletion struct {
 	mint, maxt int64
 	began      int
 	acked      int
-	effect     int // step at which its tombstone was committed; never, if it was not
+	effect     int // step at which its tombstone was committed, or never
 	generation uint64
-	times      int // that the tombstone was committed
+	times      int // number of commits of the tombstone
 }
 
 func (d *deletion) covers(p point) bool {
@@ -116,8 +116,8 @@ func (w *world) effect(k string, body []byte, modified time.Time) {
 	}
 }
 
-// nonce names the request that a tombstone stems from: every one has its own matcher, which matches
-// everything.
+// nonce identifies the request of a tombstone: every request has a matcher of its own, which
+// matches everything.
 func nonce(t *catalog.Tombstone) string { return t.Matchers[len(t.Matchers)-1].Value }
 
 // moment describes what a reader may have read.
@@ -129,11 +129,11 @@ type moment struct {
 	expiry int64  // samples before this timestamp (ms) may be missing or present
 }
 
-// slack is how much the times of the store, of the queue and in a manifest may differ.
+// slack bounds how much the times of the store, of the queue and in a manifest differ.
 const slack = 8 * time.Second
 
-// place is where a value stands in the order of writes, as far as the store's or the queue's clock
-// tells it.
+// place returns the position of a value in the order of writes, by the store's or the queue's
+// clock.
 func (x *value) place() time.Time {
 	if x.queued {
 		return x.sent
@@ -141,7 +141,7 @@ func (x *value) place() time.Time {
 	return x.stored
 }
 
-// oldest is where the oldest copy of a value stands.
+// oldest returns the position of a value's oldest copy.
 func (x *value) oldest() time.Time {
 	if x.queued {
 		return x.sent
@@ -168,8 +168,8 @@ func (m moment) effective(d *deletion) (certain, possible bool) {
 	return d.acked < m.began, d.effect < m.read
 }
 
-// deleted reports whether a write is certainly deleted for the reader, and whether it may be. The
-// order of acknowledgements decides.
+// deleted reports whether a write is certainly, or possibly, deleted for the reader. The order of
+// acknowledgements decides.
 func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
 	for _, d := range t.deletions {
 		if !d.covers(p) {
@@ -186,15 +186,15 @@ func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
 	return certain, possible
 }
 
-// newer reports whether x certainly hides c: x began when c was over, and what the protocol does
-// not promise is not the case.
+// newer reports whether x certainly hides c: x began after c was over, and the protocol makes a
+// promise about them.
 func (t *truth) newer(x, c *value, resolution time.Duration) bool {
 	if x.began <= c.last || c.acked != never && x.began <= c.acked {
 		return false
 	}
 	switch {
 	case x.queued && x.listed.Sub(x.sent) > settleDelay-slack:
-		return false // it came late: a merge may have passed it
+		return false // late: a merge may have passed it
 	case x.queued && c.queued:
 		return x.sent.UnixMilli()/key.QueueMillis > c.sent.UnixMilli()/key.QueueMillis
 	case c.queued: // its segment may hold messages up to the end of its period
@@ -274,7 +274,8 @@ func (w *world) compare(who string, got map[point]float64, at moment) {
 	}
 }
 
-// check reads everything after a step that may have changed the visible samples, out of turn.
+// check reads everything after a step that may have changed the visible samples; its operations do
+// not wait for turns.
 func (w *world) check() {
 	if !w.changed {
 		return
@@ -303,7 +304,8 @@ func (w *world) check() {
 	}
 }
 
-// quiesce runs one compactor undisturbed until no job is ready, then checks the remaining objects.
+// quiesce runs one compactor without faults until no job is ready, then checks the remaining
+// objects.
 func (w *world) quiesce() {
 	w.set.calm = true
 	for i := range 70 {
@@ -326,7 +328,7 @@ func (w *world) quiesce() {
 			w.check()
 		}
 		w.advance(time.Hour)
-		if i == 60 && w.set.queued { // until no message can come that a tombstone covers
+		if i == 60 && w.set.queued { // until no message that a tombstone covers can be delivered
 			w.advance(catalog.QueueHorizon)
 		}
 	}
@@ -335,7 +337,7 @@ func (w *world) quiesce() {
 	}
 }
 
-// tidy expects that nothing is left but live objects, and that all of them are 24h blocks.
+// tidy expects that only live objects remain, and that all of them are 24h blocks.
 func (w *world) tidy() {
 	ctx := context.Background()
 	snap, err := catalog.Take(ctx, w.mem, tenant, key.MinTime, key.MaxTime)

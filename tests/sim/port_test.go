@@ -15,12 +15,12 @@ import (
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
-// port is the store as one process has it: every operation waits for its turn.
+// port is the store as one process sees it: every operation waits for its turn.
 type port struct{ p *proc }
 
 var _ objstore.Store = (*port)(nil)
 
-// turn waits for the operation's turn. Without an error the operation has its effect, and then
+// turn waits for the operation's turn. If it returns no error, the operation takes effect and then
 // fails with the returned failure, if any.
 func (s *port) turn(ctx context.Context, kind memstore.Op, k string) (_ context.Context, failure, err error) {
 	w := s.p.w
@@ -103,7 +103,7 @@ func (s *port) Delete(ctx context.Context, k string) error {
 	return first(s.p.w.mem.Delete(ctx, k), failure)
 }
 
-// Now is behind the store's clock, as an answer over HTTP may be.
+// Now may be behind the store's clock, like an HTTP answer.
 func (s *port) Now(ctx context.Context) (time.Time, error) {
 	ctx, failure, err := s.turn(ctx, memstore.Now, "")
 	if err := first(err, failure); err != nil {
@@ -132,7 +132,8 @@ func first(errs ...error) error {
 	return nil
 }
 
-// tamper breaks a committer: its new blocks claim to have every tombstone applied.
+// tamper makes a committer violate the protocol: its new blocks claim to have every tombstone
+// applied.
 func (s *port) tamper(k string, b []byte) []byte {
 	if s.p.w.set.broken != ignoresTombstones || k != key.Manifest(tenant) {
 		return b
@@ -157,7 +158,7 @@ func (s *port) tamper(k string, b []byte) []byte {
 	return out
 }
 
-// regret breaks a committer: it deletes its new object when the commit fails.
+// regret makes a committer violate the protocol: it deletes its new object when the commit fails.
 func (s *port) regret(k string, b []byte) {
 	if s.p.w.set.broken != deletesAfterFailure || k != key.Manifest(tenant) {
 		return
@@ -173,7 +174,7 @@ func (s *port) regret(k string, b []byte) {
 	}
 }
 
-// erase deletes all objects under a prefix, out of turn.
+// erase deletes all objects under a prefix, without a turn.
 func (w *world) erase(prefix string) {
 	for _, k := range w.mem.Keys() {
 		if strings.HasPrefix(k, prefix) {

@@ -15,7 +15,7 @@ type jobs struct {
 	bodies []string
 }
 
-// maxJobs is how many messages wait; older ones are lost.
+// maxJobs is the maximum number of waiting messages; older ones are lost.
 const maxJobs = 12
 
 // Send implements queue.Sender. Messages are lost without an error at times, or kept although there
@@ -35,7 +35,7 @@ func (q *jobs) Send(_ context.Context, ms ...queue.Message) error {
 	return nil
 }
 
-// take returns any message, and sometimes keeps it for another delivery. "" is none.
+// take returns any message, and sometimes keeps it for another delivery. "" means none.
 func (q *jobs) take() string {
 	q.w.mu.Lock()
 	defer q.w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *world) plan(p *proc, to queue.Sender, ticks int) {
 	}
 }
 
-// work does the job of a message.
+// work runs the job of a message.
 func (w *world) work(p *proc, body string) {
 	if body == "" {
 		return
@@ -75,7 +75,7 @@ func (w *world) work(p *proc, body string) {
 	w.count(compact.Report{Jobs: []compact.Result{r}})
 }
 
-// handOut is a tick with all its workers, one after another.
+// handOut runs a tick with all its workers, one after another.
 func (w *world) handOut(p *proc) {
 	mine := &jobs{w: w}
 	w.plan(p, mine, 1)

@@ -94,7 +94,7 @@ func (r *result) deleted(p point, through ulid.ULID) bool {
 	return false
 }
 
-// direct reads out of turn. It decodes an object once, but checks its existence each time.
+// direct reads without turns. It decodes an object once, but checks its existence each time.
 type direct struct{ w *world }
 
 func (d direct) segment(ctx context.Context, k string) ([]sample, error) {
@@ -105,8 +105,8 @@ func (d direct) block(ctx context.Context, b key.Block) ([]sample, error) {
 	return d.w.cache.block(ctx, d.w.mem, b)
 }
 
-// inTurn reads as a process does. With keep it reuses objects that any reader has read before, as a
-// disk cache does.
+// inTurn reads as a process does. With keep it reuses objects that any reader has read before, like
+// a disk cache.
 type inTurn struct {
 	p    *proc
 	keep bool
@@ -229,7 +229,7 @@ func (f memFiles) Open(name string) (io.ReaderAt, int64, error) {
 	return bytes.NewReader(b), int64(len(b)), nil
 }
 
-// number returns which of the series a label set is.
+// number returns the number of a label set's series.
 func number(v *series.View, ref series.Ref) (int, error) {
 	for _, p := range v.Pairs(ref) {
 		if v.Names[p.Name] == "s" {
@@ -248,9 +248,9 @@ func fetch(ctx context.Context, store catalog.Getter, k string) ([]byte, error) 
 	return b, errors.Join(err, r.Close())
 }
 
-// query reads all that is live, now or as of a time. It begins again once when an object is
-// missing. A reader without a cache may be as slow as it likes: it finds objects missing, but no
-// wrong answer.
+// query reads everything that is live, now or as of a time. It starts again once if an object is
+// missing. A reader without a cache may be arbitrarily slow: it may find objects missing, but
+// returns no wrong answer.
 func (w *world) query(p *proc, keep bool, asOf *time.Time) {
 	for range 2 {
 		began := w.time()

@@ -17,16 +17,16 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// settings differ from schedule to schedule.
+// settings are the settings of a schedule.
 type settings struct {
 	steps         int
 	queued        bool          // some writers send to a queue
 	resolution    time.Duration // of the store's clock
-	maxJobSamples int64         // above which jobs are split
+	maxJobSamples int64         // larger jobs are split
 	retention     time.Duration
 	deletionDelay time.Duration
 	longestQuery  time.Duration // time after its listing during which a reader finds its objects
-	quiesce       bool          // end with peace and order
+	quiesce       bool          // end with a compactor without faults
 	handOut       bool          // then by planner and workers
 	calm          bool          // nothing fails
 	broken        breakage
@@ -35,7 +35,7 @@ type settings struct {
 	villain       func(*world, *proc)
 }
 
-// breakage is a rule of the protocol that a process breaks.
+// breakage is a rule of the protocol that a process violates.
 type breakage int
 
 const (
@@ -78,7 +78,7 @@ func settingsOf(seed uint64) settings {
 	return s
 }
 
-// tally counts events, to show that the schedules cover something.
+// tally counts events, to show what the schedules cover.
 type tally struct{ steps, jobs, splits, conflicts, deleted, doomed int }
 
 func (t *tally) add(o tally) {
@@ -103,7 +103,7 @@ func (w *world) count(r compact.Report) {
 	w.tally.add(c)
 }
 
-// play runs schedules from first on until one fails; it returns how many it ran.
+// play runs schedules from first on until one fails; it returns their number.
 func play(first uint64, n int, change func(*settings), total *tally) (int, *world, error) {
 	for i := range n {
 		set := settingsOf(first + uint64(i))
@@ -120,8 +120,8 @@ func play(first uint64, n int, change func(*settings), total *tally) (int, *worl
 	return n, nil, nil
 }
 
-// TestMain decodes a segment before the first bubble begins. Decoders that the whole program shares
-// hold channels, and those of one bubble are of no use in another.
+// TestMain decodes a segment before the first bubble begins, because decoders that the whole
+// program shares hold channels, which cannot be used in another bubble.
 func TestMain(m *testing.M) {
 	var many []sample // enough to be compressed
 	for i := range int64(1000) {
@@ -133,10 +133,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bubble is how many schedules share a bubble of time, which ends in the year 2262.
+// bubble is the number of schedules per bubble, whose time ends in the year 2262.
 const bubble = 1000
 
-// TestSimulation plays schedules by the protocol: every answer must be right.
+// TestSimulation runs schedules by the protocol: every answer must be right.
 func TestSimulation(t *testing.T) {
 	n, seed := setting(t, "PROMLAKE_SIM_SCHEDULES", 2000), setting(t, "PROMLAKE_SIM_SEED", 1)
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
@@ -151,8 +151,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestBrokenProtocols plays schedules in which one rule of the protocol is broken: the simulation
-// must find each.
+// TestBrokenProtocols runs schedules in which one rule of the protocol is violated: the simulation
+// must detect each violation.
 func TestBrokenProtocols(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	for _, tc := range breakages {

@@ -17,7 +17,7 @@ import (
 
 const tenant = "t"
 
-// dawn is when every world begins: an hour into a day.
+// dawn is the start of every world: an hour into a day.
 var dawn = time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)
 
 // longSleep exceeds any pause of a process between two operations.
@@ -58,11 +58,11 @@ func (o *op) String() string {
 	return fmt.Sprintf("%s %s %s", o.p.name, o.kind, strings.TrimPrefix(o.key, "v1/"+tenant+"/"))
 }
 
-// verdict is the fate of an operation.
+// verdict is the outcome of an operation.
 type verdict struct {
 	before, after bool // it fails before or after its effect
 	dead          bool // and so does its process
-	// it has its effect although its context has ended: the process was suspended within it
+	// it takes effect although its context has ended, because the process was suspended during it
 	late bool
 }
 
@@ -123,7 +123,7 @@ func (w *world) step() {
 	w.check()
 }
 
-// suspend lets a process sleep after its operation, at times.
+// suspend sometimes lets a process sleep after its operation.
 func (w *world) suspend(p *proc) {
 	longest := time.Duration(0)
 	switch n := w.rng.IntN(80); {
@@ -137,7 +137,7 @@ func (w *world) suspend(p *proc) {
 	}
 }
 
-// settle lets everybody run until all wait for their turn or are done.
+// settle lets processes run until all wait for their turn or are done.
 func (w *world) settle() {
 	synctest.Wait()
 	for i := 0; w.sleepers(); i++ {
@@ -157,8 +157,8 @@ func (w *world) settle() {
 	}
 }
 
-// sleepers reports whether a process waits for time to pass: it is not done and not waiting for its
-// turn.
+// sleepers reports whether a process waits for time to pass: it is not done and does not wait for
+// its turn.
 func (w *world) sleepers() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,7 +210,7 @@ func (w *world) judge(o *op) (v verdict) {
 	return v
 }
 
-// jump returns the next move of the clock: mostly seconds, sometimes more than every delay.
+// jump returns the next advance of the clock: usually seconds, sometimes more than every delay.
 func (w *world) jump() time.Duration {
 	limit := []time.Duration{5 * time.Second, 5 * time.Second, 2 * time.Minute, 2 * time.Minute, 20 * time.Minute, 3 * time.Hour, 14 * time.Hour}
 	n := w.rng.IntN(60)
@@ -218,8 +218,8 @@ func (w *world) jump() time.Duration {
 	return time.Duration(1 + w.rng.Int64N(int64(limit[i])))
 }
 
-// advance moves the clock. The time of the bubble, by which contexts end, moves along, but only
-// until all of them have ended.
+// advance moves the clock. The time of the bubble, by which contexts end, advances too, but only
+// until all contexts have ended.
 func (w *world) advance(d time.Duration) {
 	w.mu.Lock()
 	w.now = w.now.Add(d)
@@ -273,14 +273,14 @@ type proc struct {
 	cancel context.CancelFunc
 	wakes  time.Time // until then it is suspended
 	drowsy bool      // it is suspended often, but not for long
-	dead   bool      // nothing that it does has an effect any more
+	dead   bool      // its operations have no effect any more
 	done   bool
 
 	listed, read int  // steps at which it last listed segments and read the manifest
 	asked        bool // the store for its time
 }
 
-// wrong is how far the clock of a process may be off.
+// wrong bounds how far the clock of a process is off.
 const wrong = time.Hour
 
 // spawn starts a process.
@@ -313,7 +313,7 @@ func (p *proc) kill() {
 	p.cancel()
 }
 
-// clock is the process's clock, which steps back and forth at times.
+// clock returns the process's clock, which sometimes jumps back and forth.
 func (p *proc) clock() time.Time {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 // times.
 type writeQueue struct {
 	w        *world
-	skew     time.Duration // of its clock, against the store's
+	skew     time.Duration // of its clock relative to the store's
 	messages []*message
-	// consumed; they may be delivered again, or be moved back from the dead letters
+	// consumed; they may be delivered again, or moved back from the dead letters
 	spent []*message
 }
 
@@ -25,7 +25,7 @@ type message struct {
 	sent    time.Time // by the queue's clock; it is kept when the message is moved
 }
 
-// maxSpent is how many consumed messages may come again.
+// maxSpent is the maximum number of consumed messages that may be delivered again.
 const maxSpent = 8
 
 func newWriteQueue(w *world) *writeQueue {
@@ -68,7 +68,7 @@ func (q *writeQueue) receive(p *proc) (out []*message) {
 	return out
 }
 
-// delete ends the life of messages, if it does.
+// delete removes messages, unless it fails.
 func (q *writeQueue) delete(p *proc, ms []*message) {
 	q.w.mu.Lock()
 	defer q.w.mu.Unlock()
@@ -81,8 +81,8 @@ func (q *writeQueue) delete(p *proc, ms []*message) {
 	}
 }
 
-// consume makes segments of messages, as the ingest stage does: one for each window and period, by
-// the time at which they were sent.
+// consume writes messages to segments, as the ingest stage does: one per window and period of their
+// send times.
 func (w *world) consume(p *proc) {
 	ms := w.writes.receive(p)
 	slices.SortStableFunc(ms, func(a, b *message) int { return a.sent.Compare(b.sent) })

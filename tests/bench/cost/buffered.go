@@ -13,8 +13,8 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 )
 
-// buffered makes messages of requests, and segments of batches of messages. It is the ingest
-// function and the flush function at once.
+// buffered converts requests to messages, and batches of messages to segments. It is both the
+// ingest function and the flush function.
 type buffered struct {
 	sender  *ingest.Stage
 	flusher *ingest.Stage

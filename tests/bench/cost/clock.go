@@ -10,8 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// timed is a store whose clock is that of the lake: the times of its objects are those at which the
-// lake put them.
+// timed is a store with the lake's clock: the times of its objects are those at which the lake put
+// them.
 type timed struct {
 	objstore.Store
 	now func() time.Time
@@ -25,7 +25,7 @@ func newTimed(store objstore.Store, now func() time.Time) *timed {
 	return &timed{Store: store, now: now, at: map[string]time.Time{}}
 }
 
-// tick is the clock, which never gives a time twice. The caller holds t.mu.
+// tick returns the time, which is never the same twice. The caller holds t.mu.
 func (t *timed) tick() time.Time {
 	now := t.now()
 	if !now.After(t.last) {

@@ -135,7 +135,7 @@ func (r *run) flush(ctx context.Context) error {
 	return r.flushes.time(func() error { return r.writer.flush(ctx) })
 }
 
-// compactUntil does the ticks that are due by then.
+// compactUntil runs the ticks that are due by end.
 func (r *run) compactUntil(ctx context.Context, end time.Time) error {
 	for ; !r.minute.After(end); r.minute = r.minute.Add(time.Minute) {
 		r.clock = r.minute

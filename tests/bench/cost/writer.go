@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest"
 )
 
-// writer is the way of request bodies to segments.
+// writer converts request bodies to segments.
 type writer interface {
 	// request writes one body durably.
 	request(ctx context.Context, body []byte) error
@@ -34,7 +34,7 @@ func newWriter(f *Flags, p *part, log *slog.Logger, now func() time.Time) (write
 	return direct{s, s.Handler()}, nil
 }
 
-// direct makes a segment of each request.
+// direct writes one segment per request.
 type direct struct {
 	stage   *ingest.Stage
 	handler http.Handler

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// addRises adds lap times last − first to the values, in the shortest decimals that stand for them,
-// and rounds once, at the end.
+// addRises adds lap times last − first to the values, in the shortest decimals of the values, and
+// rounds once, at the end.
 func addRises(v []float64, lap int) ([]float64, error) {
 	d := make([]*big.Int, len(v))
 	scale := 0
@@ -34,7 +34,7 @@ func addRises(v []float64, lap int) ([]float64, error) {
 	return out, nil
 }
 
-// decimals returns how many digits the shortest decimal of x has behind the point.
+// decimals returns the number of decimal places of the shortest decimal of x.
 func decimals(x float64) int {
 	_, fraction, _ := strings.Cut(strconv.FormatFloat(x, 'f', -1, 64), ".")
 	return len(fraction)

@@ -9,9 +9,9 @@ import (
 	"github.com/promlake/promlake/tests/bench/capture"
 )
 
-// Replay is a number of hosts that each send the captured values, over and over, in order. Host h
-// begins at its own place in the capture and scrapes at its own millisecond. Where the capture
-// begins again, counters go on from where they stood, on the grid of their own decimals; gauges
+// Replay is a number of hosts that each send the captured values repeatedly, in order. Host h
+// starts at its own position in the capture and scrapes at its own millisecond. When the capture
+// starts again, counters continue from their last values, on the grid of their own decimals; gauges
 // repeat; clocks follow the time. It is safe for concurrent use.
 type Replay struct {
 	hosts    int
@@ -29,9 +29,9 @@ type ReplaySettings struct {
 	Rounds   int           // number of scrapes of every host
 	Start    time.Time     // before the first scrape of every host
 	Interval time.Duration // between two scrapes of a host, whole ms
-	// Vary scales every series by a factor of its own in every host and every pass through the
-	// capture, on the grid of its values. Without it, hosts differ in nothing but where they begin
-	// and every pass is the same again, which no real day is, and which compressors notice.
+	// Vary scales every series by a different factor in every host and every pass through the
+	// capture, on the grid of its values. Without it, hosts differ only in their start, and all
+	// passes are equal, which real data is not, and which makes it compress better.
 	Vary bool
 }
 

@@ -60,9 +60,9 @@ func TestReplayContinuesAfterTheCapture(t *testing.T) {
 	require.Equal(t, []float64{3, 3, 3, 3, 3}, series(6, 5))
 }
 
-// TestReplayOfARealCapture checks what makes a replay worth measuring: counters never fall, values
-// have no more digits than the captured ones, hosts differ only in labels and phase unless they are
-// told to vary, and then they do.
+// TestReplayOfARealCapture checks properties on which measurements rely: counters never decrease,
+// values have no more digits than the captured ones, and hosts differ only in labels and phase
+// unless Vary is set.
 func TestReplayOfARealCapture(t *testing.T) {
 	c, err := capture.Open("")
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestReplayOfARealCapture(t *testing.T) {
 	}
 }
 
-// digits returns the most digits that one of the values has behind the point.
+// digits returns the largest number of decimal places of the values.
 func digits(vs ...float64) (most int) {
 	for _, v := range vs {
 		_, fraction, _ := strings.Cut(strconv.FormatFloat(v, 'f', -1, 64), ".")
@@ -131,6 +131,6 @@ func TestReplayRejectsValuesBeyondDoubles(t *testing.T) {
 	require.ErrorContains(t, err, "2^53")
 }
 
-// scaled is n thousandths as an exporter computes them, with the noise of that: constants would be
-// exact.
+// scaled returns n thousandths as an exporter computes them, with rounding noise: a constant would
+// be exact.
 func scaled(n float64) float64 { return n * math.Pow10(-3) }

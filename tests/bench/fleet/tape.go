@@ -9,7 +9,7 @@ import (
 type tape struct {
 	*shape
 	times []int64 // of the captured values, ms
-	// by pass: what the values (of a counter: its rises) are scaled by; all 1 if nothing varies
+	// by pass: the scale of the values (of a counter: of its increases); all 1 if nothing varies
 	factor []float64
 	base   []float64 // counter on a grid: by pass, the steps of the grid at which it begins
 	laps   [][]float64
@@ -50,9 +50,8 @@ func (t *tape) at(lap, i int, ts int64) float64 {
 	return t.grid.round(v * t.factor[lap])
 }
 
-// advanceSteps finds where a counter on a grid begins every pass: where the one before ended.
-// Counting whole steps of the grid leaves no rounding noise but that of the exporter's own
-// arithmetic.
+// advanceSteps computes the value at which a counter on a grid begins each pass: the end of the
+// previous pass. Whole steps of the grid add no rounding noise beyond the exporter's own.
 func (t *tape) advanceSteps(laps int) error {
 	first, last := t.grid.steps(t.values[0]), t.grid.steps(t.values[len(t.values)-1])
 	begin := first
@@ -66,9 +65,8 @@ func (t *tape) advanceSteps(laps int) error {
 	return nil
 }
 
-// advanceDecimals computes the passes of a counter on no grid: to the shortest decimals that stand
-// for its doubles it adds the rise of every pass before, exactly, and takes the doubles nearest to
-// the sums.
+// advanceDecimals computes the passes of a counter on no grid: it adds the increases of all
+// previous passes exactly to the shortest decimals of the values, and rounds the sums to doubles.
 func (t *tape) advanceDecimals(laps int) error {
 	for lap := range laps {
 		v, err := addRises(t.values, lap)

@@ -23,12 +23,12 @@ func (p *pacer) due(n int) time.Duration {
 	return time.Duration(float64(before) / p.rate * float64(time.Second))
 }
 
-// wait blocks until a request of n samples may go. It reports whether that was before ctx ended.
+// wait blocks until a request of n samples may be sent; it returns false if ctx ends before that.
 func (p *pacer) wait(ctx context.Context, n int) bool {
 	return sleep(ctx, p.due(n)-p.now().Sub(p.begin))
 }
 
-// sleep blocks for d, or not at all if d ≤ 0, and reports whether ctx is still live then.
+// sleep blocks for d, or not at all if d ≤ 0, and returns false if ctx ends before that.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

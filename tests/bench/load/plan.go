@@ -7,15 +7,15 @@ import (
 	"github.com/promlake/promlake/tests/bench/wire"
 )
 
-// batch is a run of neighbouring series that always travel together.
+// batch is a run of adjacent series that are always sent together.
 type batch struct {
 	first int // number of the first series in the fleet
 	body  *wire.Template
 }
 
-// planBatches cuts the fleet into batches of size series (the last one may be smaller) and deals
-// them out to senders in turn. A series always stays with its sender, which goes through its
-// batches round by round, so every series' samples leave in order of time.
+// planBatches divides the fleet into batches of size series (the last one may be smaller) and
+// assigns them to senders in turn. A series always stays with its sender, which sends its batches
+// round by round, so the samples of every series are sent in order of time.
 func planBatches(f *fleet.Fleet, v wire.Version, size, senders int) ([][]batch, error) {
 	plan := make([][]batch, senders)
 	for n, first := 0, 0; first < f.Len(); n, first = n+1, first+size {

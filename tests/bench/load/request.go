@@ -14,7 +14,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/wire"
 )
 
-// Outcomes of a request that has no status code, or a good one that cannot be believed.
+// Outcomes of a request without a status code, or with a successful one that is not credible.
 const (
 	OutcomeTimeout   = "timeout"
 	OutcomeTransport = "transport error"

@@ -11,9 +11,9 @@ import (
 	"github.com/promlake/promlake/tests/bench/proc"
 )
 
-// Run sends the fleet's traffic and reports its costs. now is the clock. Failed requests are no
-// error of Run: they are counted in the report. If ctx ends early, or the server's process has
-// ended, Run returns the report so far and an error.
+// Run sends the fleet's traffic and reports its costs. now is the clock. Failed requests are
+// counted in the report and are no error. If ctx ends early, or the server's process has ended, Run
+// returns the report so far and an error.
 func Run(ctx context.Context, f *fleet.Fleet, settings Settings, now func() time.Time) (Report, error) {
 	s, err := settings.complete(f.Len(), now())
 	if err != nil {
@@ -80,7 +80,7 @@ func newClient(connections int) *http.Client {
 	}
 }
 
-// reading is a look at all clocks at one moment.
+// reading is the values of all clocks at one moment.
 type reading struct {
 	at     time.Time
 	own    time.Duration // processor time of this process

@@ -31,7 +31,7 @@ type sender struct {
 	tally  tally
 }
 
-// run sends until stop ends or the last round is done. Requests under way live on, under ctx.
+// run sends until stop ends or the last round is done. Requests in progress continue, under ctx.
 func (s *sender) run(ctx, stop context.Context) {
 	if len(s.batches) == 0 {
 		return
@@ -48,7 +48,7 @@ func (s *sender) run(ctx, stop context.Context) {
 	}
 }
 
-// send sends one batch and reports whether the server took it.
+// send sends one batch and reports whether the server accepted it.
 func (s *sender) send(ctx context.Context, b batch, round int) bool {
 	n := b.body.Len()
 	ts := timestamp(s.settings, round)

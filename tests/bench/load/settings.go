@@ -19,15 +19,15 @@ const (
 	MaxBatch = 1_000_000
 	// MaxConcurrency is the largest number of senders.
 	MaxConcurrency = 1024
-	// assumedRate is the rate in samples/s that places the first timestamp of a run without a rate.
-	// A run that turns out faster ends in the future; Start avoids that.
+	// assumedRate is the rate in samples/s by which the first timestamp of a run without a rate is
+	// chosen. A faster run ends in the future; Start avoids that.
 	assumedRate = 2_000_000
 )
 
 // Settings of a load. The zero value of a field means its default.
 type Settings struct {
 	URL string // of the remote_write endpoint; no default
-	// the server's process, 0 = not on this machine: its usage is not reported
+	// the server's process; 0 = not on this machine: its usage is not reported
 	PID         int
 	Protocol    wire.Version  // default V1
 	Batch       int           // samples in a request, default 2000
@@ -45,8 +45,8 @@ type Settings struct {
 	Headers map[string]string // further request headers, such as the tenant
 }
 
-// complete returns s with its defaults for a run over series many series that begins now, or
-// ErrSettings.
+// complete returns s with its defaults, for a run over the given number of series that begins now,
+// or ErrSettings.
 func (s Settings) complete(series int, now time.Time) (Settings, error) {
 	setDefault(&s.Protocol, wire.V1)
 	setDefault(&s.Batch, 2000)
@@ -60,7 +60,7 @@ func (s Settings) complete(series int, now time.Time) (Settings, error) {
 	return s, s.validate()
 }
 
-// span is the sample time that the run will cover at its rate, or at most covers without one.
+// span returns the sample time that the run covers at its rate, or covers at most without a rate.
 func (s Settings) span(series int) time.Duration {
 	rate := s.Rate
 	if rate <= 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// maxDifference is the relative difference up to which Promlake and Prometheus agree: two
-// generations of the engine add up in other orders.
+// maxDifference is the relative difference up to which answers of Promlake and Prometheus count as
+// equal: two versions of the engine add in different orders.
 const maxDifference = 1e-9
 
 // answer is a server's answer: values by time (ms) by the text of the series' labels.
@@ -107,8 +107,8 @@ func compare(a, other answer) comparison {
 	return c
 }
 
-// difference is the relative difference of two values: 0 of equal ones, infinite if only one of
-// them is a number.
+// difference returns the relative difference of two values: 0 if they are equal, infinite if only
+// one of them is a number.
 func difference(a, b float64) float64 {
 	switch {
 	case a == b || math.IsNaN(a) && math.IsNaN(b):
@@ -119,7 +119,7 @@ func difference(a, b float64) float64 {
 	return math.Abs(a-b) / max(math.Abs(a), math.Abs(b))
 }
 
-// equal returns nil if a is the same answer as Prometheus's.
+// equal returns nil if a equals Prometheus's answer.
 func equal(a, prometheus answer) error {
 	c := compare(a, prometheus)
 	if c.Series == 0 {
@@ -133,7 +133,7 @@ func equal(a, prometheus answer) error {
 }
 
 // alike returns nil if VictoriaMetrics answered the same question: with the same series at most of
-// the same steps. Its values are its own: its rate sees the sample before the range and does not
+// the same steps. Its values differ: its rate uses the sample before the range and does not
 // extrapolate.
 func alike(q question, a, victoria answer) error {
 	if q.Ties {

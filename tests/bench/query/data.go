@@ -20,8 +20,8 @@ const (
 	dataSeed        = 7
 )
 
-// start is when the main data begins: in the past, so that all its windows are closed, and behind
-// the long history.
+// start is the beginning of the main data: in the past, so that all its windows are closed, and at
+// the end of the long history.
 var start = time.Date(2026, time.March, 3, 2, 0, 0, 0, time.UTC)
 
 // bounds are the upper bounds of the buckets of a histogram.
@@ -39,7 +39,7 @@ type scale struct {
 // end is when the data ends: after all of its samples.
 func (s scale) end() time.Time { return start.Add(time.Duration(s.Samples) * interval) }
 
-// generator makes the samples of one series, one after the other, the same ones each time.
+// generator generates the samples of one series in order; every run generates the same ones.
 type generator struct {
 	labels   []prompb.Label
 	first    int64 // ms
@@ -56,9 +56,9 @@ func (g *generator) take(t int64, buf []prompb.Sample) []prompb.Sample {
 	return buf
 }
 
-// series returns the generators of the main data. An instance is scraped at a millisecond of its
-// own that is never that of a step of a query: the two generations of Prometheus differ in whether
-// a range holds a sample at its very beginning.
+// series returns the generators of the main data. Each instance is scraped at its own millisecond,
+// which is never that of a query's step: versions of Prometheus differ in whether a range includes
+// a sample at its very beginning.
 func (s scale) series() []*generator {
 	var all []*generator
 	add := func(instance int, next func(*rand.Rand) func() float64, lset ...string) {
@@ -122,7 +122,7 @@ func sorted(pairs []string) []prompb.Label {
 	return ls
 }
 
-// counter counts events, up to most between two samples, and begins at zero again now and then.
+// counter counts events, at most most between two samples, and sometimes resets to zero.
 func counter(most int) func(*rand.Rand) func() float64 {
 	return func(rng *rand.Rand) func() float64 {
 		v := rng.IntN(1e6)
@@ -135,7 +135,7 @@ func counter(most int) func(*rand.Rand) func() float64 {
 	}
 }
 
-// seconds adds up times in hundredths, as processor seconds are.
+// seconds sums times in hundredths, like processor seconds.
 func seconds(rng *rand.Rand) func() float64 {
 	v := rng.IntN(1e7)
 	return func() float64 {
@@ -144,7 +144,7 @@ func seconds(rng *rand.Rand) func() float64 {
 	}
 }
 
-// bucket counts the observations of histogram i that are at most its bound k.
+// bucket counts the observations of histogram i that are not greater than its bound k.
 func bucket(i uint64, k int) func() float64 {
 	rng := rand.New(rand.NewPCG(dataSeed, 1<<41|i))
 	var v int
@@ -158,7 +158,7 @@ func bucket(i uint64, k int) func() float64 {
 	}
 }
 
-// walk is a gauge with three decimals.
+// walk is a gauge with three decimal places.
 func walk(rng *rand.Rand) func() float64 {
 	v := 50.0
 	return func() float64 {

@@ -23,8 +23,8 @@ const (
 )
 
 // feed sends all data to url and returns the number of samples: the long history until the main
-// data begins, then both, slice by slice, so that a server that wants samples in order has them in
-// order.
+// data begins, then both, slice by slice, so that a server that requires samples in order gets them
+// in order.
 func feed(ctx context.Context, url string, s scale) (int64, error) {
 	history := s.history()
 	var sent atomic.Int64
@@ -57,7 +57,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// send sends in one request the next samples of some series that lie before t.
+// send sends in one request the next samples of some series before t.
 func send(ctx context.Context, url string, some []*generator, t time.Time, sent *atomic.Int64) error {
 	var req prompb.WriteRequest
 	var n int64
