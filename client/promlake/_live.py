@@ -14,7 +14,10 @@ _QUEUED = "-q"  # after the ULID of a segment that was made of messages of the w
 
 @dataclass(frozen=True)
 class Object:
-    """A live segment or block. Of samples with equal series and timestamp, the one in the object with the higher rank counts."""
+    """A live segment or block.
+
+    Of samples with equal series and timestamp, the one in the object with the higher rank counts.
+    """
 
     path: Path  # the segment's file, or the block's directory
     rank: str
@@ -32,7 +35,8 @@ class Object:
 def live_objects(store: Path, tenant: str) -> list[Object]:
     """Returns the live objects of a tenant, ascending by rank.
 
-    The segments are listed before the manifest is read: a segment that is compacted in between is then in a block of the manifest.
+    The segments are listed before the manifest is read: a segment that is compacted in between is
+    then in a block of the manifest.
 
     Raises:
         FileNotFoundError: The tenant has no live objects.
@@ -54,7 +58,10 @@ def live_objects(store: Path, tenant: str) -> list[Object]:
 
 
 def segment_rank(path: Path) -> str:
-    """Returns a segment's rank, as schemas/manifest.md defines it: when the store or the queue received it, then its ULID."""
+    """Returns a segment's rank, as schemas/manifest.md defines it.
+
+    It is the time at which the store or the queue received the segment, then its ULID.
+    """
     name, queued = path.stem.removesuffix(_QUEUED), path.stem.endswith(_QUEUED)
     own = 0
     for c in name:

@@ -21,7 +21,10 @@ _OPTIONS = "union_by_name = true, hive_partitioning = false"
 
 
 def create_views(connection: "duckdb.DuckDBPyConnection", objects: list[Object]) -> None:
-    """Creates a view for each kind of data that the objects hold. A view names its files, so it does not include later objects."""
+    """Creates a view for each kind of data that the objects hold.
+
+    A view names its files, so it does not include later objects.
+    """
     segments = [o.path for o in objects if not o.is_block]
     tables = [*segments, *(o.path / "series.parquet" for o in objects if o.is_block)]
     connection.execute(f"CREATE VIEW series AS SELECT * FROM promlake_series({_listed(tables)})")  # noqa: S608

@@ -21,16 +21,17 @@ TENANT_HEADER = "X-Scope-OrgID"
 
 
 class Client:
-    """A client of a Promlake server, or of any server with the Prometheus HTTP API. Safe for concurrent use.
+    """A client of a Promlake server, or of any server with the Prometheus HTTP API.
 
-    Times are timezone-aware datetimes, seconds since the Unix epoch, or text in the API's format (RFC 3339). Durations are timedeltas,
-    seconds, or text such as `5m`. Every method raises PromlakeError.
+    It is safe for concurrent use. Times are timezone-aware datetimes, seconds since the Unix epoch,
+    or text in the API's format (RFC 3339). Durations are timedeltas, seconds, or text such as `5m`.
+    Every method raises PromlakeError.
 
     Args:
         url: The server's base URL, such as `http://127.0.0.1:9009`.
         tenant: The tenant to query; None sends no tenant header.
         timeout: Longest wait for data from the server, in seconds.
-        token: Bearer token for a server with authentication. Over `http://`, it is sent in clear text.
+        token: Bearer token for a server with authentication; in clear text over `http://`.
     """
 
     def __init__(self, url: str, tenant: str | None = None, timeout: float = 30.0, *, token: str | None = None) -> None:
@@ -50,7 +51,8 @@ class Client:
         """Evaluates an expression at one time (default: the server's current time).
 
         Returns:
-            A Vector, Matrix, Scalar or String, depending on the expression. A limit cuts the number of series and adds a warning.
+            A Vector, Matrix, Scalar or String, depending on the expression. A limit cuts the number
+            of series and adds a warning.
         """
         form = [("query", expr), *_optional("time", time, _time), *_limit(limit)]
         return self._result("/api/v1/query", form)
@@ -77,7 +79,7 @@ class Client:
         return self._list("POST", "/api/v1/series", form)
 
     def labels(self, match: str | Iterable[str] = (), start: Time | None = None, end: Time | None = None, *, limit: int = 0) -> list[str]:
-        """Lists label names, sorted; with selectors, only those of series that at least one selector matches."""
+        """Lists label names, sorted; with selectors, those of series that at least one matches."""
         form = [*_matches(match), *_optional("start", start, _time), *_optional("end", end, _time), *_limit(limit)]
         return self._list("POST", "/api/v1/labels", form)
 
@@ -90,7 +92,7 @@ class Client:
         *,
         limit: int = 0,
     ) -> list[str]:
-        """Lists a label's values, sorted; with selectors, only those of series that at least one selector matches."""
+        """Lists a label's values, sorted; with selectors, those of series that at least one matches."""
         form = [*_matches(match), *_optional("start", start, _time), *_optional("end", end, _time), *_limit(limit)]
         return self._list("GET", f"/api/v1/label/{_escape(name)}/values", form)
 
@@ -164,7 +166,10 @@ def _misshapen(e: Exception) -> PromlakeError:
 
 
 def _escape(label: str) -> str:
-    """Writes a label name into a path: names that are no identifiers, or look escaped, go in Prometheus' U__ notation."""
+    """Escapes a label name for a path.
+
+    Names that are not identifiers, or look escaped, are written in Prometheus' U__ notation.
+    """
     if label.isascii() and label.isidentifier() and not label.startswith("U__"):
         return label
     return "U__" + "".join(c if c.isascii() and c.isalnum() else "__" if c == "_" else f"_{ord(c):x}_" for c in label)

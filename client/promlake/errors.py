@@ -5,8 +5,9 @@ class PromlakeError(Exception):
     """A request that the server refused or did not answer.
 
     Attributes:
-        error_type: The API's error type, such as `bad_data`, `execution`, `timeout` or `too_many_requests`. `unavailable` if the
-            server could not be reached, `bad_response` if its response is not one of the Prometheus API.
+        error_type: The API's error type, such as `bad_data`, `execution`, `timeout` or
+            `too_many_requests`. `unavailable` if the server could not be reached, `bad_response` if
+            its response is not one of the Prometheus API.
         message: The server's message if it sent one, otherwise the cause.
         status: The HTTP status, or 0 if there was no response.
     """

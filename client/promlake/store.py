@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 def open_store(path: str | os.PathLike[str], tenant: str = "anonymous") -> "duckdb.DuckDBPyConnection":
     """Opens a local store for SQL.
 
-    The connection has one view per kind of data, over the segments and blocks that are live now; open it again to see later ones.
-    Compaction deletes replaced objects after `--compactor.deletion-delay`, so do not use a connection for longer than that.
+    The connection has one view per kind of data, over the segments and blocks that are live now;
+    open it again to see later ones. Compaction deletes replaced objects after
+    `--compactor.deletion-delay`, so do not use a connection for longer than that.
 
     * `samples`: metric, series_id, ts, value; one row per float sample.
-    * `series`: metric, series_id, and a column `l_<name>` per label; one row per series. Join on (metric, series_id).
+    * `series`: metric, series_id, and a column `l_<name>` per label; one row per series. Join on
+      (metric, series_id).
     * `histograms` and `exemplars`, if the tenant has any.
 
-    It also has the macros of Promlake's schemas (`promlake_samples(files)`, `promlake_block_samples(block)` and so on), for other files.
+    It also has the macros of Promlake's schemas (`promlake_samples(files)`,
+    `promlake_block_samples(block)` and so on), for other files.
     Samples that were deleted through the API are visible until compaction has removed them.
 
     Args:
