@@ -18,6 +18,7 @@ GOBUILD = $(GO) build -trimpath -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)'
 GO_TOOL := $(GO) tool -modfile=tests/tools/go.mod
 
 PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn bin/compact-fn
+PAGE := web/dist/index.html
 VENV := .venv
 VENV_READY := $(VENV)/.ready
 PYTHON_CODE := client tests infra
@@ -44,9 +45,23 @@ $(VENV_READY): tests/tools/requirements.txt | system
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
+# Packages come from web/package-lock.json without running their scripts.
+web/node_modules/.ready: web/package-lock.json | system
+	@echo 'web: installing packages into web/node_modules'
+	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+$(PAGE): web/node_modules/.ready web/build.mjs web/tsconfig.json $(wildcard web/src/*)
+	@echo 'web: building the page into web/dist'
+	@cd web && node_modules/.bin/tsc && node build.mjs
+	@touch $@
+
+.PHONY: page
+page: $(PAGE) ## Build the page that the programs embed.
+
 # Go decides whether a program is out of date, so make always runs it.
 .PHONY: $(PROGRAMS)
-$(PROGRAMS): | system
+$(PROGRAMS): $(PAGE) | system
 	$(GOBUILD) -o $@ ./$(if $(filter bin/promlake,$@),cmd/promlake,$(notdir $@))
 
 .PHONY: build
@@ -96,9 +111,14 @@ e2e-programs: build versitygw lambda-emulator peers infra-programs
 e2e: $(VENV_READY) e2e-programs ## Run the Python tests of the client, the whole system and the packaging (ARGS= goes to pytest).
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest $(ARGS)
 
+.PHONY: test-web
+test-web: bin/promlake ## Test the page in Debian's Chromium (ARGS= goes to node --test).
+	@tests/tools/system.sh browser
+	@cd web && node --test --test-concurrency=1 $(ARGS) tests/*.test.mjs
+
 .PHONY: test
-test: ## Run all stages of CI: lint, test-go, e2e, test-localstack.
-	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go e2e test-localstack
+test: ## Run all stages of CI: lint, test-go, e2e, test-web, test-localstack.
+	@MAKE='$(MAKE)' tests/tools/stages.sh lint test-go e2e test-web test-localstack
 
 include infra/infra.mk
 include infra/localstack/localstack.mk
@@ -136,5 +156,5 @@ bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache
 
 .PHONY: clean
 clean: ## Remove everything that was built and fetched; ./data stays.
-	rm -rf bin .cache $(VENV) dist infra/node_modules .pytest_cache .ruff_cache
+	rm -rf bin .cache $(VENV) dist infra/node_modules web/node_modules web/dist/assets $(PAGE) .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

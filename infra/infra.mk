@@ -29,7 +29,7 @@ $(NODE_READY): infra/package-lock.json
 	@touch $@
 
 .PHONY: functions
-functions: | system-package ## Build the functions' bootstraps into dist/<arch>/<program>.zip (ARCH=).
+functions: $(PAGE) | system-package ## Build the functions' bootstraps into dist/<arch>/<program>.zip (ARCH=).
 	@GO='$(GO)' VERSION='$(VERSION)' infra/build.sh $(ARCH)
 
 # It runs before the build of the functions, which takes minutes the first time.

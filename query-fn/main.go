@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/lambda"
@@ -39,7 +40,7 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 		return err
 	}
 	if !lambda.Running() {
-		return process.Run(ctx, c.Process, logger, queryapp.New(c.Query.Settings(vs)))
+		return process.Run(ctx, c.Process, logger, queryapp.New(c.Query.Settings(vs)), pageapp.New)
 	}
 	memory := lambda.MemoryBytes()
 	s := queryapp.ForFunction(c.Query.Settings(vs), memory)
@@ -47,7 +48,7 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 	if c.Process.MemoryLimit == 0 {
 		c.Process.MemoryLimit = queryapp.HeapBytes(s.Query, memory)
 	}
-	return process.Function(ctx, c.Process, logger, queryapp.New(s))
+	return process.Function(ctx, c.Process, logger, queryapp.New(s), pageapp.New)
 }
 
 func main() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
+	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/compact"
@@ -53,7 +54,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	all := []process.Builder{
 		ingestapp.New(s.Ingest),
 		queryapp.New(warmed(s.Query)),
-		landing,
+		pageapp.New,
 	}
 	if s.Compact != nil {
 		all = append(all, compactapp.Background(*s.Compact))

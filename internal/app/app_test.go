@@ -220,7 +220,7 @@ func TestFace(t *testing.T) {
 		code int
 		want string
 	}{
-		{"/", 200, `href="/api/v1/query?query=up"`},
+		{"/assets/nothing", 404, ""},
 		{"/nothing", 404, ""},
 		{"/metrics", 200, "promlake_build_info{"},
 		{"/-/healthy", 200, "healthy"},

@@ -106,7 +106,7 @@ func TestTenantsAreApart(t *testing.T) {
 		require.Contains(t, body, tc.want)
 		require.Equal(t, tc.code == 200, strings.Count(body, `"metric"`) == 1, body)
 	}
-	for path, want := range map[string]int{"/-/healthy": 200, "/-/ready": 200, "/metrics": 401, "/": 401} {
+	for path, want := range map[string]int{"/-/healthy": 200, "/-/ready": 200, "/metrics": 401, "/assets/nothing": 404} {
 		code, _ := get(t, srv.url+path)
 		require.Equal(t, want, code, path)
 	}

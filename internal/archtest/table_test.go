@@ -19,12 +19,12 @@ var allowed = map[string][]string{
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
 	"infra/localstack/lambda": {"internal/app/flags", "internal/lambda/emulator"},
-	"query-fn":                {"internal/app/flags", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/telemetry"},
+	"query-fn":                {"internal/app/flags", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/telemetry"},
 
 	// Composition.
 	"internal/app": {
-		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/process", "internal/app/queryapp",
-		"internal/compact", "internal/demo", "internal/ingest", "internal/telemetry",
+		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp",
+		"internal/compact", "internal/demo", "internal/ingest",
 	},
 	"internal/app/compactapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"internal/app/process": {
 		"internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
 	},
+	"internal/app/pageapp": {"internal/app/process", "internal/auth", "web"},
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/expression", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/telemetry",
 	},
@@ -58,6 +59,7 @@ var allowed = map[string][]string{
 	// Between the composition and the nouns: who may ask, and what a process writes of itself.
 	"internal/auth":              {"internal/secret", "internal/tenant"},
 	"internal/cost":              {},
+	"web":                        {},
 	"internal/lambda":            {},
 	"internal/lambda/emulator":   {},
 	"internal/lambda/lambdatest": {"internal/lambda/emulator"},

@@ -15,6 +15,8 @@ const (
 	// Operate concerns the process and all of its tenants: metrics, compaction. It requires access
 	// "admin" for tenants ["*"].
 	Operate
+	// Public is reading what holds no data, such as the page's scripts. It takes no token.
+	Public
 )
 
 // names maps the names of kinds of access in a document.
@@ -38,6 +40,8 @@ func (a Access) String() string {
 		return "write"
 	case Admin, Operate:
 		return "admin"
+	case Public:
+		return "none"
 	default:
 		return fmt.Sprintf("Access(%d)", uint8(a))
 	}

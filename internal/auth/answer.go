@@ -23,14 +23,17 @@ var errorTypes = map[int]string{
 }
 
 // write writes the answer. Its text contains no secrets; only a request with a known token is told
-// the tenants of that token.
-func (f *refusal) write(w http.ResponseWriter, access Access) {
+// the tenants of that token. A script's request gets no Basic challenge, to which browsers respond
+// with a dialog of their own: the page asks for the token itself.
+func (f *refusal) write(w http.ResponseWriter, r *http.Request, access Access) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	switch f.status {
 	case http.StatusUnauthorized:
 		h.Add("WWW-Authenticate", `Bearer realm="promlake"`)
-		h.Add("WWW-Authenticate", `Basic realm="promlake"`)
+		if mode := r.Header.Get("Sec-Fetch-Mode"); mode == "" || mode == "navigate" {
+			h.Add("WWW-Authenticate", `Basic realm="promlake"`)
+		}
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", strconv.Itoa(int(firstPause/time.Second)))
 	}

@@ -81,9 +81,9 @@ func (g *Guard) OwnToken() string {
 //
 // CORS preflights, which browsers send without a token, reach next without anything that names
 // data. Rejections have the format of the handlers' errors: text if access is Write, else JSON of
-// the Prometheus API.
+// the Prometheus API. If access is Public, all requests reach next as they are.
 func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
-	if g == nil {
+	if g == nil || access == Public {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,7 +94,7 @@ func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
 		id, refused := g.admit(r, access)
 		if refused != nil {
 			g.requests.WithLabelValues(refused.result).Inc()
-			refused.write(w, access)
+			refused.write(w, r, access)
 			return
 		}
 		g.requests.WithLabelValues("ok").Inc()

@@ -76,7 +76,7 @@ func (s *Site) Protect(access Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := s.check(r, access); f != nil {
 			s.refused.WithLabelValues(f.result).Inc()
-			f.write(w, access)
+			f.write(w, r, access)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -87,7 +87,7 @@ func (s *Site) check(r *http.Request, access Access) *refusal {
 	if s.named && !s.knows(r.Host) {
 		return &refusal{"host", http.StatusForbidden, fmt.Errorf("this server does not answer as host %q: --web.allowed-hosts or --web.external-url names further ones", r.Host)}
 	}
-	if access == Read || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
+	if access == Read || access == Public || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
 		return nil
 	}
 	if from := r.Header.Get("Sec-Fetch-Site"); from == "cross-site" || from == "same-site" {

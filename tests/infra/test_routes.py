@@ -20,9 +20,10 @@ QUERIES = (
     "/api/v1/targets", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/federate",
 )  # fmt: skip
 POSTED = {"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/read"}
+PAGE = ("/", "/assets/page.js", "/assets/page.css", "/assets/licenses.txt")
 HEALTH = ("/-/healthy", "/-/ready")
 NOWHERE = (
-    "/", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics", "/graph",
+    "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics", "/graph",
     "/federate/x", "/-/healthy/x",
 )  # fmt: skip
 
@@ -90,7 +91,7 @@ def wanted() -> Iterator[tuple[str, str, str]]:
         yield from (("query", "GET", prefix + path) for path in QUERIES if path != "/api/v1/read")
         yield from (("query", "POST", prefix + path) for path in QUERIES if path in POSTED)
         yield ("query", "OPTIONS", f"{prefix}/api/v1/query")
-    yield from (("query", "GET", path) for path in HEALTH)
+    yield from (("query", "GET", path) for path in HEALTH + PAGE)
 
 
 @pytest.mark.parametrize(("function", "method", "path"), list(wanted()), ids=lambda x: x)
@@ -121,6 +122,8 @@ def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
             assert status(server, "GET", prefix + path) == 405, path
         for path in QUERIES:
             assert {status(server, method, prefix + path) for method in ("GET", "POST")} == {404}, path
+    for path in PAGE:
+        assert status(server, "GET", path) == 404, path
     for path in HEALTH:
         assert status(server, "GET", path) == 200, path
     for path in NOWHERE:

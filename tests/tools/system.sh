@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs missing dependencies of the build and the tests that no package manager of theirs
 # provides. Without missing ones it does nothing and needs neither root nor the network.
-# usage: system.sh [package ARCH...]     with package, also the dependencies of packaging functions for these architectures (arm64, x86_64)
+# usage: system.sh [browser | package ARCH...]
+#   browser   also a browser for the page's tests
+#   package   also the dependencies of packaging functions for these architectures (arm64, x86_64)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -30,6 +32,10 @@ if [ "${1:-}" = package ]; then
     done
 fi
 
+if [ "${1:-}" = browser ]; then
+    need chromium command -v chromium # the page's tests
+fi
+
 install_missing() {
     echo "system: installing ${missing[*]}" >&2
     if ! command -v apt-get >/dev/null; then
@@ -44,7 +50,7 @@ install_missing() {
     "${install[@]}" >/dev/null || { "${as_root[@]}" apt-get update -qq && "${install[@]}" >/dev/null; }
 }
 
-# osls requires a newer Node.js than Debian 12 has, so a Python package provides it; the Makefile
+# The page's build and osls require a newer Node.js than Debian 12 has, so a Python package provides it; the Makefile
 # adds its folder to the PATH.
 has_node() {
     command -v npm >/dev/null &&
@@ -63,6 +69,6 @@ install_node() {
 if [ ${#missing[@]} -gt 0 ]; then
     install_missing
 fi
-if [ "${1:-}" = package ] && ! has_node; then
+if ! has_node; then
     install_node
 fi

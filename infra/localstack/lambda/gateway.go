@@ -42,6 +42,10 @@ var (
 		"OPTIONS /prometheus/api/v1/{proxy+}",
 		"GET /federate",
 		"GET /prometheus/federate",
+		"GET /",
+		"GET /assets/page.js",
+		"GET /assets/page.css",
+		"GET /assets/licenses.txt",
 		"GET /-/healthy",
 		"GET /-/ready",
 	}

@@ -74,7 +74,7 @@ func TestGateway(t *testing.T) {
 	code, body, _ = ask("GET", "/api/v1/boom")
 	require.Equal(t, 500, code)
 	require.JSONEq(t, `{"message":"Internal Server Error"}`, body)
-	for _, path := range []string{"/", "/metrics", "/-/compact", "/prometheus/metrics"} {
+	for _, path := range []string{"/assets/x", "/metrics", "/-/compact", "/prometheus/metrics"} {
 		code, body, _ = ask("GET", path)
 		require.Equal(t, 404, code, path)
 		require.JSONEq(t, `{"message":"Not Found"}`, body)

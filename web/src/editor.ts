@@ -1,0 +1,93 @@
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { lintKeymap } from "@codemirror/lint";
+import { EditorState, Prec } from "@codemirror/state";
+import { EditorView, keymap, placeholder } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { PromQLExtension } from "@prometheus-io/codemirror-promql";
+import type { Api } from "./api";
+import { pastExpressions } from "./state";
+
+const highlight = HighlightStyle.define([
+  { tag: tags.number, color: "var(--syntax-number)" },
+  { tag: tags.string, color: "var(--syntax-string)" },
+  { tag: [tags.keyword, tags.operatorKeyword, tags.modifier], color: "var(--syntax-keyword)" },
+  { tag: tags.function(tags.variableName), color: "var(--syntax-function)" },
+  { tag: tags.labelName, color: "var(--syntax-label)" },
+  { tag: tags.comment, color: "var(--muted)", fontStyle: "italic" },
+  { tag: tags.invalid, color: "var(--bad)" },
+]);
+
+const theme = EditorView.theme({
+  "&": { color: "var(--text)", backgroundColor: "var(--field)", border: "1px solid var(--line)", borderRadius: "4px", fontSize: "14px" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-1px" },
+  ".cm-content": { fontFamily: "var(--mono)", caretColor: "var(--text)", padding: "6px 4px" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  ".cm-placeholder": { color: "var(--muted)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground, ::selection": { backgroundColor: "var(--selection)" },
+  "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--selection)" },
+  ".cm-tooltip": { backgroundColor: "var(--panel)", color: "var(--text)", border: "1px solid var(--line)", maxWidth: "80vw" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
+  ".cm-completionDetail": { color: "var(--muted)", fontStyle: "normal" },
+  ".cm-completionInfo": { whiteSpace: "pre-wrap", maxWidth: "30rem" },
+});
+
+export interface Editor {
+  readonly dom: HTMLElement;
+  text(): string;
+  set(text: string): void;
+  focus(): void;
+  destroy(): void;
+}
+
+// editor makes a PromQL editor with completion from the server, linting and help texts. Enter runs
+// the query, Shift+Enter starts a line. It lives in a shadow root, where CodeMirror uses constructed
+// style sheets, which the page's Content-Security-Policy allows; elsewhere it would need style elements.
+export function editor(api: Api, text: string, run: (text: string) => void): Editor {
+  const dom = document.createElement("div");
+  dom.className = "editor";
+  const root = dom.attachShadow({ mode: "open", delegatesFocus: true });
+  const promql = new PromQLExtension().setComplete({
+    remote: {
+      url: api.url("").replace(/\/$/, ""),
+      fetchFn: (input, init) => fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...api.headers() } }),
+      cache: { initialMetricList: [] },
+    },
+  });
+  const view = new EditorView({
+    root,
+    parent: root,
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        theme,
+        history(),
+        bracketMatching(),
+        closeBrackets(),
+        autocompletion({ maxRenderedOptions: 100 }),
+        syntaxHighlighting(highlight),
+        promql.asExtension(),
+        EditorView.lineWrapping,
+        EditorView.contentAttributes.of({ "aria-label": "PromQL expression", spellcheck: "false" }),
+        placeholder("PromQL, for example: sum by (mode) (rate(node_cpu_seconds_total[5m]))"),
+        EditorState.languageData.of(() => [{ autocomplete: pastQueries }]),
+        Prec.high(keymap.of([{ key: "Enter", run: (v) => (run(v.state.doc.toString()), true) }])),
+        keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
+      ],
+    }),
+  });
+  return {
+    dom,
+    text: () => view.state.doc.toString(),
+    set: (t) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: t } }),
+    focus: () => view.focus(),
+    destroy: () => view.destroy(),
+  };
+}
+
+// pastQueries offers earlier expressions while the editor is empty and the user asks for completion.
+function pastQueries(context: { state: EditorState; explicit: boolean }) {
+  if (!context.explicit || context.state.doc.length > 0) return null;
+  return { from: 0, options: pastExpressions().map((label, i) => ({ label, detail: "earlier query", boost: -i / 10, apply: label })), filter: false };
+}

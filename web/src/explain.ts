@@ -1,0 +1,110 @@
+import { ApiError, rangeParams, type Api } from "./api";
+import { h, replace } from "./dom";
+import { formatValue } from "./format";
+
+// Types of the answer of /api/v1/explain, version 1 (docs/querying.md).
+interface Share {
+  considered: number;
+  read: number;
+}
+interface Cost {
+  lists: number;
+  gets: number;
+  bytes: number;
+  dollars: number;
+}
+interface Operation {
+  op: string;
+  series: number;
+  samples?: number;
+  children?: Operation[];
+}
+interface Operator {
+  name: string;
+  detail?: string;
+  rows: number;
+  seconds: number;
+  children?: Operator[];
+}
+interface Analysis {
+  seconds: number;
+  rows: number;
+  peakBytes: number;
+  leaves?: { op: string; seconds: number; samples: number; rows: number }[];
+  operator?: Operator;
+}
+interface Statement {
+  sql: string;
+  files?: { key: string; rowGroups: Share; bytes: Share }[];
+  cost: Cost;
+  analysis?: Analysis;
+}
+interface Explanation {
+  version: number;
+  query: string;
+  engine: string;
+  pushed?: { name: string; expr: string; tree: Operation; statements?: Statement[] }[];
+  kept?: string[];
+  selectors?: { selector: string; series: number; samples: number; segments: number; blocks: number; refused?: string }[];
+  cost: Cost;
+}
+
+const count = (n: number) => n.toLocaleString("en");
+const dollars = (n: number) => (n === 0 ? "$0" : `$${n < 0.01 ? n.toExponential(1) : n.toFixed(2)}`);
+
+// explanation asks how a range query is evaluated and shows the plan. With analyze, the server also
+// runs the statements and reports their times.
+export async function explanation(api: Api, into: HTMLElement, expr: string, start: number, end: number, step: number, asOf: number | undefined, analyze: boolean): Promise<void> {
+  replace(into, h("p", { class: "muted", role: "status" }, "Planning…"));
+  try {
+    const r = await api.get<Explanation>("explain", { ...rangeParams(expr, start, end, step, asOf), analyze: analyze ? "true" : undefined });
+    replace(into, ...plan(r.data));
+  } catch (e) {
+    replace(into, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+  }
+}
+
+function plan(x: Explanation): HTMLElement[] {
+  const out: HTMLElement[] = [
+    h("h3", {}, analyzed(x) ? "Actual cost" : "Estimated cost"),
+    h("p", {}, `${count(x.cost.lists + x.cost.gets)} requests to the store (${count(x.cost.lists)} LIST, ${count(x.cost.gets)} GET), ${dollars(x.cost.dollars)}; ${formatValue(x.cost.bytes, "bytes")} of samples, cached or not.`),
+    h("h3", {}, "Evaluated by the engine"),
+    h("pre", {}, x.engine),
+  ];
+  if (x.kept?.length) out.push(h("details", {}, h("summary", {}, "Why these parts are not pushed to DuckDB"), h("ul", {}, ...x.kept.map((k) => h("li", {}, h("code", {}, k))))));
+  out.push(h("h3", {}, "Selectors"), grid(["Selector", "Series", "Samples", "Segments", "Blocks", ""], (x.selectors ?? []).map((s) => [s.selector, count(s.series), count(s.samples), count(s.segments), count(s.blocks), s.refused ?? ""])));
+  for (const p of x.pushed ?? []) {
+    out.push(h("h3", {}, `Pushed subtree ${p.name}`), h("pre", {}, p.expr), tree(p.tree));
+    for (const s of p.statements ?? []) out.push(statement(s));
+  }
+  return out;
+}
+
+const analyzed = (x: Explanation) => (x.pushed ?? []).some((p) => (p.statements ?? []).some((s) => s.analysis));
+
+function tree(n: Operation): HTMLElement {
+  return h("ul", { class: "tree" }, h("li", {}, h("code", {}, n.op), ` ${count(n.series)} series${n.samples ? `, about ${count(n.samples)} samples` : ""}`, ...(n.children ?? []).map(tree)));
+}
+
+function operators(n: Operator): HTMLElement {
+  return h("ul", { class: "tree" }, h("li", {}, h("code", {}, n.name), ` ${formatValue(n.seconds, "seconds")}, ${count(n.rows)} rows`, n.detail ? h("span", { class: "muted" }, ` ${n.detail}`) : null, ...(n.children ?? []).map(operators)));
+}
+
+function statement(s: Statement): HTMLElement {
+  const copy = h("button", { type: "button", onclick: () => void navigator.clipboard?.writeText(s.sql).then(() => (copy.textContent = "Copied")) }, "Copy");
+  const files = (s.files ?? []).map((f) => [f.key, `${count(f.rowGroups.read)} of ${count(f.rowGroups.considered)}`, `${formatValue(f.bytes.read, "bytes")} of ${formatValue(f.bytes.considered, "bytes")}`]);
+  const a = s.analysis;
+  return h(
+    "div",
+    { class: "statement" },
+    a ? h("p", {}, `${formatValue(a.seconds, "seconds")}, ${count(a.rows)} rows, ${formatValue(a.peakBytes, "bytes")} of memory`) : null,
+    a?.leaves?.length ? grid(["Range function", "Time", "Samples", "Rows"], a.leaves.map((l) => [l.op, formatValue(l.seconds, "seconds"), count(l.samples), count(l.rows)])) : null,
+    a?.operator ? h("details", {}, h("summary", {}, "DuckDB's operators"), operators(a.operator)) : null,
+    h("details", { open: true }, h("summary", {}, `Objects (${files.length})`), grid(["Object", "Row groups read", "Bytes read"], files)),
+    h("details", {}, h("summary", {}, "SQL ", copy), h("pre", {}, s.sql)),
+  );
+}
+
+function grid(head: string[], rows: string[][]): HTMLElement {
+  return h("div", { class: "scroll", tabIndex: 0 }, h("table", {}, h("thead", {}, h("tr", {}, ...head.map((t, i) => h("th", { scope: "col", class: i ? "number" : "" }, t)))), h("tbody", {}, ...rows.map((r) => h("tr", {}, ...r.map((c, i) => h("td", i ? { class: "number" } : {}, c)))))));
+}

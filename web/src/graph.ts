@@ -1,0 +1,217 @@
+import uPlot from "uplot";
+import type { Series } from "./api";
+import { h, replace } from "./dom";
+import { formatValue, legend, shared, type Unit } from "./format";
+import { formatTime, type Zone } from "./time";
+
+export interface GraphOptions {
+  unit: Unit;
+  stacked: boolean;
+  log: boolean;
+  zone: Zone;
+  start: number; // ms
+  end: number; // ms
+  step: number; // ms
+  height: number; // pixels
+  zoom: (start: number, end: number) => void;
+}
+
+export interface Graph {
+  readonly dom: HTMLElement;
+  canvas(): HTMLCanvasElement;
+  destroy(): void;
+}
+
+// drawn is the number of series that a graph draws: those with the largest last values.
+const drawn = 500;
+// All graphs of the page share the crosshair.
+const crosshair = uPlot.sync("page");
+
+const hues = [210, 28, 140, 350, 265, 175, 55, 310, 95, 235, 10, 195];
+
+export function colour(i: number): string {
+  const dark = document.documentElement.dataset["theme"] === "dark";
+  const round = Math.floor(i / hues.length) % 3;
+  return `hsl(${hues[i % hues.length]} ${70 - round * 15}% ${(dark ? 62 : 42) + (dark ? -1 : 1) * round * 9}%)`;
+}
+
+// columns puts series on one grid of times. A step without a sample, and one with NaN, is a gap.
+function columns(series: Series[], o: GraphOptions): { times: number[]; values: (number | null)[][] } {
+  const n = Math.floor((o.end - o.start) / o.step) + 1;
+  const times = Array.from({ length: n }, (_, i) => (o.start + i * o.step) / 1000);
+  const values = series.map((s) => {
+    const row = new Array<number | null>(n).fill(null);
+    const put = (t: number, v: number) => {
+      const i = Math.round((t * 1000 - o.start) / o.step);
+      if (i >= 0 && i < n && Number.isFinite(v) && (!o.log || v > 0)) row[i] = v;
+    };
+    for (const [t, v] of s.values ?? []) put(t, Number(v));
+    for (const [t, x] of s.histograms ?? []) put(t, Number(x.count)); // a native histogram is drawn by its count
+    return row;
+  });
+  return { times, values };
+}
+
+function stack(values: (number | null)[][]): (number | null)[][] {
+  const sums = new Array<number>(values[0]?.length ?? 0).fill(0);
+  return values.map((row) => row.map((v, i) => (v === null ? null : (sums[i] = sums[i]! + v))));
+}
+
+export function graph(all: Series[], o: GraphOptions): Graph {
+  const last = (s: Series) => Number(s.values?.at(-1)?.[1] ?? s.histograms?.at(-1)?.[1].count ?? 0);
+  const series = all.length > drawn ? [...all].sort((a, b) => last(b) - last(a)).slice(0, drawn) : all;
+  const { times, values } = columns(series, o);
+  const hidden = shared(series);
+  const names = series.map((s) => legend(s.metric, hidden));
+  const shown = o.stacked ? stack(values) : values;
+
+  const plot = h("div", { class: "plot" });
+  const tip = h("div", { class: "tip", role: "status", "aria-live": "off", hidden: true });
+  const keys = h("div", { class: "keys" });
+  const dom = h("div", { class: "graph" }, plot, tip, keys);
+  const css = getComputedStyle(document.documentElement);
+  const axis = { stroke: css.getPropertyValue("--muted"), grid: { stroke: css.getPropertyValue("--grid"), width: 1 }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
+  let nearest = -1;
+
+  const u = new uPlot(
+    {
+      width: 300,
+      height: o.height,
+      tzDate: (ts) => (o.zone === "utc" ? uPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000)),
+      legend: { show: false },
+      cursor: { sync: { key: crosshair.key }, drag: { x: true, y: false, setScale: false }, focus: { prox: 24 }, points: { size: 6 } },
+      focus: { alpha: series.length > 60 ? 1 : 0.35 },
+      scales: { x: { time: true, range: [o.start / 1000, o.end / 1000] }, y: o.log ? { distr: 3 } : { range: yRange } },
+      axes: [
+        { ...axis, space: 80, values: (_u, ticks, _axis, _space, distance) => timeLabels(ticks, distance, o.zone) },
+        { ...axis, size: 84, values: (_u, ticks) => ticks.map((v) => (v === null ? "" : formatValue(v, o.unit))) },
+      ],
+      series: [
+        {},
+        ...series.map((_, i): uPlot.Series => {
+          const c = colour(i);
+          return { label: names[i]!, stroke: c, width: 1.5, spanGaps: false, points: { show: lone(values[i]!), size: 4, fill: c }, ...(o.stacked ? { fill: c.replace(")", " / 0.35)") } : {}) };
+        }),
+      ],
+      bands: o.stacked ? series.slice(1).map((_, i): uPlot.Band => ({ series: [i + 2, i + 1] })) : [],
+      hooks: {
+        setSelect: [
+          (p) => {
+            if (p.select.width < 6) return;
+            o.zoom(p.posToVal(p.select.left, "x") * 1000, p.posToVal(p.select.left + p.select.width, "x") * 1000);
+          },
+        ],
+        setSeries: [(_p, i) => void (nearest = i === null ? -1 : i - 1)],
+        setCursor: [(p) => showTip(p)],
+      },
+    },
+    [times, ...shown] as uPlot.AlignedData,
+    plot,
+  );
+
+  function showTip(p: uPlot): void {
+    const i = p.cursor.idx;
+    const own = p.cursor.left !== undefined && p.cursor.left >= 0 && plot.matches(":hover");
+    if (!own || i === null || i === undefined) {
+      tip.hidden = true;
+      return;
+    }
+    const at = series.length === 1 ? 0 : nearest;
+    const v = at >= 0 ? values[at]?.[i] : undefined;
+    tip.hidden = false;
+    replace(tip, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : formatValue(v, o.unit)), " ", h("code", {}, legend(series[at]!.metric))));
+    const right = p.cursor.left! > p.over.clientWidth / 2;
+    tip.style.left = right ? "" : `${p.cursor.left! + 96}px`;
+    tip.style.right = right ? `${p.over.clientWidth - p.cursor.left! + 24}px` : "";
+    tip.style.top = `${Math.max(0, p.cursor.top! - 10)}px`;
+  }
+
+  legendKeys(keys, names, all.length, u);
+  const fit = new ResizeObserver(() => {
+    if (plot.clientWidth > 0) u.setSize({ width: plot.clientWidth, height: o.height });
+  });
+  fit.observe(plot);
+  return {
+    dom,
+    canvas: () => u.ctx.canvas,
+    destroy: () => {
+      fit.disconnect();
+      u.destroy();
+    },
+  };
+}
+
+// timeLabels writes the ticks of the time axis: the time of day, and the date where a day begins and
+// at the first tick. distance is that of the ticks, in seconds.
+function timeLabels(ticks: number[], distance: number, zone: Zone): string[] {
+  return ticks.map((t, i) => {
+    const [date, time] = formatTime(t * 1000, zone).split(" ") as [string, string];
+    if (distance >= 86_400) return date;
+    const clock = distance < 60 ? time : time.slice(0, 5);
+    return i === 0 || time === "00:00:00" ? `${clock}\n${date}` : clock;
+  });
+}
+
+// yRange leaves space above and below, and keeps a flat line off the edge.
+function yRange(_u: uPlot, min: number | null, max: number | null): uPlot.Range.MinMax {
+  if (min === null || max === null) return [0, 1];
+  if (min === max) return min === 0 ? [-1, 1] : [min - Math.abs(min) / 2, max + Math.abs(max) / 2];
+  const low = min > 0 && min < (max - min) / 2 ? 0 : min - (max - min) * 0.05;
+  return [min >= 0 ? Math.max(0, low) : low, max + (max - min) * 0.05];
+}
+
+// lone reports whether some sample has no neighbour, so that a line alone would not show it.
+function lone(row: (number | null)[]): boolean {
+  return row.some((v, i) => v !== null && (row[i - 1] ?? null) === null && (row[i + 1] ?? null) === null);
+}
+
+// legendKeys lists the series. A click shows one alone, a click with Ctrl hides or shows it.
+function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot): void {
+  const on = names.map(() => true);
+  const buttons: HTMLButtonElement[] = [];
+  const show = () =>
+    u.batch(() =>
+      on.forEach((v, i) => {
+        if (u.series[i + 1]!.show !== v) u.setSeries(i + 1, { show: v });
+        buttons[i]!.setAttribute("aria-pressed", String(v));
+      }),
+    );
+  const toggle = (i: number, one: boolean) => {
+    if (one) on[i] = !on[i];
+    else {
+      const alone = on[i] && on.filter(Boolean).length === 1;
+      on.forEach((_, j) => (on[j] = alone || j === i));
+    }
+    show();
+  };
+  names.forEach((name, i) => {
+    const swatch = h("span", { class: "swatch" });
+    swatch.style.background = colour(i);
+    buttons.push(
+      h(
+        "button",
+        {
+          type: "button",
+          class: "key",
+          title: "Click: show this series alone. Ctrl+click: hide or show it.",
+          "aria-pressed": "true",
+          onclick: (e: MouseEvent) => toggle(i, e.ctrlKey || e.metaKey),
+          onmouseenter: () => u.setSeries(i + 1, { focus: true }),
+          onmouseleave: () => u.setSeries(null, { focus: true }),
+        },
+        swatch,
+        name,
+      ),
+    );
+  });
+  const search = h("input", {
+    type: "search",
+    placeholder: "Filter series",
+    "aria-label": "Filter series of the legend",
+    oninput: () => {
+      const text = search.value.toLowerCase();
+      names.forEach((n, i) => (buttons[i]!.hidden = !n.toLowerCase().includes(text)));
+    },
+  });
+  replace(keys, names.length > 8 && search, total > names.length && h("span", { class: "muted" }, `The ${names.length} largest of ${total} series`), ...buttons);
+}

@@ -1,0 +1,276 @@
+import "uplot/dist/uPlot.min.css";
+import "./page.css";
+import { Api } from "./api";
+import { choice, h, replace } from "./dom";
+import { editor } from "./editor";
+import { explanation } from "./explain";
+import { cardinality, status } from "./lists";
+import { Machine } from "./machine";
+import { Panel, type Context } from "./panel";
+import { decode, emptyPanel, encode, type State, type View } from "./state";
+import { bounds, formatDuration, formatTime, parseDuration, parseTime, stepFor } from "./time";
+
+const titles: readonly (readonly [View, string])[] = [
+  ["machine", "Machines"],
+  ["explore", "Explore"],
+  ["explain", "Explain"],
+  ["cardinality", "Cardinality"],
+  ["status", "Status"],
+];
+const ranges = ["5m", "15m", "1h", "6h", "1d", "2d", "7d", "30d", "90d", "365d"] as const;
+
+const api = new Api(new URL(".", location.href));
+let state: State = decode(location.hash);
+let shown: { refresh(automatic?: boolean): void; destroy(): void } = { refresh() {}, destroy() {} };
+let timer: ReturnType<typeof setInterval> | undefined;
+
+const main = h("main", { id: "view", tabIndex: -1 });
+const nav = h("nav", { "aria-label": "Views" });
+const controls = h("div", { class: "controls" });
+const sign = h("dialog", { class: "sign", "aria-label": "Token" });
+
+const context: Context = {
+  api,
+  range: () => state.range,
+  zone: () => state.zone,
+  asOf: () => state.asOf,
+  zoom: (start, end) => update({ range: { length: Math.max(1_000, Math.round(end - start)), end: Math.round(end) } }),
+};
+
+// save writes the state into the address. A change that the user may want to undo is an entry of the
+// browser's history.
+function save(): void {
+  const hash = encode(state);
+  if (hash !== location.hash) history.pushState(null, "", hash);
+}
+
+function update(change: Partial<State>): void {
+  const view = state.view;
+  state = { ...state, ...change };
+  save();
+  header();
+  if (state.view === view) shown.refresh();
+  else open();
+}
+
+function explore(expr: string): void {
+  const panels = state.panels.filter((p) => p.expr && p.expr !== expr);
+  update({ view: "explore", panels: [emptyPanel(expr), ...panels] });
+}
+
+function open(): void {
+  shown.destroy();
+  document.title = `${titles.find(([v]) => v === state.view)![1]} · Promlake`;
+  switch (state.view) {
+    case "machine": {
+      const m = new Machine(context, explore);
+      replace(main, m.dom);
+      shown = m;
+      break;
+    }
+    case "explore":
+      shown = openExplore();
+      break;
+    case "explain":
+      shown = openExplain();
+      break;
+    case "cardinality":
+      shown = { refresh: () => void cardinality(api, main, explore), destroy() {} };
+      break;
+    case "status":
+      shown = { refresh: () => void status(api, main), destroy() {} };
+      break;
+  }
+  shown.refresh();
+}
+
+function openExplore(): typeof shown {
+  let panels: Panel[] = [];
+  const holder = h("div");
+  const build = () => {
+    for (const p of panels) p.destroy();
+    panels = state.panels.map((g) => new Panel(context, g, save, () => close(g), (expr) => explain(expr)));
+    replace(holder, ...panels.map((p) => p.dom));
+  };
+  const close = (g: State["panels"][number]) => {
+    state.panels = state.panels.filter((p) => p !== g);
+    if (!state.panels.length) state.panels = [emptyPanel()];
+    save();
+    build();
+    for (const p of panels) void p.refresh();
+  };
+  const add = () => {
+    state.panels.push(emptyPanel());
+    save();
+    const g = state.panels.at(-1)!;
+    const p = new Panel(context, g, save, () => close(g), (expr) => explain(expr));
+    panels.push(p);
+    holder.appendChild(p.dom);
+    p.focus();
+  };
+  build();
+  replace(main, holder, h("button", { type: "button", onclick: add }, "Add panel"));
+  if (!state.panels[0]?.expr) panels[0]?.focus();
+  return {
+    refresh: (automatic) => {
+      for (const p of panels) void p.refresh(automatic);
+    },
+    destroy: () => {
+      for (const p of panels) p.destroy();
+    },
+  };
+}
+
+function explain(expr: string): void {
+  update({ view: "explain", panels: [emptyPanel(expr), ...state.panels.filter((p) => p.expr && p.expr !== expr)] });
+}
+
+function openExplain(): typeof shown {
+  const out = h("div", { class: "plan" });
+  const ask = (analyze: boolean) => {
+    const expr = input.text();
+    state.panels[0] = { ...(state.panels[0] ?? emptyPanel()), expr };
+    save();
+    if (!expr.trim()) return replace(out);
+    const b = bounds(state.range, Date.now());
+    void explanation(api, out, expr, b.start, b.end, state.panels[0].step ?? stepFor(state.range.length, main.clientWidth), state.asOf, analyze);
+  };
+  const input = editor(api, state.panels[0]?.expr ?? "", () => ask(false));
+  replace(main, h("section", { class: "panel" }, h("div", { class: "row" }, input.dom, h("button", { type: "button", class: "primary", onclick: () => ask(false) }, "Estimate"), h("button", { type: "button", onclick: () => ask(true) }, "Run and measure")), out));
+  return { refresh: () => ask(false), destroy: () => input.destroy() };
+}
+
+function header(): void {
+  replace(nav, ...titles.map(([view, title]) => h("a", { href: encode({ ...state, view }), "aria-current": view === state.view ? "page" : undefined }, title)));
+  const length = formatDuration(state.range.length);
+  const options = ranges.map((r) => [r, `Last ${r}`] as const);
+  const known = ranges.some((r) => r === length);
+  const range = choice("Length of the time range", known ? options : [[length, length], ...options], length, (v) => update({ range: { ...state.range, length: parseDuration(v)! } }));
+  replace(
+    controls,
+    range,
+    moment("End", "now", state.range.end, (end) => update({ range: end === undefined ? { length: state.range.length } : { length: state.range.length, end } })),
+    moment("As of", "latest data", state.asOf, (asOf) => {
+      const next = { ...state };
+      if (asOf === undefined) delete next.asOf;
+      else next.asOf = asOf;
+      state = next;
+      update({});
+    }),
+    choice("Time zone", [["local", "Local time"], ["utc", "UTC"]], state.zone, (v) => update({ zone: v === "utc" ? "utc" : "local" })),
+    choice("Refresh", [["0", "No refresh"], ["5s", "Every 5s"], ["15s", "Every 15s"], ["1m", "Every 1m"], ["5m", "Every 5m"]], state.refresh ? formatDuration(state.refresh) : "0", (v) => update({ refresh: parseDuration(v) ?? 0 })),
+    tenant(),
+    h("button", { type: "button", onclick: () => askToken(""), title: "Set the bearer token" }, "Token"),
+    h("button", { type: "button", onclick: toggleTheme, title: "Switch between dark and light" }, "Theme"),
+  );
+  clearInterval(timer);
+  timer = state.refresh ? setInterval(() => !document.hidden && shown.refresh(true), state.refresh) : undefined;
+}
+
+// moment is a field for a time; an empty field means none.
+function moment(label: string, none: string, at: number | undefined, set: (at: number | undefined) => void): HTMLElement {
+  const f = h("input", { class: "moment", placeholder: `${label}: ${none}`, "aria-label": `${label}: a time such as 2026-01-31 14:03 or now-1h; empty means ${none}`, value: at === undefined ? "" : formatTime(at, state.zone) });
+  f.addEventListener("change", () => {
+    const t = f.value.trim();
+    const v = t ? parseTime(t, state.zone, Date.now()) : undefined;
+    f.setCustomValidity(t && v === undefined ? "Write a time such as 2026-01-31 14:03, or now-1h." : "");
+    if (!f.reportValidity()) return;
+    set(v);
+  });
+  return f;
+}
+
+function tenant(): HTMLElement {
+  api.tenant = state.tenant;
+  const f = h("input", { class: "short", placeholder: "tenant", "aria-label": "Tenant (X-Scope-OrgID); empty means the default", value: state.tenant });
+  f.addEventListener("change", () => {
+    api.tenant = f.value.trim();
+    update({ tenant: api.tenant });
+  });
+  return f;
+}
+
+function askToken(why: string): void {
+  if (sign.open) return;
+  const token = h("input", { type: "password", autocomplete: "off", "aria-label": "Bearer token" });
+  const keep = h("input", { type: "checkbox", id: "keep" });
+  replace(
+    sign,
+    h(
+      "form",
+      {
+        method: "dialog",
+        onsubmit: () => {
+          api.setToken(token.value.trim(), keep.checked);
+          shown.refresh();
+        },
+      },
+      h("h2", {}, "Token"),
+      why ? h("p", { class: "bad" }, why) : null,
+      h("p", {}, "The page keeps the token in memory only, unless you tick the box."),
+      token,
+      h("p", {}, keep, h("label", { for: "keep" }, " Keep it for this browser tab")),
+      h("div", { class: "row" }, h("button", { class: "primary" }, "Use"), h("button", { type: "button", onclick: () => sign.close() }, "Cancel")),
+    ),
+  );
+  sign.showModal();
+}
+api.onUnauthorized = () => askToken("The server refused the request: it needs a valid token.");
+
+const themeKey = "promlake.theme";
+
+function setTheme(theme: string): void {
+  document.documentElement.dataset["theme"] = theme;
+}
+
+function toggleTheme(): void {
+  const theme = document.documentElement.dataset["theme"] === "dark" ? "light" : "dark";
+  setTheme(theme);
+  localStorage.setItem(themeKey, theme);
+  shown.refresh();
+}
+
+function keys(e: KeyboardEvent): void {
+  const target = e.composedPath()[0];
+  const typing = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
+  if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
+  const view = titles[Number(e.key) - 1];
+  if (view) update({ view: view[0] });
+  else if (e.key === "r") shown.refresh();
+  else if (e.key === "/") {
+    e.preventDefault();
+    if (state.view !== "explore") update({ view: "explore" });
+    main.querySelector<HTMLElement>(".editor")?.focus();
+  } else if (e.key === "?") help.showModal();
+}
+
+const help = h(
+  "dialog",
+  { "aria-label": "Keyboard" },
+  h("h2", {}, "Keyboard"),
+  h("table", {}, h("tbody", {}, ...[["1 … 5", "open a view"], ["/", "go to the first query"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]].map(([k, t]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, k!)), h("td", {}, t!))))),
+  h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")),
+);
+
+setTheme(localStorage.getItem(themeKey) ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+document.body.append(
+  h("a", { class: "skip", href: "#view", onclick: (e: Event) => (e.preventDefault(), main.focus()) }, "Skip to the content"),
+  h("header", {}, h("div", { class: "brand" }, "Promlake"), nav, controls, h("button", { type: "button", class: "quiet", "aria-label": "Keyboard shortcuts", onclick: () => help.showModal() }, "?")),
+  main,
+  sign,
+  help,
+);
+const follow = () => {
+  state = decode(location.hash);
+  if (!location.hash) {
+    // Somebody's first look: the last minutes, live.
+    state.refresh = 5_000;
+    state.range = { length: 900_000 };
+  }
+  header();
+  open();
+};
+addEventListener("popstate", follow);
+addEventListener("hashchange", follow);
+addEventListener("keydown", keys);
+follow();

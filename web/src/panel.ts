@@ -1,0 +1,246 @@
+import { ApiError, queryParams, rangeParams, type Answer, type Api, type Reply, type Series } from "./api";
+import { choice, download, h, replace } from "./dom";
+import { editor, type Editor } from "./editor";
+import { unitOf, type Unit } from "./format";
+import { graph, type Graph } from "./graph";
+import { remember, type PanelState } from "./state";
+import { csv, table } from "./table";
+import { bounds, formatDuration, parseDuration, stepFor, type Range, type Zone } from "./time";
+
+// What all panels of a view share.
+export interface Context {
+  api: Api;
+  range(): Range;
+  zone(): Zone;
+  asOf(): number | undefined;
+  zoom(start: number, end: number): void;
+}
+
+// renew is how far back an automatic refresh asks again, in ms: samples may arrive so late.
+const renew = 120_000;
+
+interface Shown {
+  expr: string;
+  start: number;
+  end: number;
+  step: number;
+  asOf: number | undefined;
+  series: Series[];
+}
+
+// Result asks one expression and shows the answer as a graph or a table. Explore's panels and the
+// tiles of a dashboard are both made of it.
+export class Result {
+  readonly dom: HTMLElement;
+  answer: Answer | undefined;
+  private readonly status = h("div", { class: "status", role: "status" });
+  private readonly body = h("div", { class: "body" });
+  private running: AbortController | undefined;
+  private drawing: Graph | undefined;
+  private shown: Shown | undefined;
+
+  constructor(
+    private readonly ctx: Context,
+    private readonly height: number,
+    private readonly unit?: Unit,
+  ) {
+    this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body);
+  }
+
+  // ask runs the expression. An earlier run is cancelled. With refresh, only the end of a range that
+  // moved on is asked again.
+  async ask(g: PanelState, refresh = false): Promise<void> {
+    this.running?.abort();
+    const run = (this.running = new AbortController());
+    if (!g.expr.trim()) {
+      this.clear();
+      return;
+    }
+    this.dom.setAttribute("aria-busy", "true");
+    try {
+      if (g.tab === "table") await this.instant(g, run.signal);
+      else await this.ranged(g, refresh, run.signal);
+    } catch (e) {
+      if (run.signal.aborted) return;
+      const text = e instanceof ApiError ? e.message : String(e);
+      replace(this.status, h("p", { class: "bad", role: "alert" }, text));
+      // A refresh that fails keeps the last answer, with the error above it.
+      if (!refresh) this.empty();
+    } finally {
+      if (this.running === run) this.dom.setAttribute("aria-busy", "false");
+    }
+  }
+
+  private async instant(g: PanelState, signal: AbortSignal): Promise<void> {
+    const { end } = bounds(this.ctx.range(), Date.now());
+    const r = await this.ctx.api.get<Answer>("query", { ...queryParams(g.expr, end, this.ctx.asOf()), stats: "all" }, signal);
+    this.tell(r);
+    this.answer = r.data;
+    this.drop();
+    replace(this.body, table(r.data, this.unit ?? unitOf(g.expr)));
+  }
+
+  private async ranged(g: PanelState, refresh: boolean, signal: AbortSignal): Promise<void> {
+    const range = this.ctx.range();
+    const step = g.step ?? stepFor(range.length, this.dom.clientWidth || 800);
+    const b = bounds(range, Date.now());
+    // Steps are multiples of the step since the epoch, so that a refresh meets the same points.
+    const start = Math.floor(b.start / step) * step;
+    const end = Math.floor(b.end / step) * step;
+    const asOf = this.ctx.asOf();
+    const old = this.shown;
+    const again = refresh && old && old.expr === g.expr && old.step === step && old.asOf === asOf && old.start <= start && old.end >= start && old.end <= end;
+    const from = again ? Math.max(start, Math.floor((old.end - renew) / step) * step) : start;
+    const r = await this.ctx.api.get<Answer>("query_range", { ...rangeParams(g.expr, from, end, step, asOf), stats: "all" }, signal);
+    const fresh = r.data.result as Series[];
+    const series = again ? merge(old.series, fresh, start, from) : fresh;
+    this.shown = { expr: g.expr, start, end, step, asOf, series };
+    this.answer = { ...r.data, result: series };
+    this.tell(r, series.length, step);
+    this.drop();
+    if (!series.length) {
+      replace(this.body, h("p", { class: "muted" }, "No series in this time range."));
+      return;
+    }
+    this.drawing = graph(series, { unit: this.unit ?? unitOf(g.expr), stacked: g.stacked, log: g.log, zone: this.ctx.zone(), start, end, step, height: this.height, zoom: (s, e) => this.ctx.zoom(s, e) });
+    replace(this.body, this.drawing.dom);
+  }
+
+  private tell(r: Reply<Answer>, series?: number, step?: number): void {
+    const stats = r.data.stats;
+    const parts = [`${Math.round(r.took)} ms`];
+    if (series !== undefined) parts.push(`${series} series`);
+    if (step !== undefined) parts.push(`step ${formatDuration(step)}`);
+    const samples = stats?.samples?.totalQueryableSamples;
+    if (samples) parts.push(`${samples.toLocaleString("en")} samples`);
+    replace(this.status, h("p", { class: "muted cost" }, parts.join(" · ")), ...r.warnings.map((w) => h("p", { class: "warn" }, w)), ...r.infos.map((w) => h("p", { class: "muted" }, w)));
+  }
+
+  // png returns the graph as a picture, or null if a table is shown.
+  png(): Promise<Blob | null> {
+    const c = this.drawing?.canvas();
+    return c ? new Promise((done) => c.toBlob(done)) : Promise.resolve(null);
+  }
+
+  private drop(): void {
+    this.drawing?.destroy();
+    this.drawing = undefined;
+  }
+
+  private empty(): void {
+    this.drop();
+    this.shown = undefined;
+    this.answer = undefined;
+    replace(this.body);
+  }
+
+  private clear(): void {
+    this.empty();
+    replace(this.status);
+  }
+
+  destroy(): void {
+    this.running?.abort();
+    this.empty();
+  }
+}
+
+// merge keeps the old points in [start, from) and takes the fresh ones from there on.
+export function merge(old: Series[], fresh: Series[], start: number, from: number): Series[] {
+  const id = (s: Series) => JSON.stringify(Object.entries(s.metric).sort());
+  const out = new Map<string, Series>();
+  const kept = <T>(points: [number, T][] | undefined) => (points ?? []).filter(([t]) => t * 1000 >= start - 0.5 && t * 1000 < from - 0.5);
+  for (const s of old) {
+    const values = kept(s.values);
+    const histograms = kept(s.histograms);
+    if (values.length || histograms.length) out.set(id(s), { metric: s.metric, ...(values.length ? { values } : {}), ...(histograms.length ? { histograms } : {}) });
+  }
+  for (const s of fresh) {
+    const o = out.get(id(s));
+    const values = [...(o?.values ?? []), ...(s.values ?? [])];
+    const histograms = [...(o?.histograms ?? []), ...(s.histograms ?? [])];
+    out.set(id(s), { metric: s.metric, ...(values.length ? { values } : {}), ...(histograms.length ? { histograms } : {}) });
+  }
+  return [...out.values()];
+}
+
+// Panel is an editor with its result.
+export class Panel {
+  readonly dom: HTMLElement;
+  private readonly input: Editor;
+  private readonly result: Result;
+
+  constructor(
+    ctx: Context,
+    readonly state: PanelState,
+    private readonly changed: () => void,
+    close: () => void,
+    private readonly explain: (expr: string) => void,
+  ) {
+    this.input = editor(ctx.api, state.expr, () => this.submit());
+    this.result = new Result(ctx, 320);
+    const tabs = choice("Show as", [["graph", "Graph"], ["table", "Table"]], state.tab, (v) => this.set({ tab: v === "table" ? "table" : "graph" }));
+    const scale = choice("Scale", [["", "Linear"], ["stacked", "Stacked"], ["log", "Logarithmic"]], state.stacked ? "stacked" : state.log ? "log" : "", (v) => this.set({ stacked: v === "stacked", log: v === "log" }));
+    const step = h("input", { class: "short", placeholder: "step", "aria-label": "Step, for example 30s; empty chooses one", value: state.step ? formatDuration(state.step) : "" });
+    step.addEventListener("change", () => {
+      const d = parseDuration(step.value);
+      if (d === undefined && step.value.trim()) {
+        step.setCustomValidity("Write a duration such as 15s or 5m.");
+        step.reportValidity();
+        return;
+      }
+      step.setCustomValidity("");
+      if (d === undefined) delete state.step;
+      else state.step = d;
+      this.set({});
+    });
+    const save = choice("Save the answer", [["", "Save…"], ["csv", "CSV"], ["json", "JSON"], ["png", "PNG"]], "", (v) => {
+      save.value = "";
+      void this.save(v);
+    });
+    this.dom = h(
+      "section",
+      { class: "panel", "aria-label": "Query panel" },
+      h("div", { class: "row" }, this.input.dom, h("button", { type: "button", class: "primary", onclick: () => this.submit() }, "Run")),
+      h("div", { class: "row tools" }, tabs, scale, step, save, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
+      this.result.dom,
+    );
+  }
+
+  private set(change: Partial<PanelState>): void {
+    Object.assign(this.state, change);
+    this.changed();
+    void this.refresh();
+  }
+
+  private submit(): void {
+    this.state.expr = this.input.text();
+    remember(this.state.expr);
+    this.changed();
+    void this.refresh();
+  }
+
+  refresh(automatic = false): Promise<void> {
+    return this.result.ask(this.state, automatic);
+  }
+
+  focus(): void {
+    this.input.focus();
+  }
+
+  private async save(as: string): Promise<void> {
+    const answer = this.result.answer;
+    if (!answer) return;
+    if (as === "csv") download("promlake.csv", new Blob([csv(answer)], { type: "text/csv" }));
+    if (as === "json") download("promlake.json", new Blob([JSON.stringify(answer, null, 1)], { type: "application/json" }));
+    if (as === "png") {
+      const picture = await this.result.png();
+      if (picture) download("promlake.png", picture);
+    }
+  }
+
+  destroy(): void {
+    this.input.destroy();
+    this.result.destroy();
+  }
+}

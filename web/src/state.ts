@@ -1,0 +1,102 @@
+import { formatDuration, formatTime, parseDuration, parseTime, type Range, type Zone } from "./time";
+
+// What the page shows, as the part of its address behind "#". A link reproduces the page exactly.
+
+export type View = "machine" | "explore" | "explain" | "cardinality" | "status";
+export const views: readonly View[] = ["machine", "explore", "explain", "cardinality", "status"];
+
+export interface PanelState {
+  expr: string;
+  tab: "graph" | "table";
+  stacked: boolean;
+  log: boolean;
+  step?: number; // ms; without one the panel's width decides
+}
+
+export interface State {
+  view: View;
+  range: Range;
+  zone: Zone;
+  asOf?: number; // ms
+  refresh: number; // ms; 0: never
+  tenant: string;
+  panels: PanelState[];
+}
+
+export const emptyPanel = (expr = ""): PanelState => ({ expr, tab: "graph", stacked: false, log: false });
+
+export function initial(): State {
+  return { view: "machine", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", panels: [emptyPanel()] };
+}
+
+// encode writes a state. Names of parameters are those of Prometheus' page where it has them.
+export function encode(s: State): string {
+  const p = new URLSearchParams();
+  p.set("range", formatDuration(s.range.length));
+  if (s.range.end !== undefined) p.set("end", formatTime(s.range.end, "utc") + "Z");
+  if (s.zone === "utc") p.set("tz", "utc");
+  if (s.asOf !== undefined) p.set("as_of", formatTime(s.asOf, "utc") + "Z");
+  if (s.refresh) p.set("refresh", formatDuration(s.refresh));
+  if (s.tenant) p.set("tenant", s.tenant);
+  s.panels.forEach((g, i) => {
+    if (!g.expr && s.panels.length === 1) return;
+    p.set(`g${i}.expr`, g.expr);
+    if (g.tab === "table") p.set(`g${i}.tab`, "table");
+    if (g.stacked) p.set(`g${i}.stacked`, "1");
+    if (g.log) p.set(`g${i}.log`, "1");
+    if (g.step !== undefined) p.set(`g${i}.step_input`, formatDuration(g.step));
+  });
+  return `#/${s.view}?${p.toString()}`;
+}
+
+// decode reads what encode wrote. What it cannot read keeps its default.
+export function decode(hash: string): State {
+  const s = initial();
+  const m = /^#\/([a-z]+)(?:\?(.*))?$/s.exec(hash);
+  if (!m) return s;
+  s.view = views.find((v) => v === m[1]) ?? s.view;
+  const p = new URLSearchParams(m[2] ?? "");
+  const range: Range = { length: parseDuration(p.get("range") ?? "") ?? s.range.length };
+  const end = parseTime(p.get("end") ?? "", "utc", Date.now());
+  if (end !== undefined) range.end = end;
+  s.range = range;
+  if (p.get("tz") === "utc") s.zone = "utc";
+  const asOf = parseTime(p.get("as_of") ?? "", "utc", Date.now());
+  if (asOf !== undefined) s.asOf = asOf;
+  s.refresh = parseDuration(p.get("refresh") ?? "") ?? 0;
+  s.tenant = p.get("tenant") ?? "";
+  const panels: PanelState[] = [];
+  for (let i = 0; p.has(`g${i}.expr`); i++) {
+    const g = emptyPanel(p.get(`g${i}.expr`) ?? "");
+    if (p.get(`g${i}.tab`) === "table") g.tab = "table";
+    g.stacked = p.get(`g${i}.stacked`) === "1";
+    g.log = p.get(`g${i}.log`) === "1";
+    const step = parseDuration(p.get(`g${i}.step_input`) ?? "");
+    if (step !== undefined) g.step = step;
+    panels.push(g);
+  }
+  if (panels.length) s.panels = panels;
+  return s;
+}
+
+// The expressions that were asked last, the newest first, kept by the browser.
+const historyKey = "promlake.history";
+const historyLength = 200;
+
+export function pastExpressions(): string[] {
+  try {
+    const v: unknown = JSON.parse(localStorage.getItem(historyKey) ?? "[]");
+    return Array.isArray(v) ? v.filter((e): e is string => typeof e === "string") : [];
+  } catch {
+    return [];
+  }
+}
+
+export function remember(expr: string): void {
+  if (!expr.trim()) return;
+  try {
+    localStorage.setItem(historyKey, JSON.stringify([expr, ...pastExpressions().filter((e) => e !== expr)].slice(0, historyLength)));
+  } catch {
+    // A browser that stores nothing has no history.
+  }
+}

@@ -1,0 +1,108 @@
+// Starts a real promlake and a real Chromium for the page's tests.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+// Every wait has this deadline, in ms. No test passes or fails by how long something takes.
+export const deadline = 180_000;
+
+const program = new URL("../../bin/promlake", import.meta.url).pathname;
+
+async function freePort() {
+  const s = createServer().listen(0, "127.0.0.1");
+  await new Promise((done) => s.once("listening", done));
+  const { port } = s.address();
+  await new Promise((done) => s.close(done));
+  return port;
+}
+
+// Server is one `promlake serve` over a directory of its own.
+export class Server {
+  static async start(...args) {
+    const s = new Server();
+    s.folder = await mkdtemp(join(tmpdir(), "promlake-page-"));
+    s.port = await freePort();
+    s.args = args;
+    await s.up();
+    return s;
+  }
+
+  get url() {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  // up starts the process and waits until it answers.
+  async up() {
+    this.process = spawn(program, ["serve", "--store", `file://${this.folder}/data`, "--listen", `127.0.0.1:${this.port}`, ...this.args], { stdio: ["ignore", "ignore", "pipe"] });
+    this.log = "";
+    this.process.stderr.on("data", (d) => (this.log += d));
+    this.ended = new Promise((done) => this.process.once("exit", done));
+    for (const end = Date.now() + deadline; ; ) {
+      const ready = await fetch(`${this.url}/-/ready`).then((r) => r.ok, () => false);
+      if (ready) return;
+      assert.equal(this.process.exitCode, null, `promlake ended: ${this.log}`);
+      assert.ok(Date.now() < end, `promlake is not ready: ${this.log}`);
+      await new Promise((done) => setTimeout(done, 100));
+    }
+  }
+
+  // down kills the process; its data stays.
+  async down() {
+    this.process.kill("SIGKILL");
+    await this.ended;
+  }
+
+  async stop() {
+    await this.down();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+// run starts a command of promlake and returns what it prints.
+export async function run(...args) {
+  const p = spawn(program, args, { stdio: ["ignore", "pipe", "inherit"] });
+  let out = "";
+  p.stdout.on("data", (d) => (out += d));
+  const code = await new Promise((done) => p.once("close", done));
+  assert.equal(code, 0, `promlake ${args.join(" ")}`);
+  return out;
+}
+
+// open starts Debian's Chromium. It looks up no host of its maker.
+export function open() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
+  });
+}
+
+// visit opens a page in a context of its own. Errors of scripts and violations of the
+// Content-Security-Policy are collected in page.faults; the browser's lines about refused requests
+// are not faults.
+export async function visit(browser, url, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(deadline);
+  page.setDefaultNavigationTimeout(deadline);
+  page.faults = [];
+  page.on("pageerror", (e) => page.faults.push(e.message));
+  page.on("console", (m) => {
+    if (m.type() === "error" && !m.text().startsWith("Failed to load resource")) page.faults.push(m.text());
+  });
+  await page.goto(url);
+  return page;
+}
+
+// until waits until a condition holds.
+export async function until(what, condition) {
+  for (const end = Date.now() + deadline; ; ) {
+    const v = await condition();
+    if (v) return v;
+    assert.ok(Date.now() < end, `waited in vain until ${what}`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}

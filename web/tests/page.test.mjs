@@ -1,0 +1,235 @@
+// The ways through the page as a person goes them, in a real browser before a real server that
+// stores this machine's metrics.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import axe from "axe-core";
+import { open, run, Server, until, visit } from "./harness.mjs";
+
+let server, browser;
+
+before(async () => {
+  server = await Server.start("--demo");
+  browser = await open();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const explore = (expr, more = "") => `${server.url}/#/explore?range=15m${more}&g0.expr=${encodeURIComponent(expr)}`;
+const result = (page) => page.locator(".result").first();
+
+async function series(page) {
+  const text = await until("an answer has series", async () => {
+    const t = await result(page).locator(".cost").allTextContents();
+    return t.find((x) => /[1-9]\d* series/.test(x));
+  });
+  return Number(/(\d+) series/.exec(text)[1]);
+}
+
+test("the first view is a live dashboard of this machine", async () => {
+  const page = await visit(browser, server.url);
+  await page.locator(".tile", { hasText: "Load average" }).locator("canvas").waitFor();
+  await until("all tiles but rates of missing devices have answers", async () => (await page.locator(".tile canvas").count()) >= 5);
+  assert.equal(await page.title(), "Machines · Promlake");
+  await page.getByRole("button", { name: "Explore" }).first().click();
+  await page.getByRole("button", { name: "Run" }).waitFor();
+  assert.match(page.url(), /#\/explore\?.*node_cpu_seconds_total/);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a query is completed, run, drawn, listed, saved and linked", async () => {
+  const page = await visit(browser, `${server.url}/#/explore`);
+  await page.locator(".editor").click();
+  await until("the metric name is completed", async () => {
+    await page.keyboard.press("Control+A");
+    await page.keyboard.type("node_lo");
+    return page.getByText("node_load15").first().waitFor({ timeout: 5_000 }).then(() => true, () => false);
+  });
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type('{__name__=~"node_load.*"}');
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Enter");
+  assert.equal(await series(page), 3);
+  await page.locator("canvas").waitFor();
+
+  // A click on a series of the legend shows it alone, another click shows all.
+  const keys = page.locator(".key");
+  assert.equal(await keys.count(), 3);
+  await keys.nth(1).click();
+  assert.deepEqual(await keys.evaluateAll((all) => all.map((k) => k.getAttribute("aria-pressed"))), ["false", "true", "false"]);
+  await keys.nth(1).click();
+  assert.deepEqual(await keys.evaluateAll((all) => all.map((k) => k.getAttribute("aria-pressed"))), ["true", "true", "true"]);
+
+  for (const [kind, starts] of [["csv", "__name__,instance,job,time,value\r\nnode_load"], ["json", '{\n "resultType": "matrix"'], ["png", "\x89PNG"]]) {
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save the answer").selectOption(kind)]);
+    const body = await readFile(await file.path(), "latin1");
+    assert.ok(body.startsWith(starts), `${kind}: ${body.slice(0, 60)}`);
+  }
+
+  await page.getByLabel("Show as").selectOption("table");
+  await until("three rows are listed", async () => (await page.locator("main tbody tr").count()) === 3);
+
+  // The address reproduces the page in a browser that has never seen it.
+  const copy = await visit(browser, page.url());
+  await until("the copy lists three rows", async () => (await copy.locator("main tbody tr").count()) === 3);
+  assert.equal(await copy.getByLabel("Show as").inputValue(), "table");
+  assert.deepEqual([...page.faults, ...copy.faults], []);
+});
+
+test("dragging over a graph zooms, and the browser's back button returns", async () => {
+  const page = await visit(browser, explore("node_load1"));
+  await page.locator("canvas").waitFor();
+  const over = await page.locator(".u-over").boundingBox();
+  await page.mouse.move(over.x + over.width * 0.5, over.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(over.x + over.width * 0.75, over.y + 40, { steps: 5 });
+  await page.mouse.up();
+  await until("the address has an end", async () => /end=/.test(page.url()));
+  const zoomed = /range=(\w+)/.exec(page.url())[1];
+  assert.notEqual(zoomed, "15m");
+  await page.goBack();
+  await until("the range is back", async () => (await page.getByLabel("Length of the time range").inputValue()) === "15m");
+  assert.deepEqual(page.faults, []);
+});
+
+test("the keyboard alone suffices", async () => {
+  const page = await visit(browser, server.url);
+  await page.locator(".tile canvas").first().waitFor();
+  await page.keyboard.press("/");
+  await until("the editor has the focus", () => page.evaluate(() => document.activeElement?.classList.contains("editor")));
+  await page.keyboard.type("count(up)");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Enter");
+  assert.equal(await series(page), 1);
+  await page.evaluate(() => document.activeElement.blur());
+  for (const [key, title] of [["3", "Explain"], ["4", "Cardinality"], ["5", "Status"], ["1", "Machines"]]) {
+    await page.keyboard.press(key);
+    await until(`${title} is shown`, async () => (await page.title()).startsWith(title));
+    await page.evaluate(() => document.activeElement.blur());
+  }
+  assert.deepEqual(page.faults, []);
+});
+
+test("a mistake in a query is named, by the server's own words", async () => {
+  const page = await visit(browser, explore("sum(up"));
+  await page.getByRole("alert").waitFor();
+  assert.match(await page.getByRole("alert").textContent(), /parse error/);
+  assert.deepEqual(page.faults, []);
+});
+
+test("explain shows the plan, the price and what was measured", async () => {
+  const page = await visit(browser, `${server.url}/#/explain?range=15m&g0.expr=${encodeURIComponent("sum by (mode) (rate(node_cpu_seconds_total[1m]))")}`);
+  await page.getByText("Estimated cost").waitFor();
+  await page.getByRole("cell", { name: "node_cpu_seconds_total" }).waitFor();
+  await page.getByRole("button", { name: "Run and measure" }).click();
+  await page.getByText("Evaluated by the engine").waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("cardinality lists metrics and opens one", async () => {
+  const page = await visit(browser, `${server.url}/#/cardinality`);
+  await page.getByRole("button", { name: "node_cpu_seconds_total" }).click();
+  assert.equal(await series(page), 1);
+  assert.deepEqual(page.faults, []);
+});
+
+// What came from data is text. Names and values that look like markup stay what they are.
+test("hostile names and values are text", async () => {
+  const hostile = `<img src=x onerror="window.hit=1"><script>window.hit=1</script>`;
+  const page = await visit(browser, "about:blank");
+  await page.route("**/api/v1/query*", (route) =>
+    route.fulfill({
+      json: {
+        status: "success",
+        warnings: [hostile],
+        data: { resultType: "matrix", result: [0, 1].map((i) => ({ metric: { __name__: hostile, [hostile]: `${hostile}${i}`, "a\nb": "=cmd|' /C calc'!A0" }, values: [[Date.now() / 1000 - 60, "1"]] })) },
+      },
+    }),
+  );
+  await page.goto(explore("up"));
+  await page.locator(".key").nth(1).waitFor();
+  await page.locator(".key").nth(1).hover();
+  assert.ok((await page.locator(".key").first().textContent()).includes("<img src=x"));
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save the answer").selectOption("csv")]);
+  assert.ok((await readFile(await file.path(), "utf8")).includes(",'=cmd"), "a formula is quoted");
+  await page.getByLabel("Show as").selectOption("table");
+  await page.locator("main tbody tr").first().waitFor();
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+  assert.equal(await page.locator("img, main script").count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a server that goes away and returns", async () => {
+  const own = await Server.start("--demo");
+  try {
+    const page = await visit(browser, `${own.url}/#/explore?range=15m&g0.expr=node_load1`);
+    await until("the server has samples", async () => {
+      await page.getByRole("button", { name: "Run" }).click();
+      return (await page.locator("canvas").count()) > 0;
+    });
+    await own.down();
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByText("The server did not answer").waitFor();
+    await own.up();
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.locator("canvas").waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await own.stop();
+  }
+});
+
+test("the page asks for a token when the server requires one", async () => {
+  const tokens = `${server.folder}/tokens.json`;
+  const token = (await run("token", "--tenant", "team-a", "--access", "read", "--tokens", tokens)).trim();
+  const guarded = await Server.start("--auth.tokens", `file:${tokens}`);
+  try {
+    const page = await visit(browser, `${guarded.url}/#/explore?g0.expr=vector(7)&g0.tab=table`);
+    await page.getByRole("dialog").waitFor();
+    await page.getByLabel("Bearer token").fill("wrong");
+    await page.getByRole("button", { name: "Use" }).click();
+    await page.getByText("needs a valid token").waitFor();
+    await page.getByLabel("Bearer token").fill(token);
+    await page.getByRole("button", { name: "Use" }).click();
+    await page.getByRole("cell", { name: "7", exact: true }).waitFor();
+    // It is kept in memory only.
+    assert.equal(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }])).then((s) => s.includes("team") || s.length > 2000), false);
+    await page.reload();
+    await page.getByRole("dialog").waitFor();
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await guarded.stop();
+  }
+});
+
+for (const theme of ["light", "dark"]) {
+  test(`accessible and within its width, ${theme}`, async () => {
+    const page = await visit(browser, explore("node_load1"), { colorScheme: theme });
+    for (const view of ["machine", "explore", "explain", "cardinality", "status"]) {
+      await page.goto(`${server.url}/#/${view}?range=15m&g0.expr=node_load1`);
+      await page.locator("main canvas, main table, main h3").first().waitFor();
+      for (const width of [360, 1280, 2560]) {
+        await page.setViewportSize({ width, height: 900 });
+        await until(`${view} fits ${width} pixels`, () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+      }
+      // The policy keeps scripts out of the document, so axe-core runs through the debugger.
+      await page.evaluate(axe.source);
+      const found = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
+      const serious = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+      assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" | ")}`), [], view);
+    }
+    assert.deepEqual(page.faults, []);
+  });
+}
+
+test("the first load is small", async () => {
+  let sum = 0;
+  for (const file of ["index.html", "assets/page.js", "assets/page.css"]) sum += gzipSync(await readFile(new URL(`../dist/${file}`, import.meta.url))).length;
+  assert.ok(sum <= 300_000, `${sum} bytes compressed`);
+});
