@@ -1,4 +1,8 @@
-"""Views over segments and blocks."""
+"""Views over segments and blocks.
+
+Of equal series and timestamps the sample of the object with the higher rank counts, as Go's package
+internal/live defines it. Deletions are not applied, and floats and histograms are counted apart.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

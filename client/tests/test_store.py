@@ -1,7 +1,10 @@
 import datetime as dt
 import json
+import math
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -182,3 +185,34 @@ def test_invalid_stores_are_errors(tmp_path: Path) -> None:
 
 def views(lake: duckdb.DuckDBPyConnection) -> set[str]:
     return {name for (name,) in lake.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()}
+
+
+# The cases of all readers, without those that have histograms: the views count them apart.
+CASES = [
+    case
+    for case in json.loads((Path(__file__).parents[2] / "internal/live/livetest/cases.json").read_text(encoding="utf-8"))
+    if not any("hists" in step for step in case["steps"])
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c["name"])
+def test_views_answer_the_cases_of_all_readers(tmp_path: Path, case: dict[str, Any]) -> None:
+    """The rank of a segment is its file's time, whatever its name."""
+    for i, step in enumerate(case["steps"]):
+        if "floats" not in step:
+            continue
+        times = ", ".join(f"epoch_ms({t})" for t in step["floats"])
+        values = ", ".join("'NaN'::DOUBLE" if t in step.get("stale", []) else f"{i}.0" for t in step["floats"])
+        name = f"0{9 - i}"
+        write(
+            tmp_path,
+            "t",
+            name,
+            f"SELECT 'm' AS metric, 1::UBIGINT AS series_id, [{times}]::TIMESTAMPTZ[] AS ts, [{values}]::DOUBLE[] AS value",
+        )
+        os.utime(tmp_path / "v1/t/segments" / WINDOW / f"{ulid(name)}.parquet", ns=(10**18 + i, 10**18 + i))
+    with open_store(tmp_path, "t") as lake:
+        got = lake.sql("SELECT epoch_ms(ts), value FROM samples ORDER BY ts").fetchall()
+    assert [(t, "stale" if math.isnan(v) else int(v)) for t, v in got] == [
+        (w["t"], "stale" if w["kind"] == "stale" else w["step"]) for w in case["undeleted"]
+    ]

@@ -2,18 +2,26 @@ package query_test
 
 import (
 	"database/sql"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	_ "github.com/duckdb/duckdb-go/v2"
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/live/livetest"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/segment/segmenttest"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -71,4 +79,67 @@ func TestSQLViews(t *testing.T) {
 		require.NoError(t, db.QueryRow(`SELECT count(*) FROM promlake_series([f FOR f IN [`+files+`]])`).Scan(&n))
 		require.Equal(t, 4, n)
 	})
+}
+
+// TestSQLAnswersTheLiveCases writes the objects of every case of package live as segments, whose
+// names are in the opposite order of their times, and as messages of the queue, and holds the macro
+// against the answers without deletions.
+func TestSQLAnswersTheLiveCases(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join("..", "..", "schemas", "sql", "segments.sql"))
+	require.NoError(t, err)
+	db, err := sql.Open("duckdb", "")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	db.SetMaxOpenConns(1) // an in-memory database
+	_, err = db.Exec(string(script))
+	require.NoError(t, err)
+	for _, c := range livetest.Cases(t) {
+		if c.HasHists() {
+			continue // the macros count them apart
+		}
+		t.Run(c.Name, func(t *testing.T) {
+			dir := t.TempDir()
+			for i, s := range c.Steps {
+				if s.Delete != nil {
+					continue
+				}
+				row := segment.Row{Labels: labels.FromStrings("__name__", "m")}
+				for _, at := range s.Floats {
+					v := float64(i)
+					if slices.Contains(s.Stale, at) {
+						v = math.Float64frombits(value.StaleNaN)
+					}
+					row.Floats = append(row.Floats, segment.Float{T: at, V: v})
+				}
+				data, _, err := segmenttest.Encode([]segment.Row{row}, nil)
+				require.NoError(t, err)
+				at := time.UnixMilli(1_700_000_000_000).Add(time.Duration(i) * time.Minute)
+				id := ulid.ULID{15: byte(100 - i)}
+				if i%2 == 0 {
+					require.NoError(t, id.SetTime(uint64(at.UnixMilli())))
+				}
+				file := filepath.Join(dir, id.String()+pick(i%2 == 0, "-q", "")+".parquet")
+				require.NoError(t, os.WriteFile(file, data, 0o600))
+				if i%2 == 0 {
+					at = at.Add(time.Duration(-i) * time.Hour) // says nothing
+				}
+				require.NoError(t, os.Chtimes(file, at, at))
+			}
+			rows, err := db.Query(`SELECT epoch_ms(ts), CASE WHEN isnan(value) THEN NULL ELSE value::INTEGER END FROM promlake_samples('` + filepath.Join(dir, "*.parquet") + `') ORDER BY ts`)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, rows.Close()) }()
+			var got, want []string
+			for rows.Next() {
+				var at int64
+				var step sql.NullInt64
+				require.NoError(t, rows.Scan(&at, &step))
+				got = append(got, fmt.Sprint(at, " ", pick(step.Valid, fmt.Sprint(step.Int64), "stale")))
+			}
+			require.NoError(t, rows.Err())
+			for _, w := range c.Undeleted {
+				want = append(want, fmt.Sprint(w.T, " ", pick(w.Kind == "stale", "stale", fmt.Sprint(w.Step))))
+			}
+			require.Equal(t, want, got)
+		})
+	}
 }
