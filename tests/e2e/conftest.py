@@ -36,7 +36,7 @@ def store(request: pytest.FixtureRequest) -> Store:
 
 @pytest.fixture
 def start(programs: Programs, tmp_path: Path) -> Iterator[Start]:
-    """Starts servers over a store with flags. What still runs at the end is killed."""
+    """Starts servers over a store with flags. Servers that still run at the end are killed."""
     with starting(programs, tmp_path) as start:
         yield start
 
@@ -66,7 +66,7 @@ def starting(programs: Programs, directory: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def server(start: Start, file_store: Store) -> Iterator[Server]:
-    """A server over a directory, which must end in peace."""
+    """A server over a directory, which must end with status 0."""
     server = start(file_store)
     yield server
     server.stop()

@@ -22,7 +22,7 @@ MEMORY_BYTES = 500 * MIB
 
 @pytest.fixture(scope="module")
 def target(start_for_module: Start, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all of it, which must be as good as new at the end."""
+    """One server for all tests, which must work without limits at the end."""
     server = start_for_module(directory_store(tmp_path_factory.mktemp("bad") / "store"), "--ingest.flush-interval", "5ms")
     yield server
     assert server.sender().post(GOOD).status == 204
@@ -138,7 +138,7 @@ def test_random_bytes(target: Server, content_type: str) -> None:
 
 
 def test_bombs_at_once(target: Server) -> None:
-    """As many bombs at once as there are senders may use the memory of requests in flight, and not more."""
+    """Concurrent bombs use at most the memory of requests in flight."""
     bodies = [BROKEN["zeros that expand twentyfold"], TOO_LARGE["snappy that holds 100 MB"], REJECTED["label value of 10 MB"][0]]
     answers: list[Answer] = []
 

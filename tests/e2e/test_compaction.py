@@ -81,7 +81,7 @@ def order() -> list[int]:
 
 
 def special(times: list[int]) -> list[Series]:
-    """Returns what a node_exporter does not have."""
+    """Returns samples of kinds that a node_exporter does not have."""
     edges = [(t, EDGES[t // SCRAPE_MS % len(EDGES)]) for t in times]
     return [
         series("corrected", [(t, 1.0) for t in times]),
@@ -189,7 +189,7 @@ def stored(day: Day) -> Rows:
 
 
 def check_rows(got: Rows, want: Rows) -> None:
-    """Holds that the samples are the same, and sum up to the same number. The query API does not show stale markers."""
+    """Checks that the samples and their sum are the same. The query API does not show stale markers."""
     got = {labels: [(t, v) for t, v in points if not (math.isnan(v) and t in stale_times())] for labels, points in got.items()}
     assert got.keys() == want.keys()
     for labels, points in want.items():
@@ -198,7 +198,7 @@ def check_rows(got: Rows, want: Rows) -> None:
 
 
 def divided(value: float) -> float:
-    """Returns what readers that just divide have of a value: schemas/block.md."""
+    """Returns a value as readers compute it that only divide: schemas/block.md."""
     return math.copysign(0.0, value) if abs(value) < 2.0**-971 else value
 
 
@@ -211,7 +211,7 @@ def total(rows: Rows) -> float:
 
 
 def label_set(columns: list[tuple[str, str | None]], others: dict[str, str] | list[tuple[str, str]] | None) -> frozenset[tuple[str, str]]:
-    """Returns a label set from columns (metric and l_<name>) and the MAP of what has no column."""
+    """Returns a label set from columns (metric and l_<name>) and the MAP of labels without a column."""
     named = {("__name__" if name == "metric" else name.removeprefix("l_")): value for name, value in columns if value}
     return frozenset({**named, **dict(others or {})}.items())
 

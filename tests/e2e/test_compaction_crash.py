@@ -1,4 +1,4 @@
-"""Whatever dies during compaction, every answer stays, and garbage goes in the end."""
+"""Whichever process is killed during compaction, answers do not change, and garbage is deleted in the end."""
 
 import random
 import subprocess
@@ -21,8 +21,8 @@ KILLS = 5
 
 Samples = dict[frozenset[tuple[str, str]], list[tuple[int, float]]]
 
-# Compaction as busy as it can be. Nothing waits for late data; what is replaced goes after 20
-# seconds, longer than a query here.
+# Compaction is as busy as possible. Nothing waits for late data; replaced objects are deleted after
+# 20 seconds, longer than a query takes here.
 BUSY = (
     "--ingest.flush-interval=5ms",
     "--compactor.compaction-interval=10ms",
@@ -36,7 +36,7 @@ BUSY = (
 
 
 class Book:
-    """Writes samples, each round some to every window of every day, and keeps book of them. Every other round corrects the one before."""
+    """Writes samples, each round some to every window of every day, and records them. Every other round corrects the previous one."""
 
     def __init__(self) -> None:
         self._rounds = 0

@@ -22,11 +22,11 @@ from support.stores import Gateway
 GRAFANA, ALERTS = ROOT / "infra/grafana", ROOT / "infra/prometheus/alerts.yml"
 DASHBOARDS = sorted((GRAFANA / "dashboards").glob("*.json"))
 
-# What Grafana puts in place of its variables: all jobs, for no other program's metrics are wanted,
-# and an interval of four scrapes or more.
+# Values for Grafana's variables: all jobs, because there are no other programs' metrics, and an
+# interval of at least four scrapes.
 VARIABLES = {"$__rate_interval": "10s", "$job": "(promlake|ingest-fn|compact-fn)", "$instance": ".*"}
 
-# Series that only a misfortune makes. Each expression is checked all the same, by its metric; the
+# Series that exist only after a failure. The metric of each expression is checked nevertheless; the
 # list may only shrink.
 MISFORTUNES = {
     "PromlakeFlushesFail": "a store that refuses writes",
@@ -101,7 +101,7 @@ class Run:
     jobs: Queue
 
     def step(self, number: int) -> None:
-        """Does a bit of everything that has metrics."""
+        """Uses every feature that has metrics."""
         now = int(time.time() * 1000)
         for job in ("api", "web"):
             self.sender.write(series("requests_total", [(now, number)], job=job))
@@ -185,7 +185,7 @@ def ask(url: str, path: str, form: dict[str, str]) -> Any:
 
 
 def test_every_query_finds_data(run: Run) -> None:
-    """The queries that find nothing are those of the list, no more and no fewer."""
+    """Exactly the queries of the list find nothing."""
     wanted = {q.name: q for q in PANELS + RULES}
     assert len(wanted) == len(PANELS + RULES), "names must differ"
     missing, steps = dict(wanted), 0

@@ -16,13 +16,12 @@ KILLS = 6
 SENDERS = 4
 SERIES = 50
 WINDOW_MS = 2 * 60 * 60 * 1000
-# The first of the samples that are 10 ms apart; after the 30th of them, they go to the next
-# window's segments.
+# The samples are 10 ms apart. From the 30th on they belong to the next window.
 FIRST_MS = int(time.time() * 1000) // WINDOW_MS * WINDOW_MS - 30 * 10
 
 
 class Hammer(threading.Thread):
-    """Sends one sample of each of its series, again and again, and records the acknowledged ones.
+    """Sends one sample of each of its series, repeatedly, and records the acknowledged ones.
 
     A request without an answer is either sent again, so that samples may arrive twice, or given up, so that they may be there or not.
     """

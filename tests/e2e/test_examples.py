@@ -19,7 +19,7 @@ DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs
 
 
 def test_prometheus_configuration(programs: Programs) -> None:
-    """It is checked with the rules that it names."""
+    """The configuration is checked with the rules that it names."""
     done = subprocess.run(
         [programs.promtool, "check", "config", ROOT / "infra/prometheus/prometheus.yml"],
         capture_output=True,
@@ -71,7 +71,7 @@ def examples() -> Iterator[list[str]]:
 
 
 def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
-    """Each of them succeeds over a store with data, in the order in which they are written; those for a server come first."""
+    """Each command succeeds over a store with data, in the order of the documents; commands for a server come first."""
     server = start(directory_store(tmp_path / "data"))
     for tenant in (None, "team-a"):
         assert server.sender(tenant).write(series("up", [(int(time.time() * 1000), 1)], job="api")).status == 204

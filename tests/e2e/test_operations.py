@@ -1,4 +1,4 @@
-"""What an operator meets: the demo, the command line, the stages as processes of their own, metrics and pages."""
+"""The operator's view: the demo, the command line, the stages as separate processes, metrics and pages."""
 
 import json
 import re
@@ -98,14 +98,14 @@ def test_stages_as_processes_of_their_own(programs: Programs, start: Start, stor
 
 
 def test_compaction_as_a_process_of_its_own(programs: Programs, start: Start, store: Store) -> None:
-    """A compactor that runs on request, beside a writer and a reader."""
+    """A compactor that runs on request, concurrently with a writer and a reader."""
     writer, reader = start(store, command=[programs.ingest_fn]), start(store, command=[programs.query_fn])
     flags = [f"--compactor.{name}-delay=1ms" for name in ("settle", "window", "late")]
     compactor = start(store, *flags, "--compactor.min-part-segments=2", command=[programs.compact_fn])
     for i in range(2):
         assert writer.sender().write(series("up", [(NOW_MS - i, i)])).status == 204
     cycles = 0
-    while True:  # a bucket's clock is known to a few seconds only: until they have passed, nothing has settled
+    while True:  # a bucket's clock has an uncertainty of seconds, during which nothing settles
         cycles += 1
         request = urllib.request.Request(f"{compactor.url}/-/compact", method="POST")
         with urllib.request.urlopen(request, timeout=30) as response:
@@ -124,7 +124,7 @@ def test_compaction_as_a_process_of_its_own(programs: Programs, start: Start, st
 
 
 def test_a_store_is_all_the_state(start: Start, store: Store) -> None:
-    """A server that starts on a store that another one left answers as that one did."""
+    """A server that starts on the store of an ended one returns the same answers."""
     first = start(store)
     assert first.sender().write(series("up", [(NOW_MS, 1)])).status == 204
     first.stop()

@@ -177,7 +177,7 @@ def range_query(url: str, expr: str, pair: Pair) -> dict[str, list[Any]]:
 
 
 def by_labels(data: dict[str, Any]) -> dict[str, list[Any]]:
-    """Returns the samples as they are written, text and all, by label set."""
+    """Returns the samples with the text of their values, by label set."""
     assert data["resultType"] == "matrix"
     return {json.dumps(s["metric"], sort_keys=True): s["values"] for s in data["result"]}
 

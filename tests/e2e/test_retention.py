@@ -1,4 +1,4 @@
-"""What is deleted, or past its retention, is gone: for queries at once, in the store after compaction."""
+"""Samples that are deleted or past their retention disappear: from queries at once, from the store after compaction."""
 
 import json
 import time
@@ -61,7 +61,7 @@ def test_deletion_is_off_by_default(server: Server) -> None:
 
 
 def test_deletion(programs: Programs, start: Start, store: Store) -> None:
-    """Before and after the samples are in a block, of one tenant alone."""
+    """Deletion before and after the samples are in a block, for one tenant only."""
     flags = ("--no-compactor.enabled", "--web.enable-admin-api", "--ingest.flush-interval=5ms")
     server, commands = start(store, *flags), Commands(programs, store)
     for tenant in (None, "b"):
@@ -87,7 +87,7 @@ def test_deletion(programs: Programs, start: Start, store: Store) -> None:
     commands.compact(now + 3600)
     (block,) = commands.inspect()["blocks"]
     assert (block["samples"], block["series"]) == (4 * len(HOURS) - 5 - 4, 2)
-    # In a bucket, a message of before the deletion may still come from a queue.
+    # In a bucket, a message from before the deletion may still be delivered by a queue.
     assert len(commands.inspect()["tombstones"]) == (2 if store.url.startswith("s3://") else 0)
 
     check_deletion(server, {"match": '{job=~".+"}'}, [])
@@ -103,7 +103,7 @@ def test_deletion(programs: Programs, start: Start, store: Store) -> None:
 
 
 def check_deletion(server: Server, form: dict[str, str], left: list[int]) -> None:
-    """Deletes, and sees it at once. The last sample of the range is gone, the one a second later is not."""
+    """A deletion takes effect at once. It includes the last sample of the range, but not the one a second later."""
     assert delete(server, **form) == (204, None)
     assert hours(server.client(), 'requests_total{job="api"}') == left
     assert hours(server.client(), 'requests_total{job="db"}') == (HOURS if left else [])
@@ -118,7 +118,7 @@ def test_bad_deletions(start: Start, file_store: Store) -> None:
 
 
 def test_retention(programs: Programs, start: Start, file_store: Store) -> None:
-    """Old days go, by tenant, whether they are compacted or not."""
+    """Old days are deleted by tenant, whether they are compacted or not."""
     server, commands = start(file_store, "--no-compactor.enabled"), Commands(programs, file_store)
     old_ms = FIRST_MS - OLD_DAYS * DAY_MS
     for tenant in ("compacted", "fresh", "kept"):

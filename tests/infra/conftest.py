@@ -44,7 +44,7 @@ def package(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="session")
 def default(package: Package) -> Template:
-    """The stack as most deploy it."""
+    """The stack with its usual parameters."""
     return read(package("test-default", "arm64") / "cloudformation.json")
 
 

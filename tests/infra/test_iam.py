@@ -8,8 +8,7 @@ import pytest
 from policies import allows, denies
 from stack_template import ACCOUNT, FUNCTIONS, REGION, Template
 
-# Every action that something in the stack could be tempted to, and one of each other service that
-# an account has.
+# Actions that a part of the stack could misuse, and one of each other service of an account.
 ACTIONS = (
     "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListBucket", "s3:DeleteBucket", "s3:PutBucketPolicy",
     "s3:PutObjectAcl", "s3:GetObjectVersion", "s3:DeleteObjectVersion",
@@ -40,7 +39,7 @@ BUFFERED: dict[str, Rights] = {
     "query": OBJECTS_READ | TOKENS_READ,
 }
 OWN_TOKEN = {name: {("ssm:GetParameter", "self-token")} for name in FUNCTIONS}
-# The ingest function of a stack that keeps its own metrics hands them to itself.
+# The ingest function of a stack with its own metrics writes them to itself.
 OWN_TOKEN_ELSEWHERE = OWN_TOKEN | {"ingest": set[tuple[str, str]]()}
 DIRECT = BUFFERED | {"ingest": {("sqs:SendMessage", "write queue")} | OBJECTS_WRITTEN, "query": OBJECTS_READ}
 GROUPED = BUFFERED | {"ingest": BUFFERED["ingest"] | OBJECTS_WRITTEN}

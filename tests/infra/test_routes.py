@@ -53,7 +53,7 @@ def table(t: Template) -> Table:
 
 
 def route(routes: Table, method: str, path: str) -> str | None:
-    """Returns where API Gateway sends a request: to the route of this very path, else to that of the longest prefix."""
+    """Returns where API Gateway sends a request: to the route of this path, or else of the longest prefix."""
     if (method, path) in routes:
         return routes[method, path]
     greedy = sorted((p.removesuffix("{proxy+}") for m, p in routes if m == method and p.endswith("{proxy+}")), key=len, reverse=True)

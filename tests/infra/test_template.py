@@ -61,11 +61,10 @@ def check_logs(t: Template) -> None:
     levels = set()
     for f in FUNCTIONS:
         p = t.function(f)
-        # Lambda passes on lines that are JSON already as they are, which the metric filter relies
-        # on.
+        # Lambda passes on JSON lines unchanged, which the metric filter relies on.
         assert p["Environment"]["Variables"]["PROMLAKE_LOG_FORMAT"] == "json"
         assert p["LoggingConfig"]["LogFormat"] == "JSON"
-        # A panic's lines name no level, and count as INFO.
+        # The lines of a panic have no level, and count as INFO.
         assert p["LoggingConfig"]["ApplicationLogLevel"] == "TRACE", "Lambda drops lines that the program chose to write"
         levels.add(p["LoggingConfig"]["SystemLogLevel"])
     assert len(levels) == 1
@@ -83,7 +82,7 @@ def check_times(t: Template) -> None:
     (window,) = (m["MaximumBatchingWindowInSeconds"] for _, m in t.of_type("AWS::Lambda::EventSourceMapping") if m["BatchSize"] > 1)
     assert write["VisibilityTimeout"] >= 6 * timeout["flush"] + window
     assert write["VisibilityTimeout"] <= 43200
-    # Lambda refuses a mapping whose queue redelivers a message before the function's timeout.
+    # Lambda rejects a mapping whose queue redelivers a message before the function's timeout.
     assert jobs["VisibilityTimeout"] >= timeout["compact"]
     assert jobs["MessageRetentionPeriod"] == MAX_JOB_SECONDS
     assert timeout["compact"] <= MAX_JOB_SECONDS
@@ -130,7 +129,7 @@ def check_schedule(t: Template) -> None:
 
 
 def check_what_stays(t: Template) -> None:
-    """What may hold acknowledged data outlives the stack, without a name that would keep the next stack from being made."""
+    """Resources that may hold acknowledged data outlive the stack, without a fixed name that would block the next stack."""
     stays = {name for name, r in t.resources.items() if r.get("DeletionPolicy") == "Retain"}
     assert stays == {"Bucket", "BucketPolicy", "WriteQueue", "DeadLetterQueue"}
     assert stays == {name for name, r in t.resources.items() if r.get("UpdateReplacePolicy") == "Retain"}
@@ -185,11 +184,11 @@ def check_alarms(t: Template) -> None:
 
 
 def check_address(t: Template) -> None:
-    """Public access exists only with tokens; with IAM, AWS checks every entry point."""
+    """Public access requires tokens; with IAM, AWS checks every entry point."""
     urls = dict(t.of_type("AWS::Lambda::Url"))
     assert urls["QueryLambdaFunctionUrl"]["InvokeMode"] == "RESPONSE_STREAM"
     functions = ["query"]
-    # A URL leads to an unpublished version, which Managed Instances do not run.
+    # A URL invokes an unpublished version, which Managed Instances do not run.
     if "CapacityProviderConfig" not in t.function("ingest"):
         assert urls["IngestLambdaFunctionUrl"].get("InvokeMode", "BUFFERED") == "BUFFERED"
         assert t.resolve(t.document["Outputs"]["WriteFunctionUrl"]["Value"]) == "IngestLambdaFunctionUrl-FunctionUrlapi/v1/write"
@@ -232,7 +231,7 @@ def check_all(template: Template) -> None:
 
 
 def test_parameters_arrive(default: Template, x86: Template, direct: Template, grouped: Template) -> None:
-    """Each parameter reaches its place; parameters that were not set leave no trace."""
+    """Each parameter has its effect on the template; parameters that are not set have none."""
 
     def env(t: Template, f: str) -> dict[str, str]:
         return t.function(f)["Environment"]["Variables"]

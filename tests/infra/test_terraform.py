@@ -67,7 +67,7 @@ def test_outputs_exist(terraform: dict[str, list[Any]], default: Template) -> No
 
 
 def test_variables(terraform: dict[str, list[Any]]) -> None:
-    """Each is described and used, and none is used that is not there."""
+    """Each variable is described and used, and every used one exists."""
     variables = named(terraform["variable"])
     text = "".join(path.read_text() for path in FOLDER.glob("*.tf"))
     assert set(re.findall(r"\bvar\.(\w+)", text)) == set(variables)

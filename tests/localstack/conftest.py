@@ -59,7 +59,7 @@ def stack(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def tuned(stack: Stack) -> Stack:
-    """Removes delays: windows close and failed messages return at once."""
+    """Removes delays: windows close at once, and failed messages are redelivered at once."""
     settings = {"ingest": {}, "flush": {}, "plan": AT_ONCE, "compact": AT_ONCE, "query": FRESH}
     for function, variables in settings.items():
         stack.set(function, **variables, PROMLAKE_SELF_INTERVAL="5s")
@@ -83,7 +83,7 @@ def quiet(stack: Stack) -> Iterator[Stack]:
     before = running(stack, functions)
     for function in functions:
         stack.set(function, PROMLAKE_SELF_URL=None)
-    # At their end they write their own metrics once more.
+    # At their end, functions write their own metrics once more.
     wait_until(lambda: not before & running(stack, functions), "the functions' processes to end", 60)
     for mapping in stack.functions.list_event_source_mappings()["EventSourceMappings"]:
         # Only batches this small may have no batch window.

@@ -12,7 +12,7 @@ from support.programs import ROOT, Programs
 
 COMPOSE = ROOT / "infra/localstack/compose.yaml"
 FOLDER = COMPOSE.parent
-# Made by `make localstack-compose`, and of the machine.
+# Created by `make localstack-compose`, and files of the machine.
 MADE = {".cache/localstack/lambda"}
 
 

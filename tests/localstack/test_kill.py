@@ -78,7 +78,7 @@ class Book:
         return self._stack.levels(self.tenant) == {"24h": (1, self.samples)}
 
     def compact(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Comes again like the schedule until all of the day is one block, of exactly its samples."""
+        """Runs the schedule until the whole day is one block with exactly its samples."""
 
         def done() -> bool:
             meanwhile()
@@ -116,7 +116,7 @@ def both(*operations: str) -> list[str]:
 
 
 def test_buffered_ingest(quiet: Stack) -> None:
-    """A message may be on the queue although its sender got no answer and sends again."""
+    """A message may be on the queue although its sender got no answer and retries."""
     book = Book(quiet, "kill-ingest")
     with quiet.proxy.killing(quiet.name("ingest")) as deaths:
         assert book.write() == 2
@@ -141,7 +141,7 @@ def test_direct_ingest(quiet: Stack) -> None:
 
 
 def test_flush(quiet: Stack) -> None:
-    """The queue delivers a batch again, of which a part may be in the bucket."""
+    """The queue redelivers a batch, a part of which may be in the bucket."""
     book = Book(quiet, "kill-flush")
     with quiet.proxy.killing(quiet.name("flush")) as deaths:
         book.write()
@@ -152,11 +152,11 @@ def test_flush(quiet: Stack) -> None:
 
 
 def test_compact(quiet: Stack) -> None:
-    """Until the manifest is committed nothing has happened, and afterwards everything has."""
+    """A job has no effect until its commit of the manifest, and its whole effect after it."""
     book = Book(quiet, "kill-compact")
     book.write()
     book.wait_until_complete()
-    book.compact()  # the first commit of a tenant makes an object more, which shifts the deaths
+    book.compact()  # the first commit of a tenant creates one more object, which would shift the kills
     for _ in range(2):
         book.write()
         book.wait_until_complete()
@@ -167,7 +167,7 @@ def test_compact(quiet: Stack) -> None:
 
 
 def test_plan_and_collect(quiet: Stack) -> None:
-    """Jobs may be sent twice, and garbage may be half gone."""
+    """Jobs may be sent twice, and garbage may be partly deleted."""
     book = Book(quiet, "kill-plan")
     for _ in range(2):
         book.write()
@@ -193,7 +193,7 @@ def test_plan_and_collect(quiet: Stack) -> None:
 
 
 def test_delivered_again(quiet: Stack) -> None:
-    """A message that was done with comes once more before its block is made, and once more after."""
+    """A processed message is redelivered before its block is created, and again after that."""
     book = Book(quiet, "kill-again")
     book.write()
     book.wait_until_complete()

@@ -21,7 +21,7 @@ def test_poison_and_its_neighbours(quiet: Stack) -> None:
     wait_until(lambda: door.samples("neighbour", START - 1, START + 1) != {}, "the neighbour", SECONDS)
     wait_until(lambda: quiet.waiting("DeadLetterQueueUrl") == 1, "the poison to be given up", SECONDS)
 
-    # A good message that was given up, as when the bucket refused it for long.
+    # A valid message that was given up, as after a long failure of the bucket.
     sent = quiet.sent()
     assert door.write([series("revived", [(START, 2.0)])]).status == 204
     (good,) = quiet.sent()[len(sent) :]

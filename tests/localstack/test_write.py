@@ -32,7 +32,7 @@ def tenant() -> str:
 
 
 def batch(count: int, noise: int = 0) -> list[Series]:
-    """Returns series of one sample each; noise times 128 bytes of each hardly compress."""
+    """Returns series of one sample each; 128 * noise bytes of each hardly compress."""
     return [
         Series(
             {"__name__": "written", "number": str(n)}
@@ -54,7 +54,7 @@ def test_written_samples_are_answered(quiet: Stack, mode: str, version: int, ten
     assert reply.status == 204, reply
     if version == 2:
         assert reply.headers["x-prometheus-remote-write-samples-written"] == "100"
-    if mode == "direct":  # without a queue there is no wait; a repeated request is another segment
+    if mode == "direct":  # no wait without a queue; a repeated request becomes another segment
         assert doors["gateway"].write(written, version).status == 204
         assert len(quiet.keys(f"v1/{tenant}/segments/")) == 2
         assert doors["gateway"].samples("written", START - 1, START + 1000) == expected(written)

@@ -1,1 +1,1 @@
-"""What the tests of the whole system share."""
+"""Helpers of the tests of the whole system."""

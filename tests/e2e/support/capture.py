@@ -36,7 +36,7 @@ def labels(name: str) -> dict[str, str]:
 
 
 def replay(times: list[int], every: int = 1, **more: str) -> list[Series]:
-    """Returns every n-th series of the recording with samples at the times (ms), over and over. Counters fall where it begins again."""
+    """Returns every n-th series of the recording with samples at the times (ms). Counters reset where the recording starts again."""
     out = []
     for name, values in list(recording().items())[::every]:
         points = [(t, values[i % len(values)]) for i, t in enumerate(times)]

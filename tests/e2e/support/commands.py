@@ -1,4 +1,4 @@
-"""Promlake's commands as operators run them, to their end."""
+"""Promlake's commands as operators run them, until they end."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class Commands:
         return done
 
     def compact(self, now: float, *args: str) -> str:
-        """Compacts until there is nothing to do at that moment (seconds since 1970), and returns the summary."""
+        """Compacts until no job is ready at a time (seconds since 1970), and returns the summary."""
         return self.run("compact", "--until-idle", "--now", repr(now), *args).stdout
 
     def collect(self, now: float) -> None:

@@ -43,7 +43,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Queue:
-    """An SQS queue, FIFO if its name says so. It keeps its messages until `take`."""
+    """An SQS queue, standard or FIFO. It keeps its messages until `take`."""
 
     def __init__(self, name: str) -> None:
         self.name, self.url = name, ""

@@ -1,4 +1,4 @@
-"""Ways of asking a server that several tests use."""
+"""Queries that several tests use."""
 
 from promlake import Client, Matrix, Vector
 

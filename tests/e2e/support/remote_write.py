@@ -104,7 +104,8 @@ class Sender:
         standard = {"Content-Type": CONTENT_TYPE, "Content-Encoding": "snappy", "X-Prometheus-Remote-Write-Version": "0.1.0"}
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         every = {name: value for name, value in {**standard, **self._headers, **given}.items() if value}
-        # A server that refuses a large body may answer and hang up while it is being sent.
+        # A server that rejects a large body may answer and close the connection while the body is
+        # sent.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._connection.request("POST", WRITE_PATH, body, every)
         return self._answer()
@@ -120,7 +121,7 @@ class Sender:
         return self._answer()
 
     def begin(self, body: bytes) -> bytes:
-        """Sends a request but for the second half of its body, which it returns for finish."""
+        """Sends a request without the second half of its body, which it returns for finish."""
         c, half = self._connection, len(body) // 2
         c.putrequest("POST", WRITE_PATH)
         c.putheader("Content-Type", CONTENT_TYPE)

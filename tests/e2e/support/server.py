@@ -64,7 +64,7 @@ class Server:
         self._senders.clear()
 
     def memory(self, field: str) -> int:
-        """Returns a memory figure of the kernel's, in bytes: VmRSS is now, VmHWM the most so far."""
+        """Returns the kernel's figure of the process's memory in bytes: VmRSS is the current one, VmHWM the peak."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         (line,) = (x for x in status.splitlines() if x.startswith(field + ":"))
         return int(line.split()[1]) * 1024

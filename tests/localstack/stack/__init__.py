@@ -1,1 +1,1 @@
-"""What the tests on LocalStack share: a running stack, its functions, its queues, and a proxy that fails on purpose."""
+"""Helpers of the tests on LocalStack: a running stack, its functions, its queues, and a proxy that fails on purpose."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A function that answers with its variables and prints its event. It uses the Runtime API with nothing but the standard library."""
+"""A function that answers with its variables and prints its event. It uses the Runtime API with only the standard library."""
 
 import http.client
 import json

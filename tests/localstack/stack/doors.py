@@ -1,4 +1,4 @@
-"""The ways into the stack: the gateway's URL and the query function's own."""
+"""The entries of the stack: the gateway's URL and the query function's own."""
 
 import json
 import urllib.parse
@@ -17,7 +17,7 @@ Samples = dict[frozenset[tuple[str, str]], list[tuple[int, float]]]
 
 @dataclass(frozen=True)
 class Reply:
-    """An HTTP answer; header names are small."""
+    """An HTTP answer; header names are lower-case."""
 
     status: int
     headers: Mapping[str, str]
@@ -26,7 +26,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Door:
-    """A URL with a token. Names below localhost.localstack.cloud are not looked up: they lead to this machine."""
+    """A URL with a token. Names below localhost.localstack.cloud resolve to this machine without a lookup."""
 
     url: str
     token: str | None = None
@@ -57,7 +57,7 @@ class Door:
         return self.send("POST", WRITE_PATH, body, Content_Type=kind, Content_Encoding="snappy", X_Prometheus_Remote_Write_Version=named)
 
     def ask(self, path: str, method: str = "POST", **form: str | Iterable[str]) -> Any:
-        """Returns the data of a question to the Prometheus API, which must succeed."""
+        """Returns the data of a request to the Prometheus API, which must succeed."""
         pairs = urllib.parse.urlencode({name.replace("match", "match[]"): value for name, value in form.items()}, doseq=True)
         if method == "POST":
             reply = self.send("POST", f"/api/v1/{path}", pairs.encode(), Content_Type="application/x-www-form-urlencoded")

@@ -108,7 +108,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def killing(self, function: str) -> Iterator[Deaths]:
-        """Kills a function again and again as long as the context lasts."""
+        """Kills a function repeatedly while the context is active."""
         deaths = Deaths(function)
         with self._lock:
             self._deaths = deaths
@@ -183,7 +183,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP | {"content-length"}}
         if raw or self.command in ("PUT", "POST"):
             headers["Content-Length"] = str(len(raw))
-        # A connection for each, as LocalStack may close one that waits just when it is used again.
+        # A new connection for each request, because LocalStack may close an idle one just when it
+        # is reused.
         upstream = http.client.HTTPConnection("127.0.0.1", self.proxy.upstream_port, timeout=TIMEOUT)
         with contextlib.closing(upstream):
             upstream.request(self.command, self.path, raw or None, headers)
@@ -197,7 +198,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815
 
     def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):  # another request of it was first
+        with contextlib.suppress(ProcessLookupError):  # another request killed it first
             os.kill(self.pid, signal.SIGKILL)
         self.close_connection = True
 

@@ -101,7 +101,7 @@ class Stack:
         return self.description["outputs"][output]
 
     def waiting(self, output: str) -> int:
-        """Returns the number of messages of a queue, those in flight included."""
+        """Returns the number of messages of a queue, including those in flight."""
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"]
         attributes = self.sqs.get_queue_attributes(QueueUrl=self.queue(output), AttributeNames=names)["Attributes"]
         return sum(int(attributes[name]) for name in names)
