@@ -81,7 +81,7 @@ func ParseWindow(s string) (Window, error) {
 	return w, nil
 }
 
-// MarshalText implements encoding.TextMarshaler with the form that stands in keys.
+// MarshalText implements encoding.TextMarshaler with the format of keys.
 func (w Window) MarshalText() ([]byte, error) {
 	s := w.String()
 	if back, err := ParseWindow(s); err != nil || back != w {

@@ -104,7 +104,7 @@ func (b *Budget) TryAcquire(n int64) error {
 // refuse counts a refusal.
 func (b *Budget) refuse() {
 	b.metrics.refused.Inc()
-	b.rouse()
+	b.wakeWatch()
 }
 
 // Acquire is TryAcquire, but waits for room until ctx ends. Its error wraps an *Error in that case,
@@ -118,7 +118,7 @@ func (b *Budget) Acquire(ctx context.Context, n int64) error {
 		if err == nil {
 			return nil
 		}
-		b.rouse()
+		b.wakeWatch()
 		retry := time.NewTimer(tick) // usage falls without a Release, too
 		select {
 		case <-room:

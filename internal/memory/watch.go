@@ -93,8 +93,8 @@ func (b *Budget) largest() (out *Work) {
 	return out
 }
 
-// rouse wakes Watch.
-func (b *Budget) rouse() {
+// wakeWatch wakes Watch.
+func (b *Budget) wakeWatch() {
 	select {
 	case b.wake <- struct{}{}:
 	default:

@@ -38,7 +38,7 @@ func (b *Budget) Start(ctx context.Context) (context.Context, *Work, error) {
 	w.number = b.started
 	b.works[w] = struct{}{}
 	b.mu.Unlock()
-	b.rouse()
+	b.wakeWatch()
 	return context.WithValue(ctx, workKey{}, w), w, nil
 }
 

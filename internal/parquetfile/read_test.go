@@ -46,13 +46,13 @@ func TestRunsReadBack(t *testing.T) {
 }
 
 // listPage returns a page of lists, the first of which may continue that of the previous page.
-func listPage(counts []int, goesOn bool) *DataPage {
+func listPage(counts []int, continued bool) *DataPage {
 	p := &DataPage{}
 	rep, def := newHybrid(nil, 1, nil), newHybrid(nil, 1, nil)
 	for i, n := range counts {
 		p.Entries += max(n, 1)
 		def.run(uint32(min(n, 1)), max(n, 1))
-		if i == 0 && goesOn {
+		if i == 0 && continued {
 			rep.run(1, n)
 			continue
 		}
@@ -74,10 +74,10 @@ func TestListsReadBack(t *testing.T) {
 			}
 			total += counts[i]
 		}
-		goesOn := seed%2 == 0 && counts[0] > 0
+		continued := seed%2 == 0 && counts[0] > 0
 		var got []int
-		n, err := listPage(counts, goesOn).Lists(func(n int, on bool) {
-			require.Equal(t, goesOn && len(got) == 0, on)
+		n, err := listPage(counts, continued).Lists(func(n int, on bool) {
+			require.Equal(t, continued && len(got) == 0, on)
 			got = append(got, n)
 		})
 		require.NoError(t, err)

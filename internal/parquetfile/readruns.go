@@ -26,8 +26,8 @@ func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
 }
 
 // Lists calls visit with the number of elements of each list in a page, and returns the total.
-// goesOn is true for the first list if it continues the last list of the previous page.
-func (p *DataPage) Lists(visit func(n int, goesOn bool)) (int, error) {
+// continued is true for the first list if it continues the last list of the previous page.
+func (p *DataPage) Lists(visit func(n int, continued bool)) (int, error) {
 	l := listLevels{visit: visit}
 	if err := hybridRuns(p.Definition, 1, p.Entries, 2, l.define); err != nil {
 		return 0, err
@@ -44,7 +44,7 @@ func (p *DataPage) Lists(visit func(n int, goesOn bool)) (int, error) {
 // listLevels joins the repetition and definition levels of a page of lists. It works on runs of
 // both, so that a page of empty lists costs little.
 type listLevels struct {
-	visit    func(n int, goesOn bool)
+	visit    func(n int, continued bool)
 	def      []Run
 	at       int // index in def
 	used     int // consumed part of def[at]
@@ -76,7 +76,7 @@ func (l *listLevels) repeat(r Run) {
 		}
 		r.N -= n
 		if r.Index == 1 {
-			l.goOn(n, d.Index == 1)
+			l.extend(n, d.Index == 1)
 			continue
 		}
 		for range n {
@@ -86,8 +86,8 @@ func (l *listLevels) repeat(r Run) {
 	}
 }
 
-// goOn adds n elements to the current list.
-func (l *listLevels) goOn(n int, elements bool) {
+// extend adds n elements to the current list.
+func (l *listLevels) extend(n int, elements bool) {
 	if !elements || l.open && l.begun && l.count == 0 {
 		l.failed = fmt.Errorf("an empty list has further elements")
 	}

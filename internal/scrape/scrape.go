@@ -22,7 +22,7 @@ type Target struct {
 	// Labels are added to every series. A metric's own label of the same name is renamed to
 	// exported_<name>, as in a scrape.
 	Labels map[string]string
-	// Keep says which metric families are taken; nil is all.
+	// Keep reports whether a metric family is scraped; nil means all.
 	Keep func(family string) bool
 }
 

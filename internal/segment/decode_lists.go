@@ -47,8 +47,8 @@ func (l *listDecoder) read(counts []int, path []string, typ format.Type, limit f
 		if room := l.rows - len(counts) + limit(p); p.Entries > room {
 			return nil, fmt.Errorf("%w: page of column %v claims %d entries, has room for %d", ErrFormat, path, p.Entries, room)
 		}
-		n, err := p.Lists(func(n int, goesOn bool) {
-			if goesOn && len(counts) > 0 {
+		n, err := p.Lists(func(n int, continued bool) {
+			if continued && len(counts) > 0 {
 				counts[len(counts)-1] += n
 			} else {
 				counts = append(counts, n)

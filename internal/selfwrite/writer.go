@@ -42,9 +42,9 @@ type Writer struct {
 
 	tried atomic.Int64 // ms since 1970 of the last attempt, or of the start
 
-	turn    sync.Mutex // held while a write runs; guards the fields below
-	written time.Time  // time of the last successful write
-	told    time.Time  // time at which metadata was last sent
+	turn         sync.Mutex // held while a write runs; guards the fields below
+	written      time.Time  // time of the last successful write
+	metadataSent time.Time  // time at which metadata was last sent
 }
 
 // metrics are the metrics of the writer itself.
@@ -170,7 +170,7 @@ func (w *Writer) write(ctx context.Context, now time.Time, last bool) error {
 	}
 	w.written = now
 	if req.Metadata != nil {
-		w.told = now
+		w.metadataSent = now
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (w *Writer) request(now time.Time, last bool) (*prompb.WriteRequest, error)
 			ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: now.UnixMilli() + 1, Value: math.Float64frombits(value.StaleNaN)})
 		}
 	}
-	if now.Sub(w.told) >= metadataInterval {
+	if now.Sub(w.metadataSent) >= metadataInterval {
 		for _, f := range families {
 			req.Metadata = append(req.Metadata, scrape.Metadata(f))
 		}

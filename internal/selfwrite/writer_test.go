@@ -148,7 +148,7 @@ func TestMaybeWrite(t *testing.T) {
 	rec.take(t, 0)
 	p.clock = p.clock.Add(time.Millisecond)
 	p.writer.MaybeWrite(t.Context())
-	require.Empty(t, rec.reqs[0].Metadata, "told an hour long")
+	require.Empty(t, rec.reqs[0].Metadata, "sent less than an hour ago")
 	require.Equal(t, []prompb.Sample{{Value: 3, Timestamp: p.clock.UnixMilli()}}, rec.take(t, 1)[events])
 }
 

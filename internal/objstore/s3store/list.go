@@ -92,15 +92,15 @@ func (s *Store) nextPage(ctx context.Context, pages *s3.ListObjectsV2Paginator) 
 // listInput requests at least the wanted objects. It truncates prefix and startAfter before
 // characters that no key contains, because they may not survive encoding in URL and XML.
 func (s *Store) listInput(prefix, startAfter string) *s3.ListObjectsV2Input {
-	in := &s3.ListObjectsV2Input{Bucket: s.bucket(), Prefix: s.name(speakable(prefix))}
-	if after := speakable(startAfter); after != "" {
+	in := &s3.ListObjectsV2Input{Bucket: s.bucket(), Prefix: s.name(representable(prefix))}
+	if after := representable(startAfter); after != "" {
 		in.StartAfter = s.name(after)
 	}
 	return in
 }
 
-// speakable returns the longest prefix of v without control characters and invalid UTF-8.
-func speakable(v string) string {
+// representable returns the longest prefix of v without control characters and invalid UTF-8.
+func representable(v string) string {
 	for i, r := range v {
 		_, size := utf8.DecodeRuneInString(v[i:])
 		if r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff || r == utf8.RuneError && size == 1 {

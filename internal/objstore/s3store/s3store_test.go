@@ -114,7 +114,7 @@ func TestSpeakable(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a/ö/日": "a/ö/日", "a\x00b": "a", "a\nb": "a", "ab\xff": "ab", "日\xe6\x97": "日", "\uffff": "", "a\uFFFDb": "a\uFFFDb",
 	} {
-		assert.Equal(t, want, speakable(in), "%q", in)
+		assert.Equal(t, want, representable(in), "%q", in)
 	}
 }
 

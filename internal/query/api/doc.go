@@ -4,7 +4,8 @@
 // warnings, parameters and compression are upstream's. It adds what a multi-tenant server without
 // scrape targets needs:
 //
-//	request → metrics → panic recovery → tenant → body limit → route → handler of upstream or of this package
+//	request → route → metrics → pace of writing → panic recovery → tenant → limits of body,
+//	expressions and memory → handler of upstream or of this package
 //
 // This package handles /federate, and the routes whose upstream handler reads scrape targets or a
 // local TSDB, or has no context for the tenant (see routes.go). Every other route that is not one

@@ -20,8 +20,8 @@ func (s latest) kind() dto.MetricType {
 	}
 }
 
-// carriesNativeHistograms reports whether a format can express native histograms: only protobuf can.
-// Those with custom buckets become classic histograms, which every format has.
+// carriesNativeHistograms reports whether a format can express native histograms: only protobuf
+// can. Those with custom buckets become classic histograms, which every format has.
 func carriesNativeHistograms(f expfmt.Format) bool {
 	switch f.FormatType() {
 	case expfmt.TypeProtoDelim, expfmt.TypeProtoText, expfmt.TypeProtoCompact:

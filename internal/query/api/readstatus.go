@@ -9,14 +9,14 @@ import (
 // Upstream's remote read handler answers every storage error with 500. The storage therefore
 // records the right status in the request's context, and withReadStatus replaces the 500 by it.
 
-type noteKey struct{}
+type statusKey struct{}
 
-// noted records the status of err if the context has a place for it, and returns err.
-func noted(ctx context.Context, err error) error {
+// recorded records the status of err if the context has a place for it, and returns err.
+func recorded(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if code, ok := ctx.Value(noteKey{}).(*atomic.Int32); ok {
+	if code, ok := ctx.Value(statusKey{}).(*atomic.Int32); ok {
 		code.Store(int32(failureOf(err).code))
 	}
 	return err
@@ -25,7 +25,7 @@ func noted(ctx context.Context, err error) error {
 func withReadStatus(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		code := new(atomic.Int32)
-		ctx := context.WithValue(r.Context(), noteKey{}, code)
+		ctx := context.WithValue(r.Context(), statusKey{}, code)
 		next.ServeHTTP(&readStatus{ResponseWriter: w, ctx: ctx, code: code}, r.WithContext(ctx))
 	})
 }
@@ -44,8 +44,8 @@ func (w *readStatus) corrected(code int) int {
 	if code != http.StatusInternalServerError {
 		return code
 	}
-	if noted := int(w.code.Load()); noted != 0 {
-		return noted
+	if code := int(w.code.Load()); code != 0 {
+		return code
 	}
 	if err := w.ctx.Err(); err != nil { // it ended while it waited in upstream's queue
 		return failureOf(classify(w.ctx, err)).code

@@ -77,14 +77,14 @@ type watchedSet struct {
 	ctx context.Context
 }
 
-func (s watchedSet) Err() error { return noted(s.ctx, classify(s.ctx, s.SeriesSet.Err())) }
+func (s watchedSet) Err() error { return recorded(s.ctx, classify(s.ctx, s.SeriesSet.Err())) }
 
 type watchedChunkSet struct {
 	storage.ChunkSeriesSet
 	ctx context.Context
 }
 
-func (s watchedChunkSet) Err() error { return noted(s.ctx, classify(s.ctx, s.ChunkSeriesSet.Err())) }
+func (s watchedChunkSet) Err() error { return recorded(s.ctx, classify(s.ctx, s.ChunkSeriesSet.Err())) }
 
 type watchedExemplars struct {
 	ctx context.Context

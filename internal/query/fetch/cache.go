@@ -71,12 +71,12 @@ type Cache struct {
 	store    Store
 	meter    Meter
 
-	mu         sync.Mutex
-	seq        uint64
-	kept       *lru.Map[*file]    // complete files by path
-	objects    map[string][]*file // by key: complete and incomplete files of an object
-	reserved   int64              // bytes on disk that are set aside for incomplete files
-	remembered int64              // bytes of files in memory
+	mu       sync.Mutex
+	seq      uint64
+	kept     *lru.Map[*file]    // complete files by path
+	objects  map[string][]*file // by key: complete and incomplete files of an object
+	reserved int64              // bytes on disk that are set aside for incomplete files
+	inMemory int64              // bytes of files in memory
 }
 
 // New returns an empty cache. It does no I/O.

@@ -101,7 +101,7 @@ func (c *Cache) settle(ctx context.Context, cl claims, s slots, needed bool) (pi
 		if err := wait(ctx, f.done); err != nil {
 			return pinned, err
 		}
-		if f.err != nil && !gaveUp(f.err) && (!needed || !isFull(f.err)) {
+		if f.err != nil && !contextEnded(f.err) && (!needed || !isFull(f.err)) {
 			return pinned, f.err
 		}
 	}

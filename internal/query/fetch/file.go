@@ -24,9 +24,9 @@ type file struct {
 	done  chan struct{}     // closed when the file is complete or has failed
 	err   error             // why it failed; valid after done is closed
 
-	reserved   int64    // guarded by Cache.mu: its part of Cache.reserved
-	remembered int64    // guarded by Cache.mu: its part of Cache.remembered
-	memory     *os.File // nil if the file is on disk
+	reserved int64    // guarded by Cache.mu: its part of Cache.reserved
+	inMemory int64    // guarded by Cache.mu: its part of Cache.inMemory
+	memory   *os.File // nil if the file is on disk
 }
 
 // cost returns the bytes that a complete file takes of the budget on disk.

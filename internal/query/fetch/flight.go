@@ -31,7 +31,7 @@ func (f *Flight[V]) Do(ctx context.Context, key string, fn func() (V, error)) (V
 		if err := wait(ctx, c.done); err != nil {
 			return c.value, err
 		}
-		if !gaveUp(c.err) {
+		if !contextEnded(c.err) {
 			return c.value, c.err
 		}
 	}
@@ -75,7 +75,7 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// gaveUp reports whether err is the end of a context.
-func gaveUp(err error) bool {
+// contextEnded reports whether err is the end of a context.
+func contextEnded(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

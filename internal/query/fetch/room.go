@@ -65,7 +65,7 @@ func (c *Cache) unreserve(f *file) {
 // room reserves n bytes for a file on disk, or, with spill, in memory if the disk has none.
 func (w *work) room(n int64, spill bool) error {
 	if w.file.memory != nil {
-		return w.cache.remember(w.file, n)
+		return w.cache.countMemory(w.file, n)
 	}
 	err := w.cache.reserve(w.file, n)
 	if !isFull(err) || !spill {
@@ -88,25 +88,25 @@ func (w *work) spill(n int64) error {
 	c.unreserve(f)
 	w.out, w.final, f.memory, f.path = memory, memory.Name(), memory, memory.Name()
 	c.mu.Unlock()
-	return errors.Join(err, c.remember(f, n))
+	return errors.Join(err, c.countMemory(f, n))
 }
 
-// remember counts n bytes of a file against the limit of memory.
-func (c *Cache) remember(f *file, n int64) error {
+// countMemory counts n bytes of a file against the limit of memory.
+func (c *Cache) countMemory(f *file, n int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if needed := c.remembered + n; needed > c.settings.MemoryBytes {
+	if needed := c.inMemory + n; needed > c.settings.MemoryBytes {
 		return &FullError{Limit: c.settings.MemoryBytes, Needed: needed, Memory: true}
 	}
-	f.remembered += n
-	c.remembered += n
+	f.inMemory += n
+	c.inMemory += n
 	return nil
 }
 
 // free releases a file in memory. The caller holds c.mu.
 func (c *Cache) free(f *file) error {
-	c.remembered -= f.remembered
-	f.remembered = 0
+	c.inMemory -= f.inMemory
+	f.inMemory = 0
 	return f.memory.Close()
 }
 

@@ -43,10 +43,10 @@ func TestDiskIsBounded(t *testing.T) {
 		c.mu.Lock()
 		defer c.mu.Unlock() // no file is added or removed meanwhile; incomplete files only grow
 		_, bytes := filesIn(t, dir)
-		if bytes > limit || c.kept.Used()+c.reserved > limit || c.remembered > memory {
-			t.Errorf("%d bytes on disk, %d kept, %d reserved, %d in memory", bytes, c.kept.Used(), c.reserved, c.remembered)
+		if bytes > limit || c.kept.Used()+c.reserved > limit || c.inMemory > memory {
+			t.Errorf("%d bytes on disk, %d kept, %d reserved, %d in memory", bytes, c.kept.Used(), c.reserved, c.inMemory)
 		}
-		spilled = spilled || c.remembered > 0
+		spilled = spilled || c.inMemory > 0
 	}
 	var wg sync.WaitGroup
 	for seed := range uint64(8) {
@@ -73,7 +73,7 @@ func TestDiskIsBounded(t *testing.T) {
 	}
 	wg.Wait()
 	require.True(t, spilled, "the disk was too small")
-	require.Zero(t, c.remembered)
+	require.Zero(t, c.inMemory)
 	require.Zero(t, c.reserved)
 	_, bytes := filesIn(t, dir)
 	require.Equal(t, c.kept.Used(), bytes)
@@ -102,7 +102,7 @@ func TestFull(t *testing.T) {
 	path, release, err := c.Whole(t.Context(), "k", -1)
 	require.ErrorAs(t, err, &full, "%s %v", path, release)
 	require.NoError(t, r.Close())
-	require.Zero(t, c.remembered)
+	require.Zero(t, c.inMemory)
 
 	c.settings.MemoryBytes = 1000
 	path, release, err = c.Whole(t.Context(), "k", -1)
@@ -111,7 +111,7 @@ func TestFull(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, object, body)
 	release()
-	require.Zero(t, c.remembered)
+	require.Zero(t, c.inMemory)
 	n, _ := filesIn(t, dir)
 	require.Zero(t, n)
 }
@@ -150,6 +150,6 @@ func TestDiskIsFull(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, object[100:300], got)
 		c.release(w.file)
-		require.Zero(t, c.remembered)
+		require.Zero(t, c.inMemory)
 	}
 }

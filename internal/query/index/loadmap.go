@@ -75,8 +75,8 @@ func (l *loader) strings(leaf int) (out []string, counts []int, err error) {
 		if room := l.rows - len(counts) + len(p.Values)/4; p.Entries > room {
 			return fmt.Errorf("%w: page claims %d entries, has room for %d", parquetfile.ErrFormat, p.Entries, room)
 		}
-		n, err := p.Lists(func(n int, goesOn bool) {
-			if goesOn && len(counts) > 0 {
+		n, err := p.Lists(func(n int, continued bool) {
+			if continued && len(counts) > 0 {
 				counts[len(counts)-1] += n
 			} else {
 				counts = append(counts, n)

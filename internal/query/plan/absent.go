@@ -24,7 +24,7 @@ func compileAbsent(b *building, e *parser.Call, at place) (Node, string) {
 	}
 	sel, _ := e.Args[0].(*parser.VectorSelector)
 	n := &absentNode{name: "absent", in: in, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}
-	n.shape.notes, reason = in.Shape().sure()
+	n.shape.notes, reason = in.Shape().independentNotes()
 	return n, reason
 }
 
@@ -48,7 +48,7 @@ func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string)
 	} else if drop != nil {
 		return nil, "a matcher names a label that belongs to the metric name"
 	}
-	n.shape.notes, reason = in.Shape().sure()
+	n.shape.notes, reason = in.Shape().independentNotes()
 	return n, reason
 }
 

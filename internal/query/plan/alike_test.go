@@ -22,7 +22,7 @@ func requireAlike(t testing.TB, store storage.Queryable, text string, w window, 
 	want := w.query(t, engine, store, text, nil).Exec(t.Context())
 	o := w.options(delayed)
 	// as after a failure with ErrForcedMonotonicity
-	o.EngineQuantiles = strings.Contains(strings.Join(said(want, text), "\n"), "fixed for monotonicity")
+	o.EngineQuantiles = strings.Contains(strings.Join(annotationsOf(want, text), "\n"), "fixed for monotonicity")
 	plan := planFor(t, store, text, o)
 	if namesMatter(plan) {
 		return plan // upstream does not return a subtree's labels before names are dropped
@@ -35,7 +35,7 @@ func requireAlike(t testing.TB, store storage.Queryable, text string, w window, 
 	}
 	require.NoError(t, got.Err, "%s\n%s", text, plan)
 	require.Equal(t, describe(matrix(want)), describe(matrix(got)), "%s\n%s", text, plan)
-	require.Equal(t, said(want, text), said(got, text), "%s\n%s", text, plan)
+	require.Equal(t, annotationsOf(want, text), annotationsOf(got, text), "%s\n%s", text, plan)
 	return plan
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
 )
 
-// hidden is the reason not to push an operation whose result does not show whether its input had
-// the values for which upstream adds an annotation.
-const hidden = "its annotations depend on series that the result does not show"
+// hiddenAnnotations is the reason not to push an operation whose result does not show whether its
+// input had the values for which upstream adds an annotation.
+const hiddenAnnotations = "its annotations depend on series that the result does not show"
 
 // note is an annotation that upstream adds if at least one of certain series has a value at any
 // step.
@@ -29,12 +29,12 @@ type note struct {
 // independent reports whether the note does not depend on the values of its node.
 func (n *note) independent() bool { return n.always || n.leaf != nil }
 
-// sure returns the notes for a node whose values do not show which of its inputs had a value. If a
-// note depends on that, it returns the reason not to push the node.
-func (s *Shape) sure() ([]note, string) {
+// independentNotes returns the notes for a node whose values do not show which of its inputs had a
+// value. If a note depends on that, it returns the reason not to push the node.
+func (s *Shape) independentNotes() ([]note, string) {
 	for i := range s.notes {
 		if !s.notes[i].independent() {
-			return nil, hidden
+			return nil, hiddenAnnotations
 		}
 	}
 	return s.notes, ""
@@ -51,7 +51,7 @@ func (s *Shape) grouped(feeds []uint32, n int) ([]note, string) {
 		}
 		on, ok := image(in.on, feeds, n)
 		if !ok {
-			return nil, hidden
+			return nil, hiddenAnnotations
 		}
 		out = append(out, note{err: in.err, on: on})
 	}

@@ -30,7 +30,7 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	ls, rs := l.Shape().Scalar, r.Shape().Scalar
 	// compileSet and compileJoin leave a side out of the plan if nothing matches it.
 	if !ls && !rs && (repairs(l) || repairs(r)) {
-		return nil, leftOut
+		return nil, skippableQuantile
 	}
 	switch {
 	case ls && rs:
@@ -73,14 +73,14 @@ type pairNode struct {
 func scalarPair(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
 	n := &pairNode{op: operator(e, false), l: l, r: r, shape: scalarShape(at.grid())}
 	var reason string
-	n.shape.notes, reason = sureOf(l, r)
+	n.shape.notes, reason = independentNotesOf(l, r)
 	return n, reason
 }
 
-// sureOf returns the notes of all nodes, or a reason not to push if sure does for one of them.
-func sureOf(nodes ...Node) (all []note, reason string) {
+// independentNotesOf returns the notes of all nodes, or a reason not to push them.
+func independentNotesOf(nodes ...Node) (all []note, reason string) {
 	for _, n := range nodes {
-		notes, reason := n.Shape().sure()
+		notes, reason := n.Shape().independentNotes()
 		if reason != "" {
 			return nil, reason
 		}
@@ -128,14 +128,14 @@ func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, a
 	n.shape = Shape{Grid: at.grid(), Labels: in.Shape().Labels, Drop: in.Shape().Drop}
 	var reason string
 	if filters(e) {
-		n.shape.notes, reason = in.Shape().sure()
+		n.shape.notes, reason = in.Shape().independentNotes()
 	} else if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason == "" {
 		n.shape.notes = n.in.Shape().notes
 	}
 	if reason != "" {
 		return nil, reason
 	}
-	more, reason := scalar.Shape().sure()
+	more, reason := scalar.Shape().independentNotes()
 	if reason != "" {
 		return nil, reason
 	}

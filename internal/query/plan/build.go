@@ -144,7 +144,7 @@ func (r *rewriter) keep(expr parser.Expr, reason string) {
 // pushed returns a node as a subtree of the plan, or the reason not to push it.
 func (r *rewriter) pushed(expr parser.Expr, at place, n Node, to consumer) (*Pushed, string) {
 	if !n.Shape().reads(leavesOf(n)) {
-		return nil, hidden
+		return nil, hiddenAnnotations
 	}
 	n = r.b.prune(expr, at, n)
 	ls, reason := handOver(n.Shape(), to)

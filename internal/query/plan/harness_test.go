@@ -101,8 +101,8 @@ func bits(f float64) uint64 {
 	return math.Float64bits(f)
 }
 
-// said returns the annotations of a result.
-func said(r *promql.Result, text string) []string {
+// annotationsOf returns the annotations of a result.
+func annotationsOf(r *promql.Result, text string) []string {
 	warnings, infos := r.Warnings.AsStrings(text, 0, 0)
 	out := append(warnings, infos...)
 	slices.Sort(out)

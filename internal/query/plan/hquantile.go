@@ -131,9 +131,9 @@ func (n *quantileNode) bounds() string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// leftOut is the reason not to push a node that could make DuckDB skip a histogram_quantile below
-// it.
-const leftOut = "a histogram_quantile can be left out below it"
+// skippableQuantile is the reason not to push a node that could make DuckDB skip a
+// histogram_quantile below it.
+const skippableQuantile = "a histogram_quantile can be left out below it"
 
 // repairs reports whether a histogram_quantile is at or below a node. Upstream adds an annotation
 // where it repairs buckets. The budget of the statement then reports it, but only if DuckDB

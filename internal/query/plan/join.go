@@ -63,7 +63,7 @@ func compileJoin(b *building, e *parser.BinaryExpr, l, r Node, at place) (Node, 
 		}
 	}
 	var reason string
-	n.shape.notes, reason = sureOf(l, r)
+	n.shape.notes, reason = independentNotesOf(l, r)
 	return n, reason
 }
 

@@ -71,7 +71,7 @@ func (n *mathNode) complete(b *building, at place) (Node, string) {
 		return nil, reason
 	}
 	for _, p := range n.params {
-		notes, reason := p.Shape().sure()
+		notes, reason := p.Shape().independentNotes()
 		if reason != "" {
 			return nil, reason
 		}
@@ -91,7 +91,7 @@ func (n *mathNode) notes() ([]note, string) {
 	if ok && also && !(hi.value < lo.value) {
 		return n.in.Shape().notes, ""
 	}
-	return n.in.Shape().sure()
+	return n.in.Shape().independentNotes()
 }
 
 // Shape implements Node.

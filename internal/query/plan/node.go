@@ -72,7 +72,7 @@ func (b *building) compile(expr parser.Expr, at place) (Node, string) {
 	}
 	node, reason := b.compileNew(expr, at)
 	if reason == "" && skips(node) {
-		node, reason = nil, leftOut
+		node, reason = nil, skippableQuantile
 	}
 	b.done[expr] = compiled{node, reason}
 	return node, reason

@@ -120,7 +120,7 @@ func (n *orNode) notes() ([]note, string) {
 		on := make([]uint32, len(r.on))
 		for i, j := range r.on {
 			if n.rk[j] != ordinals.None {
-				return nil, hidden
+				return nil, hiddenAnnotations
 			}
 			on[i] = j + uint32(len(ls.Labels))
 		}

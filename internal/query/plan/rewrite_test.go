@@ -48,7 +48,7 @@ func TestRewrittenQueriesAnswerAlike(t *testing.T) {
 					}
 					require.NoError(t, got.Err, "%s\n%s", text, plan)
 					require.Equal(t, describe(matrix(want)), describe(matrix(got)), "%s\n%s", text, plan)
-					require.Equal(t, said(want, text), said(got, text), "%s\n%s", text, plan)
+					require.Equal(t, annotationsOf(want, text), annotationsOf(got, text), "%s\n%s", text, plan)
 				}
 			})
 		}

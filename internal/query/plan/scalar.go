@@ -21,7 +21,7 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 			return nil, reason
 		}
 		n := &scalarNode{in: in, shape: scalarShape(at.grid())}
-		n.shape.notes, reason = in.Shape().sure()
+		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	case "vector":
 		in, reason := b.compile(e.Args[0], at)
@@ -29,7 +29,7 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 			return nil, reason
 		}
 		n := &vectorNode{in: in, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}
-		n.shape.notes, reason = in.Shape().sure()
+		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	}
 	return compileExtreme(b, e, at)

@@ -18,7 +18,7 @@ func compileSet(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
 	if e.Op == parser.LUNLESS && len(r.Shape().notes) == 0 && !match.meets() {
 		return l, ""
 	}
-	notes, reason := sureOf(l, r)
+	notes, reason := independentNotesOf(l, r)
 	if reason != "" {
 		return nil, reason
 	}

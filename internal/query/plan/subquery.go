@@ -74,7 +74,7 @@ func (n *overNode) complete(b *building, e *parser.Call) (Node, string) {
 	}
 	notes := from.notes
 	if !n.seesAll() {
-		if notes, reason = from.sure(); reason != "" {
+		if notes, reason = from.independentNotes(); reason != "" {
 			return nil, reason
 		}
 	}

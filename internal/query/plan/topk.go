@@ -49,7 +49,7 @@ func compileTopK(b *building, e *parser.AggregateExpr, at place) (Node, string) 
 	from := in.Shape()
 	n := &topNode{op: op, by: grouping(e), k: int64(k), in: in, to: groups(from.Labels, e.Grouping, e.Without).to}
 	n.shape = Shape{Grid: at.grid(), Labels: from.Labels, Drop: from.Drop}
-	n.shape.notes, reason = from.sure()
+	n.shape.notes, reason = from.independentNotes()
 	return n, reason
 }
 
@@ -96,9 +96,9 @@ func limitRatio(e *parser.AggregateExpr, ratio float64, in Node, at place) (Node
 	}
 	from := in.Shape()
 	if repairs(in) {
-		return nil, leftOut
+		return nil, skippableQuantile
 	}
-	notes, reason := from.sure()
+	notes, reason := from.independentNotes()
 	if reason != "" {
 		return nil, reason
 	}

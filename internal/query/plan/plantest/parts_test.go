@@ -70,7 +70,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 	l := openLake(t, plantest.Load(t, plantest.Read(t, "../testdata/rewritable.txt")+more))
 	w := windows[1]
 	run := &executed{lake: l, t: t}
-	inParts, said := 0, 0
+	inParts, annotated := 0, 0
 	for _, text := range queries {
 		expr, err := promqlParser.ParseExpr(text)
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 					part.Raise(run.leaves(t.Context(), part), ofParts)
 				}
 				require.Equal(t, raised, ofParts, "%s in parts of %d\n%s", text, limit, p)
-				said += len(raised)
+				annotated += len(raised)
 				if got, ok := merge(results); ok {
 					requireSameRows(t, p, present(l.rows(t, p)), present(got), fmt.Sprintf("%s in parts of %d\n%s", text, limit, p))
 				}
@@ -100,7 +100,7 @@ func TestPartsMakeTheWhole(t *testing.T) {
 		}
 	}
 	require.Greater(t, inParts, len(queries)/2)
-	require.Greater(t, said, 10)
+	require.Greater(t, annotated, 10)
 }
 
 // present leaves out rows without a value.
