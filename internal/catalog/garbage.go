@@ -85,11 +85,20 @@ func (m Manifest) Forget(segments []SegmentID, blocks []BlockID) (Manifest, erro
 	return next, nil
 }
 
-// forgetAfter is how long after it was superseded an object's entry is kept in any case, however short the deletion delay: longer than a job that has
-// read the object may still commit, which is refused because of the entry.
+// forgetAfter is how long after it was superseded an object's entry is kept in any case, however
+// short the deletion delay: longer than a job that has read the object may still commit, which is
+// refused because of the entry, and longer than a put may be on its way, for stores refuse a request
+// that was signed more than 15 minutes ago.
 const forgetAfter = MaxJobAge + time.Minute
 
-// Prune ends the readable history before the manifest oldest, and drops what was gone in it.
+// droppable says whether history that begins with oldest lets the entry be dropped of an object
+// that was superseded at a time (ms) and noted as gone by a generation, or by none, which is 0.
+func droppable(now time.Time, oldest Point, at int64, gone uint64) bool {
+	return gone > 0 && gone <= oldest.Generation && at <= now.Add(-forgetAfter).UnixMilli()
+}
+
+// Prune ends the readable history before the manifest oldest, and drops what was gone in it. now is
+// a time before the caller saw that the dropped segments are not in the store.
 func (m Manifest) Prune(now time.Time, oldest Point) (Manifest, error) {
 	if oldest.Generation > m.Generation || oldest.Generation == m.Generation && oldest.ID != m.ID {
 		return Manifest{}, fmt.Errorf("prune history before %s: it is no ancestor of %s: %w", oldest.ID, m.ID, ErrInvalid)
@@ -98,8 +107,7 @@ func (m Manifest) Prune(now time.Time, oldest Point) (Manifest, error) {
 	if oldest.Generation > m.Oldest.Generation {
 		next.Oldest = Floor{Point: oldest, At: m.at(now), Raised: m.Generation + 1}
 	}
-	due := m.at(now) - forgetAfter.Milliseconds()
-	next.Consumed = slices.DeleteFunc(next.Consumed, func(c Consumed) bool { return c.Gone > 0 && c.Gone <= next.Oldest.Generation && c.At <= due })
-	next.Retired = slices.DeleteFunc(next.Retired, func(r Retired) bool { return r.Gone > 0 && r.Gone <= next.Oldest.Generation && r.At <= due })
+	next.Consumed = slices.DeleteFunc(next.Consumed, func(c Consumed) bool { return droppable(now, oldest, c.At, c.Gone) })
+	next.Retired = slices.DeleteFunc(next.Retired, func(r Retired) bool { return droppable(now, oldest, r.At, r.Gone) })
 	return next, nil
 }

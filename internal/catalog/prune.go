@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -50,7 +51,9 @@ func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay ti
 	}
 	served := m.Oldest.At <= due.UnixMilli() && m.Deletable(now, delay).Len() == 0
 	if served && (m.prunable(now, oldest, due.UnixMilli()) || copiesBefore(copies, oldest.ID) > maxIdleCopies) {
-		m, err = Commit(ctx, store, tenant, func(m Manifest, now time.Time) (Manifest, error) { return m.Prune(now, oldest) })
+		if err = m.deleteAgain(ctx, store, tenant, now, oldest); err == nil {
+			m, err = Commit(ctx, store, tenant, func(m Manifest, _ time.Time) (Manifest, error) { return m.Prune(now, oldest) })
+		}
 		if err != nil {
 			return 0, fmt.Errorf("prune history: %w", err)
 		}
@@ -62,6 +65,38 @@ func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay ti
 		}
 	}
 	return n, nil
+}
+
+// deleteAgain deletes the segments whose entries Prune is to drop, where they are in the store again.
+// A put that was repeated can take effect after the repetition was acknowledged and its object
+// deleted, since then there is nothing that its condition refuses. The entry keeps such a segment
+// from being live; without the entry it would be the newest of all.
+func (m Manifest) deleteAgain(ctx context.Context, store PruneStore, tenant string, now time.Time, oldest Point) error {
+	dropped := map[string]bool{}
+	var windows []key.Window // Consumed is sorted by window
+	for _, c := range m.Consumed {
+		if droppable(now, oldest, c.At, c.Gone) {
+			dropped[c.Key(tenant).String()] = true
+			windows = append(windows, c.Window)
+		}
+	}
+	for _, w := range slices.Compact(windows) {
+		var back []string
+		for obj, err := range store.List(ctx, key.WindowPrefix(tenant, w), "") {
+			if err != nil {
+				return fmt.Errorf("look for segments that came back: %w", err)
+			}
+			if dropped[obj.Key] {
+				back = append(back, obj.Key)
+			}
+		}
+		for _, k := range back {
+			if err := store.Delete(ctx, k); err != nil {
+				return fmt.Errorf("delete a segment that came back: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // newestBefore returns the newest manifest that was committed at or before due, or the oldest readable one.
@@ -87,12 +122,8 @@ func newestBefore(ctx context.Context, store Getter, tenant string, cur stored, 
 
 // prunable says whether history that begins with oldest lets an object be deleted that was superseded until due (ms), or an entry be dropped.
 func (m Manifest) prunable(now time.Time, oldest Point, due int64) bool {
-	forget := m.at(now) - forgetAfter.Milliseconds()
 	useful := func(at int64, generation, gone uint64) bool {
-		if gone > 0 {
-			return gone <= oldest.Generation && at <= forget
-		}
-		return at <= due && m.Oldest.Generation < generation && generation <= oldest.Generation
+		return droppable(now, oldest, at, gone) || gone == 0 && at <= due && m.Oldest.Generation < generation && generation <= oldest.Generation
 	}
 	for _, c := range m.Consumed {
 		if useful(c.At, c.Generation, c.Gone) {

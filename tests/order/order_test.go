@@ -37,6 +37,8 @@ type lake struct {
 	queue *memqueue.Queue
 	admin http.Handler
 	mode  ingest.Mode
+
+	deletionDelay time.Duration // 0 is the default
 }
 
 func newLake(t *testing.T, mode ingest.Mode) *lake {
@@ -119,7 +121,7 @@ func (l *lake) consume(s *ingest.Stage, ds []ingest.Delivery) {
 // compact runs cycles of a compactor whose clock is off.
 func (l *lake) compact(ahead time.Duration) {
 	l.t.Helper()
-	set := compact.Settings{MinPartSegments: 2, MaxSources: 2, TempDir: l.t.TempDir()}
+	set := compact.Settings{MinPartSegments: 2, MaxSources: 2, DeletionDelay: l.deletionDelay, TempDir: l.t.TempDir()}
 	s, err := compact.New(set, l.store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), clock(&ahead))
 	require.NoError(l.t, err)
 	require.NoError(l.t, s.UntilIdle(l.t.Context(), nil))
@@ -157,6 +159,7 @@ func TestOrder(t *testing.T) {
 			t.Logf("a clock that steps back from %s ahead", ahead)
 			writesWithinATick(t, newLake(t, ingest.Direct), ahead)
 		}
+		lateArrival(t, newLake(t, ingest.Grouped))
 		for _, redriven := range []bool{false, true} {
 			t.Logf("redelivery, moved back from the dead letters: %t", redriven)
 			redelivery(t, newLake(t, ingest.Buffered), redriven)
