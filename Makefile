@@ -29,6 +29,7 @@ LISTEN ?= 127.0.0.1:9009
 # Additional arguments of pytest, the benchmarks and promlake serve: make e2e ARGS='-k tenants'
 ARGS ?=
 SOAK ?= 30s
+FAULTS ?= 600
 
 .PHONY: help
 help: ## List the targets.
@@ -138,6 +139,10 @@ soak-sanitize: | system
 .PHONY: soak
 soak: soak-sanitize | system ## Run the long tests: all layouts, long simulations, and every fuzz target for 30 s (SOAK=).
 	tests/tools/soak.sh $(SOAK)
+
+.PHONY: soak-faults
+soak-faults: versitygw | system ## Check two servers over a faulty store, with kills and jumping clocks, for FAULTS=600 seconds.
+	PROMLAKE_FAULTS_SECONDS=$(FAULTS) PROMLAKE_FAULTS_DELETION_DELAY=30s $(GO) test -run '^TestFaults$$' -count=1 -v -timeout 0 ./tests/faults
 
 .PHONY: bench
 bench: bin/promlake ## Compare how Promlake and the fetched peers ingest (ARGS= goes to tests/bench ingest).

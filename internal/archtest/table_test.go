@@ -193,6 +193,7 @@ var allowed = map[string][]string{
 	},
 	"tests/bench/table": {},
 	"tests/bench/wire":  {},
+	"tests/faults":      {},
 	"tests/functions":   {},
 	"tests/fuzzpromql":  {},
 	"tests/model":       {},

@@ -1,0 +1,10 @@
+// Package faults runs two servers with all stages over one S3 gateway, and lets everything around
+// them fail: each has a proxy before the store that refuses, drops, delays and truncates requests,
+// clocks that jump by up to an hour, and is killed again and again. Writers write, overwrite and
+// delete through both, and keep a book of what was acknowledged. Every answer must agree with it.
+//
+// It has nothing but tests. PROMLAKE_FAULTS_SECONDS makes the test run for so long, instead of a
+// number of rounds; PROMLAKE_FAULTS_SEED sets its seed; PROMLAKE_FAULTS_DELETION_DELAY sets the
+// compactors' deletion delay. A seed does not make a run repeatable, for the processes' schedules
+// are the machine's.
+package faults
