@@ -83,14 +83,17 @@ var allowed = map[string][]string{
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
 	"internal/ingest":        {"internal/key", "internal/memory", "internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/live", "internal/memory",
-		"internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
-		"internal/query/fetch", "internal/query/index", "internal/query/lru", "internal/query/metrics",
+		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/live",
+		"internal/memory", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
+		"internal/query/fetch", "internal/query/index", "internal/query/metrics",
 		"internal/query/plan", "internal/query/plan/ordinals", "internal/query/request",
-		"internal/query/source", "internal/query/workdir", "internal/rollup", "internal/segment",
-		"internal/tenant",
+		"internal/query/snapshot", "internal/query/source", "internal/query/workdir",
+		"internal/rollup", "internal/segment", "internal/tenant",
 	},
-	"internal/query/admin": {"internal/catalog", "internal/expression", "internal/key", "internal/telemetry", "internal/tenant", "internal/timeparam"},
+	"internal/query/admin": {
+		"internal/catalog", "internal/expression", "internal/key", "internal/telemetry",
+		"internal/tenant", "internal/timeparam",
+	},
 	"internal/query/api": {
 		"internal/expression", "internal/memory", "internal/query/request", "internal/telemetry",
 		"internal/tenant", "internal/timeparam",
@@ -126,6 +129,11 @@ var allowed = map[string][]string{
 	"internal/query/plan/ordinals": {},
 	"internal/query/plan/plantest": {},
 	"internal/query/request":       {"internal/catalog", "internal/memory"},
+	"internal/query/snapshot": {
+		"internal/catalog", "internal/key", "internal/objstore", "internal/query/fetch",
+		"internal/query/lru", "internal/query/metrics", "internal/query/request",
+		"internal/query/source", "internal/tenant",
+	},
 	"internal/query/source": {
 		"internal/block", "internal/catalog", "internal/checksum", "internal/key", "internal/objstore",
 		"internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/lru",

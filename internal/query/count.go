@@ -11,7 +11,6 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Count says what a deletion of [mint, maxt] (ms, inclusive) of the series that match one of sets would take away: the series with a sample
@@ -22,11 +21,8 @@ func (s *Stage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 	if mint > maxt || len(sets) == 0 {
 		return 0, 0, 0, nil
 	}
-	take := func(ctx context.Context, _ bool) (catalog.Snapshot, error) {
-		return s.snapshot(ctx, tenant.From(ctx), mint, maxt)
-	}
 	err = s.metrics.Measure("count", func() error {
-		_, err := s.replanning(ctx, take, func(snap catalog.Snapshot) error {
+		_, err := s.snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error {
 			m, err := s.match(ctx, snap, mint, maxt, sets...)
 			if err != nil {
 				return err

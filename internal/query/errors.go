@@ -2,6 +2,7 @@ package query
 
 import (
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
 )
 
@@ -9,4 +10,6 @@ import (
 type (
 	LimitError   = request.LimitError
 	DamagedError = source.DamagedError
+	GoneError    = snapshot.GoneError
+	TooOldError  = snapshot.TooOldError
 )

@@ -13,7 +13,6 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/source"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 type exemplarQuerier struct {
@@ -42,10 +41,7 @@ func (q *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (o
 
 func (q *exemplarQuerier) read(start, end int64, sets [][]*labels.Matcher) (out []exemplar.QueryResult, err error) {
 	s := q.stage
-	take := func(ctx context.Context, _ bool) (catalog.Snapshot, error) {
-		return s.snapshot(ctx, tenant.From(ctx), start, end)
-	}
-	_, err = s.replanning(q.ctx, take, func(snap catalog.Snapshot) error {
+	_, err = s.snapshots.Range(start, end).Read(q.ctx, func(snap catalog.Snapshot) error {
 		sel, err := s.locate(q.ctx, snap, start, end, sets...)
 		if err != nil {
 			return err

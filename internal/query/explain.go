@@ -136,7 +136,7 @@ func (s *Stage) explain(ctx context.Context, q *pushedQuery, analyze bool) (out 
 	}
 	mint, maxt := promql.FindMinMaxTime(q.stmt)
 	reader := s.newQuerier(mint, maxt)
-	_, err = s.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
+	_, err = reader.Read(ctx, func(snap catalog.Snapshot) error {
 		planned, err := plan.Prepare(expr, q.options(ctx))
 		if err != nil {
 			return err
@@ -259,6 +259,6 @@ func (e *explainer) scanOf(l *plan.Leaf) (*leafScan, error) {
 	if err != nil {
 		return nil, err
 	}
-	mint, maxt := e.within(l.Range())
+	mint, maxt := e.querier.Clip(l.Range())
 	return newLeafScan(res, wanted, mint, maxt), nil
 }

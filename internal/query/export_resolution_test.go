@@ -21,7 +21,7 @@ type Resolved struct {
 // Resolve resolves a selector.
 func (s *Stage) Resolve(ctx context.Context, mint, maxt int64, ms ...*labels.Matcher) (out Resolved, err error) {
 	q := s.newQuerier(mint, maxt)
-	_, err = s.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+	_, err = q.Read(ctx, func(snap catalog.Snapshot) error {
 		r, err := q.resolve(ctx, snap, mint, maxt, ms)
 		if err != nil {
 			return err

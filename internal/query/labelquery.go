@@ -24,14 +24,14 @@ func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms 
 
 // distinct returns the different strings among what of returns for the tables that have matching series, sorted, no more than the hints' limit.
 func (q *querier) distinct(ctx context.Context, operation string, hints *storage.LabelHints, ms []*labels.Matcher, of func(*index.Table, []index.Range) []string) (out []string, notes annotations.Annotations, err error) {
-	if q.mint > q.maxt {
+	if q.MinT > q.MaxT {
 		return nil, nil, nil
 	}
 	err = q.stage.metrics.Measure(operation, func() (err error) {
-		notes, err = q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+		notes, err = q.Read(ctx, func(snap catalog.Snapshot) error {
 			seen := map[string]struct{}{}
 			out = nil
-			return q.stage.eachTable(ctx, snap, q.mint, q.maxt, ms, func(t *index.Table, rows []index.Range) error {
+			return q.stage.eachTable(ctx, snap, q.MinT, q.MaxT, ms, func(t *index.Table, rows []index.Range) error {
 				for _, s := range of(t, rows) {
 					if _, known := seen[s]; !known {
 						seen[s] = struct{}{}

@@ -16,7 +16,6 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Metadata returns the distinct metadata of metric families, as senders described them in the segments and blocks of Settings.RecentWindow.
@@ -24,7 +23,8 @@ import (
 // negative limit, or a limitPerMetric below 1, is none.
 func (s *Stage) Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error) {
 	var seen families
-	_, err := s.replanning(ctx, s.recent, func(snap catalog.Snapshot) error {
+	now := s.now()
+	_, err := s.snapshots.Range(now.Add(-s.settings.RecentWindow).UnixMilli(), now.UnixMilli()).Read(ctx, func(snap catalog.Snapshot) error {
 		objs, err := s.files.Locate(ctx, source.Refs(snap))
 		if err != nil {
 			return err
@@ -128,10 +128,4 @@ func (b *blockSource) close() (err error) {
 		err = errors.Join(err, in.Close())
 	}
 	return err
-}
-
-// recent is the snapshot of the windows that overlap Settings.RecentWindow.
-func (s *Stage) recent(ctx context.Context, _ bool) (catalog.Snapshot, error) {
-	now := s.now()
-	return s.snapshot(ctx, tenant.From(ctx), now.Add(-s.settings.RecentWindow).UnixMilli(), now.UnixMilli())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/snapshot"
 )
 
 // push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which
@@ -34,7 +35,7 @@ func (q *pushedQuery) push(ctx context.Context) (notes annotations.Annotations, 
 	mint, maxt := promql.FindMinMaxTime(q.stmt)
 	reader := q.stage.newQuerier(mint, maxt)
 	err = q.stage.metrics.Measure("push", func() (err error) {
-		notes, err = q.stage.replanning(ctx, reader.snapshot, func(snap catalog.Snapshot) error {
+		notes, err = reader.Read(ctx, func(snap catalog.Snapshot) error {
 			p := &pushing{stage: q.stage, querier: reader, snap: snap}
 			err := q.pushOn(ctx, p, expr, q.options(ctx))
 			if !errors.Is(err, plan.ErrForcedMonotonicity) {
@@ -111,7 +112,7 @@ func mentions(expr parser.Expr, label string) bool {
 // storageError gives a failure of a pushed statement the type by which upstream's API answers it.
 func storageError(err error) error {
 	var limit *request.LimitError
-	var old *TooOldError
+	var old *snapshot.TooOldError
 	var full *fetch.FullError
 	var process *memory.Error
 	if err == nil || errors.As(err, &process) || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {

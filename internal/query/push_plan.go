@@ -35,7 +35,7 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	told, byKey := map[*parser.VectorSelector]*plan.Resolution{}, map[string]*plan.Resolution{}
 	var samples, values int64
 	for _, sel := range planned.Selectors() {
-		mint, maxt := p.within(sel.MinT, sel.MaxT)
+		mint, maxt := p.querier.Clip(sel.MinT, sel.MaxT)
 		k := selectorKey(mint, maxt, sel.Matchers)
 		if p.known[k] == nil {
 			r, err := p.querier.resolve(ctx, p.snap, mint, maxt, sel.Matchers)

@@ -55,11 +55,6 @@ func (p *pushing) wanted(l *plan.Leaf) (res *resolution, wanted []int, err error
 	return res, wanted, nil
 }
 
-// within returns the part of a range (ms) that the query may read.
-func (p *pushing) within(mint, maxt int64) (int64, int64) {
-	return max(mint, p.querier.mint), min(maxt, p.querier.maxt)
-}
-
 // readOf returns the planned read of a leaf.
 func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error) {
 	if r := p.reads[l]; r != nil {
@@ -69,7 +64,7 @@ func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error)
 	if err != nil {
 		return nil, err
 	}
-	mint, maxt := p.within(l.Range())
+	mint, maxt := p.querier.Clip(l.Range())
 	out := &sampleRead{res: res, wanted: wanted, whole: res.reading(p.stage, wanted, mint, maxt)}
 	reads := []*reading{out.whole}
 	if out.whole.rolled = rolls(l, res, wanted, mint, maxt); out.whole.rolled != nil {
@@ -90,7 +85,7 @@ func (p *pushing) rawReadOf(ctx context.Context, sel plan.Selector) *sampleRead 
 	for i := range wanted {
 		wanted[i] = i
 	}
-	mint, maxt := p.within(sel.MinT, sel.MaxT)
+	mint, maxt := p.querier.Clip(sel.MinT, sel.MaxT)
 	out := &sampleRead{res: res, wanted: wanted, whole: res.reading(p.stage, wanted, mint, maxt)}
 	out.add(ctx, out.whole, block.FloatFiles, mint, (*index.Table).Floats)
 	if res.hists {

@@ -4,36 +4,23 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/query/snapshot"
 )
 
-// querier reads one time range. Its snapshot is taken by the first read, whose context names the tenant, and serves all further
-// reads of that tenant, so that the selectors of one query see the same samples.
+// querier reads one time range. The selectors of one query see the same samples.
 type querier struct {
-	stage      *Stage
-	mint, maxt int64 // ms, inclusive, within what keys can name
-
-	mu    sync.Mutex
-	snaps map[moment]catalog.Snapshot
-}
-
-// moment says whose data is read, and as of when.
-type moment struct {
-	tenant string
-	asOf   time.Time // zero = now
+	*snapshot.Range
+	stage *Stage
 }
 
 // Querier implements storage.Queryable.
@@ -42,37 +29,20 @@ func (s *Stage) Querier(mint, maxt int64) (storage.Querier, error) {
 }
 
 func (s *Stage) newQuerier(mint, maxt int64) *querier {
-	return &querier{stage: s, mint: max(mint, key.MinTime), maxt: min(maxt, key.MaxTime), snaps: map[moment]catalog.Snapshot{}}
+	return &querier{s.snapshots.Range(mint, maxt), s}
 }
 
 // Close implements storage.LabelQuerier.
 func (q *querier) Close() error { return nil }
 
-// snapshot returns the querier's snapshot; fresh asks for a new one, which then is the querier's.
-func (q *querier) snapshot(ctx context.Context, fresh bool) (catalog.Snapshot, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	m := moment{tenant: tenant.From(ctx)}
-	m.asOf = request.From(ctx).AsOf
-	if snap, ok := q.snaps[m]; ok && !fresh {
-		return snap, nil
-	}
-	snap, err := q.stage.snapshot(ctx, m.tenant, q.mint, q.maxt)
-	if err != nil {
-		return snap, err
-	}
-	q.snaps[m] = snap
-	return snap, nil
-}
-
 // Select implements storage.Querier. Samples are those within both the querier's and the hints' range; hints.Func "series" means
 // that none are needed, and returns the series of every segment, and of every block's series table, that overlaps the range.
 func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	mint, maxt, read := q.mint, q.maxt, q.samples
+	mint, maxt, collect := q.MinT, q.MaxT, q.samples
 	if hints != nil {
-		mint, maxt = max(mint, hints.Start), min(maxt, hints.End)
+		mint, maxt = q.Clip(hints.Start, hints.End)
 		if hints.Func == "series" {
-			read = q.series
+			collect = q.series
 		}
 	}
 	return &seriesSet{load: func() (out []*memorySeries, notes annotations.Annotations, err error) {
@@ -82,8 +52,8 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 		err = q.stage.metrics.Measure("select", func() error {
 			ctx, done := q.stage.accounting(ctx)
 			defer func() { done("select", ms, len(out)) }()
-			notes, err = q.stage.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
-				out, err = read(ctx, snap, mint, maxt, hints, ms)
+			notes, err = q.Read(ctx, func(snap catalog.Snapshot) error {
+				out, err = collect(ctx, snap, mint, maxt, hints, ms)
 				return err
 			})
 			return err

@@ -28,6 +28,7 @@ import (
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/query/workdir"
 	"github.com/promlake/promlake/internal/tenant"
@@ -43,7 +44,7 @@ type Stage struct {
 	metrics   *metrics.Metrics
 	work      *workdir.Dir
 	files     *source.Files
-	snapshots *snapshots
+	snapshots *snapshot.Cache
 	index     *index.Cache
 	db        *duck.DB
 	engine    *engine
@@ -75,7 +76,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 			TempDir: func() (string, error) { return work.Path(workdir.Spill) }, Setup: promsql.Register,
 		}),
 	}
-	st.snapshots = newSnapshots(&s, store, st.files, now, m, logger)
+	st.snapshots = snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, PartialResponse: s.PartialResponse}, store, st.files, now, m, logger)
 	st.engine = newEngine(st, reg, logger)
 	return st, nil
 }
@@ -93,15 +94,6 @@ func (s *Stage) Warm() error { return s.db.Open() }
 // Close waits for running statements and frees everything that the stage holds.
 func (s *Stage) Close() error {
 	return errors.Join(s.engine.Close(), s.db.Close(), s.work.Close())
-}
-
-// snapshot says which objects may hold samples of [mint, maxt] (ms), now or as of the time that ctx asks for. Of one PromQL query, all see the
-// same at first.
-func (s *Stage) snapshot(ctx context.Context, id string, mint, maxt int64) (snap catalog.Snapshot, err error) {
-	if snap, ok := request.From(ctx).Snapshot.Take(id); ok {
-		return snap, nil
-	}
-	return s.snapshots.take(ctx, id, mint, maxt)
 }
 
 // locate returns the objects of a snapshot that overlap [mint, maxt] (ms) and may hold series that match one of sets; no sets

@@ -32,7 +32,7 @@ func (s *Stage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
 	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	_, err := s.replanning(ctx, q.snapshot, func(snap catalog.Snapshot) error {
+	_, err := q.Read(ctx, func(snap catalog.Snapshot) error {
 		sel, err := s.locate(ctx, snap, from, to)
 		for _, o := range sel.objs {
 			out.MinTime, out.MaxTime = min(out.MinTime, o.Footer.MinT), max(out.MaxTime, o.Footer.MaxT)

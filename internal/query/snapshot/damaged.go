@@ -1,4 +1,4 @@
-package query
+package snapshot
 
 import (
 	"context"
@@ -15,14 +15,13 @@ import (
 
 // leftOut are the damaged objects of one read.
 type leftOut struct {
-	again   []string // read once more: it may be the copy here that is damaged
-	objects []string // left out
+	again   []string // read once more: only the local copy may be damaged
+	objects []string // left out: keys of segments, prefixes of blocks
 	notes   annotations.Annotations
 }
 
-// reading calls fn with a snapshot. An object that turns out to be damaged is read once more, from
-// the store. If it still is, that is the error, or fn is called without it, as the settings say.
-func (l *leftOut) reading(ctx context.Context, s *Stage, snap catalog.Snapshot, fn func(catalog.Snapshot) error) error {
+// reading calls fn with a snapshot, without the objects that turn out to be damaged.
+func (s *Cache) reading(ctx context.Context, l *leftOut, snap catalog.Snapshot, fn func(catalog.Snapshot) error) error {
 	for {
 		err := fn(l.without(snap))
 		var d *source.DamagedError

@@ -1,0 +1,106 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// GoneError reports that objects of a snapshot were gone, and objects of the snapshot taken next as
+// well. Replaced objects are deleted only after the compactor's deletion delay, so the store loses
+// objects, or the delay is shorter than a query.
+type GoneError struct{ Err error }
+
+// Error implements error.
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("objects vanished twice during a read; is the compactor's deletion delay longer than the longest query? %v", e.Err)
+}
+
+// Unwrap returns what the store said.
+func (e *GoneError) Unwrap() error { return e.Err }
+
+// TooOldError reports that the state that a query asks for (as_of) can no longer be read. Its text
+// names the oldest that can.
+type TooOldError struct{ Err error }
+
+// Error implements error.
+func (e *TooOldError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the catalog's error.
+func (e *TooOldError) Unwrap() error { return e.Err }
+
+// QueryLimit says that the HTTP API answers 422: the query asks for too much.
+func (*TooOldError) QueryLimit() bool { return true }
+
+// Range is a time range that one PromQL query, or one other read, asks for. All of its reads of
+// one moment see the same snapshot, which the first of them takes. It is safe for concurrent use.
+type Range struct {
+	cache      *Cache
+	MinT, MaxT int64 // ms, inclusive, within what keys can name
+
+	mu    sync.Mutex
+	taken map[moment]catalog.Snapshot
+}
+
+// Range returns the range [mint, maxt] (ms).
+func (s *Cache) Range(mint, maxt int64) *Range {
+	return &Range{cache: s, MinT: max(mint, key.MinTime), MaxT: min(maxt, key.MaxTime), taken: map[moment]catalog.Snapshot{}}
+}
+
+// Clip returns the part of [mint, maxt] (ms) that is in the range.
+func (r *Range) Clip(mint, maxt int64) (int64, int64) {
+	return max(mint, r.MinT), min(maxt, r.MaxT)
+}
+
+// snapshot returns the range's snapshot for ctx's tenant and time; fresh replaces it by a new one.
+func (r *Range) snapshot(ctx context.Context, fresh bool) (snap catalog.Snapshot, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	req := request.From(ctx)
+	m := moment{tenant.From(ctx), req.AsOf}
+	if snap, ok := r.taken[m]; ok && !fresh {
+		return snap, nil
+	}
+	snap, ok := req.Snapshot.Take(m.tenant)
+	if !ok {
+		if snap, err = r.cache.take(ctx, m, r.MinT, r.MaxT); err != nil {
+			return snap, err
+		}
+	}
+	r.taken[m] = snap
+	return snap, nil
+}
+
+// Read calls fn with the snapshot, and once more with a fresh one if an object was gone: compaction
+// has replaced it by an object that the fresh snapshot has. An object that is damaged is read once
+// more, from the store. If it still is, that is the error, or fn is called without it, as the
+// settings say. The annotations name the objects without which fn was called last.
+func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (annotations.Annotations, error) {
+	s, left := r.cache, &leftOut{}
+	for _, fresh := range []bool{false, true} {
+		snap, err := r.snapshot(ctx, fresh)
+		if err != nil {
+			return left.notes, err
+		}
+		err = s.reading(ctx, left, snap, fn)
+		switch {
+		case !errors.Is(err, objstore.ErrNotFound):
+			return left.notes, err
+		case fresh:
+			return left.notes, &GoneError{err}
+		}
+		s.forget()
+		s.metrics.Replans.Inc()
+		s.logger.Debug("replan a read whose objects are gone", "tenant", snap.Tenant, "err", err)
+	}
+	return left.notes, nil
+}
