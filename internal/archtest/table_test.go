@@ -85,10 +85,10 @@ var allowed = map[string][]string{
 	"internal/query": {
 		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/live",
 		"internal/memory", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
-		"internal/query/fetch", "internal/query/index", "internal/query/metrics",
-		"internal/query/plan", "internal/query/plan/ordinals", "internal/query/request",
-		"internal/query/snapshot", "internal/query/source", "internal/query/workdir",
-		"internal/rollup", "internal/segment", "internal/tenant",
+		"internal/query/fetch", "internal/query/index", "internal/query/lookup",
+		"internal/query/metrics", "internal/query/plan", "internal/query/plan/ordinals",
+		"internal/query/request", "internal/query/snapshot", "internal/query/source",
+		"internal/query/workdir", "internal/rollup", "internal/segment", "internal/tenant",
 	},
 	"internal/query/admin": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/telemetry",
@@ -122,6 +122,10 @@ var allowed = map[string][]string{
 	"internal/query/index": {
 		"internal/block", "internal/parquetfile", "internal/query/fetch", "internal/query/lru",
 		"internal/segment",
+	},
+	"internal/query/lookup": {
+		"internal/block", "internal/catalog", "internal/live", "internal/query/index",
+		"internal/query/metrics", "internal/query/request", "internal/query/source",
 	},
 	"internal/query/lru":           {},
 	"internal/query/metrics":       {"internal/memory", "internal/query/request"},

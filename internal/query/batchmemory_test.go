@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/lookup"
 )
 
 // TestArena: memory is handed out once until it is taken back, and then again, whatever the sizes.
@@ -60,7 +61,7 @@ func TestJoin(t *testing.T) {
 			m.reset()
 			last = nil
 		}
-		s := &memSeries{labels: labels.FromStrings("a", "b")}
+		s := &memSeries{Series: lookup.Series{Labels: labels.FromStrings("a", "b")}}
 		clean := true
 		for rank := range 1 + rng.IntN(2) {
 			b := &batch{t: times[rng.IntN(len(times))], clean: rng.IntN(4) > 0}
@@ -70,7 +71,7 @@ func TestJoin(t *testing.T) {
 			clean = clean && b.clean
 			s.floats = append(s.floats, fragment{b, 0, uint32(len(b.t)), uint32(rank)})
 		}
-		c := &memSeries{labels: s.labels, floats: append([]fragment(nil), s.floats...)}
+		c := &memSeries{Series: s.Series, floats: append([]fragment(nil), s.floats...)}
 		want := c.merge(0, 0)
 		got, facts := m.join(s)
 		require.Equal(t, want.t, append([]int64(nil), got.t...))

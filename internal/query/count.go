@@ -23,11 +23,11 @@ func (s *Stage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 	}
 	err = s.metrics.Measure("count", func() error {
 		_, err := s.snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error {
-			m, err := s.match(ctx, snap, mint, maxt, sets...)
+			m, err := s.tables.Match(ctx, snap, mint, maxt, sets...)
 			if err != nil {
 				return err
 			}
-			c := &counter{reading: reading{matched: m, stage: s}, byObject: make([]int64, len(m.objs)), hit: make([]bool, len(m.series))}
+			c := &counter{reading: reading{Match: m, stage: s}, byObject: make([]int64, len(m.Objects)), hit: make([]bool, len(m.Series))}
 			if err := c.count(ctx); err != nil {
 				return err
 			}
@@ -72,22 +72,22 @@ func (c *counter) count(ctx context.Context) error {
 
 // segments counts the samples that segments have.
 func (c *counter) segments(ctx context.Context) error {
-	for i := range c.objs {
-		t := c.tables[i]
-		if c.objs[i].Footer.Meta != nil || len(c.members[i]) == 0 {
+	for i := range c.Objects {
+		t := c.Tables[i]
+		if c.Objects[i].Footer.Meta != nil || len(c.Rows[i]) == 0 {
 			continue
 		}
 		floats, hists, err := c.listed(ctx, i)
 		if err != nil {
 			return err
 		}
-		for _, x := range c.members[i] {
-			gone := c.deletions.Gone(nil, i, c.series[x.series].tombs)
-			if first, n := t.Floats(int(x.row)); n > 0 {
-				c.add(x.series, i, c.alive(floats.t[first:first+n], gone))
+		for _, x := range c.Rows[i] {
+			gone := c.Deletions.Gone(nil, i, c.Series[x.Series].Tombstones)
+			if first, n := t.Floats(int(x.N)); n > 0 {
+				c.add(x.Series, i, c.alive(floats.t[first:first+n], gone))
 			}
-			if first, n := t.Hists(int(x.row)); n > 0 {
-				c.add(x.series, i, c.alive(hists.t[first:first+n], gone))
+			if first, n := t.Hists(int(x.N)); n > 0 {
+				c.add(x.Series, i, c.alive(hists.t[first:first+n], gone))
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func (c *counter) segments(ctx context.Context) error {
 
 // alive returns how many of ascending times (ms) are in the range and not deleted.
 func (c *counter) alive(ts []int64, gone tombstones.Intervals) int64 {
-	lo, hi := between(ts, c.mint, c.maxt)
+	lo, hi := between(ts, c.MinT, c.MaxT)
 	n := 0
 	for from, to := range live.Kept(ts[lo:hi], gone) {
 		n += to - from
@@ -106,38 +106,38 @@ func (c *counter) alive(ts []int64, gone tombstones.Intervals) int64 {
 
 // whole counts the samples of series in blocks that are in the range as a whole, where nothing is deleted: their times need not be read.
 func (c *counter) whole() {
-	for i := range c.objs {
-		if c.objs[i].Footer.Meta == nil {
+	for i := range c.Objects {
+		if c.Objects[i].Footer.Meta == nil {
 			continue
 		}
-		t, rest := c.tables[i], c.members[i][:0]
-		for _, x := range c.members[i] {
-			from, upto := t.Times(int(x.row))
-			if from < c.mint || upto > c.maxt || len(c.deletions.Gone(nil, i, c.series[x.series].tombs)) > 0 {
+		t, rest := c.Tables[i], c.Rows[i][:0]
+		for _, x := range c.Rows[i] {
+			from, upto := t.Times(int(x.N))
+			if from < c.MinT || upto > c.MaxT || len(c.Deletions.Gone(nil, i, c.Series[x.Series].Tombstones)) > 0 {
 				rest = append(rest, x)
 				continue
 			}
-			_, floats := t.Floats(int(x.row))
-			_, hists := t.Hists(int(x.row))
-			c.add(x.series, i, floats+hists)
+			_, floats := t.Floats(int(x.N))
+			_, hists := t.Hists(int(x.N))
+			c.add(x.Series, i, floats+hists)
 		}
-		c.members[i] = rest
+		c.Rows[i] = rest
 	}
 }
 
 // blocks counts the samples of a kind that are left, by their times.
 func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index.Table, row int) (first, n int64)) error {
-	p := c.plan(ctx, k.Times(), c.mint, places)
+	p := c.plan(ctx, k.Times(), c.MinT, places)
 	counts := make([][]int64, len(p.groups)) // by row group and member
 	err := c.run(ctx, p, func(i int, g *groupRead) error {
 		fr := floatReaders.Get().(*block.FloatReader)
 		defer floatReaders.Put(fr)
-		if _, err := fr.Select(g.in, g.group, false, g.rows, c.mint, c.maxt); err != nil {
+		if _, err := fr.Select(g.in, g.group, false, g.rows, c.MinT, c.MaxT); err != nil {
 			return err
 		}
 		counts[i] = make([]int64, len(g.members))
 		for j, x := range g.members {
-			counts[i][j] = c.alive(fr.Times(j), c.deletions.Gone(nil, g.object, c.series[x.series].tombs))
+			counts[i][j] = c.alive(fr.Times(j), c.Deletions.Gone(nil, g.object, c.Series[x.Series].Tombstones))
 		}
 		return nil
 	})
@@ -146,7 +146,7 @@ func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index
 	}
 	for i, g := range p.groups {
 		for j, x := range g.members {
-			c.add(x.series, g.object, counts[i][j])
+			c.add(x.Series, g.object, counts[i][j])
 		}
 	}
 	return nil
@@ -154,7 +154,7 @@ func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index
 
 func (c *counter) totals() (series, samples, bytes int64) {
 	for i, n := range c.byObject {
-		o := &c.objs[i]
+		o := &c.Objects[i]
 		samples += n
 		if o.Footer.Samples > 0 {
 			bytes += int64(float64(o.Bytes()) * float64(n) / float64(o.Footer.Samples))

@@ -11,8 +11,6 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/query/index"
-	"github.com/promlake/promlake/internal/query/source"
 )
 
 type exemplarQuerier struct {
@@ -42,17 +40,11 @@ func (q *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (o
 func (q *exemplarQuerier) read(start, end int64, sets [][]*labels.Matcher) (out []exemplar.QueryResult, err error) {
 	s := q.stage
 	_, err = s.snapshots.Range(start, end).Read(q.ctx, func(snap catalog.Snapshot) error {
-		sel, err := s.locate(q.ctx, snap, start, end, sets...)
+		m, err := s.tables.Exemplars(q.ctx, snap, start, end, sets...)
 		if err != nil {
 			return err
 		}
-		sel.objs = slices.DeleteFunc(sel.objs, func(l source.Object) bool { return !l.Footer.HasExemplars })
-		m := &matched{selection: sel, mint: start, maxt: end}
-		has := func(t *index.Table, row int) bool { _, n := t.Exemplars(row); return n > 0 }
-		if err := m.find(q.ctx, s, snap, has, sets); err != nil {
-			return err
-		}
-		r := &exemplarReading{reading: reading{matched: m, stage: s}, found: make([][]exemplar.Exemplar, len(m.series))}
+		r := &exemplarReading{reading: reading{Match: m, stage: s}, found: make([][]exemplar.Exemplar, len(m.Series))}
 		if err := r.segments(q.ctx); err != nil {
 			return err
 		}
@@ -67,14 +59,14 @@ func (q *exemplarQuerier) read(start, end int64, sets [][]*labels.Matcher) (out 
 
 // finish orders series by labels, and the exemplars of each by time, each once.
 func (r *exemplarReading) finish() []exemplar.QueryResult {
-	out := make([]exemplar.QueryResult, 0, len(r.series))
+	out := make([]exemplar.QueryResult, 0, len(r.Series))
 	for i, es := range r.found {
 		if len(es) == 0 {
 			continue
 		}
 		slices.SortFunc(es, compareExemplars)
 		es = slices.CompactFunc(es, func(a, b exemplar.Exemplar) bool { return compareExemplars(a, b) == 0 })
-		out = append(out, exemplar.QueryResult{SeriesLabels: r.series[i].labels, Exemplars: es})
+		out = append(out, exemplar.QueryResult{SeriesLabels: r.Series[i].Labels, Exemplars: es})
 	}
 	slices.SortFunc(out, func(a, b exemplar.QueryResult) int { return labels.Compare(a.SeriesLabels, b.SeriesLabels) })
 	return out

@@ -190,9 +190,9 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 
 func (e *explainer) selector(sel plan.Selector) ExplainedSelector {
 	r := e.resolved[sel.Expr]
-	out := ExplainedSelector{Selector: sel.Expr.String(), Series: len(r.series), Samples: r.rows, Refused: refused(r)}
-	for i := range r.objs {
-		if r.objs[i].IsBlock() {
+	out := ExplainedSelector{Selector: sel.Expr.String(), Series: len(r.Series), Samples: r.Samples, Refused: refused(r)}
+	for i := range r.Objects {
+		if r.Objects[i].IsBlock() {
 			out.Blocks++
 		} else {
 			out.Segments++

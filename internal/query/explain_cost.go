@@ -46,8 +46,8 @@ func newTaking() *taking { return &taking{segments: map[string]int64{}} }
 func (t *taking) add(r *sampleRead) {
 	t.parts.Add(r.files)
 	t.parts.Add(r.rollups)
-	for i, members := range r.whole.members {
-		if o := &r.res.objs[i]; !o.IsBlock() && len(members) > 0 {
+	for i, members := range r.whole.Rows {
+		if o := &r.res.Objects[i]; !o.IsBlock() && len(members) > 0 {
 			t.segments[o.Series] = o.Size
 		}
 	}
@@ -83,7 +83,7 @@ func (s *leafScan) explained() (out []ExplainedFile) {
 		}
 	}
 	for _, g := range s.segments {
-		o := &s.res.objs[g.object]
+		o := &s.res.Objects[g.object]
 		out = append(out, ExplainedFile{Key: o.Series, Bytes: request.Share{Considered: o.Size, Read: o.Size}})
 	}
 	return out

@@ -20,7 +20,7 @@ func (s *sampleRead) explained(files []ExplainedFile) []ExplainedFile {
 			}
 		}
 		b := &s.whole.rolled.blocks[o]
-		rolled := ExplainedFile{Key: s.res.objs[o].Block.File(b.file.Name), Bytes: request.Share{Considered: b.file.Bytes}}
+		rolled := ExplainedFile{Key: s.res.Objects[o].Block.File(b.file.Name), Bytes: request.Share{Considered: b.file.Bytes}}
 		for _, span := range partsOf(s.rollups, rolled.Key) {
 			rolled.Bytes.Read += span[1]
 		}
@@ -31,7 +31,7 @@ func (s *sampleRead) explained(files []ExplainedFile) []ExplainedFile {
 
 // file returns the position of a block's file by its key, -1 if it is none.
 func (s *sampleRead) file(object int, key string) int {
-	o := &s.res.objs[object]
+	o := &s.res.Objects[object]
 	for i := range o.Footer.Meta.Files {
 		if o.Block.File(o.Footer.Meta.Files[i].Name) == key {
 			return i
@@ -44,7 +44,7 @@ func (s *sampleRead) file(object int, key string) int {
 func (s *sampleRead) recount(f *ExplainedFile, object, file int) {
 	spans := partsOf(s.files, f.Key)
 	f.RowGroups.Read, f.Bytes.Read = 0, 0
-	groups := s.res.objs[object].Footer.Meta.Files[file].RowGroups
+	groups := s.res.Objects[object].Footer.Meta.Files[file].RowGroups
 	for i := range groups {
 		if slices.Contains(spans, block.FloatFiles.AppendChunks(nil, &groups[i])[0]) {
 			f.RowGroups.Read, f.Bytes.Read = f.RowGroups.Read+1, f.Bytes.Read+block.FloatFiles.Bytes(&groups[i])

@@ -22,16 +22,17 @@ type Resolved struct {
 func (s *Stage) Resolve(ctx context.Context, mint, maxt int64, ms ...*labels.Matcher) (out Resolved, err error) {
 	q := s.newQuerier(mint, maxt)
 	_, err = q.Read(ctx, func(snap catalog.Snapshot) error {
-		r, err := q.resolve(ctx, snap, mint, maxt, ms)
+		m, err := s.tables.Match(ctx, snap, mint, maxt, ms)
 		if err != nil {
 			return err
 		}
-		out = Resolved{Rows: r.rows, IDsAgree: r.idsAgree, Hists: r.hists, Starts: r.starts, Objects: len(r.objs)}
-		for _, x := range r.series {
-			out.Labels, out.IDs = append(out.Labels, x.labels), append(out.IDs, x.id)
+		r := m.Resolution()
+		out = Resolved{Rows: r.Samples, IDsAgree: r.IdsAgree, Hists: r.Hists, Starts: r.Starts, Objects: len(r.Objects)}
+		for _, x := range r.Series {
+			out.Labels, out.IDs = append(out.Labels, x.Labels), append(out.IDs, x.ID)
 			var at [][5]int64
-			for _, p := range x.at {
-				at = append(at, [5]int64{int64(p.object), p.row, p.first, p.n, p.hists})
+			for _, p := range x.At {
+				at = append(at, [5]int64{int64(p.Object), p.Row, p.First, p.N, p.Hists})
 			}
 			out.Places = append(out.Places, at)
 		}

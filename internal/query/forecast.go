@@ -42,7 +42,7 @@ func (p *pushing) afford(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	}
 	for _, sel := range kept(pl, planned) {
 		// Rows at the ends of the range are estimated.
-		if rows := p.resolved[sel.Expr].rows; rows/5*4 > int64(p.stage.settings.MaxSamples) {
+		if rows := p.resolved[sel.Expr].Samples; rows/5*4 > int64(p.stage.settings.MaxSamples) {
 			return request.TooManySamples(p.stage.settings.MaxSamples, rows)
 		}
 	}
@@ -116,7 +116,7 @@ func (p *pushing) refine(ctx context.Context, f *forecast, pl *plan.Plan, planne
 				return err
 			}
 			for _, w := range r.wanted {
-				f.samples += r.whole.rolled.estimate(r.res, w, r.whole.mint, r.whole.maxt)
+				f.samples += r.whole.rolled.estimate(r.res, w, r.whole.MinT, r.whole.MaxT)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (p *pushing) refine(ctx context.Context, f *forecast, pl *plan.Plan, planne
 // keptSamples is how many samples the engine reads.
 func (p *pushing) keptSamples(pl *plan.Plan, planned *plan.Query) (n int64) {
 	for _, sel := range kept(pl, planned) {
-		n += p.resolved[sel.Expr].rows
+		n += p.resolved[sel.Expr].Samples
 	}
 	return n
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
 )
@@ -19,8 +20,9 @@ import (
 // reading reads the samples of what a selector matched: of blocks page by page, each row group once, with several row groups at a time; of
 // segments from their decoded lists.
 type reading struct {
-	*matched
+	*lookup.Match
 	stage  *Stage
+	got    []*memSeries // parallel to the match's series
 	size   atomic.Int64 // samples held; a histogram counts as its bytes / 16
 	batch  bool         // of a larger read, which counts what is read
 	rolled *rolled      // of a leaf: what rollups answer
@@ -28,10 +30,15 @@ type reading struct {
 	memory *batchMemory // of a batch: what is read of blocks' samples goes there; nil = into memory of its own
 }
 
+// newReading returns a reading of the samples of a match.
+func newReading(s *Stage, m *lookup.Match) *reading {
+	return &reading{Match: m, stage: s, got: readable(m.Series)}
+}
+
 // hold counts samples before they are decoded. Those of a batch are let go soon.
 func (r *reading) hold(n int64) error {
-	if held := r.size.Add(n); held > int64(r.settings.MaxSamples) && !r.batch {
-		return request.TooManySamples(r.settings.MaxSamples, held)
+	if held := r.size.Add(n); held > int64(r.stage.settings.MaxSamples) && !r.batch {
+		return request.TooManySamples(r.stage.settings.MaxSamples, held)
 	}
 	if r.batch {
 		return nil
@@ -44,7 +51,7 @@ type groupRead struct {
 	object  int // position in the objects
 	in      source.Reader
 	group   *block.RowGroup
-	members []member     // with rows in the group, in order
+	members []lookup.Row // with rows in the group, in order
 	rows    []block.Rows // theirs
 }
 
@@ -60,17 +67,17 @@ type groupReads struct {
 // [mint, r.maxt] (ms), are left out.
 func (r *reading) plan(ctx context.Context, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64)) *groupReads {
 	out := &groupReads{}
-	for i := range r.objs {
-		m := r.objs[i].Footer.Meta
-		if m == nil || len(r.members[i]) == 0 {
+	for i := range r.Objects {
+		m := r.Objects[i].Footer.Meta
+		if m == nil || len(r.Rows[i]) == 0 {
 			continue
 		}
-		at := func(x member) (first, n int64) { return places(r.tables[i], int(x.row)) }
-		members := slices.DeleteFunc(slices.Clone(r.members[i]), func(x member) bool { _, n := at(x); return n == 0 })
+		at := func(x lookup.Row) (first, n int64) { return places(r.Tables[i], int(x.N)) }
+		members := slices.DeleteFunc(slices.Clone(r.Rows[i]), func(x lookup.Row) bool { _, n := at(x); return n == 0 })
 		for j := range m.Files {
 			if f := &m.Files[j]; k.Has(f) && len(members) > 0 {
-				file := r.stage.files.Parts(ctx, r.objs[i].Block.File(f.Name), f.Bytes)
-				out.file(&file, i, k, f, mint, r.maxt, members, at)
+				file := r.stage.files.Parts(ctx, r.Objects[i].Block.File(f.Name), f.Bytes)
+				out.file(&file, i, k, f, mint, r.MaxT, members, at)
 				if len(file.Spans) > 0 {
 					out.files = append(out.files, file)
 				}
@@ -81,7 +88,7 @@ func (r *reading) plan(ctx context.Context, k block.Kind, mint int64, places fun
 }
 
 // file plans the read of one file.
-func (p *groupReads) file(file *source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []member, at func(member) (first, n int64)) {
+func (p *groupReads) file(file *source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []lookup.Row, at func(lookup.Row) (first, n int64)) {
 	for i := range f.RowGroups {
 		g := &f.RowGroups[i]
 		size := k.Bytes(g)
@@ -123,7 +130,7 @@ func (r *reading) run(ctx context.Context, p *groupReads, read func(i int, g *gr
 	if err := r.stage.files.Each(ctx, len(p.files), func(_ context.Context, i int) error { return p.files[i].In.Prefetch(p.files[i].Spans) }); err != nil {
 		return err
 	}
-	workers := min(r.settings.Threads, len(p.groups))
+	workers := min(r.stage.settings.Threads, len(p.groups))
 	if p.rows < parallelRows {
 		workers = min(workers, 1)
 	}

@@ -31,7 +31,7 @@ func (q *querier) distinct(ctx context.Context, operation string, hints *storage
 		notes, err = q.Read(ctx, func(snap catalog.Snapshot) error {
 			seen := map[string]struct{}{}
 			out = nil
-			return q.stage.eachTable(ctx, snap, q.MinT, q.MaxT, ms, func(t *index.Table, rows []index.Range) error {
+			return q.stage.tables.Each(ctx, snap, q.MinT, q.MaxT, ms, func(t *index.Table, rows []index.Range) error {
 				for _, s := range of(t, rows) {
 					if _, known := seen[s]; !known {
 						seen[s] = struct{}{}
@@ -48,36 +48,4 @@ func (q *querier) distinct(ctx context.Context, operation string, hints *storage
 		out = out[:hints.Limit]
 	}
 	return out, notes, err
-}
-
-// eachTable calls visit with the series tables of the objects that overlap [mint, maxt] (ms) and their rows that match and are not
-// deleted, if there are any.
-func (s *Stage) eachTable(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, ms []*labels.Matcher, visit func(t *index.Table, rows []index.Range) error) error {
-	sel, err := s.locate(ctx, snap, mint, maxt, ms)
-	if err != nil {
-		return err
-	}
-	tables, err := s.tables(ctx, sel.objs)
-	if err != nil {
-		return err
-	}
-	s.consulted(ctx, sel.objs)
-	for i, t := range tables {
-		rows, err := t.Select(ctx, ms)
-		if err != nil {
-			return err
-		}
-		if rows = overlapping(&sel.objs[i], t, rows, mint, maxt); len(rows) == 0 {
-			continue
-		}
-		if rows, err = alive(ctx, &sel.objs[i], t, rows, snap.Tombstones, mint, maxt); err != nil {
-			return err
-		}
-		if len(rows) > 0 {
-			if err := visit(t, rows); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

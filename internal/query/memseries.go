@@ -7,19 +7,29 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/query/lookup"
 )
 
 // memSeries is a series while it is read.
 type memSeries struct {
-	labels labels.Labels
-	tombs  []int // the tombstones that select it
+	lookup.Series
 	floats []fragment
 	hists  []histPoint
 }
 
+// readable returns series without samples.
+func readable(found []lookup.Series) []*memSeries {
+	out, backing := make([]*memSeries, len(found)), make([]memSeries, len(found))
+	for i := range found {
+		backing[i].Series = found[i]
+		out[i] = &backing[i]
+	}
+	return out
+}
+
 // take adds what deletions leave of a fragment.
 func (s *memSeries) take(f fragment, d *live.Deletions) {
-	gone := d.Gone(nil, int(f.rank), s.tombs)
+	gone := d.Gone(nil, int(f.rank), s.Tombstones)
 	for from, to := range live.Kept(f.batch.t[f.off:f.off+f.n], gone) {
 		s.floats = append(s.floats, fragment{f.batch, f.off + uint32(from), uint32(to - from), f.rank})
 	}
@@ -34,10 +44,10 @@ func (s *memSeries) within(mint int64) bool {
 func chosen(series []*memSeries, hints *storage.SelectHints) []*memSeries {
 	if hints != nil && hints.ShardCount > 0 {
 		series = slices.DeleteFunc(series, func(s *memSeries) bool {
-			return labels.StableHash(s.labels)%hints.ShardCount != hints.ShardIndex
+			return labels.StableHash(s.Labels)%hints.ShardCount != hints.ShardIndex
 		})
 	}
-	slices.SortFunc(series, func(a, b *memSeries) int { return labels.Compare(a.labels, b.labels) })
+	slices.SortFunc(series, func(a, b *memSeries) int { return labels.Compare(a.Labels, b.Labels) })
 	if hints != nil && hints.Limit > 0 && len(series) > hints.Limit {
 		series = series[:hints.Limit]
 	}
@@ -49,7 +59,7 @@ func merged(series []*memSeries, mint, unread int64) []*memorySeries {
 	out := make([]*memorySeries, len(series))
 	backing := make([]memorySeries, len(series))
 	for i, s := range series {
-		backing[i] = memorySeries{s.labels, s.merge(mint, unread)}
+		backing[i] = memorySeries{s.Labels, s.merge(mint, unread)}
 		out[i] = &backing[i]
 		series[i] = nil
 	}

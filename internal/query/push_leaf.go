@@ -1,16 +1,15 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 )
@@ -85,8 +84,8 @@ func valueBytes(leaves []*plan.Leaf) (n int64) {
 }
 
 // evaluate reads wanted, the positions of the leaf's series in res, in batches, several at a time.
-func (r *runner) evaluate(ctx context.Context, l *plan.Leaf, res *resolution, wanted []int, whole *reading) (*leafRows, error) {
-	batches := res.batches(wanted, whole)
+func (r *runner) evaluate(ctx context.Context, l *plan.Leaf, res *lookup.Resolution, wanted []int, whole *reading) (*leafRows, error) {
+	batches := batches(res, wanted, whole)
 	got := make([]leafRows, min(r.stage.settings.Threads, len(batches)))
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
@@ -125,12 +124,12 @@ func (r *runner) evaluate(ctx context.Context, l *plan.Leaf, res *resolution, wa
 }
 
 // batch reads some series, ordinals of the leaf, and evaluates them.
-func (r *runner) batch(ctx context.Context, k *promsql.Kernel, res *resolution, wanted []int, ordinals []uint32, whole *reading, memory *batchMemory, out *leafRows) error {
+func (r *runner) batch(ctx context.Context, k *promsql.Kernel, res *lookup.Resolution, wanted []int, ordinals []uint32, whole *reading, memory *batchMemory, out *leafRows) error {
 	some := make([]int, len(ordinals))
 	for i, o := range ordinals {
 		some[i] = wanted[o]
 	}
-	rd := res.reading(r.stage, some, whole.mint, whole.maxt)
+	rd := newReading(r.stage, res.Match(some, whole.MinT, whole.MaxT))
 	memory.reset()
 	rd.batch, rd.memory = true, memory
 	if err := whole.rolled.read(ctx, rd, some); err != nil {
@@ -140,7 +139,7 @@ func (r *runner) batch(ctx context.Context, k *promsql.Kernel, res *resolution, 
 	r.stage.metrics.Samples.Add(float64(rd.size.Load()))
 	n := k.Steps()
 	for i, o := range ordinals {
-		x := rd.series[i]
+		x := rd.got[i]
 		if len(x.floats) == 0 {
 			continue
 		}
@@ -155,36 +154,6 @@ func (r *runner) batch(ctx context.Context, k *promsql.Kernel, res *resolution, 
 		}
 	}
 	return nil
-}
-
-// reading returns a reading of the series of a resolution at the given positions, whose series are parallel to them.
-func (res *resolution) reading(s *Stage, wanted []int, mint, maxt int64) *reading {
-	m := &matched{
-		selection: selection{objs: res.objs, unread: res.unread},
-		resolver:  resolver{settings: &s.settings, deletions: &res.deletions, series: make([]*memSeries, len(wanted)), members: make([][]member, len(res.objs))},
-		mint:      mint, maxt: maxt, tables: res.tables, deletions: res.deletions,
-	}
-	backing := make([]memSeries, len(wanted))
-	for i, w := range wanted {
-		x := &res.series[w]
-		backing[i] = memSeries{labels: x.labels, tombs: x.tombs}
-		m.series[i] = &backing[i]
-		for _, p := range x.at {
-			m.members[p.object] = append(m.members[p.object], member{int32(i), int32(p.row)})
-		}
-	}
-	for _, ms := range m.members {
-		slices.SortFunc(ms, func(a, b member) int { return cmp.Compare(a.row, b.row) })
-	}
-	return &reading{matched: m, stage: s}
-}
-
-// estimate is about how many samples a series has in [mint, maxt] (ms).
-func (res *resolution) estimate(series int, mint, maxt int64) (n int64) {
-	for _, p := range res.series[series].at {
-		n += res.objs[p.object].Footer.Estimate(p.n, mint, maxt)
-	}
-	return n
 }
 
 // rows returns the values as rows of a result.

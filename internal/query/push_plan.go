@@ -3,13 +3,13 @@ package query
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/tenant"
@@ -20,8 +20,8 @@ type pushing struct {
 	stage    *Stage
 	querier  *querier
 	snap     catalog.Snapshot
-	known    map[string]*resolution // by selectorKey; of the snapshot
-	resolved map[*parser.VectorSelector]*resolution
+	known    map[string]*lookup.Resolution // by selectorKey; of the snapshot
+	resolved map[*parser.VectorSelector]*lookup.Resolution
 	reads    map[*plan.Leaf]*sampleRead // of a remote store, that were planned ahead
 	raw      []*sampleRead              // as reads, of the engine's selectors
 }
@@ -29,25 +29,25 @@ type pushing struct {
 // plan resolves the selectors and builds the plan.
 func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, error) {
 	if p.known == nil {
-		p.known = map[string]*resolution{}
+		p.known = map[string]*lookup.Resolution{}
 	}
-	p.resolved = map[*parser.VectorSelector]*resolution{}
+	p.resolved = map[*parser.VectorSelector]*lookup.Resolution{}
 	told, byKey := map[*parser.VectorSelector]*plan.Resolution{}, map[string]*plan.Resolution{}
 	var samples, values int64
 	for _, sel := range planned.Selectors() {
 		mint, maxt := p.querier.Clip(sel.MinT, sel.MaxT)
 		k := selectorKey(mint, maxt, sel.Matchers)
 		if p.known[k] == nil {
-			r, err := p.querier.resolve(ctx, p.snap, mint, maxt, sel.Matchers)
+			m, err := p.stage.tables.Match(ctx, p.snap, mint, maxt, sel.Matchers)
 			if err != nil {
 				return nil, err
 			}
-			if err := request.Found(ctx, r.series, resolvedLabels); err != nil {
+			if err := request.Found(ctx, m.Series, matchedLabels); err != nil {
 				return nil, err
 			}
-			p.known[k] = r
+			p.known[k] = m.Resolution()
 		}
-		if err := request.Selected(ctx, p.known[k].series, resolvedLabels); err != nil {
+		if err := request.Selected(ctx, p.known[k].Series, resolvedLabels); err != nil {
 			return nil, err
 		}
 		p.resolved[sel.Expr] = p.known[k]
@@ -58,7 +58,7 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("plan a query: %w", err)
 		}
-		samples, values = samples+p.known[k].rows, values+int64(len(p.known[k].series)*planned.Steps())
+		samples, values = samples+p.known[k].Samples, values+int64(len(p.known[k].Series)*planned.Steps())
 	}
 	planned.Bound(p.stage.settings.maxRows(samples, values))
 	pl := planned.Build(told)
@@ -69,7 +69,9 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 	return pl, nil
 }
 
-func resolvedLabels(s *resolvedSeries) labels.Labels { return s.labels }
+func matchedLabels(s *lookup.Series) labels.Labels { return s.Labels }
+
+func resolvedLabels(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }
 
 func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
 	var b strings.Builder
@@ -81,52 +83,25 @@ func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
 }
 
 // tell returns what the planner needs to know of a resolution.
-func (p *pushing) tell(r *resolution) *plan.Resolution {
-	out := &plan.Resolution{Rows: r.rows, Refused: refused(r), Starts: r.starts}
+func (p *pushing) tell(r *lookup.Resolution) *plan.Resolution {
+	out := &plan.Resolution{Rows: r.Samples, Refused: refused(r), Starts: r.Starts}
 	if out.Refused != "" {
 		return out
 	}
-	out.Series = make([]plan.Series, len(r.series))
-	main := r.largest()
-	for i := range r.series {
-		out.Series[i] = plan.Series{ID: r.series[i].id, Labels: r.series[i].labels, Place: r.series[i].place(main)}
+	out.Series = make([]plan.Series, len(r.Series))
+	main := r.Largest()
+	for i := range r.Series {
+		out.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: r.Series[i].Place(main)}
 	}
 	return out
 }
 
-// largest is the object with most samples of a resolution. Where its series lie there is how they lie elsewhere: objects are sorted alike.
-func (r *resolution) largest() int {
-	samples := make([]int64, len(r.objs))
-	for i := range r.series {
-		for _, p := range r.series[i].at {
-			samples[p.object] += p.n
-		}
-	}
-	most := 0
-	for i, n := range samples {
-		if n > samples[most] {
-			most = i
-		}
-	}
-	return most
-}
-
-// place orders series as an object has them, from 1 on; after those that it has come those that it has not.
-func (s *resolvedSeries) place(object int) int64 {
-	for _, p := range s.at {
-		if p.object == object {
-			return 1 + p.row
-		}
-	}
-	return math.MaxInt64
-}
-
 // refused says why SQL cannot evaluate over a resolution's series, "" if it can.
-func refused(r *resolution) string {
+func refused(r *lookup.Resolution) string {
 	switch {
-	case r.hists:
+	case r.Hists:
 		return "there are native histograms among the series"
-	case !r.idsAgree:
+	case !r.IdsAgree:
 		return "an id stands for different series"
 	case deletes(r) > maxDeletions:
 		return fmt.Sprintf("more than %d deletions concern it", maxDeletions)
@@ -139,10 +114,10 @@ func refused(r *resolution) string {
 const maxDeletions = 32
 
 // deletes counts the tombstones that select series of a resolution.
-func deletes(r *resolution) int {
+func deletes(r *lookup.Resolution) int {
 	seen := map[int]bool{}
-	for i := range r.series {
-		for _, k := range r.series[i].tombs {
+	for i := range r.Series {
+		for _, k := range r.Series[i].Tombstones {
 			seen[k] = true
 		}
 	}

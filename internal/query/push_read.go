@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
@@ -17,10 +18,10 @@ import (
 
 // sampleRead is a planned read of the samples of a selector, or of a leaf.
 type sampleRead struct {
-	res     *resolution
+	res     *lookup.Resolution
 	wanted  []int          // positions in res
 	whole   *reading       // of wanted
-	taken   [][]member     // by object: of which rollups are read
+	taken   [][]lookup.Row // by object: of which rollups are read
 	files   []source.Parts // parts of blocks' files
 	took    request.Totals // by files
 	opened  bool           // rollups are
@@ -36,7 +37,7 @@ func (s *sampleRead) add(ctx context.Context, r *reading, k block.Kind, mint int
 
 // wanted returns the resolution of a leaf's selector and the positions in it of the series that are left to the leaf, which are some of them, in the
 // same order.
-func (p *pushing) wanted(l *plan.Leaf) (res *resolution, wanted []int, err error) {
+func (p *pushing) wanted(l *plan.Leaf) (res *lookup.Resolution, wanted []int, err error) {
 	res = p.resolved[l.Selector.Expr]
 	if res == nil {
 		return nil, nil, fmt.Errorf("plan the read of %s: its series are not known", l)
@@ -44,10 +45,10 @@ func (p *pushing) wanted(l *plan.Leaf) (res *resolution, wanted []int, err error
 	wanted = make([]int, 0, len(l.Resolution.Series))
 	i := 0
 	for _, s := range l.Resolution.Series {
-		for i < len(res.series) && res.series[i].id != s.ID {
+		for i < len(res.Series) && res.Series[i].ID != s.ID {
 			i++
 		}
-		if i == len(res.series) {
+		if i == len(res.Series) {
 			return nil, nil, fmt.Errorf("plan the read of %s: series %s is not among those of its selector", l, s.Labels)
 		}
 		wanted = append(wanted, i)
@@ -65,7 +66,7 @@ func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error)
 		return nil, err
 	}
 	mint, maxt := p.querier.Clip(l.Range())
-	out := &sampleRead{res: res, wanted: wanted, whole: res.reading(p.stage, wanted, mint, maxt)}
+	out := &sampleRead{res: res, wanted: wanted, whole: newReading(p.stage, res.Match(wanted, mint, maxt))}
 	reads := []*reading{out.whole}
 	if out.whole.rolled = rolls(l, res, wanted, mint, maxt); out.whole.rolled != nil {
 		var edges []*reading
@@ -73,7 +74,7 @@ func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error)
 		reads = append(reads, edges...)
 	}
 	for _, r := range reads {
-		out.add(ctx, r, block.FloatFiles, r.mint, (*index.Table).Floats)
+		out.add(ctx, r, block.FloatFiles, r.MinT, (*index.Table).Floats)
 	}
 	return out, nil
 }
@@ -81,14 +82,14 @@ func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error)
 // rawReadOf returns the planned read of a selector whose samples the engine reads.
 func (p *pushing) rawReadOf(ctx context.Context, sel plan.Selector) *sampleRead {
 	res := p.resolved[sel.Expr]
-	wanted := make([]int, len(res.series))
+	wanted := make([]int, len(res.Series))
 	for i := range wanted {
 		wanted[i] = i
 	}
 	mint, maxt := p.querier.Clip(sel.MinT, sel.MaxT)
-	out := &sampleRead{res: res, wanted: wanted, whole: res.reading(p.stage, wanted, mint, maxt)}
+	out := &sampleRead{res: res, wanted: wanted, whole: newReading(p.stage, res.Match(wanted, mint, maxt))}
 	out.add(ctx, out.whole, block.FloatFiles, mint, (*index.Table).Floats)
-	if res.hists {
+	if res.Hists {
 		out.add(ctx, out.whole, block.HistFiles, out.whole.histsFrom(), (*index.Table).Hists)
 	}
 	return out

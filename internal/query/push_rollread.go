@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/rollup"
@@ -24,51 +25,51 @@ func (x *rolled) kernel(fn string) string {
 }
 
 // edge is a read of the samples before or behind the times of rollups.
-func (r *reading) edge(edges []*reading, mint, maxt int64, object int, members []member) []*reading {
-	i := slices.IndexFunc(edges, func(e *reading) bool { return e.mint == mint && e.maxt == maxt })
+func (r *reading) edge(edges []*reading, mint, maxt int64, object int, members []lookup.Row) []*reading {
+	i := slices.IndexFunc(edges, func(e *reading) bool { return e.MinT == mint && e.MaxT == maxt })
 	if i < 0 {
-		m := *r.matched
-		m.mint, m.maxt, m.members = mint, maxt, make([][]member, len(r.objs))
-		i, edges = len(edges), append(edges, &reading{matched: &m, stage: r.stage, batch: r.batch, memory: r.memory})
+		m := *r.Match
+		m.MinT, m.MaxT, m.Rows = mint, maxt, make([][]lookup.Row, len(r.Objects))
+		i, edges = len(edges), append(edges, &reading{Match: &m, stage: r.stage, got: r.got, batch: r.batch, memory: r.memory})
 	}
-	edges[i].members[object] = members
+	edges[i].Rows[object] = members
 	return edges
 }
 
 // split takes from a reading of series, positions in the resolution, those members whose rollups are read, by object. edges read their other samples.
-func (x *rolled) split(r *reading, series []int) (edges []*reading, taken [][]member) {
-	taken = make([][]member, len(r.objs))
+func (x *rolled) split(r *reading, series []int) (edges []*reading, taken [][]lookup.Row) {
+	taken = make([][]lookup.Row, len(r.Objects))
 	for o := range x.blocks {
 		b := &x.blocks[o]
 		if b.file == nil {
 			continue
 		}
-		var left []member
-		for _, m := range r.members[o] {
-			if x.answers(series[m.series], o) {
+		var left []lookup.Row
+		for _, m := range r.Rows[o] {
+			if x.answers(series[m.Series], o) {
 				taken[o] = append(taken[o], m)
 			} else {
 				left = append(left, m)
 			}
 		}
-		r.members[o] = left
-		f := r.objs[o].Footer
-		if len(taken[o]) > 0 && max(r.mint, f.MinT) <= b.lo {
-			edges = r.edge(edges, r.mint, b.lo, o, taken[o])
+		r.Rows[o] = left
+		f := r.Objects[o].Footer
+		if len(taken[o]) > 0 && max(r.MinT, f.MinT) <= b.lo {
+			edges = r.edge(edges, r.MinT, b.lo, o, taken[o])
 		}
-		if len(taken[o]) > 0 && min(r.maxt, f.MaxT) > b.hi {
-			edges = r.edge(edges, b.hi+1, r.maxt, o, taken[o])
+		if len(taken[o]) > 0 && min(r.MaxT, f.MaxT) > b.hi {
+			edges = r.edge(edges, b.hi+1, r.MaxT, o, taken[o])
 		}
 	}
 	return edges, taken
 }
 
 // open opens the rollups that are read, counts them, and says what will be read of them.
-func (x *rolled) open(ctx context.Context, r *reading, taken [][]member) (out []source.Parts, err error) {
+func (x *rolled) open(ctx context.Context, r *reading, taken [][]lookup.Row) (out []source.Parts, err error) {
 	err = r.stage.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
 			b := &x.blocks[o]
-			b.columns, err = r.stage.rolledColumns(ctx, &r.objs[o], r.tables[o], b)
+			b.columns, err = r.stage.rolledColumns(ctx, &r.Objects[o], r.Tables[o], b)
 		}
 		return err
 	})
@@ -81,7 +82,7 @@ func (x *rolled) open(ctx context.Context, r *reading, taken [][]member) (out []
 			continue
 		}
 		b := &x.blocks[o]
-		f := r.stage.files.Parts(ctx, r.objs[o].Block.File(b.file.Name), b.file.Bytes)
+		f := r.stage.files.Parts(ctx, r.Objects[o].Block.File(b.file.Name), b.file.Bytes)
 		f.Spans = b.columns.spans(taken[o], x.standIn)
 		out = append(out, f)
 		t.Bytes.Considered += b.file.Bytes
@@ -97,7 +98,7 @@ func (x *rolled) open(ctx context.Context, r *reading, taken [][]member) (out []
 // read reads the samples of a reading of series, positions in the resolution, and the stand-ins of those that need not be.
 func (x *rolled) read(ctx context.Context, r *reading, series []int) error {
 	var edges []*reading
-	var taken [][]member
+	var taken [][]lookup.Row
 	if x != nil {
 		edges, taken = x.split(r, series)
 	}
@@ -116,7 +117,7 @@ func (x *rolled) read(ctx context.Context, r *reading, series []int) error {
 		return nil
 	}
 	if x.standIn == rollup.StandInCount {
-		for _, s := range r.series {
+		for _, s := range r.got {
 			s.ones(r.memory)
 		}
 	}
@@ -138,7 +139,7 @@ func (s *memSeries) ones(memory *batchMemory) {
 }
 
 // standInsOf adds the stand-ins of members to their series.
-func (x *rolled) standInsOf(ctx context.Context, r *reading, taken [][]member) error {
+func (x *rolled) standInsOf(ctx context.Context, r *reading, taken [][]lookup.Row) error {
 	got := make([][]fragment, len(taken)) // by object and member
 	err := r.stage.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
@@ -155,7 +156,7 @@ func (x *rolled) standInsOf(ctx context.Context, r *reading, taken [][]member) e
 				return err
 			}
 			if f.n > 0 {
-				r.series[taken[o][i].series].take(f, &r.deletions)
+				r.got[taken[o][i].Series].take(f, &r.Deletions)
 			}
 		}
 	}
@@ -163,7 +164,7 @@ func (x *rolled) standInsOf(ctx context.Context, r *reading, taken [][]member) e
 }
 
 // fragments returns the stand-ins of members, which ascend, of an object. They are copies: row groups have those of many series.
-func (x *rolled) fragments(ctx context.Context, r *reading, object int, members []member) ([]fragment, error) {
+func (x *rolled) fragments(ctx context.Context, r *reading, object int, members []lookup.Row) ([]fragment, error) {
 	b, out := &x.blocks[object], make([]fragment, len(members))
 	total := int64(0)
 	for _, m := range members {
@@ -179,7 +180,7 @@ func (x *rolled) fragments(ctx context.Context, r *reading, object int, members 
 			g := b.columns.group(from)
 			if g != open {
 				var err error
-				if group, err = r.stage.standIns(ctx, &r.objs[object], b, g, x.standIn); err != nil {
+				if group, err = r.stage.standIns(ctx, &r.Objects[object], b, g, x.standIn); err != nil {
 					return nil, err
 				}
 				open, to.clean = g, to.clean && group.clean
@@ -187,7 +188,7 @@ func (x *rolled) fragments(ctx context.Context, r *reading, object int, members 
 			first := b.columns.first[g]
 			n := min(end, b.columns.first[g+1]) - from
 			ts := group.t[from-first : from-first+n]
-			lo, hi := between(ts, max(b.lo+1, r.mint), min(b.hi, r.maxt))
+			lo, hi := between(ts, max(b.lo+1, r.MinT), min(b.hi, r.MaxT))
 			to.t, to.v = append(to.t, ts[lo:hi]...), append(to.v, group.v[from-first : from-first+n][lo:hi]...)
 			from += n
 		}
@@ -209,11 +210,11 @@ func (c *rolledColumns) Bytes() int64 {
 }
 
 // rows returns the rows [from, end) of a member.
-func (c *rolledColumns) rows(m member) (from, end int64) {
-	if m.row > 0 {
-		from = int64(c.ends[m.row-1])
+func (c *rolledColumns) rows(m lookup.Row) (from, end int64) {
+	if m.N > 0 {
+		from = int64(c.ends[m.N-1])
 	}
-	return from, int64(c.ends[m.row])
+	return from, int64(c.ends[m.N])
 }
 
 // group returns the row group of a row.
@@ -226,7 +227,7 @@ func (c *rolledColumns) group(row int64) int {
 }
 
 // spans is what is read of the row groups that have rows of members.
-func (c *rolledColumns) spans(members []member, s rollup.StandIn) (out [][2]int64) {
+func (c *rolledColumns) spans(members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
 	last := -1
 	for _, m := range members {
 		from, end := c.rows(m)

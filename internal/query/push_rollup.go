@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/rollup"
 )
@@ -11,7 +12,7 @@ import (
 // rolled says where a leaf reads rollups instead of samples. The answer is the same, bit for bit: one sample stands for all of a bucket, and each of the
 // leaf's windows holds all of the bucket or nothing of it. A nil one reads samples everywhere.
 type rolled struct {
-	res     *resolution
+	res     *lookup.Resolution
 	standIn rollup.StandIn
 	blocks  []rolledBlock // by object
 }
@@ -41,28 +42,28 @@ var standIns = map[string]rollup.StandIn{
 }
 
 // rolls finds the blocks whose rollups answer a leaf of some of a resolution's series in [mint, maxt] (ms) with less than their samples. nil: none.
-func rolls(l *plan.Leaf, res *resolution, wanted []int, mint, maxt int64) *rolled {
+func rolls(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt int64) *rolled {
 	standIn, ok := standIns[l.Func]
 	if !ok {
 		return nil
 	}
-	x := &rolled{res: res, standIn: standIn, blocks: make([]rolledBlock, len(res.objs))}
-	shares := make([]share, len(res.objs))
+	x := &rolled{res: res, standIn: standIn, blocks: make([]rolledBlock, len(res.Objects))}
+	shares := make([]share, len(res.Objects))
 	for _, w := range wanted {
-		for _, p := range res.series[w].at {
-			if p.n > 0 {
-				shares[p.object].series++
-				shares[p.object].samples += p.n
+		for _, p := range res.Series[w].At {
+			if p.N > 0 {
+				shares[p.Object].series++
+				shares[p.Object].samples += p.N
 			}
 		}
 	}
 	some := false
-	for i := range res.objs {
-		if m := res.objs[i].Footer.Meta; m != nil && shares[i].series > 0 {
+	for i := range res.Objects {
+		if m := res.Objects[i].Footer.Meta; m != nil && shares[i].series > 0 {
 			x.blocks[i] = choose(l.Spec, m, shares[i], mint, maxt)
 		}
 		if b := &x.blocks[i]; b.file != nil {
-			b.rivals, some = res.rivals(i, b), true
+			b.rivals, some = rivals(res, i, b), true
 		}
 	}
 	if !some {
@@ -125,11 +126,11 @@ func downTo(t, width int64) int64 {
 func upTo(t, width int64) int64 { return -downTo(-t, width) }
 
 // rivals returns the other objects with times of an object that are to be rolled up.
-func (res *resolution) rivals(object int, b *rolledBlock) (out []int) {
-	f := res.objs[object].Footer
+func rivals(res *lookup.Resolution, object int, b *rolledBlock) (out []int) {
+	f := res.Objects[object].Footer
 	from, upto := max(b.lo+1, f.MinT), min(b.hi, f.MaxT)
-	for i := range res.objs {
-		if g := res.objs[i].Footer; i != object && g.MinT <= upto && g.MaxT >= from {
+	for i := range res.Objects {
+		if g := res.Objects[i].Footer; i != object && g.MinT <= upto && g.MaxT >= from {
 			out = append(out, i)
 		}
 	}
@@ -143,21 +144,21 @@ func (x *rolled) answers(series, object int) bool {
 	if b.file == nil {
 		return false
 	}
-	s, d := &x.res.series[series], &x.res.deletions
-	if len(s.tombs) == 0 && len(b.rivals) == 0 {
+	s, d := &x.res.Series[series], &x.res.Deletions
+	if len(s.Tombstones) == 0 && len(b.rivals) == 0 {
 		return true
 	}
-	i := s.in(object)
-	from, upto := x.res.tables[object].Times(int(s.at[i].row))
+	i := s.In(object)
+	from, upto := x.res.Tables[object].Times(int(s.At[i].Row))
 	from, upto = max(b.lo+1, from), min(b.hi, upto)
-	for gone := range d.In(object, s.tombs) {
+	for gone := range d.In(object, s.Tombstones) {
 		if gone.Mint <= upto && gone.Maxt >= from {
 			return false
 		}
 	}
 	for _, rival := range b.rivals {
-		if k := s.in(rival); k >= 0 {
-			if first, last := x.res.tables[rival].Times(int(s.at[k].row)); first <= upto && last >= from {
+		if k := s.In(rival); k >= 0 {
+			if first, last := x.res.Tables[rival].Times(int(s.At[k].Row)); first <= upto && last >= from {
 				return false
 			}
 		}
@@ -166,27 +167,18 @@ func (x *rolled) answers(series, object int) bool {
 }
 
 // estimate is about how many samples and stand-ins are read of a series of res in [mint, maxt] (ms).
-func (x *rolled) estimate(res *resolution, series int, mint, maxt int64) (n int64) {
+func (x *rolled) estimate(res *lookup.Resolution, series int, mint, maxt int64) (n int64) {
 	if x == nil {
-		return res.estimate(series, mint, maxt)
+		return res.Estimate(series, mint, maxt)
 	}
-	for _, p := range res.series[series].at {
-		f := res.objs[p.object].Footer
-		if !x.answers(series, p.object) {
-			n += f.Estimate(p.n, mint, maxt)
+	for _, p := range res.Series[series].At {
+		f := res.Objects[p.Object].Footer
+		if !x.answers(series, p.Object) {
+			n += f.Estimate(p.N, mint, maxt)
 			continue
 		}
-		b := &x.blocks[p.object]
-		n += f.Estimate(p.n, mint, b.lo) + f.Estimate(p.n, b.hi, maxt) + (min(b.hi, f.MaxT)-max(b.lo, f.MinT))/b.step.Millis + 1
+		b := &x.blocks[p.Object]
+		n += f.Estimate(p.N, mint, b.lo) + f.Estimate(p.N, b.hi, maxt) + (min(b.hi, f.MaxT)-max(b.lo, f.MinT))/b.step.Millis + 1
 	}
 	return n
-}
-
-// in returns the position in at of an object, -1 if it has nothing of the series.
-func (s *resolvedSeries) in(object int) int {
-	i, ok := slices.BinarySearchFunc(s.at, object, func(p placed, object int) int { return p.object - object })
-	if !ok {
-		return -1
-	}
-	return i
 }

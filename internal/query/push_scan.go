@@ -6,12 +6,13 @@ import (
 	"sort"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/segment"
 )
 
 // leafScan is what a statement reads of one selector: the rows of some series in the objects of a resolution. It is a plan: pure.
 type leafScan struct {
-	res        *resolution
+	res        *lookup.Resolution
 	mint, maxt int64 // ms, inclusive: samples that matter
 	blocks     []blockRows
 	segments   []segmentRows
@@ -58,28 +59,28 @@ type goneRows struct {
 }
 
 // newLeafScan plans the read of the series of a resolution that wanted holds, by position.
-func newLeafScan(res *resolution, wanted []int, mint, maxt int64) *leafScan {
+func newLeafScan(res *lookup.Resolution, wanted []int, mint, maxt int64) *leafScan {
 	s := &leafScan{res: res, mint: mint, maxt: maxt}
 	blocks, segments := map[int]*blockRows{}, map[int]*segmentRows{}
 	for _, w := range wanted {
-		series := &res.series[w]
-		for _, p := range series.at {
-			if f := res.objs[p.object].Footer; p.n == 0 || f.MinT > maxt || f.MaxT < mint {
+		series := &res.Series[w]
+		for _, p := range series.At {
+			if f := res.Objects[p.Object].Footer; p.N == 0 || f.MinT > maxt || f.MaxT < mint {
 				continue
 			}
-			if p.first < 0 {
-				of := entry(segments, p.object)
-				of.rows = append(of.rows, p.row)
-				of.gone = s.delete(of.gone, p.object, series, uint64(p.row))
+			if p.First < 0 {
+				of := entry(segments, p.Object)
+				of.rows = append(of.rows, p.Row)
+				of.gone = s.delete(of.gone, p.Object, series, uint64(p.Row))
 				continue
 			}
-			of := entry(blocks, p.object)
-			of.runs = append(of.runs, rowRun{p.first, p.first + p.n})
-			of.ids = append(of.ids, series.id)
-			of.gone = s.delete(of.gone, p.object, series, series.id)
+			of := entry(blocks, p.Object)
+			of.runs = append(of.runs, rowRun{p.First, p.First + p.N})
+			of.ids = append(of.ids, series.ID)
+			of.gone = s.delete(of.gone, p.Object, series, series.ID)
 		}
 	}
-	for object := range res.objs {
+	for object := range res.Objects {
 		if b := blocks[object]; b != nil {
 			b.object, b.rank, b.runs = object, object, adjoined(b.runs)
 			b.files = s.files(b)
@@ -102,8 +103,8 @@ func entry[T any](m map[int]*T, k int) *T {
 }
 
 // delete notes which samples in [s.mint, s.maxt] of a series in an object are deleted.
-func (s *leafScan) delete(gone []goneRows, object int, series *resolvedSeries, key uint64) []goneRows {
-	for t := range s.res.deletions.In(object, series.tombs) {
+func (s *leafScan) delete(gone []goneRows, object int, series *lookup.ResolvedSeries, key uint64) []goneRows {
+	for t := range s.res.Deletions.In(object, series.Tombstones) {
 		if t.Mint > s.maxt || t.Maxt < s.mint {
 			continue
 		}
@@ -136,7 +137,7 @@ func adjoined(runs []rowRun) []rowRun {
 // files returns the row groups of a block that have wanted rows of wanted times.
 func (s *leafScan) files(b *blockRows) []fileRows {
 	var out []fileRows
-	o := &s.res.objs[b.object]
+	o := &s.res.Objects[b.object]
 	for i := range o.Footer.Meta.Files {
 		f := &o.Footer.Meta.Files[i]
 		if !block.FloatFiles.Has(f) {
@@ -171,7 +172,7 @@ func (s *leafScan) rank() {
 	for i := range s.segments {
 		objects = append(objects, s.segments[i].object)
 	}
-	info := func(object int) *segment.Info { return &s.res.objs[object].Footer.Info }
+	info := func(object int) *segment.Info { return &s.res.Objects[object].Footer.Info }
 	slices.SortFunc(objects, func(a, b int) int { return cmp.Compare(info(a).MinT, info(b).MinT) })
 	for i := 1; i < len(objects); i++ {
 		if info(objects[i]).MinT <= info(objects[i-1]).MaxT {

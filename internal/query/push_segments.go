@@ -21,7 +21,7 @@ const (
 func (t *scanText) segments(s *leafScan, paths []string) []string {
 	var inside, across []segmentRows
 	for _, g := range s.segments {
-		if info := s.res.objs[g.object].Footer; info.MinT >= s.mint && info.MaxT <= s.maxt {
+		if info := s.res.Objects[g.object].Footer; info.MinT >= s.mint && info.MaxT <= s.maxt {
 			inside = append(inside, g)
 		} else {
 			across = append(across, g)
@@ -91,8 +91,8 @@ const maxMetrics = 8
 // metrics returns the metric names of the resolution's series, nil if they are many.
 func (s *leafScan) metrics() []string {
 	var out []string
-	for i := range s.res.series {
-		name := s.res.series[i].labels.Get(model.MetricNameLabel)
+	for i := range s.res.Series {
+		name := s.res.Series[i].Labels.Get(model.MetricNameLabel)
 		if slices.Contains(out, name) {
 			continue
 		}

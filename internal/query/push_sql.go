@@ -44,9 +44,9 @@ func (s *leafScan) scan(path func(key string) string) plan.Scan {
 		parts = append(parts, t.block(s, &s.blocks[i], decoded)...)
 	}
 	if len(s.segments) > 0 {
-		paths := make([]string, len(s.res.objs))
+		paths := make([]string, len(s.res.Objects))
 		for _, g := range s.segments {
-			paths[g.object] = path(s.res.objs[g.object].Series)
+			paths[g.object] = path(s.res.Objects[g.object].Series)
 		}
 		parts = append(parts, t.segments(s, paths)...)
 	}

@@ -10,9 +10,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/memory"
-	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/snapshot"
 )
@@ -62,44 +60,40 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 	}}
 }
 
-func foundLabels(s **memSeries) labels.Labels { return (*s).labels }
-
 // samples reads the samples of the series that match.
 func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
-	m, err := q.stage.match(ctx, snap, mint, maxt, ms)
+	m, err := q.stage.tables.Match(ctx, snap, mint, maxt, ms)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(request.Found(ctx, m.series, foundLabels), request.Selected(ctx, m.series, foundLabels)); err != nil {
+	if err := errors.Join(request.Found(ctx, m.Series, matchedLabels), request.Selected(ctx, m.Series, matchedLabels)); err != nil {
 		return nil, err
 	}
-	if err := request.Evaluated(ctx, len(m.series)); err != nil {
+	if err := request.Evaluated(ctx, len(m.Series)); err != nil {
 		return nil, err
 	}
-	r := &reading{matched: m, stage: q.stage, work: memory.Of(ctx)}
+	r := newReading(q.stage, m)
+	r.work = memory.Of(ctx)
 	for _, read := range []func(context.Context) error{r.segments, r.blockFloats, r.blockHists} {
 		if err := read(ctx); err != nil {
 			return nil, err
 		}
 	}
 	q.stage.metrics.Samples.Add(float64(r.size.Load()))
-	series := slices.DeleteFunc(r.series, func(s *memSeries) bool { return !s.within(mint) })
-	return merged(chosen(series, hints), mint, r.unread), nil
+	series := slices.DeleteFunc(r.got, func(s *memSeries) bool { return !s.within(mint) })
+	return merged(chosen(series, hints), mint, r.Unread), nil
 }
 
 // series returns the series that match, without samples. They may have none in the range.
 func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
-	r := resolver{settings: &q.stage.settings, deletions: &live.Deletions{}}
-	err := q.stage.eachTable(ctx, snap, mint, maxt, ms, func(t *index.Table, rows []index.Range) error {
-		return r.add(t, rows, func(int) bool { return true })
-	})
+	series, err := q.stage.tables.Series(ctx, snap, mint, maxt, ms)
 	if err != nil {
 		return nil, err
 	}
-	if err := request.Found(ctx, r.series, foundLabels); err != nil {
+	if err := request.Found(ctx, series, matchedLabels); err != nil {
 		return nil, err
 	}
-	return merged(chosen(r.series, hints), mint, mint), nil
+	return merged(chosen(readable(series), hints), mint, mint), nil
 }
 
 // chunkQuerier encodes what a querier reads as chunks.

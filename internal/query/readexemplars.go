@@ -57,20 +57,20 @@ func (s *Stage) segmentExemplars(ctx context.Context, o *source.Object, n int64)
 
 // segments reads the exemplars that segments have.
 func (r *exemplarReading) segments(ctx context.Context) error {
-	for i := range r.objs {
-		o, t := &r.objs[i], r.tables[i]
-		if o.Footer.Meta != nil || len(r.members[i]) == 0 {
+	for i := range r.Objects {
+		o, t := &r.Objects[i], r.Tables[i]
+		if o.Footer.Meta != nil || len(r.Rows[i]) == 0 {
 			continue
 		}
 		e, err := r.stage.segmentExemplars(ctx, o, t.TotalExemplars())
 		if err != nil {
 			return err
 		}
-		for _, x := range r.members[i] {
-			first, n := t.Exemplars(int(x.row))
-			lo, hi := between(e.t[first:first+n], r.mint, r.maxt)
+		for _, x := range r.Rows[i] {
+			first, n := t.Exemplars(int(x.N))
+			lo, hi := between(e.t[first:first+n], r.MinT, r.MaxT)
 			for j := first + int64(lo); j < first+int64(hi); j++ {
-				if err := r.take(x.series, i, e.t[j], e.v[j], e.labels[j]); err != nil {
+				if err := r.take(x.Series, i, e.t[j], e.v[j], e.labels[j]); err != nil {
 					return err
 				}
 			}
@@ -82,22 +82,22 @@ func (r *exemplarReading) segments(ctx context.Context) error {
 // blocks reads the exemplars that blocks have, which are few: one row group after the other.
 func (r *exemplarReading) blocks(ctx context.Context) error {
 	var er block.ExemplarReader
-	p := r.plan(ctx, block.ExemplarFiles, r.mint, (*index.Table).Exemplars)
+	p := r.plan(ctx, block.ExemplarFiles, r.MinT, (*index.Table).Exemplars)
 	p.rows = 0
 	return r.run(ctx, p, func(_ int, g *groupRead) error {
-		if _, err := er.Select(g.in, g.group, g.rows, r.mint, r.maxt); err != nil {
+		if _, err := er.Select(g.in, g.group, g.rows, r.MinT, r.MaxT); err != nil {
 			return err
 		}
 		return er.Read(func(i int, t int64, v float64, text string) error {
-			return r.take(g.members[i].series, g.object, t, v, text)
+			return r.take(g.members[i].Series, g.object, t, v, text)
 		})
 	})
 }
 
 // take adds one exemplar of a series in an object, unless it is deleted.
 func (r *exemplarReading) take(series int32, object int, t int64, v float64, text string) error {
-	s := r.series[series]
-	if live.Covered(t, r.deletions.Gone(nil, object, s.tombs)) {
+	s := r.Series[series]
+	if live.Covered(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
 		return nil
 	}
 	if err := r.hold(1); err != nil {
@@ -105,7 +105,7 @@ func (r *exemplarReading) take(series int32, object int, t int64, v float64, tex
 	}
 	lset, err := segment.DecodeExemplarLabels([]byte(text))
 	if err != nil {
-		return r.objs[object].Broken(fmt.Errorf("read exemplars of series %s: %w", s.labels, err))
+		return r.Objects[object].Broken(fmt.Errorf("read exemplars of series %s: %w", s.Labels, err))
 	}
 	r.found[series] = append(r.found[series], exemplar.Exemplar{Labels: lset, Value: v, Ts: t, HasTs: true})
 	return nil

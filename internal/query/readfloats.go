@@ -30,7 +30,7 @@ var floatReaders = sync.Pool{New: func() any { return new(block.FloatReader) }}
 
 // blockFloats reads the float samples that blocks have.
 func (r *reading) blockFloats(ctx context.Context) error {
-	p := r.plan(ctx, block.FloatFiles, r.mint, (*index.Table).Floats)
+	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats)
 	got := make([][]fragment, len(p.groups)) // by row group and member
 	err := r.run(ctx, p, func(i int, g *groupRead) (err error) {
 		got[i], err = r.groupFloats(g)
@@ -42,7 +42,7 @@ func (r *reading) blockFloats(ctx context.Context) error {
 	for i := range p.groups {
 		for j, f := range got[i] {
 			if f.n > 0 {
-				r.series[p.groups[i].members[j].series].take(f, &r.deletions)
+				r.got[p.groups[i].members[j].Series].take(f, &r.Deletions)
 			}
 		}
 	}
@@ -56,8 +56,8 @@ func (r *reading) groupFloats(g *groupRead) ([]fragment, error) {
 	if r.memory != nil {
 		return r.batchFloats(fr, g)
 	}
-	st := r.objs[g.object].Footer.Meta.HasST
-	total, err := fr.Select(g.in, g.group, st, g.rows, r.mint, r.maxt)
+	st := r.Objects[g.object].Footer.Meta.HasST
+	total, err := fr.Select(g.in, g.group, st, g.rows, r.MinT, r.MaxT)
 	if err != nil || total == 0 {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (r *reading) groupFloats(g *groupRead) ([]fragment, error) {
 
 // batchFloats reads one row group into the memory of a batch, without start timestamps. Series that have the same times share them.
 func (r *reading) batchFloats(fr *block.FloatReader, g *groupRead) ([]fragment, error) {
-	total, err := fr.Select(g.in, g.group, false, g.rows, r.mint, r.maxt)
+	total, err := fr.Select(g.in, g.group, false, g.rows, r.MinT, r.MaxT)
 	if err != nil || total == 0 {
 		return nil, err
 	}
@@ -107,5 +107,5 @@ func (r *reading) batchFloats(fr *block.FloatReader, g *groupRead) ([]fragment, 
 
 // broken says where an error was met.
 func (r *reading) broken(g *groupRead, err error) error {
-	return r.objs[g.object].Broken(fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.objs[g.object].Block.Prefix(), err))
+	return r.Objects[g.object].Broken(fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.Objects[g.object].Block.Prefix(), err))
 }

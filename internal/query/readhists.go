@@ -35,14 +35,14 @@ type foundHist struct {
 
 // histsFrom is the time (ms) from which on histograms are read: the one before the range tells whether a counter was reset in between. It is
 // looked for as far back as samples count.
-func (r *reading) histsFrom() int64 { return r.mint - r.settings.LookbackDelta.Milliseconds() }
+func (r *reading) histsFrom() int64 { return r.MinT - r.stage.settings.LookbackDelta.Milliseconds() }
 
 // blockHists reads the native histograms that blocks have.
 func (r *reading) blockHists(ctx context.Context) error {
 	from := r.histsFrom()
 	p := r.plan(ctx, block.HistFiles, from, (*index.Table).Hists)
 	if len(p.groups) > 0 {
-		r.unread = max(r.unread, from-1)
+		r.Unread = max(r.Unread, from-1)
 	}
 	got := make([][]foundHist, len(p.groups))
 	err := r.run(ctx, p, func(i int, g *groupRead) (err error) {
@@ -54,7 +54,7 @@ func (r *reading) blockHists(ctx context.Context) error {
 	}
 	for _, hs := range got {
 		for i := range hs {
-			s := r.series[hs[i].series]
+			s := r.got[hs[i].series]
 			s.hists = append(s.hists, hs[i].point)
 		}
 	}
@@ -65,12 +65,12 @@ func (r *reading) blockHists(ctx context.Context) error {
 func (r *reading) groupHists(g *groupRead, from int64) (out []foundHist, err error) {
 	hr := histReaders.Get().(*block.HistReader)
 	defer histReaders.Put(hr)
-	if _, err := hr.Select(g.in, g.group, g.rows, from, r.maxt); err != nil {
+	if _, err := hr.Select(g.in, g.group, g.rows, from, r.MaxT); err != nil {
 		return nil, err
 	}
 	err = hr.Read(func(i int, t int64, blob string) error {
-		k := g.members[i].series
-		p, ok, err := r.histogram(r.series[k], g.object, t, blob)
+		k := g.members[i].Series
+		p, ok, err := r.histogram(r.got[k], g.object, t, blob)
 		if ok {
 			out = append(out, foundHist{k, p})
 		}
@@ -81,7 +81,7 @@ func (r *reading) groupHists(g *groupRead, from int64) (out []foundHist, err err
 
 // histogram decodes a histogram sample of a series in an object; ok is false if it is deleted.
 func (r *reading) histogram(s *memSeries, object int, t int64, blob string) (p histPoint, ok bool, err error) {
-	if live.Covered(t, r.deletions.Gone(nil, object, s.tombs)) {
+	if live.Covered(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
 		return p, false, nil
 	}
 	if err := r.hold(1 + int64(len(blob))/histogramUnit); err != nil {
@@ -89,7 +89,7 @@ func (r *reading) histogram(s *memSeries, object int, t int64, blob string) (p h
 	}
 	h, err := segment.DecodeHist(unsafe.Slice(unsafe.StringData(blob), len(blob)))
 	if err != nil {
-		return p, false, r.objs[object].Broken(fmt.Errorf("read series %s: %w", s.labels, err))
+		return p, false, r.Objects[object].Broken(fmt.Errorf("read series %s: %w", s.Labels, err))
 	}
 	return histPoint{rank: uint32(object), t: h.T, st: h.ST, h: h.H, fh: h.FH}, true, nil
 }

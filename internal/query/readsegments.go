@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -100,15 +101,15 @@ func (s *Stage) segmentHists(ctx context.Context, o *source.Object, n int64) (*b
 
 // segments reads the samples that segments have.
 func (r *reading) segments(ctx context.Context) error {
-	floats, hists := make([]*batch, len(r.objs)), make([]*blobs, len(r.objs))
-	err := r.stage.files.Each(ctx, len(r.objs), func(ctx context.Context, i int) (err error) {
+	floats, hists := make([]*batch, len(r.Objects)), make([]*blobs, len(r.Objects))
+	err := r.stage.files.Each(ctx, len(r.Objects), func(ctx context.Context, i int) (err error) {
 		floats[i], hists[i], err = r.listed(ctx, i)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for i := range r.objs {
+	for i := range r.Objects {
 		if err := r.segment(i, floats[i], hists[i]); err != nil {
 			return err
 		}
@@ -118,12 +119,12 @@ func (r *reading) segments(ctx context.Context) error {
 
 // listed returns the lists of a segment that its matching rows have elements of, nil for others and for blocks.
 func (r *reading) listed(ctx context.Context, object int) (floats *batch, hists *blobs, err error) {
-	o, t := &r.objs[object], r.tables[object]
+	o, t := &r.Objects[object], r.Tables[object]
 	if o.Footer.Meta != nil {
 		return nil, nil, nil
 	}
 	has := func(places func(*index.Table, int) (int64, int64)) bool {
-		return slices.ContainsFunc(r.members[object], func(x member) bool { _, n := places(t, int(x.row)); return n > 0 })
+		return slices.ContainsFunc(r.Rows[object], func(x lookup.Row) bool { _, n := places(t, int(x.N)); return n > 0 })
 	}
 	if has((*index.Table).Floats) {
 		if floats, err = r.stage.segmentFloats(ctx, o, t.TotalFloats()); err != nil {
@@ -138,19 +139,19 @@ func (r *reading) listed(ctx context.Context, object int) (floats *batch, hists 
 
 // segment takes the samples of one segment; nil is none.
 func (r *reading) segment(object int, floats *batch, hists *blobs) error {
-	t := r.tables[object]
-	for _, x := range r.members[object] {
-		s := r.series[x.series]
-		if first, n := t.Floats(int(x.row)); floats != nil && n > 0 {
-			lo, hi := between(floats.t[first:first+n], r.mint, r.maxt)
+	t := r.Tables[object]
+	for _, x := range r.Rows[object] {
+		s := r.got[x.Series]
+		if first, n := t.Floats(int(x.N)); floats != nil && n > 0 {
+			lo, hi := between(floats.t[first:first+n], r.MinT, r.MaxT)
 			if err := r.hold(int64(hi - lo)); err != nil {
 				return err
 			}
 			if lo < hi {
-				s.take(fragment{floats, uint32(first) + uint32(lo), uint32(hi - lo), uint32(object)}, &r.deletions)
+				s.take(fragment{floats, uint32(first) + uint32(lo), uint32(hi - lo), uint32(object)}, &r.Deletions)
 			}
 		}
-		if first, n := t.Hists(int(x.row)); hists != nil && n > 0 {
+		if first, n := t.Hists(int(x.N)); hists != nil && n > 0 {
 			if err := r.rowHists(s, object, hists, first, n); err != nil {
 				return err
 			}
@@ -161,7 +162,7 @@ func (r *reading) segment(object int, floats *batch, hists *blobs) error {
 
 // rowHists takes the histograms in range of one row, and before them the last one that is earlier: it tells whether a counter was reset.
 func (r *reading) rowHists(s *memSeries, object int, hists *blobs, first, n int64) error {
-	lo, hi := between(hists.t[first:first+n], r.mint, r.maxt)
+	lo, hi := between(hists.t[first:first+n], r.MinT, r.MaxT)
 	for i := first + int64(max(lo-1, 0)); i < first+int64(hi); i++ {
 		p, ok, err := r.histogram(s, object, hists.t[i], hists.data[i])
 		if err != nil {

@@ -12,8 +12,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,11 +19,11 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/snapshot"
@@ -46,9 +44,9 @@ type Stage struct {
 	files     *source.Files
 	snapshots *snapshot.Cache
 	index     *index.Cache
+	tables    *lookup.Tables
 	db        *duck.DB
 	engine    *engine
-	seed      uint64
 }
 
 var (
@@ -65,7 +63,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	m := metrics.New(reg, now)
 	work := &workdir.Dir{Configured: s.CacheDir}
 	st := &Stage{
-		settings: s, store: store, logger: logger, now: now, metrics: m, work: work, seed: rand.Uint64(),
+		settings: s, store: store, logger: logger, now: now, metrics: m, work: work,
 		files: source.New(source.Settings{
 			CacheBytes: s.CacheBytes, MemoryBytes: s.IndexCacheBytes, FooterBytes: s.FooterCacheBytes,
 			MaxFetchedBytes: s.MaxFetchedBytes, Concurrency: s.FetchConcurrency,
@@ -77,6 +75,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		}),
 	}
 	st.snapshots = snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, PartialResponse: s.PartialResponse}, store, st.files, now, m, logger)
+	st.tables = lookup.New(st.files, st.index, m, s.MaxSeries, s.MaxSegments)
 	st.engine = newEngine(st, reg, logger)
 	return st, nil
 }
@@ -94,35 +93,6 @@ func (s *Stage) Warm() error { return s.db.Open() }
 // Close waits for running statements and frees everything that the stage holds.
 func (s *Stage) Close() error {
 	return errors.Join(s.engine.Close(), s.db.Close(), s.work.Close())
-}
-
-// locate returns the objects of a snapshot that overlap [mint, maxt] (ms) and may hold series that match one of sets; no sets
-// match everything.
-func (s *Stage) locate(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (selection, error) {
-	objs, err := s.files.Locate(ctx, source.Refs(snap))
-	if err != nil {
-		return selection{}, err
-	}
-	sel := selection{unread: math.MinInt64}
-	for _, o := range objs {
-		switch {
-		case o.Footer.Rows == 0 || o.Footer.MinT > maxt || !o.Footer.MayMatch(sets):
-		case o.Footer.MaxT < mint:
-			sel.unread = max(sel.unread, o.Footer.MaxT)
-		default:
-			sel.objs = append(sel.objs, o)
-		}
-	}
-	if len(sel.objs) > s.settings.MaxSegments {
-		return selection{}, request.TooManySegments(s.settings.MaxSegments, len(sel.objs))
-	}
-	return sel, nil
-}
-
-// selection is what a read takes from a snapshot.
-type selection struct {
-	objs   []source.Object // by rank, the lowest first
-	unread int64           // ms: the latest sample in the objects that were left out because they end too early
 }
 
 // accounting returns a context whose reads are summed up until done, which logs the sum and adds it to the statistics of ctx's request.

@@ -33,8 +33,8 @@ func (s *Stage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
 		return nil, err
 	}
 	_, err := q.Read(ctx, func(snap catalog.Snapshot) error {
-		sel, err := s.locate(ctx, snap, from, to)
-		for _, o := range sel.objs {
+		objs, _, err := s.tables.Objects(ctx, snap, from, to)
+		for _, o := range objs {
 			out.MinTime, out.MaxTime = min(out.MinTime, o.Footer.MinT), max(out.MaxTime, o.Footer.MaxT)
 		}
 		return err

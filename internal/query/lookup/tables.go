@@ -1,0 +1,118 @@
+// Package lookup finds the series that match a selector, and their rows in segments and blocks, on
+// series tables in memory. It reads no samples.
+package lookup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
+)
+
+// Tables finds series in the series tables of objects. It is safe for concurrent use.
+type Tables struct {
+	files       *source.Files
+	cache       *index.Cache
+	metrics     *metrics.Metrics
+	maxSeries   int // that one selector may match
+	maxSegments int // segments and blocks that one selector may read
+	seed        uint64
+}
+
+// New returns tables that keep decoded ones in cache.
+func New(files *source.Files, cache *index.Cache, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
+	return &Tables{files: files, cache: cache, metrics: m, maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64()}
+}
+
+// Objects returns the objects of a snapshot that overlap [mint, maxt] (ms) and may hold series that
+// match one of sets, by rank, the lowest first. No sets match everything. unread (ms) is the latest
+// sample in the objects that were left out because they end too early.
+func (s *Tables) Objects(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (out []source.Object, unread int64, err error) {
+	all, err := s.files.Locate(ctx, source.Refs(snap))
+	if err != nil {
+		return nil, 0, err
+	}
+	unread = math.MinInt64
+	for _, o := range all {
+		switch {
+		case o.Footer.Rows == 0 || o.Footer.MinT > maxt || !o.Footer.MayMatch(sets):
+		case o.Footer.MaxT < mint:
+			unread = max(unread, o.Footer.MaxT)
+		default:
+			out = append(out, o)
+		}
+	}
+	if len(out) > s.maxSegments {
+		return nil, 0, request.TooManySegments(s.maxSegments, len(out))
+	}
+	return out, unread, nil
+}
+
+// load returns the series tables of objects, from the cache or from the objects, and counts them as
+// read in either case.
+func (s *Tables) load(ctx context.Context, objs []source.Object) ([]*index.Table, error) {
+	out := make([]*index.Table, len(objs))
+	err := s.files.Each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
+		out[i], err = s.table(ctx, &objs[i])
+		return err
+	})
+	if err != nil || len(objs) == 0 {
+		return out, err
+	}
+	var t request.Totals
+	rows := int64(0)
+	for i := range objs {
+		n := objs[i].Size
+		if m := objs[i].Footer.Meta; m != nil {
+			t.Blocks++
+			if f := m.File(block.SeriesFile); f != nil {
+				n = f.Bytes
+			}
+		} else {
+			t.Segments++
+		}
+		t.Bytes.Considered, t.Bytes.Read = t.Bytes.Considered+n, t.Bytes.Read+n
+		rows += objs[i].Footer.Rows
+	}
+	s.metrics.Count(ctx, t)
+	s.metrics.Rows.Add(float64(rows))
+	return out, nil
+}
+
+// table returns the series table of one object.
+func (s *Tables) table(ctx context.Context, o *source.Object) (*index.Table, error) {
+	t, hit, err := index.Get(ctx, s.cache, o.Series, func() (t *index.Table, err error) {
+		m, size := o.Footer.Meta, o.Size
+		if m != nil {
+			f := m.File(block.SeriesFile)
+			if f == nil {
+				return nil, fmt.Errorf("%w: meta.json names no %s", block.ErrFormat, block.SeriesFile)
+			}
+			size = f.Bytes
+		}
+		in := s.files.Open(ctx, o.Series, size)
+		switch err = in.Prefetch([][2]int64{{0, size}}); {
+		case err != nil:
+		case m == nil:
+			t, err = index.LoadSegment(in, size, s.seed)
+		default:
+			t, err = index.LoadBlock(in, size, m, s.seed)
+		}
+		return t, errors.Join(err, in.Close())
+	})
+	s.metrics.Looked("index", hit)
+	if err != nil {
+		return nil, o.Broken(fmt.Errorf("read series of %s: %w", o.Series, err))
+	}
+	return t, nil
+}
