@@ -83,12 +83,12 @@ var allowed = map[string][]string{
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
 	"internal/ingest":        {"internal/key", "internal/memory", "internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/tenant"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/live",
-		"internal/memory", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
+		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/memory",
+		"internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
 		"internal/query/fetch", "internal/query/index", "internal/query/lookup",
 		"internal/query/metrics", "internal/query/plan", "internal/query/plan/ordinals",
-		"internal/query/request", "internal/query/snapshot", "internal/query/source",
-		"internal/query/workdir", "internal/rollup", "internal/segment", "internal/tenant",
+		"internal/query/request", "internal/query/samples", "internal/query/snapshot",
+		"internal/query/source", "internal/query/workdir", "internal/segment", "internal/tenant",
 	},
 	"internal/query/admin": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/telemetry",
@@ -133,6 +133,12 @@ var allowed = map[string][]string{
 	"internal/query/plan/ordinals": {},
 	"internal/query/plan/plantest": {},
 	"internal/query/request":       {"internal/catalog", "internal/memory"},
+	"internal/query/samples": {
+		"internal/block", "internal/live", "internal/memory", "internal/query/duck/promsql",
+		"internal/query/index", "internal/query/lookup", "internal/query/metrics",
+		"internal/query/plan", "internal/query/request", "internal/query/source", "internal/rollup",
+		"internal/segment",
+	},
 	"internal/query/snapshot": {
 		"internal/catalog", "internal/key", "internal/objstore", "internal/query/fetch",
 		"internal/query/lru", "internal/query/metrics", "internal/query/request",

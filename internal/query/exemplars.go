@@ -1,9 +1,7 @@
 package query
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
@@ -30,48 +28,16 @@ func (q *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (o
 	if start > end || len(sets) == 0 {
 		return nil, nil
 	}
-	err = q.stage.metrics.Measure("exemplars", func() error {
-		out, err = q.read(start, end, sets)
+	s := q.stage
+	err = s.metrics.Measure("exemplars", func() error {
+		_, err := s.snapshots.Range(start, end).Read(q.ctx, func(snap catalog.Snapshot) error {
+			m, err := s.tables.Exemplars(q.ctx, snap, start, end, sets...)
+			if err == nil {
+				out, err = s.samples.Exemplars(q.ctx, m)
+			}
+			return err
+		})
 		return err
 	})
 	return out, err
-}
-
-func (q *exemplarQuerier) read(start, end int64, sets [][]*labels.Matcher) (out []exemplar.QueryResult, err error) {
-	s := q.stage
-	_, err = s.snapshots.Range(start, end).Read(q.ctx, func(snap catalog.Snapshot) error {
-		m, err := s.tables.Exemplars(q.ctx, snap, start, end, sets...)
-		if err != nil {
-			return err
-		}
-		r := &exemplarReading{reading: reading{Match: m, stage: s}, found: make([][]exemplar.Exemplar, len(m.Series))}
-		if err := r.segments(q.ctx); err != nil {
-			return err
-		}
-		if err := r.blocks(q.ctx); err != nil {
-			return err
-		}
-		out = r.finish()
-		return nil
-	})
-	return out, err
-}
-
-// finish orders series by labels, and the exemplars of each by time, each once.
-func (r *exemplarReading) finish() []exemplar.QueryResult {
-	out := make([]exemplar.QueryResult, 0, len(r.Series))
-	for i, es := range r.found {
-		if len(es) == 0 {
-			continue
-		}
-		slices.SortFunc(es, compareExemplars)
-		es = slices.CompactFunc(es, func(a, b exemplar.Exemplar) bool { return compareExemplars(a, b) == 0 })
-		out = append(out, exemplar.QueryResult{SeriesLabels: r.Series[i].Labels, Exemplars: es})
-	}
-	slices.SortFunc(out, func(a, b exemplar.QueryResult) int { return labels.Compare(a.SeriesLabels, b.SeriesLabels) })
-	return out
-}
-
-func compareExemplars(a, b exemplar.Exemplar) int {
-	return cmp.Or(cmp.Compare(a.Ts, b.Ts), cmp.Compare(a.Value, b.Value), labels.Compare(a.Labels, b.Labels))
 }

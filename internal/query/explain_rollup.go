@@ -19,8 +19,8 @@ func (s *sampleRead) explained(files []ExplainedFile) []ExplainedFile {
 				s.recount(&files[i], o, f)
 			}
 		}
-		b := &s.whole.rolled.blocks[o]
-		rolled := ExplainedFile{Key: s.res.Objects[o].Block.File(b.file.Name), Bytes: request.Share{Considered: b.file.Bytes}}
+		b := s.rolled.File(o)
+		rolled := ExplainedFile{Key: s.res.Objects[o].Block.File(b.Name), Bytes: request.Share{Considered: b.Bytes}}
 		for _, span := range partsOf(s.rollups, rolled.Key) {
 			rolled.Bytes.Read += span[1]
 		}

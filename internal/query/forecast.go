@@ -116,7 +116,7 @@ func (p *pushing) refine(ctx context.Context, f *forecast, pl *plan.Plan, planne
 				return err
 			}
 			for _, w := range r.wanted {
-				f.samples += r.whole.rolled.estimate(r.res, w, r.whole.MinT, r.whole.MaxT)
+				f.samples += r.rolled.Estimate(r.res, w, r.whole.MinT, r.whole.MaxT)
 			}
 		}
 	}

@@ -9,53 +9,51 @@ import (
 	"github.com/promlake/promlake/internal/query/lookup"
 )
 
-// batchSamples is the number of samples, about, that are read at a time, by each of the threads: if all are of blocks, few enough to stay in the processor's
-// cache; of segments, whose lists may have to be decoded for every batch, more.
+// batchSamples is about the number of samples that each thread reads at a time: few enough to stay in
+// the processor's cache. Batches with samples of segments, whose lists may have to be decoded for
+// every batch, are larger.
 const (
 	batchSamples        = 128 << 10
 	segmentBatchSamples = 1 << 20
 )
 
-// batches divides series into batches of about batchSamples, of neighbours in the objects: objects have the series in one order, so that
-// the rows of neighbours lie together. Batches end where row groups of the largest object do, if that is not far, for what two of them share of a row
-// group is read twice. Their elements are positions in wanted.
-func batches(res *lookup.Resolution, wanted []int, whole *reading) [][]uint32 {
-	order := make([]uint32, len(wanted))
-	places := make([]int64, len(wanted))
-	main := res.Largest()
-	for i, w := range wanted {
-		order[i], places[i] = uint32(i), res.Series[w].Place(main)
+// batches divides the wanted series into batches of about batchSamples, of neighbours in the objects:
+// objects have the series in one order, so that the rows of neighbours lie together. Batches end
+// where row groups of the largest object do, if that is not far, because a row group that two of them
+// share is read twice. Their elements are positions in wanted.
+func (s *sampleRead) batches() [][]uint32 {
+	order := make([]uint32, len(s.wanted))
+	places := make([]int64, len(s.wanted))
+	main := s.res.Largest()
+	limit := int64(batchSamples)
+	for i, w := range s.wanted {
+		x := &s.res.Series[w]
+		order[i], places[i] = uint32(i), x.Place(main)
+		if limit == batchSamples && slices.ContainsFunc(x.At, func(p lookup.Place) bool {
+			f := s.res.Objects[p.Object].Footer
+			return f.Meta == nil && f.MinT <= s.whole.MaxT && f.MaxT >= s.whole.MinT
+		}) {
+			limit = segmentBatchSamples
+		}
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b)) })
-	limit := int64(batchSamples)
-	if slices.ContainsFunc(wanted, func(w int) bool { return inSegments(res, &res.Series[w], whole.MinT, whole.MaxT) }) {
-		limit = segmentBatchSamples
-	}
-	groups := groupsOf(res, main)
+	groups := groupsOf(s.res, main)
 	var out [][]uint32
 	var samples int64
 	from, last := 0, 0
 	for i, o := range order {
-		group := groups.of(&res.Series[wanted[o]], main)
+		group := groups.of(&s.res.Series[s.wanted[o]], main)
 		if samples >= limit && (group != last || samples >= 2*limit || len(groups) == 0) {
 			out = append(out, order[from:i])
 			from, samples = i, 0
 		}
-		samples += whole.rolled.estimate(res, wanted[o], whole.MinT, whole.MaxT)
+		samples += s.rolled.Estimate(s.res, s.wanted[o], s.whole.MinT, s.whole.MaxT)
 		last = group
 	}
 	if from < len(order) {
 		out = append(out, order[from:])
 	}
 	return out
-}
-
-// inSegments says whether a series may have samples of [mint, maxt] (ms) in a segment.
-func inSegments(res *lookup.Resolution, s *lookup.ResolvedSeries, mint, maxt int64) bool {
-	return slices.ContainsFunc(s.At, func(p lookup.Place) bool {
-		f := res.Objects[p.Object].Footer
-		return f.Meta == nil && f.MinT <= maxt && f.MaxT >= mint
-	})
 }
 
 // groupEnds are the rows at which the row groups of a block's samples end, counted over all of its files.

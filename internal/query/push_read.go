@@ -8,31 +8,24 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/source"
 )
 
 // sampleRead is a planned read of the samples of a selector, or of a leaf.
 type sampleRead struct {
 	res     *lookup.Resolution
-	wanted  []int          // positions in res
-	whole   *reading       // of wanted
-	taken   [][]lookup.Row // by object: of which rollups are read
-	files   []source.Parts // parts of blocks' files
-	took    request.Totals // by files
-	opened  bool           // rollups are
-	rollups []source.Parts // parts of them
-}
-
-// add plans what is read of a kind of files.
-func (s *sampleRead) add(ctx context.Context, r *reading, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64)) {
-	p := r.plan(ctx, k, mint, places)
-	s.files = append(s.files, p.files...)
-	s.took.Add(p.took)
+	wanted  []int              // positions in res
+	whole   *samples.Collector // of wanted
+	rolled  *samples.Rollups   // nil: samples are read everywhere
+	taken   [][]lookup.Row     // by object: of which rollups are read
+	files   []source.Parts     // parts of blocks' files
+	took    request.Totals     // by files
+	opened  bool               // rollups are
+	rollups []source.Parts     // parts of them
 }
 
 // wanted returns the resolution of a leaf's selector and the positions in it of the series that are left to the leaf, which are some of them, in the
@@ -66,15 +59,17 @@ func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error)
 		return nil, err
 	}
 	mint, maxt := p.querier.Clip(l.Range())
-	out := &sampleRead{res: res, wanted: wanted, whole: newReading(p.stage, res.Match(wanted, mint, maxt))}
-	reads := []*reading{out.whole}
-	if out.whole.rolled = rolls(l, res, wanted, mint, maxt); out.whole.rolled != nil {
-		var edges []*reading
-		edges, out.taken = out.whole.rolled.split(out.whole, wanted)
+	out := &sampleRead{res: res, wanted: wanted, whole: p.stage.samples.Collect(res.Match(wanted, mint, maxt))}
+	reads := []*samples.Collector{out.whole}
+	if out.rolled = samples.FindRollups(l, res, wanted, mint, maxt); out.rolled != nil {
+		var edges []*samples.Collector
+		edges, out.taken = out.rolled.Split(out.whole, wanted)
 		reads = append(reads, edges...)
 	}
 	for _, r := range reads {
-		out.add(ctx, r, block.FloatFiles, r.MinT, (*index.Table).Floats)
+		files, took := r.FloatParts(ctx)
+		out.files = append(out.files, files...)
+		out.took.Add(took)
 	}
 	return out, nil
 }
@@ -87,31 +82,33 @@ func (p *pushing) rawReadOf(ctx context.Context, sel plan.Selector) *sampleRead 
 		wanted[i] = i
 	}
 	mint, maxt := p.querier.Clip(sel.MinT, sel.MaxT)
-	out := &sampleRead{res: res, wanted: wanted, whole: newReading(p.stage, res.Match(wanted, mint, maxt))}
-	out.add(ctx, out.whole, block.FloatFiles, mint, (*index.Table).Floats)
+	out := &sampleRead{res: res, wanted: wanted, whole: p.stage.samples.Collect(res.Match(wanted, mint, maxt))}
+	out.files, out.took = out.whole.FloatParts(ctx)
 	if res.Hists {
-		out.add(ctx, out.whole, block.HistFiles, out.whole.histsFrom(), (*index.Table).Hists)
+		files, took := out.whole.HistParts(ctx)
+		out.files = append(out.files, files...)
+		out.took.Add(took)
 	}
 	return out
 }
 
 // open opens the rollups that are read, if they are not open yet.
 func (s *sampleRead) open(ctx context.Context) (err error) {
-	if s.whole.rolled != nil && !s.opened {
-		s.rollups, err = s.whole.rolled.open(ctx, s.whole, s.taken)
+	if s.rolled != nil && !s.opened {
+		s.rollups, err = s.rolled.Open(ctx, s.whole, s.taken)
 		s.opened = err == nil
 	}
 	return err
 }
 
 // prefetch makes what the read takes local, all at once if the cache has room for it, and counts it. It stays local until the returned function is called.
-func (s *sampleRead) prefetch(ctx context.Context) (release func() error, err error) {
-	s.whole.stage.metrics.Count(ctx, s.took)
+func (p *pushing) prefetch(ctx context.Context, s *sampleRead) (release func() error, err error) {
+	p.stage.metrics.Count(ctx, s.took)
 	var all source.Fetch
 	all.Add(s.files)
 	if err = s.open(ctx); err == nil {
 		all.Add(s.rollups)
-		err = s.whole.stage.files.Prefetch(ctx, &all)
+		err = p.stage.files.Prefetch(ctx, &all)
 	}
 	if err != nil {
 		return nil, errors.Join(err, all.Close())

@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
 )
 
 // evaluate is run, with what the query reads fetched before, if it can be afforded.
@@ -257,15 +258,15 @@ func (r *runner) result(s *plan.Pushed, rows []plan.Row) (*pushedResult, error) 
 	for k := range t {
 		t[k] = s.Grid.Start + int64(k)*s.Grid.Step
 	}
-	out := &pushedResult{series: make([]*memorySeries, len(rows))}
-	backing := make([]memorySeries, len(rows))
+	out := &pushedResult{series: make([]*samples.Series, len(rows))}
+	backing := make([]samples.Series, len(rows))
 	present := make([]bool, len(s.Labels))
 	for i, row := range rows {
 		v := row.V
 		if len(v) == 1 {
 			v = slices.Repeat(v, len(t))
 		}
-		backing[i] = memorySeries{s.Labels[row.I], points{t: t, v: v}}
+		backing[i] = samples.NewSeries(s.Labels[row.I], t, v)
 		out.series[i] = &backing[i]
 		present[row.I] = slices.ContainsFunc(v, func(f float64) bool { return !value.IsStaleNaN(f) })
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
 )
 
 // view is the storage of one query: what was pushed down is among its series, under the names that the plan gave. All else is the
@@ -22,7 +23,7 @@ type view struct {
 
 // pushedResult is the value of a pushed subtree.
 type pushedResult struct {
-	series   []*memorySeries
+	series   []*samples.Series
 	warnings annotations.Annotations
 }
 

@@ -3,15 +3,14 @@ package query
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
 )
 
@@ -43,7 +42,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 			collect = q.series
 		}
 	}
-	return &seriesSet{load: func() (out []*memorySeries, notes annotations.Annotations, err error) {
+	return &seriesSet{load: func() (out []*samples.Series, notes annotations.Annotations, err error) {
 		if mint > maxt {
 			return nil, nil, nil
 		}
@@ -61,7 +60,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 }
 
 // samples reads the samples of the series that match.
-func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
+func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
 	m, err := q.stage.tables.Match(ctx, snap, mint, maxt, ms)
 	if err != nil {
 		return nil, err
@@ -72,20 +71,11 @@ func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt
 	if err := request.Evaluated(ctx, len(m.Series)); err != nil {
 		return nil, err
 	}
-	r := newReading(q.stage, m)
-	r.work = memory.Of(ctx)
-	for _, read := range []func(context.Context) error{r.segments, r.blockFloats, r.blockHists} {
-		if err := read(ctx); err != nil {
-			return nil, err
-		}
-	}
-	q.stage.metrics.Samples.Add(float64(r.size.Load()))
-	series := slices.DeleteFunc(r.got, func(s *memSeries) bool { return !s.within(mint) })
-	return merged(chosen(series, hints), mint, r.Unread), nil
+	return q.stage.samples.Select(ctx, m, hints)
 }
 
 // series returns the series that match, without samples. They may have none in the range.
-func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*memorySeries, error) {
+func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
 	series, err := q.stage.tables.Series(ctx, snap, mint, maxt, ms)
 	if err != nil {
 		return nil, err
@@ -93,7 +83,7 @@ func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 	if err := request.Found(ctx, series, matchedLabels); err != nil {
 		return nil, err
 	}
-	return merged(chosen(readable(series), hints), mint, mint), nil
+	return samples.Labelled(series, hints), nil
 }
 
 // chunkQuerier encodes what a querier reads as chunks.

@@ -1,36 +1,18 @@
 package query
 
 import (
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/query/samples"
 )
-
-// memorySeries implements storage.Series.
-type memorySeries struct {
-	labels labels.Labels
-	points points
-}
-
-// Labels implements storage.Labels.
-func (s *memorySeries) Labels() labels.Labels { return s.labels }
-
-// Iterator implements storage.SampleIterable.
-func (s *memorySeries) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
-	if it, ok := reuse.(*iterator); ok {
-		it.points, it.i = s.points, -1
-		return it
-	}
-	return newIterator(s.points)
-}
 
 // seriesSet implements storage.SeriesSet. It reads when it is first asked, so that the selectors of one query read one after the
 // other and a query that fails early reads less.
 type seriesSet struct {
-	load   func() ([]*memorySeries, annotations.Annotations, error)
+	load   func() ([]*samples.Series, annotations.Annotations, error)
 	loaded bool
-	series []*memorySeries
+	series []*samples.Series
 	i      int                     // current series, plus one
 	notes  annotations.Annotations // damaged objects that were left out
 	err    error

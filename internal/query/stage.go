@@ -26,6 +26,7 @@ import (
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/query/workdir"
@@ -45,6 +46,7 @@ type Stage struct {
 	snapshots *snapshot.Cache
 	index     *index.Cache
 	tables    *lookup.Tables
+	samples   *samples.Reader
 	db        *duck.DB
 	engine    *engine
 }
@@ -76,6 +78,9 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}
 	st.snapshots = snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, PartialResponse: s.PartialResponse}, store, st.files, now, m, logger)
 	st.tables = lookup.New(st.files, st.index, m, s.MaxSeries, s.MaxSegments)
+	st.samples = samples.New(samples.Settings{
+		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes,
+	}, st.files, st.index, m)
 	st.engine = newEngine(st, reg, logger)
 	return st, nil
 }

@@ -1,4 +1,4 @@
-package query
+package samples
 
 import (
 	"context"
@@ -35,17 +35,17 @@ type foundHist struct {
 
 // histsFrom is the time (ms) from which on histograms are read: the one before the range tells whether a counter was reset in between. It is
 // looked for as far back as samples count.
-func (r *reading) histsFrom() int64 { return r.MinT - r.stage.settings.LookbackDelta.Milliseconds() }
+func (r *Collector) histsFrom() int64 { return r.MinT - r.reader.settings.Lookback.Milliseconds() }
 
 // blockHists reads the native histograms that blocks have.
-func (r *reading) blockHists(ctx context.Context) error {
+func (r *Collector) blockHists(ctx context.Context) error {
 	from := r.histsFrom()
 	p := r.plan(ctx, block.HistFiles, from, (*index.Table).Hists)
 	if len(p.groups) > 0 {
 		r.Unread = max(r.Unread, from-1)
 	}
 	got := make([][]foundHist, len(p.groups))
-	err := r.run(ctx, p, func(i int, g *groupRead) (err error) {
+	err := r.run(ctx, p, func(i int, g *rowGroup) (err error) {
 		got[i], err = r.groupHists(g, from)
 		return err
 	})
@@ -62,7 +62,7 @@ func (r *reading) blockHists(ctx context.Context) error {
 }
 
 // groupHists reads one row group.
-func (r *reading) groupHists(g *groupRead, from int64) (out []foundHist, err error) {
+func (r *Collector) groupHists(g *rowGroup, from int64) (out []foundHist, err error) {
 	hr := histReaders.Get().(*block.HistReader)
 	defer histReaders.Put(hr)
 	if _, err := hr.Select(g.in, g.group, g.rows, from, r.MaxT); err != nil {
@@ -80,7 +80,7 @@ func (r *reading) groupHists(g *groupRead, from int64) (out []foundHist, err err
 }
 
 // histogram decodes a histogram sample of a series in an object; ok is false if it is deleted.
-func (r *reading) histogram(s *memSeries, object int, t int64, blob string) (p histPoint, ok bool, err error) {
+func (r *Collector) histogram(s *collected, object int, t int64, blob string) (p histPoint, ok bool, err error) {
 	if live.Covered(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
 		return p, false, nil
 	}

@@ -1,4 +1,4 @@
-package query
+package samples
 
 import (
 	"context"
@@ -29,10 +29,10 @@ type fragment struct {
 var floatReaders = sync.Pool{New: func() any { return new(block.FloatReader) }}
 
 // blockFloats reads the float samples that blocks have.
-func (r *reading) blockFloats(ctx context.Context) error {
+func (r *Collector) blockFloats(ctx context.Context) error {
 	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats)
 	got := make([][]fragment, len(p.groups)) // by row group and member
-	err := r.run(ctx, p, func(i int, g *groupRead) (err error) {
+	err := r.run(ctx, p, func(i int, g *rowGroup) (err error) {
 		got[i], err = r.groupFloats(g)
 		return err
 	})
@@ -50,7 +50,7 @@ func (r *reading) blockFloats(ctx context.Context) error {
 }
 
 // groupFloats reads one row group.
-func (r *reading) groupFloats(g *groupRead) ([]fragment, error) {
+func (r *Collector) groupFloats(g *rowGroup) ([]fragment, error) {
 	fr := floatReaders.Get().(*block.FloatReader)
 	defer floatReaders.Put(fr)
 	if r.memory != nil {
@@ -81,7 +81,7 @@ func (r *reading) groupFloats(g *groupRead) ([]fragment, error) {
 }
 
 // batchFloats reads one row group into the memory of a batch, without start timestamps. Series that have the same times share them.
-func (r *reading) batchFloats(fr *block.FloatReader, g *groupRead) ([]fragment, error) {
+func (r *Collector) batchFloats(fr *block.FloatReader, g *rowGroup) ([]fragment, error) {
 	total, err := fr.Select(g.in, g.group, false, g.rows, r.MinT, r.MaxT)
 	if err != nil || total == 0 {
 		return nil, err
@@ -106,6 +106,6 @@ func (r *reading) batchFloats(fr *block.FloatReader, g *groupRead) ([]fragment, 
 }
 
 // broken says where an error was met.
-func (r *reading) broken(g *groupRead, err error) error {
+func (r *Collector) broken(g *rowGroup, err error) error {
 	return r.Objects[g.object].Broken(fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.Objects[g.object].Block.Prefix(), err))
 }

@@ -1,4 +1,4 @@
-package query
+package samples
 
 import (
 	"github.com/prometheus/prometheus/model/histogram"

@@ -1,4 +1,4 @@
-package query
+package samples
 
 import (
 	"math/rand/v2"
@@ -53,7 +53,7 @@ func TestJoin(t *testing.T) {
 			times[i] = append(times[i], at)
 		}
 	}
-	var m batchMemory
+	var m Memory
 	var last []int64
 	same := 0
 	for i := range 3000 {
@@ -61,7 +61,7 @@ func TestJoin(t *testing.T) {
 			m.reset()
 			last = nil
 		}
-		s := &memSeries{Series: lookup.Series{Labels: labels.FromStrings("a", "b")}}
+		s := &collected{Series: lookup.Series{Labels: labels.FromStrings("a", "b")}}
 		clean := true
 		for rank := range 1 + rng.IntN(2) {
 			b := &batch{t: times[rng.IntN(len(times))], clean: rng.IntN(4) > 0}
@@ -71,7 +71,7 @@ func TestJoin(t *testing.T) {
 			clean = clean && b.clean
 			s.floats = append(s.floats, fragment{b, 0, uint32(len(b.t)), uint32(rank)})
 		}
-		c := &memSeries{Series: s.Series, floats: append([]fragment(nil), s.floats...)}
+		c := &collected{Series: s.Series, floats: append([]fragment(nil), s.floats...)}
 		want := c.merge(0, 0)
 		got, facts := m.join(s)
 		require.Equal(t, want.t, append([]int64(nil), got.t...))

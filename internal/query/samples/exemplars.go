@@ -1,21 +1,52 @@
-package query
+package samples
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/segment"
 )
 
+// exemplars returns the exemplars of a match, by series in the order of labels, each once, ascending
+// by time.
+func (s *Reader) Exemplars(ctx context.Context, m *lookup.Match) ([]exemplar.QueryResult, error) {
+	r := &exemplarReading{Collector: Collector{Match: m, reader: s}, found: make([][]exemplar.Exemplar, len(m.Series))}
+	if err := r.segments(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.blocks(ctx); err != nil {
+		return nil, err
+	}
+	out := make([]exemplar.QueryResult, 0, len(m.Series))
+	for i, es := range r.found {
+		if len(es) == 0 {
+			continue
+		}
+		slices.SortFunc(es, compareExemplars)
+		es = slices.CompactFunc(es, func(a, b exemplar.Exemplar) bool { return compareExemplars(a, b) == 0 })
+		out = append(out, exemplar.QueryResult{SeriesLabels: m.Series[i].Labels, Exemplars: es})
+	}
+	slices.SortFunc(out, func(a, b exemplar.QueryResult) int { return labels.Compare(a.SeriesLabels, b.SeriesLabels) })
+	return out, nil
+}
+
+func compareExemplars(a, b exemplar.Exemplar) int {
+	return cmp.Or(cmp.Compare(a.Ts, b.Ts), cmp.Compare(a.Value, b.Value), labels.Compare(a.Labels, b.Labels))
+}
+
 // exemplarReading reads exemplars as reading does samples.
 type exemplarReading struct {
-	reading
+	Collector
 	found [][]exemplar.Exemplar // by series
 }
 
@@ -36,7 +67,7 @@ func (e *exemplarLists) Bytes() int64 {
 }
 
 // segmentExemplars returns all exemplars of a segment, n by its series table.
-func (s *Stage) segmentExemplars(ctx context.Context, o *source.Object, n int64) (*exemplarLists, error) {
+func (s *Reader) segmentExemplars(ctx context.Context, o *source.Object, n int64) (*exemplarLists, error) {
 	return lists(ctx, s, "exemplars", o, func(c *segment.Columns) (e *exemplarLists, err error) {
 		e = &exemplarLists{}
 		if _, e.t, err = c.Times(segment.ColExTS); err != nil {
@@ -62,7 +93,7 @@ func (r *exemplarReading) segments(ctx context.Context) error {
 		if o.Footer.Meta != nil || len(r.Rows[i]) == 0 {
 			continue
 		}
-		e, err := r.stage.segmentExemplars(ctx, o, t.TotalExemplars())
+		e, err := r.reader.segmentExemplars(ctx, o, t.TotalExemplars())
 		if err != nil {
 			return err
 		}
@@ -84,7 +115,7 @@ func (r *exemplarReading) blocks(ctx context.Context) error {
 	var er block.ExemplarReader
 	p := r.plan(ctx, block.ExemplarFiles, r.MinT, (*index.Table).Exemplars)
 	p.rows = 0
-	return r.run(ctx, p, func(_ int, g *groupRead) error {
+	return r.run(ctx, p, func(_ int, g *rowGroup) error {
 		if _, err := er.Select(g.in, g.group, g.rows, r.MinT, r.MaxT); err != nil {
 			return err
 		}
@@ -96,7 +127,7 @@ func (r *exemplarReading) blocks(ctx context.Context) error {
 
 // take adds one exemplar of a series in an object, unless it is deleted.
 func (r *exemplarReading) take(series int32, object int, t int64, v float64, text string) error {
-	s := r.Series[series]
+	s := &r.Series[series]
 	if live.Covered(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package query
+package samples
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/rollup"
 )
 
-// kernel is the function that is evaluated for a leaf's: to count samples is to add up the numbers of those that stand-ins stand for.
-func (x *rolled) kernel(fn string) string {
+// Kernel is the function that is evaluated for a leaf's: to count samples is to add up the numbers of those that stand-ins stand for.
+func (x *Rollups) Kernel(fn string) string {
 	if x != nil && x.standIn == rollup.StandInCount {
 		return "prom_sum_over_time"
 	}
@@ -25,19 +25,19 @@ func (x *rolled) kernel(fn string) string {
 }
 
 // edge is a read of the samples before or behind the times of rollups.
-func (r *reading) edge(edges []*reading, mint, maxt int64, object int, members []lookup.Row) []*reading {
-	i := slices.IndexFunc(edges, func(e *reading) bool { return e.MinT == mint && e.MaxT == maxt })
+func (r *Collector) edge(edges []*Collector, mint, maxt int64, object int, members []lookup.Row) []*Collector {
+	i := slices.IndexFunc(edges, func(e *Collector) bool { return e.MinT == mint && e.MaxT == maxt })
 	if i < 0 {
 		m := *r.Match
 		m.MinT, m.MaxT, m.Rows = mint, maxt, make([][]lookup.Row, len(r.Objects))
-		i, edges = len(edges), append(edges, &reading{Match: &m, stage: r.stage, got: r.got, batch: r.batch, memory: r.memory})
+		i, edges = len(edges), append(edges, &Collector{Match: &m, reader: r.reader, got: r.got, inBatch: r.inBatch, memory: r.memory})
 	}
 	edges[i].Rows[object] = members
 	return edges
 }
 
-// split takes from a reading of series, positions in the resolution, those members whose rollups are read, by object. edges read their other samples.
-func (x *rolled) split(r *reading, series []int) (edges []*reading, taken [][]lookup.Row) {
+// Split takes from a reading of series, positions in the resolution, those members whose rollups are read, by object. edges read their other samples.
+func (x *Rollups) Split(r *Collector, series []int) (edges []*Collector, taken [][]lookup.Row) {
 	taken = make([][]lookup.Row, len(r.Objects))
 	for o := range x.blocks {
 		b := &x.blocks[o]
@@ -64,12 +64,12 @@ func (x *rolled) split(r *reading, series []int) (edges []*reading, taken [][]lo
 	return edges, taken
 }
 
-// open opens the rollups that are read, counts them, and says what will be read of them.
-func (x *rolled) open(ctx context.Context, r *reading, taken [][]lookup.Row) (out []source.Parts, err error) {
-	err = r.stage.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
+// Open opens the rollups that are read, counts them, and says what will be read of them.
+func (x *Rollups) Open(ctx context.Context, r *Collector, taken [][]lookup.Row) (out []source.Parts, err error) {
+	err = r.reader.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
 			b := &x.blocks[o]
-			b.columns, err = r.stage.rolledColumns(ctx, &r.Objects[o], r.Tables[o], b)
+			b.columns, err = r.reader.rollupColumns(ctx, &r.Objects[o], r.Tables[o], b)
 		}
 		return err
 	})
@@ -82,25 +82,25 @@ func (x *rolled) open(ctx context.Context, r *reading, taken [][]lookup.Row) (ou
 			continue
 		}
 		b := &x.blocks[o]
-		f := r.stage.files.Parts(ctx, r.Objects[o].Block.File(b.file.Name), b.file.Bytes)
+		f := r.reader.files.Parts(ctx, r.Objects[o].Block.File(b.file.Name), b.file.Bytes)
 		f.Spans = b.columns.spans(taken[o], x.standIn)
 		out = append(out, f)
 		t.Bytes.Considered += b.file.Bytes
 		for _, span := range f.Spans {
 			t.Bytes.Read += span[1]
 		}
-		r.stage.metrics.Pushed.WithLabelValues("rollups").Inc()
+		r.reader.metrics.Pushed.WithLabelValues("rollups").Inc()
 	}
-	r.stage.metrics.Count(ctx, t)
+	r.reader.metrics.Count(ctx, t)
 	return out, nil
 }
 
-// read reads the samples of a reading of series, positions in the resolution, and the stand-ins of those that need not be.
-func (x *rolled) read(ctx context.Context, r *reading, series []int) error {
-	var edges []*reading
+// Read reads the samples of a reading of series, positions in the resolution, and the stand-ins of those that need not be.
+func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
+	var edges []*Collector
 	var taken [][]lookup.Row
 	if x != nil {
-		edges, taken = x.split(r, series)
+		edges, taken = x.Split(r, series)
 	}
 	if err := r.segments(ctx); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (x *rolled) read(ctx context.Context, r *reading, series []int) error {
 }
 
 // ones makes each sample that counts as one a 1, in memory of the batch: lists of segments are others' too.
-func (s *memSeries) ones(memory *batchMemory) {
+func (s *collected) ones(memory *Memory) {
 	for i, f := range s.floats {
 		p := f.points()
 		b := &batch{t: p.t, v: memory.values.take(len(p.v)), clean: f.batch.clean}
@@ -139,9 +139,9 @@ func (s *memSeries) ones(memory *batchMemory) {
 }
 
 // standInsOf adds the stand-ins of members to their series.
-func (x *rolled) standInsOf(ctx context.Context, r *reading, taken [][]lookup.Row) error {
+func (x *Rollups) standInsOf(ctx context.Context, r *Collector, taken [][]lookup.Row) error {
 	got := make([][]fragment, len(taken)) // by object and member
-	err := r.stage.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
+	err := r.reader.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
 			got[o], err = x.fragments(ctx, r, o, taken[o])
 		}
@@ -164,7 +164,7 @@ func (x *rolled) standInsOf(ctx context.Context, r *reading, taken [][]lookup.Ro
 }
 
 // fragments returns the stand-ins of members, which ascend, of an object. They are copies: row groups have those of many series.
-func (x *rolled) fragments(ctx context.Context, r *reading, object int, members []lookup.Row) ([]fragment, error) {
+func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, members []lookup.Row) ([]fragment, error) {
 	b, out := &x.blocks[object], make([]fragment, len(members))
 	total := int64(0)
 	for _, m := range members {
@@ -180,7 +180,7 @@ func (x *rolled) fragments(ctx context.Context, r *reading, object int, members 
 			g := b.columns.group(from)
 			if g != open {
 				var err error
-				if group, err = r.stage.standIns(ctx, &r.Objects[object], b, g, x.standIn); err != nil {
+				if group, err = r.reader.standIns(ctx, &r.Objects[object], b, g, x.standIn); err != nil {
 					return nil, err
 				}
 				open, to.clean = g, to.clean && group.clean
@@ -197,20 +197,20 @@ func (x *rolled) fragments(ctx context.Context, r *reading, object int, members 
 	return out, nil
 }
 
-// rolledColumns says where a rollup has what rows of a series table.
-type rolledColumns struct {
+// rollupColumns says where a rollup has what rows of a series table.
+type rollupColumns struct {
 	*rollup.Columns
 	ends  []uint32 // by row of the series table: its rows of the rollup end here, where those of the next begin
 	first []int64  // by row group: its first row; and one more, their total
 }
 
 // Bytes implements index.Sized.
-func (c *rolledColumns) Bytes() int64 {
+func (c *rollupColumns) Bytes() int64 {
 	return c.Columns.Bytes() + int64(4*len(c.ends)+8*len(c.first))
 }
 
 // rows returns the rows [from, end) of a member.
-func (c *rolledColumns) rows(m lookup.Row) (from, end int64) {
+func (c *rollupColumns) rows(m lookup.Row) (from, end int64) {
 	if m.N > 0 {
 		from = int64(c.ends[m.N-1])
 	}
@@ -218,7 +218,7 @@ func (c *rolledColumns) rows(m lookup.Row) (from, end int64) {
 }
 
 // group returns the row group of a row.
-func (c *rolledColumns) group(row int64) int {
+func (c *rollupColumns) group(row int64) int {
 	g, ok := slices.BinarySearch(c.first, row)
 	if !ok {
 		g--
@@ -227,7 +227,7 @@ func (c *rolledColumns) group(row int64) int {
 }
 
 // spans is what is read of the row groups that have rows of members.
-func (c *rolledColumns) spans(members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
+func (c *rollupColumns) spans(members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
 	last := -1
 	for _, m := range members {
 		from, end := c.rows(m)
@@ -241,10 +241,10 @@ func (c *rolledColumns) spans(members []lookup.Row, s rollup.StandIn) (out [][2]
 	return out
 }
 
-// rolledColumns returns where a block's rollup has its rows, from the cache or through files.
-func (s *Stage) rolledColumns(ctx context.Context, o *source.Object, t *index.Table, b *rolledBlock) (*rolledColumns, error) {
+// rollupColumns returns where a block's rollup has its rows, from the cache or through files.
+func (s *Reader) rollupColumns(ctx context.Context, o *source.Object, t *index.Table, b *rollupPart) (*rollupColumns, error) {
 	key := o.Block.File(b.file.Name)
-	c, hit, err := index.Get(ctx, s.index, "columns of "+key, func() (c *rolledColumns, err error) {
+	c, hit, err := index.Get(ctx, s.cache, "columns of "+key, func() (c *rollupColumns, err error) {
 		in := s.files.Open(ctx, key, b.file.Bytes)
 		if b.file.Bytes <= source.WholeBytes {
 			err = in.Prefetch([][2]int64{{0, b.file.Bytes}})
@@ -262,8 +262,8 @@ func (s *Stage) rolledColumns(ctx context.Context, o *source.Object, t *index.Ta
 }
 
 // readRolledColumns reads which rows of a rollup belong to the rows of a series table: both are in one order.
-func readRolledColumns(in source.Reader, o *source.Object, t *index.Table, b *rolledBlock) (*rolledColumns, error) {
-	c := &rolledColumns{ends: make([]uint32, t.Rows()), first: []int64{0}}
+func readRolledColumns(in source.Reader, o *source.Object, t *index.Table, b *rollupPart) (*rollupColumns, error) {
+	c := &rollupColumns{ends: make([]uint32, t.Rows()), first: []int64{0}}
 	row, at := 0, uint32(0)
 	m := o.Footer.Meta
 	limit := min(math.MaxUint32, m.Series*((m.MaxT-m.MinT)/b.step.Millis+2))
@@ -296,9 +296,9 @@ func readRolledColumns(in source.Reader, o *source.Object, t *index.Table, b *ro
 }
 
 // standIns returns the stand-ins of a row group, from the cache or through files.
-func (s *Stage) standIns(ctx context.Context, o *source.Object, b *rolledBlock, group int, of rollup.StandIn) (*batch, error) {
+func (s *Reader) standIns(ctx context.Context, o *source.Object, b *rollupPart, group int, of rollup.StandIn) (*batch, error) {
 	key := o.Block.File(b.file.Name)
-	got, hit, err := index.Get(ctx, s.index, fmt.Sprintf("stand-ins %d %d of %s", of, group, key), func() (*batch, error) {
+	got, hit, err := index.Get(ctx, s.cache, fmt.Sprintf("stand-ins %d %d of %s", of, group, key), func() (*batch, error) {
 		in := s.files.Open(ctx, key, b.file.Bytes)
 		err := in.Prefetch(b.columns.Spans(group, of))
 		out := &batch{}

@@ -1,4 +1,4 @@
-package query
+package samples
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ type points struct {
 
 // merge returns the samples that count of all objects (package live). mint and unread are those of
 // setResetHints.
-func (s *memSeries) merge(mint, unread int64) points {
+func (s *collected) merge(mint, unread int64) points {
 	if len(s.hists) == 0 && len(s.floats) == 1 {
 		return s.floats[0].points()
 	}
@@ -51,7 +51,7 @@ func (s *memSeries) merge(mint, unread int64) points {
 }
 
 // gather returns the floats of all objects.
-func (s *memSeries) gather() *live.Floats {
+func (s *collected) gather() *live.Floats {
 	slices.SortFunc(s.floats, func(a, b fragment) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]))
 	})

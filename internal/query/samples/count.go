@@ -1,47 +1,49 @@
-package query
+package samples
 
 import (
 	"context"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
 )
 
-// Count says what a deletion of [mint, maxt] (ms, inclusive) of the series that match one of sets would take away: the series with a sample
-// there, the stored samples (one that several objects have is counted as often), and the samples' share of their objects' bytes, as
-// if all samples of an object were equally large. Samples that are deleted already do not count. The tenant is that of ctx.
-func (s *Stage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error) {
-	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
-	if mint > maxt || len(sets) == 0 {
-		return 0, 0, 0, nil
+// Count counts the samples of a match in its range: the series that have any, the stored samples (one
+// that several objects have is counted as often), and the samples' share of their objects' bytes, as
+// if all samples of an object were equally large. Deleted samples do not count.
+func (s *Reader) Count(ctx context.Context, m *lookup.Match) (series, samples, bytes int64, err error) {
+	c := &counter{Collector: Collector{Match: m, reader: s}, byObject: make([]int64, len(m.Objects)), hit: make([]bool, len(m.Series))}
+	if err := c.segments(ctx); err != nil {
+		return 0, 0, 0, err
 	}
-	err = s.metrics.Measure("count", func() error {
-		_, err := s.snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error {
-			m, err := s.tables.Match(ctx, snap, mint, maxt, sets...)
-			if err != nil {
-				return err
-			}
-			c := &counter{reading: reading{Match: m, stage: s}, byObject: make([]int64, len(m.Objects)), hit: make([]bool, len(m.Series))}
-			if err := c.count(ctx); err != nil {
-				return err
-			}
-			series, samples, bytes = c.totals()
-			return nil
-		})
-		return err
-	})
-	return series, samples, bytes, err
+	c.whole()
+	if err := c.blocks(ctx, block.FloatFiles, (*index.Table).Floats); err != nil {
+		return 0, 0, 0, err
+	}
+	if err := c.blocks(ctx, block.HistFiles, (*index.Table).Hists); err != nil {
+		return 0, 0, 0, err
+	}
+	for i, n := range c.byObject {
+		o := &c.Objects[i]
+		samples += n
+		if o.Footer.Samples > 0 {
+			bytes += int64(float64(o.Bytes()) * float64(n) / float64(o.Footer.Samples))
+		}
+	}
+	for _, hit := range c.hit {
+		if hit {
+			series++
+		}
+	}
+	return series, samples, bytes, nil
 }
 
 // counter counts samples and keeps none.
 type counter struct {
-	reading
+	Collector
 	byObject []int64 // samples
 	hit      []bool  // by series
 }
@@ -52,22 +54,6 @@ func (c *counter) add(series int32, object int, n int64) {
 		c.byObject[object] += n
 		c.hit[series] = true
 	}
-}
-
-func (c *counter) count(ctx context.Context) error {
-	if err := c.segments(ctx); err != nil {
-		return err
-	}
-	c.whole()
-	for _, k := range []struct {
-		block.Kind
-		places func(t *index.Table, row int) (first, n int64)
-	}{{block.FloatFiles, (*index.Table).Floats}, {block.HistFiles, (*index.Table).Hists}} {
-		if err := c.blocks(ctx, k.Kind, k.places); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // segments counts the samples that segments have.
@@ -129,7 +115,7 @@ func (c *counter) whole() {
 func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index.Table, row int) (first, n int64)) error {
 	p := c.plan(ctx, k.Times(), c.MinT, places)
 	counts := make([][]int64, len(p.groups)) // by row group and member
-	err := c.run(ctx, p, func(i int, g *groupRead) error {
+	err := c.run(ctx, p, func(i int, g *rowGroup) error {
 		fr := floatReaders.Get().(*block.FloatReader)
 		defer floatReaders.Put(fr)
 		if _, err := fr.Select(g.in, g.group, false, g.rows, c.MinT, c.MaxT); err != nil {
@@ -150,20 +136,4 @@ func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index
 		}
 	}
 	return nil
-}
-
-func (c *counter) totals() (series, samples, bytes int64) {
-	for i, n := range c.byObject {
-		o := &c.Objects[i]
-		samples += n
-		if o.Footer.Samples > 0 {
-			bytes += int64(float64(o.Bytes()) * float64(n) / float64(o.Footer.Samples))
-		}
-	}
-	for _, hit := range c.hit {
-		if hit {
-			series++
-		}
-	}
-	return series, samples, bytes
 }

@@ -1,4 +1,4 @@
-package query
+package samples
 
 import (
 	"cmp"
@@ -50,8 +50,8 @@ func (a *arena[T]) take(n int) []T {
 // reset takes everything back.
 func (a *arena[T]) reset() { a.used, a.rest = 0, nil }
 
-// batchMemory holds the samples of one batch after the other. What was taken of it must not outlive the batch.
-type batchMemory struct {
+// Memory holds the samples of one batch after the other. What was taken of it must not outlive the batch.
+type Memory struct {
 	times  arena[int64]
 	values arena[float64]
 
@@ -59,21 +59,24 @@ type batchMemory struct {
 	last   []fragment // of the last series, in order; none if they overlapped
 }
 
-// batchMemories keeps memory from one leaf to the next.
-var batchMemories = sync.Pool{New: func() any { return new(batchMemory) }}
+// memories keeps memory from one leaf to the next.
+var memories = sync.Pool{New: func() any { return new(Memory) }}
 
 // reset takes all memory back, for the next batch.
-func (m *batchMemory) reset() {
+func (m *Memory) reset() {
 	m.times.reset()
 	m.values.reset()
 	clear(m.last)
 	m.last = m.last[:0]
 }
 
-// release gives the memory to others.
-func (m *batchMemory) release() {
+// TakeMemory returns memory that no batch uses.
+func TakeMemory() *Memory { return memories.Get().(*Memory) }
+
+// Release gives the memory to others.
+func (m *Memory) Release() {
 	m.reset()
-	batchMemories.Put(m)
+	memories.Put(m)
 }
 
 // sequential sorts fragments by their first times and reports whether each ends before the next one
@@ -91,7 +94,7 @@ func sequential(fs []fragment) bool {
 
 // join is merge for the float samples of a series, valid until the next call, with what it knows of
 // them if the kernel's last series was that of the last call.
-func (m *batchMemory) join(s *memSeries) (p points, facts promsql.Facts) {
+func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 	if !slices.ContainsFunc(s.floats, func(f fragment) bool { return !f.batch.clean }) {
 		facts |= promsql.NoStale
 	}
@@ -126,11 +129,3 @@ func (m *batchMemory) join(s *memSeries) (p points, facts promsql.Facts) {
 func (f fragment) sameTimes(g fragment) bool {
 	return f.n == g.n && f.n > 0 && &f.batch.t[f.off] == &g.batch.t[g.off]
 }
-
-// slabValues is how many values a slab has.
-const slabValues = 64 << 10
-
-// slab is memory for the values of a leaf's series at the steps.
-type slab [slabValues]float64
-
-var slabs = sync.Pool{New: func() any { return new(slab) }}

@@ -1,4 +1,4 @@
-package query
+package samples
 
 import (
 	"slices"
@@ -9,21 +9,21 @@ import (
 	"github.com/promlake/promlake/internal/rollup"
 )
 
-// rolled says where a leaf reads rollups instead of samples. The answer is the same, bit for bit: one sample stands for all of a bucket, and each of the
+// Rollups says where a leaf reads rollups instead of samples. The answer is the same, bit for bit: one sample stands for all of a bucket, and each of the
 // leaf's windows holds all of the bucket or nothing of it. A nil one reads samples everywhere.
-type rolled struct {
+type Rollups struct {
 	res     *lookup.Resolution
 	standIn rollup.StandIn
-	blocks  []rolledBlock // by object
+	blocks  []rollupPart // by object
 }
 
-// rolledBlock is what a block's rollup is read for.
-type rolledBlock struct {
+// rollupPart is what a block's rollup is read for.
+type rollupPart struct {
 	file    *block.File // nil: its samples are read
 	step    rollup.Step
 	lo, hi  int64 // ms: the times (lo, hi], whole buckets
 	rivals  []int // the other objects that may have samples at these times
-	columns *rolledColumns
+	columns *rollupColumns
 }
 
 // standIns are those that functions can do with; schemas/rollup.md has why. Rates, sums and means are not among them: they need the number of samples, or
@@ -41,13 +41,13 @@ var standIns = map[string]rollup.StandIn{
 	"prom_timestamp":             rollup.StandInInstant,
 }
 
-// rolls finds the blocks whose rollups answer a leaf of some of a resolution's series in [mint, maxt] (ms) with less than their samples. nil: none.
-func rolls(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt int64) *rolled {
+// FindRollups finds the blocks whose rollups answer a leaf of some of a resolution's series in [mint, maxt] (ms) with less than their samples. nil: none.
+func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt int64) *Rollups {
 	standIn, ok := standIns[l.Func]
 	if !ok {
 		return nil
 	}
-	x := &rolled{res: res, standIn: standIn, blocks: make([]rolledBlock, len(res.Objects))}
+	x := &Rollups{res: res, standIn: standIn, blocks: make([]rollupPart, len(res.Objects))}
 	shares := make([]share, len(res.Objects))
 	for _, w := range wanted {
 		for _, p := range res.Series[w].At {
@@ -76,16 +76,16 @@ func rolls(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt int64)
 type share struct{ series, samples int64 }
 
 // choose returns the widest rollup of a block that is worth reading for times of [mint, maxt] (ms), none if there is none.
-func choose(spec plan.Spec, m *block.Meta, of share, mint, maxt int64) rolledBlock {
+func choose(spec plan.Spec, m *block.Meta, of share, mint, maxt int64) rollupPart {
 	for _, step := range slices.Backward(rollup.Steps()) {
 		file := m.File(step.Name)
 		lo, hi, ok := interior(spec, step.Millis)
 		lo, hi = max(lo, upTo(mint-1, step.Millis)), min(hi, downTo(maxt, step.Millis))
 		if file != nil && ok && worth(m, of, step.Millis, max(lo+1, m.MinT), min(hi, m.MaxT)) {
-			return rolledBlock{file: file, step: step, lo: lo, hi: hi}
+			return rollupPart{file: file, step: step, lo: lo, hi: hi}
 		}
 	}
-	return rolledBlock{}
+	return rollupPart{}
 }
 
 // rollupGroup is about how many rows a row group of a rollup has, all of which are decoded for one of them, and kept.
@@ -125,8 +125,11 @@ func downTo(t, width int64) int64 {
 
 func upTo(t, width int64) int64 { return -downTo(-t, width) }
 
+// File returns the rollup that is read of an object, nil if its samples are read.
+func (x *Rollups) File(object int) *block.File { return x.blocks[object].file }
+
 // rivals returns the other objects with times of an object that are to be rolled up.
-func rivals(res *lookup.Resolution, object int, b *rolledBlock) (out []int) {
+func rivals(res *lookup.Resolution, object int, b *rollupPart) (out []int) {
 	f := res.Objects[object].Footer
 	from, upto := max(b.lo+1, f.MinT), min(b.hi, f.MaxT)
 	for i := range res.Objects {
@@ -139,7 +142,7 @@ func rivals(res *lookup.Resolution, object int, b *rolledBlock) (out []int) {
 
 // answers says that the rollup of an object stands for a series' samples there: none of them is deleted, and no other object has any among them, one
 // of which could count instead.
-func (x *rolled) answers(series, object int) bool {
+func (x *Rollups) answers(series, object int) bool {
 	b := &x.blocks[object]
 	if b.file == nil {
 		return false
@@ -166,8 +169,8 @@ func (x *rolled) answers(series, object int) bool {
 	return true
 }
 
-// estimate is about how many samples and stand-ins are read of a series of res in [mint, maxt] (ms).
-func (x *rolled) estimate(res *lookup.Resolution, series int, mint, maxt int64) (n int64) {
+// Estimate is about how many samples and stand-ins are read of a series of res in [mint, maxt] (ms).
+func (x *Rollups) Estimate(res *lookup.Resolution, series int, mint, maxt int64) (n int64) {
 	if x == nil {
 		return res.Estimate(series, mint, maxt)
 	}

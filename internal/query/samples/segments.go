@@ -1,8 +1,7 @@
-package query
+package samples
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -31,37 +30,8 @@ func (b *blobs) Bytes() int64 {
 	return n
 }
 
-// sampleShare is the inverse of the share of the cache that the decoded samples of one segment may take. Those of larger ones are decoded for
-// every read.
-const sampleShare = 16
-
-// lists returns what load makes of a segment's columns, from the cache if there is no more of it than a share.
-func lists[T index.Sized](ctx context.Context, s *Stage, what string, o *source.Object, load func(*segment.Columns) (T, error)) (T, error) {
-	open := func() (out T, err error) {
-		in := s.files.Open(ctx, o.Series, o.Size)
-		err = in.Prefetch([][2]int64{{0, o.Size}})
-		var columns *segment.Columns
-		if err == nil {
-			columns, err = segment.OpenColumns(in, o.Size)
-		}
-		if err == nil {
-			out, err = load(columns)
-		}
-		if err = errors.Join(err, in.Close()); err != nil {
-			return out, o.Broken(fmt.Errorf("read %s of %s: %w", what, o.Series, err))
-		}
-		return out, nil
-	}
-	if o.Footer.Samples*16 > s.settings.IndexCacheBytes/sampleShare {
-		return open()
-	}
-	out, hit, err := index.Get(ctx, s.index, what+" of "+o.Series, open)
-	s.metrics.Looked("samples", hit)
-	return out, err
-}
-
 // segmentFloats returns all float samples of a segment, n by its series table.
-func (s *Stage) segmentFloats(ctx context.Context, o *source.Object, n int64) (*batch, error) {
+func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, n int64) (*batch, error) {
 	return lists(ctx, s, "samples", o, func(c *segment.Columns) (b *batch, err error) {
 		b = &batch{}
 		if _, b.t, err = c.Times(segment.ColTS); err != nil {
@@ -83,7 +53,7 @@ func (s *Stage) segmentFloats(ctx context.Context, o *source.Object, n int64) (*
 }
 
 // segmentHists returns all native histograms of a segment, n by its series table.
-func (s *Stage) segmentHists(ctx context.Context, o *source.Object, n int64) (*blobs, error) {
+func (s *Reader) segmentHists(ctx context.Context, o *source.Object, n int64) (*blobs, error) {
 	return lists(ctx, s, "histograms", o, func(c *segment.Columns) (b *blobs, err error) {
 		b = &blobs{}
 		if _, b.t, err = c.Times(segment.ColHistTS); err != nil {
@@ -100,9 +70,9 @@ func (s *Stage) segmentHists(ctx context.Context, o *source.Object, n int64) (*b
 }
 
 // segments reads the samples that segments have.
-func (r *reading) segments(ctx context.Context) error {
+func (r *Collector) segments(ctx context.Context) error {
 	floats, hists := make([]*batch, len(r.Objects)), make([]*blobs, len(r.Objects))
-	err := r.stage.files.Each(ctx, len(r.Objects), func(ctx context.Context, i int) (err error) {
+	err := r.reader.files.Each(ctx, len(r.Objects), func(ctx context.Context, i int) (err error) {
 		floats[i], hists[i], err = r.listed(ctx, i)
 		return err
 	})
@@ -118,7 +88,7 @@ func (r *reading) segments(ctx context.Context) error {
 }
 
 // listed returns the lists of a segment that its matching rows have elements of, nil for others and for blocks.
-func (r *reading) listed(ctx context.Context, object int) (floats *batch, hists *blobs, err error) {
+func (r *Collector) listed(ctx context.Context, object int) (floats *batch, hists *blobs, err error) {
 	o, t := &r.Objects[object], r.Tables[object]
 	if o.Footer.Meta != nil {
 		return nil, nil, nil
@@ -127,18 +97,18 @@ func (r *reading) listed(ctx context.Context, object int) (floats *batch, hists 
 		return slices.ContainsFunc(r.Rows[object], func(x lookup.Row) bool { _, n := places(t, int(x.N)); return n > 0 })
 	}
 	if has((*index.Table).Floats) {
-		if floats, err = r.stage.segmentFloats(ctx, o, t.TotalFloats()); err != nil {
+		if floats, err = r.reader.segmentFloats(ctx, o, t.TotalFloats()); err != nil {
 			return nil, nil, err
 		}
 	}
 	if has((*index.Table).Hists) {
-		hists, err = r.stage.segmentHists(ctx, o, t.TotalHists())
+		hists, err = r.reader.segmentHists(ctx, o, t.TotalHists())
 	}
 	return floats, hists, err
 }
 
 // segment takes the samples of one segment; nil is none.
-func (r *reading) segment(object int, floats *batch, hists *blobs) error {
+func (r *Collector) segment(object int, floats *batch, hists *blobs) error {
 	t := r.Tables[object]
 	for _, x := range r.Rows[object] {
 		s := r.got[x.Series]
@@ -161,7 +131,7 @@ func (r *reading) segment(object int, floats *batch, hists *blobs) error {
 }
 
 // rowHists takes the histograms in range of one row, and before them the last one that is earlier: it tells whether a counter was reset.
-func (r *reading) rowHists(s *memSeries, object int, hists *blobs, first, n int64) error {
+func (r *Collector) rowHists(s *collected, object int, hists *blobs, first, n int64) error {
 	lo, hi := between(hists.t[first:first+n], r.MinT, r.MaxT)
 	for i := first + int64(max(lo-1, 0)); i < first+int64(hi); i++ {
 		p, ok, err := r.histogram(s, object, hists.t[i], hists.data[i])

@@ -1,0 +1,191 @@
+package samples
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/source"
+)
+
+// Collector reads the samples of what a selector matched: of blocks page by page, each row group once, with several row groups at a time; of
+// segments from their decoded lists.
+type Collector struct {
+	*lookup.Match
+	reader  *Reader
+	got     []*collected // parallel to the match's series
+	size    atomic.Int64 // samples held; a histogram counts as its bytes / 16
+	inBatch bool         // of a larger read, which counts what is read
+	work    *memory.Work // of the request that holds the samples; nil: nobody counts them
+	memory  *Memory      // of a batch: what is read of blocks' samples goes there; nil = into memory of its own
+}
+
+// Collect returns a reading of the samples of a match.
+func (s *Reader) Collect(m *lookup.Match) *Collector {
+	return &Collector{Match: m, reader: s, got: readable(m.Series)}
+}
+
+// CollectBatch returns a reading of a batch of a larger read, which counts what is read. The samples
+// are in memory until it is given to the next batch.
+func (s *Reader) CollectBatch(m *lookup.Match, to *Memory) *Collector {
+	to.reset()
+	r := s.Collect(m)
+	r.inBatch, r.memory = true, to
+	return r
+}
+
+// Held is the number of samples that were read.
+func (r *Collector) Held() int64 { return r.size.Load() }
+
+// Joined returns the float samples of a series of a batch, none if it has none, and what the kernel may
+// assume of them if its last series was that of the last call. They are valid until the next call.
+func (r *Collector) Joined(series int) (t []int64, v []float64, facts promsql.Facts) {
+	s := r.got[series]
+	if len(s.floats) == 0 {
+		return nil, nil, 0
+	}
+	p, facts := r.memory.join(s)
+	return p.t, p.v, facts
+}
+
+// FloatParts returns what is read of the blocks' float samples.
+func (r *Collector) FloatParts(ctx context.Context) ([]source.Parts, request.Totals) {
+	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats)
+	return p.files, p.took
+}
+
+// HistParts returns what is read of the blocks' native histograms.
+func (r *Collector) HistParts(ctx context.Context) ([]source.Parts, request.Totals) {
+	p := r.plan(ctx, block.HistFiles, r.histsFrom(), (*index.Table).Hists)
+	return p.files, p.took
+}
+
+// hold counts samples before they are decoded. Those of a batch are let go soon.
+func (r *Collector) hold(n int64) error {
+	if held := r.size.Add(n); held > int64(r.reader.settings.MaxSamples) && !r.inBatch {
+		return request.TooManySamples(r.reader.settings.MaxSamples, held)
+	}
+	if r.inBatch {
+		return nil
+	}
+	return r.work.Charge(n * request.BytesPerPoint)
+}
+
+// rowGroup is what is read of one row group of a block's files.
+type rowGroup struct {
+	object  int // position in the objects
+	in      source.Reader
+	group   *block.RowGroup
+	members []lookup.Row // with rows in the group, in order
+	rows    []block.Rows // theirs
+}
+
+// readPlan is a planned read of a kind of blocks' files.
+type readPlan struct {
+	groups []rowGroup
+	files  []source.Parts
+	rows   int64
+	took   request.Totals
+}
+
+// plan plans the read of a kind of files. places says where a table's row has its rows in them. Row groups without a wanted row, or outside of
+// [mint, r.maxt] (ms), are left out.
+func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64)) *readPlan {
+	out := &readPlan{}
+	for i := range r.Objects {
+		m := r.Objects[i].Footer.Meta
+		if m == nil || len(r.Rows[i]) == 0 {
+			continue
+		}
+		at := func(x lookup.Row) (first, n int64) { return places(r.Tables[i], int(x.N)) }
+		members := slices.DeleteFunc(slices.Clone(r.Rows[i]), func(x lookup.Row) bool { _, n := at(x); return n == 0 })
+		for j := range m.Files {
+			if f := &m.Files[j]; k.Has(f) && len(members) > 0 {
+				file := r.reader.files.Parts(ctx, r.Objects[i].Block.File(f.Name), f.Bytes)
+				out.file(&file, i, k, f, mint, r.MaxT, members, at)
+				if len(file.Spans) > 0 {
+					out.files = append(out.files, file)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// file plans the read of one file.
+func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []lookup.Row, at func(lookup.Row) (first, n int64)) {
+	for i := range f.RowGroups {
+		g := &f.RowGroups[i]
+		size := k.Bytes(g)
+		p.took.RowGroups.Considered++
+		p.took.Bytes.Considered += size
+		end := g.FirstRow + g.Rows
+		lo := sort.Search(len(members), func(i int) bool { first, n := at(members[i]); return first+n > g.FirstRow })
+		hi := lo + sort.Search(len(members)-lo, func(i int) bool { first, _ := at(members[lo+i]); return first >= end })
+		if lo == hi || g.MinT > maxt || g.MaxT < mint {
+			continue
+		}
+		p.took.RowGroups.Read++
+		p.took.Bytes.Read += size
+		rows := make([]block.Rows, hi-lo)
+		for j, x := range members[lo:hi] {
+			first, n := at(x)
+			from, to := max(first, g.FirstRow), min(first+n, end)
+			rows[j] = block.Rows{From: from, N: to - from}
+			p.rows += to - from
+		}
+		p.groups = append(p.groups, rowGroup{object, file.In, g, members[lo:hi], rows})
+		file.Spans = k.AppendChunks(file.Spans, g)
+	}
+}
+
+// parallelRows is the number of rows from which on a read is worth more than one processor.
+const parallelRows = 32 << 10
+
+// run calls read for every row group, several at a time if they are large.
+func (r *Collector) run(ctx context.Context, p *readPlan, read func(i int, g *rowGroup) error) (err error) {
+	defer func() {
+		for _, f := range p.files {
+			err = errors.Join(err, f.In.Close())
+		}
+	}()
+	if !r.inBatch {
+		r.reader.metrics.Count(ctx, p.took)
+	}
+	if err := r.reader.files.Each(ctx, len(p.files), func(_ context.Context, i int) error { return p.files[i].In.Prefetch(p.files[i].Spans) }); err != nil {
+		return err
+	}
+	workers := min(r.reader.settings.Threads, len(p.groups))
+	if p.rows < parallelRows {
+		workers = min(workers, 1)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range workers {
+		g.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(p.groups) {
+					return nil
+				}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := read(i, &p.groups[i]); err != nil {
+					return r.broken(&p.groups[i], err)
+				}
+			}
+		})
+	}
+	return g.Wait()
+}

@@ -1,0 +1,66 @@
+// Package samples reads the samples of matched series from segments, blocks and rollups into memory,
+// and keeps those that count.
+package samples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Settings are the limits of a reader. Callers fill every field.
+type Settings struct {
+	MaxSamples int           // that one select may hold
+	Threads    int           // that decode at once
+	Lookback   time.Duration // how far before the range the histogram is searched that tells of a counter reset
+	CacheBytes int64         // of the cache
+}
+
+// reader reads the samples of matched series. It is safe for concurrent use.
+type Reader struct {
+	settings Settings
+	files    *source.Files
+	cache    *index.Cache // of decoded lists and rollups
+	metrics  *metrics.Metrics
+}
+
+// New returns a reader.
+func New(s Settings, files *source.Files, cache *index.Cache, m *metrics.Metrics) *Reader {
+	return &Reader{settings: s, files: files, cache: cache, metrics: m}
+}
+
+// sampleShare is the inverse of the share of the cache that the decoded samples of one segment may
+// take. Larger segments are decoded for every read.
+const sampleShare = 16
+
+// lists returns what load makes of a segment's columns, from the cache unless the segment is too
+// large for it.
+func lists[T index.Sized](ctx context.Context, s *Reader, what string, o *source.Object, load func(*segment.Columns) (T, error)) (T, error) {
+	open := func() (out T, err error) {
+		in := s.files.Open(ctx, o.Series, o.Size)
+		err = in.Prefetch([][2]int64{{0, o.Size}})
+		var columns *segment.Columns
+		if err == nil {
+			columns, err = segment.OpenColumns(in, o.Size)
+		}
+		if err == nil {
+			out, err = load(columns)
+		}
+		if err = errors.Join(err, in.Close()); err != nil {
+			return out, o.Broken(fmt.Errorf("read %s of %s: %w", what, o.Series, err))
+		}
+		return out, nil
+	}
+	if o.Footer.Samples*16 > s.settings.CacheBytes/sampleShare {
+		return open()
+	}
+	out, hit, err := index.Get(ctx, s.cache, what+" of "+o.Series, open)
+	s.metrics.Looked("samples", hit)
+	return out, err
+}

@@ -1,0 +1,109 @@
+package samples
+
+import (
+	"context"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/promlake/promlake/internal/live"
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/lookup"
+)
+
+// collected is a series while it is read.
+type collected struct {
+	lookup.Series
+	floats []fragment
+	hists  []histPoint
+}
+
+// readable returns series without samples.
+func readable(found []lookup.Series) []*collected {
+	out, backing := make([]*collected, len(found)), make([]collected, len(found))
+	for i := range found {
+		backing[i].Series = found[i]
+		out[i] = &backing[i]
+	}
+	return out
+}
+
+// take adds what deletions leave of a fragment.
+func (s *collected) take(f fragment, d *live.Deletions) {
+	gone := d.Gone(nil, int(f.rank), s.Tombstones)
+	for from, to := range live.Kept(f.batch.t[f.off:f.off+f.n], gone) {
+		s.floats = append(s.floats, fragment{f.batch, f.off + uint32(from), uint32(to - from), f.rank})
+	}
+}
+
+// within says that the series has a sample that is not before mint.
+func (s *collected) within(mint int64) bool {
+	return len(s.floats) > 0 || slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= mint })
+}
+
+// Select returns the series of a match that have samples in its range, by labels. Of them the hints,
+// which may be nil, choose a shard, and no more than a limit.
+func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.SelectHints) ([]*Series, error) {
+	r := s.Collect(m)
+	r.work = memory.Of(ctx)
+	for _, read := range []func(context.Context) error{r.segments, r.blockFloats, r.blockHists} {
+		if err := read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.metrics.Samples.Add(float64(r.size.Load()))
+	series := slices.DeleteFunc(r.got, func(s *collected) bool { return !s.within(m.MinT) })
+	return merged(series, hints, m.MinT, r.Unread), nil
+}
+
+// Labelled returns series without samples, by labels, as the hints choose them.
+func Labelled(found []lookup.Series, hints *storage.SelectHints) []*Series {
+	return merged(readable(found), hints, 0, 0)
+}
+
+// merged returns the series that the hints choose, with their samples in order. mint and unread are
+// those of setResetHints. The fragments are freed.
+func merged(series []*collected, hints *storage.SelectHints, mint, unread int64) []*Series {
+	if hints != nil && hints.ShardCount > 0 {
+		series = slices.DeleteFunc(series, func(s *collected) bool {
+			return labels.StableHash(s.Labels)%hints.ShardCount != hints.ShardIndex
+		})
+	}
+	slices.SortFunc(series, func(a, b *collected) int { return labels.Compare(a.Labels, b.Labels) })
+	if hints != nil && hints.Limit > 0 && len(series) > hints.Limit {
+		series = series[:hints.Limit]
+	}
+	out := make([]*Series, len(series))
+	backing := make([]Series, len(series))
+	for i, s := range series {
+		backing[i] = Series{s.Labels, s.merge(mint, unread)}
+		out[i] = &backing[i]
+		series[i] = nil
+	}
+	return out
+}
+
+// Series is a series in memory. It implements storage.Series.
+type Series struct {
+	lset   labels.Labels
+	points points
+}
+
+// NewSeries returns a series of float samples at times t (ms).
+func NewSeries(lset labels.Labels, t []int64, v []float64) Series {
+	return Series{lset, points{t: t, v: v}}
+}
+
+// Labels implements storage.Labels.
+func (s *Series) Labels() labels.Labels { return s.lset }
+
+// Iterator implements storage.SampleIterable.
+func (s *Series) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
+	if it, ok := reuse.(*iterator); ok {
+		it.points, it.i = s.points, -1
+		return it
+	}
+	return newIterator(s.points)
+}
