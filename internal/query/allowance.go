@@ -23,13 +23,13 @@ func (q *pushedQuery) allow(ctx context.Context) (context.Context, error) {
 	if q.stmt == nil {
 		return ctx, nil
 	}
-	s := &q.engine.stage.settings
+	s := &q.engine.settings
 	c := countSteps(&q.asked)
-	if limit := s.MaxSubquerySteps; c.steps > limit {
+	if limit := s.maxSubquerySteps; c.steps > limit {
 		return ctx, &request.LimitError{Limit: "steps of subqueries", Value: limit, Needed: c.steps, Flag: subqueryFlag}
 	}
 	r := request.From(ctx)
-	r.Results = request.NewResultBudget(s.QueryMemoryBytes, growthOf(q.asked.Expr), c.most)
+	r.Results = request.NewResultBudget(s.queryMemoryBytes, growthOf(q.asked.Expr), c.most)
 	if err := r.Results.Add(ctx, 1, 0); err != nil { // a query without data has series as well
 		return ctx, err
 	}
@@ -45,7 +45,7 @@ func (q *pushedQuery) walkable() error {
 	if q.stmt == nil {
 		return nil
 	}
-	if limit, c := heldPerStep*q.engine.stage.settings.MaxSubquerySteps, countSteps(q.stmt); c.held > limit {
+	if limit, c := heldPerStep*q.engine.settings.maxSubquerySteps, countSteps(q.stmt); c.held > limit {
 		return &request.LimitError{
 			Limit: "steps in all windows of subqueries", Value: limit, Needed: c.held, Flag: subqueryFlag, Advice: "of which it is the tenfold",
 		}

@@ -27,7 +27,8 @@ func ParserOptions() parser.Options {
 // engine is upstream's engine, which evaluates what the planner leaves of a query over what DuckDB has computed of the rest. Its queries
 // are upstream's but for where their values come from: what they say of themselves, how they fail, and what they answer.
 type engine struct {
-	stage    *Stage
+	settings engineSettings
+	exec     *executor
 	upstream *promql.Engine
 	parser   parser.Parser
 	gate     *gate
@@ -35,23 +36,37 @@ type engine struct {
 
 var _ promql.QueryEngine = (*engine)(nil)
 
-func newEngine(stage *Stage, reg prometheus.Registerer, logger *slog.Logger) *engine {
-	s, p := &stage.settings, parser.NewParser(ParserOptions())
+// engineSettings are the limits and options of an engine. Callers fill every field.
+type engineSettings struct {
+	maxConcurrency   int           // queries that run at once
+	maxSamples       int           // that one query holds at any moment
+	maxFetchedBytes  int64         // of objects that one query reads
+	maxSubquerySteps int64         // of one query
+	queryMemoryBytes int64         // of labels that functions add, of one query
+	minPushedSamples int64         // of a part of a query that is pushed down; -1 = none is left to the engine
+	timeout          time.Duration // of one query
+	lookback         time.Duration // default of queries that name none
+
+	delayedNameRemoval, useStartTimestamps bool // upstream's feature flags
+}
+
+func newEngine(s engineSettings, x *executor, reg prometheus.Registerer, logger *slog.Logger) *engine {
+	p := parser.NewParser(ParserOptions())
 	return &engine{
-		stage: stage, parser: p, gate: newGate(s.MaxConcurrency),
+		settings: s, exec: x, parser: p, gate: newGate(s.maxConcurrency),
 		upstream: promql.NewEngine(promql.EngineOpts{
 			Logger:                   logger,
 			Reg:                      reg,
-			MaxSamples:               s.MaxSamples,
-			Timeout:                  s.Timeout,
-			ActiveQueryTracker:       admitted(s.MaxConcurrency),
-			LookbackDelta:            s.LookbackDelta,
+			MaxSamples:               s.maxSamples,
+			Timeout:                  s.timeout,
+			ActiveQueryTracker:       admitted(s.maxConcurrency),
+			LookbackDelta:            s.lookback,
 			NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
 			EnableAtModifier:         true,
 			EnableNegativeOffset:     true,
 			EnablePerStepStats:       true,
-			EnableDelayedNameRemoval: s.DelayedNameRemoval,
-			UseStartTimestamps:       s.UseStartTimestamps,
+			EnableDelayedNameRemoval: s.delayedNameRemoval,
+			UseStartTimestamps:       s.useStartTimestamps,
 			Parser:                   p,
 		}),
 	}
@@ -93,7 +108,7 @@ func (e *engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 }
 
 func (e *engine) query(up promql.Query, v *view) promql.Query {
-	q := &pushedQuery{Query: up, engine: e, view: v, stage: stageOf(v.Queryable)}
+	q := &pushedQuery{Query: up, engine: e, view: v, exec: executorOf(v.Queryable)}
 	if stmt, ok := up.Statement().(*parser.EvalStmt); ok {
 		q.stmt, q.asked = stmt, *stmt
 	}
@@ -103,15 +118,13 @@ func (e *engine) query(up promql.Query, v *view) promql.Query {
 // Close implements io.Closer.
 func (e *engine) Close() error { return e.upstream.Close() }
 
-// self lets the engine know a Stage that is embedded in another type.
-func (s *Stage) self() *Stage { return s }
-
-// stageOf returns the stage that a queryable is or wraps, nil if it is another storage: from that nothing is pushed down.
-func stageOf(q storage.Queryable) *Stage {
+// executorOf returns the executor of a queryable or of what it wraps, nil if it has none: from other
+// storages nothing is pushed down.
+func executorOf(q storage.Queryable) *executor {
 	for {
 		switch x := q.(type) {
-		case interface{ self() *Stage }:
-			return x.self()
+		case interface{ Executor() *executor }:
+			return x.Executor()
 		case interface{ Unwrap() storage.Queryable }:
 			q = x.Unwrap()
 		default:

@@ -14,12 +14,12 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// pushedQuery implements promql.Query. Upstream's query, of the same text, is made at once, so that it says what is wrong with the text. Exec
-// changes its statement to what is left to evaluate, and lets it do so.
+// pushedQuery is a query of upstream's engine, which has checked its text. Exec changes its statement
+// to what is not pushed down, and lets upstream evaluate that. It implements promql.Query.
 type pushedQuery struct {
 	promql.Query
 	engine *engine
-	stage  *Stage           // nil: nothing is pushed down
+	exec   *executor        // nil: nothing is pushed down
 	view   *view            // what upstream's query reads
 	stmt   *parser.EvalStmt // upstream's, which it evaluates
 	asked  parser.EvalStmt  // as it was asked
@@ -42,79 +42,73 @@ func (q *pushedQuery) Cancel() {
 
 // Exec implements promql.Query.
 func (q *pushedQuery) Exec(asked context.Context) *promql.Result {
-	ctx, cancel := q.limited(asked)
-	defer cancel()
 	total := q.Stats().Timers.GetTimer(stats.ExecTotalTime).Start()
-	ctx, err := q.allow(ctx)
-	if err != nil {
-		return &promql.Result{Err: q.explain(asked, ctx, err)}
-	}
-	if err := q.enter(ctx); err != nil {
-		return &promql.Result{Err: q.explain(asked, ctx, err)}
-	}
-	defer q.engine.gate.leave()
-	notes, err := q.push(ctx)
-	if err == nil {
-		err = q.walkable()
-	}
-	total.Stop()
-	if err != nil {
-		return &promql.Result{Err: q.explain(asked, ctx, err)}
-	}
-	defer q.view.release()
-	res := q.Query.Exec(q.view.share(ctx))
-	if res.Err == nil {
-		if err := answered(ctx, res); err != nil {
-			res = &promql.Result{Err: err}
+	var res *promql.Result
+	err := q.run(asked, func(ctx context.Context) error {
+		notes, err := q.push(ctx)
+		if err == nil {
+			err = q.walkable()
 		}
+		total.Stop()
+		if err != nil {
+			return err
+		}
+		defer q.view.release()
+		res = q.Query.Exec(q.view.share(ctx))
+		if res.Err == nil {
+			if err := answered(ctx, res); err != nil {
+				res = &promql.Result{Err: err}
+			}
+		}
+		res.Warnings.Merge(notes)
+		return res.Err
+	})
+	if res == nil {
+		res = &promql.Result{}
 	}
-	if res.Err != nil {
-		res.Err = q.explain(asked, ctx, res.Err)
-	}
-	res.Warnings.Merge(notes)
+	res.Err = err
 	return res
 }
 
-// limited returns the context in which a query runs: it ends with the one that it was asked in, at the timeout, when it has read too many bytes, and
-// by Cancel.
-func (q *pushedQuery) limited(asked context.Context) (context.Context, context.CancelFunc) {
-	s := &q.engine.stage.settings
+// run calls fn under the limits of the query, once the query is admitted. Its context ends with asked,
+// at the timeout, when the query has read too many bytes, and by Cancel. The error is one that
+// upstream's API answers as upstream's engine's, and counted if it is a limit's.
+func (q *pushedQuery) run(asked context.Context, fn func(ctx context.Context) error) (err error) {
+	s, x := &q.engine.settings, q.engine.exec
 	counted, stop := context.WithCancelCause(asked)
+	defer stop(nil)
 	r := request.From(asked)
-	r.Bytes = request.NewByteBudget(s.MaxFetchedBytes, stop)
-	ctx, cancel := context.WithTimeout(q.engine.stage.files.Sharing(request.With(counted, r)), s.Timeout)
+	r.Bytes = request.NewByteBudget(s.maxFetchedBytes, stop)
+	ctx, cancel := context.WithTimeout(x.files.Sharing(request.With(counted, r)), s.timeout)
+	defer cancel()
 	q.mu.Lock()
 	q.cancel = cancel
 	q.mu.Unlock()
-	return ctx, func() {
-		cancel()
-		stop(nil)
+	defer func() {
+		if err != nil {
+			err = q.classified(asked, ctx, err)
+			x.metrics.Limited(err)
+		}
+	}()
+	allowed, err := q.allow(ctx)
+	if err != nil {
+		return err
 	}
-}
-
-// enter waits until the query may run.
-func (q *pushedQuery) enter(ctx context.Context) error {
-	e := q.engine
 	queue := q.Stats().Timers.GetTimer(stats.ExecQueueTime).Start()
-	e.stage.metrics.Waiting.Inc()
-	err := e.gate.enter(ctx, tenant.From(ctx))
-	e.stage.metrics.Waiting.Dec()
+	x.metrics.Waiting.Inc()
+	err = q.engine.gate.enter(ctx, tenant.From(ctx))
+	x.metrics.Waiting.Dec()
 	queue.Stop()
 	if err != nil {
-		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", e.gate.size, err)
+		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", q.engine.gate.size, err)
 	}
-	return nil
+	defer q.engine.gate.leave()
+	return fn(allowed)
 }
 
-// explain makes an error one that upstream's API answers as upstream's engine's, and counts it if
-// it is a limit's. Of an ended context it says which limit ended it.
-func (q *pushedQuery) explain(asked, ctx context.Context, err error) error {
-	err = q.explained(asked, ctx, err)
-	q.engine.stage.metrics.Limited(err)
-	return err
-}
-
-func (q *pushedQuery) explained(asked, ctx context.Context, err error) error {
+// classified gives an error the type by which upstream's API answers it. Of an ended context it says
+// which limit ended it.
+func (q *pushedQuery) classified(asked, ctx context.Context, err error) error {
 	var limit interface {
 		error
 		QueryLimit() bool
@@ -137,7 +131,7 @@ func (q *pushedQuery) explained(asked, ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", promql.ErrQueryCanceled(where), err)
 	}
 	if asked.Err() == nil && errors.Is(cause, context.DeadlineExceeded) {
-		return request.TooLong(q.engine.stage.settings.Timeout, err)
+		return request.TooLong(q.engine.settings.timeout, err)
 	}
 	return err
 }

@@ -12,12 +12,12 @@ import (
 )
 
 type exemplarQuerier struct {
-	ctx   context.Context
-	stage *Stage
+	ctx context.Context
+	*data
 }
 
 // ExemplarQuerier implements storage.ExemplarQueryable. ctx names the tenant and bounds the querier's reads.
-func (s *Stage) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
+func (s *data) ExemplarQuerier(ctx context.Context) (storage.ExemplarQuerier, error) {
 	return &exemplarQuerier{ctx, s}, nil
 }
 
@@ -28,7 +28,7 @@ func (q *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (o
 	if start > end || len(sets) == 0 {
 		return nil, nil
 	}
-	s := q.stage
+	s := q.data
 	err = s.metrics.Measure("exemplars", func() error {
 		_, err := s.snapshots.Range(start, end).Read(q.ctx, func(snap catalog.Snapshot) error {
 			m, err := s.tables.Exemplars(q.ctx, snap, start, end, sets...)

@@ -2,12 +2,11 @@ package query
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
 
-	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
 )
@@ -88,68 +87,45 @@ func (e *QuestionError) Error() string { return e.Err.Error() }
 // Unwrap returns the parser's error.
 func (e *QuestionError) Unwrap() error { return e.Err }
 
-// Explain plans a query and tells the plan. It reads no samples unless it is to analyze. The tenant is that of the context. The limits are those of
+// explain plans a query of e on a queryable that has an executor, and describes the plan. It reads no
+// samples unless the statements are run. The tenant is that of the context. The limits are those of
 // the query itself.
-func (s *Stage) Explain(asked context.Context, ask Question) (*Explanation, error) {
-	q, err := s.ask(asked, ask)
+func explain(asked context.Context, e *engine, q storage.Queryable, ask Question) (out *Explanation, err error) {
+	opts := promql.NewPrometheusQueryOpts(false, ask.Lookback)
+	var up promql.Query
+	if ask.Step > 0 {
+		up, err = e.NewRangeQuery(asked, q, opts, ask.Text, ask.Start, ask.End, ask.Step)
+	} else {
+		up, err = e.NewInstantQuery(asked, q, opts, ask.Text, ask.End)
+	}
 	if err != nil {
 		return nil, &QuestionError{err}
 	}
-	defer q.Close()
-	ctx, cancel := q.limited(asked)
-	defer cancel()
-	ctx, err = q.allow(ctx)
-	if err != nil {
-		return nil, q.explain(asked, ctx, err)
-	}
-	if err := q.enter(ctx); err != nil {
-		return nil, q.explain(asked, ctx, err)
-	}
-	defer q.engine.gate.leave()
-	out, err := s.explain(ctx, q, ask.Analyze)
-	if err != nil {
-		return nil, q.explain(asked, ctx, storageError(err))
-	}
-	return out, nil
-}
-
-// ask makes a query of a question.
-func (s *Stage) ask(ctx context.Context, ask Question) (*pushedQuery, error) {
-	opts := promql.NewPrometheusQueryOpts(false, ask.Lookback)
-	var q promql.Query
-	var err error
-	if ask.Step > 0 {
-		q, err = s.engine.NewRangeQuery(ctx, s, opts, ask.Text, ask.Start, ask.End, ask.Step)
-	} else {
-		q, err = s.engine.NewInstantQuery(ctx, s, opts, ask.Text, ask.End)
-	}
+	query := up.(*pushedQuery)
+	defer query.Close()
+	err = query.run(asked, func(ctx context.Context) error {
+		expr, err := query.parse()
+		if err != nil {
+			return storageError(err)
+		}
+		_, err = query.attempt(ctx, func(p *pushing) error {
+			planned, err := plan.Prepare(expr, query.options(ctx))
+			if err != nil {
+				return err
+			}
+			pl, err := p.plan(ctx, planned)
+			if err != nil {
+				return err
+			}
+			out = &Explanation{Version: explanationVersion, Query: query.String(), Engine: pl.Expr.String(), Pushed: []ExplainedSubtree{}, Kept: append([]string{}, pl.Kept...), Selectors: []ExplainedSelector{}}
+			return (&explainer{pushing: p, out: out, analyze: ask.Analyze}).fill(ctx, pl, planned)
+		})
+		return storageError(err)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return q.(*pushedQuery), nil
-}
-
-func (s *Stage) explain(ctx context.Context, q *pushedQuery, analyze bool) (out *Explanation, err error) {
-	expr, err := s.engine.parser.ParseExpr(q.String())
-	if err != nil {
-		return nil, fmt.Errorf("parse again: %w", err)
-	}
-	mint, maxt := promql.FindMinMaxTime(q.stmt)
-	reader := s.newQuerier(mint, maxt)
-	_, err = reader.Read(ctx, func(snap catalog.Snapshot) error {
-		planned, err := plan.Prepare(expr, q.options(ctx))
-		if err != nil {
-			return err
-		}
-		p := &pushing{stage: s, querier: reader, snap: snap}
-		pl, err := p.plan(ctx, planned)
-		if err != nil {
-			return err
-		}
-		out = &Explanation{Version: explanationVersion, Query: q.String(), Engine: pl.Expr.String(), Pushed: []ExplainedSubtree{}, Kept: append([]string{}, pl.Kept...), Selectors: []ExplainedSelector{}}
-		return (&explainer{pushing: p, out: out, analyze: analyze}).fill(ctx, pl, planned)
-	})
-	return out, err
+	return out, nil
 }
 
 // explainer fills in an explanation.
@@ -160,7 +136,7 @@ type explainer struct {
 }
 
 func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
-	if !e.stage.files.Local() {
+	if !e.files.Local() {
 		e.out.Cost.add(Cost{Lists: 1, Gets: 1}) // the segments, and the manifest
 	}
 	for _, s := range pl.Pushed {
@@ -246,7 +222,7 @@ func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (ExplainedSta
 			return out, err
 		}
 		out.Files = append(out.Files, taken.explained(scan.explained())...)
-		scans[i] = scan.scan(e.stage.files.Path)
+		scans[i] = scan.scan(e.files.Path)
 	}
 	out.Cost.add(all.cost())
 	out.SQL = s.Statement(scans, "").Text()
@@ -259,6 +235,6 @@ func (e *explainer) scanOf(l *plan.Leaf) (*leafScan, error) {
 	if err != nil {
 		return nil, err
 	}
-	mint, maxt := e.querier.Clip(l.Range())
+	mint, maxt := e.span.Clip(l.Range())
 	return newLeafScan(res, wanted, mint, maxt), nil
 }

@@ -3,14 +3,12 @@ package query
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/promlake/promlake/internal/query/duck"
-	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/plan"
 )
 
@@ -41,47 +39,32 @@ type Operator struct {
 }
 
 // analysis evaluates the leaves of a subtree, and runs its statement over their values under DuckDB's profiler.
-func (e *explainer) analysis(ctx context.Context, s *plan.Pushed) (out *Analysis, err error) {
-	budget := promsql.NewBudget(e.stage.settings.QueryMemoryBytes)
-	stop := context.AfterFunc(ctx, budget.Cancel)
-	r := &runner{pushing: e.pushing, budget: budget}
-	defer func() {
-		stop()
-		if err != nil {
-			err = r.explain(err)
-			budget.Reclaim()
+func (e *explainer) analysis(ctx context.Context, s *plan.Pushed) (*Analysis, error) {
+	out, start := &Analysis{}, time.Now()
+	err := e.budgeted(ctx, 0, func(r *runner) error {
+		if err := r.holdValues(s.Leaves); err != nil {
+			return err
 		}
-		err = errors.Join(err, budget.Close())
-	}()
-	start := time.Now()
-	out = &Analysis{}
-	leaves, err := e.analyzeLeaves(ctx, r, s, out)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := s.Root.(*plan.Leaf); ok {
-		out.Rows = int64(len(leaves[0].i))
-	} else if err := e.profile(ctx, r, s, leaves, out); err != nil {
-		return nil, err
-	}
-	out.Seconds, out.PeakBytes = time.Since(start).Seconds(), budget.Peak()
-	return out, nil
-}
-
-func (e *explainer) analyzeLeaves(ctx context.Context, r *runner, s *plan.Pushed, out *Analysis) (leaves []*leafRows, err error) {
-	if err := r.holdValues(s.Leaves); err != nil {
-		return nil, err
-	}
-	for _, l := range s.Leaves {
-		start := time.Now()
-		rows, err := r.leaf(ctx, l)
-		if err != nil {
-			return nil, err
+		leaves := make([]*leafRows, len(s.Leaves))
+		for i, l := range s.Leaves {
+			start := time.Now()
+			rows, err := r.leaf(ctx, l)
+			if err != nil {
+				return err
+			}
+			leaves[i] = rows
+			out.Leaves = append(out.Leaves, AnalyzedLeaf{Op: l.String(), Seconds: time.Since(start).Seconds(), Samples: rows.samples, Rows: int64(len(rows.i))})
 		}
-		leaves = append(leaves, rows)
-		out.Leaves = append(out.Leaves, AnalyzedLeaf{Op: l.String(), Seconds: time.Since(start).Seconds(), Samples: rows.samples, Rows: int64(len(rows.i))})
-	}
-	return leaves, nil
+		var err error
+		if _, ok := s.Root.(*plan.Leaf); ok {
+			out.Rows = int64(len(leaves[0].i))
+		} else {
+			err = e.profile(ctx, r, s, leaves, out)
+		}
+		out.Seconds, out.PeakBytes = time.Since(start).Seconds(), r.budget.Peak()
+		return err
+	})
+	return out, err
 }
 
 // profile runs a statement for its profile.
@@ -90,7 +73,7 @@ func (e *explainer) profile(ctx context.Context, r *runner, s *plan.Pushed, leav
 	defer release()
 	st := s.Statement(scans, strconv.Itoa(r.budget.ID()))
 	var profile strings.Builder
-	err := e.stage.db.EachWith(ctx, "EXPLAIN (ANALYZE, FORMAT json) "+st.SQL, st.Args, []string{duck.Varchar, duck.Varchar}, func(n int, cols []duck.Vector) error {
+	err := e.db.EachWith(ctx, "EXPLAIN (ANALYZE, FORMAT json) "+st.SQL, st.Args, []string{duck.Varchar, duck.Varchar}, func(n int, cols []duck.Vector) error {
 		for _, v := range cols[1].Strings()[:n] {
 			profile.WriteString(v.String())
 		}

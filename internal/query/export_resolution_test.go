@@ -20,8 +20,7 @@ type Resolved struct {
 
 // Resolve resolves a selector.
 func (s *Stage) Resolve(ctx context.Context, mint, maxt int64, ms ...*labels.Matcher) (out Resolved, err error) {
-	q := s.newQuerier(mint, maxt)
-	_, err = q.Read(ctx, func(snap catalog.Snapshot) error {
+	_, err = s.snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error {
 		m, err := s.tables.Match(ctx, snap, mint, maxt, ms)
 		if err != nil {
 			return err

@@ -18,13 +18,13 @@ type forecast struct {
 }
 
 // least is the shortest time that a forecast can come true in: first the bytes come, then the samples are evaluated by all threads.
-func (s *Settings) least(f forecast) time.Duration {
-	seconds := float64(f.fetched)/float64(s.FetchBytesPerSecond) + float64(f.samples)/float64(s.SamplesPerSecond)/float64(s.Threads)
+func (s *executorSettings) least(f forecast) time.Duration {
+	seconds := float64(f.fetched)/float64(s.fetchBytesPerSecond) + float64(f.samples)/float64(s.samplesPerSecond)/float64(s.threads)
 	return time.Duration(min(seconds*float64(time.Second), math.MaxInt64/2))
 }
 
 // outlives returns the error of a query that takes at least needed, and has left.
-func (*Settings) outlives(f forecast, left, needed time.Duration) error {
+func (*executorSettings) outlives(f forecast, left, needed time.Duration) error {
 	return &request.LimitError{
 		Limit: "seconds that are left to it", Value: int64(left.Seconds()), Needed: int64(math.Ceil(needed.Seconds())), Flag: "--query.timeout",
 		Details: fmt.Sprintf("at least: %d bytes to fetch (--query.fetch-bytes-per-second) and %d samples to evaluate (--query.samples-per-second)", f.fetched, f.samples),
@@ -42,8 +42,8 @@ func (p *pushing) afford(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	}
 	for _, sel := range kept(pl, planned) {
 		// Rows at the ends of the range are estimated.
-		if rows := p.resolved[sel.Expr].Samples; rows/5*4 > int64(p.stage.settings.MaxSamples) {
-			return request.TooManySamples(p.stage.settings.MaxSamples, rows)
+		if rows := p.resolved[sel.Expr].Samples; rows/5*4 > int64(p.settings.maxSamples) {
+			return request.TooManySamples(p.settings.maxSamples, rows)
 		}
 	}
 	return p.inTime(ctx, pl, planned)
@@ -74,7 +74,7 @@ func (p *pushing) inTime(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	if !ok || left <= 0 { // what finds it ended says so
 		return nil
 	}
-	s, f := &p.stage.settings, p.atMost(pl, planned)
+	s, f := &p.settings, p.atMost(pl, planned)
 	if s.least(f) <= left {
 		return nil
 	}

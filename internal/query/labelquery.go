@@ -27,11 +27,11 @@ func (q *querier) distinct(ctx context.Context, operation string, hints *storage
 	if q.MinT > q.MaxT {
 		return nil, nil, nil
 	}
-	err = q.stage.metrics.Measure(operation, func() (err error) {
+	err = q.metrics.Measure(operation, func() (err error) {
 		notes, err = q.Read(ctx, func(snap catalog.Snapshot) error {
 			seen := map[string]struct{}{}
 			out = nil
-			return q.stage.tables.Each(ctx, snap, q.MinT, q.MaxT, ms, func(t *index.Table, rows []index.Range) error {
+			return q.tables.Each(ctx, snap, q.MinT, q.MaxT, ms, func(t *index.Table, rows []index.Range) error {
 				for _, s := range of(t, rows) {
 					if _, known := seen[s]; !known {
 						seen[s] = struct{}{}

@@ -18,13 +18,13 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Metadata returns the distinct metadata of metric families, as senders described them in the segments and blocks of Settings.RecentWindow.
+// Metadata returns the distinct metadata of metric families, as senders described them in the segments and blocks of the recent window.
 // metric "" means all families. At most limit families (the first by name) with limitPerMetric entries each are returned; a
 // negative limit, or a limitPerMetric below 1, is none.
-func (s *Stage) Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error) {
+func (s *data) Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error) {
 	var seen families
 	now := s.now()
-	_, err := s.snapshots.Range(now.Add(-s.settings.RecentWindow).UnixMilli(), now.UnixMilli()).Read(ctx, func(snap catalog.Snapshot) error {
+	_, err := s.snapshots.Range(now.Add(-s.recentWindow).UnixMilli(), now.UnixMilli()).Read(ctx, func(snap catalog.Snapshot) error {
 		objs, err := s.files.Locate(ctx, source.Refs(snap))
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (f families) add(m segment.Metadata) {
 }
 
 // blockMetadata adds what the blocks among objs say of a metric family, or of all.
-func (s *Stage) blockMetadata(ctx context.Context, objs []source.Object, metric string, seen families) error {
+func (s *data) blockMetadata(ctx context.Context, objs []source.Object, metric string, seen families) error {
 	said := make([][]segment.Metadata, len(objs))
 	err := s.files.Each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
 		if m := objs[i].Footer.Meta; m != nil && m.File(block.MetadataFile) != nil {
@@ -91,7 +91,7 @@ func (s *Stage) blockMetadata(ctx context.Context, objs []source.Object, metric 
 }
 
 // metadataOf reads the descriptions of metric families that a block has.
-func (s *Stage) metadataOf(ctx context.Context, o *source.Object) ([]segment.Metadata, error) {
+func (s *data) metadataOf(ctx context.Context, o *source.Object) ([]segment.Metadata, error) {
 	src := &blockSource{ctx: ctx, files: s.files, object: o}
 	r, err := block.OpenWith(src, *o.Footer.Meta)
 	var out []segment.Metadata

@@ -20,47 +20,32 @@ import (
 )
 
 // push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which
-// nothing can be is as it was. The annotations are those of replanning.
+// nothing can be stays as it was. The annotations name damaged objects that were left out.
 func (q *pushedQuery) push(ctx context.Context) (notes annotations.Annotations, err error) {
-	if q.stage == nil || q.stmt == nil || !q.steps() {
+	finite := q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End)
+	if q.exec == nil || q.stmt == nil || !finite {
 		return nil, nil
 	}
-	expr, err := q.engine.parser.ParseExpr(q.String())
+	expr, err := q.parse()
 	if err != nil {
-		return nil, fmt.Errorf("parse again: %w", err)
+		return nil, err
 	}
 	if mentions(expr, plan.PushedLabel) {
-		return nil, nil // what upstream's engine asks for by this label must be ours
+		return nil, nil // only selectors of this engine's own may have this label
 	}
-	mint, maxt := promql.FindMinMaxTime(q.stmt)
-	reader := q.stage.newQuerier(mint, maxt)
-	err = q.stage.metrics.Measure("push", func() (err error) {
-		notes, err = reader.Read(ctx, func(snap catalog.Snapshot) error {
-			p := &pushing{stage: q.stage, querier: reader, snap: snap}
-			err := q.pushOn(ctx, p, expr, q.options(ctx))
-			if !errors.Is(err, plan.ErrForcedMonotonicity) {
-				return err
-			}
+	err = q.exec.metrics.Measure("push", func() (err error) {
+		notes, err = q.attempt(ctx, func(p *pushing) error {
 			o := q.options(ctx)
-			o.EngineQuantiles = true
-			return q.pushOn(ctx, p, expr, o)
+			err := q.pushOn(ctx, p, expr, o)
+			if errors.Is(err, plan.ErrForcedMonotonicity) {
+				o.EngineQuantiles = true
+				err = q.pushOn(ctx, p, expr, o)
+			}
+			return err
 		})
 		return err
 	})
 	return notes, storageError(err)
-}
-
-// steps says that upstream evaluates the statement at finitely many times.
-func (q *pushedQuery) steps() bool { return q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End) }
-
-func (q *pushedQuery) options(ctx context.Context) plan.Options {
-	s := &q.engine.stage.settings
-	return plan.Options{
-		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
-		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
-		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
-		Ended: func() bool { return ctx.Err() != nil },
-	}
 }
 
 // pushOn is push on one snapshot.
@@ -84,7 +69,7 @@ func (q *pushedQuery) pushOn(ctx context.Context, p *pushing, expr parser.Expr, 
 	}
 	q.view.snap = &p.snap
 	if len(results) == 0 {
-		q.stage.metrics.Kept.Inc()
+		q.exec.metrics.Kept.Inc()
 		return nil
 	}
 	left, err := promql.PreprocessExpr(pl.Expr, q.asked.Start, q.asked.End, q.asked.Interval)
@@ -93,6 +78,33 @@ func (q *pushedQuery) pushOn(ctx context.Context, p *pushing, expr parser.Expr, 
 	}
 	q.view.results, q.stmt.Expr = results, left
 	return nil
+}
+
+// parse returns the expression anew: planning and upstream's engine change the one that they get.
+func (q *pushedQuery) parse() (parser.Expr, error) {
+	expr, err := q.engine.parser.ParseExpr(q.String())
+	if err != nil {
+		return nil, fmt.Errorf("parse again: %w", err)
+	}
+	return expr, nil
+}
+
+// attempt calls fn with a try on a snapshot of the query's time range, and again as snapshot.Range.Read
+// does.
+func (q *pushedQuery) attempt(ctx context.Context, fn func(*pushing) error) (annotations.Annotations, error) {
+	span := q.exec.snapshots.Range(promql.FindMinMaxTime(q.stmt))
+	return span.Read(ctx, func(snap catalog.Snapshot) error { return fn(q.exec.attempt(span, snap)) })
+}
+
+// options returns what the planner must know of the query.
+func (q *pushedQuery) options(ctx context.Context) plan.Options {
+	s := &q.engine.settings
+	return plan.Options{
+		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
+		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
+		DelayedNames: s.delayedNameRemoval, StartTimestamps: s.useStartTimestamps, MinRows: max(s.minPushedSamples, 0),
+		Ended: func() bool { return ctx.Err() != nil },
+	}
 }
 
 // mentions says that an expression has a matcher on a label.

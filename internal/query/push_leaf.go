@@ -58,7 +58,7 @@ func (l *leafRows) room(n, more int) []float64 {
 // as long for its scan and GROUP BY alone. The function is the aggregate that the statement of
 // explain names, so the values have the same bits. Several threads take batches of series.
 func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err error) {
-	r.stage.metrics.Pushed.WithLabelValues("leaves").Inc()
+	r.metrics.Pushed.WithLabelValues("leaves").Inc()
 	read, err := r.readOf(ctx, l)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (r *runner) leaf(ctx context.Context, l *plan.Leaf) (out *leafRows, err err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	batches := read.batches()
-	got := make([]leafRows, min(r.stage.settings.Threads, len(batches)))
+	got := make([]leafRows, min(r.settings.threads, len(batches)))
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	for w := range got {
@@ -112,12 +112,12 @@ func (r *runner) batch(ctx context.Context, k *promsql.Kernel, read *sampleRead,
 	for i, o := range ordinals {
 		some[i] = read.wanted[o]
 	}
-	got := r.stage.samples.CollectBatch(read.res.Match(some, read.whole.MinT, read.whole.MaxT), memory)
+	got := r.samples.CollectBatch(read.res.Match(some, read.whole.MinT, read.whole.MaxT), memory)
 	if err := read.rolled.Read(ctx, got, some); err != nil {
 		return err
 	}
 	out.samples += got.Held()
-	r.stage.metrics.Samples.Add(float64(got.Held()))
+	r.metrics.Samples.Add(float64(got.Held()))
 	n := k.Steps()
 	for i, o := range ordinals {
 		t, v, facts := got.Joined(i)
@@ -139,7 +139,7 @@ func (r *runner) batch(ctx context.Context, k *promsql.Kernel, read *sampleRead,
 // holdValues checks that the values of leaves fit into the memory of the query, all of them at once.
 func (p *pushing) holdValues(leaves []*plan.Leaf) error {
 	need := valueBytes(leaves)
-	if limit := p.stage.settings.QueryMemoryBytes; need > limit {
+	if limit := p.settings.queryMemoryBytes; need > limit {
 		return request.TooMuchMemory(limit, need)
 	}
 	return nil
@@ -151,13 +151,4 @@ func valueBytes(leaves []*plan.Leaf) (n int64) {
 		n += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N) * bytesPerValue
 	}
 	return n
-}
-
-// rows returns the values as rows of a result.
-func (l *leafRows) rows() []plan.Row {
-	out := make([]plan.Row, len(l.i))
-	for k, i := range l.i {
-		out[k] = plan.Row{I: i, V: l.v[k]}
-	}
-	return out
 }

@@ -3,22 +3,52 @@ package query
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
+	"github.com/promlake/promlake/internal/query/snapshot"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
+// executorSettings are the limits of an executor. Callers fill every field.
+type executorSettings struct {
+	maxSamples       int   // of the results of one query
+	threads          int   // that evaluate leaves
+	queryMemoryBytes int64 // of values and of what SQL functions keep, of one query
+	duckMemoryBytes  int64 // DuckDB's memory limit
+
+	// The least time of a query is estimated with these rates.
+	fetchBytesPerSecond int64
+	samplesPerSecond    int64 // of one thread
+}
+
+// executor evaluates parts of queries in DuckDB. It is safe for concurrent use.
+type executor struct {
+	settings  executorSettings
+	snapshots *snapshot.Cache
+	files     *source.Files
+	tables    *lookup.Tables
+	samples   *samples.Reader
+	db        *duck.DB
+	metrics   *metrics.Metrics
+	logger    *slog.Logger
+}
+
 // pushing is one try to evaluate parts of a query, on one snapshot.
 type pushing struct {
-	stage    *Stage
-	querier  *querier
+	*executor
+	span     *snapshot.Range
 	snap     catalog.Snapshot
 	known    map[string]*lookup.Resolution // by selectorKey; of the snapshot
 	resolved map[*parser.VectorSelector]*lookup.Resolution
@@ -26,19 +56,21 @@ type pushing struct {
 	raw      []*sampleRead              // as reads, of the engine's selectors
 }
 
+// attempt returns a try on a snapshot of a time range.
+func (x *executor) attempt(span *snapshot.Range, snap catalog.Snapshot) *pushing {
+	return &pushing{executor: x, span: span, snap: snap, known: map[string]*lookup.Resolution{}}
+}
+
 // plan resolves the selectors and builds the plan.
 func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, error) {
-	if p.known == nil {
-		p.known = map[string]*lookup.Resolution{}
-	}
 	p.resolved = map[*parser.VectorSelector]*lookup.Resolution{}
 	told, byKey := map[*parser.VectorSelector]*plan.Resolution{}, map[string]*plan.Resolution{}
-	var samples, values int64
+	var count, values int64
 	for _, sel := range planned.Selectors() {
-		mint, maxt := p.querier.Clip(sel.MinT, sel.MaxT)
+		mint, maxt := p.span.Clip(sel.MinT, sel.MaxT)
 		k := selectorKey(mint, maxt, sel.Matchers)
 		if p.known[k] == nil {
-			m, err := p.stage.tables.Match(ctx, p.snap, mint, maxt, sel.Matchers)
+			m, err := p.tables.Match(ctx, p.snap, mint, maxt, sel.Matchers)
 			if err != nil {
 				return nil, err
 			}
@@ -58,14 +90,14 @@ func (p *pushing) plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("plan a query: %w", err)
 		}
-		samples, values = samples+p.known[k].Samples, values+int64(len(p.known[k].Series)*planned.Steps())
+		count, values = count+p.known[k].Samples, values+int64(len(p.known[k].Series)*planned.Steps())
 	}
-	planned.Bound(p.stage.settings.maxRows(samples, values))
+	planned.Bound(p.settings.maxRows(count, values))
 	pl := planned.Build(told)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("plan a query: %w", err)
 	}
-	p.stage.logger.Debug("plan a query", "tenant", tenant.From(ctx), "plan", pl)
+	p.logger.Debug("plan a query", "tenant", tenant.From(ctx), "plan", pl)
 	return pl, nil
 }
 

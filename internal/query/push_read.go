@@ -58,8 +58,8 @@ func (p *pushing) readOf(ctx context.Context, l *plan.Leaf) (*sampleRead, error)
 	if err != nil {
 		return nil, err
 	}
-	mint, maxt := p.querier.Clip(l.Range())
-	out := &sampleRead{res: res, wanted: wanted, whole: p.stage.samples.Collect(res.Match(wanted, mint, maxt))}
+	mint, maxt := p.span.Clip(l.Range())
+	out := &sampleRead{res: res, wanted: wanted, whole: p.samples.Collect(res.Match(wanted, mint, maxt))}
 	reads := []*samples.Collector{out.whole}
 	if out.rolled = samples.FindRollups(l, res, wanted, mint, maxt); out.rolled != nil {
 		var edges []*samples.Collector
@@ -81,8 +81,8 @@ func (p *pushing) rawReadOf(ctx context.Context, sel plan.Selector) *sampleRead 
 	for i := range wanted {
 		wanted[i] = i
 	}
-	mint, maxt := p.querier.Clip(sel.MinT, sel.MaxT)
-	out := &sampleRead{res: res, wanted: wanted, whole: p.stage.samples.Collect(res.Match(wanted, mint, maxt))}
+	mint, maxt := p.span.Clip(sel.MinT, sel.MaxT)
+	out := &sampleRead{res: res, wanted: wanted, whole: p.samples.Collect(res.Match(wanted, mint, maxt))}
 	out.files, out.took = out.whole.FloatParts(ctx)
 	if res.Hists {
 		files, took := out.whole.HistParts(ctx)
@@ -103,12 +103,12 @@ func (s *sampleRead) open(ctx context.Context) (err error) {
 
 // prefetch makes what the read takes local, all at once if the cache has room for it, and counts it. It stays local until the returned function is called.
 func (p *pushing) prefetch(ctx context.Context, s *sampleRead) (release func() error, err error) {
-	p.stage.metrics.Count(ctx, s.took)
+	p.metrics.Count(ctx, s.took)
 	var all source.Fetch
 	all.Add(s.files)
 	if err = s.open(ctx); err == nil {
 		all.Add(s.rollups)
-		err = p.stage.files.Prefetch(ctx, &all)
+		err = p.files.Prefetch(ctx, &all)
 	}
 	if err != nil {
 		return nil, errors.Join(err, all.Close())
@@ -134,7 +134,7 @@ func kept(pl *plan.Plan, planned *plan.Query) (out []plan.Selector) {
 
 // planReads plans what a query reads from a remote store.
 func (p *pushing) planReads(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
-	if p.stage.files.Local() {
+	if p.files.Local() {
 		return nil
 	}
 	p.reads, p.raw = map[*plan.Leaf]*sampleRead{}, nil
@@ -156,37 +156,37 @@ func (p *pushing) planReads(ctx context.Context, pl *plan.Plan, planned *plan.Qu
 // ahead makes local what was planned, for all selectors of a query at once, so that the store is waited for once. DuckDB opens meanwhile, if it will be
 // needed. What is more than the cache has room for is left to be fetched bit by bit. It stays local until the returned function is called.
 func (p *pushing) ahead(ctx context.Context, pl *plan.Plan) (release func() error, err error) {
-	if p.stage.files.Local() {
+	if p.files.Local() {
 		return func() error { return nil }, nil
 	}
 	var reads []*sampleRead
 	var g errgroup.Group
 	for _, s := range pl.Pushed {
 		if _, leaf := s.Root.(*plan.Leaf); !leaf {
-			g.Go(p.stage.db.Open)
+			g.Go(p.db.Open)
 		}
 		for _, l := range s.Leaves {
 			reads = append(reads, p.reads[l])
 		}
 	}
 	reads = append(reads, p.raw...)
-	var samples, rollups source.Fetch
+	var first, rollups source.Fetch
 	g.Go(func() error {
 		for _, r := range reads {
-			samples.Add(r.files)
+			first.Add(r.files)
 		}
-		return p.stage.files.Prefetch(ctx, &samples)
+		return p.files.Prefetch(ctx, &first)
 	})
 	g.Go(func() error {
-		if err := p.stage.files.Each(ctx, len(reads), func(_ context.Context, i int) error { return reads[i].open(ctx) }); err != nil {
+		if err := p.files.Each(ctx, len(reads), func(_ context.Context, i int) error { return reads[i].open(ctx) }); err != nil {
 			return err
 		}
 		for _, r := range reads {
 			rollups.Add(r.rollups)
 		}
-		return p.stage.files.Prefetch(ctx, &rollups)
+		return p.files.Prefetch(ctx, &rollups)
 	})
-	release = func() error { return errors.Join(samples.Close(), rollups.Close()) }
+	release = func() error { return errors.Join(first.Close(), rollups.Close()) }
 	if err := g.Wait(); err != nil {
 		return nil, errors.Join(err, release())
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/duck"
@@ -35,14 +36,30 @@ func (p *pushing) evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Que
 	return p.run(ctx, pl)
 }
 
-// run evaluates the pushed subtrees of a plan, one after the other, by their names. What does not fit into the memory is tried again in smaller
-// parts, for the samples that a part will hold are only estimated.
-func (p *pushing) run(ctx context.Context, pl *plan.Plan) (map[string]*pushedResult, error) {
+// shrinkStep is how much smaller parts become when they did not fit, and maxShrink how much before a
+// query has too little memory.
+const (
+	shrinkStep = 4
+	maxShrink  = shrinkStep * shrinkStep
+)
+
+// run evaluates the pushed subtrees of a plan, one after the other, by their names. A query that
+// exceeds its memory is tried again in smaller parts, because the samples of a part are only
+// estimated.
+func (p *pushing) run(ctx context.Context, pl *plan.Plan) (results map[string]*pushedResult, err error) {
 	if len(pl.Pushed) == 0 {
 		return nil, nil
 	}
 	for shrink := int64(1); ; shrink *= shrinkStep {
-		results, err := p.try(ctx, pl, shrink)
+		results = map[string]*pushedResult{}
+		err = p.budgeted(ctx, shrink, func(r *runner) error {
+			for _, s := range pl.Pushed {
+				if results[s.Name], err = r.subtree(ctx, s); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		var limit *request.LimitError
 		if shrink == maxShrink || !errors.As(err, &limit) || limit.Flag != request.MemoryFlag {
 			return results, err
@@ -50,31 +67,36 @@ func (p *pushing) run(ctx context.Context, pl *plan.Plan) (map[string]*pushedRes
 	}
 }
 
-// shrinkStep is how much smaller parts become when they did not fit, and maxShrink how much before a query has too little memory.
-const (
-	shrinkStep = 4
-	maxShrink  = shrinkStep * shrinkStep
-)
-
-// try is run with parts of one size. The memory is that of one query.
-func (p *pushing) try(ctx context.Context, pl *plan.Plan, shrink int64) (results map[string]*pushedResult, err error) {
-	budget := promsql.NewBudget(p.stage.settings.QueryMemoryBytes)
-	stop := context.AfterFunc(ctx, budget.Cancel)
+// budgeted calls fn with a runner whose memory is that of one query. Its error names the limit that a
+// statement exceeded.
+func (p *pushing) budgeted(ctx context.Context, shrink int64, fn func(*runner) error) (err error) {
+	r := &runner{pushing: p, budget: promsql.NewBudget(p.settings.queryMemoryBytes), shrink: shrink}
+	stop := context.AfterFunc(ctx, r.budget.Cancel)
 	defer func() {
 		stop()
 		if err != nil {
-			budget.Reclaim()
+			r.budget.Reclaim()
 		}
-		err = errors.Join(err, budget.Close())
+		err = errors.Join(err, r.budget.Close())
 	}()
-	results = map[string]*pushedResult{}
-	r := &runner{pushing: p, budget: budget, shrink: shrink}
-	for _, s := range pl.Pushed {
-		if results[s.Name], err = r.subtree(ctx, s); err != nil {
-			return nil, r.explain(err)
-		}
+	err = fn(r)
+	var full *promsql.MemoryError
+	var derr *duck.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(r.budget.Err(), &full):
+		return request.TooMuchMemory(full.Limit, full.Needed)
+	case errors.As(err, &derr) && derr.OutOfMemory:
+		return &request.LimitError{Limit: "bytes of memory of DuckDB", Value: p.settings.duckMemoryBytes, Flag: "--query.memory-limit"}
 	}
-	return results, nil
+	return err
+}
+
+// pushedResult is the value of a pushed subtree.
+type pushedResult struct {
+	series   []*samples.Series
+	warnings annotations.Annotations
 }
 
 // runner runs the statements of one query.
@@ -90,29 +112,26 @@ type runner struct {
 // subtree evaluates a subtree, in parts if its samples are too many to be held at once.
 func (r *runner) subtree(ctx context.Context, s *plan.Pushed) (*pushedResult, error) {
 	r.raised = plan.Raised{}
-	rows, err := r.rows(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	r.stage.metrics.Pushed.WithLabelValues("subtrees").Inc()
-	r.stage.metrics.Pushed.WithLabelValues("series").Add(float64(len(rows)))
-	return r.result(s, rows)
-}
-
-func (r *runner) rows(ctx context.Context, s *plan.Pushed) ([]plan.Row, error) {
-	if parts, merge, ok := s.Partition(r.maxRows(s)); ok {
+	var rows []plan.Row
+	var err error
+	parts, merge, merged := s.Partition(r.maxRows(s))
+	if merged {
 		out := make([][]plan.Row, len(parts))
 		for i, part := range parts {
-			var err error
 			if out[i], err = r.statement(ctx, part); err != nil {
 				return nil, err
 			}
 		}
-		if rows, ok := merge(out); ok {
-			return rows, nil
+		rows, merged = merge(out)
+	}
+	if !merged {
+		if rows, err = r.statement(ctx, s); err != nil {
+			return nil, err
 		}
 	}
-	return r.statement(ctx, s)
+	r.metrics.Pushed.WithLabelValues("subtrees").Inc()
+	r.metrics.Pushed.WithLabelValues("series").Add(float64(len(rows)))
+	return r.result(s, rows), nil
 }
 
 // bytesPerValue is the size of a value of a series at a step.
@@ -120,36 +139,51 @@ const bytesPerValue = 8
 
 // maxRows is the number of samples whose values at the steps fit into the memory of a query, for a subtree that is to be computed in parts.
 func (r *runner) maxRows(s *plan.Pushed) int64 {
-	var samples, values int64
+	var count, values int64
 	for _, l := range s.Leaves {
-		samples += l.Resolution.Rows
+		count += l.Resolution.Rows
 		values += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N)
 	}
-	return r.stage.settings.maxRows(samples, values) / max(r.shrink, 1)
+	return r.settings.maxRows(count, values) / max(r.shrink, 1)
 }
 
-// maxRows is how many of samples may be read at once, if the values that they lead to are held four times: as the values of leaves, in DuckDB's vectors, by
+// maxRows is how many of count samples may be read at once, if the values that they lead to are held four times: as the values of leaves, in DuckDB's vectors, by
 // an aggregate that keeps its input, and as a result.
-func (s *Settings) maxRows(samples, values int64) int64 {
+func (s *executorSettings) maxRows(count, values int64) int64 {
 	const copies = 4
-	fit := s.QueryMemoryBytes / bytesPerValue / copies
-	if values <= fit || samples == 0 {
+	fit := s.queryMemoryBytes / bytesPerValue / copies
+	if values <= fit || count == 0 {
 		return math.MaxInt64
 	}
-	return max(1, int64(float64(samples)*float64(fit)/float64(values)))
+	return max(1, int64(float64(count)*float64(fit)/float64(values)))
 }
 
 // resultTypes are the SQL types of a statement's columns.
 var resultTypes = []string{duck.UInteger, duck.Doubles}
 
-// statement evaluates the leaves of a subtree, and runs one statement over their values. It returns the rows by ordinal.
+// statement evaluates the leaves of a subtree, and runs one statement over their values. It returns
+// the rows by ordinal.
 func (r *runner) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, err error) {
-	leaves, err := r.leaves(ctx, s)
-	if err != nil {
+	if err := r.holdValues(s.Leaves); err != nil {
 		return nil, err
 	}
+	if err := memory.Of(ctx).Charge(valueBytes(s.Leaves)); err != nil {
+		return nil, err
+	}
+	leaves, present := make([]*leafRows, len(s.Leaves)), make([][]uint32, len(s.Leaves))
+	for i, l := range s.Leaves {
+		if leaves[i], err = r.leaf(ctx, l); err != nil {
+			return nil, err
+		}
+		present[i] = leaves[i].i
+	}
+	s.Raise(present, r.raised)
 	if _, ok := s.Root.(*plan.Leaf); ok {
-		rows, err = leaves[0].rows(), r.hold(leaves[0].v)
+		rows = make([]plan.Row, len(leaves[0].i))
+		for k, i := range leaves[0].i {
+			rows[k] = plan.Row{I: i, V: leaves[0].v[k]}
+		}
+		err = r.hold(leaves[0].v)
 	} else {
 		rows, err = r.over(ctx, s, leaves)
 	}
@@ -157,33 +191,13 @@ func (r *runner) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row
 	return rows, err
 }
 
-// leaves evaluates the leaves of a subtree.
-func (r *runner) leaves(ctx context.Context, s *plan.Pushed) ([]*leafRows, error) {
-	if err := r.holdValues(s.Leaves); err != nil {
-		return nil, err
-	}
-	if err := memory.Of(ctx).Charge(valueBytes(s.Leaves)); err != nil {
-		return nil, err
-	}
-	out, present := make([]*leafRows, len(s.Leaves)), make([][]uint32, len(s.Leaves))
-	for i, l := range s.Leaves {
-		var err error
-		if out[i], err = r.leaf(ctx, l); err != nil {
-			return nil, err
-		}
-		present[i] = out[i].i
-	}
-	s.Raise(present, r.raised)
-	return out, nil
-}
-
 // over runs the statement of a subtree over the values of its leaves.
 func (r *runner) over(ctx context.Context, s *plan.Pushed, leaves []*leafRows) (rows []plan.Row, err error) {
 	scans, release := published(leaves)
 	defer release()
 	stmt := s.Statement(scans, strconv.Itoa(r.budget.ID()))
-	r.stage.metrics.Pushed.WithLabelValues("statements").Inc()
-	err = r.stage.db.EachWith(ctx, stmt.SQL, stmt.Args, resultTypes, func(n int, cols []duck.Vector) error {
+	r.metrics.Pushed.WithLabelValues("statements").Inc()
+	err = r.db.EachWith(ctx, stmt.SQL, stmt.Args, resultTypes, func(n int, cols []duck.Vector) error {
 		got, err := rowsOf(n, cols, s)
 		if err != nil {
 			return err
@@ -225,7 +239,7 @@ func (r *runner) hold(values [][]float64) error {
 	for _, v := range values {
 		r.values += int64(len(v))
 	}
-	if limit := int64(r.stage.settings.MaxSamples); r.values > limit {
+	if limit := int64(r.settings.maxSamples); r.values > limit {
 		return &request.LimitError{Limit: "samples per query", Value: limit, Needed: r.values, Flag: "--query.max-samples"}
 	}
 	return nil
@@ -253,7 +267,7 @@ func rowsOf(n int, cols []duck.Vector, s *plan.Pushed) ([]plan.Row, error) {
 }
 
 // result makes series of rows.
-func (r *runner) result(s *plan.Pushed, rows []plan.Row) (*pushedResult, error) {
+func (r *runner) result(s *plan.Pushed, rows []plan.Row) *pushedResult {
 	t := make([]int64, s.Grid.N)
 	for k := range t {
 		t[k] = s.Grid.Start + int64(k)*s.Grid.Step
@@ -271,18 +285,5 @@ func (r *runner) result(s *plan.Pushed, rows []plan.Row) (*pushedResult, error) 
 		present[row.I] = slices.ContainsFunc(v, func(f float64) bool { return !value.IsStaleNaN(f) })
 	}
 	out.warnings = s.Annotations(present, r.raised)
-	return out, nil
-}
-
-// explain names the limit that a statement ran into.
-func (r *runner) explain(err error) error {
-	var full *promsql.MemoryError
-	if errors.As(r.budget.Err(), &full) {
-		return request.TooMuchMemory(full.Limit, full.Needed)
-	}
-	var derr *duck.Error
-	if errors.As(err, &derr) && derr.OutOfMemory {
-		return &request.LimitError{Limit: "bytes of memory of DuckDB", Value: r.stage.settings.MemoryLimitBytes, Flag: "--query.memory-limit"}
-	}
-	return err
+	return out
 }

@@ -5,12 +5,10 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/query/samples"
 )
 
 // view is the storage of one query: what was pushed down is among its series, under the names that the plan gave. All else is the
@@ -19,12 +17,6 @@ type view struct {
 	storage.Queryable
 	snap    *catalog.Snapshot // that the plan was made on; nil: none was
 	results map[string]*pushedResult
-}
-
-// pushedResult is the value of a pushed subtree.
-type pushedResult struct {
-	series   []*samples.Series
-	warnings annotations.Annotations
 }
 
 // Querier implements storage.Queryable.
@@ -51,20 +43,11 @@ func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.Se
 			if err := request.Evaluated(ctx, len(r.series)); err != nil {
 				return storage.ErrSeriesSet(err)
 			}
-			return &pushedSet{seriesSet{loaded: true, series: r.series}, r.warnings}
+			return loadedSet(r.series, r.warnings)
 		}
 	}
 	return q.Querier.Select(ctx, sorted, hints, ms...)
 }
-
-// pushedSet is a seriesSet with what there is to say about its values.
-type pushedSet struct {
-	seriesSet
-	warnings annotations.Annotations
-}
-
-// Warnings implements storage.SeriesSet.
-func (s *pushedSet) Warnings() annotations.Annotations { return s.warnings }
 
 // share returns ctx with the view's snapshot, so that what is not pushed down reads the same objects.
 func (v *view) share(ctx context.Context) context.Context {

@@ -3,65 +3,87 @@ package query
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
+	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/tenant"
 )
+
+// data answers what upstream's API asks of a storage. It implements storage.SampleAndChunkQueryable and
+// storage.ExemplarQueryable. The tenant of a read is the one that its context carries. It is safe for
+// concurrent use.
+type data struct {
+	snapshots    *snapshot.Cache
+	files        *source.Files
+	tables       *lookup.Tables
+	samples      *samples.Reader
+	metrics      *metrics.Metrics
+	logger       *slog.Logger
+	now          func() time.Time
+	recentWindow time.Duration // before now, that Metadata and Stats read
+}
 
 // querier reads one time range. The selectors of one query see the same samples.
 type querier struct {
 	*snapshot.Range
-	stage *Stage
+	*data
 }
 
 // Querier implements storage.Queryable.
-func (s *Stage) Querier(mint, maxt int64) (storage.Querier, error) {
-	return s.newQuerier(mint, maxt), nil
-}
-
-func (s *Stage) newQuerier(mint, maxt int64) *querier {
-	return &querier{s.snapshots.Range(mint, maxt), s}
+func (s *data) Querier(mint, maxt int64) (storage.Querier, error) {
+	return &querier{s.snapshots.Range(mint, maxt), s}, nil
 }
 
 // Close implements storage.LabelQuerier.
 func (q *querier) Close() error { return nil }
 
-// Select implements storage.Querier. Samples are those within both the querier's and the hints' range; hints.Func "series" means
-// that none are needed, and returns the series of every segment, and of every block's series table, that overlaps the range.
+// Select implements storage.Querier. It returns the samples within both the querier's and the hints'
+// range. hints.Func "series" asks for series without samples: those of every segment, and of every
+// block's series table, that overlap the range.
 func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	mint, maxt, collect := q.MinT, q.MaxT, q.samples
+	mint, maxt, collect := q.MinT, q.MaxT, q.sampled
 	if hints != nil {
 		mint, maxt = q.Clip(hints.Start, hints.End)
 		if hints.Func == "series" {
-			collect = q.series
+			collect = q.labelled
 		}
 	}
-	return &seriesSet{load: func() (out []*samples.Series, notes annotations.Annotations, err error) {
+	return lazySet(func() (out []*samples.Series, notes annotations.Annotations, err error) {
 		if mint > maxt {
 			return nil, nil, nil
 		}
-		err = q.stage.metrics.Measure("select", func() error {
-			ctx, done := q.stage.accounting(ctx)
-			defer func() { done("select", ms, len(out)) }()
+		err = q.metrics.Measure("select", func() error {
+			st, outer := &request.Stats{}, request.From(ctx).Stats
+			ctx := request.WithStats(ctx, st)
 			notes, err = q.Read(ctx, func(snap catalog.Snapshot) error {
 				out, err = collect(ctx, snap, mint, maxt, hints, ms)
 				return err
 			})
+			t := st.Totals()
+			if outer != nil {
+				outer.Add(t)
+			}
+			q.logger.Debug("read from storage", "tenant", tenant.From(ctx), "operation", "select", "matchers", ms, "series", len(out), "read", t)
 			return err
 		})
 		return out, notes, err
-	}}
+	})
 }
 
-// samples reads the samples of the series that match.
-func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
-	m, err := q.stage.tables.Match(ctx, snap, mint, maxt, ms)
+// sampled reads the samples of the series that match.
+func (q *querier) sampled(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
+	m, err := q.tables.Match(ctx, snap, mint, maxt, ms)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +93,12 @@ func (q *querier) samples(ctx context.Context, snap catalog.Snapshot, mint, maxt
 	if err := request.Evaluated(ctx, len(m.Series)); err != nil {
 		return nil, err
 	}
-	return q.stage.samples.Select(ctx, m, hints)
+	return q.samples.Select(ctx, m, hints)
 }
 
-// series returns the series that match, without samples. They may have none in the range.
-func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
-	series, err := q.stage.tables.Series(ctx, snap, mint, maxt, ms)
+// labelled returns the series that match, without samples. They may have none in the range.
+func (q *querier) labelled(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
+	series, err := q.tables.Series(ctx, snap, mint, maxt, ms)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +112,8 @@ func (q *querier) series(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 type chunkQuerier struct{ *querier }
 
 // ChunkQuerier implements storage.ChunkQueryable.
-func (s *Stage) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
-	return chunkQuerier{s.newQuerier(mint, maxt)}, nil
+func (s *data) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	return chunkQuerier{&querier{s.snapshots.Range(mint, maxt), s}}, nil
 }
 
 // Select implements storage.ChunkQuerier.

@@ -7,8 +7,8 @@ import (
 	"github.com/promlake/promlake/internal/query/samples"
 )
 
-// seriesSet implements storage.SeriesSet. It reads when it is first asked, so that the selectors of one query read one after the
-// other and a query that fails early reads less.
+// seriesSet is a storage.SeriesSet that reads at the first call, so that the selectors of one query read
+// one after the other and a query that fails early reads less.
 type seriesSet struct {
 	load   func() ([]*samples.Series, annotations.Annotations, error)
 	loaded bool
@@ -16,6 +16,16 @@ type seriesSet struct {
 	i      int                     // current series, plus one
 	notes  annotations.Annotations // damaged objects that were left out
 	err    error
+}
+
+// lazySet returns the set of the series that load returns.
+func lazySet(load func() ([]*samples.Series, annotations.Annotations, error)) storage.SeriesSet {
+	return &seriesSet{load: load}
+}
+
+// loadedSet returns the set of series in memory.
+func loadedSet(series []*samples.Series, notes annotations.Annotations) storage.SeriesSet {
+	return &seriesSet{loaded: true, series: series, notes: notes}
 }
 
 // Next implements storage.SeriesSet.

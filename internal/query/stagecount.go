@@ -13,7 +13,7 @@ import (
 // would take away: the series with a sample there, the stored samples (one that several objects have
 // is counted as often), and the samples' share of their objects' bytes, as if all samples of an
 // object were equally large. Deleted samples do not count. The tenant is that of ctx.
-func (s *Stage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error) {
+func (s *data) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error) {
 	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
 	if mint > maxt || len(sets) == 0 {
 		return 0, 0, 0, nil

@@ -15,13 +15,13 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 )
 
-// Stats returns cardinality statistics of the series in the segments and blocks of Settings.RecentWindow, for /api/v1/status/tsdb: their number
+// Stats returns cardinality statistics of the series in the segments and blocks of the recent window, for /api/v1/status/tsdb: their number
 // and time range (ms), and the limit largest entries by metric, label name (values, and bytes of values over all series) and
 // label pair.
-func (s *Stage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
+func (s *data) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
 	now := s.now()
-	from, to := now.Add(-s.settings.RecentWindow).UnixMilli(), now.UnixMilli()
-	q := s.newQuerier(from, to)
+	from, to := now.Add(-s.recentWindow).UnixMilli(), now.UnixMilli()
+	q := &querier{s.snapshots.Range(from, to), s}
 	out := &tsdb.Stats{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 	pairs := map[labels.Label]uint64{}
 	set := q.Select(ctx, false, &storage.SelectHints{Start: from, End: to, Func: "series"})
