@@ -3,6 +3,7 @@ package duck_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -27,35 +28,26 @@ func open(t *testing.T, connections int) *duck.DB {
 func TestViews(t *testing.T) {
 	db := open(t, 1)
 	sql := `SELECT * FROM (VALUES
-		(1::UBIGINT, -1::BIGINT, 0.5::DOUBLE, true, 'short', 'a string longer than twelve bytes', '\x00\xFF'::BLOB, make_timestamptz(5000), [make_timestamptz(1), make_timestamptz(2)], [1.5::DOUBLE], ['x', 'y'], MAP {'k': 'v', 'k2': 'a value longer than twelve'}),
-		(18446744073709551615::UBIGINT, NULL, 'nan'::DOUBLE, false, '', NULL, ''::BLOB, NULL, [], NULL, [], MAP {})) ORDER BY 1`
-	types := []string{duck.UBigInt, duck.BigInt, duck.Double, duck.Bool, duck.Varchar, duck.Varchar, duck.Blob, duck.Time, duck.Times, duck.Doubles, duck.Varchars, duck.Map}
+		(1::UBIGINT, 7::UINTEGER, -1::BIGINT, 0.5::DOUBLE, 'short', 'a string longer than twelve bytes', [1.5::DOUBLE, 2.5]),
+		(18446744073709551615::UBIGINT, 4294967295::UINTEGER, NULL, 'nan'::DOUBLE, '', NULL, [])) ORDER BY 1`
+	types := []string{duck.UBigInt, duck.UInteger, duck.BigInt, duck.Double, duck.Varchar, duck.Varchar, duck.Doubles}
 	rows := 0
 	err := db.Each(t.Context(), sql, types, func(n int, c []duck.Vector) error {
 		rows += n
 		require.Equal(t, []uint64{1, math.MaxUint64}, c[0].Uint64s())
-		require.Equal(t, int64(-1), c[1].Int64s()[0])
-		require.True(t, c[1].Valid(0))
-		require.False(t, c[1].Valid(1))
-		require.Equal(t, 0.5, c[2].Float64s()[0])
-		require.True(t, math.IsNaN(c[2].Float64s()[1]))
-		require.Equal(t, []bool{true, false}, c[3].Bools())
+		require.Equal(t, []uint32{7, math.MaxUint32}, c[1].Uint32s())
+		require.Equal(t, int64(-1), c[2].Int64s()[0])
+		require.True(t, c[2].Valid(0))
+		require.False(t, c[2].Valid(1))
+		require.Equal(t, 0.5, c[3].Float64s()[0])
+		require.True(t, math.IsNaN(c[3].Float64s()[1]))
 		require.Equal(t, "short", c[4].Strings()[0].String())
 		require.Equal(t, "", c[4].Strings()[1].String())
 		require.Equal(t, "a string longer than twelve bytes", c[5].Strings()[0].String())
 		require.False(t, c[5].Valid(1))
-		require.Equal(t, []byte{0, 255}, c[6].Strings()[0].Bytes())
-		require.Equal(t, int64(5000), c[7].Int64s()[0])
-		lists, elems := c[8].List()
-		require.Equal(t, []int64{1, 2}, elems.Int64s()[lists[0].Offset:lists[0].Offset+lists[0].Length])
+		lists, elems := c[6].List()
+		require.Equal(t, []float64{1.5, 2.5}, elems.Float64s()[lists[0].Offset:lists[0].Offset+lists[0].Length])
 		require.Zero(t, lists[1].Length)
-		require.False(t, c[9].Valid(1))
-		lists, elems = c[10].List()
-		require.Equal(t, "y", elems.Strings()[lists[0].Offset+1].String())
-		lists, keys, values := c[11].Map()
-		require.Equal(t, uint64(2), lists[0].Length)
-		require.Equal(t, "k", keys.Strings()[0].String())
-		require.Equal(t, "a value longer than twelve", values.Strings()[1].String())
 		return nil
 	})
 	require.NoError(t, err)
@@ -68,8 +60,8 @@ func TestWrongTypesAreRefused(t *testing.T) {
 		_, err := db.Query(t.Context(), "SELECT 1::BIGINT", types...)
 		require.ErrorContains(t, err, "expected", "%v", types)
 	}
-	_, err := db.Query(t.Context(), "SELECT [1::INTEGER]", duck.Times)
-	require.ErrorContains(t, err, "expected TIMESTAMP WITH TIME ZONE[]")
+	_, err := db.Query(t.Context(), "SELECT [1::INTEGER]", duck.Doubles)
+	require.ErrorContains(t, err, "expected DOUBLE[]")
 	rows, err := db.Query(t.Context(), "SELECT 1::BIGINT", duck.BigInt) // the connection is usable again
 	require.NoError(t, err)
 	rows.Close()
@@ -165,10 +157,10 @@ func TestOpenFailureIsNotRemembered(t *testing.T) {
 func TestLiteral(t *testing.T) {
 	db := open(t, 1)
 	for _, s := range []string{"", "a", "'", "''", `\`, `\'`, "a\x00b", "\x00", "\n", "日本", "--", "/*", "$1", "?", strings.Repeat("x", 5000)} {
-		sql := "SELECT " + duck.Literal(s) + ", " + duck.Literal(s) + " IN (" + duck.Literals([]string{"other", s}) + ")"
-		err := db.Each(t.Context(), sql, []string{duck.Varchar, duck.Bool}, func(_ int, c []duck.Vector) error {
+		sql := "SELECT " + duck.Literal(s) + ", (" + duck.Literal(s) + " IN (" + duck.Literals([]string{"other", s}) + "))::BIGINT"
+		err := db.Each(t.Context(), sql, []string{duck.Varchar, duck.BigInt}, func(_ int, c []duck.Vector) error {
 			require.Equal(t, s, c[0].Strings()[0].String())
-			require.True(t, c[1].Bools()[0])
+			require.Equal(t, int64(1), c[1].Int64s()[0])
 			return nil
 		})
 		require.NoError(t, err, "%q", s)
@@ -202,17 +194,17 @@ func TestArguments(t *testing.T) {
 	db := open(t, 1)
 	blobs := [][]byte{{}, {0, 1, 255}, []byte(strings.Repeat("long", 1<<18))}
 	for _, want := range blobs {
-		var got []byte
-		err := db.EachWith(t.Context(), "SELECT $2, octet_length($1) FROM range(1)", [][]byte{blobs[1], want}, []string{duck.Blob, duck.BigInt}, func(_ int, c []duck.Vector) error {
-			got = append(got, c[0].Strings()[0].Bytes()...)
+		got := ""
+		err := db.EachWith(t.Context(), "SELECT hex($2), octet_length($1) FROM range(1)", [][]byte{blobs[1], want}, []string{duck.Varchar, duck.BigInt}, func(_ int, c []duck.Vector) error {
+			got += c[0].Strings()[0].String()
 			require.Equal(t, []int64{3}, c[1].Int64s())
 			return nil
 		})
 		require.NoError(t, err)
-		require.Equal(t, string(want), string(got))
+		require.Equal(t, fmt.Sprintf("%X", want), got)
 	}
 	for _, args := range [][][]byte{nil, {{}}, {{}, {}, {}}} {
-		err := db.EachWith(t.Context(), "SELECT $1, $2", args, []string{duck.Blob, duck.Blob}, nil)
+		err := db.EachWith(t.Context(), "SELECT $1, $2", args, []string{duck.Varchar, duck.Varchar}, nil)
 		require.ErrorContains(t, err, "a statement with 2 parameters")
 	}
 }
@@ -231,9 +223,9 @@ func TestSetup(t *testing.T) {
 	})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	none := func(int, []duck.Vector) error { return nil }
-	require.ErrorContains(t, db.Each(t.Context(), "SELECT true", []string{duck.Bool}, none), "not today")
+	require.ErrorContains(t, db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, none), "not today")
 	for range 2 {
-		require.NoError(t, db.Each(t.Context(), "SELECT true", []string{duck.Bool}, none))
+		require.NoError(t, db.Each(t.Context(), "SELECT 1::BIGINT", []string{duck.BigInt}, none))
 	}
 	require.Equal(t, 2, calls)
 }

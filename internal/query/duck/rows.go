@@ -41,7 +41,7 @@ type Rows struct {
 }
 
 // Query runs one statement and streams its result, so that memory is bounded by what the caller keeps. types are the SQL types
-// of the result's columns as TypeName spells them; another type is an error, so that no view ever misreads memory.
+// of the result's columns, such as BigInt; another type is an error, so that no view ever misreads memory.
 // When ctx ends the statement is interrupted and the error is ctx's.
 func (d *DB) Query(ctx context.Context, sql string, types ...string) (*Rows, error) {
 	return d.QueryWith(ctx, sql, nil, types...)
@@ -116,7 +116,7 @@ func (r *Rows) check(types []string) error {
 	}
 	for i, want := range types {
 		lt := mapping.ColumnLogicalType(&r.res, mapping.IdxT(i))
-		got := TypeName(lt)
+		got := typeName(lt)
 		mapping.DestroyLogicalType(&lt)
 		if got != want {
 			return fmt.Errorf("read query result: column %s is %s, expected %s", mapping.ColumnName(&r.res, mapping.IdxT(i)), got, want)

@@ -34,10 +34,7 @@ func view[T any](v Vector) []T {
 	return unsafe.Slice((*T)(mapping.VectorGetData(v.v)), v.n)
 }
 
-// Bools returns the values of a BOOLEAN column.
-func (v Vector) Bools() []bool { return view[bool](v) }
-
-// Int64s returns the values of a BIGINT column, or of a TIMESTAMP WITH TIME ZONE column in microseconds since the Unix epoch.
+// Int64s returns the values of a BIGINT column.
 func (v Vector) Int64s() []int64 { return view[int64](v) }
 
 // Uint32s returns the values of a UINTEGER column.
@@ -49,22 +46,16 @@ func (v Vector) Uint64s() []uint64 { return view[uint64](v) }
 // Float64s returns the values of a DOUBLE column.
 func (v Vector) Float64s() []float64 { return view[float64](v) }
 
-// Strings returns the values of a VARCHAR or BLOB column.
+// Strings returns the values of a VARCHAR column.
 func (v Vector) Strings() []String { return view[String](v) }
 
 // Entry is the place of one list in the elements of its vector.
 type Entry struct{ Offset, Length uint64 }
 
-// List returns the lists of a LIST or MAP column and all their elements.
+// List returns the lists of a LIST column and all their elements.
 func (v Vector) List() ([]Entry, Vector) {
 	n := int(mapping.ListVectorGetSize(v.v))
 	return view[Entry](v), newVector(mapping.ListVectorGetChild(v.v), n)
-}
-
-// Map returns the entries of a MAP column, and all keys and values.
-func (v Vector) Map() (entries []Entry, keys, values Vector) {
-	entries, pairs := v.List()
-	return entries, newVector(mapping.StructVectorGetChild(pairs.v, 0), pairs.n), newVector(mapping.StructVectorGetChild(pairs.v, 1), pairs.n)
 }
 
 // inlineLen is the longest string, in bytes, that DuckDB keeps inside the 16-byte value; longer ones are behind a pointer.

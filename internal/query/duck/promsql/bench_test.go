@@ -37,7 +37,7 @@ func BenchmarkRange(b *testing.B) {
 		})
 	}
 	from := " FROM read_parquet(" + duck.Literal(path) + ")"
-	each("fn=none", "SELECT series_id, max(ts), sum(v_div), sum(v_int)::BIGINT"+from+" GROUP BY series_id", duck.UBigInt, duck.Time, duck.Double, duck.BigInt)
+	each("fn=none", "SELECT series_id, epoch_us(max(ts)), sum(v_div), sum(v_int)::BIGINT"+from+" GROUP BY series_id", duck.UBigInt, duck.BigInt, duck.Double, duck.BigInt)
 	for _, f := range []struct{ name, keys string }{
 		{"count_over_time", ""}, {"rate", ""}, {"max_over_time", ""}, {"avg_over_time", ""}, {"stddev_over_time", ""}, {"deriv", ""},
 		{"quantile_over_time", " phi=0.9"}, {"mad_over_time", ""},

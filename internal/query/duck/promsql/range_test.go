@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 )
 
 // function is one aggregate and the expression that upstream evaluates for it; %s is the selector with its range and modifiers.
@@ -54,6 +57,20 @@ var functions = []function{
 	{name: "ts_of_first_over_time", expr: "ts_of_first_over_time(%s)"},
 	{name: "ts_of_last_over_time", expr: "ts_of_last_over_time(%s)"},
 	{name: "double_exponential_smoothing", expr: "double_exponential_smoothing(%s, 0.3, 0.6)", keys: " sf=0.3 tf=0.6"},
+}
+
+// TestFunctionsAreListed holds the functions of the tests against the list that C code is made from.
+func TestFunctionsAreListed(t *testing.T) {
+	list, err := kernel.Headers.ReadFile("functions.h")
+	require.NoError(t, err)
+	var listed, tested []string
+	for _, m := range regexp.MustCompile(`X\(\w+, "(\w+)"`).FindAllStringSubmatch(string(list), -1) {
+		listed = append(listed, m[1])
+	}
+	for _, f := range functions {
+		tested = append(tested, f.name)
+	}
+	require.Equal(t, listed, slices.Compact(tested))
 }
 
 func (f function) instant() bool { return f.name == "instant" || f.name == "timestamp" }

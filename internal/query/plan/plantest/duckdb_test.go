@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 	"github.com/promlake/promlake/internal/query/plan"
 	"github.com/promlake/promlake/internal/query/plan/plantest"
 )
@@ -241,6 +243,37 @@ func (l *lake) ask(t testing.TB, e *promql.Engine, text string, w window, delaye
 			l.whole++
 		}
 		return r, p
+	}
+}
+
+// TestRangeFunctionsArePushed holds the planner's range functions against the list that C code is
+// made from: each is a leaf of its own name. instant and timestamp are no functions of ranges.
+func TestRangeFunctionsArePushed(t *testing.T) {
+	l := openLake(t, plantest.Load(t, plantest.Read(t, "../testdata/operated.txt")))
+	list, err := kernel.Headers.ReadFile("functions.h")
+	require.NoError(t, err)
+	listed := regexp.MustCompile(`X\(\w+, "(\w+)"`).FindAllStringSubmatch(string(list), -1)
+	require.Greater(t, len(listed), 20)
+	for _, m := range listed {
+		f, ok := parser.Functions[m[1]]
+		if !ok || f.ArgTypes[len(f.ArgTypes)-1] != parser.ValueTypeMatrix && f.ArgTypes[0] != parser.ValueTypeMatrix {
+			require.Contains(t, []string{"instant", "timestamp"}, m[1])
+			continue
+		}
+		args := make([]string, len(f.ArgTypes))
+		for i, a := range f.ArgTypes {
+			args[i] = "0.5"
+			if a == parser.ValueTypeMatrix {
+				args[i] = "a[5m]"
+			}
+		}
+		expr, err := promqlParser.ParseExpr(m[1] + "(" + strings.Join(args, ", ") + ")")
+		require.NoError(t, err)
+		q, err := plan.Prepare(expr, plan.Options{Start: 600_000, End: 660_000, Step: 60_000, Lookback: lookback, DefaultSubqueryStep: subqueryStep})
+		require.NoError(t, err)
+		p := q.Build(l.resolve(q.Selectors()))
+		require.Len(t, p.Pushed, 1, m[1])
+		require.Equal(t, "prom_"+m[1], p.Pushed[0].Leaves[0].Func)
 	}
 }
 
