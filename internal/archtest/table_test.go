@@ -81,7 +81,14 @@ var allowed = map[string][]string{
 		"internal/segment/segmenttest", "internal/series",
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
-	"internal/ingest":        {"internal/key", "internal/memory", "internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/tenant"},
+	"internal/ingest": {
+		"internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/key", "internal/memory",
+		"internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/tenant",
+	},
+	"internal/ingest/body":     {"internal/ingest/inflight"},
+	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
+	"internal/ingest/inflight": {"internal/memory"},
+	"internal/ingest/layout":   {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/query": {
 		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/memory",
 		"internal/objstore", "internal/query/duck", "internal/query/duck/promsql",

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue"
@@ -103,7 +104,7 @@ func TestNoAnswerBeforeQueued(t *testing.T) {
 		require.Equal(t, map[int]int{204: 1}, a.codes(1))
 		require.NoError(t, <-closed)
 		_, err := l.stage.Consume(context.Background(), deliveries(l.queue.Messages()))
-		require.ErrorIs(t, err, errClosing)
+		require.ErrorIs(t, err, group.ErrClosing)
 	})
 }
 

@@ -9,8 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/promlake/promlake/internal/ingest/group"
+	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/remotewrite"
@@ -40,7 +43,7 @@ func (s *Stage) Consume(ctx context.Context, ds []Delivery) (failed []string, er
 	defer c.leave()
 	for _, ms := range c.byTenant(ds) {
 		t, err := s.enter(ms[0].Tenant)
-		if errors.Is(err, errClosing) {
+		if errors.Is(err, group.ErrClosing) {
 			return nil, errors.Join(err, c.puts.Wait())
 		}
 		if err != nil {
@@ -81,7 +84,7 @@ type consumption struct {
 // leave ends what enter began for each tenant.
 func (c *consumption) leave() {
 	for _, t := range c.entered {
-		t.groups.leave(nil)
+		t.groups.Leave()
 	}
 }
 
@@ -172,7 +175,7 @@ func (c *consumption) fail(ms []parcel, err error) {
 type load struct {
 	parcels []parcel
 	batches []*remotewrite.Batch
-	charges []*charge // of the batches
+	charges []*inflight.Charge // of the batches
 	tally   remotewrite.Tally
 }
 
@@ -185,7 +188,7 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 			l = load{}
 		}
 		q, err := c.read(t, m, len(l.parcels) == 0)
-		var busy *errBusy
+		var busy *inflight.BusyError
 		if errors.As(err, &busy) && len(l.parcels) > 0 {
 			// The load itself holds what the message waits for.
 			c.flush(t, l)
@@ -194,7 +197,7 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 		}
 		switch {
 		case err == nil:
-			l.parcels, l.batches, l.charges = append(l.parcels, m), append(l.batches, q.batch), append(l.charges, q.charge)
+			l.parcels, l.batches, l.charges = append(l.parcels, m), append(l.batches, q.Batch), append(l.charges, q.Charge)
 			l.tally = l.tally.Plus(m.Holds)
 		case errors.As(err, &busy), c.ctx.Err() != nil:
 			c.fail([]parcel{m}, err)
@@ -213,32 +216,32 @@ func (c *consumption) tenant(t *tenantIngest, ms []parcel) {
 
 // read decodes a message. If its memory is not free, it waits for that as long as there is time, or
 // is refused at once.
-func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (q *accepted, err error) {
+func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (q group.Request, err error) {
 	if err := c.ctx.Err(); err != nil {
-		return nil, fmt.Errorf("read message: %w", err)
+		return q, fmt.Errorf("read message: %w", err)
 	}
 	s := c.stage
-	charge := s.inflight.admit(m.Tenant)
+	charge := s.inflight.Admit(m.Tenant)
 	defer func() {
 		if err != nil {
-			charge.release()
+			charge.Release()
 		}
 	}()
 	estimate := min(m.Memory(), s.set.MaxInflightBytes)
 	if wait {
-		err = charge.await(c.ctx, estimate, true)
+		err = charge.Await(c.ctx, estimate, true)
 	} else {
-		_, err = charge.try(estimate)
+		_, err = charge.Try(estimate)
 	}
 	if err != nil {
-		return nil, err
+		return q, err
 	}
-	b, err := m.Decode(t.gen.Load(), &s.set.Limits, s.set.MaxInflightBytes)
+	b, err := m.Decode(t.known.Load(), &s.set.Limits, s.set.MaxInflightBytes)
 	if err != nil {
-		return nil, err
+		return q, err
 	}
-	charge.settle(costRequest + b.Bytes)
-	return &accepted{b, charge}, nil
+	charge.Settle(costRequest + b.Bytes)
+	return group.Request{Batch: b, Charge: charge}, nil
 }
 
 // learned is metadata that is durable when a load is.
@@ -253,7 +256,7 @@ func (c *consumption) flush(t *tenantIngest, l load) {
 	begin := s.now()
 	ctx, cancel := context.WithTimeout(c.ctx, s.set.FlushTimeout)
 	newest := l.parcels[len(l.parcels)-1].sent
-	segments, err := t.segments(l.batches, func() identity { return identity{id: s.ids.at(newest), queued: true} })
+	segments, err := t.segments.encode(l.batches, func() (ulid.ULID, bool) { return s.ids.at(newest), true })
 	var meta []learned
 	for _, b := range l.batches {
 		if len(b.Metadata) > 0 {
@@ -266,11 +269,11 @@ func (c *consumption) flush(t *tenantIngest, l load) {
 		defer cancel()
 		defer func() {
 			for _, c := range l.charges {
-				c.release()
+				c.Release()
 			}
 		}()
 		if err == nil {
-			err = putAll(ctx, segments, t.put)
+			err = t.segments.put(ctx, segments)
 		}
 		s.met.flushed(l.tally, err, s.now().Sub(begin))
 		if err != nil {

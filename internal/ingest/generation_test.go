@@ -19,7 +19,7 @@ import (
 func (l *lake) generation() *remotewrite.Generation {
 	l.stage.mu.Lock()
 	defer l.stage.mu.Unlock()
-	return l.stage.tenants[anonymous].gen.Load()
+	return l.stage.tenants[anonymous].known.Load()
 }
 
 // TestGenerationOfAWindow learns label sets and metadata anew when the clock enters another window.
@@ -110,7 +110,9 @@ func TestGenerationOfBytes(t *testing.T) {
 // TestIdleTenant is forgotten, and comes back.
 func TestIdleTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := wall(t, quick())
+		set := quick()
+		set.BodyGrace = 4 * set.TenantIdle
+		l := wall(t, set)
 		count := func() int {
 			synctest.Wait()
 			l.stage.mu.Lock()
@@ -130,7 +132,6 @@ func TestIdleTenant(t *testing.T) {
 		require.Equal(t, 2, count())
 		require.Equal(t, [][]segment.Metadata{{a.Meta}, {a.Meta}}, l.metadata())
 		// A request that takes longer than the idle time keeps its tenant.
-		l.stage.set.BodyGrace = 4 * idle
 		slow, finish := newSlowBody(packed(t, encodeV1([]item{nowSample(1)})))
 		answered := make(chan int, 1)
 		go func() { answered <- l.serve(request(slow, -1)).Code }()

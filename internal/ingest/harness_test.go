@@ -59,11 +59,10 @@ func newLake(t *testing.T, set Settings, now func() time.Time) *lake {
 }
 
 // newLakeThrough is newLake for a stage that reaches the store through another one.
-func newLakeThrough(t *testing.T, set Settings, now func() time.Time, through func(objstore.Store) objstore.Store) *lake {
+func newLakeThrough(t *testing.T, set Settings, now func() time.Time, through func(objstore.Store) objstore.Store, opts ...Option) *lake {
 	t.Helper()
 	l := &lake{t: t}
 	l.now = func() time.Time { return now().Add(time.Duration(l.later.Load())) }
-	var opts []Option
 	if set.Mode == Buffered {
 		set.QueueURL = "memory"
 		l.queue = memqueue.New(memqueue.Settings{Now: l.now, Faults: l.qfault.Next})
@@ -301,10 +300,7 @@ func rowOrder(a, b labels.Labels) int {
 
 // inflight is what all requests are charged.
 func (l *lake) inflight() int64 {
-	b := l.stage.inflight
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.used
+	return int64(testutil.ToFloat64(l.stage.met.inflightBytes))
 }
 
 // undisclosed wants an answer that names a line of the log, and the cause in that line only.

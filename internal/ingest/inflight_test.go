@@ -151,7 +151,7 @@ func TestAnnouncedBodiesTakeNothing(t *testing.T) {
 	for range 100 {
 		s.announce(t, "attacker")
 	}
-	require.LessOrEqual(t, s.inflight(), int64(100*bodyClasses[0]))
+	require.LessOrEqual(t, s.inflight(), int64(100*64<<10))
 	for _, tenant := range []string{"attacker", "victim"} {
 		require.Equal(t, http.StatusNoContent, s.try(t.Context(), tenant, smallBody(t)), tenant)
 	}
@@ -360,7 +360,7 @@ func TestRefusedRequestsTeachLittle(t *testing.T) {
 			}
 			var known int64
 			for _, tenant := range l.stage.tenants {
-				known += tenant.gen.Load().Bytes()
+				known += tenant.known.Load().Bytes()
 			}
 			require.Less(t, known, int64(3<<20))
 		})
@@ -417,11 +417,8 @@ func TestConsumerHoldsWhatItWrites(t *testing.T) {
 	done := make(chan []string, 1)
 	go func() { done <- s.consume() }()
 	eventually(t, func() bool {
-		b := s.stage.inflight
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		require.LessOrEqual(t, b.used, b.limit)
-		return len(b.waiting) > 0 // for what hanging puts hold
+		require.LessOrEqual(t, s.inflight(), set.MaxInflightBytes)
+		return s.stage.inflight.Waiting() > 0 // for what hanging puts hold
 	})
 	require.Greater(t, s.inflight(), int64(4<<20))
 	close(s.gate)
@@ -442,12 +439,12 @@ func TestWritersHoldTheMemoryOfTheProcess(t *testing.T) {
 		t.Run("mode="+string(mode), func(t *testing.T) {
 			set := quick()
 			set.InflightWait = time.Millisecond
-			l := calmWith(t, mode, set)
 			var used atomic.Int64
 			var times atomic.Int64
 			clock := func() time.Time { return time.Unix(times.Add(1), 0) } // every measurement is a new one
 			process := memory.New(1<<30, memory.Probe{Usage: used.Load, Free: func() {}, Now: clock}, nil)
-			l.stage.inflight.process = process
+			set.Mode = mode
+			l := newLakeThrough(t, set, func() time.Time { return time.UnixMilli(someTime) }, func(s objstore.Store) objstore.Store { return s }, Within(process))
 			l.ok(protocolV1, everything())
 			require.NoError(t, process.TryAcquire(1<<30), "all was given back")
 			process.Release(1 << 30)

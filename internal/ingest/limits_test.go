@@ -237,15 +237,15 @@ func testTooManyTenants(t *testing.T, l *lake) {
 
 func TestTooManyBytesInFlight(t *testing.T) {
 	l := newLake(t, small(), func() time.Time { return time.UnixMilli(someTime) })
-	all := l.stage.inflight.admit("somebody")
-	require.NoError(t, all.await(t.Context(), l.stage.set.MaxInflightBytes, true))
+	all := l.stage.inflight.Admit("somebody")
+	require.NoError(t, all.Await(t.Context(), l.stage.set.MaxInflightBytes, true))
 	w := l.send(protocolV2, everything())
 	require.Equal(t, http.StatusServiceUnavailable, w.Code)
 	require.Equal(t, "1", w.Header().Get("Retry-After"))
 	require.Contains(t, w.Body.String(), "too many bytes in flight: the limit is 1048576 bytes (max-inflight-bytes), tenant anonymous holds 0 of them; try again")
 	require.Equal(t, []string{"0", "0", "0"}, writtenHeaders(w.Header()))
 	require.Equal(t, 1.0, testutil.ToFloat64(l.stage.met.limited.WithLabelValues("max-inflight-bytes")))
-	all.release()
+	all.Release()
 	l.ok(protocolV2, everything())
 }
 

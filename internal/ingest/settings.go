@@ -5,7 +5,24 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/promlake/promlake/internal/ingest/body"
+	"github.com/promlake/promlake/internal/ingest/group"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/remotewrite"
+)
+
+// Mode is the way from a request to the store.
+type Mode string
+
+// The modes.
+const (
+	// Grouped gathers concurrent requests and writes one segment for them all. It is for processes
+	// that take many requests at once.
+	Grouped Mode = "grouped"
+	// Direct writes a segment for each request.
+	Direct Mode = "direct"
+	// Buffered puts requests on a queue, from which Consume takes many at once.
+	Buffered Mode = "buffered"
 )
 
 // Settings is the plain data that an ingest stage runs by.
@@ -106,4 +123,43 @@ func (s *Settings) Validate() error {
 			s.MaxInflightBytes, s.MaxRequestBytes, s.MaxDecodedBytes))
 	}
 	return errors.Join(errs...)
+}
+
+func (s *Settings) validateMode() error {
+	var errs []error
+	switch s.Mode {
+	case Grouped, Direct:
+	case Buffered:
+		if s.QueueURL == "" {
+			errs = append(errs, errors.New("mode buffered wants the URL of a queue (queue-url)"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("mode must be %s, %s or %s, is %q", Grouped, Direct, Buffered, s.Mode))
+	}
+	if s.FlushTimeout >= s.SettleDelay {
+		errs = append(errs, fmt.Errorf("flush timeout (%s) must be shorter than the compactor's settle delay (%s): a merge must not overlook a segment that is still being written",
+			s.FlushTimeout, s.SettleDelay))
+	}
+	return errors.Join(errs...)
+}
+
+// minWait is how long a group waits at least for requests that came together lately, however short
+// the interval between flushes is. It ends the wait for senders that are gone.
+const minWait = 50 * time.Millisecond
+
+// pace says when groups for a store are due.
+func (s *Settings) pace(store objstore.Store) group.Pace {
+	gap := s.FlushInterval
+	if _, local := store.(objstore.Local); gap == 0 && !local {
+		gap = RemoteFlushInterval
+	}
+	return group.Pace{Wait: max(gap, minWait), Gap: gap, MaxSamples: s.FlushSamples}
+}
+
+// body are the limits of bodies.
+func (s *Settings) body() body.Limits {
+	return body.Limits{
+		MaxRequestBytes: s.MaxRequestBytes, MaxDecodedBytes: s.MaxDecodedBytes, MaxInflightBytes: s.MaxInflightBytes,
+		InflightWait: s.InflightWait, Grace: s.BodyGrace, MinRate: s.MinBodyRate,
+	}
 }

@@ -1,34 +1,35 @@
-// Package ingest turns remote_write requests into segments. A request is answered with success only when all of its samples are
-// durable in the object store.
+// Package ingest turns remote_write requests into segments. A request is answered with success only
+// when all of its samples are durable in the object store, or on the queue.
 //
-// The way of a request: body → snappy → decoder (one batch, series resolved in place), and then by mode
+// The way of a request (Stage.write): body (package body) → decoder (package remotewrite: one batch,
+// series resolved in place), and then by mode
 //
-//	grouped   → collector (concurrent requests of a tenant form a group) → flusher → answer
+//	grouped   → collector (package group: concurrent requests of a tenant form a group) → flusher → answer
 //	direct    → flush → answer
-//	buffered  → packer → queue → answer, and a batch of messages later: unpacker → flush
+//	buffered  → messages (package message) → queue → answer; later Consume: a batch of messages → flush
 //
-// A flush sorts samples by series and writes one segment per 2h window, one PUT each.
+// A flush sorts samples by series (package layout) and writes one segment per 2h window, one PUT each.
+// Package inflight bounds the memory of all requests from their first byte until they are durable.
 package ingest
 
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/promlake/promlake/internal/ingest/body"
+	"github.com/promlake/promlake/internal/ingest/group"
+	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/queue"
-	"github.com/promlake/promlake/internal/remotewrite"
 )
 
 // Stage is the ingest stage of one process.
@@ -44,7 +45,8 @@ type Stage struct {
 
 	maxMessage int // bytes of a message
 
-	inflight *budget         // MaxInflightBytes
+	inflight *inflight.Budget // MaxInflightBytes
+	bodies   *body.Reader
 	active   atomic.Int64    // tenants that wrote lately: len(tenants)
 	known    atomic.Int64    // bytes of the label sets and metadata that all tenants have learned
 	ctx      context.Context // ends when Close gives up waiting
@@ -81,7 +83,8 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	for _, o := range opts {
 		o(s)
 	}
-	s.inflight = newBudget(set.MaxInflightBytes, s.memory, met.inflightBytes)
+	s.inflight = inflight.New(set.MaxInflightBytes, s.memory, met.inflightBytes)
+	s.bodies = body.NewReader(set.body(), s.inflight, now, met.bodyBytes)
 	if set.Mode == Buffered && s.queue == nil {
 		return nil, errors.New("ingest in mode buffered without a queue")
 	}
@@ -89,8 +92,9 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	return s, nil
 }
 
-// Close refuses new requests, makes durable what was accepted, and lets the waiting requests be answered. If ctx ends first, flushes
-// under way are cancelled and their requests get a retryable error.
+// Close refuses new requests, makes durable what was accepted, and lets the waiting requests be
+// answered. If ctx ends first, flushes under way are cancelled and their requests get a retryable
+// error.
 func (s *Stage) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true
@@ -100,7 +104,7 @@ func (s *Stage) Close(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, t := range all {
-		t.groups.close()
+		t.groups.Close()
 	}
 	err := s.drain(ctx, all)
 	s.cancel()
@@ -115,7 +119,7 @@ func (s *Stage) drain(ctx context.Context, all []*tenantIngest) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for _, t := range all {
-		for !t.groups.idle() {
+		for !t.groups.Idle() {
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("close ingest: %w", ctx.Err())
@@ -133,12 +137,12 @@ func (e errTenants) Error() string {
 	return fmt.Sprintf("too many tenants: %d are writing, which is the limit (max-tenants)", e.limit)
 }
 
-// enter returns the tenant's collector side with a request announced on it.
+// enter returns the tenant with a request announced on its collector.
 func (s *Stage) enter(id string) (*tenantIngest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
-		return nil, errClosing
+		return nil, group.ErrClosing
 	}
 	t, ok := s.tenants[id]
 	if !ok {
@@ -154,10 +158,10 @@ func (s *Stage) enter(id string) (*tenantIngest, error) {
 		s.countTenants()
 	}
 	t.used = s.now()
-	return t, t.groups.enter()
+	return t, t.groups.Enter()
 }
 
-// sweep forgets tenants that have been idle for long and have no flusher that does it. The caller holds s.mu.
+// sweep forgets tenants that have been idle for long where no flusher does it. The caller holds s.mu.
 func (s *Stage) sweep() {
 	now := s.now()
 	if s.set.Mode == Grouped || now.Sub(s.swept) < s.set.TenantIdle/8 && len(s.tenants) < s.set.MaxTenants {
@@ -165,18 +169,18 @@ func (s *Stage) sweep() {
 	}
 	s.swept = now
 	for id, t := range s.tenants {
-		if now.Sub(t.used) >= s.set.TenantIdle && t.groups.retire() {
+		if now.Sub(t.used) >= s.set.TenantIdle && t.groups.Retire() {
 			delete(s.tenants, id)
 			t.unlearn()
 		}
 	}
 }
 
-// forget drops an idle tenant, and says whether it did.
+// forget drops an idle tenant, and reports whether it did.
 func (s *Stage) forget(t *tenantIngest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !t.groups.retire() {
+	if !t.groups.Retire() {
 		return false
 	}
 	delete(s.tenants, t.id)
@@ -189,46 +193,4 @@ func (s *Stage) forget(t *tenantIngest) bool {
 func (s *Stage) countTenants() {
 	s.active.Store(int64(len(s.tenants)))
 	s.met.tenants.Set(float64(len(s.tenants)))
-}
-
-func (s *Stage) newGeneration() *remotewrite.Generation {
-	var seed [8]byte
-	// crypto/rand.Read never fails (Go 1.24 and later).
-	_, _ = rand.Read(seed[:])
-	return remotewrite.NewGeneration(binary.LittleEndian.Uint64(seed[:]))
-}
-
-// idSource gives ULIDs. The milliseconds of those of next ascend strictly within the process, even
-// when the clock stands or steps back: of two segments of one process that the store got in one tick
-// of its clock, the later one has the higher rank, which counts the milliseconds but not all of the
-// entropy.
-type idSource struct {
-	mu     sync.Mutex
-	random io.Reader
-	last   uint64 // ms
-}
-
-func newIDSource(r io.Reader) *idSource { return &idSource{random: r} }
-
-// at returns a ULID of this time.
-func (s *idSource) at(t time.Time) ulid.ULID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.draw(ulid.Timestamp(t))
-}
-
-func (s *idSource) next(now time.Time) ulid.ULID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last = max(s.last+1, ulid.Timestamp(now))
-	return s.draw(s.last)
-}
-
-// draw returns a random ULID of this time (ms). The caller holds s.mu.
-func (s *idSource) draw(ms uint64) ulid.ULID {
-	id, err := ulid.New(ms, s.random)
-	if err != nil {
-		panic(fmt.Sprintf("make an identifier: %v", err)) // crypto/rand does not fail, and the queue's times fit
-	}
-	return id
 }

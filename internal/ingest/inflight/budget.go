@@ -1,4 +1,5 @@
-package ingest
+// Package inflight shares the memory for requests in flight among tenants.
+package inflight
 
 import (
 	"cmp"
@@ -12,20 +13,20 @@ import (
 	"github.com/promlake/promlake/internal/memory"
 )
 
-// budget shares the bytes of max-inflight-bytes among the requests of all tenants. A request is
-// charged for its body as it arrives, for what the body becomes, and until that is acknowledged.
+// Budget shares the bytes of max-inflight-bytes among the requests of all tenants. A request is
+// charged for its body as it arrives, then for what the body becomes, until it is acknowledged.
 // Four rules keep one sender from starving the others:
 //
 //   - the sum of all charges never exceeds the limit;
 //   - a tenant with several requests in flight may take no more than twice what stays free: one
 //     tenant leaves a third to the others, two leave a fifth, and so on;
-//   - bodies that are still arriving may take no more than a quarter, shared by the same rule, the
-//     oldest of them excepted;
+//   - bodies that are still arriving may take no more than a quarter, shared by the same rule; the
+//     oldest of them is exempt;
 //   - only requests whose body is not decompressed yet wait, the oldest first.
 //
 // The oldest body can grow as soon as complete requests have been written, so requests that hold a
 // part of what they need cannot stop each other for good.
-type budget struct {
+type Budget struct {
 	limit   int64
 	process *memory.Budget // of the whole process, from which the bytes are taken, too; nil: it has no limit
 	bytes   prometheus.Gauge
@@ -34,7 +35,7 @@ type budget struct {
 	used     int64
 	arriving int64
 	tenants  map[string]int64 // bytes that each holds
-	bodies   []*charge        // that are arriving, the oldest first
+	bodies   []*Charge        // that are arriving, the oldest first
 	waiting  []*waiter        // in the order of their charges' admission
 	admitted uint64
 }
@@ -44,59 +45,59 @@ const (
 	bodiesPart   = 4 // the limit to what arriving bodies may take of it
 )
 
-// charge is what one request holds. One goroutine at a time uses it.
-type charge struct {
-	budget   *budget
+// Charge is what one request holds. One goroutine at a time uses it.
+type Charge struct {
+	budget   *Budget
 	tenant   string
 	number   uint64 // in the order of admission
-	bytes    int64  // guarded by budget.mu
-	claimed  int64  // what of them the process's budget has; guarded by budget.mu
-	arriving bool   // its body is incomplete or not decompressed; guarded by budget.mu
+	bytes    int64  // guarded by Budget.mu
+	claimed  int64  // what of them the process's budget has; guarded by Budget.mu
+	arriving bool   // its body is incomplete or not decompressed; guarded by Budget.mu
 }
 
 // waiter is a charge that wants more.
 type waiter struct {
-	charge  *charge
+	charge  *Charge
 	more    int64
 	whole   bool // the body is complete
 	granted chan struct{}
 }
 
-// errBusy reports that the bytes of the requests in flight leave no room for another; the answer is
-// 503.
-type errBusy struct {
+// BusyError reports that the requests in flight leave no room for another; the answer is 503.
+type BusyError struct {
 	limit, held int64
 	tenant      string
 	process     error // the memory of the whole process is used up, rather than that for requests in flight
 }
 
-func (e *errBusy) Unwrap() error { return e.process }
+func (e *BusyError) Unwrap() error { return e.process }
 
-func (e *errBusy) Error() string {
+func (e *BusyError) Error() string {
 	if e.process != nil {
 		return e.process.Error()
 	}
 	return fmt.Sprintf("too many bytes in flight: the limit is %d bytes (max-inflight-bytes), tenant %s holds %d of them; try again", e.limit, e.tenant, e.held)
 }
 
-func newBudget(limit int64, process *memory.Budget, bytes prometheus.Gauge) *budget {
-	return &budget{limit: limit, process: process, bytes: bytes, tenants: map[string]int64{}}
+// New returns a budget of limit bytes. The gauge shows how many are in use.
+func New(limit int64, process *memory.Budget, bytes prometheus.Gauge) *Budget {
+	return &Budget{limit: limit, process: process, bytes: bytes, tenants: map[string]int64{}}
 }
 
-// admit returns the charge of a request whose body arrives. It holds nothing yet, and must be
+// Admit returns the charge of a request whose body arrives. It holds nothing yet, and must be
 // released.
-func (b *budget) admit(tenant string) *charge {
+func (b *Budget) Admit(tenant string) *Charge {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.admitted++
-	c := &charge{budget: b, tenant: tenant, number: b.admitted, arriving: true}
+	c := &Charge{budget: b, tenant: tenant, number: b.admitted, arriving: true}
 	b.bodies = append(b.bodies, c)
 	return c
 }
 
 // claim takes more bytes for a charge, or returns the error that says why the rules do not allow
 // it. The caller holds b.mu.
-func (b *budget) claim(c *charge, more int64, whole bool) error {
+func (b *Budget) claim(c *Charge, more int64, whole bool) error {
 	free := b.limit - b.used
 	held := b.tenants[c.tenant]
 	if held == c.bytes {
@@ -106,10 +107,10 @@ func (b *budget) claim(c *charge, more int64, whole bool) error {
 		free = min(free, b.limit/bodiesPart-b.arriving)
 	}
 	if more > free || held > 0 && held+more > tenantFactor*(free-more) {
-		return &errBusy{limit: b.limit, held: b.tenants[c.tenant], tenant: c.tenant}
+		return &BusyError{limit: b.limit, held: b.tenants[c.tenant], tenant: c.tenant}
 	}
 	if err := b.process.TryAcquire(more); err != nil {
-		return &errBusy{process: err}
+		return &BusyError{process: err}
 	}
 	c.claimed += more
 	b.take(c, more)
@@ -120,7 +121,7 @@ func (b *budget) claim(c *charge, more int64, whole bool) error {
 }
 
 // take charges more bytes, fewer if more is negative. The caller holds b.mu.
-func (b *budget) take(c *charge, more int64) {
+func (b *Budget) take(c *Charge, more int64) {
 	b.used += more
 	c.bytes += more
 	if c.arriving {
@@ -137,7 +138,7 @@ func (b *budget) take(c *charge, more int64) {
 }
 
 // arrived ends the time in which a charge counts among the bodies. The caller holds b.mu.
-func (b *budget) arrived(c *charge) {
+func (b *Budget) arrived(c *Charge) {
 	if !c.arriving {
 		return
 	}
@@ -148,7 +149,7 @@ func (b *budget) arrived(c *charge) {
 }
 
 // grant serves those who wait and whom the rules allow it now. The caller holds b.mu.
-func (b *budget) grant() {
+func (b *Budget) grant() {
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *waiter) bool {
 		if b.claim(w.charge, w.more, w.whole) != nil {
 			return false
@@ -158,9 +159,9 @@ func (b *budget) grant() {
 	})
 }
 
-// await takes more bytes, for an arriving body or for what a whole one becomes, and waits for them
-// until ctx ends.
-func (c *charge) await(ctx context.Context, more int64, whole bool) error {
+// Await takes more bytes, for an arriving body or for what a whole one becomes. It waits for them
+// until ctx ends, and returns a *BusyError then.
+func (c *Charge) Await(ctx context.Context, more int64, whole bool) error {
 	b := c.budget
 	b.mu.Lock()
 	if b.claim(c, more, whole) == nil {
@@ -186,9 +187,9 @@ func (c *charge) await(ctx context.Context, more int64, whole bool) error {
 	return b.claim(c, more, whole)
 }
 
-// try takes more bytes for a request whose body is complete, if that is possible at once. alone
+// Try takes more bytes for a request whose body is complete, if that is possible at once. alone
 // says that the request fails although nothing else is in flight, so it will never fit.
-func (c *charge) try(more int64) (alone bool, err error) {
+func (c *Charge) Try(more int64) (alone bool, err error) {
 	b := c.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,17 +197,8 @@ func (c *charge) try(more int64) (alone bool, err error) {
 	return err != nil && more > b.limit-c.bytes, err
 }
 
-// drop gives bytes back.
-func (c *charge) drop(n int64) {
-	b := c.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.take(c, -n)
-	b.grant()
-}
-
-// release gives back all that the charge holds.
-func (c *charge) release() {
+// Release gives back all that the charge holds.
+func (c *Charge) Release() {
 	b := c.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,5 +207,18 @@ func (c *charge) release() {
 	b.grant()
 }
 
-// settle makes the charge what the request really takes, now that this is known.
-func (c *charge) settle(n int64) { c.drop(c.bytes - n) }
+// Settle makes the charge n bytes, what the request really takes.
+func (c *Charge) Settle(n int64) {
+	b := c.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.take(c, n-c.bytes)
+	b.grant()
+}
+
+// Waiting returns the number of requests that wait for bytes.
+func (b *Budget) Waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting)
+}

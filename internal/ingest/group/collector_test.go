@@ -1,4 +1,4 @@
-package ingest
+package group
 
 import (
 	"errors"
@@ -8,16 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/filestore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
-// acceptedOf is a request with so many samples.
-func acceptedOf(samples int) *accepted {
-	charge := newBudget(1, nil, prometheus.NewGauge(prometheus.GaugeOpts{})).admit("")
-	return &accepted{&remotewrite.Batch{Floats: make([]remotewrite.Float, samples)}, charge}
+// requestOf is a request with so many samples.
+func requestOf(samples int) Request {
+	charge := inflight.New(1, nil, prometheus.NewGauge(prometheus.GaugeOpts{})).Admit("")
+	return Request{&remotewrite.Batch{Floats: make([]remotewrite.Float, samples)}, charge}
 }
 
 // TestTake goes through the rules by which a group is due. All times count from the opening of the group.
@@ -54,13 +52,13 @@ func TestTake(t *testing.T) {
 		{name: "closing", batches: 1, receiving: 5, company: [recentGroups]int{9}, last: -1, closing: true, want: -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := newCollector(pace{wait: wait, gap: gap, maxSamples: 100}, time.Now)
+			c := NewCollector(Pace{Wait: wait, Gap: gap, MaxSamples: 100}, time.Now)
 			c.company, c.receiving, c.closing = tc.company, tc.receiving, tc.closing
 			if tc.last != 0 {
 				c.last = opened.Add(tc.last)
 			}
 			if tc.batches > 0 {
-				c.open = &group{opened: opened, samples: tc.batches * tc.samples, batches: make([]*remotewrite.Batch, tc.batches)}
+				c.open = &Group{opened: opened, Samples: tc.batches * tc.samples, Batches: make([]*remotewrite.Batch, tc.batches)}
 			}
 			open := c.open
 			g, got := c.take(opened.Add(tc.at))
@@ -82,14 +80,14 @@ func TestTake(t *testing.T) {
 
 // TestCompanyIsForgotten lets a lone sender be answered at once again after enough groups of its own.
 func TestCompanyIsForgotten(t *testing.T) {
-	c := newCollector(pace{wait: time.Second, maxSamples: 1000}, time.Now)
+	c := NewCollector(Pace{Wait: time.Second, MaxSamples: 1000}, time.Now)
 	now := time.Now()
 	for i := range recentGroups {
 		c.company[i] = 10
 	}
 	for i := range recentGroups + 1 {
-		require.NoError(t, c.enter())
-		g := c.leave(acceptedOf(1))
+		require.NoError(t, c.Enter())
+		g := c.Join(requestOf(1))
 		g.opened = now
 		taken, wait := c.take(now)
 		if i < recentGroups {
@@ -99,60 +97,39 @@ func TestCompanyIsForgotten(t *testing.T) {
 			taken, _ = c.take(now)
 		}
 		require.Same(t, g, taken)
-		c.flushed()
-	}
-}
-
-func TestPace(t *testing.T) {
-	files, err := filestore.New(t.TempDir())
-	require.NoError(t, err)
-	memory := memstore.New(memstore.Settings{})
-	for _, tc := range []struct {
-		name     string
-		interval time.Duration
-		store    objstore.Store
-		want     pace
-	}{
-		{"a directory", 0, files, pace{wait: minWait, gap: 0, maxSamples: 50_000}},
-		{"another store", 0, memory, pace{wait: RemoteFlushInterval, gap: RemoteFlushInterval, maxSamples: 50_000}},
-		{"set", 3 * time.Second, files, pace{wait: 3 * time.Second, gap: 3 * time.Second, maxSamples: 50_000}},
-		{"set short", time.Millisecond, memory, pace{wait: minWait, gap: time.Millisecond, maxSamples: 50_000}},
-	} {
-		set := DefaultSettings()
-		set.FlushInterval = tc.interval
-		require.Equal(t, tc.want, set.pace(tc.store), tc.name)
+		c.Flushed()
 	}
 }
 
 func TestRetire(t *testing.T) {
-	c := newCollector(pace{maxSamples: 1}, time.Now)
-	require.NoError(t, c.enter())
-	require.False(t, c.retire(), "a request is being received")
-	c.leave(acceptedOf(1))
-	require.False(t, c.retire(), "a group waits")
-	require.False(t, c.idle())
+	c := NewCollector(Pace{MaxSamples: 1}, time.Now)
+	require.NoError(t, c.Enter())
+	require.False(t, c.Retire(), "a request is being received")
+	c.Join(requestOf(1))
+	require.False(t, c.Retire(), "a group waits")
+	require.False(t, c.Idle())
 	g, _ := c.take(time.Now())
 	require.NotNil(t, g)
-	require.False(t, c.idle(), "a group is being flushed")
-	c.flushed()
-	require.True(t, c.idle())
-	require.True(t, c.retire())
-	require.ErrorIs(t, c.enter(), errClosing)
+	require.False(t, c.Idle(), "a group is being flushed")
+	c.Flushed()
+	require.True(t, c.Idle())
+	require.True(t, c.Retire())
+	require.ErrorIs(t, c.Enter(), ErrClosing)
 }
 
 // TestStop fails the open group and whatever still comes.
 func TestStop(t *testing.T) {
-	c := newCollector(pace{wait: time.Hour, maxSamples: 1000}, time.Now)
+	c := NewCollector(Pace{Wait: time.Hour, MaxSamples: 1000}, time.Now)
 	gone := errors.New("gone")
-	require.NoError(t, c.enter())
-	require.NoError(t, c.enter())
-	require.NoError(t, c.enter())
-	open := c.leave(acceptedOf(1))
-	require.Same(t, open, c.stop(gone))
-	late := c.leave(acceptedOf(1))
+	require.NoError(t, c.Enter())
+	require.NoError(t, c.Enter())
+	require.NoError(t, c.Enter())
+	open := c.Join(requestOf(1))
+	require.Same(t, open, c.Stop(gone))
+	late := c.Join(requestOf(1))
 	<-late.done
 	require.ErrorIs(t, late.err, gone)
-	require.Nil(t, c.leave(nil))
-	require.ErrorIs(t, c.enter(), errClosing)
-	require.True(t, c.idle())
+	c.Leave()
+	require.ErrorIs(t, c.Enter(), ErrClosing)
+	require.True(t, c.Idle())
 }

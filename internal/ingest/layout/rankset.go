@@ -1,9 +1,9 @@
-package ingest
+package layout
 
 import "math/bits"
 
-// rankSet is a set of ranks that numbers its members in ascending order. It is a bit map, so that a small batch among many
-// known series costs a bit for each of them and not a counter.
+// rankSet is a set of ranks that numbers its members in ascending order. It is a bit map, so that a
+// small batch among many known series costs a bit for each of them and not a counter.
 type rankSet struct {
 	words  []uint64
 	before []uint32 // by word: members in the words before it; set by number

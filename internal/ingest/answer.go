@@ -5,11 +5,70 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 
+	"github.com/promlake/promlake/internal/ingest/body"
+	"github.com/promlake/promlake/internal/ingest/group"
+	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
+
+// errPartial wraps the first offence of a request whose valid part is durable.
+type errPartial struct {
+	err      error
+	rejected int
+}
+
+func (e *errPartial) Error() string {
+	if e.rejected == 1 {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%s; and %d more offences; what is valid was stored", e.err, e.rejected-1)
+}
+
+func (e *errPartial) Unwrap() error { return e.err }
+
+// partial returns the error that reports the refused part of a batch, or nil.
+func partial(b *remotewrite.Batch) error {
+	if b.Err == nil {
+		return nil
+	}
+	return &errPartial{b.Err, b.Rejected}
+}
+
+// status chooses the HTTP status of an answer. 5xx and 429 make senders try again, other 4xx do not.
+func status(err error) int {
+	var large *body.TooLarge
+	var partial *errPartial
+	var tenants errTenants
+	var unsup unsupported
+	var dense *remotewrite.DenseError
+	var refused *remotewrite.Rejection
+	var bulky *message.BulkyError
+	var busy *inflight.BusyError
+	var slow *body.SlowError
+	switch {
+	case err == nil:
+		return http.StatusNoContent
+	case errors.As(err, &busy), errors.As(err, &slow), errors.Is(err, group.ErrClosing):
+		return http.StatusServiceUnavailable
+	case errors.As(err, &unsup):
+		return http.StatusUnsupportedMediaType
+	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky):
+		return http.StatusRequestEntityTooLarge
+	case errors.As(err, &partial), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
+		return http.StatusBadRequest
+	case errors.As(err, &tenants):
+		return http.StatusTooManyRequests
+	}
+	return http.StatusInternalServerError
+}
+
+// errTenant wraps an invalid tenant name.
+var errTenant = errors.New("invalid tenant")
 
 // errNotDurable reports that the store or the queue did not confirm a write: the sender must try
 // again. The cause stands in the log under the reference, and not in the answer: it names buckets,
@@ -49,9 +108,9 @@ func (s *Stage) public(r *http.Request, err error, code int) string {
 // countLimited counts a request that a limit of the process refused.
 func (s *Stage) countLimited(err error) {
 	var (
-		busy    *errBusy
-		slow    *errSlow
-		large   *TooLarge
+		busy    *inflight.BusyError
+		slow    *body.SlowError
+		large   *body.TooLarge
 		dense   *remotewrite.DenseError
 		tenants errTenants
 		refused *remotewrite.Rejection

@@ -1,4 +1,5 @@
-package ingest
+// Package layout turns batches into the rows of segments.
+package layout
 
 import (
 	"cmp"
@@ -13,9 +14,9 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// window is what a group adds to one 2h window, in order of arrival.
-type window struct {
-	start     key.Window
+// Window is what batches add to one 2h window, in order of arrival.
+type Window struct {
+	Start     key.Window
 	refs      []series.Ref
 	ts        []int64
 	v         []float64
@@ -25,18 +26,18 @@ type window struct {
 	metadata  []segment.Metadata
 }
 
-// partition divides batches of one generation by window, ascending. Metadata, which has no time of its own, goes with the last window,
-// or with that of now (ms) if there is no sample at all.
-func partition(bs []*remotewrite.Batch, now int64) []*window {
-	byStart := map[key.Window]*window{}
-	var last *window
-	at := func(t int64) *window {
-		if last != nil && t >= int64(last.start) && t < last.start.End() {
+// Windows divides batches of one generation by window, ascending. Metadata, which has no time of its
+// own, goes with the last window, or with the window of now (ms) if there is no sample at all.
+func Windows(bs []*remotewrite.Batch, now int64) []*Window {
+	byStart := map[key.Window]*Window{}
+	var last *Window
+	at := func(t int64) *Window {
+		if last != nil && t >= int64(last.Start) && t < last.Start.End() {
 			return last
 		}
 		s := key.WindowOf(t)
 		if byStart[s] == nil {
-			byStart[s] = &window{start: s}
+			byStart[s] = &Window{Start: s}
 		}
 		last = byStart[s]
 		return last
@@ -77,11 +78,11 @@ func partition(bs []*remotewrite.Batch, now int64) []*window {
 	if len(meta) > 0 && len(byStart) == 0 {
 		at(now)
 	}
-	out := make([]*window, 0, len(byStart))
+	out := make([]*Window, 0, len(byStart))
 	for _, w := range byStart {
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b *window) int { return cmp.Compare(a.start, b.start) })
+	slices.SortFunc(out, func(a, b *Window) int { return cmp.Compare(a.Start, b.Start) })
 	if len(meta) > 0 {
 		out[len(out)-1].metadata = newestMetadata(meta)
 	}
@@ -107,9 +108,9 @@ func keepLast[T any](s []T, equal func(a, b *T) bool) []T {
 	return s[:n]
 }
 
-// assemble sorts a window's samples into the rows of a segment: by series, then by time; of equal times the last to arrive stays.
-// order covers view.
-func assemble(w *window, view *series.View, order *series.Order) *segment.Batch {
+// Rows sorts the window's samples into the rows of a segment: by series, then by time; of equal times
+// the last to arrive stays. order covers view.
+func (w *Window) Rows(view *series.View, order *series.Order) *segment.Batch {
 	b := &segment.Batch{View: view, Metadata: w.metadata}
 	rank := func(r series.Ref) uint32 { return order.Rank(r) }
 	slices.SortStableFunc(w.hists, func(x, y remotewrite.Hist) int {
@@ -142,8 +143,9 @@ func assemble(w *window, view *series.View, order *series.Order) *segment.Batch 
 	return b
 }
 
-// scatter copies a window's float samples to their rows, in order of arrival, and sets b.End to the ends of the rows.
-func scatter(b *segment.Batch, w *window, row func(series.Ref) int) {
+// scatter copies a window's float samples to their rows, in order of arrival, and sets b.End to the
+// ends of the rows.
+func scatter(b *segment.Batch, w *Window, row func(series.Ref) int) {
 	at := make([]uint32, len(b.Rows)+1) // samples by row, then where the next sample of a row goes
 	of := make([]uint32, len(w.refs))   // row by sample
 	for i, r := range w.refs {
@@ -171,8 +173,9 @@ func scatter(b *segment.Batch, w *window, row func(series.Ref) int) {
 	}
 }
 
-// closeRows sorts each row by time, drops what a later sample replaced, and gives the rows their histograms and exemplars.
-func closeRows(b *segment.Batch, w *window) {
+// closeRows sorts each row by time, drops what a later sample replaced, and gives the rows their
+// histograms and exemplars.
+func closeRows(b *segment.Batch, w *Window) {
 	n, from := 0, 0 // samples kept; samples seen
 	hists, exemplars := w.hists, w.exemplars
 	for row, ref := range b.Rows {
@@ -200,8 +203,8 @@ func closeRows(b *segment.Batch, w *window) {
 	}
 }
 
-// sortRow brings the samples [from, to) into time order, keeps the last to arrive of equal times, and moves them to n. It
-// returns the end of what it kept.
+// sortRow sorts the samples [from, to) by time, keeps the last to arrive of equal times, and moves
+// them to n. It returns the end of what it kept.
 func sortRow(b *segment.Batch, n, from, to int) int {
 	ascending := true
 	for i := from + 1; i < to; i++ {

@@ -2,8 +2,8 @@ package ingest
 
 import "github.com/promlake/promlake/internal/key"
 
-// rotate begins a new generation when a window has passed on the wall clock or the current one is
-// too large.
+// rotate replaces the generation when a new window has begun on the wall clock or the tenant knows
+// too much.
 func (t *tenantIngest) rotate() {
 	w := key.WindowOf(t.stage.now().UnixMilli())
 	t.rotating.Lock()
@@ -15,8 +15,8 @@ func (t *tenantIngest) rotate() {
 	}
 }
 
-// limitKnown is rotate for a request that may learn much: also requests that are refused teach
-// label sets, and no flush follows them.
+// limitKnown is called before a request is decoded: refused requests teach label sets, too, and no
+// flush follows them.
 func (t *tenantIngest) limitKnown() {
 	t.rotating.Lock()
 	defer t.rotating.Unlock()
@@ -26,7 +26,7 @@ func (t *tenantIngest) limitKnown() {
 	}
 }
 
-// unlearn takes a tenant that is forgotten out of the sum over all.
+// unlearn removes a forgotten tenant from the sum over all tenants.
 func (t *tenantIngest) unlearn() {
 	t.rotating.Lock()
 	defer t.rotating.Unlock()
@@ -36,13 +36,13 @@ func (t *tenantIngest) unlearn() {
 
 // count brings the sum over all tenants up to date. The caller holds t.rotating.
 func (t *tenantIngest) count() {
-	n := t.gen.Load().Bytes()
+	n := t.known.Load().Bytes()
 	t.stage.known.Add(n - t.counted)
 	t.counted = n
 }
 
-// knowsTooMuch says whether the tenant's limit is exceeded, or that of all tenants while this one
-// takes more than an equal share of it. The caller holds t.rotating.
+// knowsTooMuch reports whether the tenant's limit is exceeded, or the limit of all tenants while this
+// one takes more than an equal share of it. The caller holds t.rotating.
 func (t *tenantIngest) knowsTooMuch() bool {
 	set := &t.stage.set
 	if t.counted > set.MaxSeriesBytes {
@@ -53,7 +53,7 @@ func (t *tenantIngest) knowsTooMuch() bool {
 
 // renew replaces the generation by an empty one. The caller holds t.rotating.
 func (t *tenantIngest) renew() {
-	t.gen.Store(t.stage.newGeneration())
+	t.known.Store(newGeneration())
 	t.stage.known.Add(-t.counted)
 	t.counted = 0
 }

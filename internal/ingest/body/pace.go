@@ -1,0 +1,75 @@
+package body
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// SlowError reports a body that arrives more slowly than it must. The answer is 503: the samples may
+// be good, and senders give up on 408.
+type SlowError struct {
+	got   int64 // bytes
+	grace time.Duration
+	rate  int64 // bytes/s
+}
+
+func (e *SlowError) Error() string {
+	return fmt.Sprintf("request body arrives too slowly: %d bytes so far, the limit is %d bytes a second (min-body-rate) after %s (body-grace); try again", e.got, e.rate, e.grace)
+}
+
+// paced reads a request's body as long as it arrives in time: n bytes may take the grace period
+// and n/rate seconds, and not more than the server's own limit for a request.
+type paced struct {
+	body  io.Reader
+	conn  *http.ResponseController
+	now   func() time.Time
+	began time.Time
+	most  time.Duration // 0: no limit
+	grace time.Duration
+	rate  int64
+	got   int64
+}
+
+func (r *Reader) paced(w http.ResponseWriter, req *http.Request) *paced {
+	p := &paced{body: req.Body, conn: http.NewResponseController(w), now: r.now, began: r.now(), grace: r.limits.Grace, rate: r.limits.MinRate}
+	if server, ok := req.Context().Value(http.ServerContextKey).(*http.Server); ok {
+		p.most = server.ReadTimeout
+	}
+	return p
+}
+
+// Read implements io.Reader.
+func (p *paced) Read(b []byte) (int, error) {
+	allowed := p.grace + time.Duration(float64(p.got)/float64(p.rate)*float64(time.Second))
+	if p.most > 0 {
+		allowed = min(allowed, p.most)
+	}
+	left := allowed - p.now().Sub(p.began)
+	if left <= 0 {
+		return 0, &SlowError{p.got, p.grace, p.rate}
+	}
+	// Deadlines are by the system's clock. A request that is no connection, such as an event of
+	// Lambda, has none and does not stall.
+	_ = p.conn.SetReadDeadline(time.Now().Add(left))
+	n, err := p.body.Read(b)
+	p.got += int64(n)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &SlowError{p.got, p.grace, p.rate}
+	}
+	return n, err
+}
+
+// pause calls f, whose time does not count as the sender's.
+func (p *paced) pause(f func() error) error {
+	begin := p.now()
+	err := f()
+	p.began = p.began.Add(p.now().Sub(begin))
+	return err
+}
+
+// end removes the deadline: the connection must stay readable while the request waits for its flush.
+func (p *paced) end() { _ = p.conn.SetReadDeadline(time.Time{}) }

@@ -1,0 +1,249 @@
+// Package group gathers concurrent requests of a tenant into groups that become durable together.
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/promlake/promlake/internal/ingest/inflight"
+	"github.com/promlake/promlake/internal/remotewrite"
+)
+
+// Request is what was accepted of a request, and its share of the memory for requests in flight.
+type Request struct {
+	Batch  *remotewrite.Batch
+	Charge *inflight.Charge
+}
+
+// Release gives the memory of the request back.
+func (r Request) Release() {
+	r.Batch.Release()
+	r.Charge.Release()
+}
+
+// Group is the requests of one tenant that become durable together.
+type Group struct {
+	Batches []*remotewrite.Batch
+	Samples int
+
+	charges []*inflight.Charge // of the batches
+	opened  time.Time
+	done    chan struct{}
+	err     error // set before done is closed; nil: all of them are durable
+}
+
+func (g *Group) join(r Request) {
+	g.Batches, g.charges = append(g.Batches, r.Batch), append(g.charges, r.Charge)
+	g.Samples += remotewrite.TallyOf(r.Batch).Samples()
+}
+
+// Finish lets the group's requests be answered and releases them. err says why it is not known that
+// they are durable, or is nil.
+func (g *Group) Finish(err error) {
+	for i, b := range g.Batches {
+		Request{b, g.charges[i]}.Release()
+	}
+	g.Batches, g.charges, g.err = nil, nil, err
+	close(g.done)
+}
+
+// Wait returns the error that the group was finished with, or that ctx ended before that.
+func (g *Group) Wait(ctx context.Context) error {
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for flush: %w", ctx.Err())
+	}
+}
+
+// Pace says when a group is due.
+type Pace struct {
+	Wait       time.Duration // longest time that a group waits for other requests
+	Gap        time.Duration // least time between the beginnings of two flushes, unless a group is full or has waited
+	MaxSamples int           // samples that make a group full
+}
+
+// Collector gathers concurrent requests of one tenant into groups and decides when a group is due:
+//
+//   - at once, when it is full;
+//   - after the gap, when no request that is being received could join it, and it holds half of the requests that were in the stage
+//     together lately: one half is flushed while the other is received;
+//   - after the longest wait in any case.
+//
+// So a lone request is answered at once, senders that come together share a segment, and there are at most about 1/gap segments a
+// second unless they are full.
+type Collector struct {
+	pace Pace
+	now  func() time.Time
+	wake chan struct{} // capacity 1: the state changed
+
+	mu        sync.Mutex
+	open      *Group
+	receiving int               // requests that have entered, and neither left nor joined
+	flushing  bool              // the group that was taken last is not done with
+	last      time.Time         // when the last flush began
+	company   [recentGroups]int // requests in the stage when each of the last groups was taken
+	taken     int               // groups so far
+	closing   bool
+	stopped   error // why no group will be flushed any more; nil while the flusher runs
+}
+
+// recentGroups is how many groups tell how many requests are in the stage together.
+const recentGroups = 8
+
+// ErrClosing is the answer to requests that come during shutdown.
+var ErrClosing = errors.New("ingest is shutting down")
+
+// NewCollector returns a collector without requests.
+func NewCollector(p Pace, now func() time.Time) *Collector {
+	return &Collector{pace: p, now: now, wake: make(chan struct{}, 1)}
+}
+
+// Enter announces a request, which may join a group. Each Enter is followed by one Leave or Join.
+func (c *Collector) Enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return ErrClosing
+	}
+	c.receiving++
+	return nil
+}
+
+// Leave ends what Enter began, without joining a group.
+func (c *Collector) Leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.receiving--
+	c.signal()
+}
+
+// Join ends what Enter began: the request joins the open group, which is returned and owns it from
+// then on.
+func (c *Collector) Join(r Request) *Group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.receiving--
+	if c.stopped != nil {
+		g := &Group{done: make(chan struct{})}
+		g.join(r)
+		g.Finish(c.stopped)
+		return g
+	}
+	if c.open == nil {
+		c.open = &Group{opened: c.now(), done: make(chan struct{})}
+	}
+	c.open.join(r)
+	c.signal()
+	return c.open
+}
+
+// signal lets the flusher look again.
+func (c *Collector) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close makes every group due at once and refuses new requests.
+func (c *Collector) Close() {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.signal()
+}
+
+// take returns the open group if it is due, else how long to wait before asking again (0: until woken). Whoever takes a group calls
+// Flushed when it is done.
+func (c *Collector) take(now time.Time) (*Group, time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.open
+	if g == nil {
+		return nil, 0
+	}
+	due := g.opened.Add(c.pace.Wait)
+	if early := c.last.Add(c.pace.Gap); early.Before(due) && c.receiving == 0 && 2*len(g.Batches) >= slices.Max(c.company[:]) {
+		due = early
+	}
+	if wait := due.Sub(now); wait > 0 && g.Samples < c.pace.MaxSamples && !c.closing {
+		return nil, wait
+	}
+	c.company[c.taken%recentGroups] = len(g.Batches) + c.receiving
+	c.taken++
+	c.open, c.last, c.flushing = nil, now, true
+	return g, 0
+}
+
+// Flushed ends the flush of the group that Next returned last.
+func (c *Collector) Flushed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.flushing = false
+}
+
+// Next waits for a group that is due. It returns nil once ctx is done, or when nothing came for
+// idle. A wait that is over counts, whatever the clock says.
+func (c *Collector) Next(ctx context.Context, idle time.Duration) *Group {
+	timer := time.NewTimer(idle)
+	defer timer.Stop()
+	now := c.now()
+	end := now.Add(idle)
+	for ctx.Err() == nil {
+		g, wait := c.take(now)
+		if g != nil {
+			return g
+		}
+		if wait == 0 {
+			if wait = end.Sub(now); wait <= 0 {
+				return nil
+			}
+		}
+		timer.Reset(wait)
+		over := now.Add(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+			now = over
+		case <-c.wake:
+		}
+		if t := c.now(); t.After(now) {
+			now = t
+		}
+	}
+	return nil
+}
+
+// Stop says that nobody flushes any more: every batch that still comes fails with err, and so shall the open group, which it
+// returns if there is one.
+func (c *Collector) Stop(err error) *Group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.open
+	c.open, c.closing, c.stopped = nil, true, err
+	return g
+}
+
+// Retire forbids further requests if none is under way, and says whether it did.
+func (c *Collector) Retire() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.receiving > 0 || c.open != nil {
+		return false
+	}
+	c.closing = true
+	return true
+}
+
+// Idle says whether no request is under way, none waits, and no group is being flushed.
+func (c *Collector) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.receiving == 0 && c.open == nil && !c.flushing
+}

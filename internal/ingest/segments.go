@@ -1,0 +1,121 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/ingest/layout"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// segmentWriter makes segments of a tenant's batches.
+type segmentWriter struct {
+	tenant string
+	store  objstore.Store
+	now    func() time.Time
+	met    *metrics
+
+	mu     sync.Mutex // guards what encoding uses: writer, and the orders of the generations
+	writer *segment.Writer
+}
+
+// encoded is a segment that waits for its put.
+type encoded struct {
+	key  key.Segment
+	file []byte
+}
+
+// encode makes one segment for each generation (mostly one) and window of the batches. name returns
+// what makes a key unique: an identifier, and whether the samples came through the queue.
+func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULID, queued bool)) ([]encoded, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []encoded
+	for from := 0; from < len(bs); {
+		// Requests that were decoded before and after a rotation may share a group.
+		g := bs[from].Generation
+		to := from + 1
+		for to < len(bs) && bs[to].Generation == g {
+			to++
+		}
+		g.Table.RLock()
+		view := g.Table.View()
+		g.Table.RUnlock()
+		g.Order.Extend(&view)
+		for _, window := range layout.Windows(bs[from:to], w.now().UnixMilli()) {
+			file, _, err := w.writer.Write(window.Rows(&view, &g.Order))
+			if err != nil {
+				return nil, fmt.Errorf("encode segment: %w", err)
+			}
+			id, queued := name()
+			out = append(out, encoded{key.Segment{Tenant: w.tenant, Window: window.Start, ID: id, Queued: queued}, bytes.Clone(file)})
+		}
+		from = to
+	}
+	return out, nil
+}
+
+// maxParallelPuts bounds the segments that a flush writes at the same time.
+const maxParallelPuts = 8
+
+// put writes segments. It is the one place where ingest writes to the store: it returns nil only
+// when all segments are durable, and no put is under way any more when it returns.
+func (w *segmentWriter) put(ctx context.Context, all []encoded) error {
+	eg, ctx := errgroup.WithContext(ctx)
+	eg.SetLimit(maxParallelPuts)
+	for _, e := range all {
+		eg.Go(func() error {
+			if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(e.file), objstore.Condition{IfAbsent: true}); err != nil {
+				return fmt.Errorf("put segment: %w", err)
+			}
+			w.met.stored(len(e.file))
+			return nil
+		})
+	}
+	return eg.Wait()
+}
+
+// idSource makes ULIDs. The milliseconds of those that next returns ascend strictly within the
+// process, even when the clock stands or steps back: of two segments of one process that the store
+// got in one tick of its clock, the later one has the higher rank, which counts the milliseconds but
+// not all of the entropy.
+type idSource struct {
+	mu     sync.Mutex
+	random io.Reader
+	last   uint64 // ms
+}
+
+func newIDSource(r io.Reader) *idSource { return &idSource{random: r} }
+
+// at returns a ULID of this time.
+func (s *idSource) at(t time.Time) ulid.ULID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draw(ulid.Timestamp(t))
+}
+
+func (s *idSource) next(now time.Time) ulid.ULID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = max(s.last+1, ulid.Timestamp(now))
+	return s.draw(s.last)
+}
+
+// draw returns a random ULID of this time (ms). The caller holds s.mu.
+func (s *idSource) draw(ms uint64) ulid.ULID {
+	id, err := ulid.New(ms, s.random)
+	if err != nil {
+		panic(fmt.Sprintf("make an identifier: %v", err)) // crypto/rand does not fail, and the queue's times fit
+	}
+	return id
+}

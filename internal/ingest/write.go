@@ -1,0 +1,128 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/promlake/promlake/internal/ingest/group"
+	"github.com/promlake/promlake/internal/message"
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// write takes one request through the stage. It returns what is durable, with an *errPartial if a
+// part of the request was refused.
+func (s *Stage) write(w http.ResponseWriter, r *http.Request, version remotewrite.Protocol) (stored remotewrite.Tally, err error) {
+	id, err := tenant.FromRequest(r)
+	if err != nil {
+		return stored, fmt.Errorf("%w: %w", errTenant, err)
+	}
+	t, err := s.enter(id)
+	if err != nil {
+		return stored, err
+	}
+	joined := false
+	defer func() {
+		if !joined {
+			t.groups.Leave()
+		}
+	}()
+	came := s.now().Truncate(time.Millisecond)
+	in, err := s.accept(w, r, version, t, came)
+	if err != nil {
+		return stored, err
+	}
+	n, refused := remotewrite.TallyOf(in.Batch), partial(in.Batch)
+	if s.set.Mode == Grouped && in.Batch.Len() > 0 {
+		joined = true // the group owns the request from here on
+		err = t.groups.Join(in).Wait(r.Context())
+	} else {
+		defer in.Release()
+		err = s.persist(r.Context(), t, in.Batch, came)
+	}
+	if err != nil {
+		return stored, err
+	}
+	return n, refused
+}
+
+// accept reads and decodes the body of a request that came at a time.
+func (s *Stage) accept(w http.ResponseWriter, r *http.Request, version remotewrite.Protocol, t *tenantIngest, came time.Time) (group.Request, error) {
+	msg, charge, err := s.bodies.Read(w, r, t.id)
+	if err != nil {
+		return group.Request{}, err
+	}
+	defer msg.Release()
+	t.limitKnown()
+	size := int64(len(msg.Bytes))
+	free := s.set.MaxInflightBytes - size
+	room := remotewrite.NewRoom(len(msg.Bytes), s.bodies.Ahead(size), min(remotewrite.MostRoom(size), free), func(more int64) error {
+		alone, err := charge.Try(more)
+		if alone {
+			return &remotewrite.DenseError{Message: len(msg.Bytes), Room: free}
+		}
+		return err
+	})
+	rules := remotewrite.Rules{
+		Limits: &s.set.Limits, Horizon: s.set.Limits.Horizon(came), MaxWindows: s.set.MaxWindows, ToQueue: s.set.Mode == Buffered, Discard: s.met.discard,
+	}
+	b, err := remotewrite.Decode(version, msg.Bytes, t.known.Load(), rules, room)
+	if err != nil {
+		charge.Release()
+		return group.Request{}, err
+	}
+	charge.Settle(costRequest + b.Bytes)
+	return group.Request{Batch: b, Charge: charge}, nil
+}
+
+// costRequest is what any request takes, in bytes.
+const costRequest = 1 << 10
+
+// persist makes one request durable by itself: on the queue in mode Buffered, else as segments of its
+// own. A request that is sent again becomes further segments, which change no answer: of equal
+// samples one counts. Their names are random: if they followed from the request, a request that is
+// sent again after a deletion could find its segment there, and deleted.
+func (s *Stage) persist(ctx context.Context, t *tenantIngest, b *remotewrite.Batch, came time.Time) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.set.FlushTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)() // when Close gives up waiting
+	if s.set.Mode == Buffered {
+		return s.enqueue(ctx, t, b, came)
+	}
+	if err := t.flush(ctx, []*remotewrite.Batch{b}); err != nil {
+		e := notDurable(err)
+		s.log.Error("write failed; the sender was told to try again", "reference", e.reference, "tenant", t.id, "samples", remotewrite.TallyOf(b).Samples(), "err", err)
+		return e
+	}
+	return nil
+}
+
+// enqueue puts a request on the queue. It returns nil only when all of it is durable there.
+func (s *Stage) enqueue(ctx context.Context, t *tenantIngest, b *remotewrite.Batch, came time.Time) error {
+	ms, err := message.Split(b, t.id, came, s.maxMessage, s.set.MaxMessages)
+	if err != nil {
+		return err
+	}
+	bytes := 0
+	for _, m := range ms {
+		bytes += len(m.Body)
+	}
+	samples := remotewrite.TallyOf(b).Samples()
+	if err := s.queue.Send(ctx, ms...); err != nil {
+		e := notDurable(err)
+		s.log.Error("send to the queue failed; the sender was told to try again", "reference", e.reference, "tenant", t.id, "samples", samples,
+			"messages", len(ms), "bytes", bytes, "err", err)
+		return e
+	}
+	s.met.queued.Add(float64(samples))
+	s.met.queuedBytes.Add(float64(bytes))
+	s.met.queuedParts.Add(float64(len(ms)))
+	b.Generation.Queued.Note(b.Metadata)
+	t.rotate()
+	return nil
+}
