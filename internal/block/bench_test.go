@@ -47,7 +47,8 @@ func BenchmarkWriter(b *testing.B) {
 	}
 }
 
-// benchValues makes a series as machines have them: constants, counters, gauges with decimals, and durations.
+// benchValues makes a series as machines have them: constants, counters, gauges with decimals, and
+// durations.
 func benchValues(rng *rand.Rand, kind, n int) []float64 {
 	out := make([]float64, n)
 	at := float64(rng.IntN(1 << 20))

@@ -70,7 +70,8 @@ func TestPublishedMacros(t *testing.T) {
 	}
 }
 
-// TestDuckDBReadsEveryBit compares all values with what DuckDB makes of the columns, by the formula of the format.
+// TestDuckDBReadsEveryBit compares all values with what DuckDB makes of the columns, by the formula
+// of the format.
 func TestDuckDBReadsEveryBit(t *testing.T) {
 	for seed := range uint64(4) {
 		in := randomInputs(rand.New(rand.NewPCG(seed, 3)), 40, 3000)
@@ -95,7 +96,8 @@ func TestDuckDBReadsEveryBit(t *testing.T) {
 	}
 }
 
-// sameButTiny holds what SQL makes of a value against it: the same bits, but that NaNs are alike, and that values next to 0 may be 0.
+// sameButTiny holds what SQL makes of a value against it: the same bits, but that NaNs are alike,
+// and that values next to 0 may be 0.
 func sameButTiny(t *testing.T, want, got float64) {
 	t.Helper()
 	switch {
@@ -107,7 +109,8 @@ func sameButTiny(t *testing.T, want, got float64) {
 	}
 }
 
-// TestDuckDBDivides lets DuckDB divide the columns of values of all kinds, over the whole range of doubles.
+// TestDuckDBDivides lets DuckDB divide the columns of values of all kinds, over the whole range of
+// doubles.
 func TestDuckDBDivides(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	var vals []float64
@@ -181,7 +184,8 @@ func TestDuckDBReadsMixedPages(t *testing.T) {
 	require.Equal(t, expect(t, in), read(t, files))
 }
 
-// TestDuckDBPrunes shows that the footers' statistics let DuckDB skip row groups by metric, series and time.
+// TestDuckDBPrunes shows that the footers' statistics let DuckDB skip row groups by metric, series
+// and time.
 func TestDuckDBPrunes(t *testing.T) {
 	files, m := write(t, mixed(), nil, block.Options{RowGroupRows: 4000}, block.Header{})
 	require.Len(t, m.Files[0].RowGroups, 12)

@@ -14,7 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/block"
 )
 
-// memFiles keeps the files of a block in memory and holds the writer to the protocol: no name twice, and nothing after meta.json.
+// memFiles keeps the files of a block in memory and holds the writer to the protocol: no name
+// twice, and nothing after meta.json.
 type memFiles struct {
 	t      testing.TB
 	closed map[string][]byte

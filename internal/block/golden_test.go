@@ -43,7 +43,8 @@ func goldenHeader() block.Header {
 	}
 }
 
-// TestGoldenBlock pins the bytes of a small block with files of all kinds, and that they can be read.
+// TestGoldenBlock pins the bytes of a small block with files of all kinds, and that they can be
+// read.
 func TestGoldenBlock(t *testing.T) {
 	o := block.Options{Level: key.L2h, HasST: true, RowGroupRows: 100}
 	files, m := write(t, everything(), someMetadata, o, goldenHeader())

@@ -26,7 +26,8 @@ type input struct {
 	block.Samples
 }
 
-// intern puts the label sets of inputs into a table and returns its view and the inputs in block order, by reference.
+// intern puts the label sets of inputs into a table and returns its view and the inputs in block
+// order, by reference.
 func intern(t testing.TB, inputs []input) (*series.View, []series.Ref, map[series.Ref]*input) {
 	t.Helper()
 	table := series.NewTable(1)

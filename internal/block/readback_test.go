@@ -25,7 +25,8 @@ func (c cells) int(col string) int64      { return c[col][0].Int64() }
 func (c cells) double(col string) float64 { return c[col][0].Double() }
 func (c cells) str(col string) string     { return string(c[col][0].ByteArray()) }
 
-// tableRows reads all files of one kind, in order, with a Parquet reader that shares no code with the writer.
+// tableRows reads all files of one kind, in order, with a Parquet reader that shares no code with
+// the writer.
 func tableRows(t testing.TB, files *memFiles, prefix string) []cells {
 	t.Helper()
 	var out []cells

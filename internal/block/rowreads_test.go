@@ -17,7 +17,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// someRows picks series at random and returns their rows in a row group. counts are the rows of all series, in order.
+// someRows picks series at random and returns their rows in a row group. counts are the rows of all
+// series, in order.
 func someRows(rng *rand.Rand, g *block.RowGroup, counts []int64) (rows []block.Rows) {
 	first := int64(0)
 	for _, n := range counts {
@@ -48,7 +49,8 @@ func inRange(rows []block.Rows, mint, maxt int64, timeOf func(row int64) int64) 
 	return byRange, all
 }
 
-// TestRowReaders reads rows and times of random blocks and compares with the cursors, which read everything.
+// TestRowReaders reads rows and times of random blocks and compares with the cursors, which read
+// everything.
 func TestRowReaders(t *testing.T) {
 	var fr block.FloatReader
 	var hr block.HistReader
@@ -172,7 +174,8 @@ func shareTimes(rng *rand.Rand, inputs []input) {
 	}
 }
 
-// TestRowReadersRefuse: rows that are not in the row group, or not in order, and a file that is cut off.
+// TestRowReadersRefuse: rows that are not in the row group, or not in order, and a file that is cut
+// off.
 func TestRowReadersRefuse(t *testing.T) {
 	files, m := write(t, everything(), nil, block.Options{HasST: true}, block.Header{})
 	f := fileNamed(t, m, "samples-0000.parquet")

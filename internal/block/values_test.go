@@ -66,7 +66,8 @@ func noisy(step float64, n int) float64 {
 // tiny says whether v is so near to 0 that it may have no divisor.
 func tiny(v float64) bool { return v != 0 && math.Abs(v) < 0x1p-971 }
 
-// checkCodec holds what the encoder makes of several series against the values, with the readers' expression.
+// checkCodec holds what the encoder makes of several series against the values, with the readers'
+// expression.
 func checkCodec(t *testing.T, e *Encoder, all ...[]float64) {
 	t.Helper()
 	var c Columns
@@ -186,8 +187,8 @@ func fillFloats(n int, f func(i int) float64) []float64 {
 	return vals
 }
 
-// TestNoiseTakesFewDivisors: of decimals with rounding noise hardly one is a decimal, yet they share few divisors, and the integers are those of
-// the decimals.
+// TestNoiseTakesFewDivisors: of decimals with rounding noise hardly one is a decimal, yet they
+// share few divisors, and the integers are those of the decimals.
 func TestNoiseTakesFewDivisors(t *testing.T) {
 	for k := range 10 {
 		r := rand.New(rand.NewPCG(uint64(k), 6))

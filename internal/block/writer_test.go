@@ -21,7 +21,8 @@ func exemplarText(ts int64, v float64, labels string) string {
 	return fmt.Sprintf("%d %x %s", ts, math.Float64bits(v), labels)
 }
 
-// TestBlocksHoldWhatWasAppended writes random blocks of every level with small and large row groups and files.
+// TestBlocksHoldWhatWasAppended writes random blocks of every level with small and large row groups
+// and files.
 func TestBlocksHoldWhatWasAppended(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -128,7 +129,8 @@ func TestFilesEndBeforeTheirLimit(t *testing.T) {
 	require.Equal(t, expect(t, in), read(t, files))
 }
 
-// TestOddTimesAreSharedBySeries scrapes at times that are on no grid: the series of a target repeat them, for almost nothing.
+// TestOddTimesAreSharedBySeries scrapes at times that are on no grid: the series of a target repeat
+// them, for almost nothing.
 func TestOddTimesAreSharedBySeries(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	ts := stamps(0, 10_000, 1000)

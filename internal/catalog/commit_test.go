@@ -208,7 +208,8 @@ func TestCopyOfADeadCommitter(t *testing.T) {
 	})
 }
 
-// between runs fn in a store after the effect of the first put of the manifest, whose answer is then lost.
+// between runs fn in a store after the effect of the first put of the manifest, whose answer is
+// then lost.
 type between struct {
 	objstore.Store
 	fn func()
@@ -224,7 +225,8 @@ func (b *between) Put(ctx context.Context, k string, body io.ReadSeeker, cond ob
 	return etag, err
 }
 
-// TestCommitIsFoundUnderSuccessors: the answer is lost, and others commit before the manifest is read again.
+// TestCommitIsFoundUnderSuccessors: the answer is lost, and others commit before the manifest is
+// read again.
 func TestCommitIsFoundUnderSuccessors(t *testing.T) {
 	for _, successors := range []int{1, 2, 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -284,7 +286,8 @@ func (l *late) Put(ctx context.Context, k string, body io.ReadSeeker, cond objst
 	return l.Store.Put(ctx, k, body, cond)
 }
 
-// TestCommitLandsLate: a swap whose failure was reported takes effect after the manifest was read again, while the next attempt is made.
+// TestCommitLandsLate: a swap whose failure was reported takes effect after the manifest was read
+// again, while the next attempt is made.
 func TestCommitLandsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &late{Store: newStore(t, nil)}
@@ -324,7 +327,8 @@ func TestCommitErrorWhileUnsure(t *testing.T) {
 	})
 }
 
-// TestCommitRaces: committers race over a store that fails now and then before and after the effect; nothing is lost or applied twice.
+// TestCommitRaces: committers race over a store that fails now and then before and after the
+// effect; nothing is lost or applied twice.
 func TestCommitRaces(t *testing.T) {
 	const committers, each = 4, 8
 	synctest.Test(t, func(t *testing.T) {
@@ -356,7 +360,8 @@ func TestCommitRaces(t *testing.T) {
 	})
 }
 
-// TestCommitTimes: the time of what a manifest superseded is that of the commit, even if the committer slept before it.
+// TestCommitTimes: the time of what a manifest superseded is that of the commit, even if the
+// committer slept before it.
 func TestCommitTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := &memstore.Script{}

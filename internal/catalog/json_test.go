@@ -95,7 +95,8 @@ func TestUpgrade(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestSchema holds the JSON Schema against the golden manifest, and against it with each value changed for the worse.
+// TestSchema holds the JSON Schema against the golden manifest, and against it with each value
+// changed for the worse.
 func TestSchema(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("../../schemas/manifest.schema.json")
 	require.NoError(t, err)
@@ -121,7 +122,8 @@ func TestSchema(t *testing.T) {
 	require.Greater(t, n, 100)
 }
 
-// spoil calls fn with the JSON of b once for every object in it with a member too many, and for every scalar of another type.
+// spoil calls fn with the JSON of b once for every object in it with a member too many, and for
+// every scalar of another type.
 func spoil(t *testing.T, b []byte, fn func(what string, b []byte)) {
 	var root any
 	require.NoError(t, json.Unmarshal(b, &root))

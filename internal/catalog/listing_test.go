@@ -14,7 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
-// TestListingWithManifest: a listing and the manifest make the snapshot that Take takes, and serve for another manifest after that.
+// TestListingWithManifest: a listing and the manifest make the snapshot that Take takes, and serve
+// for another manifest after that.
 func TestListingWithManifest(t *testing.T) {
 	store := memstore.New(memstore.Settings{Now: func() time.Time { return at(time.Hour) }})
 	for _, s := range []catalog.SegmentID{sid(0, 1*sec), sid(0, 9*sec), sid(1, 2*sec)} {

@@ -96,7 +96,8 @@ func TestReplaceConflicts(t *testing.T) {
 	}
 }
 
-// TestReplaceAndTombstones: what a job did not know must delete from all that it wrote, or from nothing.
+// TestReplaceAndTombstones: what a job did not know must delete from all that it wrote, or from
+// nothing.
 func TestReplaceAndTombstones(t *testing.T) {
 	a, b := sid(0, 1*sec), sid(0, 2*sec)
 	m := catalog.Empty()

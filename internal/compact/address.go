@@ -9,11 +9,13 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 )
 
-// maxGroup is the longest name of a message group, in bytes (Amazon SQS, "Using the message group ID").
+// maxGroup is the longest name of a message group, in bytes (Amazon SQS, "Using the message group
+// ID").
 const maxGroup = 128
 
-// Group is whatever must be done one after another, because a job may be in vain once the one before it is done: the jobs of a tenant's day. Slices
-// are groups of their own, since they share nothing with any other job; so are the two kinds that have no day.
+// Group names the jobs that must run one after another: those of a tenant's day, because a job may
+// be pointless once the one before it is done. Each slice is a group of its own, since it shares
+// nothing with any other job, and so are the two kinds of jobs that have no day.
 func (w Work) Group() string {
 	at := w.Job.Kind.String()
 	if w.Job.windowed() {
@@ -22,13 +24,13 @@ func (w Work) Group() string {
 	if w.Job.Kind == Cut {
 		at = fmt.Sprintf("%s/%s/%d", at, w.Job.Split, w.Job.Slice.Index)
 	}
-	if name := w.Tenant + "/" + at; len(name) <= maxGroup { // of the alphabet of tenants and the slash, all of which groups may have
+	if name := w.Tenant + "/" + at; len(name) <= maxGroup { // groups may have all characters of tenants, and the slash
 		return name
 	}
 	return digest([]byte(w.Tenant)) + "/" + at
 }
 
-// Identity is a hash of what the job does, whenever and for whatever reason it was planned.
+// Identity is a hash of what the job does. It does not depend on when or why the job was planned.
 func (w Work) Identity() (string, error) {
 	w.Job = Job{
 		Kind: w.Job.Kind, Level: w.Job.Level, Window: w.Job.Window, Sources: w.Job.Sources, Slice: w.Job.Slice, Split: w.Job.Split, Drop: w.Job.Drop,
@@ -40,8 +42,9 @@ func (w Work) Identity() (string, error) {
 	return digest(body), nil
 }
 
-// Message returns the job as a message of a FIFO queue. A copy within the queue's time of deduplication adds nothing; a later one waits until the
-// first is done, and then finds nothing to do.
+// Message returns the job as a message of a FIFO queue. The queue drops a copy that it receives
+// within its deduplication interval. A later copy waits until the first one is done, and then has
+// nothing to do.
 func (w Work) Message() (queue.Message, error) {
 	body, err := w.Encode()
 	if err != nil {

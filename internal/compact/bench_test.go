@@ -26,7 +26,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// fleet makes the samples of n series, one every ten seconds: counters, gauges of a few decimals, constants and a few arbitrary doubles.
+// fleet makes the samples of n series, one every ten seconds: counters, gauges of a few decimals,
+// constants and a few arbitrary doubles.
 type fleet struct {
 	r    *rand.Rand
 	vals []float64
@@ -104,14 +105,16 @@ func dry(b *testing.B, s *Stage, job Job) int64 {
 	return stats.Read
 }
 
-// cpu is the processor time that this process has used: other than the time on the wall, it does not depend on who else is at work.
+// cpu is the processor time that this process has used: other than the time on the wall, it does
+// not depend on who else is at work.
 func cpu(b *testing.B) time.Duration {
 	var u unix.Rusage
 	require.NoError(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkMerge merges the window or day of 1,000 series with a sample every ten seconds, reading and writing included.
+// BenchmarkMerge merges the window or day of 1,000 series with a sample every ten seconds, reading
+// and writing included.
 func BenchmarkMerge(b *testing.B) {
 	for _, c := range []struct {
 		level   key.Level
@@ -147,8 +150,9 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkDay merges a day of 50 million samples (5,787 series) out of a 12h block and six 2h blocks into one 24h block, with
-// rollups, and says how much memory the process had at its worst. Making the day takes some minutes.
+// BenchmarkDay merges a day of 50 million samples (5,787 series) out of a 12h block and six 2h
+// blocks into one 24h block, with rollups, and says how much memory the process had at its worst.
+// Making the day takes some minutes.
 func BenchmarkDay(b *testing.B) {
 	s, at := benchLake(b, 5787, 24*time.Hour, 20*time.Minute)
 	for h := 2; h < 24; h += 2 {

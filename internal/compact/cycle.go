@@ -16,18 +16,21 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// lookers is the number of tenants that are planned for, or whose garbage is collected, at once.
-const lookers = 8
+// tenantsAtOnce is the number of tenants that are planned for, or whose garbage is collected, at
+// once.
+const tenantsAtOnce = 8
 
-// Cycle does what there is to do now: it plans for every tenant, runs the jobs, Concurrency at a time, and collects garbage. What fails for one
-// tenant or job is counted and logged, and does not stop the others; the error joins all failures.
+// Cycle plans for every tenant, runs the jobs, Concurrency at a time, and collects garbage. A
+// failure of one tenant or job is counted and logged, and does not stop the others; the error joins
+// all failures.
 func (s *Stage) Cycle(ctx context.Context) (Report, error) { return s.cycle(ctx, nil) }
 
-// fruitless is the number of cycles in a row without a job that was done, because other compactors are faster, after which UntilIdle ends.
+// fruitless is the number of consecutive cycles without a finished job, because other compactors
+// are faster, after which UntilIdle ends.
 const fruitless = 3
 
-// UntilIdle runs cycles until a plan is empty, or nothing gets anywhere. What waits for its time (late data, garbage) is not waited
-// for. progress may be nil. The error is that of the last cycle.
+// UntilIdle runs cycles until a plan is empty or makes no progress. It does not wait for late data
+// or for garbage that is not due yet. progress may be nil. The error is that of the last cycle.
 func (s *Stage) UntilIdle(ctx context.Context, progress Progress) error {
 	for lost := 0; ; {
 		r, err := s.cycle(ctx, progress)
@@ -64,7 +67,7 @@ func (s *Stage) cycle(ctx context.Context, progress Progress) (r Report, err err
 	return r, errs.join(ctx)
 }
 
-// failures gathers and logs errors.
+// failures collects and logs errors.
 type failures struct {
 	stage *Stage
 	mu    sync.Mutex
@@ -89,7 +92,7 @@ func (f *failures) add(ctx context.Context, tenant string, err error) {
 	f.all = append(f.all, fmt.Errorf("compact tenant %s: %w", tenant, err))
 }
 
-// join returns all failures, and why the context ended if it did.
+// join returns all failures, and the reason why the context ended if it did.
 func (f *failures) join(ctx context.Context) error {
 	if ctx.Err() != nil {
 		f.all = append(f.all, context.Cause(ctx))
@@ -97,7 +100,7 @@ func (f *failures) join(ctx context.Context) error {
 	return errors.Join(f.all...)
 }
 
-// plan looks at every tenant. now is a time of the store's clock before the call.
+// plan plans for every tenant. now is a time of the store's clock before the call.
 func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs *failures) (State, []Work) {
 	states, plans := make([]State, len(tenants)), make([][]Job, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {
@@ -121,7 +124,7 @@ func (s *Stage) plan(ctx context.Context, now time.Time, tenants []string, errs 
 
 func (s *Stage) eachTenant(ctx context.Context, tenants []string, f func(i int, tenant string)) {
 	var g errgroup.Group
-	g.SetLimit(lookers)
+	g.SetLimit(tenantsAtOnce)
 	for i, t := range tenants {
 		if ctx.Err() != nil {
 			break
@@ -134,8 +137,8 @@ func (s *Stage) eachTenant(ctx context.Context, tenants []string, f func(i int, 
 	_ = g.Wait() // f reports its errors itself
 }
 
-// runAll runs the jobs in an order of its own, so that several processes with the same plan mostly do different jobs. It begins none when less than half
-// of the time is left that the first one had.
+// runAll runs the jobs in a random order, so that several processes with the same plan mostly run
+// different jobs. It begins no job when less than half of the time is left that the first one had.
 func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs *failures) []Result {
 	seed, err := s.ids.seed()
 	if err != nil {
@@ -174,7 +177,7 @@ func (s *Stage) runAll(ctx context.Context, work []Work, progress Progress, errs
 	return results
 }
 
-// ended logs what became of a job. Failures are logged by failures.
+// ended logs the outcome of a job. failures logs the errors.
 func (s *Stage) ended(ctx context.Context, r *Result) {
 	switch r.Outcome {
 	case Done:

@@ -12,15 +12,17 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 )
 
-// Dispatch is one tick of a planner: it plans for every tenant, sends the jobs to workers (Work), MaxJobsPerTick at most, and collects garbage as long as the
-// context's deadline lets it. The plan is the truth and a message only a hint: what is lost, dropped or done twice is planned again until it is
-// done. So ticks may overlap, come late or not at all. Errors are as those of Cycle.
+// Dispatch is one tick of a planner: it plans for every tenant, sends at most MaxJobsPerTick jobs
+// to workers (Work), and collects garbage until the context's deadline is near. The plan decides, a
+// message is only a hint: a job that is lost, dropped or done twice is planned again until it is
+// done. So ticks may overlap, come late or be left out. Errors are as those of Cycle.
 func (s *Stage) Dispatch(ctx context.Context, to queue.Sender) (Report, error) {
 	return s.tick(ctx, func(r *Report, errs *failures) { r.Sent = s.send(ctx, to, r.Planned, errs) })
 }
 
-// Tick is one tick of a planner without workers: what Cycle does, within four fifths of the time that is left until the context's deadline, and
-// at the cost of Dispatch for tenants that have nothing to do. Jobs for which there is no time are left to the next tick.
+// Tick is one tick of a planner without workers: it does what Cycle does, within four fifths of the
+// time until the context's deadline, and skips idle tenants as Dispatch does. It leaves jobs for
+// which there is no time to the next tick.
 func (s *Stage) Tick(ctx context.Context) (Report, error) {
 	return s.tick(ctx, func(r *Report, errs *failures) {
 		ctx, cancel := portion(ctx, 4, 5)
@@ -29,7 +31,7 @@ func (s *Stage) Tick(ctx context.Context) (Report, error) {
 	})
 }
 
-// portion is ctx until a part of the time that is left has passed.
+// portion returns ctx with an earlier deadline: a share of the time that is left.
 func portion(ctx context.Context, of, all time.Duration) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
 		return context.WithTimeout(ctx, time.Until(end)*of/all)
@@ -61,7 +63,8 @@ func (s *Stage) tick(ctx context.Context, act func(*Report, *failures)) (r Repor
 	return r, errs.join(ctx)
 }
 
-// planned logs what a tick found and did, in one line. Alarms read it: its names are those of docs/compaction.md.
+// planned logs in one line what a tick found and did. Alarms read it: docs/compaction.md has its
+// names.
 func (s *Stage) planned(ctx context.Context, r *Report, failed int, took time.Duration) {
 	blocks := 0
 	for _, n := range r.State.Blocks {
@@ -74,7 +77,7 @@ func (s *Stage) planned(ctx context.Context, r *Report, failed int, took time.Du
 		"took_seconds", took.Seconds())
 }
 
-// send puts the jobs on the queue that a tick may, and returns their number.
+// send sends the jobs that a tick may send, and returns their number.
 func (s *Stage) send(ctx context.Context, to queue.Sender, work []Work, errs *failures) int {
 	seed, err := s.ids.seed()
 	if err != nil {
@@ -100,8 +103,9 @@ func (s *Stage) send(ctx context.Context, to queue.Sender, work []Work, errs *fa
 	return len(messages)
 }
 
-// choose returns at most n jobs: one of every tenant, then another one of every tenant, and so on; in each round the oldest days first. The jobs of
-// one group come in a random order, so that one that kills its worker does not stand before the others for ever.
+// choose returns at most n jobs: one of every tenant, then another one of every tenant, and so on;
+// in each round the oldest days first. The jobs of one group come in a random order, so that a job
+// that kills its worker does not block the others for ever.
 func choose(work []Work, n int, r *rand.Rand) []Work {
 	type candidate struct {
 		Work
@@ -133,7 +137,7 @@ func choose(work []Work, n int, r *rand.Rand) []Work {
 	return out
 }
 
-// collectWithin collects garbage where it is due, in an order of its own, until little time is left.
+// collectWithin collects garbage where it is due, in a random order, until little time is left.
 func (s *Stage) collectWithin(ctx context.Context, tenants []string, errs *failures) (sum Garbage) {
 	within, cancel := portion(ctx, 4, 5)
 	defer cancel()

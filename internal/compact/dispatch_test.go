@@ -89,7 +89,8 @@ func TestTicksNotice(t *testing.T) {
 	require.Equal(t, map[string]time.Time{"old": clock("4:03"), "new": clock("4:04")}, found)
 }
 
-// TestOverlappingTicks: the second of two plans adds nothing to the queue, and neither does a repetition within its memory.
+// TestOverlappingTicks: the second of two plans adds nothing to the queue, and neither does a
+// repetition within its memory.
 func TestOverlappingTicks(t *testing.T) {
 	f := newFarm(t, Settings{MinPartSegments: 2}, 3)
 	for _, tenant := range []string{"a", "b"} {
@@ -198,7 +199,8 @@ func TestPlannedLine(t *testing.T) {
 	require.Zero(t, line()["lag_seconds"])
 }
 
-// TestTicksGoOn: what fails for one tenant, or at the queue, is reported, and does not keep the others from being planned.
+// TestTicksGoOn: what fails for one tenant, or at the queue, is reported, and does not keep the
+// others from being planned.
 func TestTicksGoOn(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{}, 2)
@@ -253,7 +255,8 @@ func TestTickAlone(t *testing.T) {
 	l.check("t")
 }
 
-// BenchmarkIdleTick is a tick over tenants that have nothing to do, at its most expensive: the planner remembers nothing.
+// BenchmarkIdleTick is a tick over tenants that have nothing to do, at its most expensive: the
+// planner remembers nothing.
 func BenchmarkIdleTick(b *testing.B) {
 	for _, tenants := range []int{1, 100} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {

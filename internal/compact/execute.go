@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// merge does a Merge or Cut job: open the sources, write their block, commit it.
+// merge runs a Merge or Cut job: it opens the sources, writes their block and commits it.
 func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err error) {
 	snap, now, err := s.begin(ctx, r.Tenant, &r.Job)
 	if err != nil {
@@ -57,8 +57,9 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	return s.publish(ctx, r, w)
 }
 
-// publish commits the block. What is found to be in vain before the commit is attempted is removed at once; what is in vain
-// because the commit fails is left to garbage collection, for it might have taken effect.
+// publish commits the block. If the job turns out to be pointless before the commit is attempted,
+// the block is removed at once. If the commit fails, the block is left to garbage collection,
+// because the commit may have taken effect.
 func (s *Stage) publish(ctx context.Context, r *Result, w *output) error {
 	m, _, err := catalog.ReadManifest(ctx, s.store, r.Tenant)
 	if err == nil {
@@ -89,7 +90,7 @@ func (s *Stage) cleanup(ctx context.Context, files *blockio.Writer) {
 
 // splitInstead records a split of a job whose series turn out to be too many.
 func (s *Stage) splitInstead(ctx context.Context, r *Result, in *opened) error {
-	part := max(1, int64(len(in.taken))) // the sources that were opened have filled the memory: the others may fill it as often
+	part := max(1, int64(len(in.taken))) // of the sources, this many fill the memory
 	need := in.into.Table.Bytes() / part * int64(r.Job.size())
 	n := 2
 	for n < maxSlices && max(need, in.into.Table.Bytes())/int64(n) > s.set.MemoryBytes/2 {
@@ -99,7 +100,7 @@ func (s *Stage) splitInstead(ctx context.Context, r *Result, in *opened) error {
 	return s.split(ctx, r, r.begun)
 }
 
-// progress returns what a merge calls with the samples that it has read.
+// progress returns the function that a merge calls with the number of samples that it has read.
 func (s *Stage) progress(r *Result, in *opened, p Progress) func(int64) {
 	if p == nil {
 		return nil
@@ -120,7 +121,8 @@ type output struct {
 	progress func(int64)
 }
 
-// write merges the sources into the files of the block and fills entry. If there is nothing to write, no file is left.
+// write merges the sources into the files of the block and fills entry. If there is nothing to
+// write, it leaves no file.
 func (w *output) write() (stats merge.Stats, err error) {
 	defer func() { err = errors.Join(err, w.files.Close()) }()
 	view := w.in.into.Table.View()

@@ -129,8 +129,9 @@ func (f *farm) drain(r *rand.Rand) {
 	}
 }
 
-// TestFarm lives through two days with two planners whose ticks overlap, workers that die, and a queue that loses, doubles and reorders. The
-// answer never changes, and in the end there is one block a day.
+// TestFarm lives through two days with two planners whose ticks overlap, workers that die, and a
+// queue that loses, doubles and reorders. The answer never changes, and in the end there is one
+// block a day.
 func TestFarm(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -241,7 +242,8 @@ func TestWorkersDie(t *testing.T) {
 	}
 }
 
-// TestCatchUp: after three days without a schedule, two workers bring everything to one block a day in a few ticks, the oldest first.
+// TestCatchUp: after three days without a schedule, two workers bring everything to one block a day
+// in a few ticks, the oldest first.
 func TestCatchUp(t *testing.T) {
 	f := newFarm(t, Settings{}, 1)
 	r := rand.New(rand.NewPCG(1, 1))
@@ -266,7 +268,8 @@ func TestCatchUp(t *testing.T) {
 	require.Zero(t, reports[len(reports)-1])
 }
 
-// TestBadObject: a job that fails whenever it is tried keeps no other job of its day from being done.
+// TestBadObject: a job that fails whenever it is tried keeps no other job of its day from being
+// done.
 func TestBadObject(t *testing.T) {
 	f := newFarm(t, Settings{}, 1)
 	f.scrape("t", "0:00", "8:00", 30*time.Minute, 3)

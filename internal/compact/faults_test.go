@@ -15,7 +15,8 @@ import (
 
 var errFault = errors.New("injected")
 
-// play is a small life: parts, a 2h block, a split day, a deletion, late data, garbage. Readers look after each step; fault may break it.
+// play is a small life: parts, a 2h block, a split day, a deletion, late data, garbage. Readers
+// look after each step; fault may break it.
 func play(l *lake, fault bool) {
 	s := l.stage(Settings{MinPartSegments: 2, MaxJobSamples: 30, OrphanGrace: 20 * time.Minute}, 2)
 	run := func(hhmm string) {
@@ -76,8 +77,8 @@ func (l *lake) leftovers(tenant string) (out []string) {
 	return out
 }
 
-// TestFaults fails every operation of the store, one in each run: before it has an effect, after, and in the middle. No reader ever
-// notices, and in the end nothing is left but what is live.
+// TestFaults fails every operation of the store, one in each run: before it has an effect, after,
+// and in the middle. No reader ever notices, and in the end nothing is left but what is live.
 func TestFaults(t *testing.T) {
 	calls := 0
 	l := newLake(t)

@@ -19,7 +19,7 @@ type Count struct{ Objects, Bytes int64 }
 
 func (c *Count) add(o Count) { c.Objects, c.Bytes = c.Objects+o.Objects, c.Bytes+o.Bytes }
 
-// Garbage says what was deleted.
+// Garbage counts what was deleted.
 type Garbage struct {
 	Segments  Count
 	Blocks    Count // objects are files
@@ -49,10 +49,10 @@ func (s *Stage) collect(ctx context.Context, tenants []string, errs *failures) G
 	return sum
 }
 
-// Collect deletes what nobody needs of a tenant: objects that no manifest has as live which was
-// readable within DeletionDelay, and manifests that are too old to be read. Blocks of jobs that
-// died are first doomed in the manifest, so that no late commit can make them live, and deleted as
-// the others are. A conflict with another collector is no error; the next cycle goes on.
+// Collect deletes the garbage of a tenant: objects that were live in no manifest which was readable
+// within DeletionDelay, and manifests that are too old to be read. It first retires the blocks of
+// jobs that died in the manifest, so that no late commit can make them live, and deletes them as it
+// does all others. A conflict with another collector is no error; the next cycle continues.
 func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err error) {
 	now, err := s.store.Now(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err erro
 		g.Manifests.Objects = int64(n)
 	}
 	if err == nil && s.scanDue(tenant) {
-		err = s.doom(ctx, tenant, now, &g)
+		err = s.retireOrphans(ctx, tenant, now, &g)
 	}
 	if errors.Is(err, catalog.ErrConflict) {
 		err = nil
@@ -80,7 +80,8 @@ func (s *Stage) Collect(ctx context.Context, tenant string) (g Garbage, err erro
 	return g, nil
 }
 
-// sweep deletes objects, and then has the manifest forget them. In this order: a segment that is forgotten but there would be live again.
+// sweep deletes objects, and then removes them from the manifest. The order matters: a segment that
+// exists and is not in the manifest would be live again.
 func (s *Stage) sweep(ctx context.Context, tenant string, dead catalog.Sources, g *Garbage) error {
 	if dead.Len() == 0 {
 		return nil
@@ -100,7 +101,8 @@ func (s *Stage) sweep(ctx context.Context, tenant string, dead catalog.Sources, 
 	})
 }
 
-// sweepSegments deletes segments, window by window: the listings tell their sizes, and which of them are gone already.
+// sweepSegments deletes segments, window by window. The listings have their sizes, and show which
+// of them are deleted already.
 func (s *Stage) sweepSegments(ctx context.Context, tenant string, ids []catalog.SegmentID, g *Garbage) error {
 	dead := make(map[string]bool, len(ids))
 	windows := map[key.Window]bool{}
@@ -121,7 +123,7 @@ func (s *Stage) sweepSegments(ctx context.Context, tenant string, ids []catalog.
 	return nil
 }
 
-// deleteAll deletes the objects under a prefix, only those in only if it is not nil.
+// deleteAll deletes the objects under a prefix; if only is not nil, those in it.
 func (s *Stage) deleteAll(ctx context.Context, prefix string, only map[string]bool) (n Count, err error) {
 	var found []objstore.Object
 	for obj, err := range s.store.List(ctx, prefix, "") {
@@ -141,7 +143,8 @@ func (s *Stage) deleteAll(ctx context.Context, prefix string, only map[string]bo
 	return n, nil
 }
 
-// scanDue says whether the tenant's blocks are to be searched for orphans, which costs a listing of all of them.
+// scanDue reports whether it is time to search the tenant's blocks for orphans, which costs a
+// listing of all of them.
 func (s *Stage) scanDue(tenant string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,10 +156,10 @@ func (s *Stage) scanDue(tenant string) bool {
 	return true
 }
 
-// doom finds the blocks that no manifest names and retires those that are old enough to be no work
-// in progress. The blocks are listed before the manifest is read: what is committed in between is
-// not taken for an orphan. now is a time of the store's clock.
-func (s *Stage) doom(ctx context.Context, tenant string, now time.Time, g *Garbage) error {
+// retireOrphans retires the blocks that no manifest names and that are too old to be work in
+// progress. It lists the blocks before it reads the manifest, so a block that is committed in
+// between is not taken for an orphan. now is a time of the store's clock.
+func (s *Stage) retireOrphans(ctx context.Context, tenant string, now time.Time, g *Garbage) error {
 	listed, err := s.listBlocks(ctx, tenant)
 	if err != nil {
 		return err
@@ -178,7 +181,7 @@ func (s *Stage) doom(ctx context.Context, tenant string, now time.Time, g *Garba
 	return nil
 }
 
-// listBlocks returns every block of which there is a file.
+// listBlocks returns every block that has a file in the store.
 func (s *Stage) listBlocks(ctx context.Context, tenant string) ([]catalog.BlockID, error) {
 	var out []catalog.BlockID
 	last := ""
@@ -199,7 +202,8 @@ func (s *Stage) listBlocks(ctx context.Context, tenant string) ([]catalog.BlockI
 	return out, nil
 }
 
-// orphans returns the listed blocks that began before and that the manifest does not name in any role.
+// orphans returns the listed blocks that were begun before a time and that the manifest does not
+// name in any role.
 func orphans(m *catalog.Manifest, listed []catalog.BlockID, before time.Time) []catalog.BlockID {
 	known := map[catalog.BlockID]bool{}
 	for _, b := range m.Blocks {

@@ -19,8 +19,9 @@ var update = flag.Bool("update", false, "rewrite testdata/golden_bucket.txt")
 
 const goldenBucket = "testdata/golden_bucket.txt"
 
-// TestGoldenBucket scripts a day: a segment every half hour, compaction every hour, late data, a deletion, a job that died. It asserts
-// every key that is in the store at its milestones. The random part of the names of former manifests is left out.
+// TestGoldenBucket scripts a day: a segment every half hour, compaction every hour, late data, a
+// deletion, a job that died. It asserts every key that is in the store at its milestones. The
+// random part of the names of former manifests is left out.
 func TestGoldenBucket(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{MinPartSegments: 2}, 2)

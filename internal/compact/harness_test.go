@@ -128,7 +128,8 @@ func windows(r segment.Row) map[key.Window]segment.Row {
 	return out
 }
 
-// series are n series, each with a sample at every time; the first of ten has histograms, the second an exemplar.
+// series are n series, each with a sample at every time; the first of ten has histograms, the
+// second an exemplar.
 func seriesRows(n int, value float64, times ...time.Time) []segment.Row {
 	var out []segment.Row
 	for i := range n {
@@ -149,7 +150,8 @@ func seriesRows(n int, value float64, times ...time.Time) []segment.Row {
 	return out
 }
 
-// scrape writes n series every step from one time to before another, each flush when its samples are made.
+// scrape writes n series every step from one time to before another, each flush when its samples
+// are made.
 func (l *lake) scrape(tenant, from, to string, step time.Duration, n int) {
 	l.t.Helper()
 	for t := clock(from); t.Before(clock(to)); t = t.Add(step) {

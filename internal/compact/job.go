@@ -11,7 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// Kind is what a job does.
+// Kind is the kind of a job.
 type Kind uint8
 
 // The kinds of jobs.
@@ -44,7 +44,7 @@ type Job struct {
 	Bytes   int64 // of the sources
 }
 
-// String says what the job does, in one line.
+// String describes the job in one line.
 func (j Job) String() string {
 	var b strings.Builder
 	b.WriteString(j.Kind.String())
@@ -75,5 +75,5 @@ func count(n int, what string) string {
 // size returns the number of the job's sources.
 func (j *Job) size() int { return len(j.Sources.Segments) + len(j.Sources.Blocks) }
 
-// windowed says whether the job is about one window.
+// windowed reports whether the job is about one window.
 func (j *Job) windowed() bool { return j.Kind == Merge || j.Kind == Split || j.Kind == Cut }

@@ -10,8 +10,9 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// TestMain decodes a segment, large enough to be compressed, before the first bubble of time begins. The decoder that the whole program shares holds
-// channels, and those of one bubble are of no use in another.
+// TestMain decodes a segment, large enough to be compressed, before the first bubble of time
+// begins. The decoder that the whole program shares holds channels, and those of one bubble are of
+// no use in another.
 func TestMain(m *testing.M) {
 	var times []time.Time
 	for i := range 1000 {

@@ -18,17 +18,19 @@ import (
 )
 
 const (
-	// MessageVersion is the version of the job messages that this package writes, and the only one that it reads.
+	// MessageVersion is the version of the job messages that this package writes, and the only one
+	// that it reads.
 	MessageVersion = 1
-	// MaxMessageBytes bounds a job message. One of 64 segments has 3 kB. The most that a plan with the default settings can ask for, 64 blocks of 64
-	// slices each, has 200 kB.
+	// MaxMessageBytes bounds a job message. A job of 64 segments has 3 kB; the largest job of a
+	// plan with the default settings, 64 blocks of 64 slices each, has 200 kB.
 	MaxMessageBytes = 256 << 10
 )
 
 // ErrMessage reports bytes that are no job message, or one of another version.
 var ErrMessage = errors.New("not a job message of a known version")
 
-// message is a planned job as JSON (schemas/job.schema.json). Objects are named by their keys without what is common to all of the tenant.
+// message is a planned job as JSON (schemas/job.schema.json). It names objects by their keys
+// without the tenant's prefix.
 type message struct {
 	Version  int            `json:"version"`
 	Tenant   string         `json:"tenant"`
@@ -46,7 +48,8 @@ type message struct {
 	Bytes    int64          `json:"bytes,omitempty"`
 }
 
-// Encode returns the job as a message. Equal jobs have equal bytes. The error says if it has more than MaxMessageBytes.
+// Encode returns the job as a message. Equal jobs have equal bytes. A job of more than
+// MaxMessageBytes is an error.
 func (w Work) Encode() ([]byte, error) {
 	m := message{
 		Version: MessageVersion, Tenant: w.Tenant, Kind: w.Job.Kind.String(), Drop: w.Job.Drop,
@@ -113,7 +116,7 @@ func decodeWork(body []byte) (Work, error) {
 	return w, w.validate()
 }
 
-// work names the objects again.
+// work returns the job of a message.
 func (m *message) work() (Work, error) {
 	kind := slices.Index(kindNames[:], m.Kind)
 	if kind < 0 {
@@ -164,7 +167,7 @@ func parseBlock(s string) (catalog.BlockID, error) {
 	return catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID}, err
 }
 
-// validate says what a worker could not do.
+// validate refuses a job that a worker could not run.
 func (w *Work) validate() error {
 	j := &w.Job
 	if t, err := tenant.Parse(w.Tenant); err != nil || t != w.Tenant {

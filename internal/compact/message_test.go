@@ -134,7 +134,8 @@ func TestMessageRefuses(t *testing.T) {
 	}
 }
 
-// TestMessageSize: what a plan with the default settings can ask for fits, and is charged as a single chunk unless a split is merged anew.
+// TestMessageSize: what a plan with the default settings can ask for fits, and is charged as a
+// single chunk unless a split is merged anew.
 func TestMessageSize(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	work := func(segments, blocks int) Work {

@@ -8,7 +8,8 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// metrics are what an operator asks of the stage. Gauges are of all tenants, as the last cycle found them.
+// metrics are the metrics of the stage. Gauges are sums over all tenants, as the last cycle found
+// them.
 type metrics struct {
 	jobs           *prometheus.CounterVec // by kind, level, outcome
 	jobSeconds     *prometheus.HistogramVec

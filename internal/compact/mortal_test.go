@@ -12,7 +12,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// mortal is a store as a process has it that dies at one of its requests, before or after its effect.
+// mortal is a store as a process has it that dies at one of its requests, before or after its
+// effect.
 type mortal struct {
 	objstore.Store
 	mu    sync.Mutex

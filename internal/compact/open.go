@@ -64,8 +64,8 @@ type opener struct {
 	bodies map[catalog.SegmentID][]byte // fetched, not yet decoded
 }
 
-// open opens the sources, which come by rank: the oldest ones that MemoryBytes holds, and two at least; of a slice job all of them.
-// The caller closes the result, also after an error.
+// open opens the oldest sources that MemoryBytes holds, and at least two; of a slice job it opens
+// all. srcs are in the order of ranks. The caller closes the result, also after an error.
 func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source) (*opened, error) {
 	seed, err := s.ids.seed()
 	if err != nil {
@@ -108,13 +108,13 @@ func (o *opener) one(srcs []source, i int) (fits bool, err error) {
 	if o.job.Kind == Cut || o.out.into.Table.Bytes() <= o.s.set.MemoryBytes {
 		return true, nil
 	}
-	if o.job.Level == key.Part { // parts are never split: this one ends here, with two sources at least
+	if o.job.Level == key.Part { // parts are never split: this one ends here
 		return i == 0, nil
 	}
 	return false, errSeriesMemory
 }
 
-// room says whether so much more memory is there.
+// room reports whether n more bytes fit into MemoryBytes.
 func (o *opener) room(n int64) bool { return o.out.used()+n <= o.s.set.MemoryBytes }
 
 func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
@@ -151,7 +151,7 @@ func (o *opener) take(m *merge.Source, metadata []segment.Metadata, memory int64
 	o.out.memory += memory
 }
 
-// fetch gets the first segment of srcs, and at once the next few.
+// fetch reads the first segment of srcs, and with it the next few.
 func (o *opener) fetch(srcs []source) error {
 	var ids []catalog.SegmentID
 	for i := 0; i < len(srcs) && len(ids) < fetchAhead; i++ {

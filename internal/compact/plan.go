@@ -23,7 +23,7 @@ type planner struct {
 // Plan returns the jobs that bring a tenant's objects nearer to one 24h block a day. It is pure and
 // deterministic: the same snapshot (of all of time) and the same time (of the store's clock, before
 // the snapshot was taken) give the same jobs in the same order. No two jobs share a source, and
-// each may run whatever becomes of the others. An empty plan says that there is nothing to do now.
+// each may run whether or not the others do. If the plan is empty, there is nothing to do now.
 func Plan(s Settings, now time.Time, snap catalog.Snapshot) []Job {
 	s.fill()
 	p := &planner{set: &s, now: now, snap: &snap}
@@ -41,7 +41,8 @@ func Plan(s Settings, now time.Time, snap catalog.Snapshot) []Job {
 	return p.jobs
 }
 
-// later returns the later of two times. Commits judge a job's age by the manifest's time if that is ahead of the clock; so do jobs.
+// later returns the later of two times. Commits and jobs judge a job's age by the manifest's time
+// if that is ahead of the clock.
 func later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
@@ -49,8 +50,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// days groups sources by the 24h window that holds them, in the order of time, each group by rank. Windows nest, so
-// no source overlaps another day.
+// days groups sources by the 24h window that holds them, in the order of time, each group by rank.
+// Windows nest, so no source overlaps another day.
 func days(all []source) [][]source {
 	byDay := map[key.Window][]source{}
 	for _, s := range all {
@@ -67,14 +68,14 @@ func days(all []source) [][]source {
 	return out
 }
 
-// settled says whether the listing has every segment that is older than the source. Blocks, too,
-// can be too new for it: the manifest was read later, maybe much later.
+// settled reports whether the listing has every segment that is older than the source. A block can
+// be too new for it as well, because the manifest is read after the listing.
 func (p *planner) settled(s *source) bool { return p.older(s, p.set.SettleDelay) }
 
-// older says whether the newest write of the source was at least d ago.
+// older reports whether the newest write of the source was at least d ago.
 func (p *planner) older(s *source, d time.Duration) bool { return !s.written().After(p.now.Add(-d)) }
 
-// closed says whether the range is over, and WindowDelay too.
+// closed reports whether WindowDelay has passed since the end of the range.
 func (p *planner) closed(r span) bool { return !p.now.Before(p.closes(r)) }
 
 func (p *planner) closes(r span) time.Time { return time.UnixMilli(r.to).Add(p.set.WindowDelay) }

@@ -4,12 +4,13 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// growth is how many times as large as its largest source a merge of parts is at least, so that a sample is rewritten a number of times
-// that is logarithmic in the size of its window.
+// growth is the least ratio of a merge of parts to its largest source. It makes the number of times
+// that a sample is rewritten logarithmic in the size of its window.
 const growth = 4
 
-// parts plans merges of the segments and parts of a 2h window that are neighbours in rank. near are all live objects of the day: those of the
-// window that no part may take keep neighbours apart.
+// parts plans merges of the segments and parts of a 2h window that are neighbours in rank. near are
+// all live objects of the day: an object of the window that no part may take separates its
+// neighbours.
 func (p *planner) parts(w key.Window, near []source, crowded bool) {
 	r := spanOf(key.L2h, w)
 	var run []source
@@ -41,7 +42,8 @@ func (p *planner) segments(w key.Window, run, near []source) {
 	})
 }
 
-// chunks plans a job for every MaxSources of the run, and for the rest if it is at least so many or has PartBytes.
+// chunks plans a job for every MaxSources of the run, and for the rest if it has at least so many
+// sources or PartBytes.
 func (p *planner) chunks(w key.Window, run, near []source, least int, why string) {
 	for len(run) > 1 {
 		n := min(len(run), p.set.MaxSources)
@@ -68,8 +70,8 @@ func (p *planner) tiers(w key.Window, run, near []source) {
 	})
 }
 
-// tier returns how many of the first parts are to be merged: as many as possible so that the result is at least growth times as large
-// as the largest of them.
+// tier returns how many of the first parts to merge: as many as possible, so that the result is at
+// least growth times as large as the largest of them.
 func (p *planner) tier(parts []source) (best int) {
 	var sum, largest int64
 	for i := range parts[:min(len(parts), p.set.MaxSources)] {

@@ -6,8 +6,9 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// window plans one window of a level and what is below it. srcs are the live objects within it, near all those of its day, both by rank. covered
-// says that a live block of a higher level overlaps it: then late data is only gathered here, and merged up there.
+// window plans one window of a level and the windows below it. srcs are the live objects within it,
+// near all those of its day, both by rank. covered means that a live block of a higher level
+// overlaps it: then late data is only merged into parts here, and the higher level takes the parts.
 func (p *planner) window(l key.Level, w key.Window, srcs, near []source, covered bool) {
 	r := spanOf(l, w)
 	if len(srcs) == 0 || slices.Contains(p.splits, r) {
@@ -50,28 +51,30 @@ func (p *planner) below(l key.Level, w key.Window, srcs, near []source, covered,
 	}
 }
 
-// belowCovered makes parts of whatever is small, because the block above has too many of them to take.
+// belowCovered makes parts of everything small, because the block above has more of them than one
+// job takes.
 func (p *planner) belowCovered(l key.Level, w key.Window, srcs, near []source) {
 	if !slices.ContainsFunc(p.splits, spanOf(l, w).overlaps) {
 		p.below(l, w, srcs, near, true, true)
 	}
 }
 
-// idle says that the sources are what the window is to hold in the end: one block of the level, or the slices of one, that no tombstone
-// applies to. Nothing at all is idle too.
+// idle reports whether the sources are the final state of the window: one block of the level, or
+// the slices of one, to which no tombstone applies. No source at all is idle too.
 func (p *planner) idle(l key.Level, srcs []source) bool {
 	for i := range srcs {
-		if !srcs[i].at(l) || p.stained(&srcs[i]) {
+		if !srcs[i].at(l) || p.hasDeletions(&srcs[i]) {
 			return false
 		}
 	}
 	return len(p.groups(srcs)) <= 1
 }
 
-// waiting says that what is not yet in a block of the level came late, and more may come.
+// waiting reports whether the sources that are not yet in a block of the level came late, and more
+// may come.
 func (p *planner) waiting(l key.Level, r span, srcs []source) bool {
 	late := slices.DeleteFunc(slices.Clone(srcs), func(s source) bool { return s.at(l) })
-	if len(late) == 0 || slices.ContainsFunc(srcs, func(s source) bool { return !s.small() && p.stained(&s) }) {
+	if len(late) == 0 || slices.ContainsFunc(srcs, func(s source) bool { return !s.small() && p.hasDeletions(&s) }) {
 		return false
 	}
 	oldest := &late[0] // by rank, which begins with the time
@@ -79,12 +82,13 @@ func (p *planner) waiting(l key.Level, r span, srcs []source) bool {
 	return !inTime && !p.older(oldest, p.set.LateDelay)
 }
 
-// stained says whether a tombstone applies to samples that the block may hold.
-func (p *planner) stained(s *source) bool {
-	return !s.segment && stained(p.snap.Manifest.Tombstones, &s.block)
+// hasDeletions reports whether a tombstone applies to samples that the block may hold.
+func (p *planner) hasDeletions(s *source) bool {
+	return !s.segment && hasDeletions(p.snap.Manifest.Tombstones, &s.block)
 }
 
-// groups are sources that count as one: the slices of one split, because a slice job reads its own alone.
+// groups returns sources that count as one: the slices of one split, because a slice job reads only
+// its own.
 func (p *planner) groups(srcs []source) [][]source {
 	var out [][]source
 	for i, s := range srcs {
@@ -97,7 +101,7 @@ func (p *planner) groups(srcs []source) [][]source {
 	return out
 }
 
-// sliceOf says that two blocks are slices of the same whole.
+// sliceOf reports whether two blocks are slices of the same whole.
 func sliceOf(a, b *source) bool {
 	return !a.segment && !b.segment && a.block.Slice.Of > 1 && a.block.Slice.Of == b.block.Slice.Of &&
 		a.block.Slice.Index != b.block.Slice.Index && a.rank == b.rank && a.span == b.span
@@ -116,7 +120,7 @@ func (p *planner) prefix(srcs []source) []source {
 func (p *planner) why(l key.Level, srcs []source) string {
 	top := slices.ContainsFunc(srcs, func(s source) bool { return s.at(l) })
 	switch {
-	case slices.ContainsFunc(srcs, func(s source) bool { return p.stained(&s) }):
+	case slices.ContainsFunc(srcs, func(s source) bool { return p.hasDeletions(&s) }):
 		return "deletions"
 	case top && len(p.groups(srcs)) > 1:
 		return "late data"
@@ -125,8 +129,8 @@ func (p *planner) why(l key.Level, srcs []source) string {
 	}
 }
 
-// merge adds a job, as a split if it is too large for one. Sources that are not closed are left alone: they become so once what is
-// between them is merged.
+// merge adds a job, as a split if it is too large for one. It leaves sources alone that are not
+// closed: they become closed once the objects between them are merged.
 func (p *planner) merge(l key.Level, w key.Window, srcs, near []source, why string) {
 	if len(srcs) == 0 || !closedSet(srcs, near) {
 		return
@@ -138,8 +142,8 @@ func (p *planner) merge(l key.Level, w key.Window, srcs, near []source, why stri
 	p.add(Merge, l, w, srcs, why)
 }
 
-// closedSet says that no object that overlaps one of the sources in time, and is none of them, has a rank between the lowest and the
-// highest of theirs. Both lists are by rank.
+// closedSet reports whether no object that overlaps one of the sources in time, and is none of
+// them, has a rank between the lowest and the highest of theirs. Both lists are by rank.
 func closedSet(srcs, near []source) bool {
 	lo, hi := srcs[0].rank, srcs[len(srcs)-1].rank
 	var r span

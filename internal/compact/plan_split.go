@@ -8,15 +8,16 @@ import (
 
 // Costs that jobs are estimated by.
 const (
-	segmentFooterBytes = 4 << 10 // bytes of a segment's file that hold neither samples nor series, about
+	segmentFooterBytes = 4 << 10 // about, of a segment's file without samples and series
 	segmentSampleBytes = 4       // bytes of a segment's file per sample, about
 	segmentSeriesBytes = 12      // bytes of a segment's file per series, at least
-	seriesBytes        = 512     // memory for a series: its labels in the table, its row in the series table that is written
-	rowBytes           = 40      // memory for a series of one source: its row, as the merge and as its reader hold them
+	seriesBytes        = 512     // memory for a series: its labels, its row in the new series table
+	rowBytes           = 40      // memory for a series of one source: its row in merge and reader
 )
 
-// slicesFor returns into how many slices of the series a merge must be cut to stay within MemoryBytes and MaxJobSamples: a power of two, 1 for
-// none. Sources mostly have the same series: beyond the largest source, one in eight is taken to be new.
+// slicesFor returns the number of slices into which a merge must be split to stay within
+// MemoryBytes and MaxJobSamples: a power of two, 1 for none. Sources mostly have the same series:
+// one in eight series beyond those of the largest source is assumed to be new.
 func (s *Settings) slicesFor(srcs []source) int {
 	var sum, most, samples, rows, group int64
 	for i := range srcs {
@@ -40,7 +41,8 @@ func (s *Settings) slicesFor(srcs []source) int {
 	return n
 }
 
-// slices plans what is missing of the splits under way. Until they are done, nothing else happens in their windows.
+// slices plans the missing slices of the splits in progress. Until they are done, nothing else is
+// planned in their windows.
 func (p *planner) slices() {
 	for _, sp := range p.snap.Manifest.Splits {
 		p.splits = append(p.splits, spanOf(sp.Level, sp.Window))

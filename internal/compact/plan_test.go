@@ -50,7 +50,8 @@ func (s *scene) n() byte {
 	return byte(s.taken)
 }
 
-// segments adds n segments of 100 bytes for the 2h window that begins at the hour, written one second apart.
+// segments adds n segments of 100 bytes for the 2h window that begins at the hour, written one
+// second apart.
 func (s *scene) segments(hour, n int, written string) *scene {
 	return s.sized(hour, n, written, 100)
 }
@@ -347,8 +348,9 @@ func (s *scene) deleting(f func(*catalog.Tombstone)) *scene {
 	return s
 }
 
-// TestPlanHoldsItsRules checks plans of random snapshots: they are the same each time, no two jobs share a source, the sources of each
-// merge are closed, and whatever is planned is taken from what is live.
+// TestPlanHoldsItsRules checks plans of random snapshots: they are the same each time, no two jobs
+// share a source, the sources of each merge are closed, and whatever is planned is taken from what
+// is live.
 func TestPlanHoldsItsRules(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 1))

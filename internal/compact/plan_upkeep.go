@@ -9,7 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 )
 
-// expire plans the end of what is past the tenant's retention.
+// expire plans the removal of sources that are past the tenant's retention.
 func (p *planner) expire(all []source) {
 	keep := p.set.retention(p.snap.Tenant)
 	p.before = math.MinInt64
@@ -31,7 +31,8 @@ func (p *planner) expire(all []source) {
 // maxExpire bounds the objects of one Expire job, and so its message.
 const maxExpire = 1024
 
-// expired says whether all of the source is past its retention. What a split claims waits for its end.
+// expired reports whether all of the source is past its retention. A source that a split claims
+// does not expire before the split is done.
 func (p *planner) expired(s *source) bool {
 	end := s.span.to // exclusive
 	if !s.segment && s.block.MinT <= s.block.MaxT {
@@ -40,9 +41,9 @@ func (p *planner) expired(s *source) bool {
 	return end <= p.before && !slices.ContainsFunc(p.splits, s.span.overlaps)
 }
 
-// drop plans to forget the tombstones that have nothing left to delete, now or later. A segment of
-// the queue can be covered without being sealed; the listing has all that there will be once a
-// tombstone is no longer pending.
+// drop plans the removal of tombstones that have nothing left to delete, now or later. A segment of
+// the queue can be covered without being sealed; once a tombstone is no longer pending, the listing
+// has all such segments.
 func (p *planner) drop(all []source) {
 	var ids []ulid.ULID
 	for _, t := range p.snap.Manifest.Tombstones {
@@ -58,11 +59,11 @@ func (p *planner) drop(all []source) {
 	}
 }
 
-// stains says whether the tombstone applies to samples that the block may hold.
-func stains(t *catalog.Tombstone, b *catalog.Block) bool {
+// appliesTo reports whether the tombstone applies to samples that the block may hold.
+func appliesTo(t *catalog.Tombstone, b *catalog.Block) bool {
 	return t.AppliesTo(b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT)
 }
 
-func stained(ts []catalog.Tombstone, b *catalog.Block) bool {
-	return slices.ContainsFunc(ts, func(t catalog.Tombstone) bool { return stains(&t, b) })
+func hasDeletions(ts []catalog.Tombstone, b *catalog.Block) bool {
+	return slices.ContainsFunc(ts, func(t catalog.Tombstone) bool { return appliesTo(&t, b) })
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// Report says what a cycle or a tick found and did.
+// Report is what a cycle or a tick found and did.
 type Report struct {
 	State   State    // before the jobs
 	Planned []Work   // in the order of tenants and plans
-	Looked  int      // tenants that a tick has planned for; of the others there was nothing to do not long ago
+	Looked  int      // tenants that a tick planned for; it skipped those that were idle shortly before
 	Sent    int      // jobs that a tick has handed to workers
 	Jobs    []Result // in the order in which they ended; fewer than planned if the context ended
 	Garbage Garbage
@@ -24,7 +24,7 @@ type Work struct {
 	Job    Job
 }
 
-// Of returns how many jobs ended so.
+// Of returns the number of jobs with this outcome.
 func (r *Report) Of(o Outcome) (n int) {
 	for i := range r.Jobs {
 		if r.Jobs[i].Outcome == o {
@@ -50,7 +50,7 @@ func (r *Report) Bytes() (read, written int64) {
 	return read, written
 }
 
-// State is what there is of one tenant or of all.
+// State counts the live objects of one tenant or of all.
 type State struct {
 	Tenants         int
 	Segments        int // live
@@ -90,8 +90,8 @@ func StateOf(s Settings, now time.Time, snap catalog.Snapshot) State {
 	return st
 }
 
-// lag returns for how long the oldest small source has been due: since its window closed or, if it came later, since LateDelay after it was
-// written.
+// lag returns how long the oldest small source has been due: since its window closed or, if it came
+// later, since LateDelay after it was written.
 func lag(s *Settings, now time.Time, snap *catalog.Snapshot) (worst time.Duration) {
 	p := planner{set: s, now: now, snap: snap}
 	for _, src := range live(snap) {
@@ -107,7 +107,7 @@ func lag(s *Settings, now time.Time, snap *catalog.Snapshot) (worst time.Duratio
 	return worst
 }
 
-// add sums up.
+// add adds o to st.
 func (st *State) add(o State) {
 	if st.Blocks == nil {
 		st.Blocks, st.BlockBytes = map[key.Level]int{}, map[key.Level]int64{}

@@ -8,7 +8,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// check says by catalog.ErrConflict if a source of the job is no longer live in the manifest, or no
+// check returns catalog.ErrConflict if a source of the job is no longer live in the manifest, or no
 // longer for this job.
 func check(m *catalog.Manifest, job *Job) error {
 	if job.Kind == Cut {
@@ -32,10 +32,9 @@ func check(m *catalog.Manifest, job *Job) error {
 }
 
 // resolve returns the sources of a merge, by rank. snap was taken after the job was planned, and
-// has all of the job's window. Errors: catalog.ErrConflict if a source is no longer there, or no
-// longer for this job, or if a segment appeared between them in rank, which a delayed message of
-// the queue can make; objstore.ErrNotFound if a segment is missing that the manifest takes for
-// live.
+// has all of the job's window. Errors: catalog.ErrConflict if a source is no longer there or no
+// longer for this job, or if a segment appeared between them in rank, as a delayed message of the
+// queue can; objstore.ErrNotFound if a segment is missing that is live in the manifest.
 func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
 	if err := check(&snap.Manifest, job); err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
 	return out, nil
 }
 
-// undone checks that the split of a slice job is there and wants the slice.
+// undone checks that the split of a slice job exists and still needs the slice.
 func undone(m *catalog.Manifest, job *Job) error {
 	i := slices.IndexFunc(m.Splits, func(sp catalog.Split) bool { return sp.ID == job.Split })
 	if i < 0 {
@@ -69,7 +68,8 @@ func undone(m *catalog.Manifest, job *Job) error {
 	return nil
 }
 
-// unclaimed checks that no split has a source of the job, whose commit would be refused after all the work.
+// unclaimed checks that no split claims a source of the job. The commit would be refused, after all
+// the work.
 func unclaimed(m *catalog.Manifest, job *Job) error {
 	for i := range m.Splits {
 		claimed := &m.Splits[i].Sources
@@ -81,7 +81,7 @@ func unclaimed(m *catalog.Manifest, job *Job) error {
 	return nil
 }
 
-// shares says whether two slices have series in common. The zero value is the whole.
+// shares reports whether two slices have series in common. The zero value is the whole.
 func shares(a, b catalog.Slice) bool {
 	if a.Of <= 1 || b.Of <= 1 {
 		return true

@@ -17,10 +17,10 @@ const (
 	Failed   Outcome = "failed"
 )
 
-// Result says what a job did.
+// Result describes what a job did.
 type Result struct {
 	Tenant  string
-	Job     Job // as it was done: its sources may be fewer than planned, its kind may have become Split
+	Job     Job // as done: it may have fewer sources than planned, and may have become a Split
 	Outcome Outcome
 	Err     error // of Conflict and Failed
 
@@ -33,10 +33,10 @@ type Result struct {
 	Took         time.Duration
 
 	total int64     // samples of the sources, about
-	begun time.Time // when the manifest was read that the job began with; zero if it did not get so far
+	begun time.Time // when the job's first manifest was read; zero if it was not
 }
 
-// String says what the job did, in one line.
+// String describes the result in one line.
 func (r Result) String() string {
 	switch {
 	case r.Outcome != Done:
@@ -48,5 +48,6 @@ func (r Result) String() string {
 	}
 }
 
-// Progress hears of a job while it runs: samples read so far, of about total. It is called from several goroutines at once.
+// Progress is called while a job runs, with the number of samples read so far and about how many
+// there are. It is called from several goroutines at once.
 type Progress func(tenant string, job Job, done, total int64)

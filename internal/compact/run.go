@@ -10,12 +10,13 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// cleanupTimeout bounds the removal of what a lost job has written.
+// cleanupTimeout bounds the removal of what a job without a commit has written.
 const cleanupTimeout = 30 * time.Second
 
-// Run does one job of a plan. It may be called for any job at any time: a job whose sources are no longer what they were, or that was planned
-// more than catalog.MaxJobAge ago, is a Conflict, which is no error. One that takes too long is recorded as a split (slowness.go). The result is valid
-// with an error too.
+// Run runs one job of a plan. It may be called for any job at any time: a job whose sources have
+// changed, or that was planned more than catalog.MaxJobAge ago, is a Conflict, which is no error. A
+// job that takes too long is recorded as a split (slowness.go). The result is valid with an error
+// too.
 func (s *Stage) Run(ctx context.Context, tenant string, job Job) (Result, error) {
 	return s.run(ctx, Work{tenant, job}, nil)
 }
@@ -72,8 +73,9 @@ func (s *Stage) upkeep(ctx context.Context, r *Result, change catalog.Change) er
 	})
 }
 
-// young says by a conflict that the job was planned too long ago: nothing would tell that its sources were replaced since, once they are deleted and
-// forgotten. now is a time of the store's clock, as Planned is.
+// young returns a conflict if the job was planned too long ago: once its sources are replaced,
+// deleted and forgotten, nothing shows that they were. now is a time of the store's clock, as
+// Planned is.
 func (j *Job) young(now time.Time) error {
 	if age := now.Sub(j.Planned); age > catalog.MaxJobAge {
 		return fmt.Errorf("planned %s ago, the limit is %s: %w", age, catalog.MaxJobAge, catalog.ErrConflict)
@@ -81,14 +83,15 @@ func (j *Job) young(now time.Time) error {
 	return nil
 }
 
-// commit is the only way in which this stage changes what is live.
+// commit changes the manifest. Nothing else in this stage does.
 func (s *Stage) commit(ctx context.Context, tenant string, change catalog.Change) error {
 	_, err := catalog.Commit(ctx, s.store, tenant, change)
 	return err
 }
 
-// split records that a job is to be done in slices. The split's identifier has the time at which its sources were known to be live: a commit
-// refuses it when that was so long ago that they may have been replaced, deleted and forgotten.
+// split records that a job is to be done in slices. The split's identifier has the time at which
+// its sources were known to be live. A commit refuses a split that is so old that its sources may
+// have been replaced, deleted and forgotten.
 func (s *Stage) split(ctx context.Context, r *Result, known time.Time) error {
 	id, err := s.ids.next(known)
 	if err != nil {
@@ -101,8 +104,8 @@ func (s *Stage) split(ctx context.Context, r *Result, known time.Time) error {
 	})
 }
 
-// begin takes a snapshot of what a job may read, and returns the time at which the job begins, by
-// the store's clock. A job that comes too late costs one read of the manifest.
+// begin takes a snapshot of the job's window, and returns the time at which the job begins, by the
+// store's clock. A job that comes too late costs one read of the manifest.
 func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalog.Snapshot, now time.Time, err error) {
 	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
 	if err != nil {
@@ -111,7 +114,8 @@ func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalo
 	if err := check(&m, job); err != nil {
 		return snap, now, err
 	}
-	if now, err = s.store.Now(ctx); err != nil { // before the manifest is read again: the commit checks the age of what was read
+	// Before the manifest is read again, because the commit checks the age of that read.
+	if now, err = s.store.Now(ctx); err != nil {
 		return snap, now, err
 	}
 	if err := job.young(later(now, m.Time())); err != nil {
@@ -124,7 +128,8 @@ func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalo
 	return snap, later(now, snap.Manifest.Time()), nil
 }
 
-// explain turns the absence of a source's object into a conflict if the manifest has moved on meanwhile. Otherwise data is missing.
+// explain turns the absence of a source's object into a conflict if the manifest has changed
+// meanwhile. Otherwise data is missing.
 func (s *Stage) explain(ctx context.Context, tenant string, job *Job, err error) error {
 	if !errors.Is(err, objstore.ErrNotFound) {
 		return err

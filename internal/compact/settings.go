@@ -9,64 +9,74 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 )
 
-// Settings are the plain data that a compaction stage runs by. The zero value of a field means its default.
+// Settings are the settings of a compaction stage. The zero value of a field means its default.
 type Settings struct {
-	// SettleDelay is the age (by its identifier) at which a segment may be merged: by then every older one can be listed. It must be
-	// longer than ingest's flush timeout. Default 1 minute.
+	// SettleDelay is the age, by its rank, at which a segment may be merged: by then the listing
+	// has every older one. It must be longer than ingest's flush timeout. Default 1 minute.
 	SettleDelay time.Duration
-	// WindowDelay is how long after its end a range is closed, so that most late data comes in time. Default 10 minutes.
+	// WindowDelay is how long after its end a window is closed, so that most late data arrives
+	// before. Default 10 minutes.
 	WindowDelay time.Duration
-	// LateDelay is how old the oldest of the segments must be that came after their range was compacted, before they are merged into
-	// its block, so that many come together. Default 10 minutes.
+	// LateDelay is the age of the oldest late segment at which the late segments of a compacted
+	// window are merged into its block, so that many are merged together. Default 10 minutes.
 	LateDelay time.Duration
-	// DeletionDelay is how long superseded objects stay readable. It must be longer than the longest query. Default 15 minutes.
+	// DeletionDelay is how long superseded objects stay readable. It must be longer than the
+	// longest query. Default 15 minutes.
 	DeletionDelay time.Duration
-	// OrphanGrace is the age at which a block that no manifest names is taken for the leftover of a job that died. It must be longer
-	// than catalog.MaxJobAge. Default 1 hour.
+	// OrphanGrace is the age at which a block that no manifest names counts as an orphan of a job
+	// that died. It must be longer than catalog.MaxJobAge. Default 1 hour.
 	OrphanGrace time.Duration
-	// JobTimeout bounds one job, its commit included; at most catalog.MaxJobAge, of which the last half minute is left for cleaning up. Default 15 minutes.
+	// JobTimeout bounds one job with its commit. It is at most catalog.MaxJobAge less half a minute
+	// for cleaning up. Default 15 minutes.
 	JobTimeout time.Duration
-	// MaxJobsPerTick is the number of jobs that Dispatch hands to workers at a time, which bounds what waits in the queue: a job that waits there for
-	// catalog.MaxJobAge is planned again. It should be several times the number of workers. Default 1,000.
+	// MaxJobsPerTick is the number of jobs that one Dispatch sends to workers. It bounds the jobs
+	// that wait in the queue: one that waits for catalog.MaxJobAge is planned again. It should be
+	// several times the number of workers. Default 1,000.
 	MaxJobsPerTick int
-	// Interval is the time between two cycles of a process that compacts by itself. Default 1 minute.
+	// Interval is the time between two cycles of a process that compacts by itself. Default 1
+	// minute.
 	Interval time.Duration
 
-	// MinPartSegments is the number of segments, or of parts of similar size, that are worth a merge while their window is open. Default 8.
+	// MinPartSegments is the least number of segments, or of parts of similar size, that are merged
+	// while their window is open. Default 8.
 	MinPartSegments int
-	// PartBytes is the size of all waiting segments of a window that is worth a merge even if they are fewer. Default 8 MiB.
+	// PartBytes is the size of all waiting segments of a window at which they are merged even if
+	// they are fewer. Default 8 MiB.
 	PartBytes int64
 	// MaxSources is the number of objects that one job merges. Default 64.
 	MaxSources int
-	// MemoryBytes bounds what one job holds of its sources: decoded segments, the row groups of blocks, series tables. A job takes the
-	// oldest of its sources that fit; one whose series tables do not fit is split. Default 256 MiB.
+	// MemoryBytes bounds the memory of one job for its sources: decoded segments, row groups of
+	// blocks, series tables. A job takes the oldest sources that fit; a job whose series tables do
+	// not fit is split. Default 256 MiB.
 	MemoryBytes int64
-	// MaxJobSamples is the number of samples above which a job is split. Default: half a million for each second of JobTimeout, which one core does
-	// with room to spare; 450,000,000.
+	// MaxJobSamples is the number of samples above which a job is split. Default: half a million
+	// for each second of JobTimeout, which is 450,000,000; one core merges more.
 	MaxJobSamples int64
 	// Concurrency is the number of jobs that run at once. Default 1.
 	Concurrency int
-	// WithoutRollups leaves the rollups of 24h blocks out: they cost about a third of the samples' bytes at one sample every 10 seconds.
+	// WithoutRollups omits the rollups of 24h blocks. They have about a third of the samples' bytes
+	// at one sample every 10 seconds.
 	WithoutRollups bool
 
-	// Retention is how long samples are kept. 0 keeps them for ever.
+	// Retention is how long samples are kept. 0 keeps them forever.
 	Retention time.Duration
-	// TenantRetention overrides Retention for single tenants; 0 keeps for ever.
+	// TenantRetention overrides Retention by tenant; 0 keeps forever.
 	TenantRetention map[string]time.Duration
 
-	// TempDir is where the files of a block wait for their upload. Default os.TempDir().
+	// TempDir is the directory of a block's files before their upload. Default os.TempDir().
 	TempDir string
 	// Entropy makes the identifiers of blocks distinct. Default crypto/rand.
 	Entropy io.Reader
 }
 
-// mergeRate is how many samples a second a job is planned to merge: less than half of what one core does at the slowest level, 24h (docs/compaction.md).
+// mergeRate is how many samples a second a job is expected to merge: less than half of what one
+// core merges at the slowest level, 24h (docs/compaction.md).
 const mergeRate = 500_000
 
 // maxSlices bounds the slices of a split.
 const maxSlices = 64
 
-// WithDefaults fills unset fields and reports every setting that makes no sense.
+// WithDefaults fills unset fields and reports every invalid setting.
 func (s Settings) WithDefaults() (Settings, error) {
 	s.fill()
 	return s, s.validate()
@@ -137,7 +147,7 @@ func (s *Settings) validate() error {
 	return errors.Join(errs...)
 }
 
-// retention returns how long samples of a tenant are kept; 0 is for ever.
+// retention returns how long samples of a tenant are kept; 0 is forever.
 func (s *Settings) retention(tenant string) time.Duration {
 	if r, ok := s.TenantRetention[tenant]; ok {
 		return r

@@ -8,7 +8,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// sink takes merged series into a block and, at the level where data comes to rest, its rollups.
+// sink writes merged series to a block and, at level 24h, to its rollups.
 type sink struct {
 	view   *series.View
 	block  *block.Writer

@@ -11,16 +11,17 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// A job that would take longer than it may, however often it is tried, must become smaller. The estimate is Settings.MaxJobSamples: what
-// is larger is planned as a split. Where it is wrong (a slow machine, a slow store), the job itself notices that its time is over, and
-// records a split into so many slices that each takes half of that time at the pace that it had; a slice replaces its split by one of twice as
-// many. The time that this needs is left over by reserve.
+// A job that would exceed its time, however often it is tried, must become smaller. The estimate is
+// Settings.MaxJobSamples: a larger job is planned as a split. Where the estimate is wrong (a slow
+// machine, a slow store), the job records a split when its time is over. Each slice of that split
+// takes half of the time at the same pace. A slice that is too slow replaces its split by one of
+// twice as many slices. reserve keeps the time that recording needs.
 
-// errSlow marks the end of a job's own time, as opposed to that of its process.
+// errSlow reports that a job's own time is over, as opposed to that of its process.
 var errSlow = errors.New("out of time")
 
-// longest is the time that a job may take which begins now: the job timeout or, if that is less, what is left until the context's deadline or until
-// its commit would be refused.
+// longest returns the time that a job which begins now may take: the job timeout or, if that is
+// less, the time until the context's deadline or until its commit would be refused.
 func (s *Stage) longest(ctx context.Context) time.Duration {
 	most := min(s.set.JobTimeout, catalog.MaxJobAge-cleanupTimeout)
 	if end, ok := ctx.Deadline(); ok {
@@ -30,11 +31,11 @@ func (s *Stage) longest(ctx context.Context) time.Duration {
 	return most
 }
 
-// reserve is how much of the time left is kept for what follows the work.
+// reserve returns how much of the time left is kept for what follows the work.
 func reserve(left time.Duration) time.Duration { return min(cleanupTimeout, left/10) }
 
-// divisible says whether the job is one that can be split, or a slice that can be smaller, and has got so far as to know its sources. Parts are never
-// split.
+// divisible reports whether the job can be split, or is a slice that can be smaller, and knows its
+// sources already. Parts are never split.
 func divisible(r *Result) bool {
 	if r.begun.IsZero() {
 		return false
@@ -42,7 +43,8 @@ func divisible(r *Result) bool {
 	return r.Job.Kind == Merge && r.Job.Level != key.Part || r.Job.Kind == Cut && r.Job.Slice.Of < maxSlices
 }
 
-// slicesAt returns how many slices a job needs that was out of time after so many of its samples: each has half of that time, at the same pace.
+// slicesAt returns the number of slices for a job whose time was over after so many of its samples:
+// each gets half of that time, at the same pace.
 func slicesAt(read, total int64) int {
 	n := 2
 	for n < maxSlices && read > 0 && int64(n)*read < 2*total {
@@ -51,7 +53,8 @@ func slicesAt(read, total int64) int {
 	return n
 }
 
-// splitSlow records a split of a job that was out of time; if it is a slice, of all of its split into twice as many.
+// splitSlow records a split of a job whose time was over; of a slice, it splits the whole split
+// into twice as many.
 func (s *Stage) splitSlow(ctx context.Context, r *Result) error {
 	n := slicesAt(r.Read, r.total)
 	if r.Job.Kind == Cut {

@@ -49,10 +49,10 @@ func (s *source) id() ulid.ULID {
 	return s.block.ID
 }
 
-// at says whether the source is a block of the level.
+// at reports whether the source is a block of the level.
 func (s *source) at(l key.Level) bool { return !s.segment && s.block.Level == l }
 
-// small says whether the source is a segment or a part: something of one window that is to become a 2h block.
+// small reports whether the source is a segment or a part, which become part of a 2h block.
 func (s *source) small() bool { return s.segment || s.block.Level == key.Part }
 
 // written returns the time of its newest write, by the clock of the store or of the queue.
@@ -66,10 +66,11 @@ func (s *source) samples() int64 {
 	return s.block.Samples
 }
 
-// content is about how many of a segment's bytes grow with its samples.
+// content returns about how many of a segment's bytes grow with its samples.
 func (s *source) content() int64 { return max(0, s.bytes-segmentFooterBytes) }
 
-// compareSources orders by rank, so that of equal samples the last one counts.
+// compareSources orders by rank, lowest first. Objects of equal ranks never hold the same series
+// and time.
 func compareSources(a, b source) int {
 	ai, bi := a.id(), b.id()
 	return cmp.Or(a.rank.Compare(b.rank), cmp.Compare(a.span.from, b.span.from), ai.Compare(bi))
@@ -88,7 +89,7 @@ func live(snap *catalog.Snapshot) []source {
 	return all
 }
 
-// sourcesOf names the objects for a transition of the manifest.
+// sourcesOf returns the sources as a transition of the manifest takes them.
 func sourcesOf(srcs []source) catalog.Sources {
 	var out catalog.Sources
 	for _, s := range srcs {

@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Stage is the compaction stage of one process. Any number of them may work on one store at once: what two do alike, one of them drops.
-// Its methods may be called concurrently.
+// Stage is the compaction stage of one process. Any number of processes may work on one store at
+// once: of two equal jobs, one is dropped. Its methods may be called concurrently.
 type Stage struct {
 	set   Settings
 	store objstore.Store
@@ -31,7 +31,7 @@ type Stage struct {
 	memory memory // of Dispatch and Tick
 }
 
-// New returns a stage. It does nothing by itself.
+// New returns a stage. It starts no goroutine.
 func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slog.Logger, now func() time.Time) (*Stage, error) {
 	set, err := set.WithDefaults()
 	if err != nil {
@@ -50,10 +50,10 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	}, nil
 }
 
-// Settings returns the settings that the stage runs by.
+// Settings returns the settings of the stage, with defaults.
 func (s *Stage) Settings() Settings { return s.set }
 
-// idSource makes identifiers, and whatever else must be random.
+// idSource makes identifiers and random numbers.
 type idSource struct {
 	mu      sync.Mutex
 	entropy io.Reader

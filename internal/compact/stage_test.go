@@ -16,7 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// TestDay writes for a day and compacts meanwhile; the answer never changes, and in the end there is one block.
+// TestDay writes for a day and compacts meanwhile; the answer never changes, and in the end there
+// is one block.
 func TestDay(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{}, 2)

@@ -10,16 +10,16 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// What a planner that is asked every minute remembers, so that tenants of whom nothing is new cost little: at 43,200 ticks a month, one
-// listing a tick is 0.22 dollars. Nothing depends on it: a planner that remembers nothing, or wrong things, plans later, and never falsely.
+// Advisory cache that avoids listing idle tenants: at 43,200 ticks a month, one listing per tick
+// costs 0.22 dollars. A stale or empty entry delays a plan, and never makes one wrong.
 const (
 	tenantsEvery = 4 * time.Minute  // for each tenant, the tenants are listed
 	tenantsAtAll = 10 * time.Minute // but at least so often
-	quietEvery   = 3 * time.Minute  // a tenant is looked at of whom there was nothing to do and no segment
+	quietEvery   = 3 * time.Minute  // between two plans for an idle tenant without segments
 	collectEvery = 5 * time.Minute  // garbage of a tenant is collected
 )
 
-// memory belongs to one stage.
+// memory is the cache of one stage.
 type memory struct {
 	mu      sync.Mutex
 	tenants []string
@@ -27,7 +27,7 @@ type memory struct {
 	seen    map[string]seen
 }
 
-// seen is what the last look at a tenant found.
+// seen is what the last plan for a tenant found.
 type seen struct {
 	at      time.Time
 	state   State
@@ -37,7 +37,7 @@ type seen struct {
 	collected time.Time // when garbage was last collected
 }
 
-// recall returns what is remembered of a tenant.
+// recall returns the cached state of a tenant.
 func (m *memory) recall(tenant string) seen {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,7 +52,7 @@ func (m *memory) change(tenant string, f func(*seen)) {
 	m.seen[tenant] = x
 }
 
-// known returns the tenants, listed now or not long ago.
+// known returns the tenants, from the cache or listed.
 func (s *Stage) known(ctx context.Context) ([]string, error) {
 	now := s.now()
 	if tenants, ok := s.memory.list(now); ok {
@@ -65,7 +65,7 @@ func (s *Stage) known(ctx context.Context) ([]string, error) {
 	return tenants, err
 }
 
-// list returns the tenants if they were listed not long ago.
+// list returns the tenants if the cache has a recent list.
 func (m *memory) list(now time.Time) ([]string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *memory) list(now time.Time) ([]string, bool) {
 	return m.tenants, age >= 0 && age < min(tenantsAtAll, time.Duration(len(m.tenants))*tenantsEvery)
 }
 
-// learn keeps the tenants, which are sorted, and forgets all others.
+// learn stores the tenants, which are sorted, and drops all others.
 func (m *memory) learn(tenants []string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,9 +85,9 @@ func (m *memory) learn(tenants []string, now time.Time) {
 	}
 }
 
-// survey plans for the tenants that may have something to do. State is that of all, as far as it is
-// remembered. stored is a time of the store's clock before the call; this process's own clock only
-// tells how long ago it looked at a tenant.
+// survey plans for the tenants that may have something to do. State sums up all tenants, as far as
+// the cache has them. stored is a time of the store's clock before the call; the process's own
+// clock only measures the age of cache entries.
 func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum State, work []Work, looked int) {
 	plans, looks := make([][]Job, len(tenants)), make([]bool, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {
@@ -118,15 +118,17 @@ func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, 
 	return sum, work, looked
 }
 
-// superseded says whether something is old enough to be deleted, or to be forgotten. That history is as old may still be missing.
+// superseded reports whether an object is old enough to be deleted, or to be forgotten. It does not
+// check that the history is as old.
 func (s *Stage) superseded(m *catalog.Manifest, now time.Time) bool {
 	due := now.Add(-max(s.set.DeletionDelay, 0)).UnixMilli()
 	return slices.ContainsFunc(m.Consumed, func(c catalog.Consumed) bool { return c.At <= due }) ||
 		slices.ContainsFunc(m.Retired, func(r catalog.Retired) bool { return r.At <= due })
 }
 
-// collectDue says whether the tenant is worth a collection now: it has garbage, or it is time to search for orphans. Only jobs make orphans, so
-// those of a quiet tenant are searched for when the last one is old enough to be taken for one.
+// collectDue reports whether a collection for the tenant is worth its requests: it has garbage, or
+// it is time to search for orphans. Only jobs make orphans, so a quiet tenant is searched when the
+// orphans of its last job have reached OrphanGrace.
 func (s *Stage) collectDue(tenant string) bool {
 	x, now := s.memory.recall(tenant), s.now()
 	if x.at.IsZero() || now.Sub(x.collected) < collectEvery {

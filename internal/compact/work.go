@@ -2,11 +2,12 @@ package compact
 
 import "context"
 
-// Work does the job of a message. The message is done with unless there is an error: bytes that are no job message (ErrMessage), or a context that
-// ended, apart from its deadline.
+// Work runs the job of a message. The message is done unless there is an error: bytes that are no
+// job message (ErrMessage), or a context that was cancelled before its deadline.
 //
-// A job that failed is no error. It is logged and counted, and a plan has it again as soon as the queue takes the same message again. To deliver the old
-// message again would block its group until then, and with it all other jobs of the day, which meanwhile become too old.
+// A job that failed is no error. It is logged and counted, and a later plan has it again as soon as
+// the queue accepts the same message again. Redelivery of the old message would block its group
+// until then, and with it all other jobs of the day, which meanwhile become too old.
 func (s *Stage) Work(ctx context.Context, body []byte) (Result, error) {
 	w, err := DecodeWork(body)
 	if err != nil {

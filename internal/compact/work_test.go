@@ -24,7 +24,8 @@ func encoded(t *testing.T, tenant string, j Job) []byte {
 	return body
 }
 
-// TestStaleCopies: a job that is done already, or was planned too long ago, costs one read of the manifest, or nothing.
+// TestStaleCopies: a job that is done already, or was planned too long ago, costs one read of the
+// manifest, or nothing.
 func TestStaleCopies(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{MaxJobSamples: 200, Retention: 100 * time.Hour}, 2)
@@ -112,7 +113,8 @@ func TestNoJob(t *testing.T) {
 	require.Empty(t, asked)
 }
 
-// TestFailedJob: a job that fails is logged and done with; a job whose process is told to end is not.
+// TestFailedJob: a job that fails is logged and done with; a job whose process is told to end is
+// not.
 func TestFailedJob(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{}, 2)
@@ -145,7 +147,8 @@ func TestFailedJob(t *testing.T) {
 	l.check("t")
 }
 
-// TestSlowJob: a job that is out of time is recorded as a split into so many slices as its pace asks for, and the slices are done.
+// TestSlowJob: a job that is out of time is recorded as a split into so many slices as its pace
+// asks for, and the slices are done.
 func TestSlowJob(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
@@ -239,7 +242,8 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// TestSlowSlice: a slice that is out of time makes its split a finer one, until there are too many slices; in the end all of them are done.
+// TestSlowSlice: a slice that is out of time makes its split a finer one, until there are too many
+// slices; in the end all of them are done.
 func TestSlowSlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLake(t)

@@ -79,7 +79,8 @@ func picked(c *livetest.Case, samples []live.Sample) []livetest.Want {
 	return out
 }
 
-// TestMergeIsPick merges many random runs, with start timestamps, and holds the result against Pick.
+// TestMergeIsPick merges many random runs, with start timestamps, and holds the result against
+// Pick.
 func TestMergeIsPick(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 14))
 	var f live.Floats

@@ -45,7 +45,8 @@ func TestSchemaIsAsSpecified(t *testing.T) {
 	}
 }
 
-// TestSQLView asks DuckDB for every row through the documented macro and compares it with a Window of that row.
+// TestSQLView asks DuckDB for every row through the documented macro and compares it with a Window
+// of that row.
 func TestSQLView(t *testing.T) {
 	files := written(t)
 	db, err := sql.Open("duckdb", "")

@@ -155,8 +155,9 @@ func answers(w *rollup.Window, start, end int64) []answer {
 	}
 }
 
-// TestWindowsAnswerAsUpstreamDoes asks upstream's engine about random windows of whole buckets and compares bit for bit what is said to be
-// exact. At the end it has seen exact and inexact answers of every function that knows both.
+// TestWindowsAnswerAsUpstreamDoes asks upstream's engine about random windows of whole buckets and
+// compares bit for bit what is said to be exact. At the end it has seen exact and inexact answers
+// of every function that knows both.
 func TestWindowsAnswerAsUpstreamDoes(t *testing.T) {
 	exact, inexact := map[string]int{}, map[string]int{}
 	for name, next := range values {
@@ -221,7 +222,8 @@ func compareAll(t *testing.T, u *upstream, w *rollup.Window, start, end int64, w
 	compareInstant(t, u, w, start, end, what)
 }
 
-// selects says that a function returns one of the samples, whose bits are then those of the sample, also if it is NaN.
+// selects says that a function returns one of the samples, whose bits are then those of the sample,
+// also if it is NaN.
 func selects(query string) bool {
 	return query[:4] == "min_" || query[:4] == "max_" || query[:4] == "firs" || query[:4] == "last"
 }
@@ -239,8 +241,9 @@ func compareInstant(t *testing.T, u *upstream, w *rollup.Window, start, end int6
 	}
 }
 
-// TestInexactSumsAreClose bounds what Sum may be off by where it is not exact: the error of a compensated sum (Neumaier, 1974), which is one
-// rounding of the sum and a vanishing share of the sum of magnitudes.
+// TestInexactSumsAreClose bounds what Sum may be off by where it is not exact: the error of a
+// compensated sum (Neumaier, 1974), which is one rounding of the sum and a vanishing share of the
+// sum of magnitudes.
 func TestInexactSumsAreClose(t *testing.T) {
 	for _, name := range []string{"gauge of decimals", "counter of decimals", "any finite", "large whole"} {
 		rng := rand.New(rand.NewPCG(5, uint64(len(name))))

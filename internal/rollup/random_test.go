@@ -93,7 +93,8 @@ var values = map[string]func(rng *rand.Rand, last float64) float64{
 	},
 }
 
-// randomSeries returns up to n samples from around begin (ms) on: every 10 s, on the second or off it, or irregularly, with gaps.
+// randomSeries returns up to n samples from around begin (ms) on: every 10 s, on the second or off
+// it, or irregularly, with gaps.
 func randomSeries(rng *rand.Rand, begin int64, n int, next func(*rand.Rand, float64) float64) samples {
 	var (
 		s         samples

@@ -95,7 +95,8 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// TestOpenColumnsRefuses: what is no rollup, or has more rows than it may, is refused, and damage is an error or goes unnoticed.
+// TestOpenColumnsRefuses: what is no rollup, or has more rows than it may, is refused, and damage
+// is an error or goes unnoticed.
 func TestOpenColumnsRefuses(t *testing.T) {
 	files := writtenSeries(t, 3, 20)
 	whole := files["rollup-5m.parquet"].Bytes()

@@ -43,7 +43,8 @@ func bytesIn(data []byte, n int) func(func([]byte) bool) {
 	}
 }
 
-// TestRoundTrip writes small and large files and reads them in random places, on stores with and without local files.
+// TestRoundTrip writes small and large files and reads them in random places, on stores with and
+// without local files.
 func TestRoundTrip(t *testing.T) {
 	local, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
@@ -91,7 +92,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReadAhead: who reads from the front to the back, after a look at the end, costs a request per stretch.
+// TestReadAhead: who reads from the front to the back, after a look at the end, costs a request per
+// stretch.
 func TestReadAhead(t *testing.T) {
 	gets := 0
 	store := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {
@@ -117,7 +119,8 @@ func TestReadAhead(t *testing.T) {
 	require.Equal(t, 11, gets)
 }
 
-// TestUnfinished: what was not closed is never uploaded, and what could not be uploaded may be removed.
+// TestUnfinished: what was not closed is never uploaded, and what could not be uploaded may be
+// removed.
 func TestUnfinished(t *testing.T) {
 	fault := errors.New("fault")
 	script := &memstore.Script{}

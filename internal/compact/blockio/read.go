@@ -21,8 +21,9 @@ type Reader struct {
 	fetch int64
 }
 
-// NewReader returns a Reader whose requests ctx bounds. Of files that are not local, at least ahead bytes are fetched at once and kept,
-// one such stretch per open file: right for whoever reads from the front to the back.
+// NewReader returns a Reader whose requests ctx bounds. From files that are not local it reads at
+// least ahead bytes at once and keeps them, one such range per open file, which suits sequential
+// readers.
 func NewReader(ctx context.Context, store objstore.Store, b key.Block, ahead int) *Reader {
 	return &Reader{ctx: ctx, store: store, block: b, ahead: max(ahead, 1)}
 }
@@ -70,7 +71,8 @@ func (r *Reader) openLocal(path, k string) (io.ReaderAt, int64, error) {
 	return f, info.Size(), nil
 }
 
-// remote reads an object by ranges. It keeps the last two: the one where its user is, and the footer that it looked at before.
+// remote reads an object by ranges. It keeps the last two: the one that is being read, and the
+// footer before it.
 type remote struct {
 	r    *Reader
 	key  string
@@ -110,7 +112,7 @@ func (f *remote) ReadAt(p []byte, off int64) (int, error) {
 	return int(n), nil
 }
 
-// load fetches n bytes from off, or more, in place of the older stretch, which is the first one now.
+// load reads n bytes or more from off, in place of the older range, which is the first one now.
 func (f *remote) load(off, n int64) error {
 	s := &f.kept[0]
 	body, obj, err := f.r.store.Get(f.r.ctx, f.key, off, max(n, int64(f.r.ahead)))

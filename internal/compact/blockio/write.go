@@ -13,11 +13,11 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// memoryBytes is the size up to which a file waits for its upload in memory.
+// memoryBytes is the size up to which a file is buffered in memory.
 const memoryBytes = 4 << 20
 
-// Writer puts the files of one new block into a store. It implements block.Files: a file is uploaded, if its key is absent, when it
-// is closed. It belongs to one goroutine.
+// Writer writes the files of one new block to a store. It implements block.Files: Close of a file
+// uploads it, if its key is absent. It belongs to one goroutine.
 type Writer struct {
 	ctx   context.Context
 	store objstore.Store
@@ -27,7 +27,8 @@ type Writer struct {
 	bytes int64
 }
 
-// NewWriter returns a Writer whose uploads ctx bounds. Files that are not small wait in dir ("" is os.TempDir()).
+// NewWriter returns a Writer whose uploads ctx bounds. Large files are buffered in dir ("" is
+// os.TempDir()) until their upload.
 func NewWriter(ctx context.Context, store objstore.Store, b key.Block, dir string) *Writer {
 	return &Writer{ctx: ctx, store: store, block: b, dir: dir}
 }
@@ -45,8 +46,8 @@ func (w *Writer) Create(name string) (io.WriteCloser, error) {
 	return f, nil
 }
 
-// Remove deletes every file that was uploaded or may have been; what it cannot delete is garbage for the collector. Only for blocks that can never be
-// committed.
+// Remove deletes every file that was or may have been uploaded; garbage collection deletes what
+// Remove cannot. It may only be called for blocks that can never be committed.
 func (w *Writer) Remove(ctx context.Context) error {
 	var errs []error
 	for _, f := range w.files {
@@ -60,7 +61,7 @@ func (w *Writer) Remove(ctx context.Context) error {
 	return nil
 }
 
-// Close lets go of files that were begun and never closed. They are not uploaded.
+// Close releases files that were created and never closed. They are not uploaded.
 func (w *Writer) Close() error {
 	var errs []error
 	for _, f := range w.files {
@@ -69,7 +70,7 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// file gathers what is written to it, in memory and, once it is large, in a file without a name.
+// file buffers what is written to it in memory and, once it is large, in an unlinked file.
 type file struct {
 	w    *Writer
 	name string

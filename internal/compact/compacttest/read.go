@@ -23,14 +23,15 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Sample is what counts at one timestamp of one series. Hist is the encoded histogram, empty for floats.
+// Sample is the sample that counts at one timestamp of one series. Hist is the encoded histogram,
+// empty for floats.
 type Sample struct {
 	ST   int64
 	Bits uint64 // of the value
 	Hist string
 }
 
-// Answer is all that a lake says.
+// Answer is the whole content of a lake.
 type Answer struct {
 	Samples   map[string]map[int64]Sample // by labels and timestamp
 	Exemplars map[string][]string         // by labels: as text, sorted, each once
@@ -50,7 +51,8 @@ func (a Answer) Count() (n int) {
 	return n
 }
 
-// Add lets the rows of the next object by rank, less what the tombstones delete, count above all that were before.
+// Add adds the rows of the next object by rank, without what the tombstones delete. They replace
+// samples of equal times that were added before.
 func (a Answer) Add(rows []segment.Row, deletes []catalog.Tombstone) error {
 	for _, r := range rows {
 		k := r.Labels.String()

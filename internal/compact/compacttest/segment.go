@@ -1,5 +1,6 @@
-// Package compacttest makes segments for tests and reads a lake as any reader may: the live objects of a snapshot, by rank, less what
-// is deleted. It shares no code with the merges that it is held against.
+// Package compacttest writes segments for tests and reads a lake as any reader may: the live
+// objects of a snapshot, by rank, without what is deleted. It shares no code with the merges that
+// tests compare with it.
 package compacttest
 
 import (

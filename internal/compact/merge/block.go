@@ -56,8 +56,8 @@ func (s *Source) fromBlock(r *block.Reader, in *Into) error {
 	return nil
 }
 
-// blockContent reads a block from its beginning to its end. The cursors are made when they are first
-// needed.
+// blockContent reads a block from its beginning to its end. The cursors are made when they are
+// first needed.
 type blockContent struct {
 	r *block.Reader
 

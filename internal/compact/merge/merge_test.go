@@ -144,8 +144,8 @@ func (m *maker) rows() (out []segment.Row) {
 	return out
 }
 
-// tombstones are random; the identifier of the n-th is n+1, so that those from the n-th on apply to an
-// object whose DeletesThrough is n.
+// tombstones are random; the identifier of the n-th is n+1, so that those from the n-th on apply to
+// an object whose DeletesThrough is n.
 func (m *maker) tombstones() (out []catalog.Tombstone) {
 	for n := range m.r.IntN(3) {
 		t := catalog.Tombstone{ID: ulid.ULID{15: byte(n + 1)}, Matchers: []catalog.Matcher{{Type: "=", Name: "__name__", Value: "m1"}}}
@@ -195,8 +195,8 @@ func inBlockOrder(rs []segment.Row) []segment.Row {
 	})
 }
 
-// TestMergeIsTheModel merges random sources, with and without slices, and holds the result against the rule: object by object in
-// ascending rank, what is not deleted, the later one counting.
+// TestMergeIsTheModel merges random sources, with and without slices, and holds the result against
+// the rule: object by object in ascending rank, what is not deleted, the later one counting.
 func TestMergeIsTheModel(t *testing.T) {
 	for seed := range uint64(120) {
 		r := rand.New(rand.NewPCG(seed, 5))

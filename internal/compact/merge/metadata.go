@@ -7,10 +7,11 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Descriptions gathers what sources, ascending by rank, say of metric families: of each family, the newest counts.
+// Descriptions collects the descriptions of metric families, from sources ascending by rank. Of
+// each family, the last one counts.
 type Descriptions struct{ byMetric map[string]segment.Metadata }
 
-// Add takes the descriptions of the next source.
+// Add adds the descriptions of the next source.
 func (d *Descriptions) Add(ms []segment.Metadata) {
 	if d.byMetric == nil && len(ms) > 0 {
 		d.byMetric = make(map[string]segment.Metadata, len(ms))

@@ -10,8 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Segment decodes the series of a segment that are in in's slice. The tombstones above through apply
-// to it. Errors: segment.ErrFormat.
+// Segment decodes the series of a segment that are in in's slice. The tombstones above through
+// apply to it. Errors: segment.ErrFormat.
 func Segment(name string, data []byte, in *Into, through ulid.ULID) (*Source, []segment.Metadata, error) {
 	table := in.target()
 	b, err := segment.Decode(data, table)

@@ -75,7 +75,7 @@ type Into struct {
 
 func (in *Into) whole() bool { return in.Slice.Of <= 1 }
 
-// target returns the table that a source is decoded into: the table itself, or one that keep picks from.
+// target returns the table that a source is decoded into: Table, or one from which keep copies.
 func (in *Into) target() *series.Table {
 	if in.whole() {
 		return in.Table

@@ -1,7 +1,6 @@
 package promsql_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -26,6 +25,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
@@ -55,19 +55,22 @@ type world struct {
 	series [][]sample
 }
 
-// newest returns the samples of a series in order, of each time the one of the largest rank.
+// newest returns the samples of a series that count, in order, as package live picks them.
 func newest(series []sample) []sample {
-	at := map[int64]sample{}
-	for _, s := range series {
-		if old, ok := at[s.ms]; !ok || old.rank < s.rank {
-			at[s.ms] = s
-		}
+	ranks := make([]uint64, len(series))
+	for i, s := range series {
+		ranks[i] = s.rank
 	}
-	out := make([]sample, 0, len(at))
-	for _, s := range at {
-		out = append(out, s)
+	slices.Sort(ranks)
+	all := make([]live.Sample, len(series))
+	for i, s := range series {
+		object, _ := slices.BinarySearch(ranks, s.rank)
+		all[i] = live.Sample{T: s.ms, Object: object, At: i}
 	}
-	slices.SortFunc(out, func(a, b sample) int { return cmp.Compare(a.ms, b.ms) })
+	var out []sample
+	for _, x := range live.Pick(all) {
+		out = append(out, series[x.At])
+	}
 	return out
 }
 

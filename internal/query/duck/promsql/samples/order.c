@@ -1,4 +1,6 @@
-// Putting the samples of a series in order. Runs are nearly always sorted, and nearly always follow one another.
+// Sorts the samples of a series by time. Of equal times the sample of the highest rank counts, as the
+// Go package internal/live defines it; the statement has left out what is deleted. Runs are nearly
+// always sorted, and nearly always follow one another.
 #include "samples.h"
 
 #include <stdlib.h>
