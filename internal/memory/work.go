@@ -62,19 +62,6 @@ func (w *Work) Charge(n int64) error {
 	return nil
 }
 
-// Credit releases n of the work's bytes before its end.
-func (w *Work) Credit(n int64) {
-	if w == nil || n <= 0 {
-		return
-	}
-	b := w.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n = min(n, w.bytes)
-	w.bytes -= n
-	b.give(n)
-}
-
 // End ends the work and releases its bytes. Further calls have no effect.
 func (w *Work) End() {
 	if w == nil {
