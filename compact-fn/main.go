@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -19,25 +20,28 @@ const (
 	description = "Promlake's compaction stage: POST /-/compact runs one cycle over the store."
 )
 
-// cli is the grammar of the command line; its fields hold the defaults.
+// cli is the grammar of the command line.
 type cli struct {
-	Process process.Settings   `embed:"" group:"Process"`
-	Compact compactapp.Flags   `embed:"" group:"Compaction"`
-	Workers compactapp.Workers `embed:"" group:"Compaction"`
-	Lambda  lambda.Settings    `embed:"" group:"AWS Lambda"`
+	Process process.Settings    `embed:"" group:"Process"`
+	Compact compactapp.Settings `embed:"" group:"Compaction"`
+	Workers compactapp.Workers  `embed:"" group:"Compaction"`
+	Lambda  lambda.Settings     `embed:"" group:"AWS Lambda"`
 }
 
 func newCLI() *cli {
-	return &cli{Process: process.SettingsOf(program), Compact: compactapp.NewFlags(), Lambda: lambda.DefaultSettings()}
+	c := settings.Default[cli]()
+	c.Process, c.Compact = process.SettingsOf(program), compactapp.DefaultSettings()
+	return &c
 }
 
 // Run serves the stage until ctx, or the function's environment, ends.
-func (c *cli) Run(ctx context.Context, io flags.Streams) error {
+func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
 	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
 	if err != nil {
 		return err
 	}
-	stage := compactapp.OnRequest(c.Compact.Settings(), c.Workers)
+	c.Process.Flags = vs
+	stage := compactapp.OnRequest(c.Compact, c.Workers)
 	if !lambda.Running() {
 		return process.Run(ctx, c.Process, logger, stage)
 	}

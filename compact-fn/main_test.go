@@ -22,7 +22,7 @@ func TestVariables(t *testing.T) {
 
 	const day = 24 * time.Hour
 	want := newCLI()
-	want.Process.Listen, want.Process.Store, want.Compact.Retention = "127.0.0.1:1", "s3://bucket", flags.Period(30*day)
-	want.Compact.TenantRetention = []flags.TenantPeriod{{Tenant: "team-a", Period: flags.Period(7 * day)}, {Tenant: "team-b"}}
+	want.Process.Listen, want.Process.Store, want.Compact.Retention = "127.0.0.1:1", "s3://bucket", 30*day
+	want.Compact.TenantRetention = map[string]time.Duration{"team-a": 7 * day, "team-b": 0}
 	require.Equal(t, want, c)
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -18,24 +20,27 @@ const (
 	description = "Promlake's ingest stage: takes remote_write requests and writes segments to the store."
 )
 
-// cli is the grammar of the command line; its fields hold the defaults.
+// cli is the grammar of the command line.
 type cli struct {
 	Process process.Settings `embed:"" group:"Process"`
-	Ingest  ingestapp.Flags  `embed:"" group:"Ingest"`
+	Ingest  ingest.Settings  `embed:"" group:"Ingest"`
 	Lambda  lambda.Settings  `embed:"" group:"AWS Lambda"`
 }
 
 func newCLI() *cli {
-	return &cli{Process: process.SettingsOf(program), Ingest: ingestapp.NewFlags(), Lambda: lambda.DefaultSettings()}
+	c := settings.Default[cli]()
+	c.Process = process.SettingsOf(program)
+	return &c
 }
 
 // Run serves the stage until ctx, or the function's environment, ends.
-func (c *cli) Run(ctx context.Context, io flags.Streams) error {
+func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
 	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
 	if err != nil {
 		return err
 	}
-	stage := ingestapp.New(c.Ingest.Settings())
+	c.Process.Flags = vs
+	stage := ingestapp.New(c.Ingest)
 	if !lambda.Running() {
 		return process.Run(ctx, c.Process, logger, stage)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -19,18 +20,19 @@ const (
 	description = "Promlake's query stage: answers the Prometheus HTTP API from the segments in the store."
 )
 
-// cli is the grammar of the command line; its fields hold the defaults.
+// cli is the grammar of the command line.
 type cli struct {
-	Process process.Settings `embed:"" group:"Process"`
-	Query   queryapp.Flags   `embed:"" group:"Query"`
-	Lambda  lambda.Settings  `embed:"" group:"AWS Lambda"`
+	Process process.Settings  `embed:"" group:"Process"`
+	Query   queryapp.Settings `embed:"" group:"Query"`
+	Lambda  lambda.Settings   `embed:"" group:"AWS Lambda"`
 }
 
 func newCLI() *cli {
-	c := &cli{Process: process.SettingsOf(program), Query: queryapp.NewFlags(), Lambda: lambda.DefaultSettings()}
+	c := settings.Default[cli]()
+	c.Process = process.SettingsOf(program)
 	c.Process.CheckStore = false // it may have no right to write
 	c.Lambda.Streaming = true    // answers outgrow Lambda's payloads, and the function's URL is there for them
-	return c
+	return &c
 }
 
 // Run serves the stage until ctx, or the function's environment, ends.
@@ -39,11 +41,12 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 	if err != nil {
 		return err
 	}
+	c.Process.Flags = vs
 	if !lambda.Running() {
-		return process.Run(ctx, c.Process, logger, queryapp.New(c.Query.Settings(vs)), pageapp.New)
+		return process.Run(ctx, c.Process, logger, queryapp.New(c.Query), pageapp.New)
 	}
 	memory := lambda.MemoryBytes()
-	s := queryapp.ForFunction(c.Query.Settings(vs), memory)
+	s := queryapp.ForFunction(c.Query, memory, vs)
 	c.Process.Lambda = c.Lambda
 	if c.Process.MemoryLimit == 0 {
 		c.Process.MemoryLimit = queryapp.HeapBytes(s.Query, memory)

@@ -23,6 +23,6 @@ func TestVariables(t *testing.T) {
 	want := newCLI()
 	require.True(t, want.Lambda.Streaming)
 	want.Lambda.Streaming = false
-	want.Process.Listen, want.Process.Store, want.Query.Timeout = "127.0.0.1:1", "s3://bucket", 7*time.Second
+	want.Process.Listen, want.Process.Store, want.Query.Query.Timeout = "127.0.0.1:1", "s3://bucket", 7*time.Second
 	require.Equal(t, want, c)
 }

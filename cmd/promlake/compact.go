@@ -15,23 +15,14 @@ import (
 )
 
 type compactCmd struct {
-	Store     string `name:"store" help:"Object store to compact."`
-	Check     bool   `name:"store-check" negatable:"" help:"First check that the store honours conditional writes and lists what was written."`
+	Store     string `name:"store" default:"file://./data" help:"Object store to compact."`
+	Check     bool   `name:"store-check" default:"true" negatable:"" help:"First check that the store honours conditional writes and lists what was written."`
 	Tenant    string `name:"tenant" help:"Tenant to compact. Default: all."`
 	UntilIdle bool   `name:"until-idle" help:"Go on until nothing is left that need not wait. Default: one cycle."`
 	Now       string `name:"now" placeholder:"T" help:"Compact as at this time, delays and retention included: RFC 3339 or seconds since 1970. For tests on a store that nobody else uses."`
 
 	Log     telemetry.LogSettings `embed:""`
-	Compact compactapp.Flags      `embed:"" group:"Compaction"`
-}
-
-func newCompactCmd() compactCmd {
-	return compactCmd{
-		Store:   process.DefaultSettings().Store,
-		Check:   process.DefaultSettings().CheckStore,
-		Log:     telemetry.DefaultLogSettings(),
-		Compact: compactapp.NewFlags(),
-	}
+	Compact compactapp.Settings   `embed:"" group:"Compaction"`
 }
 
 // Run compacts and prints what that did, also when some of it failed.
@@ -48,7 +39,7 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	}
 	p := process.DefaultSettings()
 	p.Store, p.CheckStore = c.Store, c.Check
-	d, err := compactapp.Open(ctx, p, c.Tenant, c.Compact.Settings(), logger, at.Sub(begin))
+	d, err := compactapp.Open(ctx, p, c.Tenant, c.Compact, logger, at.Sub(begin))
 	if err != nil {
 		return err
 	}

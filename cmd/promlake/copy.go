@@ -23,10 +23,6 @@ type copyCmd struct {
 	Log telemetry.LogSettings `embed:""`
 }
 
-func newCopyCmd() copyCmd {
-	return copyCmd{Log: telemetry.LogSettings{Level: "warn", Format: "text"}}
-}
-
 // Run copies tenant by tenant and prints what that did, also when some of it failed.
 func (c *copyCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	if c.From == c.To {

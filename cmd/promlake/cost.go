@@ -11,7 +11,7 @@ import (
 type costCmd struct {
 	Series    float64       `name:"series" help:"Series that are written at a time."`
 	Scrape    time.Duration `name:"scrape" help:"Time between two samples of a series."`
-	Retention flags.Period  `name:"retention" help:"How long samples are kept."`
+	Retention time.Duration `name:"retention" type:"period" help:"How long samples are kept."`
 	Churn     float64       `name:"churn" help:"Share of the series that others replace every day."`
 	Tenants   int           `name:"tenants" help:"Tenants that share the series."`
 
@@ -49,7 +49,7 @@ type costMemory struct {
 func newCostCmd() costCmd {
 	l := cost.DefaultLoad()
 	return costCmd{
-		Series: l.Series, Scrape: l.Scrape, Retention: flags.Period(l.Retention), Churn: l.Churn, Tenants: l.Tenants,
+		Series: l.Series, Scrape: l.Scrape, Retention: l.Retention, Churn: l.Churn, Tenants: l.Tenants,
 		SamplesPerSend: l.SamplesPerSend, SendDeadline: l.SendDeadline,
 		Mode: string(l.Mode), WriteThrough: string(l.WriteThrough), Arch: l.Arch, Region: l.Region,
 		Batch: l.Queue.Messages, Window: l.Queue.Window, SystemLogs: l.SystemLogs,
@@ -67,7 +67,7 @@ func (c *costCmd) load() cost.Load {
 		senders = max(1, int(min(c.Series, 1e11)/seriesPerSender))
 	}
 	return cost.Load{
-		Series: c.Series, Scrape: c.Scrape, Retention: time.Duration(c.Retention), Churn: c.Churn, Tenants: c.Tenants,
+		Series: c.Series, Scrape: c.Scrape, Retention: c.Retention, Churn: c.Churn, Tenants: c.Tenants,
 		Senders: senders, SamplesPerSend: c.SamplesPerSend, SendDeadline: c.SendDeadline,
 		Mode: cost.Mode(c.Mode), WriteThrough: cost.Entry(c.WriteThrough), Arch: c.Arch, Region: c.Region,
 		Queue: cost.QueueBatch{Messages: c.Batch, Window: c.Window}, SystemLogs: c.SystemLogs,

@@ -12,18 +12,14 @@ import (
 )
 
 type doctorCmd struct {
-	Store      string `name:"store" help:"Object store to examine."`
-	Check      bool   `name:"store-check" negatable:"" help:"First check that the store honours conditional writes and lists what was written."`
+	Store      string `name:"store" default:"file://./data" help:"Object store to examine."`
+	Check      bool   `name:"store-check" default:"true" negatable:"" help:"First check that the store honours conditional writes and lists what was written."`
 	Tenant     string `name:"tenant" help:"Tenant to examine. Default: all."`
 	Verify     bool   `name:"verify" help:"Read every byte of the live objects and hold it against its checksum. Without it, only manifests, segments' footers and meta.json are read."`
 	Quarantine bool   `name:"quarantine" help:"Copy damaged objects to quarantine/ and take them out of what queries and the compactor read."`
 	JSON       bool   `name:"json" help:"Print JSON for scripts."`
 
 	Log telemetry.LogSettings `embed:""`
-}
-
-func newDoctorCmd() doctorCmd {
-	return doctorCmd{Store: process.DefaultSettings().Store, Check: process.DefaultSettings().CheckStore, Log: telemetry.LogSettings{Level: "warn", Format: "text"}}
 }
 
 // errDamaged ends the program with 1 after the report.

@@ -13,21 +13,13 @@ import (
 )
 
 type inspectCmd struct {
-	Store  string `name:"store" help:"Object store to look at."`
+	Store  string `name:"store" default:"file://./data" help:"Object store to look at."`
 	Tenant string `name:"tenant" help:"Tenant to look at. Default: all."`
 	JSON   bool   `name:"json" help:"Print JSON for scripts."`
 	Now    string `name:"now" placeholder:"T" help:"Moment at which the next jobs are planned: RFC 3339 or seconds since 1970. Default: now."`
 
 	Log     telemetry.LogSettings `embed:""`
-	Compact compactapp.Flags      `embed:"" group:"Compaction, for what comes next"`
-}
-
-func newInspectCmd() inspectCmd {
-	return inspectCmd{
-		Store:   process.DefaultSettings().Store,
-		Log:     telemetry.LogSettings{Level: "warn", Format: "text"},
-		Compact: compactapp.NewFlags(),
-	}
+	Compact compactapp.Settings   `embed:"" group:"Compaction, for what comes next"`
 }
 
 // Run inspects and prints.
@@ -42,7 +34,7 @@ func (c *inspectCmd) Run(ctx context.Context, io flags.Streams) error {
 	}
 	p := process.DefaultSettings()
 	p.Store = c.Store
-	r, err := inspectapp.Run(ctx, p, c.Tenant, c.Compact.Settings(), now, logger)
+	r, err := inspectapp.Run(ctx, p, c.Tenant, c.Compact.Stage(), now, logger)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,11 @@ import (
 	"context"
 	"os"
 
+	"github.com/promlake/promlake/internal/app"
+	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/telemetry"
 )
 
 const (
@@ -13,7 +17,7 @@ const (
 	description = "Prometheus metrics in an object store, asked with PromQL. Every flag can be set by a variable: --store by PROMLAKE_STORE, --query.timeout by PROMLAKE_QUERY_TIMEOUT."
 )
 
-// cli is the grammar of the command line; its fields hold the defaults.
+// cli is the grammar of the command line.
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve writes and queries over one store."`
 	Query   queryCmd   `cmd:"" help:"Ask one PromQL query of a store or of a server."`
@@ -29,8 +33,16 @@ type cli struct {
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
+// newCLI returns the grammar with its defaults.
 func newCLI() *cli {
-	return &cli{Serve: newServeCmd(), Query: newQueryCmd(), SQL: newSQLCmd(), Compact: newCompactCmd(), Inspect: newInspectCmd(), Copy: newCopyCmd(), Tenant: newTenantCmd(), Doctor: newDoctorCmd(), Cost: newCostCmd()}
+	c := settings.Default[cli]()
+	c.Serve.Settings = app.DefaultSettings()
+	c.Compact.Compact, c.Inspect.Compact = compactapp.DefaultSettings(), compactapp.DefaultSettings()
+	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log} {
+		log.Level = "warn"
+	}
+	c.Cost = newCostCmd()
+	return &c
 }
 
 func main() {

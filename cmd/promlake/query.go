@@ -19,7 +19,7 @@ import (
 type queryCmd struct {
 	Expr string `arg:"" help:"PromQL expression."`
 
-	Store   string        `name:"store" help:"Object store to read; no server is needed."`
+	Store   string        `name:"store" default:"file://./data" help:"Object store to read; no server is needed."`
 	URL     string        `name:"url" placeholder:"URL" help:"Server to ask instead of a store."`
 	Token   string        `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
 	Tenant  string        `name:"tenant" placeholder:"NAME" help:"Tenant whose data is asked. Default: the token's, if it has one, otherwise anonymous."`
@@ -29,19 +29,10 @@ type queryCmd struct {
 	Step    time.Duration `name:"step" placeholder:"DURATION" help:"Distance of a range query's steps. Default: 250 steps, at least 1s apart."`
 	Explain bool          `name:"explain" help:"Tell how the query is answered, with the SQL that DuckDB runs, instead of answering it."`
 	Analyze bool          `name:"analyze" help:"With --explain: run the statements, and tell how that went."`
-	Format  string        `name:"format" enum:"table,json" required:"" help:"How the answer is printed: ${enum}."`
+	Format  string        `name:"format" default:"table" enum:"table,json" help:"How the answer is printed: ${enum}."`
 
 	Log   telemetry.LogSettings `embed:""`
-	Query queryapp.Flags        `embed:"" group:"Query of a store"`
-}
-
-func newQueryCmd() queryCmd {
-	return queryCmd{
-		Store:  process.DefaultSettings().Store,
-		Format: "table",
-		Log:    telemetry.LogSettings{Level: "warn", Format: "text"},
-		Query:  queryapp.NewFlags(),
-	}
+	Query queryapp.Settings     `embed:"" group:"Query of a store"`
 }
 
 // Run asks and prints.
@@ -92,8 +83,8 @@ func (c *queryCmd) transport(ctx context.Context, io flags.Streams, vs flags.Val
 		return nil, nil, err
 	}
 	s := process.DefaultSettings()
-	s.Store = c.Store
-	h, done, err := process.Open(ctx, s, logger, queryapp.New(c.Query.Settings(vs)))
+	s.Store, s.Flags = c.Store, vs
+	h, done, err := process.Open(ctx, s, logger, queryapp.New(c.Query))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/loopback"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -31,7 +32,7 @@ func filled(t *testing.T) string {
 	store := "file://" + t.TempDir()
 	s := process.DefaultSettings()
 	s.Store = store
-	h, done, err := process.Open(t.Context(), s, slog.New(slog.DiscardHandler), ingestapp.New(ingestapp.NewFlags().Settings()))
+	h, done, err := process.Open(t.Context(), s, slog.New(slog.DiscardHandler), ingestapp.New(ingest.DefaultSettings()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, done()) }()
 	for name, value := range map[string]float64{tenant.Default: 1, "other": 2} {

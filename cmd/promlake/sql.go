@@ -13,11 +13,9 @@ import (
 type sqlCmd struct {
 	SQL string `arg:"" help:"One query, or - to read it from the standard input."`
 
-	Format string `name:"format" enum:"csv,json" required:"" help:"How the result is printed: ${enum}."`
-	Memory int64  `name:"memory-limit" type:"bytes" help:"DuckDB's memory."`
+	Format string `name:"format" default:"csv" enum:"csv,json" help:"How the result is printed: ${enum}."`
+	Memory int64  `name:"memory-limit" type:"bytes" default:"1GiB" min:"1" help:"DuckDB's memory."`
 }
-
-func newSQLCmd() sqlCmd { return sqlCmd{Format: "csv", Memory: 1 << 30} }
 
 // Run runs the query and prints its result.
 func (c *sqlCmd) Run(ctx context.Context, streams flags.Streams) error {

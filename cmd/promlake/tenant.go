@@ -23,17 +23,8 @@ type tenantCmd struct {
 	Delete tenantDeleteCmd `cmd:"" help:"Remove everything of a tenant, or tell with --dry-run what that is."`
 }
 
-func newTenantCmd() tenantCmd {
-	store := process.DefaultSettings().Store
-	logs := telemetry.LogSettings{Level: "warn", Format: "text"}
-	return tenantCmd{
-		List:   tenantListCmd{Store: store, Log: logs},
-		Delete: tenantDeleteCmd{Store: store, Log: logs, Quiet: 10 * time.Minute, Region: cost.DefaultRegion},
-	}
-}
-
 type tenantListCmd struct {
-	Store string `name:"store" help:"Object store to look at."`
+	Store string `name:"store" default:"file://./data" help:"Object store to look at."`
 
 	Log telemetry.LogSettings `embed:""`
 }
@@ -65,10 +56,10 @@ func (c *tenantListCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 
 type tenantDeleteCmd struct {
 	Tenant string        `arg:"" help:"Tenant to remove."`
-	Store  string        `name:"store" help:"Object store of the tenant."`
+	Store  string        `name:"store" default:"file://./data" help:"Object store of the tenant."`
 	DryRun bool          `name:"dry-run" help:"Only print what would be removed and what that costs."`
 	Yes    bool          `name:"yes" help:"Remove it. There is no way back."`
-	Quiet  time.Duration `name:"quiet" help:"Age that the tenant's newest segment must have."`
+	Quiet  time.Duration `name:"quiet" default:"10m" help:"Age that the tenant's newest segment must have."`
 	Force  bool          `name:"force" help:"Remove the tenant even if its newest segment is younger than --quiet."`
 	Wait   bool          `name:"wait" help:"Wait until the manifest may go, too: 20 minutes after the last data went."`
 	Region string        `name:"region" help:"Region whose prices are used, if AWS_REGION is not set."`

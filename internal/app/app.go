@@ -12,18 +12,27 @@ import (
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // Settings are those of all components.
 type Settings struct {
-	Process process.Settings
-	Ingest  ingest.Settings
-	Query   queryapp.Settings
-	Compact *compact.Settings // nil: no compaction in this process
-	Demo    *demo.Settings    // nil: no demo
+	Process    process.Settings    `embed:"" group:"Process"`
+	Ingest     ingest.Settings     `embed:"" group:"Ingest"`
+	Query      queryapp.Settings   `embed:"" group:"Query"`
+	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
+	Compact    compactapp.Settings `embed:"" group:"Compaction"`
+	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Write this machine's own metrics through remote_write and print example queries." when:"Set it to try Promlake out."`
+	Feeder     demo.Settings       `embed:"" group:"Demo"`
+}
+
+// DefaultSettings serve and compact a local directory, without a demo.
+func DefaultSettings() Settings {
+	s := settings.Default[Settings]()
+	s.Process, s.Compact = process.DefaultSettings(), compactapp.DefaultSettings()
+	return s
 }
 
 // Run serves all stages until ctx ends, then flushes, answers and returns nil. What is meant for the person at the terminal
@@ -38,7 +47,7 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 // validate reports what does not fit together. A query reads the objects that there were when it
 // began.
 func (s Settings) validate() error {
-	if s.Compact != nil && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
+	if s.Compaction.Enabled && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
 		return fmt.Errorf("query.timeout: want less than compactor.deletion-delay (%s), after which replaced objects are deleted, got %s",
 			s.Compact.DeletionDelay, s.Query.Query.Timeout)
 	}
@@ -47,7 +56,7 @@ func (s Settings) validate() error {
 
 // builders make the stages of a process.
 func builders(s Settings, out io.Writer) []process.Builder {
-	if s.Compact != nil && s.Ingest.Mode == ingest.Direct {
+	if s.Compaction.Enabled && s.Ingest.Mode == ingest.Direct {
 		// The compactor of this process is one of those that the writer must be faster than.
 		s.Ingest.SettleDelay = min(s.Ingest.SettleDelay, s.Compact.SettleDelay)
 	}
@@ -56,12 +65,12 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		queryapp.New(warmed(s.Query)),
 		pageapp.New,
 	}
-	if s.Compact != nil {
-		all = append(all, compactapp.Background(*s.Compact))
+	if s.Compaction.Enabled {
+		all = append(all, compactapp.Background(s.Compact, s.Compaction.Interval))
 	}
-	if s.Demo != nil {
+	if s.Demo {
 		// Last, so that it ends first: its last request is still answered.
-		all = append(all, feeding(*s.Demo, out))
+		all = append(all, feeding(s.Feeder, out))
 	}
 	return all
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app"
-	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
@@ -48,13 +47,7 @@ type server struct {
 
 // defaults returns settings that serve and compact a local directory without a demo.
 func defaults() app.Settings {
-	compaction := compactapp.NewFlags().Settings()
-	return app.Settings{
-		Compact: &compaction,
-		Process: process.DefaultSettings(),
-		Ingest:  ingest.DefaultSettings(),
-		Query:   queryapp.DefaultSettings(),
-	}
+	return app.DefaultSettings()
 }
 
 // start runs all of Promlake on a port that the kernel chooses and waits until it is ready.
@@ -208,7 +201,7 @@ func TestDirectKeepsAheadOfItsCompactor(t *testing.T) {
 	s.Process.Listen, s.Process.Store = "127.0.0.1:0", "file://"+t.TempDir()
 	s.Ingest.Mode, s.Compact.SettleDelay = ingest.Direct, 30*time.Second
 	err := app.Run(t.Context(), s, io.Discard, slog.New(slog.DiscardHandler))
-	require.ErrorContains(t, err, "must be shorter than the compactor's settle delay (30s)")
+	require.ErrorContains(t, err, "ingest.flush-timeout: want less than ingest.settle-delay (30s)")
 }
 
 func TestFace(t *testing.T) {
@@ -246,7 +239,7 @@ func TestDemo(t *testing.T) {
 	s.Process.Store = "file://" + t.TempDir()
 	d := demo.DefaultSettings()
 	d.Interval, d.Instance = 200*time.Millisecond, "here"
-	s.Demo = &d
+	s.Demo, s.Feeder = true, d
 	srv := start(t, s)
 	require.Eventually(t, func() bool { return strings.Contains(srv.out.String(), "remote_write target") }, time.Minute, 10*time.Millisecond)
 

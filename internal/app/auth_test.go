@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/secret/secrettest"
@@ -138,8 +139,7 @@ func TestReadersSeeNothingOfTheMachine(t *testing.T) {
 	for _, tokens := range []string{"", "file:" + file} {
 		s := defaults()
 		s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), tokens
-		s.Query.API.Flags = map[string]string{"compactor.tenant-retention": "other=1h"}
-		s.Query.API.ConfigYAML = "compactor.tenant-retention: other=1h\n"
+		s.Process.Flags = flags.Values{{Name: "compactor.tenant-retention", Text: "other=1h"}}
 		srv := start(t, s)
 		host, err := os.Hostname()
 		require.NoError(t, err)
@@ -239,7 +239,7 @@ func TestDemoWithTokens(t *testing.T) {
 	s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), "file:"+file
 	d := demo.DefaultSettings()
 	d.Interval = 200 * time.Millisecond
-	s.Demo = &d
+	s.Demo, s.Feeder = true, d
 	srv := start(t, s)
 	require.Eventually(t, func() bool { return strings.Contains(srv.out.String(), "remote_write target") }, time.Minute, 10*time.Millisecond)
 	require.Contains(t, srv.out.String(), `curl -sG -H "Authorization: Bearer $PROMLAKE_TOKEN" `+srv.url)

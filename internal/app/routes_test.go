@@ -78,10 +78,10 @@ func (w watched) Routes() []process.Route {
 func everything(t *testing.T, tokens string) (http.Handler, []process.Route, *atomic.Int64) {
 	t.Helper()
 	s := defaults()
-	s.Compact, s.Process.Store, s.Process.Auth.Tokens = nil, "file://"+t.TempDir(), tokens
+	s.Compaction.Enabled, s.Process.Store, s.Process.Auth.Tokens = false, "file://"+t.TempDir(), tokens
 	reached, routes := &atomic.Int64{}, []process.Route{}
 	var all []process.Builder
-	for _, b := range append(app.Builders(s, io.Discard), compactapp.OnRequest(compactapp.NewFlags().Settings(), compactapp.Workers{})) {
+	for _, b := range append(app.Builders(s, io.Discard), compactapp.OnRequest(compactapp.DefaultSettings(), compactapp.Workers{})) {
 		all = append(all, func(ctx context.Context, p process.Parts) (process.Stage, error) {
 			stage, err := b(ctx, p)
 			return watched{stage, reached, &routes}, err

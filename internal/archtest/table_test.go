@@ -13,22 +13,22 @@ var (
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
-		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/ingestapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/demo", "internal/loopback", "internal/message", "internal/objstore", "internal/queue", "internal/queue/sqsqueue", "internal/telemetry", "internal/tenant",
+		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/inspectapp",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
-	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/telemetry"},
-	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/lambda", "internal/telemetry"},
+	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings", "internal/telemetry"},
+	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings", "internal/telemetry"},
 	"infra/localstack/lambda": {"internal/app/flags", "internal/lambda/emulator"},
-	"query-fn":                {"internal/app/flags", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/telemetry"},
+	"query-fn":                {"internal/app/flags", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/settings", "internal/telemetry"},
 
 	// Composition.
 	"internal/app": {
 		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp",
-		"internal/compact", "internal/demo", "internal/ingest",
+		"internal/demo", "internal/ingest", "internal/settings",
 	},
 	"internal/app/compactapp": {
-		"internal/app/flags", "internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
-		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue",
+		"internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
+		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue", "internal/settings",
 	},
 	"internal/app/copyapp": {
 		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl",
@@ -37,30 +37,30 @@ var allowed = map[string][]string{
 		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
 		"internal/objstore", "internal/objstore/probe", "internal/parquetfile", "internal/segment", "internal/series",
 	},
-	"internal/app/flags":     {},
+	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
-	"internal/app/ingestapp": {"internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue", "internal/remotewrite"},
+	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
 	"internal/app/inspectapp": {
 		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/compact", "internal/key",
 		"internal/objstore", "internal/segment",
 	},
 	"internal/app/process": {
-		"internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/telemetry",
+		"internal/app/flags", "internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/settings", "internal/telemetry",
 	},
 	"internal/app/pageapp": {"internal/app/process", "internal/auth", "web"},
 	"internal/app/queryapp": {
-		"internal/app/flags", "internal/app/process", "internal/auth", "internal/expression", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/telemetry",
+		"internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/settings", "internal/telemetry",
 	},
 	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
 	"internal/app/tenantapp": {"internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
-	"internal/demo":          {"internal/demo/node", "internal/scrape"},
+	"internal/demo":          {"internal/demo/node", "internal/scrape", "internal/settings"},
 	"internal/demo/node":     {},
 
 	// Between the composition and the nouns: who may ask, and what a process writes of itself.
 	"internal/auth":              {"internal/secret", "internal/tenant"},
 	"internal/cost":              {},
 	"web":                        {},
-	"internal/lambda":            {},
+	"internal/lambda":            {"internal/settings"},
 	"internal/lambda/emulator":   {},
 	"internal/lambda/lambdatest": {"internal/lambda/emulator"},
 	"internal/loopback":          {},
@@ -68,12 +68,12 @@ var allowed = map[string][]string{
 	"internal/scrape":            {},
 	"internal/secret":            {},
 	"internal/secret/secrettest": {},
-	"internal/selfwrite":         {"internal/loopback", "internal/scrape", "internal/secret", "internal/tenant"},
+	"internal/selfwrite":         {"internal/loopback", "internal/scrape", "internal/secret", "internal/settings", "internal/tenant"},
 
 	// Verbs.
 	"internal/compact": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/key", "internal/objstore",
-		"internal/queue", "internal/rollup", "internal/segment", "internal/series", "internal/tenant",
+		"internal/queue", "internal/rollup", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
 	"internal/compact/blockio": {"internal/key", "internal/objstore"},
 	"internal/compact/compacttest": {
@@ -83,7 +83,7 @@ var allowed = map[string][]string{
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
 	"internal/ingest": {
 		"internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/key", "internal/memory",
-		"internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/tenant",
+		"internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/settings", "internal/tenant",
 	},
 	"internal/ingest/body":     {"internal/ingest/inflight"},
 	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
@@ -95,14 +95,14 @@ var allowed = map[string][]string{
 		"internal/query/fetch", "internal/query/index", "internal/query/lookup",
 		"internal/query/metrics", "internal/query/plan", "internal/query/plan/ordinals",
 		"internal/query/request", "internal/query/samples", "internal/query/snapshot",
-		"internal/query/source", "internal/query/workdir", "internal/segment", "internal/tenant",
+		"internal/query/source", "internal/query/workdir", "internal/segment", "internal/settings", "internal/tenant",
 	},
 	"internal/query/admin": {
-		"internal/catalog", "internal/expression", "internal/key", "internal/telemetry",
+		"internal/catalog", "internal/expression", "internal/key", "internal/settings", "internal/telemetry",
 		"internal/tenant", "internal/timeparam",
 	},
 	"internal/query/api": {
-		"internal/expression", "internal/memory", "internal/query/request", "internal/telemetry",
+		"internal/expression", "internal/memory", "internal/query/request", "internal/settings", "internal/telemetry",
 		"internal/tenant", "internal/timeparam",
 	},
 	"internal/query/duck": {},
@@ -163,7 +163,7 @@ var allowed = map[string][]string{
 	"internal/catalog":                     {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/checksum":                    {},
 	"internal/checksum/checksumtest":       {},
-	"internal/expression":                  {},
+	"internal/expression":                  {"internal/settings"},
 	"internal/key":                         {},
 	"internal/live":                        {"internal/catalog"},
 	"internal/live/livetest":               {},
@@ -182,13 +182,14 @@ var allowed = map[string][]string{
 	"internal/queue/memqueue":              {"internal/queue"},
 	"internal/queue/sqsqueue":              {"internal/queue"},
 	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
-	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series"},
+	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series", "internal/settings"},
 	"internal/remotewrite/remotewritetest": {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/rollup":                      {"internal/block", "internal/parquetfile"},
 	"internal/segment":                     {"internal/parquetfile", "internal/series"},
 	"internal/segment/segmenttest":         {"internal/segment", "internal/series"},
 	"internal/series":                      {},
-	"internal/telemetry":                   {},
+	"internal/settings":                    {},
+	"internal/telemetry":                   {"internal/settings"},
 	"internal/tenant":                      {},
 	"internal/timeparam":                   {},
 

@@ -9,9 +9,9 @@ import (
 	"github.com/promlake/promlake/internal/secret"
 )
 
-// Settings are the location of the document of tokens. The tags are command-line flags.
+// Settings are the location of the document of tokens. The tags are those of package settings.
 type Settings struct {
-	Tokens string `name:"auth.tokens" placeholder:"SOURCE" help:"Document of tokens: file:PATH, or ssm:NAME for a parameter of AWS Systems Manager. Default: requests need no token."`
+	Tokens string `name:"auth.tokens" placeholder:"SOURCE" help:"Source of the document of tokens: file:PATH, or ssm:NAME for a parameter of AWS Systems Manager. Default: requests need no token." when:"Set it on every server that others reach."`
 }
 
 // Enabled reports whether requests need a token.

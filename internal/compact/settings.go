@@ -7,66 +7,39 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/settings"
 )
 
-// Settings are the settings of a compaction stage. The zero value of a field means its default.
+// Settings are the settings of a compaction stage. The tags are those of package
+// settings. The zero value of a field means its default. Where Mimir has a flag for the same thing,
+// it has Mimir's name.
 type Settings struct {
-	// SettleDelay is the age, by its rank, at which a segment may be merged: by then the listing
-	// has every older one. It must be longer than ingest's flush timeout. Default 1 minute.
-	SettleDelay time.Duration
-	// WindowDelay is how long after its end a window is closed, so that most late data arrives
-	// before. Default 10 minutes.
-	WindowDelay time.Duration
-	// LateDelay is the age of the oldest late segment at which the late segments of a compacted
-	// window are merged into its block, so that many are merged together. Default 10 minutes.
-	LateDelay time.Duration
-	// DeletionDelay is how long superseded objects stay readable. It must be longer than the
-	// longest query. Default 15 minutes.
-	DeletionDelay time.Duration
-	// OrphanGrace is the age at which a block that no manifest names counts as an orphan of a job
-	// that died. It must be longer than catalog.MaxJobAge. Default 1 hour.
-	OrphanGrace time.Duration
-	// JobTimeout bounds one job with its commit. It is at most catalog.MaxJobAge less half a minute
-	// for cleaning up. Default 15 minutes.
-	JobTimeout time.Duration
-	// MaxJobsPerTick is the number of jobs that one Dispatch sends to workers. It bounds the jobs
-	// that wait in the queue: one that waits for catalog.MaxJobAge is planned again. It should be
-	// several times the number of workers. Default 1,000.
-	MaxJobsPerTick int
-	// Interval is the time between two cycles of a process that compacts by itself. Default 1
-	// minute.
-	Interval time.Duration
+	Concurrency int    `name:"compactor.compaction-concurrency" default:"1" min:"1" help:"Jobs that run at once." when:"Raise it if compaction lags and processors and memory are free."`
+	TempDir     string `name:"compactor.data-dir" placeholder:"DIR" help:"Directory for the files of a block before their upload. Default: the system's temporary directory, /tmp in a function." when:"Set it if the temporary directory is small or in memory."`
+	MemoryBytes int64  `name:"compactor.memory" type:"bytes" default:"256MiB" min:"1" help:"Memory for the sources of one job. Larger jobs take fewer sources or are split by series." when:"Raise it if jobs are split often. In a function, the default is a third of its memory."`
+	// JobTimeout includes the commit. The last half minute of catalog.MaxJobAge is for cleaning up.
+	JobTimeout    time.Duration `name:"compactor.job-timeout" default:"15m" above:"0" max:"15m" help:"Longest duration of one job." when:"Lower it where something else ends the process earlier; the AWS stack does."`
+	MaxSources    int           `name:"compactor.max-sources" default:"64" min:"2" help:"Segments and blocks that one job merges." when:"Lower it if jobs run out of memory or files."`
+	MaxJobSamples int64         `name:"compactor.max-job-samples" placeholder:"N" default:"0" min:"0" help:"Samples above which a job is split by series. 0 is half a million for each second of --compactor.job-timeout." when:"Lower it if jobs end at their timeout."`
+	// MaxJobsPerTick bounds the jobs that wait in the queue: one that waits for catalog.MaxJobAge is
+	// planned again.
+	MaxJobsPerTick  int           `name:"compactor.max-jobs-per-tick" default:"1000" min:"1" help:"Jobs that a scheduled planner puts on --compactor.queue-url at a time." when:"Keep it at several times the number of workers."`
+	MinPartSegments int           `name:"compactor.min-part-segments" default:"8" min:"2" help:"Segments of an open 2h window that start a merge." when:"Lower it if queries of recent data read too many segments."`
+	PartBytes       int64         `name:"compactor.part-bytes" type:"bytes" default:"8MiB" min:"1" help:"Size of a window's segments that starts a merge of fewer than --compactor.min-part-segments." when:"Rarely."`
+	SettleDelay     time.Duration `name:"compactor.settle-delay" default:"1m" above:"0" help:"Age at which a segment may be merged. Must exceed --ingest.flush-timeout of every writer." when:"Only together with --ingest.settle-delay."`
+	WindowDelay     time.Duration `name:"compactor.window-delay" default:"10m" above:"0" help:"Time after the end of a window at which it becomes a block." when:"Raise it if much data arrives late."`
+	LateDelay       time.Duration `name:"compactor.late-delay" default:"10m" above:"0" help:"Age of the oldest late segment at which late segments are merged into their block." when:"Raise it if late data makes blocks be rewritten too often."`
+	DeletionDelay   time.Duration `name:"compactor.deletion-delay" default:"15m" above:"0" help:"Time from the replacement of an object to its deletion. Must exceed --query.timeout of every reader." when:"Raise it before you raise --query.timeout."`
+	OrphanGrace     time.Duration `name:"compactor.partial-block-deletion-delay" default:"1h" above:"0" help:"Age at which an orphan, the rest of a job that died, is deleted. Must exceed 15m." when:"Rarely."`
 
-	// MinPartSegments is the least number of segments, or of parts of similar size, that are merged
-	// while their window is open. Default 8.
-	MinPartSegments int
-	// PartBytes is the size of all waiting segments of a window at which they are merged even if
-	// they are fewer. Default 8 MiB.
-	PartBytes int64
-	// MaxSources is the number of objects that one job merges. Default 64.
-	MaxSources int
-	// MemoryBytes bounds the memory of one job for its sources: decoded segments, row groups of
-	// blocks, series tables. A job takes the oldest sources that fit; a job whose series tables do
-	// not fit is split. Default 256 MiB.
-	MemoryBytes int64
-	// MaxJobSamples is the number of samples above which a job is split. Default: half a million
-	// for each second of JobTimeout, which is 450,000,000; one core merges more.
-	MaxJobSamples int64
-	// Concurrency is the number of jobs that run at once. Default 1.
-	Concurrency int
+	Retention       time.Duration            `name:"compactor.blocks-retention-period" type:"period" placeholder:"PERIOD" default:"0" min:"0" help:"How long samples are kept, such as 30d. 0 keeps them forever." when:"Set it to bound the cost of storage."`
+	TenantRetention map[string]time.Duration `name:"compactor.tenant-retention" type:"period" placeholder:"TENANT=PERIOD" help:"A tenant's own retention, such as team-a=30d. 0 is forever. Repeatable." when:"Set it for tenants whose data is worth more or less than that of others."`
+
 	// WithoutRollups omits the rollups of 24h blocks. They have about a third of the samples' bytes
 	// at one sample every 10 seconds.
-	WithoutRollups bool
-
-	// Retention is how long samples are kept. 0 keeps them forever.
-	Retention time.Duration
-	// TenantRetention overrides Retention by tenant; 0 keeps forever.
-	TenantRetention map[string]time.Duration
-
-	// TempDir is the directory of a block's files before their upload. Default os.TempDir().
-	TempDir string
+	WithoutRollups bool `kong:"-"`
 	// Entropy makes the identifiers of blocks distinct. Default crypto/rand.
-	Entropy io.Reader
+	Entropy io.Reader `kong:"-"`
 }
 
 // mergeRate is how many samples a second a job is expected to merge: less than half of what one
@@ -76,75 +49,21 @@ const mergeRate = 500_000
 // maxSlices bounds the slices of a split.
 const maxSlices = 64
 
-// WithDefaults fills unset fields and reports every invalid setting.
+// WithDefaults fills unset fields and reports every invalid setting, by the name of its flag.
 func (s Settings) WithDefaults() (Settings, error) {
 	s.fill()
-	return s, s.validate()
+	errs := []error{settings.Check(s)}
+	if s.OrphanGrace <= catalog.MaxJobAge {
+		errs = append(errs, fmt.Errorf("compactor.partial-block-deletion-delay: want more than %s, for the block of a job under way is no orphan, got %s", catalog.MaxJobAge, s.OrphanGrace))
+	}
+	return s, errors.Join(errs...)
 }
 
 func (s *Settings) fill() {
-	setDefault(&s.SettleDelay, time.Minute)
-	setDefault(&s.WindowDelay, 10*time.Minute)
-	setDefault(&s.LateDelay, 10*time.Minute)
-	setDefault(&s.DeletionDelay, 15*time.Minute)
-	setDefault(&s.OrphanGrace, time.Hour)
-	setDefault(&s.JobTimeout, 15*time.Minute)
-	setDefault(&s.Interval, time.Minute)
-	setDefault(&s.MinPartSegments, 8)
-	setDefault(&s.PartBytes, 8<<20)
-	setDefault(&s.MaxSources, 64)
-	setDefault(&s.MemoryBytes, 256<<20)
-	setDefault(&s.MaxJobSamples, max(1, int64(s.JobTimeout.Seconds()*mergeRate)))
-	setDefault(&s.MaxJobsPerTick, 1000)
-	setDefault(&s.Concurrency, 1)
-}
-
-func setDefault[T ~int | ~int64](v *T, d T) {
-	if *v == 0 {
-		*v = d
+	settings.Fill(s)
+	if s.MaxJobSamples == 0 {
+		s.MaxJobSamples = max(1, int64(s.JobTimeout.Seconds()*mergeRate))
 	}
-}
-
-func (s *Settings) validate() error {
-	var errs []error
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"settle delay", s.SettleDelay}, {"window delay", s.WindowDelay}, {"late delay", s.LateDelay}, {"deletion delay", s.DeletionDelay},
-		{"orphan grace", s.OrphanGrace}, {"job timeout", s.JobTimeout}, {"interval", s.Interval},
-	} {
-		if d.value <= 0 {
-			errs = append(errs, fmt.Errorf("compact settings: %s must be positive, is %s", d.name, d.value))
-		}
-	}
-	for _, n := range []struct {
-		name         string
-		value, least int64
-	}{
-		{"min part segments", int64(s.MinPartSegments), 2}, {"part bytes", s.PartBytes, 1}, {"max sources", int64(s.MaxSources), 2},
-		{"memory bytes", s.MemoryBytes, 1}, {"max job samples", s.MaxJobSamples, 1}, {"concurrency", int64(s.Concurrency), 1},
-		{"max jobs per tick", int64(s.MaxJobsPerTick), 1},
-	} {
-		if n.value < n.least {
-			errs = append(errs, fmt.Errorf("compact settings: %s must be at least %d, is %d", n.name, n.least, n.value))
-		}
-	}
-	if s.OrphanGrace <= catalog.MaxJobAge {
-		errs = append(errs, fmt.Errorf("compact settings: orphan grace (%s) must be longer than %s: the block of a job under way is no orphan", s.OrphanGrace, catalog.MaxJobAge))
-	}
-	if s.JobTimeout > catalog.MaxJobAge {
-		errs = append(errs, fmt.Errorf("compact settings: job timeout (%s) must be at most %s: no job may commit later", s.JobTimeout, catalog.MaxJobAge))
-	}
-	if s.Retention < 0 {
-		errs = append(errs, fmt.Errorf("compact settings: retention must not be negative, is %s", s.Retention))
-	}
-	for t, r := range s.TenantRetention {
-		if r < 0 {
-			errs = append(errs, fmt.Errorf("compact settings: retention of tenant %s must not be negative, is %s", t, r))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // retention returns how long samples of a tenant are kept; 0 is forever.

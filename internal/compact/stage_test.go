@@ -287,12 +287,13 @@ func TestSettings(t *testing.T) {
 		want string
 	}{
 		{Settings{}, ""},
-		{Settings{MaxSources: 1}, "max sources must be at least 2, is 1"},
-		{Settings{SettleDelay: -1}, "settle delay must be positive"},
-		{Settings{OrphanGrace: time.Minute}, "orphan grace (1m0s) must be longer than 15m0s"},
-		{Settings{JobTimeout: time.Hour, OrphanGrace: 2 * time.Hour}, "job timeout (1h0m0s) must be at most 15m0s"},
-		{Settings{Retention: -1}, "retention must not be negative"},
-		{Settings{TenantRetention: map[string]time.Duration{"x": -1}}, "retention of tenant x must not be negative"},
+		{Settings{MaxSources: 1}, "compactor.max-sources: want at least 2, got 1"},
+		{Settings{SettleDelay: -1}, "compactor.settle-delay: want more than 0, got -1ns"},
+		{Settings{OrphanGrace: time.Minute}, "compactor.partial-block-deletion-delay: want more than 15m0s, for the block of a job under way is no orphan, got 1m0s"},
+		{Settings{JobTimeout: catalog.MaxJobAge}, ""},
+		{Settings{JobTimeout: catalog.MaxJobAge + 1, OrphanGrace: 2 * time.Hour}, "compactor.job-timeout: want at most 15m, got 15m0.000000001s"},
+		{Settings{Retention: -1}, "compactor.blocks-retention-period: want at least 0, got -1ns"},
+		{Settings{TenantRetention: map[string]time.Duration{"x": -1}}, "compactor.tenant-retention: want 0 or more, got x=-1ns"},
 	} {
 		_, err := tc.set.WithDefaults()
 		if tc.want == "" {

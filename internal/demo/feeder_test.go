@@ -163,6 +163,6 @@ func TestSettingsValidate(t *testing.T) {
 	require.NoError(t, s.Validate())
 	s.Interval, s.ProcPath = time.Millisecond, ""
 	err := s.Validate()
-	require.ErrorContains(t, err, "demo interval: want at least 100ms, got 1ms")
-	require.ErrorContains(t, err, "demo proc path")
+	require.ErrorContains(t, err, "demo.interval: want at least 100ms, got 1ms")
+	require.ErrorContains(t, err, "demo.proc-path")
 }

@@ -9,28 +9,25 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/promlake/promlake/internal/settings"
 )
 
-// Settings of the feeder. The tags are its command-line flags.
+// Settings of the feeder. The tags are those of package settings.
 type Settings struct {
-	Interval time.Duration `name:"demo.interval" help:"Time between two rounds of demo samples."`
-	Instance string        `name:"demo.instance" placeholder:"NAME" help:"Value of the label instance of the machine's metrics. Default: the host's name."`
-	ProcPath string        `name:"demo.proc-path" help:"Mount point of the proc filesystem."`
+	Interval time.Duration `name:"demo.interval" default:"5s" min:"100ms" help:"Time between two rounds of demo samples." when:"Lower it for livelier graphs."`
+	Instance string        `name:"demo.instance" placeholder:"NAME" help:"Label instance of the machine's metrics. Default: the host name." when:"Set it to hide the host name."`
+	ProcPath string        `name:"demo.proc-path" default:"/proc" help:"Mount point of the proc filesystem." when:"Set it in a container that mounts the host's elsewhere."`
 }
 
 // DefaultSettings returns settings that send every 5 s.
-func DefaultSettings() Settings {
-	return Settings{Interval: 5 * time.Second, ProcPath: "/proc"}
-}
+func DefaultSettings() Settings { return settings.Default[Settings]() }
 
-// Validate returns an error for every invalid setting.
+// Validate returns an error for every invalid setting, by the name of its flag.
 func (s Settings) Validate() error {
-	var errs []error
-	if s.Interval < 100*time.Millisecond {
-		errs = append(errs, fmt.Errorf("demo interval: want at least 100ms, got %s", s.Interval))
-	}
+	errs := []error{settings.Check(s)}
 	if s.ProcPath == "" {
-		errs = append(errs, errors.New("demo proc path: want a directory, got nothing"))
+		errs = append(errs, errors.New("demo.proc-path: want a directory, got nothing"))
 	}
 	return errors.Join(errs...)
 }

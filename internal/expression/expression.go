@@ -6,18 +6,16 @@ package expression
 import (
 	"fmt"
 	"strings"
+
+	"github.com/promlake/promlake/internal/settings"
 )
 
-// Defaults of Limits.
-const (
-	DefaultMaxBytes = 64 << 10
-	DefaultMaxDepth = 1000
-)
-
-// Limits are the limits of the texts of one request. A zero field means its default.
+// Limits are the limits of the texts of one request. The tags are those of package settings. A zero
+// field means its default.
 type Limits struct {
-	MaxBytes int // of all texts in total
-	MaxDepth int // of each text: see Check
+	// MaxBytes bounds all texts together, MaxDepth each text: see Check.
+	MaxBytes int `name:"query.max-expression-bytes" type:"bytes" default:"64KiB" min:"1" help:"Length of a query, or of all match[] of a request together." when:"Raise it if generated queries are refused."`
+	MaxDepth int `name:"query.max-expression-depth" default:"1000" min:"1" help:"Depth to which brackets and operators may nest. A chain such as 1+1+1 is as deep as it is long." when:"Raise it if generated queries are refused."`
 }
 
 // Error reports a text that exceeds a limit.
@@ -36,25 +34,6 @@ func (e *Error) Error() string {
 // BadQuery reports that the request is invalid: the HTTP API answers it with 400.
 func (*Error) BadQuery() bool { return true }
 
-// WithDefaults replaces zero fields by their defaults.
-func (l Limits) WithDefaults() Limits {
-	if l.MaxBytes == 0 {
-		l.MaxBytes = DefaultMaxBytes
-	}
-	if l.MaxDepth == 0 {
-		l.MaxDepth = DefaultMaxDepth
-	}
-	return l
-}
-
-// Validate returns an error for negative limits.
-func (l Limits) Validate() error {
-	if l.MaxBytes < 0 || l.MaxDepth < 0 {
-		return fmt.Errorf("limits of expressions must be positive, are %d bytes and depth %d", l.MaxBytes, l.MaxDepth)
-	}
-	return nil
-}
-
 // Check returns an *Error if the texts of a request are too long in total, or one is too deep. It
 // takes linear time and almost no memory.
 //
@@ -62,7 +41,7 @@ func (l Limits) Validate() error {
 // each operator since its beginning or the last comma, because the tree of a chain such as 1-1-1 is
 // as high as the chain is long. Unary operators and the brackets of subqueries count, too.
 func (l Limits) Check(texts ...string) error {
-	l = l.WithDefaults()
+	settings.Fill(&l)
 	n := 0
 	for _, t := range texts {
 		n += len(t)

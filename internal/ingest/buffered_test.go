@@ -257,7 +257,7 @@ func TestStricterConsumer(t *testing.T) {
 		l := held(t)
 		l.ok(version, everything())
 		lax := l.stage.set.Limits
-		l.stage.set.Limits.LegacyNames = true
+		l.stage.set.Limits.NameScheme = remotewrite.LegacyNames
 		strict := calmWith(t, Buffered, l.stage.set)
 		failed, err := strict.stage.Consume(t.Context(), deliveries(l.queue.Messages()))
 		require.NoError(t, err)

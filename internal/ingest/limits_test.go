@@ -253,27 +253,29 @@ func TestSettings(t *testing.T) {
 	s := DefaultSettings()
 	require.NoError(t, s.Validate())
 	s.MaxInflightBytes = s.MaxRequestBytes + s.MaxDecodedBytes - 1
-	require.ErrorContains(t, s.Validate(), "max inflight bytes (83886079) must hold one request")
+	require.ErrorContains(t, s.Validate(), "ingest.max-inflight-bytes: want room for one request, at least ingest.max-request-bytes (16777216) + ingest.max-decoded-bytes (67108864), got 83886079")
 	err := (&Settings{FlushInterval: -1, Limits: remotewrite.Limits{CreationGracePeriod: -1}}).Validate()
 	for _, what := range []string{
-		"flush interval must not be negative, is -1ns", "flush samples", "flush timeout", "max request bytes", "max decoded bytes", "inflight wait",
-		"max tenants", "tenant idle time", "max series bytes", "max label names", "max label name length", "max label value length", "creation grace period must not be negative, is -1ns",
+		"ingest.flush-interval: want at least 0, got -1ns", "ingest.flush-samples: want at least 1, got 0", "ingest.flush-timeout: want more than 0, got 0s",
+		"ingest.max-request-bytes", "ingest.max-decoded-bytes", "ingest.inflight-wait", "ingest.max-tenants", "ingest.tenant-idle", "ingest.max-series-bytes",
+		"validation.max-label-names-per-series", "validation.max-length-label-name", "validation.max-length-label-value", "validation.create-grace-period: want at least 0, got -1ns",
 	} {
 		require.ErrorContains(t, err, what)
 	}
-	require.ErrorContains(t, err, `mode must be grouped, direct or buffered, is ""`)
-	require.ErrorContains(t, err, "flush timeout (0s) must be shorter than the compactor's settle delay (0s)")
-	require.Equal(t, 20, strings.Count(err.Error(), "\n"))
+	require.ErrorContains(t, err, `ingest.mode: want one of auto, grouped, direct, buffered, got ""`)
+	require.ErrorContains(t, err, "ingest.flush-timeout: want less than ingest.settle-delay (0s), so that no merge overlooks a segment that is still being written, got 0s")
+	require.Equal(t, 23, strings.Count(err.Error(), "\n"))
 	for _, tc := range []struct {
 		mode Mode
 		last time.Duration // flush timeout
 		want string
 	}{
 		{Direct, 59 * time.Second, ""},
-		{Direct, time.Minute, "flush timeout (1m0s) must be shorter than the compactor's settle delay (1m0s)"},
+		{Direct, time.Minute, "ingest.flush-timeout: want less than ingest.settle-delay (1m0s)"},
 		{Grouped, 59 * time.Second, ""},
-		{Grouped, time.Minute, "flush timeout (1m0s) must be shorter than the compactor's settle delay (1m0s)"},
-		{Buffered, time.Second, "mode buffered wants the URL of a queue (queue-url)"},
+		{Grouped, time.Minute, "ingest.flush-timeout: want less than ingest.settle-delay (1m0s)"},
+		{Auto, time.Second, ""},
+		{Buffered, time.Second, "ingest.mode: buffered wants the URL of a queue in ingest.queue-url"},
 	} {
 		s := DefaultSettings()
 		s.Mode, s.FlushTimeout = tc.mode, tc.last

@@ -182,7 +182,7 @@ func TestRejectionsOfV2(t *testing.T) {
 
 func TestLegacyNames(t *testing.T) {
 	set := quick()
-	set.Limits.LegacyNames = true
+	set.Limits.NameScheme = remotewrite.LegacyNames
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
 		l := calmWith(t, mode, set)
 		l.ok(version, []item{{Lset: []string{"__name__", "a:b", "job", "x"}, Floats: []segment.Float{at(someTime, 1)}}})

@@ -9,6 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // Mode is the way from a request to the store.
@@ -23,38 +24,37 @@ const (
 	Direct Mode = "direct"
 	// Buffered puts requests on a queue, from which Consume takes many at once.
 	Buffered Mode = "buffered"
+	// Auto leaves the choice to the composition, which knows whether it is a function. New takes it
+	// as Grouped.
+	Auto Mode = "auto"
 )
 
-// Settings is the plain data that an ingest stage runs by.
+// Settings is the plain data that an ingest stage runs by. The tags are those of package settings.
 type Settings struct {
-	Mode     Mode
-	QueueURL string // of the queue that mode Buffered sends to; who makes the stage opens it
+	Mode     Mode   `name:"ingest.mode" default:"auto" enum:"auto,grouped,direct,buffered" help:"How samples reach the store, one of ${enum}: several requests share a segment, each request has its own, or requests go through a queue. auto is grouped where a process serves several requests at once, else buffered if there is a queue, else direct." when:"On Lambda only: see the modes in deploy.md."`
+	QueueURL string `name:"ingest.queue-url" placeholder:"URL" help:"URL of the SQS queue of mode buffered." when:"With mode buffered; the AWS stack sets it."`
 
-	// FlushInterval is the least time between two flushes of a tenant, unless samples press. 0 is none for a local directory, where an
-	// object costs nothing, and RemoteFlushInterval for other stores.
-	FlushInterval time.Duration
-	FlushSamples  int           // samples that make a flush due at once
-	FlushTimeout  time.Duration // longest time that a flush may take
-	// SettleDelay is the compactor's: a segment must be listed so soon after the store began to
-	// take it. It must be longer than FlushTimeout.
-	SettleDelay time.Duration
+	FlushInterval time.Duration `name:"ingest.flush-interval" default:"0" min:"0" help:"Least time between two flushes of a tenant, unless --ingest.flush-samples are waiting. 0 is 1s in a bucket and no wait in a directory." when:"Raise it to pay for fewer PUT requests; writers wait as long for their answer."`
+	FlushSamples  int           `name:"ingest.flush-samples" default:"50000" min:"1" help:"Buffered samples of a tenant that start a flush at once." when:"Raise it for fewer and larger segments, lower it to save memory."`
+	FlushTimeout  time.Duration `name:"ingest.flush-timeout" default:"30s" above:"0" help:"Longest duration of a flush. Must be less than --ingest.settle-delay." when:"Raise it if flushes time out on a slow store."`
+	SettleDelay   time.Duration `name:"ingest.settle-delay" default:"1m" above:"0" help:"Must equal the compactor's --compactor.settle-delay and exceed --ingest.flush-timeout." when:"Only together with --compactor.settle-delay."`
 
-	MaxMessages    int // messages that one request may become in mode Buffered
-	ConsumeSamples int // samples of a tenant that are gathered from messages before they are flushed
+	MaxMessages    int `name:"ingest.max-messages" default:"128" min:"1" help:"Queue messages that one request may become in mode buffered." when:"Raise it if requests are refused for their size in mode buffered."`
+	ConsumeSamples int `name:"ingest.consume-samples" default:"500000" min:"1" help:"Samples of a tenant that are gathered from queue messages before they are flushed." when:"Lower it if the flush function runs out of memory."`
 
-	MaxRequestBytes  int64         // a request's body as sent
-	MaxDecodedBytes  int64         // a request's body after decompression
-	MaxInflightBytes int64         // memory for all requests from their first byte until they are durable
-	InflightWait     time.Duration // how long a request waits for its share of MaxInflightBytes
-	MaxWindows       int           // 2h windows that the samples of one request may lie in
-	BodyGrace        time.Duration // a body may arrive at any rate for so long
-	MinBodyRate      int64         // bytes/s at which it must arrive afterwards
-	MaxTenants       int           // tenants that wrote within TenantIdle
-	TenantIdle       time.Duration // a tenant that wrote nothing for so long is forgotten (its data is in the store)
-	MaxSeriesBytes   int64         // memory for one tenant's known label sets; beyond it they are learned anew
-	MaxKnownBytes    int64         // memory for the known label sets of all tenants; beyond it tenants with more than an equal share learn anew
+	MaxRequestBytes  int64         `name:"ingest.max-request-bytes" type:"bytes" default:"16MiB" min:"1" help:"Largest remote_write body, as sent." when:"Raise it if senders get 413 and cannot send less at once."`
+	MaxDecodedBytes  int64         `name:"ingest.max-decoded-bytes" type:"bytes" default:"64MiB" min:"1" help:"Largest remote_write body, decompressed." when:"Together with --ingest.max-request-bytes."`
+	MaxInflightBytes int64         `name:"ingest.max-inflight-bytes" type:"bytes" default:"256MiB" min:"1" help:"Memory for all requests from their first byte until they are durable. A tenant with several requests takes at most two thirds of it." when:"Raise it if writers get 429 although memory is free. If not set, at most a quarter of --memory-limit."`
+	InflightWait     time.Duration `name:"ingest.inflight-wait" default:"5s" above:"0" help:"Longest wait of a request for its share of --ingest.max-inflight-bytes." when:"Raise it if short bursts of writes get 429."`
+	MaxWindows       int           `name:"ingest.max-windows-per-request" default:"100" min:"1" help:"2h windows that the samples of one request may lie in. Each costs an object." when:"Raise it to backfill long ranges."`
+	BodyGrace        time.Duration `name:"ingest.body-grace" default:"10s" above:"0" help:"Time during which a request's body may arrive at any rate." when:"Raise it for senders on slow links."`
+	MinBodyRate      int64         `name:"ingest.min-body-rate" type:"bytes" default:"8KiB" min:"1" help:"Bytes a second at which a body must arrive after --ingest.body-grace." when:"Lower it for senders on slow links."`
+	MaxTenants       int           `name:"ingest.max-tenants" default:"10000" min:"1" help:"Tenants that may write within --ingest.tenant-idle." when:"Raise it if new tenants get 429."`
+	TenantIdle       time.Duration `name:"ingest.tenant-idle" default:"10m" above:"0" help:"Time after its last write at which the process forgets a tenant. The tenant's data stays." when:"Lower it if many tenants write rarely and memory is short."`
+	MaxSeriesBytes   int64         `name:"ingest.max-series-bytes" type:"bytes" default:"256MiB" min:"1" help:"Memory for one tenant's known label sets. Beyond it they are parsed again." when:"Raise it if one tenant has very many series. If not set, at most an eighth of --memory-limit."`
+	MaxKnownBytes    int64         `name:"ingest.max-known-bytes" type:"bytes" default:"512MiB" min:"1" help:"Memory for the known label sets of all tenants. Beyond it tenants above an equal share have theirs parsed again." when:"Raise it if many tenants have many series. If not set, at most an eighth of --memory-limit."`
 
-	Limits remotewrite.Limits
+	Limits remotewrite.Limits `embed:""`
 }
 
 // RemoteFlushInterval is the interval between flushes for stores that charge for requests: at $5 a million PUTs, a tenant that writes
@@ -62,83 +62,21 @@ type Settings struct {
 const RemoteFlushInterval = time.Second
 
 // DefaultSettings returns the settings for ordinary use.
-func DefaultSettings() Settings {
-	return Settings{
-		Mode:             Grouped,
-		FlushSamples:     50_000,
-		FlushTimeout:     30 * time.Second,
-		SettleDelay:      time.Minute,
-		MaxMessages:      128,
-		ConsumeSamples:   500_000,
-		MaxRequestBytes:  16 << 20,
-		MaxDecodedBytes:  64 << 20,
-		MaxInflightBytes: 256 << 20,
-		InflightWait:     5 * time.Second,
-		MaxWindows:       100,
-		BodyGrace:        10 * time.Second,
-		MinBodyRate:      8 << 10,
-		MaxTenants:       10_000,
-		TenantIdle:       10 * time.Minute,
-		MaxSeriesBytes:   256 << 20,
-		MaxKnownBytes:    512 << 20,
-		Limits:           remotewrite.DefaultLimits(),
-	}
-}
+func DefaultSettings() Settings { return settings.Default[Settings]() }
 
-// Validate reports every setting that makes no sense.
+// Validate reports every setting that makes no sense, by the name of its flag.
 func (s *Settings) Validate() error {
-	var errs []error
-	positive := func(name string, v int64) {
-		if v <= 0 {
-			errs = append(errs, fmt.Errorf("%s must be positive, is %d", name, v))
-		}
-	}
-	notNegative := func(name string, d time.Duration) {
-		if d < 0 {
-			errs = append(errs, fmt.Errorf("%s must not be negative, is %s", name, d))
-		}
-	}
-	errs = append(errs, s.validateMode())
-	notNegative("flush interval", s.FlushInterval)
-	positive("max messages", int64(s.MaxMessages))
-	positive("consume samples", int64(s.ConsumeSamples))
-	notNegative("creation grace period", s.Limits.CreationGracePeriod)
-	positive("flush samples", int64(s.FlushSamples))
-	positive("flush timeout", int64(s.FlushTimeout))
-	positive("max request bytes", s.MaxRequestBytes)
-	positive("max decoded bytes", s.MaxDecodedBytes)
-	positive("inflight wait", int64(s.InflightWait))
-	positive("max windows per request", int64(s.MaxWindows))
-	positive("body grace", int64(s.BodyGrace))
-	positive("min body rate", s.MinBodyRate)
-	positive("max tenants", int64(s.MaxTenants))
-	positive("tenant idle time", int64(s.TenantIdle))
-	positive("max series bytes", s.MaxSeriesBytes)
-	positive("max known bytes", s.MaxKnownBytes)
-	positive("max label names", int64(s.Limits.MaxLabelNames))
-	positive("max label name length", int64(s.Limits.MaxLabelNameBytes))
-	positive("max label value length", int64(s.Limits.MaxLabelValueBytes))
-	if s.MaxInflightBytes < s.MaxRequestBytes+s.MaxDecodedBytes {
-		errs = append(errs, fmt.Errorf("max inflight bytes (%d) must hold one request: max request bytes (%d) + max decoded bytes (%d)",
-			s.MaxInflightBytes, s.MaxRequestBytes, s.MaxDecodedBytes))
-	}
-	return errors.Join(errs...)
-}
-
-func (s *Settings) validateMode() error {
-	var errs []error
-	switch s.Mode {
-	case Grouped, Direct:
-	case Buffered:
-		if s.QueueURL == "" {
-			errs = append(errs, errors.New("mode buffered wants the URL of a queue (queue-url)"))
-		}
-	default:
-		errs = append(errs, fmt.Errorf("mode must be %s, %s or %s, is %q", Grouped, Direct, Buffered, s.Mode))
+	errs := []error{settings.Check(s)}
+	if s.Mode == Buffered && s.QueueURL == "" {
+		errs = append(errs, errors.New("ingest.mode: buffered wants the URL of a queue in ingest.queue-url"))
 	}
 	if s.FlushTimeout >= s.SettleDelay {
-		errs = append(errs, fmt.Errorf("flush timeout (%s) must be shorter than the compactor's settle delay (%s): a merge must not overlook a segment that is still being written",
-			s.FlushTimeout, s.SettleDelay))
+		errs = append(errs, fmt.Errorf("ingest.flush-timeout: want less than ingest.settle-delay (%s), so that no merge overlooks a segment that is still being written, got %s",
+			s.SettleDelay, s.FlushTimeout))
+	}
+	if s.MaxInflightBytes < s.MaxRequestBytes+s.MaxDecodedBytes {
+		errs = append(errs, fmt.Errorf("ingest.max-inflight-bytes: want room for one request, at least ingest.max-request-bytes (%d) + ingest.max-decoded-bytes (%d), got %d",
+			s.MaxRequestBytes, s.MaxDecodedBytes, s.MaxInflightBytes))
 	}
 	return errors.Join(errs...)
 }

@@ -72,6 +72,9 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	if err := set.Validate(); err != nil {
 		return nil, fmt.Errorf("ingest settings: %w", err)
 	}
+	if set.Mode == Auto {
+		set.Mode = Grouped
+	}
 	met, err := newMetrics(reg, set.Mode)
 	if err != nil {
 		return nil, fmt.Errorf("register ingest metrics: %w", err)

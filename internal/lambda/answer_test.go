@@ -233,8 +233,8 @@ func TestSettingsValidate(t *testing.T) {
 	require.NoError(t, DefaultSettings().Validate())
 	err := Settings{MaxAnswerBytes: 1 << 30, Margin: -1}.Validate()
 	for _, want := range []string{
-		"lambda.max-answer-bytes: want 4096 to 6291556, got 1073741824", "lambda.max-stream-bytes: want at least 4096, got 0",
-		"lambda.http-api-timeout: want more than 0s, got 0s", "lambda.deadline-margin: want 0s or more, got -1ns",
+		"lambda.max-answer-bytes: want at most 6291556, got 1GiB", "lambda.max-stream-bytes: want at least 4KiB, got 0",
+		"lambda.http-api-timeout: want more than 0, got 0s", "lambda.deadline-margin: want at least 0, got -1ns",
 	} {
 		require.ErrorContains(t, err, want)
 	}

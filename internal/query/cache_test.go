@@ -170,7 +170,7 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, s, again)
 	_, err = query.Settings{MaxSamples: -1}.WithDefaults()
-	require.ErrorContains(t, err, "max samples must be positive, is -1")
+	require.ErrorContains(t, err, "query settings: query.max-samples: want at least 1, got -1")
 	_, err = query.Settings{CacheDir: "/x*y"}.WithDefaults()
 	require.ErrorContains(t, err, "pattern")
 }

@@ -7,119 +7,55 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/settings"
 )
 
-// Settings of the query stage. The zero value of a field means its default.
+// Settings of the query stage. The tags are those of package settings. The zero value of a field
+// means its default. Flags that Prometheus has are named as there.
 type Settings struct {
-	// CacheDir is a directory for fetched objects and for DuckDB's spilled data. It belongs to one process at a time and
-	// its former contents are removed. Default: a fresh temporary directory, removed on Close.
-	CacheDir string
-	// CacheBytes bounds the fetched objects on disk, those that are on their way included. What running queries need at once beyond it is in memory for so
-	// long, up to IndexCacheBytes, or 32 MiB if that is more. Default 10 GiB.
-	CacheBytes int64
-	// FooterCacheBytes bounds the memory for segments' footers and blocks' meta.json, roughly. Default 64 MiB.
-	FooterCacheBytes int64
-	// IndexCacheBytes bounds the memory for series tables and for recent samples, roughly. Default 128 MiB.
-	IndexCacheBytes int64
-	// FetchConcurrency is the number of store requests that one query has in flight. Default 64.
-	FetchConcurrency int
-	// MaxStaleness is how old the listing of a tenant's objects may be that a read uses: reads that begin within that time share it, and miss
-	// what was stored in between. Default 0: every read makes its own.
-	MaxStaleness time.Duration
+	Timeout          time.Duration `name:"query.timeout" default:"2m" above:"0" help:"Longest duration of a query. Must be less than --compactor.deletion-delay." when:"Raise it for reports over long ranges, lower it to shed expensive queries sooner."`
+	LookbackDelta    time.Duration `name:"query.lookback-delta" default:"5m" min:"1ms" help:"How far back an instant selector looks for a sample." when:"Raise it if the scrape interval is longer than two minutes."`
+	MaxConcurrency   int           `name:"query.max-concurrency" default:"20" min:"1" help:"Queries that run at once. Further queries wait." when:"Lower it if memory is short. In a function, the default is 1."`
+	MaxSamples       int           `name:"query.max-samples" default:"50000000" min:"1" help:"Samples that one query may hold in memory." when:"Raise it if good queries are refused and memory is free. If not set, at most a share of the process's memory."`
+	MaxSeries        int           `name:"query.max-series" default:"2000000" min:"1" help:"Series that one selector may return." when:"Lower it to refuse expensive selectors sooner."`
+	MaxSubquerySteps int64         `name:"query.max-subquery-steps" default:"5000000" min:"1" help:"Steps at which one query evaluates the expressions of its subqueries. Windows that SQL does not evaluate may hold ten times as many." when:"Raise it if good subqueries are refused; a step costs 48 bytes."`
+	MaxSegments      int           `name:"query.max-segments" default:"100000" min:"1" help:"Segments and blocks that one selector may read." when:"Raise it if compaction has lagged for long."`
+	MaxFetchedBytes  int64         `name:"query.max-fetched-bytes" type:"bytes" default:"100GiB" min:"1" help:"Bytes of objects that one query may read, whether cached or not." when:"Lower it to bound what one query may cost."`
+	QueryMemoryBytes int64         `name:"query.max-memory" type:"bytes" default:"256MiB" min:"1" help:"Memory of one query for samples in SQL, beside DuckDB's memory. The labels that its functions add have as much." when:"Raise it if queries are refused for it. If not set, at most a share of the process's memory."`
 
-	// MemoryLimitBytes is DuckDB's memory limit. Default 1 GiB.
-	MemoryLimitBytes int64
-	// SpillBytes bounds what DuckDB writes to disk beyond its memory. Default 10 GiB.
-	SpillBytes int64
-	// Threads of DuckDB. Default: GOMAXPROCS.
-	Threads int
+	FetchBytesPerSecond int64 `name:"query.fetch-bytes-per-second" type:"bytes" default:"1GiB" min:"1" help:"Most bytes a second that the store delivers. A query that would exceed its time even so is refused at once." when:"Set it to what your network carries. In a function, the default is 150MiB."`
+	SamplesPerSecond    int64 `name:"query.samples-per-second" default:"100000000" min:"1" help:"Most samples that one thread evaluates in a second. A query that would exceed its time even so is refused at once." when:"Lower it on slow processors. In a function, the default follows its memory."`
+	MinPushedSamples    int64 `name:"query.min-pushed-samples" default:"50000" min:"-1" help:"Samples from which a part of a query is evaluated in SQL instead of the PromQL engine. -1 is always." when:"Rarely; for measurements."`
 
-	// MaxConcurrency is the number of PromQL queries, and of SQL statements, that run at once; further ones wait. Default 20.
-	MaxConcurrency int
-	// MaxSamples is the number of samples that one select, and one PromQL query at any moment, may hold in memory. Default 50,000,000.
-	MaxSamples int
-	// MaxSeries is the number of series that one select may return. Default 2,000,000.
-	MaxSeries int
-	// MaxSubquerySteps is the number of steps at which the expressions of all subqueries of one
-	// PromQL query are evaluated. At each, upstream's engine keeps 48 bytes or more. The windows
-	// over them, where they are left to that engine, may hold ten times as many. Default 5,000,000:
-	// 240 MB.
-	MaxSubquerySteps int64
-	// MaxSegments is the number of segments and blocks that one select may read. Default 100,000.
-	MaxSegments int
+	MaxStaleness    time.Duration `name:"query.max-staleness" default:"1s" min:"0" help:"Longest time for which queries share a listing of the store. They miss what was stored since. 0 lists for every query." when:"Set 0 to read every acknowledged write at once, raise it to pay for fewer LIST requests."`
+	PartialResponse bool          `name:"query.partial-response" default:"false" help:"Answer without damaged objects, with a warning that names each and its time range. Otherwise such queries fail." when:"Set it while you repair a damaged store."`
+	RecentWindow    time.Duration `name:"query.recent-window" default:"1h" above:"0" help:"Time before now that metadata and cardinality cover." when:"Raise it if metrics are written less than hourly."`
 
-	// MaxFetchedBytes is the number of bytes of objects that one PromQL query may read, whether they are cached or not. Default 100 GiB.
-	MaxFetchedBytes int64
-	// QueryMemoryBytes bounds the memory that the SQL functions of one PromQL query hold outside of
-	// DuckDB, and likewise the labels that its functions may add to series. Default 256 MiB.
-	QueryMemoryBytes int64
-	// MinPushedSamples leaves a part of a PromQL query to the engine, rather than to SQL, whose selectors have fewer samples than
-	// this. -1 leaves it nothing that SQL can do. Default 50,000.
-	MinPushedSamples int64
+	DelayedNameRemoval bool `name:"query.delayed-name-removal" default:"false" help:"Drop metric names at the end of a query, as Prometheus' feature promql-delayed-name-removal does." when:"Set it if your Prometheus has it."`
+	UseStartTimestamps bool `name:"query.use-start-timestamps" default:"false" help:"Use start timestamps in rates, as Prometheus' feature use-start-timestamps does." when:"Set it if your Prometheus has it."`
 
-	// FetchBytesPerSecond is how fast objects come from the store at best, and SamplesPerSecond how fast one thread evaluates samples at best. A query
-	// that would take longer than its time even so is refused before it begins. Defaults 1 GiB and 100,000,000.
-	FetchBytesPerSecond, SamplesPerSecond int64
+	MemoryLimitBytes int64 `name:"query.memory-limit" type:"bytes" default:"1GiB" min:"1" help:"DuckDB's memory." when:"Raise it if queries spill to disk. If not set, at most a share of the process's memory."`
+	SpillBytes       int64 `name:"query.spill-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space in --query.cache-dir that DuckDB may use beyond its memory." when:"Lower it if the disk is small. In a function, the default is 96MiB."`
+	Threads          int   `name:"query.threads" default:"0" min:"0" help:"DuckDB's threads. 0 is one for each processor." when:"Lower it to leave processors to other work."`
 
-	// Timeout of a PromQL query. Default 2 minutes.
-	Timeout time.Duration
-	// LookbackDelta is how far back an instant selector looks for a sample. Default 5 minutes.
-	LookbackDelta time.Duration
-	// PartialResponse lets reads answer without objects that are damaged, with a warning that names
-	// them. Default off: they fail.
-	PartialResponse bool
-	// RecentWindow is the time before now that Metadata and Stats look at. Default 1 hour.
-	RecentWindow time.Duration
-
-	// DelayedNameRemoval and UseStartTimestamps are the upstream engine's feature flags promql-delayed-name-removal and
-	// use-start-timestamps. Default off, as upstream.
-	DelayedNameRemoval, UseStartTimestamps bool
+	// CacheDir belongs to one process at a time. A temporary directory is removed on Close.
+	CacheDir string `name:"query.cache-dir" placeholder:"DIR" help:"Directory for fetched objects and DuckDB's spilled data, emptied at the start. Default: a temporary directory, /tmp/promlake in a function." when:"Set it to a fast local disk."`
+	// CacheBytes includes objects that are on their way. What running queries need at once beyond it
+	// is in memory for so long, up to IndexCacheBytes, or 32 MiB if that is more.
+	CacheBytes       int64 `name:"query.cache-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space for fetched objects." when:"Raise it if queries fetch the same objects again. In a function, the default is 384MiB."`
+	FooterCacheBytes int64 `name:"query.footer-cache-bytes" type:"bytes" default:"64MiB" min:"1" help:"Memory for segments' footers and blocks' meta.json, roughly." when:"Raise it if there are very many objects. If not set, at most a share of the process's memory."`
+	IndexCacheBytes  int64 `name:"query.index-cache-bytes" type:"bytes" default:"128MiB" min:"1" help:"Memory for series tables and recent samples, roughly." when:"Raise it if there are millions of series. If not set, at most a share of the process's memory."`
+	FetchConcurrency int   `name:"query.fetch-concurrency" default:"64" min:"1" help:"Store requests that one query has in flight." when:"Lower it if the store throttles."`
 }
 
-// WithDefaults fills unset fields and validates the rest.
+// WithDefaults fills unset fields and validates the rest, by the names of the flags.
 func (s Settings) WithDefaults() (Settings, error) {
-	setDefault(&s.CacheBytes, 10<<30)
-	setDefault(&s.FooterCacheBytes, 64<<20)
-	setDefault(&s.IndexCacheBytes, 128<<20)
-	setDefault(&s.FetchConcurrency, 64)
-	setDefault(&s.MemoryLimitBytes, 1<<30)
-	setDefault(&s.SpillBytes, 10<<30)
-	setDefault(&s.Threads, runtime.GOMAXPROCS(0))
-	setDefault(&s.MaxConcurrency, 20)
-	setDefault(&s.MaxSamples, 50_000_000)
-	setDefault(&s.MaxSeries, 2_000_000)
-	setDefault(&s.MaxSubquerySteps, 5_000_000)
-	setDefault(&s.MaxSegments, 100_000)
-	setDefault(&s.MaxFetchedBytes, 100<<30)
-	setDefault(&s.QueryMemoryBytes, 256<<20)
-	setDefault(&s.MinPushedSamples, 50_000)
-	setDefault(&s.FetchBytesPerSecond, 1<<30)
-	setDefault(&s.SamplesPerSecond, 100_000_000)
-	setDefault(&s.Timeout, 2*time.Minute)
-	setDefault(&s.LookbackDelta, 5*time.Minute)
-	setDefault(&s.RecentWindow, time.Hour)
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
-		{"cache bytes", s.CacheBytes}, {"footer cache bytes", s.FooterCacheBytes}, {"index cache bytes", s.IndexCacheBytes},
-		{"fetch concurrency", int64(s.FetchConcurrency)},
-		{"memory limit bytes", s.MemoryLimitBytes}, {"spill bytes", s.SpillBytes}, {"threads", int64(s.Threads)}, {"max concurrency", int64(s.MaxConcurrency)},
-		{"max samples", int64(s.MaxSamples)}, {"max series", int64(s.MaxSeries)}, {"max subquery steps", s.MaxSubquerySteps}, {"max segments", int64(s.MaxSegments)},
-		{"max fetched bytes", s.MaxFetchedBytes},
-		{"query memory bytes", s.QueryMemoryBytes}, {"fetch bytes per second", s.FetchBytesPerSecond},
-		{"samples per second", s.SamplesPerSecond}, {"timeout", int64(s.Timeout)}, {"lookback delta", int64(s.LookbackDelta)},
-		{"recent window", int64(s.RecentWindow)},
-	} {
-		if f.value <= 0 {
-			return s, fmt.Errorf("query settings: %s must be positive, is %d", f.name, f.value)
-		}
+	settings.Fill(&s)
+	if s.Threads == 0 {
+		s.Threads = runtime.GOMAXPROCS(0)
 	}
-	if s.MaxStaleness < 0 {
-		return s, fmt.Errorf("query settings: max staleness must not be negative, is %s", s.MaxStaleness)
-	}
-	if s.MinPushedSamples < -1 {
-		return s, fmt.Errorf("query settings: min pushed samples must be positive, or -1 for none, is %d", s.MinPushedSamples)
+	if err := settings.Check(s); err != nil {
+		return s, fmt.Errorf("query settings: %w", err)
 	}
 	if s.CacheDir != "" {
 		abs, err := filepath.Abs(s.CacheDir)
@@ -127,15 +63,9 @@ func (s Settings) WithDefaults() (Settings, error) {
 			return s, fmt.Errorf("query settings: make cache directory absolute: %w", err)
 		}
 		if duck.HasGlob(abs) {
-			return s, fmt.Errorf("query settings: cache directory %q holds a character that SQL takes for a pattern", abs)
+			return s, fmt.Errorf("query settings: query.cache-dir: want no character that SQL takes for a pattern, got %q", abs)
 		}
 		s.CacheDir = abs
 	}
 	return s, nil
-}
-
-func setDefault[T int | int64 | time.Duration](field *T, value T) {
-	if *field == 0 {
-		*field = value
-	}
 }

@@ -9,21 +9,24 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // Limits bound what one series may look like. Names and meaning are Mimir's.
+// The tags are those of package settings.
 type Limits struct {
-	MaxLabelNames       int           // labels of a series, with __name__
-	MaxLabelNameBytes   int           // length of a label name
-	MaxLabelValueBytes  int           // length of a label value
-	CreationGracePeriod time.Duration // how far a sample may lie in the future
-	LegacyNames         bool          // refuse names outside [a-zA-Z_:][a-zA-Z0-9_:]* (label names without the colon) instead of any UTF-8
+	MaxLabelNames       int           `name:"validation.max-label-names-per-series" default:"100" min:"1" help:"Labels of one series, including its name." when:"Raise it if writes of series with many labels are refused."`
+	MaxLabelNameBytes   int           `name:"validation.max-length-label-name" default:"1024" min:"1" help:"Longest label name, in bytes." when:"Rarely."`
+	MaxLabelValueBytes  int           `name:"validation.max-length-label-value" default:"2048" min:"1" help:"Longest label value, in bytes." when:"Raise it if labels hold long texts, such as SQL statements."`
+	CreationGracePeriod time.Duration `name:"validation.create-grace-period" default:"10m" min:"0" help:"How far in the future the time of a sample may lie." when:"Raise it if senders' clocks are fast."`
+	NameScheme          string        `name:"validation.name-validation-scheme" default:"utf8" enum:"utf8,legacy" help:"Valid metric and label names, one of ${enum}. legacy allows only [a-zA-Z_:][a-zA-Z0-9_:]*, and no colon in label names." when:"Set legacy if consumers cannot read UTF-8 names."`
 }
 
+// LegacyNames is the Limits.NameScheme that refuses UTF-8 names.
+const LegacyNames = "legacy"
+
 // DefaultLimits returns the limits for ordinary use.
-func DefaultLimits() Limits {
-	return Limits{MaxLabelNames: 100, MaxLabelNameBytes: 1024, MaxLabelValueBytes: 2048, CreationGracePeriod: 10 * time.Minute}
-}
+func DefaultLimits() Limits { return settings.Default[Limits]() }
 
 // CheckLabels applies the remote-write specification and the limits to a label set as it was sent.
 // It returns the set without empty values, which mean "absent" in Prometheus. lset is changed in
@@ -96,7 +99,7 @@ func checkMetadata(m *segment.Metadata) error {
 }
 
 func (l *Limits) scheme() model.ValidationScheme {
-	if l.LegacyNames {
+	if l.NameScheme == LegacyNames {
 		return model.LegacyValidation
 	}
 	return model.UTF8Validation

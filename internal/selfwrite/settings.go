@@ -13,35 +13,26 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Here is the URL of the process's own write stage, which is called without HTTP.
 const Here = "here"
 
-// Settings configure where the metrics are written. The tags are command-line flags.
+// Settings configure where the metrics are written. The tags are those of package settings.
 type Settings struct {
-	URL      string        `name:"self.url" placeholder:"URL" help:"Where to write this process's own metrics: the URL of a server or of its remote_write endpoint, or \"here\" for this process's own write stage. Default: nowhere."`
-	Token    string        `name:"self.token" placeholder:"TOKEN" secret:"" help:"Token for --self.url, or its location: file:PATH or ssm:NAME."`
-	Tenant   string        `name:"self.tenant" help:"Tenant of this process's own metrics."`
-	Interval time.Duration `name:"self.interval" help:"Minimum time between two writes."`
-	Metrics  []string      `name:"self.metrics" placeholder:"PREFIX" help:"Prefix of the names of the metrics that are written; may be repeated."`
-	Job      string        `name:"self.job" help:"Value of the label job of these metrics."`
+	URL      string        `name:"self.url" placeholder:"URL" help:"Server to which this process writes its own metrics: its URL, the whole URL of its remote_write, or \"here\" for this process. Default: none." when:"Set it where nobody scrapes /metrics, as in functions."`
+	Token    string        `name:"self.token" placeholder:"TOKEN" secret:"" help:"Token for --self.url, or its source: file:PATH or ssm:NAME." when:"With --self.url, if that server has tokens."`
+	Tenant   string        `name:"self.tenant" default:"promlake" help:"Tenant that these metrics are written to." when:"Set it to keep them among your own metrics."`
+	Interval time.Duration `name:"self.interval" default:"1m" min:"1s" help:"Least time between two writes of these metrics." when:"Raise it to write fewer samples."`
+	Metrics  []string      `name:"self.metrics" placeholder:"PREFIX" default:"promlake_,process_cpu_seconds_total,process_resident_memory_bytes,process_start_time_seconds,go_goroutines,go_memstats_heap_inuse_bytes" min:"1" help:"Prefixes of the names of these metrics. Others are not written." when:"Set it to write more or fewer metrics."`
+	Job      string        `name:"self.job" default:"promlake" help:"Value of the label job of these metrics." when:"Rarely; functions have their own by default."`
 }
 
 // DefaultSettings returns settings that write nothing; with a URL, they write the metrics of the
 // dashboards once a minute.
-func DefaultSettings() Settings {
-	return Settings{
-		Tenant:   "promlake",
-		Interval: time.Minute,
-		Metrics: []string{
-			"promlake_", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds",
-			"go_goroutines", "go_memstats_heap_inuse_bytes",
-		},
-		Job: "promlake",
-	}
-}
+func DefaultSettings() Settings { return settings.Default[Settings]() }
 
 // Enabled reports whether metrics are written.
 func (s Settings) Enabled() bool { return s.URL != "" }
@@ -51,19 +42,13 @@ func (s Settings) Validate() error {
 	if !s.Enabled() {
 		return nil
 	}
-	var errs []error
+	errs := []error{settings.Check(s)}
 	if s.URL != Here {
 		_, err := s.target()
 		errs = append(errs, err)
 	}
 	if _, err := tenant.Parse(s.Tenant); err != nil || s.Tenant == "" {
 		errs = append(errs, fmt.Errorf("self.tenant: want a tenant's name, got %q", s.Tenant))
-	}
-	if s.Interval < time.Second {
-		errs = append(errs, fmt.Errorf("self.interval: want at least 1s, got %s", s.Interval))
-	}
-	if len(s.Metrics) == 0 {
-		errs = append(errs, errors.New("self.metrics: want at least one prefix"))
 	}
 	if s.Job == "" {
 		errs = append(errs, errors.New("self.job: want a name, got nothing"))

@@ -29,7 +29,7 @@ func TestSettingsValidate(t *testing.T) {
 		"no tenant":      {func(s *selfwrite.Settings) { s.Tenant = "" }, `self.tenant: want a tenant's name, got ""`},
 		"bad tenant":     {func(s *selfwrite.Settings) { s.Tenant = "a/b" }, `self.tenant: want a tenant's name, got "a/b"`},
 		"too often":      {func(s *selfwrite.Settings) { s.Interval = time.Millisecond }, "self.interval: want at least 1s, got 1ms"},
-		"no metrics":     {func(s *selfwrite.Settings) { s.Metrics = nil }, "self.metrics: want at least one"},
+		"no metrics":     {func(s *selfwrite.Settings) { s.Metrics = nil }, "self.metrics: want at least 1, got []"},
 		"no job":         {func(s *selfwrite.Settings) { s.Job = "" }, "self.job: want a name"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package compactapp fits the compaction stage into a process: its flags, its schedule, and one cycle on request.
+// Package compactapp fits the compaction stage into a process: its settings, its schedule, and one cycle on request.
 package compactapp
 
 import (
@@ -16,8 +16,8 @@ type background struct {
 	done   chan struct{} // closed when the last cycle has ended
 }
 
-// Background returns the builder of a stage that compacts every s.Interval from the moment on when the process is ready.
-func Background(s compact.Settings) process.Builder {
+// Background returns the builder of a stage that compacts every interval from the moment on when the process is ready.
+func Background(s Settings, interval time.Duration) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		c, err := newStage(s, p)
 		if err != nil {
@@ -30,7 +30,7 @@ func Background(s compact.Settings) process.Builder {
 			select {
 			case <-p.Ready:
 				// The stage logs what fails. That is not the end: the sources are as live as before, and the next cycle begins anew.
-				repeat(ctx, s.Interval, func() { _, _ = c.Cycle(ctx) })
+				repeat(ctx, interval, func() { _, _ = c.Cycle(ctx) })
 			case <-ctx.Done():
 			}
 		}()
@@ -38,8 +38,8 @@ func Background(s compact.Settings) process.Builder {
 	}
 }
 
-func newStage(s compact.Settings, p process.Parts) (*compact.Stage, error) {
-	c, err := compact.New(s, p.Store, p.Registry, p.Logger, p.Now)
+func newStage(s Settings, p process.Parts) (*compact.Stage, error) {
+	c, err := compact.New(s.Stage(), p.Store, p.Registry, p.Logger, p.Now)
 	if err != nil {
 		return nil, fmt.Errorf("start compaction: %w", err)
 	}

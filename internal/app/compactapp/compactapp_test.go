@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
-	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
@@ -60,15 +58,9 @@ func manifest(t *testing.T, p process.Parts) catalog.Manifest {
 	return m
 }
 
-func settings() compact.Settings {
-	s := compactapp.NewFlags().Settings()
-	s.Interval = time.Millisecond
-	return s
-}
-
 func TestBackgroundCompactsOnceTheProcessIsReady(t *testing.T) {
 	p, ready := parts(t)
-	stage, err := compactapp.Background(settings())(t.Context(), p)
+	stage, err := compactapp.Background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
 	require.NoError(t, err)
 	require.Empty(t, stage.Routes())
 	require.Empty(t, manifest(t, p).Blocks)
@@ -80,7 +72,7 @@ func TestBackgroundCompactsOnceTheProcessIsReady(t *testing.T) {
 
 func TestBackgroundEndsBeforeTheProcessIsReady(t *testing.T) {
 	p, _ := parts(t)
-	stage, err := compactapp.Background(settings())(t.Context(), p)
+	stage, err := compactapp.Background(compactapp.DefaultSettings(), time.Millisecond)(t.Context(), p)
 	require.NoError(t, err)
 	require.NoError(t, stage.Drain(t.Context()))
 	require.NoError(t, stage.Close())
@@ -89,7 +81,7 @@ func TestBackgroundEndsBeforeTheProcessIsReady(t *testing.T) {
 
 func TestOnRequest(t *testing.T) {
 	p, _ := parts(t)
-	stage, err := compactapp.OnRequest(settings(), compactapp.Workers{})(t.Context(), p)
+	stage, err := compactapp.OnRequest(compactapp.DefaultSettings(), compactapp.Workers{})(t.Context(), p)
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	for _, r := range stage.Routes() {
@@ -121,46 +113,25 @@ func TestOnRequest(t *testing.T) {
 
 func TestBadSettings(t *testing.T) {
 	p, _ := parts(t)
-	s := settings()
+	s := compactapp.DefaultSettings()
 	s.SettleDelay = -1
-	for _, build := range []process.Builder{compactapp.Background(s), compactapp.OnRequest(s, compactapp.Workers{})} {
+	for _, build := range []process.Builder{compactapp.Background(s, time.Minute), compactapp.OnRequest(s, compactapp.Workers{})} {
 		_, err := build(t.Context(), p)
 		require.ErrorContains(t, err, "start compaction: ")
 	}
 }
 
-// TestEverySettingHasAFlag sets every flag to something and finds every setting changed by it.
-func TestEverySettingHasAFlag(t *testing.T) {
-	f := compactapp.Flags{TenantRetention: []flags.TenantPeriod{{Tenant: "a", Period: 7}}}
-	v := reflect.ValueOf(&f).Elem()
-	for i := range v.NumField() {
-		switch field := v.Field(i); {
-		case field.CanInt():
-			field.SetInt(int64(i + 1))
-		case field.Kind() == reflect.String:
-			field.SetString("x")
-		}
-	}
-	s := f.Settings()
-	require.Equal(t, map[string]time.Duration{"a": 7}, s.TenantRetention)
-	for i, r := 0, reflect.ValueOf(s); i < r.NumField(); i++ {
-		if name := r.Type().Field(i).Name; name != "Entropy" { // for tests alone
-			require.False(t, r.Field(i).IsZero(), "no flag sets %s", name)
-		}
-	}
-}
-
-func TestFlagsCarryTheDefaults(t *testing.T) {
+func TestSettings(t *testing.T) {
 	want, err := compact.Settings{}.WithDefaults()
 	require.NoError(t, err)
-	want.TenantRetention = map[string]time.Duration{}
-	f := compactapp.NewFlags()
-	got, err := f.Settings().WithDefaults()
+	s := compactapp.DefaultSettings()
+	got, err := s.Stage().WithDefaults()
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	f.JobTimeout /= 3
-	got, err = f.Settings().WithDefaults()
+	s.JobTimeout /= 3
+	s.Rollups = false
+	got, err = s.Stage().WithDefaults()
 	require.NoError(t, err)
 	require.Equal(t, want.MaxJobSamples/3, got.MaxJobSamples, "less time, smaller jobs")
-	require.Equal(t, compactapp.Schedule{Enabled: true, Interval: want.Interval}, compactapp.NewSchedule())
+	require.True(t, got.WithoutRollups)
 }

@@ -25,7 +25,7 @@ type function interface {
 
 func build(t *testing.T, p process.Parts, w compactapp.Workers) function {
 	t.Helper()
-	stage, err := compactapp.OnRequest(settings(), w)(t.Context(), p)
+	stage, err := compactapp.OnRequest(compactapp.DefaultSettings(), w)(t.Context(), p)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stage.Close()) })
 	return stage.(function)
@@ -86,7 +86,7 @@ func TestConsumeGivesBack(t *testing.T) {
 
 func TestBadQueue(t *testing.T) {
 	p, _ := parts(t)
-	_, err := compactapp.OnRequest(settings(), compactapp.Workers{QueueURL: "jobs"})(t.Context(), p)
+	_, err := compactapp.OnRequest(compactapp.DefaultSettings(), compactapp.Workers{QueueURL: "jobs"})(t.Context(), p)
 	require.ErrorContains(t, err, "start compaction: open queue: want https://host/account/name")
 }
 
@@ -101,14 +101,14 @@ func TestDrainEndsTicks(t *testing.T) {
 	require.Zero(t, asked)
 }
 
-// TestFlagsInFunctions: what a function was given is what the defaults are derived from.
-func TestFlagsInFunctions(t *testing.T) {
-	ordinary := compactapp.NewFlags()
+// TestDefaultsInFunctions: what a function was given is what the defaults are derived from.
+func TestDefaultsInFunctions(t *testing.T) {
+	ordinary := compactapp.DefaultSettings()
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
 	t.Setenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "1536")
-	f := compactapp.NewFlags()
-	require.Equal(t, int64(512<<20), f.Memory)
-	require.Equal(t, "/tmp", f.DataDir)
-	f.Memory, f.DataDir = ordinary.Memory, ordinary.DataDir
-	require.Equal(t, ordinary, f, "all else is the same")
+	s := compactapp.DefaultSettings()
+	require.Equal(t, int64(512<<20), s.MemoryBytes)
+	require.Equal(t, "/tmp", s.TempDir)
+	s.MemoryBytes, s.TempDir = ordinary.MemoryBytes, ordinary.TempDir
+	require.Equal(t, ordinary, s, "all else is the same")
 }

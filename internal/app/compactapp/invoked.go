@@ -35,7 +35,7 @@ type invoked struct {
 // OnRequest returns the builder of a stage that compacts once for each request to Path, and answers with what that did. Requests
 // that come while a cycle runs are refused: it does their work, too. In a function it obeys schedules, and does jobs that come as messages. The queue is
 // not asked before it is needed.
-func OnRequest(s compact.Settings, w Workers) process.Builder {
+func OnRequest(s Settings, w Workers) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		c, err := newStage(s, p)
 		if err != nil {

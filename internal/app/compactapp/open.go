@@ -23,7 +23,7 @@ type Driven struct {
 // Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is
 // not "", for that one. It first checks the store if p says so. It takes the store's clock to be
 // that far ahead of what it is. The caller closes it.
-func Open(ctx context.Context, p process.Settings, tenant string, s compact.Settings, logger *slog.Logger, ahead time.Duration) (*Driven, error) {
+func Open(ctx context.Context, p process.Settings, tenant string, s Settings, logger *slog.Logger, ahead time.Duration) (*Driven, error) {
 	d := &Driven{}
 	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (_ process.Stage, err error) {
 		d.metrics = parts.Registry

@@ -1,16 +1,18 @@
-// Package flags turns a program's arguments and PROMLAKE_* variables into its settings. The rules hold for every program of
-// the project: a flag --a.some-name reads PROMLAKE_A_SOME_NAME where the argument is missing, and its default is what
-// the settings struct held before parsing, so that defaults are written once, in code.
+// Package flags turns a program's arguments, variables and settings file into its settings. The rules
+// hold for every program of the project: a flag --a.some-name is the key a.some-name of the settings
+// file and the variable PROMLAKE_A_SOME_NAME. An argument goes before the variable, the variable before
+// the file, and the file before the default. The grammar of a program consists of structs with the tags
+// of package settings and of kong; what it holds before parsing are the defaults.
 package flags
 
 import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/alecthomas/units"
+
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // EnvPrefix begins the name of every environment variable.
@@ -21,13 +23,16 @@ func Env(flag string) string {
 	return EnvPrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
 }
 
-// NewParser returns a parser for grammar, a pointer to a struct with kong's tags that already holds the defaults. Fields with
-// `type:"bytes"` take sizes such as 64MiB or plain numbers of bytes.
+// NewParser returns a parser for grammar, a pointer to a struct that holds the defaults.
 func NewParser(name, description string, grammar any, options ...kong.Option) (*kong.Kong, error) {
+	f := &file{}
 	options = append([]kong.Option{
 		kong.Name(name),
 		kong.Description(description),
-		kong.NamedMapper("bytes", bytesMapper{}),
+		kong.Embed(f),
+		kong.Resolvers(f),
+		kong.NamedMapper("bytes", textMapper("bytes")),
+		kong.NamedMapper("period", textMapper("period")),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.PostBuild(func(k *kong.Kong) error { return visit(k.Model.Node, adopt) }),
 	}, options...)
@@ -36,6 +41,18 @@ func NewParser(name, description string, grammar any, options ...kong.Option) (*
 		return nil, fmt.Errorf("build parser of %s: %w", name, err)
 	}
 	return k, nil
+}
+
+// textMapper reads the values of one type tag.
+type textMapper string
+
+// Decode implements kong.Mapper.
+func (typ textMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto(string(typ), &text); err != nil {
+		return err
+	}
+	return settings.Parse(text, string(typ), target)
 }
 
 // visit calls f for each flag of the node and its commands.
@@ -53,75 +70,33 @@ func visit(n *kong.Node, f func(*kong.Flag) error) error {
 	return nil
 }
 
-// adopt gives a flag its variable, and its field's present value as the default. Kong wants enums to be required or to have a default
-// already in their tags; those that are required stop being so here.
+// adopt gives a flag its variable, and its field's present value as the default. Kong wants enums
+// to be required or to have a default already in their tags; those that are required stop being so here.
 func adopt(f *kong.Flag) error {
 	if f.Name == "help" {
 		return nil
 	}
 	f.Envs = []string{Env(f.Name)}
 	f.Tag.Envs = f.Envs
-	if f.HasDefault || f.Target.IsZero() {
+	if f.Target.IsZero() && !f.HasDefault {
 		return nil
 	}
-	text, err := format(f)
-	if err != nil {
-		return err
-	}
 	// Kong expands ${…} in defaults; $$ is a dollar sign.
-	f.Default, f.HasDefault = strings.ReplaceAll(text, "$", "$$"), true
+	f.Default, f.HasDefault = strings.ReplaceAll(text(f), "$", "$$"), true
 	f.Tag.Default, f.Tag.HasDefault = f.Default, true
 	f.Required, f.Tag.Required = false, false
 	return nil
 }
 
-// format writes a flag's present value as its argument would be.
-func format(f *kong.Flag) (string, error) {
-	v := f.Target
-	if f.Tag.Type == "bytes" {
-		return formatBytes(v.Int()), nil
-	}
-	switch x := v.Interface().(type) {
-	case time.Duration:
-		return shortDuration(x), nil
-	case []string:
-		return strings.Join(x, ","), nil
-	case []TenantPeriod:
-		return joinStrings(x), nil
-	case fmt.Stringer:
-		return x.String(), nil
-	}
-	switch v.Kind() {
-	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint64, reflect.Float64:
-		return fmt.Sprint(v.Interface()), nil
-	default:
-		return "", fmt.Errorf("flag --%s: no text for a default of type %s", f.Name, v.Type())
-	}
-}
+// text writes a flag's present value as its argument would be.
+func text(f *kong.Flag) string { return settings.Format(f.Target, f.Tag.Type) }
 
-func joinStrings[T fmt.Stringer](xs []T) string {
-	texts := make([]string, len(xs))
-	for i, x := range xs {
-		texts[i] = x.String()
+// check reports the flags of the chosen command that were given a value outside of their limits.
+func check(chosen *kong.Context) error {
+	for _, f := range chosen.Flags() {
+		if err := settings.CheckGiven(f.Tag, f.Target); err != nil {
+			return fmt.Errorf("--%w", err)
+		}
 	}
-	return strings.Join(texts, ",")
-}
-
-// shortDuration is time.Duration's text without zero minutes and seconds at its end: 5m, not 5m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-func formatBytes(n int64) string {
-	if n%(1<<10) != 0 {
-		return fmt.Sprint(n)
-	}
-	return units.Base2Bytes(n).String()
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // grammar has a flag of each kind that the project uses.
@@ -22,9 +23,9 @@ type grammar struct {
 	On      bool          `name:"on" help:"A switch." negatable:""`
 	List    []string      `name:"list" help:"A list."`
 	Nothing int64         `name:"nothing" help:"A number without a default."`
-	Keep    flags.Period  `name:"keep" help:"A period."`
+	Keep    time.Duration `name:"keep" type:"period" help:"A period."`
 
-	Tenants []flags.TenantPeriod `name:"tenants" help:"Periods of tenants."`
+	Tenants map[string]time.Duration `name:"tenants" type:"period" help:"Periods of tenants."`
 
 	Kind  string `name:"kind" enum:"red,blue" required:"" help:"One of ${enum}."`
 	Store string `name:"store" help:"A URL."`
@@ -38,7 +39,7 @@ type grammar struct {
 func defaults() grammar {
 	return grammar{
 		Text: "$HOME ${x}", Wait: 90 * time.Minute, Size: 64 << 20, Count: 7, Ratio: 0.5, On: true, Kind: "red", List: []string{"a", "b"},
-		Keep: flags.Period(36 * time.Hour), Tenants: []flags.TenantPeriod{{"a", flags.Period(7 * 24 * time.Hour)}},
+		Keep: 36 * time.Hour, Tenants: map[string]time.Duration{"a": 7 * 24 * time.Hour},
 	}
 }
 
@@ -81,15 +82,15 @@ func TestParse(t *testing.T) {
 		{
 			"periods", []string{"--keep=30d", "--tenants=a=1w", "--tenants", "b=0"}, nil,
 			func(g *grammar) {
-				g.Keep = flags.Period(30 * 24 * time.Hour)
-				g.Tenants = []flags.TenantPeriod{{"a", flags.Period(7 * 24 * time.Hour)}, {"b", 0}}
+				g.Keep = 30 * 24 * time.Hour
+				g.Tenants = map[string]time.Duration{"a": 7 * 24 * time.Hour, "b": 0}
 			},
 		},
 		{
 			"periods as variables", nil, map[string]string{"PROMLAKE_KEEP": "0", "PROMLAKE_TENANTS": "a=1d,b=2h30m"},
 			func(g *grammar) {
 				g.Keep = 0
-				g.Tenants = []flags.TenantPeriod{{"a", flags.Period(24 * time.Hour)}, {"b", flags.Period(150 * time.Minute)}}
+				g.Tenants = map[string]time.Duration{"a": 24 * time.Hour, "b": 150 * time.Minute}
 			},
 		},
 	} {
@@ -149,12 +150,12 @@ func TestBadVariable(t *testing.T) {
 
 func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "17": 17, "4KiB": 4096, "64MiB": 64 << 20, "1GiB": 1 << 30, "1TiB": 1 << 40} {
-		got, err := flags.ParseBytes(text)
+		got, err := settings.ParseBytes(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
 	for _, text := range []string{"", "x", "1 apple", "KiB"} {
-		_, err := flags.ParseBytes(text)
+		_, err := settings.ParseBytes(text)
 		require.ErrorContains(t, err, "want bytes", text)
 	}
 }
@@ -172,6 +173,7 @@ nothing: "0"
 on: "true"
 other-token: ""
 ratio: "0.5"
+settings.file: ""
 size: "64MiB"
 store: "s3://bucket/p"
 tenants: "a=1w"

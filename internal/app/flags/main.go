@@ -31,6 +31,9 @@ func Main(ctx context.Context, name, description string, grammar any, args []str
 		return report(io, name, err, exitError)
 	}
 	chosen, err := k.Parse(args)
+	if err == nil {
+		err = check(chosen)
+	}
 	if err != nil {
 		return report(io, name, fmt.Errorf("%w (see %s --help)", err, name), exitUsage)
 	}
@@ -38,11 +41,7 @@ func Main(ctx context.Context, name, description string, grammar any, args []str
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	chosen.BindTo(ctx, (*context.Context)(nil))
-	vs, err := values(chosen)
-	if err != nil {
-		return report(io, name, err, exitError)
-	}
-	if err := chosen.Run(io, vs); err != nil {
+	if err := chosen.Run(io, values(chosen)); err != nil {
 		return report(io, name, err, exitError)
 	}
 	return exitOK

@@ -3,6 +3,8 @@ package flags
 import (
 	"cmp"
 	"fmt"
+	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,34 +12,68 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Value is one flag as the program runs with it.
-type Value struct{ Name, Text string }
+// Source is where a flag's value comes from.
+type Source string
 
-// Values are a program's flags, sorted by name. A URL is told without its parameters, which may hold credentials, and of a flag with the tag
+// The sources, in the order of precedence.
+const (
+	CommandLine Source = "flag"
+	Environment Source = "environment"
+	File        Source = "file"
+	Default     Source = "default"
+)
+
+// Value is one flag as the program runs with it.
+type Value struct {
+	Name, Text string
+	Source     Source
+	Hidden     bool // Text is not all of the value
+}
+
+// Values are a program's flags, sorted by name. A URL is there without its parameters and its user, which may be credentials, and of a flag with the tag
 // secret:"" only that it is set.
 type Values []Value
 
 // values reads the flags of the chosen command.
-func values(chosen *kong.Context) (Values, error) {
+func values(chosen *kong.Context) Values {
+	sources := map[*kong.Flag]Source{}
+	for _, p := range chosen.Path {
+		if p.Flag != nil && p.Resolved {
+			sources[p.Flag] = File
+		} else if p.Flag != nil {
+			sources[p.Flag] = CommandLine
+		}
+	}
 	var out Values
 	for _, f := range chosen.Flags() {
 		if f.Name == "help" {
 			continue
 		}
-		text, err := format(f)
-		if err != nil {
-			return nil, err
+		v := Value{Name: f.Name, Source: cmp.Or(sources[f], Default)}
+		if _, ok := os.LookupEnv(Env(f.Name)); ok && v.Source == Default {
+			v.Source = Environment
 		}
-		if f.Tag.Has("secret") && text != "" {
-			text = "<secret>"
-		}
-		if strings.Contains(text, "://") {
-			text, _, _ = strings.Cut(text, "?")
-		}
-		out = append(out, Value{Name: f.Name, Text: text})
+		v.Text, v.Hidden = public(text(f), f.Tag.Has("secret"))
+		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b Value) int { return cmp.Compare(a.Name, b.Name) })
-	return out, nil
+	return out
+}
+
+// public returns what anybody may see of a value, and whether that is less than all.
+func public(text string, secret bool) (seen string, hidden bool) {
+	if secret && text != "" {
+		return "<secret>", true
+	}
+	if !strings.Contains(text, "://") {
+		return text, false
+	}
+	seen, _, _ = strings.Cut(text, "?")
+	if u, err := url.Parse(seen); err == nil && u.User != nil {
+		u.User = nil
+		seen = u.String()
+	}
+	return seen, seen != text
 }
 
 // Map returns the values by name.
@@ -49,11 +85,30 @@ func (vs Values) Map() map[string]string {
 	return m
 }
 
-// YAML returns the values as a YAML mapping of strings.
+// YAML returns the values as a settings file.
 func (vs Values) YAML() string {
 	var b strings.Builder
 	for _, v := range vs {
 		fmt.Fprintf(&b, "%s: %s\n", v.Name, strconv.Quote(v.Text))
 	}
 	return b.String()
+}
+
+// Given reports whether the operator gave the flag a value, be it the default.
+func (vs Values) Given(name string) bool {
+	return slices.ContainsFunc(vs, func(v Value) bool { return v.Name == name && v.Source != Default })
+}
+
+// Replace sets the field of a flag unless the operator gave it a value.
+func Replace[T any](vs Values, name string, field *T, value T) {
+	if !vs.Given(name) {
+		*field = value
+	}
+}
+
+// Lower sets the field of a flag to most if it is more, unless the operator gave it a value.
+func Lower[T cmp.Ordered](vs Values, name string, field *T, most T) {
+	if !vs.Given(name) {
+		*field = min(*field, most)
+	}
 }

@@ -1,4 +1,4 @@
-// Package ingestapp fits the ingest stage into a process: its flags and its routes.
+// Package ingestapp fits the ingest stage into a process: its mode, its share of the memory and its routes.
 package ingestapp
 
 import (
@@ -28,7 +28,7 @@ type stage struct{ ingest *ingest.Stage }
 // New returns the builder of the ingest stage.
 func New(s ingest.Settings) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
-		s := within(s, p.Memory.Limit())
+		s := resolved(s, p.Memory.Limit(), p.Flags)
 		opts := []ingest.Option{ingest.Within(p.Memory)}
 		if s.Mode == ingest.Buffered && s.QueueURL != "" {
 			q, err := sqsqueue.Open(ctx, s.QueueURL, sqsqueue.Metrics(p.Registry))

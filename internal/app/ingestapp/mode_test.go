@@ -11,20 +11,20 @@ import (
 func TestChooseMode(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
-		mode        string
 		queue       bool
 		function    bool
 		concurrency int
 		want        ingest.Mode
 	}{
-		{"process", "auto", false, false, 1, ingest.Grouped},
-		{"process with a queue", "auto", true, false, 1, ingest.Grouped},
-		{"function", "auto", false, true, 1, ingest.Direct},
-		{"function with a queue", "auto", true, true, 1, ingest.Buffered},
-		{"managed instance", "auto", true, true, 10, ingest.Grouped},
-		{"said", "direct", true, true, 10, ingest.Direct},
-		{"said without what it needs", "buffered", false, false, 1, ingest.Buffered},
+		{"process", false, false, 1, ingest.Grouped},
+		{"process with a queue", true, false, 1, ingest.Grouped},
+		{"function", false, true, 1, ingest.Direct},
+		{"function with a queue", true, true, 1, ingest.Buffered},
+		{"managed instance", true, true, 10, ingest.Grouped},
 	} {
-		require.Equal(t, tc.want, chooseMode(tc.mode, tc.queue, tc.function, tc.concurrency), tc.name)
+		require.Equal(t, tc.want, chooseMode(tc.queue, tc.function, tc.concurrency), tc.name)
+	}
+	for _, mode := range []ingest.Mode{ingest.Direct, ingest.Buffered} {
+		require.Equal(t, mode, resolved(ingest.Settings{Mode: mode}, 0, nil).Mode, "what is set is kept")
 	}
 }

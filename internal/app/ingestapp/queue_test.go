@@ -24,24 +24,24 @@ import (
 )
 
 // build makes a stage as a process does.
-func build(t *testing.T, f ingestapp.Flags, store *memstore.Store) (process.Stage, *prometheus.Registry) {
+func build(t *testing.T, s ingest.Settings, store *memstore.Store) (process.Stage, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	s, err := ingestapp.New(f.Settings())(t.Context(), process.Parts{Store: store, Registry: reg, Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+	stage, err := ingestapp.New(s)(t.Context(), process.Parts{Store: store, Registry: reg, Logger: slog.New(slog.DiscardHandler), Now: time.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		require.NoError(t, s.Drain(t.Context()))
-		require.NoError(t, s.Close())
+		require.NoError(t, stage.Drain(t.Context()))
+		require.NoError(t, stage.Close())
 	})
-	return s, reg
+	return stage, reg
 }
 
 // TestQueue lets one stage put a request on the queue and another one, which writes directly, take it from there.
 func TestQueue(t *testing.T) {
 	server, there, store := sqstest.Start(t), memqueue.New(memqueue.Settings{}), memstore.New(memstore.Settings{})
-	f := ingestapp.NewFlags()
-	f.Mode, f.QueueURL = string(ingest.Buffered), server.Add("write", there)
-	front, reg := build(t, f, store)
+	s := ingest.DefaultSettings()
+	s.Mode, s.QueueURL = ingest.Buffered, server.Add("write", there)
+	front, reg := build(t, s, store)
 	raw, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
 		Labels: []prompb.Label{{Name: "__name__", Value: "up"}}, Samples: []prompb.Sample{{Timestamp: time.Now().UnixMilli(), Value: 1}},
 	}}}).Marshal()
@@ -54,8 +54,8 @@ func TestQueue(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 
-	f.Mode = string(ingest.Direct)
-	back, _ := build(t, f, store)
+	s.Mode = ingest.Direct
+	back, _ := build(t, s, store)
 	ms := there.Messages()
 	require.Len(t, ms, 1)
 	failed, err := back.(process.Consumer).Consume(t.Context(), []lambda.Message{{ID: ms[0].ID, Body: ms[0].Body, Sent: ms[0].Sent}, {ID: "poison", Body: "x"}})
@@ -65,12 +65,12 @@ func TestQueue(t *testing.T) {
 }
 
 func TestBadQueue(t *testing.T) {
-	f := ingestapp.NewFlags()
+	s := ingest.DefaultSettings()
 	parts := process.Parts{Store: memstore.New(memstore.Settings{}), Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler), Now: time.Now}
-	f.Mode = string(ingest.Buffered)
-	_, err := ingestapp.New(f.Settings())(t.Context(), parts)
-	require.ErrorContains(t, err, "start ingest: ingest settings: mode buffered wants the URL of a queue (queue-url)")
-	f.QueueURL = "nonsense"
-	_, err = ingestapp.New(f.Settings())(t.Context(), parts)
+	s.Mode = ingest.Buffered
+	_, err := ingestapp.New(s)(t.Context(), parts)
+	require.ErrorContains(t, err, "start ingest: ingest settings: ingest.mode: buffered wants the URL of a queue in ingest.queue-url")
+	s.QueueURL = "nonsense"
+	_, err = ingestapp.New(s)(t.Context(), parts)
 	require.ErrorContains(t, err, `start ingest: open queue: want https://host/account/name, got "nonsense"`)
 }

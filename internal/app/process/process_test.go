@@ -180,7 +180,7 @@ func TestRunErrors(t *testing.T) {
 		{"taken address", func(s *process.Settings) { s.Listen = taken.Addr().String() }, "address already in use"},
 		{"bad address", func(s *process.Settings) { s.Listen = "nonsense" }, "open listener: "},
 		{"bad store", func(s *process.Settings) { s.Store = "gopher://x?secret=1" }, "open store gopher://x: "},
-		{"bad settings", func(s *process.Settings) { s.GCPercent = -1 }, "check settings: gc-percent: want 0 or more, got -1"},
+		{"bad settings", func(s *process.Settings) { s.GCPercent = -1 }, "check settings: gc-percent: want at least 0, got -1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := settings(t)
@@ -212,8 +212,8 @@ func TestSettingsValidate(t *testing.T) {
 	require.NoError(t, process.DefaultSettings().Validate())
 	err := process.Settings{MemoryLimit: -1}.Validate()
 	for _, want := range []string{
-		"listen: ", "store: ", "log level ", "http.read-header-timeout: ", "http.read-timeout: ", "http.idle-timeout: ", "http.write-stall-timeout: ", "web.max-connections: want 1 or more, got 0", "shutdown-timeout: want more than 0s, got 0s",
-		"http.max-header-bytes: want at least 4096, got 0", "memory-limit: want 0 or more bytes, got -1",
+		"listen: ", "store: ", "log.level: want one of debug, info, warn, error, got", "log.format: ", "http.read-header-timeout: ", "http.read-timeout: ", "http.idle-timeout: ", "http.write-stall-timeout: ", "web.max-connections: want at least 1, got 0", "shutdown-timeout: want more than 0, got 0s",
+		"http.max-header-bytes: want at least 4KiB, got 0", "memory-limit: want at least 0, got -1",
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -2,58 +2,48 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/selfwrite"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
-// Settings are those of any Promlake process, whichever stages it runs. The tags are its command-line flags.
+// Settings are those of any Promlake process, whichever stages it runs. The tags are those of package
+// settings.
 type Settings struct {
-	Listen string `name:"listen" help:"Address to serve HTTP on. Port 0 lets the kernel choose one."`
-	Store  string `name:"store" help:"Object store: file://./dir, file:///dir or s3://bucket/prefix?region=…&endpoint=…."`
+	Listen string `name:"listen" default:"127.0.0.1:9009" help:"Address to serve HTTP on, host:port. Port 0 lets the kernel choose one." when:"Set it to serve other machines; set --auth.tokens too."`
+	Store  string `name:"store" default:"file://./data" help:"Object store: file://./dir, file:///dir or s3://bucket/prefix?region=…&endpoint=…." when:"Always, except to try Promlake out."`
 
-	CheckStore bool `name:"store-check" negatable:"" help:"Check at the start that the store honours conditional writes and lists what was written, and end if it does not. It writes, lists and deletes keys below promlake-probe/. A Lambda function does not check."`
+	CheckStore bool `name:"store-check" negatable:"" default:"true" help:"Check at the start that the store honours conditional writes and lists what was written, below promlake-probe/. Functions do not check." when:"Turn it off if the process may not delete objects. query-fn has it off by default."`
 
 	Log  telemetry.LogSettings `embed:""`
 	Auth auth.Settings         `embed:""`
 	Self selfwrite.Settings    `embed:""`
 	Site auth.SiteSettings     `embed:""`
 
-	ReadHeaderTimeout time.Duration `name:"http.read-header-timeout" help:"Longest wait for a request's header."`
-	ReadTimeout       time.Duration `name:"http.read-timeout" help:"Longest wait for a whole request, body included."`
-	IdleTimeout       time.Duration `name:"http.idle-timeout" help:"Idle connections are closed after this time."`
-	WriteStallTimeout time.Duration `name:"http.write-stall-timeout" help:"A client must read something of an answer within this time, or its connection is closed."`
-	MaxHeaderBytes    int           `name:"http.max-header-bytes" type:"bytes" help:"Largest request header."`
-	MaxConnections    int           `name:"web.max-connections" help:"Open connections. One more takes the place of the one that has been idle longest, or gets a 503 if none is."`
-	ShutdownTimeout   time.Duration `name:"shutdown-timeout" help:"Longest time from a signal to the exit: requests are answered and buffers flushed in it."`
+	ReadHeaderTimeout time.Duration `name:"http.read-header-timeout" default:"10s" above:"0" help:"Longest wait for a request's header." when:"Rarely."`
+	ReadTimeout       time.Duration `name:"http.read-timeout" default:"1m" above:"0" help:"Longest wait for a whole request, including its body." when:"Raise it for senders on slow links."`
+	IdleTimeout       time.Duration `name:"http.idle-timeout" default:"3m" above:"0" help:"Time after which an idle connection is closed." when:"Keep it above that of a load balancer."`
+	WriteStallTimeout time.Duration `name:"http.write-stall-timeout" default:"1m" above:"0" help:"Time within which a client must read some of an answer. Otherwise its connection is closed." when:"Raise it for clients on slow links."`
+	MaxHeaderBytes    int           `name:"http.max-header-bytes" type:"bytes" default:"256KiB" min:"4KiB" help:"Largest request header." when:"Rarely."`
+	MaxConnections    int           `name:"web.max-connections" default:"512" min:"1" help:"Open connections. One more replaces the connection that has been idle longest, or gets a 503 if none is idle." when:"Raise it if many senders get 503."`
+	ShutdownTimeout   time.Duration `name:"shutdown-timeout" default:"30s" above:"0" help:"Longest time from a signal to the exit. Requests are answered and buffers flushed within it." when:"Keep it below the time after which your supervisor kills."`
 
+	Flags  flags.Values    `kong:"-"` // of the process, for its stages: which were given
 	Lambda lambda.Settings `kong:"-"` // of Function; the functions' programs have flags for it
 
-	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" help:"Memory of the process, DuckDB's included. Beyond it requests are refused and the most expensive ones are ended. Default: three quarters of what the cgroup or the machine has. In a function: soft limit of the Go heap alone."`
-	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" help:"Garbage collector target in percent. 0 leaves it to GOGC."`
+	MemoryLimit int64 `name:"memory-limit" type:"bytes" placeholder:"BYTES" default:"0" min:"0" help:"Memory of the process, including DuckDB's. Beyond it requests are refused and the most expensive ones are ended. 0 is three quarters of what the cgroup or the machine has. In a function: the soft limit of the Go heap alone." when:"Set it if other processes share the machine."`
+	GCPercent   int   `name:"gc-percent" placeholder:"PERCENT" default:"0" min:"0" help:"Garbage collector target, in percent. 0 leaves it to GOGC." when:"Rarely."`
 }
 
-// DefaultSettings serve a directory to this machine only. A function logs JSON, whose attributes CloudWatch can search.
+// DefaultSettings serve a directory to this machine only. A function logs JSON, whose attributes
+// CloudWatch can search.
 func DefaultSettings() Settings {
-	s := Settings{
-		Listen:            "127.0.0.1:9009",
-		Store:             "file://./data",
-		CheckStore:        true,
-		Log:               telemetry.DefaultLogSettings(),
-		Self:              selfwrite.DefaultSettings(),
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
-		IdleTimeout:       3 * time.Minute,
-		WriteStallTimeout: time.Minute,
-		MaxHeaderBytes:    256 << 10,
-		MaxConnections:    512,
-		ShutdownTimeout:   30 * time.Second,
-		Lambda:            lambda.DefaultSettings(),
-	}
+	s := settings.Default[Settings]()
 	if lambda.Running() {
 		s.Log.Format = "json"
 	}
@@ -76,32 +66,6 @@ func (s Settings) Validate() error {
 	if s.Store == "" {
 		errs = append(errs, errors.New("store: want a URL, got nothing"))
 	}
-	errs = append(errs, s.Log.Validate(), s.Auth.Validate(), s.Self.Validate(), s.Site.Validate())
-	for _, d := range []struct {
-		name string
-		v    time.Duration
-	}{
-		{"http.read-header-timeout", s.ReadHeaderTimeout},
-		{"http.read-timeout", s.ReadTimeout},
-		{"http.idle-timeout", s.IdleTimeout},
-		{"http.write-stall-timeout", s.WriteStallTimeout},
-		{"shutdown-timeout", s.ShutdownTimeout},
-	} {
-		if d.v <= 0 {
-			errs = append(errs, fmt.Errorf("%s: want more than 0s, got %s", d.name, d.v))
-		}
-	}
-	if s.MaxHeaderBytes < 4096 {
-		errs = append(errs, fmt.Errorf("http.max-header-bytes: want at least 4096, got %d", s.MaxHeaderBytes))
-	}
-	if s.MaxConnections < 1 {
-		errs = append(errs, fmt.Errorf("web.max-connections: want 1 or more, got %d", s.MaxConnections))
-	}
-	if s.MemoryLimit < 0 {
-		errs = append(errs, fmt.Errorf("memory-limit: want 0 or more bytes, got %d", s.MemoryLimit))
-	}
-	if s.GCPercent < 0 {
-		errs = append(errs, fmt.Errorf("gc-percent: want 0 or more, got %d", s.GCPercent))
-	}
+	errs = append(errs, settings.Check(s), s.Auth.Validate(), s.Self.Validate(), s.Site.Validate())
 	return errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
@@ -20,6 +21,7 @@ type Parts struct {
 	Store    objstore.Store // instrumented
 	Registry *prometheus.Registry
 	Memory   *memory.Budget // of the process; nil: it has no limit
+	Flags    flags.Values   // of the process
 	Logger   *slog.Logger
 	Now      func() time.Time
 	URL      string          // where this process answers on this machine, no trailing slash

@@ -2,7 +2,9 @@ package queryapp
 
 import (
 	"math"
+	"runtime"
 
+	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/query"
 )
 
@@ -27,42 +29,41 @@ const (
 	bytesPerSample = 64
 )
 
-// ForFunction returns s with what must fit into a function of memoryBytes bytes of memory, where s has the default: DuckDB's memory, the memory
-// and the samples of a query, the caches, how many queries run at once, and how fast they run. The sum of all that queries may hold at once, and
-// of the program, is within memoryBytes. What was set to another value than the default is kept, and the sum is then the operator's. memoryBytes
+// ForFunction returns s with what must fit into a function of memoryBytes bytes of memory in place of
+// the defaults: DuckDB's memory, the memory and the samples of a query, the caches, how many queries
+// run at once, and how fast they run. The sum of all that queries may hold at once, and of the program,
+// is within memoryBytes. What the operator gave is kept, and the sum is then the operator's. memoryBytes
 // 0 is no function: s is returned as it is.
-func ForFunction(s Settings, memoryBytes int64) Settings {
+func ForFunction(s Settings, memoryBytes int64, given flags.Values) Settings {
 	if memoryBytes <= 0 {
 		return s
 	}
-	q, d := &s.Query, DefaultSettings()
+	q := &s.Query
 	// A function's environment has one request at a time. Where it has more, queries take turns, unless the operator says how many may share.
-	unset(&q.MaxConcurrency, d.Query.MaxConcurrency, 1)
-	unset(&s.API.RemoteReadConcurrency, d.API.RemoteReadConcurrency, q.MaxConcurrency)
+	flags.Replace(given, "query.max-concurrency", &q.MaxConcurrency, 1)
+	flags.Replace(given, "storage.remote.read-concurrent-limit", &s.API.RemoteReadConcurrency, q.MaxConcurrency)
 
 	rest, n := max(memoryBytes-programBytes, memoryBytes/4), int64(q.MaxConcurrency)
-	unset(&q.MemoryLimitBytes, d.Query.MemoryLimitBytes, rest/4)
-	unset(&q.QueryMemoryBytes, d.Query.QueryMemoryBytes, rest/4/n)
-	unset(&q.MaxSamples, d.Query.MaxSamples, min(int(rest/4/n/bytesPerSample), d.Query.MaxSamples))
-	unset(&s.API.RemoteReadSampleLimit, d.API.RemoteReadSampleLimit, q.MaxSamples)
-	unset(&q.IndexCacheBytes, d.Query.IndexCacheBytes, rest/16)
-	unset(&q.FooterCacheBytes, d.Query.FooterCacheBytes, rest/32)
-	unset(&q.CacheDir, "", functionCacheDir)
-	unset(&q.CacheBytes, d.Query.CacheBytes, functionCacheBytes)
-	unset(&q.SpillBytes, d.Query.SpillBytes, functionSpillBytes)
+	flags.Replace(given, "query.memory-limit", &q.MemoryLimitBytes, rest/4)
+	flags.Replace(given, "query.max-memory", &q.QueryMemoryBytes, rest/4/n)
+	flags.Lower(given, "query.max-samples", &q.MaxSamples, int(rest/4/n/bytesPerSample))
+	flags.Replace(given, "storage.remote.read-sample-limit", &s.API.RemoteReadSampleLimit, q.MaxSamples)
+	flags.Lower(given, "query.max-subquery-steps", &q.MaxSubquerySteps, memoryBytes/10*9/4/subqueryStepBytes)
+	flags.Replace(given, "query.index-cache-bytes", &q.IndexCacheBytes, rest/16)
+	flags.Replace(given, "query.footer-cache-bytes", &q.FooterCacheBytes, rest/32)
+	flags.Replace(given, "query.cache-dir", &q.CacheDir, functionCacheDir)
+	flags.Replace(given, "query.cache-bytes", &q.CacheBytes, functionCacheBytes)
+	flags.Replace(given, "query.spill-bytes", &q.SpillBytes, functionSpillBytes)
 
 	processors := float64(memoryBytes) / vcpuBytes
-	unset(&q.Threads, d.Query.Threads, max(1, min(d.Query.Threads, int(math.Ceil(processors)))))
-	unset(&q.FetchBytesPerSecond, d.Query.FetchBytesPerSecond, functionBytesPerSecond)
-	unset(&q.SamplesPerSecond, d.Query.SamplesPerSecond, int64(float64(d.Query.SamplesPerSecond)*min(1, processors/float64(q.Threads))))
-	return s
-}
-
-// unset gives a setting a value if it has its default.
-func unset[T comparable](field *T, byDefault, value T) {
-	if *field == byDefault {
-		*field = value
+	if q.Threads == 0 {
+		q.Threads = runtime.GOMAXPROCS(0)
 	}
+	flags.Lower(given, "query.threads", &q.Threads, int(math.Ceil(processors)))
+	flags.Replace(given, "query.fetch-bytes-per-second", &q.FetchBytesPerSecond, functionBytesPerSecond)
+	flags.Lower(given, "query.samples-per-second", &q.SamplesPerSecond, int64(float64(q.SamplesPerSecond)*processors/float64(q.Threads)))
+	s.fitted = true
+	return s
 }
 
 // HeapBytes is the limit of the Go heap (GOMEMLIMIT) of a function of memoryBytes bytes of memory: what the program, DuckDB and the SQL functions, whose

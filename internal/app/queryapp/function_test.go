@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/query"
 )
@@ -32,7 +33,7 @@ func TestForFunction(t *testing.T) {
 		{3008, 724, 724, 181, 90, 1810, 11_862_016, min(2, threads), 0},
 		{10240, 2532, 2532, 633, 316, 6330, 41_484_288, min(6, threads), 0},
 	} {
-		s := queryapp.ForFunction(queryapp.NewFlags().Settings(nil), tc.memory*mb)
+		s := queryapp.ForFunction(queryapp.DefaultSettings(), tc.memory*mb, nil)
 		q := s.Query
 		require.Equal(t, []int64{tc.duck, tc.query, tc.index, tc.footer}, []int64{q.MemoryLimitBytes / mb, q.QueryMemoryBytes / mb, q.IndexCacheBytes / mb, q.FooterCacheBytes / mb}, "%d MB", tc.memory)
 		require.Equal(t, tc.samples, q.MaxSamples, "%d MB", tc.memory)
@@ -59,9 +60,9 @@ func TestForFunction(t *testing.T) {
 func TestForFunctionShares(t *testing.T) {
 	for _, memory := range []int64{128 << 20, 2048 << 20, 10240 << 20} {
 		for _, n := range []int{1, 2, 16, 64} {
-			f := queryapp.NewFlags()
-			f.MaxConcurrency = n
-			s := queryapp.ForFunction(f.Settings(nil), memory)
+			s := queryapp.DefaultSettings()
+			s.Query.MaxConcurrency = n
+			s = queryapp.ForFunction(s, memory, given("query.max-concurrency"))
 			require.Equal(t, n, s.Query.MaxConcurrency)
 			require.LessOrEqual(t, held(s)-112<<20, max(memory-112<<20, memory/4), "%d queries in %d bytes", n, memory)
 			_, err := s.Query.WithDefaults()
@@ -70,20 +71,32 @@ func TestForFunctionShares(t *testing.T) {
 	}
 }
 
-// TestForFunctionKeeps: what was set is kept, and without a function everything is.
-func TestForFunctionKeeps(t *testing.T) {
-	plain := queryapp.NewFlags().Settings(nil)
-	require.Equal(t, plain, queryapp.ForFunction(plain, 0))
-	require.Zero(t, queryapp.HeapBytes(plain.Query, 0))
-	f := queryapp.NewFlags()
-	f.MemoryLimitBytes, f.QueryMemoryBytes, f.MaxSamples, f.CacheDir, f.CacheBytes = 100<<20, 50<<20, 1000, "/mnt/x", 4<<30
-	f.FetchBytesPerSecond, f.SamplesPerSecond = 1<<20, 5
-	got := queryapp.ForFunction(f.Settings(nil), 1769<<20).Query
-	want := query.Settings{
-		MemoryLimitBytes: 100 << 20, QueryMemoryBytes: 50 << 20, MaxSamples: 1000, CacheDir: "/mnt/x", CacheBytes: 4 << 30, FetchBytesPerSecond: 1 << 20, SamplesPerSecond: 5,
+// given are the values of flags that the operator gave.
+func given(names ...string) (vs flags.Values) {
+	for _, n := range names {
+		vs = append(vs, flags.Value{Name: n, Source: flags.Environment})
 	}
-	require.Equal(t, want, query.Settings{
-		MemoryLimitBytes: got.MemoryLimitBytes, QueryMemoryBytes: got.QueryMemoryBytes, MaxSamples: got.MaxSamples, CacheDir: got.CacheDir, CacheBytes: got.CacheBytes,
-		FetchBytesPerSecond: got.FetchBytesPerSecond, SamplesPerSecond: got.SamplesPerSecond,
-	})
+	return vs
+}
+
+// TestForFunctionKeeps: what was given is kept, and without a function everything is.
+func TestForFunctionKeeps(t *testing.T) {
+	plain := queryapp.DefaultSettings()
+	require.Equal(t, plain, queryapp.ForFunction(plain, 0, nil))
+	require.Zero(t, queryapp.HeapBytes(plain.Query, 0))
+	want := plain.Query
+	want.MemoryLimitBytes, want.QueryMemoryBytes, want.MaxSamples, want.CacheDir, want.CacheBytes = 100<<20, 50<<20, 1000, "/mnt/x", 4<<30
+	want.FetchBytesPerSecond, want.SamplesPerSecond = 1<<20, 5
+	set := plain
+	set.Query = want
+	got := queryapp.ForFunction(set, 1769<<20, given("query.memory-limit", "query.max-memory", "query.max-samples", "query.cache-dir", "query.cache-bytes",
+		"query.fetch-bytes-per-second", "query.samples-per-second")).Query
+	for _, other := range []func(*query.Settings){ // what was not given
+		func(s *query.Settings) { s.MaxConcurrency, s.SpillBytes, s.Threads = 0, 0, 0 },
+		func(s *query.Settings) { s.IndexCacheBytes, s.FooterCacheBytes, s.MaxSubquerySteps = 0, 0, 0 },
+	} {
+		other(&want)
+		other(&got)
+	}
+	require.Equal(t, want, got)
 }

@@ -18,7 +18,7 @@ func TestHostileQueries(t *testing.T) {
 	for range 40 {
 		doubled = `label_join(` + doubled + `, "a", "", "a", "a")`
 	}
-	base := serve(t, queryapp.NewFlags().Settings(nil))
+	base := serve(t, queryapp.DefaultSettings())
 	for _, tc := range []struct {
 		path, query, flag string
 		code              int

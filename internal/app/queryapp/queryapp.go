@@ -1,4 +1,4 @@
-// Package queryapp fits the query stage, its HTTP API and the API for deletion into a process: their flags and their routes.
+// Package queryapp fits the query stage, its HTTP API and the API for deletion into a process: their settings and their routes.
 package queryapp
 
 import (
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
@@ -14,34 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
-	"github.com/promlake/promlake/internal/telemetry"
 )
-
-// Settings are those of the query stage and of its APIs.
-type Settings struct {
-	Query query.Settings
-	API   api.Settings
-	Admin admin.Settings
-	Warm  bool // open DuckDB as soon as the process answers: for one that stays, and not for a function
-}
-
-// maxStaleness is for how long servers share a listing of objects among queries: the panels of a dashboard ask at once.
-const maxStaleness = time.Second
-
-// DefaultSettings returns the defaults of all.
-func DefaultSettings() Settings {
-	q, err := query.Settings{}.WithDefaults()
-	if err != nil {
-		panic(err) // the defaults are constants
-	}
-	q.MaxStaleness = maxStaleness
-	a := api.DefaultSettings()
-	a.LookbackDelta = q.LookbackDelta
-	a.Parser = query.ParserOptions()
-	a.Expressions = a.Expressions.WithDefaults()
-	a.Build.Revision = telemetry.ReadBuild().Revision
-	return Settings{Query: q, API: a, Admin: admin.Settings{Parser: a.Parser, MaxBodyBytes: a.MaxBodyBytes, Timeout: q.Timeout}.WithDefaults()}
-}
 
 // stage implements process.Stage.
 type stage struct {
@@ -53,7 +25,7 @@ type stage struct {
 // New returns the builder of the query stage.
 func New(s Settings) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
-		s := within(s, p.Memory.Limit())
+		s := within(s, p.Memory.Limit(), p.Flags).joined(p.Flags)
 		q, err := query.New(s.Query, p.Store, p.Registry, p.Logger, p.Now)
 		if err != nil {
 			return nil, fmt.Errorf("start query: %w", err)

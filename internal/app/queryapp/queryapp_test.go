@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/query"
 )
 
 // serve runs the ingest and query stages over a fresh store that holds three series named x, and returns their URL.
@@ -42,7 +42,7 @@ func serveAt(t *testing.T, s queryapp.Settings) (u, dir string) {
 func restart(t *testing.T, s queryapp.Settings, dir string) string {
 	t.Helper()
 	p := process.DefaultSettings()
-	p.Store = "file://" + dir
+	p.Store, p.Flags = "file://"+dir, flags.Values{{Name: "query.timeout", Text: "2m"}}
 	h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler), ingestapp.New(ingest.DefaultSettings()), queryapp.New(s))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, end()) })
@@ -81,16 +81,16 @@ func get(t *testing.T, u string) (int, string) {
 func TestLimitsBecome422(t *testing.T) {
 	for _, tc := range []struct {
 		flag string
-		set  func(*queryapp.Flags)
+		set  func(*query.Settings)
 	}{
-		{"--query.max-series", func(f *queryapp.Flags) { f.MaxSeries = 2 }},
-		{"--query.max-samples", func(f *queryapp.Flags) { f.MaxSamples = 2 }},
-		{"--query.timeout", func(f *queryapp.Flags) { f.SamplesPerSecond, f.Threads, f.Timeout = 1, 1, 2*time.Second }},
+		{"--query.max-series", func(s *query.Settings) { s.MaxSeries = 2 }},
+		{"--query.max-samples", func(s *query.Settings) { s.MaxSamples = 2 }},
+		{"--query.timeout", func(s *query.Settings) { s.SamplesPerSecond, s.Threads, s.Timeout = 1, 1, 2*time.Second }},
 	} {
 		t.Run(tc.flag, func(t *testing.T) {
-			f := queryapp.NewFlags()
-			tc.set(&f)
-			base := serve(t, f.Settings(nil))
+			s := queryapp.DefaultSettings()
+			tc.set(&s.Query)
+			base := serve(t, s)
 			code, body := get(t, base+"/api/v1/query?query=x")
 			require.Equal(t, http.StatusUnprocessableEntity, code, body)
 			require.Contains(t, body, `"errorType":"execution"`)
@@ -99,11 +99,11 @@ func TestLimitsBecome422(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	base := serve(t, queryapp.NewFlags().Settings(flags.Values{{Name: "store", Text: "file://x"}}))
+	base := serve(t, queryapp.DefaultSettings())
 	for path, want := range map[string]string{
 		"/api/v1/status/tsdb":   `"seriesCountByMetricName":[{"name":"x","value":3}]`,
-		"/api/v1/status/flags":  `"store":"file://x"`,
-		"/api/v1/status/config": `store: \"file://x\"`,
+		"/api/v1/status/flags":  `"query.timeout":"2m"`,
+		"/api/v1/status/config": `query.timeout: \"2m\"`,
 	} {
 		code, body := get(t, base+path)
 		require.Equal(t, http.StatusOK, code, body)
@@ -121,44 +121,14 @@ func TestAdminAPI(t *testing.T) {
 		{false, http.StatusServiceUnavailable, `"value":[1,"3"]`},
 		{true, http.StatusNoContent, `"value":[1,"2"]`},
 	} {
-		f := queryapp.NewFlags()
-		f.EnableAdminAPI = tc.enabled
-		base := serve(t, f.Settings(nil))
+		s := queryapp.DefaultSettings()
+		s.Admin.Enabled = tc.enabled
+		base := serve(t, s)
 		resp, err := http.PostForm(base+"/api/v1/admin/tsdb/delete_series", url.Values{"match[]": {`x{job="a"}`}})
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, tc.code, resp.StatusCode)
 		_, body := get(t, base+"/api/v1/query?time=1&query="+url.QueryEscape("count(last_over_time(x[1h] @ "+strconv.FormatInt(time.Now().Unix()+1, 10)+"))"))
 		require.Contains(t, body, tc.left)
-	}
-}
-
-func TestFlags(t *testing.T) {
-	f := queryapp.NewFlags()
-	f.ReadSampleLimit, f.LookbackDelta = 0, time.Minute
-	s := f.Settings(nil)
-	require.Equal(t, -1, s.API.RemoteReadSampleLimit, "0 means no limit, as in Prometheus")
-	require.Equal(t, time.Minute, s.API.LookbackDelta)
-	require.Equal(t, time.Minute, s.Query.LookbackDelta)
-	require.Equal(t, queryapp.DefaultSettings().API.Parser, s.API.Parser)
-}
-
-// TestEverySettingHasAFlag sets every flag to something and finds every setting of the stage changed by it.
-func TestEverySettingHasAFlag(t *testing.T) {
-	var f queryapp.Flags
-	v := reflect.ValueOf(&f).Elem()
-	for i := range v.NumField() {
-		switch field := v.Field(i); {
-		case field.CanInt():
-			field.SetInt(int64(i + 1))
-		case field.Kind() == reflect.Bool:
-			field.SetBool(true)
-		default:
-			field.SetString("x")
-		}
-	}
-	s := reflect.ValueOf(f.Settings(nil).Query)
-	for i := range s.NumField() {
-		require.False(t, s.Field(i).IsZero(), "no flag sets %s", s.Type().Field(i).Name)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -26,36 +27,21 @@ type Counter interface {
 
 // Settings of the admin API. The zero value of a field means its default.
 type Settings struct {
-	// Enabled lets the API work (--web.enable-admin-api). Otherwise it answers that it is disabled. Default off, as in Prometheus.
-	Enabled bool
+	Enabled bool `name:"web.enable-admin-api" default:"false" help:"Let everybody who reaches the HTTP API delete series through it; with --auth.tokens, those with the right admin." when:"Set it while you delete series."`
+	// MaxSelectors bounds the selectors (match[]) of a request.
+	MaxSelectors int64 `name:"web.max-delete-selectors" default:"64" min:"1" help:"Selectors of one request for deletion. Their matchers may have 64 KiB, those of a tenant's deletions that are not compacted yet 1 MiB." when:"Rarely."`
+
 	// Parser is the PromQL dialect of match[]. Default: that of Prometheus without features.
-	Parser parser.Options
-	// Expressions bound the texts of match[] before they are parsed. Defaults: those of
-	// expression.Limits.
-	Expressions expression.Limits
-	// MaxBodyBytes bounds a request's form. Default 10 MiB.
-	MaxBodyBytes int64
-	// MaxSelectors bounds the selectors (match[]) of a request. Default 64.
-	MaxSelectors int64
-	// Timeout bounds one request, without the wait of a deletion for the queue. Default 2 minutes.
-	Timeout time.Duration
+	Parser parser.Options `kong:"-"`
+	// Expressions bound the texts of match[] before they are parsed.
+	Expressions expression.Limits `kong:"-"`
+	// MaxBodyBytes bounds a request's form.
+	MaxBodyBytes int64 `kong:"-" type:"bytes" default:"10MiB" min:"1"`
+	// Timeout bounds one request, without the wait of a deletion for the queue.
+	Timeout time.Duration `kong:"-" default:"2m" above:"0"`
 	// Queued says that writes may wait on a queue before they reach the store. A deletion then
 	// takes up to half a minute, until what is sent cannot be mistaken for what was sent before it.
-	Queued bool
-}
-
-// WithDefaults returns the settings with every zero value replaced by its default.
-func (s Settings) WithDefaults() Settings {
-	if s.MaxBodyBytes <= 0 {
-		s.MaxBodyBytes = 10 << 20
-	}
-	if s.MaxSelectors <= 0 {
-		s.MaxSelectors = 64
-	}
-	if s.Timeout <= 0 {
-		s.Timeout = 2 * time.Minute
-	}
-	return s
+	Queued bool `kong:"-"`
 }
 
 const (
@@ -81,7 +67,7 @@ type api struct {
 
 // New returns a handler for the paths of Patterns. It commits deletions to the manifests in store; counter serves dry runs. A nil reg measures nothing.
 func New(s Settings, store catalog.Store, counter Counter, logger *slog.Logger, reg prometheus.Registerer) http.Handler {
-	s = s.WithDefaults()
+	settings.Fill(&s)
 	if s.Queued {
 		s.Timeout += catalog.MaxDeleteWait
 	}

@@ -9,48 +9,40 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/settings"
 )
 
-// Settings configure the API. A zero field means its default.
+// Settings configure the API. The tags are those of package settings. The zero value of a field
+// means its default, unless zero is a value of its own.
 type Settings struct {
-	// LookbackDelta is the maximum age of a series' latest sample in /federate. Default 5m. Queries
-	// use the engine's lookback.
-	LookbackDelta time.Duration
-	// MaxBodyBytes bounds a request's body. Default 10 MiB, which is also the most of a form that
-	// net/http reads.
-	MaxBodyBytes int64
-	// Expressions limits the texts of query and match[] before they are parsed. Defaults: those of
-	// expression.Limits.
-	Expressions expression.Limits
-	// RemoteReadSampleLimit bounds the samples of one remote read query that is answered with
-	// samples; streamed chunks have no limit. Default 50,000,000; negative means none.
-	RemoteReadSampleLimit int
-	// RemoteReadConcurrency bounds the remote reads that run at once. One tenant may run half of
-	// them, and at least one. Default 10.
-	RemoteReadConcurrency int
-	// RemoteReadFrameBytes is the size of a frame of streamed chunks. Default 1 MiB.
-	RemoteReadFrameBytes int
-	// WriteTimeout is the time within which a client must receive each 64 KiB of an answer. Default
-	// 30 seconds.
-	WriteTimeout time.Duration
-	// CORSOrigin is an anchored regular expression of the origins whose pages may read responses.
-	// Default: none.
-	CORSOrigin string
+	// LookbackDelta is the maximum age of a series' latest sample in /federate. Queries use the
+	// engine's lookback.
+	LookbackDelta time.Duration `kong:"-" name:"query.lookback-delta" default:"5m" min:"1ms"`
+
+	Expressions expression.Limits `embed:""`
+
+	RemoteReadSampleLimit int `name:"storage.remote.read-sample-limit" default:"50000000" min:"0" help:"Samples of one remote read that is not streamed. 0 means no limit." when:"Raise it for clients that cannot stream."`
+	RemoteReadConcurrency int `name:"storage.remote.read-concurrent-limit" default:"10" min:"1" help:"Remote reads that run at once. A tenant has at most half of them, or one." when:"Raise it if remote reads wait and memory is free."`
+	RemoteReadFrameBytes  int `name:"storage.remote.read-max-bytes-in-frame" type:"bytes" default:"1MiB" min:"1" help:"Size at which a frame of a streamed remote read is sent." when:"Rarely."`
+
+	WriteTimeout time.Duration `name:"web.write-timeout" default:"30s" above:"0" help:"Longest time that a client may take for 64 KiB of an answer." when:"Raise it for clients on slow links."`
+	CORSOrigin   string        `name:"web.cors.origin" placeholder:"REGEX" help:"Anchored regular expression of the origins whose pages may read answers. Default: none." when:"Set it if a web page of another origin queries this server."`
+	MaxBodyBytes int64         `name:"web.max-body-bytes" type:"bytes" default:"10MiB" min:"1" help:"Largest body of an API request. A form beyond 10 MiB is refused in any case." when:"Lower it if clients are hostile."`
+
 	// Parser is the PromQL dialect. It must be the one of the Backend's engine.
-	Parser parser.Options
+	Parser parser.Options `kong:"-"`
 
 	// Flags are the process's command-line flags, for /api/v1/status/flags.
-	Flags map[string]string
+	Flags map[string]string `kong:"-"`
 	// ConfigYAML is the effective configuration, for /api/v1/status/config.
-	ConfigYAML string
+	ConfigYAML string `kong:"-"`
 	// StorageRetention is how long samples are kept, as text for /api/v1/status/runtimeinfo.
-	// Default "unlimited".
-	StorageRetention string
+	StorageRetention string `kong:"-" default:"unlimited"`
 	// Features are further features of the process for /api/v1/features: category → feature →
 	// enabled.
-	Features map[string]map[string]bool
+	Features map[string]map[string]bool `kong:"-"`
 	// Build identifies the build of Promlake for /api/v1/status/buildinfo.
-	Build Build
+	Build Build `kong:"-"`
 }
 
 // Build describes the running program.
@@ -62,48 +54,12 @@ type Build struct {
 }
 
 // DefaultSettings returns the defaults.
-func DefaultSettings() Settings {
-	return Settings{
-		LookbackDelta:         5 * time.Minute,
-		MaxBodyBytes:          10 << 20,
-		RemoteReadSampleLimit: 50_000_000,
-		RemoteReadConcurrency: 10,
-		RemoteReadFrameBytes:  1 << 20,
-		WriteTimeout:          30 * time.Second,
-		StorageRetention:      "unlimited",
-		Expressions:           expression.Limits{}.WithDefaults(),
-	}
-}
+func DefaultSettings() Settings { return settings.Default[Settings]() }
 
-// Complete returns s with defaults in place of zero values, or an error that names the first
-// invalid field.
+// Complete returns s with defaults in place of zero values, or an error that names the invalid flags.
 func (s Settings) Complete() (Settings, error) {
-	d := DefaultSettings()
-	s.LookbackDelta = orDefault(s.LookbackDelta, d.LookbackDelta)
-	s.MaxBodyBytes = orDefault(s.MaxBodyBytes, d.MaxBodyBytes)
-	s.RemoteReadSampleLimit = orDefault(s.RemoteReadSampleLimit, d.RemoteReadSampleLimit)
-	s.RemoteReadConcurrency = orDefault(s.RemoteReadConcurrency, d.RemoteReadConcurrency)
-	s.RemoteReadFrameBytes = orDefault(s.RemoteReadFrameBytes, d.RemoteReadFrameBytes)
-	s.WriteTimeout = orDefault(s.WriteTimeout, d.WriteTimeout)
-	s.StorageRetention = orDefault(s.StorageRetention, d.StorageRetention)
-	s.Expressions = s.Expressions.WithDefaults()
-
-	for _, f := range []struct {
-		name string
-		bad  bool
-		got  any
-	}{
-		{"lookback delta", s.LookbackDelta < time.Millisecond, s.LookbackDelta},
-		{"max body bytes", s.MaxBodyBytes < 0, s.MaxBodyBytes},
-		{"write timeout", s.WriteTimeout < 0, s.WriteTimeout},
-		{"remote read concurrency", s.RemoteReadConcurrency < 0, s.RemoteReadConcurrency},
-		{"remote read frame bytes", s.RemoteReadFrameBytes < 0, s.RemoteReadFrameBytes},
-	} {
-		if f.bad {
-			return s, fmt.Errorf("validate api settings: %s must be positive, got %v", f.name, f.got)
-		}
-	}
-	if err := s.Expressions.Validate(); err != nil {
+	settings.Fill(&s)
+	if err := settings.Check(s); err != nil {
 		return s, fmt.Errorf("validate api settings: %w", err)
 	}
 	if _, err := s.corsOrigin(); err != nil {
@@ -119,12 +75,4 @@ func (s Settings) corsOrigin() (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("parse CORS origin %q: %w", s.CORSOrigin, err)
 	}
 	return re.Regexp, nil
-}
-
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }

@@ -124,17 +124,17 @@ func TestFeatures(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	complete, err := api.Settings{}.Complete()
+	complete, err := api.Settings{RemoteReadSampleLimit: api.DefaultSettings().RemoteReadSampleLimit}.Complete()
 	require.NoError(t, err)
 	require.Equal(t, api.DefaultSettings(), complete)
 	for _, tc := range []struct {
 		settings api.Settings
 		err      string
 	}{
-		{api.Settings{LookbackDelta: -1}, "validate api settings: lookback delta must be positive, got -1ns"},
-		{api.Settings{MaxBodyBytes: -1}, "validate api settings: max body bytes must be positive, got -1"},
-		{api.Settings{RemoteReadConcurrency: -1}, "validate api settings: remote read concurrency must be positive, got -1"},
-		{api.Settings{RemoteReadFrameBytes: -1}, "validate api settings: remote read frame bytes must be positive, got -1"},
+		{api.Settings{LookbackDelta: -1}, "validate api settings: query.lookback-delta: want at least 1ms, got -1ns"},
+		{api.Settings{MaxBodyBytes: -1}, "validate api settings: web.max-body-bytes: want at least 1, got -1"},
+		{api.Settings{RemoteReadConcurrency: -1}, "validate api settings: storage.remote.read-concurrent-limit: want at least 1, got -1"},
+		{api.Settings{RemoteReadFrameBytes: -1}, "validate api settings: storage.remote.read-max-bytes-in-frame: want at least 1, got -1"},
 		{api.Settings{CORSOrigin: "("}, "validate api settings: parse CORS origin \"(\": error parsing regexp: missing closing ): `^(?s:()$`"},
 	} {
 		_, err := api.New(tc.settings, withoutStorage(t), nil, time.Now, slog.New(slog.DiscardHandler), nil)

@@ -1,0 +1,53 @@
+package compactapp
+
+import (
+	"time"
+
+	"github.com/promlake/promlake/internal/compact"
+	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/settings"
+)
+
+// Settings are those of the compaction stage.
+type Settings struct {
+	compact.Settings
+	Rollups bool `name:"compactor.rollups" negatable:"" default:"true" help:"Write exact 5-minute and 1-hour downsamples beside 24h blocks." when:"Turn it off to save about a third of the storage, if nobody queries long ranges."`
+}
+
+// DefaultSettings returns the defaults. In a function they are derived from its memory and its disk.
+func DefaultSettings() Settings {
+	s := settings.Default[Settings]()
+	if lambda.Running() {
+		s.TempDir = functionDir
+	}
+	if m := lambda.MemoryBytes(); m > 0 {
+		s.MemoryBytes = m / functionShare
+	}
+	return s
+}
+
+const (
+	// functionDir is the only directory that a function may write to.
+	functionDir = "/tmp"
+	// functionShare is the part of a function's memory that a job's sources may have. As much again
+	// is garbage that is not yet collected, and the rest is for the block that is being written and
+	// the program.
+	functionShare = 3
+)
+
+// Stage returns the settings as the stage takes them.
+func (s Settings) Stage() compact.Settings {
+	s.WithoutRollups = !s.Rollups
+	return s.Settings
+}
+
+// Workers are the settings of a function that plans on a schedule and leaves the jobs to workers.
+type Workers struct {
+	QueueURL string `name:"compactor.queue-url" placeholder:"URL" help:"URL of the FIFO queue on which a scheduled planner puts its jobs, for functions that the queue invokes. Default: the planner runs the jobs." when:"The AWS stack sets it."`
+}
+
+// Schedule are the settings of a process that compacts by itself.
+type Schedule struct {
+	Enabled  bool          `name:"compactor.enabled" negatable:"" default:"true" help:"Compact in the background. Several processes may compact one store." when:"Turn it off where another process compacts."`
+	Interval time.Duration `name:"compactor.compaction-interval" default:"1m" above:"0" help:"Time from the end of one compaction to the start of the next." when:"Raise it to pay for fewer LIST requests."`
+}
