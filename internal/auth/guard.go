@@ -40,7 +40,7 @@ func New(s Settings, reg prometheus.Registerer, logger *slog.Logger, now func() 
 	}
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_auth_requests_total",
-		Help: "Requests to protected handlers by what became of their tokens: ok, absent, malformed, unknown, access and tenant (not among those of the token), unavailable (no document of tokens could be read).",
+		Help: "Requests to protected handlers by the result of authorization: ok, absent, malformed, unknown, access and tenant (not allowed by the token), unavailable (no document of tokens could be read).",
 	}, []string{"result"})
 	if err := reg.Register(requests); err != nil {
 		return nil, fmt.Errorf("register authentication metrics: %w", err)

@@ -135,7 +135,7 @@ func TestProtect(t *testing.T) {
 		})
 	}
 	require.NoError(t, testutil.GatherAndCompare(reg, bytes.NewBufferString(`
-# HELP promlake_auth_requests_total Requests to protected handlers by what became of their tokens: ok, absent, malformed, unknown, access and tenant (not among those of the token), unavailable (no document of tokens could be read).
+# HELP promlake_auth_requests_total Requests to protected handlers by the result of authorization: ok, absent, malformed, unknown, access and tenant (not allowed by the token), unavailable (no document of tokens could be read).
 # TYPE promlake_auth_requests_total counter
 promlake_auth_requests_total{result="absent"} 4
 promlake_auth_requests_total{result="access"} 12

@@ -59,7 +59,7 @@ func NewSite(s SiteSettings, loopback bool, reg prometheus.Registerer) (*Site, e
 	}
 	site.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_http_cross_site_requests_total",
-		Help: "Requests refused because a page of another site made them (origin) or because they name a host that is not this server (host).",
+		Help: "Rejected requests: sent by a page of another site (origin), or for a host name that is not of this server (host).",
 	}, []string{"reason"})
 	if err := reg.Register(site.refused); err != nil {
 		return nil, fmt.Errorf("register metrics of refused sites: %w", err)

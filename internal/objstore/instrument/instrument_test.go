@@ -74,10 +74,10 @@ func TestCounts(t *testing.T) {
 # TYPE promlake_objstore_bytes_total counter
 promlake_objstore_bytes_total{op="get"} 9
 promlake_objstore_bytes_total{op="put"} 5
-# HELP promlake_objstore_read_failures_total Bodies that failed while they were read, after their get had succeeded.
+# HELP promlake_objstore_read_failures_total Bodies of successful gets that failed while they were read.
 # TYPE promlake_objstore_read_failures_total counter
 promlake_objstore_read_failures_total 1
-# HELP promlake_objstore_requests_total Calls of the object store by operation and outcome.
+# HELP promlake_objstore_requests_total Object store calls by operation and outcome.
 # TYPE promlake_objstore_requests_total counter
 promlake_objstore_requests_total{op="delete",status="ok"} 1
 promlake_objstore_requests_total{op="get",status="canceled"} 1

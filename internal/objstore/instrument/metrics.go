@@ -21,7 +21,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "promlake_objstore_requests_total",
-			Help: "Calls of the object store by operation and outcome.",
+			Help: "Object store calls by operation and outcome.",
 		}, []string{"op", "status"})),
 		bytes: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "promlake_objstore_bytes_total",
@@ -29,12 +29,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"op"})),
 		duration: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "promlake_objstore_request_duration_seconds",
-			Help:    "Seconds that calls of the object store took; of get, until the body can be read.",
+			Help:    "Duration of object store calls in seconds; of get, until the body can be read.",
 			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30},
 		}, []string{"op"})),
 		readFailures: register(reg, prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "promlake_objstore_read_failures_total",
-			Help: "Bodies that failed while they were read, after their get had succeeded.",
+			Help: "Bodies of successful gets that failed while they were read.",
 		})),
 	}
 	// create all series at the start, so that rates include the first call

@@ -38,7 +38,7 @@ func (s *server) bounded(next http.Handler) http.Handler {
 func refusals(reg prometheus.Registerer) *prometheus.CounterVec {
 	return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_query_expressions_refused_total",
-		Help: "Requests whose expressions were refused before they were parsed, by the flag of the limit.",
+		Help: "Requests whose expressions were rejected before parsing, by the flag of the exceeded limit.",
 	}, []string{"flag"})
 }
 
