@@ -95,9 +95,9 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 	return w, nil
 }
 
-// MaybeWrite writes if the last write, or the start, is at least an interval ago. It takes at most
-// 2 s and a tenth of the time that ctx leaves, and almost nothing if no write is due. A failed
-// write is logged and counted; the next one is due an interval later.
+// MaybeWrite writes if the last write, or the start, is at least an interval ago. A write takes at
+// most 2 s, and at most a tenth of the time until ctx's deadline. A failed write is logged and
+// counted; the next one is due an interval later.
 func (w *Writer) MaybeWrite(ctx context.Context) {
 	if w == nil || !w.due() {
 		return

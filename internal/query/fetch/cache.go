@@ -3,9 +3,9 @@
 // Objects are immutable, so a key identifies its bytes forever. Two kinds of files share one budget
 // and one directory:
 //
-//	whole objects   as they are
-//	parts           runs of bytes, one after the other, for readers that know
-//	                their offsets in the object
+//	whole objects   copies of objects
+//	parts           runs of an object's bytes, one after the other, for readers that
+//	                know their offsets in the object
 //
 // While a file is kept, its bytes are not fetched again for another file. Nor are the same bytes
 // requested twice at a time: the second caller waits for the first, and fetches the other bytes
@@ -33,9 +33,9 @@ type Store interface {
 // Meter counts what a cache does. Kinds are "segment" for whole objects and "chunks" for parts of
 // objects.
 type Meter interface {
-	Looked(kind string, hit bool)
-	Fetched(bytes int64)
-	Holds(bytes int64)
+	Looked(kind string, hit bool) // a lookup; hit: nothing had to be fetched
+	Fetched(bytes int64)          // a request for so many bytes of a body
+	Holds(bytes int64)            // the bytes of all complete files on disk
 }
 
 const (
