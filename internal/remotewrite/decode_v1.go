@@ -44,6 +44,11 @@ func (d *decoder) seriesV1(b []byte) error {
 	from := d.Batch.Mark()
 	all := b
 	lo, hi := -1, -1 // the label fields, as long as they are adjacent
+	// Most series begin with their labels, each of less than 128 bytes.
+	for len(b) > 1 && b[0] == 1<<3|wireBytes && b[1] < 0x80 && len(b)-2 >= int(b[1]) {
+		b = b[2+int(b[1]):]
+		lo, hi = 0, len(all)-len(b)
+	}
 	joined := false
 	for len(b) > 0 {
 		at := len(all) - len(b)
@@ -70,7 +75,7 @@ func (d *decoder) seriesV1(b []byte) error {
 				d.joined = append(d.joined, all[at:end]...)
 			}
 		case 2:
-			err = d.sampleV1(f.data)
+			err = d.sample(f.data, V1)
 		case 3:
 			err = d.exemplarV1(f.data)
 		case 4:
@@ -92,28 +97,6 @@ func (d *decoder) seriesV1(b []byte) error {
 		d.left -= costSeries
 		d.misses = append(d.misses, miss{key: k, labels: lset, from: from, to: d.Batch.Mark()})
 	}
-	return nil
-}
-
-// sampleV1 reads a prometheus.Sample: value = 1, timestamp = 2.
-func (d *decoder) sampleV1(b []byte) error {
-	var v, t uint64
-	for len(b) > 0 {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
-		switch {
-		case f.num == 1 && f.wire == wireFixed64:
-			v = f.val
-		case f.num == 2 && f.wire == wireVarint:
-			t = f.val
-		case f.num <= 2:
-			return errWire("Sample", f)
-		}
-	}
-	d.addFloat(int64(t), double(v), 0)
 	return nil
 }
 

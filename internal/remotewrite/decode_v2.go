@@ -80,7 +80,7 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 		case f.num >= 2 && f.num <= 5 && f.wire != wireBytes:
 			err = errWire("TimeSeries", f)
 		case f.num == 2:
-			err = d.sampleV2(f.data)
+			err = d.sample(f.data, V2)
 		case f.num == 3:
 			err = d.AddHistogram(f.data)
 		case f.num == 4:
@@ -147,38 +147,20 @@ func (d *decoder) appendRefs(refs []uint32, f field) ([]uint32, error) {
 		return refs, errWire("symbol references", f)
 	}
 	for b := f.data; len(b) > 0; {
-		v, n := uvarint(b)
-		if n <= 0 {
-			return refs, fmt.Errorf("symbol references: %w", errVarint(n))
+		v, n := uint64(b[0]), 1
+		switch {
+		case b[0] < 0x80:
+		case len(b) > 1 && b[1] < 0x80:
+			v, n = v&0x7f|uint64(b[1])<<7, 2
+		default:
+			if v, n = binary.Uvarint(b); n <= 0 {
+				return refs, fmt.Errorf("symbol references: %w", errVarint(n))
+			}
 		}
 		refs = append(refs, uint32(v))
 		b = b[n:]
 	}
 	return refs, nil
-}
-
-// sampleV2 reads an io.prometheus.write.v2.Sample: value = 1, timestamp = 2, start_timestamp = 3.
-func (d *decoder) sampleV2(b []byte) error {
-	var v, t, st uint64
-	for len(b) > 0 {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
-		switch {
-		case f.num == 1 && f.wire == wireFixed64:
-			v = f.val
-		case f.num == 2 && f.wire == wireVarint:
-			t = f.val
-		case f.num == 3 && f.wire == wireVarint:
-			st = f.val
-		case f.num <= 3:
-			return errWire("Sample", f)
-		}
-	}
-	d.addFloat(int64(t), double(v), int64(st))
-	return nil
 }
 
 // exemplarV2 reads an io.prometheus.write.v2.Exemplar: labels_refs = 1, value = 2, timestamp = 3.

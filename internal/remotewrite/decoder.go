@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -190,6 +191,38 @@ func (d *decoder) intern(version Protocol, m miss) (series.Ref, error) {
 		return 0, err
 	}
 	return d.Intern(m.key)
+}
+
+// sample reads a Sample: value = 1, timestamp = 2, and in 2.0 start_timestamp = 3.
+func (d *decoder) sample(b []byte, version Protocol) error {
+	// Most senders write the value and the timestamp, in this order, and nothing else.
+	if len(b) > 10 && b[0] == 1<<3|wireFixed64 && b[9] == 2<<3|wireVarint {
+		if t, n := binary.Uvarint(b[10:]); n == len(b)-10 {
+			d.addFloat(int64(t), double(binary.LittleEndian.Uint64(b[1:])), 0)
+			return nil
+		}
+	}
+	var v, t, st uint64
+	for len(b) > 0 {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		switch {
+		case f.num == 1 && f.wire == wireFixed64:
+			v = f.val
+		case f.num == 2 && f.wire == wireVarint:
+			t = f.val
+		case f.num == 3 && version == V1:
+		case f.num == 3 && f.wire == wireVarint:
+			st = f.val
+		case f.num <= 3:
+			return errWire("Sample", f)
+		}
+	}
+	d.addFloat(int64(t), double(v), int64(st))
+	return nil
 }
 
 // text views bytes as a string, which is valid no longer than the message.
