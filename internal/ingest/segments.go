@@ -32,8 +32,11 @@ type segmentWriter struct {
 // encoded is a segment that waits for its put.
 type encoded struct {
 	key  key.Segment
-	file []byte
+	file *[]byte // of files
 }
+
+// files is reusable memory for segments.
+var files = sync.Pool{New: func() any { return new([]byte) }}
 
 // encode makes one segment for each generation (mostly one) and window of the batches. name returns
 // what makes a key unique: an identifier, and whether the samples came through the queue.
@@ -58,7 +61,9 @@ func (w *segmentWriter) encode(bs []*remotewrite.Batch, name func() (id ulid.ULI
 				return nil, fmt.Errorf("encode segment: %w", err)
 			}
 			id, queued := name()
-			out = append(out, encoded{key.Segment{Tenant: w.tenant, Window: window.Start, ID: id, Queued: queued}, bytes.Clone(file)})
+			kept := files.Get().(*[]byte)
+			*kept = append((*kept)[:0], file...) // file is valid until the next segment is encoded
+			out = append(out, encoded{key.Segment{Tenant: w.tenant, Window: window.Start, ID: id, Queued: queued}, kept})
 		}
 		from = to
 	}
@@ -75,10 +80,11 @@ func (w *segmentWriter) put(ctx context.Context, all []encoded) error {
 	eg.SetLimit(maxParallelPuts)
 	for _, e := range all {
 		eg.Go(func() error {
-			if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(e.file), objstore.Condition{IfAbsent: true}); err != nil {
+			if _, err := w.store.Put(ctx, e.key.String(), bytes.NewReader(*e.file), objstore.Condition{IfAbsent: true}); err != nil {
 				return fmt.Errorf("put segment: %w", err)
 			}
-			w.met.stored(len(e.file))
+			w.met.stored(len(*e.file))
+			files.Put(e.file) // after an error the store may still read it
 			return nil
 		})
 	}
