@@ -1,7 +1,7 @@
 package block
 
-// LastID returns the series_id that the block gave to the series which was appended last: that of its labels, or a later one if another
-// series of the block had it. 0 before the first Append.
+// LastID returns the series_id that the block assigned to the series which was appended last: that
+// of its labels, or a later one if another series of the block has it. 0 before the first Append.
 func (w *Writer) LastID() uint64 {
 	if len(w.rows) == 0 {
 		return 0

@@ -19,8 +19,8 @@ type FloatRun struct {
 // Reset empties the run and keeps its memory.
 func (f *FloatRun) Reset() { f.TS, f.V, f.ST = f.TS[:0], f.V[:0], f.ST[:0] }
 
-// FloatCursor reads the float samples of a block in its order. It keeps one decoded row group in memory and belongs to one goroutine.
-// After an error it is of no use.
+// FloatCursor reads the float samples of a block in block order. It keeps one decoded row group in
+// memory and belongs to one goroutine. It cannot be used after an error.
 type FloatCursor struct {
 	groups groups
 	hasST  bool
@@ -58,7 +58,8 @@ func (c *FloatCursor) Skip(n int64) {
 	c.skip += n - here
 }
 
-// Next appends the next n samples to dst. Errors: ErrFormat, also where the block has fewer, and those of the Source.
+// Next appends the next n samples to dst. Errors: ErrFormat, also if the block has fewer, and those
+// of the Source.
 func (c *FloatCursor) Next(n int64, dst *FloatRun) error {
 	for n > 0 {
 		if err := c.fill(); err != nil {
@@ -92,7 +93,7 @@ func (c *FloatCursor) fill() error {
 	return nil
 }
 
-// seek steps over the row groups that are skipped as a whole, takes their rows from skip, and loads the one that comes then.
+// seek skips whole row groups, subtracts their rows from skip, and loads the next row group.
 func (g *groups) seek(skip *int64) (rows int64, err error) {
 	for {
 		rows, err = g.rows()

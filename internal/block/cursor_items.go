@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// items reads rows with a time and a byte string; the cursors of histograms and exemplars are made of it.
+// items reads rows of a time and a byte string. The cursors of histograms and exemplars use it.
 type items struct {
 	groups groups
 	skip   int64
@@ -34,7 +34,7 @@ func (c *items) Skip(n int64) {
 	c.skip += n - here
 }
 
-// fill makes sure that the current row group has a row left; loaded is called once a new one is read.
+// fill loads the next row group if the current one has no row left, and then calls loaded.
 func (c *items) fill(loaded func() error) error {
 	for c.pos == len(c.ts) {
 		c.ts, c.pos = c.ts[:0], 0
@@ -59,8 +59,8 @@ func (c *items) fill(loaded func() error) error {
 	return nil
 }
 
-// HistCursor reads the native histograms of a block in its order. It keeps one row group in memory and belongs to one
-// goroutine. After an error it is of no use.
+// HistCursor reads the native histograms of a block in block order. It keeps one row group in
+// memory and belongs to one goroutine. It cannot be used after an error.
 type HistCursor struct{ items }
 
 // Hists returns a cursor at the first native histogram.
@@ -70,7 +70,8 @@ func (r *Reader) Hists() *HistCursor {
 	}}}
 }
 
-// Next appends the next n histograms to dst. Errors: ErrFormat, also where the block has fewer, and those of the Source.
+// Next appends the next n histograms to dst. Errors: ErrFormat, also if the block has fewer, and
+// those of the Source.
 func (c *HistCursor) Next(n int64, dst []segment.Hist) ([]segment.Hist, error) {
 	for ; n > 0; n-- {
 		if err := c.fill(func() error { return nil }); err != nil {
@@ -90,8 +91,8 @@ func (c *HistCursor) Next(n int64, dst []segment.Hist) ([]segment.Hist, error) {
 	return dst, nil
 }
 
-// ExemplarCursor reads the exemplars of a block in its order. It keeps one row group in memory and belongs to one goroutine.
-// After an error it is of no use.
+// ExemplarCursor reads the exemplars of a block in block order. It keeps one row group in memory
+// and belongs to one goroutine. It cannot be used after an error.
 type ExemplarCursor struct {
 	items
 	values []float64
@@ -105,7 +106,8 @@ func (r *Reader) Exemplars() *ExemplarCursor {
 	}}}
 }
 
-// Next appends the next n exemplars to dst. Errors: ErrFormat, also where the block has fewer, and those of the Source.
+// Next appends the next n exemplars to dst. Errors: ErrFormat, also if the block has fewer, and
+// those of the Source.
 func (c *ExemplarCursor) Next(n int64, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error) {
 	for ; n > 0; n-- {
 		if err := c.fill(c.loadValues); err != nil {

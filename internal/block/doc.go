@@ -1,5 +1,5 @@
-// Package block is the compacted format: a series table and narrow sample files of one window of one level. It knows bytes, not
-// networks. schemas/block.md is its specification.
+// Package block is the compacted format: a series table and narrow sample files of one window of
+// one level. It knows bytes, not networks. schemas/block.md is its specification.
 //
 // The objects of a block, all Parquet with REQUIRED columns only, but for meta.json:
 //
@@ -10,8 +10,9 @@
 //	metadata.parquet          a row per metric family: metric, type, unit, help
 //	meta.json                 Meta: what the block holds, and where every column chunk of every file lies
 //
-// Files that would be empty are not written, but for series.parquet and meta.json. The rows of samples, histograms and exemplars lie in
-// the order of the series table, then by time. Block order is series.ComparePriority.
+// Files that would be empty are not written, but for series.parquet and meta.json. The rows of
+// samples, histograms and exemplars lie in the order of the series table, then by time. Block order
+// is series.ComparePriority.
 //
 // The value of a sample is v_int / v_div.
 package block

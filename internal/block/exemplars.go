@@ -10,7 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// exemplars writes exemplars.parquet: metric, series_id, ts, and value and labels as segments encode them.
+// exemplars writes exemplars.parquet: metric, series_id, ts, value and labels, the last two encoded
+// as in segments.
 type exemplars struct {
 	keyColumns
 	*table
@@ -78,7 +79,7 @@ func (x *exemplars) columns() error {
 	return x.add(parquetfile.Binaries(segment.ColLabels, &x.s, x.labels), nil)
 }
 
-// close writes what is left.
+// close writes the remaining rows.
 func (x *exemplars) close() error {
 	if err := x.flush(); err != nil {
 		return err

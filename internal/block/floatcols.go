@@ -7,8 +7,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// gridShare is the number of times that take one byte after compression, at most, if they are on a grid: then a second encoding
-// is not tried.
+// gridShare is the least number of times per compressed byte at which times count as regular; then
+// no second encoding is tried.
 const gridShare = 32
 
 // columns writes the columns of the open row group.
@@ -35,8 +35,9 @@ func (f *floats) columns() error {
 	return f.add(f.timeChunk(segment.ColST, f.st))
 }
 
-// timeChunk builds ts or st: delta-coded, tightly or in whole bytes, whichever is smaller. Where the times of a scrape are not on a grid, its
-// series repeat one sequence of odd deltas, and zstd finds it again only in whole bytes.
+// timeChunk builds ts or st: delta-coded, bit-packed or in whole bytes, whichever is smaller. Where
+// the times of a scrape are irregular, all of its series repeat one sequence of deltas, and zstd
+// finds it again only in whole bytes.
 func (f *floats) timeChunk(name string, vals []int64) (parquetfile.Chunk, error) {
 	c, err := parquetfile.Int64s(name, &f.s, vals)
 	if err != nil {
@@ -60,7 +61,7 @@ func (f *floats) size(b []byte) int {
 	return len(f.tried)
 }
 
-// divChunk builds v_div. Its values are told apart by their bits.
+// divChunk builds v_div. It compares values by their bits.
 func (f *floats) divChunk() parquetfile.Chunk {
 	f.num.Reset()
 	for vals := f.cols.Div; len(vals) > 0; {

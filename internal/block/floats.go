@@ -39,8 +39,9 @@ func newFloats(files Files, z *zstd.Encoder, o Options) *floats {
 	return f
 }
 
-// append adds the samples of the next series. A series that does not fit into the open row group begins a new one, unless that would
-// leave more than half of the group unused: then it spans groups.
+// append adds the samples of the next series. A series that does not fit into the open row group
+// begins a new one, unless that would leave more than half of the group unused: then it spans
+// groups.
 func (f *floats) append(o *owner, ts []int64, v []float64, st []int64) error {
 	for len(ts) > 0 {
 		used := len(f.ts)
@@ -94,7 +95,7 @@ func (f *floats) flush() error {
 	return f.endGroup(g)
 }
 
-// close writes what is left.
+// close writes the remaining rows.
 func (f *floats) close() error {
 	if err := f.flush(); err != nil {
 		return err

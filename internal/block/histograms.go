@@ -13,7 +13,7 @@ const (
 	ColSum   = "sum"
 )
 
-// blobBytes ends a row group of histograms or exemplars once it has so many bytes of messages or labels.
+// blobBytes is the size of messages or labels at which a row group of histograms or exemplars ends.
 const blobBytes = 8 << 20
 
 // hists writes histograms-NNNN.parquet.
@@ -87,7 +87,7 @@ func (h *hists) columns() error {
 	return h.add(parquetfile.Binaries(segment.ColHist, &h.s, h.blobs), nil)
 }
 
-// close writes what is left.
+// close writes the remaining rows.
 func (h *hists) close() error {
 	if err := h.flush(); err != nil {
 		return err

@@ -1,7 +1,7 @@
 package block
 
-// idSet makes identifiers unique within a block: of label sets whose hashes are equal, the later one in block order gets the next
-// identifier that is free.
+// idSet makes identifiers unique within a block: of label sets with equal hashes, each later one in
+// block order gets the next free identifier.
 type idSet struct {
 	mask  uint64 // bits of the hash that count: all, but in tests
 	taken map[uint64]struct{}

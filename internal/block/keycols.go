@@ -6,7 +6,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// keyColumns are the columns of a row group that say whose rows it holds, as runs, and what meta.json says of it.
+// keyColumns are the columns of a row group that identify the series of each row, as runs, and the
+// row group's entry in meta.json.
 type keyColumns struct {
 	metric parquetfile.Strings
 	id     parquetfile.Numbers

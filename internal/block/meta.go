@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// FormatVersion is the version of blocks that this code writes and reads. It stands in meta.json and in every Parquet file's
-// key-value metadata under KeyVersion.
+// FormatVersion is the version of blocks that this package writes and reads. meta.json has it, and
+// every Parquet file in its key-value metadata under KeyVersion.
 const FormatVersion = 1
 
 // KeyVersion is the key of the version in the key-value metadata of a block's Parquet files.
@@ -37,20 +37,21 @@ func SamplesFile(n int) string { return fmt.Sprintf("%s%04d.parquet", samplesPre
 // HistogramsFile returns the name of the n-th file of native histograms, n from 0.
 func HistogramsFile(n int) string { return fmt.Sprintf("%s%04d.parquet", histogramsPrefix, n) }
 
-// ErrFormat reports bytes that are not a block of a version that this code reads.
+// ErrFormat reports bytes that are not a block of a version that this package reads.
 var ErrFormat = errors.New("not a promlake block")
 
-// Header is what a block says of itself and its writer is told.
+// Header is the part of meta.json that the caller of Writer.Close gives.
 type Header struct {
 	Level          key.Level  `json:"level"`
 	Window         key.Window `json:"window"` // start of the level's window, ms
-	Rank           ulid.ULID  `json:"rank"`   // that of its newest source; decides between equal (series, ts)
+	Rank           ulid.ULID  `json:"rank"`   // the highest of its sources (package live)
 	DeletesThrough ulid.ULID  `json:"deletes_through"`
-	Sources        []string   `json:"sources,omitempty"` // keys of the segments and prefixes of the blocks it was merged from
+	Sources        []string   `json:"sources,omitempty"` // keys of segments and prefixes of blocks
 	Slice          Slice      `json:"slice"`
 }
 
-// Slice is the part Index of Of equal parts of the range of series identifiers; {0, 0} and {0, 1} are the whole.
+// Slice is the part Index of Of equal parts of the range of series identifiers; {0, 0} and {0, 1}
+// are the whole.
 type Slice struct {
 	Index int `json:"index"`
 	Of    int `json:"of"`
@@ -67,7 +68,7 @@ type Meta struct {
 	Hists        int64    `json:"histograms"`
 	Exemplars    int64    `json:"exemplars"`
 	Metadata     int64    `json:"metadata"`
-	LabelColumns []string `json:"label_columns,omitempty"` // label names that have a column in series.parquet, sorted
+	LabelColumns []string `json:"label_columns,omitempty"` // label names with a column in series.parquet, sorted
 	MapNames     []string `json:"map_names,omitempty"`     // label names that occur in its labels MAP, sorted
 	HasST        bool     `json:"has_st,omitempty"`        // sample files have the column st
 	Files        []File   `json:"files"`                   // sorted by name; without meta.json
@@ -81,10 +82,11 @@ type File struct {
 	RowGroups []RowGroup `json:"row_groups,omitempty"` // none for files that AddFile named
 }
 
-// RowGroup says what a row group of a file holds. The fields on metrics, series and times are meaningless in metadata.parquet.
+// RowGroup describes a row group of a file. The fields on metrics, series and times are meaningless
+// in metadata.parquet.
 type RowGroup struct {
 	Rows        int64   `json:"rows"`
-	FirstRow    int64   `json:"first_row"`    // counted over all files of its kind, as the starts in the series table are
+	FirstRow    int64   `json:"first_row"`    // counted over all files of its kind
 	FirstMetric string  `json:"first_metric"` // "" also in metadata.parquet
 	LastMetric  string  `json:"last_metric"`
 	FirstSeries int64   `json:"first_series"` // row of series.parquet
@@ -106,8 +108,8 @@ func (m *Meta) Bytes() int64 {
 	return n
 }
 
-// ReadMeta decodes a meta.json and holds it against its checksum, if it has one. Errors: ErrFormat,
-// also for the meta.json of a later version.
+// ReadMeta decodes a meta.json and verifies its checksum, if it has one. Errors: ErrFormat, also
+// for the meta.json of a later version.
 func ReadMeta(b []byte) (Meta, error) {
 	if _, err := checksum.Verify(b); err != nil {
 		return Meta{}, fmt.Errorf("%w: %s: %w", ErrFormat, MetaFile, err)
@@ -128,7 +130,7 @@ func ReadMeta(b []byte) (Meta, error) {
 	return m, nil
 }
 
-// encode returns the bytes of meta.json: the same for the same block.
+// encode returns the bytes of meta.json. Equal blocks have equal bytes.
 func (m *Meta) encode() ([]byte, error) {
 	b, err := json.Marshal(m)
 	if err != nil {

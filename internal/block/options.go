@@ -9,9 +9,9 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// Files takes the files of a block. What was closed without an error is durable. A block is whole once meta.json is closed: it is
-// the last file to be created. Several files are open at a time; after an error of the writer those remain open, and whoever
-// implements Files disposes of them.
+// Files stores the files of a block. A file that was closed without an error is durable. A block is
+// complete once meta.json, its last file, is closed. Several files are open at a time; after an
+// error of the writer they stay open, and the implementation of Files disposes of them.
 type Files interface {
 	Create(name string) (io.WriteCloser, error)
 }
@@ -24,13 +24,13 @@ const (
 
 // Options shape a block. The zero value of a number means its default.
 type Options struct {
-	Level        key.Level // chooses the compression: the longer a block lives, the harder it is squeezed
-	HasST        bool      // samples may have start timestamps (some source has the column st): sample files get the column st
+	Level        key.Level // chooses the compression level: higher for blocks that live longer
+	HasST        bool      // sample files have the column st
 	RowGroupRows int       // rows of a row group at most
-	FileBytes    int64     // bytes of a file of samples or histograms, about: it ends with the row group that may not leave room for another
+	FileBytes    int64     // about, of a file of samples or histograms; it ends with a row group
 }
 
-// withDefaults checks o and puts the defaults in.
+// withDefaults checks o and sets the defaults.
 func (o Options) withDefaults() (Options, error) {
 	if o.RowGroupRows == 0 {
 		o.RowGroupRows = DefaultRowGroupRows
@@ -49,7 +49,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// squeeze is how hard the blocks of a level are compressed.
+// squeeze is the compression level by block level.
 var squeeze = [...]zstd.EncoderLevel{
 	key.Part: zstd.SpeedFastest,
 	key.L2h:  zstd.SpeedDefault,
@@ -57,7 +57,8 @@ var squeeze = [...]zstd.EncoderLevel{
 	key.L24h: zstd.SpeedBestCompression,
 }
 
-// zstdWindow is how far back a page may refer to itself, in bytes: pages of 128k eight-byte values are whole within it.
+// zstdWindow is the size of zstd's window, in bytes. It holds a whole page of 128k eight-byte
+// values.
 const zstdWindow = 1 << 20
 
 func newZstd(l key.Level) (*zstd.Encoder, error) {

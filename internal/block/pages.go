@@ -13,26 +13,29 @@ import (
 )
 
 const (
-	// unitValues is the size, in values, of what an encoding is chosen for: a series, or several small ones that follow one another.
+	// unitValues is the least size, in values, of a unit, for which one encoding is chosen: one
+	// series, or several small ones that follow one another.
 	unitValues = 1024
-	// pageValues is the number of values that ends a page at the next border of a series.
+	// pageValues is the number of values at which a page ends with the current series.
 	pageValues = 16 << 10
-	// A unit is PLAIN if that is smaller by more than one part in plainGain: delta pages scan faster.
+	// A unit is PLAIN if that is smaller by more than one part in plainGain, because delta pages
+	// scan faster.
 	plainGain = 16
-	// pageCost is what a page of its own costs beside its values, in bytes: its header and that of the zstd frame.
+	// pageCost is the overhead of a page in bytes: its header and that of the zstd frame.
 	pageCost = 36
-	// deltaIsFine is the size of a delta unit, in bytes for 64 values before compression, up to which nothing else is tried: what it could
-	// save is not worth the time.
+	// deltaIsFine is the size of a delta unit, in bytes per 64 values before compression, up to
+	// which no other encoding is tried: it could save little.
 	deltaIsFine = 8
-	// plainBits is by how many bits the deltas must be narrower than the range of the values for PLAIN not to be tried: such
-	// values wander, and their deltas are smaller (nine tenths of what trying everything saves, for a fifth of the tries).
+	// plainBits is by how many bits the deltas must be narrower than the range of the values to
+	// skip PLAIN. Such values drift, and their deltas are smaller. This keeps nine tenths of what
+	// trying everything saves, for a fifth of the tries.
 	plainBits = 6
-	// runValues is the length, in values, that runs of equal values must have on average to be stored as such: they scan three times as fast
-	// as deltas of zero.
+	// runValues is the least average length, in values, of runs of equal values that are stored as
+	// runs, which scan three times as fast as deltas of zero.
 	runValues = 24
 )
 
-// layout is how the integers of a page are laid out.
+// layout is the layout of the integers of a page.
 type layout uint8
 
 const (
@@ -42,9 +45,11 @@ const (
 	equalRuns                // RLE_DICTIONARY
 )
 
-// intPages lays the integers of a column chunk into pages. Where neighbours are alike, deltas are both the smaller and the faster to scan:
-// tightly packed if they are near random, in whole bytes if few of them are frequent. Values that scatter around a mean, or come from a
-// small set, are smaller PLAIN. Which it is, a compression of each tells. It belongs to one goroutine.
+// intPages divides the integers of a column chunk into pages and chooses their layouts. Deltas are
+// smaller and faster to scan where neighbours are similar: bit-packed if the deltas are nearly
+// random, in whole bytes if few of them are frequent. PLAIN is smaller for values that scatter
+// around a mean or come from a small set. intPages compresses each layout to find out. It belongs
+// to one goroutine.
 type intPages struct {
 	zstd  *zstd.Encoder
 	bytes bool // try deltas in whole bytes
@@ -59,12 +64,12 @@ type intPages struct {
 	dict  []byte
 }
 
-// newIntPages returns a page layer that tries layouts with z; deltas in whole bytes only if it is told to, for they double the time, and
-// pay where series are long.
+// newIntPages returns an intPages that tries layouts with z. It tries deltas in whole bytes only if
+// bytes is true, because they double the time and pay off where series are long.
 func newIntPages(z *zstd.Encoder, bytes bool) *intPages { return &intPages{zstd: z, bytes: bytes} }
 
-// lay divides vals into pages that end where series do. ends are the ends of the series in vals, ascending; the last is len(vals). The
-// chunk is valid until the next call.
+// lay divides vals into pages that end where series end. ends are the ends of the series in vals,
+// ascending; the last is len(vals). The chunk is valid until the next call.
 func (p *intPages) lay(vals []int64, ends []int) (parquetfile.Chunk, error) {
 	p.pages, p.data, p.ends = p.pages[:0], p.data[:0], p.ends[:0]
 	p.runs.Reset()
@@ -78,8 +83,8 @@ func (p *intPages) lay(vals []int64, ends []int) (parquetfile.Chunk, error) {
 		if err != nil {
 			return parquetfile.Chunk{}, err
 		}
-		// Units of one layout share a page, but not those in bytes: their deltas count from a least one that the step to another
-		// series would spoil.
+		// Units of one layout share a page, except those in bytes: their deltas are relative to the
+		// least one, and the step to another series would distort it.
 		if from > begin && (l != how || l == byteDelta || from-begin >= pageValues) {
 			if err := p.end(vals[begin:from], how); err != nil {
 				return parquetfile.Chunk{}, err
@@ -124,7 +129,7 @@ func (p *intPages) end(vals []int64, l layout) error {
 	return nil
 }
 
-// pack makes the tight layout of vals.
+// pack bit-packs the deltas of vals.
 func (p *intPages) pack(vals []int64) (err error) {
 	if p.tight, err = p.enc.EncodeInt64(p.tight, vals); err != nil {
 		return fmt.Errorf("encode integers: %w", err)
@@ -132,7 +137,7 @@ func (p *intPages) pack(vals []int64) (err error) {
 	return nil
 }
 
-// choose says which layout is the best for vals, which are not empty.
+// choose returns the best layout for vals, which are not empty.
 func (p *intPages) choose(vals []int64) (layout, error) {
 	if runsOf(vals, len(vals)/runValues) {
 		return equalRuns, nil

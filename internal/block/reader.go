@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Source opens the files of one block. The reader may be used until the Reader and its cursors are no longer.
+// Source opens the files of one block. The files stay open as long as the Reader and its cursors
+// are in use.
 type Source interface {
 	Open(name string) (r io.ReaderAt, size int64, err error)
 }
@@ -21,8 +22,9 @@ const (
 	maxGroupRows = 16 << 20  // of a row group: what a cursor may have in memory
 )
 
-// Reader reads a block. What it finds is held against meta.json, so a file that was cut off, or is another's, is an error and not
-// a short answer. Its methods may be called at the same time if the Source's may.
+// Reader reads a block. It compares every file with meta.json, so a file that was truncated, or is
+// that of another block, is an error and not a short answer. Its methods may be called concurrently
+// if the Source's may.
 type Reader struct {
 	src   Source
 	meta  Meta

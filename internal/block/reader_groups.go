@@ -19,8 +19,8 @@ type column struct {
 	typ  format.Type
 }
 
-// groups walks over the row groups of the files of one kind. It reads some columns, those that lie between them included, with one
-// read of the file per row group.
+// groups iterates over the row groups of the files of one kind. It reads some columns, with those
+// that lie between them, in one read of the file per row group.
 type groups struct {
 	r       *Reader
 	files   []*File // the current one first
@@ -49,7 +49,8 @@ func (g *groups) rows() (int64, error) {
 // pass steps over the row group that comes next.
 func (g *groups) pass() { g.at++ }
 
-// load reads the row group that comes next; rows must have said that there is one. Then int64s, doubles and blobs read its columns.
+// load reads the next row group; rows must have returned that there is one. int64s, doubles and
+// blobs then read its columns.
 func (g *groups) load() error {
 	f := g.files[0]
 	if g.open == nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Row is a row of the series table: a label set, and how many rows it has in the other files, where it follows on the series before
-// it. Times in ms, over all of them.
+// Row is a row of the series table: a label set, and how many rows it has in the other files, where
+// they follow those of the series before it. Times in ms, over all of them.
 type Row struct {
 	Ref                      series.Ref
 	Floats, Hists, Exemplars int64
 	MinT, MaxT               int64
 }
 
-// Series reads the series table. The label sets become references into t, which gains those that it does not have; whoever calls holds
-// t's write lock. Equal identifiers of different label sets are no matter: labels decide.
-// Errors: ErrFormat, series.ErrFull, and those of the Source.
+// Series reads the series table. The label sets become references into t, to which it adds those
+// that are missing; the caller holds t's write lock. Labels decide, so equal identifiers of
+// different label sets do no harm. Errors: ErrFormat, series.ErrFull, and those of the Source.
 func (r *Reader) Series(t *series.Table) ([]Row, error) {
 	d := seriesReader{r: r, dec: segment.NewSeriesDecoder(t, r.moved), rows: make([]Row, 0, min(r.meta.Series, maxGroupRows))}
 	for _, f := range r.meta.one(SeriesFile) {
@@ -103,7 +103,8 @@ func (d *seriesReader) check() error {
 	return d.dec.CheckOrder(refs, series.ComparePriority)
 }
 
-// Metadata returns the descriptions of metric families, sorted by metric. Errors: ErrFormat, and those of the Source.
+// Metadata returns the descriptions of metric families, sorted by metric. Errors: ErrFormat, and
+// those of the Source.
 func (r *Reader) Metadata() ([]segment.Metadata, error) {
 	g := groups{r: r, files: r.meta.one(MetadataFile), columns: []column{
 		{segment.ColMetric, format.ByteArray}, {ColType, format.ByteArray}, {ColUnit, format.ByteArray}, {ColHelp, format.ByteArray},

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// divisors are read alongside the integers, so that these become values while they are near. Most are equal to their neighbours.
+// divisors reads divisors together with the integers, while these are in the processor's cache.
+// Most are equal to their neighbours.
 type divisors struct {
 	f    *FloatReader
 	next int64 // the row of the next divisor

@@ -7,8 +7,9 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// FloatReader reads the samples of some rows of a row group, knowing nothing but the row group's entry in meta.json: it needs no footer, and
-// pages without a wanted row are not decompressed. The zero value is ready. It keeps its buffers and belongs to one goroutine.
+// FloatReader reads the samples of some rows of a row group. It needs the row group's entry in
+// meta.json, and no footer, and decompresses no page without a wanted row. The zero value is ready.
+// It keeps its buffers and belongs to one goroutine.
 type FloatReader struct {
 	timed
 	st   bool
@@ -16,19 +17,20 @@ type FloatReader struct {
 	div  []float64
 }
 
-// Select reads the times of rows, which are ascending, disjoint, each of one series, and in g, and keeps those within [mint, maxt] (ms). It returns how
-// many there are: what Read will append. in is the row group's file, st says whether it has start timestamps.
-// Errors: ErrFormat, parquetfile.ErrFormat, and those of in.
+// Select reads the times of rows, which are ascending, disjoint, each of one series, and in g, and
+// keeps those within [mint, maxt] (ms). It returns their number, which Read will append. in is the
+// row group's file; st means that it has start timestamps. Errors: ErrFormat,
+// parquetfile.ErrFormat, and those of in.
 func (f *FloatReader) Select(in io.ReaderAt, g *RowGroup, st bool, rows []Rows, mint, maxt int64) (int64, error) {
 	f.st = st
 	return f.sel(in, g, rows, mint, maxt)
 }
 
-// Rows are the rows that Select kept, parallel to those that it was given. Some may be empty.
+// Rows returns the rows that Select kept, parallel to its argument. Some may be empty.
 func (f *FloatReader) Rows() []Rows { return f.rows }
 
-// Read appends the samples of the selected rows to dst, in order; dst.ST is left alone if the file has no start timestamps. Errors are those of
-// Select.
+// Read appends the samples of the selected rows to dst, in order. It does not change dst.ST if the
+// file has no start timestamps. Errors are those of Select.
 func (f *FloatReader) Read(dst *FloatRun) error {
 	n := 0
 	for i := range f.rows {
@@ -47,15 +49,17 @@ func (f *FloatReader) Read(dst *FloatRun) error {
 	})
 }
 
-// AllTimes are the times (ms) of the ranges that Select was given, those outside of its range of time too. Ranges that follow one another and have the
-// same times share them. They are valid until the next Select.
+// AllTimes returns the times (ms) of the ranges that Select was given, also those outside of its
+// range of time. Consecutive ranges with equal times share them. They are valid until the next
+// Select.
 func (f *FloatReader) AllTimes() []int64 { return f.times }
 
-// TimesAt says where in AllTimes the times of the selected rows of range i begin.
+// TimesAt returns the position in AllTimes at which the times of the selected rows of range i
+// begin.
 func (f *FloatReader) TimesAt(i int) int { return f.at[i] }
 
-// Values reads the values of the selected rows, in order, into dst, which has as many elements as Select said. It tells whether any of them
-// may be a stale marker. Errors are those of Select.
+// Values reads the values of the selected rows, in order, into dst, whose length is what Select
+// returned. It reports whether any of them may be a stale marker. Errors are those of Select.
 func (f *FloatReader) Values(dst []float64) (stale bool, err error) {
 	d := divisors{f: f, next: f.group.FirstRow}
 	if err := d.open(); err != nil {

@@ -15,7 +15,8 @@ type blobReader struct {
 	blobs []string // of the current page
 }
 
-// read calls visit for every selected row: with the position of its range, its position among all selected rows, its time and its byte string.
+// read calls visit for every selected row, with the position of its range, its position among all
+// selected rows, its time and its byte string.
 func (b *blobReader) read(leaf int, visit func(i, at int, t int64, blob string) error) error {
 	span, err := b.group.chunkOf(leaf)
 	if err == nil {
@@ -42,7 +43,8 @@ func (b *blobReader) read(leaf int, visit func(i, at int, t int64, blob string) 
 	return nil
 }
 
-// page goes on to the page whose first row is given and returns how many rows it has. It is read if the wanted row is in it.
+// page moves to the page whose first row is given and returns its number of rows. It reads the page
+// if the wanted row is in it.
 func (b *blobReader) page(wanted, first int64) (int, error) {
 	n, err := b.pages.Next()
 	if err == nil && n == 0 {
@@ -59,7 +61,8 @@ func (b *blobReader) page(wanted, first int64) (int, error) {
 	return n, err
 }
 
-// HistReader reads native histograms as FloatReader reads samples. The zero value is ready; it belongs to one goroutine.
+// HistReader reads native histograms as FloatReader reads samples. The zero value is ready; it
+// belongs to one goroutine.
 type HistReader struct{ blobReader }
 
 // Select is that of FloatReader.
@@ -67,13 +70,15 @@ func (h *HistReader) Select(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt
 	return h.sel(in, g, rows, mint, maxt)
 }
 
-// Read calls visit for every selected row in order: with the position of its range among the rows that Select was given, its time (ms) and the
-// bytes of the message (see segment.DecodeHist), which are valid until visit returns. Errors are those of Select and of visit.
+// Read calls visit for every selected row in order, with the position of its range in the argument
+// of Select, its time (ms) and the bytes of the message (see segment.DecodeHist), which are valid
+// until visit returns. Errors are those of Select and of visit.
 func (h *HistReader) Read(visit func(i int, t int64, blob string) error) error {
 	return h.read(leafHist, func(i, _ int, t int64, blob string) error { return visit(i, t, blob) })
 }
 
-// ExemplarReader reads exemplars as FloatReader reads samples. The zero value is ready; it belongs to one goroutine.
+// ExemplarReader reads exemplars as FloatReader reads samples. The zero value is ready; it belongs
+// to one goroutine.
 type ExemplarReader struct {
 	blobReader
 	values []float64
@@ -84,8 +89,9 @@ func (e *ExemplarReader) Select(in io.ReaderAt, g *RowGroup, rows []Rows, mint, 
 	return e.sel(in, g, rows, mint, maxt)
 }
 
-// Read calls visit for every selected row in order: with the position of its range among the rows that Select was given, its time (ms), its value
-// and its labels (see segment.DecodeExemplarLabels), which are valid until visit returns. Errors are those of Select and of visit.
+// Read calls visit for every selected row in order, with the position of its range in the argument
+// of Select, its time (ms), its value and its labels (see segment.DecodeExemplarLabels), which are
+// valid until visit returns. Errors are those of Select and of visit.
 func (e *ExemplarReader) Read(visit func(i int, t int64, v float64, labels string) error) error {
 	e.values = e.values[:0]
 	err := e.each(leafExValue, e.rows, func(_ int, r Rows) error {

@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// Rows are the rows [From, From+N) of the files of one kind, counted over all of them as RowGroup.FirstRow is.
+// Rows are the rows [From, From+N) of the files of one kind, counted over all of them as
+// RowGroup.FirstRow is.
 type Rows struct{ From, N int64 }
 
 // Leaf columns: positions in RowGroup.Columns.
@@ -36,18 +37,19 @@ func (g *RowGroup) chunkOf(leaf int) (parquetfile.Span, error) {
 	return parquetfile.Span{Offset: g.Columns[leaf][0], Length: g.Columns[leaf][1]}, nil
 }
 
-// timed reads the times of rows of a row group and narrows the rows to a range of time.
+// timed reads the times of rows of a row group and keeps the rows in a range of time.
 type timed struct {
 	in    io.ReaderAt
 	group *RowGroup
 	words parquetfile.WordReader
 
-	times []int64 // of the ranges asked for, in order, but once for neighbours that have the same: most series of a target do
+	times []int64 // of all ranges, in order; once for neighbours with equal times
 	rows  []Rows  // those in the range of time, by the rows asked for: some may be empty
 	at    []int   // where in times those of each of rows begin
 }
 
-// sel reads the times of rows, which are ascending, disjoint, each of one series, and in g, and keeps those within [mint, maxt] (ms). It returns how many.
+// sel reads the times of rows, which are ascending, disjoint, each of one series, and in g, and
+// keeps those within [mint, maxt] (ms). It returns their number.
 func (t *timed) sel(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) (total int64, err error) {
 	t.in, t.group = in, g
 	t.times, t.rows, t.at = t.times[:0], t.rows[:0], t.at[:0]
@@ -79,7 +81,7 @@ func (t *timed) sel(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) 
 	return total, err
 }
 
-// sameTimes says whether a and b are equal.
+// sameTimes reports whether a and b are equal.
 func sameTimes(a, b []int64) bool {
 	if len(a) != len(b) || len(a) == 0 || a[0] != b[0] {
 		return false
@@ -87,10 +89,12 @@ func sameTimes(a, b []int64) bool {
 	return bytes.Equal(unsafe.Slice((*byte)(unsafe.Pointer(&a[0])), 8*len(a)), unsafe.Slice((*byte)(unsafe.Pointer(&b[0])), 8*len(b)))
 }
 
-// Times are the times (ms) of the selected rows of range i of those that Select was given. They are valid until the next Select.
+// Times returns the times (ms) of the selected rows of range i. They are valid until the next
+// Select.
 func (t *timed) Times(i int) []int64 { return t.times[t.at[i] : t.at[i]+int(t.rows[i].N)] }
 
-// each calls read at the rows of one column chunk, one range after the other; read takes the range's values from t.words.
+// each calls read at the rows of one column chunk, range by range; read takes the range's values
+// from t.words.
 func (t *timed) each(leaf int, rows []Rows, read func(i int, r Rows) error) error {
 	span, err := t.group.chunkOf(leaf)
 	if err == nil {

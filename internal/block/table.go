@@ -17,7 +17,8 @@ const createdBy = "promlake block version 1"
 // outBuffer is how many bytes of a file are collected before they are written.
 const outBuffer = 256 << 10
 
-// table writes the files that hold the rows of one kind: a row group at a time, and a new file where one is full.
+// table writes the files that hold the rows of one kind, row group by row group, and begins a new
+// file when one is full.
 type table struct {
 	files  Files
 	name   func(n int) string
@@ -38,7 +39,7 @@ func newTable(files Files, z *zstd.Encoder, name func(int) string, limit int64, 
 	return &table{files: files, name: name, schema: schema.Elements(), limit: limit, pq: parquetfile.NewWriter(z)}
 }
 
-// begin makes sure that a file is open: the chunks of a row group go to pq.
+// begin opens a file if none is open: the chunks of a row group go to pq.
 func (t *table) begin() error {
 	if t.out != nil {
 		return nil
@@ -70,7 +71,8 @@ func (t *table) add(c parquetfile.Chunk, err error) error {
 	return nil
 }
 
-// endGroup closes the row group of which g says what it holds, and the file if another one like it may not fit.
+// endGroup closes the row group that g describes, and the file if another such row group may not
+// fit.
 func (t *table) endGroup(g RowGroup) error {
 	g.FirstRow = t.rows
 	first := t.pq.Size()

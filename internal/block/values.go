@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// maxInt is what |v_int| does not go beyond, for such integers are exact doubles.
+// maxInt bounds |v_int|: integers up to it are exact doubles.
 const maxInt = 1 << 53
 
 // Divisors of values that have none in the usual sense.
@@ -14,13 +14,15 @@ const (
 	divInf     = math.SmallestNonzeroFloat64 // of ±1: the quotient overflows to ±Inf
 )
 
-// Columns are the two value columns of a run of samples, aligned. A sample's value is Int/Div, bit for bit:
+// Columns are the two value columns of a run of samples, aligned. A sample's value is Int/Div, bit
+// for bit:
 //
 //	Div finite   the value is the quotient, rounded as IEEE 754 does; |Int| ≤ 2^53
 //	Div NaN      the value is Div itself, payload and all; Int is 0
 //	Div +Inf     Int is the bits of the value, which is nearer to 0 than 2^-971, so that no double is a divisor for it
 //
-// So the mere quotient is every value but for the payload of NaNs, and for values of the last kind, for which it is 0 or -0.
+// So the mere quotient is every value but for the payload of NaNs, and for values of the last kind,
+// for which it is 0 or -0.
 type Columns struct {
 	Int []int64
 	Div []float64
@@ -68,7 +70,7 @@ func DecodeValues(dst []float64, ints []int64, div []float64) []float64 {
 	return dst
 }
 
-// gives says whether decoding i and div gives v, bit for bit.
+// gives reports whether decoding i and div returns v, bit for bit.
 func gives(i int64, div, v float64) bool {
 	return math.Float64bits(Value(i, div)) == math.Float64bits(v)
 }

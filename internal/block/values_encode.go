@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// maxMiss is the inverse of the share of a series' samples that may miss its decimals: a miss costs the eight bytes of a divisor of its own,
-// one more decimal costs 3.3 bits in each of the others.
+// maxMiss is the inverse of the share of a series' samples that may not have its decimals. Such a
+// sample costs the eight bytes of its own divisor; one more decimal costs 3.3 bits in each of the
+// others.
 const maxMiss = 16
 
 // Encoder finds divisors for every series. The zero value is ready; it belongs to one goroutine.
@@ -14,7 +15,7 @@ type Encoder struct {
 	scale int // of the last series: series of a family mostly have the same
 }
 
-// Encode appends the samples of one series to dst. Every one is checked: decoding gives its bits back.
+// Encode appends the samples of one series to dst. It checks that decoding each returns its bits.
 func (e *Encoder) Encode(dst *Columns, vals []float64) {
 	if len(vals) == 0 {
 		return
@@ -45,13 +46,13 @@ func (e *Encoder) decimals(out Columns, vals []float64) bool {
 	return true
 }
 
-// store writes vals as decimals of scale k. It returns how many have a divisor that is not next to the scale's, and the integers of those with
-// divisors around it, ORed.
+// store writes vals as decimals of scale k. It returns how many have a divisor that is not next to
+// the scale's, and the bitwise OR of the integers whose divisors are around it.
 func (c *Columns) store(k int, vals []float64) (far int, all int64) {
 	ints, div := c.Int[:len(vals)], c.Div[:len(vals)]
 	p := pow10[k]
 	noise := 2 * maxNoise * ulp(p) // a step of the divisor is up to two of the value
-	last := p                      // noise comes in runs: the divisor of one value is tried for the next
+	last := p                      // noise comes in runs: try the divisor of the value before
 	for j, v := range vals {
 		x := v * p
 		if math.Abs(x) < maxInt { // false for NaN
@@ -84,12 +85,14 @@ func (c *Columns) store(k int, vals []float64) (far int, all int64) {
 	return far, all
 }
 
-// around says whether d is less than a factor of two away from p: such divisors share what reduce finds.
+// around reports whether d is less than a factor of two away from p. reduce finds one power of two
+// for such divisors.
 func around(d, p float64) bool { return d > p/2 && d < p*2 }
 
-// reduce divides the integers of a series by their common power of two, and the divisors with them: memory comes in pages, disk in sectors.
-// The quotients stay what they were, bit for bit, for division is correctly rounded and the divisors stay exact. Samples whose divisors are
-// not around p are left alone; all is the integers of the others, ORed.
+// reduce divides the integers of a series and their divisors by the integers' common power of two.
+// The quotients keep their bits, because division is correctly rounded and the divisors stay exact.
+// Samples whose divisors are not around p are not changed; all is the bitwise OR of the integers of
+// the others.
 func (c *Columns) reduce(p float64, all int64) {
 	const normal = 0x1p-1000 // smaller divisors could be rounded
 	s := bits.TrailingZeros64(uint64(all))

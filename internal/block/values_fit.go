@@ -2,7 +2,8 @@ package block
 
 import "math"
 
-// fit returns columns for any value, with an integer near that of the decimals of scale k if there is a divisor for it.
+// fit returns columns for any value. The integer is near that of the decimals of scale k if there
+// is a divisor for it.
 func fit(v float64, k int) (i int64, div float64) {
 	switch {
 	case v != v:
@@ -23,7 +24,8 @@ func fit(v float64, k int) (i int64, div float64) {
 	return fitBinary(v)
 }
 
-// fitNear looks for columns whose divisor is near p, and whose integer so is near those of the decimals around v.
+// fitNear searches for columns whose divisor is near p, so that the integer is near those of the
+// decimals around v.
 func fitNear(v, p float64) (i int64, div float64, ok bool) {
 	if math.Abs(v*p) >= maxInt/2 {
 		return 0, 0, false
@@ -33,7 +35,8 @@ func fitNear(v, p float64) (i int64, div float64, ok bool) {
 			return i, div, true
 		}
 	}
-	// The least divisor of p's power of two, and so the least integer, that surely fits; but small integers are far apart.
+	// The least divisor of p's power of two, and so the least integer, that surely fits. Small
+	// integers are far apart.
 	const tries = 8
 	least := math.Float64frombits(math.Float64bits(p)&^mantissaMask | math.Float64bits(v)&mantissaMask)
 	size := int64(math.Ceil(math.Abs(v) * least))
@@ -53,11 +56,13 @@ const (
 	mantissaMask = 1<<mantissaBits - 1
 )
 
-// divisor returns a divisor by which i gives v, if there is one. i and v are of the same sign and not 0.
+// divisor returns a divisor by which i gives v, if there is one. i and v are of the same sign and
+// not 0.
 //
-// Divisors next to one another, in steps of 2^-52 of their power of two, give quotients that are mant(v)/mant(divisor) steps apart, with
-// mantissas in [1, 2). So if the divisor's mantissa is the larger one there is a divisor for every v, else for a share of them. It is the
-// quotient i/v, or next to it, where that was rounded or v is a power of two.
+// Divisors next to one another, in steps of 2^-52 of their power of two, give quotients that are
+// mant(v)/mant(divisor) steps apart, with mantissas in [1, 2). So if the divisor's mantissa is the
+// larger one there is a divisor for every v, else for a share of them. It is the quotient i/v, or
+// next to it, where that was rounded or v is a power of two.
 func divisor(i int64, v float64) (div float64, ok bool) {
 	div = float64(i) / v
 	for _, step := range [...]uint64{0, 1, ^uint64(0)} {
@@ -68,11 +73,13 @@ func divisor(i int64, v float64) (div float64, ok bool) {
 	return 0, false
 }
 
-// fineScale returns the least scale, from k on, whose power of ten has a mantissa so near 2 that hardly a value is without a divisor:
-// 10^3 = 1.95·2^9, 10^6 = 1.91·2^19, 10^9 = 1.86·2^29, 10^12 = 1.82·2^39.
+// fineScale returns the least scale, from k on, whose power of ten has a mantissa so near 2 that
+// nearly every value has a divisor: 10^3 = 1.95·2^9, 10^6 = 1.91·2^19, 10^9 = 1.86·2^29, 10^12 =
+// 1.82·2^39.
 func fineScale(k int) int { return max(3, (k+2)/3*3) }
 
-// fitBinary returns columns for a number that is not 0: its mantissa and a power of two, or its bits if there is no such power.
+// fitBinary returns columns for a number that is not 0: its mantissa and a power of two, or its
+// bits if there is no such power.
 func fitBinary(v float64) (i int64, div float64) {
 	p := binaryDiv(v)
 	if i = int64(v * p); gives(i, p, v) {
@@ -81,14 +88,16 @@ func fitBinary(v float64) (i int64, div float64) {
 	return int64(math.Float64bits(v)), math.Inf(1)
 }
 
-// binaryDiv returns the power of two p by which |v|·p has 53 bits before the point, or the greatest there is.
+// binaryDiv returns the power of two p for which |v|·p has 53 bits before the point, or the
+// greatest power of two.
 func binaryDiv(v float64) float64 {
 	const bias = 1023
 	e := int(math.Float64bits(v)>>mantissaBits&0x7ff) - bias // of the first bit, or less
 	return math.Float64frombits(uint64(min(mantissaBits-e, bias)+bias) << mantissaBits)
 }
 
-// commonBinary returns the divisor that suits the largest of the values, and so those of about its size: a clock, or a counter of odd amounts.
+// commonBinary returns the divisor for the largest of the values, and so for those of about its
+// size: a clock, or a counter of odd amounts.
 func commonBinary(vals []float64) float64 {
 	most := 0.0
 	for _, v := range vals {
@@ -99,8 +108,9 @@ func commonBinary(vals []float64) float64 {
 	return binaryDiv(most)
 }
 
-// storeBinary writes vals as multiples of 1/p, and what is no such multiple with a power of two of its own, which those after it share
-// as long as it will do. It returns the integers of the multiples, ORed.
+// storeBinary writes vals as multiples of 1/p. A value that is no such multiple gets a power of two
+// of its own, which the values after it share as long as it suits them. It returns the bitwise OR
+// of the integers of the multiples.
 func (c *Columns) storeBinary(p float64, vals []float64) (all int64) {
 	ints, div := c.Int[:len(vals)], c.Div[:len(vals)]
 	last := p
@@ -135,7 +145,7 @@ func multiple(v, p float64) (i int64, ok bool) {
 	return 0, false
 }
 
-// special says whether v is no number, or one that integers cannot carry.
+// special reports whether v is not finite or 0, which integers cannot represent with their sign.
 func special(v float64) bool { return v-v != 0 || v == 0 }
 
 // ulp returns the distance from |v| to the next double.

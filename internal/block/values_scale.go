@@ -4,33 +4,36 @@ import "math"
 
 const (
 	maxScale = 12 // decimals that are looked for
-	// maxNoise is how far (in units in the last place) a value with rounding noise may be from its decimal.
+	// maxNoise is the largest distance (in units in the last place) of a value with rounding noise
+	// from its decimal.
 	maxNoise = 64
 )
 
 var pow10 = [maxScale + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12}
 
-// scales counts the values of a series by the decimals that they need.
+// scales counts the values of a series by their number of decimals.
 type scales struct {
 	n     int               // values that could be decimals
 	exact [maxScale + 2]int // by the smallest scale at which the value is a decimal; the last: none
 	near  [maxScale + 2]int // by the smallest scale at which it is one but for rounding noise
 }
 
-// guess returns the scale of a series from a few of its values, or one above maxScale if it has none.
+// guess returns the scale of a series from a few of its values, or one above maxScale if it has
+// none.
 func (e *Encoder) guess(vals []float64) int {
 	step := 1
 	if few := 4 + len(vals)/64; few < len(vals) {
 		step = len(vals) / few
 	}
-	// What holds for the family holds mostly for the series: then only smaller scales remain to be ruled out.
+	// The scale of the family is mostly that of the series: then only smaller scales remain to be
+	// ruled out.
 	if s := survey(vals, step); s.n > 0 {
 		return s.choose()
 	}
 	return e.scale
 }
 
-// survey looks at every step-th value.
+// survey counts every step-th value.
 func survey(vals []float64, step int) scales {
 	var s scales
 	for j := 0; j < len(vals); j += step {
@@ -46,8 +49,9 @@ func survey(vals []float64, step int) scales {
 	return s
 }
 
-// scaleOf returns the smallest number of decimals of v, exactly and but for rounding noise; maxScale+1 if there is none.
-// Noise must be small beside the last decimal, else every value would be near one.
+// scaleOf returns the smallest number of decimals of v, exactly and up to rounding noise;
+// maxScale+1 if there is none. Noise must be small compared with the last decimal, or every value
+// would be near one.
 func scaleOf(v float64) (exact, near int) {
 	const beside = 8
 	noise, near := maxNoise*ulp(v), maxScale+1
@@ -67,8 +71,8 @@ func scaleOf(v float64) (exact, near int) {
 	return maxScale + 1, near
 }
 
-// choose returns the smallest scale that all but one in maxMiss of the values have: exactly; else with noise, and fine enough for it; else
-// one above maxScale.
+// choose returns the smallest scale that all but one in maxMiss of the values have exactly; else
+// the smallest with noise that is fine enough for it; else one above maxScale.
 func (s scales) choose() int {
 	if k := quantile(&s.exact, s.n); k <= maxScale {
 		return k

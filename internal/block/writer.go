@@ -29,8 +29,8 @@ var (
 	ErrShape = errors.New("samples of a series do not fit together")
 )
 
-// Writer writes one block. Its memory is bounded by the columns of a row group and some 60 bytes per series. It belongs to one
-// goroutine. After an error the block is lost.
+// Writer writes one block. Its memory is bounded by the columns of a row group and about 60 bytes
+// per series. It belongs to one goroutine. After an error the block is lost.
 type Writer struct {
 	files Files
 	view  *series.View
@@ -63,8 +63,8 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Append adds the next series in block order; one without samples and exemplars is left out. The slices of s are not kept.
-// Errors: ErrOrder, ErrShape, and those of Files.
+// Append adds the next series in block order. It omits a series without samples and exemplars. It
+// does not keep the slices of s. Errors: ErrOrder, ErrShape, and those of Files.
 func (w *Writer) Append(ref series.Ref, s *Samples) error {
 	if err := w.check(ref, s); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (w *Writer) Append(ref series.Ref, s *Samples) error {
 
 func (e *entry) see(first, last int64) { e.minT, e.maxT = min(e.minT, first), max(e.maxT, last) }
 
-// check holds what would make a block unreadable against the contract.
+// check refuses series that would make the block unreadable.
 func (w *Writer) check(ref series.Ref, s *Samples) error {
 	if n := len(w.rows); n > 0 && series.ComparePriority(w.view, w.rows[n-1].ref, ref) >= 0 {
 		return fmt.Errorf("append series %d after %d: %w", ref, w.rows[n-1].ref, ErrOrder)
@@ -128,7 +128,7 @@ func (w *Writer) AddFile(name string, bytes int64) {
 	w.added = append(w.added, File{Name: name, Bytes: bytes})
 }
 
-// Close writes what is left, then series.parquet and, last, meta.json, which it returns.
+// Close writes the remaining rows, then series.parquet and, last, meta.json, which it returns.
 func (w *Writer) Close(h Header) (Meta, error) {
 	for _, end := range []func() error{w.floats.close, w.hists.close, w.exemplars.close} {
 		if err := end(); err != nil {

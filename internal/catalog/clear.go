@@ -7,8 +7,8 @@ import (
 // clearMargin is how much longer than MaxJobAge Vacant waits, for clocks that differ.
 const clearMargin = 5 * time.Minute
 
-// Clear ends the life of everything that m names and of these listed segments: a snapshot that is
-// taken from then on holds nothing else. Jobs under way over any of it lose. Tombstones stay.
+// Clear consumes these listed segments and retires everything that m names: a snapshot that is
+// taken from then on is empty. Jobs in progress on any of it will conflict. Tombstones stay.
 func (m Manifest) Clear(now time.Time, segments []SegmentID) Manifest {
 	var s Sources
 	for _, id := range segments {
@@ -31,9 +31,9 @@ func (m Manifest) Clear(now time.Time, segments []SegmentID) Manifest {
 	return next
 }
 
-// Vacant says from when on the manifest of a tenant that was cleared may be deleted: until then, a
-// job that began before could commit, and its sources must be known to be consumed. ok is false if
-// the manifest names anything live.
+// Vacant returns the time from which on the manifest of a cleared tenant may be deleted. Until then
+// a job that began before could commit, and its sources must be known to be consumed. ok is false
+// if the manifest names anything live.
 func (m Manifest) Vacant() (from time.Time, ok bool) {
 	if len(m.Blocks)+len(m.Splits) > 0 {
 		return time.Time{}, false

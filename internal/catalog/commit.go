@@ -122,8 +122,8 @@ func (c *commit) attempt(ctx context.Context) (Manifest, error) {
 	return next, c.swap(ctx, cur, next)
 }
 
-// fence checks that cur is not the successor of a newer manifest, and says whether there is a copy
-// of cur. Only manifests that were current have copies.
+// fence checks that cur is not the successor of a newer manifest, and reports whether there is a
+// copy of cur. Only manifests that were current have copies.
 func (c *commit) fence(ctx context.Context, cur stored) (copied bool, err error) {
 	newest, copied, err := newestCopy(ctx, c.store, c.tenant, cur.ID)
 	if err != nil || newest == cur.ID {
@@ -168,7 +168,7 @@ func (c *commit) keep(ctx context.Context, id ulid.ULID, raw []byte) error {
 	return nil
 }
 
-// lost counts a commit that came first.
+// lost counts an attempt that another commit preceded.
 func (c *commit) lost() error {
 	if c.races++; c.races > maxRaces {
 		return fmt.Errorf("other commits came first %d times, which is the limit: %w", maxRaces, ErrConflict)
@@ -197,8 +197,8 @@ func (c *commit) swap(ctx context.Context, cur stored, next Manifest) error {
 	switch {
 	case err == nil:
 		c.unsure = nil // all of them had the same parent as next or an earlier one
-		// By this copy others notice if an older manifest is restored. Where it is missing, the
-		// next commit makes it.
+		// This copy shows others if an older manifest is restored. If it is missing, the next
+		// commit writes it.
 		_ = c.keep(ctx, next.ID, body)
 		return nil
 	case errors.Is(err, objstore.ErrPrecondition):
@@ -211,7 +211,8 @@ func (c *commit) swap(ctx context.Context, cur stored, next Manifest) error {
 	return errAgain
 }
 
-// landed looks for the swaps with unknown effect in cur and its history, and strikes off those that can no longer take effect.
+// landed searches cur and its history for the swaps with unknown effect, and drops those that can
+// no longer take effect.
 func (c *commit) landed(ctx context.Context, cur Manifest) (Manifest, bool, error) {
 	var open []Manifest
 	for _, u := range c.unsure {
@@ -231,7 +232,7 @@ func (c *commit) landed(ctx context.Context, cur Manifest) (Manifest, bool, erro
 	return Manifest{}, false, nil
 }
 
-// look says whether u is cur or an ancestor of it, and whether it can no longer become one.
+// look reports whether u is cur or an ancestor of it, and whether it can no longer become one.
 func (c *commit) look(ctx context.Context, u, cur Manifest) (found, lost bool, err error) {
 	switch {
 	case u.ID == cur.ID || u.ID == cur.Parent:
@@ -245,7 +246,7 @@ func (c *commit) look(ctx context.Context, u, cur Manifest) (found, lost bool, e
 	if err == nil || !errors.Is(err, objstore.ErrNotFound) {
 		return err == nil, false, err
 	}
-	// The copy never was, or it is pruned. What is read now tells which.
+	// The copy was never written, or it is pruned. The current manifest shows which.
 	if cur, err = latest(ctx, c.store, c.tenant); err != nil {
 		return false, false, err
 	}

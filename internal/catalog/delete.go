@@ -19,12 +19,12 @@ import (
 // moved back.
 const QueueHorizon = 30 * 24 * time.Hour
 
-// Deletion is what a request wants to be deleted: the samples in [MinT, MaxT] (ms, inclusive) of
-// the series that all matchers of one of the sets match.
+// Deletion is a request to delete the samples in [MinT, MaxT] (ms, inclusive) of the series that
+// all matchers of one of the sets match.
 type Deletion struct {
 	Sets       [][]Matcher
 	MinT, MaxT int64
-	// Queued says that writes may be on a queue before the store. It makes Delete take up to half a
+	// Queued means that writes may be on a queue before the store. Delete then takes up to half a
 	// minute.
 	Queued bool
 }
@@ -36,7 +36,7 @@ const MaxDeleteWait = 35 * time.Second
 const (
 	// clockAgreement is how much the clocks of the queue and of the store may differ.
 	clockAgreement = 2 * time.Second
-	// pollClock is how often Delete looks at the store's clock.
+	// pollClock is the time between two reads of the store's clock.
 	pollClock = time.Second
 )
 
@@ -155,9 +155,9 @@ func (m Manifest) tombstoneID(now time.Time) (id ulid.ULID, err error) {
 	return id, nil
 }
 
-// DropTombstones forgets tombstones that have nothing left to delete, now or later. Unknown ones
-// are ignored. It conflicts if one covers a live object that may have samples of its times, or if
-// messages that it covers may still come from the queue.
+// DropTombstones removes tombstones that have nothing left to delete, now or later. It ignores
+// unknown ones. It conflicts if one covers a live object that may have samples of its times, or if
+// the queue may still deliver messages that it covers.
 func (m Manifest) DropTombstones(now time.Time, ids []ulid.ULID) (Manifest, error) {
 	next := m.clone()
 	next.Tombstones = slices.DeleteFunc(next.Tombstones, func(t Tombstone) bool { return slices.Contains(ids, t.ID) })
@@ -169,8 +169,8 @@ func (m Manifest) DropTombstones(now time.Time, ids []ulid.ULID) (Manifest, erro
 	return next, nil
 }
 
-// Pending says whether t may have samples left to delete, in a live object, in a finished slice, or
-// in messages of the queue.
+// Pending reports whether t may have samples left to delete, in a live object, in a finished slice,
+// or in messages of the queue.
 func (m Manifest) Pending(now time.Time, t Tombstone) bool {
 	if t.QueuedThrough > 0 && now.UnixMilli() <= t.QueuedThrough+QueueHorizon.Milliseconds() {
 		return true

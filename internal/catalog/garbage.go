@@ -15,8 +15,9 @@ import (
 // their manifest just before Prune; the second Prune for readers that have listed the object before
 // it was deleted and read the manifest after it was forgotten.
 
-// Doom retires blocks that no manifest has named: orphans of jobs that died. From then on they can never become live. Blocks that are
-// retired already are ignored. It conflicts if a block is live or a finished slice, or so young that its job may still be running.
+// Doom retires blocks that no manifest has named: orphans of jobs that died. They can never become
+// live afterwards. It ignores blocks that are retired already. It conflicts if a block is live or a
+// finished slice, or so young that its job may still be running.
 func (m Manifest) Doom(now time.Time, ids []BlockID) (Manifest, error) {
 	next := m.clone()
 	for _, id := range ids {
@@ -61,7 +62,8 @@ func (m Manifest) Deletable(now time.Time, delay time.Duration) Sources {
 	return s
 }
 
-// Forget notes that the objects of consumed segments and retired blocks are deleted. It conflicts if one is neither.
+// Forget records that the objects of consumed segments and retired blocks are deleted. It conflicts
+// if one is neither.
 func (m Manifest) Forget(segments []SegmentID, blocks []BlockID) (Manifest, error) {
 	next := m.clone()
 	for _, id := range segments {
@@ -85,20 +87,21 @@ func (m Manifest) Forget(segments []SegmentID, blocks []BlockID) (Manifest, erro
 	return next, nil
 }
 
-// forgetAfter is how long after it was superseded an object's entry is kept in any case, however
-// short the deletion delay: longer than a job that has read the object may still commit, which is
-// refused because of the entry, and longer than a put may be on its way, for stores refuse a request
-// that was signed more than 15 minutes ago.
+// forgetAfter is the least time for which the entry of a superseded object is kept. It exceeds the
+// time for which a job that has read the object may still commit (the entry makes such a commit
+// conflict), and for which a put may still take effect: stores refuse a request that was signed
+// more than 15 minutes ago.
 const forgetAfter = MaxJobAge + time.Minute
 
-// droppable says whether history that begins with oldest lets the entry be dropped of an object
-// that was superseded at a time (ms) and noted as gone by a generation, or by none, which is 0.
+// droppable reports whether pruning the history before oldest drops the entry of an object that was
+// superseded at a time (ms) and recorded as gone by a generation; 0 means that it is not recorded.
 func droppable(now time.Time, oldest Point, at int64, gone uint64) bool {
 	return gone > 0 && gone <= oldest.Generation && at <= now.Add(-forgetAfter).UnixMilli()
 }
 
-// Prune ends the readable history before the manifest oldest, and drops what was gone in it. now is
-// a time before the caller saw that the dropped segments are not in the store.
+// Prune ends the readable history before the manifest oldest, and drops the entries of objects that
+// were gone in it. now is a time before the caller saw that the dropped segments are not in the
+// store.
 func (m Manifest) Prune(now time.Time, oldest Point) (Manifest, error) {
 	if oldest.Generation > m.Generation || oldest.Generation == m.Generation && oldest.ID != m.ID {
 		return Manifest{}, fmt.Errorf("prune history before %s: it is no ancestor of %s: %w", oldest.ID, m.ID, ErrInvalid)

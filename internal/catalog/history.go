@@ -13,8 +13,9 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// TakeAsOf is Take as it was at a moment: with the newest manifest that was committed until then (by its committer's clock), and of
-// the segments those that were begun until then. The error wraps ErrTooOld and names the oldest readable time if that manifest is no longer readable.
+// TakeAsOf is Take as it was at a moment: with the newest manifest that was committed until then
+// (by its committer's clock), and of the segments those that were begun until then. The error wraps
+// ErrTooOld and names the oldest readable time if that manifest is no longer readable.
 func TakeAsOf(ctx context.Context, store Reader, tenant string, asOf time.Time, mint, maxt int64) (Snapshot, error) {
 	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
 	if mint > maxt {
@@ -22,7 +23,8 @@ func TakeAsOf(ctx context.Context, store Reader, tenant string, asOf time.Time, 
 	}
 	for retry := true; ; retry = false {
 		snap, err := takeAsOf(ctx, store, tenant, asOf.UnixMilli(), mint, maxt)
-		// The manifest was pruned after it was found. The next attempt finds it too old, or nothing amiss.
+		// The manifest was pruned after it was found. The next attempt finds that it is too old, or
+		// succeeds.
 		if retry && errors.Is(err, objstore.ErrNotFound) {
 			continue
 		}
@@ -35,7 +37,8 @@ func takeAsOf(ctx context.Context, store Reader, tenant string, asOf, mint, maxt
 	if err := snap.list(ctx, store, mint, maxt); err != nil {
 		return Snapshot{}, err
 	}
-	// That the found manifest is readable must be known after the listing: then all that it counts on was there to be listed.
+	// The check that the manifest is readable comes after the listing: then the listing had every
+	// object that it counts on.
 	m, err := manifestAsOf(ctx, store, tenant, asOf)
 	if err != nil {
 		return Snapshot{}, err

@@ -13,7 +13,8 @@ import (
 // MaxManifestBytes bounds a manifest's JSON.
 const MaxManifestBytes = 64 << 20
 
-// Encode returns the manifest as JSON (schemas/manifest.schema.json). Equal manifests have equal bytes.
+// Encode returns the manifest as JSON (schemas/manifest.schema.json). Equal manifests have equal
+// bytes.
 func Encode(m Manifest) ([]byte, error) {
 	if err := m.validate(); err != nil {
 		return nil, fmt.Errorf("encode manifest: %w", err)
@@ -31,8 +32,8 @@ func Encode(m Manifest) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// Decode is the inverse of Encode. The error wraps ErrFormat for what is no manifest or of another version. A field that this version does not
-// have is refused too: a committer would drop it.
+// Decode is the inverse of Encode. The error wraps ErrFormat for what is no manifest or of another
+// version. A field that this version does not have is refused too: a committer would drop it.
 func Decode(b []byte) (Manifest, error) {
 	sealed, err := checksum.Verify(b)
 	if err != nil {
@@ -91,7 +92,7 @@ func (m Manifest) upgrade() Manifest {
 	return m
 }
 
-// foreign explains why bytes did not decode: if they are of another version, then because of that.
+// foreign explains why bytes did not decode: by their version, if it is another one.
 func foreign(b []byte, err error) error {
 	var v struct {
 		Version int `json:"version"`

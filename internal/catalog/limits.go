@@ -24,7 +24,7 @@ const (
 var ErrFull = errors.New("no room for another deletion until compaction has applied earlier ones")
 
 // LimitError is a deletion that exceeds a limit. It wraps ErrInvalid if no manifest could take the
-// deletion, and ErrFull if this one cannot now.
+// deletion, and ErrFull if this one cannot take it now.
 type LimitError struct {
 	Limit    string // "tombstones", "tombstone_bytes", "matcher_bytes" or "sealed"
 	Got, Max int
@@ -46,8 +46,8 @@ var limitNouns = map[string]string{
 	"sealed":          "segments that wait for compaction and for a deletion",
 }
 
-// admits says whether the manifest has room for t. Limits do not concern the tombstones that a
-// manifest already has: one of before there were limits stays readable.
+// admits checks that the manifest has room for t. Limits do not concern the tombstones that a
+// manifest already has: one from before the limits stays readable.
 func (m Manifest) admits(t Tombstone) error {
 	size := t.matcherBytes()
 	if size > MaxMatcherBytes {

@@ -7,13 +7,15 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// Listing is the first half of a snapshot: the segments of a tenant in the 2h windows that overlap a range of time, as they were listed.
+// Listing is the first half of a snapshot: the segments of a tenant in the 2h windows that overlap
+// a range of time, as they were listed.
 type Listing struct {
 	snap       Snapshot // without what the manifest says
 	mint, maxt int64
 }
 
-// List lists the segments of tenant in the windows that overlap [mint, maxt] (ms since the Unix epoch, inclusive). It is Take, up to the manifest.
+// List lists the segments of tenant in the windows that overlap [mint, maxt] (ms since the Unix
+// epoch, inclusive). It is the first half of Take.
 func List(ctx context.Context, store Lister, tenant string, mint, maxt int64) (Listing, error) {
 	l := Listing{snap: Snapshot{Tenant: tenant}, mint: max(mint, key.MinTime), maxt: min(maxt, key.MaxTime)}
 	if l.mint > l.maxt {
@@ -25,9 +27,10 @@ func List(ctx context.Context, store Lister, tenant string, mint, maxt int64) (L
 	return l, nil
 }
 
-// With returns the snapshot that the listing and a manifest make. It is one of live objects only if the manifest was read after the listing:
-// with an earlier one, a segment that was compacted away and deleted in between would be missing without a trace. It may be guessed
-// from then which objects the snapshot will have.
+// With returns the snapshot of the listing and a manifest. It has all live objects only if the
+// manifest was read after the listing: with an earlier manifest, a segment that was compacted and
+// deleted in between is missing. A caller may use such a snapshot to predict the objects of the
+// next one.
 func (l Listing) With(m Manifest) Snapshot {
 	out := l.snap
 	if l.mint > l.maxt {
@@ -38,7 +41,8 @@ func (l Listing) With(m Manifest) Snapshot {
 	return out
 }
 
-// Narrow returns the snapshot of [mint, maxt] (ms, inclusive) at the moment of this one, which must be of a range that has all of it.
+// Narrow returns the snapshot of [mint, maxt] (ms, inclusive) at the moment of this one, which must
+// be of a range that has all of it.
 func (s Snapshot) Narrow(mint, maxt int64) Snapshot {
 	out := Snapshot{Tenant: s.Tenant, Manifest: s.Manifest, Skipped: s.Skipped}
 	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)

@@ -14,20 +14,21 @@ import (
 // ManifestVersion is the version of the manifests that this package writes. Version 1 is read, too.
 const ManifestVersion = 2
 
-// MaxJobAge is how long after its beginning a job may still commit: a block whose ULID is older is refused. What outlives it by a
-// margin for differing clocks can be no work in progress. Garbage collection relies on it; so must its delays be longer.
+// MaxJobAge is how long after its beginning a job may commit: a block whose ULID is older is
+// refused. A block that is older by a margin for differing clocks is no work in progress, so the
+// delays of garbage collection must be longer.
 const MaxJobAge = 15 * time.Minute
 
 // Errors. Use errors.Is.
 var (
-	// ErrConflict: the manifest has moved on, so that the change does not apply to it. The work behind the change is to be dropped; its objects,
-	// if any, are left to garbage collection.
+	// ErrConflict: the manifest has changed, so that the change does not apply to it. The caller
+	// drops the work behind the change and leaves its objects to garbage collection.
 	ErrConflict = errors.New("conflict with the manifest")
 	// ErrInvalid: the change could apply to no manifest.
 	ErrInvalid = errors.New("invalid change of the manifest")
 	// ErrFormat: bytes that are no manifest, or a manifest of another version.
 	ErrFormat = errors.New("not a manifest of a known version")
-	// ErrUnknownEffect: a commit may have taken effect or not, and history does not tell any more.
+	// ErrUnknownEffect: a commit may have taken effect or not, and history no longer shows which.
 	ErrUnknownEffect = errors.New("effect of the commit is unknown")
 	// ErrTooOld: the asked moment is before the oldest manifest that can still be read.
 	ErrTooOld = errors.New("older than the readable history")
@@ -37,19 +38,19 @@ var (
 	ErrRestored = errors.New("an older manifest was restored")
 )
 
-// Manifest says which blocks of a tenant are live and which segments they stand for. It is a value: no method changes it. All lists are
-// sorted, and each entry is there once.
+// Manifest names the live blocks of a tenant and the segments that they replace. It is a value: no
+// method changes it. All lists are sorted and have no duplicates.
 type Manifest struct {
 	Version       int       `json:"version"`
-	Generation    uint64    `json:"generation"`     // 0 is the empty manifest of a tenant without one; each commit adds 1
+	Generation    uint64    `json:"generation"`     // 0: the tenant has no manifest; each commit adds 1
 	ID            ulid.ULID `json:"id"`             // of the commit; its time is later than the parent's
 	Parent        ulid.ULID `json:"parent"`         // ID of the manifest that this one replaced
 	LastTombstone ulid.ULID `json:"last_tombstone"` // ID of the newest tombstone there ever was
-	Oldest        Floor     `json:"oldest"`         // the oldest manifest that may be read as history: none before it names only objects that are there
+	Oldest        Floor     `json:"oldest"`         // the oldest manifest that may be read as history
 
 	Blocks     []Block     `json:"blocks,omitempty"`     // live; by window, level, id
-	Consumed   []Consumed  `json:"consumed,omitempty"`   // segments that are not live although their objects may be there; by window, id
-	Retired    []Retired   `json:"retired,omitempty"`    // blocks that will never be live (again) although their objects may be there; by window, level, id
+	Consumed   []Consumed  `json:"consumed,omitempty"`   // segments that are not live, with or without object; by window, id
+	Retired    []Retired   `json:"retired,omitempty"`    // blocks that will never be live again; by window, level, id
 	Tombstones []Tombstone `json:"tombstones,omitempty"` // by id
 	Sealed     []Sealed    `json:"sealed,omitempty"`     // live segments that a tombstone covers; by window, id
 	Splits     []Split     `json:"splits,omitempty"`     // by id
@@ -96,10 +97,11 @@ func (b Block) BlockID() BlockID { return BlockID{Level: b.Level, Window: b.Wind
 // Key returns the block's key.
 func (b Block) Key(tenant string) key.Block { return b.BlockID().Key(tenant) }
 
-// empty says whether b stands for a slice that holds nothing and has no objects.
+// empty reports whether b stands for a slice without objects.
 func (b Block) empty() bool { return b.Series == 0 && b.Samples == 0 && b.Bytes == 0 }
 
-// overlaps says whether b may hold something of [mint, maxt] (ms). Metadata belongs to the whole window.
+// overlaps reports whether b may hold something of [mint, maxt] (ms). Metadata belongs to the whole
+// window.
 func (b Block) overlaps(mint, maxt int64) bool {
 	if b.MaxT < b.MinT {
 		return int64(b.Window) <= maxt && b.Level.End(b.Window)-1 >= mint
@@ -119,14 +121,14 @@ func (b BlockID) Key(tenant string) key.Block {
 	return key.Block{Tenant: tenant, Level: b.Level, Window: b.Window, ID: b.ID}
 }
 
-// String returns the block's key without what is common to all blocks of a tenant.
+// String returns the block's key without the tenant's prefix.
 func (b BlockID) String() string { return b.Key("").String() }
 
 // SegmentID identifies a segment of a tenant.
 type SegmentID struct {
 	Window key.Window `json:"window"`
 	ID     ulid.ULID  `json:"id"`
-	Queued bool       `json:"queued,omitempty"` // made of messages of the write queue; ID has the time at which the newest was sent
+	Queued bool       `json:"queued,omitempty"` // of the write queue; ID has the send time of its newest message
 }
 
 // SegmentIDOf returns the identity of a segment among those of its tenant.
@@ -147,10 +149,10 @@ type Consumed struct {
 	SegmentID
 	At         int64  `json:"at"`             // ms: when the manifest that consumed it was committed, or a little later
 	Generation uint64 `json:"generation"`     // of that manifest
-	Gone       uint64 `json:"gone,omitempty"` // generation of the manifest that first knew its object to be deleted; 0 = may be there
+	Gone       uint64 `json:"gone,omitempty"` // generation of the first manifest without its object; 0: may be there
 }
 
-// Retired is a block that was live, or an orphan that will never be.
+// Retired is a block that was live, or an orphan that will never be live.
 type Retired struct {
 	BlockID
 	At         int64  `json:"at"` // as in Consumed
@@ -164,8 +166,8 @@ type Sources struct {
 	Blocks   []BlockID   `json:"blocks,omitempty"`   // by window, level, id
 }
 
-// Split is a job that is done in slices of the series, each on its own. Its sources stay live until the last slice is done,
-// and no other job may take them.
+// Split is a job that is done in slices of the series, one by one. Its sources stay live until the
+// last slice is done, and no other job may take them.
 type Split struct {
 	ID      ulid.ULID  `json:"id"` // time: when the job was planned
 	Level   key.Level  `json:"level"`

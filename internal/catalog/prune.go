@@ -19,7 +19,7 @@ type PruneStore interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// maxIdleCopies is how many copies of unreadably old manifests may lie about before they alone are worth a commit.
+// maxIdleCopies is the number of copies of unreadable manifests that alone are worth a commit.
 const maxIdleCopies = 32
 
 // PruneHistory ends the readable history at the newest manifest that was committed at least delay
@@ -67,10 +67,10 @@ func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay ti
 	return n, nil
 }
 
-// deleteAgain deletes the segments whose entries Prune is to drop, where they are in the store again.
-// A put that was repeated can take effect after the repetition was acknowledged and its object
-// deleted, since then there is nothing that its condition refuses. The entry keeps such a segment
-// from being live; without the entry it would be the newest of all.
+// deleteAgain deletes the segments whose entries Prune is to drop if they are in the store again. A
+// repeated put can take effect after the first one was acknowledged and its object deleted: then
+// its condition holds. The entry keeps such a segment from being live; without the entry it would
+// be the newest of all.
 func (m Manifest) deleteAgain(ctx context.Context, store PruneStore, tenant string, now time.Time, oldest Point) error {
 	dropped := map[string]bool{}
 	var windows []key.Window // Consumed is sorted by window
@@ -99,7 +99,8 @@ func (m Manifest) deleteAgain(ctx context.Context, store PruneStore, tenant stri
 	return nil
 }
 
-// newestBefore returns the newest manifest that was committed at or before due, or the oldest readable one.
+// newestBefore returns the newest manifest that was committed at or before due, or the oldest
+// readable one.
 func newestBefore(ctx context.Context, store Getter, tenant string, cur stored, copies []manifestCopy, due time.Time) (Point, error) {
 	if !cur.modified.After(due) {
 		return cur.point(), nil
@@ -120,7 +121,8 @@ func newestBefore(ctx context.Context, store Getter, tenant string, cur stored, 
 	return cur.Oldest.Point, nil
 }
 
-// prunable says whether history that begins with oldest lets an object be deleted that was superseded until due (ms), or an entry be dropped.
+// prunable reports whether pruning the history before oldest lets an object be deleted that was
+// superseded until due (ms), or an entry be dropped.
 func (m Manifest) prunable(now time.Time, oldest Point, due int64) bool {
 	useful := func(at int64, generation, gone uint64) bool {
 		return droppable(now, oldest, at, gone) || gone == 0 && at <= due && m.Oldest.Generation < generation && generation <= oldest.Generation

@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Lister is the part of objstore.Store that finds objects. The listing must be strong: it shows every object whose Put returned before
-// it began, and none whose Delete did.
+// Lister is the part of objstore.Store that lists objects. Listings are strong: they have every
+// object whose Put returned before the call, and none whose Delete did.
 type Lister interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[objstore.Object, error]
 }
@@ -29,7 +29,8 @@ type Reader interface {
 	Getter
 }
 
-// Store is the part of objstore.Store that a commit needs. Put must be atomic and honour its condition.
+// Store is the part of objstore.Store that a commit needs. Put must be atomic and honour its
+// condition.
 type Store interface {
 	Reader
 	// Now is a time that the store's clock has reached, as of objstore.Store.
@@ -43,7 +44,7 @@ func ReadManifest(ctx context.Context, store Getter, tenant string) (Manifest, s
 	return s.Manifest, s.etag, err
 }
 
-// stored is a manifest as the store has it.
+// stored is a manifest as read from the store.
 type stored struct {
 	Manifest
 	raw      []byte

@@ -7,8 +7,9 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Resplit replaces a split by one of the same sources in more slices, because some slice is too large for a job. The finished slices are retired. It conflicts if
-// the split is gone, and as BeginSplit does.
+// Resplit replaces a split by one of the same sources in more slices, because a slice is too large
+// for a job. The finished slices are retired. It conflicts if the split is gone, and as BeginSplit
+// does.
 func (m Manifest) Resplit(now time.Time, split ulid.ULID, by Split) (Manifest, error) {
 	old, ok := m.split(split)
 	if !ok {

@@ -8,13 +8,14 @@ import (
 // MaxSlices bounds the slices of a split.
 const MaxSlices = 1 << 16
 
-// Slice is the part Index of Of equal parts of the series ids: those in [Index·2⁶⁴/Of, (Index+1)·2⁶⁴/Of). {0, 0} and {0, 1} are the whole.
+// Slice is the part Index of Of equal parts of the series ids: those in [Index·2⁶⁴/Of,
+// (Index+1)·2⁶⁴/Of). {0, 0} and {0, 1} are the whole.
 type Slice struct {
 	Index int `json:"index"`
 	Of    int `json:"of"`
 }
 
-// Contains says whether the series with this id (series.ID of its labels) is in the slice.
+// Contains reports whether the series with this id (series.ID of its labels) is in the slice.
 func (s Slice) Contains(id uint64) bool {
 	if s.Of <= 1 {
 		return true

@@ -68,7 +68,8 @@ func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (S
 func (s *Snapshot) list(ctx context.Context, store Lister, mint, maxt int64) error {
 	prefix := key.SegmentsPrefix(s.Tenant)
 	first, last := key.WindowOf(mint), key.WindowOf(maxt)
-	// Every key of the first window sorts after the window's name without its slash, and every key of an earlier one before it.
+	// Every key of the first window sorts after the window's name without its slash, and every key
+	// of an earlier one before it.
 	for obj, err := range store.List(ctx, prefix, prefix+first.String()) {
 		if err != nil {
 			return fmt.Errorf("list segments of tenant %s: %w", s.Tenant, err)
@@ -93,7 +94,7 @@ func (s *Snapshot) add(obj objstore.Object) {
 	s.Segments = append(s.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag, Rank: rankOf(seg, obj.Modified)})
 }
 
-// apply takes the consumed segments away and adds what m has for [mint, maxt].
+// apply removes the consumed segments and adds what m has for [mint, maxt].
 func (s *Snapshot) apply(m Manifest, mint, maxt int64) {
 	s.Manifest = m
 	s.Segments = slices.DeleteFunc(s.Segments, func(r SegmentRef) bool { return m.consumed(r.SegmentID()) })

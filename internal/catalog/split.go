@@ -8,8 +8,9 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// BeginSplit records a split without finished slices, which claims its sources. It conflicts if a source is not live or claimed, and if the
-// split was planned more than MaxJobAge ago, for then its sources may be gone and forgotten.
+// BeginSplit records a split without finished slices, which claims its sources. It conflicts if a
+// source is not live or claimed, and if the split was planned more than MaxJobAge ago, because its
+// sources may have been deleted and forgotten since.
 func (m Manifest) BeginSplit(now time.Time, sp Split) (Manifest, error) {
 	sp.Sources = sp.Sources.sorted()
 	if err := sp.validate(); err != nil {
@@ -33,9 +34,10 @@ func (m Manifest) BeginSplit(now time.Time, sp Split) (Manifest, error) {
 	return next, nil
 }
 
-// SliceDone records the finished slice b.Slice of a split: a block, or one with neither series nor bytes if nothing is in the slice. The
-// last slice makes the blocks of all slices live in place of the split's sources. It conflicts if the split is gone or the
-// slice done, and as Replace does because of the block.
+// SliceDone records the finished slice b.Slice of a split: a block, or one with neither series nor
+// bytes if nothing is in the slice. The last slice makes the blocks of all slices live in place of
+// the split's sources. It conflicts if the split is gone or the slice done, and as Replace does
+// because of the block.
 func (m Manifest) SliceDone(now time.Time, split ulid.ULID, b Block) (Manifest, error) {
 	sp, ok := m.split(split)
 	if !ok {
@@ -87,7 +89,7 @@ func (m Manifest) finish(now time.Time, sp Split) (Manifest, error) {
 	return next, nil
 }
 
-// dropSplit gives a split up: its sources are free again, and its finished slices are retired.
+// dropSplit removes a split: its sources are free again, and its finished slices are retired.
 func (m Manifest) dropSplit(now time.Time, split ulid.ULID) Manifest {
 	next := m.clone()
 	next.Splits = slices.DeleteFunc(next.Splits, func(s Split) bool { return s.ID == split })

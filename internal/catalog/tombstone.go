@@ -20,7 +20,7 @@ import (
 // one covers what the one before it covers. So an object is covered by all tombstones above some
 // identifier, which is its DeletesThrough.
 type Tombstone struct {
-	ID       ulid.ULID `json:"id"`       // larger than that of every tombstone before it; its time orders nothing
+	ID       ulid.ULID `json:"id"`       // larger than that of every tombstone before it
 	Matchers []Matcher `json:"matchers"` // at least one; all must match
 	MinT     int64     `json:"min_t"`    // ms
 	MaxT     int64     `json:"max_t"`    // ms, inclusive
@@ -32,21 +32,22 @@ type Tombstone struct {
 	Before ulid.ULID `json:"before,omitzero"`
 }
 
-// Matcher is a label matcher with upstream's meaning: a label that is absent is empty, regular expressions are anchored.
+// Matcher is a label matcher with upstream's meaning: a label that is absent is empty, regular
+// expressions are anchored.
 type Matcher struct {
 	Type  string `json:"type"` // =, !=, =~ or !~
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// AppliesTo says whether t deletes from an object with this DeletesThrough (of a Block or a
+// AppliesTo reports whether t deletes from an object with this DeletesThrough (of a Block or a
 // SegmentRef).
 func (t Tombstone) AppliesTo(deletesThrough ulid.ULID) bool { return t.ID.Compare(deletesThrough) > 0 }
 
-// Overlaps says whether t deletes anything in [mint, maxt] (ms, inclusive).
+// Overlaps reports whether t deletes anything in [mint, maxt] (ms, inclusive).
 func (t Tombstone) Overlaps(mint, maxt int64) bool { return t.MinT <= maxt && t.MaxT >= mint }
 
-// Covers says whether t deletes the timestamp ts (ms) of a series that it matches.
+// Covers reports whether t deletes the timestamp ts (ms) of a series that it matches.
 func (t Tombstone) Covers(ts int64) bool { return t.MinT <= ts && ts <= t.MaxT }
 
 // LabelMatchers compiles the matchers. Those of a manifest always compile.
@@ -62,8 +63,9 @@ func (t Tombstone) LabelMatchers() ([]*labels.Matcher, error) {
 	return out, nil
 }
 
-// Matches says whether t deletes from the series with these labels. It compiles the matchers, so who asks often uses LabelMatchers.
-// It panics if a matcher is invalid, as none in a manifest is.
+// Matches reports whether t deletes from the series with these labels. It compiles the matchers on
+// every call; use LabelMatchers for many series. It panics if a matcher is invalid; those of a
+// manifest are valid.
 func (t Tombstone) Matches(lset labels.Labels) bool {
 	ms, err := t.LabelMatchers()
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Transitions are pure: manifest and arguments in, the next manifest out. They take the generation that Commit will give the
-// next manifest for granted: the one after m's. An error wraps ErrConflict or ErrInvalid.
+// Transitions are pure: they return the next manifest. They assume that Commit gives it the
+// generation after m's. An error wraps ErrConflict or ErrInvalid.
 
-// Replace makes the outputs of a job live in place of its sources. No outputs mean that everything in the sources is deleted or
-// expired. It conflicts if
+// Replace makes the outputs of a job live in place of its sources. No outputs mean that everything
+// in the sources is deleted or expired. It conflicts if
 //
 //   - a source is not live, or a split claims it;
 //   - an output is known already, be it live, retired (collected as garbage) or in a split;
@@ -36,8 +36,9 @@ func (m Manifest) Replace(now time.Time, s Sources, outputs []Block) (Manifest, 
 	return next, nil
 }
 
-// Expire ends the life of sources whose time is over. It conflicts if one is not live. Splits whose sources all expire end with them; a
-// split of which only some expire is a conflict.
+// Expire consumes segments and retires blocks that are past their retention. It conflicts if one is
+// not live. It drops splits whose sources all expire; a split of which only some expire is a
+// conflict.
 func (m Manifest) Expire(now time.Time, s Sources) (Manifest, error) {
 	x := indexSources(s)
 	next := m
@@ -78,7 +79,7 @@ func (m Manifest) claimable(s Sources) error {
 }
 
 // rankOfBlocks returns the highest rank of the blocks among the sources. It conflicts if one is not
-// live. Ranks of segments are the listing's to tell.
+// live. Only a listing has the ranks of segments.
 func (m Manifest) rankOfBlocks(s Sources) (rank ulid.ULID, err error) {
 	live := make(map[BlockID]ulid.ULID, len(m.Blocks))
 	for _, b := range m.Blocks {
@@ -144,21 +145,21 @@ func (m Manifest) tombstonesCover(b Block, s Sources) error {
 	return nil
 }
 
-// known says whether the manifest names a block of this identity.
+// known reports whether the manifest names a block of this identity.
 func (m Manifest) known(id BlockID) bool {
 	is := func(b Block) bool { return b.BlockID() == id }
 	return slices.ContainsFunc(m.Blocks, is) || m.slice(id) ||
 		slices.ContainsFunc(m.Retired, func(r Retired) bool { return r.BlockID == id })
 }
 
-// slice says whether the block is a finished slice of a split.
+// slice reports whether the block is a finished slice of a split.
 func (m Manifest) slice(id BlockID) bool {
 	return slices.ContainsFunc(m.Splits, func(sp Split) bool {
 		return slices.ContainsFunc(sp.Done, func(b Block) bool { return b.BlockID() == id && !b.empty() })
 	})
 }
 
-// consume returns m without the sources among what is live.
+// consume returns m with the sources no longer live.
 func (m Manifest) consume(now time.Time, s Sources) Manifest {
 	x := indexSources(s)
 	next := m.clone()

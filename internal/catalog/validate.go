@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// validate checks what every manifest holds to: the version, sorted lists without repetition, entries that make sense.
+// validate checks the invariants of manifests: the version, sorted lists without duplicates, valid
+// entries.
 func (m Manifest) validate() error {
 	if m.Version != ManifestVersion {
 		return fmt.Errorf("manifest of version %d, this program knows %d: %w", m.Version, ManifestVersion, ErrFormat)

@@ -27,7 +27,8 @@ type columns struct {
 	s       parquetfile.Scratch
 }
 
-// The columns of a rollup behind metric and series_id, in the file's order: intColumns, two columns for each of the figures, and sum_c.
+// The columns of a rollup after metric and series_id, in the file's order: intColumns, two columns
+// for each of the figures, and sum_c.
 var (
 	intColumns = [...]struct {
 		name string
@@ -167,5 +168,6 @@ func (c *columns) doubleChunk(name string, vals []float64) parquetfile.Chunk {
 	return c.numbers.Doubles(name, &c.s)
 }
 
-// maxDistinct is how many distinct values a column has at least before it may be found too varied for a dictionary.
+// maxDistinct is the least number of distinct values at which a column may be too varied for a
+// dictionary.
 const maxDistinct = 1024

@@ -9,14 +9,16 @@ import (
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
-// Columns says where a rollup has its columns. It is immutable, and the file is opened anew for each read of them.
+// Columns has the positions of a rollup's columns. It is immutable; the file is opened for each
+// read of them.
 type Columns struct {
 	Step   int64 // width of the buckets, ms
 	layout *parquetfile.Layout
 }
 
-// OpenColumns reads the footer of a rollup of size bytes and its column series_id: visit is told how many rows the next series has. If its rows
-// lie in several row groups, it may be named several times, one after the other. A file that claims more than maxRows rows is refused.
+// OpenColumns reads the footer of a rollup of size bytes and its column series_id. It calls visit
+// with each series and its number of rows. A series whose rows lie in several row groups may be
+// visited several times in succession. A file that claims more than maxRows rows is refused.
 // Errors: ErrFormat, and those of in and visit.
 func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64, rows int) error) (*Columns, error) {
 	l, err := parquetfile.ReadLayout(in, size)
@@ -53,7 +55,7 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 	return &Columns{Step: step, layout: l}, nil
 }
 
-// asFormat makes what is wrong with a file's bytes ErrFormat.
+// asFormat turns errors about a file's bytes into ErrFormat.
 func asFormat(err error) error {
 	if errors.Is(err, parquetfile.ErrFormat) && !errors.Is(err, ErrFormat) {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
@@ -67,7 +69,7 @@ func (c *Columns) Groups() int { return len(c.layout.Groups) }
 // Rows returns the number of rows of a row group.
 func (c *Columns) Rows(group int) int64 { return c.layout.Groups[group].Rows }
 
-// Bytes is the memory that c takes, about.
+// Bytes returns about how much memory c takes.
 func (c *Columns) Bytes() int64 { return int64(512 + len(c.layout.Groups)*len(c.layout.Leaves)*96) }
 
 // columnReader reads flat columns of row groups.

@@ -1,9 +1,11 @@
-// Package rollup writes and reads exact downsamples: per series and bucket of 5 minutes or 1 hour, what it takes to answer range functions
-// without the raw samples, and to know when that cannot be done. schemas/rollup.md is the format; Window is its meaning in code.
+// Package rollup writes and reads exact downsamples: per series and bucket of 5 minutes or 1 hour,
+// the values from which range functions are answered without the samples, and those that show when
+// that is impossible. schemas/rollup.md specifies the format.
 //
-// A bucket is the half-open range (start, start+step], as PromQL's ranges are: a range of one step that ends at start+step selects
-// exactly the samples of the bucket, also the one that lies on its end. Buckets are aligned to multiples of the step since the Unix epoch.
-// Only float samples are rolled up; native histograms are not.
+// A bucket is the half-open range (start, start+step], as PromQL's ranges are: a range of one step
+// that ends at start+step selects exactly the samples of the bucket, with the one at its end.
+// Buckets are aligned to multiples of the step since the Unix epoch. Only float samples are rolled
+// up; native histograms are not.
 package rollup
 
 import (
@@ -12,7 +14,8 @@ import (
 	"time"
 )
 
-// Version is the version of the format, which every file carries in its key-value metadata under VersionKey.
+// Version is the version of the format. Every file has it in its key-value metadata under
+// VersionKey.
 const (
 	Version    = 1
 	VersionKey = "promlake.rollup.version"
@@ -22,7 +25,8 @@ const (
 // ErrFormat reports bytes that are not a rollup of a version that this package knows.
 var ErrFormat = errors.New("not a rollup")
 
-// Files is where the files of a block go. What Create returned is durable, or will be made so, once it was closed without an error.
+// Files stores the files of a block. A file that was closed without an error is durable, or the
+// implementation makes it so.
 type Files interface {
 	Create(name string) (io.WriteCloser, error)
 }
@@ -40,7 +44,7 @@ type Step struct {
 	Millis int64
 }
 
-// Steps are the widths that a block has rollups of, the finest first.
+// Steps returns the widths of a block's rollups, the finest first.
 func Steps() []Step {
 	return []Step{
 		{Name: "rollup-5m.parquet", Millis: (5 * time.Minute).Milliseconds()},
@@ -48,7 +52,8 @@ func Steps() []Step {
 	}
 }
 
-// BucketOf returns the start (exclusive, ms) of the bucket of this width that holds timestamp t (ms).
+// BucketOf returns the start (exclusive, ms) of the bucket of this width that holds timestamp t
+// (ms).
 func (s Step) BucketOf(t int64) int64 {
 	q := (t - 1) / s.Millis
 	if (t-1)%s.Millis < 0 {

@@ -9,18 +9,21 @@ import (
 
 // Flags of a row.
 const (
-	// FlagFraction: a sample is no whole number (or NaN), so sums over several buckets may be rounded otherwise than upstream rounds them.
+	// FlagFraction: a sample is not a whole number (or NaN), so sums over several buckets may be
+	// rounded differently from upstream's.
 	FlagFraction = 1 << iota
-	// FlagStart: a sample has a start timestamp. An engine that minds them must read the samples.
+	// FlagStart: a sample has a start timestamp. An engine that uses them must read the samples.
 	FlagStart
 
-	// In files only: Min is not stored because it is the lesser of First and Last, Max because it is the greater.
+	// In files only: Min is not stored because it is the lesser of First and Last, Max because it
+	// is the greater.
 	flagMinAtEnd
 	flagMaxAtEnd
 )
 
-// Row is one bucket of one series. What it says about values leaves stale markers out, as PromQL does; a bucket of nothing but stale
-// markers has Count 0 and zeros for all that depends on samples. NaN is a value like any other.
+// Row is one bucket of one series. It ignores stale markers, as PromQL does; a bucket of stale
+// markers alone has Count 0 and zeros for everything that depends on samples. NaN is a value like
+// any other.
 type Row struct {
 	Bucket int64 // start (exclusive) of the bucket, ms
 	Flags  int64
@@ -29,19 +32,20 @@ type Row struct {
 	FirstT  int64 // ms
 	LastT   int64 // ms
 	NaNs    int64 // samples that are NaN
-	Changes int64 // samples that differ from the one before, in the bucket; NaN does not differ from NaN
+	Changes int64 // samples that differ from the one before; NaN equals NaN
 	Resets  int64 // samples that are less than the one before, in the bucket
 
 	First, Last float64
-	Min, Max    float64 // NaNs left out unless all are; of equal ones the earlier, of NaNs the later
-	Sum, SumC   float64 // running sum and compensation of upstream's summation (kahansum) over the samples in order
+	Min, Max    float64 // without NaNs unless all are; of equal ones the earlier, of NaNs the later
+	Sum, SumC   float64 // upstream's sum and compensation (kahansum), in order
 	ResetSum    float64 // what a counter had reached before each reset, added up in order
 
 	Stale  int64 // stale markers
 	StaleT int64 // time of the last one, ms; 0 = none
 }
 
-// add accounts for the samples of a bucket, ascending by time and at least one. st is nil or aligned with them. r is empty but for Bucket.
+// add adds the samples of a bucket, ascending by time and at least one. st is nil or aligned with
+// them. r is empty except for Bucket.
 func (r *Row) add(ts []int64, v []float64, st []int64) {
 	for _, t := range st {
 		if t != 0 {
@@ -58,7 +62,8 @@ func (r *Row) add(ts []int64, v []float64, st []int64) {
 	}
 }
 
-// addFinite is add for finite numbers whose sum is finite: one quick pass. It reports whether they were such; if not, r is to be emptied.
+// addFinite is add for finite numbers whose sum is finite, in one pass. It returns false if the
+// numbers are not such; then r must be reset.
 func (r *Row) addFinite(ts []int64, v []float64) bool {
 	var (
 		prev, lo, hi    = v[0], v[0], v[0]
@@ -85,7 +90,8 @@ func (r *Row) addFinite(ts []int64, v []float64) bool {
 		if !fraction {
 			fraction = x != math.Trunc(x)
 		}
-		// As kahansum.Inc, which is too large to be inlined. The conversions forbid fused operations.
+		// As kahansum.Inc, which is too large to be inlined. The conversions forbid fused
+		// operations.
 		t := float64(sum + x)
 		if math.Abs(sum) >= math.Abs(x) {
 			c += float64(float64(sum-t) + x)
@@ -111,7 +117,7 @@ func (r *Row) addFinite(ts []int64, v []float64) bool {
 	return true
 }
 
-// addAny accounts for any one sample.
+// addAny adds one sample of any value.
 func (r *Row) addAny(t int64, x float64) {
 	if value.IsStaleNaN(x) {
 		r.Stale++
@@ -154,10 +160,10 @@ func (r *Row) compare(x float64) {
 	}
 }
 
-// differ is how changes() compares neighbours.
+// differ compares neighbours as changes() does.
 func differ(a, b float64) bool { return a != b && !(math.IsNaN(a) && math.IsNaN(b)) }
 
-// elide leaves out Min and Max where First and Last tell them, as they do for counters without resets.
+// elide drops Min and Max where First and Last have them, as for counters without resets.
 func (r *Row) elide() {
 	if r.Count == 0 {
 		return

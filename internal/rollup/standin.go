@@ -10,8 +10,9 @@ import (
 	"github.com/promlake/promlake/internal/block"
 )
 
-// StandIn is what one sample says in the place of all samples of a bucket: a function over windows that each hold all of a bucket or nothing
-// of it returns the same bits for the stand-ins as for the samples. A bucket of stale markers alone has its last one as each of them.
+// StandIn is a kind of sample that replaces all samples of a bucket: a function over windows that
+// each hold all of a bucket or nothing of it returns the same bits for the stand-ins as for the
+// samples. In a bucket of stale markers alone, the last one is each of its stand-ins.
 type StandIn int
 
 const (
@@ -19,7 +20,7 @@ const (
 	StandInMin                    // the least, at the time of the last sample: min_over_time
 	StandInFirst                  // the first sample: first_over_time, ts_of_first_over_time
 	StandInLast                   // the last sample: last_over_time, ts_of_last_over_time, present_over_time
-	StandInInstant                // the last sample or, if it is later, the last stale marker: instant selectors, timestamp()
+	StandInInstant                // the last sample or later stale marker: instant selectors, timestamp()
 	StandInCount                  // their number, at the time of the last sample: sums of it are count_over_time
 )
 
@@ -48,7 +49,8 @@ func (s StandIn) columns() (ints, figures []string) {
 	return append([]string{"count", "stale_ts"}, standIns[s].ints...), standIns[s].figures
 }
 
-// Spans returns where in the file the columns lie that a stand-in is made of in a row group: each [offset, length], in bytes.
+// Spans returns the positions of the columns of a stand-in in a row group: each [offset, length],
+// in bytes.
 func (c *Columns) Spans(group int, s StandIn) (out [][2]int64) {
 	names, figures := s.columns()
 	for _, f := range figures {
@@ -63,7 +65,8 @@ func (c *Columns) Spans(group int, s StandIn) (out [][2]int64) {
 	return out
 }
 
-// StandIns reads the stand-ins of a row group, one for each of its rows: times (ms) and values. Errors: ErrFormat, and those of in.
+// StandIns reads the stand-ins of a row group, one per row: times (ms) and values. Errors:
+// ErrFormat, and those of in.
 func (c *Columns) StandIns(in io.ReaderAt, group int, s StandIn) (t []int64, v []float64, err error) {
 	r := columnReader{in: in, layout: c.layout}
 	rows := make([]Row, c.Rows(group))

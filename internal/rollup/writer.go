@@ -15,14 +15,16 @@ import (
 
 const (
 	createdBy = "promlake rollup version 1"
-	// groupRows is the number of rows that ends a row group, which bounds a writer's memory: about 25 MB for all its files.
+	// groupRows is the number of rows at which a row group ends. It bounds a writer's memory: about
+	// 25 MB for all its files.
 	groupRows = 64 << 10
 )
 
 // ErrClosed reports a use of a Writer after its Close.
 var ErrClosed = errors.New("rollup writer is closed")
 
-// Writer writes the rollups of a block. It belongs to one goroutine. After an error its files are lost.
+// Writer writes the rollups of a block. It belongs to one goroutine. After an error its files are
+// lost.
 type Writer struct {
 	outs   []*output // as Steps
 	closed bool
@@ -41,8 +43,9 @@ func NewWriter(files Files) (*Writer, error) {
 	return w, nil
 }
 
-// Append adds the float samples of the next series in block order: ts ascending (ms), each once, v aligned with it, and st the start
-// timestamps (ms, 0 = unknown) or nil. A series comes in one piece. The slices are not kept.
+// Append adds the float samples of the next series in block order: ts ascending (ms), each once, v
+// aligned with it, and st the start timestamps (ms, 0 = unknown) or nil. It gets all samples of a
+// series in one call, and does not keep the slices.
 func (w *Writer) Append(metric string, seriesID uint64, ts []int64, v []float64, st []int64) error {
 	if w.closed {
 		return ErrClosed
@@ -136,7 +139,7 @@ func (o *output) begin() error {
 	return o.pq.Begin(out, schema(), createdBy, 0)
 }
 
-// flush writes the rows at hand as a row group.
+// flush writes the buffered rows as a row group.
 func (o *output) flush() error {
 	if o.cols.rows == 0 {
 		return nil
