@@ -17,12 +17,15 @@ func (w *sheet) compaction() {
 	jobs := w.jobs(segments)
 	gets := segments*w.m.CompactSegmentGet.Value + jobs*w.m.CompactJobGets.Value
 	puts := jobs * w.m.CompactJobPuts.Value
-	k := work{cpu: (w.Samples()*w.m.CompactCPU.Value/1e6 + segments*w.m.CompactSegmentCPU.Value + (gets+puts)*w.m.RequestCPU.Value) / jobs}
+	lists, heads := w.m.CompactJobLists.Value, w.m.CompactJobHeads.Value // of each job
+	k := work{cpu: (w.Samples()*w.m.CompactCPU.Value/1e6 + segments*w.m.CompactSegmentCPU.Value + (gets+puts+jobs*(lists+heads))*w.m.RequestCPU.Value) / jobs}
 	// Sources are fetched concurrently; a job's own requests run one after another.
-	k.wait = (w.m.CompactJobGets.Value + w.m.CompactJobPuts.Value) * w.m.S3Seconds.Value
+	k.wait = (w.m.CompactJobGets.Value + w.m.CompactJobPuts.Value + lists + heads) * w.m.S3Seconds.Value
 	w.function(Compact, jobs, k, w.Memory.Compact, "jobs: merges of segments, and of each tenant's ranges")
 	w.add(Compact, "GET", gets, S3Get, "sources and manifests")
 	w.add(Compact, "PUT", puts, S3Put, "files of blocks and manifests")
+	w.add(Compact, "LIST", jobs*lists, S3Put, "jobs: their window, and the copies of the manifest")
+	w.add(Compact, "HEAD", jobs*heads, S3Get, "jobs: the store's clock at their beginning and commit")
 	w.add(Compact, "messages", 3*jobs, SQSFIFOChunk, "sent, received and deleted for each job")
 	w.add(Compact, "polled in vain", w.idlePolls(jobs), SQSFIFOChunk, "pollers × month ÷ 20 s, less what jobs answer")
 }
@@ -46,11 +49,12 @@ func (w *sheet) schedule() {
 	t := float64(w.Tenants)
 	rounds := math.Ceil(t / w.m.PlanConcurrency.Value)
 	k := work{
-		cpu:  t * (w.m.TickLists.Value + w.m.TickGets.Value) * w.m.RequestCPU.Value,
-		wait: w.m.TickSeconds.Value + rounds*(w.m.TickLists.Value+w.m.TickGets.Value)*w.m.S3Seconds.Value,
+		cpu:  (w.m.TickHeads.Value + t*(w.m.TickLists.Value+w.m.TickGets.Value)) * w.m.RequestCPU.Value,
+		wait: w.m.TickSeconds.Value + w.m.TickHeads.Value*w.m.S3Seconds.Value + rounds*(w.m.TickLists.Value+w.m.TickGets.Value)*w.m.S3Seconds.Value,
 	}
 	w.function(Plan, minutes, k, w.Memory.Plan, "one a minute")
 	w.add(Plan, "LIST", minutes*(w.m.TickTenants.Value+t*w.m.TickLists.Value), S3Put, "tenants every ten minutes, each tenant's segments every minute")
+	w.add(Plan, "HEAD", minutes*w.m.TickHeads.Value, S3Get, "the store's clock, every minute")
 	w.add(Plan, "GET", minutes*t*w.m.TickGets.Value, S3Get, "each tenant's manifest, when it has changed")
 }
 

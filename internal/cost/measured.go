@@ -56,13 +56,17 @@ type Measured struct {
 	CompactJobGets    Figure `json:"compact_gets_per_job"`     // without its sources
 	// files of a block and the manifest
 	CompactJobPuts Figure `json:"compact_puts_per_job"`
-	JobsOfRanges   Figure `json:"compact_range_jobs_per_day"` // per tenant: 2h, 12h and 24h
+	// of the window and of the manifest's copies
+	CompactJobLists Figure `json:"compact_lists_per_job"`
+	CompactJobHeads Figure `json:"compact_heads_per_job"`      // reads of the store's clock
+	JobsOfRanges    Figure `json:"compact_range_jobs_per_day"` // per tenant: 2h, 12h and 24h
 	// segments per part, if there are few segments
 	PartSegments    Figure `json:"compact_segments_per_part"`
 	PartSources     Figure `json:"compact_max_segments_per_part"` // if there are many segments
 	TickTenants     Figure `json:"plan_lists_per_tick"`           // lists of the tenants
 	TickLists       Figure `json:"plan_lists_per_tick_and_tenant"`
 	TickGets        Figure `json:"plan_gets_per_tick_and_tenant"`
+	TickHeads       Figure `json:"plan_heads_per_tick"` // reads of the store's clock
 	TickSeconds     Figure `json:"plan_seconds_per_tick"`
 	PlanConcurrency Figure `json:"plan_tenants_at_once"`
 
