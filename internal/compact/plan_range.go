@@ -3,6 +3,7 @@ package compact
 import (
 	"slices"
 
+	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -26,7 +27,7 @@ func (p *planner) window(l key.Level, w key.Window, srcs, near []source, covered
 		before := len(p.jobs)
 		p.below(l, w, srcs, near, top, true)
 		if len(p.jobs) == before {
-			p.merge(l, w, p.prefix(settled), near, "too many sources, the oldest first")
+			p.merge(l, w, slices.Concat(p.groups(settled)[:p.set.MaxSources]...), near, "too many sources, the oldest first")
 		}
 	default:
 		p.merge(l, w, settled, near, p.why(l, settled))
@@ -43,19 +44,13 @@ func (p *planner) below(l key.Level, w key.Window, srcs, near []source, covered,
 	for at := r.from; at < r.to; at += lower.Millis() {
 		child := key.Window(at)
 		in := inside(spanOf(lower, child), srcs)
-		if covered && crowded && len(in) > 0 {
-			p.belowCovered(lower, child, in, near)
-			continue
+		switch {
+		case !covered || !crowded || len(in) == 0:
+			p.window(lower, child, in, near, covered)
+		case !slices.ContainsFunc(p.splits, spanOf(lower, child).overlaps):
+			// Parts of everything small: the block above has more of them than one job takes.
+			p.below(lower, child, in, near, true, true)
 		}
-		p.window(lower, child, in, near, covered)
-	}
-}
-
-// belowCovered makes parts of everything small, because the block above has more of them than one
-// job takes.
-func (p *planner) belowCovered(l key.Level, w key.Window, srcs, near []source) {
-	if !slices.ContainsFunc(p.splits, spanOf(l, w).overlaps) {
-		p.below(l, w, srcs, near, true, true)
 	}
 }
 
@@ -84,7 +79,9 @@ func (p *planner) waiting(l key.Level, r span, srcs []source) bool {
 
 // hasDeletions reports whether a tombstone applies to samples that the block may hold.
 func (p *planner) hasDeletions(s *source) bool {
-	return !s.segment && hasDeletions(p.snap.Manifest.Tombstones, &s.block)
+	return !s.segment && slices.ContainsFunc(p.snap.Manifest.Tombstones, func(t catalog.Tombstone) bool {
+		return t.AppliesTo(s.through) && t.Overlaps(s.block.MinT, s.block.MaxT)
+	})
 }
 
 // groups returns sources that count as one: the slices of one split, because a slice job reads only
@@ -105,15 +102,6 @@ func (p *planner) groups(srcs []source) [][]source {
 func sliceOf(a, b *source) bool {
 	return !a.segment && !b.segment && a.block.Slice.Of > 1 && a.block.Slice.Of == b.block.Slice.Of &&
 		a.block.Slice.Index != b.block.Slice.Index && a.rank == b.rank && a.span == b.span
-}
-
-// prefix returns the oldest sources that one job may take.
-func (p *planner) prefix(srcs []source) []source {
-	var out []source
-	for _, g := range p.groups(srcs)[:p.set.MaxSources] {
-		out = append(out, g...)
-	}
-	return out
 }
 
 // why names the rule by which a window is merged.

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/oklog/ulid/v2"
-
-	"github.com/promlake/promlake/internal/catalog"
 )
 
 // expire plans the removal of sources that are past the tenant's retention.
@@ -57,13 +55,4 @@ func (p *planner) drop(all []source) {
 	if len(ids) > 0 {
 		p.jobs = append(p.jobs, Job{Kind: Drop, Drop: ids, Why: "nothing is left that they apply to"})
 	}
-}
-
-// appliesTo reports whether the tombstone applies to samples that the block may hold.
-func appliesTo(t *catalog.Tombstone, b *catalog.Block) bool {
-	return t.AppliesTo(b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT)
-}
-
-func hasDeletions(ts []catalog.Tombstone, b *catalog.Block) bool {
-	return slices.ContainsFunc(ts, func(t catalog.Tombstone) bool { return appliesTo(&t, b) })
 }

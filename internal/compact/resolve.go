@@ -11,12 +11,22 @@ import (
 // check returns catalog.ErrConflict if a source of the job is no longer live in the manifest, or no
 // longer for this job.
 func check(m *catalog.Manifest, job *Job) error {
-	if job.Kind == Cut {
-		if err := undone(m, job); err != nil {
-			return err
+	if job.Kind == Cut { // the split must exist and still need the slice
+		i := slices.IndexFunc(m.Splits, func(sp catalog.Split) bool { return sp.ID == job.Split })
+		if i < 0 {
+			return fmt.Errorf("split %s is over: %w", job.Split, catalog.ErrConflict)
 		}
-	} else if err := unclaimed(m, job); err != nil {
-		return err
+		if slices.ContainsFunc(m.Splits[i].Done, func(b catalog.Block) bool { return b.Slice == job.Slice }) {
+			return fmt.Errorf("slice %s of split %s is done: %w", job.Slice, job.Split, catalog.ErrConflict)
+		}
+	} else { // the commit would be refused, after all the work
+		for i := range m.Splits {
+			claimed := &m.Splits[i].Sources
+			if slices.ContainsFunc(job.Sources.Segments, func(id catalog.SegmentID) bool { return slices.Contains(claimed.Segments, id) }) ||
+				slices.ContainsFunc(job.Sources.Blocks, func(id catalog.BlockID) bool { return slices.Contains(claimed.Blocks, id) }) {
+				return fmt.Errorf("split %s claims a source: %w", m.Splits[i].ID, catalog.ErrConflict)
+			}
+		}
 	}
 	for _, id := range job.Sources.Segments {
 		if slices.ContainsFunc(m.Consumed, func(c catalog.Consumed) bool { return c.SegmentID == id }) {
@@ -54,31 +64,6 @@ func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
 		return nil, fmt.Errorf("another object is between the sources in rank: %w", catalog.ErrConflict)
 	}
 	return out, nil
-}
-
-// undone checks that the split of a slice job exists and still needs the slice.
-func undone(m *catalog.Manifest, job *Job) error {
-	i := slices.IndexFunc(m.Splits, func(sp catalog.Split) bool { return sp.ID == job.Split })
-	if i < 0 {
-		return fmt.Errorf("split %s is over: %w", job.Split, catalog.ErrConflict)
-	}
-	if slices.ContainsFunc(m.Splits[i].Done, func(b catalog.Block) bool { return b.Slice == job.Slice }) {
-		return fmt.Errorf("slice %s of split %s is done: %w", job.Slice, job.Split, catalog.ErrConflict)
-	}
-	return nil
-}
-
-// unclaimed checks that no split claims a source of the job. The commit would be refused, after all
-// the work.
-func unclaimed(m *catalog.Manifest, job *Job) error {
-	for i := range m.Splits {
-		claimed := &m.Splits[i].Sources
-		if slices.ContainsFunc(job.Sources.Segments, func(id catalog.SegmentID) bool { return slices.Contains(claimed.Segments, id) }) ||
-			slices.ContainsFunc(job.Sources.Blocks, func(id catalog.BlockID) bool { return slices.Contains(claimed.Blocks, id) }) {
-			return fmt.Errorf("split %s claims a source: %w", m.Splits[i].ID, catalog.ErrConflict)
-		}
-	}
-	return nil
 }
 
 // shares reports whether two slices have series in common. The zero value is the whole.

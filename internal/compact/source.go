@@ -30,17 +30,6 @@ type source struct {
 	bytes   int64
 }
 
-func segmentSource(s catalog.SegmentRef) source {
-	return source{
-		rank: s.Rank, through: s.DeletesThrough, segment: true, seg: s.SegmentID(), bytes: s.Size,
-		span: span{int64(s.Window), s.Window.End()},
-	}
-}
-
-func blockSource(b catalog.Block) source {
-	return source{rank: b.Rank, through: b.DeletesThrough, block: b, bytes: b.Bytes, span: spanOf(b.Level, b.Window)}
-}
-
 // id is the object's own identifier.
 func (s *source) id() ulid.ULID {
 	if s.segment {
@@ -80,10 +69,13 @@ func compareSources(a, b source) int {
 func live(snap *catalog.Snapshot) []source {
 	all := make([]source, 0, len(snap.Segments)+len(snap.Blocks))
 	for _, s := range snap.Segments {
-		all = append(all, segmentSource(s))
+		all = append(all, source{
+			rank: s.Rank, through: s.DeletesThrough, segment: true, seg: s.SegmentID(), bytes: s.Size,
+			span: span{int64(s.Window), s.Window.End()},
+		})
 	}
 	for _, b := range snap.Blocks {
-		all = append(all, blockSource(b))
+		all = append(all, source{rank: b.Rank, through: b.DeletesThrough, block: b, bytes: b.Bytes, span: spanOf(b.Level, b.Window)})
 	}
 	slices.SortFunc(all, compareSources)
 	return all
