@@ -38,6 +38,9 @@ const (
 	settleDelay = flushTimeout + 2*time.Second
 	// wrong is how far a clock may be off.
 	wrong = time.Hour
+	// step is how far the clock of ingest jumps. Its groups wait by this clock, which time.Now's
+	// monotonic reading protects from jumps in a real process.
+	step = time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -80,12 +83,14 @@ func serve(text string) error {
 	rng := rand.New(rand.NewPCG(s.Seed, 0))
 	logger := slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	return process.Run(context.Background(), p, logger,
-		jumping(rng, ingestapp.New(in)), jumping(rng, queryapp.New(q)), jumping(rng, compactapp.Background(c)))
+		jumping(rng, step, ingestapp.New(in)), jumping(rng, 2*wrong, queryapp.New(q)), jumping(rng, 2*wrong, compactapp.Background(c)))
 }
 
-// jumping gives a stage a clock that is off by up to wrong, and by another time every few seconds.
-func jumping(rng *rand.Rand, b process.Builder) process.Builder {
-	c := &clock{rng: rand.New(rand.NewPCG(rng.Uint64(), 0))}
+// jumping gives a stage a clock that is off by up to wrong, and by another time every few seconds,
+// within a span.
+func jumping(rng *rand.Rand, span time.Duration, b process.Builder) process.Builder {
+	c := &clock{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), span: span}
+	c.least = time.Duration(rng.Int64N(int64(2*wrong-span+1))) - wrong
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		p.Now = c.now
 		return b(ctx, p)
@@ -93,10 +98,12 @@ func jumping(rng *rand.Rand, b process.Builder) process.Builder {
 }
 
 type clock struct {
+	least, span time.Duration
+
 	mu    sync.Mutex
 	rng   *rand.Rand
-	ahead time.Duration
-	until time.Time // then it jumps
+	ahead time.Duration // between least and least+span
+	until time.Time     // then it jumps
 }
 
 func (c *clock) now() time.Time {
@@ -104,8 +111,8 @@ func (c *clock) now() time.Time {
 	defer c.mu.Unlock()
 	now := time.Now()
 	if now.After(c.until) {
-		c.ahead = time.Duration(c.rng.Int64N(int64(2*wrong))) - wrong
-		c.until = now.Add(time.Duration(c.rng.Int64N(int64(10 * time.Second))))
+		c.ahead = c.least + time.Duration(c.rng.Int64N(int64(c.span)))
+		c.until = now.Add(time.Duration(c.rng.Int64N(int64(5 * time.Second))))
 	}
 	return now.Round(0).Add(c.ahead) // without the monotonic reading, which does not jump
 }
