@@ -1,8 +1,9 @@
-// Package duck runs SQL in an in-process DuckDB and hands results out chunk by chunk as typed views of its memory.
+// Package duck runs SQL in an in-process DuckDB and returns results chunk by chunk as typed views
+// of its memory.
 //
-// The database is in memory and holds no tables: statements read Parquet files. It is opened by the first statement, so a process
-// that never asks a question pays nothing. Arrow views (RegisterView) are deliberately absent: DuckDB's Go binding ignores
-// their projections and filters.
+// The database is in memory and holds no tables: statements read Parquet files. The first statement
+// opens it, so a process that runs no statement pays nothing. The package offers no Arrow views
+// (RegisterView): DuckDB's Go binding ignores their projections and filters.
 package duck
 
 import (
@@ -24,8 +25,8 @@ type Settings struct {
 	Connections      int                    // statements that may run at once; further ones wait
 	TempDir          func() (string, error) // returns the absolute directory to spill to; called once, when the database opens
 
-	// Setup prepares the database on a connection of its own, such as by registering functions; called once, when the database
-	// opens. nil = nothing to prepare.
+	// Setup prepares the database on a connection of its own, for example by registering functions.
+	// It is called once, when the database opens; nil means nothing to prepare.
 	Setup func(mapping.Connection) error
 }
 
@@ -49,7 +50,8 @@ func New(s Settings) *DB {
 	return &DB{settings: s, slots: make(chan struct{}, s.Connections)}
 }
 
-// Open opens the database if it is not open yet, so that the first statement does not wait for that.
+// Open opens the database if it is not open yet, so that the first statement does not wait for
+// that.
 func (d *DB) Open() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,7 +73,8 @@ func (d *DB) opening() error {
 	return nil
 }
 
-// Close waits for running statements and frees the database. Later statements fail with ErrClosed. Close may be repeated.
+// Close waits for running statements and frees the database. Later statements fail with ErrClosed.
+// Close may be repeated.
 func (d *DB) Close() error {
 	for range cap(d.slots) {
 		d.slots <- struct{}{}
@@ -93,7 +96,8 @@ func (d *DB) Close() error {
 	return nil
 }
 
-// acquire returns a connection that the caller owns until release. It waits for a free one or for ctx.
+// acquire returns a connection that the caller owns until release. It waits for a free one or for
+// ctx.
 func (d *DB) acquire(ctx context.Context) (mapping.Connection, error) {
 	var none mapping.Connection
 	if err := ctx.Err(); err != nil {

@@ -167,7 +167,8 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
-// TestFileIndex pins what queries rely on: file_index is the position in the list, whatever the columns of the files are.
+// TestFileIndex pins what queries rely on: file_index is the position in the list, whatever the
+// columns of the files are.
 func TestFileIndex(t *testing.T) {
 	db := open(t, 1)
 	dir := t.TempDir()

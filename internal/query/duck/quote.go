@@ -2,7 +2,8 @@ package duck
 
 import "strings"
 
-// Literal renders a string as a SQL literal. NUL bytes, which no statement text may hold, become chr(0).
+// Literal renders a string as a SQL literal. NUL bytes, which no statement text may hold, become
+// chr(0).
 func Literal(s string) string {
 	q := "'" + strings.ReplaceAll(s, "'", "''") + "'"
 	if !strings.Contains(q, "\x00") {
@@ -26,5 +27,5 @@ func Literals(ss []string) string {
 // Ident quotes an identifier.
 func Ident(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// HasGlob says that DuckDB could take a path for a pattern.
+// HasGlob reports whether DuckDB would read a path as a pattern.
 func HasGlob(path string) bool { return strings.ContainsAny(path, `*?[]{}\`) }

@@ -10,8 +10,8 @@ import (
 	"github.com/duckdb/duckdb-go/v2/mapping"
 )
 
-// interruptEvery is how often a cancelled statement is interrupted again: an interrupt that arrives between two phases of a
-// statement is forgotten by DuckDB.
+// interruptEvery is the interval at which a cancelled statement is interrupted again: DuckDB loses
+// an interrupt that arrives between two phases of a statement.
 const interruptEvery = 5 * time.Millisecond
 
 // Error is what DuckDB said about a statement.
@@ -40,9 +40,10 @@ type Rows struct {
 	done  bool
 }
 
-// Query runs one statement and streams its result, so that memory is bounded by what the caller keeps. types are the SQL types
-// of the result's columns, such as BigInt; another type is an error, so that no view ever misreads memory.
-// When ctx ends the statement is interrupted and the error is ctx's.
+// Query runs one statement and streams its result, so that memory is bounded by what the caller
+// keeps. types are the SQL types of the result's columns, such as BigInt; another type is an error,
+// so no view misreads memory. When ctx ends, the statement is interrupted and the error wraps
+// ctx's.
 func (d *DB) Query(ctx context.Context, sql string, types ...string) (*Rows, error) {
 	return d.QueryWith(ctx, sql, nil, types...)
 }
@@ -103,7 +104,7 @@ func (r *Rows) start() error {
 	return nil
 }
 
-// failure is the error of the execution, of which DuckDB says msg.
+// failure returns the error of the execution with DuckDB's message.
 func (r *Rows) failure(msg string) error {
 	return &Error{Message: msg, SQL: r.sql, OutOfMemory: mapping.ResultErrorType(&r.res) == mapping.ErrorTypeOutOfMemory}
 }
@@ -125,7 +126,7 @@ func (r *Rows) check(types []string) error {
 	return nil
 }
 
-// Next advances to the next chunk. Views of the previous chunk end here.
+// Next advances to the next chunk. Views of the previous chunk become invalid.
 func (r *Rows) Next() bool {
 	if r.done {
 		return false
@@ -165,7 +166,8 @@ func (r *Rows) Close() {
 		return
 	}
 	r.done = true
-	// The interrupter ends first: the connection may serve another statement as soon as it is released.
+	// The interrupter ends first: the connection may serve another statement as soon as it is
+	// released.
 	r.stop()
 	r.stop = nil
 	mapping.DestroyDataChunk(&r.chunk)
@@ -174,7 +176,8 @@ func (r *Rows) Close() {
 	r.db.release(r.conn)
 }
 
-// because prefers the context's error, which is why DuckDB was interrupted.
+// because returns the context's error if the context ended, which interrupts DuckDB, and err
+// otherwise.
 func (r *Rows) because(err error) error {
 	if cerr := r.ctx.Err(); cerr != nil && !errors.Is(err, cerr) {
 		return fmt.Errorf("run query: %w", cerr)
@@ -182,7 +185,8 @@ func (r *Rows) because(err error) error {
 	return fmt.Errorf("run query: %w", err)
 }
 
-// interruptWhenDone interrupts conn from the moment ctx ends until the returned function was called.
+// interruptWhenDone interrupts conn from the moment ctx ends until the returned function was
+// called.
 func interruptWhenDone(ctx context.Context, conn mapping.Connection) (stop func()) {
 	if ctx.Done() == nil {
 		return func() {}

@@ -6,8 +6,9 @@ import (
 	"github.com/duckdb/duckdb-go/v2/mapping"
 )
 
-// Vector is a view of one column (or of a list's elements) in a chunk. It and everything got from it are valid until the
-// next call of Rows.Next or Rows.Close. The caller must use the accessor of the column's type.
+// Vector is a view of one column (or of a list's elements) in a chunk. It and everything obtained
+// from it are valid until the next call of Rows.Next or Rows.Close. The caller must use the
+// accessor of the column's type.
 type Vector struct {
 	v        mapping.Vector
 	n        int
@@ -58,7 +59,8 @@ func (v Vector) List() ([]Entry, Vector) {
 	return view[Entry](v), newVector(mapping.ListVectorGetChild(v.v), n)
 }
 
-// inlineLen is the longest string, in bytes, that DuckDB keeps inside the 16-byte value; longer ones are behind a pointer.
+// inlineLen is the longest string, in bytes, that DuckDB keeps inside the 16-byte value; longer
+// ones are behind a pointer.
 const inlineLen = 12
 
 // String is DuckDB's string_t:

@@ -12,8 +12,9 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 )
 
-// BenchmarkRange evaluates functions over 19.2M samples of 10k series in a Parquet file, 15 s apart, at 480 steps of 60 s, beside a mere
-// scan that groups the same columns. Every other series has integers, the others three digits after the point.
+// BenchmarkRange evaluates functions over 19.2M samples of 10k series in a Parquet file, 15 s
+// apart, at 480 steps of 60 s, beside a mere scan that groups the same columns. Every other series
+// has integers, the others three digits after the point.
 func BenchmarkRange(b *testing.B) {
 	const series, samples = 10_000, 1_920
 	path := filepath.Join(b.TempDir(), "samples.parquet")
@@ -50,7 +51,8 @@ func BenchmarkRange(b *testing.B) {
 	}
 }
 
-// cpu returns the seconds that the process has computed for, which other processes on the machine disturb less than the clock.
+// cpu returns the seconds that the process has computed for, which other processes on the machine
+// disturb less than the clock.
 func cpu(b *testing.B) float64 {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

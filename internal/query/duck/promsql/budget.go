@@ -10,10 +10,10 @@ import (
 	"sync"
 )
 
-// MemoryError says that the samples and scratch memory of a query did not fit into its budget.
+// MemoryError reports that the memory of a query's functions exceeded its budget.
 type MemoryError struct {
 	Limit  int64 // bytes
-	Needed int64 // bytes that were in use, the refused ones included
+	Needed int64 // bytes in use, including the refused ones
 }
 
 // Error implements error.
@@ -21,8 +21,8 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("query memory limit of %d bytes exceeded: at least %d bytes needed", e.Limit, e.Needed)
 }
 
-// Budget counts the memory of one query's functions, limits it, and cancels them. The spec key budget=<ID> names it. It is safe for
-// concurrent use.
+// Budget counts the memory of one query's functions, limits it, and cancels them. The spec key
+// budget=<ID> names it. It is safe for concurrent use.
 type Budget struct {
 	id    int64
 	limit int64
@@ -44,7 +44,7 @@ func NewBudget(limitBytes int64) *Budget {
 	return &Budget{id: int64(id), limit: limitBytes, c: c}
 }
 
-// ID is what specs call the budget. It is never 0 and never that of another budget of the process.
+// ID identifies the budget in specs. It is never 0, and unique in the process.
 func (b *Budget) ID() int { return int(b.id) }
 
 // Used returns the bytes that are allocated now, 0 once the budget is closed.
@@ -76,8 +76,8 @@ func (b *Budget) Err() error {
 	return &MemoryError{Limit: b.limit, Needed: b.needed}
 }
 
-// ForcedMonotonicity reports whether prom_histogram_quantile changed counts by more than the rounding of floats explains. Upstream's
-// engine then adds an annotation. It outlives Close.
+// ForcedMonotonicity reports whether prom_histogram_quantile changed counts by more than the
+// rounding of floats explains. Upstream's engine then adds an annotation. It outlives Close.
 func (b *Budget) ForcedMonotonicity() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,8 +94,9 @@ func (b *Budget) Cancel() {
 	}
 }
 
-// Reclaim frees what failed statements have left behind and returns how many bytes that were: DuckDB forgets the states of an aggregate
-// when it fails as it finalizes them. No statement may run under the budget, nor its result be open.
+// Reclaim frees what failed statements left allocated and returns its bytes: DuckDB leaks the
+// states of an aggregate if finalize fails. No statement under the budget may run or have an open
+// result.
 func (b *Budget) Reclaim() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,8 +106,8 @@ func (b *Budget) Reclaim() int64 {
 	return int64(C.prom_budget_reclaim(b.c))
 }
 
-// Close ends the budget: specs can no longer name it. It fails if memory is still allocated, which is then counted and freed
-// nevertheless, whenever DuckDB drops the statement. Close may be repeated.
+// Close ends the budget: specs can no longer name it. It returns an error if memory is still
+// allocated; that memory is freed when DuckDB drops the statement. Close may be repeated.
 func (b *Budget) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +123,7 @@ func (b *Budget) Close() error {
 	return nil
 }
 
-// look keeps what is asked for after Close. b.mu is held.
+// look copies the values that outlive Close. b.mu is held.
 func (b *Budget) look() {
 	if b.c != nil {
 		b.peak, b.needed, b.forced = int64(C.prom_budget_peak(b.c)), int64(C.prom_budget_needed(b.c)), bool(C.prom_budget_forced(b.c))

@@ -37,7 +37,8 @@ func TestBudgetCounts(t *testing.T) {
 	require.ErrorContains(t, exec(t.Context(), db, rates(b, 10, 10)), "no open budget has the id")
 }
 
-// TestMemoryLimit: whatever the limit is, a statement works or fails with a typed error, and frees everything.
+// TestMemoryLimit: whatever the limit is, a statement works or fails with a typed error, and frees
+// everything.
 func TestMemoryLimit(t *testing.T) {
 	db := openRange(t, 2)
 	failed := 0
@@ -109,7 +110,8 @@ func TestBudgetCancel(t *testing.T) {
 	})
 }
 
-// TestClosedBudgetOutlivesItsMemory: memory that DuckDB frees after the budget was closed is no error but is told.
+// TestClosedBudgetOutlivesItsMemory: memory that DuckDB frees after the budget was closed is no
+// error but is told.
 func TestClosedBudgetOutlivesItsMemory(t *testing.T) {
 	db := openRange(t, 2)
 	b := promsql.NewBudget(0)

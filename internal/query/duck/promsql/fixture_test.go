@@ -74,8 +74,9 @@ func newest(series []sample) []sample {
 	return out
 }
 
-// rows writes the samples as a Parquet file and returns the scan that reads it: rank, series_id, ts, v_int, v_div. Shuffled, rows of all
-// series are interleaved; row groups are small, so that threads share them.
+// rows writes the samples as a Parquet file and returns the scan that reads it: rank, series_id,
+// ts, v_int, v_div. Shuffled, rows of all series are interleaved; row groups are small, so that
+// threads share them.
 func (w world) rows(t testing.TB, db *duck.DB, rng *rand.Rand, shuffle bool) string {
 	var lines []string
 	for id, s := range w.series {
@@ -101,7 +102,8 @@ func run(t testing.TB, db *duck.DB, sql string) {
 	require.NoError(t, db.Each(t.Context(), sql, []string{duck.BigInt}, func(int, []duck.Vector) error { return nil }), sql)
 }
 
-// encode returns columns that give v: the bits of any value with +Inf, and where it is possible a quotient.
+// encode returns columns that give v: the bits of any value with +Inf, and where it is possible a
+// quotient.
 func encode(rng *rand.Rand, v float64) (int64, float64) {
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 && math.Float64bits(v) != 1<<63 && rng.IntN(4) > 0 {
 		return int64(v), 1
@@ -112,7 +114,8 @@ func encode(rng *rand.Rand, v float64) (int64, float64) {
 	return int64(math.Float64bits(v)), math.Inf(1)
 }
 
-// lists runs a statement with the columns id and list and returns the values of every row that has a list.
+// lists runs a statement with the columns id and list and returns the values of every row that has
+// a list.
 func lists(t testing.TB, db *duck.DB, sql string) map[uint64][]float64 {
 	t.Helper()
 	out := map[uint64][]float64{}
@@ -188,7 +191,8 @@ type grid struct {
 
 const lookback = 5 * time.Minute
 
-// upstream evaluates a query with Prometheus's engine: by series, the bits at every step, absent ones the stale marker.
+// upstream evaluates a query with Prometheus's engine: by series, the bits at every step, absent
+// ones the stale marker.
 func upstream(t testing.TB, w world, query string, g grid) map[uint64][]float64 {
 	t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{

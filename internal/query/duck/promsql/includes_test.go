@@ -15,8 +15,9 @@ import (
 
 var include = regexp.MustCompile(`(?m)^\s*#include "((?:\.\./|\w+/)[^"]*/)?[^"/]+"`)
 
-// TestIncludesAreImports holds the includes of headers of other packages against the imports, and each such
-// package must embed its headers: the go command compiles again only what imports a package that changed.
+// TestIncludesAreImports holds the includes of headers of other packages against the imports, and
+// each such package must embed its headers: the go command compiles again only what imports a
+// package that changed.
 func TestIncludesAreImports(t *testing.T) {
 	const module = "github.com/promlake/promlake/"
 	const here = "internal/query/duck/promsql"

@@ -18,15 +18,16 @@ import (
 // ErrCancelled says that the budget of a Kernel was cancelled.
 var ErrCancelled = errors.New("query was cancelled")
 
-// Kernel is one of the range aggregates outside of SQL: it evaluates one series after another, bit for bit as the aggregate does. It
-// belongs to one goroutine.
+// Kernel evaluates a range function outside of SQL, one series after another, with the same bits as
+// the SQL aggregate. It belongs to one goroutine.
 type Kernel struct {
 	c     *C.prom_kernel // nil when closed
 	steps int
 }
 
-// NewKernel returns the kernel of a function and a spec text, both written as in SQL ("prom_rate", "start=0 step=15000 n=10 range=60000").
-// The texts of errors are SQL's. The spec's budget must stay open until Close.
+// NewKernel returns the kernel of a function and a spec text, both written as in SQL ("prom_rate",
+// "start=0 step=15000 n=10 range=60000"). The texts of errors are SQL's. The spec's budget must
+// stay open until Close.
 func NewKernel(function, spec string) (*Kernel, error) {
 	name, ok := strings.CutPrefix(function, "prom_")
 	fn := C.prom_range_find((*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.size_t(len(name)))
@@ -45,7 +46,7 @@ func NewKernel(function, spec string) (*Kernel, error) {
 // Steps is the number of steps of the grid.
 func (k *Kernel) Steps() int { return k.steps }
 
-// Facts is what a caller knows of a series, which saves time.
+// Facts are properties of a series that the caller knows. They save time and change no result.
 type Facts int
 
 const (
@@ -55,10 +56,11 @@ const (
 	NoStale Facts = C.PROM_NO_STALE
 )
 
-// Eval evaluates one series, the values v at the times ts (ms, strictly ascending), into out, which has one element per step; steps without
-// a value get the stale marker. It tells whether any step has a value, fails with a *MemoryError if the spec's budget refused scratch
-// memory and with ErrCancelled once that was cancelled. The slices stay the caller's. No Go memory is allocated, unless quantiles have to
-// tell zeros of both signs apart. facts, an or of what is known of the series, only save time.
+// Eval evaluates one series, the values v at the times ts (ms, strictly ascending), into out, which
+// has one element per step; steps without a value get the stale marker. It returns whether any step
+// has a value. The error is a *MemoryError if the spec's budget refuses scratch memory, and
+// ErrCancelled after the budget was cancelled. The slices stay the caller's. Eval allocates no Go
+// memory, except for quantiles over zeros of both signs. facts is an or of Facts.
 func (k *Kernel) Eval(ts []int64, v []float64, out []float64, facts Facts) (present bool, err error) {
 	if len(ts) != len(v) || len(out) != k.steps {
 		return false, fmt.Errorf("evaluate series: %d times, %d values and %d results for %d steps", len(ts), len(v), len(out), k.steps)
@@ -79,7 +81,7 @@ func (k *Kernel) Eval(ts []int64, v []float64, out []float64, facts Facts) (pres
 	return false, nil
 }
 
-// refused says why the budget gave no memory: its limit, or the machine's memory.
+// refused returns why the budget refused memory: its limit, or the machine's memory.
 func (k *Kernel) refused() error {
 	b := k.c.spec.budget
 	if needed := int64(C.prom_budget_needed(b)); needed > 0 {

@@ -32,8 +32,8 @@ func columns(series []sample, withStale bool) (ts []int64, v []float64) {
 	return ts, v
 }
 
-// TestKernelEqualsAggregate compares every function with its SQL aggregate, bit for bit: with the stale markers that the kernel drops, and
-// where it does not look at them also without.
+// TestKernelEqualsAggregate compares every function with its SQL aggregate, bit for bit: with the
+// stale markers that the kernel drops, and where it does not look at them also without.
 func TestKernelEqualsAggregate(t *testing.T) {
 	const t0 = 1_700_000_000_000
 	db := openRange(t, 2)
@@ -67,7 +67,8 @@ func TestKernelEqualsAggregate(t *testing.T) {
 	}
 }
 
-// evalEquals expects the bits of a list, or no value if there is none, and that the series stays as it is.
+// evalEquals expects the bits of a list, or no value if there is none, and that the series stays as
+// it is.
 func evalEquals(t *testing.T, k *promsql.Kernel, ts []int64, v, out, want []float64, what string) {
 	t.Helper()
 	before := bitsOf(v)
@@ -161,7 +162,8 @@ func TestKernelErrors(t *testing.T) {
 	require.EqualError(t, err, "evaluate series: 1 times, 1 values and 3 results for 2 steps")
 }
 
-// TestKernelBudget: scratch memory is counted, refused with a typed error, and free once the kernel is closed.
+// TestKernelBudget: scratch memory is counted, refused with a typed error, and free once the kernel
+// is closed.
 func TestKernelBudget(t *testing.T) {
 	ts, v := make([]int64, 10_000), make([]float64, 10_000)
 	for i := range ts {
@@ -207,7 +209,8 @@ func TestKernelBudget(t *testing.T) {
 	}
 }
 
-// BenchmarkKernel evaluates one series of 1920 samples, 15 s apart, at 480 steps of 60 s; with stale markers it is copied first.
+// BenchmarkKernel evaluates one series of 1920 samples, 15 s apart, at 480 steps of 60 s; with
+// stale markers it is copied first.
 func BenchmarkKernel(b *testing.B) {
 	const samples = 1920
 	ts, clean, marked := make([]int64, samples), make([]float64, samples), make([]float64, samples)

@@ -1,11 +1,13 @@
-// Package promsql gives a DuckDB database the SQL functions of PromQL, written in C: aggregates over the samples of a series that return
-// one value per step of a grid, and functions over such lists of values.
+// Package promsql gives a DuckDB database the SQL functions of PromQL, written in C: aggregates
+// over the samples of a series that return one value per step of a grid, and functions over such
+// lists of values. Its sub-packages hold the C code; this package is the Go side.
 //
-// In a list of values a step without a sample is Prometheus's stale marker. Parameters come as a constant spec text of key=value pairs
-// (see promsql.h). Memory of the functions is outside of DuckDB's limit: it is counted against the Budget that the spec names.
+// In a list of values a step without a sample is Prometheus's stale marker. Parameters are a
+// constant spec text of key=value pairs (see base/spec.h). DuckDB's memory limit does not cover the
+// functions: their memory is counted against the Budget that the spec names.
 //
-// Samples that Go reads itself need no aggregate: a Kernel evaluates them series by series, and Publish hands the lists to SQL as the
-// table prom_rows(id).
+// The engine reads samples in Go and evaluates them with a Kernel, series by series; Publish makes
+// the resulting lists available to SQL as the table prom_rows(id).
 package promsql
 
 /*
@@ -33,7 +35,8 @@ import (
 	_ "github.com/promlake/promlake/internal/query/duck/promsql/vec"
 )
 
-// Register adds the functions to the database of conn. DuckDB refuses to add them twice to one database.
+// Register adds the functions to the database of conn. DuckDB refuses to add them twice to one
+// database.
 func Register(conn mapping.Connection) error {
 	msg := (*C.char)(C.calloc(1, C.PROM_ERROR_BYTES))
 	defer C.free(unsafe.Pointer(msg))

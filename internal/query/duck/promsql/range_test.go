@@ -15,7 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql/kernel"
 )
 
-// function is one aggregate and the expression that upstream evaluates for it; %s is the selector with its range and modifiers.
+// function is one aggregate and the expression that upstream evaluates for it; %s is the selector
+// with its range and modifiers.
 type function struct {
 	name, expr string
 	keys       string // parameters in the spec
@@ -59,7 +60,8 @@ var functions = []function{
 	{name: "double_exponential_smoothing", expr: "double_exponential_smoothing(%s, 0.3, 0.6)", keys: " sf=0.3 tf=0.6"},
 }
 
-// TestFunctionsAreListed holds the functions of the tests against the list that C code is made from.
+// TestFunctionsAreListed holds the functions of the tests against the list that C code is made
+// from.
 func TestFunctionsAreListed(t *testing.T) {
 	list, err := kernel.Headers.ReadFile("functions.h")
 	require.NoError(t, err)
@@ -149,8 +151,8 @@ func odd(p float64, values ...float64) func(*rand.Rand) func(int) float64 {
 	}
 }
 
-// newWorld makes series of every kind with about n samples in [start, start + n*15 s): jitter, gaps, stale markers, and times that
-// several ranks have.
+// newWorld makes series of every kind with about n samples in [start, start + n*15 s): jitter,
+// gaps, stale markers, and times that several ranks have.
 func newWorld(rng *rand.Rand, start int64, n int) world {
 	var w world
 	for _, kind := range kinds {

@@ -19,7 +19,8 @@ const (
 	maxChunkValues = 1 << 15
 )
 
-// Published is rows in Go's memory that SQL sees as the table prom_rows(<ID>), with the columns i UINTEGER and v DOUBLE[].
+// Published is rows in Go's memory that SQL sees as the table prom_rows(<ID>), with the columns i
+// UINTEGER and v DOUBLE[].
 type Published struct {
 	id     int64
 	c      *C.prom_rows
@@ -27,8 +28,9 @@ type Published struct {
 	close  sync.Once
 }
 
-// Publish publishes the rows of ordinals i and lists v, which are equally many; lists may have different lengths, and an empty one is
-// NULL. They are read where they are, so nothing of them may change until Close, which the caller must call.
+// Publish publishes rows of the ordinals i and the lists v, which must be equally many. Lists may
+// have different lengths; an empty list is NULL. DuckDB reads them in place, so they must not
+// change until Close, which the caller must call.
 func Publish(i []uint32, v [][]float64) *Published {
 	if len(i) != len(v) {
 		panic(fmt.Sprintf("promsql: %d ordinals for %d lists", len(i), len(v)))
@@ -57,7 +59,7 @@ func Publish(i []uint32, v [][]float64) *Published {
 	return p
 }
 
-// chunksOf returns the first row of every chunk, and where the last one ends.
+// chunksOf returns the first row of every chunk, and the end of the last one.
 func chunksOf(v [][]float64) []int {
 	first := []int{}
 	rows, values := maxChunkRows, 0 // of a full chunk: the first row begins one
@@ -72,11 +74,11 @@ func chunksOf(v [][]float64) []int {
 	return append(first, len(v))
 }
 
-// ID is what SQL calls the rows. It is never 0 and never that of other rows of the process.
+// ID identifies the rows in SQL. It is never 0, and unique in the process.
 func (p *Published) ID() int64 { return p.id }
 
-// Close takes the rows back: when it returns nothing reads them any more. Statements that have not read all of them fail ("rows 7 are not
-// there"). Close may be repeated.
+// Close withdraws the rows: once it returns, nothing reads them. Statements that have not read all
+// of them fail ("rows 7 are not there"). Close may be repeated.
 func (p *Published) Close() {
 	p.close.Do(func() {
 		C.prom_rows_close(p.c)

@@ -23,7 +23,8 @@ func publish(t testing.TB, i []uint32, v [][]float64) *promsql.Published {
 // table is the table function's call.
 func table(p *promsql.Published) string { return fmt.Sprintf("prom_rows(%d)", p.ID()) }
 
-// randomRows makes n rows with ordinals n-1..0; some lists are a multiple of steps, some have one value, some none.
+// randomRows makes n rows with ordinals n-1..0; some lists are a multiple of steps, some have one
+// value, some none.
 func randomRows(rng *rand.Rand, n, steps int) (i []uint32, v [][]float64) {
 	slab := make([]float64, n*steps)
 	for k := range slab {
@@ -183,7 +184,8 @@ func TestPublishedNotThere(t *testing.T) {
 	require.PanicsWithValue(t, "promsql: 1 ordinals for 0 lists", func() { promsql.Publish([]uint32{1}, nil) })
 }
 
-// TestCloseDuringScan: rows that are closed while a statement reads them fail it, and are not read any more.
+// TestCloseDuringScan: rows that are closed while a statement reads them fail it, and are not read
+// any more.
 func TestCloseDuringScan(t *testing.T) {
 	require.ErrorContains(t, closeDuringScan(t, 1), "are not there")
 	require.Error(t, closeDuringScan(t, 2)) // the error of one thread interrupts the other, and DuckDB reports either
@@ -236,7 +238,8 @@ func TestManyScans(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkPublished sums 10k lists of 480 values that lie in Go's memory, beside publishing and mere reading.
+// BenchmarkPublished sums 10k lists of 480 values that lie in Go's memory, beside publishing and
+// mere reading.
 func BenchmarkPublished(b *testing.B) {
 	const rows, steps = 10_000, 480
 	i, v := make([]uint32, rows), make([][]float64, rows)

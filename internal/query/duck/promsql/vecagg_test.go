@@ -15,7 +15,8 @@ var ordered = []string{"sum", "avg", "stddev", "stdvar"}
 // unordered are those that do not.
 var unordered = []string{"min", "max", "count", "group"}
 
-// TestAggregates compares aggregates over groups, in one thread and in several, with fewer and with more rows than a chunk has.
+// TestAggregates compares aggregates over groups, in one thread and in several, with fewer and with
+// more rows than a chunk has.
 func TestAggregates(t *testing.T) {
 	for _, c := range []struct{ threads, series, groups, steps int }{{1, 1, 1, 5}, {1, 40, 3, 60}, {2, 7000, 4, 9}, {4, 5000, 2600, 3}} {
 		t.Run(fmt.Sprintf("threads=%d/series=%d/groups=%d", c.threads, c.series, c.groups), func(t *testing.T) {
@@ -58,8 +59,9 @@ func TestAggregatesInOrder(t *testing.T) {
 	}
 }
 
-// TestAggregateEdges has NaN, infinities, zeros of both signs and extreme magnitudes in groups of a few series, whose order only matters
-// for the sign of zero and for sums that overflow on the way; where it does, the values of all orders are allowed.
+// TestAggregateEdges has NaN, infinities, zeros of both signs and extreme magnitudes in groups of a
+// few series, whose order only matters for the sign of zero and for sums that overflow on the way;
+// where it does, the values of all orders are allowed.
 func TestAggregateEdges(t *testing.T) {
 	db := openVec(t, 1)
 	rng := rand.New(rand.NewPCG(6, 6))
@@ -123,7 +125,8 @@ func permute(n int, f func([]int)) {
 	next()
 }
 
-// TestAverageOverflow has sums that overflow, so that upstream goes over to the incremental mean, and states that are merged in that mode.
+// TestAverageOverflow has sums that overflow, so that upstream goes over to the incremental mean,
+// and states that are merged in that mode.
 func TestAverageOverflow(t *testing.T) {
 	for _, threads := range []int{1, 4} {
 		db := openVec(t, threads)
@@ -192,7 +195,8 @@ func TestAggregatesOfNothing(t *testing.T) {
 	} {
 		vecCompare(t, map[string][]float64{"": want}, vecLists(t, db, "SELECT '', "+call+mixed), 1e-15, call)
 	}
-	// Every order of the three: states widen at their first list, at a later one, and when they are merged.
+	// Every order of the three: states widen at their first list, at a later one, and when they are
+	// merged.
 	permute(3, func(p []int) {
 		rows := []string{"[1.0::DOUBLE]", "[10.0::DOUBLE, 20]", "[5.0::DOUBLE]"}
 		sql := fmt.Sprintf("SELECT '', prom_sum(v) FROM (VALUES (%s), (%s), (%s)) t(v)", rows[p[0]], rows[p[1]], rows[p[2]])

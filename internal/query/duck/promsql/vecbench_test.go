@@ -9,8 +9,8 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 )
 
-// BenchmarkVectors evaluates functions over lists of 480 values, that lie in a table, beside the mere reading (fn=read): time, and
-// the processors' time per value that is read.
+// BenchmarkVectors evaluates functions over lists of 480 values, that lie in a table, beside the
+// mere reading (fn=read): time, and the processors' time per value that is read.
 func BenchmarkVectors(b *testing.B) {
 	const steps = 480
 	for _, rows := range []int{1_000, 10_000} {

@@ -87,7 +87,8 @@ func TestBinaryNullsAndErrors(t *testing.T) {
 	require.ErrorContains(t, vecError(t, db, "SELECT prom_binary('+', [1.0::DOUBLE, 2, 3], [1.0::DOUBLE, 2])"), "lists of 3 and 2 values")
 }
 
-// TestSquares has lists whose squares are all normal numbers, which C calculates, and lists with others.
+// TestSquares has lists whose squares are all normal numbers, which C calculates, and lists with
+// others.
 func TestSquares(t *testing.T) {
 	db := openVec(t, 1)
 	rng := rand.New(rand.NewPCG(15, 15))
@@ -104,7 +105,8 @@ func TestSquares(t *testing.T) {
 	vecCompare(t, w.eval(t, "m ^ 2", vecStart, vecStep, 20), vecLists(t, db, "SELECT id, prom_binary('^', v, [2.0::DOUBLE]) FROM m"), 0, "squares")
 }
 
-// TestManyRows runs the scalar functions over more rows than a chunk has, with NULLs and constants between them.
+// TestManyRows runs the scalar functions over more rows than a chunk has, with NULLs and constants
+// between them.
 func TestManyRows(t *testing.T) {
 	db := openVec(t, 2)
 	got := vecLists(t, db, `SELECT i::VARCHAR, prom_binary('+', prom_math('sqrt', v, NULL, NULL), CASE WHEN i % 3 = 0 THEN [1.0::DOUBLE] ELSE [i::DOUBLE, 2, 3] END)

@@ -60,7 +60,8 @@ type vecWorld []vecSeries
 
 func (w vecWorld) steps() int { return len(w[0].v) }
 
-// table creates a table of the world: i UINTEGER, name, id, g, le VARCHAR, v DOUBLE[]; rows in an order of chance.
+// table creates a table of the world: i UINTEGER, name, id, g, le VARCHAR, v DOUBLE[]; rows in an
+// order of chance.
 func (w vecWorld) table(t testing.TB, db *duck.DB, name string) {
 	t.Helper()
 	var rows, values strings.Builder
@@ -94,7 +95,8 @@ func vecExec(t testing.TB, db *duck.DB, sql string) {
 	rows.Close()
 }
 
-// vecLists runs a statement with the columns key VARCHAR and list DOUBLE[]. A NULL list is left out.
+// vecLists runs a statement with the columns key VARCHAR and list DOUBLE[]. A NULL list is left
+// out.
 func vecLists(t testing.TB, db *duck.DB, sql string) map[string][]float64 {
 	t.Helper()
 	out := map[string][]float64{}
@@ -163,7 +165,8 @@ func (q vecQuerier) LabelNames(context.Context, *storage.LabelHints, ...*labels.
 // Close implements storage.LabelQuerier.
 func (q vecQuerier) Close() error { return nil }
 
-// eval evaluates a query with upstream's engine at n steps from start on: lists by the label id, or g where there is no id.
+// eval evaluates a query with upstream's engine at n steps from start on: lists by the label id, or
+// g where there is no id.
 func (w vecWorld) eval(t testing.TB, query string, start, step int64, n int) map[string][]float64 {
 	t.Helper()
 	engine := upstreampromql.NewEngine(upstreampromql.EngineOpts{
@@ -197,7 +200,8 @@ func (w vecWorld) eval(t testing.TB, query string, start, step int64, n int) map
 	return out
 }
 
-// vecSame says whether two values are the same: absent, NaN of any kind, the same bits, or with a tolerance nearly so.
+// vecSame says whether two values are the same: absent, NaN of any kind, the same bits, or with a
+// tolerance nearly so.
 func vecSame(a, b, tolerance float64) bool {
 	switch {
 	case value.IsStaleNaN(a) || value.IsStaleNaN(b):

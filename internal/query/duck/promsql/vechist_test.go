@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
-// histograms returns a world of classic histograms, some regular and others out of order, with gaps, rounding errors and odd bounds.
+// histograms returns a world of classic histograms, some regular and others out of order, with
+// gaps, rounding errors and odd bounds.
 func histograms(rng *rand.Rand, count, steps int) vecWorld {
 	bounds := [][]string{
 		{"0.1", "0.5", "1", "2.5", "10", "+Inf"}, {"-5", "-1", "0", "3", "+Inf"}, {"1", "2"}, {"+Inf"}, {"5", "+Inf"}, {"1", "1.0", "2", "+Inf", "Inf"}, {"-Inf", "0", "+Inf"},

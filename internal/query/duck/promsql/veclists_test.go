@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestListsPassThrough pins what statements rely on: which operators of DuckDB hand lists on bit for bit, and which pass them through a
-// sort key that knows one NaN and one zero, so that absent values become NaN. Statements keep clear of those.
+// TestListsPassThrough pins what statements rely on: which operators of DuckDB hand lists on bit
+// for bit, and which pass them through a sort key that knows one NaN and one zero, so that absent
+// values become NaN. Statements keep clear of those.
 func TestListsPassThrough(t *testing.T) {
 	db := openVec(t, 2)
 	want := []float64{gone, math.Copysign(0, -1), math.Float64frombits(0xfff8000000000123), math.SmallestNonzeroFloat64}

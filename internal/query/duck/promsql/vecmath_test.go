@@ -57,7 +57,8 @@ func TestMathParameterPerStep(t *testing.T) {
 	w := vecMake(3, 1, 900, func() float64 { return vecRandom(rng) })
 	w[1].name, w[2].name = "a", "b"
 	w.table(t, db, "m")
-	// A subquery in an expression would not do: DuckDB passes its list through a sort key, which knows neither -0 nor absent values.
+	// A subquery in an expression would not do: DuckDB passes its list through a sort key, which
+	// knows neither -0 nor absent values.
 	vecExec(t, db, `CREATE OR REPLACE TABLE p AS SELECT * FROM (SELECT id, v FROM m WHERE name = 'm'),
 		(SELECT prom_scalar(v, 'n=900') AS a FROM m WHERE name = 'a'), (SELECT prom_scalar(v, 'n=900') AS b FROM m WHERE name = 'b')`)
 	for fn, query := range map[string]string{

@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
-// budgeted are calls with a place for more of the spec, with the bytes per series and step that they need at least where all series are
-// in one group; 0 if they need no more for more series.
+// budgeted are calls with a place for more of the spec, with the bytes per series and step that
+// they need at least where all series are in one group; 0 if they need no more for more series.
 var budgeted = map[string]float64{
 	"prom_sum(v, '%s')": 0, "prom_avg(v, '%s')": 0, "prom_min(v, '%s')": 0, "prom_max(v, '%s')": 0, "prom_count(v, '%s')": 0, "prom_group(v, '%s')": 0,
 	"prom_stddev(v, '%s')": 0, "prom_stdvar(v, '%s')": 0, "prom_absent(v, 'n=200 %s')": 0, "prom_scalar(v, 'n=200 %s')": 0,

@@ -13,7 +13,8 @@ func chosen(call string) string {
 	return "SELECT id, c.v FROM (SELECT unnest(" + call + ") AS c FROM m GROUP BY g) JOIN m ON c.i = m.i"
 }
 
-// TestChoice compares the choices, ties included: values from a few, so that most choices are between equals.
+// TestChoice compares the choices, ties included: values from a few, so that most choices are
+// between equals.
 func TestChoice(t *testing.T) {
 	values := map[string]func(*rand.Rand) float64{
 		"any": vecRandom,

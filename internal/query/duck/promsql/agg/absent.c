@@ -1,5 +1,5 @@
-// absent: 1 where no series has a value. scalar: the value where exactly one series has one, else NaN. Over no series at all their
-// results are lists of one element, which stands for every step.
+// absent: 1 where no series has a value. scalar: the value where exactly one series has one, else
+// NaN. Without any series the result is a list of one element, which stands for every step.
 #include "planes.h"
 
 static const double one = 1, nan_value = NAN;

@@ -30,7 +30,7 @@ static bool almost_equal(double a, double b) {
 	return diff / (sum > DBL_MAX ? DBL_MAX : sum) < TOLERANCE;
 }
 
-// Lifts counts that are below an earlier one. Returns whether one was that is not almost the same.
+// Raises counts that are below an earlier one. Returns whether a raise exceeded rounding.
 static bool make_monotonic(agg_bucket *b, uint32_t n) {
 	bool forced = false;
 	double before = b[0].count;
@@ -50,7 +50,8 @@ static bool make_monotonic(agg_bucket *b, uint32_t n) {
 	return forced;
 }
 
-// The first of n buckets whose count reaches rank; n if none does. The search halves as Go's sort.Search does, for NaN counts have no order.
+// The first of n buckets whose count reaches rank; n if none does. The search halves exactly as
+// Go's sort.Search does, because NaN counts have no order.
 static uint32_t reach(const agg_bucket *b, uint32_t n, double rank) {
 	uint32_t lo = 0, hi = n;
 	while (lo < hi) {

@@ -7,6 +7,6 @@ typedef struct {
 	double le, count;
 } agg_bucket;
 
-// The quantile q of n > 0 buckets ascending by le, none of which is NaN; they are changed. *forced becomes true if counts had to be made
-// monotonic by more than the rounding of floats explains.
+// Returns the quantile q of n > 0 buckets, which ascend by le, have no NaN bound, and are modified.
+// Sets *forced if a count was raised by more than rounding explains.
 double agg_bucket_quantile(double q, agg_bucket *buckets, uint32_t n, bool *forced);

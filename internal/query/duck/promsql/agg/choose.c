@@ -1,10 +1,11 @@
-// The choice of topk, bottomk and limitk. Which of several equal values wins depends on the heap of upstream's engine, which is Go's
-// container/heap: it is followed step by step here, series by series in the order of their ordinals.
+// The choice of topk, bottomk and limitk. Which of several equal values wins depends on the heap of
+// upstream's engine, Go's container/heap. This code repeats its steps, series by series in the
+// order of ordinals.
 #include "choose.h"
 
 #define BLOCK 16 // steps whose series are looked at together: most series do not get into any heap of a block
 
-// Whether a goes before b in the heap, whose first is the next to be replaced: NaN goes first.
+// Whether a precedes b in the heap. The first element is replaced next; NaN precedes numbers.
 VEC_INLINE bool before(agg_ranking how, double a, double b) { return a != a || (how == AGG_TOP ? a < b : a > b); }
 
 VEC_INLINE void swap(agg_candidate *a, agg_candidate *b) {
@@ -45,7 +46,8 @@ static void offer(agg_ranking how, agg_candidate *heap, uint32_t *count, uint32_
 	}
 }
 
-// Whether any of n values might get into its heap: the first of a full heap is in first, NaN is in it as long as there is room.
+// Whether any of n values might enter its heap. first holds the first element of a full heap, and
+// NaN while the heap has room.
 VEC_INLINE bool any_enters(agg_ranking how, const double *restrict first, const double *restrict v, uint32_t n) {
 	uint64_t any = 0;
 	for (uint32_t j = 0; j < n; j++) {
@@ -111,7 +113,7 @@ bool agg_choose_rows(agg_ranking how, const agg_rows *rows, uint32_t k, agg_choi
 	if (ok) {
 		memset(to->count, 0, rows->n * sizeof *to->count);
 	}
-	// Where there is room for all, the order in a heap decides nothing.
+	// If all series fit, the order in the heap does not matter.
 	if (ok && (how == AGG_LIMIT || to->room == rows->count)) {
 		take_rows(rows, to);
 	} else {
@@ -129,7 +131,8 @@ void agg_choice_free(agg_choice *c) {
 	*c = (agg_choice){0};
 }
 
-// Counts a row at the steps that have fewer than k so far. Returns whether there was one.
+// Counts a row at the steps that have fewer than k values so far. Returns whether there is such a
+// step.
 static bool counts(const agg_row *row, uint32_t steps, uint32_t k, uint32_t *count) {
 	bool any = false;
 	for (uint32_t j = 0; j < steps; j++) {

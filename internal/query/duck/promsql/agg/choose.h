@@ -18,10 +18,11 @@ typedef struct {
 	uint32_t room;
 } agg_choice;
 
-// Chooses k of the rows at each step, which are in the order of their ordinals, as upstream's aggregationK of v0.315.0 does, ties
-// included. 0 < k. Returns false with a message; the choice is to be freed if not.
+// Chooses k > 0 rows at each step as upstream's aggregationK of v0.315.0 does, ties included. The
+// rows must be ordered by ordinal. Returns false with a message; after true the caller frees the
+// choice.
 bool agg_choose_rows(agg_ranking how, const agg_rows *rows, uint32_t k, agg_choice *to, char err[PROM_ERROR_BYTES]);
 void agg_choice_free(agg_choice *c);
 
-// Drops the rows, which become ordered by ordinal, that limitk with k chooses at no step.
+// Orders the rows by ordinal and drops those that limitk with k chooses at no step.
 bool agg_limit_prune(agg_rows *rows, uint32_t k, char err[PROM_ERROR_BYTES]);

@@ -9,15 +9,7 @@ typedef struct {
 	agg_row phi;   // one more row, the quantile asked for at each step; without values as long as there are no rows
 } state;
 
-static idx_t state_size(duckdb_function_info info) {
-	(void)info;
-	return sizeof(state);
-}
-
-static void state_init(duckdb_function_info info, duckdb_aggregate_state s) {
-	(void)info;
-	*(state *)s = (state){0};
-}
+VEC_STATE(state, 0)
 
 static void destroy(duckdb_aggregate_state *states, idx_t count) {
 	for (idx_t i = 0; i < count; i++) {
@@ -103,8 +95,8 @@ static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duc
 // The steps of a state's result: 0 if it has none or the lengths do not fit.
 static uint32_t steps_of(const state *s) { return s->rows.count == 0 ? 0 : vec_common(s->rows.n, s->phi.n); }
 
-// Writes the quantile of each step to out, an absent one where no bucket has a value, and sets *any if there is one. The budget gets to
-// know of counts that were forced.
+// Writes the quantile of each step to out, absent where no bucket has a value, and sets *any if
+// there is a quantile. Marks the budget if counts were made monotonic.
 static bool finish(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
 	uint32_t steps = steps_of(s), count = s->rows.count;
 	if (steps == 0) {

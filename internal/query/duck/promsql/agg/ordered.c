@@ -1,5 +1,6 @@
-// The overloads of the aggregates of agg_planes.h with an ordinal: they keep all series and add them in the order of their ordinals, as
-// upstream's engine does, so that results are the same to the bit. Those without the ordinal keep next to nothing and add in any order.
+// The overloads of the aggregates of planes.h with an ordinal keep all series and add them in the
+// order of their ordinals, as upstream's engine does, so results equal upstream's to the bit. The
+// overloads without an ordinal keep one state per group and add in any order.
 #include "planes.h"
 #include "rows.h"
 

@@ -4,7 +4,8 @@
 
 #include "rows.h"
 
-// A state. Until a second series comes it is only the first one's values, for groups of one series are many and planes are large.
+// A state holds only the values of the first series until a second one arrives: many groups have
+// one series, and planes are large.
 typedef struct {
 	prom_budget *budget; // alive as long as p is
 	double *p;
@@ -12,15 +13,7 @@ typedef struct {
 	bool single; // p is a series, not planes
 } state;
 
-static idx_t state_size(duckdb_function_info info) {
-	(void)info;
-	return sizeof(state);
-}
-
-static void state_init(duckdb_function_info info, duckdb_aggregate_state s) {
-	(void)info;
-	*(state *)s = (state){0};
-}
+VEC_STATE(state, 0)
 
 static void states_destroy(duckdb_aggregate_state *states, idx_t count) {
 	for (idx_t i = 0; i < count; i++) {
@@ -76,7 +69,7 @@ static bool refuse(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
 	return false;
 }
 
-// Makes planes of the state, wide enough for n steps more.
+// Converts the state to planes that are wide enough for a list of n steps.
 static bool prepare(state *s, const agg_planes *op, uint32_t n, char err[PROM_ERROR_BYTES]) {
 	uint32_t both = vec_common(s->n, n);
 	if (both == 0) {
@@ -112,7 +105,7 @@ static bool add(state *s, const agg_planes *op, vec_list l, prom_budget *b, char
 	return true;
 }
 
-// Takes over what from has; from is empty afterwards or to be destroyed.
+// Moves the contents of from to to. Afterwards from is empty or must be destroyed.
 static bool combine(state *from, state *to, const agg_planes *op, char err[PROM_ERROR_BYTES]) {
 	if (from->n == 0) {
 		return true;

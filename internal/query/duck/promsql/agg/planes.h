@@ -1,9 +1,11 @@
-// Aggregates across series whose state is a few numbers per step, whatever the number of series: sum, avg, min, max and so on.
+// Aggregates across series whose state is a few numbers per step for any number of series: sum,
+// avg, min, max and others.
 #pragma once
 
 #include "../vec/register.h"
 
-// The state's numbers lie in planes: number j of step k is p[j*pitch + k]. The functions work on n steps from p on.
+// The state consists of planes: number j of step k is p[j*pitch + k]. The functions process n steps
+// from p on.
 typedef struct {
 	uint32_t planes;
 	void (*init)(double *p, size_t pitch, uint32_t n);
@@ -14,12 +16,13 @@ typedef struct {
 	const double *empty;                                                                     // the result over no series at every step; NULL: none
 } agg_planes;
 
-extern const agg_planes agg_planes_sum, agg_planes_avg;                                             // vec_sum.c
-extern const agg_planes agg_planes_min, agg_planes_max, agg_planes_count, agg_planes_group;         // vec_extreme.c
-extern const agg_planes agg_planes_stddev, agg_planes_stdvar;                                       // vec_spread.c
-extern const agg_planes agg_planes_absent, agg_planes_scalar;                                       // vec_absent.c
+extern const agg_planes agg_planes_sum, agg_planes_avg;                                             // sum.c
+extern const agg_planes agg_planes_min, agg_planes_max, agg_planes_count, agg_planes_group;         // extreme.c
+extern const agg_planes agg_planes_stddev, agg_planes_stdvar;                                       // spread.c
+extern const agg_planes agg_planes_absent, agg_planes_scalar;                                       // absent.c
 
-// The callbacks of the overloads with an ordinal (agg_ordered.c); their extra is a agg_planes too.
+// The callbacks of the overloads with an ordinal (ordered.c); their extra info is an agg_planes
+// too.
 idx_t agg_ordered_size(duckdb_function_info info);
 void agg_ordered_init(duckdb_function_info info, duckdb_aggregate_state s);
 void agg_ordered_update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states);

@@ -13,15 +13,7 @@ typedef struct {
 	double phi;
 } state;
 
-static idx_t state_size(duckdb_function_info info) {
-	(void)info;
-	return sizeof(state);
-}
-
-static void state_init(duckdb_function_info info, duckdb_aggregate_state s) {
-	(void)info;
-	*(state *)s = (state){0};
-}
+VEC_STATE(state, 0)
 
 static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
 	char err[PROM_ERROR_BYTES];
@@ -68,7 +60,8 @@ typedef struct {
 	bool negative_zero, zero;
 } step;
 
-// Value at of the sorted values, which begin with the NaNs. What is after it is not smaller.
+// Returns element at of the sorted values, which begin with the NaNs. Moves smaller values before
+// it.
 static double nth(const step *s, int64_t *keys, bool sorted, uint32_t at) {
 	if (at < s->nans) {
 		return NAN;
@@ -97,8 +90,8 @@ static double next(const step *s, const int64_t *keys, bool sorted, uint32_t at)
 	return value_of(least);
 }
 
-// The quantile of a step that has values: promql's quantile of v0.315.0. Where there are zeros of both signs, which one is where is up to
-// the sort of Go's library.
+// The quantile of a step that has values: promql's quantile of v0.315.0. If zeros of both signs are
+// present, their order is that of Go's sort.
 static double quantile(double phi, step *s, int64_t *keys) {
 	if (phi != phi) {
 		return NAN;

@@ -81,7 +81,8 @@ static int compare_ordinals(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-// Equal bounds go by ordinal, if there are ordinals, so that their order is not chance's.
+// Rows of equal bounds are ordered by ordinal, if they have ordinals, to make the order
+// deterministic.
 static int compare_bounds(const void *a, const void *b) {
 	double x = ((const agg_row *)a)->le, y = ((const agg_row *)b)->le;
 	return x == y ? compare_ordinals(a, b) : (x > y) - (x < y);

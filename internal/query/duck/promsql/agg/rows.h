@@ -19,7 +19,8 @@ typedef struct {
 	uint32_t n; // steps of the longest; 0 without rows
 } agg_rows;
 
-// Keeps a copy of a series. Returns false with a message if the budget forbids it or the lengths do not fit.
+// Keeps a copy of a series. Returns false with a message if the budget forbids it or the lengths do
+// not fit.
 bool agg_rows_add(agg_rows *r, agg_row row, prom_budget *b, char err[PROM_ERROR_BYTES]);
 
 // Moves all series of from to to.
@@ -33,7 +34,7 @@ void agg_rows_by_bound(agg_rows *r);
 // Scratch memory of the rows' budget: count elements of size bytes, NULL with a message.
 void *agg_rows_scratch(const agg_rows *r, size_t count, size_t size, char err[PROM_ERROR_BYTES]);
 
-// What DuckDB asks of a state that begins with agg_rows: it starts as zeros and is destroyed by freeing the rows.
+// The destructor of a state that begins with agg_rows; such a state starts as zeros.
 void agg_rows_destroy(duckdb_aggregate_state *states, idx_t count);
 
 // Whether the query of the rows was cancelled, with a message.

@@ -1,5 +1,5 @@
-// stddev and stdvar: Welford's update, as upstream's aggregation has it, and Chan's merge of two states. The planes are the mean, the sum
-// of squared distances from it, and the count.
+// stddev and stdvar: Welford's update, as upstream's aggregation has it, and Chan's merge of two
+// states. The planes are the mean, the sum of squared distances from it, and the count.
 #include "planes.h"
 
 static void init(double *p, size_t pitch, uint32_t n) {
@@ -8,7 +8,8 @@ static void init(double *p, size_t pitch, uint32_t n) {
 	}
 }
 
-// The first value f leaves mean f and distance f*(f-f): 0, or NaN for infinities and NaN, as upstream starts.
+// The first value f sets the mean to f and the distance to f*(f-f): 0, or NaN for infinities and
+// NaN, as upstream does.
 static void add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
 	double *restrict mean = p, *restrict square = p + pitch, *restrict count = p + 2 * pitch;
 	for (uint32_t k = 0; k < n; k++) {

@@ -1,18 +1,20 @@
-// sum and avg: compensated sums as kahansum.Inc of Prometheus v0.315.0 (Neumaier's variant), for the steps of a list at once.
+// sum and avg: compensated sums as kahansum.Inc of Prometheus v0.315.0 (Neumaier's variant), for
+// the steps of a list at once.
 #include "planes.h"
 
 #define MAX_DOUBLE 1.7976931348623157e308
 
 VEC_INLINE bool infinite(double v) { return fabs(v) > MAX_DOUBLE; }
 
-// The next compensation when f comes to sum, whose new value is t. Sums that became infinite have none.
+// Returns the compensation after f was added to sum, giving t. An infinite sum has no compensation.
 VEC_INLINE double compensate(double f, double sum, double t, double c) {
 	double large = (sum - t) + f, small = (f - t) + sum;
 	double next = c + (fabs(sum) >= fabs(f) ? large : small);
 	return infinite(t) ? 0.0 : next;
 }
 
-// sum: the sum, absent before the first value, and its compensation. A sum starts at -0, to which every value adds as itself.
+// sum: the sum, absent before the first value, and its compensation. A sum starts at -0, the
+// neutral element of addition.
 static void sum_init(double *p, size_t pitch, uint32_t n) {
 	for (uint32_t k = 0; k < n; k++) {
 		p[k] = prom_absent_value();
@@ -51,7 +53,8 @@ static bool sum_finish(const double *p, size_t pitch, uint32_t n, double *restri
 
 const agg_planes agg_planes_sum = {.planes = 2, .init = sum_init, .add = sum_add, .merge = sum_merge, .finish = sum_finish};
 
-// avg: the sum, or once that would overflow the mean; the compensation of either; the count; and whether it is the mean (1) or the sum (0).
+// avg has four planes: the sum, or the mean once the sum would overflow; the compensation; the
+// count; and 1 for the mean or 0 for the sum.
 static void avg_init(double *p, size_t pitch, uint32_t n) {
 	for (uint32_t k = 0; k < n; k++) {
 		p[k] = -0.0;

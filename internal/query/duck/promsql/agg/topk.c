@@ -1,5 +1,5 @@
-// prom_topk, prom_bottomk and prom_limitk: aggregates that return the chosen series, ascending by ordinal, each with its values at the
-// steps where it is chosen.
+// prom_topk, prom_bottomk and prom_limitk: aggregates that return the chosen series, ascending by
+// ordinal, each with its values at the steps where it is chosen.
 #include "choose.h"
 
 #include <stdio.h>
@@ -15,17 +15,9 @@ typedef struct {
 
 static const agg_ranking top = AGG_TOP, bottom = AGG_BOTTOM, limit = AGG_LIMIT;
 
-static idx_t state_size(duckdb_function_info info) {
-	(void)info;
-	return sizeof(state);
-}
+VEC_STATE(state, .prune_at = FIRST_PRUNE)
 
-static void state_init(duckdb_function_info info, duckdb_aggregate_state s) {
-	(void)info;
-	*(state *)s = (state){.prune_at = FIRST_PRUNE};
-}
-
-// Amortised: at least as many rows come as stay before it runs again.
+// The cost is amortised: at least as many rows arrive as stay before the next run.
 static bool prune(state *s, agg_ranking how, char err[PROM_ERROR_BYTES]) {
 	if (how != AGG_LIMIT || s->rows.count < s->prune_at || s->rows.count <= s->k) {
 		return true;
@@ -80,7 +72,8 @@ static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duc
 	}
 }
 
-// Where each row goes among the chosen series, NOWHERE if it is not one of them. Returns their number.
+// Sets the position of each row among the chosen series, or NOWHERE. Returns the number of chosen
+// series.
 static uint32_t places(const agg_choice *c, const agg_rows *rows, uint32_t *place) {
 	memset(place, 0xff, rows->count * sizeof *place);
 	for (uint32_t k = 0; k < rows->n; k++) {

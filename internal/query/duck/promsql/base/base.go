@@ -1,10 +1,11 @@
-// Package base has what all C code of promsql shares: absent values, memory that is counted against a
-// query's budget, and specs. Nothing here knows DuckDB.
+// Package base has what all C code of promsql shares: absent values, memory that is counted against
+// a query's budget, and specs. Nothing here knows DuckDB.
 //
-// C code includes headers of other packages by relative path, and the linker joins the packages. The go
-// command does not see such includes. So each package of C code embeds its own headers, and imports every
-// package whose headers it includes: a header that changes changes the archive of its package, and with it
-// everything that imports that is compiled again. A test of promsql holds the imports against the includes.
+// C code includes headers of other packages by relative path, and the linker resolves the symbols.
+// The go command's build cache does not see such includes. Therefore each package of C code embeds
+// its own headers and imports every package whose headers it includes: a changed header changes the
+// archive of its package, so the go command compiles every importer again. A test of promsql
+// compares the includes with the imports.
 package base
 
 /*

@@ -19,7 +19,7 @@ struct prom_budget {
 	struct header *first;
 };
 
-// What precedes the memory that prom_alloc hands out. Its size keeps that memory aligned.
+// The header before memory that prom_alloc returns. Its size keeps that memory aligned.
 typedef struct header {
 	prom_budget *budget;
 	size_t bytes;                // header included
@@ -79,8 +79,8 @@ prom_budget *prom_budget_acquire(int64_t id) {
 	return b;
 }
 
-// An open budget has its opener's reference, so the last one goes only after it was closed and can no longer be acquired. The default
-// budget was opened by nobody who could close it.
+// An open budget holds its opener's reference, so the last reference goes only after the budget was
+// closed and can no longer be acquired. The default budget is never closed.
 void prom_budget_release(prom_budget *b) {
 	if (atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1) {
 		pthread_mutex_destroy(&b->lock);

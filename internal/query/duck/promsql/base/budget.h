@@ -8,30 +8,34 @@
 // Room for an error message, its ending zero included.
 #define PROM_ERROR_BYTES 256
 
-// Memory. A budget counts the bytes of one query, says when it was cancelled, and notes what the query has to know of its execution. It lives until it was closed and its last allocation and
-// reference are gone, so that memory which DuckDB frees late is still counted where it belongs. All of this may be used by any thread.
+// A budget counts the bytes of one query and holds flags about its execution. It lives until it is
+// closed and its last allocation and reference are gone, so memory that DuckDB frees late is still
+// counted in the right budget. All functions are safe for concurrent use.
 typedef struct prom_budget prom_budget;
 
-// Budget 0: no limit, never cancelled. It needs no reference.
+// Budget 0 has no limit and is never cancelled. It needs no reference.
 prom_budget *prom_budget_default(void);
 
-// Opens a budget of limit bytes (0: no limit) and stores its id, which is never 0 and never used twice. NULL: out of memory.
+// Opens a budget of limit bytes (0: no limit) and stores its id, which is never 0 and never used
+// twice. NULL: out of memory.
 prom_budget *prom_budget_open(int64_t limit, int64_t *id);
 
-// Ends the life of an id; the opener's pointer is no longer valid. Returns the bytes that are still allocated.
+// Ends the life of an id; the opener's pointer is no longer valid. Returns the bytes that are still
+// allocated.
 int64_t prom_budget_close(prom_budget *b);
-// Frees what is allocated and returns how much that was, in bytes. Nobody may use it any more: DuckDB forgets the states of an aggregate
-// when a function fails as it finalizes them.
+// Frees all allocations and returns their bytes. No one may use them any more. DuckDB leaks the
+// states of an aggregate if finalize fails.
 int64_t prom_budget_reclaim(prom_budget *b);
 
-// The budget of an id with one more reference, or NULL if no open budget has it. 0 is the default budget.
+// Returns the budget of an id with one more reference, NULL if no open budget has the id. Id 0 is
+// the default budget.
 prom_budget *prom_budget_acquire(int64_t id);
 void prom_budget_release(prom_budget *b);
 
 void prom_budget_cancel(prom_budget *b);
 bool prom_cancelled(const prom_budget *b);
 
-// Notes that the counts of a histogram were made monotonic by more than the rounding of floats explains.
+// Whether the counts of a histogram were made monotonic by more than rounding explains.
 void prom_budget_set_forced(prom_budget *b);
 bool prom_budget_forced(const prom_budget *b);
 
@@ -39,18 +43,21 @@ int64_t prom_budget_limit(const prom_budget *b);
 int64_t prom_budget_used(const prom_budget *b);
 int64_t prom_budget_peak(const prom_budget *b);
 
-// Bytes that the first refused allocation would have made, 0 if none was refused.
+// Bytes that would have been in use after the first refused allocation, 0 if none was refused.
 int64_t prom_budget_needed(const prom_budget *b);
 
-// Memory of n bytes, aligned for every type; NULL if the limit or the machine forbids it. prom_realloc with NULL allocates; where it
-// returns NULL the old memory stands. prom_free ignores NULL. The memory knows its budget.
+// prom_alloc returns n bytes, aligned for every type, or NULL if the limit or the machine refuses
+// them. prom_realloc of NULL allocates; if it returns NULL the old memory is unchanged. prom_free
+// ignores NULL. The header of the memory names its budget.
 void *prom_alloc(prom_budget *b, size_t n);
 void *prom_realloc(prom_budget *b, void *p, size_t n);
 void prom_free(void *p);
 
-// Says whether n more bytes fit, which are not the budget's to hold; if not, they count as refused.
+// Returns whether n more bytes, which DuckDB allocates, fit into the budget; if not, they count as
+// refused.
 bool prom_budget_fits(prom_budget *b, size_t n);
 
-// Writes why an allocation of b failed (its limit, or the machine's memory), or that its query was cancelled.
+// Writes why an allocation of b failed (its limit, or the machine's memory), or that its query was
+// cancelled.
 void prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]);
 void prom_cancel_error(char err[PROM_ERROR_BYTES]);

@@ -66,7 +66,7 @@ static bool read_pair(prom_spec *s, int64_t *budget, const char *pair, size_t le
 		char *end;
 		errno = 0;
 		if (k->number) {
-			double v = strtod(text, &end); // beyond the range of doubles: ±Inf or the nearest, as it should be
+			double v = strtod(text, &end); // out of range gives ±Inf or the nearest double, as intended
 			memcpy((char *)s + k->at, &v, sizeof v);
 		} else {
 			int64_t v = strtoll(text, &end, 10);
@@ -81,7 +81,7 @@ static bool read_pair(prom_spec *s, int64_t *budget, const char *pair, size_t le
 	return ok;
 }
 
-// A product or sum of times that overflows would make windows that are nowhere.
+// Returns whether a time of the grid or the start of its first window overflows.
 static bool grid_overflows(const prom_spec *s) {
 	int64_t t;
 	return __builtin_mul_overflow(s->n - 1, s->step, &t) || __builtin_add_overflow(s->start, t, &t) ||
@@ -102,7 +102,7 @@ static const char *wrong(const prom_spec *s) {
 	if ((s->keys & PROM_KEYS_GRID) == PROM_KEYS_GRID && grid_overflows(s)) {
 		return "a time of the grid is beyond 64 bits";
 	}
-	// Upstream refuses these factors too; NaN passes there, and here.
+	// Upstream refuses these factors too, and accepts NaN.
 	if ((s->keys & PROM_KEY_SF) && (s->sf <= 0 || s->sf >= 1)) {
 		return "sf is not between 0 and 1";
 	}
@@ -159,7 +159,8 @@ void prom_spec_close(prom_spec *s) {
 	s->budget = NULL;
 }
 
-// A shared spec. It is listed from its first reference to its last, and only loses its last one under the lock.
+// A shared spec. It is listed while it has references; its last reference is dropped under the
+// lock.
 typedef struct shared {
 	prom_spec spec; // first, so that a pointer to it is one to this
 	_Atomic int64_t refs;

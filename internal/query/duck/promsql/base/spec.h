@@ -22,7 +22,8 @@ enum {
 // Most steps that a grid may have.
 #define PROM_MAX_STEPS (1 << 24)
 
-// A parsed spec: "key=value" pairs, one blank between two. Keys that were not written are 0; shift may always be left out.
+// A parsed spec: "key=value" pairs, one blank between two. Keys that were not written are 0; shift
+// may always be left out.
 typedef struct {
 	uint32_t keys;       // which keys were written
 	int64_t start, step; // ms: step k of the grid is at start + k*step; step > 0
@@ -36,14 +37,16 @@ typedef struct {
 	prom_budget *budget; // never NULL
 } prom_spec;
 
-// Parses text and takes a reference to its budget, which prom_spec_close gives back. Every key of required must be there; allowed are
-// those, shift and budget, and the keys in optional. Returns false with a message if the text is wrong; then there is nothing to close.
+// Parses text and takes a reference to its budget, which prom_spec_close gives back. All required
+// keys must be present; the optional ones, shift and budget may be. Returns false with a message if
+// the text is wrong; then there is nothing to close.
 bool prom_spec_parse(prom_spec *s, const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]);
 void prom_spec_close(prom_spec *s);
 
-// Shared specs, for states that outlive a chunk: equal texts share one parsed spec as long as somebody holds it. prom_spec_get returns a
-// spec with one more reference, NULL with a message; prom_spec_hold adds references to one that the caller holds; prom_spec_put gives
-// some back and ignores NULL.
+// Shared specs, for states that outlive a chunk: equal texts share one parsed spec while it has
+// references. prom_spec_get returns a spec with one more reference, or NULL with a message;
+// prom_spec_hold adds references to a spec that the caller holds; prom_spec_put drops references
+// and ignores NULL.
 const prom_spec *prom_spec_get(const char *text, size_t len, uint32_t required, uint32_t optional, char err[PROM_ERROR_BYTES]);
 void prom_spec_hold(const prom_spec *s, int64_t refs);
 void prom_spec_put(const prom_spec *s, int64_t refs);

@@ -1,4 +1,4 @@
-// Values of a grid's steps, and absent ones among them.
+// Values at the steps of a grid, present or absent.
 #pragma once
 
 #include <math.h>
@@ -6,12 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
-// No product is fused with a sum, or bits would differ from Go's. GCC does not under -std=c11; Clang wants to be told.
+// Products must not be fused with sums: the bits would differ from Go's. GCC does not fuse under
+// -std=c11; Clang needs the pragma.
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-// Bits of a double that say "no sample at this step". They are Prometheus's stale marker, which no calculation yields.
+// Bits of a double that say "no sample at this step". They are Prometheus's stale marker, which no
+// calculation yields.
 #define PROM_ABSENT_BITS UINT64_C(0x7ff0000000000002)
 
 static inline uint64_t prom_bits(double v) {
@@ -30,8 +32,8 @@ static inline bool prom_is_absent(double v) { return prom_bits(v) == PROM_ABSENT
 
 static inline double prom_absent_value(void) { return prom_from_bits(PROM_ABSENT_BITS); }
 
-// A stored value from its two columns; the rules are those of internal/block.Columns: a finite divisor divides, NaN is the value itself,
-// and for +Inf the integer is the value's bits.
+// A stored value from its two columns; the rules are those of internal/block.Columns: a finite
+// divisor divides, NaN is the value itself, and for +Inf the integer is the value's bits.
 static inline double prom_decode(int64_t i, double div) {
 	if (div <= 1.7976931348623157e308) {
 		return (double)i / div;

@@ -1,9 +1,8 @@
-// Runs the kernels and the gathering of samples over random input, to be built with sanitizers. Every series is gathered in many ways and
-// must come out as a plain model has it; kernels must agree over whole series whatever memory they are refused; nothing may leak.
-// With a third argument, every round is repeated once for each of its allocations, which then
-// fails: the kernels must say so.
-// usage: driver [ROUNDS] [SEED] [fail]
-// It is linked with --wrap=malloc, calloc and realloc.
+// Runs the kernels and the code that gathers samples over random input; built with sanitizers. Each
+// series is gathered in several ways and compared with a simple model; kernels must agree whatever
+// memory is refused; nothing may leak. With a third argument each round is repeated once per
+// allocation, which then fails, and the kernels must report it. Usage: driver [ROUNDS] [SEED]
+// [fail]. The linker needs --wrap=malloc, --wrap=calloc and --wrap=realloc.
 #include "../samples/samples.h"
 #include "../kernel/kernel.h"
 
@@ -181,7 +180,8 @@ static prom_spec random_spec(prom_budget *b) {
 	return s;
 }
 
-// A kernel with memory of its own must come to what prom_range_eval wrote, unless memory is refused.
+// A kernel with memory of its own must come to what prom_range_eval wrote, unless memory is
+// refused.
 static void evaluate_again(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, int present, const double *want) {
 	prom_kernel k = {.fn = fn, .spec = *spec, .known = -1};
 	k.series.budget = k.scratch.budget = k.windows.budget = spec->budget;

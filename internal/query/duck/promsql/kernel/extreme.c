@@ -1,10 +1,12 @@
-// min, max and their times. A window is two stretches of samples: of the left one every suffix's extreme is known, of the right one the
-// extreme of all of it. The left one shrinks as the window moves on, the right one grows; when the left one is used up, the whole window
-// becomes it. So a sample is looked at twice, however many windows it is in.
+// min, max and their times. A window consists of a left and a right stretch. The extreme of every
+// suffix of the left stretch is known, and the extreme of the whole right stretch. As the window
+// moves, the left stretch shrinks and the right one grows; when the left one is empty, the whole
+// window becomes the left stretch. So each sample is read twice, however many windows contain it.
 #include "window.h"
 
-// Which of two extremes, a of earlier samples and b of later ones, is the extreme of both. Upstream's loops are left folds of these, which
-// are associative: any NaN gives way to a number, and of NaNs the last one stays.
+// Choose between the extreme a of earlier samples and the extreme b of later ones. Upstream's loops
+// are left folds of these functions, which are associative: a number wins over NaN, and the last of
+// several NaNs wins.
 PROM_INLINE uint32_t later_max(const double *v, uint32_t a, uint32_t b) { return v[b] > v[a] || v[a] != v[a] ? b : a; }
 PROM_INLINE uint32_t later_min(const double *v, uint32_t a, uint32_t b) { return v[b] < v[a] || v[a] != v[a] ? b : a; }
 
@@ -37,7 +39,8 @@ PROM_INLINE uint32_t extreme(const series *s, window w, stretches *x, uint32_t (
 	return x->end == x->middle ? x->suffix[w.lo] : pick(v, x->suffix[w.lo], x->right);
 }
 
-// The same over values that have no NaN, which is nearly always so: then no index is needed, and a choice is one instruction.
+// The same over values without NaN, the usual case: no index is needed, and a choice is one
+// instruction.
 typedef struct {
 	double *suffix;
 	uint32_t middle, end;

@@ -1,7 +1,8 @@
 // changes and resets: how many neighbours of a window differ, or fall.
 #include "window.h"
 
-// upto[i] counts the flips between samples 0..i, so that a window's are those up to its last sample less those up to its first.
+// upto[i] is the number of flips among samples 0..i, so a window has upto[last] - upto[first]
+// flips.
 PROM_INLINE double flips(const series *s, const prom_spec *p, window w, void *state) {
 	(void)s, (void)p;
 	const uint32_t *upto = state;

@@ -1,5 +1,5 @@
-// The range functions: constant, name, kernel, spec keys beside the grid and range. INSTANT is the latest
-// sample of the window, absent where that is a stale marker.
+// The range functions: constant, name, kernel, spec keys beside the grid and range. INSTANT is the
+// latest sample of the window, absent where that is a stale marker.
 #pragma once
 
 #define PROM_RANGE_LIST(X) \

@@ -37,9 +37,10 @@ static uint32_t count_stale(const double *v, uint32_t n) {
 	return stale;
 }
 
-// Copies the samples that are no stale markers, of which there are kept, into the kernel's memory. false: refused.
+// Copies the kept samples that are not stale markers into the kernel's memory. Returns false if the
+// budget refuses it.
 static bool drop_stale(prom_kernel *k, const int64_t **ts, const double **v, uint32_t n, uint32_t kept) {
-	// One more place, for what is written where a marker would be.
+	// One more element: the loop also writes stale markers, one past the end.
 	int64_t *to_ts = prom_scratch_take(&k->series, ((size_t)kept + 1) * (sizeof(int64_t) + sizeof(double)));
 	if (to_ts == NULL) {
 		return false;
@@ -55,16 +56,17 @@ static bool drop_stale(prom_kernel *k, const int64_t **ts, const double **v, uin
 	return true;
 }
 
-// The steps up to which windows are kept from one series to the next.
+// Windows of grids of at most so many steps are kept from one series to the next.
 #define KEPT_STEPS (1 << 16)
 
-// Says whether two windows are alike; see known_window.
+// Whether two windows are alike; see known_window.
 static bool alike(const series *s, const prom_spec *p, const known_window *a, const window *b) {
 	int64_t moved = b->t - (p->start + a->k * p->step);
 	return a->hi - a->lo == b->hi - b->lo && s->ts[b->lo] - s->ts[a->lo] == moved && s->ts[b->hi - 1] - s->ts[a->hi - 1] == moved;
 }
 
-// Tells a series its windows, which are found for the second series that has its times. false: refused.
+// Sets the windows of a series, which are computed for the second series with the same times.
+// Returns false if the budget refuses memory.
 static bool know_windows(prom_kernel *k, series *s) {
 	if (k->known < 0) {
 		known_window *to = prom_scratch_take(&k->windows, (size_t)k->spec.n * sizeof *to);

@@ -1,4 +1,5 @@
-// One range function with its spec and the memory that one series leaves to the next. No DuckDB in here.
+// One range function with its spec and the memory that is reused from series to series. Independent
+// of DuckDB.
 #pragma once
 
 #include "range.h"
@@ -14,7 +15,8 @@ typedef struct {
 // What prom_kernel_eval returns.
 enum { PROM_KERNEL_NONE, PROM_KERNEL_PRESENT, PROM_KERNEL_REFUSED, PROM_KERNEL_CANCELLED };
 
-// Opens the kernel of fn with a spec text, whose budget it references until it is closed. NULL with a message: the text is wrong.
+// Opens the kernel of fn with a spec text, whose budget it references until it is closed. NULL with
+// a message: the text is wrong.
 prom_kernel *prom_kernel_open(int fn, const char *text, size_t len, char err[PROM_ERROR_BYTES]);
 void prom_kernel_close(prom_kernel *k);
 
@@ -24,5 +26,5 @@ enum {
 	PROM_NO_STALE = 2,   // it has no stale markers
 };
 
-// As prom_range_eval, with facts, an or of what is known; whether its budget refused memory or was cancelled is in what it returns. n may be 0.
+// As prom_range_eval, with facts, an or of the above. Returns a PROM_KERNEL constant. n may be 0.
 int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_t n, int facts, double *out);

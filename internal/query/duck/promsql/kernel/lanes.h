@@ -1,4 +1,5 @@
-// Four doubles at once. A lane computes exactly what scalar code would: no fused or reordered arithmetic.
+// Four doubles at once. A lane computes exactly what scalar code would: no fused or reordered
+// arithmetic.
 #pragma once
 
 #include "window.h"
@@ -8,14 +9,16 @@
 typedef double lanes __attribute__((vector_size(LANES * sizeof(double))));
 typedef int64_t lane_bits __attribute__((vector_size(LANES * sizeof(int64_t))));
 
-// Functions that are compiled twice, for any machine and for one that has wider registers, and take the fit one when they run.
+// For functions that are compiled twice, for any machine and for AVX2; the machine decides at run
+// time.
 #if defined(__x86_64__)
 #define PROM_HAS_WIDE 1
 #define PROM_WIDE __attribute__((target("avx2"), noinline))
 static inline bool prom_wide(void) { return __builtin_cpu_supports("avx2"); }
 #endif
 
-// Of every lane: kahan_add. The operands swap places where the addend is larger, which is Neumaier's other branch.
+// kahan_add for every lane. The operands are swapped where the addend is larger, which is
+// Neumaier's other branch.
 #define KAHAN_ADD_LANES(x, sum, c)                                                                                  \
 	do {                                                                                                            \
 		const lanes kx = (x), ks = (sum), kt = ks + kx;                                                             \

@@ -1,10 +1,11 @@
-// quantile and mad. Windows that overlap a lot are kept sorted while they move; of others the order statistics are selected.
+// quantile and mad. Windows that overlap much are kept sorted while they move; for others the order
+// statistics are selected.
 #include "select.h"
 
-// Windows that gain more samples than this with a step are not worth keeping in order.
+// Windows that gain more samples than this per step are not kept sorted.
 #define SORTED_GAIN 30
 
-// Up to so many keys are written again faster than a place among them is found.
+// Rewriting up to this many keys is faster than searching for a position.
 #define SMALL_WINDOW 32
 
 // How many samples a window gains with a step, on average.
@@ -43,8 +44,8 @@ static void drop(ordered *o, double v) {
 	memmove(o->keys + at, o->keys + at + 1, (size_t)(o->n - at) * sizeof *o->keys);
 }
 
-// In a small window all keys are written again rather than some of them moved: that takes no branch that depends on the values. Every key
-// from gone on makes way for its successor, and x goes to its place among those.
+// A small window rewrites all keys instead of moving some, which takes no branch that depends on
+// values. Every key from gone on is replaced by its successor, and x is inserted in order.
 static void replace_in_small(int64_t *keys, uint32_t n, int64_t gone, int64_t x) {
 	int64_t before = INT64_MIN; // the key to the left once gone is gone
 	keys[n] = INT64_MAX;
@@ -169,8 +170,8 @@ PROM_INLINE double quantile(const series *s, const prom_spec *p, window w, void 
 	return q;
 }
 
-// Distances of sorted keys to their finite median ascend to both sides of it: left ones are those of keys[left-1], keys[left-2], ...,
-// right ones those of keys[left], keys[left+1], ...
+// Distances of sorted keys to their finite median ascend on both sides: the left distances are
+// those of keys[left-1], keys[left-2], ..., the right ones those of keys[left], keys[left+1], ...
 typedef struct {
 	const int64_t *keys;
 	uint32_t left, right; // how many there are
@@ -181,7 +182,8 @@ static double left_distance(const distances *d, uint32_t i) { return fabs(value_
 
 static double right_distance(const distances *d, uint32_t i) { return fabs(value_of(d->keys[d->left + i]) - d->median); }
 
-// How many left ones are among the k nearest, k of left + right: the least number whose next is no nearer than the last right one taken.
+// Returns how many of the k smallest distances are left ones: the least number whose next left
+// distance is not below the last right distance taken.
 static uint32_t left_among(const distances *d, uint32_t k) {
 	uint32_t low = k > d->right ? k - d->right : 0, high = k < d->left ? k : d->left;
 	while (low < high) {

@@ -1,4 +1,5 @@
-// Functions that look at the first, the last, or the last two samples of a window, or only at how many there are.
+// Functions that use the first, the last, or the last two samples of a window, or only their
+// number.
 #include "window.h"
 
 PROM_INLINE double instant(const series *s, const prom_spec *p, window w, void *state) {
@@ -26,7 +27,8 @@ PROM_INLINE double ts_of_first(const series *s, const prom_spec *p, window w, vo
 	return (double)s->ts[w.lo] / 1000;
 }
 
-// Upstream takes the later one of the last float and of the last histogram, whose time is 0 if there is none.
+// Upstream takes the later one of the last float and of the last histogram, whose time is 0 if
+// there is none.
 PROM_INLINE double ts_of_last(const series *s, const prom_spec *p, window w, void *state) {
 	(void)p, (void)state;
 	int64_t t = s->ts[w.hi - 1];

@@ -1,4 +1,4 @@
-// The table of range functions, and the way into their kernels.
+// The table of range functions and their evaluation.
 #include "window.h"
 
 #define FUNCTION(id, name, kernel, keys) {name, kernel, keys},

@@ -1,5 +1,5 @@
-// Range functions over one series, bit for bit as promql/functions.go of Prometheus v0.315.0 has them for floats without start timestamps.
-// No DuckDB in here.
+// Range functions over one series, with the same bits as promql/functions.go of Prometheus v0.315.0
+// for floats without start timestamps. Independent of DuckDB.
 #pragma once
 
 #include "../base/scratch.h"
@@ -17,21 +17,22 @@ int prom_range_find(const char *name, size_t len);
 // The spec keys that a function needs: the grid, range, and its parameters.
 uint32_t prom_range_keys(int fn);
 
-// Evaluates fn over one series: n samples, ts in ms strictly ascending, at the spec->n steps of the grid. out has spec->n elements; absent
-// ones become PROM_ABSENT_BITS. Stale markers among v are left out of ranges. Returns 1 if any step has a value, 0 if none has, -1 if
-// scratch memory was refused by spec->budget.
+// Evaluates fn over one series: n samples, ts in ms strictly ascending, at the spec->n steps of the
+// grid. out has spec->n elements; absent ones become PROM_ABSENT_BITS. Stale markers among v are
+// left out of ranges. Returns 1 if any step has a value, 0 if none has, -1 if scratch memory was
+// refused by spec->budget.
 int prom_range_eval(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, double *out);
 
-// Whether fn looks at stale markers. All other functions want series without.
+// Whether fn reads stale markers. All other functions need series without them.
 bool prom_range_sees_stale(int fn);
 
 // As prom_range_eval, over samples that have no stale markers unless fn sees them.
 int prom_range_run(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, double *out, prom_scratch *scratch);
 
-// The quantile q, 0..1, of a window's n values in the order of time. Upstream's sort takes -0 and 0 for equal and is not stable: where
-// both are there and the result is zero, its sign is that of whichever the sort put there, and only the same sort knows. NULL: the result
-// is as if -0 were below 0.
+// The quantile q, 0..1, of a window's n values in the order of time. Upstream's sort treats -0 and
+// 0 as equal and is not stable: if both are present and the result is zero, its sign depends on
+// that sort, so Go's sort must decide. If the pointer is NULL, -0 is below 0.
 extern double (*prom_sorted_quantile)(double q, const double *v, uint32_t n);
 
-// Sorts n values as sort.Sort does with upstream's order of samples by value, which knows no order of -0 and 0.
+// Sorts n values as Go's sort.Sort does with upstream's order by value, in which -0 equals 0.
 void promGoSort(double *v, size_t n);

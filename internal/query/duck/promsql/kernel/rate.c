@@ -1,4 +1,5 @@
-// rate, increase and delta: the difference over a window, counter resets made good, extrapolated to the window's ends.
+// rate, increase and delta: the difference over a window, corrected for counter resets and
+// extrapolated to the window's ends.
 #include "window.h"
 
 // Resets of the whole series. lost[i] is what the counter lost between samples at[i]-1 and at[i].
@@ -19,15 +20,17 @@ PROM_INLINE double add_resets(double difference, window w, resets *r) {
 	return difference;
 }
 
-// How far a window's samples reach, in seconds, and by which factor a difference over them becomes one over the window. The same holds
-// for every window that has as many samples at the same distances, which is mostly the next one.
+// The extent of a window's samples in seconds, and the factor that extrapolates their difference to
+// the window. Both are reused while the next window has as many samples at the same distances,
+// which is the usual case.
 typedef struct {
 	int64_t before, between, after; // ms: from the window's start to its first sample, to its last one, to the window's end
 	uint32_t n;
 	double to_start, sampled, to_end, factor;
 } reach;
 
-// Upstream extrapolates to the window's end where that is hardly farther than samples are apart, otherwise by half of that.
+// Upstream extrapolates to the window's end if that is at most 1.1 times the average distance of
+// samples away, otherwise by half of that distance.
 static void set_reach(reach *r) {
 	r->sampled = (double)r->between / 1000;
 	double average = r->sampled / (double)(r->n - 1);
@@ -62,8 +65,8 @@ PROM_INLINE void reach_of(reach *r, const series *s, const prom_spec *p, window 
 	r->factor = factor(r, r->to_start, p->range_s, rate);
 }
 
-// Says without a division that a counter was certainly not zero within to_start before its first sample. The margin is far beyond what
-// rounding does to either side, unless the right one is near to the smallest doubles.
+// Returns, without a division, whether a counter was certainly not zero within to_start before its
+// first sample. The margin exceeds any rounding of either side, except near the smallest doubles.
 PROM_INLINE bool zero_is_far(const reach *r, double first, double increase) {
 	double bound = r->to_start * increase;
 	return bound > 1e-290 && first * r->sampled > bound * 1.000001;
@@ -79,7 +82,7 @@ PROM_INLINE double counter(const series *s, const prom_spec *p, window w, state 
 	double increase = add_resets(s->v[w.hi - 1] - first, w, &x->resets);
 	reach_of(&x->reach, s, p, w, rate);
 	const reach *r = &x->reach;
-	// A counter is extrapolated no farther than to where it was zero.
+	// A counter is not extrapolated beyond the point where it was zero.
 	if (increase > 0 && first >= 0 && !zero_is_far(r, first, increase)) {
 		double to_zero = r->sampled * (first / increase);
 		if (to_zero < r->to_start) {
@@ -99,7 +102,7 @@ PROM_INLINE double delta(const series *s, const prom_spec *p, window w, void *x)
 	return (s->v[w.hi - 1] - s->v[w.lo]) * r->factor;
 }
 
-// How many resets there are from sample from on, which is not the first, up to sample to.
+// Returns the number of resets at samples from..to-1; from > 0.
 PROM_INLINE uint32_t count_resets(const double *v, uint32_t from, uint32_t to) {
 	uint32_t count = 0;
 	for (uint32_t i = from; i < to; i++) {
@@ -117,7 +120,8 @@ static void list_resets(const double *v, uint32_t from, uint32_t to, resets *r) 
 	}
 }
 
-// So many samples are looked through for a reset before it is looked for: resets are rare.
+// Samples are scanned in blocks of this size for any reset before resets are listed: resets are
+// rare.
 #define SCANNED 128
 
 // Finds the resets of a series. false: no scratch memory.

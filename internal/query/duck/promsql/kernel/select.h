@@ -1,4 +1,5 @@
-// Order statistics. Doubles that are no NaN are compared as integers that have their order, -0 before 0.
+// Order statistics. Doubles other than NaN are compared as integers of the same order; -0 is below
+// 0.
 #pragma once
 
 #include "window.h"
@@ -48,7 +49,7 @@ static inline void sift(int64_t *a, uint32_t root, uint32_t n) {
 	}
 }
 
-// Sorts in n log n steps whatever the order was.
+// Sorts in O(n log n) steps in the worst case.
 static inline void sort_keys(int64_t *a, uint32_t n) {
 	if (n <= 32) {
 		insertion_sort(a, n);
@@ -68,7 +69,8 @@ static inline int64_t median_of_three(int64_t a, int64_t b, int64_t c) {
 	return c < low ? low : c > high ? high : c;
 }
 
-// Moves keys not above a pivot to the left and keys not below it to the right, and returns where the right begins: 1..n-1. n > 2.
+// Moves keys not above a pivot to the left and keys not below it to the right, and returns where
+// the right begins: 1..n-1. n > 2.
 static inline uint32_t partition(int64_t *a, uint32_t n) {
 	int64_t pivot = median_of_three(a[0], a[n / 2], a[n - 1]);
 	uint32_t i = 0, j = n - 1;
@@ -86,8 +88,8 @@ static inline uint32_t partition(int64_t *a, uint32_t n) {
 	}
 }
 
-// Arranges the keys so that a[k] is what it is in sorted order, nothing before it is larger and nothing after it smaller. Pivots that
-// turn out bad again and again end in sorting.
+// Arranges the keys so that a[k] has its sorted value, no key before it is larger and none after it
+// is smaller. After 64 partitions the rest is sorted, which bounds the worst case.
 static inline void select_kth(int64_t *a, uint32_t n, uint32_t k) {
 	for (int tries = 0; n > 16 && tries < 64; tries++) {
 		uint32_t right = partition(a, n);

@@ -1,24 +1,27 @@
-// sum, avg, stddev and stdvar. Their sums are compensated and depend on the order of additions, so every window is summed anew; several
-// windows at once, a lane each. Where a window's values are integers so small that no sum of them is ever rounded, the compensation is
-// always zero and the sum is a difference of two sums over the series' beginning.
+// sum, avg, stddev and stdvar. Their sums are compensated and depend on the order of additions, so
+// every window is summed from scratch, several windows at once, one per lane. If a window's values
+// are integers so small that no sum of them is rounded, the compensation is always zero and the sum
+// is the difference of two prefix sums.
 #include "lanes.h"
 
 // Beyond this bound integers are no exact doubles.
 #define EXACT 9007199254740992.0
 
-// Windows that wait for the others of their batch.
+// Windows that are computed together once the batch is full.
 typedef struct {
 	window w[LANES];
 	int n;
 } batch;
 
-// Sums of the values before each sample, modulo 2^64, and the largest magnitude among the values. NULL: not all are integers.
+// Sums of the values before each sample, modulo 2^64, and the largest magnitude among the values.
+// NULL: not all are integers.
 typedef struct {
 	uint64_t *before;
 	double largest;
 } integers;
 
-// Upstream's average of a window whose sum overflows: from there on the running mean is adjusted by every value.
+// Upstream's average of a window whose sum overflows: from there on the running mean is adjusted by
+// every value.
 static double avg_overflowing(const double *v, uint32_t n) {
 	double sum = v[0], c = 0, mean = 0;
 	bool incremental = false;
@@ -158,7 +161,8 @@ PROM_INLINE int run_any(int fn, const series *s, const prom_spec *p, double *out
 PROM_WIDE static int run_wide(int fn, const series *s, const prom_spec *p, double *out, const integers *x) { return run_any(fn, s, p, out, x); }
 #endif
 
-// Fills x->before if all values are integers. Its memory has room for one more than there are samples.
+// Fills x->before if all values are integers. Its memory has room for one more than there are
+// samples.
 static void sum_integers(const series *s, uint64_t *before, integers *x) {
 	uint64_t sum = 0;
 	double largest = 0;

@@ -1,11 +1,13 @@
-// deriv and predict_linear, which fit a line to a window by least squares, and double exponential smoothing.
+// deriv and predict_linear, which fit a line to a window by least squares, and double exponential
+// smoothing.
 #include "lanes.h"
 
 typedef struct {
 	double slope, intercept;
 } line;
 
-// The line through samples lo..hi-1, its intercept at the time at. A lane each: the sums of x, y, x*y and x*x.
+// Fits a line to samples lo..hi-1 with its intercept at the time at. The lanes hold the sums of x,
+// y, x*y and x*x.
 PROM_INLINE line fit(const series *s, uint32_t lo, uint32_t hi, int64_t at) {
 	const double first = s->v[lo];
 	lanes sum = {0}, c = {0};
@@ -32,7 +34,7 @@ PROM_INLINE double deriv(const series *s, const prom_spec *p, window w, void *st
 	return fit(s, w.lo, w.hi, s->ts[w.lo]).slope;
 }
 
-// The intercept is at the time of the evaluation, which offset and @ leave where it is.
+// The intercept is at the evaluation time, which offset and @ do not move.
 PROM_INLINE double predict_linear(const series *s, const prom_spec *p, window w, void *state) {
 	(void)state;
 	line l = fit(s, w.lo, w.hi, w.t + p->shift);

@@ -1,4 +1,4 @@
-// Inside of the kernels: one series, its sliding windows, scratch memory, and compensated sums.
+// Shared by the kernels: one series, its sliding windows, and compensated sums.
 #pragma once
 
 #include <float.h>
@@ -7,13 +7,14 @@
 
 #define PROM_INLINE static inline __attribute__((always_inline))
 
-// Samples lo..hi-1, of which there are some, are the window of step k.
+// Samples lo..hi-1, at least one, are the window of step k.
 typedef struct {
 	uint32_t k, lo, hi;
-	bool like_last; // it has as many samples as the known window before, and their times are as far from its start, from one another and from its end
+	bool like_last; // as many samples at the same distances from start and end as the known window before
 } known_window;
 
-// Samples of one series: ts in ms, strictly ascending. For all functions but PROM_INSTANT and PROM_TIMESTAMP v has no stale markers.
+// Samples of one series: ts in ms, strictly ascending. For all functions but PROM_INSTANT and
+// PROM_TIMESTAMP v has no stale markers.
 typedef struct {
 	const int64_t *ts;
 	const double *v;
@@ -34,7 +35,8 @@ typedef struct {
 // The window before the first one.
 PROM_INLINE window before_first(const prom_spec *p) { return (window){.k = -1, .t = p->start - p->step}; }
 
-// The first sample from i on that is after t; those before i are not. Samples are mostly so regular that it is as far as the last one was.
+// Returns the first sample from i on that is after t; samples before i are not. Regular samples
+// move by as much as in the last step, which is tried first.
 PROM_INLINE uint32_t first_after(const series *s, uint32_t i, int64_t t, uint32_t *moved) {
 	const int64_t *ts = s->ts;
 	if (*moved < s->n - i && ts[i + *moved] > t && (*moved == 0 || ts[i + *moved - 1] <= t)) {
@@ -66,7 +68,8 @@ PROM_INLINE bool next_known_window(const series *s, const prom_spec *p, uint32_t
 	return true;
 }
 
-// Moves w to the next step whose window has at least min samples, and writes that the steps between have no value. false: there is none.
+// Moves w to the next step whose window has at least min samples, and writes absent values to the
+// steps between. Returns false if there is no such step.
 PROM_INLINE bool next_window(const series *s, const prom_spec *p, uint32_t min, double *out, window *w) {
 	if (s->windows != NULL) {
 		return next_known_window(s, p, min, out, w);
@@ -107,7 +110,8 @@ PROM_INLINE int each_known_window(const series *s, const prom_spec *p, double *o
 	return any;
 }
 
-// Writes what f returns for every window that has at least min samples. Returns whether there was one.
+// Writes the result of f for every window that has at least min samples. Returns whether there is
+// one.
 PROM_INLINE int each_window(const series *s, const prom_spec *p, double *out, uint32_t min,
                             double (*f)(const series *s, const prom_spec *p, window w, void *state), void *state) {
 	if (s->windows != NULL) {
@@ -123,7 +127,8 @@ PROM_INLINE int each_window(const series *s, const prom_spec *p, double *out, ui
 // As prom_range_run.
 int prom_range_series(int fn, const series *s, const prom_spec *spec, double *out, prom_scratch *scratch);
 
-// Adds x to the sum *sum with the compensation *c, after Neumaier; a sum that overflows loses its compensation.
+// Adds x to the sum *sum with the compensation *c, after Neumaier; a sum that overflows loses its
+// compensation.
 PROM_INLINE void kahan_add(double x, double *sum, double *c) {
 	double t = *sum + x;
 	if (t > DBL_MAX || t < -DBL_MAX) {

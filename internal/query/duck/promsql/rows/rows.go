@@ -1,4 +1,4 @@
-// Package rows shows rows in Go's memory to SQL as the table prom_rows, in C.
+// Package rows implements the table function prom_rows over rows in Go's memory, in C.
 package rows
 
 /*

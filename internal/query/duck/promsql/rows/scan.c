@@ -1,4 +1,5 @@
-// prom_rows(id): the rows that Go published, as DuckDB scans them. Threads take one chunk after another.
+// prom_rows(id): the rows that Go published, as DuckDB scans them. Threads take one chunk after
+// another.
 #include "register.h"
 #include "table.h"
 
@@ -73,7 +74,8 @@ static void begin(duckdb_init_info info) {
 	duckdb_init_set_init_data(info, s, end);
 }
 
-// Writes where the lists of a chunk go and makes room for them. false: there is none.
+// Writes the list entries of a chunk and reserves room for the elements. Returns false if there is
+// none.
 static bool lay_out(duckdb_vector out, const prom_list *lists, size_t rows) {
 	duckdb_list_entry *entries = duckdb_vector_get_data(out);
 	size_t total = 0;
@@ -98,8 +100,8 @@ static void copy_lists(duckdb_vector out, const prom_list *lists, size_t rows) {
 	}
 }
 
-// Fills out with a chunk. What DuckDB may fail at comes before the rows are entered: its exceptions would never leave them. false: with a
-// message.
+// Fills out with a chunk. DuckDB calls that may throw come before prom_rows_enter, because an
+// exception would skip prom_rows_leave. Returns false with a message.
 static bool fill(const scan *s, size_t chunk, duckdb_data_chunk out, char err[PROM_ERROR_BYTES]) {
 	prom_rows *r = s->rows;
 	size_t from = r->first[chunk], rows = r->first[chunk + 1] - from;

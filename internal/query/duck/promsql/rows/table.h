@@ -1,4 +1,4 @@
-// Rows that Go publishes for the table function prom_rows. No DuckDB in here.
+// Rows that Go publishes for the table function prom_rows. Independent of DuckDB.
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +11,8 @@ typedef struct {
 	size_t n;
 } prom_list;
 
-// Published rows. What the lists and ordinals point to is not theirs: nobody may look at it but between prom_rows_enter and
-// prom_rows_leave. All of this may be used by any thread.
+// Published rows. The lists and ordinals point to memory of the publisher, which may only be read
+// between prom_rows_enter and prom_rows_leave. All functions are safe for concurrent use.
 typedef struct prom_rows {
 	int64_t id;
 	size_t count;            // rows
@@ -23,13 +23,15 @@ typedef struct prom_rows {
 	struct prom_rows_life *life;
 } prom_rows;
 
-// Room for rows that nobody can find yet: zero but for the counts, to be filled and listed. NULL: out of memory.
+// Returns unlisted rows with their counts set and the rest zero, to be filled and listed. NULL: out
+// of memory.
 prom_rows *prom_rows_new(size_t count, size_t chunks);
 
-// Gives the rows an id, which is never 0 and never used twice, so that they are found.
+// Lists the rows under an id, which is never 0 and never used twice.
 void prom_rows_list(prom_rows *r);
 
-// Ends the life of the id. Waits until nobody is between enter and leave; afterwards nobody gets there. The pointer is no longer valid.
+// Unlists the rows, waits until no thread is between enter and leave, and lets none enter
+// afterwards. The pointer is no longer valid.
 void prom_rows_close(prom_rows *r);
 
 // The rows of an id with one more reference, or NULL if there are none of that id.

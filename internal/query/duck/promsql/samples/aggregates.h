@@ -4,7 +4,7 @@
 #include "../../../../../third_party/duckdb/duckdb.h"
 #include "samples.h"
 
-// What a registered function is: one of the kernels, over values or over the columns that they are stored in.
+// The extra info of an aggregate: a range function, over values or over the stored columns.
 typedef struct {
 	int fn;
 	bool decoded;

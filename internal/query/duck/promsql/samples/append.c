@@ -3,10 +3,11 @@
 
 #include <float.h>
 
-// Times of a run lie less than this many µs after its base, which is half as much before its first sample.
+// Times of a run lie less than this many µs after its base, which is half as much before its first
+// sample.
 #define REACH (INT64_C(1000) << 32)
 
-// Runs that arrive with fewer samples than this get room for more.
+// Runs of fewer samples than this get room for more.
 #define SMALL 256
 #define SMALLEST 16
 
@@ -17,8 +18,9 @@ static int64_t base_of(int64_t us) {
 	return ms < earliest ? earliest : ms;
 }
 
-// Adds an empty run that begins at the time us and has room for want samples: just them where they are many, for such stretches mostly
-// end with their series; otherwise as many as the series already has, so that the number of runs stays small.
+// Adds an empty run that begins at the time us with room for want samples. Many samples get exactly
+// their room, because such a stretch mostly ends its series; few get as much as the series already
+// has, which keeps the number of runs small.
 static samples_run *new_run(samples_state *s, uint64_t rank, int64_t us, uint64_t want) {
 	uint64_t cap = want;
 	if (want < SMALL) {
@@ -45,7 +47,7 @@ static samples_run *new_run(samples_state *s, uint64_t rank, int64_t us, uint64_
 	return r;
 }
 
-// Whole series have the divisor 1, and what is not divided is cheaper.
+// Whole series often have the divisor 1; skipping the division is cheaper.
 static bool all_one(const double *v_div, uint64_t n) {
 	uint64_t other = 0;
 	for (uint64_t i = 0; i < n; i++) {
@@ -71,7 +73,8 @@ static void decode(double *restrict v, const int64_t *restrict v_int, const doub
 	}
 }
 
-// Copies rows i..j-1, which are of the run's rank, within its reach and fewer than its room, and ascend.
+// Copies rows i..j-1, which are of the run's rank, within its reach and fewer than its room, and
+// ascend.
 static void fill(samples_run *r, const samples_rows *rows, uint64_t i, uint64_t j) {
 	const int64_t *ts = rows->ts;
 	uint32_t *restrict at = r->at + r->n;
@@ -99,7 +102,8 @@ static bool within(const samples_run *r, int64_t us) {
 
 bool samples_append(samples_state *s, const samples_rows *rows, uint64_t i, uint64_t j) {
 	while (i < j) {
-		// Rows of one rank that ascend: their first and last time say whether they are within reach.
+		// Rows of one rank with ascending times: all are within reach if the first and the last one
+		// are.
 		uint64_t e = i + 1;
 		while (e < j && rows->rank[e] == rows->rank[i] && rows->ts[e] > rows->ts[e - 1]) {
 			e++;

@@ -11,7 +11,7 @@ typedef struct {
 	idx_t room; // values that are reserved
 } lists;
 
-// Makes room for n more values, and for as many in each of the rows that are left: steps are the same for all of them, as a rule.
+// Reserves n more values, and n for each row left: all rows mostly have the same number of steps.
 static bool reserve(lists *l, prom_budget *b, idx_t n, idx_t rows_left) {
 	if (l->used + n <= l->room) {
 		return true;

@@ -1,6 +1,6 @@
 // Sorts the samples of a series by time. Of equal times the sample of the highest rank counts, as the
-// Go package internal/live defines it; the statement has left out what is deleted. Runs are nearly
-// always sorted, and nearly always follow one another.
+// Go package internal/live defines it; the statement leaves out deleted samples. Runs are nearly
+// always sorted and disjoint in time.
 #include "samples.h"
 
 #include <stdlib.h>
@@ -82,7 +82,8 @@ typedef struct {
 	double *v;
 } samples;
 
-// Merges two neighbours a..b-1 and b..c-1 of from to the end o of to and returns the new end. Of equal times the right neighbour's stays.
+// Merges two neighbours a..b-1 and b..c-1 of from to the end o of to and returns the new end. Of
+// two samples with equal times the right neighbour's stays.
 static uint32_t merge_two(samples to, uint32_t o, samples from, uint32_t a, uint32_t b, uint32_t c) {
 	uint32_t i = a, j = b;
 	while (i < b && j < c) {
@@ -98,8 +99,9 @@ static uint32_t merge_two(samples to, uint32_t o, samples from, uint32_t a, uint
 	return o + (end - rest);
 }
 
-// Merges neighbours until one stretch is left. Stretch i of from begins at begin[i]; begin[count] is the end. Every stretch's ranks are
-// not above those of the next one, so that the right one of two neighbours is always the newer. Returns which one holds the result.
+// Merges neighbours until one stretch is left. Stretch i of from begins at begin[i]; begin[count]
+// is the end. Every stretch's ranks are not above those of the next one, so that the right one of
+// two neighbours is always the newer. Returns the buffer that holds the result.
 static samples merge_all(samples from, samples to, uint32_t *begin, uint64_t count, uint32_t *n) {
 	while (count > 1) {
 		uint32_t o = 0;

@@ -1,17 +1,9 @@
-// The aggregates over the samples of a series: for each range function one over the stored columns and
-// one over values.
+// The aggregates over the samples of a series: for each range function one over the stored columns
+// and one over values.
 #include "../vec/register.h"
 #include "aggregates.h"
 
-static idx_t state_size(duckdb_function_info info) {
-	(void)info;
-	return sizeof(samples_state);
-}
-
-static void state_init(duckdb_function_info info, duckdb_aggregate_state state) {
-	(void)info;
-	*(samples_state *)state = (samples_state){0};
-}
+VEC_STATE(samples_state, 0)
 
 static void destroy(duckdb_aggregate_state *states, idx_t n) {
 	const prom_spec *spec = NULL; // that of the states so far, refs of them

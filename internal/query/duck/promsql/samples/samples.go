@@ -1,5 +1,6 @@
-// Package samples has the SQL aggregates that gather the samples of a series and evaluate a range function
-// over them, in C. The engine calls kernels instead; promlake sql and the SQL that explain prints need these.
+// Package samples has the SQL aggregates that gather the samples of a series and evaluate a range
+// function over them, in C. The engine calls kernels instead; promlake sql and the SQL that explain
+// prints need these.
 package samples
 
 /*

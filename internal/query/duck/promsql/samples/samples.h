@@ -1,10 +1,10 @@
-// Inside of the aggregates: what one series has gathered so far.
+// The state of the aggregates: the samples of one series so far.
 #pragma once
 
 #include "../kernel/range.h"
 
-// A stretch of samples of one rank, in the order of their arrival. Times are offsets from base, so that a sample takes 12 bytes; a sample
-// that no offset reaches begins another run.
+// A stretch of samples of one rank, in the order of their arrival. Times are offsets from base, so
+// that a sample takes 12 bytes; a sample that no offset reaches begins another run.
 typedef struct samples_run {
 	struct samples_run *next;
 	uint64_t rank;
@@ -40,11 +40,12 @@ void samples_take(samples_state *dst, samples_state *src);
 // Frees the samples.
 void samples_clear(samples_state *s);
 
-// Memory in which series are put in order, one after another; zero but for the scratches' budgets.
+// Memory for sorting series one after another. Initialise the budgets and zero the rest.
 typedef struct {
 	prom_scratch pieces, series, merged;
 } samples_order;
 
-// The samples of a state ascending by ts, of equal ts only the one of the largest rank; without stale markers unless keep_stale. *ts and
-// *v stay valid until the next call with o or a change of s. false: refused by the budget.
+// The samples of a state ascending by ts, of equal ts only the one of the largest rank; without
+// stale markers unless keep_stale. *ts and *v stay valid until the next call with o or a change of
+// s. false: refused by the budget.
 bool samples_sorted(const samples_state *s, samples_order *o, bool keep_stale, const int64_t **ts, const double **v, uint32_t *n);

@@ -43,7 +43,8 @@ static void close_chunk(chunk *c) {
 	c->held = 0;
 }
 
-// The spec of row i. A constant's rows are bytewise equal, so it is parsed, or found again, once per chunk.
+// Returns the spec of row i. Rows of a constant are equal byte by byte, so it is looked up once per
+// chunk.
 static const prom_spec *spec_of(chunk *c, idx_t i, char err[PROM_ERROR_BYTES]) {
 	if (c->spec != NULL && memcmp(&c->spec_text[i], &c->spec_text[c->parsed], sizeof *c->spec_text) == 0) {
 		return c->spec;

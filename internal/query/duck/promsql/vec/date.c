@@ -1,13 +1,15 @@
-// Functions of a date: the value is a Unix time in seconds, truncated to an integer as Go does on amd64, where what does not fit becomes
-// the least integer. The calendar is Go's: proleptic Gregorian, in years that begin with March, counted from a March 1st so early that no
-// number is negative (see "Computations on Times" in Go's package time); sums wrap, as there.
+// Functions of a date: the value is a Unix time in seconds, truncated to an integer as Go does on
+// amd64, where what does not fit becomes the least integer. The calendar is Go's: proleptic
+// Gregorian, with years that begin in March, counted from a March 1st so early that no number is
+// negative (see "Computations on Times" in Go's package time). Sums wrap as in Go.
 #include "functions.h"
 
 #define DAY 86400
 #define ERA_DAYS 146097 // days of 400 years
 #define EPOCH_YEARS UINT64_C(292277022400)
 
-// Seconds from the first day of the calendar to 1970: the years before year 1, March to December of year 0, then 1969 years.
+// Seconds from the first day of the calendar to 1970: the years before year 1, March to December of
+// year 0, then 1969 years.
 #define UNIX_TO_ABSOLUTE ((EPOCH_YEARS / 400 * ERA_DAYS + 306 + 719162) * DAY)
 
 typedef struct {

@@ -1,4 +1,5 @@
-// The loops of prom_math: what IEEE 754 fixes to the bit is done here, the rest by Go.
+// The loops of prom_math. Functions whose bits IEEE 754 defines are computed here, the others by
+// Go.
 #include "functions.h"
 
 #include "gomath.h"
@@ -29,7 +30,8 @@ UNARY(do_deg, x * 180 / PI)
 UNARY(do_sgn, vec_choose(vec_mask(x < 0), -1, vec_choose(vec_mask(x > 0), 1, x)))
 UNARY(do_copy, x)
 
-// A function of x and the parameters p and q. gone says with all bits that there is no result though x, p and q are there.
+// A function of x and the parameters p and q. gone is a mask with all bits set where x, p and q are
+// present but give no result.
 #define WITH_PARAMETERS(name, result, gone) \
 	VEC_INLINE uint64_t name##_core(const double *restrict v, size_t vs, const double *restrict a, size_t as, const double *restrict b, size_t bs, \
 	                                double *restrict out, uint32_t n) { \
@@ -46,7 +48,7 @@ UNARY(do_copy, x)
 		return vs == 1 && as == 0 && bs == 0 ? name##_core(v, 1, a, 0, b, 0, out, n) : name##_core(v, vs, a, as, b, bs, out, n); \
 	}
 
-// Go's math.Max and math.Min: an infinity that decides goes before NaN, and -0 is less than 0.
+// Go's math.Max and math.Min: a deciding infinity wins over NaN, and -0 is less than 0.
 VEC_INLINE double go_max(double x, double y) {
 	double r = vec_choose(vec_mask(x > y), x, y);
 	r = vec_choose(vec_mask(x == y), prom_from_bits(prom_bits(x) & prom_bits(y)), r);
@@ -61,7 +63,8 @@ VEC_INLINE double go_min(double x, double y) {
 	return vec_choose(vec_mask((x == -INFINITY) | (y == -INFINITY)), -INFINITY, r);
 }
 
-// Rounding to the nearest multiple of p multiplies by the inverse and divides by it, as upstream does.
+// Rounding to the nearest multiple of p multiplies by the inverse and divides by it, as upstream
+// does.
 VEC_INLINE double round_to(double x, double p) {
 	double inverse = 1.0 / p, y = floor(x * inverse + 0.5) / inverse;
 	return vec_choose(vec_mask(y != y), NAN, y);

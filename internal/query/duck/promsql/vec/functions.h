@@ -3,8 +3,8 @@
 
 #include "vec.h"
 
-// n steps: step k has v[k*vs], a[k*as] and b[k*bs]. Returns 0 if no result is there. NaN is itself under functions without parameters,
-// and so is absent.
+// n steps: step k has v[k*vs], a[k*as] and b[k*bs]. Returns 0 if no result is there. Functions
+// without parameters keep the bits of NaN, and so absent values.
 typedef uint64_t (*vec_math_loop)(const double *v, size_t vs, const double *a, size_t as, const double *b, size_t bs, double *out, uint32_t n);
 
 #define VEC_NO_GO (-1)

@@ -43,7 +43,7 @@ func floats(p *C.double, n C.size_t) []float64 {
 
 func absent(v float64) bool { return math.Float64bits(v) == absentBits }
 
-// NaN is itself under all functions, so that no payload becomes that of an absent value.
+// Functions keep the bits of NaN, so no result becomes an absent value.
 //
 //export promGoUnary
 func promGoUnary(fn C.int, v *C.double, n C.size_t) {

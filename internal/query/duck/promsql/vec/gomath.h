@@ -1,4 +1,5 @@
-// What C asks Go to do on a whole list, because its result's last bits or its order are those of Go's library.
+// Functions that Go computes on whole lists, because the last bits of results must be those of Go's
+// library.
 #pragma once
 
 #include <stddef.h>

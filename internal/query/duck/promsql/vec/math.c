@@ -14,7 +14,8 @@ static bool misfit(uint32_t a, uint32_t b, char err[PROM_ERROR_BYTES]) {
 
 static const char no_room[] = "write values: the machine has no memory for them";
 
-// The lists of a row of prom_math. n is the result's length, 0 if there is none; false if the lengths do not fit.
+// The lists of a row of prom_math. n is the result's length, 0 if there is none; false if the
+// lengths do not fit.
 typedef struct {
 	vec_list v, a, b;
 	uint32_t n;
@@ -75,7 +76,8 @@ static bool run_math(duckdb_data_chunk in, duckdb_vector result, char err[PROM_E
 	return true;
 }
 
-// The lists of a row of prom_binary, a missing one as a constant absence where the operator can do without it.
+// The lists of a row of prom_binary, a missing one as a constant absence where the operator can do
+// without it.
 typedef struct {
 	vec_list l, r;
 	uint32_t n;

@@ -5,8 +5,9 @@
 
 #include "gomath.h"
 
-// The loop of an operator on a and b: a result where keep has all bits, which may count on gone: that a or b is absent. A loop each for
-// two lists, and for a list and a constant on either side.
+// The loop of an operator on a and b. A result is present where the mask keep is set; keep may use
+// gone, the mask of a or b being absent. There is one loop for two lists, and one for a constant on
+// either side.
 #define OPERATOR(name, result, keep) \
 	VEC_INLINE uint64_t name##_core(const double *restrict l, size_t ls, const double *restrict r, size_t rs, double *restrict out, uint32_t n) { \
 		uint64_t any = 0; \
@@ -26,7 +27,7 @@
 		return rs == 0 ? name##_core(l, 1, r, 0, out, n) : name##_core(l, 0, r, 1, out, n); \
 	}
 
-// A comparison keeps the left side, the right side, or says 0 or 1.
+// A comparison returns the left side, the right side, or 0 and 1.
 #define COMPARISON(name, comparison) \
 	OPERATOR(name, a, ~gone &vec_mask(a comparison b)) \
 	OPERATOR(name##_right, b, ~gone &vec_mask(a comparison b)) \
@@ -60,7 +61,8 @@ static uint64_t by_go(prom_go_binary fn, const double *l, size_t ls, const doubl
 	return present(out, n);
 }
 
-// Squares of l, which are Go's powers as long as they are normal numbers. Returns whether all are.
+// Writes the squares of l, which equal Go's powers if they are normal numbers. Returns whether all
+// are.
 static bool square(const double *restrict l, double *restrict out, uint32_t n) {
 	uint64_t other = 0;
 	for (uint32_t k = 0; k < n; k++) {

@@ -1,5 +1,5 @@
-// prom_pack and prom_unpack: a list as a BLOB of its doubles. DuckDB passes a list that comes from a subquery in an expression through a sort
-// key, which knows one NaN and one zero; a BLOB keeps its bytes.
+// prom_pack and prom_unpack: a list as a BLOB of its doubles. DuckDB converts a list from a scalar
+// subquery to a sort key, which has one NaN and one zero; a BLOB keeps its bytes.
 #include "register.h"
 
 #include <stdio.h>
@@ -22,7 +22,8 @@ static void pack(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector 
 	}
 }
 
-// Rows with the same bytes in the same place, as those of a constant are, share the elements of one list.
+// Rows with the same bytes in the same place, as those of a constant are, share the elements of one
+// list.
 static bool unpack_rows(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
 	vec_column blobs = vec_column_of(in, 0);
 	vec_text last = {NULL, 0};

@@ -34,7 +34,7 @@ static void put(duckdb_vector out, idx_t row, uint32_t value) {
 	}
 }
 
-// A map whose length is no multiple of its entries was not made by ordinals.
+// The length of a map must be a multiple of the entry size.
 static bool well_formed(duckdb_function_info info, vec_text map, size_t entry) {
 	if (map.len % entry == 0) {
 		return true;

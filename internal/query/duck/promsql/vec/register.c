@@ -1,4 +1,5 @@
-// Registration of the functions over lists of values. Aggregates are function sets, for most have overloads.
+// Registration of the functions over lists of values. Aggregates are function sets, for most have
+// overloads.
 #include "register.h"
 
 #include <stdio.h>
@@ -83,7 +84,8 @@ static duckdb_aggregate_function overload(const vec_aggregate *a, bool spec) {
 	return f;
 }
 
-// Registers the entries that follow one another under one name as overloads, and moves on to the last of them.
+// Registers the entries that follow one another under one name as overloads, and moves on to the
+// last of them.
 static duckdb_state add_aggregate(duckdb_connection conn, const vec_aggregate **at) {
 	const vec_aggregate *a = *at;
 	duckdb_aggregate_function_set set = duckdb_create_aggregate_function_set(a->name);

@@ -8,14 +8,15 @@ typedef enum { VEC_END, VEC_DOUBLE, VEC_BIGINT, VEC_UINTEGER, VEC_UBIGINT, VEC_T
 
 #define VEC_MAX_PARAMETERS 5
 
-// A scalar function of DuckDB. All see NULL inputs themselves.
+// A scalar function of DuckDB. All handle NULL inputs themselves.
 typedef struct {
 	const char *name;
 	vec_type parameters[VEC_MAX_PARAMETERS + 1], result;
 	duckdb_scalar_function_t run;
 } vec_scalar;
 
-// An aggregate of DuckDB. extra is what duckdb_aggregate_function_get_extra_info gives its functions.
+// An aggregate of DuckDB. extra is what duckdb_aggregate_function_get_extra_info gives its
+// functions.
 typedef struct {
 	const char *name;
 	vec_type parameters[VEC_MAX_PARAMETERS + 1], result;
@@ -29,10 +30,22 @@ typedef struct {
 	duckdb_aggregate_destroy_t destroy;
 } vec_aggregate;
 
-// Register the functions of tables, each ended by an entry without a name; NULL ends the list of tables.
-// Entries of one name that follow one another are overloads. Return 0, or 1 with a message.
+// Defines state_size and state_init of an aggregate whose state is a struct with initial values.
+#define VEC_STATE(type, values) \
+	static idx_t state_size(duckdb_function_info info) { \
+		(void)info; \
+		return sizeof(type); \
+	} \
+	static void state_init(duckdb_function_info info, duckdb_aggregate_state s) { \
+		(void)info; \
+		*(type *)s = (type){values}; \
+	}
+
+// Register the functions of tables, each ended by an entry without a name; NULL ends the list of
+// tables. Entries of one name that follow one another are overloads. Return 0, or 1 with a message.
 int vec_register_scalars(duckdb_connection conn, const vec_scalar *const *tables, char err[PROM_ERROR_BYTES]);
 int vec_register_aggregates(duckdb_connection conn, const vec_aggregate *const *tables, char err[PROM_ERROR_BYTES]);
 
-// Registers the scalar functions over lists of values, once per database. Returns 0, or 1 with a message.
+// Registers the scalar functions over lists of values, once per database. Returns 0, or 1 with a
+// message.
 int prom_register_vec(duckdb_connection conn, char err[PROM_ERROR_BYTES]);

@@ -1,6 +1,7 @@
-// What the functions over lists of values share: reading lists from DuckDB's vectors, writing lists into them, and registration.
-// Every vec*.c file includes this first. Speed rests on loops that the compiler turns into vector instructions: a loop computes both
-// sides of a choice and then chooses, so the compiler must know that arithmetic neither traps nor sets errno.
+// Shared by the functions over lists of values: reading lists from DuckDB's vectors and writing
+// them. Every C file of vec and agg includes this first. The compiler vectorises the loops: a loop
+// computes both sides of a choice and then chooses, so the compiler must know that arithmetic
+// neither traps nor sets errno.
 #pragma once
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -56,13 +57,14 @@ typedef struct {
 	const uint64_t *validity;
 } vec_lists;
 
-// One list: n = 0 for NULL and for an empty list, which says the same.
+// One list; n is 0 for NULL and for an empty list, which mean the same.
 typedef struct {
 	const double *v;
 	uint32_t n;
 } vec_list;
 
-// Returns false with a message if a list has a NULL among its elements or more than PROM_MAX_STEPS of them.
+// Returns false with a message if a list has a NULL among its elements or more than PROM_MAX_STEPS
+// of them.
 bool vec_lists_open(vec_lists *l, duckdb_data_chunk chunk, idx_t column, char err[PROM_ERROR_BYTES]);
 
 VEC_INLINE vec_list vec_list_at(const vec_lists *l, idx_t row) {
@@ -72,13 +74,15 @@ VEC_INLINE vec_list vec_list_at(const vec_lists *l, idx_t row) {
 	return (vec_list){l->values + l->at[row].offset, (uint32_t)l->at[row].length};
 }
 
-// The distance between the elements for two steps: 0 for a list of one element, which stands for all steps.
+// The distance between the elements for two steps: 0 for a list of one element, which stands for
+// all steps.
 VEC_INLINE size_t vec_stride(vec_list l) { return l.n > 1; }
 
-// The length of the list that a and b give together; 0, which is no length, if they do not fit.
+// The common length of lists of a and b elements, 0 if they do not fit.
 VEC_INLINE uint32_t vec_common(uint32_t a, uint32_t b) { return a == b || b == 1 ? a : a == 1 ? b : 0; }
 
-// A DOUBLE[] column that is written, row by row in ascending order. Room is for the elements that were reserved.
+// A DOUBLE[] column that is written, row by row in ascending order. Its elements are reserved by
+// vec_out_open.
 typedef struct {
 	duckdb_vector vector;
 	duckdb_list_entry *at;
@@ -102,7 +106,7 @@ VEC_INLINE void vec_out_put(vec_out *o, idx_t row, uint32_t n, bool any) {
 	}
 }
 
-// The spec of a row. Rows of a chunk have one text nearly always: it is parsed when it changes.
+// The spec of a row. Rows of a chunk nearly always have one text, which is parsed when it changes.
 typedef struct {
 	const duckdb_string_t *column;
 	const uint64_t *validity;
@@ -117,8 +121,9 @@ void vec_specs_open(vec_specs *s, duckdb_data_chunk chunk, idx_t column, uint32_
 const prom_spec *vec_specs_at(vec_specs *s, idx_t row, char err[PROM_ERROR_BYTES]);
 void vec_specs_close(vec_specs *s);
 
-// The name of a function or operator ("what"), which all rows of a column must have in common. Returns false with a message.
+// The name of a function or operator ("what"), which all rows of a column must have in common.
+// Returns false with a message.
 bool vec_constant_text(duckdb_data_chunk chunk, idx_t column, const char *what, vec_text *text, char err[PROM_ERROR_BYTES]);
 
-// Writes that there is no such function or operator, and returns false.
+// Writes an error about an unknown function or operator and returns false.
 bool vec_unknown(const char *what, vec_text name, char err[PROM_ERROR_BYTES]);
