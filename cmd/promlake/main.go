@@ -14,7 +14,7 @@ import (
 
 const (
 	program     = "promlake"
-	description = "Prometheus metrics in an object store, asked with PromQL. Every flag can be set by a variable: --store by PROMLAKE_STORE, --query.timeout by PROMLAKE_QUERY_TIMEOUT."
+	description = "Prometheus metrics in an object store, asked with PromQL. Every flag can be set by a variable, such as --query.timeout by PROMLAKE_QUERY_TIMEOUT, or in the file of --settings.file."
 )
 
 // cli is the grammar of the command line.
@@ -27,6 +27,7 @@ type cli struct {
 	Copy    copyCmd    `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
 	Tenant  tenantCmd  `cmd:"" help:"List the tenants of a store, or remove one whole."`
 	Doctor  doctorCmd  `cmd:"" help:"Find damaged objects in a store, and take them out of what counts."`
+	Config  configCmd  `cmd:"" help:"Print the settings of promlake serve and the source of each."`
 	Token   tokenCmd   `cmd:"" help:"Make a token for requests to a server."`
 	Cost    costCmd    `cmd:"" help:"Estimate what a load costs on AWS."`
 	Redrive redriveCmd `cmd:"" help:"Move dead letters of remote_write back to their queue, or tell what they are."`
@@ -36,7 +37,7 @@ type cli struct {
 // newCLI returns the grammar with its defaults.
 func newCLI() *cli {
 	c := settings.Default[cli]()
-	c.Serve.Settings = app.DefaultSettings()
+	c.Serve.Settings, c.Config.Settings = app.DefaultSettings(), app.DefaultSettings()
 	c.Compact.Compact, c.Inspect.Compact = compactapp.DefaultSettings(), compactapp.DefaultSettings()
 	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log} {
 		log.Level = "warn"

@@ -18,26 +18,26 @@ type file struct {
 	Path string `name:"settings.file" placeholder:"FILE" help:"YAML file with settings: a flag's name without its dashes, and its value." when:"Set it to keep many settings in one place."`
 
 	read   bool
+	err    error // of the file as a whole
 	values map[string]entry
 }
 
 // entry is the value of one key.
 type entry struct {
 	texts []string
+	list  bool   // written as a list
 	where string // file and line
 }
 
-// Validate implements kong.Resolver.
-func (*file) Validate(*kong.Application) error { return nil }
+// Validate implements kong.Resolver: it reports what is wrong with the file as a whole.
+func (f *file) Validate(*kong.Application) error { return f.err }
 
 // Resolve implements kong.Resolver: it returns what the file has for a flag, nil if that is nothing or if
 // the flag has a variable.
 func (f *file) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !f.read {
 		f.read = true
-		if err := f.load(ctx); err != nil {
-			return nil, err
-		}
+		f.err = f.load(ctx)
 	}
 	e, ok := f.values[flag.Name]
 	if _, inEnv := os.LookupEnv(Env(flag.Name)); !ok || inEnv {
@@ -45,11 +45,12 @@ func (f *file) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 	}
 	value := e.texts[0]
 	switch {
+	case !e.list:
 	case flag.IsSlice():
 		value = kong.JoinEscaped(e.texts, flag.Tag.Sep)
 	case flag.IsMap():
 		value = strings.Join(e.texts, ",")
-	case len(e.texts) > 1:
+	default:
 		return nil, fmt.Errorf("%s: want one value, got a list", e.where)
 	}
 	// Kong reads the value again and does not know where it comes from.
@@ -66,7 +67,7 @@ func (f *file) load(ctx *kong.Context) error {
 	known := map[string]bool{}
 	err := visit(ctx.Model.Node, func(flag *kong.Flag) error {
 		known[flag.Name] = true
-		if flag.Name == settingsFile {
+		if flag.Name == SettingsFile {
 			path = ctx.FlagValue(flag).(string)
 		}
 		return nil
@@ -82,8 +83,8 @@ func (f *file) load(ctx *kong.Context) error {
 	return err
 }
 
-// settingsFile is the flag that names the file, and neither a key in it nor a setting.
-const settingsFile = "settings.file"
+// SettingsFile is the flag that names the file, and neither a key in it nor a setting.
+const SettingsFile = "settings.file"
 
 // parseFile returns the entries of a settings file. known are the flags of the program.
 func parseFile(path string, text []byte, known map[string]bool) (map[string]entry, error) {
@@ -108,12 +109,12 @@ func parseFile(path string, text []byte, known map[string]bool) (map[string]entr
 		if first, twice := values[key.Value]; twice {
 			return nil, fmt.Errorf("%s: the key is there twice, first in %s", e.where, strings.TrimSuffix(first.where, ": "+key.Value))
 		}
-		if !known[key.Value] || key.Value == settingsFile || key.Value == "help" {
+		if !known[key.Value] || key.Value == SettingsFile || key.Value == "help" {
 			return nil, fmt.Errorf("%s: no such setting", e.where)
 		}
 		elements := []*yaml.Node{node}
 		if node.Kind == yaml.SequenceNode {
-			elements = node.Content
+			elements, e.list = node.Content, true
 		}
 		for _, n := range elements {
 			if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {

@@ -27,6 +27,9 @@ type grammar struct {
 
 	Tenants map[string]time.Duration `name:"tenants" type:"period" help:"Periods of tenants."`
 
+	Share    int64         `name:"share" default:"1" min:"1" max:"2" help:"A number with limits."`
+	Patience time.Duration `name:"patience" default:"1m" above:"0" max:"1h" help:"A duration with limits."`
+
 	Kind  string `name:"kind" enum:"red,blue" required:"" help:"One of ${enum}."`
 	Store string `name:"store" help:"A URL."`
 	Token string `name:"token" help:"A secret." secret:""`
@@ -39,7 +42,7 @@ type grammar struct {
 func defaults() grammar {
 	return grammar{
 		Text: "$HOME ${x}", Wait: 90 * time.Minute, Size: 64 << 20, Count: 7, Ratio: 0.5, On: true, Kind: "red", List: []string{"a", "b"},
-		Keep: 36 * time.Hour, Tenants: map[string]time.Duration{"a": 7 * 24 * time.Hour},
+		Keep: 36 * time.Hour, Share: 1, Patience: time.Minute, Tenants: map[string]time.Duration{"a": 7 * 24 * time.Hour},
 	}
 }
 
@@ -172,8 +175,10 @@ list: "a,b"
 nothing: "0"
 on: "true"
 other-token: ""
+patience: "1m"
 ratio: "0.5"
 settings.file: ""
+share: "1"
 size: "64MiB"
 store: "s3://bucket/p"
 tenants: "a=1w"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ const (
 // Value is one flag as the program runs with it.
 type Value struct {
 	Name, Text string
+	Default    string
 	Source     Source
 	Hidden     bool // Text is not all of the value
 }
@@ -49,7 +51,7 @@ func values(chosen *kong.Context) Values {
 		if f.Name == "help" {
 			continue
 		}
-		v := Value{Name: f.Name, Source: cmp.Or(sources[f], Default)}
+		v := Value{Name: f.Name, Default: strings.ReplaceAll(f.Default, "$$", "$"), Source: cmp.Or(sources[f], Default)}
 		if _, ok := os.LookupEnv(Env(f.Name)); ok && v.Source == Default {
 			v.Source = Environment
 		}
@@ -92,6 +94,39 @@ func (vs Values) YAML() string {
 		fmt.Fprintf(&b, "%s: %s\n", v.Name, strconv.Quote(v.Text))
 	}
 	return b.String()
+}
+
+// File returns the values as a settings file that names the source of each. A value that is not all
+// there is a comment.
+func (vs Values) File() string {
+	var b strings.Builder
+	for _, v := range vs {
+		if v.Hidden {
+			b.WriteString("# ")
+		}
+		fmt.Fprintf(&b, "%s: %s  # %s\n", v.Name, scalar(v.Text), v.Source)
+	}
+	return b.String()
+}
+
+// Defaults returns the defaults of all flags as a settings file.
+func (vs Values) Defaults() string {
+	var b strings.Builder
+	for _, v := range vs {
+		fmt.Fprintf(&b, "%s: %s\n", v.Name, scalar(v.Default))
+	}
+	return b.String()
+}
+
+// plain matches texts that YAML reads as they are.
+var plain = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9_./,-]*(:[A-Za-z0-9_./,-]+)*$`)
+
+// scalar writes a text as a scalar of YAML.
+func scalar(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+	return strconv.Quote(text)
 }
 
 // Given reports whether the operator gave the flag a value, be it the default.

@@ -1,6 +1,8 @@
 package queryapp_test
 
 import (
+	"bytes"
+	"reflect"
 	"runtime"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // held is what all queries of a stage may hold at once, and the program: bytes.
@@ -99,4 +102,39 @@ func TestForFunctionKeeps(t *testing.T) {
 		other(&got)
 	}
 	require.Equal(t, want, got)
+}
+
+// asked is a program whose only settings are those of the query stage.
+type asked struct {
+	Query queryapp.Settings `embed:""`
+	got   queryapp.Settings
+}
+
+// Run divides the memory of a function.
+func (a *asked) Run(vs flags.Values) error {
+	a.got = queryapp.ForFunction(a.Query, 1769<<20, vs)
+	return nil
+}
+
+// TestAnExplicitDefaultIsKept: a variable that equals the default is not a variable that is missing.
+func TestAnExplicitDefaultIsKept(t *testing.T) {
+	run := func() query.Settings {
+		a := asked{Query: queryapp.DefaultSettings()}
+		var errs bytes.Buffer
+		require.Equal(t, 0, flags.Main(t.Context(), "test", "A test.", &a, nil, flags.Streams{Out: &errs, Err: &errs}), errs.String())
+		return a.got.Query
+	}
+	d, unset := reflect.ValueOf(queryapp.DefaultSettings().Query), reflect.ValueOf(run())
+	for i := range d.NumField() {
+		f := d.Type().Field(i)
+		if d.Field(i).Equal(unset.Field(i)) || f.Name == "Threads" { // 0 threads are as many as there are processors
+			continue
+		}
+		t.Run(f.Tag.Get("name"), func(t *testing.T) {
+			t.Setenv(flags.Env(f.Tag.Get("name")), settings.Format(d.Field(i), f.Tag.Get("type")))
+			require.Equal(t, d.Field(i).Interface(), reflect.ValueOf(run()).Field(i).Interface())
+		})
+	}
+	t.Setenv("PROMLAKE_QUERY_MAX_CONCURRENCY", "20")
+	require.Equal(t, 20, run().MaxConcurrency)
 }

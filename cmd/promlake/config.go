@@ -1,0 +1,28 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/promlake/promlake/internal/app"
+	"github.com/promlake/promlake/internal/app/flags"
+)
+
+type configCmd struct {
+	PrintDefaults bool `name:"print-defaults" help:"Print the defaults of all settings instead."`
+
+	Settings app.Settings `embed:""`
+}
+
+// Run prints the settings that promlake serve would have as a settings file.
+func (c *configCmd) Run(io flags.Streams, vs flags.Values) error {
+	vs = slices.DeleteFunc(vs, func(v flags.Value) bool { return v.Name == "print-defaults" || v.Name == flags.SettingsFile })
+	text := vs.File()
+	if c.PrintDefaults {
+		text = vs.Defaults()
+	}
+	if _, err := fmt.Fprint(io.Out, text); err != nil {
+		return fmt.Errorf("print settings: %w", err)
+	}
+	return nil
+}
