@@ -38,6 +38,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require github.com/influxdata/line-protocol/v2 v2.2.1 // indirect
+
 require (
 	cloud.google.com/go/auth v0.23.2 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.2.8 // indirect
