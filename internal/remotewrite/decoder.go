@@ -71,6 +71,11 @@ func (d *decoder) decode(version Protocol, msg []byte) error {
 	if err := d.walk(version, msg); err != nil {
 		return err
 	}
+	return d.finish(version)
+}
+
+// finish interns the missed series and checks the windows.
+func (d *decoder) finish(version Protocol) error {
 	if len(d.misses) > 0 {
 		if err := d.resolve(version); err != nil {
 			return err

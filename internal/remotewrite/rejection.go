@@ -30,6 +30,8 @@ const (
 	ReasonExemplar      Reason = "invalid_exemplar"
 	ReasonMetadata      Reason = "invalid_metadata"
 	ReasonWindows       Reason = "too_many_windows"
+	ReasonLine          Reason = "invalid_line"
+	ReasonString        Reason = "string_value"
 )
 
 // Rejection is the error for a part of a request that breaks a rule: sending it again is no use.

@@ -1,0 +1,111 @@
+package remotewrite
+
+import (
+	"encoding/binary"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Collector adds the float samples of another protocol to a batch. Like the decoder, it spares a
+// known series all work but a hash and a look-up: a sender's own text for a series is its key.
+type Collector struct {
+	d    *decoder
+	from Mark // of the last sample
+	last series.Key
+}
+
+// Collect calls read, which adds samples to the collector, and returns the batch of them. Samples
+// and series that break a rule are left out, and the batch has the first offence; samples in too many
+// windows are refused as a whole with a *Rejection. Other errors are read's own, a *DenseError, or
+// what the room's grow returned; nothing is kept then.
+func Collect(g *Generation, rules Rules, room Room, read func(*Collector) error) (*Batch, error) {
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	d.Begin(g, rules, room)
+	d.table = g.Table
+	out, err := d.End(d.collect(read))
+	d.forget()
+	if err != nil {
+		return nil, err
+	}
+	out.fit()
+	return out, nil
+}
+
+func (d *decoder) collect(read func(*Collector) error) error {
+	if err := d.locked(func() error { return read(&Collector{d: d}) }); err != nil {
+		return err
+	}
+	return d.finish(V1)
+}
+
+// locked calls f with the table's read lock.
+func (d *decoder) locked(f func() error) error {
+	d.table.RLock()
+	defer d.table.RUnlock()
+	return f()
+}
+
+// Key makes the key of a series from a text of the sender. Different protocols, and requests whose
+// parameters change the series, must not use equal texts for different series.
+func (c *Collector) Key(text []byte) series.Key { return xxh3.Hash128Seed(text, c.d.table.Seed()) }
+
+// Float adds a sample at t (ms) of the series with the key. It reports whether the series is known;
+// if not, Learn must follow. An error means that there is no room.
+func (c *Collector) Float(k series.Key, t int64, v float64) (known bool, err error) {
+	c.from, c.last = c.d.Batch.Mark(), k
+	c.d.addFloat(t, v, 0)
+	if err := c.d.Reserve(0); err != nil {
+		return false, err
+	}
+	return c.d.Batch.Mark() == c.from || c.d.known(k, c.from), nil
+}
+
+// Learn gives the labels of the series of the last sample, sorted by name. Their texts are copied.
+func (c *Collector) Learn(lset []series.Label) error {
+	d := c.d
+	size := 0
+	for _, l := range lset {
+		size += 3*binary.MaxVarintLen32 + 3 + len(l.Name) + len(l.Value)
+	}
+	text := make([]byte, 0, size)
+	for _, l := range lset {
+		text = appendLabelV1(text, l)
+	}
+	d.left -= costSeries + int64(cap(text))
+	d.misses = append(d.misses, miss{key: c.last, labels: text, from: c.from, to: d.Batch.Mark()})
+	return d.Reserve(0)
+}
+
+// Refuse removes the last sample, whose series is not known and breaks a rule.
+func (c *Collector) Refuse(err error) error {
+	c.d.Batch.cut(c.from)
+	return c.Reject(err, 1)
+}
+
+// Reject records that what would have been samples breaks a rule.
+func (c *Collector) Reject(err error, samples int) error {
+	c.d.reject(err, samples)
+	return c.d.Reserve(0)
+}
+
+// Skip counts samples that are left out although they break no rule.
+func (c *Collector) Skip(r Reason, samples int) { c.d.discard(r, samples) }
+
+// appendLabelV1 appends a field of a prometheus.TimeSeries: labels = 1, with name = 1, value = 2.
+func appendLabelV1(dst []byte, l series.Label) []byte {
+	size := varintLen(len(l.Name)) + varintLen(len(l.Value)) + 2 + len(l.Name) + len(l.Value)
+	dst = binary.AppendUvarint(append(dst, 1<<3|wireBytes), uint64(size))
+	dst = append(binary.AppendUvarint(append(dst, 1<<3|wireBytes), uint64(len(l.Name))), l.Name...)
+	return append(binary.AppendUvarint(append(dst, 2<<3|wireBytes), uint64(len(l.Value))), l.Value...)
+}
+
+func varintLen(n int) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
