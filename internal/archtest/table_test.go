@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
 	"internal/ingest": {
-		"internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/key", "internal/memory",
+		"internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/key", "internal/lineprotocol", "internal/memory",
 		"internal/message", "internal/objstore", "internal/queue", "internal/remotewrite", "internal/segment", "internal/settings", "internal/tenant",
 	},
 	"internal/ingest/body":     {"internal/ingest/inflight"},
@@ -182,6 +182,7 @@ var allowed = map[string][]string{
 	"internal/queue/memqueue":              {"internal/queue"},
 	"internal/queue/sqsqueue":              {"internal/queue"},
 	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
+	"internal/lineprotocol":                {"internal/key", "internal/remotewrite", "internal/series"},
 	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series", "internal/settings"},
 	"internal/remotewrite/remotewritetest": {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/rollup":                      {"internal/block", "internal/parquetfile"},

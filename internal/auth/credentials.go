@@ -13,8 +13,8 @@ var (
 	errUnknown   = errors.New("the token is not known")
 )
 
-// credentials returns the token in the header: that of `Bearer TOKEN`, or the password of Basic,
-// whose user name is ignored. Two headers are malformed, because it is unclear which token is
+// credentials returns the token in the header: that of `Bearer TOKEN`, or of `Token TOKEN` as
+// InfluxDB's clients write it, or the password of Basic, whose user name is ignored. Two headers are malformed, because it is unclear which token is
 // meant.
 func credentials(h http.Header) (string, error) {
 	values := h.Values("Authorization")
@@ -33,7 +33,7 @@ func credentials(h http.Header) (string, error) {
 			return "", errMalformed
 		}
 		token = password
-	} else if !strings.EqualFold(scheme, "Bearer") {
+	} else if !strings.EqualFold(scheme, "Bearer") && !strings.EqualFold(scheme, "Token") {
 		return "", errMalformed
 	}
 	if len(values) > 1 || token == "" {

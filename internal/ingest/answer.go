@@ -31,6 +31,21 @@ func (e *errPartial) Error() string {
 
 func (e *errPartial) Unwrap() error { return e.err }
 
+// errWhole wraps the first offence of a request that was refused as a whole because of it.
+type errWhole struct {
+	err      error
+	rejected int
+}
+
+func (e *errWhole) Error() string {
+	if e.rejected == 1 {
+		return fmt.Sprintf("%s; nothing was stored", e.err)
+	}
+	return fmt.Sprintf("%s; and %d more offences; nothing was stored", e.err, e.rejected-1)
+}
+
+func (e *errWhole) Unwrap() error { return e.err }
+
 // partial returns the error that reports the refused part of a batch, or nil.
 func partial(b *remotewrite.Batch) error {
 	if b.Err == nil {
@@ -43,6 +58,8 @@ func partial(b *remotewrite.Batch) error {
 func status(err error) int {
 	var large *body.TooLarge
 	var partial *errPartial
+	var whole *errWhole
+	var parameter errParameter
 	var tenants errTenants
 	var unsup unsupported
 	var dense *remotewrite.DenseError
@@ -59,7 +76,7 @@ func status(err error) int {
 		return http.StatusUnsupportedMediaType
 	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &partial), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
+	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
 		return http.StatusBadRequest
 	case errors.As(err, &tenants):
 		return http.StatusTooManyRequests

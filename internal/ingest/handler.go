@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/remotewrite"
@@ -59,11 +60,9 @@ func (s *Stage) Handler() http.Handler {
 		version, err := negotiate(r.Header)
 		var n remotewrite.Tally
 		if err == nil {
-			n, err = s.write(w, r, version)
+			n, err = s.write(w, r, s.remoteWrite(version))
 		}
-		code := status(err)
-		s.countLimited(err)
-		s.met.requests.WithLabelValues(version.String(), strconv.Itoa(code)).Inc()
+		code := s.answered(w, err, version.String())
 		if version == remotewrite.V2 {
 			h := w.Header()
 			h.Set(samplesWritten, strconv.Itoa(n.Floats))
@@ -74,13 +73,31 @@ func (s *Stage) Handler() http.Handler {
 			w.WriteHeader(code)
 			return
 		}
-		if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
-			w.Header().Set("Retry-After", "1")
-		}
-		var slow *body.SlowError
-		if errors.As(err, &slow) {
-			w.Header().Set("Connection", "close") // the rest of the body is not waited for
-		}
 		http.Error(w, s.public(r, err, code), code)
 	})
+}
+
+// remoteWrite is the protocol of a remote-write request.
+func (s *Stage) remoteWrite(version remotewrite.Protocol) wireFormat {
+	return wireFormat{
+		read: s.bodies.Read,
+		decode: func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+			return remotewrite.Decode(version, msg, g, rules, room)
+		},
+	}
+}
+
+// answered counts a request, sets the headers that go with its error, and returns its status code.
+func (s *Stage) answered(w http.ResponseWriter, err error, protocol string) int {
+	code := status(err)
+	s.countLimited(err)
+	s.met.requests.WithLabelValues(protocol, strconv.Itoa(code)).Inc()
+	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	var slow *body.SlowError
+	if errors.As(err, &slow) {
+		w.Header().Set("Connection", "close") // the rest of the body is not waited for
+	}
+	return code
 }

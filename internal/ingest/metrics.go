@@ -43,11 +43,11 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		requests:   vec("requests_total", "remote_write requests by protocol version and HTTP status code.", "protocol", "code"),
+		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol) and HTTP status code.", "protocol", "code"),
 		samples:    counter("samples_total", "Float samples made durable."),
 		histograms: counter("histograms_total", "Native histogram samples made durable."),
 		exemplars:  counter("exemplars_total", "Exemplars made durable."),
-		discarded:  vec("discarded_samples_total", "Samples refused, by reason.", "reason"),
+		discarded:  vec("discarded_samples_total", "Samples refused, and strings of the line protocol left out, by reason.", "reason"),
 		flushes:    vec("flushes_total", "Flushes by result.", "result"),
 		flushSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: ns, Subsystem: sub, Name: "flush_duration_seconds", Help: "Time from taking a group of requests to its being durable.",
@@ -59,7 +59,7 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 		}),
 		segments:     counter("segments_total", "Segments written."),
 		segmentBytes: counter("segment_bytes_total", "Bytes of the segments written."),
-		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies, as sent (snappy) and decoded (protobuf).", "form"),
+		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies: as sent (snappy, gzip, or text if not compressed) and decompressed (protobuf, text).", "form"),
 		tenants:      prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote lately."}),
 		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are taken."},
 			[]string{"mode"}),

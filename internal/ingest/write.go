@@ -6,15 +6,24 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
+	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
+// A wireFormat is how one request's samples are sent.
+type wireFormat struct {
+	read   func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error)
+	decode func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
+	whole  bool // one offence refuses the whole request
+}
+
 // write takes one request through the stage. It returns what is durable, with an *errPartial if a
 // part of the request was refused.
-func (s *Stage) write(w http.ResponseWriter, r *http.Request, version remotewrite.Protocol) (stored remotewrite.Tally, err error) {
+func (s *Stage) write(w http.ResponseWriter, r *http.Request, p wireFormat) (stored remotewrite.Tally, err error) {
 	id, err := tenant.FromRequest(r)
 	if err != nil {
 		return stored, fmt.Errorf("%w: %w", errTenant, err)
@@ -30,7 +39,7 @@ func (s *Stage) write(w http.ResponseWriter, r *http.Request, version remotewrit
 		}
 	}()
 	came := s.now().Truncate(time.Millisecond)
-	in, err := s.accept(w, r, version, t, came)
+	in, err := s.accept(w, r, p, t, came)
 	if err != nil {
 		return stored, err
 	}
@@ -49,8 +58,8 @@ func (s *Stage) write(w http.ResponseWriter, r *http.Request, version remotewrit
 }
 
 // accept reads and decodes the body of a request that came at a time.
-func (s *Stage) accept(w http.ResponseWriter, r *http.Request, version remotewrite.Protocol, t *tenantIngest, came time.Time) (group.Request, error) {
-	msg, charge, err := s.bodies.Read(w, r, t.id)
+func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *tenantIngest, came time.Time) (group.Request, error) {
+	msg, charge, err := p.read(w, r, t.id)
 	if err != nil {
 		return group.Request{}, err
 	}
@@ -68,7 +77,11 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, version remotewri
 	rules := remotewrite.Rules{
 		Limits: &s.set.Limits, Horizon: s.set.Limits.Horizon(came), MaxWindows: s.set.MaxWindows, ToQueue: s.set.Mode == Buffered, Discard: s.met.discard,
 	}
-	b, err := remotewrite.Decode(version, msg.Bytes, t.known.Load(), rules, room)
+	b, err := p.decode(msg.Bytes, came, t.known.Load(), rules, room)
+	if err == nil && p.whole && b.Err != nil {
+		err = &errWhole{b.Err, b.Rejected}
+		b.Release()
+	}
 	if err != nil {
 		charge.Release()
 		return group.Request{}, err

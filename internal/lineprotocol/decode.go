@@ -15,14 +15,12 @@ import (
 )
 
 // Naming decides which series a field belongs to: metric {measurement}{Separator}{field}, the tags
-// as labels, and the database as one more label.
+// as labels, and the database as one more label, unless a tag has its name. The tags are those of
+// package settings.
 type Naming struct {
-	Separator     string // between measurement and field
-	DatabaseLabel string // label for the database of a request, unless a tag has this name; "" means none
+	Separator     string `name:"influx.measurement-field-separator" default:"_" help:"Text between measurement and field in the metric names of InfluxDB's line protocol." when:"To keep the names of another system, before the first write."`
+	DatabaseLabel string `name:"influx.database-label" default:"db" help:"Label for the database or bucket of a request with InfluxDB's line protocol. Empty means none." when:"If db is the name of a label with another meaning."`
 }
-
-// DefaultNaming is that of Telegraf and VictoriaMetrics.
-func DefaultNaming() Naming { return Naming{Separator: "_", DatabaseLabel: "db"} }
 
 // Precision is the unit of a request's timestamps.
 type Precision struct {

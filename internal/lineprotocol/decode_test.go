@@ -22,7 +22,7 @@ func request(body string) lineprotocol.Request {
 	if err != nil {
 		panic(err)
 	}
-	return lineprotocol.Request{Body: []byte(body), Naming: lineprotocol.DefaultNaming(), Precision: p, Came: time.UnixMilli(came)}
+	return lineprotocol.Request{Body: []byte(body), Naming: lineprotocol.Naming{Separator: "_", DatabaseLabel: "db"}, Precision: p, Came: time.UnixMilli(came)}
 }
 
 // decode returns the samples of a request as text, sorted, and the batch's offence.
@@ -79,7 +79,7 @@ func TestDecode(t *testing.T) {
 			offence: "line 2: missing fields (invalid_line)",
 		},
 		"duplicate tags": {body: "m,a=1,a=2 v=3", offence: `duplicate label name "a" in series {__name__="m_v", a="1", a="2"} (duplicate_label_names)`},
-		"the future": {body: "m v=1 1800000000000000000", offence: "timestamp 1800000000000 ms is too far in the future: the limit is now 1700000600000 ms (too_far_in_future)"},
+		"the future":     {body: "m v=1 1800000000000000000", offence: "timestamp 1800000000000 ms is too far in the future: the limit is now 1700000600000 ms (too_far_in_future)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request(tc.body)

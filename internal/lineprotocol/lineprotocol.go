@@ -158,12 +158,12 @@ func (p *Parser) read() error {
 
 // classes of bytes that end a part of a line
 const (
-	endsSeries = 1 << iota // space, newline
-	endsName               // equals, comma, space, newline
-	endsValue              // comma, space, newline, carriage return
-	endsMeasurement        // comma, space, newline
-	inMeasurement          // what a backslash escapes in a measurement
-	inName                 // what it escapes in keys, and in values of tags
+	endsSeries      = 1 << iota // space, newline
+	endsName                    // equals, comma, space, newline
+	endsValue                   // comma, space, newline, carriage return
+	endsMeasurement             // comma, space, newline
+	inMeasurement               // what a backslash escapes in a measurement
+	inName                      // what it escapes in keys, and in values of tags
 )
 
 var class = func() (c [256]uint8) {

@@ -13,6 +13,14 @@ from support.server import Server
 from support.stores import directory_store
 
 WRITES = ("/api/v1/write", "/api/v1/push")
+LINES = tuple(
+    (method, prefix + path)
+    for prefix in ("", "/influx")
+    for method, path in (
+        ("POST", "/write"), ("POST", "/api/v2/write"), ("POST", "/api/v3/write_lp"),
+        ("GET", "/query"), ("POST", "/query"), ("GET", "/ping"),
+    )
+)  # fmt: skip
 QUERIES = (
     "/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/explain", "/api/v1/series", "/api/v1/labels",
     "/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/format_query", "/api/v1/parse_query", "/api/v1/read",
@@ -23,7 +31,8 @@ POSTED = {"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/a
 PAGE = ("/", "/assets/page.js", "/assets/page.css", "/assets/licenses.txt")
 HEALTH = ("/-/healthy", "/-/ready")
 NOWHERE = (
-    "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics", "/graph",
+    "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics",
+    "/graph",
     "/federate/x", "/-/healthy/x",
 )  # fmt: skip
 
@@ -92,6 +101,7 @@ def wanted() -> Iterator[tuple[str, str, str]]:
         yield from (("query", "POST", prefix + path) for path in QUERIES if path in POSTED)
         yield ("query", "OPTIONS", f"{prefix}/api/v1/query")
     yield from (("query", "GET", path) for path in HEALTH + PAGE)
+    yield from (("ingest", method, path) for method, path in LINES)
 
 
 @pytest.mark.parametrize(("function", "method", "path"), list(wanted()), ids=lambda x: x)
@@ -110,7 +120,7 @@ def test_nothing_else(default: Template) -> None:
         assert route(routes, method, "/api/v1/query") is None
     assert {path for function, _, path in ((f, m, p) for (m, p), f in routes.items()) if function == "ingest"} == {
         prefix + path for prefix in ("", "/prometheus") for path in WRITES
-    }
+    } | {path for _, path in LINES}
 
 
 def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
@@ -124,6 +134,8 @@ def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
             assert {status(server, method, prefix + path) for method in ("GET", "POST")} == {404}, path
     for path in PAGE:
         assert status(server, "GET", path) == 404, path
+    for method, path in LINES:
+        assert status(server, method, path) not in (404, 405), path
     for path in HEALTH:
         assert status(server, "GET", path) == 200, path
     for path in NOWHERE:

@@ -32,6 +32,18 @@ var (
 		"POST /api/v1/push",
 		"POST /prometheus/api/v1/write",
 		"POST /prometheus/api/v1/push",
+		"POST /write",
+		"POST /influx/write",
+		"POST /api/v2/write",
+		"POST /influx/api/v2/write",
+		"POST /api/v3/write_lp",
+		"POST /influx/api/v3/write_lp",
+		"GET /query",
+		"POST /query",
+		"GET /influx/query",
+		"POST /influx/query",
+		"GET /ping",
+		"GET /influx/ping",
 	}
 	queryRoutes = []string{
 		"GET /api/v1/{proxy+}",

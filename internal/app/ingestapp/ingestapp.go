@@ -4,6 +4,7 @@ package ingestapp
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
@@ -18,6 +19,17 @@ var patterns = []string{
 	"/api/v1/push",
 	"/prometheus/api/v1/write",
 	"/prometheus/api/v1/push",
+}
+
+// linePatterns are where InfluxDB's clients write the line protocol, below /influx too as with
+// VictoriaMetrics.
+var linePatterns = map[string]ingest.InfluxVersion{
+	"POST /write":                  ingest.InfluxV1,
+	"POST /influx/write":           ingest.InfluxV1,
+	"POST /api/v2/write":           ingest.InfluxV2,
+	"POST /influx/api/v2/write":    ingest.InfluxV2,
+	"POST /api/v3/write_lp":        ingest.InfluxV3,
+	"POST /influx/api/v3/write_lp": ingest.InfluxV3,
 }
 
 var _ process.Consumer = stage{}
@@ -65,6 +77,16 @@ func (s stage) Routes() []process.Route {
 	routes := make([]process.Route, 0, len(patterns))
 	for _, p := range patterns {
 		routes = append(routes, process.Route{Pattern: p, Name: p, Access: auth.Write, Handler: h})
+	}
+	for p, version := range linePatterns {
+		_, name, _ := strings.Cut(p, " ")
+		routes = append(routes, process.Route{Pattern: p, Name: name, Access: auth.Write, Handler: s.ingest.LineHandler(version)})
+	}
+	for _, prefix := range []string{"", "/influx"} {
+		routes = append(routes,
+			process.Route{Pattern: "GET " + prefix + "/ping", Name: prefix + "/ping", Access: auth.Public, Handler: ingest.InfluxPing()},
+			process.Route{Pattern: "GET " + prefix + "/query", Name: prefix + "/query", Access: auth.Write, Handler: ingest.InfluxQuery()},
+			process.Route{Pattern: "POST " + prefix + "/query", Name: prefix + "/query", Access: auth.Write, Handler: ingest.InfluxQuery()})
 	}
 	return routes
 }

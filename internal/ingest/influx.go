@@ -1,0 +1,160 @@
+package ingest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/internal/ingest/body"
+	"github.com/promlake/promlake/internal/ingest/inflight"
+	"github.com/promlake/promlake/internal/lineprotocol"
+	"github.com/promlake/promlake/internal/remotewrite"
+)
+
+// InfluxVersion is a version of InfluxDB's HTTP API for writing
+// (https://docs.influxdata.com/influxdb/v1/tools/api/#write-http-endpoint, …/v2/api/v2/#operation/PostWrite,
+// …/influxdb3/core/api/v3/#operation/PostWriteLP). The versions differ in their parameters and in
+// the form of their errors.
+type InfluxVersion int
+
+// The versions.
+const (
+	InfluxV1 InfluxVersion = 1
+	InfluxV2 InfluxVersion = 2
+	InfluxV3 InfluxVersion = 3
+)
+
+// stringsSkipped is the header with the number of string fields that were left out.
+const stringsSkipped = "X-Promlake-Strings-Skipped"
+
+// LineHandler serves POST requests with the line protocol.
+func (s *Stage) LineHandler(version InfluxVersion) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, skipped, err := s.lines(r, version)
+		if err == nil {
+			_, err = s.write(w, r, p)
+		}
+		code := s.answered(w, err, "influx")
+		if *skipped > 0 {
+			w.Header().Set(stringsSkipped, strconv.Itoa(*skipped))
+		}
+		if err == nil {
+			w.WriteHeader(code)
+			return
+		}
+		text := s.public(r, err, code)
+		w.Header().Set("Content-Type", "application/json")
+		var answer any
+		switch version {
+		case InfluxV2:
+			answer = map[string]string{"code": influxCode(code), "message": text}
+		default:
+			w.Header().Set("X-Influxdb-Error", strings.ToValidUTF8(strings.ReplaceAll(text, "\n", " "), "�"))
+			answer = map[string]string{"error": text}
+		}
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(answer) // a client that went away needs no answer
+	})
+}
+
+// influxCode is the error code of InfluxDB 2 for an HTTP status.
+func influxCode(status int) string {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnsupportedMediaType:
+		return "invalid"
+	case http.StatusRequestEntityTooLarge:
+		return "request too large"
+	case http.StatusTooManyRequests:
+		return "too many requests"
+	case http.StatusServiceUnavailable:
+		return "unavailable"
+	}
+	return "internal error"
+}
+
+// errParameter reports a parameter of a request that is not allowed.
+type errParameter struct{ error }
+
+// lines is the protocol of a request with the line protocol. skipped is the number of its string
+// fields, once it is decoded.
+func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, skipped *int, err error) {
+	skipped = new(int)
+	query := r.URL.Query()
+	gzipped := false
+	switch e := r.Header.Get("Content-Encoding"); strings.ToLower(e) {
+	case "", "identity":
+	case "gzip":
+		gzipped = true
+	default:
+		return p, skipped, unsupported{fmt.Sprintf("%s encoding is not supported, only gzip", e)}
+	}
+	precision := query.Get("precision")
+	if version == InfluxV3 && precision == "" {
+		precision = "auto"
+	}
+	unit, err := lineprotocol.ParsePrecision(precision)
+	if err != nil {
+		return p, skipped, errParameter{err}
+	}
+	if v := query.Get("accept_partial"); version == InfluxV3 && v != "" {
+		partial, err := strconv.ParseBool(v)
+		if err != nil {
+			return p, skipped, errParameter{fmt.Errorf("accept_partial %q is neither true nor false", v)}
+		}
+		p.whole = !partial
+	}
+	database := query.Get("db")
+	if version == InfluxV2 {
+		database = query.Get("bucket")
+	}
+	p.read = func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error) {
+		return s.bodies.ReadText(w, r, tenant, gzipped)
+	}
+	p.decode = func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		b, result, err := lineprotocol.Decode(lineprotocol.Request{Body: msg, Naming: s.set.Lines, Database: database, Precision: unit, Came: came}, g, rules, room)
+		*skipped = result.Strings
+		return b, err
+	}
+	return p, skipped, nil
+}
+
+// InfluxPing answers /ping, by which clients of InfluxDB see whether a server is there.
+func InfluxPing() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Influxdb-Version", "1.8.0-promlake")
+		w.Header().Set("X-Influxdb-Build", "OSS")
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
+// InfluxQuery answers the two statements of InfluxQL that clients send before they write: SHOW
+// DATABASES, with the database of the request, and CREATE DATABASE, since a database needs no
+// creation.
+func InfluxQuery() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		type result struct {
+			Statement int   `json:"statement_id"`
+			Series    []any `json:"series,omitempty"`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		statement := strings.Join(strings.Fields(strings.TrimSuffix(strings.TrimSpace(r.FormValue("q")), ";")), " ")
+		one := result{}
+		switch upper := strings.ToUpper(statement); {
+		case upper == "SHOW DATABASES":
+			values := [][]string{}
+			if db := r.FormValue("db"); db != "" {
+				values = append(values, []string{db})
+			}
+			one.Series = []any{map[string]any{"name": "databases", "columns": []string{"name"}, "values": values}}
+		case strings.HasPrefix(upper, "CREATE DATABASE "):
+		default:
+			w.WriteHeader(http.StatusBadRequest)
+			_ = json.NewEncoder(w).Encode(map[string]string{"error": "only SHOW DATABASES and CREATE DATABASE are answered; /api/v1/query answers PromQL"})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"results": []result{one}})
+	})
+}

@@ -1,0 +1,146 @@
+package ingest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lines sends a body of the line protocol and returns the answer.
+func (l *lake) lines(version InfluxVersion, target, body string, headers ...string) *httptest.ResponseRecorder {
+	l.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, target, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	l.stage.LineHandler(version).ServeHTTP(w, r)
+	if l.queue != nil {
+		require.Empty(l.t, l.consume(), "%s", &l.log)
+	}
+	return w
+}
+
+func gzipped(t *testing.T, text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.String()
+}
+
+// TestLines writes the line protocol through each version of the API in each mode: what is durable
+// afterwards is what remote-write would have stored.
+func TestLines(t *testing.T) {
+	for _, mode := range []Mode{Grouped, Buffered, Direct} {
+		for _, tc := range []struct {
+			version      InfluxVersion
+			target, body string
+		}{
+			{InfluxV1, "/write?db=telegraf", fmt.Sprintf("cpu,host=a v=1,s=\"text\",up=true %d\n", int64(someTime)*1_000_000)},
+			{InfluxV1, "/write?db=telegraf&precision=s", fmt.Sprintf("cpu,host=a v=1,s=\"text\",up=true %d\n", int64(someTime)/1000)},
+			{InfluxV2, "/api/v2/write?org=o&bucket=telegraf&precision=ms", fmt.Sprintf("cpu,host=a v=1,s=\"text\",up=t %d", int64(someTime))},
+			{InfluxV3, "/api/v3/write_lp?db=telegraf", fmt.Sprintf("cpu,host=a v=1,s=\"text\",up=t %d", int64(someTime)/1000)},
+			{InfluxV3, "/api/v3/write_lp?db=telegraf&accept_partial=false", "cpu,host=a v=1,s=\"text\",up=t"},
+		} {
+			for _, packed := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/gzip=%t", mode, tc.target, packed), func(t *testing.T) {
+					l := calmIn(t, mode)
+					body, headers := tc.body, []string{}
+					if packed {
+						body, headers = gzipped(t, body), []string{"Content-Encoding", "gzip"}
+					}
+					w := l.lines(tc.version, tc.target, body, headers...)
+					require.Equal(t, http.StatusNoContent, w.Code, w.Body)
+					require.Equal(t, "1", w.Header().Get(stringsSkipped))
+					require.Equal(t, want(t, protocolV1, []item{
+						{Lset: []string{"__name__", "cpu_up", "db", "telegraf", "host", "a"}, Floats: gauge("", at(secondOf(tc.target), 1)).Floats},
+						{Lset: []string{"__name__", "cpu_v", "db", "telegraf", "host", "a"}, Floats: gauge("", at(secondOf(tc.target), 1)).Floats},
+					}), l.read(anonymous))
+				})
+			}
+		}
+	}
+}
+
+// secondOf is someTime with the precision of a request (ms).
+func secondOf(target string) int64 {
+	u, _ := url.Parse(target)
+	if u.Query().Get("precision") == "s" || strings.HasPrefix(target, "/api/v3") && !u.Query().Has("accept_partial") {
+		return someTime / 1000 * 1000
+	}
+	return someTime
+}
+
+func TestLinesRefused(t *testing.T) {
+	const good = "cpu v=1\n"
+	for _, tc := range []struct {
+		version        InfluxVersion
+		target, body   string
+		headers        []string
+		code, stored   int
+		want, category string
+	}{
+		{InfluxV1, "/write", good + "cpu\n", nil, 400, 1, "line 2: missing fields (invalid_line)", ""},
+		{InfluxV2, "/api/v2/write", good + "cpu\ncpu\n", nil, 400, 1, "and 1 more offences; what is valid was stored", "invalid"},
+		{InfluxV3, "/api/v3/write_lp", good + "cpu\n", nil, 400, 1, "line 2: missing fields (invalid_line)", ""},
+		{InfluxV3, "/api/v3/write_lp?accept_partial=false", good + "cpu\n", nil, 400, 0, "line 2: missing fields (invalid_line); nothing was stored", ""},
+		{InfluxV3, "/api/v3/write_lp?accept_partial=perhaps", good, nil, 400, 0, `accept_partial "perhaps" is neither true nor false`, ""},
+		{InfluxV1, "/write?precision=d", good, nil, 400, 0, `precision "d" is not one of`, ""},
+		{InfluxV2, "/api/v2/write", good, []string{"Content-Encoding", "br"}, 415, 0, "br encoding is not supported, only gzip", "invalid"},
+		{InfluxV1, "/write", "no gzip", []string{"Content-Encoding", "gzip"}, 400, 0, "invalid request body: gzip", ""},
+		{InfluxV1, "/write", gzipped(t, strings.Repeat(good, 100))[:30], []string{"Content-Encoding", "gzip"}, 400, 0, "invalid request body: gzip", ""},
+		{InfluxV1, "/write", gzipped(t, strings.Repeat(good, 10<<20)), []string{"Content-Encoding", "gzip"}, 413, 0, "max-decoded-bytes", ""},
+		{InfluxV2, "/api/v2/write", strings.Repeat(good, 3<<20), nil, 413, 0, "max-request-bytes", "request too large"},
+		{InfluxV1, "/write", good, []string{"X-Scope-OrgID", "../x"}, 400, 0, "invalid tenant", ""},
+	} {
+		t.Run(fmt.Sprintf("%s %.20q", tc.target, tc.want), func(t *testing.T) {
+			l := calm(t)
+			w := l.lines(tc.version, tc.target, tc.body, tc.headers...)
+			require.Equal(t, tc.code, w.Code, w.Body)
+			var answer map[string]string
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+			if tc.version == InfluxV2 {
+				require.Contains(t, answer["message"], tc.want)
+				require.Equal(t, tc.category, answer["code"])
+			} else {
+				require.Contains(t, answer["error"], tc.want)
+				require.Contains(t, w.Header().Get("X-Influxdb-Error"), tc.want)
+			}
+			require.Len(t, l.keys(anonymous), tc.stored)
+		})
+	}
+}
+
+func TestInfluxQuery(t *testing.T) {
+	for q, want := range map[string]string{
+		"q=SHOW+DATABASES&db=telegraf":     `{"results":[{"statement_id":0,"series":[{"name":"databases","columns":["name"],"values":[["telegraf"]]}]}]}`,
+		"q=show+databases%3B":              `{"results":[{"statement_id":0,"series":[{"name":"databases","columns":["name"],"values":[]}]}]}`,
+		"q=CREATE+DATABASE+%22telegraf%22": `{"results":[{"statement_id":0}]}`,
+		"q=SELECT+*+FROM+cpu":              `{"error":"only SHOW DATABASES and CREATE DATABASE are answered; /api/v1/query answers PromQL"}`,
+	} {
+		for _, r := range []*http.Request{
+			httptest.NewRequest(http.MethodGet, "/query?"+q, nil),
+			httptest.NewRequest(http.MethodPost, "/query", strings.NewReader(q)),
+		} {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			InfluxQuery().ServeHTTP(w, r)
+			require.JSONEq(t, want, w.Body.String(), q)
+			require.Equal(t, strings.Contains(want, "error"), w.Code == http.StatusBadRequest)
+		}
+	}
+	w := httptest.NewRecorder()
+	InfluxPing().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ping", nil))
+	require.Equal(t, http.StatusNoContent, w.Code)
+	require.NotEmpty(t, w.Header().Get("X-Influxdb-Version"))
+}

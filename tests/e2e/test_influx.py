@@ -1,0 +1,43 @@
+"""InfluxDB's own client writes, and PromQL reads the same values."""
+
+import time
+
+import pytest
+from influxdb_client import InfluxDBClient, Point, WritePrecision
+from influxdb_client.client.write_api import SYNCHRONOUS
+from influxdb_client.rest import ApiException
+from support.questions import vector
+from support.server import Server
+
+NOW = int(time.time())
+UNUSED = "no-token-is-required"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_influxdb_client(server: Server, packed: bool) -> None:
+    points = [
+        Point("room climate")
+        .tag("floor", "1st, left")
+        .tag("city", "köln")
+        .field("temp=c", 20.5 + i)
+        .field("open", True)
+        .field("n", 7)
+        .time((NOW - i) * 1000, WritePrecision.MS)
+        for i in range(100)
+    ]
+    with InfluxDBClient(server.url, token=UNUSED, org="acme", enable_gzip=packed) as client:
+        client.write_api(write_options=SYNCHRONOUS).write("building", record=points, write_precision=WritePrecision.MS)
+    promlake = server.client()
+    for i in (0, 50, 99):
+        (temp,) = vector(promlake, '{"room climate_temp=c", db="building", floor="1st, left", city="köln"}', NOW - i).samples
+        assert temp.value == 20.5 + i
+    assert [s.value for s in vector(promlake, '{"room climate_open"}', NOW).samples] == [1]
+    assert [s.value for s in vector(promlake, '{"room climate_n"}', NOW).samples] == [7]
+
+
+def test_mistakes_reach_the_client(server: Server) -> None:
+    with InfluxDBClient(server.url, token=UNUSED, org="acme") as client, pytest.raises(ApiException) as refused:
+        client.write_api(write_options=SYNCHRONOUS).write("building", record="good v=1\nbad\n")
+    assert refused.value.status == 400
+    assert "line 2: missing fields" in refused.value.body
+    assert len(vector(server.client(), "good_v", time.time() + 1).samples) == 1
