@@ -17,7 +17,6 @@ import (
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/ingest"
 )
 
@@ -76,14 +75,13 @@ func serve(text string) error {
 	q.Query.MaxStaleness = 0 // a write is to be seen at once
 	q.Query.Timeout = s.DeletionDelay - time.Second
 	q.Admin.Enabled = true
-	c := compact.Settings{
-		SettleDelay: settleDelay, WindowDelay: time.Second, LateDelay: time.Second, DeletionDelay: s.DeletionDelay,
-		Interval: time.Second, MinPartSegments: 2, MaxSources: 3, TempDir: s.Dir,
-	}
+	c := compactapp.DefaultSettings()
+	c.SettleDelay, c.WindowDelay, c.LateDelay, c.DeletionDelay = settleDelay, time.Second, time.Second, s.DeletionDelay
+	c.MinPartSegments, c.MaxSources, c.TempDir = 2, 3, s.Dir
 	rng := rand.New(rand.NewPCG(s.Seed, 0))
 	logger := slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	return process.Run(context.Background(), p, logger,
-		jumping(rng, step, ingestapp.New(in)), jumping(rng, 2*wrong, queryapp.New(q)), jumping(rng, 2*wrong, compactapp.Background(c)))
+		jumping(rng, step, ingestapp.New(in)), jumping(rng, 2*wrong, queryapp.New(q)), jumping(rng, 2*wrong, compactapp.Background(c, time.Second)))
 }
 
 // jumping gives a stage a clock that is off by up to wrong, and by another time every few seconds,
