@@ -293,7 +293,7 @@ func TestFaultyListsAndDeletes(t *testing.T) {
 		_, err := s.Put(t.Context(), k, strings.NewReader(k), objstore.Condition{})
 		require.NoError(t, err)
 	}
-	for _, f := range []fault{refuse("GET list-type", 503, "SlowDown"), dropBefore("GET list-type"), truncate("GET list-type", 300)} {
+	for _, f := range []fault{refuse("GET list-type", 503, "SlowDown"), dropBefore("GET list-type"), truncate("GET list-type", 0), truncate("GET list-type", 1), truncate("GET list-type", 60), truncate("GET list-type", 300)} {
 		p.plan(f)
 		var keys []string
 		for o, err := range s.List(t.Context(), "", "") {

@@ -78,10 +78,10 @@ func keepConflict(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// retryTruncated retries requests whose answer ended while it was decoded.
+// retryTruncated retries requests whose answer ended too early. Where it ended decides which part of
+// the SDK notices. An error of a caller's body says itself that it is not to be retried.
 func retryTruncated(err error) aws.Ternary {
-	var d *smithy.DeserializationError
-	if errors.As(err, &d) && errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary
