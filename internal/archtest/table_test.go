@@ -14,7 +14,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings", "internal/telemetry"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings", "internal/telemetry"},
@@ -90,20 +90,20 @@ var allowed = map[string][]string{
 	"internal/ingest/inflight": {"internal/memory"},
 	"internal/ingest/layout":   {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/query": {
-		"internal/block", "internal/catalog", "internal/cost", "internal/key", "internal/memory",
 		"internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
-		"internal/query/fetch", "internal/query/index", "internal/query/lookup",
-		"internal/query/metrics", "internal/query/plan", "internal/query/plan/ordinals",
-		"internal/query/request", "internal/query/samples", "internal/query/snapshot",
-		"internal/query/source", "internal/query/workdir", "internal/segment", "internal/settings", "internal/tenant",
+		"internal/query/engine", "internal/query/exec", "internal/query/explain",
+		"internal/query/index", "internal/query/lookup", "internal/query/metrics",
+		"internal/query/querier", "internal/query/request", "internal/query/samples",
+		"internal/query/snapshot", "internal/query/source", "internal/query/workdir",
+		"internal/settings",
 	},
 	"internal/query/admin": {
-		"internal/catalog", "internal/expression", "internal/key", "internal/settings", "internal/telemetry",
-		"internal/tenant", "internal/timeparam",
+		"internal/catalog", "internal/expression", "internal/key", "internal/settings",
+		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
 	"internal/query/api": {
-		"internal/expression", "internal/memory", "internal/query/request", "internal/settings", "internal/telemetry",
-		"internal/tenant", "internal/timeparam",
+		"internal/expression", "internal/memory", "internal/query/request", "internal/settings",
+		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
 	"internal/query/duck": {},
 	"internal/query/duck/promsql": {
@@ -125,6 +125,23 @@ var allowed = map[string][]string{
 	"internal/query/duck/promsql/vec": {
 		"internal/query/duck/promsql/base", "internal/query/duck/promsql/kernel", "third_party/duckdb",
 	},
+	"internal/query/engine": {
+		"internal/catalog", "internal/memory", "internal/query/exec", "internal/query/fetch",
+		"internal/query/plan", "internal/query/request", "internal/query/samples",
+		"internal/query/snapshot", "internal/tenant",
+	},
+	"internal/query/exec": {
+		"internal/block", "internal/catalog", "internal/memory", "internal/query/duck",
+		"internal/query/duck/promsql", "internal/query/lookup", "internal/query/metrics",
+		"internal/query/plan", "internal/query/request", "internal/query/samples",
+		"internal/query/snapshot", "internal/query/source", "internal/tenant",
+	},
+	"internal/query/explain": {
+		"internal/block", "internal/cost", "internal/query/duck", "internal/query/engine",
+		"internal/query/exec", "internal/query/lookup", "internal/query/plan",
+		"internal/query/plan/ordinals", "internal/query/request", "internal/query/source",
+		"internal/segment",
+	},
 	"internal/query/fetch": {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
 	"internal/query/index": {
 		"internal/block", "internal/parquetfile", "internal/query/fetch", "internal/query/lru",
@@ -139,7 +156,13 @@ var allowed = map[string][]string{
 	"internal/query/plan":          {"internal/query/plan/ordinals"},
 	"internal/query/plan/ordinals": {},
 	"internal/query/plan/plantest": {},
-	"internal/query/request":       {"internal/catalog", "internal/memory"},
+	"internal/query/querier": {
+		"internal/block", "internal/catalog", "internal/key", "internal/query/index",
+		"internal/query/lookup", "internal/query/metrics", "internal/query/request",
+		"internal/query/samples", "internal/query/snapshot", "internal/query/source",
+		"internal/segment", "internal/tenant",
+	},
+	"internal/query/request": {"internal/catalog", "internal/memory"},
 	"internal/query/samples": {
 		"internal/block", "internal/live", "internal/memory", "internal/query/duck/promsql",
 		"internal/query/index", "internal/query/lookup", "internal/query/metrics",

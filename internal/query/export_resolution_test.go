@@ -20,13 +20,13 @@ type Resolved struct {
 
 // Resolve resolves a selector.
 func (s *Stage) Resolve(ctx context.Context, mint, maxt int64, ms ...*labels.Matcher) (out Resolved, err error) {
-	_, err = s.snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error {
-		m, err := s.tables.Match(ctx, snap, mint, maxt, ms)
+	_, err = s.Snapshots.Range(mint, maxt).Read(ctx, func(snap catalog.Snapshot) error {
+		m, err := s.Tables.Match(ctx, snap, mint, maxt, ms)
 		if err != nil {
 			return err
 		}
 		r := m.Resolution()
-		out = Resolved{Rows: r.Samples, IDsAgree: r.IdsAgree, Hists: r.Hists, Starts: r.Starts, Objects: len(r.Objects)}
+		out = Resolved{Rows: r.Samples, IDsAgree: r.IDsAgree, Hists: r.Hists, Starts: r.Starts, Objects: len(r.Objects)}
 		for _, x := range r.Series {
 			out.Labels, out.IDs = append(out.Labels, x.Labels), append(out.IDs, x.ID)
 			var at [][5]int64

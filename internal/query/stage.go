@@ -1,11 +1,14 @@
-// Package query answers PromQL from segments and blocks: selectors are resolved on series tables in memory, what SQL can evaluate of an
-// expression DuckDB does over their Parquet, and the upstream engine evaluates the rest.
+// Package query answers PromQL from segments and blocks. A query takes this way:
 //
-//	selector → snapshot (LIST, manifest) → footers, meta.json → series tables (index) → series and their places
-//	  pushed: → plan → statement over row groups and segments → DuckDB → series on the step grid → engine
-//	  others: → pages of row groups, lists of segments → samples → engine
+//	engine    admits the query, pushes down parts of it, evaluates the rest with upstream's engine
+//	snapshot  which objects are live
+//	lookup    which series match a selector, and which rows of the objects are theirs
+//	plan      which parts of the expression become SQL statements
+//	samples   reads the rows of series from segments, blocks and rollups
+//	exec      evaluates range functions series by series, then one SQL statement in DuckDB for each part
 //
-// A segment's row of a series carries its samples; a block's row says which rows of its sample files they are.
+// A segment's row of a series carries its samples. A block's row says which rows of its sample files
+// are the series'.
 package query
 
 import (
@@ -21,24 +24,29 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/engine"
+	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/querier"
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/query/workdir"
 )
 
-// Stage is the query stage. It implements storage.SampleAndChunkQueryable and storage.ExemplarQueryable;
-// the tenant of a read is the one that its context carries. It is safe for concurrent use.
+// Stage is the query stage. It implements storage.SampleAndChunkQueryable and
+// storage.ExemplarQueryable; the tenant of a read is the one that its context carries. It is safe
+// for concurrent use.
 type Stage struct {
-	*data
+	*querier.Storage
 	settings Settings
 	work     *workdir.Dir
 	db       *duck.DB
-	exec     *executor
-	engine   *engine
+	exec     *exec.Executor
+	engine   *engine.Engine
 }
 
 var (
@@ -46,8 +54,8 @@ var (
 	_ storage.ExemplarQueryable       = (*Stage)(nil)
 )
 
-// New returns a query stage over store. It does no I/O: the first read opens directories and DuckDB.
-// reg may be nil.
+// New returns a query stage over store. It does no I/O: the first read opens directories and
+// DuckDB. reg may be nil.
 func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Stage, error) {
 	s, err := s.WithDefaults()
 	if err != nil {
@@ -67,20 +75,20 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		MemoryLimitBytes: s.MemoryLimitBytes, TempBytes: s.SpillBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
 		TempDir: func() (string, error) { return work.Path(workdir.Spill) }, Setup: promsql.Register,
 	})
-	x := &executor{
-		settings: executorSettings{
-			maxSamples: s.MaxSamples, threads: s.Threads, queryMemoryBytes: s.QueryMemoryBytes, duckMemoryBytes: s.MemoryLimitBytes,
-			fetchBytesPerSecond: s.FetchBytesPerSecond, samplesPerSecond: s.SamplesPerSecond,
+	x := &exec.Executor{
+		Settings: exec.Settings{
+			MaxSamples: s.MaxSamples, Threads: s.Threads, QueryMemoryBytes: s.QueryMemoryBytes, DuckMemoryBytes: s.MemoryLimitBytes,
+			FetchBytesPerSecond: s.FetchBytesPerSecond, SamplesPerSecond: s.SamplesPerSecond,
 		},
-		snapshots: snapshots, files: files, tables: tables, samples: reader, db: db, metrics: m, logger: logger,
+		Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, DB: db, Metrics: m, Logger: logger,
 	}
-	e := newEngine(engineSettings{
-		maxConcurrency: s.MaxConcurrency, maxSamples: s.MaxSamples, maxFetchedBytes: s.MaxFetchedBytes, maxSubquerySteps: s.MaxSubquerySteps,
-		queryMemoryBytes: s.QueryMemoryBytes, minPushedSamples: s.MinPushedSamples, timeout: s.Timeout, lookback: s.LookbackDelta,
-		delayedNameRemoval: s.DelayedNameRemoval, useStartTimestamps: s.UseStartTimestamps,
+	e := engine.New(engine.Settings{
+		MaxConcurrency: s.MaxConcurrency, MaxSamples: s.MaxSamples, MaxFetchedBytes: s.MaxFetchedBytes, MaxSubquerySteps: s.MaxSubquerySteps,
+		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
+		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps,
 	}, x, reg, logger)
 	return &Stage{
-		data:     &data{snapshots: snapshots, files: files, tables: tables, samples: reader, metrics: m, logger: logger, now: now, recentWindow: s.RecentWindow},
+		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
 		settings: s, work: work, db: db, exec: x, engine: e,
 	}, nil
 }
@@ -91,12 +99,12 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 func (s *Stage) Engine() promql.QueryEngine { return s.engine }
 
 // Executor lets the engine push parts of a query down to the stage.
-func (s *Stage) Executor() *executor { return s.exec }
+func (s *Stage) Executor() *exec.Executor { return s.exec }
 
-// Explain plans a query and describes the plan. It reads no samples unless the question asks to run the
-// statements. The tenant is that of the context. The limits are those of the query itself.
-func (s *Stage) Explain(ctx context.Context, q Question) (*Explanation, error) {
-	return explain(ctx, s.engine, s, q)
+// Explain plans a query and describes the plan. It reads no samples unless the question asks to run
+// the statements. The tenant is that of the context. The limits are those of the query itself.
+func (s *Stage) Explain(ctx context.Context, q explain.Question) (*explain.Explanation, error) {
+	return explain.Explain(ctx, s.engine, s, q)
 }
 
 // Settings returns the settings with their defaults.

@@ -35,6 +35,9 @@ type Series struct {
 	Tombstones []int // the tombstones that match it, by their positions in the deletions
 }
 
+// LabelsOf returns the labels of a series.
+func LabelsOf(s *Series) labels.Labels { return s.Labels }
+
 // N is a series' row of an object's series table.
 type Row struct{ Series, N int32 }
 
@@ -70,8 +73,8 @@ func (s *Tables) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, max
 	})
 }
 
-// find evaluates matchers on the series tables of objects, and takes the rows for which keep is true
-// and that overlap the range.
+// find evaluates matchers on the series tables of objects, and takes the rows for which keep is
+// true and that overlap the range.
 func (s *Tables) find(ctx context.Context, snap catalog.Snapshot, objs []source.Object, unread, mint, maxt int64, sets [][]*labels.Matcher, keep func(t *index.Table, row int) bool) (m *Match, err error) {
 	m = &Match{Scope: Scope{Objects: objs, Unread: unread}, MinT: mint, MaxT: maxt}
 	through := make([]ulid.ULID, len(objs))

@@ -14,7 +14,7 @@ import (
 type Resolution struct {
 	Scope
 	Series   []ResolvedSeries // by labels, distinct; those that may have a sample in the range
-	IdsAgree bool             // in all objects equal ids stand for equal labels, and equal labels for equal ids
+	IDsAgree bool             // in all objects equal ids stand for equal labels, and equal labels for equal ids
 	Hists    bool             // a series has native histograms in an object that overlaps the range
 	Starts   bool             // an object has start timestamps
 	Samples  int64            // float samples in range, about: those of a series are taken to be evenly spaced in an object
@@ -53,18 +53,18 @@ func (m *Match) Resolution() *Resolution {
 		out.Series[i].Series = m.Series[i]
 		out.Series[i].At, places = places[:0:n], places[n:]
 	}
-	out.IdsAgree = true
+	out.IDsAgree = true
 	owner := make(map[uint64]int32, len(m.Series))
 	for i, members := range m.Rows {
 		t, inBlock := m.Tables[i], m.Objects[i].Footer.Meta != nil
 		for _, x := range members {
 			s, id := &out.Series[x.Series], t.ID(int(x.N))
 			if len(s.At) > 0 {
-				out.IdsAgree = out.IdsAgree && s.ID == id
+				out.IDsAgree = out.IDsAgree && s.ID == id
 			} else {
 				s.ID = id
 				_, taken := owner[id]
-				out.IdsAgree = out.IdsAgree && !taken
+				out.IDsAgree = out.IDsAgree && !taken
 				owner[id] = x.Series
 			}
 			p := Place{Object: i, Row: int64(x.N), First: -1}

@@ -22,9 +22,9 @@ func (s *Tables) Series(ctx context.Context, snap catalog.Snapshot, mint, maxt i
 }
 
 // Each calls visit with the series tables of the objects that overlap [mint, maxt] (ms) and their
-// rows that match ms, if there are any. Rows of a block are those whose own times overlap the range;
-// a segment's times are those of all of its rows. Rows are left out if one tombstone alone deletes
-// all of their samples in the range; several tombstones are not considered together.
+// rows that match ms, if there are any. Rows of a block are those whose own times overlap the
+// range; a segment's times are those of all of its rows. Rows are left out if one tombstone alone
+// deletes all of their samples in the range; several tombstones are not considered together.
 func (s *Tables) Each(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, ms []*labels.Matcher, visit func(t *index.Table, rows []index.Range) error) error {
 	objs, _, err := s.Objects(ctx, snap, mint, maxt, ms)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/promlake/promlake/internal/query/source"
 )
 
-// Collector reads the samples of what a selector matched: of blocks page by page, each row group once, with several row groups at a time; of
-// segments from their decoded lists.
+// Collector reads the samples of a match: of blocks page by page, each row group once, with several
+// row groups at a time; of segments from their decoded lists.
 type Collector struct {
 	*lookup.Match
 	reader  *Reader
@@ -27,16 +27,16 @@ type Collector struct {
 	size    atomic.Int64 // samples held; a histogram counts as its bytes / 16
 	inBatch bool         // of a larger read, which counts what is read
 	work    *memory.Work // of the request that holds the samples; nil: nobody counts them
-	memory  *Memory      // of a batch: what is read of blocks' samples goes there; nil = into memory of its own
+	memory  *Memory      // of a batch: for the samples of blocks; nil: each read allocates
 }
 
-// Collect returns a reading of the samples of a match.
+// Collect returns a collector of the samples of a match.
 func (s *Reader) Collect(m *lookup.Match) *Collector {
 	return &Collector{Match: m, reader: s, got: readable(m.Series)}
 }
 
-// CollectBatch returns a reading of a batch of a larger read, which counts what is read. The samples
-// are in memory until it is given to the next batch.
+// CollectBatch returns a collector for a batch of a larger read, which counts what is read. The
+// samples lie in memory until that is given to the next batch.
 func (s *Reader) CollectBatch(m *lookup.Match, to *Memory) *Collector {
 	to.reset()
 	r := s.Collect(m)
@@ -47,8 +47,9 @@ func (s *Reader) CollectBatch(m *lookup.Match, to *Memory) *Collector {
 // Held is the number of samples that were read.
 func (r *Collector) Held() int64 { return r.size.Load() }
 
-// Joined returns the float samples of a series of a batch, none if it has none, and what the kernel may
-// assume of them if its last series was that of the last call. They are valid until the next call.
+// Joined returns the float samples of a series of a batch, none if it has none, and what the kernel
+// may assume of them if its last series was that of the last call. They are valid until the next
+// call.
 func (r *Collector) Joined(series int) (t []int64, v []float64, facts promsql.Facts) {
 	s := r.got[series]
 	if len(s.floats) == 0 {
@@ -70,7 +71,7 @@ func (r *Collector) HistParts(ctx context.Context) ([]source.Parts, request.Tota
 	return p.files, p.took
 }
 
-// hold counts samples before they are decoded. Those of a batch are let go soon.
+// hold counts samples before they are decoded. Those of a batch are soon released.
 func (r *Collector) hold(n int64) error {
 	if held := r.size.Add(n); held > int64(r.reader.settings.MaxSamples) && !r.inBatch {
 		return request.TooManySamples(r.reader.settings.MaxSamples, held)
@@ -81,7 +82,7 @@ func (r *Collector) hold(n int64) error {
 	return r.work.Charge(n * request.BytesPerPoint)
 }
 
-// rowGroup is what is read of one row group of a block's files.
+// rowGroup is a row group of a block's file and the rows that are read of it.
 type rowGroup struct {
 	object  int // position in the objects
 	in      source.Reader
@@ -98,8 +99,8 @@ type readPlan struct {
 	took   request.Totals
 }
 
-// plan plans the read of a kind of files. places says where a table's row has its rows in them. Row groups without a wanted row, or outside of
-// [mint, r.maxt] (ms), are left out.
+// plan plans the read of a kind of files. places returns which of their rows a row of a series
+// table has. Row groups without such a row, or outside of [mint, r.MaxT] (ms), are left out.
 func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64)) *readPlan {
 	out := &readPlan{}
 	for i := range r.Objects {
@@ -149,10 +150,10 @@ func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.F
 	}
 }
 
-// parallelRows is the number of rows from which on a read is worth more than one processor.
+// parallelRows is the number of rows from which a read uses more than one processor.
 const parallelRows = 32 << 10
 
-// run calls read for every row group, several at a time if they are large.
+// run calls read for every row group, several at a time if there are many rows.
 func (r *Collector) run(ctx context.Context, p *readPlan, read func(i int, g *rowGroup) error) (err error) {
 	defer func() {
 		for _, f := range p.files {

@@ -11,9 +11,9 @@ import (
 	"github.com/promlake/promlake/internal/query/lookup"
 )
 
-// Count counts the samples of a match in its range: the series that have any, the stored samples (one
-// that several objects have is counted as often), and the samples' share of their objects' bytes, as
-// if all samples of an object were equally large. Deleted samples do not count.
+// Count counts the samples of a match in its range: the series that have any, the stored samples
+// (one that several objects have is counted as often), and the samples' share of their objects'
+// bytes, as if all samples of an object were equally large. Deleted samples do not count.
 func (s *Reader) Count(ctx context.Context, m *lookup.Match) (series, samples, bytes int64, err error) {
 	c := &counter{Collector: Collector{Match: m, reader: s}, byObject: make([]int64, len(m.Objects)), hit: make([]bool, len(m.Series))}
 	if err := c.segments(ctx); err != nil {
@@ -56,7 +56,7 @@ func (c *counter) add(series int32, object int, n int64) {
 	}
 }
 
-// segments counts the samples that segments have.
+// segments counts the samples in segments.
 func (c *counter) segments(ctx context.Context) error {
 	for i := range c.Objects {
 		t := c.Tables[i]
@@ -90,7 +90,8 @@ func (c *counter) alive(ts []int64, gone tombstones.Intervals) int64 {
 	return int64(n)
 }
 
-// whole counts the samples of series in blocks that are in the range as a whole, where nothing is deleted: their times need not be read.
+// whole counts, by the series tables alone, the samples of series in blocks that lie completely in
+// the range and are not deleted. It leaves the other rows to blocks.
 func (c *counter) whole() {
 	for i := range c.Objects {
 		if c.Objects[i].Footer.Meta == nil {
@@ -111,7 +112,7 @@ func (c *counter) whole() {
 	}
 }
 
-// blocks counts the samples of a kind that are left, by their times.
+// blocks counts the samples of a kind in the rows that whole has left, by their times.
 func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index.Table, row int) (first, n int64)) error {
 	p := c.plan(ctx, k.Times(), c.MinT, places)
 	counts := make([][]int64, len(p.groups)) // by row group and member

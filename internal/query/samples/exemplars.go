@@ -17,10 +17,10 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// exemplars returns the exemplars of a match, by series in the order of labels, each once, ascending
-// by time.
+// Exemplars returns the exemplars of a match, by series in the order of labels, each once,
+// ascending by time.
 func (s *Reader) Exemplars(ctx context.Context, m *lookup.Match) ([]exemplar.QueryResult, error) {
-	r := &exemplarReading{Collector: Collector{Match: m, reader: s}, found: make([][]exemplar.Exemplar, len(m.Series))}
+	r := &exemplarCollector{Collector: Collector{Match: m, reader: s}, found: make([][]exemplar.Exemplar, len(m.Series))}
 	if err := r.segments(ctx); err != nil {
 		return nil, err
 	}
@@ -44,8 +44,8 @@ func compareExemplars(a, b exemplar.Exemplar) int {
 	return cmp.Or(cmp.Compare(a.Ts, b.Ts), cmp.Compare(a.Value, b.Value), labels.Compare(a.Labels, b.Labels))
 }
 
-// exemplarReading reads exemplars as reading does samples.
-type exemplarReading struct {
+// exemplarCollector reads exemplars as Collector reads samples.
+type exemplarCollector struct {
 	Collector
 	found [][]exemplar.Exemplar // by series
 }
@@ -86,8 +86,8 @@ func (s *Reader) segmentExemplars(ctx context.Context, o *source.Object, n int64
 	})
 }
 
-// segments reads the exemplars that segments have.
-func (r *exemplarReading) segments(ctx context.Context) error {
+// segments reads the exemplars in segments.
+func (r *exemplarCollector) segments(ctx context.Context) error {
 	for i := range r.Objects {
 		o, t := &r.Objects[i], r.Tables[i]
 		if o.Footer.Meta != nil || len(r.Rows[i]) == 0 {
@@ -110,8 +110,8 @@ func (r *exemplarReading) segments(ctx context.Context) error {
 	return nil
 }
 
-// blocks reads the exemplars that blocks have, which are few: one row group after the other.
-func (r *exemplarReading) blocks(ctx context.Context) error {
+// blocks reads the exemplars in blocks, which are few: one row group after the other.
+func (r *exemplarCollector) blocks(ctx context.Context) error {
 	var er block.ExemplarReader
 	p := r.plan(ctx, block.ExemplarFiles, r.MinT, (*index.Table).Exemplars)
 	p.rows = 0
@@ -126,7 +126,7 @@ func (r *exemplarReading) blocks(ctx context.Context) error {
 }
 
 // take adds one exemplar of a series in an object, unless it is deleted.
-func (r *exemplarReading) take(series int32, object int, t int64, v float64, text string) error {
+func (r *exemplarCollector) take(series int32, object int, t int64, v float64, text string) error {
 	s := &r.Series[series]
 	if live.Covered(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
 		return nil

@@ -18,7 +18,8 @@ type batch struct {
 	clean bool // there are certainly no stale markers
 }
 
-// fragment is samples of one series in one object: batch.t[off:off+n], ascending. Of equal timestamps the larger rank wins.
+// fragment is samples of one series in one object: batch.t[off:off+n], ascending. Of equal
+// timestamps the larger rank wins.
 type fragment struct {
 	batch  *batch
 	off, n uint32
@@ -28,7 +29,7 @@ type fragment struct {
 // floatReaders keeps decoders with their buffers.
 var floatReaders = sync.Pool{New: func() any { return new(block.FloatReader) }}
 
-// blockFloats reads the float samples that blocks have.
+// blockFloats reads the float samples in blocks.
 func (r *Collector) blockFloats(ctx context.Context) error {
 	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats)
 	got := make([][]fragment, len(p.groups)) // by row group and member
@@ -80,7 +81,8 @@ func (r *Collector) groupFloats(g *rowGroup) ([]fragment, error) {
 	return out, nil
 }
 
-// batchFloats reads one row group into the memory of a batch, without start timestamps. Series that have the same times share them.
+// batchFloats reads one row group into the memory of a batch, without start timestamps. Series with
+// equal times share them.
 func (r *Collector) batchFloats(fr *block.FloatReader, g *rowGroup) ([]fragment, error) {
 	total, err := fr.Select(g.in, g.group, false, g.rows, r.MinT, r.MaxT)
 	if err != nil || total == 0 {
@@ -105,7 +107,7 @@ func (r *Collector) batchFloats(fr *block.FloatReader, g *rowGroup) ([]fragment,
 	return out, nil
 }
 
-// broken says where an error was met.
+// broken says where an error occurred.
 func (r *Collector) broken(g *rowGroup, err error) error {
 	return r.Objects[g.object].Broken(fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.Objects[g.object].Block.Prefix(), err))
 }

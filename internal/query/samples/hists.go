@@ -27,17 +27,17 @@ const histogramUnit = 16
 
 var histReaders = sync.Pool{New: func() any { return new(block.HistReader) }}
 
-// foundHist is a histogram of a series.
+// foundHist is a histogram and its series.
 type foundHist struct {
 	series int32
 	point  histPoint
 }
 
-// histsFrom is the time (ms) from which on histograms are read: the one before the range tells whether a counter was reset in between. It is
-// looked for as far back as samples count.
+// histsFrom is the time (ms) from which histograms are read: the last one before the range tells
+// whether a counter was reset. It is searched as far back as the lookback.
 func (r *Collector) histsFrom() int64 { return r.MinT - r.reader.settings.Lookback.Milliseconds() }
 
-// blockHists reads the native histograms that blocks have.
+// blockHists reads the native histograms in blocks.
 func (r *Collector) blockHists(ctx context.Context) error {
 	from := r.histsFrom()
 	p := r.plan(ctx, block.HistFiles, from, (*index.Table).Hists)

@@ -10,7 +10,7 @@ import (
 // iterator implements chunkenc.Iterator over points.
 type iterator = iteratorOf[int64]
 
-// iteratorOf is iterator. Its parameter only keeps go vet from taking Seek for a misspelt io.Seeker.
+// iteratorOf is iterator. Its parameter keeps go vet from taking Seek for a misspelt io.Seeker.
 type iteratorOf[T ~int64] struct {
 	points
 	i int // current sample; -1 before the first

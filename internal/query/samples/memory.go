@@ -10,13 +10,16 @@ import (
 )
 
 const (
-	// arenaChunk is how many elements a chunk of an arena has, unless it is among the first or more are asked for at once.
+	// arenaChunk is the number of elements of a chunk, except the first ones and those for larger
+	// requests.
 	arenaChunk = 256 << 10
-	// smallChunk is how many the first one has; those that follow have four times as many as the one before.
+	// smallChunk is the number of elements of the first chunk. Each of the next has four times as
+	// many.
 	smallChunk = 4 << 10
 )
 
-// arena hands out memory of undefined content, for any number of goroutines, that is taken back all at once.
+// arena allocates memory of undefined content, for any number of goroutines, and takes it back all
+// at once.
 type arena[T int64 | float64] struct {
 	mu   sync.Mutex
 	all  [][]T // chunks
@@ -50,7 +53,8 @@ func (a *arena[T]) take(n int) []T {
 // reset takes everything back.
 func (a *arena[T]) reset() { a.used, a.rest = 0, nil }
 
-// Memory holds the samples of one batch after the other. What was taken of it must not outlive the batch.
+// Memory holds the samples of one batch after the other. What is allocated from it must not outlive
+// the batch.
 type Memory struct {
 	times  arena[int64]
 	values arena[float64]
@@ -73,7 +77,7 @@ func (m *Memory) reset() {
 // TakeMemory returns memory that no batch uses.
 func TakeMemory() *Memory { return memories.Get().(*Memory) }
 
-// Release gives the memory to others.
+// Release lets others have the memory.
 func (m *Memory) Release() {
 	m.reset()
 	memories.Put(m)

@@ -1,5 +1,5 @@
-// Package samples reads the samples of matched series from segments, blocks and rollups into memory,
-// and keeps those that count.
+// Package samples reads the samples of matched series from segments, blocks and rollups into
+// memory, and keeps those that count.
 package samples
 
 import (

@@ -5,12 +5,13 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// setResetHints gives every histogram the hint that its neighbours justify. What its sender said about the sample before is not
-// kept, for samples of other senders may lie between; instead, NotCounterReset is given where the sample before is known and no
-// counter fell since. Everything else is unknown, which leaves the detection to the engine, as with upstream's storage.
+// setResetHints gives every histogram the hint that its neighbours justify. The sender's hint about
+// the previous sample is dropped, because samples of other senders may lie between. NotCounterReset
+// is given where the previous sample is known and no count has fallen since. Everything else is
+// unknown, so that the engine detects resets, as with upstream's storage.
 //
-// Samples before mint (ms) are there only to be compared with, and only if they are later than unread (ms), before which there may be
-// samples that were not read. They are dropped.
+// Samples before mint (ms) are only compared with, if they are later than unread (ms), before which
+// there may be samples that were not read. They are dropped.
 func (p *points) setResetHints(mint, unread int64) {
 	first := 0
 	for first < len(p.t) && p.t[first] < mint {
@@ -39,7 +40,7 @@ type resetDetector struct {
 	prev, cur *histogram.FloatHistogram
 }
 
-// hint returns what can be said about the next sample; nil is a float.
+// hint returns the hint of the next sample; nil is a float.
 func (d *resetDetector) hint(h *histPoint) histogram.CounterResetHint {
 	if h == nil {
 		d.last = nil

@@ -16,7 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/rollup"
 )
 
-// Kernel is the function that is evaluated for a leaf's: to count samples is to add up the numbers of those that stand-ins stand for.
+// Kernel is the function that runs for a leaf's: count_over_time adds up the counts of the
+// stand-ins, and 1 for each sample.
 func (x *Rollups) Kernel(fn string) string {
 	if x != nil && x.standIn == rollup.StandInCount {
 		return "prom_sum_over_time"
@@ -24,7 +25,7 @@ func (x *Rollups) Kernel(fn string) string {
 	return fn
 }
 
-// edge is a read of the samples before or behind the times of rollups.
+// edge is a collector of the samples before or after the times of rollups.
 func (r *Collector) edge(edges []*Collector, mint, maxt int64, object int, members []lookup.Row) []*Collector {
 	i := slices.IndexFunc(edges, func(e *Collector) bool { return e.MinT == mint && e.MaxT == maxt })
 	if i < 0 {
@@ -36,7 +37,8 @@ func (r *Collector) edge(edges []*Collector, mint, maxt int64, object int, membe
 	return edges
 }
 
-// Split takes from a reading of series, positions in the resolution, those members whose rollups are read, by object. edges read their other samples.
+// Split takes from a collector of series, which are positions in the resolution, the rows whose
+// rollups are read, by object. edges collect their samples outside of the rollups' times.
 func (x *Rollups) Split(r *Collector, series []int) (edges []*Collector, taken [][]lookup.Row) {
 	taken = make([][]lookup.Row, len(r.Objects))
 	for o := range x.blocks {
@@ -64,7 +66,7 @@ func (x *Rollups) Split(r *Collector, series []int) (edges []*Collector, taken [
 	return edges, taken
 }
 
-// Open opens the rollups that are read, counts them, and says what will be read of them.
+// Open opens the rollups of the taken rows, counts them, and returns what will be read of them.
 func (x *Rollups) Open(ctx context.Context, r *Collector, taken [][]lookup.Row) (out []source.Parts, err error) {
 	err = r.reader.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
@@ -95,7 +97,8 @@ func (x *Rollups) Open(ctx context.Context, r *Collector, taken [][]lookup.Row) 
 	return out, nil
 }
 
-// Read reads the samples of a reading of series, positions in the resolution, and the stand-ins of those that need not be.
+// Read collects the samples of series, which are positions in the resolution, and the stand-ins
+// where rollups answer.
 func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
 	var edges []*Collector
 	var taken [][]lookup.Row
@@ -124,7 +127,8 @@ func (x *Rollups) Read(ctx context.Context, r *Collector, series []int) error {
 	return x.standInsOf(ctx, r, taken)
 }
 
-// ones makes each sample that counts as one a 1, in memory of the batch: lists of segments are others' too.
+// ones makes each sample a 1, a stale marker aside, in memory of the batch: lists of segments are
+// shared.
 func (s *collected) ones(memory *Memory) {
 	for i, f := range s.floats {
 		p := f.points()
@@ -138,7 +142,7 @@ func (s *collected) ones(memory *Memory) {
 	}
 }
 
-// standInsOf adds the stand-ins of members to their series.
+// standInsOf adds the stand-ins of the taken rows to their series.
 func (x *Rollups) standInsOf(ctx context.Context, r *Collector, taken [][]lookup.Row) error {
 	got := make([][]fragment, len(taken)) // by object and member
 	err := r.reader.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
@@ -163,7 +167,8 @@ func (x *Rollups) standInsOf(ctx context.Context, r *Collector, taken [][]lookup
 	return nil
 }
 
-// fragments returns the stand-ins of members, which ascend, of an object. They are copies: row groups have those of many series.
+// fragments returns the stand-ins of rows of an object, which ascend. They are copies, because row
+// groups have those of many series.
 func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, members []lookup.Row) ([]fragment, error) {
 	b, out := &x.blocks[object], make([]fragment, len(members))
 	total := int64(0)
@@ -197,10 +202,10 @@ func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, membe
 	return out, nil
 }
 
-// rollupColumns says where a rollup has what rows of a series table.
+// rollupColumns says which rows of a rollup belong to which row of the series table.
 type rollupColumns struct {
 	*rollup.Columns
-	ends  []uint32 // by row of the series table: its rows of the rollup end here, where those of the next begin
+	ends  []uint32 // by row of the series table: the end of its rows of the rollup
 	first []int64  // by row group: its first row; and one more, their total
 }
 
@@ -209,7 +214,7 @@ func (c *rollupColumns) Bytes() int64 {
 	return c.Columns.Bytes() + int64(4*len(c.ends)+8*len(c.first))
 }
 
-// rows returns the rows [from, end) of a member.
+// rows returns the rollup's rows [from, end) of a row of the series table.
 func (c *rollupColumns) rows(m lookup.Row) (from, end int64) {
 	if m.N > 0 {
 		from = int64(c.ends[m.N-1])
@@ -226,7 +231,7 @@ func (c *rollupColumns) group(row int64) int {
 	return g
 }
 
-// spans is what is read of the row groups that have rows of members.
+// spans is what is read of the row groups that have rows of some series.
 func (c *rollupColumns) spans(members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
 	last := -1
 	for _, m := range members {
@@ -241,7 +246,7 @@ func (c *rollupColumns) spans(members []lookup.Row, s rollup.StandIn) (out [][2]
 	return out
 }
 
-// rollupColumns returns where a block's rollup has its rows, from the cache or through files.
+// rollupColumns returns where a block's rollup has its rows, from the cache or from the rollup.
 func (s *Reader) rollupColumns(ctx context.Context, o *source.Object, t *index.Table, b *rollupPart) (*rollupColumns, error) {
 	key := o.Block.File(b.file.Name)
 	c, hit, err := index.Get(ctx, s.cache, "columns of "+key, func() (c *rollupColumns, err error) {
@@ -250,7 +255,7 @@ func (s *Reader) rollupColumns(ctx context.Context, o *source.Object, t *index.T
 			err = in.Prefetch([][2]int64{{0, b.file.Bytes}})
 		}
 		if err == nil {
-			c, err = readRolledColumns(in, o, t, b)
+			c, err = readRollupColumns(in, o, t, b)
 		}
 		return c, errors.Join(err, in.Close())
 	})
@@ -261,8 +266,9 @@ func (s *Reader) rollupColumns(ctx context.Context, o *source.Object, t *index.T
 	return c, nil
 }
 
-// readRolledColumns reads which rows of a rollup belong to the rows of a series table: both are in one order.
-func readRolledColumns(in source.Reader, o *source.Object, t *index.Table, b *rollupPart) (*rollupColumns, error) {
+// readRollupColumns matches the rows of a rollup with those of a series table: both are in one
+// order.
+func readRollupColumns(in source.Reader, o *source.Object, t *index.Table, b *rollupPart) (*rollupColumns, error) {
 	c := &rollupColumns{ends: make([]uint32, t.Rows()), first: []int64{0}}
 	row, at := 0, uint32(0)
 	m := o.Footer.Meta
@@ -295,7 +301,7 @@ func readRolledColumns(in source.Reader, o *source.Object, t *index.Table, b *ro
 	return c, nil
 }
 
-// standIns returns the stand-ins of a row group, from the cache or through files.
+// standIns returns the stand-ins of a row group, from the cache or from the rollup.
 func (s *Reader) standIns(ctx context.Context, o *source.Object, b *rollupPart, group int, of rollup.StandIn) (*batch, error) {
 	key := o.Block.File(b.file.Name)
 	got, hit, err := index.Get(ctx, s.cache, fmt.Sprintf("stand-ins %d %d of %s", of, group, key), func() (*batch, error) {

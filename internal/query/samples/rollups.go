@@ -9,15 +9,16 @@ import (
 	"github.com/promlake/promlake/internal/rollup"
 )
 
-// Rollups says where a leaf reads rollups instead of samples. The answer is the same, bit for bit: one sample stands for all of a bucket, and each of the
-// leaf's windows holds all of the bucket or nothing of it. A nil one reads samples everywhere.
+// Rollups says where a leaf reads rollups instead of samples. The answer is the same, bit for bit:
+// one stand-in sample counts for all samples of a bucket, and each window of the leaf holds all of
+// the bucket or none of it. A nil one reads samples everywhere.
 type Rollups struct {
 	res     *lookup.Resolution
 	standIn rollup.StandIn
 	blocks  []rollupPart // by object
 }
 
-// rollupPart is what a block's rollup is read for.
+// rollupPart is the part of a block's time in which its rollup is read.
 type rollupPart struct {
 	file    *block.File // nil: its samples are read
 	step    rollup.Step
@@ -26,8 +27,9 @@ type rollupPart struct {
 	columns *rollupColumns
 }
 
-// standIns are those that functions can do with; schemas/rollup.md has why. Rates, sums and means are not among them: they need the number of samples, or
-// their exact sum, in places where one sample is seen.
+// standIns are the stand-ins that suffice for a function (see schemas/rollup.md). Rates, sums and
+// means are missing: they need the number of samples, or their exact sum, where a stand-in shows
+// one sample.
 var standIns = map[string]rollup.StandIn{
 	"prom_max_over_time":         rollup.StandInMax,
 	"prom_min_over_time":         rollup.StandInMin,
@@ -41,7 +43,8 @@ var standIns = map[string]rollup.StandIn{
 	"prom_timestamp":             rollup.StandInInstant,
 }
 
-// FindRollups finds the blocks whose rollups answer a leaf of some of a resolution's series in [mint, maxt] (ms) with less than their samples. nil: none.
+// FindRollups finds the blocks whose rollups answer a leaf over some series of a resolution in
+// [mint, maxt] (ms) with fewer rows than there are samples. It returns nil if there are none.
 func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt int64) *Rollups {
 	standIn, ok := standIns[l.Func]
 	if !ok {
@@ -62,8 +65,17 @@ func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt 
 		if m := res.Objects[i].Footer.Meta; m != nil && shares[i].series > 0 {
 			x.blocks[i] = choose(l.Spec, m, shares[i], mint, maxt)
 		}
-		if b := &x.blocks[i]; b.file != nil {
-			b.rivals, some = rivals(res, i, b), true
+		b := &x.blocks[i]
+		if b.file == nil {
+			continue
+		}
+		some = true
+		f := res.Objects[i].Footer
+		from, upto := max(b.lo+1, f.MinT), min(b.hi, f.MaxT)
+		for k := range res.Objects {
+			if g := res.Objects[k].Footer; k != i && g.MinT <= upto && g.MaxT >= from {
+				b.rivals = append(b.rivals, k)
+			}
 		}
 	}
 	if !some {
@@ -72,38 +84,38 @@ func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt 
 	return x
 }
 
-// share is what a leaf wants of a block.
+// share is the part of a block that a leaf reads.
 type share struct{ series, samples int64 }
 
-// choose returns the widest rollup of a block that is worth reading for times of [mint, maxt] (ms), none if there is none.
+// rollupGroup is about the number of rows of a row group of a rollup. All of them are decoded and
+// cached for any one of them.
+const rollupGroup = 64 << 10
+
+// choose returns the widest rollup of a block that is worth reading for times of [mint, maxt] (ms),
+// the zero value if none is: it must have far fewer rows to decode than it stands for samples.
 func choose(spec plan.Spec, m *block.Meta, of share, mint, maxt int64) rollupPart {
 	for _, step := range slices.Backward(rollup.Steps()) {
-		file := m.File(step.Name)
-		lo, hi, ok := interior(spec, step.Millis)
-		lo, hi = max(lo, upTo(mint-1, step.Millis)), min(hi, downTo(maxt, step.Millis))
-		if file != nil && ok && worth(m, of, step.Millis, max(lo+1, m.MinT), min(hi, m.MaxT)) {
+		file, width := m.File(step.Name), step.Millis
+		lo, hi, ok := interior(spec, width)
+		lo, hi = max(lo, upTo(mint-1, width)), min(hi, downTo(maxt, width))
+		from, upto := max(lo+1, m.MinT), min(hi, m.MaxT)
+		if file == nil || !ok || from > upto {
+			continue
+		}
+		buckets := (m.MaxT-m.MinT)/width + 1
+		rows := min(m.Series*buckets, of.series*buckets+rollupGroup)
+		spared := float64(of.samples) * float64(upto-from+1) / float64(m.MaxT-m.MinT+1)
+		if float64(2*rows) <= spared {
 			return rollupPart{file: file, step: step, lo: lo, hi: hi}
 		}
 	}
 	return rollupPart{}
 }
 
-// rollupGroup is about how many rows a row group of a rollup has, all of which are decoded for one of them, and kept.
-const rollupGroup = 64 << 10
-
-// worth says that a rollup of buckets of a width has far fewer rows to be decoded than there are samples in [from, upto] (ms).
-func worth(m *block.Meta, of share, width, from, upto int64) bool {
-	if from > upto {
-		return false
-	}
-	buckets := (m.MaxT-m.MinT)/width + 1
-	rows := min(m.Series*buckets, of.series*buckets+rollupGroup)
-	spared := float64(of.samples) * float64(upto-from+1) / float64(m.MaxT-m.MinT+1)
-	return float64(2*rows) <= spared
-}
-
-// interior returns the times (lo, hi] (ms), multiples of width, of which each window of a spec holds a whole bucket of that width or nothing:
-// all of them if the windows begin and end on such multiples, else what all windows have in common. ok is false if there is no bucket.
+// interior returns the times (lo, hi] (ms), multiples of width, in which each window of a spec
+// holds a whole bucket of that width or nothing of it: all times if the windows begin and end on
+// such multiples, otherwise those that all windows have in common. ok is false if there is no
+// bucket.
 func interior(s plan.Spec, width int64) (lo, hi int64, ok bool) {
 	first := s.Grid.Start - s.Offset
 	last := first + int64(s.Grid.N-1)*s.Grid.Step
@@ -114,7 +126,7 @@ func interior(s plan.Spec, width int64) (lo, hi int64, ok bool) {
 	return lo, hi, hi > lo
 }
 
-// downTo and upTo return the nearest multiple of width that is not after, and not before, t.
+// downTo and upTo return the nearest multiple of width that is not after, or not before, t.
 func downTo(t, width int64) int64 {
 	r := t % width
 	if r < 0 {
@@ -128,20 +140,8 @@ func upTo(t, width int64) int64 { return -downTo(-t, width) }
 // File returns the rollup that is read of an object, nil if its samples are read.
 func (x *Rollups) File(object int) *block.File { return x.blocks[object].file }
 
-// rivals returns the other objects with times of an object that are to be rolled up.
-func rivals(res *lookup.Resolution, object int, b *rollupPart) (out []int) {
-	f := res.Objects[object].Footer
-	from, upto := max(b.lo+1, f.MinT), min(b.hi, f.MaxT)
-	for i := range res.Objects {
-		if g := res.Objects[i].Footer; i != object && g.MinT <= upto && g.MaxT >= from {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
-// answers says that the rollup of an object stands for a series' samples there: none of them is deleted, and no other object has any among them, one
-// of which could count instead.
+// answers says that the rollup of an object stands for a series' samples there: none of them is
+// deleted, and no other object has samples among them, which could count instead.
 func (x *Rollups) answers(series, object int) bool {
 	b := &x.blocks[object]
 	if b.file == nil {
@@ -169,7 +169,8 @@ func (x *Rollups) answers(series, object int) bool {
 	return true
 }
 
-// Estimate is about how many samples and stand-ins are read of a series of res in [mint, maxt] (ms).
+// Estimate is about the number of samples and stand-ins that are read of a series of res in [mint,
+// maxt] (ms).
 func (x *Rollups) Estimate(res *lookup.Resolution, series int, mint, maxt int64) (n int64) {
 	if x == nil {
 		return res.Estimate(series, mint, maxt)

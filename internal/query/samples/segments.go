@@ -69,7 +69,7 @@ func (s *Reader) segmentHists(ctx context.Context, o *source.Object, n int64) (*
 	})
 }
 
-// segments reads the samples that segments have.
+// segments reads the samples in segments.
 func (r *Collector) segments(ctx context.Context) error {
 	floats, hists := make([]*batch, len(r.Objects)), make([]*blobs, len(r.Objects))
 	err := r.reader.files.Each(ctx, len(r.Objects), func(ctx context.Context, i int) (err error) {
@@ -87,7 +87,8 @@ func (r *Collector) segments(ctx context.Context) error {
 	return nil
 }
 
-// listed returns the lists of a segment that its matching rows have elements of, nil for others and for blocks.
+// listed returns the lists of a segment in which its matching rows have elements, nil for others
+// and for blocks.
 func (r *Collector) listed(ctx context.Context, object int) (floats *batch, hists *blobs, err error) {
 	o, t := &r.Objects[object], r.Tables[object]
 	if o.Footer.Meta != nil {
@@ -107,7 +108,7 @@ func (r *Collector) listed(ctx context.Context, object int) (floats *batch, hist
 	return floats, hists, err
 }
 
-// segment takes the samples of one segment; nil is none.
+// segment takes the samples of one segment. nil lists have none.
 func (r *Collector) segment(object int, floats *batch, hists *blobs) error {
 	t := r.Tables[object]
 	for _, x := range r.Rows[object] {
@@ -130,7 +131,8 @@ func (r *Collector) segment(object int, floats *batch, hists *blobs) error {
 	return nil
 }
 
-// rowHists takes the histograms in range of one row, and before them the last one that is earlier: it tells whether a counter was reset.
+// rowHists takes the histograms of one row in the range, and the last one before it, which tells
+// whether a counter was reset.
 func (r *Collector) rowHists(s *collected, object int, hists *blobs, first, n int64) error {
 	lo, hi := between(hists.t[first:first+n], r.MinT, r.MaxT)
 	for i := first + int64(max(lo-1, 0)); i < first+int64(hi); i++ {
@@ -145,7 +147,7 @@ func (r *Collector) rowHists(s *collected, object int, hists *blobs, first, n in
 	return nil
 }
 
-// between returns which of ascending times are in [mint, maxt].
+// between returns the positions [lo, hi) of ascending times in [mint, maxt].
 func between(ts []int64, mint, maxt int64) (lo, hi int) {
 	lo = sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
 	return lo, lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })

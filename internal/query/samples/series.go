@@ -43,8 +43,8 @@ func (s *collected) within(mint int64) bool {
 	return len(s.floats) > 0 || slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= mint })
 }
 
-// Select returns the series of a match that have samples in its range, by labels. Of them the hints,
-// which may be nil, choose a shard, and no more than a limit.
+// Select returns the series of a match that have samples in its range, by labels. Of them the
+// hints, which may be nil, choose a shard, and no more than a limit.
 func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.SelectHints) ([]*Series, error) {
 	r := s.Collect(m)
 	r.work = memory.Of(ctx)

@@ -1,5 +1,5 @@
-// Package snapshot takes consistent snapshots of tenants (which objects are live), shares recent ones
-// between reads, and repeats a read whose objects are gone or damaged.
+// Package snapshot takes consistent snapshots of tenants (which objects are live), shares recent
+// ones between reads, and repeats a read whose objects are gone or damaged.
 package snapshot
 
 import (
@@ -27,8 +27,8 @@ type Settings struct {
 	PartialResponse bool          // reads answer without damaged objects
 }
 
-// Cache takes snapshots of tenants. Reads that begin within maxStaleness of each other share one
-// if it covers their ranges, and so do concurrent reads. The age of a snapshot counts from the moment
+// Cache takes snapshots of tenants. Reads that begin within maxStaleness of each other share one if
+// it covers their ranges, and so do concurrent reads. The age of a snapshot counts from the moment
 // when it was begun: it has everything that was stored before. It is safe for concurrent use.
 type Cache struct {
 	settings Settings
@@ -93,8 +93,8 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.S
 	}
 }
 
-// shared returns a snapshot that covers [mint, maxt] and that other reads may use as well. It covers
-// whole windows, by which segments are listed.
+// shared returns a snapshot that covers [mint, maxt] and that other reads may use as well. It
+// covers whole windows, by which segments are listed.
 func (s *Cache) shared(ctx context.Context, m moment, mint, maxt int64) (*aged, error) {
 	s.mu.Lock()
 	epoch := s.epoch
@@ -145,7 +145,8 @@ func (s *Cache) fresh(ctx context.Context, m moment, from, to, mint, maxt int64)
 	case err != nil:
 		return nil, err
 	}
-	// Generation 0 means that there is no manifest: the tenant was deleted. Its next one has a later id.
+	// Generation 0 means that there is no manifest: the tenant was deleted. Its next one has a
+	// later id.
 	if m.asOf.IsZero() && known != nil && t.Manifest.Generation > 0 && t.Manifest.ID.Compare(known.ID) < 0 {
 		return nil, fmt.Errorf("the manifest of tenant %s went back from generation %d to %d: %w", m.tenant, known.Generation, t.Manifest.Generation, catalog.ErrRestored)
 	}
@@ -166,8 +167,8 @@ func (s *Cache) fresh(ctx context.Context, m moment, from, to, mint, maxt int64)
 
 // current takes the snapshot of now. The manifest must be read after the listing (see catalog). A
 // remote store answers late, so the objects that the read will probably ask for next are fetched
-// meanwhile: an earlier manifest, known or read beside the listing, names the blocks. The manifest of
-// the snapshot itself is always read after the listing.
+// meanwhile: an earlier manifest, known or read beside the listing, names the blocks. The manifest
+// of the snapshot itself is always read after the listing.
 func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Manifest, from, to, mint, maxt int64) (catalog.Snapshot, error) {
 	if s.files.Local() {
 		return catalog.Take(ctx, s.store, tenantID, from, to)

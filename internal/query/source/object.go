@@ -49,8 +49,8 @@ func Refs(snap catalog.Snapshot) []Ref {
 		}
 		out = append(out, o)
 	}
-	// Objects of one rank never hold the same series and time. Their keys make the order the same in
-	// every process.
+	// Objects of one rank never hold the same series and time. Their keys make the order the same
+	// in every process.
 	slices.SortFunc(out, func(a, b Ref) int {
 		return cmp.Or(a.rank.Compare(b.rank), cmp.Compare(a.Series, b.Series))
 	})

@@ -14,8 +14,8 @@ import (
 type Reader interface {
 	io.ReaderAt
 	io.Closer
-	// Prefetch makes ranges of the object, each [offset, length] in bytes, local until Close, so that
-	// reads of them do not wait.
+	// Prefetch makes ranges of the object, each [offset, length] in bytes, local until Close, so
+	// that reads of them do not wait.
 	Prefetch(spans [][2]int64) error
 	// TryPrefetch is prefetch for reads that work without it: it fails with fetch.FullError if the
 	// disk has no room for the ranges that are not local yet.
@@ -25,8 +25,8 @@ type Reader interface {
 }
 
 // Open returns a reader of an object of size bytes. It reads in place, or fetches the bytes that
-// are not local yet, each once while it is cached. ctx bounds all of its reads. Any of them may fail
-// with objstore.ErrNotFound.
+// are not local yet, each once while it is cached. ctx bounds all of its reads. Any of them may
+// fail with objstore.ErrNotFound.
 func (f *Files) Open(ctx context.Context, key string, size int64) Reader {
 	if f.inPlace(key) {
 		return &localReader{open: sync.OnceValues(func() (*os.File, error) {

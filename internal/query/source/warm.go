@@ -10,8 +10,8 @@ import (
 // before it is known to be needed.
 const warmSeries = 100_000
 
-// maxWarm is the number of objects that are fetched before they are known to be needed. More of them
-// might not stay in the caches until then.
+// maxWarm is the number of objects that are fetched before they are known to be needed. More of
+// them might not stay in the caches until then.
 const maxWarm = 256
 
 // Warm fetches what a read of a snapshot asks for first: the footers of segments, small segments

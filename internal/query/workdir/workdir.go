@@ -1,4 +1,5 @@
-// Package workdir makes and locks the directory in which one process keeps fetched and spilled data.
+// Package workdir makes and locks the directory in which one process keeps fetched and spilled
+// data.
 package workdir
 
 import (

@@ -1,0 +1,27 @@
+package query
+
+import (
+	"github.com/promlake/promlake/internal/query/engine"
+	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/snapshot"
+	"github.com/promlake/promlake/internal/query/source"
+)
+
+// The errors by which callers of a Stage tell what happened.
+type (
+	LimitError    = request.LimitError
+	DamagedError  = source.DamagedError
+	GoneError     = snapshot.GoneError
+	TooOldError   = snapshot.TooOldError
+	QuestionError = explain.QuestionError
+)
+
+// What Stage.Explain takes and returns.
+type (
+	Question    = explain.Question
+	Explanation = explain.Explanation
+)
+
+// ParserOptions are those of every parser that reads users' PromQL.
+var ParserOptions = engine.ParserOptions

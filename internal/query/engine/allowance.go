@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/request"
+)
+
+// Bytes that upstream's engine and API allocate, and its limit.
+const (
+	bytesPerSubqueryStep = 48 // points of one series, and statistics of each step
+	bytesPerAnswer       = 64 // of a point as JSON, in two buffers
+	heldPerStep          = 10 // steps in windows for each step that subqueries may have: a second of upstream's time
+)
+
+// allow refuses a query that takes too much whatever the data is, and returns the context that
+// counts what grows with the data.
+func (q *Query) allow(ctx context.Context) (context.Context, error) {
+	if q.stmt == nil {
+		return ctx, nil
+	}
+	s := &q.engine.settings
+	c := countSteps(&q.asked)
+	if limit := s.MaxSubquerySteps; c.steps > limit {
+		return ctx, &request.LimitError{Limit: "steps of subqueries", Value: limit, Needed: c.steps, Flag: subqueryFlag}
+	}
+	r := request.From(ctx)
+	r.Results = request.NewResultBudget(s.QueryMemoryBytes, growthOf(q.asked.Expr), c.most)
+	if err := r.Results.Add(ctx, 1, 0); err != nil { // a query without data has series as well
+		return ctx, err
+	}
+	if err := memory.Of(ctx).Charge(c.steps * bytesPerSubqueryStep); err != nil {
+		return ctx, err
+	}
+	return request.With(ctx, r), nil
+}
+
+// walkable refuses what is left to upstream's engine if its windows hold too many steps of
+// subqueries: for one series, upstream walks through all of them without checking whether the query
+// has ended.
+func (q *Query) walkable() error {
+	if q.stmt == nil {
+		return nil
+	}
+	if limit, c := heldPerStep*q.engine.settings.MaxSubquerySteps, countSteps(q.stmt); c.held > limit {
+		return &request.LimitError{
+			Limit: "steps in all windows of subqueries", Value: limit, Needed: c.held, Flag: subqueryFlag, Advice: "of which it is the tenfold",
+		}
+	}
+	return nil
+}
+
+const subqueryFlag = "--query.max-subquery-steps"
+
+// answered charges the text that the API makes of a result.
+func answered(ctx context.Context, res *promql.Result) error {
+	var n int64
+	series := func(l labels.Labels, points int) { n += 2*int64(l.ByteSize()) + bytesPerAnswer*int64(points) }
+	switch v := res.Value.(type) {
+	case promql.Matrix:
+		for _, s := range v {
+			series(s.Metric, len(s.Floats)+len(s.Histograms))
+		}
+	case promql.Vector:
+		for _, s := range v {
+			series(s.Metric, 1)
+		}
+	}
+	return memory.Of(ctx).Charge(n)
+}

@@ -1,0 +1,142 @@
+// Package engine adapts upstream's PromQL engine: it admits and limits queries, pushes down the
+// parts that exec can evaluate, and lets upstream evaluate the rest over the results.
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/query/exec"
+)
+
+// defaultSubqueryStep is the step of a subquery that names none, like Prometheus' default
+// evaluation interval.
+const defaultSubqueryStep = time.Minute
+
+// ParserOptions are those of every parser that reads users' PromQL: all of upstream's language is
+// on.
+func ParserOptions() parser.Options {
+	return parser.Options{
+		EnableExperimentalFunctions:  true,
+		ExperimentalDurationExpr:     true,
+		EnableExtendedRangeSelectors: true,
+		EnableBinopFillModifiers:     true,
+	}
+}
+
+// Engine evaluates queries with upstream's engine over what DuckDB has computed of them. Its
+// queries have the statistics, the errors and the results of upstream's. It is safe for concurrent
+// use.
+type Engine struct {
+	settings Settings
+	exec     *exec.Executor
+	upstream *promql.Engine
+	parser   parser.Parser
+	gate     *gate
+}
+
+var _ promql.QueryEngine = (*Engine)(nil)
+
+// Settings are the limits and options of an engine. Callers fill every field.
+type Settings struct {
+	MaxConcurrency   int           // queries that run at once
+	MaxSamples       int           // that one query holds at any moment
+	MaxFetchedBytes  int64         // of objects that one query reads
+	MaxSubquerySteps int64         // of one query
+	QueryMemoryBytes int64         // of labels that functions add, of one query
+	MinPushedSamples int64         // of a part of a query that is pushed down; -1 = none is left to the engine
+	Timeout          time.Duration // of one query
+	Lookback         time.Duration // default of queries that name none
+
+	DelayedNameRemoval, UseStartTimestamps bool // upstream's feature flags
+}
+
+func New(s Settings, x *exec.Executor, reg prometheus.Registerer, logger *slog.Logger) *Engine {
+	p := parser.NewParser(ParserOptions())
+	return &Engine{
+		settings: s, exec: x, parser: p, gate: newGate(s.MaxConcurrency),
+		upstream: promql.NewEngine(promql.EngineOpts{
+			Logger:                   logger,
+			Reg:                      reg,
+			MaxSamples:               s.MaxSamples,
+			Timeout:                  s.Timeout,
+			ActiveQueryTracker:       admitted(s.MaxConcurrency),
+			LookbackDelta:            s.Lookback,
+			NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
+			EnableAtModifier:         true,
+			EnableNegativeOffset:     true,
+			EnablePerStepStats:       true,
+			EnableDelayedNameRemoval: s.DelayedNameRemoval,
+			UseStartTimestamps:       s.UseStartTimestamps,
+			Parser:                   p,
+		}),
+	}
+}
+
+// admitted is the promql.QueryTracker of queries that have passed the gate. It only returns their
+// maximum.
+type admitted int
+
+// GetMaxConcurrent implements promql.QueryTracker.
+func (a admitted) GetMaxConcurrent() int { return int(a) }
+
+// Insert implements promql.QueryTracker.
+func (admitted) Insert(context.Context, string) (int, error) { return 0, nil }
+
+// Delete implements promql.QueryTracker.
+func (admitted) Delete(int) {}
+
+// Close implements io.Closer.
+func (admitted) Close() error { return nil }
+
+// NewInstantQuery implements promql.QueryEngine.
+func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, text string, ts time.Time) (promql.Query, error) {
+	v := &view{Queryable: q}
+	up, err := e.upstream.NewInstantQuery(ctx, v, opts, text, ts)
+	if err != nil {
+		return nil, err
+	}
+	return e.query(up, v), nil
+}
+
+// NewRangeQuery implements promql.QueryEngine.
+func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, text string, start, end time.Time, interval time.Duration) (promql.Query, error) {
+	v := &view{Queryable: q}
+	up, err := e.upstream.NewRangeQuery(ctx, v, opts, text, start, end, interval)
+	if err != nil {
+		return nil, err
+	}
+	return e.query(up, v), nil
+}
+
+func (e *Engine) query(up promql.Query, v *view) promql.Query {
+	q := &Query{Query: up, engine: e, view: v, exec: executorOf(v.Queryable)}
+	if stmt, ok := up.Statement().(*parser.EvalStmt); ok {
+		q.stmt, q.asked = stmt, *stmt
+	}
+	return q
+}
+
+// Close implements io.Closer.
+func (e *Engine) Close() error { return e.upstream.Close() }
+
+// executorOf returns the executor of a queryable, or of the one that it wraps. nil: it has none,
+// and nothing is pushed down.
+func executorOf(q storage.Queryable) *exec.Executor {
+	for {
+		switch x := q.(type) {
+		case interface{ Executor() *exec.Executor }:
+			return x.Executor()
+		case interface{ Unwrap() storage.Queryable }:
+			q = x.Unwrap()
+		default:
+			return nil
+		}
+	}
+}

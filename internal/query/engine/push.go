@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/timestamp"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
+	"github.com/prometheus/prometheus/util/stats"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/fetch"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/snapshot"
+)
+
+// push evaluates in DuckDB what can be, and changes the statement to what is left. A query of which
+// nothing can be stays as it was. The annotations name damaged objects that were left out.
+func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err error) {
+	finite := q.asked.Interval > 0 || q.asked.Start.Equal(q.asked.End)
+	if q.exec == nil || q.stmt == nil || !finite {
+		return nil, nil
+	}
+	expr, err := q.Parse()
+	if err != nil {
+		return nil, err
+	}
+	if mentions(expr, plan.PushedLabel) {
+		return nil, nil // only selectors of this engine's own may have this label
+	}
+	timers := q.Stats().Timers
+	try := func(p *exec.Attempt, o plan.Options) error {
+		prepare := timers.GetTimer(stats.QueryPreparationTime).Start()
+		planned, err := plan.Prepare(expr, o)
+		if err != nil {
+			return err
+		}
+		pl, err := p.Plan(ctx, planned)
+		prepare.Stop()
+		if err != nil {
+			return err
+		}
+		inner := timers.GetTimer(stats.InnerEvalTime).Start()
+		results, err := p.Evaluate(ctx, pl, planned)
+		inner.Stop()
+		if err != nil {
+			return err
+		}
+		q.view.snap = &p.Snap
+		if len(results) == 0 {
+			q.exec.Metrics.Kept.Inc()
+			return nil
+		}
+		left, err := promql.PreprocessExpr(pl.Expr, q.asked.Start, q.asked.End, q.asked.Interval)
+		if err != nil {
+			return fmt.Errorf("prepare what is left: %w", err)
+		}
+		q.view.results, q.stmt.Expr = results, left
+		return nil
+	}
+	err = q.exec.Metrics.Measure("push", func() (err error) {
+		notes, err = q.Attempt(ctx, func(p *exec.Attempt) error {
+			o := q.Options(ctx)
+			err := try(p, o)
+			if errors.Is(err, plan.ErrForcedMonotonicity) {
+				o.EngineQuantiles = true
+				err = try(p, o)
+			}
+			return err
+		})
+		return err
+	})
+	return notes, StorageError(err)
+}
+
+// Parse returns the expression anew: planning and upstream's engine change the one that they get.
+func (q *Query) Parse() (parser.Expr, error) {
+	expr, err := q.engine.parser.ParseExpr(q.String())
+	if err != nil {
+		return nil, fmt.Errorf("parse again: %w", err)
+	}
+	return expr, nil
+}
+
+// Attempt calls fn with an attempt on a snapshot of the query's time range, and again as
+// snapshot.Range.Read does.
+func (q *Query) Attempt(ctx context.Context, fn func(*exec.Attempt) error) (annotations.Annotations, error) {
+	span := q.exec.Snapshots.Range(promql.FindMinMaxTime(q.stmt))
+	return span.Read(ctx, func(snap catalog.Snapshot) error { return fn(q.exec.Attempt(span, snap)) })
+}
+
+// Options returns what the planner must know of the query.
+func (q *Query) Options(ctx context.Context) plan.Options {
+	s := &q.engine.settings
+	return plan.Options{
+		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
+		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
+		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
+		Ended: func() bool { return ctx.Err() != nil },
+	}
+}
+
+// mentions says that an expression has a matcher on a label.
+func mentions(expr parser.Expr, label string) bool {
+	found := false
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			for _, m := range s.LabelMatchers {
+				found = found || m.Name == label
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+// StorageError gives a failure of a pushed statement the type by which upstream's API answers it.
+func StorageError(err error) error {
+	var limit *request.LimitError
+	var old *snapshot.TooOldError
+	var full *fetch.FullError
+	var process *memory.Error
+	if err == nil || errors.As(err, &process) || errors.As(err, &limit) || errors.As(err, &old) || errors.As(err, &full) && full.QueryLimit() || isPromQL(err) {
+		return err
+	}
+	return &failedRead{err}
+}
+
+// failedRead is promql.ErrStorage that can be unwrapped.
+type failedRead struct{ err error }
+
+// Error implements error.
+func (e *failedRead) Error() string { return e.err.Error() }
+
+// Unwrap returns the error as upstream knows it and as it is.
+func (e *failedRead) Unwrap() []error { return []error{promql.ErrStorage{Err: e.err}, e.err} }

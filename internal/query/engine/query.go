@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/stats"
+
+	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// Query is a query of upstream's engine, which has checked its text. Exec changes its statement
+// to what is not pushed down, and lets upstream evaluate that. It implements promql.Query.
+type Query struct {
+	promql.Query
+	engine *Engine
+	exec   *exec.Executor   // nil: nothing is pushed down
+	view   *view            // what upstream's query reads
+	stmt   *parser.EvalStmt // upstream's, which it evaluates
+	asked  parser.EvalStmt  // as it was asked
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // while the query runs
+}
+
+// Statement implements promql.Query.
+func (q *Query) Statement() parser.Statement { return &q.asked }
+
+// Cancel implements promql.Query.
+func (q *Query) Cancel() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.cancel != nil {
+		q.cancel()
+	}
+}
+
+// Exec implements promql.Query.
+func (q *Query) Exec(asked context.Context) *promql.Result {
+	total := q.Stats().Timers.GetTimer(stats.ExecTotalTime).Start()
+	var res *promql.Result
+	err := q.Run(asked, func(ctx context.Context) error {
+		notes, err := q.push(ctx)
+		if err == nil {
+			err = q.walkable()
+		}
+		total.Stop()
+		if err != nil {
+			return err
+		}
+		defer q.view.release()
+		res = q.Query.Exec(q.view.share(ctx))
+		if res.Err == nil {
+			if err := answered(ctx, res); err != nil {
+				res = &promql.Result{Err: err}
+			}
+		}
+		res.Warnings.Merge(notes)
+		return res.Err
+	})
+	if res == nil {
+		res = &promql.Result{}
+	}
+	res.Err = err
+	return res
+}
+
+// Run calls fn under the limits of the query, once the query is admitted. Its context ends with
+// asked, at the timeout, when the query has read too many bytes, and by Cancel. The error is one
+// that upstream's API answers as upstream's engine's, and counted if it is a limit's.
+func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) (err error) {
+	s, x := &q.engine.settings, q.engine.exec
+	counted, stop := context.WithCancelCause(asked)
+	defer stop(nil)
+	r := request.From(asked)
+	r.Bytes = request.NewByteBudget(s.MaxFetchedBytes, stop)
+	ctx, cancel := context.WithTimeout(x.Files.Sharing(request.With(counted, r)), s.Timeout)
+	defer cancel()
+	q.mu.Lock()
+	q.cancel = cancel
+	q.mu.Unlock()
+	defer func() {
+		if err != nil {
+			err = q.classified(asked, ctx, err)
+			x.Metrics.Limited(err)
+		}
+	}()
+	allowed, err := q.allow(ctx)
+	if err != nil {
+		return err
+	}
+	queue := q.Stats().Timers.GetTimer(stats.ExecQueueTime).Start()
+	x.Metrics.Waiting.Inc()
+	err = q.engine.gate.enter(ctx, tenant.From(ctx))
+	x.Metrics.Waiting.Dec()
+	queue.Stop()
+	if err != nil {
+		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", q.engine.gate.size, err)
+	}
+	defer q.engine.gate.leave()
+	return fn(allowed)
+}
+
+// classified gives an error the type by which upstream's API answers it. Of an ended context it
+// says which limit ended it.
+func (q *Query) classified(asked, ctx context.Context, err error) error {
+	var limit interface {
+		error
+		QueryLimit() bool
+	}
+	const where = "query execution"
+	cause := context.Cause(ctx)
+	var failed *failedRead
+	if cause != nil && errors.As(err, &failed) {
+		err = failed.err // because the context ended
+	}
+	switch {
+	case errors.As(err, &limit), cause == nil:
+		return err
+	case errors.As(cause, &limit):
+		return cause
+	case isPromQL(err):
+	case errors.Is(cause, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: %w", promql.ErrQueryTimeout(where), err)
+	default:
+		err = fmt.Errorf("%w: %w", promql.ErrQueryCanceled(where), err)
+	}
+	if asked.Err() == nil && errors.Is(cause, context.DeadlineExceeded) {
+		return request.TooLong(q.engine.settings.Timeout, err)
+	}
+	return err
+}
+
+// isPromQL says that upstream's API knows what an error is.
+func isPromQL(err error) bool {
+	var (
+		canceled promql.ErrQueryCanceled
+		timeout  promql.ErrQueryTimeout
+		storage  promql.ErrStorage
+		samples  promql.ErrTooManySamples
+	)
+	return errors.As(err, &canceled) || errors.As(err, &timeout) || errors.As(err, &storage) || errors.As(err, &samples)
+}

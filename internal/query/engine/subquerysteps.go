@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/request"
+)
+
+// stepCount is the work that the steps of a statement's subqueries are. Numbers that do not fit are
+// math.MaxInt64.
+type stepCount struct {
+	steps int64 // at which expressions of subqueries are evaluated, and for which upstream's engine allocates
+	held  int64 // by the windows of all times at which subqueries are asked for: what functions over them walk, for each series
+	most  int64 // steps of one expression, the statement's own included
+}
+
+// countSteps counts the steps of a statement that upstream's engine has prepared. Upstream
+// evaluates the expression of a subquery once, at the steps from the first window's beginning to
+// the last one's end; of nested ones, the outer one's steps are the times at which the inner one is
+// asked for.
+func countSteps(s *parser.EvalStmt) stepCount {
+	var c stepCount
+	span := max(0, s.End.Sub(s.Start).Milliseconds())
+	times := int64(1)
+	if step := s.Interval.Milliseconds(); step > 0 {
+		times = span/step + 1
+	}
+	c.walk(s.Expr, span, times)
+	return c
+}
+
+// walk counts what is evaluated at times that are span (ms) apart from the first to the last.
+func (c *stepCount) walk(n parser.Node, span, times int64) {
+	c.most = max(c.most, times)
+	switch e := n.(type) {
+	case *parser.StepInvariantExpr:
+		span, times = 0, 1
+	case *parser.SubqueryExpr:
+		step := e.Step.Milliseconds()
+		if e.Step == 0 {
+			step = defaultSubqueryStep.Milliseconds()
+		}
+		step, window := max(1, step), max(0, e.Range.Milliseconds())
+		c.held = request.Saturated(float64(c.held) + float64(times)*(float64(window/step)+1))
+		span = request.Saturated(float64(span) + float64(window))
+		times = request.Saturated(float64(span/step) + 1)
+		c.steps = request.Saturated(float64(c.steps) + float64(times))
+	}
+	for child := range parser.ChildrenIter(n) {
+		c.walk(child, span, times)
+	}
+}

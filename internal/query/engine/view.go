@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
+)
+
+// view is the storage of one query: it adds the results of pushed subtrees, as series with the
+// names that the plan gave them, to the storage that was asked.
+type view struct {
+	storage.Queryable
+	snap    *catalog.Snapshot // that the plan was made on; nil: none was
+	results map[string]*exec.Result
+}
+
+// Querier implements storage.Queryable.
+func (v *view) Querier(mint, maxt int64) (storage.Querier, error) {
+	q, err := v.Queryable.Querier(mint, maxt)
+	if err != nil || len(v.results) == 0 {
+		return q, err
+	}
+	return &viewQuerier{q, v.results}, nil
+}
+
+// release drops the results.
+func (v *view) release() { v.results = nil }
+
+type viewQuerier struct {
+	storage.Querier
+	results map[string]*exec.Result
+}
+
+// Select implements storage.Querier.
+func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	for _, m := range ms {
+		if r := q.results[m.Value]; r != nil && m.Name == plan.PushedLabel {
+			if err := request.Evaluated(ctx, len(r.Series)); err != nil {
+				return storage.ErrSeriesSet(err)
+			}
+			return samples.LoadedSet(r.Series, r.Warnings)
+		}
+	}
+	return q.Querier.Select(ctx, sorted, hints, ms...)
+}
+
+// share returns ctx with the snapshot of the plan, so that the engine's reads see the same objects.
+func (v *view) share(ctx context.Context) context.Context {
+	if v.snap == nil {
+		return ctx
+	}
+	r := request.From(ctx)
+	r.Snapshot = &request.Snapshot{Snapshot: *v.snap}
+	return request.With(ctx, r)
+}

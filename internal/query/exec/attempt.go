@@ -1,0 +1,149 @@
+// Package exec evaluates in DuckDB the parts of a query that the planner takes out of it: it reads
+// the samples of their leaves, evaluates range functions series by series, and runs one SQL
+// statement for the rest of each part.
+package exec
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
+	"github.com/promlake/promlake/internal/query/snapshot"
+	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// Settings are the limits of an executor. Callers fill every field.
+type Settings struct {
+	MaxSamples       int   // of the results of one query
+	Threads          int   // that evaluate leaves
+	QueryMemoryBytes int64 // of values and of what SQL functions keep, of one query
+	DuckMemoryBytes  int64 // DuckDB's memory limit
+
+	// The least time of a query is estimated with these rates.
+	FetchBytesPerSecond int64
+	SamplesPerSecond    int64 // of one thread
+}
+
+// Executor evaluates parts of queries in DuckDB. It is safe for concurrent use.
+type Executor struct {
+	Settings  Settings
+	Snapshots *snapshot.Cache
+	Files     *source.Files
+	Tables    *lookup.Tables
+	Samples   *samples.Reader
+	DB        *duck.DB
+	Metrics   *metrics.Metrics
+	Logger    *slog.Logger
+}
+
+// Attempt is one try to evaluate parts of a query, on one snapshot.
+type Attempt struct {
+	*Executor
+	Span     *snapshot.Range                               // of the query
+	Snap     catalog.Snapshot                              // of Span
+	Resolved map[*parser.VectorSelector]*lookup.Resolution // by Plan
+
+	known map[string]*lookup.Resolution // by selectorKey
+	reads map[*plan.Leaf]*Input         // of a remote store, planned before anything is read
+	raw   []*Input                      // likewise, of the engine's selectors
+}
+
+// Attempt returns a try on a snapshot of a time range.
+func (x *Executor) Attempt(span *snapshot.Range, snap catalog.Snapshot) *Attempt {
+	return &Attempt{Executor: x, Span: span, Snap: snap, known: map[string]*lookup.Resolution{}}
+}
+
+// Plan finds the series of the selectors, and lets the planner decide which parts of the query are
+// pushed down. It charges the labels of the series to the query's budgets.
+func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, error) {
+	p.Resolved = map[*parser.VectorSelector]*lookup.Resolution{}
+	resolved, byKey := map[*parser.VectorSelector]*plan.Resolution{}, map[string]*plan.Resolution{}
+	var count, values int64
+	for _, sel := range planned.Selectors() {
+		mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
+		k := selectorKey(mint, maxt, sel.Matchers)
+		r := p.known[k]
+		if r == nil {
+			m, err := p.Tables.Match(ctx, p.Snap, mint, maxt, sel.Matchers)
+			if err != nil {
+				return nil, err
+			}
+			if err := request.Found(ctx, m.Series, lookup.LabelsOf); err != nil {
+				return nil, err
+			}
+			r = m.Resolution()
+			p.known[k] = r
+		}
+		if err := request.Selected(ctx, r.Series, func(s *lookup.ResolvedSeries) labels.Labels { return s.Labels }); err != nil {
+			return nil, err
+		}
+		if byKey[k] == nil {
+			to := &plan.Resolution{Rows: r.Samples, Refused: Refused(r), Starts: r.Starts}
+			if to.Refused == "" {
+				to.Series = make([]plan.Series, len(r.Series))
+				main := r.Largest()
+				for i := range r.Series {
+					to.Series[i] = plan.Series{ID: r.Series[i].ID, Labels: r.Series[i].Labels, Place: r.Series[i].Place(main)}
+				}
+			}
+			byKey[k] = to
+		}
+		p.Resolved[sel.Expr], resolved[sel.Expr] = r, byKey[k]
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("plan a query: %w", err)
+		}
+		count, values = count+r.Samples, values+int64(len(r.Series)*planned.Steps())
+	}
+	planned.Bound(p.Settings.maxRows(count, values))
+	pl := planned.Build(resolved)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("plan a query: %w", err)
+	}
+	p.Logger.Debug("plan a query", "tenant", tenant.From(ctx), "plan", pl)
+	return pl, nil
+}
+
+func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %d", mint, maxt)
+	for _, m := range ms {
+		fmt.Fprintf(&b, " %s", m)
+	}
+	return b.String()
+}
+
+// maxDeletions is the number of tombstones that a statement can leave out, each by a condition on
+// every sample.
+const maxDeletions = 32
+
+// Refused says why SQL cannot evaluate over a resolution's series, "" if it can.
+func Refused(r *lookup.Resolution) string {
+	deleting := map[int]bool{}
+	for i := range r.Series {
+		for _, k := range r.Series[i].Tombstones {
+			deleting[k] = true
+		}
+	}
+	switch {
+	case r.Hists:
+		return "there are native histograms among the series"
+	case !r.IDsAgree:
+		return "an id stands for different series"
+	case len(deleting) > maxDeletions:
+		return fmt.Sprintf("more than %d deletions concern it", maxDeletions)
+	default:
+		return ""
+	}
+}

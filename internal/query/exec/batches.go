@@ -1,0 +1,86 @@
+package exec
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/lookup"
+)
+
+// batchSamples is about the number of samples that each thread reads at a time: few enough to stay
+// in the processor's cache. Batches with samples of segments, whose lists may have to be decoded
+// for every batch, are larger.
+const (
+	batchSamples        = 128 << 10
+	segmentBatchSamples = 1 << 20
+)
+
+// batches divides the wanted series into batches of about batchSamples, of neighbours in the
+// objects: objects have the series in one order, so that the rows of neighbours lie together.
+// Batches end where row groups of the largest object do, if that is not far, because a row group
+// that two of them share is read twice. Their elements are positions in wanted.
+func (s *Input) batches() [][]uint32 {
+	order := make([]uint32, len(s.wanted))
+	places := make([]int64, len(s.wanted))
+	main := s.Res.Largest()
+	limit := int64(batchSamples)
+	for i, w := range s.wanted {
+		x := &s.Res.Series[w]
+		order[i], places[i] = uint32(i), x.Place(main)
+		if limit == batchSamples && slices.ContainsFunc(x.At, func(p lookup.Place) bool {
+			f := s.Res.Objects[p.Object].Footer
+			return f.Meta == nil && f.MinT <= s.Whole.MaxT && f.MaxT >= s.Whole.MinT
+		}) {
+			limit = segmentBatchSamples
+		}
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b)) })
+	groups := groupsOf(s.Res, main)
+	var out [][]uint32
+	var samples int64
+	from, last := 0, 0
+	for i, o := range order {
+		group := groups.of(&s.Res.Series[s.wanted[o]], main)
+		if samples >= limit && (group != last || samples >= 2*limit || len(groups) == 0) {
+			out = append(out, order[from:i])
+			from, samples = i, 0
+		}
+		samples += s.Rolled.Estimate(s.Res, s.wanted[o], s.Whole.MinT, s.Whole.MaxT)
+		last = group
+	}
+	if from < len(order) {
+		out = append(out, order[from:])
+	}
+	return out
+}
+
+// groupEnds are the rows at which the row groups of a block's samples end, counted over all of its
+// files.
+type groupEnds []int64
+
+// groups returns where the row groups of an object end; nowhere if it is a segment.
+func groupsOf(res *lookup.Resolution, object int) (out groupEnds) {
+	if object >= len(res.Objects) || res.Objects[object].Footer.Meta == nil {
+		return nil
+	}
+	for _, f := range res.Objects[object].Footer.Meta.Files {
+		if block.FloatFiles.Has(&f) {
+			for i := range f.RowGroups {
+				out = append(out, f.RowGroups[i].FirstRow+f.RowGroups[i].Rows)
+			}
+		}
+	}
+	return out
+}
+
+// of returns the position of the row group in which the samples of a series begin that the object
+// has.
+func (g groupEnds) of(s *lookup.ResolvedSeries, object int) int {
+	i := slices.IndexFunc(s.At, func(p lookup.Place) bool { return p.Object == object && p.N > 0 })
+	if i < 0 {
+		return len(g)
+	}
+	return sort.Search(len(g), func(k int) bool { return g[k] > s.At[i].First })
+}

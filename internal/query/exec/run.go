@@ -1,0 +1,277 @@
+package exec
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/samples"
+)
+
+// shrinkStep is how much smaller parts become when they did not fit, and maxShrink how much before
+// a query has too little memory.
+const (
+	shrinkStep = 4
+	maxShrink  = shrinkStep * shrinkStep
+)
+
+// Evaluate evaluates the pushed subtrees of a plan and returns their results by name. It refuses a
+// query that cannot be afforded. From a remote store it first fetches what the query reads, the
+// engine's selectors included. A query that exceeds its memory is tried again in smaller parts,
+// because the samples of a part are only estimated.
+func (p *Attempt) Evaluate(ctx context.Context, pl *plan.Plan, planned *plan.Query) (results map[string]*Result, err error) {
+	if err := p.planReads(ctx, pl, planned); err != nil {
+		return nil, err
+	}
+	if err := p.afford(ctx, pl, planned); err != nil {
+		return nil, err
+	}
+	release, err := p.ahead(ctx, pl)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if len(pl.Pushed) == 0 {
+		return nil, nil
+	}
+	for shrink := int64(1); ; shrink *= shrinkStep {
+		results = map[string]*Result{}
+		err = p.Budgeted(ctx, shrink, func(r *Run) error {
+			for _, s := range pl.Pushed {
+				if results[s.Name], err = r.subtree(ctx, s); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		var limit *request.LimitError
+		if shrink == maxShrink || !errors.As(err, &limit) || limit.Flag != request.MemoryFlag {
+			return results, err
+		}
+	}
+}
+
+// Budgeted calls fn with a Run whose memory is that of one query. Its error names the limit that a
+// statement exceeded.
+func (p *Attempt) Budgeted(ctx context.Context, shrink int64, fn func(*Run) error) (err error) {
+	r := &Run{Attempt: p, Budget: promsql.NewBudget(p.Settings.QueryMemoryBytes), shrink: shrink}
+	stop := context.AfterFunc(ctx, r.Budget.Cancel)
+	defer func() {
+		stop()
+		if err != nil {
+			r.Budget.Reclaim()
+		}
+		err = errors.Join(err, r.Budget.Close())
+	}()
+	err = fn(r)
+	var full *promsql.MemoryError
+	var derr *duck.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(r.Budget.Err(), &full):
+		return request.TooMuchMemory(full.Limit, full.Needed)
+	case errors.As(err, &derr) && derr.OutOfMemory:
+		return &request.LimitError{Limit: "bytes of memory of DuckDB", Value: p.Settings.DuckMemoryBytes, Flag: "--query.memory-limit"}
+	}
+	return err
+}
+
+// Result is the value of a pushed subtree.
+type Result struct {
+	Series   []*samples.Series
+	Warnings annotations.Annotations
+}
+
+// Run evaluates the subtrees of one query under one budget.
+type Run struct {
+	*Attempt
+	Budget *promsql.Budget
+	shrink int64 // parts are smaller by this factor than they would have to be
+	values int64 // in results so far
+
+	raised plan.Raised // of the leaves of the subtree
+}
+
+// subtree evaluates a subtree, in parts if its samples are too many to be held at once.
+func (r *Run) subtree(ctx context.Context, s *plan.Pushed) (*Result, error) {
+	r.raised = plan.Raised{}
+	var rows []plan.Row
+	var err error
+	parts, merge, merged := s.Partition(r.MaxRows(s, r.shrink))
+	if merged {
+		of := make([][]plan.Row, len(parts))
+		for i, part := range parts {
+			if of[i], err = r.statement(ctx, part); err != nil {
+				return nil, err
+			}
+		}
+		rows, merged = merge(of)
+	}
+	if !merged {
+		if rows, err = r.statement(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	r.Metrics.Pushed.WithLabelValues("subtrees").Inc()
+	r.Metrics.Pushed.WithLabelValues("series").Add(float64(len(rows)))
+	t := make([]int64, s.Grid.N)
+	for k := range t {
+		t[k] = s.Grid.Start + int64(k)*s.Grid.Step
+	}
+	out := &Result{Series: make([]*samples.Series, len(rows))}
+	backing := make([]samples.Series, len(rows))
+	present := make([]bool, len(s.Labels))
+	for i, row := range rows {
+		v := row.V
+		if len(v) == 1 {
+			v = slices.Repeat(v, len(t))
+		}
+		backing[i] = samples.NewSeries(s.Labels[row.I], t, v)
+		out.Series[i] = &backing[i]
+		present[row.I] = slices.ContainsFunc(v, func(f float64) bool { return !value.IsStaleNaN(f) })
+	}
+	out.Warnings = s.Annotations(present, r.raised)
+	return out, nil
+}
+
+// bytesPerValue is the size of a value of a series at a step.
+const bytesPerValue = 8
+
+// MaxRows is about the number of samples whose values at the steps fit into the memory of a query,
+// for a subtree that is computed in parts. shrink makes parts smaller by that factor.
+func (p *Attempt) MaxRows(s *plan.Pushed, shrink int64) int64 {
+	var count, values int64
+	for _, l := range s.Leaves {
+		count += l.Resolution.Rows
+		values += int64(len(l.Resolution.Series)) * int64(l.Spec.Grid.N)
+	}
+	return p.Settings.maxRows(count, values) / shrink
+}
+
+// maxRows is the number of count samples that may be read at once, if the values that they lead to
+// are held four times: as the values of leaves, in DuckDB's vectors, by an aggregate that keeps its
+// input, and as a result.
+func (s *Settings) maxRows(count, values int64) int64 {
+	const copies = 4
+	fit := s.QueryMemoryBytes / bytesPerValue / copies
+	if values <= fit || count == 0 {
+		return math.MaxInt64
+	}
+	return max(1, int64(float64(count)*float64(fit)/float64(values)))
+}
+
+// resultTypes are the SQL types of a statement's columns.
+var resultTypes = []string{duck.UInteger, duck.Doubles}
+
+// statement evaluates the leaves of a subtree, and runs one SQL statement over their values. It
+// returns the rows by ordinal.
+func (r *Run) statement(ctx context.Context, s *plan.Pushed) (rows []plan.Row, err error) {
+	if err := r.HoldValues(s.Leaves); err != nil {
+		return nil, err
+	}
+	if err := memory.Of(ctx).Charge(valueBytes(s.Leaves)); err != nil {
+		return nil, err
+	}
+	leaves, present := make([]*Values, len(s.Leaves)), make([][]uint32, len(s.Leaves))
+	for i, l := range s.Leaves {
+		if leaves[i], err = r.Leaf(ctx, l); err != nil {
+			return nil, err
+		}
+		present[i] = leaves[i].I
+	}
+	s.Raise(present, r.raised)
+	byOrdinal := func(a, b plan.Row) int { return cmp.Compare(a.I, b.I) }
+	if _, ok := s.Root.(*plan.Leaf); ok { // its values are the result
+		rows = make([]plan.Row, len(leaves[0].I))
+		for k, i := range leaves[0].I {
+			rows[k] = plan.Row{I: i, V: leaves[0].v[k]}
+		}
+		slices.SortFunc(rows, byOrdinal)
+		return rows, r.hold(rows)
+	}
+	scans, release := Published(leaves)
+	defer release()
+	stmt := s.Statement(scans, strconv.Itoa(r.Budget.ID()))
+	r.Metrics.Pushed.WithLabelValues("statements").Inc()
+	err = r.DB.EachWith(ctx, stmt.SQL, stmt.Args, resultTypes, func(n int, cols []duck.Vector) error {
+		chunk, err := rowsOf(n, cols, s)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, chunk...)
+		return r.hold(chunk)
+	})
+	if r.Budget.ForcedMonotonicity() {
+		return nil, plan.ErrForcedMonotonicity
+	}
+	slices.SortFunc(rows, byOrdinal)
+	return rows, err
+}
+
+// Published makes scans of the values of leaves, which DuckDB reads in place, until release.
+func Published(leaves []*Values) (scans []plan.Scan, release func()) {
+	var all []*promsql.Published
+	for _, l := range leaves {
+		p := promsql.Publish(l.I, l.v)
+		all = append(all, p)
+		scans = append(scans, ScanOf(p.ID()))
+	}
+	return scans, func() {
+		for _, p := range all {
+			p.Close()
+		}
+		for _, l := range leaves {
+			l.release()
+		}
+	}
+}
+
+// ScanOf is the scan of the values that are published under an id.
+func ScanOf(id int64) plan.Scan {
+	return plan.Scan{SQL: fmt.Sprintf("SELECT i, v FROM prom_rows(%d)", id), Values: true}
+}
+
+// hold counts the values of rows of results.
+func (r *Run) hold(rows []plan.Row) error {
+	for i := range rows {
+		r.values += int64(len(rows[i].V))
+	}
+	if limit := int64(r.Settings.MaxSamples); r.values > limit {
+		return &request.LimitError{Limit: "samples per query", Value: limit, Needed: r.values, Flag: "--query.max-samples"}
+	}
+	return nil
+}
+
+// rowsOf copies the rows of a chunk.
+func rowsOf(n int, cols []duck.Vector, s *plan.Pushed) ([]plan.Row, error) {
+	is := cols[0].Uint32s()
+	lists, elems := cols[1].List()
+	total := 0
+	for i := range lists {
+		total += int(lists[i].Length)
+	}
+	all, values := elems.Float64s(), make([]float64, 0, total)
+	rows := make([]plan.Row, n)
+	for i := range rows {
+		l := lists[i]
+		if !cols[0].Valid(i) || !cols[1].Valid(i) || int(is[i]) >= len(s.Labels) || l.Length != 1 && l.Length != uint64(s.Grid.N) {
+			return nil, fmt.Errorf("pushed statement of %s: row of series %d of %d has %d values, expected %d", s.Name, is[i], len(s.Labels), l.Length, s.Grid.N)
+		}
+		values = append(values, all[l.Offset:l.Offset+l.Length]...)
+		rows[i] = plan.Row{I: is[i], V: values[len(values)-int(l.Length) : len(values) : len(values)]}
+	}
+	return rows, nil
+}

@@ -1,0 +1,243 @@
+// Package explain describes how a query is answered, and runs its statements for their profile. It
+// renders the leaves of a statement as SQL over the files, which no query does.
+package explain
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/promlake/promlake/internal/query/engine"
+	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/request"
+)
+
+// explanationVersion is that of Explanation's JSON.
+const explanationVersion = 2
+
+// Question is a query that is to be explained. Step 0 makes it an instant query, at End.
+type Question struct {
+	Text       string
+	Start, End time.Time
+	Step       time.Duration
+	Lookback   time.Duration // 0 = the stage's
+	Analyze    bool          // run the statements, and tell how that went
+}
+
+// Explanation is how a query is answered.
+type Explanation struct {
+	Version   int        `json:"version"`
+	Query     string     `json:"query"`
+	Engine    string     `json:"engine"` // what the engine evaluates, with a selector for each pushed subtree
+	Pushed    []Subtree  `json:"pushed"`
+	Kept      []string   `json:"kept"` // why parts of the query are the engine's
+	Selectors []Selector `json:"selectors"`
+	Cost      Cost       `json:"cost"` // of the whole query, as things are cached now
+}
+
+// Subtree is a part of the query that DuckDB evaluates.
+type Subtree struct {
+	Name       string      `json:"name"`
+	Expr       string      `json:"expr"`
+	Tree       Node        `json:"tree"`
+	Statements []Statement `json:"statements"` // more than one if its samples do not fit into the memory of a query
+}
+
+// Node is an operation of a subtree.
+type Node struct {
+	Op       string `json:"op"`
+	Series   int    `json:"series"`            // of its result
+	Samples  int64  `json:"samples,omitempty"` // that it reads, about
+	Children []Node `json:"children,omitempty"`
+}
+
+// Statement is one SQL statement, and the equivalent of it and of its leaves.
+type Statement struct {
+	// SQL runs over the values of the leaves at the steps: prom_rows(k) stands for those of leaf k,
+	// from 0. "": the subtree is a leaf alone.
+	SQL string `json:"sql,omitempty"`
+	// EquivalentSQL has the same result. It reads the files, and runs wherever the functions are,
+	// see promlake sql.
+	EquivalentSQL string    `json:"equivalent_sql"`
+	Files         []File    `json:"files"` // that the query reads
+	Cost          Cost      `json:"cost"`
+	Analysis      *Analysis `json:"analysis,omitempty"`
+}
+
+// File is an object that is read, in part.
+type File struct {
+	Key       string        `json:"key"`
+	RowGroups request.Share `json:"rowGroups"` // none of segments
+	Bytes     request.Share `json:"bytes"`
+}
+
+// Selector is a selector whose series were looked up.
+type Selector struct {
+	Selector string `json:"selector"`
+	Series   int    `json:"series"`
+	Samples  int64  `json:"samples"` // about
+	Segments int    `json:"segments"`
+	Blocks   int    `json:"blocks"`
+	Refused  string `json:"refused,omitempty"` // why none of it can be pushed
+}
+
+// QuestionError reports a text that is not PromQL, or a query that has no steps.
+type QuestionError struct{ Err error }
+
+// BadQuery tells the HTTP API that this is the asker's mistake (400).
+func (*QuestionError) BadQuery() bool { return true }
+
+// Error implements error.
+func (e *QuestionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the parser's error.
+func (e *QuestionError) Unwrap() error { return e.Err }
+
+// Explain plans a query of e on a queryable that has an executor, and describes the plan. It reads
+// no samples unless the statements are run. The tenant is that of the context. The limits are those
+// of the query itself.
+func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask Question) (out *Explanation, err error) {
+	opts := promql.NewPrometheusQueryOpts(false, ask.Lookback)
+	var up promql.Query
+	if ask.Step > 0 {
+		up, err = e.NewRangeQuery(asked, q, opts, ask.Text, ask.Start, ask.End, ask.Step)
+	} else {
+		up, err = e.NewInstantQuery(asked, q, opts, ask.Text, ask.End)
+	}
+	if err != nil {
+		return nil, &QuestionError{err}
+	}
+	query := up.(*engine.Query)
+	defer query.Close()
+	err = query.Run(asked, func(ctx context.Context) error {
+		expr, err := query.Parse()
+		if err != nil {
+			return engine.StorageError(err)
+		}
+		_, err = query.Attempt(ctx, func(p *exec.Attempt) error {
+			planned, err := plan.Prepare(expr, query.Options(ctx))
+			if err != nil {
+				return err
+			}
+			pl, err := p.Plan(ctx, planned)
+			if err != nil {
+				return err
+			}
+			out = &Explanation{Version: explanationVersion, Query: query.String(), Engine: pl.Expr.String(), Pushed: []Subtree{}, Kept: append([]string{}, pl.Kept...), Selectors: []Selector{}}
+			return (&explainer{Attempt: p, out: out, analyze: ask.Analyze}).fill(ctx, pl, planned)
+		})
+		return engine.StorageError(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// explainer fills in an explanation.
+type explainer struct {
+	*exec.Attempt
+	out     *Explanation
+	analyze bool
+}
+
+func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
+	if !e.Files.Local() {
+		e.out.Cost.add(Cost{Lists: 1, Gets: 1}) // the segments, and the manifest
+	}
+	for _, s := range pl.Pushed {
+		sub, err := e.subtree(ctx, s)
+		if err != nil {
+			return err
+		}
+		e.out.Pushed = append(e.out.Pushed, sub)
+	}
+	for _, sel := range planned.Selectors() {
+		e.out.Selectors = append(e.out.Selectors, e.selector(sel))
+	}
+	all := newUsage()
+	for _, s := range pl.Pushed {
+		for _, l := range s.Leaves {
+			if _, err := e.add(ctx, l, all); err != nil {
+				return err
+			}
+		}
+	}
+	for _, sel := range exec.Kept(pl, planned) {
+		all.add(e.RawReadOf(ctx, sel))
+	}
+	e.out.Cost.add(all.cost())
+	return nil
+}
+
+func (e *explainer) selector(sel plan.Selector) Selector {
+	r := e.Resolved[sel.Expr]
+	out := Selector{Selector: sel.Expr.String(), Series: len(r.Series), Samples: r.Samples, Refused: exec.Refused(r)}
+	for i := range r.Objects {
+		if r.Objects[i].IsBlock() {
+			out.Blocks++
+		} else {
+			out.Segments++
+		}
+	}
+	return out
+}
+
+func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (Subtree, error) {
+	out := Subtree{Name: s.Name, Expr: e.out.Query[s.Pos.Start:s.Pos.End], Tree: explainedNode(s.Root)}
+	parts, _, ok := s.Partition(e.MaxRows(s, 1))
+	if !ok {
+		parts = []*plan.Pushed{s}
+	}
+	for _, part := range parts {
+		st, err := e.statement(ctx, part)
+		if err == nil && e.analyze {
+			st.Analysis, err = e.analysis(ctx, part)
+		}
+		if err != nil {
+			return out, err
+		}
+		out.Statements = append(out.Statements, st)
+	}
+	return out, nil
+}
+
+func explainedNode(n plan.Node) Node {
+	out := Node{Op: n.String(), Series: len(n.Shape().Labels)}
+	if l, ok := n.(*plan.Leaf); ok {
+		out.Samples = l.Resolution.Rows
+	}
+	for _, c := range n.Children() {
+		out.Children = append(out.Children, explainedNode(c))
+	}
+	return out
+}
+
+// statement renders a statement as it runs, and as it would read the objects where they are.
+func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statement, err error) {
+	values, scans := make([]plan.Scan, len(s.Leaves)), make([]plan.Scan, len(s.Leaves))
+	all := newUsage()
+	for i, l := range s.Leaves {
+		res, wanted, err := e.Wanted(l)
+		if err != nil {
+			return out, err
+		}
+		read, err := e.add(ctx, l, all)
+		if err != nil {
+			return out, err
+		}
+		mint, maxt := e.Span.Clip(l.Range())
+		scan := newLeafScan(res, wanted, mint, maxt)
+		out.Files = append(out.Files, filesOf(read, scan.explained())...)
+		values[i], scans[i] = exec.ScanOf(int64(i)), scan.scan(e.Files.Path)
+	}
+	out.Cost.add(all.cost())
+	if _, leaf := s.Root.(*plan.Leaf); !leaf {
+		out.SQL = s.Statement(values, "").Text()
+	}
+	out.EquivalentSQL = s.Statement(scans, "").Text()
+	return out, nil
+}
