@@ -55,7 +55,12 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 			return err
 		}
 		defer q.view.release()
-		res = q.Query.Exec(q.view.share(ctx))
+		if q.view.snap != nil { // the engine's reads see the objects that the plan has seen
+			r := request.From(ctx)
+			r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap}
+			ctx = request.With(ctx, r)
+		}
+		res = q.Query.Exec(ctx)
 		if res.Err == nil {
 			if err := answered(ctx, res); err != nil {
 				res = &promql.Result{Err: err}

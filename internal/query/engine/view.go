@@ -50,13 +50,3 @@ func (q *viewQuerier) Select(ctx context.Context, sorted bool, hints *storage.Se
 	}
 	return q.Querier.Select(ctx, sorted, hints, ms...)
 }
-
-// share returns ctx with the snapshot of the plan, so that the engine's reads see the same objects.
-func (v *view) share(ctx context.Context) context.Context {
-	if v.snap == nil {
-		return ctx
-	}
-	r := request.From(ctx)
-	r.Snapshot = &request.Snapshot{Snapshot: *v.snap}
-	return request.With(ctx, r)
-}

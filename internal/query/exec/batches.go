@@ -37,13 +37,25 @@ func (s *Input) batches() [][]uint32 {
 		}
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b)) })
-	groups := groupsOf(s.Res, main)
+	var ends []int64 // of the row groups of main, counted over all of its files; none if it is a segment
+	if main < len(s.Res.Objects) && s.Res.Objects[main].Footer.Meta != nil {
+		for _, f := range s.Res.Objects[main].Footer.Meta.Files {
+			for i := range f.RowGroups {
+				if block.FloatFiles.Has(&f) {
+					ends = append(ends, f.RowGroups[i].FirstRow+f.RowGroups[i].Rows)
+				}
+			}
+		}
+	}
 	var out [][]uint32
 	var samples int64
 	from, last := 0, 0
 	for i, o := range order {
-		group := groups.of(&s.Res.Series[s.wanted[o]], main)
-		if samples >= limit && (group != last || samples >= 2*limit || len(groups) == 0) {
+		x, group := &s.Res.Series[s.wanted[o]], len(ends)
+		if k := x.In(main); k >= 0 && x.At[k].N > 0 {
+			group = sort.Search(len(ends), func(g int) bool { return ends[g] > x.At[k].First })
+		}
+		if samples >= limit && (group != last || samples >= 2*limit || len(ends) == 0) {
 			out = append(out, order[from:i])
 			from, samples = i, 0
 		}
@@ -54,33 +66,4 @@ func (s *Input) batches() [][]uint32 {
 		out = append(out, order[from:])
 	}
 	return out
-}
-
-// groupEnds are the rows at which the row groups of a block's samples end, counted over all of its
-// files.
-type groupEnds []int64
-
-// groups returns where the row groups of an object end; nowhere if it is a segment.
-func groupsOf(res *lookup.Resolution, object int) (out groupEnds) {
-	if object >= len(res.Objects) || res.Objects[object].Footer.Meta == nil {
-		return nil
-	}
-	for _, f := range res.Objects[object].Footer.Meta.Files {
-		if block.FloatFiles.Has(&f) {
-			for i := range f.RowGroups {
-				out = append(out, f.RowGroups[i].FirstRow+f.RowGroups[i].Rows)
-			}
-		}
-	}
-	return out
-}
-
-// of returns the position of the row group in which the samples of a series begin that the object
-// has.
-func (g groupEnds) of(s *lookup.ResolvedSeries, object int) int {
-	i := slices.IndexFunc(s.At, func(p lookup.Place) bool { return p.Object == object && p.N > 0 })
-	if i < 0 {
-		return len(g)
-	}
-	return sort.Search(len(g), func(k int) bool { return g[k] > s.At[i].First })
 }

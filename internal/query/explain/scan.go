@@ -41,11 +41,6 @@ type fileRows struct {
 	path   string // in the statement
 }
 
-// firstRow returns the first row of a row group, counted from the file's.
-func (f *fileRows) firstRow(group int) int64 {
-	return f.file.RowGroups[group].FirstRow - f.file.RowGroups[0].FirstRow
-}
-
 // segmentRows are the wanted rows of a segment, one per series.
 type segmentRows struct {
 	object int

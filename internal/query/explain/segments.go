@@ -66,7 +66,7 @@ func (t *scanText) unnested(s *leafScan, of []segmentRows, paths []string, conds
 	if s.ranked {
 		rank = "prom_at(file_index::UINTEGER, " + t.arg(ordinals.Array(ranks)) + ")::UBIGINT"
 	}
-	rows := []string{t.oneOf(rowKey, keys)}
+	rows := []string{"prom_pick(" + rowKey + ", " + t.set(keys) + ") IS NOT NULL"}
 	if in := s.metrics(); len(in) > 0 {
 		rows = append(rows, duck.Ident(segment.ColMetric)+" IN ("+duck.Literals(in)+")")
 	}

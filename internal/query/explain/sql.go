@@ -21,12 +21,8 @@ func (t *scanText) arg(b []byte) string {
 	return plan.Arg(len(t.args) - 1)
 }
 
-// oneOf is the condition that an expression is one of keys. A hundred thousand keys do not slow it
+// set returns the placeholder of a set of keys for prom_pick, which a hundred thousand keys do not slow
 // down.
-func (t *scanText) oneOf(expr string, keys []uint64) string {
-	return "prom_pick(" + expr + ", " + t.set(keys) + ") IS NOT NULL"
-}
-
 func (t *scanText) set(keys []uint64) string {
 	keys = slices.Clone(keys)
 	slices.Sort(keys)
@@ -76,15 +72,6 @@ const (
 	maxScanSpans = 512
 )
 
-// spansPerFile is the number of spans that each file of a scan may have.
-func (s *leafScan) spansPerFile() int {
-	files := 0
-	for i := range s.blocks {
-		files += len(s.blocks[i].files)
-	}
-	return max(1, min(maxSpans, maxScanSpans/max(1, files)))
-}
-
 // spans returns the ranges of a file that have the wanted rows, at most limit.
 func (s *leafScan) spans(b *blockRows, f *fileRows, limit int) []rowSpan {
 	var out []rowSpan
@@ -92,7 +79,7 @@ func (s *leafScan) spans(b *blockRows, f *fileRows, limit int) []rowSpan {
 		g := &f.file.RowGroups[j]
 		runs := b.within(g)
 		from, to := max(runs[0].from, g.FirstRow), min(runs[len(runs)-1].to, g.FirstRow+g.Rows)
-		first := f.firstRow(j)
+		first := g.FirstRow - f.file.RowGroups[0].FirstRow // in the file
 		next := rowSpan{path: f.path, from: first + from - g.FirstRow, to: first + to - g.FirstRow, inside: g.MinT >= s.mint && g.MaxT <= s.maxt, last: j}
 		for _, r := range runs {
 			next.wanted += min(r.to, to) - max(r.from, from)
@@ -136,7 +123,11 @@ func (t *scanText) block(s *leafScan, b *blockRows, decoded bool) []string {
 		value = "prom_value(v_int, v_div) AS value"
 	}
 	set, out := "", []string(nil)
-	limit := s.spansPerFile()
+	files := 0
+	for i := range s.blocks {
+		files += len(s.blocks[i].files)
+	}
+	limit := max(1, min(maxSpans, maxScanSpans/max(1, files)))
 	for i := range b.files {
 		for _, sp := range s.spans(b, &b.files[i], limit) {
 			var conds []string

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
-
-	"github.com/promlake/promlake/internal/query/index"
 )
 
 // Resolution is a match as the planner needs it: the series by labels, with their ids and places.
@@ -74,22 +72,16 @@ func (m *Match) Resolution() *Resolution {
 			}
 			_, p.Hists = t.Hists(int(x.N))
 			out.Hists = out.Hists || p.Hists > 0
-			out.Samples += m.inRange(t, int(x.N), n)
+			from, upto := t.Times(int(x.N))
+			if lo, hi := max(from, m.MinT), min(upto, m.MaxT); n > 0 && (lo > from || hi < upto) {
+				n = 1 + int64(float64(n-1)*float64(hi-lo)/float64(max(1, upto-from)))
+			}
+			out.Samples += n
 			s.At = append(s.At, p)
 		}
 	}
 	slices.SortFunc(out.Series, func(a, b ResolvedSeries) int { return labels.Compare(a.Labels, b.Labels) })
 	return out
-}
-
-// inRange estimates how many of a row's n samples are in the range.
-func (m *Match) inRange(t *index.Table, row int, n int64) int64 {
-	from, upto := t.Times(row)
-	lo, hi := max(from, m.MinT), min(upto, m.MaxT)
-	if n == 0 || lo <= from && hi >= upto {
-		return n
-	}
-	return 1 + int64(float64(n-1)*float64(hi-lo)/float64(max(1, upto-from)))
 }
 
 // Match returns the match of the series at some positions, in [mint, maxt] (ms). Its series are

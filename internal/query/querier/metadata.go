@@ -23,22 +23,39 @@ import (
 // name, with at most limitPerMetric entries each. A negative limit, and a limitPerMetric below 1,
 // mean no limit.
 func (s *Storage) Metadata(ctx context.Context, metric string, limit, limitPerMetric int) (map[string][]metadata.Metadata, error) {
-	var seen families
+	var seen map[string]map[metadata.Metadata]struct{} // by name
 	now := s.Now()
 	_, err := s.Snapshots.Range(now.Add(-s.RecentWindow).UnixMilli(), now.UnixMilli()).Read(ctx, func(snap catalog.Snapshot) error {
 		objs, err := s.Files.Locate(ctx, source.Refs(snap))
 		if err != nil {
 			return err
 		}
-		seen = families{}
-		for _, o := range objs {
-			for _, h := range o.Footer.Descriptions {
-				if m := h.Value(); metric == "" || m.Metric == metric {
-					seen.add(m)
-				}
+		ofBlocks := make([][]segment.Metadata, len(objs))
+		err = s.Files.Each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
+			if m := objs[i].Footer.Meta; m != nil && m.File(block.MetadataFile) != nil {
+				ofBlocks[i], err = s.blockMetadata(ctx, &objs[i])
+			}
+			return err
+		})
+		seen = map[string]map[metadata.Metadata]struct{}{}
+		add := func(m segment.Metadata) {
+			if metric != "" && m.Metric != metric {
+				return
+			}
+			if seen[m.Metric] == nil {
+				seen[m.Metric] = map[metadata.Metadata]struct{}{}
+			}
+			seen[m.Metric][metadata.Metadata{Type: model.MetricType(m.Type), Help: m.Help, Unit: m.Unit}] = struct{}{}
+		}
+		for i := range objs {
+			for _, h := range objs[i].Footer.Descriptions {
+				add(h.Value())
+			}
+			for _, m := range ofBlocks[i] {
+				add(m)
 			}
 		}
-		return s.blockMetadata(ctx, objs, metric, seen)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -49,7 +66,9 @@ func (s *Storage) Metadata(ctx context.Context, metric string, limit, limitPerMe
 	}
 	out := make(map[string][]metadata.Metadata, len(names))
 	for _, n := range names {
-		ms := slices.SortedFunc(maps.Keys(seen[n]), compareMetadata)
+		ms := slices.SortedFunc(maps.Keys(seen[n]), func(a, b metadata.Metadata) int {
+			return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Help, b.Help), cmp.Compare(a.Unit, b.Unit))
+		})
 		if limitPerMetric > 0 && len(ms) > limitPerMetric {
 			ms = ms[:limitPerMetric]
 		}
@@ -58,41 +77,8 @@ func (s *Storage) Metadata(ctx context.Context, metric string, limit, limitPerMe
 	return out, nil
 }
 
-func compareMetadata(a, b metadata.Metadata) int {
-	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Help, b.Help), cmp.Compare(a.Unit, b.Unit))
-}
-
-// families are the distinct descriptions of metric families, by name.
-type families map[string]map[metadata.Metadata]struct{}
-
-func (f families) add(m segment.Metadata) {
-	if f[m.Metric] == nil {
-		f[m.Metric] = map[metadata.Metadata]struct{}{}
-	}
-	f[m.Metric][metadata.Metadata{Type: model.MetricType(m.Type), Help: m.Help, Unit: m.Unit}] = struct{}{}
-}
-
-// blockMetadata adds the descriptions of one metric family, or of all, in the blocks among objs.
-func (s *Storage) blockMetadata(ctx context.Context, objs []source.Object, metric string, seen families) error {
-	said := make([][]segment.Metadata, len(objs))
-	err := s.Files.Each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
-		if m := objs[i].Footer.Meta; m != nil && m.File(block.MetadataFile) != nil {
-			said[i], err = s.metadataOf(ctx, &objs[i])
-		}
-		return err
-	})
-	for i := range said {
-		for _, m := range said[i] {
-			if metric == "" || m.Metric == metric {
-				seen.add(m)
-			}
-		}
-	}
-	return err
-}
-
-// metadataOf reads the descriptions of metric families in a block.
-func (s *Storage) metadataOf(ctx context.Context, o *source.Object) ([]segment.Metadata, error) {
+// blockMetadata reads the descriptions of metric families in a block.
+func (s *Storage) blockMetadata(ctx context.Context, o *source.Object) ([]segment.Metadata, error) {
 	src := &blockSource{ctx: ctx, files: s.Files, object: o}
 	r, err := block.OpenWith(src, *o.Footer.Meta)
 	var out []segment.Metadata

@@ -54,11 +54,11 @@ func (q *querier) Close() error { return nil }
 // hints' range. hints.Func "series" asks for series without samples: those of every segment, and of
 // every block's series table, that overlap the range.
 func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	mint, maxt, collect := q.MinT, q.MaxT, q.sampled
+	mint, maxt, read := q.MinT, q.MaxT, q.sampled
 	if hints != nil {
 		mint, maxt = q.Clip(hints.Start, hints.End)
 		if hints.Func == "series" {
-			collect = q.labelled
+			read = q.labelled
 		}
 	}
 	return samples.LazySet(func() (out []*samples.Series, notes annotations.Annotations, err error) {
@@ -69,7 +69,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 			st, outer := &request.Stats{}, request.From(ctx).Stats
 			ctx := request.WithStats(ctx, st)
 			notes, err = q.Read(ctx, func(snap catalog.Snapshot) error {
-				out, err = collect(ctx, snap, mint, maxt, hints, ms)
+				out, err = read(ctx, snap, mint, maxt, hints, ms)
 				return err
 			})
 			t := st.Totals()

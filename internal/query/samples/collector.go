@@ -3,6 +3,7 @@ package samples
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"sync/atomic"
@@ -182,8 +183,10 @@ func (r *Collector) run(ctx context.Context, p *readPlan, read func(i int, g *ro
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if err := read(i, &p.groups[i]); err != nil {
-					return r.broken(&p.groups[i], err)
+				x := &p.groups[i]
+				if err := read(i, x); err != nil {
+					o := &r.Objects[x.object]
+					return o.Broken(fmt.Errorf("read rows from %d on of %s: %w", x.group.FirstRow, o.Block.Prefix(), err))
 				}
 			}
 		})

@@ -2,7 +2,6 @@ package samples
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/promlake/promlake/internal/block"
@@ -105,9 +104,4 @@ func (r *Collector) batchFloats(fr *block.FloatReader, g *rowGroup) ([]fragment,
 		v = v[x.N:]
 	}
 	return out, nil
-}
-
-// broken says where an error occurred.
-func (r *Collector) broken(g *rowGroup, err error) error {
-	return r.Objects[g.object].Broken(fmt.Errorf("read rows from %d on of %s: %w", g.group.FirstRow, r.Objects[g.object].Block.Prefix(), err))
 }

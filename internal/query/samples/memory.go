@@ -106,7 +106,9 @@ func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 		m.last = m.last[:0]
 		return s.merge(math.MinInt64, math.MinInt64), facts // there are no histograms
 	}
-	same := slices.EqualFunc(m.last, s.floats, fragment.sameTimes)
+	same := slices.EqualFunc(m.last, s.floats, func(f, g fragment) bool {
+		return f.n == g.n && f.n > 0 && &f.batch.t[f.off] == &g.batch.t[g.off]
+	})
 	if same {
 		facts |= promsql.SameTimes
 	}
@@ -127,9 +129,4 @@ func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 	}
 	m.joined = p
 	return p, facts
-}
-
-// sameTimes says that two fragments share their times.
-func (f fragment) sameTimes(g fragment) bool {
-	return f.n == g.n && f.n > 0 && &f.batch.t[f.off] == &g.batch.t[g.off]
 }

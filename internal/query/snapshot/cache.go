@@ -115,13 +115,6 @@ func (s *Cache) shared(ctx context.Context, m moment, mint, maxt int64) (*aged, 
 	})
 }
 
-// forget makes the reads that begin from now on take new snapshots: an object of one is gone.
-func (s *Cache) forget() {
-	s.mu.Lock()
-	s.epoch++
-	s.mu.Unlock()
-}
-
 // fresh takes a snapshot of [from, to] (ms), for a read of [mint, maxt], and keeps it.
 func (s *Cache) fresh(ctx context.Context, m moment, from, to, mint, maxt int64) (*aged, error) {
 	t := &aged{begun: s.now(), mint: from, maxt: to}

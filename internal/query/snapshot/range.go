@@ -98,7 +98,9 @@ func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (anno
 		case fresh:
 			return left.notes, &GoneError{err}
 		}
-		s.forget()
+		s.mu.Lock()
+		s.epoch++ // reads that begin from now on take new snapshots
+		s.mu.Unlock()
 		s.metrics.Replans.Inc()
 		s.logger.Debug("replan a read whose objects are gone", "tenant", snap.Tenant, "err", err)
 	}

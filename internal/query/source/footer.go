@@ -98,11 +98,22 @@ func (f *Files) known(key string) *Footer {
 // cache is bypassed: what is decoded stays in memory.
 func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, int64, error) {
 	key := o.Block.File(block.MetaFile)
-	b, err := f.readAll(ctx, key)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read %s: %w", key, err)
+	var b []byte
+	var m block.Meta
+	var err error
+	if f.inPlace(key) {
+		b, err = os.ReadFile(f.dir.LocalPath(key))
+		err = gone(key, err)
+	} else {
+		var body io.ReadCloser
+		if body, _, err = f.store.Get(ctx, key, 0, -1); err == nil {
+			b, err = io.ReadAll(body)
+			err = errors.Join(err, body.Close())
+		}
 	}
-	m, err := block.ReadMeta(b)
+	if err == nil {
+		m, err = block.ReadMeta(b)
+	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read %s: %w", key, err)
 	}
@@ -114,19 +125,6 @@ func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, int64, error)
 		Meta: &m,
 	}
 	return ft, int64(400 + 2*len(key) + len(b)), nil
-}
-
-func (f *Files) readAll(ctx context.Context, key string) ([]byte, error) {
-	if f.inPlace(key) {
-		b, err := os.ReadFile(f.dir.LocalPath(key))
-		return b, gone(key, err)
-	}
-	body, _, err := f.store.Get(ctx, key, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(body)
-	return b, errors.Join(err, body.Close())
 }
 
 // segmentFooter reads a segment's footer and estimates its memory in bytes.
