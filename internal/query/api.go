@@ -1,6 +1,8 @@
 package query
 
 import (
+	"github.com/prometheus/prometheus/promql/parser"
+
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/request"
@@ -24,4 +26,4 @@ type (
 )
 
 // ParserOptions are those of every parser that reads users' PromQL.
-var ParserOptions = engine.ParserOptions
+func ParserOptions() parser.Options { return engine.ParserOptions() }

@@ -57,6 +57,7 @@ type Settings struct {
 	DelayedNameRemoval, UseStartTimestamps bool // upstream's feature flags
 }
 
+// New returns an engine whose queries read through x. reg may be nil.
 func New(s Settings, x *exec.Executor, reg prometheus.Registerer, logger *slog.Logger) *Engine {
 	p := parser.NewParser(ParserOptions())
 	return &Engine{

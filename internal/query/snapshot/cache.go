@@ -56,6 +56,7 @@ type aged struct {
 // maxSnapshots is the number of moments whose last snapshots are kept.
 const maxSnapshots = 256
 
+// New returns an empty cache. It does no I/O.
 func New(s Settings, store objstore.Store, f *source.Files, now func() time.Time, m *metrics.Metrics, logger *slog.Logger) *Cache {
 	return &Cache{settings: s, store: store, files: f, now: now, metrics: m, logger: logger, last: lru.New[*aged](maxSnapshots)}
 }

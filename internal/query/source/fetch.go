@@ -33,6 +33,7 @@ type fileFetch struct {
 	known map[[2]int64]bool
 }
 
+// Add adds the ranges of reads. The reads stay open until Close.
 func (f *Fetch) Add(reads []Parts) {
 	if f.files == nil {
 		f.files = map[string]*fileFetch{}
@@ -62,7 +63,7 @@ func (f *Fetch) Bytes() (n int64) {
 	return n
 }
 
-// Cost returns how many requests prefetch would send to the store now, and for how many bytes.
+// Cost returns how many requests Prefetch would send to the store now, and for how many bytes.
 func (f *Fetch) Cost() (gets int, bytes int64) {
 	for _, of := range f.order {
 		g, b := of.in.Cost(of.spans)
