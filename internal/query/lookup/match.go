@@ -127,6 +127,9 @@ func (f *finder) add(t *index.Table, ranges []index.Range, keep func(row int) bo
 		n += int(x.To - x.From)
 	}
 	rows := make([]Row, 0, n)
+	if f.series == nil { // the first object has most series
+		f.series, f.keys = make([]Series, 0, min(n, f.limit)), make([]index.Key, 0, min(n, f.limit))
+	}
 	var reader *index.Reader
 	guess := int32(0)
 	for _, x := range ranges {
