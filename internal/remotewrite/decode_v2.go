@@ -68,6 +68,7 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 	rejected := d.Batch.Rejected
 	d.refs = d.refs[:0]
 	var meta []byte
+	joined := false // meta is not part of the message
 	var err error
 	for len(b) > 0 {
 		var f field
@@ -85,8 +86,15 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 			err = d.AddHistogram(f.data)
 		case f.num == 4:
 			err = d.exemplarV2(f.data)
-		case f.num == 5:
+		case f.num == 5 && meta == nil:
 			meta = f.data
+		case f.num == 5:
+			// Fields that are repeated are merged, which means to read them one after another.
+			if !joined {
+				meta, joined = append([]byte(nil), meta...), true
+			}
+			d.left -= int64(len(f.data))
+			meta = append(meta, f.data...)
 		}
 		if err != nil {
 			return err

@@ -116,3 +116,31 @@ func TestDecodersAgree(t *testing.T) {
 		require.Greater(t, refused, 1000, "most flips should be noticed")
 	}
 }
+
+// TestRepeatedMetadata: a series with several metadata fields has what they have together, and a
+// broken one among them breaks the message.
+func TestRepeatedMetadata(t *testing.T) {
+	message := func(metadata ...string) []byte {
+		series := []byte{0x0a, 2, 1, 2, 0x12, 2, 0x10, 1} // labels_refs, sample
+		for _, m := range metadata {
+			series = append(append(series, 0x2a, byte(len(m))), m...)
+		}
+		msg := []byte{}
+		for _, s := range []string{"", "__name__", "m", "help"} {
+			msg = append(append(msg, 0x22, byte(len(s))), s...)
+		}
+		return append(append(msg, 0x2a, byte(len(series))), series...)
+	}
+	counter, help, broken := "\x08\x01", "\x18\x03", "\x18"
+	for _, metadata := range [][]string{{counter, help}, {help, counter}, {"", counter, "", help}, {broken, counter}, {counter, broken}} {
+		msg := message(metadata...)
+		require.Empty(t, differs(remotewrite.V2, msg), "%q", metadata)
+		_, b, err := ours(remotewrite.NewGeneration(7), remotewrite.V2, msg)
+		if strings.Join(metadata, "") == counter+help || strings.Join(metadata, "") == help+counter {
+			require.NoError(t, err)
+			require.Equal(t, []segment.Metadata{{Metric: "m", Type: "counter", Help: "help"}}, b.Metadata)
+			continue
+		}
+		require.Error(t, err, "%q", metadata)
+	}
+}
