@@ -3,6 +3,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -38,15 +39,20 @@ func DefaultSettings() Settings {
 // Run serves all stages until ctx ends, then flushes, answers and returns nil. What is meant for the person at the terminal
 // goes to out.
 func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) error {
-	if err := s.validate(); err != nil {
+	if err := s.Validate(); err != nil {
 		return fmt.Errorf("check settings: %w", err)
 	}
 	return process.Run(ctx, s.Process, logger, builders(s, out)...)
 }
 
-// validate reports what does not fit together. A query reads the objects that there were when it
-// began.
-func (s Settings) validate() error {
+// Validate reports invalid settings and those that contradict each other, by the names of the flags.
+// A query reads the objects that there were when it began. The parser of a command line calls it.
+func (s Settings) Validate() error {
+	_, query := s.Query.Query.WithDefaults()
+	_, compact := s.Compact.Stage().WithDefaults()
+	if err := errors.Join(query, compact); err != nil {
+		return err
+	}
 	if s.Compaction.Enabled && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
 		return fmt.Errorf("query.timeout: want less than compactor.deletion-delay (%s), after which replaced objects are deleted, got %s",
 			s.Compact.DeletionDelay, s.Query.Query.Timeout)
