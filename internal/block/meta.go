@@ -136,7 +136,7 @@ func (m *Meta) encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode meta.json: %w", err)
 	}
-	if b, err = checksum.Seal(append(b, '\n')); err != nil {
+	if b, err = checksum.Append(append(b, '\n')); err != nil {
 		return nil, fmt.Errorf("encode meta.json: %w", err)
 	}
 	return b, nil

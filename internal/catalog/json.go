@@ -23,7 +23,7 @@ func Encode(m Manifest) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode manifest: %w", err)
 	}
-	if b, err = checksum.Seal(b); err != nil {
+	if b, err = checksum.Append(b); err != nil {
 		return nil, fmt.Errorf("encode manifest: %w", err)
 	}
 	if len(b) >= MaxManifestBytes {

@@ -6,29 +6,29 @@ import (
 	"fmt"
 )
 
-// A sealed JSON object ends with this member, whose value is the CRC-32C of all bytes before the
+// A JSON object with a checksum ends with this member, whose value is the CRC-32C of all bytes before the
 // member, in lower-case hexadecimal. White space after the object is ignored.
 //
 //	{"a":1,"crc32c":"5d3a4f1e"}
 const (
-	sealBegin = `"crc32c":"`
-	sealEnd   = `"}`
-	sealBytes = len(sealBegin) + 8 + len(sealEnd)
+	memberBegin = `"crc32c":"`
+	memberEnd   = `"}`
+	memberBytes = len(memberBegin) + 8 + len(memberEnd)
 )
 
 const jsonSpace = " \t\r\n"
 
-// Seal appends the checksum of a JSON object to it as its last member. Decoders that ignore unknown
-// members can read the object. Seal does not change body's bytes; it keeps white space after the
+// Append appends the checksum of a JSON object to it as its last member. Decoders that ignore unknown
+// members can read the object. Append does not change body's bytes; it keeps white space after the
 // object.
-func Seal(body []byte) ([]byte, error) {
+func Append(body []byte) ([]byte, error) {
 	object := bytes.TrimRight(body, jsonSpace)
 	space := body[len(object):]
 	inside, ok := bytes.CutSuffix(object, []byte{'}'})
 	if !ok {
-		return nil, fmt.Errorf("seal JSON of %d bytes: it does not end with a closing brace", len(body))
+		return nil, fmt.Errorf("add a checksum to JSON of %d bytes: it does not end with a closing brace", len(body))
 	}
-	out := make([]byte, 0, len(body)+1+sealBytes)
+	out := make([]byte, 0, len(body)+1+memberBytes)
 	out = append(out, inside...)
 	if !bytes.HasSuffix(bytes.TrimRight(inside, jsonSpace), []byte{'{'}) {
 		out = append(out, ',')
@@ -38,21 +38,21 @@ func Seal(body []byte) ([]byte, error) {
 }
 
 // member returns the member with a checksum, and the end of the object.
-func member(crc uint32) string { return fmt.Sprintf(sealBegin+"%08x"+sealEnd, crc) }
+func member(crc uint32) string { return fmt.Sprintf(memberBegin+"%08x"+memberEnd, crc) }
 
 // Verify reports whether raw has a checksum, and returns ErrDamaged if it does not match the other
-// bytes. An object without a checksum, from before objects were sealed, is not checked.
+// bytes. An object without a checksum, from before objects had one, is not checked.
 func Verify(raw []byte) (present bool, err error) {
 	object := bytes.TrimRight(raw, jsonSpace)
-	if len(object) < sealBytes {
+	if len(object) < memberBytes {
 		return false, nil
 	}
-	body, seal := object[:len(object)-sealBytes], object[len(object)-sealBytes:]
-	if !bytes.HasPrefix(seal, []byte(sealBegin)) || !bytes.HasSuffix(seal, []byte(sealEnd)) {
+	body, last := object[:len(object)-memberBytes], object[len(object)-memberBytes:]
+	if !bytes.HasPrefix(last, []byte(memberBegin)) || !bytes.HasSuffix(last, []byte(memberEnd)) {
 		return false, nil
 	}
-	stored := seal[len(sealBegin) : len(sealBegin)+8]
-	if crc := Update(0, body); member(crc) != string(seal) {
+	stored := last[len(memberBegin) : len(memberBegin)+8]
+	if crc := Update(0, body); member(crc) != string(last) {
 		if _, err := hex.DecodeString(string(stored)); err != nil {
 			stored = []byte("unreadable")
 		}

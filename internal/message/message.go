@@ -60,15 +60,15 @@ func (m *Message) head() string {
 // maxHead is the length of the longest first line of version 1, in bytes.
 const maxHead = 384
 
-// seal returns the text of the message with a zstd frame.
-func (m *Message) seal(frame []byte) string {
+// encode returns the text of the message with a zstd frame.
+func (m *Message) encode(frame []byte) string {
 	head := m.head()
 	b := make([]byte, 0, len(head)+base64.StdEncoding.EncodedLen(len(frame)))
 	return text(base64.StdEncoding.AppendEncode(append(b, head...), frame))
 }
 
-// sealedLen is the length of the longest message with a zstd frame of so many bytes.
-func sealedLen(frame int) int { return maxHead + base64.StdEncoding.EncodedLen(frame) }
+// encodedLen is the length of the longest message with a zstd frame of so many bytes.
+func encodedLen(frame int) int { return maxHead + base64.StdEncoding.EncodedLen(frame) }
 
 // Parse reads the first line of a message, or returns an ErrUnreadable.
 func Parse(body string) (*Message, error) {

@@ -15,9 +15,9 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 )
 
-func sealed(e *Message, plain []byte) string {
+func encoded(e *Message, plain []byte) string {
 	e.Bytes = len(plain)
-	return e.seal(encoder().EncodeAll(plain, nil))
+	return e.encode(encoder().EncodeAll(plain, nil))
 }
 
 func someEnvelope() *Message {
@@ -27,7 +27,7 @@ func someEnvelope() *Message {
 func TestEnvelope(t *testing.T) {
 	for _, n := range []int{0, 1, 100, 255, 256, 70_000, 3 << 20} {
 		plain := []byte(strings.Repeat("promlake ", n/9+1))[:n]
-		text := sealed(someEnvelope(), plain)
+		text := encoded(someEnvelope(), plain)
 		require.Equal(t, fmt.Sprintf("promlake-write/1 tenant=team-a received=1700000000000 floats=1 histograms=2 exemplars=3 bytes=%d", n), strings.SplitN(text, "\n", 2)[0])
 		e, err := Parse(text)
 		require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestLongestHead(t *testing.T) {
 }
 
 func TestUnreadableMessages(t *testing.T) {
-	good := sealed(someEnvelope(), []byte("hello"))
+	good := encoded(someEnvelope(), []byte("hello"))
 	head, data, _ := strings.Cut(good, "\n")
 	other := func(old, new string) string { return strings.Replace(head, old, new, 1) + "\n" + data }
 	z, err := zstd.NewWriter(nil)
@@ -97,7 +97,7 @@ func TestUnreadableMessages(t *testing.T) {
 // FuzzMessage reads any message, of which the frame is given or packed: it is refused, or it is the one text for what it says.
 func FuzzMessage(f *testing.F) {
 	add := func(e *Message, plain []byte) {
-		text := sealed(e, plain)
+		text := encoded(e, plain)
 		f.Add(strings.SplitN(text, "\n", 2)[0], plain, true)
 		f.Add(strings.SplitN(text, "\n", 2)[0], encoder().EncodeAll(plain, nil), false)
 	}

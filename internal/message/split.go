@@ -47,7 +47,7 @@ func Split(b *remotewrite.Batch, tenant string, received time.Time, maxBytes, ma
 		return nil, err
 	}
 	if s.fits(size) {
-		err := s.seal(b)
+		err := s.emit(b)
 		return s.out, err
 	}
 	// A part of average density is made a little smaller than the limit.
@@ -91,7 +91,7 @@ func (s *splitter) part(from, to int) error {
 	case err != nil:
 		return err
 	case s.fits(size):
-		return s.seal(&b)
+		return s.emit(&b)
 	case to-from == 1:
 		return &BulkyError{fmt.Sprintf("one sample with its labels takes %d bytes on the queue, the limit of a message is %d (max-message-bytes of the queue)", size, s.maxBytes)}
 	}
@@ -102,12 +102,12 @@ func (s *splitter) part(from, to int) error {
 	return s.part(mid, to)
 }
 
-// seal makes a message of what was packed last.
-func (s *splitter) seal(b *remotewrite.Batch) error {
+// emit makes a message of what was packed last.
+func (s *splitter) emit(b *remotewrite.Batch) error {
 	if len(s.out) == s.maxNumber {
 		return &BulkyError{fmt.Sprintf("the request takes more than %d messages on the queue (max-messages): send fewer samples in a request", s.maxNumber)}
 	}
 	m := &Message{Tenant: s.tenant, Received: s.received, Holds: remotewrite.TallyOf(b), Bytes: len(s.packer.out)}
-	s.out = append(s.out, queue.Message{Body: m.seal(s.packer.frame)})
+	s.out = append(s.out, queue.Message{Body: m.encode(s.packer.frame)})
 	return nil
 }

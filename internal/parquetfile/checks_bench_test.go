@@ -34,7 +34,7 @@ func pageOf(tb testing.TB, checked bool, e format.Encoding, n int, data []byte, 
 	require.NoError(tb, err)
 	head = bytes.Clone(head)
 	if checked {
-		head = seal(head, at)
+		head = addSum(head, at)
 	}
 	return append(head, body...)
 }

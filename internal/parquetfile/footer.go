@@ -15,14 +15,14 @@ import (
 const TailGuess = 64 << 10
 
 // ReadFooter returns the thrift bytes of the footer of a file of size bytes, after checking their
-// seal. A file ends with the footer, the footer's length (4 bytes) and Magic. Errors: ErrFormat,
-// and those of r.
+// checksum field. A file ends with the footer, the footer's length (4 bytes) and Magic. Errors:
+// ErrFormat, and those of r.
 func ReadFooter(r io.ReaderAt, size int64) ([]byte, error) {
 	footer, err := readFooter(r, size)
 	if err != nil {
 		return nil, err
 	}
-	_, err = checkSeal("footer", footer, size-footerTrailer-int64(len(footer)))
+	_, err = checkSum("footer", footer, size-footerTrailer-int64(len(footer)))
 	return footer, err
 }
 
@@ -83,8 +83,8 @@ func KeyValues(footer []byte) (map[string]string, error) {
 		}
 		return nil
 	})
-	if err == nil && kv[KeyChecksums] != "" && !isSealed(footer) {
-		err = fmt.Errorf("%w: the footer has the key %s, but no seal", checksum.ErrDamaged, KeyChecksums)
+	if err == nil && kv[KeyChecksums] != "" && !hasSum(footer) {
+		err = fmt.Errorf("%w: the footer has the key %s, but no checksum field", checksum.ErrDamaged, KeyChecksums)
 	}
 	return kv, err
 }

@@ -6,9 +6,9 @@ import (
 )
 
 // Verify checks every page of a file of size bytes against its checksum, without decompressing it,
-// and the footer and page headers against their seals. sealed reports whether the file has seals;
-// of a file without them, only the structure is checked. Errors: ErrFormat, and those of r.
-func Verify(r io.ReaderAt, size int64) (sealed bool, err error) {
+// and the footer and page headers against their checksum fields. found reports whether the file has
+// those; of a file without them, only the structure is checked. Errors: ErrFormat, and those of r.
+func Verify(r io.ReaderAt, size int64) (found bool, err error) {
 	l, err := ReadLayout(r, size)
 	if err != nil {
 		return false, err

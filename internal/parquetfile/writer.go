@@ -114,7 +114,7 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte
 	if err != nil {
 		return fmt.Errorf("encode page header: %w", err)
 	}
-	head = seal(head, w.at)
+	head = addSum(head, w.at)
 	m.TotalUncompressedSize += int64(len(head)) + int64(h.UncompressedPageSize)
 	w.thr.out = append(head, body...)
 	return w.write(w.thr.out)
@@ -160,7 +160,7 @@ func (w *Writer) End(kv []format.KeyValue) error {
 	if err != nil {
 		return fmt.Errorf("encode footer: %w", err)
 	}
-	footer = seal(footer, w.at)
+	footer = addSum(footer, w.at)
 	n := len(footer)
 	w.thr.out = append(binary.LittleEndian.AppendUint32(footer, uint32(n)), Magic...)
 	if err := w.write(w.thr.out); err != nil {

@@ -2,7 +2,7 @@ import { ApiError, rangeParams, type Api } from "./api";
 import { h, replace } from "./dom";
 import { formatValue } from "./format";
 
-// Types of the answer of /api/v1/explain, version 1 (docs/querying.md).
+// Types of the answer of /api/v1/explain, version 2 (docs/querying.md).
 interface Share {
   considered: number;
   read: number;
@@ -34,7 +34,8 @@ interface Analysis {
   operator?: Operator;
 }
 interface Statement {
-  sql: string;
+  sql?: string; // none: the subtree is a range function alone
+  equivalent_sql: string;
   files?: { key: string; rowGroups: Share; bytes: Share }[];
   cost: Cost;
   analysis?: Analysis;
@@ -91,7 +92,6 @@ function operators(n: Operator): HTMLElement {
 }
 
 function statement(s: Statement): HTMLElement {
-  const copy = h("button", { type: "button", onclick: () => void navigator.clipboard?.writeText(s.sql).then(() => (copy.textContent = "Copied")) }, "Copy");
   const files = (s.files ?? []).map((f) => [f.key, `${count(f.rowGroups.read)} of ${count(f.rowGroups.considered)}`, `${formatValue(f.bytes.read, "bytes")} of ${formatValue(f.bytes.considered, "bytes")}`]);
   const a = s.analysis;
   return h(
@@ -101,8 +101,14 @@ function statement(s: Statement): HTMLElement {
     a?.leaves?.length ? grid(["Range function", "Time", "Samples", "Rows"], a.leaves.map((l) => [l.op, formatValue(l.seconds, "seconds"), count(l.samples), count(l.rows)])) : null,
     a?.operator ? h("details", {}, h("summary", {}, "DuckDB's operators"), operators(a.operator)) : null,
     h("details", { open: true }, h("summary", {}, `Objects (${files.length})`), grid(["Object", "Row groups read", "Bytes read"], files)),
-    h("details", {}, h("summary", {}, "SQL ", copy), h("pre", {}, s.sql)),
+    s.sql ? sql("The statement that runs", s.sql) : null,
+    sql("The same over the files, for promlake sql", s.equivalent_sql),
   );
+}
+
+function sql(title: string, text: string): HTMLElement {
+  const copy = h("button", { type: "button", onclick: () => void navigator.clipboard?.writeText(text).then(() => (copy.textContent = "Copied")) }, "Copy");
+  return h("details", {}, h("summary", {}, title), copy, h("pre", {}, text));
 }
 
 function grid(head: string[], rows: string[][]): HTMLElement {

@@ -7,23 +7,22 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// Writer seals every page header and every footer: the last field is 32767, which Parquet reserves
-// for extensions and other readers skip. It holds a CRC-32C of the struct's offset in its file (8
+// Writer adds a checksum field to every page header and every footer: the last field is 32767, which
+// Parquet reserves for extensions and other readers skip. It holds a CRC-32C of the struct's offset in its file (8
 // bytes, little-endian) and of its bytes before the checksum. Because of the offset, a header that
-// is read at a wrong place does not match. A page header must have both a seal and Parquet's page
-// checksum, or neither: so each reveals damage that hides the other.
-// found by the other.
+// is read at a wrong place does not match. A page header must have both this field and Parquet's
+// page checksum, or neither: so each reveals damage that hides the other.
 //
 //	08 fe ff 03  field 32767, of type binary
 //	04           of 4 bytes
 //	xx xx xx xx  CRC-32C, little-endian
 //	00           end of the struct
-var sealHead = []byte{0x08, 0xfe, 0xff, 0x03, 0x04}
+var sumHead = []byte{0x08, 0xfe, 0xff, 0x03, 0x04}
 
-const sealBytes = 10
+const sumBytes = 10
 
 // KeyChecksums is the key of the footer's key-value metadata that declares that the footer and all
-// page headers are sealed and that all pages have checksums.
+// page headers have checksum fields and that all pages have checksums.
 const (
 	KeyChecksums   = "promlake.checksums"
 	checksumsValue = "1"
@@ -50,33 +49,33 @@ func mismatch(what string, at, length int64, stored, computed uint32) error {
 	return &DamageError{what, at, length, fmt.Sprintf("the stored checksum is %08x, the computed one %08x", stored, computed)}
 }
 
-// sealSum returns the checksum of the seal of a struct at an offset of its file. b is the struct up
+// structSum returns the checksum of a struct at an offset of its file. b is the struct up
 // to the checksum.
-func sealSum(b []byte, at int64) uint32 {
+func structSum(b []byte, at int64) uint32 {
 	var place [8]byte
 	binary.LittleEndian.PutUint64(place[:], uint64(at))
 	return checksum.Update(checksum.Update(0, place[:]), b)
 }
 
-// seal adds a seal to a struct at an offset of its file. It may write to b.
-func seal(b []byte, at int64) []byte {
-	b = append(b[:len(b)-1], sealHead...)
-	return append(binary.LittleEndian.AppendUint32(b, sealSum(b, at)), 0)
+// addSum adds a checksum field to a struct at an offset of its file. It may write to b.
+func addSum(b []byte, at int64) []byte {
+	b = append(b[:len(b)-1], sumHead...)
+	return append(binary.LittleEndian.AppendUint32(b, structSum(b, at)), 0)
 }
 
-// isSealed reports whether a struct ends with a seal.
-func isSealed(b []byte) bool {
-	n := len(b) - sealBytes
-	return n >= 0 && string(b[n:n+len(sealHead)]) == string(sealHead) && b[len(b)-1] == 0
+// hasSum reports whether a struct ends with a checksum field.
+func hasSum(b []byte) bool {
+	n := len(b) - sumBytes
+	return n >= 0 && string(b[n:n+len(sumHead)]) == string(sumHead) && b[len(b)-1] == 0
 }
 
-// checkSeal reports whether a struct is sealed, and checks its seal. Errors: DamageError.
-func checkSeal(what string, b []byte, at int64) (sealed bool, err error) {
-	if !isSealed(b) {
+// checkSum reports whether a struct has a checksum field, and checks it. Errors: DamageError.
+func checkSum(what string, b []byte, at int64) (found bool, err error) {
+	if !hasSum(b) {
 		return false, nil
 	}
-	n := len(b) - sealBytes
-	stored, computed := binary.LittleEndian.Uint32(b[n+len(sealHead):]), sealSum(b[:n+len(sealHead)], at)
+	n := len(b) - sumBytes
+	stored, computed := binary.LittleEndian.Uint32(b[n+len(sumHead):]), structSum(b[:n+len(sumHead)], at)
 	if stored != computed {
 		return true, mismatch(what, at, int64(len(b)), stored, computed)
 	}
@@ -101,12 +100,12 @@ type pageSum struct {
 	has bool
 }
 
-// check checks the seal of a page header, whose bytes are b at an offset of the file, and returns
+// check checks the checksum field of a page header, whose bytes are b at an offset of the file, and returns
 // the checksum of its page.
 func (h *pageHead) check(b []byte, at int64) (pageSum, error) {
-	sealed, err := checkSeal("page header", b, at)
-	if err == nil && h.hasCRC && !sealed {
-		err = &DamageError{"page header", at, int64(len(b)), "it has a page checksum, but no seal"}
+	found, err := checkSum("page header", b, at)
+	if err == nil && h.hasCRC && !found {
+		err = &DamageError{"page header", at, int64(len(b)), "it has a page checksum, but no checksum field"}
 	}
-	return pageSum{uint32(h.crc), sealed}, err // a checksum of 0 is not stored
+	return pageSum{uint32(h.crc), found}, err // a checksum of 0 is not stored
 }
