@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
@@ -46,7 +47,7 @@ func decode(t testing.TB, r lineprotocol.Request, g *remotewrite.Generation) (sa
 
 func labelsOf(v *series.View, ref series.Ref) labels.Labels {
 	b := labels.NewScratchBuilder(0)
-	b.Add(labels.MetricName, v.Metrics[v.Metric(ref)])
+	b.Add(model.MetricNameLabel, v.Metrics[v.Metric(ref)])
 	for _, p := range v.Pairs(ref) {
 		b.Add(v.Names[p.Name], v.Values[p.Name][p.Value])
 	}

@@ -67,9 +67,6 @@ func (m *Message) encode(frame []byte) string {
 	return text(base64.StdEncoding.AppendEncode(append(b, head...), frame))
 }
 
-// encodedLen is the length of the longest message with a zstd frame of so many bytes.
-func encodedLen(frame int) int { return maxHead + base64.StdEncoding.EncodedLen(frame) }
-
 // Parse reads the first line of a message, or returns an ErrUnreadable.
 func Parse(body string) (*Message, error) {
 	head, data, ok := strings.Cut(body, "\n")
