@@ -1,6 +1,8 @@
-// Command compact-fn is the compaction stage as a process of its own, or as an AWS Lambda function: segments in, blocks out. A POST to /-/compact,
-// or a schedule's event, runs one cycle over all tenants, or hands its jobs to a queue whose messages such functions take. It reads the same
-// PROMLAKE_* variables and flags as `promlake serve`; several of them may compact one store.
+// Command compact-fn runs the compaction stage as a separate process or as an AWS Lambda function:
+// it merges segments into blocks. A POST to /-/compact, or a schedule's event, runs one cycle over
+// all tenants, or sends the cycle's jobs to a queue from which such functions receive them. It
+// reads the same PROMLAKE_* variables and flags as `promlake serve`. Several instances may compact
+// one store.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command ingest-fn is the ingest stage as a process of its own, or as an AWS Lambda function: remote_write in, segments out. It reads the same
-// PROMLAKE_* variables and flags as `promlake serve`; several of them may write to one store.
+// Command ingest-fn runs the ingest stage as a separate process or as an AWS Lambda function: it
+// writes remote_write requests to segments. It reads the same PROMLAKE_* variables and flags as
+// `promlake serve`. Several instances may write to one store.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command query-fn is the query stage as a process of its own, or as an AWS Lambda function: PromQL over the segments of a store. It reads the
-// same PROMLAKE_* variables and flags as `promlake serve`; any number of them may read one store.
+// Command query-fn runs the query stage as a separate process or as an AWS Lambda function: it
+// evaluates PromQL over the objects of a store. It reads the same PROMLAKE_* variables and flags as
+// `promlake serve`. Any number of instances may read one store.
 package main
 
 import (

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// bar is one line of progress at the bottom of a terminal. Whatever else is written to the terminal meanwhile goes through it, so that it
-// scrolls by above the line. It is safe for concurrent use.
+// bar is a progress line at the bottom of a terminal. All other output to the terminal is written
+// through it, so that this output scrolls above the line. It is safe for concurrent use.
 type bar struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -53,7 +53,8 @@ func (b *bar) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// show replaces the line: how much of the work is done, and what is to be said about it. An empty text erases the line.
+// show replaces the line with the share of the work that is done, and text. An empty text erases
+// the line.
 func (b *bar) show(done, total int64, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/query/explain"
 )
 
-// explain asks the server at base how it answers the question, and prints that: as text, or as the JSON under "data".
+// explain requests an explanation of the query from the server at base, and prints it: as text, or
+// as the JSON value of the response's "data".
 func (q question) explain(ctx context.Context, client *http.Client, base string, analyze bool, w io.Writer, format string) error {
 	_, form := q.request()
 	if analyze {

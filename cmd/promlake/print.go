@@ -21,7 +21,8 @@ func printReport(w io.Writer, asJSON bool, report any, text func() string) error
 	return enc.Encode(report)
 }
 
-// printAnswer writes a query's result: as a table, or as the JSON object that the HTTP API has under "data".
+// printAnswer writes a query's result: as a table, or as the JSON object that the HTTP API returns
+// under "data".
 func printAnswer(w io.Writer, format string, d resultData) error {
 	if format == "json" {
 		enc := json.NewEncoder(w)

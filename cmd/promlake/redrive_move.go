@@ -13,8 +13,9 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 )
 
-// redrive moves the messages of a dead-letter queue. A message is deleted there only when it is on the other queue, so none is lost; one that
-// is moved twice changes no answer.
+// redrive moves the messages of a dead-letter queue. It deletes a message from that queue only
+// after the other queue has accepted it, so no message is lost. A message that is moved twice
+// changes no query result.
 type redrive struct {
 	from    queue.Receiver
 	to      queue.Sender // nil: only look
@@ -46,9 +47,11 @@ const (
 )
 
 const (
-	// redriveWait is how long the dead-letter queue is listened to before it counts as empty: long enough for SQS to ask all of its servers.
+	// redriveWait is the time without a message after which the dead-letter queue counts as empty.
+	// It is long enough for SQS to query all of its servers.
 	redriveWait = 3 * time.Second
-	// redriveHidden is how long a message is out of others' sight while it is moved, or until all have been looked at.
+	// redriveHidden is the visibility timeout of a message while it is moved, or until all messages
+	// have been read.
 	redriveHidden = 15 * time.Minute
 )
 

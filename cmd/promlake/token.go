@@ -65,8 +65,8 @@ func sizeNote(size int) string {
 	}
 }
 
-// addEntry adds the entry to the document in a file, and returns the document's size in bytes. Whoever reads the file meanwhile sees the old
-// document or the new one.
+// addEntry adds the entry to the document in a file and returns the document's size in bytes. A
+// concurrent reader of the file sees either the old document or the new one.
 func addEntry(path string, e auth.Entry) (int, error) {
 	d := auth.Document{Version: auth.Version}
 	mode := fs.FileMode(0o600)

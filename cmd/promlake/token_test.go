@@ -108,7 +108,8 @@ func TestTokenTellsWhatAParameterHolds(t *testing.T) {
 	require.Contains(t, sizeNote(advancedParameter+1), "only a file holds it")
 }
 
-// TestQueryWithAToken asks a guarded server, which answers with the tenant that it took the question for.
+// TestQueryWithAToken sends a query with a token to a guarded server. The server answers with the
+// tenant for which it evaluated the query.
 func TestQueryWithAToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	stdout, _ := promlake(t, "token", "--tenant=team-a", "--access=read", "--tokens="+file)

@@ -6,7 +6,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// asker names the tenant in every request, and gives the token if there is one. It implements http.RoundTripper.
+// asker adds the tenant to every request, and the token if there is one. It implements
+// http.RoundTripper.
 type asker struct {
 	tenant, token string
 	next          http.RoundTripper

@@ -36,8 +36,8 @@ func DefaultSettings() Settings {
 	return s
 }
 
-// Run serves all stages until ctx ends, then flushes, answers and returns nil. What is meant for the person at the terminal
-// goes to out.
+// Run serves all stages until ctx ends, then flushes, answers pending requests and returns nil.
+// Messages for the user at the terminal go to out.
 func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) error {
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("check settings: %w", err)

@@ -195,7 +195,8 @@ func TestStagesApart(t *testing.T) {
 	out.end(t)
 }
 
-// TestDirectKeepsAheadOfItsCompactor refuses a writer whose segments may appear after the compactor of the same process has passed them.
+// TestDirectKeepsAheadOfItsCompactor: a process refuses settings with which its writer's segments
+// may appear after its compactor has passed their window.
 func TestDirectKeepsAheadOfItsCompactor(t *testing.T) {
 	s := defaults()
 	s.Process.Listen, s.Process.Store = "127.0.0.1:0", "file://"+t.TempDir()

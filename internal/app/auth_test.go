@@ -201,7 +201,8 @@ func TestTokensInAParameter(t *testing.T) {
 	srv.end(t)
 }
 
-// TestSelf holds that a process alone keeps its own metrics, and that the series of one that ended have an end.
+// TestSelf: a process that runs alone stores its own metrics, and the series of an ended process
+// become stale.
 func TestSelf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.json")
 	writeDocument(t, file, auth.Document{Version: auth.Version, Tokens: []auth.Entry{entry(t, "ops", "promlake", "read")}})

@@ -87,7 +87,8 @@ func (w watched) Routes() []process.Route {
 	return all
 }
 
-// everything opens the stages of all programs behind a guard, and returns their routes and how often a stage was reached.
+// everything opens the stages of all programs behind a guard, and returns their routes and the
+// number of requests that reached a stage.
 func everything(t *testing.T, tokens string) (http.Handler, []process.Route, *atomic.Int64) {
 	t.Helper()
 	s := defaults()
@@ -155,7 +156,8 @@ func TestEveryRouteHasItsAccess(t *testing.T) {
 	require.Equal(t, access, got)
 }
 
-// TestNoRequestReachesAStageWithoutItsToken walks all routes with all methods and all that could pass for a token.
+// TestNoRequestReachesAStageWithoutItsToken tries all routes with all methods and everything that
+// could pass for a token.
 func TestNoRequestReachesAStageWithoutItsToken(t *testing.T) {
 	h, routes, reached := everything(t, tokensFile(t))
 	sent := 0

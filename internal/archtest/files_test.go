@@ -46,8 +46,9 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// watch makes the directory an input of this test run: go test takes a cached result only while no file that the tests opened
-// themselves has changed, and it does not see what the commands here read.
+// watch makes the directory an input of this test run: go test reuses a cached result while the
+// files that the test itself opened are unchanged, and it cannot observe what the commands here
+// read.
 func watch(t *testing.T, dir string) {
 	t.Helper()
 	if _, err := os.ReadDir(filepath.Join(root, dir)); !os.IsNotExist(err) {

@@ -19,7 +19,8 @@ const root = "../.."
 
 const module = "github.com/promlake/promlake/"
 
-// listed is what `go list -json` says of one package. Test imports of both kinds (same package, external) are in Tests.
+// listed is the output of `go list -json` for one package. Tests merges both kinds of test imports
+// (same package, external).
 type listed struct {
 	ImportPath   string
 	Imports      []string
@@ -27,7 +28,8 @@ type listed struct {
 	XTestImports []string
 }
 
-// graph maps each package of the module to the packages of the module that it imports; all paths are without the module's.
+// graph maps each package of the module to the packages of the module that it imports; all paths
+// are relative to the module's path.
 type graph struct{ code, tests map[string][]string }
 
 func readGraph(t *testing.T) graph {

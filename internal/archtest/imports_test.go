@@ -16,7 +16,8 @@ func TestImportTable(t *testing.T) {
 	}
 }
 
-// TestKinds holds the rules that the table itself must not break either. They bind tests as well, so that a noun is tested as a noun.
+// TestKinds checks the rules that the table itself must obey too. They also apply to tests, so that
+// a noun's tests import no verb.
 func TestKinds(t *testing.T) {
 	g := readGraph(t)
 	for _, imports := range []map[string][]string{g.code, g.tests} {
@@ -26,7 +27,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// compare lists what the code imports and the table does not allow, and what the table allows for nothing.
+// compare lists the imports that the table does not allow, and the table's imports that the code
+// does not have.
 func compare(code, table map[string][]string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(code)) {

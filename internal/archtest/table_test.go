@@ -1,15 +1,17 @@
 package archtest
 
-// Kinds of packages. A noun is a format or a value and imports no verb; a verb is a stage and imports no other verb; only the
-// composition (internal/app, cmd, the functions) and tests put verbs together.
+// Kinds of packages. A noun is a format or a value and imports no verb. A verb is a stage and
+// imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
+// several verbs.
 var (
 	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
 
-// allowed is every package of the module with the packages of the module that its code (tests aside) may import. It is
-// exact: a new package, a new import and an import that is gone all want a change here, which a reviewer sees.
+// allowed lists every package of the module with the packages of the module that its code (except
+// tests) may import. It is exact: a new package, a new import and a removed import each require a
+// change here, which a reviewer sees.
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {

@@ -14,8 +14,8 @@ var (
 )
 
 // credentials returns the token in the header: that of `Bearer TOKEN`, or of `Token TOKEN` as
-// InfluxDB's clients write it, or the password of Basic, whose user name is ignored. Two headers are malformed, because it is unclear which token is
-// meant.
+// InfluxDB's clients write it, or the password of Basic, whose user name is ignored. Two headers
+// are malformed, because it is unclear which of them holds the token.
 func credentials(h http.Header) (string, error) {
 	values := h.Values("Authorization")
 	if len(values) == 0 {

@@ -19,10 +19,11 @@ const (
 //
 //	Div finite   the value is the quotient, rounded as IEEE 754 does; |Int| ≤ 2^53
 //	Div NaN      the value is Div itself, payload and all; Int is 0
-//	Div +Inf     Int is the bits of the value, which is nearer to 0 than 2^-971, so that no double is a divisor for it
+//	Div +Inf     Int is the bits of the value, which is nearer to 0 than 2^-971,
+//	             so that no double is a divisor for it
 //
-// So the mere quotient is every value but for the payload of NaNs, and for values of the last kind,
-// for which it is 0 or -0.
+// So the mere quotient is every value except for the payload of NaNs, and for values of the last
+// kind, for which it is 0 or -0.
 type Columns struct {
 	Int []int64
 	Div []float64

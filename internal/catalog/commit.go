@@ -23,33 +23,35 @@ const (
 	longWait  = 2 * time.Second
 )
 
-// Commit changes a tenant's manifest. It is the one place where anything becomes or ceases to be
-// visible, but for the segments, which are visible as soon as they are written; the commit point is
+// Commit changes a tenant's manifest. It is the one place where objects become or cease to be
+// visible, except for segments, which are visible as soon as they are written; the commit point is
 // the compare-and-swap of manifest.json.
 //
-// change gets the present manifest and the store's time, and returns the next manifest. It has no
-// effect of its own, for it is called again whenever another commit came first, and nothing that it
-// returned counts until Commit returns without error. A change that changes nothing writes nothing.
+// change gets the present manifest and the store's time, and returns the next manifest. It must
+// have no side effect, because it is called again whenever another commit came first, and nothing
+// that it returned is valid until Commit returns without error. A change that changes nothing
+// writes nothing.
 //
-//	read manifest.json ─▶ change ─▶ list manifests/ ─▶ swap manifest.json if it is what was read ─▶ copy the new one to manifests/<its id>.json
-//	        ▲                                                          │
-//	        └──────── precondition failed: lost a race; or unknown effect
+//	read manifest.json ─▶ change ─▶ list manifests/ ─▶ swap manifest.json if it is what was read
+//	        ▲                                            │   └─▶ copy the new one to manifests/<its id>.json
+//	        └────────────────────────────────────────────┘
+//	          precondition failed: lost a race; or unknown effect
 //
 // If there is no copy of what was read, because its committer died, it is copied before the swap.
 // So every manifest but the present one has a copy, for as long as it is part of the readable
 // history.
 //
-// A copy whose id is above that of the manifest says that the manifest was newer once: somebody
-// restored an older one. Objects that it names may be deleted, and segments that it takes for live
-// may be in blocks that it does not know. So the commit is refused.
+// A copy whose id is above that of the manifest proves that the manifest was newer once: an
+// operator restored an older one. Objects that it names may be deleted, and segments that it
+// considers live may be in blocks that it does not know. So the commit is refused.
 //
 // When the effect of a swap is unknown, the manifest is read again: the change took effect if its
-// id is the manifest's, or if there is a copy of that id, for every successor first copies what it
-// replaces. So a change is never applied twice.
+// id is the manifest's, or if there is a copy with that id, because every successor first copies
+// what it replaces. So a change is never applied twice.
 //
-// An error of change is returned, wrapped. Other errors say that nothing was changed, unless they
-// wrap ErrUnknownEffect. In no case may the caller delete objects that the change names: garbage
-// collection knows what is safe.
+// An error of change is returned, wrapped. After other errors nothing was changed, unless they wrap
+// ErrUnknownEffect. In no case may the caller delete objects that the change names: garbage
+// collection decides which deletions are safe.
 func Commit(ctx context.Context, store Store, tenant string, change Change) (Manifest, error) {
 	c := &commit{store: store, tenant: tenant, change: change}
 	m, err := c.run(ctx)

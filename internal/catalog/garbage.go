@@ -8,12 +8,13 @@ import (
 
 // The life of an object that is no longer live:
 //
-//	consumed or retired ──Prune──▶ no readable manifest names it ──delete the object, Forget──▶ gone ──Prune──▶ not in the manifest
+//	consumed or retired ──Prune──▶ no readable manifest names it
+//	     ──delete the object, Forget──▶ gone ──Prune──▶ not in the manifest
 //
-// All of them wait for the deletion delay, from the store's time of the commit before: Prune for
-// readers of snapshots in which the object was live; the deletion for readers of history that read
-// their manifest just before Prune; the second Prune for readers that have listed the object before
-// it was deleted and read the manifest after it was forgotten.
+// Each step waits for the deletion delay, from the store's time of the commit before: the first
+// Prune for readers of snapshots in which the object was live; the deletion for readers of history
+// that read their manifest just before that Prune; the second Prune for readers that listed the
+// object before it was deleted and read the manifest after it was forgotten.
 
 // Doom retires blocks that no manifest has named: orphans of jobs that died. They can never become
 // live afterwards. It ignores blocks that are retired already. It conflicts if a block is live or a

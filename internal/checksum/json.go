@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// A JSON object with a checksum ends with this member, whose value is the CRC-32C of all bytes before the
-// member, in lower-case hexadecimal. White space after the object is ignored.
+// A JSON object with a checksum ends with this member. Its value is the CRC-32C of all bytes before
+// the member, in lower-case hexadecimal. White space after the object is ignored.
 //
 //	{"a":1,"crc32c":"5d3a4f1e"}
 const (

@@ -75,7 +75,8 @@ func requests(b *testing.B, hosts, perHost, batch int) [][]byte {
 	return out
 }
 
-// BenchmarkWrite takes requests of 2,000 samples from 100k series through the whole stage, without HTTP and store.
+// BenchmarkWrite sends requests of 2,000 samples from 100k series through the whole stage, without
+// HTTP and store.
 func BenchmarkWrite(b *testing.B) {
 	bodies := requests(b, 200, 500, 2000)
 	for _, parallel := range []int{1, 8} {

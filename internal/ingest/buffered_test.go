@@ -29,7 +29,8 @@ func held(t *testing.T) *lake {
 	return l
 }
 
-// TestQueueFaults fails a send in every way. The sender hears of it, and sending again stores each sample so that it counts once.
+// TestQueueFaults fails a send in every way. The sender gets an error, and when it sends the
+// request again, each sample counts once.
 func TestQueueFaults(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -137,7 +138,8 @@ func TestLargeBatches(t *testing.T) {
 	require.Len(t, l.read(anonymous)[lsetText(gauge("m").Lset)].Floats, 36)
 }
 
-// TestRedelivery consumes messages, dies before they are deleted, and consumes them again, with others and without: the answer is the same.
+// TestRedelivery consumes messages, stops before they are deleted, and consumes them again, with
+// and without other messages: the stored samples are the same.
 func TestRedelivery(t *testing.T) {
 	inBoth(t, func(t *testing.T, version protocol) {
 		l := held(t)
@@ -154,7 +156,8 @@ func TestRedelivery(t *testing.T) {
 	})
 }
 
-// TestLaterRequestCounts consumes requests in another order than they came: of equal times the sample that came last counts.
+// TestLaterRequestCounts consumes requests in another order than that of their arrival: of samples
+// with equal times, the last received one counts.
 func TestLaterRequestCounts(t *testing.T) {
 	l := held(t)
 	for i := range 5 {
@@ -251,7 +254,8 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestStricterConsumer refuses what it would store only in part, so that nothing that was accepted is lost.
+// TestStricterConsumer: a consumer refuses a message that it would store only in part, so that no
+// accepted sample is lost.
 func TestStricterConsumer(t *testing.T) {
 	inBoth(t, func(t *testing.T, version protocol) {
 		l := held(t)
@@ -278,7 +282,8 @@ func TestStricterConsumer(t *testing.T) {
 	})
 }
 
-// TestMetadataIsQueuedOnce sends descriptions again only if they are new, the last send failed, or another window has begun.
+// TestMetadataIsQueuedOnce: descriptions are sent again only if they are new, the last send failed,
+// or another window has begun.
 func TestMetadataIsQueuedOnce(t *testing.T) {
 	inBoth(t, func(t *testing.T, version protocol) {
 		l := held(t)
@@ -303,7 +308,8 @@ func TestMetadataIsQueuedOnce(t *testing.T) {
 	})
 }
 
-// TestOldMessagesAreJudgedByTheirTime consumes a message long after it came, in which a sample was in the future then, or too far in it.
+// TestOldMessagesAreJudgedByTheirTime consumes a message long after its arrival. At its arrival,
+// some of its samples were in the future, or too far in the future.
 func TestOldMessagesAreJudgedByTheirTime(t *testing.T) {
 	inBoth(t, func(t *testing.T, version protocol) {
 		l := held(t)

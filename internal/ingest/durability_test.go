@@ -18,8 +18,8 @@ import (
 
 var errDown = errors.New("store is down")
 
-// TestFailedWriteIsNotAcknowledged fails a write before and after its effect. The sender hears of it, and sending again stores each
-// sample so that it counts once.
+// TestFailedWriteIsNotAcknowledged fails a write before and after its effect. The sender gets an
+// error, and when it sends the request again, each sample counts once.
 func TestFailedWriteIsNotAcknowledged(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -193,7 +193,8 @@ func TestLastOfAGroupWins(t *testing.T) {
 	})
 }
 
-// TestGroupFailsTogether fails the flush of a group with an offender in it: all its requests are to be sent again, the offender's too.
+// TestGroupFailsTogether fails the flush of a group that contains an invalid series: every sender
+// is asked to repeat its request, including the sender of that series.
 func TestGroupFailsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := wall(t, quick())
@@ -213,7 +214,8 @@ func TestGroupFailsTogether(t *testing.T) {
 	})
 }
 
-// TestRemoteInterval spaces the segments of a store that charges for them, and does not let a lone request wait.
+// TestRemoteInterval: the segments in a store that charges for requests are an interval apart, and
+// a lone request does not wait.
 func TestRemoteInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := wall(t, DefaultSettings())
@@ -249,7 +251,8 @@ func TestFullGroupIsFlushedAtOnce(t *testing.T) {
 	})
 }
 
-// TestCloseFlushes closes a stage while requests wait: they are made durable and answered; later ones are refused.
+// TestCloseFlushes closes a stage while requests wait: they are made durable and answered; later
+// ones are refused.
 func TestCloseFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := wall(t, DefaultSettings())
@@ -277,7 +280,8 @@ func TestCloseFlushes(t *testing.T) {
 	})
 }
 
-// TestCloseGivesUp ends a Close whose context ends first: every waiting request gets an answer that makes the sender try again elsewhere.
+// TestCloseGivesUp: a Close whose context ends first answers every waiting request such that the
+// sender repeats it elsewhere.
 func TestCloseGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := wall(t, DefaultSettings())
@@ -301,7 +305,8 @@ func TestCloseGivesUp(t *testing.T) {
 	})
 }
 
-// TestCancelledRequest lets clients go away while their samples wait: what is flushed is whole and in order.
+// TestCancelledRequest disconnects clients while their samples wait: the flushed segments are
+// complete and in order.
 func TestCancelledRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) (*lake, map[string]content) {
 		l := wall(t, quick())

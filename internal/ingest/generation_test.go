@@ -44,7 +44,8 @@ func TestGenerationOfAWindow(t *testing.T) {
 	})
 }
 
-// TestGenerationsInOneGroup flushes requests together that were decoded before and after a rotation: the later one wins.
+// TestGenerationsInOneGroup flushes requests together that were decoded before and after a
+// rotation: the later one wins.
 func TestGenerationsInOneGroup(t *testing.T) {
 	bubble(t, func(t *testing.T) (*lake, map[string]content) {
 		set := DefaultSettings()

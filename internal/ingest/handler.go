@@ -20,13 +20,15 @@ const (
 	exemplarsWritten  = "X-Prometheus-Remote-Write-Exemplars-Written"
 )
 
-// unsupported is the error for a content type or encoding that is not remote-write's; the answer is 415.
+// unsupported is the error for a content type or an encoding that remote-write does not define; the
+// answer is 415.
 type unsupported struct{ msg string }
 
 func (e unsupported) Error() string { return e.msg }
 
-// negotiate finds the protocol version of a request (remote-write 2.0 specification, "Content negotiation"): an
-// absent proto parameter means 1.0. As with Prometheus, an absent encoding means snappy.
+// negotiate finds the protocol version of a request (remote-write 2.0 specification, "Content
+// negotiation"). A content type without a proto parameter means 1.0. As with Prometheus, an absent
+// encoding means snappy.
 func negotiate(h http.Header) (remotewrite.Protocol, error) {
 	if e := h.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "snappy") {
 		return 0, unsupported{fmt.Sprintf("%s encoding is not supported, only snappy", e)}

@@ -120,8 +120,8 @@ func (l *lake) serve(r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// consume takes what is on the queue, as a function does that the queue starts, and returns the messages that failed. They are on the queue
-// again.
+// consume receives all messages of the queue, as a function does that the queue invokes, and
+// returns the messages that failed. Those are on the queue again.
 func (l *lake) consume() (failed []string) {
 	l.t.Helper()
 	ctx := context.Background()
@@ -342,7 +342,8 @@ func inAll(t *testing.T, run func(t *testing.T, mode Mode, version protocol)) {
 	}
 }
 
-// bubble runs a test in a synctest bubble and reads what its lake holds afterwards, for the Parquet reader keeps goroutines of its own.
+// bubble runs a test in a synctest bubble and reads the lake's contents after the bubble, because
+// the Parquet reader keeps goroutines of its own.
 func bubble(t *testing.T, run func(t *testing.T) (l *lake, want map[string]content)) {
 	t.Helper()
 	var l *lake

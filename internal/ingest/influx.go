@@ -14,10 +14,12 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
-// InfluxVersion is a version of InfluxDB's HTTP API for writing
-// (https://docs.influxdata.com/influxdb/v1/tools/api/#write-http-endpoint, …/v2/api/v2/#operation/PostWrite,
-// …/influxdb3/core/api/v3/#operation/PostWriteLP). The versions differ in their parameters and in
-// the form of their errors.
+// InfluxVersion is a version of InfluxDB's HTTP API for writing. The versions differ in their
+// parameters and in the form of their errors:
+//
+//	https://docs.influxdata.com/influxdb/v1/tools/api/#write-http-endpoint
+//	https://docs.influxdata.com/influxdb/v2/api/v2/#operation/PostWrite
+//	https://docs.influxdata.com/influxdb3/core/api/v3/#operation/PostWriteLP
 type InfluxVersion int
 
 // The versions.

@@ -148,7 +148,8 @@ func TestLyingHeaderTakesNoMemory(t *testing.T) {
 	}
 }
 
-// TestDenseMessages sends messages of a few MB that are made of the smallest possible fields: each would become a hundred times as much.
+// TestDenseMessages sends messages of a few MB that consist of the smallest possible fields: each
+// would take a hundred times its size in memory.
 func TestDenseMessages(t *testing.T) {
 	const n = 2 << 20
 	repeat := func(b ...byte) []byte { return bytes.Repeat(b, n/len(b)) }
@@ -198,7 +199,8 @@ func TestDenseMessages(t *testing.T) {
 	}
 }
 
-// TestOrdinaryMessagesHaveRoom goes through requests with the least bytes a series that senders come to.
+// TestOrdinaryMessagesHaveRoom sends requests with the fewest bytes per series that occur with real
+// senders.
 func TestOrdinaryMessagesHaveRoom(t *testing.T) {
 	var short []item
 	for i := range 50_000 {

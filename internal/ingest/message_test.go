@@ -99,7 +99,8 @@ func decoded(t testing.TB, version protocol, items []item) *remotewrite.Batch {
 	return b
 }
 
-// FuzzMessage consumes any message, of which the frame is given or packed: it is refused, or it can be stored.
+// FuzzMessage consumes arbitrary messages, whose frame is either the fuzzer's or packed by the
+// test: each message is refused, or it can be stored.
 func FuzzMessage(f *testing.F) {
 	z, err := zstd.NewWriter(nil)
 	require.NoError(f, err)

@@ -97,7 +97,8 @@ func TestMetadataTypes(t *testing.T) {
 	require.Contains(t, w.Body.String(), "metadata without the name of a metric family (invalid_metadata)")
 }
 
-// TestFamilyNames finds the family of a classic histogram's or summary's series, which 2.0 does not send.
+// TestFamilyNames finds the family of a series of a classic histogram or summary, which 2.0 does
+// not transmit.
 func TestFamilyNames(t *testing.T) {
 	for _, tc := range []struct{ metric, kind, want string }{
 		{"rpc_bucket", "histogram", "rpc"}, {"rpc_count", "histogram", "rpc"}, {"rpc_sum", "histogram", "rpc"}, {"rpc", "histogram", "rpc"},

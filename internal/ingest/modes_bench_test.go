@@ -29,10 +29,12 @@ func (q *keepingQueue) Send(_ context.Context, ms ...queue.Message) error {
 	return nil
 }
 
-// fleetSeries is the number of series of BenchmarkModes, and scrapes how often each is scraped before the requests begin again.
+// fleetSeries is the number of series of BenchmarkModes, and scrapes the number of scrapes of each
+// before the requests repeat.
 const fleetSeries, scrapes = 20_000, 10
 
-// realBodies are requests of so many samples with the labels and values of real node_exporters: some scrapes of a fleet, 15 s apart.
+// realBodies returns requests of samples samples each with the labels and values of real
+// node_exporters: several scrapes of a fleet, 15 s apart.
 func realBodies(b *testing.B, version wire.Version, samples int) [][]byte {
 	c, err := capture.Open("")
 	require.NoError(b, err)
@@ -68,7 +70,8 @@ func cpu() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// BenchmarkModes takes real requests through the stage in each mode, one after another, without HTTP, store and queue. The consumer takes ten messages at a time.
+// BenchmarkModes sends real requests through the stage in each mode, one after another, without
+// HTTP, store and queue. The consumer receives ten messages at a time.
 func BenchmarkModes(b *testing.B) {
 	for _, mode := range modes {
 		for _, version := range []wire.Version{wire.V1, wire.V2} {

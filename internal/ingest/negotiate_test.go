@@ -59,8 +59,9 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// TestProtocolsAreNotMixedUp sends each message under the other's name. Protobuf numbers the fields of the two messages apart, so each is an
-// empty request to the other, as with Prometheus.
+// TestProtocolsAreNotMixedUp sends each message with the content type of the other. The field
+// numbers of the two messages are disjoint, so each is an empty request to the other's decoder, as
+// with Prometheus.
 func TestProtocolsAreNotMixedUp(t *testing.T) {
 	l := calm(t)
 	require.Equal(t, http.StatusNoContent, l.post(packed(t, encodeV2(everything()))).Code)
@@ -79,7 +80,8 @@ func TestOtherMethods(t *testing.T) {
 	}
 }
 
-// TestTwoTenants refuses a request that names its tenant twice: a proxy's name could not be told from the client's.
+// TestTwoTenants: a request that names its tenant twice is refused, because a proxy's header could
+// not be distinguished from the client's.
 func TestTwoTenants(t *testing.T) {
 	l := calm(t)
 	r := request(newReader(packed(t, encodeV1([]item{gauge("up", at(someTime, 1))}))), -1)

@@ -10,7 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 )
 
-// TestRandomRequests sends random requests through the handler, and finds in the store what upstream's decoder reads.
+// TestRandomRequests sends random requests through the handler, and compares the store's contents
+// with the result of upstream's decoder.
 func TestRandomRequests(t *testing.T) {
 	for _, mode := range modes {
 		t.Run("mode="+string(mode), func(t *testing.T) { testRandomRequests(t, mode) })

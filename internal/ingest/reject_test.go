@@ -90,7 +90,8 @@ func offenders() []offender {
 	}
 }
 
-// TestRejections sends an offender between valid series, alone and with a second one: the answer names the first, and the rest is stored.
+// TestRejections sends an invalid series between valid ones, alone and with a second invalid one:
+// the answer names the first, and the rest is stored.
 func TestRejections(t *testing.T) {
 	before, after := gauge("before", at(someTime, 1), at(someTime+1, 2)), gauge("zz_after", at(someTime, 3))
 	for _, o := range offenders() {

@@ -59,8 +59,8 @@ type Settings struct {
 	Lines  lineprotocol.Naming `embed:""`
 }
 
-// RemoteFlushInterval is the interval between flushes for stores that charge for requests: at $5 a million PUTs, a tenant that writes
-// without pause costs at most $13 a month.
+// RemoteFlushInterval is the interval between flushes for stores that charge for requests: at $5 a
+// million PUTs, a tenant that writes continuously costs at most $13 a month.
 const RemoteFlushInterval = time.Second
 
 // DefaultSettings returns the settings for ordinary use.

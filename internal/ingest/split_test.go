@@ -33,7 +33,8 @@ func wide(n int) []item {
 	return out
 }
 
-// TestSplit sends requests through messages of many sizes: each fits, and together they hold what the request held.
+// TestSplit splits requests into messages of many sizes: each message fits, and together they hold
+// the content of the request.
 func TestSplit(t *testing.T) {
 	items := wide(12)
 	inBoth(t, func(t *testing.T, version protocol) {

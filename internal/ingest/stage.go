@@ -1,15 +1,16 @@
 // Package ingest turns remote_write requests into segments. A request is answered with success only
 // when all of its samples are durable in the object store, or on the queue.
 //
-// The way of a request (Stage.write): body (package body) → decoder (package remotewrite: one batch,
-// series resolved in place), and then by mode
+// A request (Stage.write) passes through its body (package body) and the decoder (package
+// remotewrite: one batch, series resolved in place), and then by mode
 //
 //	grouped   → collector (package group: concurrent requests of a tenant form a group) → flusher → answer
 //	direct    → flush → answer
 //	buffered  → messages (package message) → queue → answer; later Consume: a batch of messages → flush
 //
-// A flush sorts samples by series (package layout) and writes one segment per 2h window, one PUT each.
-// Package inflight bounds the memory of all requests from their first byte until they are durable.
+// A flush sorts samples by series (package layout) and writes one segment per 2h window, one PUT
+// each. Package inflight bounds the memory of all requests from their first byte until they are
+// durable.
 package ingest
 
 import (

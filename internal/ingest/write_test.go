@@ -38,7 +38,8 @@ func writtenHeaders(h http.Header) []string {
 	return []string{h.Get(samplesWritten), h.Get(histogramsWritten), h.Get(exemplarsWritten)}
 }
 
-// TestOrderOfArrival writes samples out of order and twice: time orders them, and of equal times the last to come stays.
+// TestOrderOfArrival writes samples out of order and twice: they are sorted by time, and of equal
+// times the last received sample stays.
 func TestOrderOfArrival(t *testing.T) {
 	hist := func(t int64, n int64) segment.Hist { return segment.Hist{T: t, H: tsdbutil.GenerateTestHistogram(n)} }
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
@@ -147,7 +148,8 @@ func TestEmptyRequests(t *testing.T) {
 	require.Empty(t, l.store.Keys())
 }
 
-// TestExemplarsAlone takes what Prometheus sends: each exemplar in a series of its own, without samples.
+// TestExemplarsAlone writes exemplars as Prometheus sends them: each in a series of its own,
+// without samples.
 func TestExemplarsAlone(t *testing.T) {
 	inAll(t, func(t *testing.T, mode Mode, version protocol) {
 		l := calmIn(t, mode)

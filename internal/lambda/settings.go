@@ -6,7 +6,8 @@ import (
 	"github.com/promlake/promlake/internal/settings"
 )
 
-// shutdownTime is what an internal extension has between SIGTERM and SIGKILL, less a little to end in order.
+// shutdownTime is the time that an internal extension has between SIGTERM and SIGKILL, less a
+// margin to end in order.
 const shutdownTime = 450 * time.Millisecond
 
 // Settings say how answers leave. The tags are those of package settings; their limits are AWS

@@ -28,8 +28,8 @@ type Precision struct {
 	auto bool // each timestamp's magnitude decides
 }
 
-// ParsePrecision reads the precision of a request to one of InfluxDB's write APIs. Without one, v1 and v2
-// mean nanoseconds, v3 means auto.
+// ParsePrecision parses the precision of a request to one of InfluxDB's write APIs. The default of
+// v1 and v2 is nanoseconds, that of v3 is auto.
 func ParsePrecision(text string) (Precision, error) {
 	switch text {
 	case "", "n", "ns", "nanosecond":

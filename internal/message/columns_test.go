@@ -140,7 +140,8 @@ func TestGoldenColumns(t *testing.T) {
 	}, ""), hex.EncodeToString(got))
 }
 
-// TestDamagedColumns cuts columns everywhere and changes each of their bytes: they are refused, or say something that can be packed again.
+// TestDamagedColumns truncates columns at every length and changes each of their bytes: they are
+// refused, or their content can be packed again.
 func TestDamagedColumns(t *testing.T) {
 	columns, holds := columnsOf(t, remotewrite.V2, append(remotewritetest.FuzzItems(), remotewritetest.Everything()...))
 	for n := range columns {
@@ -158,7 +159,8 @@ func TestDamagedColumns(t *testing.T) {
 	}
 }
 
-// requireStable wants columns to be refused, or to say the same when what they say is packed and read again.
+// requireStable requires that columns are refused, or that their content is unchanged after it is
+// packed and unpacked again.
 func requireStable(t testing.TB, columns []byte, holds remotewrite.Tally) {
 	b, err := unpacked(columns, holds)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package message is the format of the write queue: what was accepted of a remote_write request, or
-// a part of it, as text (schemas/message.md). It is a line that describes the message, then the
+// Package message is the format of the write queue: the accepted part of a remote_write request, or
+// a part of it, as text (schemas/message.md). A message is a line that describes it, then the
 // samples in columns, zstd and base64:
 //
 //	promlake-write/1 tenant=team-a received=1700000000000 floats=2000 histograms=0 exemplars=0 bytes=41377
 //	KLUv/aB7rgUA…
 //
-// Version 2 is a message that was moved back from the dead letters. It says when the queue got it
-// first:
+// Version 2 is a message that was moved back from the dead-letter queue. It also holds the time
+// when the write queue first accepted it:
 //
 //	promlake-write/2 tenant=team-a received=1700000000000 sent=1700000000004 floats=2000 …
 package message

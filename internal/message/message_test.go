@@ -94,7 +94,8 @@ func TestUnreadableMessages(t *testing.T) {
 	}
 }
 
-// FuzzMessage reads any message, of which the frame is given or packed: it is refused, or it is the one text for what it says.
+// FuzzMessage decodes arbitrary messages, whose frame is either the fuzzer's or packed by the test:
+// each is refused, or is the only encoding of its content.
 func FuzzMessage(f *testing.F) {
 	add := func(e *Message, plain []byte) {
 		text := encoded(e, plain)

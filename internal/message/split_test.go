@@ -11,7 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 )
 
-// TestLargestColumns packs more samples than the columns of a message may hold, which compress to almost nothing.
+// TestLargestColumns packs more samples than the columns of a message may hold; they compress to
+// almost nothing.
 func TestLargestColumns(t *testing.T) {
 	b := decoded(t, remotewrite.V1, []remotewritetest.Item{
 		remotewritetest.Gauge("m", remotewritetest.At(someTime, 1)), remotewritetest.Gauge("n", remotewritetest.At(someTime, 1)),

@@ -26,7 +26,8 @@ func (u *unpacker) series() error {
 	return err
 }
 
-// each reads the series one after another. Of the one at hand, names are those of its shape, ascending, and their last values are its own.
+// each reads the series one after another. names are the label names of the current series' shape,
+// ascending; the last value of each of these names is that of the series.
 func (u *unpacker) each(visit func(number int, names []uint32) error) error {
 	kinds := reader{b: u.b}
 	for range u.refs {

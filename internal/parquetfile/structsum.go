@@ -7,11 +7,11 @@ import (
 	"github.com/promlake/promlake/internal/checksum"
 )
 
-// Writer adds a checksum field to every page header and every footer: the last field is 32767, which
-// Parquet reserves for extensions and other readers skip. It holds a CRC-32C of the struct's offset in its file (8
-// bytes, little-endian) and of its bytes before the checksum. Because of the offset, a header that
-// is read at a wrong place does not match. A page header must have both this field and Parquet's
-// page checksum, or neither: so each reveals damage that hides the other.
+// Writer adds a checksum field to every page header and every footer: the last field is 32767,
+// which Parquet reserves for extensions and other readers skip. It holds a CRC-32C of the struct's
+// offset in its file (8 bytes, little-endian) and of its bytes before the checksum. Because of the
+// offset, a header that is read at a wrong place does not match. A page header must have both this
+// field and Parquet's page checksum, or neither: so each reveals damage that hides the other.
 //
 //	08 fe ff 03  field 32767, of type binary
 //	04           of 4 bytes
@@ -100,8 +100,8 @@ type pageSum struct {
 	has bool
 }
 
-// check checks the checksum field of a page header, whose bytes are b at an offset of the file, and returns
-// the checksum of its page.
+// check verifies the checksum field of a page header, whose bytes are b at an offset of the file,
+// and returns the checksum of its page.
 func (h *pageHead) check(b []byte, at int64) (pageSum, error) {
 	found, err := checkSum("page header", b, at)
 	if err == nil && h.hasCRC && !found {

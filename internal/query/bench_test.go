@@ -55,7 +55,8 @@ func BenchmarkSelect(b *testing.B) {
 	}
 }
 
-// BenchmarkBlockSelect reads samples of one 24h block: all of them, one series of a thousand, and an hour of all.
+// BenchmarkBlockSelect reads samples of one 24h block: all of them, one series of a thousand, and
+// one hour of all series.
 func BenchmarkBlockSelect(b *testing.B) {
 	const series, perSeries, step = 1000, 2880, 30_000
 	l := newLake(b, newDirStore(b), query.Settings{})

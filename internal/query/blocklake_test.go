@@ -53,7 +53,8 @@ type blockShape struct {
 	rollups   bool
 }
 
-// writeBlocks stores rows as live blocks of a tenant, one per window of the level, and returns them. Their rank is the newest of all so far.
+// writeBlocks stores rows as live blocks of a tenant, one per window of the level, and returns
+// them. Their rank is above that of all earlier objects.
 func (l *lake) writeBlocks(tenantID string, shape blockShape, rows []segment.Row, meta ...segment.Metadata) []catalog.Block {
 	l.tb.Helper()
 	byWindow := map[key.Window][]segment.Row{}
@@ -166,7 +167,8 @@ func (l *lake) delete(tenantID string, ms []*labels.Matcher, mint, maxt int64) c
 	return m
 }
 
-// samplesOf returns a row's samples, of which the last of equal timestamps counts, as a block's writer takes them.
+// samplesOf returns a row's samples as a block's writer takes them: of equal timestamps, the last
+// sample counts.
 func samplesOf(r *segment.Row, st bool) *block.Samples {
 	s := &block.Samples{}
 	slices.SortStableFunc(r.Floats, func(a, b segment.Float) int { return cmp.Compare(a.T, b.T) })

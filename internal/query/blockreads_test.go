@@ -21,7 +21,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// TestOnlyWantedFilesAreFetched: a select reads meta.json, the series table and the sample files with a wanted row group, and says so.
+// TestOnlyWantedFilesAreFetched: a select reads meta.json, the series table and the sample files
+// that have a wanted row group, and its counters show that.
 func TestOnlyWantedFilesAreFetched(t *testing.T) {
 	remote := &remoteStore{Store: newDirStore(t)}
 	l := newLake(t, remote, query.Settings{})
@@ -77,7 +78,8 @@ func TestOnlyWantedFilesAreFetched(t *testing.T) {
 	})
 }
 
-// TestScatteredSeries: wanted rows in every other row group of a file, more often than a statement has parts for a file.
+// TestScatteredSeries: the wanted rows are in every other row group of a file, in more runs than a
+// statement has parts for a file.
 func TestScatteredSeries(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -229,7 +231,8 @@ func TestMetadataAlone(t *testing.T) {
 	require.Empty(t, query1(t, l, now-1000, now, nil, equal(model.MetricNameLabel, "m")))
 }
 
-// TestBlockIDsDoNotMatter: a block stores another id for a series whose id is taken. The series is one with its row in a segment all the same.
+// TestBlockIDsDoNotMatter: a block stores another id for a series whose id is taken. The series is
+// still the same as that of its row in a segment.
 func TestBlockIDsDoNotMatter(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{})
 	l.rewrite = truncateIDs(t)

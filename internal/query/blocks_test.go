@@ -30,7 +30,8 @@ import (
 
 const minute = 60_000
 
-// randomRows are series with random gaps over a day that ends at testNow: floats of several shapes, histograms, and exemplars.
+// randomRows are series with random gaps over a day that ends at testNow: floats of several shapes,
+// histograms, and exemplars.
 func randomRows(rng *rand.Rand) []segment.Row {
 	end := testNow().UnixMilli()
 	var rows []segment.Row
@@ -228,7 +229,8 @@ func answers(t *testing.T, l *lake) map[string]any {
 	return out
 }
 
-// TestLayoutsAgree: segments, blocks and any mixture of them, with duplicates of lower rank, give the naive answer, deletions or not.
+// TestLayoutsAgree: segments, blocks and any mixture of them, with duplicates of lower rank, yield
+// the answer of a naive reader, with and without deletions.
 func TestLayoutsAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	rows := randomRows(rng)

@@ -74,7 +74,8 @@ func TestLargeRemoteSegment(t *testing.T) {
 	require.Equal(t, int64(3), remote.gets.Load(), "two for 3.2 MB")
 }
 
-// TestPatternInPath: SQL takes some characters in paths for patterns; a tenant with such a name sees its own data only.
+// TestPatternInPath: SQL interprets some characters in paths as patterns; a tenant with such a name
+// sees only its own data.
 func TestPatternInPath(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{})
 	ids := []string{"a*b", "axb", "a'b"}
@@ -107,8 +108,8 @@ func TestCacheDirBelongsToOneProcess(t *testing.T) {
 	require.Len(t, query1(t, b, 0, 100, nil, equal(model.MetricNameLabel, "m")), 1)
 }
 
-// TestKilledProcess: what a process that was killed left behind, of whatever kind, is gone before the next one in its directory keeps anything, and
-// counts for nothing.
+// TestKilledProcess: all files of any kind that a killed process left in a directory are deleted
+// before the next process there caches anything, and do not count towards its limits.
 func TestKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"lock", "segments/fetch-123", "segments/0123.parquet", "segments/0123-7.part", "spill/duckdb_temp_block-1.block"} {

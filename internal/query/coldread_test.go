@@ -127,9 +127,11 @@ func askDay(tb testing.TB, st *query.Stage, text string) string {
 	return res.String()
 }
 
-// TestColdRead: a process that knows nothing asks the store three times, one after the other, for a query of a tenant's block and
-// segment: for the listing and an early manifest; for the manifest, meta.json, the series table and the segment; and for the samples of all
-// selectors. With a fake clock, the time that it takes says how many. It fetches no more than what it needs.
+// TestColdRead: a process with empty caches makes three rounds of requests to the store, one after
+// another, for a query of a tenant's block and segment: for the listing and an early manifest; for
+// the manifest, meta.json, the series table and the segment; and for the samples of all selectors.
+// With a fake clock, the duration of the query yields the number of rounds. The query fetches only
+// the bytes that it needs.
 func TestColdRead(t *testing.T) {
 	const delay = 30 * time.Millisecond
 	dir := newDirStore(t)
@@ -193,8 +195,8 @@ func TestNoDuckDB(t *testing.T) {
 	require.DirExists(t, cache)
 }
 
-// samplesOfSeries returns the bytes of the values and times of the row groups that have rows of a range of series, and of what else is in these
-// groups.
+// samplesOfSeries returns the size of the values and times of the row groups that have rows of a
+// range of series, and the size of the other columns in these groups.
 func samplesOfSeries(t *testing.T, dir *dirStore, first, last int64) (needed, between int64) {
 	t.Helper()
 	for _, m := range metasOf(t, dir) {
@@ -216,8 +218,8 @@ func samplesOfSeries(t *testing.T, dir *dirStore, first, last int64) (needed, be
 	return needed, between
 }
 
-// BenchmarkColdRead asks a new stage with an empty cache for 1,000 of 10,000 series over a day of 20 million samples in one block, with
-// 30 ms to the store.
+// BenchmarkColdRead queries a new stage with an empty cache for 1,000 of 10,000 series over a day
+// of 20 million samples in one block. A request to the store takes 30 ms.
 func BenchmarkColdRead(b *testing.B) {
 	dir := newDirStore(b)
 	writeColdBlock(b, newLake(b, dir, query.Settings{}), 10, 1000, 2000)

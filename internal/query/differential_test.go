@@ -18,8 +18,9 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// Vocabulary of the random tests: names with and without a column, names that look like the format's own, and values and patterns
-// that SQL, globbing, LIKE or another regular expression engine could misread.
+// Vocabulary of the random tests: names with and without a column, names that resemble the format's
+// own, and values and patterns that SQL, globbing, LIKE or another regular expression engine could
+// misinterpret.
 var (
 	oddNames  = []string{"job", "Job", "JOB", "le", "metric", "series_id", "labels", "ts", "ünï.code", "a b", `q"uo'te`, "_x", "l_job", "9lives"}
 	oddValues = []string{
@@ -43,7 +44,8 @@ type world struct {
 
 func (w *world) pick(from []string) string { return from[w.rng.IntN(len(from))] }
 
-// newWorld writes random series into several segments with different columns. Every series has one sample at t=1000 with its index.
+// newWorld writes random series into several segments with different columns. Every series has one
+// sample at t=1000 with its index.
 func newWorld(t *testing.T, l *lake, seed uint64, rewrite func([]byte) []byte) *world {
 	w := &world{lake: l, rng: rand.New(rand.NewPCG(seed, 1))}
 	seen := map[string]bool{}

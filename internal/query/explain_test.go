@@ -20,7 +20,8 @@ func question(text string) query.Question {
 	return query.Question{Text: text, Start: testNow().Add(-time.Hour), End: testNow(), Step: time.Minute}
 }
 
-// TestExplainReplays: the text of a statement, run in another database that has the functions, gives what the query answers.
+// TestExplainReplays: the text of a statement, run in another database that has the functions,
+// yields the answer of the query.
 func TestExplainReplays(t *testing.T) {
 	shell := duck.New(duck.Settings{
 		MemoryLimitBytes: 1 << 30, Threads: 2, Connections: 1, Setup: promsql.Register,

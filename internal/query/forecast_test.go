@@ -26,8 +26,8 @@ func execDay(ctx context.Context, t *testing.T, st *query.Stage, text string) *p
 	return q.Exec(ctx)
 }
 
-// TestForecast: a query that cannot be answered within its time or its memory is refused before any of its samples is fetched, and told what it needs;
-// others are not.
+// TestForecast: a query that cannot be answered within its time or its memory is refused before any
+// of its samples is fetched, and its error names what it needs; other queries are answered.
 func TestForecast(t *testing.T) {
 	dir := newDirStore(t)
 	writeColdBlock(t, newLake(t, dir, query.Settings{}), 4, 100, 3000)

@@ -10,7 +10,7 @@ import (
 // writer stores rows and metadata of a tenant.
 type writer func(l *lake, tenantID string, rows []segment.Row, meta ...segment.Metadata)
 
-// layouts are the ways in which a test's samples may lie in the store. None of them may change an answer.
+// layouts are the ways in which a test's samples may be stored. None of them may change an answer.
 var layouts = []struct {
 	name  string
 	write writer
@@ -22,8 +22,8 @@ var layouts = []struct {
 	{"mixture", writeMixture},
 }
 
-// writeMixture stores rows as a block, segments and another block, of which each has some samples. Some are in two of them: then the one with the
-// lower rank has wrong ones.
+// writeMixture stores rows as a block, segments and another block, each of which has some of the
+// samples. Some samples are in two of them; then the one with the lower rank has wrong values.
 func writeMixture(l *lake, tenantID string, rows []segment.Row, meta ...segment.Metadata) {
 	var parts [3][]segment.Row
 	for _, r := range rows {

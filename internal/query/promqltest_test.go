@@ -15,14 +15,16 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// promqltestSkips names the files of upstream's suite that the stage does not pass, with the reason. It only shrinks.
+// promqltestSkips maps the files of upstream's suite that the stage does not pass to the reason. It
+// only shrinks.
 var promqltestSkips = map[string]string{}
 
-// soakOnly names the large files that run over the mixture of layouts in make soak alone (PROMLAKE_SOAK=1): they pass, but take minutes,
-// and run over segments and over blocks always.
+// soakOnly names the large files that run over the mixture of layouts only in make soak
+// (PROMLAKE_SOAK=1): they pass, but take minutes. They always run over segments and over blocks.
 var soakOnly = []string{"testdata/aggregators.test", "testdata/histograms.test", "testdata/native_histograms.test", "testdata/operators.test"}
 
-// skipping is a promqltest.TBRun that leaves out what promqltestSkips names, and over the mixture what soakOnly names.
+// skipping is a promqltest.TBRun that skips the files in promqltestSkips and, over the mixture,
+// those in soakOnly.
 type skipping struct {
 	*testing.T
 	layout string
@@ -40,8 +42,10 @@ func (s skipping) Run(name string, fn func(*testing.T)) bool {
 	})
 }
 
-// TestBuiltin runs upstream's acceptance suite with the stage's engine over real segments and blocks that are read through DuckDB: with all that SQL
-// can evaluate in SQL, over every layout, and with nothing, over segments. The engine has the feature flags that the suite expects.
+// TestBuiltin runs upstream's acceptance suite with the stage's engine over real segments and
+// blocks that are read through DuckDB: over every layout with everything evaluated in SQL that can
+// be, and over segments with nothing evaluated in SQL. The engine has the feature flags that the
+// suite expects.
 func TestBuiltin(t *testing.T) {
 	flags := func(minPushed int64) query.Settings {
 		return query.Settings{DelayedNameRemoval: true, UseStartTimestamps: true, Threads: 1, MinPushedSamples: minPushed}
@@ -52,7 +56,8 @@ func TestBuiltin(t *testing.T) {
 	t.Run("plain/"+layouts[0].name, func(t *testing.T) { builtin(t, layouts[0].name, layouts[0].write, flags(math.MaxInt64)) })
 }
 
-// builtin runs the suite over one layout, and finds that something was pushed down if anything was to be.
+// builtin runs the suite over one layout, and requires that something was pushed down if pushdown
+// was enabled.
 func builtin(t *testing.T, name string, write writer, flags query.Settings) {
 	t.Parallel()
 	engine := newLake(t, newDirStore(t), flags).Engine()

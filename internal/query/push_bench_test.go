@@ -15,7 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// BenchmarkPushed evaluates queries over 8 hours of samples, one every 15 s, of one 24h block, at a step of a minute.
+// BenchmarkPushed evaluates queries over 8 hours of samples of one 24h block, 15 s apart, at a step
+// of one minute.
 func BenchmarkPushed(b *testing.B) {
 	const perSeries, scrape, steps = 1920, 15_000, 480
 	for _, series := range []int{100, 1000, 10_000} {
@@ -46,7 +47,8 @@ func BenchmarkPushed(b *testing.B) {
 	}
 }
 
-// BenchmarkRolled evaluates a function over 90 days of 20 series, one sample a minute, of a 24h block a day with its rollups, at one time.
+// BenchmarkRolled evaluates a function at one time over 90 days of 20 series, one sample a minute.
+// Each day is a 24h block with its rollups.
 func BenchmarkRolled(b *testing.B) {
 	const days, series = 90, 20
 	l := newLake(b, newDirStore(b), query.Settings{})

@@ -42,8 +42,8 @@ func left(t *testing.T, dir string) []string {
 	return out
 }
 
-// TestPushedLimits: a query that goes beyond a limit says which, how far and which flag raises it, leaves nothing behind, and what is
-// asked next is answered.
+// TestPushedLimits: the error of a query that exceeds a limit names the limit, the amount, and the
+// flag that raises it. The query leaves nothing behind, and the next one is answered.
 func TestPushedLimits(t *testing.T) {
 	for _, tc := range []struct {
 		name, flag, text string
@@ -81,7 +81,8 @@ func TestPushedLimits(t *testing.T) {
 	}
 }
 
-// TestPushedInParts: what does not fit into memory at once is evaluated in several statements, with the same answer.
+// TestPushedInParts: a query whose data does not fit into memory at once is evaluated in several
+// statements, with the same answer.
 func TestPushedInParts(t *testing.T) {
 	store := newDirStore(t)
 	plain, parts := newLake(t, store, pushNone), newLake(t, store, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: 200 << 10})
@@ -93,7 +94,8 @@ func TestPushedInParts(t *testing.T) {
 	}
 }
 
-// TestPushedCancel: a query that is cancelled ends as upstream's do, at once, and leaves nothing behind.
+// TestPushedCancel: a cancelled query ends at once, as upstream's queries do, and leaves nothing
+// behind.
 func TestPushedCancel(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir := t.TempDir()
@@ -235,7 +237,8 @@ func TestPushedAsOf(t *testing.T) {
 	require.Equal(t, 2.0, l.counted("promlake_query_pushed_total", "subtrees"))
 }
 
-// TestPushedLabelIsOrdinary: the name by which the engine knows pushed subtrees is as good as any in a query.
+// TestPushedLabelIsOrdinary: queries may use the label by which the engine identifies pushed
+// subtrees like any other label.
 func TestPushedLabelIsOrdinary(t *testing.T) {
 	l := newLake(t, newDirStore(t), pushAll)
 	l.write(tenant.Default, []segment.Row{{Labels: metric("m", "__promlake_pushed__", "0"), Floats: []segment.Float{{T: testNow().UnixMilli(), V: 7}}}})

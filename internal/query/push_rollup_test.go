@@ -20,8 +20,9 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// rollupRows are series of three days before testNow, with all that a bucket can hold: no samples, stale markers alone, numbers that are none, zeros of both
-// signs, and samples on the ends of buckets and days.
+// rollupRows are series over three days before testNow, with every possible content of a bucket: no
+// samples, only stale markers, values that are not numbers, zeros of both signs, and samples on the
+// ends of buckets and days.
 func rollupRows() []segment.Row {
 	rng := rand.New(rand.NewPCG(11, 5))
 	odd := []float64{math.NaN(), math.Float64frombits(0x7ff8000000000abc), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), math.Float64frombits(value.StaleNaN)}
@@ -106,7 +107,8 @@ var (
 	}
 )
 
-// lakesOfRollups returns lakes with the same samples: without rollups, asked of the engine alone and in SQL, and with them.
+// lakesOfRollups returns three lakes with the same samples: two without rollups, one of which uses
+// the engine alone and one SQL, and one with rollups.
 func lakesOfRollups(t *testing.T, rows []segment.Row, remote bool, apply func(*lake)) (engine, plain, rolled *lake) {
 	store, other := newDirStore(t), objstore.Store(newDirStore(t))
 	if remote {
@@ -212,7 +214,8 @@ func TestRollupsAreRead(t *testing.T) {
 	}
 }
 
-// TestRollupsSpareSamples: of blocks whose rollups are read only the row groups at the edges of windows are, which explain tells.
+// TestRollupsSpareSamples: where a block's rollups are read, only the row groups at the edges of
+// windows are read, and explain shows that.
 func TestRollupsSpareSamples(t *testing.T) {
 	_, plain, rolled := lakesOfRollups(t, rollupRows(), false, func(*lake) {})
 	read := func(l *lake) (samples float64, groups, rollups int64) {

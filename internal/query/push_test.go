@@ -37,7 +37,8 @@ var pushedQueries = []string{
 	`m1 * on (job) group_left sum by (job) (m2)`, `sum(m1 * 2) by (i) > 100`, `histogram_quantile(0.9, sum by (le) (rate(b[5m])))`,
 }
 
-// pushRows are series of floats in the time before testNow, with gaps, resets, stale markers and values that are no numbers.
+// pushRows are series of floats in the time before testNow, with gaps, resets, stale markers and
+// values that are not numbers.
 func pushRows() []segment.Row { return pushRowsOf(4) }
 
 // pushRowsOf are pushRows with n values of the label i.
@@ -201,7 +202,8 @@ func ways(text string) []asked {
 	}
 }
 
-// TestPushedAnswers: whatever is evaluated in SQL is answered as by the engine alone, however the samples lie, with deletions and without.
+// TestPushedAnswers: queries evaluated in SQL have the answers of the engine alone, in every layout
+// of the samples, with and without deletions.
 func TestPushedAnswers(t *testing.T) {
 	rows := pushRows()
 	for _, layout := range layouts {

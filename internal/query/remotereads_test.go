@@ -77,8 +77,8 @@ func metasOf(t *testing.T, store *dirStore) map[string]*block.Meta {
 	return out
 }
 
-// mixedQueries are questions about mixedRows whose answers do not depend on the order of series. Some selectors have native histograms among their
-// series, which keeps them from SQL.
+// mixedQueries are queries of mixedRows whose answers do not depend on the order of series. Some
+// selectors match series with native histograms, which prevent the evaluation in SQL.
 var mixedQueries = []string{
 	`m0`, `m1{i!~".*[02468]"}`, `rate(m0{i="9"}[5m])`, `max by (x) (rate(m1{i=~".*[13579]"}[3m]))`, `count({__name__=~"m.",i="1"})`, `histogram_count(m0{i="12"})`,
 	`m1{i="1"} - on () m2{i="5"}`, `max_over_time(m2{i="5"}[10m]) > on () m0{i="3"} or m1{i="13"}`, `count_values("v", m1{i="7"}) + on () group_left max(m0{i="9"})`,
@@ -110,7 +110,8 @@ func mixedLake(t *testing.T, rng *rand.Rand, series int) *dirStore {
 	return dir
 }
 
-// TestRemoteAnswers: whatever is asked of a remote store at the same time, and whatever the cache keeps, the answers are those of the files in place.
+// TestRemoteAnswers: with any concurrent queries of a remote store, and any content of the cache,
+// the answers are those of local files.
 func TestRemoteAnswers(t *testing.T) {
 	dir := mixedLake(t, rand.New(rand.NewPCG(9, 1)), 40)
 	for _, tc := range []struct {
@@ -171,7 +172,8 @@ func (s spanSource) Open(name string) (io.ReaderAt, int64, error) {
 	return r, info.Size(), nil
 }
 
-// TestBlocksThroughSpans reads whole blocks from a remote store through readers of spans, as from the files themselves.
+// TestBlocksThroughSpans reads whole blocks from a remote store through readers of spans, and
+// compares them with the files themselves.
 func TestBlocksThroughSpans(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 1))
 	dir := newDirStore(t)

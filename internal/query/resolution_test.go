@@ -61,7 +61,8 @@ func TestResolve(t *testing.T) {
 	require.True(t, r.Starts)
 }
 
-// TestResolveIDs: ids of one bit are equal for different label sets, and a block moves those that are taken.
+// TestResolveIDs: with IDs of one bit, different label sets have equal IDs, and a block replaces
+// those that are taken.
 func TestResolveIDs(t *testing.T) {
 	rows := func(ids ...int) (out []segment.Row) {
 		for _, i := range ids {

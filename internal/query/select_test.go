@@ -30,7 +30,8 @@ func equal(name, value string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, name, value)
 }
 
-// text renders all samples of a series set: "labels: t=v ..." per series; start timestamps as t<st, histograms as t=H<count>/<hint>.
+// text renders all samples of a series set: "labels: t=v ..." per series; start timestamps as t<st,
+// histograms as t=H<count>/<hint>.
 func text(t *testing.T, set storage.SeriesSet) []string {
 	t.Helper()
 	var out []string
@@ -268,7 +269,8 @@ func TestCancelledSelect(t *testing.T) {
 	require.ErrorIs(t, set.Err(), context.Canceled)
 }
 
-// TestManyLabelNames: names beyond a file's columns are in the MAP there and may have a column elsewhere.
+// TestManyLabelNames: label names without a column in one file are in its MAP, and may have a
+// column in another file.
 func TestManyLabelNames(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{})
 	var rows []segment.Row

@@ -15,7 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// BenchmarkDaySelect reads 8 hours of a 24h block that has 20 million samples of ten thousand series, scraped on a grid or with jitter.
+// BenchmarkDaySelect reads 8 hours of a 24h block that has 20 million samples of ten thousand
+// series, scraped on a grid or with jitter.
 func BenchmarkDaySelect(b *testing.B) {
 	const series, perSeries, step, hour = 10_000, 2000, 43_200, 3_600_000
 	for _, jitter := range []int64{1, 20} {

@@ -145,7 +145,8 @@ func TestNoStaleness(t *testing.T) {
 	require.Equal(t, int64(4), store.manifests.Load(), "one more by a process that knows no manifest yet")
 }
 
-// TestGoneObjectEndsStaleness: a read whose objects are gone takes a new snapshot, which those after it use.
+// TestGoneObjectEndsStaleness: a read whose objects were deleted takes a new snapshot, which later
+// reads use.
 func TestGoneObjectEndsStaleness(t *testing.T) {
 	dir := newDirStore(t)
 	store := &listingStore{Store: dir}
@@ -173,7 +174,8 @@ func TestGoneObjectEndsStaleness(t *testing.T) {
 	require.Equal(t, int64(2), store.lists.Load())
 }
 
-// TestSnapshotsAreShared: reads that come while a snapshot is taken wait for it, unless it is too old by then.
+// TestSnapshotsAreShared: reads that begin while a snapshot is taken wait for it, and use it unless
+// it is too old by then.
 func TestSnapshotsAreShared(t *testing.T) {
 	dir := newDirStore(t)
 	boom := errors.New("boom")

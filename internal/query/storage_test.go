@@ -28,7 +28,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// lake is a storage.Storage: commits write real segments, one per 2h window, and reads go through the query stage.
+// lake is a storage.Storage: commits write real segments, one per 2h window, and reads go through
+// the query stage.
 type lake struct {
 	*query.Stage
 	tb    testing.TB

@@ -1,10 +1,13 @@
-// Package queue is what Promlake asks of a message queue: durable, at least once, in no order that anybody relies on.
+// Package queue defines the guarantees that Promlake needs from a message queue: durable, at least
+// once, in no order that a caller relies on.
 //
-//   - Durable: when Send returns nil, every message is kept until a consumer deletes it or its retention ends.
-//   - At least once: a message may be delivered again, also after a consumer has deleted it, and a Send that fails may have put some of
-//     its messages, or all, on the queue.
+//   - Durable: when Send returns nil, every message is kept until a consumer deletes it or its
+//     retention ends.
+//   - At least once: a message may be delivered again, even after a consumer has deleted it, and a
+//     Send that fails may have put some or all of its messages on the queue.
 //
-// Package sqsqueue is Amazon SQS, package memqueue a double for tests that takes these liberties on demand.
+// Package sqsqueue implements it on Amazon SQS; package memqueue is a test double that delivers
+// twice or out of order, and fails, on demand.
 package queue
 
 import (
@@ -15,11 +18,14 @@ import (
 )
 
 const (
-	// MaxMessageBytes is the largest body of a message, and of all messages of one request, in bytes (Amazon SQS, "Message quotas").
+	// MaxMessageBytes is the largest body of a message, and of all messages of one request
+	// together, in bytes (Amazon SQS, "Message quotas").
 	MaxMessageBytes = 1 << 20
-	// MaxBatch is the number of messages that one request may send, receive or delete (Amazon SQS, "Message quotas").
+	// MaxBatch is the largest number of messages that one request may send, receive or delete
+	// (Amazon SQS, "Message quotas").
 	MaxBatch = 10
-	// ChunkBytes is the unit that Amazon SQS charges payloads by: every begun chunk of a request counts as a request.
+	// ChunkBytes is the unit by which Amazon SQS charges payloads: every started chunk of a request
+	// counts as a request.
 	ChunkBytes = 64 << 10
 )
 
@@ -29,8 +35,9 @@ var ErrTooLarge = errors.New("message is too large")
 // Message is what a sender hands over.
 type Message struct {
 	Body string // UTF-8 without control characters but tab, line feed and carriage return
-	// Group and Deduplication are for FIFO queues only: messages of a group are delivered one after another, and of messages with the same
-	// deduplication identifier within five minutes only the first is kept.
+	// Group and Deduplication are for FIFO queues only. Messages of a group are delivered one after
+	// another. Of messages with the same deduplication identifier within five minutes, only the
+	// first is kept.
 	Group, Deduplication string
 }
 
@@ -46,14 +53,16 @@ type Received struct {
 
 // Sender puts messages on a queue.
 type Sender interface {
-	// Send returns nil only when all messages are durable. After an error any of them may be. Errors: ErrTooLarge.
+	// Send returns nil only when all messages are durable. After an error, any of them may be on
+	// the queue. Errors: ErrTooLarge.
 	Send(ctx context.Context, m ...Message) error
 }
 
 // Receiver takes messages from a queue.
 type Receiver interface {
-	// Receive returns up to limit messages (at most MaxBatch), waiting for the first of them as long as wait says. They are hidden from other
-	// consumers for the time of visibility, and are delivered again after it unless they are deleted. No message is no error.
+	// Receive returns up to limit messages (at most MaxBatch), and waits up to wait for the first
+	// of them. They are hidden from other consumers for the duration visibility, and are delivered
+	// again after it unless they are deleted. An empty result is not an error.
 	Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]Received, error)
 	// Delete ends the life of messages. Deleting one that is gone is no error.
 	Delete(ctx context.Context, m ...Received) error

@@ -16,7 +16,8 @@ type symbols struct {
 	key    []byte   // hashes of the current series' labels
 }
 
-// walkV2 reads an io.prometheus.write.v2.Request: symbols = 4, timeseries = 5. The symbols may stand anywhere, so they are read first.
+// walkV2 decodes an io.prometheus.write.v2.Request: symbols = 4, timeseries = 5. The symbols may be
+// anywhere in the message, so they are read first.
 func (d *decoder) walkV2(msg []byte) error {
 	s := &d.symbols
 	s.text, s.hashes = s.text[:0], s.hashes[:0]
@@ -62,7 +63,8 @@ func (d *decoder) walkV2(msg []byte) error {
 	return nil
 }
 
-// seriesV2 reads an io.prometheus.write.v2.TimeSeries: labels_refs = 1, samples = 2, histograms = 3, exemplars = 4, metadata = 5.
+// seriesV2 decodes an io.prometheus.write.v2.TimeSeries: labels_refs = 1, samples = 2, histograms =
+// 3, exemplars = 4, metadata = 5.
 func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 	from := d.Batch.Mark()
 	rejected := d.Batch.Rejected
@@ -104,7 +106,8 @@ func (d *decoder) seriesV2(b []byte, seed uint64, last *family) error {
 		}
 	}
 	to := d.Batch.Mark()
-	// The specification wants a sample or a histogram in every series; Prometheus sends each exemplar in a series of its own.
+	// The specification requires a sample or a histogram in every series, but Prometheus sends each
+	// exemplar in a series of its own.
 	if to == from && d.Batch.Rejected == rejected {
 		d.reject(rejectf(ReasonNoSamples, "a series must have at least one sample, histogram or exemplar"), 0)
 		return nil
@@ -144,7 +147,8 @@ func (d *decoder) keyV2(seed uint64) (series.Key, bool) {
 
 // appendRefs reads a packed or single uint32 field.
 func (d *decoder) appendRefs(refs []uint32, f field) ([]uint32, error) {
-	// A reference takes a byte at least. The memory is used again for the next series, so the room is looked at, not taken.
+	// A reference takes at least one byte. The next series uses the same memory again, so the
+	// bytes are reserved but not taken.
 	if err := d.Reserve(CostRef * int64(len(refs)+max(1, len(f.data)))); err != nil {
 		return refs, err
 	}

@@ -50,11 +50,14 @@ func lsetOf(v *series.View, r series.Ref) string {
 	return b.Labels().String()
 }
 
-// differs compares the decoders on one message, twice: with unknown series and with known ones. It returns what is wrong, or "".
+// differs decodes one message with both decoders and compares the results, twice: with unknown
+// series and with known ones. It returns the difference, or "".
 //
-// Differences that are meant: a message is refused here and not there if it uses protobuf's groups, a tag above 32 bits, a varint above 64 bits, a
-// first symbol that is not empty, packed references that end in the middle of one (upstream reads on behind them), fields that are too dense, or
-// in a 1.0 histogram the field that only 2.0 has; and there and not here if it is broken in the metadata of a series that is refused anyway.
+// Some differences are intended. Only this decoder refuses a message that uses protobuf's groups, a
+// tag above 32 bits, a varint above 64 bits, a first symbol that is not empty, packed references
+// that end in the middle of one (upstream reads beyond their end), fields that are too dense, or in
+// a 1.0 histogram the field that only 2.0 has. Only upstream refuses a message that is broken in
+// the metadata of a series that is refused anyway.
 func differs(version remotewrite.Protocol, msg []byte) string {
 	g := remotewrite.NewGeneration(7)
 	for range 2 {
@@ -88,7 +91,8 @@ func differs(version remotewrite.Protocol, msg []byte) string {
 	return ""
 }
 
-// TestDecodersAgree compares the decoder with upstream's on random messages, as they are and with bits flipped.
+// TestDecodersAgree compares the decoder with upstream's on random messages, as they are and with
+// bits flipped.
 func TestDecodersAgree(t *testing.T) {
 	for _, version := range protocols {
 		refused := 0

@@ -29,7 +29,8 @@ const noSymbol = ^uint32(0)
 // family is the metadata that was seen last, by symbol: neighbouring series mostly share theirs.
 type family struct{ metric, kind, help, unit uint32 }
 
-// metadataV2 reads an io.prometheus.write.v2.Metadata: type = 1, help_ref = 3, unit_ref = 4. Its metric is that of the series in d.refs.
+// metadataV2 decodes an io.prometheus.write.v2.Metadata: type = 1, help_ref = 3, unit_ref = 4. Its
+// metric is that of the series in d.refs.
 func (d *decoder) metadataV2(b []byte, last *family) error {
 	cur := family{metric: noSymbol}
 	for len(b) > 0 {
@@ -91,7 +92,8 @@ func kindName(t uint32) string {
 	return kindNames[t]
 }
 
-// familyName strips the suffixes that the series of a classic histogram or summary add to their family's name (Prometheus text format).
+// familyName removes the suffixes that the series of a classic histogram or summary add to their
+// family's name (Prometheus text format).
 func familyName(metric, kind string) string {
 	var suffixes []string
 	switch kind {

@@ -1,5 +1,6 @@
-// Package duckdb holds the header of DuckDB's C API as the Go binding has it: cgo cannot include a header
-// of another module. What includes it imports this package, and so is compiled again when it changes.
+// Package duckdb holds the header of DuckDB's C API in the version of the Go binding, because cgo
+// cannot include a header of another module. A package that includes the header imports this
+// package, so that it is compiled again when the header changes.
 package duckdb
 
 import _ "embed"

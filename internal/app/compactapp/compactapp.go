@@ -1,4 +1,5 @@
-// Package compactapp fits the compaction stage into a process: its settings, its schedule, and one cycle on request.
+// Package compactapp connects the compaction stage to a process: its settings, its schedule, and
+// one cycle on request.
 package compactapp
 
 import (
@@ -16,7 +17,8 @@ type background struct {
 	done   chan struct{} // closed when the last cycle has ended
 }
 
-// Background returns the builder of a stage that compacts every interval from the moment on when the process is ready.
+// Background returns the builder of a stage that, once the process is ready, runs one cycle after
+// another with a pause of interval between them.
 func Background(s Settings, interval time.Duration) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		c, err := newStage(s, p)
@@ -29,7 +31,8 @@ func Background(s Settings, interval time.Duration) process.Builder {
 			defer close(b.done)
 			select {
 			case <-p.Ready:
-				// The stage logs what fails. That is not the end: the sources are as live as before, and the next cycle begins anew.
+				// The stage logs its errors. The process continues after one: the source objects
+				// are still live, and the next cycle plans anew.
 				repeat(ctx, interval, func() { _, _ = c.Cycle(ctx) })
 			case <-ctx.Done():
 			}
@@ -64,7 +67,8 @@ func repeat(ctx context.Context, pause time.Duration, f func()) {
 // Routes implements process.Stage.
 func (*background) Routes() []process.Route { return nil }
 
-// Drain implements process.Stage: it drops the work under way, of which nothing is visible yet, and waits until that has ended.
+// Drain implements process.Stage. It cancels the running cycle, none of whose uncommitted work is
+// visible, and waits until the cycle has ended.
 func (b *background) Drain(ctx context.Context) error {
 	b.cancel()
 	select {

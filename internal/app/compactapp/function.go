@@ -7,8 +7,9 @@ import (
 	"github.com/promlake/promlake/internal/lambda"
 )
 
-// Tick does what is due at a scheduled time: it hands the jobs to workers or, without a queue, does them. A tick without a queue that begins while a
-// cycle runs does nothing, for the cycle does its work.
+// Tick does the work of a scheduled time: it sends the jobs to workers or, without a queue,
+// executes them. A tick without a queue that begins while a cycle runs does nothing, because that
+// cycle does its work.
 func (s *invoked) Tick(ctx context.Context, _ time.Time) error {
 	ctx, stop := s.until(ctx)
 	defer stop()
@@ -24,8 +25,9 @@ func (s *invoked) Tick(ctx context.Context, _ time.Time) error {
 	return err
 }
 
-// Consume does the jobs of a batch, one after another. failed are those that were not done with, beginning with the first: one that is no job, and
-// those for which less than half of the batch's time was left. They are to be delivered again, or to go to the dead-letter queue.
+// Consume executes the jobs of a batch one after another. failed are the IDs of the messages from the
+// first one that is not done: it is no job message, the stage is draining, or less than half of the
+// batch's time was left. The queue delivers them again or moves them to the dead-letter queue.
 func (s *invoked) Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error) {
 	ctx, stop := s.until(ctx)
 	defer stop()
@@ -51,7 +53,8 @@ func (s *invoked) until(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// half returns a function that says whether at least half of the time is left that now is left until the context's deadline.
+// half returns a function that reports whether at least half of the time from now until the
+// context's deadline is left.
 func half(ctx context.Context) func() bool {
 	end, ok := ctx.Deadline()
 	if !ok {

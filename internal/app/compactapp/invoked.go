@@ -20,8 +20,8 @@ import (
 // Path is where a cycle is asked for, with POST.
 const Path = "/-/compact"
 
-// invoked compacts when it is asked to: by a request, by a schedule, or by messages with jobs. It implements process.Stage, process.Scheduled and
-// process.Consumer.
+// invoked compacts on demand: on a request, on a schedule, or on messages that hold jobs. It
+// implements process.Stage, process.Scheduled and process.Consumer.
 type invoked struct {
 	compact *compact.Stage
 	metrics prometheus.Gatherer
@@ -32,9 +32,10 @@ type invoked struct {
 	cycles sync.Mutex // held while a cycle runs
 }
 
-// OnRequest returns the builder of a stage that compacts once for each request to Path, and answers with what that did. Requests
-// that come while a cycle runs are refused: it does their work, too. In a function it obeys schedules, and does jobs that come as messages. The queue is
-// not asked before it is needed.
+// OnRequest returns the builder of a stage that runs one cycle for each request to Path and answers
+// with its totals. A request that arrives while a cycle runs is refused, because that cycle does
+// its work. In a function, the stage also runs on schedules and executes jobs that arrive as
+// messages. The queue receives no request before the first tick.
 func OnRequest(s Settings, w Workers) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		c, err := newStage(s, p)
@@ -57,8 +58,9 @@ func (s *invoked) Routes() []process.Route {
 	return []process.Route{{Pattern: "POST " + Path, Name: Path, Access: auth.Operate, Handler: s}}
 }
 
-// ServeHTTP answers 200 with the Totals of the cycle, 409 while another one runs, 500 with the Totals of what was done beside the failure.
-// A cycle goes on when its client goes away.
+// ServeHTTP answers 200 with the Totals of the cycle, 409 while another cycle runs, and 500 with
+// the error and the Totals of the cycle's finished part. A cycle continues when its client
+// disconnects.
 func (s *invoked) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if !s.cycles.TryLock() {
 		answer(w, http.StatusConflict, reply{Status: "error", Error: "a cycle is running"})

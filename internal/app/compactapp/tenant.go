@@ -15,7 +15,8 @@ type view struct {
 	prefix string // of the tenant's keys
 }
 
-// only returns store with nothing but the tenant's objects in its listings. It is an objstore.Local exactly if store is.
+// only returns a view of store that lists no objects but the tenant's. It is an objstore.Local
+// exactly if store is one.
 func only(store objstore.Store, tenant string) objstore.Store {
 	v := view{Store: store, prefix: key.TenantPrefix(tenant)}
 	if l, ok := store.(objstore.Local); ok {

@@ -7,7 +7,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Totals say what a stage has done since it was made. They are the sums of its metrics. Sizes are bytes.
+// Totals are the sums of a stage's metrics since it was created. Sizes are bytes.
 type Totals struct {
 	Jobs           int64 `json:"jobs"`      // that were done
 	Conflicts      int64 `json:"conflicts"` // that another compactor was faster with

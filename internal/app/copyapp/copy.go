@@ -45,11 +45,13 @@ type Result struct {
 // delete in the source. Everything that was acknowledged before the call is in the copy. Nobody may
 // use the tenant in the destination meanwhile.
 //
-//	mark ─▶ snapshot: list segments, read manifest ─▶ copy segments and blocks ─▶ delete what a former attempt left ─▶ manifest ─▶ unmark
+//	mark ─▶ snapshot: list segments, read manifest ─▶ copy segments and blocks
+//	     ─▶ delete what a former attempt left ─▶ manifest ─▶ unmark
 //
 // The snapshot is that of a reader, so its objects stay in the source for the deletion delay. When
-// one is gone before it is copied, a new snapshot is taken and what is copied already is kept. The
-// manifest comes last: a destination without it has no block and, if it was cut short, a mark.
+// an object is gone before it is copied, Tenant takes a new snapshot and keeps what is already
+// copied. The manifest is written last: a destination without it has no block and, if the copy was
+// interrupted, a mark.
 func Tenant(ctx context.Context, from, to objstore.Store, tenant string) (Result, error) {
 	c := &copying{from: from, to: to, r: Result{Tenant: tenant}}
 	if err := c.run(ctx); err != nil {

@@ -32,8 +32,8 @@ type entry struct {
 // Validate implements kong.Resolver: it reports what is wrong with the file as a whole.
 func (f *file) Validate(*kong.Application) error { return f.err }
 
-// Resolve implements kong.Resolver: it returns what the file has for a flag, nil if that is nothing or if
-// the flag has a variable.
+// Resolve implements kong.Resolver: it returns the file's value for a flag, or nil if the file has
+// none or if the flag's environment variable is set.
 func (f *file) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !f.read {
 		f.read = true

@@ -70,8 +70,9 @@ func visit(n *kong.Node, f func(*kong.Flag) error) error {
 	return nil
 }
 
-// adopt gives a flag its variable, and its field's present value as the default. Kong wants enums
-// to be required or to have a default already in their tags; those that are required stop being so here.
+// adopt gives a flag its environment variable, and its field's present value as the default. Kong
+// requires an enum to be required or to have a default in its tags. adopt makes a required one
+// optional once it has this default.
 func adopt(f *kong.Flag) error {
 	if f.Name == "help" {
 		return nil

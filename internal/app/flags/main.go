@@ -22,9 +22,10 @@ const (
 // Streams are a program's output: answers go to Out, logs and errors to Err.
 type Streams struct{ Out, Err io.Writer }
 
-// Main parses args and calls the method Run of the chosen command, or of grammar itself where it has no commands. Run takes any of
-// context.Context, Streams and Values, and returns an error. Main returns the exit code: 0, 1 for an error of Run (one
-// line on stderr), 2 for wrong arguments. The first SIGINT or SIGTERM ends the context; a second one ends the program.
+// Main parses args and calls the method Run of the chosen command, or of grammar itself if grammar
+// has no commands. Run takes any of context.Context, Streams and Values, and returns an error. Main
+// returns the exit code: 0, 1 for an error of Run (one line on stderr), 2 for wrong arguments. The
+// first SIGINT or SIGTERM ends the context; a second one ends the program.
 func Main(ctx context.Context, name, description string, grammar any, args []string, io Streams, options ...kong.Option) int {
 	k, err := NewParser(name, description, grammar, append([]kong.Option{kong.Writers(io.Out, io.Err)}, options...)...)
 	if err != nil {

@@ -32,8 +32,8 @@ type Value struct {
 	Hidden     bool // Text is not all of the value
 }
 
-// Values are a program's flags, sorted by name. A URL is there without its parameters and its user, which may be credentials, and of a flag with the tag
-// secret:"" only that it is set.
+// Values are a program's flags, sorted by name. A URL has neither its parameters nor its user,
+// either of which may be a credential. A flag with the tag secret:"" shows only whether it is set.
 type Values []Value
 
 // values reads the flags of the chosen command.

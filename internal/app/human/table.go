@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table lays out rows of text, the first row being the header. The first Left columns are flush left, the others flush right.
+// Table lays out rows of text; the first row is the header. The first Left columns are aligned
+// left, the others right.
 type Table struct {
 	Left int
 	Rows [][]string // all of one length

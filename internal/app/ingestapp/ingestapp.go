@@ -1,4 +1,5 @@
-// Package ingestapp fits the ingest stage into a process: its mode, its share of the memory and its routes.
+// Package ingestapp connects the ingest stage to a process: its mode, its share of the memory and
+// its routes.
 package ingestapp
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
 )
 
-// patterns are where senders expect to write: Prometheus' path and Mimir's, each also under Mimir's prefix.
+// patterns are the paths to which senders write: Prometheus' path and Mimir's, each also under
+// Mimir's prefix.
 var patterns = []string{
 	"/api/v1/write",
 	"/api/v1/push",
@@ -34,7 +36,8 @@ var linePatterns = map[string]ingest.InfluxVersion{
 
 var _ process.Consumer = stage{}
 
-// stage implements process.Stage, and process.Consumer in every mode: what is on the queue when the mode changes is still taken.
+// stage implements process.Stage. It implements process.Consumer in every mode, so that messages
+// that are left on the queue after a change of mode are still consumed.
 type stage struct{ ingest *ingest.Stage }
 
 // New returns the builder of the ingest stage.

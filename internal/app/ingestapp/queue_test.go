@@ -36,7 +36,8 @@ func build(t *testing.T, s ingest.Settings, store *memstore.Store) (process.Stag
 	return stage, reg
 }
 
-// TestQueue lets one stage put a request on the queue and another one, which writes directly, take it from there.
+// TestQueue sends a request to the queue with one stage, and consumes it with another stage whose
+// mode is direct.
 func TestQueue(t *testing.T) {
 	server, there, store := sqstest.Start(t), memqueue.New(memqueue.Settings{}), memstore.New(memstore.Settings{})
 	s := ingest.DefaultSettings()

@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// Inspect describes the tenants of a store, or one of them if tenant is not "". What the compactor would do follows from its settings and its
-// clock.
+// Inspect describes the tenants of a store, or one of them if tenant is not "". The compactor's
+// next jobs are planned with the settings s at the time now.
 func Inspect(ctx context.Context, store objstore.Store, tenant string, s compact.Settings, now time.Time) (Report, error) {
 	tenants := []string{tenant}
 	if tenant == "" {
@@ -37,8 +37,8 @@ func Inspect(ctx context.Context, store objstore.Store, tenant string, s compact
 	return r, nil
 }
 
-// attempts is how often a tenant is looked at again because an object was deleted in between: after a snapshot, everything in it
-// stays for the deletion delay, so that a second attempt is already rare.
+// attempts is how often a tenant is described anew because an object was deleted meanwhile. All
+// objects of a snapshot stay for the deletion delay, so even a second attempt is rare.
 const attempts = 3
 
 func inspectTenant(ctx context.Context, store objstore.Store, name string, s compact.Settings, now time.Time) (t Tenant, err error) {
@@ -50,7 +50,8 @@ func inspectTenant(ctx context.Context, store objstore.Store, name string, s com
 	return t, err
 }
 
-// describe lists before it takes the snapshot, as every reader does: what is live in the snapshot and older than it was listed.
+// describe lists the objects before it takes the snapshot, as every reader does: each object that
+// is live in the snapshot and older than the list is in the list.
 func describe(ctx context.Context, store objstore.Store, name string, s compact.Settings, now time.Time) (Tenant, error) {
 	l, err := list(ctx, store, name)
 	if err != nil {

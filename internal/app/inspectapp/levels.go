@@ -44,7 +44,8 @@ func (t *Tenant) readSegments(ctx context.Context, store objstore.Store, refs []
 	return err
 }
 
-// readBlocks describes the live blocks, and sums them up by level and by column. Sizes include meta.json.
+// readBlocks describes the live blocks, and computes their sums by level and by column. Sizes
+// include meta.json.
 func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []catalog.Block) error {
 	blocks = slices.SortedFunc(slices.Values(blocks), func(a, b catalog.Block) int {
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Window, b.Window), a.Rank.Compare(b.Rank), a.ID.Compare(b.ID))

@@ -1,10 +1,11 @@
-// Package inspectapp tells an operator what a store holds: levels, sizes, garbage, and what the compactor would do next.
+// Package inspectapp describes the contents of a store to its operator: levels, sizes, garbage, and
+// the compactor's next jobs.
 package inspectapp
 
 import "time"
 
-// Report describes a store at one moment. Its JSON form is for scripts: fields are added, never changed. Times are UTC, sizes
-// bytes.
+// Report describes a store at one moment. Its JSON form is for scripts: fields are added, never
+// changed. Times are UTC, sizes bytes.
 type Report struct {
 	Tenants []Tenant `json:"tenants"` // sorted by name
 }
@@ -22,7 +23,8 @@ type Tenant struct {
 	Next       []string    `json:"next"` // jobs that the compactor would do now, in its order
 }
 
-// Manifest is the state that readers and compactors agree on. A tenant that was never compacted has none: generation 0.
+// Manifest identifies the state on which readers and compactors agree. A tenant that was never
+// compacted has no manifest: its generation is 0.
 type Manifest struct {
 	Generation uint64     `json:"generation"`
 	ID         string     `json:"id,omitempty"`
@@ -36,7 +38,8 @@ type Level struct {
 	Series  int64  `json:"series"`
 	Samples int64  `json:"samples"` // floats and histograms
 	Bytes   int64  `json:"bytes"`   // of everything
-	// RollupBytes is the part of Bytes that only repeats samples: downsamples. Bytes a sample are those of the rest.
+	// RollupBytes is the part of Bytes that repeats samples: downsamples. The bytes per sample are
+	// computed without this part.
 	RollupBytes int64      `json:"rollup_bytes"`
 	MinTime     *time.Time `json:"min_time,omitempty"` // of the first sample; none if there is no sample
 	MaxTime     *time.Time `json:"max_time,omitempty"` // of the last sample
@@ -89,7 +92,8 @@ type Split struct {
 	Of     int       `json:"of"`
 }
 
-// Tombstone hides the samples that it matches from readers, until the compactor has applied it everywhere.
+// Tombstone hides the samples that it matches from readers, until the compactor has applied it to
+// all objects.
 type Tombstone struct {
 	ID      string    `json:"id"`
 	Time    time.Time `json:"time"` // of the request

@@ -16,7 +16,8 @@ import (
 
 // Consumer is a stage that takes the messages of a queue. At most one stage of a function is one.
 type Consumer interface {
-	// Consume makes a batch durable. failed are the IDs of messages to be delivered again; err means all of them.
+	// Consume makes a batch durable. failed are the IDs of the messages to deliver again; err means
+	// all of them.
 	Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error)
 }
 
@@ -26,9 +27,10 @@ type Scheduled interface {
 	Tick(ctx context.Context, at time.Time) error
 }
 
-// Function runs the stages as an AWS Lambda function until the runtime ends it: the handlers of all stages take the requests of an HTTP API
-// and of a Function URL, a Consumer the messages of queues, and each Scheduled stage the schedules. A first request waits for all of this,
-// so stages do as little as they can before it.
+// Function runs the stages as an AWS Lambda function until the runtime ends it. The handlers of all
+// stages take the requests of an HTTP API and of a Function URL, a Consumer takes the messages of
+// queues, and each Scheduled stage takes the schedules. The first request waits until all stages
+// are built, so a builder does as little as it can.
 func Function(ctx context.Context, s Settings, logger *slog.Logger, builders ...Builder) error {
 	begin := time.Now()
 	if err := errors.Join(s.Validate(), s.Lambda.Validate()); err != nil {
@@ -55,8 +57,9 @@ func Function(ctx context.Context, s Settings, logger *slog.Logger, builders ...
 	return lambda.Serve(ctx, h, s.Lambda, logger)
 }
 
-// heapLimit is the limit of the Go heap of a function of memory bytes, unless the operator set one: what Go cannot count, such as the
-// program itself, takes the rest.
+// heapLimit returns the limit of the Go heap, in bytes, in a function with memory bytes, or the
+// operator's limit if one is set. The rest is for memory that Go does not count, such as the
+// program itself.
 func heapLimit(set int64, variable string, memory int64) int64 {
 	if set > 0 || variable != "" {
 		return set
@@ -105,8 +108,8 @@ func tickAll(ctx context.Context, at time.Time, ticks []Scheduled) error {
 	return errors.Join(errs...)
 }
 
-// endFunction ends the stages in the order in which shutdown does. The metrics are written first, in half of the time at most: a write stage of
-// this process takes them.
+// endFunction ends the stages in the same order as shutdown. It writes the metrics first, in half
+// of the time at most, because a write stage of this process takes them.
 func endFunction(ctx context.Context, g *gate, all stages, self *selfwrite.Writer) error {
 	g.drain()
 	flush, cancel := ctx, func() {}

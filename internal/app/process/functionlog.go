@@ -11,7 +11,8 @@ import (
 // requestKey is the attribute by which CloudWatch and Lambda's own JSON lines name an invocation.
 const requestKey = "requestId"
 
-// currentRequest is the id of the invocation under way, where there can be only one: lines that are logged without its context get it too.
+// currentRequest is the ID of the current invocation, if there can be only one at a time. Lines
+// that are logged without the invocation's context get this ID too.
 type currentRequest struct{ id atomic.Pointer[string] }
 
 func (c *currentRequest) enter(ctx context.Context) {

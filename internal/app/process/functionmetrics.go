@@ -12,12 +12,13 @@ import (
 	"github.com/promlake/promlake/internal/lambda"
 )
 
-// functionMetrics tell what AWS bills a function for:
+// functionMetrics measure what AWS bills for a function:
 //
-//	promlake_function_invocations_total{event}          invocations, by lambda.Event
-//	promlake_function_duration_seconds{event}           histogram, from the event's arrival to the end of the work
-//	promlake_function_billed_gb_seconds_total           duration × memory, starts included
-//	promlake_function_cold_starts_total                 1 from the first invocation on; the sum over instances counts starts
+//	promlake_function_invocations_total{event}    invocations, by lambda.Event
+//	promlake_function_duration_seconds{event}     histogram, from an event's arrival to the end of its work
+//	promlake_function_billed_gb_seconds_total     duration × memory, starts included
+//	promlake_function_cold_starts_total           1 from the first invocation on; its sum over instances
+//	                                              is the number of starts
 type functionMetrics struct {
 	invocations *prometheus.CounterVec
 	duration    *prometheus.HistogramVec

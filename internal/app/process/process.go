@@ -1,5 +1,6 @@
-// Package process is what stands around the stages of every Promlake process: the store, the metrics registry, the HTTP
-// server with its health endpoints, and an orderly end. It knows no stage; callers hand it builders.
+// Package process holds what the stages of every Promlake process share: the store, the metrics
+// registry, the HTTP server with its health endpoints, and an orderly shutdown. It knows no stage;
+// its callers pass builders.
 package process
 
 import (
@@ -27,8 +28,9 @@ import (
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
-// Run serves the stages until ctx ends, then drains them and returns nil. It listens before it builds, so that a taken
-// address is known at once and probes are answered from the start.
+// Run serves the stages until ctx ends, then drains them and returns nil. It listens before it
+// builds the stages, so that an address in use fails at once and probes are answered from the
+// start.
 func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Builder) error {
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("check settings: %w", err)
@@ -194,9 +196,9 @@ func newServer(s Settings, h http.Handler, conns *connections, logger *slog.Logg
 	}
 }
 
-// shutdown ends the process within timeout. The order matters: readiness goes first, so that balancers look elsewhere; the
-// stages drain while the server waits for its requests, because those requests wait for what draining flushes; only when
-// the last answer is out are the stages closed.
+// shutdown ends the process within timeout. The order matters. Readiness ends first, so that load
+// balancers route elsewhere. The stages drain while the server waits for its requests, because
+// those requests wait for the flush. The stages are closed only after the last answer.
 func shutdown(ctx context.Context, timeout time.Duration, g *gate, srv *http.Server, all stages) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

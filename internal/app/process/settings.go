@@ -50,7 +50,8 @@ func DefaultSettings() Settings {
 	return s
 }
 
-// SettingsOf are the defaults of a program that is one part of Promlake: its own metrics carry its name.
+// SettingsOf returns the defaults of a program that runs one part of Promlake: its name is the job
+// of its own metrics.
 func SettingsOf(program string) Settings {
 	s := DefaultSettings()
 	s.Self.Job = program

@@ -41,14 +41,15 @@ type Route struct {
 type Stage interface {
 	// Routes lists the handlers; patterns are unique in the process.
 	Routes() []Route
-	// Drain finishes the work that pending requests wait for and refuses new work. No new connection is accepted any
-	// more, but requests are still being answered.
+	// Drain finishes the work that pending requests wait for and refuses new work. The process
+	// accepts no new connections, but still answers requests.
 	Drain(ctx context.Context) error
 	// Close releases what the stage holds, after the last request was answered.
 	Close() error
 }
 
-// Idle is a stage that does nothing by itself. Builders return it when they only want the Parts, or when somebody else drives what they made.
+// Idle is a stage that does nothing itself. Builders return it when they need only the Parts, or
+// when other code drives what they built.
 type Idle struct{}
 
 // Routes implements Stage.

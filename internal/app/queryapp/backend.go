@@ -18,7 +18,7 @@ var (
 	_ api.Explainer  = backend{}
 )
 
-// backend joins what the API asks for: the engine evaluates, the stage reads. It implements api.Backend.
+// backend is an api.Backend: the engine evaluates queries, the stage reads their data.
 type backend struct {
 	promql.QueryEngine
 	*query.Stage

@@ -10,8 +10,8 @@ import (
 
 // What an AWS Lambda function has, whatever its memory is.
 const (
-	// programBytes is what query-fn takes beside what is shared out. Measured after a first query that opened DuckDB: 30 MB of memory of its own, and 85 MB
-	// of the program's file.
+	// programBytes is the memory of query-fn outside the shared budgets. Measured after a first
+	// query that opened DuckDB: 30 MB of its own memory, and 85 MB of the program's file.
 	programBytes = 112 << 20
 	// vcpuBytes is the memory at which a function has one processor; it has processors in proportion.
 	// https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
@@ -21,25 +21,29 @@ const (
 	functionCacheBytes = 384 << 20
 	// functionSpillBytes are for what DuckDB spills.
 	functionSpillBytes = 96 << 20
-	// functionCacheDir is one directory, and not a fresh one, for what a killed process left in an environment is to be removed by the next one there.
+	// functionCacheDir is a fixed directory: the next process in an environment removes the files
+	// that a killed process left there.
 	functionCacheDir = "/tmp/promlake"
 	// functionBytesPerSecond is what a function's network carries, and more than it keeps up for long.
 	functionBytesPerSecond = 150 << 20
-	// bytesPerSample is what a sample takes that a query holds: as it is read, as the engine's point, and as text of the answer.
+	// bytesPerSample is the memory of a sample in a query: as it is read, as the engine's point,
+	// and as text of the answer.
 	bytesPerSample = 64
 )
 
-// ForFunction returns s with what must fit into a function of memoryBytes bytes of memory in place of
-// the defaults: DuckDB's memory, the memory and the samples of a query, the caches, how many queries
-// run at once, and how fast they run. The sum of all that queries may hold at once, and of the program,
-// is within memoryBytes. What the operator gave is kept, and the sum is then the operator's. memoryBytes
-// 0 is no function: s is returned as it is.
+// ForFunction returns s with those defaults replaced that have to fit into a function with
+// memoryBytes bytes of memory: DuckDB's memory, the memory and the samples of a query, the caches,
+// and the number of concurrent queries and their rates. The sum of what all queries and the program
+// may hold is at most memoryBytes. Settings that the operator set stay, and then the operator
+// answers for the sum. If memoryBytes is 0, the process is not a function and s is returned
+// unchanged.
 func ForFunction(s Settings, memoryBytes int64, given flags.Values) Settings {
 	if memoryBytes <= 0 {
 		return s
 	}
 	q := &s.Query
-	// A function's environment has one request at a time. Where it has more, queries take turns, unless the operator says how many may share.
+	// A function's environment runs one request at a time. Where it runs more, queries take turns,
+	// unless the operator sets how many run at once.
 	flags.Replace(given, "query.max-concurrency", &q.MaxConcurrency, 1)
 	flags.Replace(given, "storage.remote.read-concurrent-limit", &s.API.RemoteReadConcurrency, q.MaxConcurrency)
 
@@ -66,8 +70,10 @@ func ForFunction(s Settings, memoryBytes int64, given flags.Values) Settings {
 	return s
 }
 
-// HeapBytes is the limit of the Go heap (GOMEMLIMIT) of a function of memoryBytes bytes of memory: what the program, DuckDB and the SQL functions, whose
-// memory is not Go's, leave of it. Half of the functions' is Go's. 0, which is no limit, if memoryBytes is 0, or if nothing is left.
+// HeapBytes returns the limit of the Go heap (GOMEMLIMIT), in bytes, of a function with memoryBytes
+// bytes of memory: the memory without the shares of the program, DuckDB and the SQL functions,
+// which Go does not count. Half of the SQL functions' budget is Go memory. It returns 0, which is
+// no limit, if memoryBytes is 0 or if nothing is left.
 func HeapBytes(s query.Settings, memoryBytes int64) int64 {
 	if memoryBytes <= 0 {
 		return 0

@@ -59,7 +59,8 @@ func TestForFunction(t *testing.T) {
 	}
 }
 
-// TestForFunctionShares: several queries at once share what one has alone, down to the smallest function.
+// TestForFunctionShares: several concurrent queries share the limits of a single one, down to the
+// smallest function.
 func TestForFunctionShares(t *testing.T) {
 	for _, memory := range []int64{128 << 20, 2048 << 20, 10240 << 20} {
 		for _, n := range []int{1, 2, 16, 64} {

@@ -1,4 +1,5 @@
-// Package queryapp fits the query stage, its HTTP API and the API for deletion into a process: their settings and their routes.
+// Package queryapp connects the query stage, its HTTP API and the API for deletion to a process:
+// their settings and their routes.
 package queryapp
 
 import (
@@ -43,7 +44,8 @@ func New(s Settings) process.Builder {
 	}
 }
 
-// warm readies the stage once the process answers. What fails here fails again where it is asked for, and is told there.
+// warm prepares the stage once the process is ready. An error here returns with the first query
+// that needs the same part, which reports it.
 func warm(ctx context.Context, q *query.Stage, p process.Parts) {
 	select {
 	case <-p.Ready:

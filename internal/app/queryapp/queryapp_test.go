@@ -22,7 +22,8 @@ import (
 	"github.com/promlake/promlake/internal/query"
 )
 
-// serve runs the ingest and query stages over a fresh store that holds three series named x, and returns their URL.
+// serve runs the ingest and query stages over a fresh store that holds three series named x, and
+// returns their URL.
 func serve(t *testing.T, s queryapp.Settings) string {
 	t.Helper()
 	u, _ := serveAt(t, s)
@@ -77,7 +78,8 @@ func get(t *testing.T, u string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestLimitsBecome422 holds that the stage's limits reach the client as the API promises, with the name of the flag.
+// TestLimitsBecome422: an exceeded limit of the stage is answered as the API promises, with the
+// name of the flag.
 func TestLimitsBecome422(t *testing.T) {
 	for _, tc := range []struct {
 		flag string

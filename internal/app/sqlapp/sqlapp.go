@@ -1,4 +1,5 @@
-// Package sqlapp runs SQL in the DuckDB of this process, which has the functions that PromQL is compiled to.
+// Package sqlapp runs SQL in the DuckDB of this process, which has the functions to which PromQL is
+// compiled.
 package sqlapp
 
 import (

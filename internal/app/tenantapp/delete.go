@@ -39,13 +39,14 @@ type Result struct {
 // Delete removes a tenant. It may be repeated, also after a crash at any point, until nothing is
 // left.
 //
-//	commit a manifest that names nothing ─▶ delete segments and blocks ─▶ wait ─▶ delete the history ─▶ delete manifest.json
+//	commit a manifest that names nothing ─▶ delete segments and blocks
+//	     ─▶ wait ─▶ delete the history ─▶ delete manifest.json
 //
-// From the commit on, readers see no data of the tenant; they never see a part of it, for whoever
-// read an earlier manifest fails at the first object that is gone. Were the manifest deleted first,
-// segments that it counts as consumed would be live again, and series whose deletion it knows would
-// return. It outlives the data by the time that a compaction job may take (catalog.MaxJobAge):
-// without it, such a job could still commit what it had read before.
+// From the commit on, readers see no data of the tenant. They never see a part of it, because a
+// reader of an earlier manifest fails at the first object that is gone. If the manifest were
+// deleted first, segments that it counts as consumed would be live again, and series whose deletion
+// it records would return. It outlives the data by the time that a compaction job may take
+// (catalog.MaxJobAge): without it, such a job could still commit what it had read before.
 func Delete(ctx context.Context, store objstore.Store, tenant string, s Settings) (r Result, err error) {
 	if err = r.empty(ctx, store, tenant, s); err == nil {
 		err = r.finish(ctx, store, tenant)

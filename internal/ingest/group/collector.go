@@ -71,12 +71,13 @@ type Pace struct {
 // Collector gathers concurrent requests of one tenant into groups and decides when a group is due:
 //
 //   - at once, when it is full;
-//   - after the gap, when no request that is being received could join it, and it holds half of the requests that were in the stage
-//     together lately: one half is flushed while the other is received;
+//   - after the gap since the last flush began, when no request is being received that could join
+//     it, and it holds at least half of the recent maximum of requests that were in the stage
+//     together: one half is flushed while the other half is received;
 //   - after the longest wait in any case.
 //
-// So a lone request is answered at once, senders that come together share a segment, and there are at most about 1/gap segments a
-// second unless they are full.
+// So a lone request is answered at once, requests that arrive together share a segment, and there
+// are at most about 1/gap segments a second unless they are full.
 type Collector struct {
 	pace Pace
 	now  func() time.Time
@@ -159,8 +160,8 @@ func (c *Collector) Close() {
 	c.signal()
 }
 
-// take returns the open group if it is due, else how long to wait before asking again (0: until woken). Whoever takes a group calls
-// Flushed when it is done.
+// take returns the open group if it is due, otherwise the time to wait before the next call (0:
+// until woken). The caller that gets a group calls Flushed when it is done.
 func (c *Collector) take(now time.Time) (*Group, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,8 +221,8 @@ func (c *Collector) Next(ctx context.Context, idle time.Duration) *Group {
 	return nil
 }
 
-// Stop says that nobody flushes any more: every batch that still comes fails with err, and so shall the open group, which it
-// returns if there is one.
+// Stop ends flushing: every later batch fails with err. It returns the open group, if there is one,
+// which the caller fails with err too.
 func (c *Collector) Stop(err error) *Group {
 	c.mu.Lock()
 	defer c.mu.Unlock()

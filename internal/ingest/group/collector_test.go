@@ -18,7 +18,8 @@ func requestOf(samples int) Request {
 	return Request{&remotewrite.Batch{Floats: make([]remotewrite.Float, samples)}, charge}
 }
 
-// TestTake goes through the rules by which a group is due. All times count from the opening of the group.
+// TestTake tests the rules by which a group is due. All times are relative to the opening of the
+// group.
 func TestTake(t *testing.T) {
 	const wait, gap = time.Second, 100 * time.Millisecond
 	opened := time.Unix(1000, 0)

@@ -1,5 +1,5 @@
-// Package admin is Prometheus' HTTP face for deletion. A deletion is a tombstone in the manifest, so it is visible as soon as it is
-// answered; the compactor removes the bytes later.
+// Package admin is Prometheus' HTTP API for deletion. A deletion is a tombstone in the manifest, so
+// it is visible as soon as it is answered; the compactor removes the bytes later.
 package admin
 
 import (
@@ -20,8 +20,9 @@ import (
 
 // Counter says what a deletion would take away. It must be safe for concurrent use.
 type Counter interface {
-	// Count returns the number of series with samples in [mint, maxt] (ms, inclusive) that match one of sets, of those samples, and their share
-	// of the objects' bytes. The tenant is that of ctx (tenant.From). Errors that have a method QueryLimit() bool are the asker's.
+	// Count returns the number of series with samples in [mint, maxt] (ms, inclusive) that match
+	// one of sets, the number of those samples, and their share of the objects' bytes. The tenant
+	// is that of ctx (tenant.From). An error with a method QueryLimit() bool is the client's error.
 	Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error)
 }
 
@@ -50,7 +51,8 @@ const (
 	mimirPrefix = "/prometheus"
 )
 
-// Patterns returns the http.ServeMux patterns that New's handler serves, also under the prefix /prometheus, as the query API.
+// Patterns returns the http.ServeMux patterns that New's handler serves. Like the query API, it
+// also serves them under the prefix /prometheus.
 func Patterns() []string {
 	return []string{deletePath, cleanPath, mimirPrefix + deletePath, mimirPrefix + cleanPath}
 }
@@ -65,7 +67,8 @@ type api struct {
 	limited  *prometheus.CounterVec
 }
 
-// New returns a handler for the paths of Patterns. It commits deletions to the manifests in store; counter serves dry runs. A nil reg measures nothing.
+// New returns a handler for the paths of Patterns. It commits deletions to the manifests in store;
+// counter serves dry runs. With a nil reg, it registers no metrics.
 func New(s Settings, store catalog.Store, counter Counter, logger *slog.Logger, reg prometheus.Registerer) http.Handler {
 	settings.Fill(&s)
 	if s.Queued {

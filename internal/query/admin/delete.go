@@ -107,5 +107,6 @@ func invalid(name string, err error) error {
 	return badData(fmt.Errorf("invalid parameter %q: %w", name, err))
 }
 
-// cleanTombstones answers that deleted samples are on their way out: the compactor's next cycles remove them.
+// cleanTombstones answers with success without any work: the compactor's next cycles remove the
+// deleted samples.
 func (a *api) cleanTombstones(*http.Request) (any, error) { return nil, nil }

@@ -54,7 +54,8 @@ func (m *Map[V]) Remove(e *Entry[V]) {
 	}
 }
 
-// Evict removes unpinned entries, oldest first, until the cost and more are within the limit, and returns them.
+// Evict removes unpinned entries, oldest first, until the sum of the costs and more is within the
+// limit, and returns them.
 func (m *Map[V]) Evict(more int64) []*Entry[V] {
 	var out []*Entry[V]
 	for el := m.order.Back(); el != nil && m.used+more > m.limit; {

@@ -42,7 +42,8 @@ func TestArena(t *testing.T) {
 	require.Less(t, len(a.all), 10, "chunks are used again")
 }
 
-// TestJoin joins random fragments of series that share times or do not, and compares with merge; what it says of the times must be true.
+// TestJoin joins random fragments of series, whose times overlap or do not, and compares the result
+// with merge. What it reports about the times must be true.
 func TestJoin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	times := make([][]int64, 4)

@@ -1,4 +1,5 @@
-// Package memqueue is a queue in memory for tests. It delivers at least once, in no promised order, and fails where a test tells it to.
+// Package memqueue is a queue in memory for tests. It delivers at least once, in no guaranteed
+// order, and fails where a test specifies a fault.
 package memqueue
 
 import (
@@ -143,7 +144,8 @@ func (q *Queue) Receive(ctx context.Context, limit int, _, visibility time.Durat
 	return out, nil
 }
 
-// bury moves what was delivered too often to the dead letters, where it keeps its identifier and the time when it was sent.
+// bury moves messages that have reached the limit of deliveries to the dead-letter queue, where
+// they keep their identifiers and send times.
 func (q *Queue) bury() {
 	if q.set.MaxReceives == 0 || q.set.DeadLetters == nil {
 		return
@@ -162,7 +164,8 @@ func (q *Queue) bury() {
 	q.messages = slices.DeleteFunc(q.messages, dead)
 }
 
-// Delete implements queue.Receiver. As in SQS, the handle of an earlier delivery may not suffice: here it does not.
+// Delete implements queue.Receiver. SQS may ignore the handle of an earlier delivery; this queue
+// always ignores it.
 func (q *Queue) Delete(ctx context.Context, ms ...queue.Received) error {
 	n, f, err := q.begin(ctx, Delete, len(ms))
 	if err != nil {
@@ -194,7 +197,8 @@ func (q *Queue) Release(ctx context.Context, ms ...queue.Received) error {
 	return f.wrap(Release)
 }
 
-// Messages returns what is on the queue, hidden or not, in the order of sending. It is no call and meets no fault.
+// Messages returns the messages on the queue, hidden or not, in the order of sending. It is not a
+// Call, so no fault applies to it.
 func (q *Queue) Messages() []queue.Received {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -205,7 +209,8 @@ func (q *Queue) Messages() []queue.Received {
 	return out
 }
 
-// begin plays the part of a call's fault that comes before its effect, and returns how many of its messages take effect.
+// begin applies the part of a call's fault that comes before its effect, and returns how many of
+// its messages take effect.
 func (q *Queue) begin(ctx context.Context, op Op, messages int) (int, Fault, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, Fault{}, fmt.Errorf("%s: %w", op, err)

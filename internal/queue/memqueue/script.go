@@ -2,8 +2,9 @@ package memqueue
 
 import "sync"
 
-// Script is a list of faults that each strike once, at the first call of their kind. Its Next is a Settings.Faults. The zero value is
-// empty; a test may add to it while the queue is in use.
+// Script is a list of faults. Each takes effect once, at the first call of its kind. Its method
+// Next is a Settings.Faults. The zero value is empty; a test may add to it while the queue is in
+// use.
 type Script struct {
 	mu    sync.Mutex
 	lines []line

@@ -14,7 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/queue"
 )
 
-// metrics count what SQS charges for: every attempt of a request, and the chunks of payload that it carried.
+// metrics count what SQS charges for: every attempt of a request, and the chunks of its payload.
 type metrics struct {
 	requests *prometheus.CounterVec // by queue, op, status
 	chunks   *prometheus.CounterVec // by queue, op
@@ -25,8 +25,10 @@ type Option func(*Queue) error
 
 // Metrics registers the queue's counters. Queues with the same registerer share them:
 //
-//	promlake_queue_requests_total{queue,op,status}  attempts of requests by HTTP status, "error" without an answer
-//	promlake_queue_chunks_total{queue,op}           64 KiB chunks of their payloads, at least one a request: what SQS charges
+//	promlake_queue_requests_total{queue,op,status}  attempts of requests by HTTP status,
+//	                                                "error" if there was no answer
+//	promlake_queue_chunks_total{queue,op}           64 KiB chunks of their payloads, at least one
+//	                                                per request: the number that SQS charges
 func Metrics(reg prometheus.Registerer) Option {
 	return func(q *Queue) error {
 		m := newMetrics()

@@ -118,7 +118,8 @@ func (q *Queue) settle(ctx context.Context, ms []queue.Received, what string, tr
 	return nil
 }
 
-// settlePart repeats a request as a whole until nothing of it fails: what is done already is done again without effect.
+// settlePart repeats the whole request until no message of it fails: repeating a finished message
+// has no effect.
 func (q *Queue) settlePart(ctx context.Context, client *sqs.Client, part []queue.Received, try attempt) error {
 	for n := 1; ; n++ {
 		failed, err := try(client, part)

@@ -1,7 +1,9 @@
-// Package sqsqueue is a queue.Sender and queue.Receiver on Amazon SQS, or on a server that speaks its JSON protocol.
+// Package sqsqueue is a queue.Sender and queue.Receiver on Amazon SQS, or on a server that
+// implements its JSON protocol.
 //
-// Requests that fail for a reason that may pass are repeated after a random wait, and of a batch of which a part failed that part
-// is. A request that is repeated because its answer was lost sends its messages twice; consumers bear that.
+// A request that fails with a transient error is repeated after a random wait; if only a part of
+// its messages failed, only that part is sent again. A request that is repeated because its answer
+// was lost sends its messages twice; consumers tolerate that.
 package sqsqueue
 
 import (
@@ -34,9 +36,11 @@ type Queue struct {
 	patient aws.HTTPClient              // for Receive: a connection that waits for a message is not dead
 }
 
-// Open returns the queue with this URL, such as https://sqs.eu-central-1.amazonaws.com/123456789012/name. It sends no request and reads
-// no configuration: that is done at first use, with AWS's usual sources. The region is that of the URL's host or of the environment. A URL
-// with a host that is not AWS's is its own endpoint, unless AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_SQS names another.
+// Open returns the queue with this URL, such as
+// https://sqs.eu-central-1.amazonaws.com/123456789012/name. It sends no request and reads no
+// configuration; the first use reads it from AWS's usual sources. The region is that of the URL's
+// host or of the environment. A URL with a host that is not AWS's is its own endpoint, unless
+// AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_SQS sets another.
 func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") == "" {

@@ -51,7 +51,8 @@ func messages(bodies ...string) []queue.Message {
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-// TestSendThroughFaults: whatever happens on the way, a Send that can succeed does, and every message is there at least once.
+// TestSendThroughFaults: a Send that can succeed despite its faults does, and every message is on
+// the queue at least once.
 func TestSendThroughFaults(t *testing.T) {
 	f := open(t, "q")
 	one, batch := "SendMessage", "SendMessageBatch"
@@ -248,7 +249,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestEnvironment: an endpoint in the environment wins over the URL's host, and without any region there is a clear error.
+// TestEnvironment: an endpoint in the environment takes precedence over the URL's host, and a
+// missing region is a clear error.
 func TestEnvironment(t *testing.T) {
 	f := open(t, "q")
 	t.Setenv("AWS_ENDPOINT_URL_SQS", f.server.URL)

@@ -1,5 +1,6 @@
-// Package sqstest is an HTTP server for tests that speaks as much of Amazon SQS' JSON protocol (AWS JSON 1.0) as package sqsqueue uses,
-// over queues in memory, and that fails where a test tells it to.
+// Package sqstest is an HTTP server for tests. It implements the part of Amazon SQS' JSON protocol
+// (AWS JSON 1.0) that package sqsqueue uses, over queues in memory, and fails where a test
+// specifies a fault.
 package sqstest
 
 import (
@@ -45,7 +46,8 @@ type Request struct {
 	Bytes    int // of message bodies
 }
 
-// Start returns a running server that ends with the test. The AWS environment of the test knows credentials for it and no region.
+// Start returns a running server that ends with the test. It sets credentials and no region in the
+// test's AWS environment.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{queues: map[string]*memqueue.Queue{}}
