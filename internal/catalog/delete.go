@@ -180,7 +180,7 @@ func (m Manifest) Pending(now time.Time, t Tombstone) bool {
 	if t.Before != (ulid.ULID{}) && now.Before(ulid.Time(t.ID.Time()).Add(QueueHorizon)) {
 		return true
 	}
-	stale := func(b Block) bool { return t.AppliesTo(b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT) }
+	stale := func(b Block) bool { return t.Covers(b.DeletesThrough) && t.Overlaps(b.MinT, b.MaxT) }
 	if slices.ContainsFunc(m.Blocks, stale) {
 		return true
 	}

@@ -124,10 +124,10 @@ func TestDelete(t *testing.T) {
 	assert.Equal(t, []catalog.Tombstone{tomb}, next.Tombstones)
 	assert.Equal(t, tomb.ID, next.LastTombstone)
 	assert.Equal(t, []catalog.Sealed{{SegmentID: listed, By: tomb.ID}}, next.Sealed, "live, listed, and of its times")
-	assert.True(t, tomb.AppliesTo(part.DeletesThrough))
+	assert.True(t, tomb.Covers(part.DeletesThrough))
 	covered := func(m catalog.Manifest, s catalog.SegmentID) (n int) {
 		for _, tomb := range m.Tombstones {
-			if tomb.AppliesTo(through(t, m, s)) {
+			if tomb.Covers(through(t, m, s)) {
 				n++
 			}
 		}
@@ -186,12 +186,12 @@ func TestDeleteFromQueue(t *testing.T) {
 	for d, want := range map[time.Duration]int{0: 3, 20*sec - time.Millisecond: 3, 20 * sec: 1, 39 * sec: 1, 40 * sec: 0} {
 		n := 0
 		for _, tomb := range m.Tombstones {
-			if tomb.AppliesTo(through(t, m, sent(d))) {
+			if tomb.Covers(through(t, m, sent(d))) {
 				n++
 			}
 		}
 		assert.Equal(t, want, n, "sent after %s", d)
-		assert.False(t, third.AppliesTo(through(t, m, sid(0, d))), "the identifier of a segment that is not of the queue tells nothing")
+		assert.False(t, third.Covers(through(t, m, sid(0, d))), "the identifier of a segment that is not of the queue tells nothing")
 	}
 	ids := []ulid.ULID{first.ID, second.ID}
 	last := at(20*sec - time.Millisecond).Add(catalog.QueueHorizon)
@@ -276,10 +276,10 @@ func TestTombstone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, tomb.Matchers, catalog.MatchersOf(ms))
 	for d, want := range map[time.Duration]bool{0: true, 9 * sec: true, 10 * sec: false, 11 * sec: false} {
-		assert.Equal(t, want, tomb.AppliesTo(id(d)), "%s", d)
+		assert.Equal(t, want, tomb.Covers(id(d)), "%s", d)
 	}
 	for ts, want := range map[int64]bool{4: false, 5: true, 7: true, 8: false} {
-		assert.Equal(t, want, tomb.Covers(ts))
+		assert.Equal(t, want, tomb.Contains(ts))
 		assert.Equal(t, want, tomb.Overlaps(ts, ts))
 	}
 	assert.True(t, tomb.Overlaps(0, 9))

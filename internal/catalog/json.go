@@ -64,7 +64,7 @@ func Decode(b []byte) (Manifest, error) {
 	return m, nil
 }
 
-// upgrade makes a manifest of version 2 of one of version 1. There a tombstone applied to an object
+// upgrade makes a manifest of version 2 of one of version 1. There a tombstone covered an object
 // if the object's rank was below the tombstone's identifier, and a segment's rank was its
 // identifier.
 func (m Manifest) upgrade() Manifest {

@@ -80,17 +80,17 @@ func TestUpgrade(t *testing.T) {
 	require.Len(t, m.Tombstones, 1)
 	tomb := m.Tombstones[0]
 	for _, blk := range append(m.Blocks, m.Splits[0].Done[1]) {
-		require.Equal(t, blk.Rank.Compare(tomb.ID) < 0, tomb.AppliesTo(blk.DeletesThrough), blk.BlockID())
+		require.Equal(t, blk.Rank.Compare(tomb.ID) < 0, tomb.Covers(blk.DeletesThrough), blk.BlockID())
 	}
-	require.True(t, tomb.AppliesTo(through(t, m, sid(7, 5*sec))))
-	require.False(t, tomb.AppliesTo(through(t, m, sid(7, 6*minute))))
+	require.True(t, tomb.Covers(through(t, m, sid(7, 5*sec))))
+	require.False(t, tomb.Covers(through(t, m, sid(7, 6*minute))))
 	_, err = m.DropTombstones(at(time.Hour), []ulid.ULID{tomb.ID})
 	require.ErrorIs(t, err, catalog.ErrConflict)
 
 	newer := bytes.ReplaceAll(b, []byte(`"rank":"01KDY022YG`), []byte(`"rank":"01KDY0ZZZZ`))
 	m, err = catalog.Decode(newer)
 	require.NoError(t, err)
-	require.False(t, tomb.AppliesTo(m.Blocks[0].DeletesThrough), "a block that was written after the deletion")
+	require.False(t, tomb.Covers(m.Blocks[0].DeletesThrough), "a block that was written after the deletion")
 	_, err = catalog.Encode(m)
 	require.NoError(t, err)
 }

@@ -70,7 +70,7 @@ type Floor struct {
 }
 
 // Sealed is a live segment that was there when a deletion listed its windows. That deletion and all
-// later ones apply to it.
+// later ones cover it.
 type Sealed struct {
 	SegmentID
 	By ulid.ULID `json:"by"` // the first tombstone that applies

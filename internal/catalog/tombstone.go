@@ -40,15 +40,15 @@ type Matcher struct {
 	Value string `json:"value"`
 }
 
-// AppliesTo reports whether t deletes from an object with this DeletesThrough (of a Block or a
+// Covers reports whether t deletes from an object with this DeletesThrough (of a Block or a
 // SegmentRef).
-func (t Tombstone) AppliesTo(deletesThrough ulid.ULID) bool { return t.ID.Compare(deletesThrough) > 0 }
+func (t Tombstone) Covers(deletesThrough ulid.ULID) bool { return t.ID.Compare(deletesThrough) > 0 }
 
 // Overlaps reports whether t deletes anything in [mint, maxt] (ms, inclusive).
 func (t Tombstone) Overlaps(mint, maxt int64) bool { return t.MinT <= maxt && t.MaxT >= mint }
 
-// Covers reports whether t deletes the timestamp ts (ms) of a series that it matches.
-func (t Tombstone) Covers(ts int64) bool { return t.MinT <= ts && ts <= t.MaxT }
+// Contains reports whether t deletes the timestamp ts (ms) of a series that it matches.
+func (t Tombstone) Contains(ts int64) bool { return t.MinT <= ts && ts <= t.MaxT }
 
 // LabelMatchers compiles the matchers. Those of a manifest always compile.
 func (t Tombstone) LabelMatchers() ([]*labels.Matcher, error) {

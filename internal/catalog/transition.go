@@ -137,7 +137,7 @@ func (m Manifest) tombstonesCover(b Block, s Sources) error {
 	for _, id := range s.Segments {
 		through := m.deletesThrough(id)
 		for _, t := range m.Tombstones {
-			if t.AppliesTo(b.DeletesThrough) && !t.AppliesTo(through) && t.Overlaps(int64(id.Window), id.Window.End()-1) {
+			if t.Covers(b.DeletesThrough) && !t.Covers(through) && t.Overlaps(int64(id.Window), id.Window.End()-1) {
 				return fmt.Errorf("add block %s: tombstone %s, which does not cover segment %s, came in between: %w", b.BlockID(), t.ID, id, ErrConflict)
 			}
 		}

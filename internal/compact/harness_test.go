@@ -182,7 +182,7 @@ func (l *lake) delete(tenant string, matcher catalog.Matcher, from, to string) {
 			continue
 		}
 		for t := range samples {
-			if tomb.Covers(t) {
+			if tomb.Contains(t) {
 				delete(samples, t)
 			}
 		}
@@ -193,7 +193,7 @@ func (l *lake) delete(tenant string, matcher catalog.Matcher, from, to string) {
 			var t int64
 			_, err := fmt.Sscanf(e, "%d", &t)
 			require.NoError(l.t, err)
-			return tomb.Covers(t)
+			return tomb.Contains(t)
 		})
 		if len(l.want.Exemplars[k]) == 0 {
 			delete(l.want.Exemplars, k)

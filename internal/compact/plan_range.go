@@ -80,7 +80,7 @@ func (p *planner) waiting(l key.Level, r span, srcs []source) bool {
 // hasDeletions reports whether a tombstone applies to samples that the block may hold.
 func (p *planner) hasDeletions(s *source) bool {
 	return !s.segment && slices.ContainsFunc(p.snap.Manifest.Tombstones, func(t catalog.Tombstone) bool {
-		return t.AppliesTo(s.through) && t.Overlaps(s.block.MinT, s.block.MaxT)
+		return t.Covers(s.through) && t.Overlaps(s.block.MinT, s.block.MaxT)
 	})
 }
 

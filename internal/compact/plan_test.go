@@ -143,7 +143,7 @@ func (s *scene) cover() {
 		seg := &s.snap.Segments[i]
 		seg.DeletesThrough = through(ulid.ULID{}, seg.Rank)
 		for _, t := range m.Tombstones {
-			if t.AppliesTo(seg.DeletesThrough) && t.Overlaps(int64(seg.Window), seg.Window.End()-1) {
+			if t.Covers(seg.DeletesThrough) && t.Overlaps(int64(seg.Window), seg.Window.End()-1) {
 				m.Sealed = append(m.Sealed, catalog.Sealed{SegmentID: seg.SegmentID(), By: t.ID})
 				break
 			}

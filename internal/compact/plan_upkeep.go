@@ -46,7 +46,7 @@ func (p *planner) drop(all []source) {
 	var ids []ulid.ULID
 	for _, t := range p.snap.Manifest.Tombstones {
 		covers := func(s source) bool {
-			return s.segment && t.AppliesTo(s.through) && t.Overlaps(s.span.from, s.span.to-1)
+			return s.segment && t.Covers(s.through) && t.Overlaps(s.span.from, s.span.to-1)
 		}
 		if !p.snap.Manifest.Pending(p.now, t) && !slices.ContainsFunc(all, covers) {
 			ids = append(ids, t.ID)

@@ -75,7 +75,7 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 		return err
 	})
 	rules := remotewrite.Rules{
-		Limits: &s.set.Limits, Horizon: s.set.Limits.Horizon(came), MaxWindows: s.set.MaxWindows, ToQueue: s.set.Mode == Buffered, Discard: s.met.discard,
+		Limits: &s.set.Limits, TimeRange: s.set.Limits.TimeRange(came), MaxWindows: s.set.MaxWindows, ToQueue: s.set.Mode == Buffered, Discard: s.met.discard,
 	}
 	b, err := p.decode(msg.Bytes, came, t.known.Load(), rules, room)
 	if err == nil && p.whole && b.Err != nil {

@@ -30,7 +30,7 @@ func request(body string) lineprotocol.Request {
 func decode(t testing.TB, r lineprotocol.Request, g *remotewrite.Generation) (samples []string, strs int, offence error) {
 	t.Helper()
 	limits := remotewrite.DefaultLimits()
-	rules := remotewrite.Rules{Limits: &limits, Horizon: limits.Horizon(r.Came), MaxWindows: 100}
+	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(r.Came), MaxWindows: 100}
 	room := remotewrite.MostRoom(int64(len(r.Body)))
 	b, res, err := lineprotocol.Decode(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 	r := request(body.String())
 	limits := remotewrite.DefaultLimits()
-	rules := remotewrite.Rules{Limits: &limits, Horizon: limits.Horizon(r.Came), MaxWindows: 100}
+	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(r.Came), MaxWindows: 100}
 	g := remotewrite.NewGeneration(7)
 	room := remotewrite.MostRoom(int64(len(r.Body)))
 	samples := 0

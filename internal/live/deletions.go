@@ -1,7 +1,7 @@
 // Package live defines which samples of a tenant's objects count, for every reader of several
 // objects. Two rules:
 //
-//   - A sample is deleted if a tombstone applies to its object, matches its series and covers its
+//   - A sample is deleted if a tombstone covers its object, matches its series and covers its
 //     time.
 //   - Of the samples of one series and time that are left, the one in the object of the highest
 //     rank counts, be it a float, a stale marker or a histogram. If that object has both a float
@@ -26,17 +26,17 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 )
 
-// Deletions are tombstones as they apply to some objects. The zero value deletes nothing.
+// Deletions are the tombstones that cover some objects. The zero value deletes nothing.
 type Deletions struct {
 	tombs    []catalog.Tombstone
 	matchers [][]*labels.Matcher // by tombstone
-	applies  [][]bool            // by object and tombstone; nil: none applies
+	covers   [][]bool            // by object and tombstone; nil: none covers it
 }
 
 // NewDeletions prepares tombstones for objects, of each of which it takes the DeletesThrough
 // (catalog.Tombstone). Errors: catalog.ErrInvalid for a matcher that does not compile.
 func NewDeletions(tombs []catalog.Tombstone, through []ulid.ULID) (Deletions, error) {
-	d := Deletions{tombs: tombs, applies: make([][]bool, len(through))}
+	d := Deletions{tombs: tombs, covers: make([][]bool, len(through))}
 	for _, t := range tombs {
 		ms, err := t.LabelMatchers()
 		if err != nil {
@@ -46,11 +46,11 @@ func NewDeletions(tombs []catalog.Tombstone, through []ulid.ULID) (Deletions, er
 	}
 	for object, id := range through {
 		for k, t := range tombs {
-			if t.AppliesTo(id) {
-				if d.applies[object] == nil {
-					d.applies[object] = make([]bool, len(tombs))
+			if t.Covers(id) {
+				if d.covers[object] == nil {
+					d.covers[object] = make([]bool, len(tombs))
 				}
-				d.applies[object][k] = true
+				d.covers[object][k] = true
 			}
 		}
 	}
@@ -67,20 +67,20 @@ func (d *Deletions) Matching(dst []int, lset labels.Labels) []int {
 	return dst
 }
 
-// Concern reports whether a tombstone applies to an object.
+// Concern reports whether a tombstone covers an object.
 func (d *Deletions) Concern(object int) bool {
-	return object < len(d.applies) && d.applies[object] != nil
+	return object < len(d.covers) && d.covers[object] != nil
 }
 
 // In yields the ranges of time in which the samples of a series in an object are deleted: those of
-// the tombstones that apply to the object, of the ones that match the series.
+// the tombstones that cover the object, of the ones that match the series.
 func (d *Deletions) In(object int, matching []int) iter.Seq[tombstones.Interval] {
 	return func(yield func(tombstones.Interval) bool) {
 		if len(matching) == 0 || !d.Concern(object) {
 			return
 		}
 		for _, k := range matching {
-			if t := &d.tombs[k]; d.applies[object][k] && !yield(tombstones.Interval{Mint: t.MinT, Maxt: t.MaxT}) {
+			if t := &d.tombs[k]; d.covers[object][k] && !yield(tombstones.Interval{Mint: t.MinT, Maxt: t.MaxT}) {
 				return
 			}
 		}
@@ -115,7 +115,7 @@ func Kept(times []int64, gone tombstones.Intervals) iter.Seq2[int, int] {
 	}
 }
 
-// Covered reports whether a time (ms) is within one of the ranges, which are few.
-func Covered(t int64, gone tombstones.Intervals) bool {
+// Within reports whether a time (ms) is within one of the ranges, which are few.
+func Within(t int64, gone tombstones.Intervals) bool {
 	return slices.ContainsFunc(gone, func(g tombstones.Interval) bool { return g.InBounds(t) })
 }

@@ -46,7 +46,7 @@ func TestCases(t *testing.T) {
 				deleted := floats.Cut(from, gone)
 				require.Equal(t, len(s.Floats)-deleted, len(floats.TS)-from)
 				for _, at := range s.Hists {
-					if !live.Covered(at, gone) {
+					if !live.Within(at, gone) {
 						hists = append(hists, live.Sample{T: at, Object: i, Hist: true})
 					}
 				}

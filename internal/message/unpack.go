@@ -103,7 +103,7 @@ func (u *unpacker) decompress(m *Message) error {
 
 func (u *unpacker) decode(columns []byte, m *Message, g *remotewrite.Generation, limits *remotewrite.Limits, maxBytes int64) (*remotewrite.Batch, error) {
 	most := min(roomBase+roomPerByte*int64(len(columns)), maxBytes)
-	u.Begin(g, remotewrite.Rules{Limits: limits, Horizon: limits.Horizon(m.Received)}, remotewrite.NewRoom(len(columns), most, most, nil))
+	u.Begin(g, remotewrite.Rules{Limits: limits, TimeRange: limits.TimeRange(m.Received)}, remotewrite.NewRoom(len(columns), most, most, nil))
 	u.table, u.reader = g.Table, reader{b: columns}
 	return u.End(u.sections(m.Holds, most))
 }
@@ -210,7 +210,7 @@ func (u *unpacker) floats() error {
 	t := int64(0)
 	for i := range out.Floats {
 		t += u.varint()
-		if err := u.Horizon.Check(t); err != nil && u.err == nil {
+		if err := u.TimeRange.Check(t); err != nil && u.err == nil {
 			return err
 		}
 		out.Floats[i].T = t
@@ -226,7 +226,7 @@ func (u *unpacker) floats() error {
 	st := int64(0)
 	for i := range out.Starts {
 		st += u.varint()
-		if err := u.Horizon.CheckStart(st); err != nil && u.err == nil {
+		if err := u.TimeRange.CheckStart(st); err != nil && u.err == nil {
 			return err
 		}
 		out.Starts[i] = st

@@ -18,7 +18,7 @@ import (
 // Rules are what decoded samples are checked against.
 type Rules struct {
 	Limits     *Limits
-	Horizon    Horizon
+	TimeRange  TimeRange
 	MaxWindows int               // 2h windows that the samples of a request may lie in; 0: any number
 	ToQueue    bool              // the batch becomes messages, so metadata that messages carry already is left out
 	Discard    func(Reason, int) // counts refused samples; nil: nobody does
@@ -60,9 +60,9 @@ func (b *Builder) End(err error) (*Batch, error) {
 
 // addFloat adds a sample if its timestamps are allowed. Its series is assigned later.
 func (b *Builder) addFloat(t int64, v float64, st int64) {
-	err := b.Horizon.Check(t)
+	err := b.TimeRange.Check(t)
 	if err == nil && st != 0 {
-		err = b.Horizon.CheckStart(st)
+		err = b.TimeRange.CheckStart(st)
 	}
 	if err != nil {
 		b.reject(err, 1)
@@ -106,7 +106,7 @@ func (b *Builder) AddHistogram(msg []byte) error {
 	if err := m.Unmarshal(msg); err != nil {
 		return fmt.Errorf("histogram: %w", err)
 	}
-	if err := cmp.Or(b.Horizon.Check(m.Timestamp), b.Horizon.CheckStart(m.StartTimestamp)); err != nil {
+	if err := cmp.Or(b.TimeRange.Check(m.Timestamp), b.TimeRange.CheckStart(m.StartTimestamp)); err != nil {
 		b.reject(err, 1)
 		return nil
 	}
@@ -170,7 +170,7 @@ func (b *Builder) Intern(k series.Key) (series.Ref, error) {
 // AddExemplar adds an exemplar with the label set at hand if it is valid. Its series is assigned
 // later.
 func (b *Builder) AddExemplar(t int64, v float64) {
-	if err := b.Horizon.Check(t); err != nil {
+	if err := b.TimeRange.Check(t); err != nil {
 		b.rejectExemplar(err)
 		return
 	}

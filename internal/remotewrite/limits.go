@@ -105,27 +105,27 @@ func (l *Limits) scheme() model.ValidationScheme {
 	return model.UTF8Validation
 }
 
-// Horizon is the range of timestamps that a request may carry.
-type Horizon struct{ max int64 } // ms
+// TimeRange is the range of timestamps that a request may carry.
+type TimeRange struct{ max int64 } // ms
 
-// Horizon returns the range of timestamps for a request that came at a time.
-func (l *Limits) Horizon(came time.Time) Horizon {
-	return Horizon{min(key.MaxTime, came.Add(l.CreationGracePeriod).UnixMilli())}
+// TimeRange returns the range of timestamps for a request that came at a time.
+func (l *Limits) TimeRange(came time.Time) TimeRange {
+	return TimeRange{min(key.MaxTime, came.Add(l.CreationGracePeriod).UnixMilli())}
 }
 
 // Check returns a *Rejection for a timestamp (ms) that is out of range.
-func (h Horizon) Check(t int64) error {
+func (r TimeRange) Check(t int64) error {
 	switch {
 	case t < key.MinTime || t > key.MaxTime:
 		return rejectf(ReasonTimeRange, "timestamp %d ms is outside the years 0 to 9999", t)
-	case t > h.max:
-		return rejectf(ReasonFuture, "timestamp %d ms is too far in the future: the limit is now %d ms", t, h.max)
+	case t > r.max:
+		return rejectf(ReasonFuture, "timestamp %d ms is too far in the future: the limit is now %d ms", t, r.max)
 	}
 	return nil
 }
 
 // CheckStart is Check for a start timestamp (ms, 0 = unknown). One later than its sample is kept.
-func (h Horizon) CheckStart(st int64) error {
+func (r TimeRange) CheckStart(st int64) error {
 	if st < key.MinTime || st > key.MaxTime {
 		return rejectf(ReasonTimeRange, "start timestamp %d ms is outside the years 0 to 9999", st)
 	}

@@ -10,7 +10,7 @@ func (w *world) compact(s *state, i int, to change) {
 	case idle:
 		if s.merges+s.merging() < w.merges || s.droppable() {
 			to(step{"compactor %d: lists%.0d%.0d", own, [2]int8{}}, func(n *state) {
-				n.comps[i] = compactor{phase: listed, listed: n.listing(), horizon: w.horizon(n)}
+				n.comps[i] = compactor{phase: listed, listed: n.listing(), complete: w.complete(n)}
 				if w.needsTime() || w.rules.coarse {
 					n.comps[i].at = n.now
 				}
@@ -63,7 +63,7 @@ func (s *state) droppable() bool {
 // only if a tombstone applies to it.
 func (w *world) plan(s *state, i int, to change) {
 	c := &s.comps[i]
-	segments, blocks := c.horizon, c.horizon
+	segments, blocks := c.complete, c.complete
 	if w.rules.unsettled {
 		segments = math.MaxInt8
 	}
@@ -81,9 +81,9 @@ func (w *world) plan(s *state, i int, to change) {
 	}
 }
 
-// horizon is the highest rank up to which the listing is complete: within the current tick, names
+// complete is the highest rank up to which the listing is complete: within the current tick, names
 // decide.
-func (w *world) horizon(s *state) int8 {
+func (w *world) complete(s *state) int8 {
 	switch {
 	case w.rules.old.used():
 		return math.MaxInt8 // the clock may be past every settle delay

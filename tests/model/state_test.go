@@ -80,10 +80,10 @@ type compactor struct {
 	listed set  // slots
 	at     int8 // the trusted time before the listing
 	// after the listing, no segment with a rank up to this appears, unless its message is late
-	horizon int8
-	slots   set // sources
-	blocks  set
-	out     block
+	complete int8
+	slots    set // sources
+	blocks   set
+	out      block
 }
 
 type collector struct {

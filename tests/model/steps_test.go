@@ -45,8 +45,8 @@ func (s *state) normalize(w *world) {
 }
 
 func (c *compactor) less(o *compactor) bool {
-	a := [...]int8{int8(c.phase), int8(c.listed), c.at, c.horizon, int8(c.slots), int8(c.blocks), c.out.rank, c.out.through, c.out.value[0], c.out.value[1]}
-	b := [...]int8{int8(o.phase), int8(o.listed), o.at, o.horizon, int8(o.slots), int8(o.blocks), o.out.rank, o.out.through, o.out.value[0], o.out.value[1]}
+	a := [...]int8{int8(c.phase), int8(c.listed), c.at, c.complete, int8(c.slots), int8(c.blocks), c.out.rank, c.out.through, c.out.value[0], c.out.value[1]}
+	b := [...]int8{int8(o.phase), int8(o.listed), o.at, o.complete, int8(o.slots), int8(o.blocks), o.out.rank, o.out.through, o.out.value[0], o.out.value[1]}
 	for i := range a {
 		if a[i] != b[i] {
 			return a[i] < b[i]

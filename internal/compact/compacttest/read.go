@@ -57,7 +57,7 @@ func (a Answer) Add(rows []segment.Row, deletes []catalog.Tombstone) error {
 	for _, r := range rows {
 		k := r.Labels.String()
 		deleted := func(t int64) bool {
-			return slices.ContainsFunc(deletes, func(d catalog.Tombstone) bool { return d.Covers(t) && d.Matches(r.Labels) })
+			return slices.ContainsFunc(deletes, func(d catalog.Tombstone) bool { return d.Contains(t) && d.Matches(r.Labels) })
 		}
 		if err := a.addSamples(k, &r, deleted); err != nil {
 			return err
@@ -116,7 +116,7 @@ func Read(ctx context.Context, store objstore.Store, tenant string) (Answer, err
 		if err != nil {
 			return a, err
 		}
-		deletes := slices.DeleteFunc(slices.Clone(snap.Tombstones), func(t catalog.Tombstone) bool { return !t.AppliesTo(o.through) })
+		deletes := slices.DeleteFunc(slices.Clone(snap.Tombstones), func(t catalog.Tombstone) bool { return !t.Covers(o.through) })
 		if err := a.Add(rows, deletes); err != nil {
 			return a, err
 		}

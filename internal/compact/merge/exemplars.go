@@ -28,7 +28,7 @@ func (m *merger) readExemplars() (err error) {
 			return s.fail(err)
 		}
 		if gone := m.gone(a.source); len(gone) > 0 {
-			kept := slices.DeleteFunc(out[from:], func(e exemplar.Exemplar) bool { return live.Covered(e.Ts, gone) })
+			kept := slices.DeleteFunc(out[from:], func(e exemplar.Exemplar) bool { return live.Within(e.Ts, gone) })
 			out = out[:from+len(kept)]
 		}
 	}

@@ -40,7 +40,7 @@ func (m *merger) readHists() (err error) {
 		}
 		m.stats.Read += int64(r.hists)
 		if gone := m.gone(a.source); len(gone) > 0 {
-			kept := slices.DeleteFunc(h.samples[from:], func(x segment.Hist) bool { return live.Covered(x.T, gone) })
+			kept := slices.DeleteFunc(h.samples[from:], func(x segment.Hist) bool { return live.Within(x.T, gone) })
 			m.stats.Deleted += int64(len(h.samples) - from - len(kept))
 			h.samples = h.samples[:from+len(kept)]
 		}

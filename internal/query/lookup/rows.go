@@ -47,7 +47,7 @@ func (s *Tables) Each(ctx context.Context, snap catalog.Snapshot, mint, maxt int
 			})
 		}
 		for _, d := range snap.Tombstones {
-			if len(rows) == 0 || !d.AppliesTo(o.DeletesThrough) {
+			if len(rows) == 0 || !d.Covers(o.DeletesThrough) {
 				continue
 			}
 			dms, err := d.LabelMatchers()

@@ -128,7 +128,7 @@ func (r *exemplarCollector) blocks(ctx context.Context) error {
 // take adds one exemplar of a series in an object, unless it is deleted.
 func (r *exemplarCollector) take(series int32, object int, t int64, v float64, text string) error {
 	s := &r.Series[series]
-	if live.Covered(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
+	if live.Within(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
 		return nil
 	}
 	if err := r.hold(1); err != nil {

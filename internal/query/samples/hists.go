@@ -81,7 +81,7 @@ func (r *Collector) groupHists(g *rowGroup, from int64) (out []foundHist, err er
 
 // histogram decodes a histogram sample of a series in an object; ok is false if it is deleted.
 func (r *Collector) histogram(s *collected, object int, t int64, blob string) (p histPoint, ok bool, err error) {
-	if live.Covered(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
+	if live.Within(t, r.Deletions.Gone(nil, object, s.Tombstones)) {
 		return p, false, nil
 	}
 	if err := r.hold(1 + int64(len(blob))/histogramUnit); err != nil {

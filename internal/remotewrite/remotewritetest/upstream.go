@@ -25,15 +25,15 @@ const (
 // Rules are those for a request that came at SomeTime.
 func Rules() remotewrite.Rules {
 	l := remotewrite.DefaultLimits()
-	return remotewrite.Rules{Limits: &l, Horizon: l.Horizon(time.UnixMilli(SomeTime))}
+	return remotewrite.Rules{Limits: &l, TimeRange: l.TimeRange(time.UnixMilli(SomeTime))}
 }
 
 // Add adds a sample.
 func (s Samples) Add(of, sample string) { s[of] = append(s[of], sample) }
 
 func (s Samples) hist(lset string, h segment.Hist) {
-	hor := Rules().Horizon
-	if hor.Check(h.T) != nil || hor.CheckStart(h.ST) != nil {
+	allowed := Rules().TimeRange
+	if allowed.Check(h.T) != nil || allowed.CheckStart(h.ST) != nil {
 		return
 	}
 	var schema int32
@@ -55,8 +55,8 @@ func (s Samples) hist(lset string, h segment.Hist) {
 }
 
 func (s Samples) float(lset string, f segment.Float) {
-	hor := Rules().Horizon
-	if hor.Check(f.T) == nil && hor.CheckStart(f.ST) == nil {
+	allowed := Rules().TimeRange
+	if allowed.Check(f.T) == nil && allowed.CheckStart(f.ST) == nil {
 		s.Add(FloatsOf+lset, FloatText(f))
 	}
 }
