@@ -45,7 +45,8 @@ func TestServe(t *testing.T) {
 	require.Equal(t, "gzip", get("/assets/page.js", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"))
 }
 
-// TestServeUnbuilt: a binary whose page was not built says so and how to build it.
+// TestServeUnbuilt: a binary whose page was not built answers with that error and how to build the
+// page.
 func TestServeUnbuilt(t *testing.T) {
 	w := httptest.NewRecorder()
 	serve(fstest.MapFS{".gitkeep": {}}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))

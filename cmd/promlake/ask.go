@@ -68,7 +68,7 @@ func (q question) request() (path string, form url.Values) {
 // seconds writes ms as the API takes times and durations.
 func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 
-// envelope is what the HTTP API answers beside data.
+// envelope holds the fields of the HTTP API's responses except data.
 type envelope struct {
 	Status    string   `json:"status"`
 	ErrorType string   `json:"errorType"`

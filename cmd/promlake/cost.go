@@ -58,7 +58,8 @@ func newCostCmd() costCmd {
 	}
 }
 
-// seriesPerSender is how many series one Prometheus has if the number of senders is not told.
+// seriesPerSender is the assumed number of series per Prometheus if the number of senders is not
+// given.
 const seriesPerSender = 100_000
 
 func (c *costCmd) load() cost.Load {

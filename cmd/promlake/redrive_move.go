@@ -55,7 +55,8 @@ const (
 	redriveHidden = 15 * time.Minute
 )
 
-// run looks at message after message. What stays is to be seen by others again, whatever happens.
+// run receives the messages and handles one after another. It releases those that stay in the
+// queue, even after an error.
 func (r *redrive) run(ctx context.Context) (err error) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)

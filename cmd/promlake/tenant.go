@@ -67,7 +67,7 @@ type tenantDeleteCmd struct {
 	Log telemetry.LogSettings `embed:""`
 }
 
-// Run prints what there is, and removes it if it is told to.
+// Run prints the tenant's objects, and removes them on request.
 func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	if _, err := tenant.Parse(c.Tenant); err != nil || c.Tenant == "" {
 		return errors.Join(errors.New("delete tenant: want the name of a tenant"), err)
@@ -121,7 +121,7 @@ func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) (err error)
 	}
 }
 
-// preview says what there is of a tenant and, in a bucket, what its removal costs.
+// preview describes a tenant's objects and, in a bucket, the cost of their removal.
 func (c *tenantDeleteCmd) preview(s *tenantapp.Survey) (string, error) {
 	total := s.Total()
 	if total.Objects == 0 {
@@ -152,7 +152,7 @@ func (c *tenantDeleteCmd) preview(s *tenantapp.Survey) (string, error) {
 		p.Lists, p.Puts, p.Gets, p.Deletes, p.Dollars, p.Monthly, prices.Region), nil
 }
 
-// outcome says what a removal did.
+// outcome describes the result of a removal.
 func outcome(r tenantapp.Result) string {
 	text := fmt.Sprintf("removed %d objects\n", r.Deleted)
 	if r.KeptUntil.IsZero() {

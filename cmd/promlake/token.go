@@ -53,7 +53,8 @@ func (c *tokenCmd) Run(io flags.Streams) error {
 	return err
 }
 
-// sizeNote tells where a document of so many bytes no longer fits.
+// sizeNote describes the parameters of AWS Systems Manager for which a document of size bytes is
+// too large.
 func sizeNote(size int) string {
 	switch {
 	case size > advancedParameter:

@@ -67,7 +67,7 @@ func (s *carelessS3) list(w io.Writer, prefix, after string) {
 }
 
 // TestWritersRefuseAStoreThatIgnoresConditions: a process that would lose commits does not start,
-// and says why. Programs that only read write nothing.
+// and names the reason. Programs that only read write nothing.
 func TestWritersRefuseAStoreThatIgnoresConditions(t *testing.T) {
 	for _, tc := range []struct {
 		args []string

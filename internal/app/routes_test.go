@@ -20,7 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// access is who may ask what of all programs. A new route wants a line here.
+// access is the right that each route of all programs requires. A new route needs a line here.
 var access = map[string]auth.Access{
 	"GET /{$}":           auth.Public,
 	"GET /assets/{file}": auth.Public,
@@ -68,7 +68,7 @@ var below = []string{
 	"status/buildinfo", "status/tsdb", "admin/tsdb/snapshot", "nothing",
 }
 
-// watched has a stage's routes with handlers that only tell that they were reached.
+// watched has a stage's routes with handlers that only record that they were reached.
 type watched struct {
 	process.Stage
 	reached *atomic.Int64
@@ -107,7 +107,7 @@ func everything(t *testing.T, tokens string) (http.Handler, []process.Route, *at
 	return h, routes, reached
 }
 
-// paths are what a pattern is asked by.
+// paths returns the request paths that test a pattern.
 func paths(pattern string) []string {
 	_, path, found := strings.Cut(pattern, " ")
 	if !found {

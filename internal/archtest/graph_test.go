@@ -71,7 +71,7 @@ func command(t *testing.T, name string, args ...string) []byte {
 	return out
 }
 
-// within says whether the package is one of the trees' roots or below one; it returns that root.
+// within reports whether the package is one of the trees' roots or below one; it returns that root.
 func within(name string, trees []string) (string, bool) {
 	for _, tree := range trees {
 		if name == tree || strings.HasPrefix(name, tree+"/") {

@@ -22,9 +22,9 @@ var errorTypes = map[int]string{
 	http.StatusServiceUnavailable: "unavailable",
 }
 
-// write writes the answer. Its text contains no secrets; only a request with a known token is told
-// the tenants of that token. A script's request gets no Basic challenge, to which browsers respond
-// with a dialog of their own: the page asks for the token itself.
+// write writes the answer. Its text contains no secrets; only the answer to a request with a known
+// token names the tenants of that token. A script's request gets no Basic challenge, to which
+// browsers respond with a dialog of their own: the page asks for the token itself.
 func (f *refusal) write(w http.ResponseWriter, r *http.Request, access Access) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")

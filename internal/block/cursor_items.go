@@ -80,7 +80,7 @@ func (c *HistCursor) Next(n int64, dst []segment.Hist) ([]segment.Hist, error) {
 		blob := c.blobs[c.pos]
 		h, err := segment.DecodeHist(unsafe.Slice(unsafe.StringData(blob), len(blob)))
 		if err == nil && h.T != c.ts[c.pos] {
-			err = fmt.Errorf("histogram of %d ms says it is of %d ms", c.ts[c.pos], h.T)
+			err = fmt.Errorf("histogram of the row at %d ms has the timestamp %d ms", c.ts[c.pos], h.T)
 		}
 		if err != nil {
 			return nil, c.groups.open.fail(fmt.Errorf("%w: %w", ErrFormat, err))

@@ -151,7 +151,7 @@ func TestDuckDBDivides(t *testing.T) {
 	require.NoError(t, rows.Close())
 }
 
-// mixed is series whose integers want different encodings, beside one another in a row group.
+// mixed is adjacent series in a row group whose integers need different encodings.
 func mixed() []input {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var in []input

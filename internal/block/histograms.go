@@ -7,7 +7,8 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Columns of histograms-NNNN.parquet beside metric, series_id and ts; ColHist is as in segments.
+// Columns of histograms-NNNN.parquet in addition to metric, series_id and ts; ColHist is as in
+// segments.
 const (
 	ColCount = "count"
 	ColSum   = "sum"

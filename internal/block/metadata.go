@@ -9,7 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// Columns of metadata.parquet beside metric.
+// Columns of metadata.parquet in addition to metric.
 const (
 	ColType = "type"
 	ColUnit = "unit"

@@ -172,7 +172,7 @@ func (p *intPages) size(b []byte) int {
 	return len(p.out)
 }
 
-// runsOf says whether vals are at most limit runs of equal values.
+// runsOf reports whether vals are at most limit runs of equal values.
 func runsOf(vals []int64, limit int) bool {
 	n := 1
 	for i := 1; i < len(vals) && n <= limit; i++ {
@@ -195,7 +195,7 @@ func eachRun(vals []int64, f func(v int64, n int)) {
 	}
 }
 
-// rangeBits returns how many bits tell the values apart.
+// rangeBits returns the number of bits that distinguish the values.
 func rangeBits(vals []int64) int {
 	lo, hi := vals[0], vals[0]
 	for _, v := range vals {

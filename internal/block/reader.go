@@ -54,7 +54,7 @@ func OpenWith(src Source, m Meta) (*Reader, error) {
 	return r, nil
 }
 
-// Meta returns what the block says of itself. It must not be changed.
+// Meta returns the content of meta.json. It must not be changed.
 func (r *Reader) Meta() *Meta { return &r.meta }
 
 func readAll(src Source, name string, limit int64) ([]byte, error) {
@@ -152,7 +152,7 @@ func (r *Reader) open(f *File) (*openFile, error) {
 		return nil, fmt.Errorf("open %s: %w", f.Name, err)
 	}
 	if size != f.Bytes {
-		return nil, fmt.Errorf("%w: %s has %d bytes, meta.json says %d", ErrFormat, f.Name, size, f.Bytes)
+		return nil, fmt.Errorf("%w: %s has %d bytes, meta.json records %d", ErrFormat, f.Name, size, f.Bytes)
 	}
 	l, err := parquetfile.ReadLayout(in, size)
 	if err != nil {
@@ -170,7 +170,7 @@ func (o *openFile) check() error {
 		return fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, v, FormatVersion)
 	}
 	if len(o.layout.Groups) != len(o.RowGroups) {
-		return fmt.Errorf("%w: %d row groups, meta.json says %d", ErrFormat, len(o.layout.Groups), len(o.RowGroups))
+		return fmt.Errorf("%w: %d row groups, meta.json records %d", ErrFormat, len(o.layout.Groups), len(o.RowGroups))
 	}
 	for i := range o.RowGroups {
 		g, said := &o.layout.Groups[i], &o.RowGroups[i]
@@ -178,7 +178,7 @@ func (o *openFile) check() error {
 			return Chunk{a.Span.Offset, a.Span.Length} == b
 		})
 		if !same {
-			return fmt.Errorf("%w: row group %d is not as meta.json says", ErrFormat, i)
+			return fmt.Errorf("%w: row group %d differs from its entry in meta.json", ErrFormat, i)
 		}
 	}
 	return nil

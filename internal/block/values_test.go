@@ -63,7 +63,7 @@ func noisy(step float64, n int) float64 {
 	return sum
 }
 
-// tiny says whether v is so near to 0 that it may have no divisor.
+// tiny reports whether v is so near to 0 that it may have no divisor.
 func tiny(v float64) bool { return v != 0 && math.Abs(v) < 0x1p-971 }
 
 // checkCodec holds what the encoder makes of several series against the values, with the readers'

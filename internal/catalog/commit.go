@@ -77,7 +77,7 @@ type commit struct {
 	puts   int        // with unknown effect
 }
 
-// errAgain asks for another attempt.
+// errAgain requests another attempt.
 var errAgain = errors.New("again")
 
 func (c *commit) run(ctx context.Context) (Manifest, error) {

@@ -40,13 +40,13 @@ const (
 	pollClock = time.Second
 )
 
-// Delete makes a deletion take effect: what was acknowledged before the call is deleted when it
-// returns, what is sent after it returned stays, and what is written meanwhile may go or stay. No
-// clock of a machine has a part in that:
+// Delete commits a deletion. When it returns, samples that were acknowledged before the call are
+// deleted. Samples that are sent after it returned stay; samples that are written meanwhile may be
+// deleted or stay. This depends on no machine's clock:
 //
 //  1. It reads the manifest, and covers its blocks.
 //  2. It lists the segments of the windows. Listings are strong, so these are all that were
-//     acknowledged before, but for those that are in a block of the manifest. They become Sealed.
+//     acknowledged before, except those that are in a block of the manifest. They become Sealed.
 //  3. If there is a queue, the tombstones cover what was sent until the end of a period of the
 //     queue, which is after the listing.
 //  4. It swaps the manifest, if it is still what was read. Otherwise it begins again: a newer block

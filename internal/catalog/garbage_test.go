@@ -98,7 +98,7 @@ func TestLifeAfterDeath(t *testing.T) {
 	require.ErrorIs(t, err, catalog.ErrConflict)
 }
 
-// TestManyDeletions: identifiers of tombstones ascend, whatever the clock says.
+// TestManyDeletions: identifiers of tombstones ascend, independently of the clock.
 func TestManyDeletions(t *testing.T) {
 	m := catalog.Empty()
 	var last ulid.ULID

@@ -10,7 +10,7 @@ import (
 // Listing is the first half of a snapshot: the segments of a tenant in the 2h windows that overlap
 // a range of time, as they were listed.
 type Listing struct {
-	snap       Snapshot // without what the manifest says
+	snap       Snapshot // without the content of the manifest
 	mint, maxt int64
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// rankOf returns the rank of a segment that the store says to have been modified at that time. That
-// of a segment of the queue is when the queue got its newest message. So the order of ranks is that
-// in which writes were acknowledged, as far as the store's or the queue's clock tells it. Within
-// one tick of that clock the key's ULID decides.
+// rankOf returns the rank of a segment from the time at which the store modified it. The time of a
+// segment from the queue is that at which the queue got its newest message. So ranks have the order
+// in which writes were acknowledged, by the clock of the store or of the queue. Within one tick of
+// that clock the key's ULID decides.
 //
 //	 48 bits           20 bits            30 bits              30 bits
 //	┌─────────────────┬──────────────────┬────────────────────┬───────────────────┐

@@ -66,9 +66,9 @@ func readManifest(ctx context.Context, store Getter, tenant string) (stored, err
 	return s, nil
 }
 
-// stamp corrects the times of what this manifest superseded, and of its floor. Its committer asked
-// for the time before the commit, maybe long before (it may have been suspended in between); the
-// store knows better. The next manifest keeps the corrected times.
+// stamp corrects the times of what this manifest superseded, and of its floor. Its committer read
+// the store's time before the commit, possibly long before (it may have been suspended in between);
+// the store's modification time is exact. The next manifest keeps the corrected times.
 func (s *stored) stamp() {
 	at := s.modified.UnixMilli()
 	for i, c := range s.Consumed {

@@ -1,5 +1,5 @@
-// Package catalog says which objects hold a tenant's samples at one moment, and is the only way to
-// change that.
+// Package catalog records which objects hold a tenant's samples at one moment, and is the only way
+// to change that.
 //
 // The snapshot rule: a reader lists the segments first and gets the manifest afterwards. Live are
 // the segments that it listed and that the manifest does not count as consumed, and the manifest's
@@ -51,7 +51,7 @@ type Snapshot struct {
 // clipped; an empty range gives an empty snapshot.
 //
 // The listing is as old as the call. A planner concludes from the age of a segment that no older
-// one is missing. It must have asked for the store's time before the call.
+// one is missing. It must have read the store's time before the call.
 func Take(ctx context.Context, store Reader, tenant string, mint, maxt int64) (Snapshot, error) {
 	l, err := List(ctx, store, tenant, mint, maxt)
 	if err != nil || l.mint > l.maxt {

@@ -85,7 +85,7 @@ func benchLake(b *testing.B, series int, total, flush time.Duration) (*Stage, fu
 	return s, func(t time.Time) { now = t }
 }
 
-// dry does a merge but for its commit, and removes what it wrote.
+// dry executes a merge without its commit, and removes its output.
 func dry(b *testing.B, s *Stage, job Job) int64 {
 	b.Helper()
 	snap, err := catalog.Take(b.Context(), s.store, "t", key.MinTime, key.MaxTime)
@@ -151,8 +151,8 @@ func BenchmarkMerge(b *testing.B) {
 }
 
 // BenchmarkDay merges a day of 50 million samples (5,787 series) out of a 12h block and six 2h
-// blocks into one 24h block, with rollups, and says how much memory the process had at its worst.
-// Making the day takes some minutes.
+// blocks into one 24h block, with rollups, and reports the peak memory of the process. Making the
+// day takes some minutes.
 func BenchmarkDay(b *testing.B) {
 	s, at := benchLake(b, 5787, 24*time.Hour, 20*time.Minute)
 	for h := 2; h < 24; h += 2 {

@@ -79,7 +79,7 @@ func (f *failures) add(ctx context.Context, tenant string, err error) {
 		return
 	}
 	level := slog.LevelError
-	if ctx.Err() != nil { // the cycle was told to end
+	if ctx.Err() != nil { // the cycle was cancelled
 		level = slog.LevelInfo
 	}
 	f.stage.log.Log(ctx, level, "compaction failed", "tenant", tenant, "error", err)

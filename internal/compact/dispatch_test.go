@@ -29,7 +29,7 @@ func (l *lake) requests(f func()) map[memstore.Op]int {
 	return out
 }
 
-// TestIdleTicks: what a tick costs per tenant of whom there is nothing to do.
+// TestIdleTicks: the requests of a tick for each tenant that has no work.
 func TestIdleTicks(t *testing.T) {
 	for _, tenants := range []int{1, 100} {
 		t.Run(fmt.Sprintf("tenants=%d", tenants), func(t *testing.T) {

@@ -8,7 +8,7 @@
 // by their block at once. So a reader sees every sample exactly once, whichever process dies in
 // between, and every step may run again.
 //
-// Package live says which of the samples of one series and time counts: the one of the highest
+// Package live decides which of the samples of one series and time counts: the one of the highest
 // rank. The sources of a merge are closed: no other live object that overlaps them in time has a
 // rank between theirs. So the block can take the highest rank of its sources without changing an
 // answer.

@@ -95,7 +95,7 @@ func (f *farm) worker(r *rand.Rand, n int, after bool) *worker {
 	return w
 }
 
-// work does any of the first few messages, and says whether there was one.
+// work executes any of the first few messages, and reports whether there was one.
 func (w *worker) work() (bool, error) {
 	ctx := w.t.Context()
 	ms, err := w.jobs.Receive(ctx, 5, 0, visibility)

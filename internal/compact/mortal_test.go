@@ -22,7 +22,7 @@ type mortal struct {
 	dead  bool
 }
 
-// step counts a request. do says whether it has an effect, err whether the process hears of it.
+// step counts a request. do is whether it has an effect; err is the error that the process gets.
 func (m *mortal) step() (do bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

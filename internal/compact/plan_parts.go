@@ -42,7 +42,7 @@ func (p *planner) segments(w key.Window, run, near []source) {
 	})
 }
 
-// chunks plans a job for every MaxSources of the run, and for the rest if it has at least so many
+// chunks plans a job for every MaxSources of the run, and for the rest if it has at least `least`
 // sources or PartBytes.
 func (p *planner) chunks(w key.Window, run, near []source, least int, why string) {
 	for len(run) > 1 {

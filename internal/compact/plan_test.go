@@ -65,7 +65,8 @@ func (s *scene) sized(hour, n int, written string, bytes int64) *scene {
 	return s
 }
 
-// block adds a block of so many samples in ten series whose newest source was written then.
+// block adds a block of that number of samples in ten series. Its newest source was written at that
+// time.
 func (s *scene) block(l key.Level, hour int, written string, samples int64) *scene {
 	from := day.Add(time.Duration(hour) * time.Hour).UnixMilli()
 	b := catalog.Block{

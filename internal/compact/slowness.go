@@ -43,8 +43,8 @@ func divisible(r *Result) bool {
 	return r.Job.Kind == Merge && r.Job.Level != key.Part || r.Job.Kind == Cut && r.Job.Slice.Of < maxSlices
 }
 
-// slicesAt returns the number of slices for a job whose time was over after so many of its samples:
-// each gets half of that time, at the same pace.
+// slicesAt returns the number of slices for a job that ran out of time after read of its total
+// samples: each slice gets half of that time, at the same pace.
 func slicesAt(read, total int64) int {
 	n := 2
 	for n < maxSlices && read > 0 && int64(n)*read < 2*total {

@@ -102,7 +102,7 @@ func TestClaimedSources(t *testing.T) {
 	require.Equal(t, map[memstore.Op]int{memstore.Get: 1}, asked)
 }
 
-// TestNoJob: only what is no job is an error, and nothing is asked of the store.
+// TestNoJob: only a message without a job is an error, and causes no request to the store.
 func TestNoJob(t *testing.T) {
 	l := newLake(t)
 	s := l.stage(Settings{}, 2)
@@ -113,7 +113,7 @@ func TestNoJob(t *testing.T) {
 	require.Empty(t, asked)
 }
 
-// TestFailedJob: a job that fails is logged and done with; a job whose process is told to end is
+// TestFailedJob: a failed job is logged and its message is done; a job whose process is ending is
 // not.
 func TestFailedJob(t *testing.T) {
 	l := newLake(t)
@@ -147,7 +147,7 @@ func TestFailedJob(t *testing.T) {
 	l.check("t")
 }
 
-// TestSlowJob: a job that is out of time is recorded as a split into so many slices as its pace
+// TestSlowJob: a job that is out of time is recorded as a split into as many slices as its pace
 // asks for, and the slices are done.
 func TestSlowJob(t *testing.T) {
 	for _, tc := range []struct {
@@ -207,7 +207,7 @@ func TestSlowJob(t *testing.T) {
 	}
 }
 
-// TestSlowPart: what cannot be split fails, and says why.
+// TestSlowPart: a job that cannot be split fails, and its error states why.
 func TestSlowPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLake(t)

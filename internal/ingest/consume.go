@@ -99,8 +99,8 @@ type parcel struct {
 // longer (catalog.QueueHorizon).
 const maxQueueAge = 29 * 24 * time.Hour
 
-// sentAt returns when the queue got a message first. A message that was moved back from the dead
-// letters says it itself.
+// sentAt returns when the queue got a message first. A message that was moved back from the
+// dead-letter queue holds this time itself.
 func (c *consumption) sentAt(d *Delivery, e *message.Message) (time.Time, error) {
 	sent := d.Sent
 	if !e.Sent.IsZero() {
@@ -171,7 +171,7 @@ func (c *consumption) fail(ms []parcel, err error) {
 	c.stage.log.Error("messages failed; they will be delivered again", "messages", len(ms), "first", ms[0].id, "tenant", ms[0].Tenant, "samples", samples, "err", err)
 }
 
-// load is what of a tenant's messages is flushed together.
+// load is the part of a tenant's messages that is flushed together.
 type load struct {
 	parcels []parcel
 	batches []*remotewrite.Batch

@@ -93,7 +93,8 @@ func calmWith(t *testing.T, mode Mode, set Settings) *lake {
 	return newLake(t, set, func() time.Time { return time.UnixMilli(someTime) })
 }
 
-// tick lets the clock go on, by more than mode Direct tolerates: what is sent next is written later.
+// tick advances the clock by more than mode Direct tolerates: requests after it have a later write
+// time.
 func (l *lake) tick() { l.later.Add(int64(time.Minute)) }
 
 // post sends a body as it is and returns the answer. Headers are pairs; an empty value removes one.
@@ -164,7 +165,7 @@ func (l *lake) send(version protocol, items []item, headers ...string) *httptest
 	return l.post(packed(l.t, encodeV1(items)), headers...)
 }
 
-// ok sends items and wants success.
+// ok sends items and requires success.
 func (l *lake) ok(version protocol, items []item, headers ...string) *httptest.ResponseRecorder {
 	l.t.Helper()
 	w := l.send(version, items, headers...)
@@ -172,7 +173,7 @@ func (l *lake) ok(version protocol, items []item, headers ...string) *httptest.R
 	return w
 }
 
-// read returns what the segments of a tenant say, by series. It checks each segment on the way.
+// read returns the content of a tenant's segments, by series. It checks each segment on the way.
 func (l *lake) read(tenantID string) map[string]content {
 	l.t.Helper()
 	floats, hists, exemplars := map[string]map[int64]string{}, map[string]map[int64]string{}, map[string]map[string]bool{}
@@ -303,7 +304,7 @@ func (l *lake) inflight() int64 {
 	return int64(testutil.ToFloat64(l.stage.met.inflightBytes))
 }
 
-// undisclosed wants an answer that names a line of the log, and the cause in that line only.
+// undisclosed requires an answer that names a line of the log, and the cause only in that line.
 func (l *lake) undisclosed(answer, cause string) {
 	l.t.Helper()
 	found := regexp.MustCompile(`^samples could not be stored, try again \(the log has the cause under reference ([0-9a-f]{12})\)\n$`).FindStringSubmatch(answer)

@@ -77,7 +77,8 @@ func TestPeriods(t *testing.T) {
 	require.Len(t, l.read(anonymous)[lsetText(gauge("m").Lset)].Floats, len(sent))
 }
 
-// TestMessagesOfUnknownAge are refused: nobody could tell which deletions they are older than.
+// TestMessagesOfUnknownAge: messages of unknown age are refused, because it is unknown which
+// deletions came after them.
 func TestMessagesOfUnknownAge(t *testing.T) {
 	l := held(t)
 	l.ok(protocolV1, []item{gauge("m", at(someTime, 1))})

@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// described is a series with metadata (1.0 sends the metadata beside it).
+// described is a series with metadata (1.0 sends the metadata separately).
 func described(name, kind, help string) item { return describedAt(someTime, name, kind, help) }
 
 func describedAt(t int64, name, kind, help string) item {
@@ -21,7 +21,7 @@ func describedAt(t int64, name, kind, help string) item {
 	return it
 }
 
-// metadata returns what each segment says of metric families, in the order of writing.
+// metadata returns the metadata of each segment, in the order of writing.
 func (l *lake) metadata() [][]segment.Metadata {
 	var out [][]segment.Metadata
 	for _, k := range l.keys(anonymous) {

@@ -20,7 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// offender is an item that breaks a rule, with what the answer says about it.
+// offender is an item that violates a rule, with the error text of the answer.
 type offender struct {
 	name    string
 	item    item

@@ -87,7 +87,7 @@ func (s *Settings) Validate() error {
 // the interval between flushes is. It ends the wait for senders that are gone.
 const minWait = 50 * time.Millisecond
 
-// pace says when groups for a store are due.
+// pace returns the pace of groups for a store.
 func (s *Settings) pace(store objstore.Store) group.Pace {
 	gap := s.FlushInterval
 	if _, local := store.(objstore.Local); gap == 0 && !local {

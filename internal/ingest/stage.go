@@ -56,7 +56,7 @@ type Stage struct {
 	mu      sync.Mutex
 	tenants map[string]*tenantIngest
 	closing bool
-	swept   time.Time // when idle tenants were looked for last
+	swept   time.Time // time of the last search for idle tenants
 }
 
 // Option is a part that only some modes need.

@@ -90,7 +90,7 @@ func (a *wholeAnswer) Close() error {
 	return nil
 }
 
-// ContentType tells aws-lambda-go the type of the content.
+// ContentType returns the content type for aws-lambda-go.
 func (*wholeAnswer) ContentType() string { return "application/json" }
 
 // MarshalJSON fails, so that aws-lambda-go reads the answer instead of encoding it.

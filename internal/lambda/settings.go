@@ -10,11 +10,11 @@ import (
 // margin to end in order.
 const shutdownTime = 450 * time.Millisecond
 
-// Settings say how answers leave. The tags are those of package settings; their limits are AWS
-// Lambda's ("Lambda quotas" in its developer guide).
+// Settings configure the answers of a function. The tags are those of package settings; their
+// limits are AWS Lambda's ("Lambda quotas" in its developer guide).
 type Settings struct {
 	Streaming bool `name:"lambda.streaming" negatable:"" default:"false" help:"The function's URL has InvokeMode RESPONSE_STREAM and streams its answers. Answers to the HTTP API are never streamed." when:"Only together with the URL's InvokeMode. The query function has it on by default."`
-	// MaxAnswerBytes leaves room for the error that tells of a larger answer.
+	// MaxAnswerBytes leaves room for the error that replaces a larger answer.
 	MaxAnswerBytes int64         `name:"lambda.max-answer-bytes" type:"bytes" default:"6291556" min:"4KiB" max:"6291556" help:"Largest answer that is not streamed, in bytes of JSON." when:"Rarely."`
 	MaxStreamBytes int64         `name:"lambda.max-stream-bytes" type:"bytes" default:"200MiB" min:"4KiB" help:"Largest streamed answer, in bytes." when:"Raise it if AWS raised your quota."`
 	GatewayTimeout time.Duration `name:"lambda.http-api-timeout" default:"29s" above:"0" help:"Longest duration of a request through the HTTP API, which gives up after 30s." when:"Rarely."`

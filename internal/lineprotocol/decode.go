@@ -100,7 +100,7 @@ type Request struct {
 	Came      time.Time // the time of lines without a timestamp
 }
 
-// Result says what Decode left out.
+// Result counts what Decode left out.
 type Result struct {
 	Strings int // fields with strings, which are no samples
 }

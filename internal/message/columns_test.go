@@ -52,7 +52,7 @@ func unpacked(columns []byte, holds remotewrite.Tally) (*remotewrite.Batch, erro
 	return new(unpacker).decode(columns, m, remotewrite.NewGeneration(2), &limits, limit)
 }
 
-// said is all that a batch says, in its order.
+// said is the whole content of a batch, in its order.
 func said(t testing.TB, b *remotewrite.Batch) []string {
 	view := b.Generation.Table.View()
 	name := func(r uint32) string {
@@ -180,7 +180,7 @@ func requireStable(t testing.TB, columns []byte, holds remotewrite.Tally) {
 	require.Equal(t, first, second)
 }
 
-// TestDenseColumns reads columns that would take much memory, or say that they do.
+// TestDenseColumns reads columns that would take much memory, or that claim to.
 func TestDenseColumns(t *testing.T) {
 	many := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
 	const most = 1 << 20

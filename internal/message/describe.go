@@ -9,8 +9,8 @@ import (
 // maxDescribed is the memory (bytes) that Describe may take.
 const maxDescribed = 256 << 20
 
-// Describe reads a whole message as a consumer does, but for limits, which are the consumer's. Its
-// error is ErrUnreadable and says why no consumer can read the message.
+// Describe reads a whole message as a consumer does, but without limits, which belong to the
+// consumer. Its error wraps ErrUnreadable and states why no consumer can read the message.
 func Describe(body string) (*Message, error) {
 	m, err := Parse(body)
 	if err != nil {

@@ -129,9 +129,9 @@ func cutSent(fields []string) ([]string, time.Time, error) {
 	return slices.Delete(slices.Clone(fields), place, place+1), time.UnixMilli(ms), nil
 }
 
-// Redriven returns a message as it may be sent again. It says when the queue got it first: a later
-// deletion still applies to it, and samples written later still replace it. sent is when the queue
-// got it, as the queue says.
+// Redriven returns a message in the form in which it may be sent again. It holds the time at which
+// the queue first got it, so that a later deletion still applies to it, and samples written later
+// still replace it. sent is the queue's send time of body.
 func Redriven(body string, sent time.Time) (string, error) {
 	m, err := Parse(body)
 	if err != nil {

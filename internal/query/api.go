@@ -10,7 +10,7 @@ import (
 	"github.com/promlake/promlake/internal/query/source"
 )
 
-// The errors by which callers of a Stage tell what happened.
+// The errors that callers of a Stage distinguish.
 type (
 	LimitError    = request.LimitError
 	DamagedError  = source.DamagedError

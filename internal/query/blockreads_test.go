@@ -111,7 +111,7 @@ func TestScatteredSeries(t *testing.T) {
 	}
 }
 
-// TestReplan: an object that is gone is looked for in a fresh snapshot, once.
+// TestReplan: when an object is gone, the query uses a fresh snapshot, once.
 func TestReplan(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{})
 	rows := []segment.Row{{Labels: metric("m"), Floats: []segment.Float{{T: 10, V: 1}, {T: 20, V: 2}}}}

@@ -193,7 +193,8 @@ func exact(t *testing.T, set storage.SeriesSet) []string {
 	return out
 }
 
-// answers are what the storage interfaces say about everything in a range that holds all samples.
+// answers are the results of the storage interfaces for everything in a range that holds all
+// samples.
 func answers(t *testing.T, l *lake) map[string]any {
 	t.Helper()
 	ctx := context.Background()
@@ -267,7 +268,7 @@ func TestLayoutsAgree(t *testing.T) {
 	}
 }
 
-// TestWrittenAfterDeletion: a tombstone spares what is newer.
+// TestWrittenAfterDeletion: a tombstone does not hide newer samples.
 func TestWrittenAfterDeletion(t *testing.T) {
 	now := testNow().UnixMilli()
 	row := func(i string, v float64) []segment.Row {

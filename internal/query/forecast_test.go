@@ -82,7 +82,7 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// TestForecastOfCached: what is local already takes no time to fetch.
+// TestForecastOfCached: the forecast counts no fetch time for bytes that are already local.
 func TestForecastOfCached(t *testing.T) {
 	dir := newDirStore(t)
 	writeColdBlock(t, newLake(t, dir, query.Settings{}), 4, 100, 3000)

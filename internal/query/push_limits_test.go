@@ -24,12 +24,12 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// lastHours asks for a range that has all of pushRows.
+// lastHours is a range that has all of pushRows.
 func lastHours(text string) asked {
 	return asked{text: text, start: testNow().Add(-200 * time.Minute), end: testNow(), step: time.Minute}
 }
 
-// left returns the files under a directory but for the lock.
+// left returns the files under a directory except the lock.
 func left(t *testing.T, dir string) []string {
 	t.Helper()
 	var out []string
@@ -148,7 +148,8 @@ func TestPushedAtOnce(t *testing.T) {
 	require.Zero(t, l.counted("promlake_query_waiting"))
 }
 
-// TestQueueIsNamed: who gives up waiting for other queries is told what they waited for.
+// TestQueueIsNamed: the error of a query that gives up waiting for other queries names what it
+// waited for.
 func TestQueueIsNamed(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{MaxConcurrency: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), 0)
@@ -159,7 +160,7 @@ func TestQueueIsNamed(t *testing.T) {
 	require.ErrorContains(t, res.Err, "--query.max-concurrency")
 }
 
-// TestPushedReplan: objects that vanish under a statement are looked for in a fresh snapshot, once.
+// TestPushedReplan: when objects vanish under a statement, the query uses a fresh snapshot, once.
 func TestPushedReplan(t *testing.T) {
 	for _, remote := range []bool{false, true} {
 		var store objstore.Store = newDirStore(t)
@@ -204,7 +205,7 @@ func TestPushedReplan(t *testing.T) {
 	}
 }
 
-// TestPushedStatistics: what statements read is counted, for operators and for the request.
+// TestPushedStatistics: the reads of statements are counted, in the metrics and for the request.
 func TestPushedStatistics(t *testing.T) {
 	l := newLake(t, newDirStore(t), pushAll)
 	l.writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 50}, pushRows())

@@ -122,7 +122,7 @@ func lakesOfRollups(t *testing.T, rows []segment.Row, remote bool, apply func(*l
 	return engine, plain, rolled
 }
 
-// TestRollupsAnswer: what is read from rollups is answered as from samples, bit for bit.
+// TestRollupsAnswer: answers from rollups equal those from samples, bit for bit.
 func TestRollupsAnswer(t *testing.T) {
 	rows := rollupRows()
 	for _, state := range rollupStates {

@@ -81,7 +81,7 @@ func pushRowsOf(n int) []segment.Row {
 	return rows
 }
 
-// asked is how a query is asked.
+// asked is a query with its parameters.
 type asked struct {
 	text       string
 	start, end time.Time

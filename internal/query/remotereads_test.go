@@ -58,7 +58,7 @@ func mixedRows(rng *rand.Rand, series int, starts bool) []segment.Row {
 	return out
 }
 
-// metasOf returns what meta.json says of all blocks, by their prefixes.
+// metasOf returns the content of meta.json of all blocks, by their prefixes.
 func metasOf(t *testing.T, store *dirStore) map[string]*block.Meta {
 	t.Helper()
 	out := map[string]*block.Meta{}
@@ -85,7 +85,7 @@ var mixedQueries = []string{
 	`max(max_over_time(m0{i="9"}[20m]))`, `min_over_time(m0{i=~".*[13579]"}[15m])`,
 }
 
-// askMixed asks for all of mixedRows.
+// askMixed queries all of mixedRows.
 func askMixed(text string) asked {
 	return asked{text, time.Unix(0, 0), time.Unix(1500, 0), 30 * time.Second}
 }
@@ -202,7 +202,7 @@ func TestBlocksThroughSpans(t *testing.T) {
 	}
 }
 
-// TestMetaThatCannotBe: what meta.json says wrongly of a sample file is an error and no answer.
+// TestMetaThatCannotBe: a wrong entry for a sample file in meta.json yields an error and no answer.
 func TestMetaThatCannotBe(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -241,7 +241,7 @@ func TestMetaThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestExplainedCost: what a query is said to cost is what it takes.
+// TestExplainedCost: the cost that explain reports for a query is what the query takes.
 func TestExplainedCost(t *testing.T) {
 	dir := mixedLake(t, rand.New(rand.NewPCG(13, 1)), 40)
 	for _, min := range []int64{-1, 200, math.MaxInt64} {

@@ -141,7 +141,8 @@ func TestSelectMergesFiles(t *testing.T) {
 	})
 }
 
-// TestCounterResetHints: a hint says what the samples around show, whichever files they come from.
+// TestCounterResetHints: a hint is derived from the adjacent samples, whichever files they come
+// from.
 func TestCounterResetHints(t *testing.T) {
 	hist := func(t int64, count uint64, hint histogram.CounterResetHint) segment.Hist {
 		return segment.Hist{T: t, H: &histogram.Histogram{Count: count, ZeroCount: count, CounterResetHint: hint}}

@@ -7,8 +7,8 @@
 //	samples   reads the rows of series from segments, blocks and rollups
 //	exec      evaluates range functions series by series, then one SQL statement in DuckDB for each part
 //
-// A segment's row of a series carries its samples. A block's row says which rows of its sample files
-// are the series'.
+// A segment's row of a series carries its samples. A block's row locates the series' rows in its
+// sample files.
 package query
 
 import (

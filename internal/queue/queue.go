@@ -81,7 +81,7 @@ func (m Message) Check() error {
 	return nil
 }
 
-// Chunks returns how many chunks a request with a payload of so many bytes is charged as.
+// Chunks returns the number of chunks that SQS charges for a request with a payload of bytes bytes.
 func Chunks(bytes int) int { return max(1, (bytes+ChunkBytes-1)/ChunkBytes) }
 
 // Batches divides messages, in order, into runs that one request can carry.

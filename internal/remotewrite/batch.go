@@ -181,7 +181,7 @@ func (b *Batch) cut(m Mark) {
 	}
 }
 
-// NoRef marks what belongs to no known series: a series that was refused, or is not looked up yet.
+// NoRef marks data of no known series: of a series that was refused, or is not yet resolved.
 const NoRef = series.Ref(math.MaxUint32)
 
 // sweep removes what is marked with NoRef, from MinT and MaxT too.

@@ -8,7 +8,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Reason says why samples were refused. It is the label of a counter and stands in errors.
+// Reason is the reason why samples were refused. It is the label of a counter and part of errors.
 type Reason string
 
 // The reasons, in Mimir's words where it has them.

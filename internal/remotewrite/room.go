@@ -37,7 +37,7 @@ type Room struct {
 	refused bool              // Reserve returned an error
 }
 
-// NewRoom returns the room of a message of so many bytes: granted bytes at once, and up to most as
+// NewRoom returns the room of a message of message bytes: granted bytes at once, and up to most as
 // far as grow allows. grow may be nil if granted is most.
 func NewRoom(message int, granted, most int64, grow func(int64) error) Room {
 	granted = min(granted, most)

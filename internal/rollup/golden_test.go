@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGoldenFiles pins the bytes of small files, and what they say.
+// TestGoldenFiles pins the bytes of small files, and their content.
 func TestGoldenFiles(t *testing.T) {
 	files := memFiles{}
 	w, err := rollup.NewWriter(files)

@@ -22,7 +22,7 @@ import (
 	"github.com/promlake/promlake/internal/rollup"
 )
 
-// float is a sample as upstream's lists of samples want it.
+// float is a sample as an element of upstream's lists of samples.
 type float struct {
 	t int64
 	v float64
@@ -156,8 +156,8 @@ func answers(w *rollup.Window, start, end int64) []answer {
 }
 
 // TestWindowsAnswerAsUpstreamDoes asks upstream's engine about random windows of whole buckets and
-// compares bit for bit what is said to be exact. At the end it has seen exact and inexact answers
-// of every function that knows both.
+// compares bit for bit the answers that are declared exact. At the end it has seen exact and
+// inexact answers of every function that knows both.
 func TestWindowsAnswerAsUpstreamDoes(t *testing.T) {
 	exact, inexact := map[string]int{}, map[string]int{}
 	for name, next := range values {
@@ -222,8 +222,8 @@ func compareAll(t *testing.T, u *upstream, w *rollup.Window, start, end int64, w
 	compareInstant(t, u, w, start, end, what)
 }
 
-// selects says that a function returns one of the samples, whose bits are then those of the sample,
-// also if it is NaN.
+// selects reports whether a function returns one of the samples, whose bits are then those of the
+// sample, also if it is NaN.
 func selects(query string) bool {
 	return query[:4] == "min_" || query[:4] == "max_" || query[:4] == "firs" || query[:4] == "last"
 }

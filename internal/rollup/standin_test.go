@@ -41,7 +41,7 @@ func writtenSeries(t *testing.T, series, buckets int) memFiles {
 	return files
 }
 
-// TestStandIns: the stand-ins are what the rows say.
+// TestStandIns: the stand-ins follow from the rows.
 func TestStandIns(t *testing.T) {
 	files := writtenSeries(t, 24, 3000)
 	for _, step := range rollup.Steps() {

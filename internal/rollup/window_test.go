@@ -10,11 +10,11 @@ import (
 // numbers that stay below are not rounded.
 const maxExact = 1 << 53
 
-// Window is what the rows of one series say about a range that is made of whole buckets. Add rows
-// in order of time; missing buckets are empty ones. The zero value is an empty range. Where a
-// method also returns exact, its value is bit for bit what upstream's function returns for the
-// samples (NaN for any NaN) if exact is true; otherwise it may be rounded differently, and who
-// needs the bits reads the samples. Values without that are always exact.
+// Window summarizes the rows of one series over a range that consists of whole buckets. Add rows in
+// order of time; missing buckets are empty ones. The zero value is an empty range. Where a method
+// also returns exact, its value is bit for bit what upstream's function returns for the samples
+// (NaN for any NaN) if exact is true; otherwise it may be rounded differently, and who needs the
+// bits reads the samples. Values without that are always exact.
 type Window struct {
 	total Row
 	rows  int       // with samples
@@ -93,17 +93,17 @@ func (w *Window) Changes() int64 { return w.total.Changes }
 // Resets: see Changes.
 func (w *Window) Resets() int64 { return w.total.Resets }
 
-// HasStart says that samples have start timestamps.
+// HasStart reports whether samples have start timestamps.
 func (w *Window) HasStart() bool { return w.total.Flags&FlagStart != 0 }
 
-// whole says that n times the largest magnitude among the samples, which are whole numbers, is
-// below maxExact.
+// whole reports whether n times the largest magnitude among the samples, which are whole numbers,
+// is below maxExact.
 func (w *Window) whole(n int64) bool {
 	return w.total.Flags&FlagFraction == 0 && float64(n)*max(math.Abs(w.total.Min), math.Abs(w.total.Max)) <= maxExact
 }
 
-// sumsExact says that Sum and SumC are what upstream's summation of the samples arrives at: because
-// it is that of one bucket, or because no partial sum is rounded.
+// sumsExact reports whether Sum and SumC are what upstream's summation of the samples arrives at:
+// because it is that of one bucket, or because no partial sum is rounded.
 func (w *Window) sumsExact() bool { return w.rows == 1 || w.whole(w.total.Count) }
 
 // Sum is sum_over_time.

@@ -103,7 +103,7 @@ func (w *world) lies(r *http.Request) (*http.Response, bool) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Etag": {`"e"`}}}, true
 }
 
-// run lets the writers do their rounds until more says no, and then compares what both servers
+// run executes the writers' rounds until more returns false, and then compares what both servers
 // answer when everything is merged that can be.
 func (w *world) run(ctx context.Context, more func(round int) bool) error {
 	g, within := errgroup.WithContext(ctx)

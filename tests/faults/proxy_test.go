@@ -54,7 +54,7 @@ func (f fault) String() string {
 }
 
 const (
-	faultRate = 20 // one of so many requests
+	faultRate = 20 // one of this number of requests
 	// mostAgain is less than the store's attempts of one request, so that stubborn faults end
 	// before most of its patience does.
 	mostAgain = 6

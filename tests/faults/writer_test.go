@@ -109,7 +109,7 @@ func (w *writer) remove(ctx context.Context) error {
 
 func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 
-// send returns when a request is over, and says whether it was acknowledged. If it was not, the
+// send returns when a request is over, and reports whether it was acknowledged. If it was not, the
 // process is killed, so that no part of the request takes effect later.
 func (w *writer) send(ctx context.Context, s *server, i *incarnation, path string, body []byte) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

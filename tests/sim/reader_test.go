@@ -51,7 +51,7 @@ func (w *world) gather(ctx context.Context, src source, snap catalog.Snapshot) (
 			return nil, fmt.Errorf("read block %s: %w", b.BlockID(), err)
 		}
 		if int64(len(got)) != b.Samples {
-			return nil, fmt.Errorf("block %s has %d samples, the manifest says %d", b.BlockID(), len(got), b.Samples)
+			return nil, fmt.Errorf("block %s has %d samples, the manifest records %d", b.BlockID(), len(got), b.Samples)
 		}
 		if err := r.add(got, b.Rank, b.DeletesThrough); err != nil {
 			return nil, fmt.Errorf("block %s: %w", b.BlockID(), err)

@@ -17,7 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
 )
 
-// Path is where a cycle is asked for, with POST.
+// Path is the path of requests for a cycle (POST).
 const Path = "/-/compact"
 
 // invoked compacts on demand: on a request, on a schedule, or on messages that hold jobs. It

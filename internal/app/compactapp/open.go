@@ -21,8 +21,8 @@ type Driven struct {
 }
 
 // Open returns a compaction stage over a store that exists, for all of its tenants or, if tenant is
-// not "", for that one. It first checks the store if p says so. It takes the store's clock to be
-// that far ahead of what it is. The caller closes it.
+// not "", for that one. If p enables it, it first checks the store. It adds ahead to the time of
+// the store's clock. The caller closes it.
 func Open(ctx context.Context, p process.Settings, tenant string, s Settings, logger *slog.Logger, ahead time.Duration) (*Driven, error) {
 	d := &Driven{}
 	_, end, err := process.Open(ctx, p, logger, func(_ context.Context, parts process.Parts) (_ process.Stage, err error) {
@@ -48,18 +48,18 @@ func Open(ctx context.Context, p process.Settings, tenant string, s Settings, lo
 	return d, nil
 }
 
-// Cycle does what there is to do now.
+// Cycle executes all jobs that are due now.
 func (d *Driven) Cycle(ctx context.Context) error {
 	_, err := d.stage.Cycle(ctx)
 	return err
 }
 
-// UntilIdle does what there is to do until nothing is left that need not wait.
+// UntilIdle executes jobs until none is left that is due.
 func (d *Driven) UntilIdle(ctx context.Context, progress compact.Progress) error {
 	return d.stage.UntilIdle(ctx, progress)
 }
 
-// Totals say what was done so far, also by a cycle that failed.
+// Totals returns the sums of the finished work, including that of a failed cycle.
 func (d *Driven) Totals() (Totals, error) { return readTotals(d.metrics) }
 
 // Close releases the stage. None of its methods may run.

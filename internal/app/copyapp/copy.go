@@ -24,8 +24,8 @@ const (
 	MarkPrefix = "promlake-copy/"
 	// copiers is the number of objects that are copied at once.
 	copiers = 8
-	// maxAttempts bounds how often a tenant is looked at anew because an object was deleted before
-	// it was copied.
+	// maxAttempts bounds the snapshots taken of a tenant because an object was deleted before it
+	// was copied.
 	maxAttempts = 10
 )
 
@@ -289,8 +289,8 @@ func (c *copying) modified(ctx context.Context, k string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("the destination has lost %s", k)
 }
 
-// deleteOthers deletes what earlier attempts have copied and the snapshot no longer has: the
-// manifest would not say that such a segment is consumed.
+// deleteOthers deletes objects that earlier attempts have copied and the snapshot no longer has:
+// such a segment would be live, because the manifest does not list it as consumed.
 func (c *copying) deleteOthers(ctx context.Context, want map[string]int64) error {
 	for k := range c.there {
 		if _, ok := want[k]; ok {

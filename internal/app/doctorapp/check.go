@@ -82,7 +82,7 @@ func (d *doctor) once(ctx context.Context, src source) (n int64, found *Damaged,
 	return n, out, nil
 }
 
-// isDamage says that an error is about bytes, and not about a store that did not answer.
+// isDamage reports whether an error means wrong bytes, and not a store that did not answer.
 func isDamage(err error) bool {
 	for _, kind := range []error{checksum.ErrDamaged, parquetfile.ErrFormat, segment.ErrFormat, block.ErrFormat} {
 		if errors.Is(err, kind) {
@@ -141,7 +141,7 @@ func (d *doctor) block(ctx context.Context, b *catalog.Block, out *Damaged) (n i
 			return 0, err
 		}
 		if size != f.Bytes {
-			return 0, fmt.Errorf("%w: %s has %d bytes, meta.json says %d", block.ErrFormat, f.Name, size, f.Bytes)
+			return 0, fmt.Errorf("%w: %s has %d bytes, meta.json records %d", block.ErrFormat, f.Name, size, f.Bytes)
 		}
 		if _, err := parquetfile.Verify(in, size); err != nil {
 			return 0, fmt.Errorf("verify %s: %w", f.Name, err)

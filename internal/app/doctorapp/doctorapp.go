@@ -1,5 +1,4 @@
-// Package doctorapp reads a store and says what of it is damaged, and takes damaged objects out of
-// what counts.
+// Package doctorapp reads a store, reports its damaged objects, and can make them no longer live.
 package doctorapp
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore/probe"
 )
 
-// Settings say what to do.
+// Settings configure an examination.
 type Settings struct {
 	Tenant     string // "" is all
 	Verify     bool   // read every byte of the live objects, and not only what describes them
@@ -29,8 +28,8 @@ type Settings struct {
 // concurrency bounds the objects that are read at once: a segment is in memory as a whole.
 const concurrency = 4
 
-// Run opens a store that exists, checks that it keeps its promises if p says so, and examines it;
-// see Examine.
+// Run opens a store that exists, checks its guarantees if p enables that, and examines it; see
+// Examine.
 func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logger) (r Report, err error) {
 	store, end, err := process.OpenStore(ctx, p, logger)
 	if err != nil {
@@ -46,7 +45,7 @@ func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logge
 }
 
 // Examine reads the manifest of each tenant and the live objects that it and the listing name.
-// Damage is part of the report; an error says that the examination did not end.
+// Damage is part of the report; an error means that the examination did not finish.
 func Examine(ctx context.Context, store objstore.Store, s Settings) (Report, error) {
 	tenants := []string{s.Tenant}
 	if s.Tenant == "" {

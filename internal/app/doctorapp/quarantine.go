@@ -15,7 +15,7 @@ import (
 // Nothing reads or deletes what is there.
 const QuarantinePrefix = "quarantine/"
 
-// live says whether a source counts at present.
+// live reports whether a source is live at present.
 func (d *doctor) live(ctx context.Context, src source) (bool, error) {
 	m, _, err := catalog.ReadManifest(ctx, d.store, d.tenant)
 	if err != nil {

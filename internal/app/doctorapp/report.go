@@ -38,7 +38,7 @@ type Damaged struct {
 	source source
 }
 
-// Healthy says that nothing is damaged that still counts.
+// Healthy reports whether no live object is damaged.
 func (r Report) Healthy() bool {
 	for _, t := range r.Tenants {
 		if t.Error != "" {

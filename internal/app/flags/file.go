@@ -29,7 +29,7 @@ type entry struct {
 	where string // file and line
 }
 
-// Validate implements kong.Resolver: it reports what is wrong with the file as a whole.
+// Validate implements kong.Resolver: it reports errors of the file as a whole.
 func (f *file) Validate(*kong.Application) error { return f.err }
 
 // Resolve implements kong.Resolver: it returns the file's value for a flag, or nil if the file has

@@ -51,7 +51,7 @@ func Main(ctx context.Context, name, description string, grammar any, args []str
 // report writes err as one line.
 func report(io Streams, name string, err error, code int) int {
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
-	// Nobody is left to tell when stderr is gone.
+	// An error of a write to stderr cannot be reported.
 	_, _ = fmt.Fprintf(io.Err, "%s: error: %s\n", name, text)
 	return code
 }

@@ -56,7 +56,7 @@ func New(s ingest.Settings) process.Builder {
 		if err != nil {
 			return nil, fmt.Errorf("start ingest: %w", err)
 		}
-		p.Logger.Info("taking remote_write", "mode", string(s.Mode))
+		p.Logger.Info("accepting remote_write", "mode", string(s.Mode))
 		return stage{in}, nil
 	}
 }

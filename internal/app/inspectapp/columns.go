@@ -14,7 +14,7 @@ const footer = "footer"
 // rollup is the kind of the files that hold downsamples.
 const rollup = "rollup"
 
-// leaves names the columns of the files whose columns are told apart, in the files' order.
+// leaves lists the columns of the files that are reported by column, in the files' order.
 var leaves = map[string][]string{
 	"samples":    {"metric", "series_id", "ts", "v_int", "v_div", "st"},
 	"histograms": {"metric", "series_id", "ts", "count", "sum", "h"},

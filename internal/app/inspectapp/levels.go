@@ -20,7 +20,7 @@ import (
 const (
 	// concurrency bounds the requests that are in flight at once.
 	concurrency = 16
-	// maxMetaBytes bounds what is read of a meta.json.
+	// maxMetaBytes bounds the bytes that are read of a meta.json.
 	maxMetaBytes = 64 << 20
 	segments     = "segment"
 )
@@ -109,7 +109,7 @@ func (t *Tenant) addBlock(b *catalog.Block, n size) {
 	t.Levels[len(t.Levels)-1].add(b.Series, b.Samples, n, b.MinT, b.MaxT)
 }
 
-// add counts one object. maxT < minT says that it holds no samples.
+// add counts one object. maxT < minT means that it holds no samples.
 func (l *Level) add(series, samples int64, n size, minT, maxT int64) {
 	l.Objects++
 	l.Series += series

@@ -55,7 +55,7 @@ func (l *listing) addFile(obj objstore.Object) {
 	l.blocks[id] = f
 }
 
-// garbage sorts what is listed and not live by what the manifest says of it.
+// garbage sorts the listed objects that are not live by their state in the manifest.
 func (l *listing) garbage(m *catalog.Manifest) Garbage {
 	g := Garbage{Foreign: l.foreign}
 	for _, c := range m.Consumed {

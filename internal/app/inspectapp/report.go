@@ -62,14 +62,15 @@ type Block struct {
 	MaxTime     *time.Time `json:"max_time,omitempty"`
 }
 
-// Column is what one column, or what has no columns to tell apart, takes in all live blocks.
+// Column is the size of one column, or of files that are not reported by column, in all live
+// blocks.
 type Column struct {
 	File   string `json:"file"`             // samples, histograms, series, exemplars, metadata, rollup, meta
 	Column string `json:"column,omitempty"` // none for files as a whole; "footer" is what is outside of column chunks
 	Bytes  int64  `json:"bytes"`
 }
 
-// Garbage is what no reader asks any more, and what is not known to any manifest.
+// Garbage counts the objects that no reader uses any more, and those that no manifest names.
 type Garbage struct {
 	Consumed Pile `json:"consumed"` // segments that blocks replaced, waiting to be deleted
 	Retired  Pile `json:"retired"`  // blocks that were replaced or given up, waiting to be deleted

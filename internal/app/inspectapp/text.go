@@ -42,7 +42,8 @@ func (m Manifest) String() string {
 	return fmt.Sprintf("manifest of generation %d, committed %s", m.Generation, moment(m.Time))
 }
 
-// levels sums up by level. Rollups, which only repeat samples, stand beside the bytes.
+// levels lists the sums by level. The size of rollups, which only repeat samples, has a column of
+// its own.
 func (t *Tenant) levels() string {
 	table := human.Table{Left: 1}
 	table.Row("LEVEL", "OBJECTS", "SERIES", "SAMPLES", "BYTES", "BYTES/SAMPLE", "ROLLUPS", "FIRST SAMPLE", "LAST SAMPLE")
@@ -53,7 +54,7 @@ func (t *Tenant) levels() string {
 	return table.String()
 }
 
-// columns tells where the bytes of the blocks are.
+// columns lists the bytes of the blocks by column.
 func (t *Tenant) columns() string {
 	bytes, samples := int64(0), int64(0)
 	for _, b := range t.Blocks {

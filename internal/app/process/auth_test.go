@@ -39,7 +39,8 @@ func tokens(t *testing.T) string {
 	return "file:" + file
 }
 
-// TestRunWarnsWhereAnybodyIsAnswered holds that it is said, once, and only then.
+// TestRunWarnsWhereAnybodyIsAnswered: a process that needs no token from other machines logs one
+// warning, and no other process does.
 func TestRunWarnsWhereAnybodyIsAnswered(t *testing.T) {
 	for name, tc := range map[string]struct {
 		listen string
@@ -121,7 +122,7 @@ func TestRunWithSettingsOfOthers(t *testing.T) {
 	}
 }
 
-// writes is a stage that takes remote_write, and tells when it does.
+// writes is a stage that accepts remote_write requests and reports each of them.
 type writes struct {
 	*fakeStage
 	took chan http.Header

@@ -46,7 +46,7 @@ func (c *connections) register(reg prometheus.Registerer) error {
 	return nil
 }
 
-// admit counts a new connection, and says whether there is room for it.
+// admit counts a new connection, and reports whether there is room for it.
 func (c *connections) admit(conn net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

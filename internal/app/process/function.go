@@ -21,7 +21,7 @@ type Consumer interface {
 	Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error)
 }
 
-// Scheduled is a stage that works when a schedule says so.
+// Scheduled is a stage that works on a schedule.
 type Scheduled interface {
 	// Tick does what is due at the time that the schedule names.
 	Tick(ctx context.Context, at time.Time) error

@@ -15,7 +15,7 @@ import (
 // functionMetrics measure what AWS bills for a function:
 //
 //	promlake_function_invocations_total{event}    invocations, by lambda.Event
-//	promlake_function_duration_seconds{event}     histogram, from an event's arrival to the end of its work
+//	promlake_function_duration_seconds{event}     histogram, from event's arrival to end of work
 //	promlake_function_billed_gb_seconds_total     duration × memory, starts included
 //	promlake_function_cold_starts_total           1 from the first invocation on; its sum over instances
 //	                                              is the number of starts

@@ -63,7 +63,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	close(ready)
 	logger.Info("serving", "url", p.URL, "store", publicURL(s.Store), "version", telemetry.ReadBuild().Version)
 	if !s.Auth.Enabled() && !isLoopback(ln.Addr()) {
-		logger.Warn("other machines are answered without a token; --auth.tokens asks for one", "listen", ln.Addr().String())
+		logger.Warn("other machines can send requests without a token; set --auth.tokens to require one", "listen", ln.Addr().String())
 	}
 
 	select {
@@ -114,8 +114,8 @@ type started struct {
 	reg     *prometheus.Registry
 }
 
-// start opens the store, builds the stages and routes to them. loopback says that only this machine
-// reaches the process.
+// start opens the store, builds the stages and routes to them. loopback means that only this
+// machine can reach the process.
 func start(ctx context.Context, s Settings, limit memoryLimit, p Parts, loopback bool, builders []Builder) (*started, error) {
 	reg, err := telemetry.NewRegistry(telemetry.ReadBuild())
 	if err != nil {
@@ -221,7 +221,7 @@ func localURL(a net.Addr) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", tcp.Port)
 }
 
-// isLoopback says whether only this machine reaches a listener.
+// isLoopback reports whether only this machine can reach a listener.
 func isLoopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()

@@ -79,7 +79,7 @@ type running struct {
 	done chan error
 }
 
-// run starts a process and waits until the stage may be asked.
+// run starts a process and waits until its stage accepts requests.
 func run(t *testing.T, s process.Settings, f *fakeStage) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

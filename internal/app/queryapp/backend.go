@@ -24,7 +24,7 @@ type backend struct {
 	*query.Stage
 }
 
-// Explain tells how a query is answered.
+// Explain describes how a query is evaluated.
 func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
 	return b.Stage.Explain(ctx, query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze})
 }

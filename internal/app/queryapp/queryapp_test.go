@@ -113,7 +113,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestAdminAPI holds that deletion is wired to the store that queries read, and only if a flag says so.
+// TestAdminAPI: deletion works on the store that queries read, and only if a flag enables it.
 func TestAdminAPI(t *testing.T) {
 	for _, tc := range []struct {
 		enabled bool

@@ -16,7 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
-// Settings say how SQL is run.
+// Settings configure the execution of SQL.
 type Settings struct {
 	Format           string // of the result: csv or json
 	MemoryLimitBytes int64  // of DuckDB

@@ -23,7 +23,7 @@ const (
 // ErrBusy reports a tenant that somebody writes.
 var ErrBusy = errors.New("the tenant is being written")
 
-// Settings say how a tenant is removed.
+// Settings configure the removal of a tenant.
 type Settings struct {
 	// Quiet is the age that the newest segment must have. 0 removes a tenant that is being written.
 	Quiet time.Duration

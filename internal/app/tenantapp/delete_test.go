@@ -153,7 +153,8 @@ func TestDeleteRefusesABusyTenant(t *testing.T) {
 	require.EqualValues(t, 8, r.Deleted)
 }
 
-// TestDeleteUnderWriters ends, and says that it has not removed all.
+// TestDeleteUnderWriters: a removal during writes ends, and reports that it has not removed
+// everything.
 func TestDeleteUnderWriters(t *testing.T) {
 	w := filled(t)
 	writing := false
@@ -195,8 +196,8 @@ func TestCompactionUnderWayBringsNothingBack(t *testing.T) {
 	}
 }
 
-// sees takes a snapshot and says what is in it. An object that is missing is an error, as for every
-// reader.
+// sees takes a snapshot and returns its content. An object that is missing is an error, as for
+// every reader.
 func (w *world) sees() (string, error) {
 	snap, err := catalog.Take(context.Background(), w, name, key.MinTime, key.MaxTime)
 	if err != nil {

@@ -92,8 +92,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReadAhead: who reads from the front to the back, after a look at the end, costs a request per
-// stretch.
+// TestReadAhead: a reader that reads from the front to the back, after a read at the end, costs a
+// request per stretch.
 func TestReadAhead(t *testing.T) {
 	gets := 0
 	store := memstore.New(memstore.Settings{Faults: func(c memstore.Call) memstore.Fault {

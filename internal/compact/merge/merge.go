@@ -1,5 +1,5 @@
 // Package merge merges the series of several live objects of one range of time, series by series,
-// in block order. Package live says which of their samples count.
+// in block order. Package live decides which of their samples count.
 package merge
 
 import (
@@ -26,7 +26,7 @@ type Sink interface {
 	Append(ref series.Ref, s *block.Samples) error
 }
 
-// Stats say what a merge read and wrote. Samples are float and histogram samples.
+// Stats count what a merge read and wrote. Samples are float and histogram samples.
 type Stats struct {
 	Read    int64 // samples of the sources
 	Series  int64 // written

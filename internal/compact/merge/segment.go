@@ -88,7 +88,8 @@ func (c *batchContent) exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Ex
 	return append(dst, c.ex[r.exemplAt].Exemplars...), nil
 }
 
-// SegmentBytes estimates the memory that a decoded segment of size bytes takes beside its labels.
+// SegmentBytes estimates the memory that a decoded segment of size bytes takes in addition to its
+// labels.
 func SegmentBytes(i segment.Info, size int64) int64 {
 	const perSample, perST, perRow, encoded = 16, 8, 64, 8
 	n := i.Samples*perSample + i.Rows*perRow

@@ -138,7 +138,7 @@ func (r *Reader) ReadText(w http.ResponseWriter, req *http.Request, tenant strin
 }
 
 // text reads the body. The memory of what gzip compressed is charged as it grows, since no header
-// says how much that is.
+// states its size.
 func (r *Reader) text(req *http.Request, in *paced, c *inflight.Charge, gzipped bool) (*Message, error) {
 	sent, err := r.receive(in, nil, req.ContentLength, func(more int64) error { return r.await(req.Context(), c, more, false) })
 	defer func() { recycle(sent) }()

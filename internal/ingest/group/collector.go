@@ -41,8 +41,8 @@ func (g *Group) join(r Request) {
 	g.Samples += remotewrite.TallyOf(r.Batch).Samples()
 }
 
-// Finish lets the group's requests be answered and releases them. err says why it is not known that
-// they are durable, or is nil.
+// Finish releases the group's requests, which are then answered. err is nil if they are durable,
+// otherwise the reason why this is not known.
 func (g *Group) Finish(err error) {
 	for i, b := range g.Batches {
 		Request{b, g.charges[i]}.Release()
@@ -61,7 +61,7 @@ func (g *Group) Wait(ctx context.Context) error {
 	}
 }
 
-// Pace says when a group is due.
+// Pace configures when a group is due.
 type Pace struct {
 	Wait       time.Duration // longest time that a group waits for other requests
 	Gap        time.Duration // least time between the beginnings of two flushes, unless a group is full or has waited
@@ -94,7 +94,7 @@ type Collector struct {
 	stopped   error // why no group will be flushed any more; nil while the flusher runs
 }
 
-// recentGroups is how many groups tell how many requests are in the stage together.
+// recentGroups is the number of groups from which the number of concurrent requests is estimated.
 const recentGroups = 8
 
 // ErrClosing is the answer to requests that come during shutdown.
@@ -189,8 +189,8 @@ func (c *Collector) Flushed() {
 	c.flushing = false
 }
 
-// Next waits for a group that is due. It returns nil once ctx is done, or when nothing came for
-// idle. A wait that is over counts, whatever the clock says.
+// Next waits for a group that is due. It returns nil once ctx is done, or when no group was open
+// for the duration idle. The end of a timer counts even if the clock shows an earlier time.
 func (c *Collector) Next(ctx context.Context, idle time.Duration) *Group {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -231,7 +231,7 @@ func (c *Collector) Stop(err error) *Group {
 	return g
 }
 
-// Retire forbids further requests if none is under way, and says whether it did.
+// Retire refuses further requests if none is in progress, and reports whether it did.
 func (c *Collector) Retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +242,7 @@ func (c *Collector) Retire() bool {
 	return true
 }
 
-// Idle says whether no request is under way, none waits, and no group is being flushed.
+// Idle reports whether no request is in progress or waits, and no group is being flushed.
 func (c *Collector) Idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

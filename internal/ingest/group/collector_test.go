@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
-// requestOf is a request with so many samples.
+// requestOf returns a request with the given number of samples.
 func requestOf(samples int) Request {
 	charge := inflight.New(1, nil, prometheus.NewGauge(prometheus.GaugeOpts{})).Admit("")
 	return Request{&remotewrite.Batch{Floats: make([]remotewrite.Float, samples)}, charge}

@@ -55,7 +55,7 @@ type Charge struct {
 	arriving bool   // its body is incomplete or not decompressed; guarded by Budget.mu
 }
 
-// waiter is a charge that wants more.
+// waiter is a charge that waits for more bytes.
 type waiter struct {
 	charge  *Charge
 	more    int64
@@ -95,8 +95,8 @@ func (b *Budget) Admit(tenant string) *Charge {
 	return c
 }
 
-// claim takes more bytes for a charge, or returns the error that says why the rules do not allow
-// it. The caller holds b.mu.
+// claim takes more bytes for a charge, or returns an error that names the rule that forbids it. The
+// caller holds b.mu.
 func (b *Budget) claim(c *Charge, more int64, whole bool) error {
 	free := b.limit - b.used
 	held := b.tenants[c.tenant]
@@ -188,7 +188,7 @@ func (c *Charge) Await(ctx context.Context, more int64, whole bool) error {
 }
 
 // Try takes more bytes for a request whose body is complete, if that is possible at once. alone
-// says that the request fails although nothing else is in flight, so it will never fit.
+// means that the request fails although nothing else is in flight, so it will never fit.
 func (c *Charge) Try(more int64) (alone bool, err error) {
 	b := c.budget
 	b.mu.Lock()

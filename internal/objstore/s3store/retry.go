@@ -78,8 +78,8 @@ func keepConflict(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// retryTruncated retries requests whose answer ended too early. Where it ended decides which part of
-// the SDK notices. An error of a caller's body says itself that it is not to be retried.
+// retryTruncated retries requests whose answer ended too early. Where it ended decides which part
+// of the SDK notices. An error of a caller's body is itself marked as not retryable.
 func retryTruncated(err error) aws.Ternary {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return aws.TrueTernary

@@ -18,7 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
-// Counter says what a deletion would take away. It must be safe for concurrent use.
+// Counter counts what a deletion would remove. It must be safe for concurrent use.
 type Counter interface {
 	// Count returns the number of series with samples in [mint, maxt] (ms, inclusive) that match
 	// one of sets, the number of those samples, and their share of the objects' bytes. The tenant
@@ -40,8 +40,9 @@ type Settings struct {
 	MaxBodyBytes int64 `kong:"-" type:"bytes" default:"10MiB" min:"1"`
 	// Timeout bounds one request, without the wait of a deletion for the queue.
 	Timeout time.Duration `kong:"-" default:"2m" above:"0"`
-	// Queued says that writes may wait on a queue before they reach the store. A deletion then
-	// takes up to half a minute, until what is sent cannot be mistaken for what was sent before it.
+	// Queued means that writes may wait on a queue before they reach the store. A deletion then
+	// takes up to half a minute, until later messages have a later send time than those that it
+	// covers.
 	Queued bool `kong:"-"`
 }
 

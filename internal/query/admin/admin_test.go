@@ -24,7 +24,7 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// counter answers dry runs with what it was asked.
+// counter answers dry runs with their own arguments.
 type counter struct{ err error }
 
 func (c counter) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error) {
@@ -226,8 +226,8 @@ func TestDeletionsAreLimited(t *testing.T) {
 	}
 }
 
-// TestManifestsAreLimited: a tenant whose compaction is behind gets a refusal that says why, and
-// its manifest stays small.
+// TestManifestsAreLimited: a tenant whose compaction is behind gets a refusal that states the
+// reason, and its manifest stays small.
 func TestManifestsAreLimited(t *testing.T) {
 	for _, tc := range []struct {
 		limit, form string

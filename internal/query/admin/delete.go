@@ -14,7 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/timeparam"
 )
 
-// deletion is what a request wants to be deleted.
+// deletion is the content of a request for deletion.
 type deletion struct {
 	sets       [][]*labels.Matcher // by match[]
 	mint, maxt int64               // ms, inclusive

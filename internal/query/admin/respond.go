@@ -27,7 +27,7 @@ func badData(err error) error { return &failure{"bad_data", http.StatusBadReques
 // errDisabled is upstream's answer while the API is off.
 var errDisabled = &failure{"unavailable", http.StatusServiceUnavailable, errors.New("admin APIs disabled")}
 
-// failureOf says how an error is answered.
+// failureOf returns the answer to an error.
 func failureOf(err error) *failure {
 	var (
 		f     *failure

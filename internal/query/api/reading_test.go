@@ -17,7 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/query/request"
 )
 
-// notingBackend notes as of when it is asked, and says that it read something. It implements
+// notingBackend records the time as of which it is queried, and reports a read. It implements
 // api.Backend.
 type notingBackend struct {
 	*tsdbBackend

@@ -14,7 +14,7 @@ import (
 // an interrupt that arrives between two phases of a statement.
 const interruptEvery = 5 * time.Millisecond
 
-// Error is what DuckDB said about a statement.
+// Error is DuckDB's error about a statement.
 type Error struct {
 	Message     string
 	SQL         string

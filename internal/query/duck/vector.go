@@ -19,7 +19,7 @@ func newVector(v mapping.Vector, n int) Vector {
 	return Vector{v, n, mapping.VectorGetValidity(v)}
 }
 
-// Valid says that value i is not NULL.
+// Valid reports whether value i is not NULL.
 func (v Vector) Valid(i int) bool {
 	if v.validity == nil {
 		return true

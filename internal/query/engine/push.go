@@ -106,7 +106,7 @@ func (q *Query) Options(ctx context.Context) plan.Options {
 	}
 }
 
-// mentions says that an expression has a matcher on a label.
+// mentions reports whether an expression has a matcher on a label.
 func mentions(expr parser.Expr, label string) bool {
 	found := false
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {

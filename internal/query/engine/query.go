@@ -112,8 +112,8 @@ func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) (
 	return fn(allowed)
 }
 
-// classified gives an error the type by which upstream's API answers it. Of an ended context it
-// says which limit ended it.
+// classified gives an error the type by which upstream's API answers it. For an ended context, this
+// is the error of the limit that ended it.
 func (q *Query) classified(asked, ctx context.Context, err error) error {
 	var limit interface {
 		error
@@ -142,7 +142,7 @@ func (q *Query) classified(asked, ctx context.Context, err error) error {
 	return err
 }
 
-// isPromQL says that upstream's API knows what an error is.
+// isPromQL reports whether upstream's API knows the type of an error.
 func isPromQL(err error) bool {
 	var (
 		canceled promql.ErrQueryCanceled

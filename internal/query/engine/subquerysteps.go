@@ -17,7 +17,7 @@ type stepCount struct {
 // countSteps counts the steps of a statement that upstream's engine has prepared. Upstream
 // evaluates the expression of a subquery once, at the steps from the first window's beginning to
 // the last one's end; of nested ones, the outer one's steps are the times at which the inner one is
-// asked for.
+// evaluated.
 func countSteps(s *parser.EvalStmt) stepCount {
 	var c stepCount
 	span := max(0, s.End.Sub(s.Start).Milliseconds())

@@ -14,7 +14,7 @@ import (
 )
 
 // view is the storage of one query: it adds the results of pushed subtrees, as series with the
-// names that the plan gave them, to the storage that was asked.
+// names that the plan gave them, to the queried storage.
 type view struct {
 	storage.Queryable
 	snap    *catalog.Snapshot // that the plan was made on; nil: none was

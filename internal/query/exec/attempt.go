@@ -128,7 +128,7 @@ func selectorKey(mint, maxt int64, ms []*labels.Matcher) string {
 // every sample.
 const maxDeletions = 32
 
-// Refused says why SQL cannot evaluate over a resolution's series, "" if it can.
+// Refused returns the reason why SQL cannot evaluate over a resolution's series, "" if it can.
 func Refused(r *lookup.Resolution) string {
 	deleting := map[int]bool{}
 	for i := range r.Series {

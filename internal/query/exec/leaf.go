@@ -40,8 +40,8 @@ func (l *Values) release() {
 	*l = Values{}
 }
 
-// room returns memory of undefined content for the n values of a series. At least n, and probably
-// more, values will be asked for.
+// room returns memory of undefined content for the n values of a series. more bounds the values
+// that this series and those after it need.
 func (l *Values) room(n, more int) []float64 {
 	switch {
 	case n <= len(l.rest):

@@ -24,7 +24,7 @@ type Question struct {
 	Start, End time.Time
 	Step       time.Duration
 	Lookback   time.Duration // 0 = the stage's
-	Analyze    bool          // run the statements, and tell how that went
+	Analyze    bool          // run the statements, and report their measurements
 }
 
 // Explanation is how a query is answered.
@@ -74,7 +74,7 @@ type File struct {
 	Bytes     request.Share `json:"bytes"`
 }
 
-// Selector is a selector whose series were looked up.
+// Selector is a selector with its resolved series.
 type Selector struct {
 	Selector string `json:"selector"`
 	Series   int    `json:"series"`
@@ -87,7 +87,7 @@ type Selector struct {
 // QuestionError reports a text that is not PromQL, or a query that has no steps.
 type QuestionError struct{ Err error }
 
-// BadQuery tells the HTTP API that this is the asker's mistake (400).
+// BadQuery marks this as the client's error, which the HTTP API answers with 400.
 func (*QuestionError) BadQuery() bool { return true }
 
 // Error implements error.

@@ -25,7 +25,7 @@ type ResolvedSeries struct {
 	At []Place // ascending objects
 }
 
-// Place says which rows of an object are a series'.
+// Place identifies the rows of a series in an object.
 type Place struct {
 	Object   int   // position in the objects
 	Row      int64 // in the segment or the series table

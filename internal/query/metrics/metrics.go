@@ -14,8 +14,8 @@ import (
 	"github.com/promlake/promlake/internal/query/request"
 )
 
-// Metrics tell an operator where query time and store requests go. They are safe for concurrent
-// use.
+// Metrics show an operator where query time and store requests are spent. They are safe for
+// concurrent use.
 type Metrics struct {
 	now       func() time.Time
 	seconds   *prometheus.HistogramVec // by operation

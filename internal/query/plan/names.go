@@ -86,8 +86,8 @@ const (
 	endOfQuery
 )
 
-// handOver returns the labels that the engine gets for a subtree's values. The engine cannot be
-// told that a name is dropped later, so such names are dropped now or the subtree is not pushed.
+// handOver returns the labels that the engine gets for a subtree's values. The engine has no way to
+// drop a name of such values later, so such names are dropped now or the subtree is not pushed.
 func handOver(s *Shape, to consumer) (ls []labels.Labels, reason string) {
 	if s.Drop == nil || to == overridesNames {
 		return s.Labels, ""

@@ -9,8 +9,8 @@ import (
 	"github.com/promlake/promlake/internal/key"
 )
 
-// Count says what a deletion of [mint, maxt] (ms, inclusive) of the series that match one of sets
-// would take away: the series with a sample there, the stored samples (one that several objects
+// Count returns what a deletion of [mint, maxt] (ms, inclusive) of the series that match one of
+// sets would remove: the series with a sample there, the stored samples (one that several objects
 // have is counted as often), and the samples' share of their objects' bytes, as if all samples of
 // an object were equally large. Deleted samples do not count. The tenant is that of ctx.
 func (s *Storage) Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error) {

@@ -53,8 +53,8 @@ type Growth struct {
 	Series float64 // results that one series may become; 0: one at each step
 }
 
-// Bytes bounds what the results of n stored series add, if the values of their labels have at most
-// longest bytes each and there are so many steps. An operation's argument and result exist at once.
+// Bytes bounds what the results of n stored series add, over steps steps, if the values of their
+// labels have at most longest bytes each. An operation's argument and result exist at once.
 func (g Growth) Bytes(n, longest int, steps int64) int64 {
 	series := g.Series
 	if series == 0 {

@@ -41,7 +41,8 @@ func (e *LimitError) Error() string {
 // Unwrap returns upstream's error for the case, if it has one.
 func (e *LimitError) Unwrap() error { return e.Cause }
 
-// QueryLimit says that the HTTP API answers 422. An error with a cause is answered as its cause is.
+// QueryLimit marks an error that the HTTP API answers with 422. An error with a cause is answered
+// as its cause is.
 func (e *LimitError) QueryLimit() bool { return e.Cause == nil }
 
 // MemoryFlag is the flag of the limit after which a query is evaluated again in smaller parts.

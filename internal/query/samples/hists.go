@@ -33,7 +33,7 @@ type foundHist struct {
 	point  histPoint
 }
 
-// histsFrom is the time (ms) from which histograms are read: the last one before the range tells
+// histsFrom is the time (ms) from which histograms are read: the last one before the range shows
 // whether a counter was reset. It is searched as far back as the lookback.
 func (r *Collector) histsFrom() int64 { return r.MinT - r.reader.settings.Lookback.Milliseconds() }
 

@@ -18,7 +18,7 @@ import (
 type Settings struct {
 	MaxSamples int           // that one select may hold
 	Threads    int           // that decode at once
-	Lookback   time.Duration // how far before the range the histogram is searched that tells of a counter reset
+	Lookback   time.Duration // how far before the range the histogram that shows a counter reset is searched
 	CacheBytes int64         // of the cache
 }
 

@@ -202,7 +202,7 @@ func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, membe
 	return out, nil
 }
 
-// rollupColumns says which rows of a rollup belong to which row of the series table.
+// rollupColumns map the rows of the series table to rows of a rollup.
 type rollupColumns struct {
 	*rollup.Columns
 	ends  []uint32 // by row of the series table: the end of its rows of the rollup

@@ -9,9 +9,9 @@ import (
 	"github.com/promlake/promlake/internal/rollup"
 )
 
-// Rollups says where a leaf reads rollups instead of samples. The answer is the same, bit for bit:
-// one stand-in sample counts for all samples of a bucket, and each window of the leaf holds all of
-// the bucket or none of it. A nil one reads samples everywhere.
+// Rollups records where a leaf reads rollups instead of samples. The answer is the same, bit for
+// bit: one stand-in sample counts for all samples of a bucket, and each window of the leaf holds
+// all of the bucket or none of it. A nil one reads samples everywhere.
 type Rollups struct {
 	res     *lookup.Resolution
 	standIn rollup.StandIn
@@ -140,8 +140,8 @@ func upTo(t, width int64) int64 { return -downTo(-t, width) }
 // File returns the rollup that is read of an object, nil if its samples are read.
 func (x *Rollups) File(object int) *block.File { return x.blocks[object].file }
 
-// answers says that the rollup of an object stands for a series' samples there: none of them is
-// deleted, and no other object has samples among them, which could count instead.
+// answers reports whether the rollup of an object can replace a series' samples there: none of them
+// is deleted, and no other object has samples among them, which could count instead.
 func (x *Rollups) answers(series, object int) bool {
 	b := &x.blocks[object]
 	if b.file == nil {

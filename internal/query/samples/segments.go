@@ -131,7 +131,7 @@ func (r *Collector) segment(object int, floats *batch, hists *blobs) error {
 	return nil
 }
 
-// rowHists takes the histograms of one row in the range, and the last one before it, which tells
+// rowHists takes the histograms of one row in the range, and the last one before it, which shows
 // whether a counter was reset.
 func (r *Collector) rowHists(s *collected, object int, hists *blobs, first, n int64) error {
 	lo, hi := between(hists.t[first:first+n], r.MinT, r.MaxT)

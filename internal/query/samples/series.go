@@ -38,7 +38,7 @@ func (s *collected) take(f fragment, d *live.Deletions) {
 	}
 }
 
-// within says that the series has a sample that is not before mint.
+// within reports whether the series has a sample that is not before mint.
 func (s *collected) within(mint int64) bool {
 	return len(s.floats) > 0 || slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= mint })
 }

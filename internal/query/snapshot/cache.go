@@ -21,7 +21,7 @@ import (
 	"github.com/promlake/promlake/internal/query/source"
 )
 
-// Settings say how reads share snapshots.
+// Settings configure how reads share snapshots.
 type Settings struct {
 	MaxStaleness    time.Duration // age of a snapshot that a read may use; 0 = none is shared
 	PartialResponse bool          // reads answer without damaged objects
@@ -61,7 +61,7 @@ func New(s Settings, store objstore.Store, f *source.Files, now func() time.Time
 	return &Cache{settings: s, store: store, files: f, now: now, metrics: m, logger: logger, last: lru.New[*aged](maxSnapshots)}
 }
 
-// moment says whose data is read, and as of when.
+// moment is the tenant whose data is read, and the time as of which it is read.
 type moment struct {
 	tenant string
 	asOf   time.Time // zero = now

@@ -25,7 +25,7 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("objects vanished twice during a read; is the compactor's deletion delay longer than the longest query? %v", e.Err)
 }
 
-// Unwrap returns what the store said.
+// Unwrap returns the store's error.
 func (e *GoneError) Unwrap() error { return e.Err }
 
 // TooOldError reports that the state that a query asks for (as_of) can no longer be read. Its text
@@ -38,7 +38,7 @@ func (e *TooOldError) Error() string { return e.Err.Error() }
 // Unwrap returns the catalog's error.
 func (e *TooOldError) Unwrap() error { return e.Err }
 
-// QueryLimit says that the HTTP API answers 422: the query asks for too much.
+// QueryLimit marks an error that the HTTP API answers with 422: the query needs too much.
 func (*TooOldError) QueryLimit() bool { return true }
 
 // Range is a time range that one PromQL query, or one other read, asks for. All of its reads of
@@ -82,8 +82,8 @@ func (r *Range) snapshot(ctx context.Context, fresh bool) (snap catalog.Snapshot
 
 // Read calls fn with the snapshot, and once more with a fresh one if an object was gone: compaction
 // has replaced it by an object that the fresh snapshot has. An object that is damaged is read once
-// more, from the store. If it still is, that is the error, or fn is called without it, as the
-// settings say. The annotations name the objects without which fn was called last.
+// more, from the store. If it still is, the read fails or fn is called without the object,
+// depending on the settings. The annotations name the objects without which fn was called last.
 func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (annotations.Annotations, error) {
 	s, left := r.cache, &leftOut{}
 	for _, fresh := range []bool{false, true} {

@@ -13,7 +13,7 @@ import (
 )
 
 // DamagedError reports an object that is there and cannot be read: bytes that do not match their
-// checksum, or that are not what the format says.
+// checksum, or that violate the format.
 type DamagedError struct {
 	Object     string // key of a segment, prefix of a block
 	MinT, MaxT int64  // ms, inclusive: no sample of the object is outside of it
@@ -29,15 +29,15 @@ func (e *DamagedError) Error() string {
 // Unwrap returns what is wrong with the bytes.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Warning is what an answer without the object says.
+// Warning is the warning in an answer without the object.
 func (e *DamagedError) Warning() error {
 	return fmt.Errorf("the answer is partial: object %s, which holds samples from %s to %s, is damaged and was left out: %w", e.Object, rfc3339(e.MinT), rfc3339(e.MaxT), e.Err)
 }
 
 func rfc3339(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Broken makes a DamagedError of an error that says that the bytes of o are wrong, and leaves
-// others as they are.
+// Broken converts an error about wrong bytes of o to a DamagedError, and returns other errors
+// unchanged.
 func (o *Ref) Broken(err error) error {
 	var known *DamagedError
 	if err == nil || errors.As(err, &known) {

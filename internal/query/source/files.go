@@ -60,7 +60,7 @@ func New(s Settings, store objstore.Store, dir *workdir.Dir, m *metrics.Metrics)
 	}
 }
 
-// Local says that the store is a directory: nothing is fetched.
+// Local reports whether the store is a directory, so that nothing is fetched.
 func (f *Files) Local() bool { return f.dir != nil }
 
 // Path is the local path of an object, or its key if the store is remote.
@@ -71,8 +71,9 @@ func (f *Files) Path(key string) string {
 	return key
 }
 
-// inPlace says that the object of key is a file that SQL can name. A path that SQL would take for a
-// pattern cannot be named: a tenant called a*b must not read the files of its neighbours.
+// inPlace reports whether the object of key is a file that SQL can name. A path that SQL would
+// interpret as a pattern cannot be named: a tenant called a*b must not read the files of its
+// neighbours.
 func (f *Files) inPlace(key string) bool {
 	return f.dir != nil && !duck.HasGlob(f.dir.LocalPath(key))
 }

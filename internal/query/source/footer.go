@@ -26,8 +26,8 @@ type Footer struct {
 	Meta         *block.Meta // nil for a segment
 }
 
-// MayMatch says that an object can hold a series that matches one of sets, as far as its label
-// names tell. No sets match everything.
+// MayMatch reports whether an object can hold a series that matches one of sets, judging by its
+// label names. No sets match everything.
 func (f *Footer) MayMatch(sets [][]*labels.Matcher) bool {
 	refuses := func(m *labels.Matcher) bool {
 		return m.Name != model.MetricNameLabel && !m.Matches("") && !contains(f.LabelColumns, m.Name) && !contains(f.MapNames, m.Name)

@@ -21,7 +21,7 @@ type Ref struct {
 	from, upto     int64     // ms, inclusive: by its key or the manifest, no sample is outside
 }
 
-// IsBlock says whether the object is a block.
+// IsBlock reports whether the object is a block.
 func (o *Ref) IsBlock() bool { return o.Block.Tenant != "" }
 
 // Name is the key of a segment, or the prefix of a block's files.

@@ -88,7 +88,7 @@ func removeStale(root string) error {
 	return errors.Join(errs...)
 }
 
-// owned says that a file belongs to this user. The files of others are not removed.
+// owned reports whether a file belongs to this user. The files of others are not removed.
 func owned(info os.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(s.Uid) == os.Getuid()

@@ -18,11 +18,11 @@ var (
 	_ queue.Receiver = (*Queue)(nil)
 )
 
-// Settings say how a queue behaves. The zero value is a plain queue.
+// Settings configure a queue. The zero value is a plain queue.
 type Settings struct {
 	// Now is the queue's clock; nil is time.Now.
 	Now func() time.Time
-	// Faults is asked before each call; nil lets all succeed. It may be called concurrently.
+	// Faults is called before each call; nil lets all succeed. It may be called concurrently.
 	Faults func(Call) Fault
 	// MaxReceives is how often a message is delivered before it goes to DeadLetters; 0 is without limit.
 	MaxReceives int
@@ -50,7 +50,7 @@ type Call struct {
 type Fault struct {
 	Err   error           // fails the call; the caller gets an error that wraps it
 	After bool            // the call takes effect first
-	Only  int             // with After: only so many messages take effect; 0 is all
+	Only  int             // with After: the number of messages that take effect; 0 is all
 	Twice bool            // a Send puts each message on the queue twice
 	Until <-chan struct{} // delays the call until the channel is closed or the context ends
 }
@@ -235,7 +235,7 @@ func (q *Queue) begin(ctx context.Context, op Op, messages int) (int, Fault, err
 	return messages, f, nil
 }
 
-// wrap returns the failure that the caller hears of, or nil.
+// wrap returns the error for the caller, or nil.
 func (f Fault) wrap(op Op) error {
 	if f.Err == nil {
 		return nil

@@ -79,7 +79,7 @@ const (
 
 type payloadKey struct{}
 
-// payload is what a call's context says of it.
+// payload describes a call in its context.
 type payload struct {
 	op    string
 	bytes int // of message bodies in the request

@@ -92,7 +92,7 @@ func (q *Queue) Release(ctx context.Context, ms ...queue.Received) error {
 	})
 }
 
-// notHidden says whether an entry failed because its message is visible already.
+// notHidden reports whether an entry failed because its message is visible already.
 func notHidden(e types.BatchResultErrorEntry) bool {
 	switch aws.ToString(e.Code) {
 	case "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", "ReceiptHandleIsInvalid", "InvalidParameterValue":
@@ -101,7 +101,7 @@ func notHidden(e types.BatchResultErrorEntry) bool {
 	return false
 }
 
-// attempt asks for the end of deliveries and returns those entries that failed.
+// attempt requests the end of deliveries and returns the entries that failed.
 type attempt func(*sqs.Client, []queue.Received) ([]types.BatchResultErrorEntry, error)
 
 // settle ends deliveries in runs that one request can carry.

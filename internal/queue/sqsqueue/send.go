@@ -84,7 +84,7 @@ func (q *Queue) sendBatch(ctx context.Context, client *sqs.Client, ms []queue.Me
 	}
 }
 
-// final says whether sending the message again would be no use.
+// final reports whether it would be useless to send the message again.
 func final(e types.BatchResultErrorEntry) bool {
 	return e.SenderFault && !strings.Contains(aws.ToString(e.Code), "Throttl")
 }
@@ -108,7 +108,7 @@ func pick(ms []queue.Message, entries []types.BatchResultErrorEntry) ([]queue.Me
 	return out, nil
 }
 
-// tryBatch sends a request and returns what of it was refused.
+// tryBatch sends a request and returns its refused messages.
 func (q *Queue) tryBatch(ctx context.Context, client *sqs.Client, ms []queue.Message) ([]types.BatchResultErrorEntry, error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(ms))}
 	bytes := 0

@@ -63,5 +63,5 @@ func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// fifo says whether the queue keeps the order of messages within a group.
+// fifo reports whether the queue keeps the order of messages within a group.
 func (q *Queue) fifo() bool { return strings.HasSuffix(q.name, ".fifo") }

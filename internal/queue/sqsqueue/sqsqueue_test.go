@@ -15,7 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/queue/sqstest"
 )
 
-// fixture is a queue, the server that holds it, and what is in it.
+// fixture is a queue, the server that holds it, and the queue's messages.
 type fixture struct {
 	*Queue
 	server *sqstest.Server
@@ -106,7 +106,7 @@ func TestSendThroughFaults(t *testing.T) {
 	}
 }
 
-// TestSendGivesUp names what the queue said.
+// TestSendGivesUp: the error of a Send that gives up names the queue's error.
 func TestSendGivesUp(t *testing.T) {
 	f := open(t, "q")
 	repeat := func(n int, x sqstest.Fault) (out []sqstest.Fault) {
@@ -140,7 +140,7 @@ func TestSendGivesUp(t *testing.T) {
 	}
 }
 
-// TestSendPacks looks at the requests that messages share.
+// TestSendPacks checks which messages share a request.
 func TestSendPacks(t *testing.T) {
 	f := open(t, "q")
 	const half = queue.MaxMessageBytes / 2

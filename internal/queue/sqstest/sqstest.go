@@ -39,7 +39,7 @@ type Fault struct {
 	Refuse []int  // entries of a batch that are refused with Code, as the sender's fault if Status is 400
 }
 
-// Request is what was asked of the server.
+// Request is a request that the server received.
 type Request struct {
 	Op       string
 	Messages int

@@ -15,7 +15,7 @@ type tape struct {
 	laps   [][]float64
 }
 
-// newTape prepares so many passes through the capture for the host and series of hash h.
+// newTape prepares laps passes through the capture for the host and series of hash h.
 func newTape(sh *shape, times []int64, h uint64, laps int, vary bool) (tape, error) {
 	t := tape{shape: sh, times: times}
 	for lap := range laps {

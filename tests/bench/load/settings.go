@@ -34,7 +34,7 @@ type Settings struct {
 	Concurrency int           // senders, each with its own share of the series, default 4
 	Rate        float64       // samples/s over all senders, 0 = as fast as the server answers
 	Duration    time.Duration // no request begins later, default 60s
-	// stop after so many scrapes of every host, 0 = only Duration stops
+	// number of scrapes of every host after which the run stops, 0 = only Duration stops
 	Rounds   int
 	Interval time.Duration // between two scrapes in sample time, whole ms, default 15s
 	// sample time of the first scrape; default: so that the run ends at now, or before now without

@@ -93,9 +93,9 @@ func (c *cell) ask(ctx context.Context, root string, q question) float64 {
 	return took
 }
 
-// warm starts all servers, sends every question to each of them once, and then measures so many
-// rounds of all questions, in which the servers take turns. It returns each server's peak resident
-// set.
+// warm starts all servers, sends every question to each of them once, and then measures the given
+// number of rounds of all questions, in which the servers take turns. It returns each server's peak
+// resident set.
 func (c cells) warm(ctx context.Context, targets []target, qs []question, rounds int) (rss []uint64, err error) {
 	running := make([]*server.Process, len(targets))
 	defer func() {

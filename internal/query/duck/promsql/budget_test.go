@@ -111,7 +111,7 @@ func TestBudgetCancel(t *testing.T) {
 }
 
 // TestClosedBudgetOutlivesItsMemory: memory that DuckDB frees after the budget was closed is no
-// error but is told.
+// error, but is reported.
 func TestClosedBudgetOutlivesItsMemory(t *testing.T) {
 	db := openRange(t, 2)
 	b := promsql.NewBudget(0)

@@ -15,7 +15,7 @@ import (
 	"unsafe"
 )
 
-// ErrCancelled says that the budget of a Kernel was cancelled.
+// ErrCancelled reports that the budget of a Kernel was cancelled.
 var ErrCancelled = errors.New("query was cancelled")
 
 // Kernel evaluates a range function outside of SQL, one series after another, with the same bits as
@@ -50,9 +50,9 @@ func (k *Kernel) Steps() int { return k.steps }
 type Facts int
 
 const (
-	// SameTimes says that the times are those of the series before.
+	// SameTimes means that the times are those of the previous series.
 	SameTimes Facts = C.PROM_SAME_TIMES
-	// NoStale says that no value is a stale marker.
+	// NoStale means that no value is a stale marker.
 	NoStale Facts = C.PROM_NO_STALE
 )
 

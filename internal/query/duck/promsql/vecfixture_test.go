@@ -200,8 +200,8 @@ func (w vecWorld) eval(t testing.TB, query string, start, step int64, n int) map
 	return out
 }
 
-// vecSame says whether two values are the same: absent, NaN of any kind, the same bits, or with a
-// tolerance nearly so.
+// vecSame reports whether two values are the same: absent, NaN of any kind, the same bits, or with
+// a tolerance nearly so.
 func vecSame(a, b, tolerance float64) bool {
 	switch {
 	case value.IsStaleNaN(a) || value.IsStaleNaN(b):
