@@ -12,7 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/auth"
 )
 
-// What a parameter of AWS Systems Manager holds, in bytes, by its tier.
+// The largest size of a parameter of AWS Systems Manager, in bytes, by its tier.
 const (
 	standardParameter = 4096
 	advancedParameter = 8192
@@ -25,7 +25,7 @@ type tokenCmd struct {
 	Tokens  string   `name:"tokens" placeholder:"FILE" help:"Document that the entry is added to; it is made if it is missing. Otherwise the entry is printed."`
 }
 
-// Run makes a token and prints it, which nobody can do again.
+// Run creates a token and prints it. The token is stored nowhere, so this is the only time.
 func (c *tokenCmd) Run(io flags.Streams) error {
 	token := auth.NewToken()
 	entry, err := auth.NewEntry(token, c.Tenant, c.Access, c.Comment)
@@ -92,7 +92,7 @@ func addEntry(path string, e auth.Entry) (int, error) {
 	return len(text), replaceFile(path, text, mode)
 }
 
-// replaceFile writes a file beside the one at path and renames it over that.
+// replaceFile writes a temporary file in the directory of path and renames it to path.
 func replaceFile(path string, text []byte, mode fs.FileMode) (err error) {
 	// A link stays one, and its target is replaced.
 	if target, err := filepath.EvalSymlinks(path); err == nil {

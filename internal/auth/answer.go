@@ -62,7 +62,7 @@ func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// preflight returns the request reduced to what a preflight needs.
+// preflight returns the request with only the fields that a preflight needs.
 func preflight(r *http.Request) *http.Request {
 	q := r.Clone(r.Context())
 	q.Body, q.ContentLength, q.URL.RawQuery = http.NoBody, 0, ""

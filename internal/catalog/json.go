@@ -32,8 +32,9 @@ func Encode(m Manifest) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// Decode is the inverse of Encode. The error wraps ErrFormat for what is no manifest or of another
-// version. A field that this version does not have is refused too: a committer would drop it.
+// Decode is the inverse of Encode. The error wraps ErrFormat for bytes that are not a manifest or
+// of another version. A field that this version does not have is refused too: a committer would
+// drop it.
 func Decode(b []byte) (Manifest, error) {
 	sealed, err := checksum.Verify(b)
 	if err != nil {

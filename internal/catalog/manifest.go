@@ -26,7 +26,7 @@ var (
 	ErrConflict = errors.New("conflict with the manifest")
 	// ErrInvalid: the change could apply to no manifest.
 	ErrInvalid = errors.New("invalid change of the manifest")
-	// ErrFormat: bytes that are no manifest, or a manifest of another version.
+	// ErrFormat: bytes that are not a manifest, or a manifest of another version.
 	ErrFormat = errors.New("not a manifest of a known version")
 	// ErrUnknownEffect: a commit may have taken effect or not, and history no longer shows which.
 	ErrUnknownEffect = errors.New("effect of the commit is unknown")

@@ -62,7 +62,7 @@ func TestIdleTicks(t *testing.T) {
 	}
 }
 
-// TestTicksNotice: what is new of a quiet tenant, or of an unknown one, is noticed within minutes.
+// TestTicksNotice: new objects of an idle tenant, or of an unknown one, are noticed within minutes.
 func TestTicksNotice(t *testing.T) {
 	f := newFarm(t, Settings{MinPartSegments: 2}, 1)
 	f.at("0:30").write("old", seriesRows(1, 1, clock("0:10")))

@@ -160,7 +160,7 @@ func (l *lake) scrape(tenant, from, to string, step time.Duration, n int) {
 	}
 }
 
-// check reads the lake and holds it against what was written and not deleted.
+// check reads the lake and compares it with the samples that were written and not deleted.
 func (l *lake) check(tenant string) {
 	l.t.Helper()
 	defer func(was bool) { l.quiet = was }(l.quiet)

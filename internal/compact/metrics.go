@@ -51,7 +51,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		jobs: counters("jobs_total", "Jobs by kind, level and outcome (done, conflict, failed).", "kind", "level", "outcome"),
 		jobSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: ns, Subsystem: sub, Name: "job_duration_seconds", Help: "Time of the jobs that were done, by level.",
+			Namespace: ns, Subsystem: sub, Name: "job_duration_seconds", Help: "Duration of the finished jobs, by level.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 3, 12),
 		}, []string{"level"}),
 		samplesRead:    counter("samples_read_total", "Samples read from the sources of merges."),

@@ -95,8 +95,8 @@ type parcel struct {
 	sent time.Time // when the queue got it first
 }
 
-// maxQueueAge is how old a message may be. Deletions apply to what comes from the queue for a day
-// longer (catalog.QueueHorizon).
+// maxQueueAge is the largest age of a message. Deletions apply to what comes from the queue for a
+// day longer (catalog.QueueHorizon).
 const maxQueueAge = 29 * 24 * time.Hour
 
 // sentAt returns when the queue got a message first. A message that was moved back from the

@@ -50,7 +50,7 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 		discarded:  vec("discarded_samples_total", "Samples refused, and strings of the line protocol left out, by reason.", "reason"),
 		flushes:    vec("flushes_total", "Flushes by result.", "result"),
 		flushSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: ns, Subsystem: sub, Name: "flush_duration_seconds", Help: "Time from taking a group of requests to its being durable.",
+			Namespace: ns, Subsystem: sub, Name: "flush_duration_seconds", Help: "Time from the start of a flush, of a group of requests or a batch of messages, until its segments are durable.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
 		flushSamples: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -60,15 +60,15 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 		segments:     counter("segments_total", "Segments written."),
 		segmentBytes: counter("segment_bytes_total", "Bytes of the segments written."),
 		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies: as sent (snappy, gzip, or text if not compressed) and decompressed (protobuf, text).", "form"),
-		tenants:      prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote lately."}),
-		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are taken."},
+		tenants:      prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote within about --ingest.tenant-idle."}),
+		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are handled."},
 			[]string{"mode"}),
 		queued:      counter("queued_samples_total", "Float and histogram samples put on the queue (mode buffered)."),
 		queuedBytes: counter("queued_bytes_total", "Bytes of the messages put on the queue (mode buffered)."),
 		queuedParts: counter("queued_messages_total", "Messages put on the queue (mode buffered)."),
 		messages:    vec("messages_total", "Messages taken from the queue: ok, failed (to be delivered again) or unreadable.", "result"),
 		queueSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: ns, Subsystem: sub, Name: "queue_delay_seconds", Help: "Time from the request to its samples being in the store, by message (mode buffered).",
+			Namespace: ns, Subsystem: sub, Name: "queue_delay_seconds", Help: "Time from a request's arrival until its samples are in the store, by message (mode buffered).",
 			Buckets: prometheus.ExponentialBuckets(0.25, 2, 14),
 		}),
 	}

@@ -131,7 +131,8 @@ type decoder struct {
 // read adds all lines to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
 	p := NewParser(d.Body)
-	// Nobody else's keys begin with this byte: label fields of remote-write begin with a tag, 0x0a.
+	// No other decoder's keys begin with this byte: label fields of remote-write begin with a tag,
+	// 0x0a.
 	d.key = appendText(append(d.key[:0], 'L'), []byte(d.Database))
 	database := len(d.key)
 	for {

@@ -144,7 +144,7 @@ func TestReplan(t *testing.T) {
 	}
 }
 
-// TestAsOf: what was deleted or came later is as it was.
+// TestAsOf: a read of the past sees samples that were deleted later, and none that came later.
 func TestAsOf(t *testing.T) {
 	store := newDirStore(t)
 	l := newLake(t, store, query.Settings{})
@@ -184,7 +184,8 @@ func TestAsOf(t *testing.T) {
 	require.ErrorContains(t, err, deleted.Time().UTC().Format("2006-01-02T15:04:05"))
 }
 
-// TestCount: what a deletion would take from segments and blocks, without what is deleted already.
+// TestCount counts what a deletion would remove from segments and blocks, without samples that are
+// already deleted.
 func TestCount(t *testing.T) {
 	for _, layout := range layouts[:2] {
 		t.Run(layout.name, func(t *testing.T) {

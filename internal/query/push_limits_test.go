@@ -218,7 +218,7 @@ func TestPushedStatistics(t *testing.T) {
 	require.Equal(t, float64(got.RowGroups.Read), l.counted("promlake_query_row_groups_total", "read"))
 }
 
-// TestPushedAsOf: a pushed query of the past sees what there was.
+// TestPushedAsOf: a pushed query as of a past time reads the samples that were visible then.
 func TestPushedAsOf(t *testing.T) {
 	l := newLake(t, newDirStore(t), pushAll)
 	row := func(i string) []segment.Row {

@@ -126,7 +126,7 @@ func copied(v parser.Value) parser.Value {
 	return out
 }
 
-// series returns what a result has, by labels and time.
+// series returns the content of a result, by labels and time.
 func seriesOf(t *testing.T, res *promql.Result) map[string]map[int64]float64 {
 	t.Helper()
 	out := map[string]map[int64]float64{}

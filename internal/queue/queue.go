@@ -32,7 +32,7 @@ const (
 // ErrTooLarge reports a message of more than MaxMessageBytes. Nothing was sent.
 var ErrTooLarge = errors.New("message is too large")
 
-// Message is what a sender hands over.
+// Message is a message to send.
 type Message struct {
 	Body string // UTF-8 without control characters but tab, line feed and carriage return
 	// Group and Deduplication are for FIFO queues only. Messages of a group are delivered one after
@@ -64,7 +64,7 @@ type Receiver interface {
 	// of them. They are hidden from other consumers for the duration visibility, and are delivered
 	// again after it unless they are deleted. An empty result is not an error.
 	Receive(ctx context.Context, limit int, wait, visibility time.Duration) ([]Received, error)
-	// Delete ends the life of messages. Deleting one that is gone is no error.
+	// Delete removes messages. Removing one that is gone is not an error.
 	Delete(ctx context.Context, m ...Received) error
 	// Release lets messages be delivered again at once.
 	Release(ctx context.Context, m ...Received) error

@@ -79,7 +79,7 @@ func (b *Batch) fit() {
 	pooled.Release()
 }
 
-// Release returns the batch to the pool. Nobody may use it afterwards.
+// Release returns the batch to the pool. It must not be used afterwards.
 func (b *Batch) Release() {
 	if cap(b.Floats) > keepSamples || max(cap(b.Hists), cap(b.Exemplars), cap(b.Metadata)) > keepOthers {
 		return

@@ -34,7 +34,8 @@ const (
 	ReasonString        Reason = "string_value"
 )
 
-// Rejection is the error for a part of a request that breaks a rule: sending it again is no use.
+// Rejection is the error for a part of a request that violates a rule: it is useless to send it
+// again.
 type Rejection struct {
 	Reason Reason
 	Err    error

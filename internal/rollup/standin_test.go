@@ -95,7 +95,7 @@ func TestStandIns(t *testing.T) {
 	}
 }
 
-// TestOpenColumnsRefuses: what is no rollup, or has more rows than it may, is refused, and damage
+// TestOpenColumnsRefuses: a file that is not a rollup, or has too many rows, is refused, and damage
 // is an error or goes unnoticed.
 func TestOpenColumnsRefuses(t *testing.T) {
 	files := writtenSeries(t, 3, 20)

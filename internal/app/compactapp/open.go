@@ -54,7 +54,7 @@ func (d *Driven) Cycle(ctx context.Context) error {
 	return err
 }
 
-// UntilIdle executes jobs until none is left that is due.
+// UntilIdle runs cycles until no job is due.
 func (d *Driven) UntilIdle(ctx context.Context, progress compact.Progress) error {
 	return d.stage.UntilIdle(ctx, progress)
 }

@@ -33,7 +33,7 @@ const (
 // there.
 var ErrOccupied = errors.New("the destination has objects of this tenant already")
 
-// Result is what was copied of a tenant.
+// Result counts the copied objects of a tenant.
 type Result struct {
 	Tenant          string
 	Copied, Present int64 // objects; Present were there from a copy that did not finish
@@ -180,9 +180,9 @@ func (c *copying) objects(ctx context.Context, snap *catalog.Snapshot) (map[stri
 	return want, nil
 }
 
-// lane is what is copied one after another: the live segments of a window in the order of their
-// ranks, or a file of a block. A segment's rank is the time at which its store got it, so the copies
-// must come in the same order: of two values of a sample the later one counts.
+// lane is the objects that are copied one after another: the live segments of a window in the order
+// of their ranks, or a file of a block. A segment's rank is the time at which its store got it, so
+// the copies must come in the same order: of two values of a sample the later one counts.
 type lane struct {
 	keys []string
 	ids  []catalog.SegmentID // of the keys, if they are segments

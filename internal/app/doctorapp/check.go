@@ -59,7 +59,7 @@ func (d *doctor) check(ctx context.Context, src source) (n int64, found *Damaged
 }
 
 // once reads an object and returns how many bytes it read, and what is wrong with it. An object
-// that is gone and not live any more was replaced meanwhile, and is no concern.
+// that is gone and no longer live was replaced meanwhile, and is not damaged.
 func (d *doctor) once(ctx context.Context, src source) (n int64, found *Damaged, err error) {
 	out := &Damaged{source: src}
 	if src.segment != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 )
 
-// QuarantinePrefix begins the keys of what was quarantined; the key that the object had follows.
-// Nothing reads or deletes what is there.
+// QuarantinePrefix begins the keys of quarantined objects; the object's former key follows.
+// Promlake neither reads nor deletes these objects.
 const QuarantinePrefix = "quarantine/"
 
 // live reports whether a source is live at present.

@@ -14,7 +14,7 @@ type Report struct {
 	Tenants  []Tenant `json:"tenants"`
 }
 
-// Tenant is what was found of one tenant.
+// Tenant is the result for one tenant.
 type Tenant struct {
 	Tenant   string    `json:"tenant"`
 	Segments int       `json:"segments"` // live

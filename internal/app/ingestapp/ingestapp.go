@@ -94,7 +94,7 @@ func (s stage) Routes() []process.Route {
 	return routes
 }
 
-// Drain implements process.Stage: what is buffered becomes durable and its senders are answered.
+// Drain implements process.Stage: buffered samples become durable and their senders are answered.
 func (s stage) Drain(ctx context.Context) error {
 	if err := s.ingest.Close(ctx); err != nil {
 		return fmt.Errorf("flush ingest: %w", err)

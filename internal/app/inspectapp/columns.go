@@ -23,7 +23,8 @@ var leaves = map[string][]string{
 // kinds are the kinds of a block's files in the order of the report.
 var kinds = []string{"samples", "histograms", "series", "exemplars", "metadata", rollup, "meta"}
 
-// kindOf names what a block's file holds: the part of its name before the number or the extension.
+// kindOf returns the kind of a block's file: the part of its name before the number or the
+// extension.
 func kindOf(name string) string {
 	kind, _, _ := strings.Cut(name, ".")
 	kind, _, _ = strings.Cut(kind, "-")

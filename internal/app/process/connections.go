@@ -55,7 +55,7 @@ func (c *connections) admit(conn net.Conn) bool {
 		if longest == nil {
 			return false
 		}
-		// It is idle: nobody waits for what an error could lose.
+		// The connection is idle, so an error can lose no answer.
 		_ = c.forget(longest.Value.(net.Conn)).Close()
 	}
 	c.open[conn] = nil

@@ -23,7 +23,7 @@ type Consumer interface {
 
 // Scheduled is a stage that works on a schedule.
 type Scheduled interface {
-	// Tick does what is due at the time that the schedule names.
+	// Tick does the work that is due at the scheduled time.
 	Tick(ctx context.Context, at time.Time) error
 }
 

@@ -57,7 +57,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	if err != nil {
 		return errors.Join(fmt.Errorf("start: %w", err), srv.Close())
 	}
-	// Last, so that it ends first: what it writes at its end is still taken.
+	// Started last, so that it ends first: the ingest stage still accepts its last write.
 	all := append(made.stages, keepWriting(made.self))
 	g.open(made.handler)
 	close(ready)

@@ -16,11 +16,12 @@ import (
 const (
 	// deleters is the number of objects that are deleted at once.
 	deleters = 16
-	// maxPasses bounds how often what has arrived meanwhile is deleted, too.
+	// maxPasses bounds the passes over the tenant's objects: each further pass deletes those that
+	// arrived during the one before.
 	maxPasses = 5
 )
 
-// ErrBusy reports a tenant that somebody writes.
+// ErrBusy reports a tenant that is being written.
 var ErrBusy = errors.New("the tenant is being written")
 
 // Settings configure the removal of a tenant.
@@ -29,7 +30,7 @@ type Settings struct {
 	Quiet time.Duration
 }
 
-// Result is what a removal did.
+// Result counts the effects of a removal.
 type Result struct {
 	Deleted int64 // objects
 	// KeptUntil is when the manifest, which is all that is left, may go. Zero: nothing is left.
@@ -57,7 +58,7 @@ func Delete(ctx context.Context, store objstore.Store, tenant string, s Settings
 	return r, nil
 }
 
-// empty deletes all data of the tenant. What is left are manifests.
+// empty deletes all data of the tenant except its manifests.
 func (r *Result) empty(ctx context.Context, store objstore.Store, tenant string, s Settings) error {
 	for range maxPasses {
 		now, err := store.Now(ctx)

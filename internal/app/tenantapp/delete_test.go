@@ -138,7 +138,8 @@ func TestDelete(t *testing.T) {
 	require.Zero(t, r, "nothing is left to do")
 }
 
-// TestDeleteRefusesABusyTenant: nothing of a tenant goes that somebody writes, unless it is forced.
+// TestDeleteRefusesABusyTenant: no object of a tenant that is being written is deleted, unless the
+// removal is forced.
 func TestDeleteRefusesABusyTenant(t *testing.T) {
 	w := filled(t)
 	w.segment()

@@ -41,7 +41,7 @@ func (s Settings) within(selectors []string) error {
 func newLimited(reg prometheus.Registerer) *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_admin_limited_total",
-		Help: "Deletions that were refused for a limit: selectors and expression of a request, matcher_bytes of a deletion, tombstones, tombstone_bytes and sealed of a manifest.",
+		Help: "Deletions that were refused because of a limit: selectors and expression of a request, matcher_bytes of a deletion, tombstones, tombstone_bytes and sealed of a manifest.",
 	}, []string{"limit"})
 	for _, name := range []string{limitSelectors, limitMatch, "matcher_bytes", "tombstones", "tombstone_bytes", "sealed"} {
 		c.WithLabelValues(name) // series exist from the start, so that rates see the first refusal

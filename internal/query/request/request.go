@@ -13,7 +13,7 @@ import (
 type Request struct {
 	// AsOf is the time as of which data is read. Zero: now.
 	AsOf time.Time
-	// Stats sums what the reads take. nil: nobody asks.
+	// Stats sums what the reads take. nil: it is not needed.
 	Stats *Stats
 	// Bytes ends the query once its reads exceed a limit. nil: no limit.
 	Bytes *ByteBudget

@@ -231,7 +231,7 @@ func (c *rollupColumns) group(row int64) int {
 	return g
 }
 
-// spans is what is read of the row groups that have rows of some series.
+// spans are the byte ranges that are read of the row groups that have rows of some series.
 func (c *rollupColumns) spans(members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
 	last := -1
 	for _, m := range members {

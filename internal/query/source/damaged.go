@@ -26,7 +26,7 @@ func (e *DamagedError) Error() string {
 		e.Object, rfc3339(e.MinT), rfc3339(e.MaxT), e.Err)
 }
 
-// Unwrap returns what is wrong with the bytes.
+// Unwrap returns the error about the bytes.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Warning is the warning in an answer without the object.

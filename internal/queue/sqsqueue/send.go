@@ -48,7 +48,7 @@ func (q *Queue) Send(ctx context.Context, ms ...queue.Message) error {
 	return nil
 }
 
-// optional is nil for what was not given.
+// optional returns nil for an empty string.
 func optional(s string) *string {
 	if s == "" {
 		return nil
