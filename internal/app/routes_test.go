@@ -31,6 +31,9 @@ var access = map[string]auth.Access{
 	"/api/v1/push":    auth.Write,
 	"POST /-/compact": auth.Operate,
 
+	"POST /api/v1/import/prometheus":            auth.Write,
+	"POST /prometheus/api/v1/import/prometheus": auth.Write,
+
 	"POST /write":                  auth.Write,
 	"POST /influx/write":           auth.Write,
 	"POST /api/v2/write":           auth.Write,

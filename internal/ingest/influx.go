@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promlake/promlake/internal/ingest/body"
-	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/lineprotocol"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
@@ -85,13 +83,8 @@ type errParameter struct{ error }
 func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, skipped *int, err error) {
 	skipped = new(int)
 	query := r.URL.Query()
-	gzipped := false
-	switch e := r.Header.Get("Content-Encoding"); strings.ToLower(e) {
-	case "", "identity":
-	case "gzip":
-		gzipped = true
-	default:
-		return p, skipped, unsupported{fmt.Sprintf("%s encoding is not supported, only gzip", e)}
+	if p.read, err = s.textReader(r.Header); err != nil {
+		return p, skipped, err
 	}
 	precision := query.Get("precision")
 	if version == InfluxV3 && precision == "" {
@@ -111,9 +104,6 @@ func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, ski
 	database := query.Get("db")
 	if version == InfluxV2 {
 		database = query.Get("bucket")
-	}
-	p.read = func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error) {
-		return s.bodies.ReadText(w, r, tenant, gzipped)
 	}
 	p.decode = func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 		b, result, err := lineprotocol.Decode(lineprotocol.Request{Body: msg, Naming: s.set.Lines, Database: database, Precision: unit, Came: came}, g, rules, room)

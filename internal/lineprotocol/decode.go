@@ -159,7 +159,8 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 				continue
 			}
 			d.key = append(d.key[:d.prefix], f.Name...)
-			known, err := c.Float(c.Key(d.key), t, f.Value)
+			c.Float(t, f.Value)
+			known, err := c.Series(c.Key(d.key))
 			if err != nil {
 				return err
 			}

@@ -3,17 +3,22 @@ package remotewrite
 import (
 	"encoding/binary"
 
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/zeebo/xxh3"
 
+	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Collector adds the float samples of another protocol to a batch. Like the decoder, it spares a
-// known series all work but a hash and a look-up: a sender's own text for a series is its key.
+// Collector adds what another protocol carries to a batch. Like the decoder, it spares a known series
+// all work but a hash and a look-up: a sender's own text for a series is its key. Samples and
+// exemplars are added first; then Series says whose they are.
 type Collector struct {
-	d    *decoder
-	from Mark // of the last sample
-	last series.Key
+	d     *decoder
+	begin Mark // of the last series
+	end   Mark
+	last  series.Key
 }
 
 // Collect calls read, which adds samples to the collector, and returns the batch of them. Samples
@@ -52,18 +57,33 @@ func (d *decoder) locked(f func() error) error {
 // parameters change the series, must not use equal texts for different series.
 func (c *Collector) Key(text []byte) series.Key { return xxh3.Hash128Seed(text, c.d.table.Seed()) }
 
-// Float adds a sample at t (ms) of the series with the key. It reports whether the series is known;
-// if not, Learn must follow. An error means that there is no room.
-func (c *Collector) Float(k series.Key, t int64, v float64) (known bool, err error) {
-	c.from, c.last = c.d.Batch.Mark(), k
-	c.d.addFloat(t, v, 0)
+// Float adds a sample at t (ms).
+func (c *Collector) Float(t int64, v float64) { c.d.addFloat(t, v, 0) }
+
+// Exemplar adds an exemplar. Its texts are copied.
+func (c *Collector) Exemplar(e exemplar.Exemplar) {
+	c.d.ClearLabels()
+	e.Labels.Range(func(l labels.Label) { c.d.AppendLabel(series.Label{Name: l.Name, Value: l.Value}) })
+	c.d.AddExemplar(e.Ts, e.Value)
+}
+
+// Metadata adds the metadata of a metric family. Its texts are copied.
+func (c *Collector) Metadata(m segment.Metadata) error {
+	c.d.AddMetadata(m)
+	return c.d.Reserve(0)
+}
+
+// Series assigns what was added since the last call to the series with the key. It reports whether
+// the series is known; if not, Learn or Refuse must follow. An error means that there is no room.
+func (c *Collector) Series(k series.Key) (known bool, err error) {
 	if err := c.d.Reserve(0); err != nil {
 		return false, err
 	}
-	return c.d.Batch.Mark() == c.from || c.d.known(k, c.from), nil
+	c.begin, c.end, c.last = c.end, c.d.Batch.Mark(), k
+	return c.begin == c.end || c.d.known(k, c.begin), nil
 }
 
-// Learn gives the labels of the series of the last sample, sorted by name. Their texts are copied.
+// Learn gives the labels of the last series, sorted by name. Their texts are copied.
 func (c *Collector) Learn(lset []series.Label) error {
 	d := c.d
 	size := 0
@@ -75,14 +95,16 @@ func (c *Collector) Learn(lset []series.Label) error {
 		text = appendLabelV1(text, l)
 	}
 	d.left -= costSeries + int64(cap(text))
-	d.misses = append(d.misses, miss{key: c.last, labels: text, from: c.from, to: d.Batch.Mark()})
+	d.misses = append(d.misses, miss{key: c.last, labels: text, from: c.begin, to: c.end})
 	return d.Reserve(0)
 }
 
-// Refuse removes the last sample, whose series is not known and breaks a rule.
+// Refuse removes the samples of the last series, which is not known and breaks a rule.
 func (c *Collector) Refuse(err error) error {
-	c.d.Batch.cut(c.from)
-	return c.Reject(err, 1)
+	n := c.begin.samples(c.end)
+	c.d.Batch.cut(c.begin)
+	c.end = c.begin
+	return c.Reject(err, n)
 }
 
 // Reject records that what would have been samples breaks a rule.

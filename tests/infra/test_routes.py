@@ -12,7 +12,7 @@ from support.programs import ROOT, Programs
 from support.server import Server
 from support.stores import directory_store
 
-WRITES = ("/api/v1/write", "/api/v1/push")
+WRITES = ("/api/v1/write", "/api/v1/push", "/api/v1/import/prometheus")
 LINES = tuple(
     (method, prefix + path)
     for prefix in ("", "/influx")

@@ -32,6 +32,8 @@ var (
 		"POST /api/v1/push",
 		"POST /prometheus/api/v1/write",
 		"POST /prometheus/api/v1/push",
+		"POST /api/v1/import/prometheus",
+		"POST /prometheus/api/v1/import/prometheus",
 		"POST /write",
 		"POST /influx/write",
 		"POST /api/v2/write",

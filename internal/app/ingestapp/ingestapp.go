@@ -85,6 +85,9 @@ func (s stage) Routes() []process.Route {
 		_, name, _ := strings.Cut(p, " ")
 		routes = append(routes, process.Route{Pattern: p, Name: name, Access: auth.Write, Handler: s.ingest.LineHandler(version)})
 	}
+	for _, path := range []string{"/api/v1/import/prometheus", "/prometheus/api/v1/import/prometheus"} {
+		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.TextHandler()})
+	}
 	for _, prefix := range []string{"", "/influx"} {
 		routes = append(routes,
 			process.Route{Pattern: "GET " + prefix + "/ping", Name: prefix + "/ping", Access: auth.Public, Handler: ingest.InfluxPing()},

@@ -1,0 +1,83 @@
+package ingest
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/internal/ingest/body"
+	"github.com/promlake/promlake/internal/ingest/inflight"
+	"github.com/promlake/promlake/internal/promtext"
+	"github.com/promlake/promlake/internal/remotewrite"
+)
+
+// TextHandler serves POST requests with metrics in Prometheus' text formats. The parameters are
+// VictoriaMetrics': extra_label=name=value, repeatable, and timestamp (ms).
+func (s *Stage) TextHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := s.text(r)
+		if err == nil {
+			_, err = s.write(w, r, p)
+		}
+		code := s.answered(w, err, "text")
+		if err != nil {
+			http.Error(w, s.public(r, err, code), code)
+			return
+		}
+		w.WriteHeader(code)
+	})
+}
+
+// text is the format of a request with metrics as text.
+func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
+	if p.read, err = s.textReader(r.Header); err != nil {
+		return p, err
+	}
+	// Other types mean the text format too: curl names that of forms if it is not told another.
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if kind == "application/vnd.google.protobuf" || kind == "application/x-protobuf" {
+		return p, unsupported{fmt.Sprintf("content type %q is not supported, only text/plain and application/openmetrics-text", kind)}
+	}
+	req := promtext.Request{OpenMetrics: kind == "application/openmetrics-text"}
+	query := r.URL.Query()
+	for _, text := range query["extra_label"] {
+		l, err := promtext.ParseLabel(text)
+		if err != nil {
+			return p, errParameter{fmt.Errorf("extra_label: %w", err)}
+		}
+		req.Labels = append(req.Labels, l)
+	}
+	at := query.Get("timestamp")
+	if at != "" {
+		if req.Time, err = strconv.ParseInt(at, 10, 64); err != nil {
+			return p, errParameter{fmt.Errorf("timestamp %q is not a number of milliseconds", at)}
+		}
+	}
+	p.decode = func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		req := req
+		req.Body = msg
+		if at == "" {
+			req.Time = came.UnixMilli()
+		}
+		return promtext.Decode(req, g, rules, room)
+	}
+	return p, nil
+}
+
+// textReader chooses how the body of a text protocol is read.
+func (s *Stage) textReader(h http.Header) (func(http.ResponseWriter, *http.Request, string) (*body.Message, *inflight.Charge, error), error) {
+	gzipped := false
+	switch e := h.Get("Content-Encoding"); strings.ToLower(e) {
+	case "", "identity":
+	case "gzip":
+		gzipped = true
+	default:
+		return nil, unsupported{fmt.Sprintf("%s encoding is not supported, only gzip", e)}
+	}
+	return func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error) {
+		return s.bodies.ReadText(w, r, tenant, gzipped)
+	}, nil
+}

@@ -1,0 +1,157 @@
+// Package promtext reads metrics in Prometheus' text formats: the text format 0.0.4 and OpenMetrics
+// (https://prometheus.io/docs/instrumenting/exposition_formats/). The parser is Prometheus' own.
+package promtext
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// ErrInvalid marks a body that cannot be parsed.
+var ErrInvalid = errors.New("invalid metrics")
+
+// Request is one body with the parameters that came with it.
+type Request struct {
+	Body        []byte
+	OpenMetrics bool
+	Labels      []series.Label // added to every series; they replace labels of the same name
+	Time        int64          // ms, of samples without a timestamp
+}
+
+// Decode turns a body into a batch of the generation g (see remotewrite.Collect). A body that cannot be
+// parsed is refused as a whole with ErrInvalid.
+func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := decoder{Request: r}
+	return remotewrite.Collect(g, rules, room, d.read)
+}
+
+type decoder struct {
+	Request
+	c      *remotewrite.Collector
+	key    []byte
+	labels []series.Label
+	family segment.Metadata // at hand
+}
+
+// read adds all samples, exemplars and metadata to the collector.
+func (d *decoder) read(c *remotewrite.Collector) error {
+	kind := "text/plain"
+	if d.OpenMetrics {
+		kind = "application/openmetrics-text"
+	}
+	p, err := textparse.New(d.Body, kind, labels.NewSymbolTable(), textparse.ParserOptions{})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	d.c = c
+	for {
+		entry, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			return d.described("")
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		switch entry {
+		case textparse.EntrySeries:
+			err = d.sample(p)
+		case textparse.EntryType:
+			name, kind := p.Type()
+			if err = d.described(string(name)); err == nil {
+				d.family.Type = string(kind)
+			}
+		case textparse.EntryHelp:
+			name, help := p.Help()
+			if err = d.described(string(name)); err == nil {
+				d.family.Help = string(help)
+			}
+		case textparse.EntryUnit:
+			name, unit := p.Unit()
+			if err = d.described(string(name)); err == nil {
+				d.family.Unit = string(unit)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// described adds the metadata of the family at hand when another one begins.
+func (d *decoder) described(next string) error {
+	last := d.family
+	if next == last.Metric {
+		return nil
+	}
+	d.family = segment.Metadata{Metric: next, Type: string(model.MetricTypeUnknown)}
+	if last.Type == string(model.MetricTypeUnknown) && last.Help == "" && last.Unit == "" || last.Metric == "" {
+		return nil
+	}
+	return d.c.Metadata(last)
+}
+
+// sample adds a sample with its exemplars.
+func (d *decoder) sample(p textparse.Parser) error {
+	text, at, v := p.Series()
+	t := d.Time
+	if at != nil {
+		t = *at
+	}
+	d.c.Float(t, v)
+	for e := (exemplar.Exemplar{}); p.Exemplar(&e); e = (exemplar.Exemplar{}) {
+		if !e.HasTs {
+			e.Ts = t
+		}
+		d.c.Exemplar(e)
+	}
+	// The parser writes the labels le and quantile by the type of the family at hand, so that is a
+	// part of the key. Nobody else's keys begin with this byte.
+	d.key = binary.AppendUvarint(append(d.key[:0], 'T'), uint64(len(d.Labels)))
+	for _, l := range d.Labels {
+		d.key = appendText(appendText(d.key, l.Name), l.Value)
+	}
+	d.key = append(appendText(appendText(d.key, d.family.Metric), d.family.Type), text...)
+	known, err := d.c.Series(d.c.Key(d.key))
+	if known || err != nil {
+		return err
+	}
+	var lset labels.Labels
+	p.Labels(&lset)
+	d.labels = d.labels[:0]
+	lset.Range(func(l labels.Label) {
+		if !slices.ContainsFunc(d.Labels, func(x series.Label) bool { return x.Name == l.Name }) {
+			d.labels = append(d.labels, series.Label{Name: l.Name, Value: l.Value})
+		}
+	})
+	d.labels = append(d.labels, d.Labels...)
+	slices.SortStableFunc(d.labels, func(a, b series.Label) int { return cmp.Compare(a.Name, b.Name) })
+	return d.c.Learn(d.labels)
+}
+
+// appendText appends a text after its length, so that no two sequences of texts give equal bytes.
+func appendText(dst []byte, text string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+}
+
+// ParseLabel reads name=value, the form of the parameter extra_label.
+func ParseLabel(text string) (series.Label, error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return series.Label{}, fmt.Errorf("label %q must have the form name=value", text)
+	}
+	return series.Label{Name: name, Value: value}, nil
+}
