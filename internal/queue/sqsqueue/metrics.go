@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -98,6 +99,9 @@ type counting struct {
 
 // Do implements aws.HTTPClient.
 func (c counting) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.ContentLength > 0 {
+		r.Body = &exactBody{r.Body, r.ContentLength}
+	}
 	resp, err := c.next.Do(r)
 	p, ok := r.Context().Value(payloadKey{}).(payload)
 	if !ok { // credentials
@@ -110,6 +114,24 @@ func (c counting) Do(r *http.Request) (*http.Response, error) {
 	c.met.requests.WithLabelValues(c.queue, p.op, status).Inc()
 	c.met.chunks.WithLabelValues(c.queue, p.op).Add(float64(queue.Chunks(p.bytes)))
 	return resp, err
+}
+
+// exactBody ends after left bytes without another read. The SDK closes a request's body when the head
+// of the answer has arrived; net/http may read the body once more to find its end, would take the
+// error for a failed request, and would close the connection in the middle of the answer.
+type exactBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *exactBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	return n, err
 }
 
 // received counts the chunks of an answer's payload beyond the one that its request counted as.
