@@ -83,6 +83,7 @@ func (s *Stage) Handler() http.Handler {
 func (s *Stage) remoteWrite(version remotewrite.Protocol) wireFormat {
 	return wireFormat{
 		read: s.bodies.Read,
+		most: remotewrite.MostRoom,
 		decode: func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 			return remotewrite.Decode(version, msg, g, rules, room)
 		},

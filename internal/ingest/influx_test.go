@@ -144,3 +144,34 @@ func TestInfluxQuery(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, w.Code)
 	require.NotEmpty(t, w.Header().Get("X-Influxdb-Version"))
 }
+
+// TestManyNewSeries: the first request of a sender has many series that are new and share the text
+// of their tags, which takes far more memory than its bytes.
+func TestManyNewSeries(t *testing.T) {
+	var lines, text strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&lines, "cpu,host=server-%d a=%d,b=2,c=3,d=4\n", i, i)
+		fmt.Fprintf(&text, "up{i=\"%d\"} 1\n", i)
+	}
+	for name, tc := range map[string]struct {
+		send   func(*lake) *httptest.ResponseRecorder
+		series int
+	}{
+		"lines": {func(l *lake) *httptest.ResponseRecorder { return l.lines(InfluxV1, "/write", lines.String()) }, 20_000},
+		"text":  {func(l *lake) *httptest.ResponseRecorder { return l.text("/", text.String()) }, 5_000},
+	} {
+		for _, mode := range []Mode{Grouped, Buffered, Direct} {
+			t.Run(name+"/"+string(mode), func(t *testing.T) {
+				l := calmIn(t, mode)
+				w := tc.send(l)
+				require.Equal(t, http.StatusNoContent, w.Code, w.Body)
+				require.Len(t, l.read(anonymous), tc.series)
+			})
+		}
+	}
+	set := quick()
+	set.MaxRequestBytes, set.MaxDecodedBytes, set.MaxInflightBytes = 1<<20, 1<<20, 3<<20
+	w := calmWith(t, Grouped, set).lines(InfluxV1, "/write", lines.String())
+	require.Equal(t, http.StatusRequestEntityTooLarge, w.Code, w.Body)
+	require.Contains(t, w.Body.String(), "max-inflight-bytes")
+}

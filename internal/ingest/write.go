@@ -18,7 +18,8 @@ import (
 type wireFormat struct {
 	read   func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error)
 	decode func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
-	whole  bool // one offence refuses the whole request
+	most   func(size int64) int64 // most memory for decoding a message of size bytes; nil: what is free
+	whole  bool                   // one offence refuses the whole request
 }
 
 // write takes one request through the stage. It returns what is durable, with an *errPartial if a
@@ -67,7 +68,11 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 	t.limitKnown()
 	size := int64(len(msg.Bytes))
 	free := s.set.MaxInflightBytes - size
-	room := remotewrite.NewRoom(len(msg.Bytes), s.bodies.Ahead(size), min(remotewrite.MostRoom(size), free), func(more int64) error {
+	most := free
+	if p.most != nil {
+		most = min(p.most(size), free)
+	}
+	room := remotewrite.NewRoom(len(msg.Bytes), s.bodies.Ahead(size), most, func(more int64) error {
 		alone, err := charge.Try(more)
 		if alone {
 			return &remotewrite.DenseError{Message: len(msg.Bytes), Room: free}
@@ -93,8 +98,8 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 // costRequest is what any request takes, in bytes.
 const costRequest = 1 << 10
 
-// persist makes one request durable by itself: on the queue in mode Buffered, else as segments of its
-// own. A request that is sent again becomes further segments, which change no answer: of equal
+// persist makes one request durable by itself: on the queue in mode Buffered, else as segments of
+// its own. A request that is sent again becomes further segments, which change no answer: of equal
 // samples one counts. Their names are random: if they followed from the request, a request that is
 // sent again after a deletion could find its segment there, and deleted.
 func (s *Stage) persist(ctx context.Context, t *tenantIngest, b *remotewrite.Batch, came time.Time) error {

@@ -18,8 +18,8 @@ const (
 	costNew       = 128 // a label set that is new to the table, without its texts
 )
 
-// MostRoom is the memory (bytes) that decoding a message of n bytes may take. Messages that need more
-// are denser than senders of samples write them.
+// MostRoom is the memory (bytes) that decoding a message of n bytes may take. Messages that need
+// more are denser than senders of samples write them.
 func MostRoom(n int64) int64 { return roomBase + roomPerByte*n }
 
 const (
@@ -82,6 +82,6 @@ type DenseError struct {
 }
 
 func (e *DenseError) Error() string {
-	return fmt.Sprintf("remote-write message of %d bytes would take more than %d bytes of memory (max-inflight-bytes, and %d for each byte): send fewer series in a request",
+	return fmt.Sprintf("message of %d bytes would take more than %d bytes of memory (max-inflight-bytes; with remote-write also %d for each byte): send fewer series in a request",
 		e.Message, e.Room, roomPerByte)
 }
