@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// parseTime reads a flag's point in time: RFC 3339, or seconds since 1970 with a fraction; "" is now.
+// parseTime reads a flag's point in time: RFC 3339, or seconds since 1970 with a fraction; "" is
+// now.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return now, nil

@@ -45,8 +45,9 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 	return process.Run(ctx, s.Process, logger, builders(s, out)...)
 }
 
-// Validate reports invalid settings and those that contradict each other, by the names of the flags.
-// A query reads the objects that there were when it began. The parser of a command line calls it.
+// Validate reports invalid settings and those that contradict each other, by the names of the
+// flags. A query reads the objects that there were when it began. The parser of a command line
+// calls it.
 func (s Settings) Validate() error {
 	_, query := s.Query.Query.WithDefaults()
 	_, compact := s.Compact.Stage().WithDefaults()

@@ -12,7 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// SiteSettings are the names by which browsers reach a server. The tags are those of package settings.
+// SiteSettings are the names by which browsers reach a server. The tags are those of package
+// settings.
 type SiteSettings struct {
 	ExternalURL  string   `name:"web.external-url" placeholder:"URL" help:"URL at which browsers reach this server." when:"Set it behind a proxy."`
 	AllowedHosts []string `name:"web.allowed-hosts" placeholder:"HOST" help:"Further host names, without ports, that requests may use, besides the host of --web.external-url and localhost. Default: every name; on a loopback address, no further one." when:"Set it if browsers reach a server that has no tokens."`

@@ -1,5 +1,6 @@
 // Package checksum detects damaged bytes. Formats define where the checksums of their bytes are;
-// this package computes them, adds them to JSON objects, and defines the error that all readers return.
+// this package computes them, adds them to JSON objects, and defines the error that all readers
+// return.
 package checksum
 
 import (

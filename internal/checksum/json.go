@@ -18,9 +18,9 @@ const (
 
 const jsonSpace = " \t\r\n"
 
-// Append appends the checksum of a JSON object to it as its last member. Decoders that ignore unknown
-// members can read the object. Append does not change body's bytes; it keeps white space after the
-// object.
+// Append appends the checksum of a JSON object to it as its last member. Decoders that ignore
+// unknown members can read the object. Append does not change body's bytes; it keeps white space
+// after the object.
 func Append(body []byte) ([]byte, error) {
 	object := bytes.TrimRight(body, jsonSpace)
 	space := body[len(object):]

@@ -13,8 +13,9 @@ import (
 	"github.com/promlake/promlake/internal/segment"
 )
 
-// TestRequestsThatArePriced counts the requests of a merge and of a tick that `promlake cost` prices
-// by constants. A tick over a tenant that writes lists its segments; the tenants are listed rarely.
+// TestRequestsThatArePriced counts the requests of a merge and of a tick that `promlake cost`
+// prices by constants. A tick over a tenant that writes lists its segments; the tenants are listed
+// rarely.
 func TestRequestsThatArePriced(t *testing.T) {
 	m, err := cost.ReadMeasured()
 	require.NoError(t, err)

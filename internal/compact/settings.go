@@ -21,8 +21,8 @@ type Settings struct {
 	JobTimeout    time.Duration `name:"compactor.job-timeout" default:"15m" above:"0" max:"15m" help:"Longest duration of one job." when:"Lower it where something else ends the process earlier; the AWS stack does."`
 	MaxSources    int           `name:"compactor.max-sources" default:"64" min:"2" help:"Segments and blocks that one job merges." when:"Lower it if jobs run out of memory or files."`
 	MaxJobSamples int64         `name:"compactor.max-job-samples" placeholder:"N" default:"0" min:"0" help:"Samples above which a job is split by series. 0 is half a million for each second of --compactor.job-timeout." when:"Lower it if jobs end at their timeout."`
-	// MaxJobsPerTick bounds the jobs that wait in the queue: one that waits for catalog.MaxJobAge is
-	// planned again.
+	// MaxJobsPerTick bounds the jobs that wait in the queue: one that waits for catalog.MaxJobAge
+	// is planned again.
 	MaxJobsPerTick  int           `name:"compactor.max-jobs-per-tick" default:"1000" min:"1" help:"Jobs that a scheduled planner puts on --compactor.queue-url at a time." when:"Keep it at several times the number of workers."`
 	MinPartSegments int           `name:"compactor.min-part-segments" default:"8" min:"2" help:"Segments of an open 2h window that start a merge." when:"Lower it if queries of recent data read too many segments."`
 	PartBytes       int64         `name:"compactor.part-bytes" type:"bytes" default:"8MiB" min:"1" help:"Size of a window's segments that starts a merge of fewer than --compactor.min-part-segments." when:"Rarely."`

@@ -55,7 +55,8 @@ func partial(b *remotewrite.Batch) error {
 	return &errPartial{b.Err, b.Rejected}
 }
 
-// status chooses the HTTP status of an answer. 5xx and 429 make senders try again, other 4xx do not.
+// status chooses the HTTP status of an answer. 5xx and 429 make senders try again, other 4xx do
+// not.
 func status(err error) int {
 	var large *body.TooLarge
 	var partial *errPartial

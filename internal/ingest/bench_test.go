@@ -43,7 +43,8 @@ func (s *discardStore) Delete(context.Context, string) error { return nil }
 
 func (s *discardStore) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
-// requests returns bodies of remote_write 1.0 requests that together carry one sample of every series.
+// requests returns bodies of remote_write 1.0 requests that together carry one sample of every
+// series.
 func requests(b *testing.B, hosts, perHost, batch int) [][]byte {
 	var out [][]byte
 	var cur prompb.WriteRequest

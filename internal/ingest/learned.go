@@ -41,8 +41,8 @@ func (t *tenantIngest) count() {
 	t.counted = n
 }
 
-// knowsTooMuch reports whether the tenant's limit is exceeded, or the limit of all tenants while this
-// one takes more than an equal share of it. The caller holds t.rotating.
+// knowsTooMuch reports whether the tenant's limit is exceeded, or the limit of all tenants while
+// this one takes more than an equal share of it. The caller holds t.rotating.
 func (t *tenantIngest) knowsTooMuch() bool {
 	set := &t.stage.set
 	if t.counted > set.MaxSeriesBytes {

@@ -10,7 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// TestNegotiation shows which pairs of content type and encoding are taken for which protocol version.
+// TestNegotiation shows which pairs of content type and encoding are taken for which protocol
+// version.
 func TestNegotiation(t *testing.T) {
 	const v1, v2, none = protocolV1, protocolV2, protocol(0)
 	for _, tc := range []struct {

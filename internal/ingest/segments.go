@@ -93,8 +93,8 @@ func (w *segmentWriter) put(ctx context.Context, all []encoded) error {
 
 // idSource makes ULIDs. The milliseconds of those that next returns ascend strictly within the
 // process, even when the clock stands or steps back: of two segments of one process that the store
-// got in one tick of its clock, the later one has the higher rank, which counts the milliseconds but
-// not all of the entropy.
+// got in one tick of its clock, the later one has the higher rank, which counts the milliseconds
+// but not all of the entropy.
 type idSource struct {
 	mu     sync.Mutex
 	random io.Reader

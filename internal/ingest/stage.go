@@ -165,7 +165,8 @@ func (s *Stage) enter(id string) (*tenantIngest, error) {
 	return t, t.groups.Enter()
 }
 
-// sweep forgets tenants that have been idle for long where no flusher does it. The caller holds s.mu.
+// sweep forgets tenants that have been idle for long where no flusher does it. The caller holds
+// s.mu.
 func (s *Stage) sweep() {
 	now := s.now()
 	if s.set.Mode == Grouped || now.Sub(s.swept) < s.set.TenantIdle/8 && len(s.tenants) < s.set.MaxTenants {

@@ -102,7 +102,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestKeysAreApart: requests and lines that differ only in where one part ends are different series.
+// TestKeysAreApart: requests and lines that differ only in where one part ends are different
+// series.
 func TestKeysAreApart(t *testing.T) {
 	g := remotewrite.NewGeneration(7)
 	seen := map[string]bool{}

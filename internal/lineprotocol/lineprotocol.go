@@ -76,8 +76,8 @@ type Parser struct {
 // NewParser returns a parser of a body, which must not change meanwhile.
 func NewParser(body []byte) *Parser { return &Parser{rest: body} }
 
-// Next returns the next line, a *SyntaxError for one that cannot be read, or nil and nil at the end.
-// It skips empty lines and comments.
+// Next returns the next line, a *SyntaxError for one that cannot be read, or nil and nil at the
+// end. It skips empty lines and comments.
 func (p *Parser) Next() (*Line, error) {
 	for len(p.rest) > 0 {
 		p.number++
@@ -326,8 +326,8 @@ func Split(series []byte, dst []Tag) (measurement string, tags []Tag, err error)
 	return measurement, dst, nil
 }
 
-// Unescape removes the backslashes before commas, equals signs and spaces from a key or a value of a
-// tag. The text may share b's memory.
+// Unescape removes the backslashes before commas, equals signs and spaces from a key or a value of
+// a tag. The text may share b's memory.
 func Unescape(b []byte) string { return unescape(b, inName) }
 
 func unescape(b []byte, escaped uint8) string {

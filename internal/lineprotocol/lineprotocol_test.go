@@ -101,8 +101,8 @@ func TestParser(t *testing.T) {
 	}
 }
 
-// FuzzParser compares with InfluxData's own decoder: what it reads, we read equally; we read nothing
-// that it refuses.
+// FuzzParser compares with InfluxData's own decoder: what it reads, we read equally; we read
+// nothing that it refuses.
 func FuzzParser(f *testing.F) {
 	for _, s := range []string{"cpu,host=a v=1,w=2i,x=3u,y=t 5\n", `a\,b\ c,k\=\,=v\ \,\= f\ \==1`, "a s=\"x\\\\\\\"\" 1", "a=b,c=d v=1", "a v=1 1 2", "a,b=\\ v=1"} {
 		f.Add([]byte(s))

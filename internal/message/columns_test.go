@@ -84,7 +84,8 @@ func said(t testing.TB, b *remotewrite.Batch) []string {
 	return append(out, fmt.Sprint(b.MinT, b.MaxT))
 }
 
-// TestColumns packs requests and reads them, and packs parts of them and reads those: nothing changes.
+// TestColumns packs requests and reads them, and packs parts of them and reads those: nothing
+// changes.
 func TestColumns(t *testing.T) {
 	p := &packer{byNames: map[string]uint32{}}
 	for seed := range uint64(60) {

@@ -134,8 +134,8 @@ func (p *packer) step(dst []byte, r series.Ref, expected uint32) ([]byte, uint32
 	return binary.AppendVarint(dst, int64(n)-int64(expected)), n + 1
 }
 
-// runs appends the series of the float samples: the number of runs, and the series and the length of
-// each run.
+// runs appends the series of the float samples: the number of runs, and the series and the length
+// of each run.
 func (p *packer) runs(dst []byte, b *remotewrite.Batch) []byte {
 	n := 0
 	for i := range b.Floats {
@@ -157,7 +157,8 @@ func (p *packer) runs(dst []byte, b *remotewrite.Batch) []byte {
 	return dst
 }
 
-// appendFloats appends the columns of the float samples: times, values, and start timestamps if any.
+// appendFloats appends the columns of the float samples: times, values, and start timestamps if
+// any.
 func appendFloats(dst []byte, b *remotewrite.Batch) []byte {
 	last := int64(0)
 	for i := range b.Floats {

@@ -9,9 +9,10 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// labels appends the label sets of the message's series: names, shapes (which names occur together),
-// the values of each name, the shape of each series, and the values of each series. Values are
-// numbered in order of first use; a value is the difference to the last number of its name.
+// labels appends the label sets of the message's series: names, shapes (which names occur
+// together), the values of each name, the shape of each series, and the values of each series.
+// Values are numbered in order of first use; a value is the difference to the last number of its
+// name.
 func (p *packer) labels(dst []byte) []byte {
 	guess := uint32(0)
 	for _, r := range p.series {

@@ -7,7 +7,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// series reads the label sets and finds each in the table, or interns it: u.refs are their references.
+// series reads the label sets and finds each in the table, or interns it: u.refs are their
+// references.
 func (u *unpacker) series() error {
 	n := u.count(1)
 	if !u.Take(remotewrite.CostRef * int64(n)) {

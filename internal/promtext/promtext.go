@@ -32,8 +32,8 @@ type Request struct {
 	Time        int64          // ms, of samples without a timestamp
 }
 
-// Decode turns a body into a batch of the generation g (see remotewrite.Collect). A body that cannot be
-// parsed is refused as a whole with ErrInvalid.
+// Decode turns a body into a batch of the generation g (see remotewrite.Collect). A body that
+// cannot be parsed is refused as a whole with ErrInvalid.
 func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 	d := decoder{Request: r}
 	return remotewrite.Collect(g, rules, room, d.read)

@@ -303,7 +303,8 @@ func TestWrittenAfterDeletion(t *testing.T) {
 	}
 }
 
-// TestAppliedTombstone: a tombstone spares a block that it was applied to, whatever the block's rank.
+// TestAppliedTombstone: a tombstone spares a block that it was applied to, whatever the block's
+// rank.
 func TestAppliedTombstone(t *testing.T) {
 	now := testNow().UnixMilli()
 	rows := []segment.Row{{Labels: metric("m1", "i", "3"), Floats: []segment.Float{{T: now - 50*minute, V: 1}}}}

@@ -21,8 +21,8 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// TestLiveCases answers every case of package live: by the samples that a selector returns, and by a
-// range function, which the engine evaluates where there are histograms and a kernel elsewhere.
+// TestLiveCases answers every case of package live: by the samples that a selector returns, and by
+// a range function, which the engine evaluates where there are histograms and a kernel elsewhere.
 func TestLiveCases(t *testing.T) {
 	base := int64(key.WindowOf(testNow().UnixMilli()))
 	for _, blocks := range []bool{false, true} {

@@ -172,7 +172,8 @@ func identical(t *testing.T, want, got *promql.Result, about any) {
 	}
 }
 
-// TestRollupsAreRead: rollups are read where they are worth it and answer exactly, and nowhere else.
+// TestRollupsAreRead: rollups are read where they are worth it and answer exactly, and nowhere
+// else.
 func TestRollupsAreRead(t *testing.T) {
 	rows := rollupRows()
 	day := testNow().Truncate(24 * time.Hour)

@@ -40,8 +40,8 @@ type Settings struct {
 
 	// CacheDir belongs to one process at a time. A temporary directory is removed on Close.
 	CacheDir string `name:"query.cache-dir" placeholder:"DIR" help:"Directory for fetched objects and DuckDB's spilled data, emptied at the start. Default: a temporary directory, /tmp/promlake in a function." when:"Set it to a fast local disk."`
-	// CacheBytes includes objects that are on their way. What running queries need at once beyond it
-	// is in memory for so long, up to IndexCacheBytes, or 32 MiB if that is more.
+	// CacheBytes includes objects that are on their way. What running queries need at once beyond
+	// it is in memory for so long, up to IndexCacheBytes, or 32 MiB if that is more.
 	CacheBytes       int64 `name:"query.cache-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space for fetched objects." when:"Raise it if queries fetch the same objects again. In a function, the default is 384MiB."`
 	FooterCacheBytes int64 `name:"query.footer-cache-bytes" type:"bytes" default:"64MiB" min:"1" help:"Memory for segments' footers and blocks' meta.json, roughly." when:"Raise it if there are very many objects. If not set, at most a share of the process's memory."`
 	IndexCacheBytes  int64 `name:"query.index-cache-bytes" type:"bytes" default:"128MiB" min:"1" help:"Memory for series tables and recent samples, roughly." when:"Raise it if there are millions of series. If not set, at most a share of the process's memory."`

@@ -11,9 +11,9 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Collector adds what another protocol carries to a batch. Like the decoder, it spares a known series
-// all work but a hash and a look-up: a sender's own text for a series is its key. Samples and
-// exemplars are added first; then Series says whose they are.
+// Collector adds what another protocol carries to a batch. Like the decoder, it spares a known
+// series all work but a hash and a look-up: a sender's own text for a series is its key. Samples
+// and exemplars are added first; then Series says whose they are.
 type Collector struct {
 	d     *decoder
 	begin Mark // of the last series
@@ -22,9 +22,9 @@ type Collector struct {
 }
 
 // Collect calls read, which adds samples to the collector, and returns the batch of them. Samples
-// and series that break a rule are left out, and the batch has the first offence; samples in too many
-// windows are refused as a whole with a *Rejection. Other errors are read's own, a *DenseError, or
-// what the room's grow returned; nothing is kept then.
+// and series that break a rule are left out, and the batch has the first offence; samples in too
+// many windows are refused as a whole with a *Rejection. Other errors are read's own, a
+// *DenseError, or what the room's grow returned; nothing is kept then.
 func Collect(g *Generation, rules Rules, room Room, read func(*Collector) error) (*Batch, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)

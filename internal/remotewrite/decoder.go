@@ -140,8 +140,8 @@ func (d *decoder) resolve(version Protocol) error {
 	t.Lock()
 	defer t.Unlock()
 	known, learned := t.Bytes(), d.learns(version)
-	// What is learned does not make the message dense, so it raises the limit of its room; the limit
-	// of all bytes in flight still holds.
+	// What is learned does not make the message dense, so it raises the limit of its room; the
+	// limit of all bytes in flight still holds.
 	d.most += learned
 	if err := d.Reserve(learned); err != nil {
 		return err

@@ -132,8 +132,8 @@ func zeroCounts(tag Tag, v reflect.Value) bool {
 	return false
 }
 
-// compare returns -1, 0 or 1, as v is less than, equal to or more than a limit. The limits of a list
-// are those of its length.
+// compare returns -1, 0 or 1, as v is less than, equal to or more than a limit. The limits of a
+// list are those of its length.
 func compare(v reflect.Value, limit string, tag Tag) int {
 	if v.Kind() == reflect.Slice {
 		v = reflect.ValueOf(v.Len())

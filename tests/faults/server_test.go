@@ -33,7 +33,8 @@ type serverSettings struct {
 
 const (
 	flushTimeout = 10 * time.Second
-	// settleDelay exceeds flushTimeout by more than a second, the resolution of the listing's times.
+	// settleDelay exceeds flushTimeout by more than a second, the resolution of the listing's
+	// times.
 	settleDelay = flushTimeout + 2*time.Second
 	// wrong is how far a clock may be off.
 	wrong = time.Hour

@@ -1,4 +1,5 @@
-// Builds DOM nodes. Everything that comes from data becomes a text node or an attribute value, never markup.
+// Builds DOM nodes. Everything that comes from data becomes a text node or an attribute value,
+// never markup.
 
 type Child = Node | string | number | null | undefined | false;
 type Props = Record<string, unknown>;

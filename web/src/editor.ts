@@ -42,8 +42,9 @@ export interface Editor {
 }
 
 // editor makes a PromQL editor with completion from the server, linting and help texts. Enter runs
-// the query, Shift+Enter starts a line. It lives in a shadow root, where CodeMirror uses constructed
-// style sheets, which the page's Content-Security-Policy allows; elsewhere it would need style elements.
+// the query, Shift+Enter starts a line. It lives in a shadow root, where CodeMirror uses
+// constructed style sheets, which the page's Content-Security-Policy allows; elsewhere it would
+// need style elements.
 export function editor(api: Api, text: string, run: (text: string) => void): Editor {
   const dom = document.createElement("div");
   dom.className = "editor";
@@ -86,7 +87,8 @@ export function editor(api: Api, text: string, run: (text: string) => void): Edi
   };
 }
 
-// pastQueries offers earlier expressions while the editor is empty and the user asks for completion.
+// pastQueries offers earlier expressions while the editor is empty and the user asks for
+// completion.
 function pastQueries(context: { state: EditorState; explicit: boolean }) {
   if (!context.explicit || context.state.doc.length > 0) return null;
   return { from: 0, options: pastExpressions().map((label, i) => ({ label, detail: "earlier query", boost: -i / 10, apply: label })), filter: false };

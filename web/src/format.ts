@@ -52,7 +52,8 @@ export function unitOf(expr: string): Unit {
   return "number";
 }
 
-// legend writes a label set as PromQL writes it. It shows only what tells the series of one answer apart.
+// legend writes a label set as PromQL writes it. It shows only what tells the series of one answer
+// apart.
 export function legend(labels: Record<string, string>, hidden: ReadonlySet<string> = new Set()): string {
   const name = hidden.has("__name__") ? "" : (labels["__name__"] ?? "");
   const pairs = Object.keys(labels)

@@ -141,8 +141,8 @@ export function graph(all: Series[], o: GraphOptions): Graph {
   };
 }
 
-// timeLabels writes the ticks of the time axis: the time of day, and the date where a day begins and
-// at the first tick. distance is that of the ticks, in seconds.
+// timeLabels writes the ticks of the time axis: the time of day, and the date where a day begins
+// and at the first tick. distance is that of the ticks, in seconds.
 function timeLabels(ticks: number[], distance: number, zone: Zone): string[] {
   return ticks.map((t, i) => {
     const [date, time] = formatTime(t * 1000, zone).split(" ") as [string, string];

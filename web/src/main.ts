@@ -37,8 +37,8 @@ const context: Context = {
   zoom: (start, end) => update({ range: { length: Math.max(1_000, Math.round(end - start)), end: Math.round(end) } }),
 };
 
-// save writes the state into the address. A change that the user may want to undo is an entry of the
-// browser's history.
+// save writes the state into the address. A change that the user may want to undo is an entry of
+// the browser's history.
 function save(): void {
   const hash = encode(state);
   if (hash !== location.hash) history.pushState(null, "", hash);

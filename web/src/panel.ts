@@ -47,8 +47,8 @@ export class Result {
     this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body);
   }
 
-  // ask runs the expression. An earlier run is cancelled. With refresh, only the end of a range that
-  // moved on is asked again.
+  // ask runs the expression. An earlier run is cancelled. With refresh, only the end of a range
+  // that moved on is asked again.
   async ask(g: PanelState, refresh = false): Promise<void> {
     this.running?.abort();
     const run = (this.running = new AbortController());

@@ -2,7 +2,8 @@
 
 const units: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
 
-// parseDuration reads Prometheus' notation, for example 1h30m. It returns undefined for anything else.
+// parseDuration reads Prometheus' notation, for example 1h30m. It returns undefined for anything
+// else.
 export function parseDuration(text: string): number | undefined {
   const t = text.trim();
   if (!/^(\d+(ms|[smhdwy]))+$/.test(t)) return undefined;
@@ -70,7 +71,8 @@ export function bounds(r: Range, now: number): { start: number; end: number } {
   return { start: end - r.length, end };
 }
 
-// stepFor chooses the distance of points in ms: about one for three pixels, a round number, at least min.
+// stepFor chooses the distance of points in ms: about one for three pixels, a round number, at
+// least min.
 export function stepFor(length: number, pixels: number, min = 1_000): number {
   const wanted = Math.max(min, (length * 3) / Math.max(pixels, 300));
   const round = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400].map((s) => s * 1_000);

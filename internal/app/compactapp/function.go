@@ -25,9 +25,9 @@ func (s *invoked) Tick(ctx context.Context, _ time.Time) error {
 	return err
 }
 
-// Consume executes the jobs of a batch one after another. failed are the IDs of the messages from the
-// first one that is not done: it is no job message, the stage is draining, or less than half of the
-// batch's time was left. The queue delivers them again or moves them to the dead-letter queue.
+// Consume executes the jobs of a batch one after another. failed are the IDs of the messages from
+// the first one that is not done: it is no job message, the stage is draining, or less than half of
+// the batch's time was left. The queue delivers them again or moves them to the dead-letter queue.
 func (s *invoked) Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error) {
 	ctx, stop := s.until(ctx)
 	defer stop()

@@ -14,7 +14,8 @@ type Settings struct {
 	Rollups bool `name:"compactor.rollups" negatable:"" default:"true" help:"Write exact 5-minute and 1-hour downsamples beside 24h blocks." when:"Turn it off to save about a third of the storage, if nobody queries long ranges."`
 }
 
-// DefaultSettings returns the defaults. In a function they are derived from its memory and its disk.
+// DefaultSettings returns the defaults. In a function they are derived from its memory and its
+// disk.
 func DefaultSettings() Settings {
 	s := settings.Default[Settings]()
 	if lambda.Running() {

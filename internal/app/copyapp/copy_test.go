@@ -216,8 +216,8 @@ func live(t *testing.T, s objstore.Store) {
 	}
 }
 
-// TestCopyKeepsTheOrder: of two values of a sample the one that was written later counts in the copy,
-// too, although its segment's identifier is the smaller one and copies share a second.
+// TestCopyKeepsTheOrder: of two values of a sample the one that was written later counts in the
+// copy, too, although its segment's identifier is the smaller one and copies share a second.
 func TestCopyKeepsTheOrder(t *testing.T) {
 	const windows = 12
 	from := memstore.New(memstore.Settings{})

@@ -12,8 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// file reads settings from a YAML file: a mapping of flags' names to values, which are written as their
-// arguments are, and lists of them for flags that can be repeated. It implements kong.Resolver.
+// file reads settings from a YAML file: a mapping of flags' names to values, which are written as
+// their arguments are, and lists of them for flags that can be repeated. It implements
+// kong.Resolver.
 type file struct {
 	Path string `name:"settings.file" placeholder:"FILE" help:"YAML file with settings: a flag's name without its dashes, and its value." when:"Set it to keep many settings in one place."`
 

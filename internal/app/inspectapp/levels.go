@@ -78,7 +78,8 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 	return nil
 }
 
-// size is that of an object or block, in bytes; rollups is the part of it that only repeats samples.
+// size is that of an object or block, in bytes; rollups is the part of it that only repeats
+// samples.
 type size struct{ bytes, rollups int64 }
 
 func rollupBytes(m *block.Meta) (n int64) {

@@ -16,7 +16,8 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 )
 
-// fakeStage has a handler that answers only once the stage drains, as ingest does with what it buffers.
+// fakeStage has a handler that answers only once the stage drains, as ingest does with what it
+// buffers.
 type fakeStage struct {
 	parts   process.Parts
 	entered chan struct{} // closed when a request waits

@@ -11,7 +11,8 @@ import (
 // writePath is where a write stage takes remote_write.
 const writePath = "/api/v1/write"
 
-// writeHandler is the handler of the write stage among the stages, without guard; nil if there is none.
+// writeHandler is the handler of the write stage among the stages, without guard; nil if there is
+// none.
 func (all stages) writeHandler() http.Handler {
 	for _, stage := range all {
 		for _, r := range stage.Routes() {

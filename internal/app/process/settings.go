@@ -12,8 +12,8 @@ import (
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
-// Settings are those of any Promlake process, whichever stages it runs. The tags are those of package
-// settings.
+// Settings are those of any Promlake process, whichever stages it runs. The tags are those of
+// package settings.
 type Settings struct {
 	Listen string `name:"listen" default:"127.0.0.1:9009" help:"Address to serve HTTP on, host:port. Port 0 lets the kernel choose one." when:"Set it to serve other machines; set --auth.tokens too."`
 	Store  string `name:"store" default:"file://./data" help:"Object store: file://./dir, file:///dir or s3://bucket/prefix?region=…&endpoint=…." when:"Always, except to try Promlake out."`

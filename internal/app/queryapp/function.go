@@ -13,8 +13,8 @@ const (
 	// programBytes is the memory of query-fn outside the shared budgets. Measured after a first
 	// query that opened DuckDB: 30 MB of its own memory, and 85 MB of the program's file.
 	programBytes = 112 << 20
-	// vcpuBytes is the memory at which a function has one processor; it has processors in proportion.
-	// https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+	// vcpuBytes is the memory at which a function has one processor; it has processors in
+	// proportion. https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 	vcpuBytes = 1769 << 20
 	// functionCacheBytes are for fetched objects: most of the 512 MiB of /tmp that every function
 	// has.
@@ -24,7 +24,8 @@ const (
 	// functionCacheDir is a fixed directory: the next process in an environment removes the files
 	// that a killed process left there.
 	functionCacheDir = "/tmp/promlake"
-	// functionBytesPerSecond is what a function's network carries, and more than it keeps up for long.
+	// functionBytesPerSecond is what a function's network carries, and more than it keeps up for
+	// long.
 	functionBytesPerSecond = 150 << 20
 	// bytesPerSample is the memory of a sample in a query: as it is read, as the engine's point,
 	// and as text of the answer.

@@ -117,7 +117,8 @@ func (a *asked) Run(vs flags.Values) error {
 	return nil
 }
 
-// TestAnExplicitDefaultIsKept: a variable that equals the default is not a variable that is missing.
+// TestAnExplicitDefaultIsKept: a variable that equals the default is not a variable that is
+// missing.
 func TestAnExplicitDefaultIsKept(t *testing.T) {
 	run := func() query.Settings {
 		a := asked{Query: queryapp.DefaultSettings()}

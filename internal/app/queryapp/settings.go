@@ -22,8 +22,8 @@ type Settings struct {
 // DefaultSettings returns the defaults of all.
 func DefaultSettings() Settings { return settings.Default[Settings]() }
 
-// joined returns s with what the stage and its APIs share, and with the process's flags for the API to
-// show.
+// joined returns s with what the stage and its APIs share, and with the process's flags for the API
+// to show.
 func (s Settings) joined(fs flags.Values) Settings {
 	s.API.LookbackDelta = s.Query.LookbackDelta
 	s.API.Parser = query.ParserOptions()
@@ -35,8 +35,8 @@ func (s Settings) joined(fs flags.Values) Settings {
 }
 
 // within returns s with shares of the process's memory, limit bytes, in place of larger defaults:
-// DuckDB has a quarter at most, which it spills beyond, one query's values an eighth and its samples a
-// half, the caches a tenth. What the operator gave is kept. limit 0 is none.
+// DuckDB has a quarter at most, which it spills beyond, one query's values an eighth and its
+// samples a half, the caches a tenth. What the operator gave is kept. limit 0 is none.
 func within(s Settings, limit int64, given flags.Values) Settings {
 	if limit <= 0 || s.fitted {
 		return s

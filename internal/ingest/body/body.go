@@ -122,8 +122,8 @@ func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string) (
 	return m, c, nil
 }
 
-// ReadText reads the body of a tenant's request in a text protocol, which is compressed with gzip or
-// not at all. The charge and the errors are those of Read.
+// ReadText reads the body of a tenant's request in a text protocol, which is compressed with gzip
+// or not at all. The charge and the errors are those of Read.
 func (r *Reader) ReadText(w http.ResponseWriter, req *http.Request, tenant string, gzipped bool) (*Message, *inflight.Charge, error) {
 	if req.ContentLength > r.limits.MaxRequestBytes {
 		return nil, nil, &TooLarge{"max-request-bytes", r.limits.MaxRequestBytes, req.ContentLength}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// SlowError reports a body that arrives more slowly than it must. The answer is 503: the samples may
-// be good, and senders give up on 408.
+// SlowError reports a body that arrives more slowly than it must. The answer is 503: the samples
+// may be good, and senders give up on 408.
 type SlowError struct {
 	got   int64 // bytes
 	grace time.Duration
@@ -71,5 +71,6 @@ func (p *paced) pause(f func() error) error {
 	return err
 }
 
-// end removes the deadline: the connection must stay readable while the request waits for its flush.
+// end removes the deadline: the connection must stay readable while the request waits for its
+// flush.
 func (p *paced) end() { _ = p.conn.SetReadDeadline(time.Time{}) }

@@ -79,7 +79,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestCompanyIsForgotten lets a lone sender be answered at once again after enough groups of its own.
+// TestCompanyIsForgotten lets a lone sender be answered at once again after enough groups of its
+// own.
 func TestCompanyIsForgotten(t *testing.T) {
 	c := NewCollector(Pace{Wait: time.Second, MaxSamples: 1000}, time.Now)
 	now := time.Now()

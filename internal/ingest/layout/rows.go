@@ -26,8 +26,8 @@ type Window struct {
 	metadata  []segment.Metadata
 }
 
-// Windows divides batches of one generation by window, ascending. Metadata, which has no time of its
-// own, goes with the last window, or with the window of now (ms) if there is no sample at all.
+// Windows divides batches of one generation by window, ascending. Metadata, which has no time of
+// its own, goes with the last window, or with the window of now (ms) if there is no sample at all.
 func Windows(bs []*remotewrite.Batch, now int64) []*Window {
 	byStart := map[key.Window]*Window{}
 	var last *Window
@@ -108,8 +108,8 @@ func keepLast[T any](s []T, equal func(a, b *T) bool) []T {
 	return s[:n]
 }
 
-// Rows sorts the window's samples into the rows of a segment: by series, then by time; of equal times
-// the last to arrive stays. order covers view.
+// Rows sorts the window's samples into the rows of a segment: by series, then by time; of equal
+// times the last to arrive stays. order covers view.
 func (w *Window) Rows(view *series.View, order *series.Order) *segment.Batch {
 	b := &segment.Batch{View: view, Metadata: w.metadata}
 	rank := func(r series.Ref) uint32 { return order.Rank(r) }

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write cases.json")
 
-// TestCasesAreGenerated requires that cases.json is what generate returns, and so that replay agrees
-// with every answer in it.
+// TestCasesAreGenerated requires that cases.json is what generate returns, and so that replay
+// agrees with every answer in it.
 func TestCasesAreGenerated(t *testing.T) {
 	var want bytes.Buffer
 	for i, c := range generate() {

@@ -56,7 +56,8 @@ type Build struct {
 // DefaultSettings returns the defaults.
 func DefaultSettings() Settings { return settings.Default[Settings]() }
 
-// Complete returns s with defaults in place of zero values, or an error that names the invalid flags.
+// Complete returns s with defaults in place of zero values, or an error that names the invalid
+// flags.
 func (s Settings) Complete() (Settings, error) {
 	settings.Fill(&s)
 	if err := settings.Check(s); err != nil {

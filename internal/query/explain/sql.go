@@ -21,8 +21,8 @@ func (t *scanText) arg(b []byte) string {
 	return plan.Arg(len(t.args) - 1)
 }
 
-// set returns the placeholder of a set of keys for prom_pick, which a hundred thousand keys do not slow
-// down.
+// set returns the placeholder of a set of keys for prom_pick, which a hundred thousand keys do not
+// slow down.
 func (t *scanText) set(keys []uint64) string {
 	keys = slices.Clone(keys)
 	slices.Sort(keys)

@@ -24,7 +24,8 @@ type Settings struct {
 	Now func() time.Time
 	// Faults is called before each call; nil lets all succeed. It may be called concurrently.
 	Faults func(Call) Fault
-	// MaxReceives is how often a message is delivered before it goes to DeadLetters; 0 is without limit.
+	// MaxReceives is how often a message is delivered before it goes to DeadLetters; 0 is without
+	// limit.
 	MaxReceives int
 	DeadLetters *Queue
 }

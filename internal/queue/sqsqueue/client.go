@@ -92,7 +92,8 @@ func newHTTPClient(silence time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = silence })
 }
 
-// newRetryer is the SDK's standard retryer, its budget against retry storms included, with our waits.
+// newRetryer is the SDK's standard retryer, its budget against retry storms included, with our
+// waits.
 func newRetryer(c config) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = c.maxAttempts, c.maxBackoff

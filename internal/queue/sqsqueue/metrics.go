@@ -116,9 +116,9 @@ func (c counting) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// exactBody ends after left bytes without another read. The SDK closes a request's body when the head
-// of the answer has arrived; net/http may read the body once more to find its end, would take the
-// error for a failed request, and would close the connection in the middle of the answer.
+// exactBody ends after left bytes without another read. The SDK closes a request's body when the
+// head of the answer has arrived; net/http may read the body once more to find its end, would take
+// the error for a failed request, and would close the connection in the middle of the answer.
 type exactBody struct {
 	io.ReadCloser
 	left int64

@@ -194,7 +194,8 @@ func sum(s string) string {
 
 type object = map[string]any
 
-// do carries out a request and returns its answer, nil for an operation that the server does not know.
+// do carries out a request and returns its answer, nil for an operation that the server does not
+// know.
 func (s *Server) do(r *http.Request, op string, q *memqueue.Queue, in request, f Fault) any {
 	switch op {
 	case "SendMessage":

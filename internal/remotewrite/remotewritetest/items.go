@@ -1,5 +1,5 @@
-// Package remotewritetest makes remote-write messages for tests, and prints what should be stored of
-// them.
+// Package remotewritetest makes remote-write messages for tests, and prints what should be stored
+// of them.
 package remotewritetest
 
 import (

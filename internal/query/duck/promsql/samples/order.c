@@ -1,6 +1,6 @@
-// Sorts the samples of a series by time. Of equal times the sample of the highest rank counts, as the
-// Go package internal/live defines it; the statement leaves out deleted samples. Runs are nearly
-// always sorted and disjoint in time.
+// Sorts the samples of a series by time. Of equal times the sample of the highest rank counts, as
+// the Go package internal/live defines it; the statement leaves out deleted samples. Runs are
+// nearly always sorted and disjoint in time.
 #include "samples.h"
 
 #include <stdlib.h>
