@@ -1,7 +1,6 @@
 package lineprotocol
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,7 +132,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	p := NewParser(d.Body)
 	// No other decoder's keys begin with this byte: label fields of remote-write begin with a tag,
 	// 0x0a.
-	d.key = appendText(append(d.key[:0], 'L'), []byte(d.Database))
+	d.key = remotewrite.AppendKey(append(d.key[:0], 'L'), d.Database)
 	database := len(d.key)
 	for {
 		l, err := p.Next()
@@ -150,7 +149,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 		if l.HasTime {
 			t = d.Precision.millis(l.Time)
 		}
-		d.key = appendText(d.key[:database], l.Series)
+		d.key = remotewrite.AppendKey(d.key[:database], l.Series)
 		d.prefix = len(d.key)
 		for _, f := range l.Fields {
 			if f.Kind == String {
@@ -168,7 +167,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 				continue
 			}
 			if err := d.name(l.Series, f.Name); err != nil {
-				if err := c.Refuse(&remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: &SyntaxError{p.number, err}}); err != nil {
+				if err := c.Refuse(&remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: &SyntaxError{l.Number, err}}); err != nil {
 					return err
 				}
 				continue
@@ -178,11 +177,6 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 			}
 		}
 	}
-}
-
-// appendText appends a text after its length, so that no two sequences of texts give equal bytes.
-func appendText(dst, text []byte) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
 // name puts the labels of a field's series into d.labels.

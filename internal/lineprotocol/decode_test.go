@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/lineprotocol"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 )
 
 const came = 1_700_000_000_000 // ms
@@ -39,20 +37,10 @@ func decode(t testing.TB, r lineprotocol.Request, g *remotewrite.Generation) (sa
 	v := g.Table.View()
 	g.Table.Unlock()
 	for _, f := range b.Floats {
-		samples = append(samples, fmt.Sprintf("%s %v @%d", labelsOf(&v, f.Ref), f.V, f.T-came))
+		samples = append(samples, fmt.Sprintf("%s %v @%d", remotewritetest.Labels(&v, f.Ref), f.V, f.T-came))
 	}
 	slices.Sort(samples)
 	return samples, res.Strings, b.Err
-}
-
-func labelsOf(v *series.View, ref series.Ref) labels.Labels {
-	b := labels.NewScratchBuilder(0)
-	b.Add(model.MetricNameLabel, v.Metrics[v.Metric(ref)])
-	for _, p := range v.Pairs(ref) {
-		b.Add(v.Names[p.Name], v.Values[p.Name][p.Value])
-	}
-	b.Sort()
-	return b.Labels()
 }
 
 func TestDecode(t *testing.T) {
@@ -79,6 +67,8 @@ func TestDecode(t *testing.T) {
 			body: "m v=1\nbroken\nm,a v=2\nm,a=1,a=2 v=3\nm v=4 99999999999999999\n", want: []string{`{__name__="m_v"} 1 @0`, `{__name__="m_v"} 4 @-1600000000001`},
 			offence: "line 2: missing fields (invalid_line)",
 		},
+		"bad tags before a string of two lines": {body: "m v=1\nm,a s=\"x\ny\",v=2", strings: 1, want: []string{`{__name__="m_v"} 1 @0`},
+			offence: "line 2: a tag must have the form key=value, and neither may be empty (invalid_line)"},
 		"duplicate tags": {body: "m,a=1,a=2 v=3", offence: `duplicate label name "a" in series {__name__="m_v", a="1", a="2"} (duplicate_label_names)`},
 		"the future":     {body: "m v=1 1800000000000000000", offence: "timestamp 1800000000000 ms is too far in the future: the limit is now 1700000600000 ms (too_far_in_future)"},
 	} {

@@ -39,6 +39,7 @@ type Field struct {
 type Line struct {
 	Series  []byte // measurement and tags as they stand in the line: see Split
 	Fields  []Field
+	Number  int   // of the line in the body, from 1
 	Time    int64 // in the sender's unit
 	HasTime bool
 }
@@ -90,10 +91,10 @@ func (p *Parser) Next() (*Line, error) {
 		case p.rest[0] == '#':
 			p.toNextLine()
 		default:
-			number := p.number
+			p.line.Number = p.number
 			if err := p.read(); err != nil {
 				p.toNextLine()
-				return nil, &SyntaxError{number, err}
+				return nil, &SyntaxError{p.line.Number, err}
 			}
 			return &p.line, nil
 		}

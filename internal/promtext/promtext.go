@@ -122,9 +122,9 @@ func (d *decoder) sample(p textparse.Parser) error {
 	// part of the key. Nobody else's keys begin with this byte.
 	d.key = binary.AppendUvarint(append(d.key[:0], 'T'), uint64(len(d.Labels)))
 	for _, l := range d.Labels {
-		d.key = appendText(appendText(d.key, l.Name), l.Value)
+		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
 	}
-	d.key = append(appendText(appendText(d.key, d.family.Metric), d.family.Type), text...)
+	d.key = append(remotewrite.AppendKey(remotewrite.AppendKey(d.key, d.family.Metric), d.family.Type), text...)
 	known, err := d.c.Series(d.c.Key(d.key))
 	if known || err != nil {
 		return err
@@ -140,11 +140,6 @@ func (d *decoder) sample(p textparse.Parser) error {
 	d.labels = append(d.labels, d.Labels...)
 	slices.SortStableFunc(d.labels, func(a, b series.Label) int { return cmp.Compare(a.Name, b.Name) })
 	return d.c.Learn(d.labels)
-}
-
-// appendText appends a text after its length, so that no two sequences of texts give equal bytes.
-func appendText(dst []byte, text string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 
 // ParseLabel reads name=value, the form of the parameter extra_label.

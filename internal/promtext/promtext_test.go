@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/promtext"
 	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -36,23 +35,13 @@ func decode(t testing.TB, r promtext.Request, g *remotewrite.Generation) (sample
 	v := g.Table.View()
 	g.Table.Unlock()
 	for _, f := range b.Floats {
-		samples = append(samples, fmt.Sprintf("%s %v @%d", labelsOf(&v, f.Ref), f.V, f.T-now))
+		samples = append(samples, fmt.Sprintf("%s %v @%d", remotewritetest.Labels(&v, f.Ref), f.V, f.T-now))
 	}
 	for _, e := range b.Exemplars {
-		samples = append(samples, fmt.Sprintf("%s exemplar %s %v @%d", labelsOf(&v, e.Ref), e.Labels, e.Value, e.Ts-now))
+		samples = append(samples, fmt.Sprintf("%s exemplar %s %v @%d", remotewritetest.Labels(&v, e.Ref), e.Labels, e.Value, e.Ts-now))
 	}
 	slices.Sort(samples)
 	return samples, append([]segment.Metadata(nil), b.Metadata...), b.Err, nil
-}
-
-func labelsOf(v *series.View, ref series.Ref) labels.Labels {
-	b := labels.NewScratchBuilder(0)
-	b.Add(model.MetricNameLabel, v.Metrics[v.Metric(ref)])
-	for _, p := range v.Pairs(ref) {
-		b.Add(v.Names[p.Name], v.Values[p.Name][p.Value])
-	}
-	b.Sort()
-	return b.Labels()
 }
 
 const openMetrics = `# TYPE requests counter

@@ -57,6 +57,12 @@ func (d *decoder) locked(f func() error) error {
 // parameters change the series, must not use equal texts for different series.
 func (c *Collector) Key(text []byte) series.Key { return xxh3.Hash128Seed(text, c.d.table.Seed()) }
 
+// AppendKey appends a part of a key after its length, so that no two sequences of parts give equal
+// texts.
+func AppendKey[T string | []byte](dst []byte, part T) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
+}
+
 // Float adds a sample at t (ms).
 func (c *Collector) Float(t int64, v float64) { c.d.addFloat(t, v, 0) }
 

@@ -7,13 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/remotewrite/remotewritetest"
 	"github.com/promlake/promlake/internal/segment"
-	"github.com/promlake/promlake/internal/series"
 )
 
 var protocols = []remotewrite.Protocol{remotewrite.V1, remotewrite.V2}
@@ -33,21 +31,12 @@ func ours(g *remotewrite.Generation, version remotewrite.Protocol, msg []byte) (
 		if b.Starts != nil {
 			st = b.Starts[i]
 		}
-		out.Add(remotewritetest.FloatsOf+lsetOf(&v, f.Ref), remotewritetest.FloatText(segment.Float{T: f.T, V: f.V, ST: st}))
+		out.Add(remotewritetest.FloatsOf+remotewritetest.Labels(&v, f.Ref), remotewritetest.FloatText(segment.Float{T: f.T, V: f.V, ST: st}))
 	}
 	for _, h := range b.Hists {
-		out.Add(remotewritetest.HistsOf+lsetOf(&v, h.Ref), remotewritetest.HistBytes(h.Hist))
+		out.Add(remotewritetest.HistsOf+remotewritetest.Labels(&v, h.Ref), remotewritetest.HistBytes(h.Hist))
 	}
 	return out, b, nil
-}
-
-func lsetOf(v *series.View, r series.Ref) string {
-	b := labels.NewBuilder(labels.EmptyLabels())
-	b.Set("__name__", v.Metrics[v.Metric(r)])
-	for _, p := range v.Pairs(r) {
-		b.Set(v.Names[p.Name], v.Values[p.Name][p.Value])
-	}
-	return b.Labels().String()
 }
 
 // differs decodes one message with both decoders and compares the results, twice: with unknown

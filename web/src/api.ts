@@ -28,7 +28,6 @@ export interface Reply<T> {
   data: T;
   warnings: string[];
   infos: string[];
-  bytes: number; // of the body, decompressed
   took: number; // ms
 }
 
@@ -104,7 +103,7 @@ export class Api {
     if (!response.ok || reply.status !== "success") {
       throw new ApiError(response.status, reply.errorType ?? "http", reply.error ?? `${response.status} ${response.statusText}`);
     }
-    return { data: reply.data as T, warnings: reply.warnings ?? [], infos: reply.infos ?? [], bytes: text.length, took: performance.now() - began };
+    return { data: reply.data as T, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
   }
 }
 

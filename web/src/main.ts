@@ -270,7 +270,6 @@ const follow = () => {
   header();
   open();
 };
-addEventListener("popstate", follow);
-addEventListener("hashchange", follow);
+addEventListener("hashchange", follow); // pushState causes none; back, forward and links do
 addEventListener("keydown", keys);
 follow();

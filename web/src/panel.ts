@@ -50,9 +50,12 @@ export class Result {
   // ask runs the expression. An earlier run is cancelled. With refresh, only the end of a range
   // that moved on is asked again.
   async ask(g: PanelState, refresh = false): Promise<void> {
+    // Refreshes that come faster than answers must not cancel each other for good.
+    if (refresh && this.running) return;
     this.running?.abort();
     const run = (this.running = new AbortController());
     if (!g.expr.trim()) {
+      this.running = undefined;
       this.clear();
       return;
     }
@@ -67,7 +70,10 @@ export class Result {
       // A refresh that fails keeps the last answer, with the error above it.
       if (!refresh) this.empty();
     } finally {
-      if (this.running === run) this.dom.setAttribute("aria-busy", "false");
+      if (this.running === run) {
+        this.running = undefined;
+        this.dom.setAttribute("aria-busy", "false");
+      }
     }
   }
 

@@ -185,6 +185,18 @@ test("a server that goes away and returns", async () => {
   }
 });
 
+test("answers that take longer than the refresh are shown", async () => {
+  const page = await visit(browser, "about:blank");
+  await page.route("**/api/v1/query_range*", async (route) => {
+    await new Promise((done) => setTimeout(done, 2_500));
+    const now = Math.floor(Date.now() / 1000);
+    await route.fulfill({ json: { status: "success", data: { resultType: "matrix", result: [{ metric: { __name__: "slow" }, values: [[now - 60, "1"], [now - 30, "2"]] }] } } }).catch(() => {});
+  });
+  await page.goto(explore("slow", "&refresh=1s"));
+  await page.locator("canvas").waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
 test("the page asks for a token when the server requires one", async () => {
   const tokens = `${server.folder}/tokens.json`;
   const token = (await run("token", "--tenant", "team-a", "--access", "read", "--tokens", tokens)).trim();

@@ -28,6 +28,16 @@ func Rules() remotewrite.Rules {
 	return remotewrite.Rules{Limits: &l, TimeRange: l.TimeRange(time.UnixMilli(SomeTime))}
 }
 
+// Labels prints the labels of a series.
+func Labels(v *series.View, r series.Ref) string {
+	b := labels.NewBuilder(labels.EmptyLabels())
+	b.Set("__name__", v.Metrics[v.Metric(r)])
+	for _, p := range v.Pairs(r) {
+		b.Set(v.Names[p.Name], v.Values[p.Name][p.Value])
+	}
+	return b.Labels().String()
+}
+
 // Add adds a sample.
 func (s Samples) Add(of, sample string) { s[of] = append(s[of], sample) }
 
