@@ -93,7 +93,7 @@ func (c *commit) run(ctx context.Context) (Manifest, error) {
 }
 
 func (c *commit) attempt(ctx context.Context) (Manifest, error) {
-	cur, err := readManifest(ctx, c.store, c.tenant)
+	cur, err := readManifest(ctx, c.store, c.tenant, Version{})
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -131,7 +131,7 @@ func (c *commit) fence(ctx context.Context, cur stored) (copied bool, err error)
 	if err != nil || newest == cur.ID {
 		return copied, err
 	}
-	again, err := readManifest(ctx, c.store, c.tenant)
+	again, err := readManifest(ctx, c.store, c.tenant, Version{})
 	if err != nil {
 		return copied, err
 	}
@@ -244,7 +244,7 @@ func (c *commit) look(ctx context.Context, u, cur Manifest) (found, lost bool, e
 	case cur.Generation == u.Generation:
 		return false, true, nil
 	}
-	_, err = get(ctx, c.store, key.ManifestCopy(c.tenant, u.ID))
+	_, err = get(ctx, c.store, key.ManifestCopy(c.tenant, u.ID), Version{})
 	if err == nil || !errors.Is(err, objstore.ErrNotFound) {
 		return err == nil, false, err
 	}

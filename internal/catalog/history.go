@@ -50,7 +50,7 @@ func takeAsOf(ctx context.Context, store Reader, tenant string, asOf, mint, maxt
 
 // manifestAsOf returns the newest readable manifest with a time of at most asOf (ms).
 func manifestAsOf(ctx context.Context, store Reader, tenant string, asOf int64) (Manifest, error) {
-	cur, err := readManifest(ctx, store, tenant)
+	cur, err := readManifest(ctx, store, tenant, Version{})
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -72,7 +72,7 @@ func manifestAsOf(ctx context.Context, store Reader, tenant string, asOf int64) 
 		oldest := ulid.Time(cur.Oldest.ID.Time()).UTC().Format(time.RFC3339Nano)
 		return Manifest{}, fmt.Errorf("read manifest of tenant %s as of %d ms: the oldest is of %s: %w", tenant, asOf, oldest, ErrTooOld)
 	}
-	s, err := get(ctx, store, key.ManifestCopy(tenant, best))
+	s, err := get(ctx, store, key.ManifestCopy(tenant, best), Version{})
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read manifest of tenant %s as of %d ms: %w", tenant, asOf, err)
 	}

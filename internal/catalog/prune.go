@@ -40,7 +40,7 @@ func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay ti
 	if err != nil {
 		return 0, err
 	}
-	cur, err := readManifest(ctx, store, tenant)
+	cur, err := readManifest(ctx, store, tenant, Version{})
 	if err != nil {
 		return 0, err
 	}
@@ -109,7 +109,7 @@ func newestBefore(ctx context.Context, store Getter, tenant string, cur stored, 
 		if copies[i].modified.After(due) {
 			continue
 		}
-		s, err := get(ctx, store, key.ManifestCopy(tenant, copies[i].id))
+		s, err := get(ctx, store, key.ManifestCopy(tenant, copies[i].id), Version{})
 		if errors.Is(err, objstore.ErrNotFound) {
 			break // another collector is ahead
 		}

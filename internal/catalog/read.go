@@ -40,8 +40,24 @@ type Store interface {
 
 // ReadManifest returns a tenant's manifest and its ETag: Empty and "" if there is none.
 func ReadManifest(ctx context.Context, store Getter, tenant string) (Manifest, string, error) {
-	s, err := readManifest(ctx, store, tenant)
+	s, err := readManifest(ctx, store, tenant, Version{})
 	return s.Manifest, s.etag, err
+}
+
+// Version is a manifest and its ETag; the zero value is none.
+type Version struct {
+	Manifest
+	ETag string
+}
+
+// is reports whether etag is that of v.
+func (v Version) is(etag string) bool { return etag != "" && etag == v.ETag }
+
+// Refresh returns the version that ReadManifest reads. It does not decode the manifest if the store
+// still has the version known, and then the result shares the memory of known.
+func Refresh(ctx context.Context, store Getter, tenant string, known Version) (Version, error) {
+	s, err := readManifest(ctx, store, tenant, known)
+	return Version{s.Manifest, s.etag}, err
 }
 
 // stored is a manifest as read from the store.
@@ -52,8 +68,8 @@ type stored struct {
 	modified time.Time // when it was committed, by the store's clock
 }
 
-func readManifest(ctx context.Context, store Getter, tenant string) (stored, error) {
-	s, err := get(ctx, store, key.Manifest(tenant))
+func readManifest(ctx context.Context, store Getter, tenant string, known Version) (stored, error) {
+	s, err := get(ctx, store, key.Manifest(tenant), known)
 	if errors.Is(err, objstore.ErrNotFound) {
 		m := Empty()
 		raw, err := Encode(m)
@@ -62,7 +78,9 @@ func readManifest(ctx context.Context, store Getter, tenant string) (stored, err
 	if err != nil {
 		return stored{}, fmt.Errorf("read manifest of tenant %s: %w", tenant, err)
 	}
-	s.stamp()
+	if !known.is(s.etag) {
+		s.stamp()
+	}
 	return s, nil
 }
 
@@ -86,8 +104,8 @@ func (s *stored) stamp() {
 	}
 }
 
-// get reads and decodes the manifest under a key.
-func get(ctx context.Context, store Getter, k string) (s stored, err error) {
+// get reads the manifest under a key, and decodes it unless it is known.
+func get(ctx context.Context, store Getter, k string, known Version) (s stored, err error) {
 	r, obj, err := store.Get(ctx, k, 0, -1)
 	if err != nil {
 		return stored{}, err
@@ -95,6 +113,11 @@ func get(ctx context.Context, store Getter, k string) (s stored, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if obj.Size > MaxManifestBytes {
 		return stored{}, fmt.Errorf("%s has %d bytes, the limit is %d: %w", k, obj.Size, MaxManifestBytes, ErrFormat)
+	}
+	if known.is(obj.ETag) {
+		// Only after the whole body may a remote store use the connection for the next request.
+		_, err = io.Copy(io.Discard, r)
+		return stored{Manifest: known.Manifest, etag: obj.ETag, modified: obj.Modified}, err
 	}
 	raw, err := io.ReadAll(r)
 	if err != nil {

@@ -96,6 +96,34 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// TestRefresh: a manifest that the store still has is not decoded again.
+func TestRefresh(t *testing.T) {
+	store := memstore.New(memstore.Settings{Now: func() time.Time { return at(time.Hour) }})
+	none, err := catalog.Refresh(t.Context(), store, "a", catalog.Version{})
+	require.NoError(t, err)
+	require.Zero(t, none.Generation)
+	commit := func(m catalog.Manifest) {
+		b, err := catalog.Encode(m)
+		require.NoError(t, err)
+		put(t, store, key.Manifest("a"), string(b))
+	}
+	commit(chain(t, replace(5*minute, segments(sid(0, 1*sec)), blk(key.Part, 0, 5*minute, 1*sec))))
+	first, err := catalog.Refresh(t.Context(), store, "a", none)
+	require.NoError(t, err)
+	require.Len(t, first.Blocks, 1)
+	again, err := catalog.Refresh(t.Context(), store, "a", first)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Same(t, &first.Blocks[0], &again.Blocks[0])
+	commit(chain(t, replace(5*minute, segments(sid(0, 1*sec)), blk(key.Part, 0, 5*minute, 1*sec)), del(7*minute, int64(win(1)), int64(win(1)))))
+	later, err := catalog.Refresh(t.Context(), store, "a", first)
+	require.NoError(t, err)
+	want, etag, err := catalog.ReadManifest(t.Context(), store, "a")
+	require.NoError(t, err)
+	require.Equal(t, catalog.Version{Manifest: want, ETag: etag}, later)
+	require.Len(t, later.Tombstones, 1)
+}
+
 func TestTakeFails(t *testing.T) {
 	boom := errors.New("boom")
 	_, err := catalog.Take(t.Context(), &listing{err: boom}, "a", 0, 1)

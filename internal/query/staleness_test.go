@@ -133,6 +133,32 @@ func TestStaleness(t *testing.T) {
 	}
 }
 
+// TestRangesShareSnapshots: reads of several ranges soon use one snapshot, which later ones take of
+// all that was asked for since.
+func TestRangesShareSnapshots(t *testing.T) {
+	store := &listingStore{Store: newDirStore(t)}
+	now := testNow()
+	l := staleLake(t, store, func() time.Time { return now }, query.Settings{})
+	const window = key.WindowMillis
+	for i := range int64(4) {
+		l.write(tenant.Default, one(i*window))
+	}
+	lists := func(windows ...int64) int64 {
+		before := store.lists.Load()
+		for _, w := range windows {
+			require.Equal(t, 1, found(t, t.Context(), l, w*window, (w+1)*window-1))
+		}
+		return store.lists.Load() - before
+	}
+	require.Equal(t, int64(2), lists(0, 3, 0, 2, 1, 3), "the second one has all")
+	now = now.Add(2 * time.Second)
+	require.Equal(t, int64(1), lists(3, 0, 2), "asked for before")
+	now = now.Add(2 * time.Second)
+	require.Equal(t, int64(1), lists(2, 0))
+	now = now.Add(2 * time.Second)
+	require.Equal(t, int64(2), lists(2, 3), "3 was not asked for lately")
+}
+
 // TestNoStaleness: by default a read sees what was stored before it began.
 func TestNoStaleness(t *testing.T) {
 	store := &listingStore{Store: newDirStore(t)}

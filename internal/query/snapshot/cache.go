@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/lru"
@@ -42,15 +41,23 @@ type Cache struct {
 
 	mu    sync.Mutex
 	epoch uint64          // of aged; counts the reads that found an object gone
-	last  *lru.Map[*aged] // by moment
+	last  *lru.Map[*kept] // by moment
 }
 
-// aged is a snapshot of [mint, maxt] (ms).
+// kept is what the cache knows of a moment. The lock of the cache guards it.
+type kept struct {
+	last    *aged // nil: no snapshot was taken
+	running span  // of the snapshot that is being taken
+	asked   span  // by reads since the last snapshot was begun
+}
+
+// aged is a snapshot of a span, in whole windows if reads may share it.
 type aged struct {
 	catalog.Snapshot
-	begun      time.Time
-	epoch      uint64
-	mint, maxt int64
+	span
+	version catalog.Version // the manifest
+	begun   time.Time
+	epoch   uint64
 }
 
 // maxSnapshots is the number of moments whose last snapshots are kept.
@@ -58,7 +65,7 @@ const maxSnapshots = 256
 
 // New returns an empty cache. It does no I/O.
 func New(s Settings, store objstore.Store, f *source.Files, now func() time.Time, m *metrics.Metrics, logger *slog.Logger) *Cache {
-	return &Cache{settings: s, store: store, files: f, now: now, metrics: m, logger: logger, last: lru.New[*aged](maxSnapshots)}
+	return &Cache{settings: s, store: store, files: f, now: now, metrics: m, logger: logger, last: lru.New[*kept](maxSnapshots)}
 }
 
 // moment is the tenant whose data is read, and the time as of which it is read.
@@ -76,7 +83,7 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.S
 		return catalog.Snapshot{Tenant: m.tenant}, nil
 	}
 	if s.settings.MaxStaleness == 0 {
-		t, err := s.fresh(ctx, m, mint, maxt, mint, maxt)
+		t, err := s.fresh(ctx, m, span{mint, maxt}, mint, maxt)
 		if err != nil {
 			return catalog.Snapshot{}, err
 		}
@@ -95,43 +102,68 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.S
 }
 
 // shared returns a snapshot that covers [mint, maxt] and that other reads may use as well. It
-// covers whole windows, by which segments are listed.
+// covers whole windows, by which segments are listed. A new snapshot also covers what other reads
+// asked for within the last maxStaleness, so that reads of many ranges soon share one.
 func (s *Cache) shared(ctx context.Context, m moment, mint, maxt int64) (*aged, error) {
 	s.mu.Lock()
-	epoch := s.epoch
-	e := s.last.Get(m.String())
-	hit := e != nil && e.Value.epoch == epoch && s.now().Sub(e.Value.begun) <= s.settings.MaxStaleness && e.Value.mint <= mint && e.Value.maxt >= maxt
-	var t *aged
-	if hit {
-		t = e.Value
+	k, epoch := s.kept(m), s.epoch
+	k.asked = k.asked.with(windows(mint, maxt))
+	recent := k.last != nil && k.last.epoch == epoch && s.now().Sub(k.last.begun) <= s.settings.MaxStaleness
+	if recent && k.last.covers(mint, maxt) {
+		defer s.mu.Unlock()
+		s.metrics.Looked("snapshot", true)
+		return k.last, nil
 	}
+	if !k.running.covers(mint, maxt) {
+		k.running = k.running.with(k.asked)
+		if recent {
+			k.running = k.running.with(k.last.span)
+		}
+	}
+	want := k.running
 	s.mu.Unlock()
-	s.metrics.Looked("snapshot", hit)
-	if hit {
-		return t, nil
-	}
-	from, to := int64(key.WindowOf(mint)), min(key.WindowOf(maxt).End()-1, key.MaxTime)
-	return s.flights.Do(ctx, fmt.Sprintf("%d %d %d %s", epoch, from, to, m), func() (*aged, error) {
-		return s.fresh(ctx, m, from, to, mint, maxt)
+	s.metrics.Looked("snapshot", false)
+	return s.flights.Do(ctx, fmt.Sprintf("%d %d %d %s", epoch, want.mint, want.maxt, m), func() (*aged, error) {
+		return s.fresh(ctx, m, want, mint, maxt)
 	})
 }
 
-// fresh takes a snapshot of [from, to] (ms), for a read of [mint, maxt], and keeps it.
-func (s *Cache) fresh(ctx context.Context, m moment, from, to, mint, maxt int64) (*aged, error) {
-	t := &aged{begun: s.now(), mint: from, maxt: to}
-	s.mu.Lock()
-	t.epoch = s.epoch
-	var known *catalog.Manifest
+// kept returns the entry of a moment. The caller locks.
+func (s *Cache) kept(m moment) *kept {
 	if e := s.last.Get(m.String()); e != nil {
-		known = &e.Value.Manifest
+		return e.Value
+	}
+	k := &kept{}
+	s.last.Add(m.String(), k, 1)
+	s.last.Evict(0)
+	return k
+}
+
+// fresh takes a snapshot of a span, for a read of [mint, maxt] (ms), and keeps it.
+func (s *Cache) fresh(ctx context.Context, m moment, of span, mint, maxt int64) (t *aged, err error) {
+	t = &aged{begun: s.now(), span: of}
+	s.mu.Lock()
+	k := s.kept(m)
+	t.epoch, k.asked = s.epoch, span{}
+	var known *catalog.Version // nil: no manifest was read
+	if k.last != nil {
+		known = &k.last.version
 	}
 	s.mu.Unlock()
-
-	var err error
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if k.running == of {
+			k.running = span{}
+		}
+		if err == nil && (k.last == nil || !k.last.begun.After(t.begun)) {
+			k.last = t
+		}
+	}()
 	if m.asOf.IsZero() {
-		t.Snapshot, err = s.current(ctx, m.tenant, known, from, to, mint, maxt)
+		err = s.current(ctx, m.tenant, known, t, mint, maxt)
 	} else {
-		t.Snapshot, err = catalog.TakeAsOf(ctx, s.store, m.tenant, m.asOf, from, to)
+		t.Snapshot, err = catalog.TakeAsOf(ctx, s.store, m.tenant, m.asOf, of.mint, of.maxt)
 	}
 	switch {
 	case errors.Is(err, catalog.ErrTooOld):
@@ -141,20 +173,12 @@ func (s *Cache) fresh(ctx context.Context, m moment, from, to, mint, maxt int64)
 	}
 	// Generation 0 means that there is no manifest: the tenant was deleted. Its next one has a
 	// later id.
-	if m.asOf.IsZero() && known != nil && t.Manifest.Generation > 0 && t.Manifest.ID.Compare(known.ID) < 0 {
-		return nil, fmt.Errorf("the manifest of tenant %s went back from generation %d to %d: %w", m.tenant, known.Generation, t.Manifest.Generation, catalog.ErrRestored)
+	if now := t.version; m.asOf.IsZero() && known != nil && now.Generation > 0 && now.ID.Compare(known.ID) < 0 {
+		return nil, fmt.Errorf("the manifest of tenant %s went back from generation %d to %d: %w", m.tenant, known.Generation, now.Generation, catalog.ErrRestored)
 	}
 	if t.Skipped > 0 {
 		s.metrics.Skipped.Add(float64(t.Skipped))
 		s.logger.Warn("objects among the segments are not segments", "tenant", m.tenant, "objects", t.Skipped)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.last.Get(m.String()); e == nil {
-		s.last.Add(m.String(), t, 1)
-		s.last.Evict(0)
-	} else if !e.Value.begun.After(t.begun) {
-		e.Value = t
 	}
 	return t, nil
 }
@@ -163,44 +187,53 @@ func (s *Cache) fresh(ctx context.Context, m moment, from, to, mint, maxt int64)
 // remote store answers late, so the objects that the read will probably ask for next are fetched
 // meanwhile: an earlier manifest, known or read beside the listing, names the blocks. The manifest
 // of the snapshot itself is always read after the listing.
-func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Manifest, from, to, mint, maxt int64) (catalog.Snapshot, error) {
-	if s.files.Local() {
-		return catalog.Take(ctx, s.store, tenantID, from, to)
-	}
+func (s *Cache) current(ctx context.Context, tenantID string, known *catalog.Version, t *aged, mint, maxt int64) error {
 	var listing catalog.Listing
-	guess := known
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		listing, err = catalog.List(gctx, s.store, tenantID, from, to)
+	list := func(ctx context.Context) (err error) {
+		listing, err = catalog.List(ctx, s.store, tenantID, t.mint, t.maxt)
 		return err
-	})
+	}
+	var guess catalog.Version
+	if known != nil {
+		guess = *known
+	}
+	read := func(ctx context.Context) (err error) {
+		t.version, err = catalog.Refresh(ctx, s.store, tenantID, guess)
+		return err
+	}
+	if s.files.Local() {
+		if err := list(ctx); err != nil {
+			return err
+		}
+		if err := read(ctx); err != nil {
+			return err
+		}
+		t.Snapshot = listing.With(t.version.Manifest)
+		return nil
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return list(gctx) })
 	g.Go(func() error {
 		if known != nil {
 			s.files.Warm(gctx, catalog.Snapshot{Tenant: tenantID, Blocks: known.Blocks}.Narrow(mint, maxt))
-			return nil
-		}
-		if m, _, err := catalog.ReadManifest(gctx, s.store, tenantID); err == nil { // the read below reports an error
-			guess = &m
+		} else if v, err := catalog.Refresh(gctx, s.store, tenantID, guess); err == nil { // the read below reports an error
+			guess = v
 		}
 		return nil
 	})
 	if err := g.Wait(); err != nil {
-		return catalog.Snapshot{}, err
-	}
-	var m catalog.Manifest
-	g, gctx = errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		m, _, err = catalog.ReadManifest(gctx, s.store, tenantID)
 		return err
+	}
+	early := listing.With(guess.Manifest).Narrow(mint, maxt)
+	g, gctx = errgroup.WithContext(ctx)
+	g.Go(func() error { return read(gctx) })
+	g.Go(func() error {
+		s.files.Warm(gctx, early)
+		return nil
 	})
-	if guess != nil {
-		g.Go(func() error {
-			s.files.Warm(gctx, listing.With(*guess).Narrow(mint, maxt))
-			return nil
-		})
-	}
 	if err := g.Wait(); err != nil {
-		return catalog.Snapshot{}, err
+		return err
 	}
-	return listing.With(m), nil
+	t.Snapshot = listing.With(t.version.Manifest)
+	return nil
 }

@@ -27,6 +27,7 @@ type Flags struct {
 	History      time.Duration `default:"2160h" help:"Span of the long history: 20 series of a sample a minute."`
 	Rounds       int           `short:"k" default:"7" help:"Warm rounds (0 = none)."`
 	Cold         bool          `default:"true" negatable:"" help:"Measure also each question as the first one after a restart."`
+	Mix          time.Duration `default:"20s" help:"How long 8 clients send small dashboard queries to each server (0 = not at all)."`
 	Questions    []string      `help:"Ask only the questions that contain one of these texts."`
 	PromlakeArgs []string      `sep:"none" help:"Additional arguments of promlake serve (repeatable)."`
 	Data         string        `type:"path" help:"Folder for the servers' data, which later runs of the same scale reuse (default: a temporary folder)."`
@@ -93,6 +94,12 @@ func (f *Flags) measure(ctx context.Context, s scale, targets []target) (*report
 		}
 	}
 	r.Cells.check(targets, r.Questions)
+	if f.Mix > 0 {
+		var err error
+		if r.Mix, err = runMix(ctx, targets, s, f.Mix); err != nil {
+			return nil, err
+		}
+	}
 	return r, nil
 }
 

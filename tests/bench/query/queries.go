@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -17,9 +18,10 @@ const (
 
 // question is a query for every server.
 type question struct {
-	Text  string    `json:"query"`
-	Start time.Time `json:"start"` // of an instant query: equal to End
-	End   time.Time `json:"end"`
+	Text  string        `json:"query"`
+	Start time.Time     `json:"start"` // of an instant query: equal to End
+	End   time.Time     `json:"end"`
+	Step  time.Duration `json:"step_ns,omitempty"` // 0 = step
 	// Ties: the series in the answer depend on differences that servers may round away, so only its
 	// size is compared with VictoriaMetrics's.
 	Ties bool `json:"-"`
@@ -70,6 +72,6 @@ func (q question) path() string {
 	}
 	v.Set("start", unix(q.Start))
 	v.Set("end", unix(q.End))
-	v.Set("step", strconv.Itoa(int(step.Seconds())))
+	v.Set("step", strconv.Itoa(int(cmp.Or(q.Step, step).Seconds())))
 	return "/api/v1/query_range?" + v.Encode()
 }

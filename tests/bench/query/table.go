@@ -20,6 +20,7 @@ type report struct {
 	PeakRSS   []uint64   `json:"peak_rss_bytes,omitempty"` // over all warm rounds
 	Questions []question `json:"questions"`
 	Cells     cells      `json:"cells"`
+	Mix       []mix      `json:"mix,omitempty"` // parallel to Targets
 }
 
 // measure is a table: the number of each cell, if it has one.
@@ -93,7 +94,15 @@ func (r *report) writeTables(w io.Writer) error {
 		}
 		rows = append(rows, []string{name, fmt.Sprint(r.Prepared[k].Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6), rss})
 	}
-	return table.Write(w, append(tables, rows)...)
+	tables = append(tables, rows)
+	if r.Mix != nil {
+		rows := [][]string{{"dashboard mix, 8 clients", "queries/s", "CPU ms per query", "median, ms", "p99, ms"}}
+		for k, m := range r.Mix {
+			rows = append(rows, []string{r.Targets[k], fmt.Sprintf("%.0f", m.perSecond()), fmt.Sprintf("%.2f", m.CPU), fmt.Sprintf("%.1f", m.Median), fmt.Sprintf("%.1f", m.P99)})
+		}
+		tables = append(tables, rows)
+	}
+	return table.Write(w, tables...)
 }
 
 // rows is the table of a measure, nil if no cell has it.
