@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
 	"github.com/prometheus/prometheus/model/exemplar"
 
 	"github.com/promlake/promlake/internal/parquetfile"
@@ -25,7 +26,8 @@ type exemplars struct {
 
 func newExemplars(files Files, z *zstd.Encoder, o Options) *exemplars {
 	name := func(int) string { return ExemplarsFile }
-	x := &exemplars{table: newTable(files, z, name, math.MaxInt64, exemplarSchema()), limit: o.RowGroupRows}
+	schema := keySchema("promlake_exemplars", parquetfile.Bare(segment.ColValue, format.Double), parquetfile.String(segment.ColLabels))
+	x := &exemplars{table: newTable(files, z, name, math.MaxInt64, schema), limit: o.RowGroupRows}
 	x.keyColumns.reset()
 	return x
 }
@@ -56,33 +58,13 @@ func (x *exemplars) flush() error {
 	if err := x.begin(); err != nil {
 		return err
 	}
-	if err := x.columns(); err != nil {
-		return err
-	}
+	x.write(x.table)
+	x.add(parquetfile.Int64s(segment.ColTS, &x.s, x.ts))
+	x.add(parquetfile.Doubles(segment.ColValue, &x.s, x.values), nil)
+	x.add(parquetfile.Binaries(segment.ColLabels, &x.s, x.labels), nil)
 	g := x.group
 	x.keyColumns.reset()
 	clear(x.labels)
 	x.ts, x.values, x.labels, x.bytes = x.ts[:0], x.values[:0], x.labels[:0], 0
 	return x.endGroup(g)
-}
-
-func (x *exemplars) columns() error {
-	if err := x.write(x.table); err != nil {
-		return err
-	}
-	if err := x.add(parquetfile.Int64s(segment.ColTS, &x.s, x.ts)); err != nil {
-		return err
-	}
-	if err := x.add(parquetfile.Doubles(segment.ColValue, &x.s, x.values), nil); err != nil {
-		return err
-	}
-	return x.add(parquetfile.Binaries(segment.ColLabels, &x.s, x.labels), nil)
-}
-
-// close writes the remaining rows.
-func (x *exemplars) close() error {
-	if err := x.flush(); err != nil {
-		return err
-	}
-	return x.end()
 }

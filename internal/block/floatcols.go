@@ -12,27 +12,14 @@ import (
 const gridShare = 32
 
 // columns writes the columns of the open row group.
-func (f *floats) columns() error {
-	if err := f.write(f.table); err != nil {
-		return err
+func (f *floats) columns() {
+	f.write(f.table)
+	f.add(f.timeChunk(segment.ColTS, f.ts))
+	f.add(f.pages.lay(f.cols.Int, f.ends))
+	f.add(f.divChunk(), nil)
+	if f.hasST {
+		f.add(f.timeChunk(segment.ColST, f.st))
 	}
-	if err := f.add(f.timeChunk(segment.ColTS, f.ts)); err != nil {
-		return err
-	}
-	ints, err := f.pages.lay(f.cols.Int, f.ends)
-	if err != nil {
-		return err
-	}
-	if err := f.add(ints, nil); err != nil {
-		return err
-	}
-	if err := f.add(f.divChunk(), nil); err != nil {
-		return err
-	}
-	if !f.hasST {
-		return nil
-	}
-	return f.add(f.timeChunk(segment.ColST, f.st))
 }
 
 // timeChunk builds ts or st: delta-coded, bit-packed or in whole bytes, whichever is smaller. Where

@@ -2,9 +2,11 @@ package block
 
 import (
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
 )
 
 // Columns of samples-NNNN.parquet that segments do not have.
@@ -34,7 +36,11 @@ type floats struct {
 }
 
 func newFloats(files Files, z *zstd.Encoder, o Options) *floats {
-	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, floatSchema(o.HasST)), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(z, o.Level >= key.L12h), zstd: z}
+	schema := keySchema("promlake_samples", parquetfile.Bare(ColInt, format.Int64), parquetfile.Bare(ColDiv, format.Double))
+	if o.HasST {
+		schema.Add(parquetfile.Timestamp(segment.ColST))
+	}
+	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(z, o.Level >= key.L12h), zstd: z}
 	f.keyColumns.reset()
 	return f
 }
@@ -85,20 +91,10 @@ func (f *floats) flush() error {
 	if err := f.begin(); err != nil {
 		return err
 	}
-	if err := f.columns(); err != nil {
-		return err
-	}
+	f.columns()
 	g := f.group
 	f.keyColumns.reset()
 	f.cols.Reset()
 	f.ts, f.st, f.ends = f.ts[:0], f.st[:0], f.ends[:0]
 	return f.endGroup(g)
-}
-
-// close writes the remaining rows.
-func (f *floats) close() error {
-	if err := f.flush(); err != nil {
-		return err
-	}
-	return f.end()
 }

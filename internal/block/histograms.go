@@ -2,6 +2,7 @@ package block
 
 import (
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
@@ -30,7 +31,9 @@ type hists struct {
 }
 
 func newHists(files Files, z *zstd.Encoder, o Options) *hists {
-	h := &hists{table: newTable(files, z, HistogramsFile, o.FileBytes, histSchema()), limit: o.RowGroupRows}
+	schema := keySchema("promlake_histograms",
+		parquetfile.Bare(ColCount, format.Double), parquetfile.Bare(ColSum, format.Double), parquetfile.Bare(segment.ColHist, format.ByteArray))
+	h := &hists{table: newTable(files, z, HistogramsFile, o.FileBytes, schema), limit: o.RowGroupRows}
 	h.keyColumns.reset()
 	return h
 }
@@ -62,36 +65,14 @@ func (h *hists) flush() error {
 	if err := h.begin(); err != nil {
 		return err
 	}
-	if err := h.columns(); err != nil {
-		return err
-	}
+	h.write(h.table)
+	h.add(parquetfile.Int64s(segment.ColTS, &h.s, h.ts))
+	h.add(parquetfile.Doubles(ColCount, &h.s, h.count), nil)
+	h.add(parquetfile.Doubles(ColSum, &h.s, h.sum), nil)
+	h.add(parquetfile.Binaries(segment.ColHist, &h.s, h.blobs), nil)
 	g := h.group
 	h.keyColumns.reset()
 	clear(h.blobs)
 	h.ts, h.count, h.sum, h.blobs, h.bytes = h.ts[:0], h.count[:0], h.sum[:0], h.blobs[:0], 0
 	return h.endGroup(g)
-}
-
-func (h *hists) columns() error {
-	if err := h.write(h.table); err != nil {
-		return err
-	}
-	if err := h.add(parquetfile.Int64s(segment.ColTS, &h.s, h.ts)); err != nil {
-		return err
-	}
-	if err := h.add(parquetfile.Doubles(ColCount, &h.s, h.count), nil); err != nil {
-		return err
-	}
-	if err := h.add(parquetfile.Doubles(ColSum, &h.s, h.sum), nil); err != nil {
-		return err
-	}
-	return h.add(parquetfile.Binaries(segment.ColHist, &h.s, h.blobs), nil)
-}
-
-// close writes the remaining rows.
-func (h *hists) close() error {
-	if err := h.flush(); err != nil {
-		return err
-	}
-	return h.end()
 }

@@ -1,6 +1,8 @@
 package block
 
 import (
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
@@ -22,12 +24,16 @@ type owner struct {
 	row  int64  // of the series table
 }
 
-// keySchema begins the schema of a file whose rows belong to series.
-func keySchema(name string) *parquetfile.Schema {
+// keySchema returns the schema of a file whose rows belong to series: the columns of their
+// identity, and others.
+func keySchema(name string, others ...format.SchemaElement) *parquetfile.Schema {
 	s := parquetfile.NewSchema(name)
 	s.Add(parquetfile.String(segment.ColMetric))
 	s.Add(parquetfile.Uint64(segment.ColSeriesID))
 	s.Add(parquetfile.Timestamp(segment.ColTS))
+	for _, c := range others {
+		s.Add(c)
+	}
 	return s
 }
 
@@ -53,9 +59,7 @@ func (k *keyColumns) append(o *owner, n int, minT, maxT int64) {
 }
 
 // write adds the two columns to the open row group of t.
-func (k *keyColumns) write(t *table) error {
-	if err := t.add(k.metric.Chunk(segment.ColMetric, &t.s), nil); err != nil {
-		return err
-	}
-	return t.add(k.id.Uint64s(segment.ColSeriesID, &t.s), nil)
+func (k *keyColumns) write(t *table) {
+	t.add(k.metric.Chunk(segment.ColMetric, &t.s), nil)
+	t.add(k.id.Uint64s(segment.ColSeriesID, &t.s), nil)
 }

@@ -51,9 +51,7 @@ func (t *table) metadataGroup(list []segment.Metadata) error {
 		for i := range list {
 			values[i] = []byte(c.of(&list[i]))
 		}
-		if err := t.add(parquetfile.Binaries(c.name, &t.s, values), nil); err != nil {
-			return err
-		}
+		t.add(parquetfile.Binaries(c.name, &t.s, values), nil)
 	}
 	return t.endGroup(RowGroup{Rows: int64(len(list))})
 }

@@ -33,9 +33,16 @@ type Reader struct {
 
 // Open reads meta.json and checks that it is consistent. Errors: ErrFormat, and those of src.
 func Open(src Source) (*Reader, error) {
-	b, err := readAll(src, MetaFile, maxMetaBytes)
+	in, size, err := src.Open(MetaFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open %s: %w", MetaFile, err)
+	}
+	if size > maxMetaBytes {
+		return nil, fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrFormat, MetaFile, size, maxMetaBytes)
+	}
+	b := make([]byte, size)
+	if _, err := io.ReadFull(io.NewSectionReader(in, 0, size), b); err != nil {
+		return nil, fmt.Errorf("read %s: %w", MetaFile, err)
 	}
 	m, err := ReadMeta(b)
 	if err != nil {
@@ -56,21 +63,6 @@ func OpenWith(src Source, m Meta) (*Reader, error) {
 
 // Meta returns the content of meta.json. It must not be changed.
 func (r *Reader) Meta() *Meta { return &r.meta }
-
-func readAll(src Source, name string, limit int64) ([]byte, error) {
-	in, size, err := src.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", name, err)
-	}
-	if size > limit {
-		return nil, fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrFormat, name, size, limit)
-	}
-	b := make([]byte, size)
-	if _, err := io.ReadFull(io.NewSectionReader(in, 0, size), b); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return b, nil
-}
 
 // check holds the counts of a meta.json against one another.
 func (m *Meta) check() error {

@@ -46,9 +46,6 @@ func (g *groups) rows() (int64, error) {
 	return 0, errEnd
 }
 
-// pass steps over the row group that comes next.
-func (g *groups) pass() { g.at++ }
-
 // load reads the next row group; rows must have returned that there is one. int64s, doubles and
 // blobs then read its columns.
 func (g *groups) load() error {

@@ -376,7 +376,7 @@ func BenchmarkFloatCursor(b *testing.B) {
 				require.NoError(b, err)
 				c := r.Floats()
 				for left := m.Floats; left > 0; left -= 720 {
-					run.Reset()
+					run = block.FloatRun{TS: run.TS[:0], V: run.V[:0], ST: run.ST[:0]}
 					require.NoError(b, c.Next(720, &run))
 				}
 			}

@@ -15,6 +15,11 @@ type blobReader struct {
 	blobs []string // of the current page
 }
 
+// Select is that of FloatReader.
+func (b *blobReader) Select(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) (int64, error) {
+	return b.sel(in, g, rows, mint, maxt)
+}
+
 // read calls visit for every selected row, with the position of its range, its position among all
 // selected rows, its time and its byte string.
 func (b *blobReader) read(leaf int, visit func(i, at int, t int64, blob string) error) error {
@@ -65,11 +70,6 @@ func (b *blobReader) page(wanted, first int64) (int, error) {
 // belongs to one goroutine.
 type HistReader struct{ blobReader }
 
-// Select is that of FloatReader.
-func (h *HistReader) Select(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) (int64, error) {
-	return h.sel(in, g, rows, mint, maxt)
-}
-
 // Read calls visit for every selected row in order, with the position of its range in the argument
 // of Select, its time (ms) and the bytes of the message (see segment.DecodeHist), which are valid
 // until visit returns. Errors are those of Select and of visit.
@@ -82,11 +82,6 @@ func (h *HistReader) Read(visit func(i int, t int64, blob string) error) error {
 type ExemplarReader struct {
 	blobReader
 	values []float64
-}
-
-// Select is that of FloatReader.
-func (e *ExemplarReader) Select(in io.ReaderAt, g *RowGroup, rows []Rows, mint, maxt int64) (int64, error) {
-	return e.sel(in, g, rows, mint, maxt)
 }
 
 // Read calls visit for every selected row in order, with the position of its range in the argument

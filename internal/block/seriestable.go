@@ -97,9 +97,7 @@ func (w *seriesWriter) group(rows []entry, refs []series.Ref) error {
 		for i := range cols {
 			vals[i] = cols[i][c]
 		}
-		if err := w.add(parquetfile.Int64s(name, &w.s, vals)); err != nil {
-			return err
-		}
+		w.add(parquetfile.Int64s(name, &w.s, vals))
 	}
 	return w.endGroup(g)
 }

@@ -3,7 +3,7 @@ package block
 import "math"
 
 const (
-	maxScale = 12 // decimals that are looked for
+	maxScale = 12 // most decimals
 	// maxNoise is the largest distance (in units in the last place) of a value with rounding noise
 	// from its decimal.
 	maxNoise = 64
@@ -72,7 +72,7 @@ func scaleOf(v float64) (exact, near int) {
 }
 
 // choose returns the smallest scale that all but one in maxMiss of the values have exactly; else
-// the smallest with noise that is fine enough for it; else one above maxScale.
+// the smallest with noise, made fine enough for it; else one above maxScale.
 func (s scales) choose() int {
 	if k := quantile(&s.exact, s.n); k <= maxScale {
 		return k

@@ -123,6 +123,15 @@ func (w *Writer) Metadata(m []segment.Metadata) error {
 	return err
 }
 
+// LastID returns the series_id that the block assigned to the series which was appended last: that
+// of its labels, or a later one if another series of the block has it. 0 before the first Append.
+func (w *Writer) LastID() uint64 {
+	if len(w.rows) == 0 {
+		return 0
+	}
+	return w.rows[len(w.rows)-1].id
+}
+
 // AddFile names a file that the caller wrote through the same Files, so that meta.json lists it.
 func (w *Writer) AddFile(name string, bytes int64) {
 	w.added = append(w.added, File{Name: name, Bytes: bytes})
@@ -130,7 +139,7 @@ func (w *Writer) AddFile(name string, bytes int64) {
 
 // Close writes the remaining rows, then series.parquet and, last, meta.json, which it returns.
 func (w *Writer) Close(h Header) (Meta, error) {
-	for _, end := range []func() error{w.floats.close, w.hists.close, w.exemplars.close} {
+	for _, end := range []func() error{w.floats.flush, w.floats.end, w.hists.flush, w.hists.end, w.exemplars.flush, w.exemplars.end} {
 		if err := end(); err != nil {
 			return Meta{}, err
 		}

@@ -127,9 +127,16 @@ func (c *commit) attempt(ctx context.Context) (Manifest, error) {
 // fence checks that cur is not the successor of a newer manifest, and reports whether there is a
 // copy of cur. Only manifests that were current have copies.
 func (c *commit) fence(ctx context.Context, cur stored) (copied bool, err error) {
-	newest, copied, err := newestCopy(ctx, c.store, c.tenant, cur.ID)
-	if err != nil || newest == cur.ID {
-		return copied, err
+	copies, err := listCopies(ctx, c.store, c.tenant, cur.ID)
+	if err != nil {
+		return false, err
+	}
+	newest := cur.ID
+	for _, other := range copies {
+		newest, copied = later(newest, other.id), copied || other.id == cur.ID
+	}
+	if newest == cur.ID {
+		return copied, nil
 	}
 	again, err := readManifest(ctx, c.store, c.tenant, Version{})
 	if err != nil {
@@ -140,25 +147,6 @@ func (c *commit) fence(ctx context.Context, cur stored) (copied bool, err error)
 	}
 	return copied, fmt.Errorf("it is of %s (generation %d), but was of %s or later before: put %s in its place, or, if the loss of what is newer is wanted, delete that object: %w",
 		cur.Time().UTC().Format(time.RFC3339), cur.Generation, ulid.Time(newest.Time()).UTC().Format(time.RFC3339), key.ManifestCopy(c.tenant, newest), ErrRestored)
-}
-
-// newestCopy returns the highest id of a copy that is not below from, or from if there is none, and
-// whether there is a copy of from.
-func newestCopy(ctx context.Context, store Lister, tenant string, from ulid.ULID) (newest ulid.ULID, copied bool, err error) {
-	newest = from
-	startAfter := ""
-	if from != (ulid.ULID{}) {
-		startAfter = key.ManifestCopy(tenant, predecessor(from))
-	}
-	for obj, err := range store.List(ctx, key.ManifestsPrefix(tenant), startAfter) {
-		if err != nil {
-			return newest, copied, fmt.Errorf("list manifests of tenant %s: %w", tenant, err)
-		}
-		if _, id, err := key.ParseManifestCopy(obj.Key); err == nil {
-			newest, copied = later(newest, id), copied || id == from
-		}
-	}
-	return newest, copied, nil
 }
 
 // keep copies a manifest that is or was current.
@@ -249,7 +237,7 @@ func (c *commit) look(ctx context.Context, u, cur Manifest) (found, lost bool, e
 		return err == nil, false, err
 	}
 	// The copy was never written, or it is pruned. The current manifest shows which.
-	if cur, err = latest(ctx, c.store, c.tenant); err != nil {
+	if cur, _, err = ReadManifest(ctx, c.store, c.tenant); err != nil {
 		return false, false, err
 	}
 	if u.Generation < cur.Oldest.Generation {
@@ -258,19 +246,11 @@ func (c *commit) look(ctx context.Context, u, cur Manifest) (found, lost bool, e
 	return u.ID == cur.Oldest.ID, u.ID != cur.Oldest.ID, nil
 }
 
-func latest(ctx context.Context, store Getter, tenant string) (Manifest, error) {
-	m, _, err := ReadManifest(ctx, store, tenant)
-	return m, err
-}
-
 // equal compares manifests by their JSON.
 func equal(a, b Manifest) (bool, error) {
-	x, err := json.Marshal(a)
-	if err != nil {
-		return false, fmt.Errorf("encode manifest: %w", err)
-	}
-	y, err := json.Marshal(b)
-	if err != nil {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	if err := errors.Join(errX, errY); err != nil {
 		return false, fmt.Errorf("encode manifest: %w", err)
 	}
 	return bytes.Equal(x, y), nil

@@ -15,8 +15,8 @@ func (m Manifest) deletesThrough(s SegmentID) ulid.ULID {
 	if i, ok := m.sealed(s); ok {
 		first = m.Sealed[i].By
 	}
-	if i := m.covering(s); i < len(m.Tombstones) {
-		first = earlier(first, m.Tombstones[i].ID)
+	if i := m.covering(s); i < len(m.Tombstones) && m.Tombstones[i].ID.Compare(first) < 0 {
+		first = m.Tombstones[i].ID
 	}
 	if first == untouchable {
 		return untouchable
@@ -28,8 +28,8 @@ func (m Manifest) deletesThrough(s SegmentID) ulid.ULID {
 // sealed.
 func (m Manifest) covering(s SegmentID) int {
 	if s.Queued {
-		// QueuedThrough ascends.
-		i, _ := slices.BinarySearchFunc(m.Tombstones, s.sent(), func(t Tombstone, sent int64) int {
+		// QueuedThrough ascends. The time of ID is when the queue got the newest message, ms.
+		i, _ := slices.BinarySearchFunc(m.Tombstones, int64(s.ID.Time()), func(t Tombstone, sent int64) int {
 			if t.QueuedThrough < sent {
 				return -1
 			}
@@ -48,9 +48,6 @@ func (m Manifest) covering(s SegmentID) int {
 	return len(m.Tombstones)
 }
 
-// sent is when the queue got the newest message of a segment of the queue, ms.
-func (s SegmentID) sent() int64 { return int64(s.ID.Time()) }
-
 func (m Manifest) sealed(s SegmentID) (int, bool) {
 	return slices.BinarySearchFunc(m.Sealed, s, func(x Sealed, s SegmentID) int { return compareSegments(x.SegmentID, s) })
 }
@@ -64,11 +61,4 @@ func predecessor(id ulid.ULID) ulid.ULID {
 		}
 	}
 	return id
-}
-
-func earlier(a, b ulid.ULID) ulid.ULID {
-	if a.Compare(b) < 0 {
-		return a
-	}
-	return b
 }

@@ -16,26 +16,26 @@ import (
 // that read their manifest just before that Prune; the second Prune for readers that listed the
 // object before it was deleted and read the manifest after it was forgotten.
 
-// Doom retires blocks that no manifest has named: orphans of jobs that died. They can never become
-// live afterwards. It ignores blocks that are retired already. It conflicts if a block is live or a
-// finished slice, or so young that its job may still be running.
-func (m Manifest) Doom(now time.Time, ids []BlockID) (Manifest, error) {
+// RetireOrphans retires blocks that no manifest has named, because their jobs died. They can never
+// become live afterwards. It ignores blocks that are retired already. It conflicts if a block is
+// live or a finished slice, or so young that its job may still be running.
+func (m Manifest) RetireOrphans(now time.Time, ids []BlockID) (Manifest, error) {
 	next := m.clone()
 	for _, id := range ids {
 		if slices.ContainsFunc(m.Retired, func(r Retired) bool { return r.BlockID == id }) {
 			continue
 		}
 		if m.known(id) {
-			return Manifest{}, fmt.Errorf("doom block %s: it is in use: %w", id, ErrConflict)
+			return Manifest{}, fmt.Errorf("retire orphan %s: it is in use: %w", id, ErrConflict)
 		}
 		if m.young(now, id.ID) == nil {
-			return Manifest{}, fmt.Errorf("doom block %s: its job began less than %d ms ago: %w", id, MaxJobAge.Milliseconds(), ErrConflict)
+			return Manifest{}, fmt.Errorf("retire orphan %s: its job began less than %d ms ago: %w", id, MaxJobAge.Milliseconds(), ErrConflict)
 		}
 		next.Retired = append(next.Retired, m.retire(now, []BlockID{id})...)
 	}
 	next.sort()
 	if id, ok := twins(next.Retired, func(r Retired) BlockID { return r.BlockID }); ok {
-		return Manifest{}, fmt.Errorf("doom blocks: %s is there twice: %w", id, ErrInvalid)
+		return Manifest{}, fmt.Errorf("retire orphans: %s is there twice: %w", id, ErrInvalid)
 	}
 	return next, nil
 }

@@ -57,22 +57,18 @@ func manifestAsOf(ctx context.Context, store Reader, tenant string, asOf int64) 
 	if int64(cur.ID.Time()) <= asOf {
 		return cur.Manifest, nil
 	}
-	copies, err := listCopies(ctx, store, tenant)
+	copies, err := listCopies(ctx, store, tenant, ulid.ULID{})
 	if err != nil {
 		return Manifest{}, err
 	}
-	var best ulid.ULID
-	found := false
-	for _, c := range copies {
-		if int64(c.id.Time()) <= asOf && c.id.Compare(cur.Oldest.ID) >= 0 {
-			best, found = c.id, true
-		}
-	}
-	if !found {
+	copies = slices.DeleteFunc(copies, func(c manifestCopy) bool {
+		return int64(c.id.Time()) > asOf || c.id.Compare(cur.Oldest.ID) < 0
+	})
+	if len(copies) == 0 {
 		oldest := ulid.Time(cur.Oldest.ID.Time()).UTC().Format(time.RFC3339Nano)
 		return Manifest{}, fmt.Errorf("read manifest of tenant %s as of %d ms: the oldest is of %s: %w", tenant, asOf, oldest, ErrTooOld)
 	}
-	s, err := get(ctx, store, key.ManifestCopy(tenant, best), Version{})
+	s, err := get(ctx, store, key.ManifestCopy(tenant, copies[len(copies)-1].id), Version{})
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read manifest of tenant %s as of %d ms: %w", tenant, asOf, err)
 	}
@@ -85,10 +81,14 @@ type manifestCopy struct {
 	modified time.Time // the manifest was committed before, and replaced after
 }
 
-// listCopies returns the copies of earlier manifests, oldest first.
-func listCopies(ctx context.Context, store Lister, tenant string) ([]manifestCopy, error) {
+// listCopies returns the copies of manifests whose id is not below from, oldest first.
+func listCopies(ctx context.Context, store Lister, tenant string, from ulid.ULID) ([]manifestCopy, error) {
+	startAfter := ""
+	if from != (ulid.ULID{}) {
+		startAfter = key.ManifestCopy(tenant, predecessor(from))
+	}
 	var out []manifestCopy
-	for obj, err := range store.List(ctx, key.ManifestsPrefix(tenant), "") {
+	for obj, err := range store.List(ctx, key.ManifestsPrefix(tenant), startAfter) {
 		if err != nil {
 			return nil, fmt.Errorf("list manifests of tenant %s: %w", tenant, err)
 		}

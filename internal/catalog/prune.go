@@ -36,7 +36,7 @@ func PruneHistory(ctx context.Context, store PruneStore, tenant string, delay ti
 		return 0, err
 	}
 	// The copies are listed first, so that the manifest, read afterwards, is none of them.
-	copies, err := listCopies(ctx, store, tenant)
+	copies, err := listCopies(ctx, store, tenant, ulid.ULID{})
 	if err != nil {
 		return 0, err
 	}
@@ -127,17 +127,8 @@ func (m Manifest) prunable(now time.Time, oldest Point, due int64) bool {
 	useful := func(at int64, generation, gone uint64) bool {
 		return droppable(now, oldest, at, gone) || gone == 0 && at <= due && m.Oldest.Generation < generation && generation <= oldest.Generation
 	}
-	for _, c := range m.Consumed {
-		if useful(c.At, c.Generation, c.Gone) {
-			return true
-		}
-	}
-	for _, r := range m.Retired {
-		if useful(r.At, r.Generation, r.Gone) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Consumed, func(c Consumed) bool { return useful(c.At, c.Generation, c.Gone) }) ||
+		slices.ContainsFunc(m.Retired, func(r Retired) bool { return useful(r.At, r.Generation, r.Gone) })
 }
 
 // copiesBefore counts the copies that are older than the manifest id.

@@ -21,7 +21,6 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
 )
 
 // SegmentRef is a live segment. Its String method is the object's key.
@@ -77,21 +76,17 @@ func (s *Snapshot) list(ctx context.Context, store Lister, mint, maxt int64) err
 		if last.End() <= key.MaxTime && obj.Key >= prefix+key.Window(last.End()).String() {
 			break
 		}
-		s.add(obj)
+		seg, err := key.ParseSegment(obj.Key)
+		if err != nil {
+			s.Skipped++
+			continue
+		}
+		s.Segments = append(s.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag, Rank: rankOf(seg, obj.Modified)})
 	}
 	slices.SortFunc(s.Segments, func(a, b SegmentRef) int {
 		return cmp.Or(a.Rank.Compare(b.Rank), cmp.Compare(a.Window, b.Window))
 	})
 	return nil
-}
-
-func (s *Snapshot) add(obj objstore.Object) {
-	seg, err := key.ParseSegment(obj.Key)
-	if err != nil {
-		s.Skipped++
-		return
-	}
-	s.Segments = append(s.Segments, SegmentRef{Segment: seg, Size: obj.Size, ETag: obj.ETag, Rank: rankOf(seg, obj.Modified)})
 }
 
 // apply removes the consumed segments and adds what m has for [mint, maxt].

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/promlake/promlake/internal/key"
 )
@@ -13,13 +12,6 @@ func (s Sources) Len() int { return len(s.Segments) + len(s.Blocks) }
 // String lists the sources in the manifest's order.
 func (s Sources) String() string {
 	return fmt.Sprintf("%d segments %v, %d blocks %v", len(s.Segments), s.Segments, len(s.Blocks), s.Blocks)
-}
-
-func (s Sources) sorted() Sources {
-	return Sources{
-		Segments: slices.SortedFunc(slices.Values(s.Segments), compareSegments),
-		Blocks:   slices.SortedFunc(slices.Values(s.Blocks), compareBlocks),
-	}
 }
 
 // within checks that all sources lie in the window of a block.
@@ -54,8 +46,6 @@ func indexSources(s Sources) sourceIndex {
 	}
 	return x
 }
-
-func (x sourceIndex) Len() int { return len(x.segments) + len(x.blocks) }
 
 // count returns how many of s are in the set.
 func (x sourceIndex) count(s Sources) (n int) {

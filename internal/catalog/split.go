@@ -12,7 +12,8 @@ import (
 // source is not live or claimed, and if the split was planned more than MaxJobAge ago, because its
 // sources may have been deleted and forgotten since.
 func (m Manifest) BeginSplit(now time.Time, sp Split) (Manifest, error) {
-	sp.Sources = sp.Sources.sorted()
+	sp.Sources.Segments = slices.SortedFunc(slices.Values(sp.Sources.Segments), compareSegments)
+	sp.Sources.Blocks = slices.SortedFunc(slices.Values(sp.Sources.Blocks), compareBlocks)
 	if err := sp.validate(); err != nil {
 		return Manifest{}, err
 	}

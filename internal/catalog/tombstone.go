@@ -11,8 +11,7 @@ import (
 // object that it covers:
 //
 //   - the blocks that were live when it was committed;
-//   - the segments that were there when the deletion listed its windows, which the manifest has as
-//     Sealed;
+//   - the segments that the deletion listed in its windows, which the manifest has as Sealed;
 //   - segments of the write queue, whenever they appear, whose messages were sent until
 //     QueuedThrough.
 //
@@ -47,9 +46,6 @@ func (t Tombstone) Covers(deletesThrough ulid.ULID) bool { return t.ID.Compare(d
 // Overlaps reports whether t deletes anything in [mint, maxt] (ms, inclusive).
 func (t Tombstone) Overlaps(mint, maxt int64) bool { return t.MinT <= maxt && t.MaxT >= mint }
 
-// Contains reports whether t deletes the timestamp ts (ms) of a series that it matches.
-func (t Tombstone) Contains(ts int64) bool { return t.MinT <= ts && ts <= t.MaxT }
-
 // LabelMatchers compiles the matchers. Those of a manifest always compile.
 func (t Tombstone) LabelMatchers() ([]*labels.Matcher, error) {
 	out := make([]*labels.Matcher, 0, len(t.Matchers))
@@ -61,22 +57,6 @@ func (t Tombstone) LabelMatchers() ([]*labels.Matcher, error) {
 		out = append(out, c)
 	}
 	return out, nil
-}
-
-// Matches reports whether t deletes from the series with these labels. It compiles the matchers on
-// every call; use LabelMatchers for many series. It panics if a matcher is invalid; those of a
-// manifest are valid.
-func (t Tombstone) Matches(lset labels.Labels) bool {
-	ms, err := t.LabelMatchers()
-	if err != nil {
-		panic(err)
-	}
-	for _, m := range ms {
-		if !m.Matches(lset.Get(m.Name)) {
-			return false
-		}
-	}
-	return true
 }
 
 // MatchersOf converts upstream's matchers.

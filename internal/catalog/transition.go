@@ -61,7 +61,7 @@ func (m Manifest) Expire(now time.Time, s Sources) (Manifest, error) {
 // claimable checks that a job may take the sources.
 func (m Manifest) claimable(s Sources) error {
 	x := indexSources(s)
-	if s.Len() == 0 || x.Len() != s.Len() {
+	if s.Len() == 0 || len(x.segments)+len(x.blocks) != s.Len() {
 		return fmt.Errorf("take sources: none at all, or one twice: %w", ErrInvalid)
 	}
 	for _, c := range m.Consumed {
@@ -147,16 +147,10 @@ func (m Manifest) tombstonesCover(b Block, s Sources) error {
 
 // known reports whether the manifest names a block of this identity.
 func (m Manifest) known(id BlockID) bool {
-	is := func(b Block) bool { return b.BlockID() == id }
-	return slices.ContainsFunc(m.Blocks, is) || m.slice(id) ||
+	is := func(b Block) bool { return b.BlockID() == id && !b.empty() }
+	return slices.ContainsFunc(m.Blocks, is) ||
+		slices.ContainsFunc(m.Splits, func(sp Split) bool { return slices.ContainsFunc(sp.Done, is) }) ||
 		slices.ContainsFunc(m.Retired, func(r Retired) bool { return r.BlockID == id })
-}
-
-// slice reports whether the block is a finished slice of a split.
-func (m Manifest) slice(id BlockID) bool {
-	return slices.ContainsFunc(m.Splits, func(sp Split) bool {
-		return slices.ContainsFunc(sp.Done, func(b Block) bool { return b.BlockID() == id && !b.empty() })
-	})
 }
 
 // consume returns m with the sources no longer live.

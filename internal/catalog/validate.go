@@ -17,25 +17,15 @@ func (m Manifest) validate() error {
 	if (m.Generation == 0) != (m.ID == ulid.ULID{}) || m.Parent.Compare(m.ID) > 0 || m.Oldest.Generation > m.Generation {
 		return fmt.Errorf("generation %d, id %s, parent %s and oldest %d contradict one another: %w", m.Generation, m.ID, m.Parent, m.Oldest.Generation, ErrFormat)
 	}
-	if err := ascending("blocks", m.Blocks, Block.BlockID, compareBlocks); err != nil {
-		return err
-	}
-	if err := ascending("consumed", m.Consumed, func(c Consumed) SegmentID { return c.SegmentID }, compareSegments); err != nil {
-		return err
-	}
-	if err := ascending("retired", m.Retired, func(r Retired) BlockID { return r.BlockID }, compareBlocks); err != nil {
-		return err
-	}
-	if err := ascending("tombstones", m.Tombstones, func(t Tombstone) ulid.ULID { return t.ID }, ulid.ULID.Compare); err != nil {
-		return err
-	}
-	if err := ascending("sealed", m.Sealed, func(s Sealed) SegmentID { return s.SegmentID }, compareSegments); err != nil {
-		return err
-	}
-	if err := ascending("splits", m.Splits, func(s Split) ulid.ULID { return s.ID }, ulid.ULID.Compare); err != nil {
-		return err
-	}
-	return m.validateEntries()
+	return cmp.Or(
+		ascending("blocks", m.Blocks, Block.BlockID, compareBlocks),
+		ascending("consumed", m.Consumed, func(c Consumed) SegmentID { return c.SegmentID }, compareSegments),
+		ascending("retired", m.Retired, func(r Retired) BlockID { return r.BlockID }, compareBlocks),
+		ascending("tombstones", m.Tombstones, func(t Tombstone) ulid.ULID { return t.ID }, ulid.ULID.Compare),
+		ascending("sealed", m.Sealed, func(s Sealed) SegmentID { return s.SegmentID }, compareSegments),
+		ascending("splits", m.Splits, func(s Split) ulid.ULID { return s.ID }, ulid.ULID.Compare),
+		m.validateEntries(),
+	)
 }
 
 func (m Manifest) validateEntries() error {
@@ -101,16 +91,12 @@ func (s Split) validate() error {
 	if s.Level.WindowOf(int64(s.Window)) != s.Window {
 		return fmt.Errorf("split %s: %s is no window of level %s: %w", s.ID, s.Window, s.Level, ErrInvalid)
 	}
-	if err := ascending("sources", s.Sources.Segments, func(id SegmentID) SegmentID { return id }, compareSegments); err != nil {
-		return err
-	}
-	if err := ascending("sources", s.Sources.Blocks, func(id BlockID) BlockID { return id }, compareBlocks); err != nil {
-		return err
-	}
-	if err := s.Sources.within(Block{Level: s.Level, Window: s.Window, ID: s.ID}); err != nil {
-		return err
-	}
-	if err := ascending("slices", s.Done, func(b Block) int { return b.Slice.Index }, cmp.Compare[int]); err != nil {
+	if err := cmp.Or(
+		ascending("sources", s.Sources.Segments, func(id SegmentID) SegmentID { return id }, compareSegments),
+		ascending("sources", s.Sources.Blocks, func(id BlockID) BlockID { return id }, compareBlocks),
+		s.Sources.within(Block{Level: s.Level, Window: s.Window, ID: s.ID}),
+		ascending("slices", s.Done, func(b Block) int { return b.Slice.Index }, cmp.Compare[int]),
+	); err != nil {
 		return err
 	}
 	for _, b := range s.Done {

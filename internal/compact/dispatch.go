@@ -53,7 +53,7 @@ func (s *Stage) tick(ctx context.Context, act func(*Report, *failures)) (r Repor
 		errs.add(ctx, "", err)
 		return r, err
 	}
-	r.State, r.Planned, r.Looked = s.survey(ctx, stored, tenants, errs)
+	r.State, r.Planned, r.Checked = s.survey(ctx, stored, tenants, errs)
 	s.met.saw(&r.State)
 	s.met.queue.Set(float64(len(r.Planned)))
 	act(&r, errs)
@@ -71,7 +71,7 @@ func (s *Stage) planned(ctx context.Context, r *Report, failed int, took time.Du
 		blocks += n
 	}
 	deleted := r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects + r.Garbage.Manifests.Objects
-	s.log.InfoContext(ctx, "planned", "lag_seconds", r.State.Lag.Round(time.Second).Seconds(), "tenants", r.State.Tenants, "looked", r.Looked,
+	s.log.InfoContext(ctx, "planned", "lag_seconds", r.State.Lag.Round(time.Second).Seconds(), "tenants", r.State.Tenants, "looked", r.Checked,
 		"jobs", len(r.Planned), "sent", r.Sent, "done", r.Of(Done), "failed", failed, "segments", r.State.Segments, "segment_bytes", r.State.SegmentBytes,
 		"blocks", blocks, "tombstones", r.State.Tombstones, "garbage_objects", r.State.GarbageSegments+r.State.GarbageBlocks, "deleted_objects", deleted,
 		"took_seconds", took.Seconds())

@@ -222,7 +222,7 @@ func TestTicksGoOn(t *testing.T) {
 	require.ErrorContains(t, err, "compact tenant a: ")
 	require.ErrorContains(t, err, "compact: send 1 job: ")
 	require.Zero(t, r.Sent)
-	require.Equal(t, 1, r.Looked)
+	require.Equal(t, 1, r.Checked)
 	l.each = nil
 	r, err = s.Dispatch(t.Context(), jobs)
 	require.NoError(t, err)

@@ -91,7 +91,7 @@ func (s *Stage) cleanup(ctx context.Context, files *blockio.Writer) {
 // splitInstead records a split of a job whose series turn out to be too many.
 func (s *Stage) splitInstead(ctx context.Context, r *Result, in *opened) error {
 	part := max(1, int64(len(in.taken))) // of the sources, this many fill the memory
-	need := in.into.Table.Bytes() / part * int64(r.Job.size())
+	need := in.into.Table.Bytes() / part * int64(r.Job.Sources.Len())
 	n := 2
 	for n < maxSlices && max(need, in.into.Table.Bytes())/int64(n) > s.set.MemoryBytes/2 {
 		n *= 2

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,14 +25,14 @@ type Garbage struct {
 	Segments  Count
 	Blocks    Count // objects are files
 	Manifests Count // copies of former manifests; their bytes are not counted
-	Doomed    int   // blocks of jobs that died, which will be deleted after DeletionDelay
+	Orphans   int   // blocks of jobs that died, which will be deleted after DeletionDelay
 }
 
 func (g *Garbage) add(o Garbage) {
 	g.Segments.add(o.Segments)
 	g.Blocks.add(o.Blocks)
 	g.Manifests.add(o.Manifests)
-	g.Doomed += o.Doomed
+	g.Orphans += o.Orphans
 }
 
 // collect collects the garbage of all tenants.
@@ -105,16 +106,13 @@ func (s *Stage) sweep(ctx context.Context, tenant string, dead catalog.Sources, 
 // of them are deleted already.
 func (s *Stage) sweepSegments(ctx context.Context, tenant string, ids []catalog.SegmentID, g *Garbage) error {
 	dead := make(map[string]bool, len(ids))
-	windows := map[key.Window]bool{}
+	windows := make([]key.Window, 0, len(ids)) // ascending, as ids are
 	for _, id := range ids {
 		dead[id.Key(tenant).String()] = true
+		windows = append(windows, id.Window)
 	}
-	for _, id := range ids { // sorted by window
-		if windows[id.Window] {
-			continue
-		}
-		windows[id.Window] = true
-		n, err := s.deleteAll(ctx, key.WindowPrefix(tenant, id.Window), dead)
+	for _, w := range slices.Compact(windows) {
+		n, err := s.deleteAll(ctx, key.WindowPrefix(tenant, w), dead)
 		g.Segments.add(n)
 		if err != nil {
 			return err
@@ -173,11 +171,11 @@ func (s *Stage) retireOrphans(ctx context.Context, tenant string, now time.Time,
 		return nil
 	}
 	if err := s.commit(ctx, tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
-		return m.Doom(now, orphans)
+		return m.RetireOrphans(now, orphans)
 	}); err != nil {
 		return err
 	}
-	g.Doomed += len(orphans)
+	g.Orphans += len(orphans)
 	return nil
 }
 
@@ -217,11 +215,7 @@ func orphans(m *catalog.Manifest, listed []catalog.BlockID, before time.Time) []
 			known[b.BlockID()] = true
 		}
 	}
-	var out []catalog.BlockID
-	for _, id := range listed {
-		if !known[id] && ulid.Time(id.ID.Time()).Before(before) {
-			out = append(out, id)
-		}
-	}
-	return out
+	return slices.DeleteFunc(listed, func(id catalog.BlockID) bool {
+		return known[id] || !ulid.Time(id.ID.Time()).Before(before)
+	})
 }

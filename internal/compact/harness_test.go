@@ -178,11 +178,11 @@ func (l *lake) delete(tenant string, matcher catalog.Matcher, from, to string) {
 	require.NoError(l.t, err)
 	tomb := m.Tombstones[len(m.Tombstones)-1]
 	for k, samples := range l.want.Samples {
-		if !tomb.Matches(parse(k)) {
+		if !compacttest.Matches(tomb, parse(k)) {
 			continue
 		}
 		for t := range samples {
-			if tomb.Contains(t) {
+			if tomb.Overlaps(t, t) {
 				delete(samples, t)
 			}
 		}
@@ -193,7 +193,7 @@ func (l *lake) delete(tenant string, matcher catalog.Matcher, from, to string) {
 			var t int64
 			_, err := fmt.Sscanf(e, "%d", &t)
 			require.NoError(l.t, err)
-			return tomb.Contains(t)
+			return tomb.Overlaps(t, t)
 		})
 		if len(l.want.Exemplars[k]) == 0 {
 			delete(l.want.Exemplars, k)

@@ -72,8 +72,5 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// size returns the number of the job's sources.
-func (j *Job) size() int { return len(j.Sources.Segments) + len(j.Sources.Blocks) }
-
 // windowed reports whether the job is about one window.
 func (j *Job) windowed() bool { return j.Kind == Merge || j.Kind == Split || j.Kind == Cut }

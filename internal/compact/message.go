@@ -136,11 +136,11 @@ func (m *message) work() (Work, error) {
 		j.Split = *m.Split
 	}
 	for _, s := range m.Segments {
-		id, err := parseSegment(s)
+		id, err := key.ParseSegment(key.SegmentsPrefix(tenant.Default) + s + ".parquet")
 		if err != nil {
 			return Work{}, err
 		}
-		j.Sources.Segments = append(j.Sources.Segments, id)
+		j.Sources.Segments = append(j.Sources.Segments, catalog.SegmentIDOf(id))
 	}
 	for _, s := range m.Blocks {
 		id, err := parseBlock(s)
@@ -150,12 +150,6 @@ func (m *message) work() (Work, error) {
 		j.Sources.Blocks = append(j.Sources.Blocks, id)
 	}
 	return Work{Tenant: m.Tenant, Job: j}, nil
-}
-
-// parseSegment is the inverse of catalog.SegmentID.String.
-func parseSegment(s string) (catalog.SegmentID, error) {
-	seg, err := key.ParseSegment(key.SegmentsPrefix(tenant.Default) + s + ".parquet")
-	return catalog.SegmentIDOf(seg), err
 }
 
 // parseBlock is the inverse of catalog.BlockID.String.
@@ -178,7 +172,7 @@ func (w *Work) validate() error {
 		return errors.New("it does not say when it was planned")
 	case j.windowed() && j.Level.WindowOf(int64(j.Window)) != j.Window:
 		return fmt.Errorf("%s is no window of level %s", j.Window, j.Level)
-	case j.Kind == Drop && len(j.Drop) == 0, j.Kind != Drop && j.size() == 0:
+	case j.Kind == Drop && len(j.Drop) == 0, j.Kind != Drop && j.Sources.Len() == 0:
 		return fmt.Errorf("%s of nothing", j.Kind)
 	case j.Kind == Split && (j.Slice.Index != 0 || j.Slice.Of < 2 || j.Slice.Of > maxSlices),
 		j.Kind == Cut && (j.Slice.Index < 0 || j.Slice.Of < 2 || j.Slice.Of <= j.Slice.Index || j.Split == ulid.ULID{}):

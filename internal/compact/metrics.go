@@ -1,9 +1,8 @@
 package compact
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/key"
 )
@@ -34,23 +33,25 @@ type metrics struct {
 	deletedBytes   *prometheus.CounterVec // by kind
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+// newMetrics registers the metrics with reg, which may be nil. It panics if reg has them already.
+func newMetrics(reg prometheus.Registerer) *metrics {
 	const ns, sub = "promlake", "compact"
+	f := promauto.With(reg)
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
+		return f.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
 	}
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
+		return f.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
+		return f.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
 	}
 	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
+		return f.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
 	}
-	m := &metrics{
+	return &metrics{
 		jobs: counters("jobs_total", "Jobs by kind, level and outcome (done, conflict, failed).", "kind", "level", "outcome"),
-		jobSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		jobSeconds: f.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: ns, Subsystem: sub, Name: "job_duration_seconds", Help: "Duration of the finished jobs, by level.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 3, 12),
 		}, []string{"level"}),
@@ -72,17 +73,6 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		deletedObjects: counters("garbage_deleted_objects_total", "Objects deleted by kind (segment, block, manifest).", "kind"),
 		deletedBytes:   counters("garbage_deleted_bytes_total", "Bytes of the objects deleted by kind.", "kind"),
 	}
-	if reg == nil {
-		return m, nil
-	}
-	var errs []error
-	for _, c := range []prometheus.Collector{
-		m.jobs, m.jobSeconds, m.samplesRead, m.samplesWritten, m.samplesDeleted, m.bytesRead, m.bytesWritten, m.cycles, m.lag, m.queue, m.tenants,
-		m.segments, m.segmentBytes, m.blocks, m.blockBytes, m.tombstones, m.garbage, m.deletedObjects, m.deletedBytes,
-	} {
-		errs = append(errs, reg.Register(c))
-	}
-	return m, errors.Join(errs...)
 }
 
 // ran counts a job.

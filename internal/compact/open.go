@@ -50,9 +50,6 @@ func (o *opened) Close() error {
 	return errors.Join(errs...)
 }
 
-// used is the memory that the sources take.
-func (o *opened) used() int64 { return o.memory + o.into.Table.Bytes() }
-
 // opener opens the sources of one job.
 type opener struct {
 	s      *Stage
@@ -73,7 +70,7 @@ func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source
 	}
 	o := &opener{
 		s: s, ctx: ctx, tenant: tenant, job: job, bodies: map[catalog.SegmentID][]byte{},
-		out:   &opened{into: merge.Into{Table: series.NewTable(seed), Slice: job.Slice}},
+		out:   &opened{into: merge.Into{Table: series.NewTable(seed), Slice: job.Slice}, metadata: merge.Descriptions{}},
 		ahead: int(min(maxAhead, max(minAhead, s.set.MemoryBytes/int64(4*len(srcs))))),
 	}
 	for i := range srcs {
@@ -114,8 +111,10 @@ func (o *opener) one(srcs []source, i int) (fits bool, err error) {
 	return false, errSeriesMemory
 }
 
-// room reports whether n more bytes fit into MemoryBytes.
-func (o *opener) room(n int64) bool { return o.out.used()+n <= o.s.set.MemoryBytes }
+// room reports whether n more bytes fit into MemoryBytes, beside the sources and the table.
+func (o *opener) room(n int64) bool {
+	return o.out.memory+o.out.into.Table.Bytes()+n <= o.s.set.MemoryBytes
+}
 
 func (o *opener) segment(srcs []source, i int, must bool) (bool, error) {
 	src := &srcs[i]

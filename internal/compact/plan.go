@@ -75,9 +75,7 @@ func (p *planner) settled(s *source) bool { return p.older(s, p.set.SettleDelay)
 // older reports whether the newest write of the source was at least d ago.
 func (p *planner) older(s *source, d time.Duration) bool { return !s.written().After(p.now.Add(-d)) }
 
-// closed reports whether WindowDelay has passed since the end of the range.
-func (p *planner) closed(r span) bool { return !p.now.Before(p.closes(r)) }
-
+// closes returns when WindowDelay has passed since the end of the range.
 func (p *planner) closes(r span) time.Time { return time.UnixMilli(r.to).Add(p.set.WindowDelay) }
 
 // inside returns the sources whose window is within r.

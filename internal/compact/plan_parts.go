@@ -18,7 +18,9 @@ func (p *planner) parts(w key.Window, near []source, crowded bool) {
 		if crowded {
 			p.chunks(w, run, near, 2, "more sources than one job takes")
 		} else {
-			p.segments(w, run, near)
+			each(run, func(s *source) bool { return s.segment }, func(segs []source) {
+				p.chunks(w, segs, near, p.set.MinPartSegments, "segments wait")
+			})
 			p.tiers(w, run, near)
 		}
 		run = run[:0:0]
@@ -35,19 +37,15 @@ func (p *planner) parts(w key.Window, near []source, crowded bool) {
 	flush()
 }
 
-// segments plans parts of segments that are neighbours.
-func (p *planner) segments(w key.Window, run, near []source) {
-	each(run, func(s *source) bool { return s.segment }, func(segs []source) {
-		p.chunks(w, segs, near, p.set.MinPartSegments, "segments wait")
-	})
-}
-
 // chunks plans a job for every MaxSources of the run, and for the rest if it has at least `least`
 // sources or PartBytes.
 func (p *planner) chunks(w key.Window, run, near []source, least int, why string) {
 	for len(run) > 1 {
-		n := min(len(run), p.set.MaxSources)
-		if n < least && total(run[:n], func(s *source) int64 { return s.bytes }) < p.set.PartBytes {
+		n, bytes := min(len(run), p.set.MaxSources), int64(0)
+		for i := range n {
+			bytes += run[i].bytes
+		}
+		if n < least && bytes < p.set.PartBytes {
 			return
 		}
 		p.merge(key.Part, w, run[:n], near, why)
@@ -99,12 +97,4 @@ func each(srcs []source, keep func(*source) bool, f func([]source)) {
 	if from < len(srcs) {
 		f(srcs[from:])
 	}
-}
-
-func total(srcs []source, f func(*source) int64) int64 {
-	n := int64(0)
-	for i := range srcs {
-		n += f(&srcs[i])
-	}
-	return n
 }

@@ -18,7 +18,7 @@ func (p *planner) window(l key.Level, w key.Window, srcs, near []source, covered
 	settled := slices.DeleteFunc(slices.Clone(srcs), func(s source) bool { return !p.settled(&s) })
 	top := slices.ContainsFunc(srcs, func(s source) bool { return s.at(l) })
 	switch {
-	case covered || !p.closed(r) || slices.ContainsFunc(p.splits, r.overlaps):
+	case covered || p.now.Before(p.closes(r)) || slices.ContainsFunc(p.splits, r.overlaps):
 		p.below(l, w, srcs, near, covered || top, false)
 	case p.idle(l, settled):
 	case p.waiting(l, r, settled):

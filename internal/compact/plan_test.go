@@ -377,12 +377,12 @@ func TestPlanHoldsItsRules(t *testing.T) {
 					used[id] = true
 				}
 			}
-			require.Len(t, srcs, j.size(), "seed %d: %s", seed, j)
+			require.Len(t, srcs, j.Sources.Len(), "seed %d: %s", seed, j)
 			if j.Kind != Merge && j.Kind != Split {
 				continue
 			}
 			require.True(t, closedSet(srcs, all), "seed %d: %s", seed, j)
-			require.LessOrEqual(t, j.size(), set.MaxSources, "seed %d: %s", seed, j)
+			require.LessOrEqual(t, j.Sources.Len(), set.MaxSources, "seed %d: %s", seed, j)
 			for _, s := range srcs {
 				require.True(t, spanOf(j.Level, j.Window).holds(s.span), "seed %d: %s", seed, j)
 				require.False(t, s.segment && ulid.Time(s.seg.ID.Time()).After(now.Add(-set.SettleDelay)), "seed %d: %s", seed, j)

@@ -9,9 +9,12 @@ import (
 
 // expire plans the removal of sources that are past the tenant's retention.
 func (p *planner) expire(all []source) {
-	keep := p.set.retention(p.snap.Tenant)
+	keep, ok := p.set.TenantRetention[p.snap.Tenant]
+	if !ok {
+		keep = p.set.Retention
+	}
 	p.before = math.MinInt64
-	if keep == 0 {
+	if keep == 0 { // for ever
 		return
 	}
 	p.before = p.now.Add(-keep).UnixMilli()

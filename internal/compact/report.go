@@ -11,7 +11,7 @@ import (
 type Report struct {
 	State   State    // before the jobs
 	Planned []Work   // in the order of tenants and plans
-	Looked  int      // tenants that a tick planned for; it skipped those that were idle shortly before
+	Checked int      // tenants that a tick planned for; it skipped those that were idle shortly before
 	Sent    int      // jobs that a tick has handed to workers
 	Jobs    []Result // in the order in which they ended; fewer than planned if the context ended
 	Garbage Garbage
@@ -32,22 +32,6 @@ func (r *Report) Of(o Outcome) (n int) {
 		}
 	}
 	return n
-}
-
-// Samples returns the samples that all jobs read and wrote.
-func (r *Report) Samples() (read, written int64) {
-	for i := range r.Jobs {
-		read, written = read+r.Jobs[i].Read, written+r.Jobs[i].Written
-	}
-	return read, written
-}
-
-// Bytes returns the bytes that all jobs read and wrote.
-func (r *Report) Bytes() (read, written int64) {
-	for i := range r.Jobs {
-		read, written = read+r.Jobs[i].BytesRead, written+r.Jobs[i].BytesWritten
-	}
-	return read, written
 }
 
 // State counts the live objects of one tenant or of all.

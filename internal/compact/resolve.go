@@ -50,15 +50,15 @@ func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
 		return nil, err
 	}
 	near := live(snap)
-	out := make([]source, 0, job.size())
+	out := make([]source, 0, job.Sources.Len())
 	for i := range near {
 		s := &near[i]
 		if s.segment && slices.Contains(job.Sources.Segments, s.seg) || !s.segment && slices.Contains(job.Sources.Blocks, s.block.BlockID()) {
 			out = append(out, *s)
 		}
 	}
-	if len(out) < job.size() {
-		return nil, fmt.Errorf("%d of the %d sources are there: %w", len(out), job.size(), objstore.ErrNotFound)
+	if len(out) < job.Sources.Len() {
+		return nil, fmt.Errorf("%d of the %d sources are there: %w", len(out), job.Sources.Len(), objstore.ErrNotFound)
 	}
 	if job.Kind != Cut && !closedSet(out, near) { // what a split has claimed stays so
 		return nil, fmt.Errorf("another object is between the sources in rank: %w", catalog.ErrConflict)

@@ -65,11 +65,3 @@ func (s *Settings) fill() {
 		s.MaxJobSamples = max(1, int64(s.JobTimeout.Seconds()*mergeRate))
 	}
 }
-
-// retention returns how long samples of a tenant are kept; 0 is forever.
-func (s *Settings) retention(tenant string) time.Duration {
-	if r, ok := s.TenantRetention[tenant]; ok {
-		return r
-	}
-	return s.Retention
-}

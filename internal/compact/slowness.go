@@ -15,7 +15,7 @@ import (
 // Settings.MaxJobSamples: a larger job is planned as a split. Where the estimate is wrong (a slow
 // machine, a slow store), the job records a split when its time is over. Each slice of that split
 // takes half of the time at the same pace. A slice that is too slow replaces its split by one of
-// twice as many slices. reserve keeps the time that recording needs.
+// twice as many. longest keeps a tenth of the time, at most cleanupTimeout, for the recording.
 
 // errSlow reports that a job's own time is over, as opposed to that of its process.
 var errSlow = errors.New("out of time")
@@ -26,21 +26,15 @@ func (s *Stage) longest(ctx context.Context) time.Duration {
 	most := min(s.set.JobTimeout, catalog.MaxJobAge-cleanupTimeout)
 	if end, ok := ctx.Deadline(); ok {
 		left := time.Until(end)
-		return min(most, left-reserve(left))
+		return min(most, left-min(cleanupTimeout, left/10))
 	}
 	return most
 }
 
-// reserve returns how much of the time left is kept for what follows the work.
-func reserve(left time.Duration) time.Duration { return min(cleanupTimeout, left/10) }
-
 // divisible reports whether the job can be split, or is a slice that can be smaller, and knows its
 // sources already. Parts are never split.
 func divisible(r *Result) bool {
-	if r.begun.IsZero() {
-		return false
-	}
-	return r.Job.Kind == Merge && r.Job.Level != key.Part || r.Job.Kind == Cut && r.Job.Slice.Of < maxSlices
+	return !r.begun.IsZero() && (r.Job.Kind == Merge && r.Job.Level != key.Part || r.Job.Kind == Cut && r.Job.Slice.Of < maxSlices)
 }
 
 // slicesAt returns the number of slices for a job that ran out of time after read of its total

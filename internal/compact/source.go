@@ -58,14 +58,8 @@ func (s *source) samples() int64 {
 // content returns about how many of a segment's bytes grow with its samples.
 func (s *source) content() int64 { return max(0, s.bytes-segmentFooterBytes) }
 
-// compareSources orders by rank, lowest first. Objects of equal ranks never hold the same series
-// and time.
-func compareSources(a, b source) int {
-	ai, bi := a.id(), b.id()
-	return cmp.Or(a.rank.Compare(b.rank), cmp.Compare(a.span.from, b.span.from), ai.Compare(bi))
-}
-
-// live returns all live objects of a snapshot by rank.
+// live returns all live objects of a snapshot by rank, lowest first. Objects of equal ranks never
+// hold the same series and time.
 func live(snap *catalog.Snapshot) []source {
 	all := make([]source, 0, len(snap.Segments)+len(snap.Blocks))
 	for _, s := range snap.Segments {
@@ -77,7 +71,9 @@ func live(snap *catalog.Snapshot) []source {
 	for _, b := range snap.Blocks {
 		all = append(all, source{rank: b.Rank, through: b.DeletesThrough, block: b, bytes: b.Bytes, span: spanOf(b.Level, b.Window)})
 	}
-	slices.SortFunc(all, compareSources)
+	slices.SortFunc(all, func(a, b source) int {
+		return cmp.Or(a.rank.Compare(b.rank), cmp.Compare(a.span.from, b.span.from), a.id().Compare(b.id()))
+	})
 	return all
 }
 

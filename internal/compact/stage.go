@@ -37,15 +37,11 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	if err != nil {
 		return nil, err
 	}
-	met, err := newMetrics(reg)
-	if err != nil {
-		return nil, fmt.Errorf("register compact metrics: %w", err)
-	}
 	if set.Entropy == nil {
 		set.Entropy = rand.Reader
 	}
 	return &Stage{
-		set: set, store: store, log: log, now: now, met: met, ids: &idSource{entropy: set.Entropy},
+		set: set, store: store, log: log, now: now, met: newMetrics(reg), ids: &idSource{entropy: set.Entropy},
 		scanned: map[string]time.Time{}, memory: memory{seen: map[string]seen{}},
 	}, nil
 }

@@ -88,8 +88,8 @@ func (m *memory) learn(tenants []string, now time.Time) {
 // survey plans for the tenants that may have something to do. State sums up all tenants, as far as
 // the cache has them. stored is a time of the store's clock before the call; the process's own
 // clock only measures the age of cache entries.
-func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum State, work []Work, looked int) {
-	plans, looks := make([][]Job, len(tenants)), make([]bool, len(tenants))
+func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, errs *failures) (sum State, work []Work, checked int) {
+	plans, planned := make([][]Job, len(tenants)), make([]bool, len(tenants))
 	s.eachTenant(ctx, tenants, func(i int, tenant string) {
 		now := s.now()
 		if x := s.memory.recall(tenant); x.quiet && now.Sub(x.at) < quietEvery && !now.Before(x.at) {
@@ -100,7 +100,7 @@ func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, 
 			errs.add(ctx, tenant, err)
 			return
 		}
-		plans[i], looks[i] = Plan(s.set, stored, snap), true
+		plans[i], planned[i] = Plan(s.set, stored, snap), true
 		s.memory.change(tenant, func(x *seen) {
 			x.at, x.state = now, StateOf(s.set, stored, snap)
 			x.quiet, x.garbage = len(plans[i]) == 0 && len(snap.Segments) == 0, s.superseded(&snap.Manifest, stored)
@@ -111,11 +111,11 @@ func (s *Stage) survey(ctx context.Context, stored time.Time, tenants []string, 
 		for _, j := range plans[i] {
 			work = append(work, Work{t, j})
 		}
-		if looks[i] {
-			looked++
+		if planned[i] {
+			checked++
 		}
 	}
-	return sum, work, looked
+	return sum, work, checked
 }
 
 // superseded reports whether an object is old enough to be deleted, or to be forgotten. It does not

@@ -35,9 +35,6 @@ func (c *Numbers) Append(v uint64, n int) {
 	c.runs.push(c.last, n)
 }
 
-// Rows returns the number of rows so far.
-func (c *Numbers) Rows() int { return c.runs.rows }
-
 // Distinct returns the number of entries of the dictionary.
 func (c *Numbers) Distinct() int { return len(c.dict) }
 

@@ -110,9 +110,6 @@ func (p *PageReader) Next() (int, error) {
 	return int(p.head.values), nil
 }
 
-// Encoding returns the encoding of the page whose header Next read.
-func (p *PageReader) Encoding() format.Encoding { return format.Encoding(p.head.encoding) }
-
 // Load returns the page whose header Next read. The page is valid until the next call.
 func (p *PageReader) Load() (*DataPage, error) {
 	b, zipped, err := p.content(p.plain, p.body, p.head.compressed, p.head.plain, p.sum)

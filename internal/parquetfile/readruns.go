@@ -1,7 +1,6 @@
 package parquetfile
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -35,8 +34,9 @@ func (p *DataPage) Lists(visit func(n int, continued bool)) (int, error) {
 	if err := hybridRuns(p.Repetition, 1, p.Entries, 2, l.repeat); err != nil {
 		return 0, err
 	}
-	if err := l.finish(); err != nil {
-		return 0, fmt.Errorf("%w: levels: %w", ErrFormat, err)
+	l.close()
+	if l.failed != nil {
+		return 0, fmt.Errorf("%w: levels: %w", ErrFormat, l.failed)
 	}
 	return l.elements, nil
 }
@@ -101,95 +101,44 @@ func (l *listLevels) close() {
 	}
 }
 
-func (l *listLevels) finish() error {
-	l.close()
-	return l.failed
-}
-
 // hybridRuns calls visit for the first n values in the RLE / bit-packed hybrid encoding b. Values
 // have width bits and must be less than limit. See hybrid for the encoding.
 func hybridRuns(b []byte, width, n, limit int, visit func(Run)) error {
 	if width > 32 {
 		return fmt.Errorf("%w: values of %d bits", ErrFormat, width)
 	}
+	h := hybridReader{b: b, width: width}
 	for n > 0 {
-		head, k := binary.Uvarint(b)
-		if k <= 0 {
-			return fmt.Errorf("%w: runs: %w", ErrFormat, errCut)
-		}
-		b = b[k:]
-		size := (width + 7) / 8
-		if head&1 == 1 {
-			size = int(min(head>>1, uint64(len(b))+1)) * width
-		}
-		if size > len(b) {
-			return fmt.Errorf("%w: runs: %w", ErrFormat, errCut)
-		}
-		var err error
-		if head&1 == 1 {
-			n, err = packedRuns(b[:size], width, min(n, size*8/max(1, width)), n, limit, visit)
-		} else {
-			n, err = oneRun(b[:size], head>>1, n, limit, visit)
-		}
-		if err != nil {
+		if err := h.open(); err != nil {
 			return err
 		}
-		b = b[size:]
+		run, count := Run{}, min(n, h.left)
+		if n -= count; h.bits == nil {
+			run = Run{h.value, count}
+			count = 0
+		}
+		for i := range count {
+			v := 0
+			if width > 0 {
+				v = int(h.packed(i))
+			}
+			if run.N > 0 && v != run.Index {
+				if run.Index >= limit {
+					break
+				}
+				visit(run)
+				run.N = 0
+			}
+			run = Run{v, run.N + 1}
+		}
+		if run.Index >= limit {
+			return errIndex(run.Index, limit)
+		}
+		visit(run)
 	}
 	return nil
 }
 
 func errIndex(v, limit int) error {
 	return fmt.Errorf("%w: value %d is out of range, must be less than %d", ErrFormat, v, limit)
-}
-
-// oneRun visits an RLE run and returns how many of n values are left.
-func oneRun(b []byte, count uint64, n, limit int, visit func(Run)) (int, error) {
-	v := 0
-	for i := len(b) - 1; i >= 0; i-- {
-		v = v<<8 | int(b[i])
-	}
-	if v >= limit {
-		return 0, errIndex(v, limit)
-	}
-	if count == 0 {
-		return 0, fmt.Errorf("%w: an empty run", ErrFormat)
-	}
-	count = min(count, uint64(n))
-	visit(Run{v, int(count)})
-	return n - int(count), nil
-}
-
-// packedRuns visits take bit-packed values and returns how many of n values are left.
-func packedRuns(b []byte, width, take, n, limit int, visit func(Run)) (int, error) {
-	if take == 0 {
-		return 0, fmt.Errorf("%w: an empty run", ErrFormat)
-	}
-	var acc uint64
-	have := 0
-	mask := uint64(1)<<width - 1
-	run := Run{}
-	for range take {
-		for have < width {
-			acc |= uint64(b[0]) << have
-			b = b[1:]
-			have += 8
-		}
-		v := int(acc & mask)
-		acc >>= width
-		have -= width
-		if run.N > 0 && v == run.Index {
-			run.N++
-			continue
-		}
-		if v >= limit {
-			return 0, errIndex(v, limit)
-		}
-		if run.N > 0 {
-			visit(run)
-		}
-		run = Run{v, 1}
-	}
-	visit(run)
-	return n - take, nil
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -27,17 +26,14 @@ func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 		}
 		return dst, nil
 	case format.DeltaBinaryPacked:
-		if err := checkDelta(p.Values, n); err != nil {
-			return nil, fmt.Errorf("%w: delta-coded integers: %w", ErrFormat, err)
+		var d deltaReader
+		if err := d.reset(p.Values, n); err != nil {
+			return nil, err
 		}
 		at := len(dst)
 		dst = slices.Grow(dst, n)[:at+n]
-		out, err := new(delta.BinaryPackedEncoding).DecodeInt64(dst[at:at+n:at+n], p.Values)
-		if err != nil || len(out) != n {
-			return nil, fmt.Errorf("%w: %d of %d integers: %w", ErrFormat, len(out), n, err)
-		}
-		if n > 0 && &out[0] != &dst[at] {
-			copy(dst[at:], out)
+		if err := d.read(wordsOf(dst[at:])); err != nil {
+			return nil, err
 		}
 		return dst, nil
 	case format.RLEDictionary:
@@ -46,53 +42,9 @@ func (p *DataPage) Int64s(dst []int64, n int, dict []int64) ([]int64, error) {
 	return nil, p.unsupported("integers")
 }
 
-// checkDelta checks the lengths and widths of the blocks of a DELTA_BINARY_PACKED page of n values,
-// which the decoder does not check.
-func checkDelta(b []byte, n int) error {
-	next := func() (uint64, error) {
-		v, k := binary.Uvarint(b)
-		if k <= 0 {
-			return 0, errCut
-		}
-		b = b[k:]
-		return v, nil
-	}
-	var head [4]uint64 // values per block, miniblocks per block, values, the first value
-	for i := range head {
-		var err error
-		if head[i], err = next(); err != nil {
-			return err
-		}
-	}
-	block, minis, total := head[0], head[1], head[2]
-	if total != uint64(n) {
-		return fmt.Errorf("%d values, expected %d", total, n)
-	}
-	if block == 0 || block%128 != 0 || block > 1<<16 || minis == 0 || block%minis != 0 || block/minis%32 != 0 {
-		return fmt.Errorf("blocks of %d values in %d miniblocks", block, minis)
-	}
-	for left := n - 1; left > 0; {
-		if _, err := next(); err != nil { // the smallest delta
-			return err
-		}
-		if uint64(len(b)) < minis {
-			return errCut
-		}
-		widths := b[:minis]
-		b = b[minis:]
-		for _, w := range widths {
-			if left <= 0 {
-				break
-			}
-			size := int(block / minis * uint64(w) / 8)
-			if w > 64 || size > len(b) {
-				return fmt.Errorf("a miniblock of width %d: %w", w, errCut)
-			}
-			b = b[size:]
-			left -= int(block / minis)
-		}
-	}
-	return nil
+// wordsOf is the memory of v as words.
+func wordsOf[T int64 | float64](v []T) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }
 
 // Doubles appends the n DOUBLE values of a page, in PLAIN or as indexes of dict.
@@ -149,18 +101,6 @@ func (c *ChunkReader) Int64s() ([]int64, error) {
 	out := make([]int64, c.DictLen)
 	for i := range out {
 		out[i] = int64(binary.LittleEndian.Uint64(c.Dict[8*i:]))
-	}
-	return out, nil
-}
-
-// Uint64s returns the dictionary of a UINT64 chunk.
-func (c *ChunkReader) Uint64s() ([]uint64, error) {
-	if len(c.Dict) != 8*c.DictLen {
-		return nil, fmt.Errorf("%w: dictionary of %d bytes for %d integers", ErrFormat, len(c.Dict), c.DictLen)
-	}
-	out := make([]uint64, c.DictLen)
-	for i := range out {
-		out[i] = binary.LittleEndian.Uint64(c.Dict[8*i:])
 	}
 	return out, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"unsafe"
 
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -68,12 +67,12 @@ func (r *WordReader) Skip(n int64) error {
 
 // Int64s reads the next len(dst) values of an INT64 column.
 func (r *WordReader) Int64s(dst []int64) error {
-	return r.words(unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)))
+	return r.words(wordsOf(dst))
 }
 
 // Doubles reads the next len(dst) values of a DOUBLE column.
 func (r *WordReader) Doubles(dst []float64) error {
-	return r.words(unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)))
+	return r.words(wordsOf(dst))
 }
 
 // Equal skips at most limit values that are equal bit for bit. It returns those bits and the number
@@ -136,7 +135,7 @@ func (r *WordReader) next() error {
 // load decompresses the current page.
 func (r *WordReader) load() error {
 	// The dictionary comes first, because reading it moves the window that a page may alias.
-	if r.pages.Encoding() == format.RLEDictionary && len(r.dict) == 0 {
+	if format.Encoding(r.pages.head.encoding) == format.RLEDictionary && len(r.dict) == 0 {
 		if err := r.dictionary(); err != nil {
 			return err
 		}

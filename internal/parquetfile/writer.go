@@ -1,6 +1,7 @@
 package parquetfile
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -129,7 +130,8 @@ func (w *Writer) EndGroup(rows int) []Span {
 	spans := make([]Span, len(g.Columns))
 	for i := range g.Columns {
 		m := &g.Columns[i].MetaData
-		spans[i] = Span{firstPage(m), m.TotalCompressedSize}
+		// A column without a dictionary begins with its data.
+		spans[i] = Span{cmp.Or(m.DictionaryPageOffset, m.DataPageOffset), m.TotalCompressedSize}
 	}
 	if len(spans) > 0 {
 		g.FileOffset = spans[0].Offset
@@ -138,13 +140,6 @@ func (w *Writer) EndGroup(rows int) []Span {
 	w.meta.NumRows += int64(rows)
 	w.group = format.RowGroup{}
 	return spans
-}
-
-func firstPage(m *format.ColumnMetaData) int64 {
-	if m.DictionaryPageOffset > 0 {
-		return m.DictionaryPageOffset
-	}
-	return m.DataPageOffset
 }
 
 // End writes the footer with the given key-value metadata. It does not close the io.Writer of the

@@ -146,7 +146,6 @@ func TestNumbers(t *testing.T) {
 				want = append(want, v)
 			}
 		}
-		require.Equal(t, len(want), c.Rows())
 		require.Equal(t, len(seen), c.Distinct())
 		schema := NewSchema("test")
 		schema.Add(Bare("x", format.Double))

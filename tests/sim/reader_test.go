@@ -87,7 +87,7 @@ func (r *result) add(samples []sample, rank, through ulid.ULID) error {
 func (r *result) deleted(p point, through ulid.ULID) bool {
 	for i := range r.snap.Tombstones {
 		t := &r.snap.Tombstones[i]
-		if t.Covers(through) && t.Contains(p.ts) && r.w.truth.deletions[nonce(t)].matches[p.series] {
+		if t.Covers(through) && t.Overlaps(p.ts, p.ts) && r.w.truth.deletions[nonce(t)].matches[p.series] {
 			return true
 		}
 	}

@@ -79,17 +79,17 @@ func settingsOf(seed uint64) settings {
 }
 
 // tally counts events, to show what the schedules cover.
-type tally struct{ steps, jobs, splits, conflicts, deleted, doomed int }
+type tally struct{ steps, jobs, splits, conflicts, deleted, orphans int }
 
 func (t *tally) add(o tally) {
 	t.steps, t.jobs, t.splits = t.steps+o.steps, t.jobs+o.jobs, t.splits+o.splits
-	t.conflicts, t.deleted, t.doomed = t.conflicts+o.conflicts, t.deleted+o.deleted, t.doomed+o.doomed
+	t.conflicts, t.deleted, t.orphans = t.conflicts+o.conflicts, t.deleted+o.deleted, t.orphans+o.orphans
 }
 
 func (w *world) count(r compact.Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := tally{deleted: int(r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects), doomed: r.Garbage.Doomed}
+	c := tally{deleted: int(r.Garbage.Segments.Objects + r.Garbage.Blocks.Objects), orphans: r.Garbage.Orphans}
 	for _, j := range r.Jobs {
 		switch {
 		case j.Outcome == compact.Conflict:

@@ -51,13 +51,23 @@ func (a Answer) Count() (n int) {
 	return n
 }
 
+// Matches reports whether the tombstone deletes from the series with these labels. It panics if a
+// matcher is invalid; those of a manifest are valid.
+func Matches(t catalog.Tombstone, lset labels.Labels) bool {
+	ms, err := t.LabelMatchers()
+	if err != nil {
+		panic(err)
+	}
+	return !slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return !m.Matches(lset.Get(m.Name)) })
+}
+
 // Add adds the rows of the next object by rank, without what the tombstones delete. They replace
 // samples of equal times that were added before.
 func (a Answer) Add(rows []segment.Row, deletes []catalog.Tombstone) error {
 	for _, r := range rows {
 		k := r.Labels.String()
 		deleted := func(t int64) bool {
-			return slices.ContainsFunc(deletes, func(d catalog.Tombstone) bool { return d.Contains(t) && d.Matches(r.Labels) })
+			return slices.ContainsFunc(deletes, func(d catalog.Tombstone) bool { return d.Overlaps(t, t) && Matches(d, r.Labels) })
 		}
 		if err := a.addSamples(k, &r, deleted); err != nil {
 			return err

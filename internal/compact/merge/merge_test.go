@@ -346,7 +346,7 @@ func TestMergeAnswersTheCases(t *testing.T) {
 }
 
 func TestDescriptions(t *testing.T) {
-	var d merge.Descriptions
+	d := merge.Descriptions{}
 	d.Add([]segment.Metadata{{Metric: "b", Help: "old"}, {Metric: "c"}})
 	d.Add(nil)
 	d.Add([]segment.Metadata{{Metric: "a"}, {Metric: "b", Help: "new"}})
