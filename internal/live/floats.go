@@ -111,12 +111,7 @@ func (f *Floats) Merge() {
 
 // ascending reports whether every stretch ends before the next one begins.
 func (f *Floats) ascending() bool {
-	for _, m := range f.marks[1:] {
-		if f.TS[m.at-1] >= f.TS[m.at] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.marks[1:], func(m mark) bool { return f.TS[m.at-1] >= f.TS[m.at] })
 }
 
 // merge appends the samples of a and b in the order of time; of equal times that of b.

@@ -265,7 +265,7 @@ func TestReadFile(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, map[string]string{"k": "v", KeyChecksums: "1"}, l.KeyValues)
 		require.Equal(t, int64(18), l.Rows)
-		require.Equal(t, 3, l.Column("l.list.element"))
+		require.Equal(t, 3, l.Column(ListPath("l")...))
 		require.Equal(t, -1, l.Column("l"))
 	}
 }

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 )
 
-// Column returns the index of the leaf with a path, whose elements are joined by dots, or -1.
-func (l *Layout) Column(path string) int {
-	return slices.IndexFunc(l.Leaves, func(e Leaf) bool { return strings.Join(e.Path, ".") == path })
+// Column returns the index of the leaf with a path, or -1.
+func (l *Layout) Column(path ...string) int {
+	return slices.IndexFunc(l.Leaves, func(e Leaf) bool { return slices.Equal(e.Path, path) })
 }
 
 // GroupReader gives access to the column chunks of one row group.

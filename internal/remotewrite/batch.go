@@ -50,12 +50,6 @@ type Exemplar struct {
 
 var batches = sync.Pool{New: func() any { return new(Batch) }}
 
-func newBatch(g *Generation) *Batch {
-	b := batches.Get().(*Batch)
-	b.Generation, b.MinT, b.MaxT = g, math.MaxInt64, math.MinInt64
-	return b
-}
-
 // A batch whose capacities exceed these is left to the garbage collector instead of the pool.
 const (
 	keepSamples = 64 << 10 // Floats

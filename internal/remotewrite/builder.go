@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -38,7 +39,8 @@ type Builder struct {
 
 // Begin makes the builder ready for a message whose label sets go into the generation g.
 func (b *Builder) Begin(g *Generation, rules Rules, room Room) {
-	b.Rules, b.Room, b.Batch, b.durable = rules, room, newBatch(g), &g.Stored
+	b.Rules, b.Room, b.Batch, b.durable = rules, room, batches.Get().(*Batch), &g.Stored
+	b.Batch.Generation, b.Batch.MinT, b.Batch.MaxT = g, math.MaxInt64, math.MinInt64
 	if rules.ToQueue {
 		b.durable = &g.Queued
 	}

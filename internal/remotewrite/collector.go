@@ -26,31 +26,7 @@ type Collector struct {
 // many windows are refused as a whole with a *Rejection. Other errors are read's own, a
 // *DenseError, or what the room's grow returned; nothing is kept then.
 func Collect(g *Generation, rules Rules, room Room, read func(*Collector) error) (*Batch, error) {
-	d := decoders.Get().(*decoder)
-	defer decoders.Put(d)
-	d.Begin(g, rules, room)
-	d.table = g.Table
-	out, err := d.End(d.collect(read))
-	d.forget()
-	if err != nil {
-		return nil, err
-	}
-	out.fit()
-	return out, nil
-}
-
-func (d *decoder) collect(read func(*Collector) error) error {
-	if err := d.locked(func() error { return read(&Collector{d: d}) }); err != nil {
-		return err
-	}
-	return d.finish(V1)
-}
-
-// locked calls f with the table's read lock.
-func (d *decoder) locked(f func() error) error {
-	d.table.RLock()
-	defer d.table.RUnlock()
-	return f()
+	return decode(V1, g, rules, room, func(d *decoder) error { return read(&Collector{d: d}) })
 }
 
 // Key makes the key of a series from a text of the sender. Different protocols, and requests whose

@@ -54,11 +54,31 @@ var decoders = sync.Pool{New: func() any { return new(decoder) }}
 // is refused as a whole with a *Rejection. Other errors are ErrMalformed, a *DenseError, or what
 // the room's grow returned; nothing of the message is kept then.
 func Decode(version Protocol, msg []byte, g *Generation, rules Rules, room Room) (*Batch, error) {
+	return decode(version, g, rules, room, func(d *decoder) error {
+		walk := d.walkV1
+		if version == V2 {
+			walk = d.walkV2
+		}
+		err := walk(msg)
+		if err == nil || d.refused {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	})
+}
+
+// decode makes a batch with walk, which adds samples, and the series that it does not find to
+// misses.
+func decode(version Protocol, g *Generation, rules Rules, room Room, walk func(*decoder) error) (*Batch, error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
 	d.Begin(g, rules, room)
 	d.table = g.Table
-	out, err := d.End(d.decode(version, msg))
+	err := d.locked(walk)
+	if err == nil {
+		err = d.finish(version)
+	}
+	out, err := d.End(err)
 	d.forget()
 	if err != nil {
 		return nil, err
@@ -67,11 +87,11 @@ func Decode(version Protocol, msg []byte, g *Generation, rules Rules, room Room)
 	return out, nil
 }
 
-func (d *decoder) decode(version Protocol, msg []byte) error {
-	if err := d.walk(version, msg); err != nil {
-		return err
-	}
-	return d.finish(version)
+// locked calls walk with the table's read lock.
+func (d *decoder) locked(walk func(*decoder) error) error {
+	d.table.RLock()
+	defer d.table.RUnlock()
+	return walk(d)
 }
 
 // finish interns the missed series and checks the windows.
@@ -91,21 +111,6 @@ func (d *decoder) finish(version Protocol) error {
 	d.discard(ReasonWindows, TallyOf(d.Batch).Samples())
 	return rejectf(ReasonWindows, "the request's samples lie in %d windows of 2h, the limit is %d (max-windows-per-request): nothing of it was stored, send it in parts of fewer days",
 		n, d.MaxWindows)
-}
-
-// walk reads the message and collects in d.misses the series that it does not find.
-func (d *decoder) walk(version Protocol, msg []byte) error {
-	d.table.RLock()
-	defer d.table.RUnlock()
-	walk := d.walkV1
-	if version == V2 {
-		walk = d.walkV2
-	}
-	err := walk(msg)
-	if err == nil || d.refused {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrMalformed, err)
 }
 
 // keepMisses is the number of unknown series of a message above which the decoder's buffers are not

@@ -68,7 +68,10 @@ func (d *decoder) metadataV2(b []byte, last *family) error {
 	if cur.kind == 0 && help == "" && unit == "" {
 		return nil
 	}
-	kind := kindName(cur.kind)
+	kind := unknownKind
+	if int64(cur.kind) < int64(len(kindNames)) {
+		kind = kindNames[cur.kind]
+	}
 	d.AddMetadata(segment.Metadata{Metric: familyName(d.symbols.text[cur.metric], kind), Type: kind, Help: help, Unit: unit})
 	return nil
 }
@@ -84,13 +87,6 @@ var kindNames = func() []string {
 }()
 
 const unknownKind = "unknown"
-
-func kindName(t uint32) string {
-	if int64(t) >= int64(len(kindNames)) {
-		return unknownKind
-	}
-	return kindNames[t]
-}
 
 // familyName removes the suffixes that the series of a classic histogram or summary add to their
 // family's name (Prometheus text format).

@@ -2,10 +2,8 @@ package segment
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/series"
@@ -25,7 +23,10 @@ func Decode(data []byte, t *series.Table) (*Batch, error) {
 		return nil, asFormat(err)
 	}
 	d := decoder{layout: l, series: NewSeriesDecoder(t, 0)}
-	if err := d.footer(); err != nil {
+	if err := checkVersion(l.KeyValues); err != nil {
+		return nil, err
+	}
+	if d.batch.Metadata, err = decodeMetadata(l.KeyValues); err != nil {
 		return nil, err
 	}
 	for i := range l.Groups {
@@ -55,20 +56,6 @@ type decoder struct {
 	series *SeriesDecoder
 	lists  listDecoder
 	batch  Batch
-}
-
-// footer checks the version and reads the metric metadata.
-func (d *decoder) footer() error {
-	kv := d.layout.KeyValues
-	if v, err := strconv.Atoi(kv[kvVersion]); err != nil || v != FormatVersion {
-		return fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, kv[kvVersion], FormatVersion)
-	}
-	if m, ok := kv[kvMetadata]; ok {
-		if err := json.Unmarshal([]byte(m), &d.batch.Metadata); err != nil {
-			return fmt.Errorf("%w: decode metadata: %w", ErrFormat, err)
-		}
-	}
-	return nil
 }
 
 func (d *decoder) decodeGroup() error {

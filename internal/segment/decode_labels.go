@@ -108,7 +108,7 @@ func (d *SeriesDecoder) add(c *labelColumn) {
 
 // readMap reads the labels MAP, if the file has one.
 func (d *SeriesDecoder) readMap(g *parquetfile.GroupReader) error {
-	if g.Layout.Column(strings.Join(parquetfile.MapPath(ColLabels, "key"), ".")) < 0 {
+	if g.Layout.Column(parquetfile.MapPath(ColLabels, "key")...) < 0 {
 		return nil
 	}
 	d.lists.begin(g, len(d.ids))

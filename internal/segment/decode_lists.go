@@ -3,7 +3,6 @@ package segment
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/parquet-go/parquet-go/format"
 
@@ -21,14 +20,14 @@ func (l *listDecoder) begin(g *parquetfile.GroupReader, rows int) { l.group, l.r
 
 // has reports whether the file has a LIST of this name.
 func (l *listDecoder) has(col string) bool {
-	return l.group.Layout.Column(strings.Join(parquetfile.ListPath(col), ".")) >= 0
+	return l.group.Layout.Column(parquetfile.ListPath(col)...) >= 0
 }
 
 // read calls values with each page of a column and n, the number of its elements. It returns the
 // number of elements of each row in counts. limit returns the largest number of elements that the
 // bytes of a page can hold, because levels may claim any number.
 func (l *listDecoder) read(counts []int, path []string, typ format.Type, limit func(*parquetfile.DataPage) int, values func(p *parquetfile.DataPage, n int) error) ([]int, error) {
-	leaf := l.group.Layout.Column(strings.Join(path, "."))
+	leaf := l.group.Layout.Column(path...)
 	if leaf < 0 || l.group.Layout.Leaves[leaf].Type != typ || !l.group.Layout.Leaves[leaf].Nested {
 		return nil, fmt.Errorf("%w: no list of %v in column %v", ErrFormat, typ, path)
 	}

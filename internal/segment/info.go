@@ -49,6 +49,23 @@ func describe(b *Batch, s shape, c *SeriesColumns) Info {
 	return i
 }
 
+// checkVersion refuses the key-value metadata of a file of another version.
+func checkVersion(kv map[string]string) error {
+	if v := kv[kvVersion]; v != strconv.Itoa(FormatVersion) {
+		return fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, v, FormatVersion)
+	}
+	return nil
+}
+
+func decodeMetadata(kv map[string]string) (m []Metadata, err error) {
+	if text, ok := kv[kvMetadata]; ok {
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			return nil, fmt.Errorf("%w: decode metadata: %w", ErrFormat, err)
+		}
+	}
+	return m, nil
+}
+
 func (i *Info) keyValues() ([]format.KeyValue, error) {
 	info, err := json.Marshal(i)
 	if err != nil {
@@ -68,28 +85,20 @@ func (i *Info) keyValues() ([]format.KeyValue, error) {
 // ReadInfo reads the footer of a segment of size bytes. Errors: ErrFormat, and those of r.
 func ReadInfo(r io.ReaderAt, size int64) (Info, error) {
 	footer, err := parquetfile.ReadFooter(r, size)
-	if errors.Is(err, parquetfile.ErrFormat) {
-		return Info{}, fmt.Errorf("%w: %w", ErrFormat, err)
-	}
 	if err != nil {
-		return Info{}, err
+		return Info{}, asFormat(err)
 	}
 	kv, err := parquetfile.KeyValues(footer)
 	if err != nil {
 		return Info{}, fmt.Errorf("%w: decode footer: %w", ErrFormat, err)
 	}
-	v, err := strconv.Atoi(kv[kvVersion])
-	if err != nil || v != FormatVersion {
-		return Info{}, fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, kv[kvVersion], FormatVersion)
+	if err := checkVersion(kv); err != nil {
+		return Info{}, err
 	}
-	info := Info{Version: v}
+	info := Info{Version: FormatVersion}
 	if err := json.Unmarshal([]byte(kv[kvInfo]), &info); err != nil {
 		return Info{}, fmt.Errorf("%w: decode info: %w", ErrFormat, err)
 	}
-	if m, ok := kv[kvMetadata]; ok {
-		if err := json.Unmarshal([]byte(m), &info.Metadata); err != nil {
-			return Info{}, fmt.Errorf("%w: decode metadata: %w", ErrFormat, err)
-		}
-	}
-	return info, nil
+	info.Metadata, err = decodeMetadata(kv)
+	return info, err
 }

@@ -3,8 +3,6 @@ package segment
 import (
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/parquet-go/parquet-go/format"
 
@@ -27,8 +25,8 @@ func OpenColumns(in io.ReaderAt, size int64) (*Columns, error) {
 	if err != nil {
 		return nil, asFormat(err)
 	}
-	if v, err := strconv.Atoi(l.KeyValues[kvVersion]); err != nil || v != FormatVersion {
-		return nil, fmt.Errorf("%w: version %q, this build reads %d", ErrFormat, l.KeyValues[kvVersion], FormatVersion)
+	if err := checkVersion(l.KeyValues); err != nil {
+		return nil, err
 	}
 	return &Columns{Layout: l, in: in}, nil
 }
@@ -36,9 +34,7 @@ func OpenColumns(in io.ReaderAt, size int64) (*Columns, error) {
 // Has reports whether the segment has a LIST of this name.
 func (c *Columns) Has(col string) bool { return c.leaf(col) >= 0 }
 
-func (c *Columns) leaf(col string) int {
-	return c.Layout.Column(strings.Join(parquetfile.ListPath(col), "."))
-}
+func (c *Columns) leaf(col string) int { return c.Layout.Column(parquetfile.ListPath(col)...) }
 
 // Times reads a LIST of times (ms). counts holds the number of elements of each row. Errors:
 // ErrFormat, and those of the reader.

@@ -1,13 +1,21 @@
 package segment
 
 import (
-	"fmt"
+	"cmp"
 
 	"github.com/promlake/promlake/internal/parquetfile"
 )
 
+// add adds a chunk to the file. It keeps the first error until the end of the row group.
+func (w *Writer) add(c parquetfile.Chunk, err error) {
+	if w.err == nil && err == nil {
+		err = w.file.Add(c)
+	}
+	w.err = cmp.Or(w.err, err)
+}
+
 // floatColumns writes the float samples of the rows up to end, and advances the cursor's sample.
-func (w *Writer) floatColumns(b *Batch, at *cursor, end int) error {
+func (w *Writer) floatColumns(b *Batch, at *cursor, end int) {
 	from := at.sample
 	counts := w.counts[:0]
 	for _, e := range b.End[at.row:end] {
@@ -16,24 +24,11 @@ func (w *Writer) floatColumns(b *Batch, at *cursor, end int) error {
 	}
 	w.counts = counts
 	w.lists.Build(&w.s, counts)
-	if err := w.addInt64s(ColTS, b.TS[from:at.sample]); err != nil {
-		return err
+	w.add(w.lists.Int64s(parquetfile.ListPath(ColTS), &w.s, b.TS[from:at.sample]))
+	w.add(w.lists.Doubles(parquetfile.ListPath(ColValue), &w.s, b.V[from:at.sample]), nil)
+	if b.ST != nil {
+		w.add(w.lists.Int64s(parquetfile.ListPath(ColST), &w.s, b.ST[from:at.sample]))
 	}
-	if err := w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColValue), &w.s, b.V[from:at.sample])); err != nil {
-		return err
-	}
-	if b.ST == nil {
-		return nil
-	}
-	return w.addInt64s(ColST, b.ST[from:at.sample])
-}
-
-func (w *Writer) addInt64s(col string, vals []int64) error {
-	c, err := w.lists.Int64s(parquetfile.ListPath(col), &w.s, vals)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", col, err)
-	}
-	return w.file.Add(c)
 }
 
 // histColumns writes the native histograms of the rows up to end.
@@ -56,16 +51,11 @@ func (w *Writer) histColumns(b *Batch, at *cursor, end int) error {
 	}
 	w.counts = counts
 	w.lists.Build(&w.s, counts)
-	if err := w.addInt64s(ColHistTS, ts); err != nil {
-		return err
-	}
-	if err := w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColHistCount), &w.s, count)); err != nil {
-		return err
-	}
-	if err := w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColHistSum), &w.s, sum)); err != nil {
-		return err
-	}
-	return w.file.Add(w.lists.Binaries(parquetfile.ListPath(ColHist), &w.s, blobs))
+	w.add(w.lists.Int64s(parquetfile.ListPath(ColHistTS), &w.s, ts))
+	w.add(w.lists.Doubles(parquetfile.ListPath(ColHistCount), &w.s, count), nil)
+	w.add(w.lists.Doubles(parquetfile.ListPath(ColHistSum), &w.s, sum), nil)
+	w.add(w.lists.Binaries(parquetfile.ListPath(ColHist), &w.s, blobs), nil)
+	return nil
 }
 
 // exemplarColumns writes the exemplars of the rows up to end.
@@ -87,11 +77,8 @@ func (w *Writer) exemplarColumns(b *Batch, at *cursor, end int) error {
 	}
 	w.counts = counts
 	w.lists.Build(&w.s, counts)
-	if err := w.addInt64s(ColExTS, ts); err != nil {
-		return err
-	}
-	if err := w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColExValue), &w.s, values)); err != nil {
-		return err
-	}
-	return w.file.Add(w.lists.Binaries(parquetfile.ListPath(ColExLabels), &w.s, labels))
+	w.add(w.lists.Int64s(parquetfile.ListPath(ColExTS), &w.s, ts))
+	w.add(w.lists.Doubles(parquetfile.ListPath(ColExValue), &w.s, values), nil)
+	w.add(w.lists.Binaries(parquetfile.ListPath(ColExLabels), &w.s, labels), nil)
+	return nil
 }

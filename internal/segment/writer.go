@@ -27,6 +27,7 @@ type Writer struct {
 	s      parquetfile.Scratch
 	lists  parquetfile.Lists
 	counts []int
+	err    error // of a chunk of the open row group
 }
 
 // NewWriter returns a writer. It fails only if the zstd encoder cannot be created.
@@ -47,6 +48,7 @@ func (w *Writer) Write(b *Batch) ([]byte, Info, error) {
 		plain = parquetfile.MinCompress
 	}
 	w.out.Reset()
+	w.err = nil
 	if err := w.file.Begin(&w.out, shape.schema(&w.series), createdBy, plain); err != nil {
 		return nil, Info{}, err
 	}
@@ -74,9 +76,7 @@ func (w *Writer) group(b *Batch, shape shape, at *cursor) error {
 	if err := w.series.Write(w.file, &w.s, b.View, b.Rows[at.row:end], nil); err != nil {
 		return err
 	}
-	if err := w.floatColumns(b, at, end); err != nil {
-		return err
-	}
+	w.floatColumns(b, at, end)
 	if shape.hist {
 		if err := w.histColumns(b, at, end); err != nil {
 			return err
@@ -86,6 +86,9 @@ func (w *Writer) group(b *Batch, shape shape, at *cursor) error {
 		if err := w.exemplarColumns(b, at, end); err != nil {
 			return err
 		}
+	}
+	if w.err != nil {
+		return w.err
 	}
 	w.file.EndGroup(end - at.row)
 	at.row = end

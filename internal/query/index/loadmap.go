@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
@@ -18,8 +17,8 @@ type mapped struct {
 
 // labelMap adds a column for every name in the labels MAP, if the file has one.
 func (l *loader) labelMap() error {
-	key := l.layout.Column(strings.Join(parquetfile.MapPath(segment.ColLabels, "key"), "."))
-	value := l.layout.Column(strings.Join(parquetfile.MapPath(segment.ColLabels, "value"), "."))
+	key := l.layout.Column(parquetfile.MapPath(segment.ColLabels, "key")...)
+	value := l.layout.Column(parquetfile.MapPath(segment.ColLabels, "value")...)
 	if key < 0 && value < 0 {
 		return nil
 	}
