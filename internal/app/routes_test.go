@@ -34,6 +34,12 @@ var access = map[string]auth.Access{
 	"POST /api/v1/import/prometheus":            auth.Write,
 	"POST /prometheus/api/v1/import/prometheus": auth.Write,
 
+	"POST /api/v1/otlp/v1/metrics":            auth.Write,
+	"POST /prometheus/api/v1/otlp/v1/metrics": auth.Write,
+	"POST /otlp/v1/metrics":                   auth.Write,
+	"POST /opentelemetry/v1/metrics":          auth.Write,
+	"POST /v1/metrics":                        auth.Write,
+
 	"POST /write":                  auth.Write,
 	"POST /influx/write":           auth.Write,
 	"POST /api/v2/write":           auth.Write,

@@ -85,7 +85,7 @@ var allowed = map[string][]string{
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
 	"internal/ingest": {
 		"internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/key", "internal/lineprotocol", "internal/memory",
-		"internal/message", "internal/objstore", "internal/promtext", "internal/queue", "internal/remotewrite", "internal/segment", "internal/settings", "internal/tenant",
+		"internal/message", "internal/objstore", "internal/otlp", "internal/promtext", "internal/queue", "internal/remotewrite", "internal/segment", "internal/settings", "internal/tenant",
 	},
 	"internal/ingest/body":     {"internal/ingest/inflight"},
 	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
@@ -208,6 +208,7 @@ var allowed = map[string][]string{
 	"internal/queue/sqsqueue":              {"internal/queue"},
 	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
 	"internal/lineprotocol":                {"internal/key", "internal/remotewrite", "internal/series"},
+	"internal/otlp":                        {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promtext":                    {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series", "internal/settings"},
 	"internal/remotewrite/remotewritetest": {"internal/remotewrite", "internal/segment", "internal/series"},

@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/message"
+	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/promtext"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
@@ -78,7 +79,7 @@ func status(err error) int {
 		return http.StatusUnsupportedMediaType
 	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
+	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
 		return http.StatusBadRequest
 	case errors.As(err, &tenants):
 		return http.StatusTooManyRequests
@@ -116,7 +117,7 @@ func newReference() string {
 // public is an error as a sender may see it.
 func (s *Stage) public(r *http.Request, err error, code int) string {
 	var known *errNotDurable
-	if code != http.StatusInternalServerError || errors.As(err, &known) || errors.Is(err, context.Canceled) {
+	if retry := code == http.StatusInternalServerError || code == http.StatusServiceUnavailable && status(err) == http.StatusInternalServerError; !retry || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err.Error()
 	}
 	e := notDurable(err)

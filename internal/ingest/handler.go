@@ -93,6 +93,12 @@ func (s *Stage) remoteWrite(version remotewrite.Protocol) wireFormat {
 // answered counts a request, sets the headers that go with its error, and returns its status code.
 func (s *Stage) answered(w http.ResponseWriter, err error, protocol string) int {
 	code := status(err)
+	s.answeredWith(w, err, protocol, code)
+	return code
+}
+
+// answeredWith is answered with a status code that the protocol chose.
+func (s *Stage) answeredWith(w http.ResponseWriter, err error, protocol string, code int) {
 	s.countLimited(err)
 	s.met.requests.WithLabelValues(protocol, strconv.Itoa(code)).Inc()
 	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
@@ -102,5 +108,4 @@ func (s *Stage) answered(w http.ResponseWriter, err error, protocol string) int 
 	if errors.As(err, &slow) {
 		w.Header().Set("Connection", "close") // the rest of the body is not waited for
 	}
-	return code
 }

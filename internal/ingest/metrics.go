@@ -43,7 +43,7 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats) and HTTP status code.", "protocol", "code"),
+		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats; otlp) and HTTP status code.", "protocol", "code"),
 		samples:    counter("samples_total", "Float samples made durable."),
 		histograms: counter("histograms_total", "Native histogram samples made durable."),
 		exemplars:  counter("exemplars_total", "Exemplars made durable."),
@@ -59,7 +59,7 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 		}),
 		segments:     counter("segments_total", "Segments written."),
 		segmentBytes: counter("segment_bytes_total", "Bytes of the segments written."),
-		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies: as sent (snappy, gzip, or text if not compressed) and decompressed (protobuf, text).", "form"),
+		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies: as sent (snappy, gzip, zstd, or their form if not compressed) and decompressed (protobuf, json, text).", "form"),
 		tenants:      prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote within about --ingest.tenant-idle."}),
 		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are handled."},
 			[]string{"mode"}),

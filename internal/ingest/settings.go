@@ -9,6 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/lineprotocol"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -57,6 +58,7 @@ type Settings struct {
 
 	Limits remotewrite.Limits  `embed:""`
 	Lines  lineprotocol.Naming `embed:""`
+	OTLP   otlp.Settings       `embed:""`
 }
 
 // RemoteFlushInterval is the interval between flushes for stores that charge for requests: at $5 a
@@ -68,7 +70,10 @@ func DefaultSettings() Settings { return settings.Default[Settings]() }
 
 // Validate reports every setting that makes no sense, by the name of its flag.
 func (s *Settings) Validate() error {
-	errs := []error{settings.Check(s)}
+	errs := []error{settings.Check(s), s.OTLP.Validate()}
+	if s.Limits.NameScheme == remotewrite.LegacyNames && s.OTLP.UTF8() {
+		errs = append(errs, fmt.Errorf("otlp.translation-strategy: %s keeps names that validation.name-validation-scheme=legacy refuses, want a strategy with UnderscoreEscaping", s.OTLP.TranslationStrategy))
+	}
 	if s.Mode == Buffered && s.QueueURL == "" {
 		errs = append(errs, errors.New("ingest.mode: buffered wants the URL of a queue in ingest.queue-url"))
 	}

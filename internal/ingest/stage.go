@@ -30,6 +30,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/queue"
 )
 
@@ -48,6 +49,7 @@ type Stage struct {
 
 	inflight *inflight.Budget // MaxInflightBytes
 	bodies   *body.Reader
+	otlp     *otlp.Translator
 	active   atomic.Int64    // tenants that wrote lately: len(tenants)
 	known    atomic.Int64    // bytes of the label sets and metadata that all tenants have learned
 	ctx      context.Context // ends when Close gives up waiting
@@ -89,6 +91,7 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	}
 	s.inflight = inflight.New(set.MaxInflightBytes, s.memory, met.inflightBytes)
 	s.bodies = body.NewReader(set.body(), s.inflight, now, met.bodyBytes)
+	s.otlp = otlp.NewTranslator(set.OTLP)
 	if set.Mode == Buffered && s.queue == nil {
 		return nil, errors.New("ingest in mode buffered without a queue")
 	}

@@ -68,16 +68,22 @@ func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 }
 
 // textReader chooses how the body of a text protocol is read.
-func (s *Stage) textReader(h http.Header) (func(http.ResponseWriter, *http.Request, string) (*body.Message, *inflight.Charge, error), error) {
-	gzipped := false
+func (s *Stage) textReader(h http.Header) (reader, error) { return s.packedReader(h, "text") }
+
+// packedReader chooses how a body is read that is compressed with gzip, with zstd or not at all. The
+// form is what it decompresses to.
+func (s *Stage) packedReader(h http.Header, form string) (reader, error) {
+	packing := body.Plain
 	switch e := h.Get("Content-Encoding"); strings.ToLower(e) {
 	case "", "identity":
 	case "gzip":
-		gzipped = true
+		packing = body.Gzip
+	case "zstd":
+		packing = body.Zstd
 	default:
-		return nil, unsupported{fmt.Sprintf("%s encoding is not supported, only gzip", e)}
+		return nil, unsupported{fmt.Sprintf("%s encoding is not supported, only gzip and zstd", e)}
 	}
 	return func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error) {
-		return s.bodies.ReadText(w, r, tenant, gzipped)
+		return s.bodies.ReadPacked(w, r, tenant, packing, form)
 	}, nil
 }

@@ -65,7 +65,7 @@ func TestTextRefused(t *testing.T) {
 		{"/", "up 1\nup{ 2\n", nil, 400, 0, "invalid metrics: "},
 		{"/", "up 1\n", []string{"Content-Type", "application/openmetrics-text"}, 400, 0, "invalid metrics: "},
 		{"/", "up 1\n", []string{"Content-Type", "application/vnd.google.protobuf"}, 415, 0, "only text/plain and application/openmetrics-text"},
-		{"/", "up 1\n", []string{"Content-Encoding", "zstd"}, 415, 0, "zstd encoding is not supported, only gzip"},
+		{"/", "up 1\n", []string{"Content-Encoding", "br"}, 415, 0, "br encoding is not supported, only gzip and zstd"},
 		{"/", "up 1 99999999999999\nok 1\n", nil, 400, 1, "too_far_in_future"},
 		{"/?extra_label=__name__%3Dx", "up 1\n", nil, 204, 1, ""},
 	} {

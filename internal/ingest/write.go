@@ -14,9 +14,12 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
+// A reader reads the body of a tenant's request. The caller releases the message and the charge.
+type reader func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error)
+
 // A wireFormat is how one request's samples are sent.
 type wireFormat struct {
-	read   func(w http.ResponseWriter, r *http.Request, tenant string) (*body.Message, *inflight.Charge, error)
+	read   reader
 	decode func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
 	most   func(size int64) int64 // most memory for decoding a message of size bytes; nil: what is free
 	whole  bool                   // one offence refuses the whole request

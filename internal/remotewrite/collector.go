@@ -1,7 +1,9 @@
 package remotewrite
 
 import (
+	"cmp"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/labels"
@@ -39,8 +41,43 @@ func AppendKey[T string | []byte](dst []byte, part T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
 }
 
+// Knows reports whether the series with the key is known.
+func (c *Collector) Knows(k series.Key) bool {
+	_, ok := c.d.table.Lookup(k)
+	return ok
+}
+
 // Float adds a sample at t (ms).
 func (c *Collector) Float(t int64, v float64) { c.d.addFloat(t, v, 0) }
+
+// Started adds a sample at t (ms) of what began at start (ms; 0: unknown).
+func (c *Collector) Started(start, t int64, v float64) { c.d.addFloat(t, v, start) }
+
+// HistogramRoom takes the memory of a native histogram for which the sender wrote size bytes, and of
+// reading it.
+func (c *Collector) HistogramRoom(size int) error {
+	c.d.left -= CostHistogram + 2*costBucket*int64(size)
+	return c.d.Reserve(0)
+}
+
+// Histogram adds a native histogram, for which HistogramRoom was called. It returns a *Rejection if
+// the histogram breaks a rule, and records none.
+func (c *Collector) Histogram(h segment.Hist) error {
+	if err := cmp.Or(c.d.TimeRange.Check(h.T), c.d.TimeRange.CheckStart(h.ST)); err != nil {
+		return err
+	}
+	var err error
+	if h.H != nil {
+		err = h.H.Validate()
+	} else {
+		err = h.FH.Validate()
+	}
+	if err != nil {
+		return &Rejection{ReasonHistogram, fmt.Errorf("histogram at %d ms: %w", h.T, err)}
+	}
+	c.d.Batch.Hists = append(c.d.Batch.Hists, Hist{Hist: h})
+	return nil
+}
 
 // Exemplar adds an exemplar. Its texts are copied.
 func (c *Collector) Exemplar(e exemplar.Exemplar) {

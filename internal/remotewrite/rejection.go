@@ -32,6 +32,8 @@ const (
 	ReasonWindows       Reason = "too_many_windows"
 	ReasonLine          Reason = "invalid_line"
 	ReasonString        Reason = "string_value"
+	ReasonTemporality   Reason = "aggregation_temporality"
+	ReasonPoint         Reason = "invalid_data_point"
 )
 
 // Rejection is the error for a part of a request that violates a rule: it is useless to send it

@@ -12,7 +12,7 @@ from support.programs import ROOT, Programs
 from support.server import Server
 from support.stores import directory_store
 
-WRITES = ("/api/v1/write", "/api/v1/push", "/api/v1/import/prometheus")
+WRITES = ("/api/v1/write", "/api/v1/push", "/api/v1/import/prometheus", "/api/v1/otlp/v1/metrics")
 LINES = tuple(
     (method, prefix + path)
     for prefix in ("", "/influx")
@@ -20,7 +20,7 @@ LINES = tuple(
         ("POST", "/write"), ("POST", "/api/v2/write"), ("POST", "/api/v3/write_lp"),
         ("GET", "/query"), ("POST", "/query"), ("GET", "/ping"),
     )
-)  # fmt: skip
+) + tuple(("POST", path) for path in ("/otlp/v1/metrics", "/opentelemetry/v1/metrics", "/v1/metrics"))  # fmt: skip
 QUERIES = (
     "/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/explain", "/api/v1/series", "/api/v1/labels",
     "/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/format_query", "/api/v1/parse_query", "/api/v1/read",

@@ -34,6 +34,16 @@ var linePatterns = map[string]ingest.InfluxVersion{
 	"POST /influx/api/v3/write_lp": ingest.InfluxV3,
 }
 
+// otlpPatterns are where OpenTelemetry's exporters write: Prometheus' path and Mimir's, that of
+// VictoriaMetrics, and the exporters' own default.
+var otlpPatterns = []string{
+	"/api/v1/otlp/v1/metrics",
+	"/prometheus/api/v1/otlp/v1/metrics",
+	"/otlp/v1/metrics",
+	"/opentelemetry/v1/metrics",
+	"/v1/metrics",
+}
+
 var _ process.Consumer = stage{}
 
 // stage implements process.Stage. It implements process.Consumer in every mode, so that messages
@@ -87,6 +97,9 @@ func (s stage) Routes() []process.Route {
 	}
 	for _, path := range []string{"/api/v1/import/prometheus", "/prometheus/api/v1/import/prometheus"} {
 		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.TextHandler()})
+	}
+	for _, path := range otlpPatterns {
+		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OTLPHandler()})
 	}
 	for _, prefix := range []string{"", "/influx"} {
 		routes = append(routes,

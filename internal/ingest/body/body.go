@@ -2,7 +2,6 @@
 package body
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -43,7 +41,7 @@ func (e *TooLarge) Error() string {
 	return fmt.Sprintf("request body of %d bytes exceeds the limit of %d bytes (%s)", e.Got, e.Max, e.Limit)
 }
 
-// ErrInvalid reports a body that is no snappy block or did not arrive whole.
+// ErrInvalid reports a body that cannot be decompressed or did not arrive whole.
 var ErrInvalid = errors.New("invalid request body")
 
 // maxExpansion is the most that a snappy block can grow: a copy of 64 bytes takes 3 (google/snappy,
@@ -92,7 +90,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader that takes the memory of bodies from a budget. The counter has a label
-// for the form: snappy, protobuf, gzip or text.
+// for the form: snappy, gzip, zstd, protobuf, json or text.
 func NewReader(limits Limits, budget *inflight.Budget, now func() time.Time, bytes *prometheus.CounterVec) *Reader {
 	return &Reader{limits, budget, now, bytes}
 }
@@ -120,83 +118,6 @@ func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string) (
 		return nil, nil, err
 	}
 	return m, c, nil
-}
-
-// ReadText reads the body of a tenant's request in a text protocol, which is compressed with gzip
-// or not at all. The charge and the errors are those of Read.
-func (r *Reader) ReadText(w http.ResponseWriter, req *http.Request, tenant string, gzipped bool) (*Message, *inflight.Charge, error) {
-	if req.ContentLength > r.limits.MaxRequestBytes {
-		return nil, nil, &TooLarge{"max-request-bytes", r.limits.MaxRequestBytes, req.ContentLength}
-	}
-	in, c := r.paced(w, req), r.budget.Admit(tenant)
-	m, err := r.text(req, in, c, gzipped)
-	if err != nil {
-		c.Release()
-		return nil, nil, err
-	}
-	return m, c, nil
-}
-
-// text reads the body. The memory of what gzip compressed is charged as it grows, since no header
-// states its size.
-func (r *Reader) text(req *http.Request, in *paced, c *inflight.Charge, gzipped bool) (*Message, error) {
-	sent, err := r.receive(in, nil, req.ContentLength, func(more int64) error { return r.await(req.Context(), c, more, false) })
-	defer func() { recycle(sent) }()
-	if err != nil {
-		return nil, err
-	}
-	in.end()
-	form, from := "text", io.Reader(bytes.NewReader(sent))
-	if gzipped {
-		form = "gzip"
-		if from, err = gzip.NewReader(from); err != nil {
-			return nil, fmt.Errorf("%w: gzip: %w", ErrInvalid, err)
-		}
-	}
-	m, n, charged := messageOf(0), int64(0), int64(0)
-	for size, ended := int64(len(sent))+1, false; !ended; size *= 4 { // one more byte, to see the end
-		size = min(size, r.limits.MaxDecodedBytes+1)
-		total := size + r.Ahead(size)
-		if err := r.await(req.Context(), c, total-charged, true); err != nil {
-			m.Release()
-			return nil, err
-		}
-		charged = total
-		larger := messageOf(int(size))
-		copy(larger.Bytes, m.Bytes[:n])
-		m.Release()
-		m = larger
-		if n, ended, err = fill(from, m.Bytes, n); err != nil {
-			m.Release()
-			return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, form, err)
-		}
-		if n > r.limits.MaxDecodedBytes {
-			m.Release()
-			return nil, &TooLarge{Limit: "max-decoded-bytes", Max: r.limits.MaxDecodedBytes}
-		}
-	}
-	m.Bytes = m.Bytes[:n]
-	r.bytes.WithLabelValues(form).Add(float64(len(sent)))
-	if gzipped {
-		r.bytes.WithLabelValues("text").Add(float64(n))
-	}
-	c.Settle(n + r.Ahead(n))
-	return m, nil
-}
-
-// fill reads into b from position n on until b is full or the input ends.
-func fill(from io.Reader, b []byte, n int64) (_ int64, ended bool, err error) {
-	for n < int64(len(b)) {
-		got, err := from.Read(b[n:])
-		n += int64(got)
-		switch {
-		case errors.Is(err, io.EOF):
-			return n, true, nil
-		case err != nil:
-			return n, false, err
-		}
-	}
-	return n, false, nil
 }
 
 // decompress reads the body, which begins with head, and decompresses it.

@@ -1,0 +1,193 @@
+package otlp
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// explicitPoint is what a HistogramDataPoint has besides its point and the buckets in d.counts and
+// d.bounds.
+type explicitPoint struct {
+	count     uint64
+	sum       float64
+	hasSum    bool
+	exemplars []byte // fields
+}
+
+// explicit reads a HistogramDataPoint: count = 4, sum = 5, bucket_counts = 6, explicit_bounds = 7,
+// exemplars = 8, attributes = 9, flags = 10. It becomes the series of a classic histogram, or a
+// native histogram with custom buckets.
+func (d *decoder) explicit(msg []byte) error {
+	d.point = point{}
+	p := &d.point
+	d.counts, d.bounds = d.counts[:0], d.bounds[:0]
+	var h explicitPoint
+	var attributes, exemplars span
+	for b := msg; len(b) > 0; {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		switch f.num {
+		case 4:
+			h.count, err = f.val, f.is(protowire.Fixed64Type, "HistogramDataPoint")
+		case 5:
+			h.sum, h.hasSum, err = math.Float64frombits(f.val), true, f.is(protowire.Fixed64Type, "HistogramDataPoint")
+		case 6:
+			err = fixed64s(&f, "HistogramDataPoint", func(v uint64) { d.counts = append(d.counts, v) })
+		case 7:
+			err = fixed64s(&f, "HistogramDataPoint", func(v uint64) { d.bounds = append(d.bounds, math.Float64frombits(v)) })
+		case 8:
+			exemplars.add(msg, len(msg)-len(b), len(msg)-len(rest))
+			err = f.message("HistogramDataPoint")
+		case 9:
+			attributes.add(msg, len(msg)-len(b), len(msg)-len(rest))
+			err = f.message("HistogramDataPoint")
+		default:
+			err = p.common(&f, 10)
+		}
+		if err != nil {
+			return err
+		}
+		b = rest
+	}
+	p.attributes, h.exemplars = attributes.of(msg), exemplars.of(msg)
+	if ok, err := d.accept(); !ok {
+		return err
+	}
+	if d.set.NHCB {
+		return d.custom(h, len(msg))
+	}
+	if err := d.buckets(h); err != nil {
+		return err
+	}
+	d.seen()
+	return nil
+}
+
+// buckets adds the series of a classic histogram.
+func (d *decoder) buckets(h explicitPoint) error {
+	widest := member{kind: memberBucket, value: math.Inf(1)}
+	d.members()
+	if h.hasSum {
+		if err := d.member(member{kind: memberSum}, widest, h.sum); err != nil {
+			return err
+		}
+	}
+	if err := d.member(member{kind: memberCount}, widest, float64(h.count)); err != nil {
+		return err
+	}
+	left, err := d.sortedExemplars(h.exemplars)
+	if err != nil {
+		return err
+	}
+	var below uint64
+	for i, bound := range d.bounds {
+		if i == len(d.counts) {
+			break
+		}
+		below += d.counts[i]
+		for len(left) > 0 && left[0].Value <= bound {
+			if !d.point.refused {
+				d.c.Exemplar(left[0])
+			}
+			left = left[1:]
+		}
+		if err := d.member(member{kind: memberBucket, value: bound}, widest, float64(below)); err != nil {
+			return err
+		}
+	}
+	for _, e := range left {
+		if !d.point.refused {
+			d.c.Exemplar(e)
+		}
+	}
+	return d.member(widest, widest, float64(h.count))
+}
+
+// sortedExemplars reads the fields with the exemplars of a histogram, which belong to its buckets.
+func (d *decoder) sortedExemplars(fields []byte) (list []exemplar.Exemplar, err error) {
+	for len(fields) > 0 {
+		f, rest, err := next(fields)
+		if err != nil {
+			return nil, err
+		}
+		fields = rest
+		if err := d.c.HistogramRoom(0); err != nil { // exemplars wait for their buckets
+			return nil, err
+		}
+		e, err := d.readExemplar(f.data)
+		if err != nil {
+			if err := d.warn(err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		list = append(list, e)
+	}
+	slices.SortStableFunc(list, func(a, b exemplar.Exemplar) int { return cmp.Compare(a.Value, b.Value) })
+	return list, nil
+}
+
+// custom adds a native histogram with custom buckets, for which the message had size bytes.
+func (d *decoder) custom(h explicitPoint, size int) error {
+	if err := d.c.HistogramRoom(size); err != nil {
+		return err
+	}
+	out := &histogram.Histogram{Schema: histogram.CustomBucketsSchema, Count: h.count, Sum: h.sum, CustomValues: slices.Clone(d.bounds)}
+	var l layout
+	for i, n := range d.counts {
+		l.add(int64(i), n)
+	}
+	out.PositiveSpans, out.PositiveBuckets = l.spans, l.deltas
+	return d.native(out, h.exemplars)
+}
+
+// native adds the native histogram of the data point at hand, with its exemplars.
+func (d *decoder) native(h *histogram.Histogram, exemplars []byte) error {
+	p := &d.point
+	if d.metric.temporality == delta {
+		h.CounterResetHint = histogram.GaugeType
+	}
+	if p.stale {
+		*h = histogram.Histogram{Sum: p.value(0)}
+	}
+	if err := d.c.Histogram(segment.Hist{ST: millis(p.start), T: millis(p.time), H: h}); err != nil {
+		return d.refuse(err)
+	}
+	if err := d.exemplars(exemplars); err != nil {
+		return err
+	}
+	if err := d.single(); err != nil {
+		return err
+	}
+	d.seen()
+	return nil
+}
+
+// fixed64s reads a repeated field of fixed64 or double, packed or not.
+func fixed64s(f *field, message string, add func(uint64)) error {
+	if f.typ == protowire.Fixed64Type {
+		add(f.val)
+		return nil
+	}
+	if err := f.message(message); err != nil {
+		return err
+	}
+	for b := f.data; len(b) > 0; {
+		v, n := protowire.ConsumeFixed64(b)
+		if n < 0 {
+			return malformed(n)
+		}
+		add(v)
+		b = b[n:]
+	}
+	return nil
+}

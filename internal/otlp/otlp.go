@@ -1,0 +1,172 @@
+// Package otlp reads metrics in the OpenTelemetry protocol
+// (https://opentelemetry.io/docs/specs/otlp/, opentelemetry-proto's metrics/v1/metrics.proto). Names
+// and labels are those of Prometheus' translation
+// (https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/).
+//
+// The decoder walks the protobuf message in place: a data point whose attributes were seen before
+// with its metric and resource costs a hash and a look-up.
+package otlp
+
+import (
+	"errors"
+	"math"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// ErrMalformed marks messages that cannot be decoded at all.
+var ErrMalformed = errors.New("malformed OTLP message")
+
+// Translator turns OTLP messages into samples. It is safe for concurrent use.
+type Translator struct {
+	set   Settings
+	names names
+}
+
+// NewTranslator returns a translator for valid settings.
+func NewTranslator(s Settings) *Translator {
+	return &Translator{set: s, names: names{namer: s.metricNamer(), known: map[string]*family{}}}
+}
+
+// Result counts what Decode refused.
+type Result struct {
+	Rejected int64 // data points of which nothing, or not all, is in the batch
+}
+
+// Decode turns an ExportMetricsServiceRequest into a batch of the generation g (see
+// remotewrite.Collect). Data points that break a rule are left out and reported as offences. The
+// error is ErrMalformed if the message cannot be decoded.
+func (t *Translator) Decode(msg []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, Result, error) {
+	d := decoder{Translator: t, rules: rules}
+	b, err := remotewrite.Collect(g, rules, room, func(c *remotewrite.Collector) error {
+		d.c = c
+		return d.request(msg)
+	})
+	if err != nil {
+		return nil, Result{}, err
+	}
+	return b, Result{Rejected: d.rejected}, nil
+}
+
+// decoder decodes one message.
+type decoder struct {
+	*Translator
+	c        *remotewrite.Collector
+	rules    remotewrite.Rules
+	rejected int64 // data points
+
+	resource  resource
+	scope     scope
+	metric    metric
+	point     point
+	described map[string]segment.Metadata // what the batch has, by family
+
+	text    []byte // of keys
+	labels  []series.Label
+	counts  []uint64  // of the buckets at hand
+	bounds  []float64 // of the buckets at hand
+	scratch labels.ScratchBuilder
+}
+
+// request reads an ExportMetricsServiceRequest: resource_metrics = 1.
+func (d *decoder) request(msg []byte) error {
+	for len(msg) > 0 {
+		f, rest, err := next(msg)
+		if err != nil {
+			return err
+		}
+		msg = rest
+		if f.num != 1 {
+			continue
+		}
+		if err := f.message("ExportMetricsServiceRequest"); err != nil {
+			return err
+		}
+		if err := d.resourceMetrics(f.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resourceMetrics reads a ResourceMetrics: resource = 1, scope_metrics = 2. The resource may stand
+// behind the metrics.
+func (d *decoder) resourceMetrics(msg []byte) error {
+	var attributes span
+	for b := msg; len(b) > 0; {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		if f.num != 1 {
+			continue
+		}
+		if err := f.message("ResourceMetrics"); err != nil {
+			return err
+		}
+		one, err := fieldsOf(f.data, 1, "Resource")
+		if err != nil {
+			return err
+		}
+		attributes.join(one)
+	}
+	d.begin(attributes.joined)
+	for b := msg; len(b) > 0; {
+		f, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		b = rest
+		if f.num != 2 {
+			continue
+		}
+		if err := f.message("ResourceMetrics"); err != nil {
+			return err
+		}
+		if err := d.scopeMetrics(f.data); err != nil {
+			return err
+		}
+	}
+	return d.targetInfo()
+}
+
+// scopeMetrics reads a ScopeMetrics: scope = 1, metrics = 2, schema_url = 3.
+func (d *decoder) scopeMetrics(msg []byte) error {
+	d.scope = scope{}
+	if d.set.PromoteScopeMetadata {
+		if err := d.readScope(msg); err != nil {
+			return err
+		}
+	}
+	for len(msg) > 0 {
+		f, rest, err := next(msg)
+		if err != nil {
+			return err
+		}
+		msg = rest
+		if f.num != 2 {
+			continue
+		}
+		if err := f.message("ScopeMetrics"); err != nil {
+			return err
+		}
+		if err := d.readMetric(f.data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reject records that n data points break a rule.
+func (d *decoder) reject(err error, n int) error {
+	d.rejected += int64(n)
+	return d.c.Reject(err, n)
+}
+
+// millis converts a time of OTLP (ns since 1970) to ms.
+func millis(ns uint64) int64 { return int64(min(ns, math.MaxInt64) / 1e6) }

@@ -1,0 +1,68 @@
+package otlp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/otlptranslator"
+)
+
+// Settings decide which series a data point belongs to. Names and meaning are those of the section
+// otlp of Prometheus' configuration
+// (https://prometheus.io/docs/prometheus/latest/configuration/configuration/). The tags are those of
+// package settings.
+type Settings struct {
+	TranslationStrategy  string   `name:"otlp.translation-strategy" default:"UnderscoreEscapingWithSuffixes" enum:"UnderscoreEscapingWithSuffixes,UnderscoreEscapingWithoutSuffixes,NoUTF8EscapingWithSuffixes,NoTranslation" help:"How names of OTLP metrics and attributes become names of metrics and labels, one of ${enum}: with underscores instead of other characters or as they are, with unit and type as suffixes or without." when:"Before the first write, to keep OpenTelemetry's names or those of another system."`
+	Promote              []string `name:"otlp.promote-resource-attributes" placeholder:"ATTRIBUTE" help:"OTLP resource attributes that become labels of every series of the resource. The others are labels of target_info." when:"If queries need them without a join with target_info, such as k8s.namespace.name."`
+	PromoteAll           bool     `name:"otlp.promote-all-resource-attributes" default:"false" help:"Make all OTLP resource attributes labels of every series, except --otlp.ignore-resource-attributes." when:"If senders have few resource attributes and none that changes often."`
+	Ignore               []string `name:"otlp.ignore-resource-attributes" placeholder:"ATTRIBUTE" help:"OTLP resource attributes that --otlp.promote-all-resource-attributes leaves out." when:"With --otlp.promote-all-resource-attributes, for attributes that change with each start, such as process.pid."`
+	KeepIdentifying      bool     `name:"otlp.keep-identifying-resource-attributes" default:"false" help:"Keep service.name, service.namespace and service.instance.id, which become job and instance, as labels of target_info too." when:"If queries join on them."`
+	PromoteScopeMetadata bool     `name:"otlp.promote-scope-metadata" default:"false" help:"Make name, version, schema URL and attributes of the instrumentation scope labels otel_scope_*." when:"If several scopes of a service write metrics of the same name."`
+	NHCB                 bool     `name:"otlp.convert-histograms-to-nhcb" default:"false" help:"Store explicit-bucket histograms as native histograms with custom buckets instead of _bucket, _count and _sum series." when:"For fewer series, if queries use native histograms."`
+	TypeAndUnitLabels    bool     `name:"otlp.enable-type-and-unit-labels" default:"false" help:"Add the labels __type__ and __unit__ to series." when:"With names without suffixes, to tell metrics of one name but different units apart."`
+	KeyPrefix            bool     `name:"otlp.label-name-underscore-sanitization" negatable:"" default:"true" help:"Put key in front of label names that begin with one underscore." when:"Never, except to match an existing system."`
+	Underscores          bool     `name:"otlp.label-name-preserve-multiple-underscores" negatable:"" default:"true" help:"Keep several underscores in a row in label names." when:"Never, except to match an existing system."`
+	NativeDelta          bool     `name:"otlp.native-delta-ingestion" default:"false" help:"Store points with delta temporality as they are, with their start time: sum_over_time adds them up; rate and increase need cumulative points. If not set, delta points are refused." when:"If senders can only send delta temporality."`
+}
+
+// Validate reports settings that contradict each other.
+func (s *Settings) Validate() error {
+	var errs []error
+	if s.PromoteAll && len(s.Promote) > 0 {
+		errs = append(errs, errors.New("otlp.promote-resource-attributes: has no effect with otlp.promote-all-resource-attributes, want one of them"))
+	}
+	if !s.PromoteAll && len(s.Ignore) > 0 {
+		errs = append(errs, errors.New("otlp.ignore-resource-attributes: wants otlp.promote-all-resource-attributes"))
+	}
+	for i, a := range slices.Concat(s.Promote, s.Ignore) {
+		if strings.TrimSpace(a) == "" || slices.Index(slices.Concat(s.Promote, s.Ignore), a) < i {
+			errs = append(errs, fmt.Errorf("otlp resource attributes: %q is empty or named twice", a))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// UTF8 reports whether names keep characters that Prometheus' legacy scheme does not allow.
+func (s *Settings) UTF8() bool { return !s.strategy().ShouldEscape() }
+
+func (s *Settings) strategy() otlptranslator.TranslationStrategyOption {
+	return otlptranslator.TranslationStrategyOption(s.TranslationStrategy)
+}
+
+func (s *Settings) metricNamer() otlptranslator.MetricNamer {
+	return otlptranslator.NewMetricNamer("", s.strategy())
+}
+
+func (s *Settings) labelNamer() otlptranslator.LabelNamer {
+	return otlptranslator.LabelNamer{UTF8Allowed: s.UTF8(), UnderscoreLabelSanitization: s.KeyPrefix, PreserveMultipleUnderscores: s.Underscores}
+}
+
+// promotes reports whether a resource attribute becomes a label of every series.
+func (s *Settings) promotes(attribute string) bool {
+	if s.PromoteAll {
+		return !slices.Contains(s.Ignore, attribute)
+	}
+	return slices.Contains(s.Promote, attribute)
+}
