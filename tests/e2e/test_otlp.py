@@ -1,0 +1,123 @@
+"""OpenTelemetry's own exporter writes, and PromQL reads the same values."""
+
+import json
+import os
+import re
+import shlex
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+import yaml
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.metrics import Observation
+from opentelemetry.sdk.metrics import Meter, MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult
+from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation, View
+from opentelemetry.sdk.resources import Resource
+from support.programs import ROOT
+from support.questions import vector
+from support.server import Server
+
+PAGE = (ROOT / "docs/otlp.md").read_text()
+
+
+@pytest.fixture
+def configured(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server, with the variables that the documentation gives to SDKs."""
+    for name in [n for n in os.environ if n.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+    (block,) = re.findall(r"```sh\n(OTEL_.*?)```", PAGE, re.DOTALL)
+    for assignment in shlex.split(block):
+        name, _, value = assignment.partition("=")
+        monkeypatch.setenv(name, value.replace("http://127.0.0.1:9009", server.url))
+    return server
+
+
+def record(meter: Meter) -> None:
+    requests = meter.create_counter("http.server.requests", unit="By", description="Bytes served.")
+    requests.add(5, {"http.route": "/a", "code": 200})
+    requests.add(7, {"http.route": "/a", "code": 200})
+    meter.create_up_down_counter("queue.size").add(-3)
+    meter.create_observable_gauge("room.temperature", [lambda _: [Observation(20.5, {"city": "köln"})]], unit="Cel")
+    seconds = meter.create_histogram("http.server.duration", unit="s", explicit_bucket_boundaries_advisory=[0.1, 1])
+    sizes = meter.create_histogram("payload.size")
+    for value in (0.05, 0.5, 5):
+        seconds.record(value)
+        sizes.record(value)
+
+
+def test_python_sdk(configured: Server) -> None:
+    reader = InMemoryMetricReader()
+    resource = Resource.create({"service.name": "shop", "service.namespace": "acme", "service.instance.id": "i-1", "host.name": "h"})
+    provider = MeterProvider(
+        [reader], resource, views=[View(instrument_name="payload.size", aggregation=ExponentialBucketHistogramAggregation())]
+    )
+    record(provider.get_meter("test"))
+    exporter = OTLPMetricExporter()
+    try:
+        data = reader.get_metrics_data()
+        assert data is not None
+        assert exporter.export(data) is MetricExportResult.SUCCESS
+    finally:
+        exporter.shutdown()
+        provider.shutdown()
+    client, now = configured.client("team-a"), time.time() + 1
+
+    def value(expr: str) -> float:
+        (sample,) = vector(client, expr, now).samples
+        return sample.value
+
+    who = 'job="acme/shop", instance="i-1"'
+    assert value(f'http_server_requests_bytes_total{{http_route="/a", code="200", {who}}}') == 12
+    assert value(f"queue_size{{{who}}}") == -3
+    assert value(f'room_temperature_celsius{{city="köln", {who}}}') == 20.5
+    assert [value(f'http_server_duration_seconds_bucket{{le="{le}", {who}}}') for le in ("0.1", "1", "+Inf")] == [1, 2, 3]
+    assert value(f"http_server_duration_seconds_sum{{{who}}}") == 5.55
+    assert value("histogram_count(payload_size)") == 3
+    assert value("histogram_sum(payload_size)") == 5.55
+    assert value("http_server_requests_bytes_total * on (job, instance) group_left (host_name) target_info{host_name='h'}") == 12
+    with urllib.request.urlopen(
+        urllib.request.Request(
+            f"{configured.url}/api/v1/metadata?metric=http_server_requests_bytes_total", headers={"X-Scope-OrgID": "team-a"}
+        ),
+        timeout=60,
+    ) as answer:
+        (meta,) = json.load(answer)["data"]["http_server_requests_bytes_total"]
+    assert (meta["type"], meta["help"], meta["unit"]) == ("counter", "Bytes served.", "bytes")
+
+
+def post(url: str, body: object) -> tuple[int, dict]:
+    request = urllib.request.Request(url, data=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as refused:
+        return refused.code, json.load(refused)
+
+
+def test_delta_is_refused_with_what_to_set(server: Server) -> None:
+    def counter(name: str, temporality: int) -> dict:
+        point = {"asInt": "5", "timeUnixNano": str(time.time_ns())}
+        return {"name": name, "sum": {"isMonotonic": True, "aggregationTemporality": temporality, "dataPoints": [point]}}
+
+    metrics = [counter("delta", 1), counter("cumulative", 2)]
+    status, answer = post(f"{server.url}/v1/metrics", {"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]})
+    assert status == 200
+    assert answer["partialSuccess"]["rejectedDataPoints"] == "1"
+    assert "otlp.native-delta-ingestion" in answer["partialSuccess"]["errorMessage"]
+    assert [s.value for s in vector(server.client(), "cumulative_total", time.time() + 1).samples] == [5]
+    status, answer = post(f"{server.url}/v1/metrics", [])
+    assert (status, answer["code"]) == (400, 3)
+
+
+def test_the_collectors_endpoint_exists(server: Server) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    configuration = yaml.safe_load(block)
+    (exporter,) = configuration["exporters"].values()
+    endpoint = exporter["endpoint"].replace("http://127.0.0.1:9009", server.url)
+    assert post(f"{endpoint}/v1/metrics", {"resourceMetrics": []}) == (200, {})
+    pipeline = configuration["service"]["pipelines"]["metrics"]
+    assert set(pipeline["exporters"]) <= set(configuration["exporters"])
+    assert set(pipeline["processors"]) <= set(configuration["processors"])
