@@ -59,9 +59,9 @@ func (x *exemplars) flush() error {
 		return err
 	}
 	x.write(x.table)
-	x.add(parquetfile.Int64s(segment.ColTS, &x.s, x.ts))
-	x.add(parquetfile.Doubles(segment.ColValue, &x.s, x.values), nil)
-	x.add(parquetfile.Binaries(segment.ColLabels, &x.s, x.labels), nil)
+	x.pq.Add(parquetfile.Int64s(segment.ColTS, &x.s, x.ts))
+	x.pq.Add(parquetfile.Doubles(segment.ColValue, &x.s, x.values), nil)
+	x.pq.Add(parquetfile.Binaries(segment.ColLabels, &x.s, x.labels), nil)
 	g := x.group
 	x.keyColumns.reset()
 	clear(x.labels)

@@ -14,11 +14,11 @@ const gridShare = 32
 // columns writes the columns of the open row group.
 func (f *floats) columns() {
 	f.write(f.table)
-	f.add(f.timeChunk(segment.ColTS, f.ts))
-	f.add(f.pages.lay(f.cols.Int, f.ends))
-	f.add(f.divChunk(), nil)
+	f.pq.Add(f.timeChunk(segment.ColTS, f.ts))
+	f.pq.Add(f.pages.lay(f.cols.Int, f.ends))
+	f.pq.Add(f.divChunk(), nil)
 	if f.hasST {
-		f.add(f.timeChunk(segment.ColST, f.st))
+		f.pq.Add(f.timeChunk(segment.ColST, f.st))
 	}
 }
 

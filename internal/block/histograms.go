@@ -66,10 +66,10 @@ func (h *hists) flush() error {
 		return err
 	}
 	h.write(h.table)
-	h.add(parquetfile.Int64s(segment.ColTS, &h.s, h.ts))
-	h.add(parquetfile.Doubles(ColCount, &h.s, h.count), nil)
-	h.add(parquetfile.Doubles(ColSum, &h.s, h.sum), nil)
-	h.add(parquetfile.Binaries(segment.ColHist, &h.s, h.blobs), nil)
+	h.pq.Add(parquetfile.Int64s(segment.ColTS, &h.s, h.ts))
+	h.pq.Add(parquetfile.Doubles(ColCount, &h.s, h.count), nil)
+	h.pq.Add(parquetfile.Doubles(ColSum, &h.s, h.sum), nil)
+	h.pq.Add(parquetfile.Binaries(segment.ColHist, &h.s, h.blobs), nil)
 	g := h.group
 	h.keyColumns.reset()
 	clear(h.blobs)

@@ -60,6 +60,6 @@ func (k *keyColumns) append(o *owner, n int, minT, maxT int64) {
 
 // write adds the two columns to the open row group of t.
 func (k *keyColumns) write(t *table) {
-	t.add(k.metric.Chunk(segment.ColMetric, &t.s), nil)
-	t.add(k.id.Uint64s(segment.ColSeriesID, &t.s), nil)
+	t.pq.Add(k.metric.Chunk(segment.ColMetric, &t.s), nil)
+	t.pq.Add(k.id.Uint64s(segment.ColSeriesID, &t.s), nil)
 }

@@ -51,7 +51,7 @@ func (t *table) metadataGroup(list []segment.Metadata) error {
 		for i := range list {
 			values[i] = []byte(c.of(&list[i]))
 		}
-		t.add(parquetfile.Binaries(c.name, &t.s, values), nil)
+		t.pq.Add(parquetfile.Binaries(c.name, &t.s, values), nil)
 	}
 	return t.endGroup(RowGroup{Rows: int64(len(list))})
 }

@@ -89,15 +89,13 @@ func (w *seriesWriter) group(rows []entry, refs []series.Ref) error {
 		w.hist += int64(e.hists)
 		g.MinT, g.MaxT = min(g.MinT, e.minT), max(g.MaxT, e.maxT)
 	}
-	if err := w.labels.Write(w.pq, &w.s, v, refs, ids); err != nil {
-		return err
-	}
+	w.labels.Write(w.pq, &w.s, v, refs, ids)
 	vals := make([]int64, len(rows))
 	for c, name := range []string{ColRowStart, ColRowCount, ColHistStart, ColHistCount, ColExCount, ColMinTS, ColMaxTS} {
 		for i := range cols {
 			vals[i] = cols[i][c]
 		}
-		w.add(parquetfile.Int64s(name, &w.s, vals))
+		w.pq.Add(parquetfile.Int64s(name, &w.s, vals))
 	}
 	return w.endGroup(g)
 }

@@ -18,18 +18,18 @@ const createdBy = "promlake block version 1"
 const outBuffer = 256 << 10
 
 // table writes the files that hold the rows of one kind, row group by row group, and begins a new
-// file when one is full. It keeps the first error of a row group's chunks until endGroup.
+// file when one is full.
 type table struct {
 	files  Files
 	name   func(n int) string
 	schema []format.SchemaElement
 	limit  int64 // bytes of a file
-	err    error // of a chunk
-	pq     *parquetfile.Writer
-	s      parquetfile.Scratch
-	out    io.WriteCloser // the open file; nil = none
-	buf    *bufio.Writer
-	file   File
+
+	pq   *parquetfile.Writer
+	s    parquetfile.Scratch
+	out  io.WriteCloser // the open file; nil = none
+	buf  *bufio.Writer
+	file File
 
 	rows int64  // of all closed row groups
 	done []File // closed files
@@ -60,28 +60,16 @@ func (t *table) begin() error {
 	return nil
 }
 
-// add writes a chunk of the open row group. It takes what the builders of chunks return.
-func (t *table) add(c parquetfile.Chunk, err error) {
-	if t.err != nil {
-		return
-	}
-	if err == nil {
-		err = t.pq.Add(c)
-	}
-	if err != nil {
-		t.err = fmt.Errorf("write %s: %w", t.file.Name, err)
-	}
-}
-
 // endGroup closes the row group that g describes, and the file if another such row group may not
 // fit. Its error may be that of a chunk.
 func (t *table) endGroup(g RowGroup) error {
-	if t.err != nil {
-		return t.err
+	first := t.pq.Size()
+	spans, err := t.pq.EndGroup(int(g.Rows))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", t.file.Name, err)
 	}
 	g.FirstRow = t.rows
-	first := t.pq.Size()
-	for _, s := range t.pq.EndGroup(int(g.Rows)) {
+	for _, s := range spans {
 		first = min(first, s.Offset)
 		g.Columns = append(g.Columns, Chunk{s.Offset, s.Length})
 	}

@@ -38,8 +38,9 @@ func TestByteDeltaDecodes(t *testing.T) {
 			schema := NewSchema("test")
 			schema.Add(Bare("n", format.Int64))
 			require.NoError(t, w.Begin(&out, schema.Elements(), "test", 0))
-			require.NoError(t, w.Add(Chunk{Path: []string{"n"}, Type: format.Int64, Pages: []Page{{Encoding: format.DeltaBinaryPacked, Data: b[6:], Values: n}}}))
-			w.EndGroup(n)
+			w.Add(Chunk{Path: []string{"n"}, Type: format.Int64, Pages: []Page{{Encoding: format.DeltaBinaryPacked, Data: b[6:], Values: n}}}, nil)
+			_, err = w.EndGroup(n)
+			require.NoError(t, err)
 			require.NoError(t, w.End(nil))
 			for i, v := range values(t, out.Bytes(), 0) {
 				require.Equal(t, vals[i], int64(v))

@@ -154,8 +154,7 @@ func sample(t testing.TB, plain int) []byte {
 	var s Scratch
 	require.NoError(t, w.Begin(&out, schema.Elements(), "test", plain))
 	add := func(c Chunk, err error) {
-		require.NoError(t, err)
-		require.NoError(t, w.Add(c))
+		w.Add(c, err)
 	}
 	for group := range 2 {
 		var names Strings
@@ -176,7 +175,8 @@ func sample(t testing.TB, plain int) []byte {
 		l.Build(&s, []int{0, 1, 0, 0, 0, 0, 0, 0, 0})
 		add(l.Binaries(MapPath("m", "key"), &s, [][]byte{[]byte("k")}), nil)
 		add(l.Binaries(MapPath("m", "value"), &s, [][]byte{[]byte("v")}), nil)
-		w.EndGroup(9)
+		_, err := w.EndGroup(9)
+		require.NoError(t, err)
 	}
 	require.NoError(t, w.End([]format.KeyValue{{Key: "k", Value: "v"}}))
 	return out.Bytes()

@@ -132,12 +132,13 @@ func fileOf(t *testing.T, c Chunk, plain int) ([]byte, Span) {
 	s := NewSchema("x")
 	s.Add(Bare("v", format.Int64))
 	require.NoError(t, w.Begin(&out, s.Elements(), "test", plain))
-	require.NoError(t, w.Add(c))
+	w.Add(c, nil)
 	rows := 0
 	for _, p := range c.Pages {
 		rows += p.Values
 	}
-	spans := w.EndGroup(rows)
+	spans, err := w.EndGroup(rows)
+	require.NoError(t, err)
 	require.NoError(t, w.End(nil))
 	return out.Bytes(), spans[0]
 }

@@ -26,6 +26,7 @@ type Writer struct {
 	meta  format.FileMetaData
 	thr   thriftBuffer
 	body  []byte // compressed page
+	err   error  // of a chunk of the current row group
 }
 
 // NewWriter returns a writer that compresses with z, whose concurrency should be 1.
@@ -35,7 +36,7 @@ func NewWriter(z *zstd.Encoder) *Writer { return &Writer{zstd: z} }
 func (w *Writer) Begin(out io.Writer, schema []format.SchemaElement, createdBy string, plain int) error {
 	w.out, w.at, w.plain = out, 0, plain
 	w.meta = format.FileMetaData{Version: 2, Schema: schema, CreatedBy: createdBy}
-	w.group = format.RowGroup{}
+	w.group, w.err = format.RowGroup{}, nil
 	if err := w.write([]byte(Magic)); err != nil {
 		return fmt.Errorf("write magic: %w", err)
 	}
@@ -52,8 +53,15 @@ func (w *Writer) write(b []byte) error {
 }
 
 // Add writes a column chunk of the current row group. Chunks must be added in the order of the
-// schema's leaves.
-func (w *Writer) Add(c Chunk) error {
+// schema's leaves. err is that of building c. EndGroup returns the first error.
+func (w *Writer) Add(c Chunk, err error) {
+	if w.err == nil && err == nil {
+		err = w.add(c)
+	}
+	w.err = cmp.Or(w.err, err)
+}
+
+func (w *Writer) add(c Chunk) error {
 	m := format.ColumnMetaData{
 		Type: c.Type, PathInSchema: c.Path, Codec: w.codec(&c),
 		Encoding:   []format.Encoding{format.Plain, format.RLE, c.Pages[0].Encoding},
@@ -122,8 +130,11 @@ func (w *Writer) page(m *format.ColumnMetaData, h format.PageHeader, body []byte
 }
 
 // EndGroup ends the row group of the chunks that were added since the last call, and returns their
-// spans.
-func (w *Writer) EndGroup(rows int) []Span {
+// spans, or the first error of Add.
+func (w *Writer) EndGroup(rows int) ([]Span, error) {
+	if w.err != nil {
+		return nil, w.err
+	}
 	g := &w.group
 	g.NumRows = int64(rows)
 	g.Ordinal = int16(len(w.meta.RowGroups))
@@ -139,7 +150,7 @@ func (w *Writer) EndGroup(rows int) []Span {
 	w.meta.RowGroups = append(w.meta.RowGroups, *g)
 	w.meta.NumRows += int64(rows)
 	w.group = format.RowGroup{}
-	return spans
+	return spans, nil
 }
 
 // End writes the footer with the given key-value metadata. It does not close the io.Writer of the

@@ -86,14 +86,16 @@ func TestPagesOfOneChunkDiffer(t *testing.T) {
 				c.Pages = append(c.Pages, p)
 				rows += p.Values
 			}
-			require.NoError(t, w.Add(c))
+			w.Add(c, nil)
 			xs := make([]float64, rows)
 			for i := range xs {
 				xs[i] = math.Float64frombits(rng.Uint64())
 				doubles = append(doubles, math.Float64bits(xs[i]))
 			}
-			require.NoError(t, w.Add(Doubles("x", &s, xs)))
-			spans = append(spans, w.EndGroup(rows))
+			w.Add(Doubles("x", &s, xs), nil)
+			chunks, err := w.EndGroup(rows)
+			require.NoError(t, err)
+			spans = append(spans, chunks)
 			require.Equal(t, int64(out.Len()), w.Size(), "group %d", group)
 		}
 		require.NoError(t, w.End([]format.KeyValue{{Key: "k", Value: fmt.Sprint(file)}}))
@@ -153,15 +155,16 @@ func TestNumbers(t *testing.T) {
 		var out bytes.Buffer
 		w := newTestWriter(t)
 		require.NoError(t, w.Begin(&out, schema.Elements(), "test", 0))
-		require.NoError(t, w.Add(c.Doubles("x", &s)))
+		w.Add(c.Doubles("x", &s), nil)
 		ids := c.Uint64s("n", &s)
 		lo, hi := uint64(math.MaxUint64), uint64(0)
 		for v := range seen {
 			lo, hi = min(lo, v), max(hi, v)
 		}
 		require.Equal(t, [][]byte{Stat(lo), Stat(hi)}, [][]byte{ids.Min, ids.Max})
-		require.NoError(t, w.Add(ids))
-		w.EndGroup(len(want))
+		w.Add(ids, nil)
+		_, err := w.EndGroup(len(want))
+		require.NoError(t, err)
 		require.NoError(t, w.End(nil))
 		require.Equal(t, want, values(t, out.Bytes(), 0))
 		require.Equal(t, want, values(t, out.Bytes(), 1))
@@ -191,10 +194,10 @@ func TestErrorsOfTheOutput(t *testing.T) {
 		out := &failing{left: n}
 		err := w.Begin(out, schema.Elements(), "test", 0)
 		if err == nil {
-			err = w.Add(c.Doubles("x", &s))
+			w.Add(c.Doubles("x", &s), nil)
+			_, err = w.EndGroup(9)
 		}
 		if err == nil {
-			w.EndGroup(9)
 			err = w.End(nil)
 		}
 		require.ErrorIs(t, err, errOut, "write %d", n)

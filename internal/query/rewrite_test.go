@@ -33,9 +33,10 @@ func truncateIDs(t *testing.T) func(segment []byte) []byte {
 						binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)&1)
 					}
 				}
-				require.NoError(t, w.Add(c))
+				w.Add(c, nil)
 			}
-			w.EndGroup(int(l.Groups[i].Rows))
+			_, err = w.EndGroup(int(l.Groups[i].Rows))
+			require.NoError(t, err)
 		}
 		var kv []format.KeyValue
 		for k, v := range l.KeyValues {

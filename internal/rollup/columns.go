@@ -1,7 +1,6 @@
 package rollup
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -116,45 +115,29 @@ func (c *columns) add(id uint64, row *Row) {
 
 // write adds the chunks of a row group to w and ends it.
 func (c *columns) write(w *parquetfile.Writer) error {
-	if err := w.Add(c.metrics.Chunk("metric", &c.s)); err != nil {
-		return err
-	}
-	if err := w.Add(c.ids.Uint64s("series_id", &c.s)); err != nil {
-		return err
-	}
+	w.Add(c.metrics.Chunk("metric", &c.s), nil)
+	w.Add(c.ids.Uint64s("series_id", &c.s), nil)
 	for i, vals := range c.ints {
-		chunk, err := parquetfile.Int64s(intColumns[i].name, &c.s, vals)
-		if err != nil {
-			return fmt.Errorf("encode %s: %w", intColumns[i].name, err)
-		}
-		if err := w.Add(chunk); err != nil {
-			return err
-		}
+		w.Add(parquetfile.Int64s(intColumns[i].name, &c.s, vals))
 	}
 	for i, vals := range c.figures {
-		if err := c.writeFigure(w, figures[i].name, vals); err != nil {
-			return err
-		}
+		c.writeFigure(w, figures[i].name, vals)
 	}
-	return w.Add(c.doubleChunk("sum_c", c.sumC))
+	w.Add(c.doubleChunk("sum_c", c.sumC), nil)
+	_, err := w.EndGroup(c.rows)
+	return err
 }
 
 // writeFigure adds the two chunks of a figure.
-func (c *columns) writeFigure(w *parquetfile.Writer, name string, vals []float64) error {
+func (c *columns) writeFigure(w *parquetfile.Writer, name string, vals []float64) {
 	c.coded.Reset()
 	begin := 0
 	for _, end := range c.ends {
 		c.enc.Encode(&c.coded, vals[begin:end])
 		begin = end
 	}
-	chunk, err := parquetfile.Int64s(name+"_int", &c.s, c.coded.Int)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", name, err)
-	}
-	if err := w.Add(chunk); err != nil {
-		return err
-	}
-	return w.Add(c.doubleChunk(name+"_div", c.coded.Div))
+	w.Add(parquetfile.Int64s(name+"_int", &c.s, c.coded.Int))
+	w.Add(c.doubleChunk(name+"_div", c.coded.Div), nil)
 }
 
 // doubleChunk is a dictionary-coded column if few values are distinct, else a plain one.

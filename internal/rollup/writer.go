@@ -147,7 +147,6 @@ func (o *output) flush() error {
 	if err := o.cols.write(o.pq); err != nil {
 		return err
 	}
-	o.pq.EndGroup(o.cols.rows)
 	o.rows += int64(o.cols.rows)
 	o.cols.reset()
 	return nil

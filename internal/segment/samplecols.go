@@ -1,18 +1,8 @@
 package segment
 
 import (
-	"cmp"
-
 	"github.com/promlake/promlake/internal/parquetfile"
 )
-
-// add adds a chunk to the file. It keeps the first error until the end of the row group.
-func (w *Writer) add(c parquetfile.Chunk, err error) {
-	if w.err == nil && err == nil {
-		err = w.file.Add(c)
-	}
-	w.err = cmp.Or(w.err, err)
-}
 
 // floatColumns writes the float samples of the rows up to end, and advances the cursor's sample.
 func (w *Writer) floatColumns(b *Batch, at *cursor, end int) {
@@ -24,10 +14,10 @@ func (w *Writer) floatColumns(b *Batch, at *cursor, end int) {
 	}
 	w.counts = counts
 	w.lists.Build(&w.s, counts)
-	w.add(w.lists.Int64s(parquetfile.ListPath(ColTS), &w.s, b.TS[from:at.sample]))
-	w.add(w.lists.Doubles(parquetfile.ListPath(ColValue), &w.s, b.V[from:at.sample]), nil)
+	w.file.Add(w.lists.Int64s(parquetfile.ListPath(ColTS), &w.s, b.TS[from:at.sample]))
+	w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColValue), &w.s, b.V[from:at.sample]), nil)
 	if b.ST != nil {
-		w.add(w.lists.Int64s(parquetfile.ListPath(ColST), &w.s, b.ST[from:at.sample]))
+		w.file.Add(w.lists.Int64s(parquetfile.ListPath(ColST), &w.s, b.ST[from:at.sample]))
 	}
 }
 
@@ -51,10 +41,10 @@ func (w *Writer) histColumns(b *Batch, at *cursor, end int) error {
 	}
 	w.counts = counts
 	w.lists.Build(&w.s, counts)
-	w.add(w.lists.Int64s(parquetfile.ListPath(ColHistTS), &w.s, ts))
-	w.add(w.lists.Doubles(parquetfile.ListPath(ColHistCount), &w.s, count), nil)
-	w.add(w.lists.Doubles(parquetfile.ListPath(ColHistSum), &w.s, sum), nil)
-	w.add(w.lists.Binaries(parquetfile.ListPath(ColHist), &w.s, blobs), nil)
+	w.file.Add(w.lists.Int64s(parquetfile.ListPath(ColHistTS), &w.s, ts))
+	w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColHistCount), &w.s, count), nil)
+	w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColHistSum), &w.s, sum), nil)
+	w.file.Add(w.lists.Binaries(parquetfile.ListPath(ColHist), &w.s, blobs), nil)
 	return nil
 }
 
@@ -77,8 +67,8 @@ func (w *Writer) exemplarColumns(b *Batch, at *cursor, end int) error {
 	}
 	w.counts = counts
 	w.lists.Build(&w.s, counts)
-	w.add(w.lists.Int64s(parquetfile.ListPath(ColExTS), &w.s, ts))
-	w.add(w.lists.Doubles(parquetfile.ListPath(ColExValue), &w.s, values), nil)
-	w.add(w.lists.Binaries(parquetfile.ListPath(ColExLabels), &w.s, labels), nil)
+	w.file.Add(w.lists.Int64s(parquetfile.ListPath(ColExTS), &w.s, ts))
+	w.file.Add(w.lists.Doubles(parquetfile.ListPath(ColExValue), &w.s, values), nil)
+	w.file.Add(w.lists.Binaries(parquetfile.ListPath(ColExLabels), &w.s, labels), nil)
 	return nil
 }

@@ -75,7 +75,7 @@ func (c *SeriesColumns) Schema(s *parquetfile.Schema) {
 
 // Write adds the columns of the next row group: some of the planned rows. ids are their series_id;
 // nil means those of v.
-func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref, ids []uint64) error {
+func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref, ids []uint64) {
 	c.metric.Reset()
 	for _, o := range c.ord {
 		c.columns[o].Reset()
@@ -92,27 +92,20 @@ func (c *SeriesColumns) Write(f *parquetfile.Writer, s *parquetfile.Scratch, v *
 			}
 		}
 	}
-	if err := f.Add(c.metric.Chunk(ColMetric, s)); err != nil {
-		return err
-	}
-	if err := f.Add(parquetfile.Uint64s(ColSeriesID, s, c.ids)); err != nil {
-		return err
-	}
+	f.Add(c.metric.Chunk(ColMetric, s), nil)
+	f.Add(parquetfile.Uint64s(ColSeriesID, s, c.ids), nil)
 	for i, o := range c.ord {
 		col := &c.columns[o]
 		col.Fill(len(rows))
-		if err := f.Add(col.Chunk(LabelPrefix+c.Names[i], s)); err != nil {
-			return err
-		}
+		f.Add(col.Chunk(LabelPrefix+c.Names[i], s), nil)
 	}
-	if len(c.MapNames) == 0 {
-		return nil
+	if len(c.MapNames) > 0 {
+		c.writeMap(f, s, v, rows)
 	}
-	return c.writeMap(f, s, v, rows)
 }
 
 // writeMap adds the labels MAP.
-func (c *SeriesColumns) writeMap(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref) error {
+func (c *SeriesColumns) writeMap(f *parquetfile.Writer, s *parquetfile.Scratch, v *series.View, rows []series.Ref) {
 	var names, values [][]byte
 	counts := c.counts[:0]
 	for _, r := range rows {
@@ -127,10 +120,8 @@ func (c *SeriesColumns) writeMap(f *parquetfile.Writer, s *parquetfile.Scratch, 
 	}
 	c.counts = counts
 	c.lists.Build(s, counts)
-	if err := f.Add(c.lists.Binaries(parquetfile.MapPath(ColLabels, "key"), s, names)); err != nil {
-		return err
-	}
-	return f.Add(c.lists.Binaries(parquetfile.MapPath(ColLabels, "value"), s, values))
+	f.Add(c.lists.Binaries(parquetfile.MapPath(ColLabels, "key"), s, names), nil)
+	f.Add(c.lists.Binaries(parquetfile.MapPath(ColLabels, "value"), s, values), nil)
 }
 
 // split sorts label names and separates those with a column from those in the MAP.

@@ -27,7 +27,6 @@ type Writer struct {
 	s      parquetfile.Scratch
 	lists  parquetfile.Lists
 	counts []int
-	err    error // of a chunk of the open row group
 }
 
 // NewWriter returns a writer. It fails only if the zstd encoder cannot be created.
@@ -48,7 +47,6 @@ func (w *Writer) Write(b *Batch) ([]byte, Info, error) {
 		plain = parquetfile.MinCompress
 	}
 	w.out.Reset()
-	w.err = nil
 	if err := w.file.Begin(&w.out, shape.schema(&w.series), createdBy, plain); err != nil {
 		return nil, Info{}, err
 	}
@@ -73,9 +71,7 @@ type cursor struct{ row, sample, hist, exemplar int }
 // group writes the row group that begins at the cursor, and advances the cursor.
 func (w *Writer) group(b *Batch, shape shape, at *cursor) error {
 	end := w.groupEnd(b, at.row)
-	if err := w.series.Write(w.file, &w.s, b.View, b.Rows[at.row:end], nil); err != nil {
-		return err
-	}
+	w.series.Write(w.file, &w.s, b.View, b.Rows[at.row:end], nil)
 	w.floatColumns(b, at, end)
 	if shape.hist {
 		if err := w.histColumns(b, at, end); err != nil {
@@ -87,12 +83,9 @@ func (w *Writer) group(b *Batch, shape shape, at *cursor) error {
 			return err
 		}
 	}
-	if w.err != nil {
-		return w.err
-	}
-	w.file.EndGroup(end - at.row)
+	_, err := w.file.EndGroup(end - at.row)
 	at.row = end
-	return nil
+	return err
 }
 
 // groupEnd returns the row after the group that begins at row.
