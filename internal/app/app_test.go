@@ -26,6 +26,7 @@ import (
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/objstore/s3test"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // lines is a log or a terminal that tests read while it is written.
@@ -238,7 +239,7 @@ func TestFace(t *testing.T) {
 func TestDemo(t *testing.T) {
 	s := defaults()
 	s.Process.Store = "file://" + t.TempDir()
-	d := demo.DefaultSettings()
+	d := settings.Default[demo.Settings]()
 	d.Interval, d.Instance = 200*time.Millisecond, "here"
 	s.Demo, s.Feeder = true, d
 	srv := start(t, s)

@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/secret/secrettest"
 	"github.com/promlake/promlake/internal/selfwrite"
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -238,7 +239,7 @@ func TestDemoWithTokens(t *testing.T) {
 	writeDocument(t, file, auth.Document{Version: auth.Version, Tokens: []auth.Entry{entry(t, "home", "anonymous", "read")}})
 	s := defaults()
 	s.Process.Store, s.Process.Auth.Tokens = "file://"+t.TempDir(), "file:"+file
-	d := demo.DefaultSettings()
+	d := settings.Default[demo.Settings]()
 	d.Interval = 200 * time.Millisecond
 	s.Demo, s.Feeder = true, d
 	srv := start(t, s)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/demo"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // receiver records remote_write requests; it answers the first fail ones with 503.
@@ -84,7 +85,7 @@ func TestFeeder(t *testing.T) {
 	latency.Observe(0.5)
 	own.MustRegister(requests, latency)
 
-	s := demo.DefaultSettings()
+	s := settings.Default[demo.Settings]()
 	s.Interval, s.Instance = 100*time.Millisecond, "here"
 	var out syncBuffer
 	f, err := demo.New(s, srv.URL, "", own, &out, slog.New(slog.DiscardHandler), time.Now)
@@ -145,7 +146,7 @@ func TestFeederWithoutProc(t *testing.T) {
 	rec := &receiver{t: t, two: make(chan struct{})}
 	srv := httptest.NewServer(rec)
 	defer srv.Close()
-	s := demo.DefaultSettings()
+	s := settings.Default[demo.Settings]()
 	s.Interval, s.ProcPath = 100*time.Millisecond, t.TempDir()+"/none"
 	f, err := demo.New(s, srv.URL, "", prometheus.NewRegistry(), io.Discard, slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
@@ -159,7 +160,7 @@ func TestFeederWithoutProc(t *testing.T) {
 }
 
 func TestSettingsValidate(t *testing.T) {
-	s := demo.DefaultSettings()
+	s := settings.Default[demo.Settings]()
 	require.NoError(t, s.Validate())
 	s.Interval, s.ProcPath = time.Millisecond, ""
 	err := s.Validate()

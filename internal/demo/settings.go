@@ -20,9 +20,6 @@ type Settings struct {
 	ProcPath string        `name:"demo.proc-path" default:"/proc" help:"Mount point of the proc filesystem." when:"Set it in a container that mounts the host's elsewhere."`
 }
 
-// DefaultSettings returns settings that send every 5 s.
-func DefaultSettings() Settings { return settings.Default[Settings]() }
-
 // Validate returns an error for every invalid setting, by the name of its flag.
 func (s Settings) Validate() error {
 	errs := []error{settings.Check(s)}

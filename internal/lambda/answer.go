@@ -30,12 +30,6 @@ func newRecorder(max int64) *recorder {
 	return &recorder{header: http.Header{}, max: max, body: takeBuffer()}
 }
 
-// release returns the body's memory. The recorder must not be used after that.
-func (w *recorder) release() {
-	giveBuffer(w.body)
-	w.body = nil
-}
-
 // restart discards the answer so far.
 func (w *recorder) restart() {
 	w.header, w.status, w.frozen, w.body, w.over = http.Header{}, 0, nil, w.body[:0], false

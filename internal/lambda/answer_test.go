@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // answered is an answer of payload format 2.0.
@@ -26,7 +28,7 @@ type answered struct {
 }
 
 func newFunction(h Handlers) *function {
-	return &function{h: h, set: DefaultSettings(), log: slog.New(slog.DiscardHandler)}
+	return &function{h: h, set: settings.Default[Settings](), log: slog.New(slog.DiscardHandler)}
 }
 
 func ask(t *testing.T, f *function, payload []byte) answered {
@@ -230,7 +232,7 @@ func TestDeadlineLeavesTimeToAnswer(t *testing.T) {
 }
 
 func TestSettingsValidate(t *testing.T) {
-	require.NoError(t, DefaultSettings().Validate())
+	require.NoError(t, settings.Default[Settings]().Validate())
 	err := Settings{MaxAnswerBytes: 1 << 30, Margin: -1}.Validate()
 	for _, want := range []string{
 		"lambda.max-answer-bytes: want at most 6291556, got 1GiB", "lambda.max-stream-bytes: want at least 4KiB, got 0",

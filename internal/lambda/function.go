@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
 // function handles events. It holds no state of an invocation, so it can handle several
@@ -29,7 +30,11 @@ func (f *function) handle(ctx context.Context, payload []byte) (whole []byte, st
 	if err := f.h.refuse(e, err); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := f.bound(WithInvocation(ctx, Invocation{requestID(ctx), e.kind, start}), e.kind)
+	var id string // "" outside of Lambda
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		id = lc.AwsRequestID
+	}
+	ctx, cancel := f.bound(WithInvocation(ctx, Invocation{id, e.kind, start}), e.kind)
 	if f.h.Before != nil {
 		f.h.Before(ctx)
 	}
@@ -87,11 +92,10 @@ func (f *function) guarded(ctx context.Context, do func() error) (err error) {
 }
 
 func (f *function) after(ctx context.Context) {
-	if f.h.After == nil {
-		return
+	if f.h.After != nil {
+		// The only possible error is a panic, which guarded has logged.
+		_ = f.guarded(ctx, func() error { f.h.After(ctx); return nil })
 	}
-	// The only possible error is a panic, which guarded has logged.
-	_ = f.guarded(ctx, func() error { f.h.After(ctx); return nil })
 }
 
 func (f *function) messages(ctx context.Context, batch []Message) ([]byte, error) {
@@ -119,7 +123,7 @@ func (f *function) answer(ctx context.Context, e *event) ([]byte, error) {
 	}
 	defer release()
 	w := newRecorder(f.set.MaxAnswerBytes)
-	defer func() { w.release() }()
+	defer func() { giveBuffer(w.body) }() // grown since
 	if err := f.serve(w, r); err != nil {
 		w.restart()
 		respond(w, http.StatusInternalServerError, "internal", err.Error())
@@ -149,7 +153,7 @@ func (f *function) stream(ctx context.Context, cancel context.CancelFunc, e *eve
 		defer cancel()
 		err := f.serve(w, r)
 		release()
-		if err != nil && w.untouched() {
+		if err != nil && !w.started && w.err == nil { // nothing was sent: the answer can be replaced
 			w.restart()
 			respond(w, http.StatusInternalServerError, "internal", err.Error())
 			err = nil

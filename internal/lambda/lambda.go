@@ -77,14 +77,6 @@ func WithInvocation(ctx context.Context, i Invocation) context.Context {
 	return context.WithValue(ctx, invocationKey{}, i)
 }
 
-// requestID returns Lambda's ID of the invocation, or "" outside of Lambda.
-func requestID(ctx context.Context) string {
-	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		return lc.AwsRequestID
-	}
-	return ""
-}
-
 // Running reports whether this process runs in AWS Lambda or an emulator of it.
 func Running() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 

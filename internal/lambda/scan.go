@@ -144,14 +144,6 @@ func (q quoted) bytes() ([]byte, error) {
 	return []byte(v), err
 }
 
-// value returns the value of a string, which does not alias the document.
-func (q quoted) value() (string, error) {
-	if !q.escaped && utf8.Valid(q.raw) {
-		return string(q.raw), nil
-	}
-	return q.decode()
-}
-
 func (q quoted) decode() (v string, err error) {
 	token := make([]byte, 0, len(q.raw)+2)
 	token = append(append(append(token, '"'), q.raw...), '"')
@@ -161,13 +153,13 @@ func (q quoted) decode() (v string, err error) {
 	return v, nil
 }
 
-// str consumes a string and returns its value.
+// str consumes a string and returns its value, which does not alias the document.
 func (s *scanner) str() (string, error) {
 	q, err := s.quoted()
-	if err != nil {
-		return "", err
+	if err != nil || !q.escaped && utf8.Valid(q.raw) {
+		return string(q.raw), err
 	}
-	return q.value()
+	return q.decode()
 }
 
 // optional consumes a string or null, and returns "" for null.

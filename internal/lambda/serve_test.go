@@ -20,6 +20,7 @@ import (
 
 	"github.com/promlake/promlake/internal/lambda/emulator"
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // Variables that make the test binary a bootstrap.
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 func bootstrap(mode string) error {
-	s := DefaultSettings()
+	s := settings.Default[Settings]()
 	s.Streaming = mode == "streaming"
 	s.MaxStreamBytes = 9 << 20
 	var met sync.WaitGroup // two invocations that wait for each other
@@ -234,7 +235,7 @@ func TestSIGTERM(t *testing.T) {
 
 func TestServeOutsideOfLambda(t *testing.T) {
 	require.False(t, Running())
-	require.ErrorIs(t, Serve(t.Context(), Handlers{}, DefaultSettings(), slog.New(slog.DiscardHandler)), ErrNotInLambda)
+	require.ErrorIs(t, Serve(t.Context(), Handlers{}, settings.Default[Settings](), slog.New(slog.DiscardHandler)), ErrNotInLambda)
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
 	require.True(t, Running())
 	require.ErrorContains(t, Serve(t.Context(), Handlers{}, Settings{}, slog.New(slog.DiscardHandler)), "check settings: ")

@@ -21,8 +21,5 @@ type Settings struct {
 	Margin         time.Duration `name:"lambda.deadline-margin" default:"500ms" min:"0" help:"Time before the function's deadline at which work ends, so that the error can still be answered. At most a quarter of the time left." when:"Raise it if functions time out without an answer."`
 }
 
-// DefaultSettings are AWS Lambda's limits, without streaming.
-func DefaultSettings() Settings { return settings.Default[Settings]() }
-
 // Validate reports every setting that makes no sense, by the name of its flag.
 func (s Settings) Validate() error { return settings.Check(s) }

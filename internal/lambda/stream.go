@@ -83,9 +83,6 @@ func (w *streamer) Flush() {
 	w.buf = w.buf[:0]
 }
 
-// untouched reports whether nothing was sent yet, so that the answer can be replaced.
-func (w *streamer) untouched() bool { return !w.started && w.err == nil }
-
 // restart discards an answer of which nothing was sent.
 func (w *streamer) restart() {
 	w.header, w.status, w.frozen, w.buf, w.sent = http.Header{}, 0, nil, w.buf[:0], 0

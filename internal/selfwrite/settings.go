@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,10 +30,6 @@ type Settings struct {
 	Metrics  []string      `name:"self.metrics" placeholder:"PREFIX" default:"promlake_,process_cpu_seconds_total,process_resident_memory_bytes,process_start_time_seconds,go_goroutines,go_memstats_heap_inuse_bytes" min:"1" help:"Prefixes of the names of these metrics. Others are not written." when:"Set it to write more or fewer metrics."`
 	Job      string        `name:"self.job" default:"promlake" help:"Value of the label job of these metrics." when:"Rarely; functions have their own by default."`
 }
-
-// DefaultSettings returns settings that write nothing; with a URL, they write the metrics of the
-// dashboards once a minute.
-func DefaultSettings() Settings { return settings.Default[Settings]() }
 
 // Enabled reports whether metrics are written.
 func (s Settings) Enabled() bool { return s.URL != "" }
@@ -72,12 +69,7 @@ func (s Settings) target() (string, error) {
 
 // keeps reports whether a family is written.
 func (s Settings) keeps(family string) bool {
-	for _, prefix := range s.Metrics {
-		if strings.HasPrefix(family, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Metrics, func(prefix string) bool { return strings.HasPrefix(family, prefix) })
 }
 
 // labels returns the labels of all series: the job, the instance, and the name of the function in

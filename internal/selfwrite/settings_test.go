@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/selfwrite"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 func TestSettingsValidate(t *testing.T) {
-	require.NoError(t, selfwrite.DefaultSettings().Validate())
+	require.NoError(t, settings.Default[selfwrite.Settings]().Validate())
 	require.NoError(t, selfwrite.Settings{}.Validate(), "off")
 	for _, url := range []string{"here", "http://127.0.0.1:9009", "https://x.example/", "https://x.example/prometheus/api/v1/push"} {
-		require.NoError(t, settings(url).Validate(), url)
+		require.NoError(t, configured(url).Validate(), url)
 	}
 	for name, tc := range map[string]struct {
 		change func(*selfwrite.Settings)
@@ -33,7 +34,7 @@ func TestSettingsValidate(t *testing.T) {
 		"no job":         {func(s *selfwrite.Settings) { s.Job = "" }, "self.job: want a name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := settings("https://x.example")
+			s := configured("https://x.example")
 			tc.change(&s)
 			err := s.Validate()
 			require.ErrorContains(t, err, tc.want)
@@ -46,7 +47,7 @@ func TestLabelsOutsideOfAFunction(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "")
 	t.Setenv("AWS_LAMBDA_LOG_STREAM_NAME", "")
 	rec := &receiver{}
-	p := newProcess(t, settings(selfwrite.Here), rec)
+	p := newProcess(t, configured(selfwrite.Here), rec)
 	p.writer.Flush(t.Context())
 	host, err := os.Hostname()
 	require.NoError(t, err)
@@ -57,7 +58,7 @@ func TestURLWithAPath(t *testing.T) {
 	rec := &receiver{}
 	srv := httptest.NewServer(rec)
 	defer srv.Close()
-	p := newProcess(t, settings(srv.URL+"/prometheus/api/v1/push"), nil)
+	p := newProcess(t, configured(srv.URL+"/prometheus/api/v1/push"), nil)
 	p.writer.Flush(t.Context())
 	require.Equal(t, []string{"/prometheus/api/v1/push"}, rec.paths)
 }
@@ -69,7 +70,7 @@ func TestTokenFromItsPlace(t *testing.T) {
 	defer srv.Close()
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("pl_one\n"), 0o600))
-	s := settings(srv.URL)
+	s := configured(srv.URL)
 	s.Token = "file:" + file
 	p := newProcess(t, s, nil)
 	write := func() string {

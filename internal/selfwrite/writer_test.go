@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/selfwrite"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // receiver records remote_write requests, or answers with a status.
@@ -98,8 +99,8 @@ func newProcess(t *testing.T, s selfwrite.Settings, own http.Handler) *process {
 	return p
 }
 
-func settings(url string) selfwrite.Settings {
-	s := selfwrite.DefaultSettings()
+func configured(url string) selfwrite.Settings {
+	s := settings.Default[selfwrite.Settings]()
 	s.URL, s.Token, s.Job = url, "pl_self", "ingest-fn"
 	return s
 }
@@ -122,7 +123,7 @@ func TestMaybeWrite(t *testing.T) {
 	rec := &receiver{}
 	srv := httptest.NewServer(rec)
 	defer srv.Close()
-	p := newProcess(t, settings(srv.URL), nil)
+	p := newProcess(t, configured(srv.URL), nil)
 
 	p.events.WithLabelValues("a").Add(3)
 	p.writer.MaybeWrite(t.Context())
@@ -157,7 +158,7 @@ func TestWriteThatFails(t *testing.T) {
 	rec := &receiver{status: http.StatusForbidden}
 	srv := httptest.NewServer(rec)
 	defer srv.Close()
-	p := newProcess(t, settings(srv.URL), nil)
+	p := newProcess(t, configured(srv.URL), nil)
 	p.events.WithLabelValues("a").Add(3)
 	p.clock = p.clock.Add(time.Minute)
 	p.writer.MaybeWrite(t.Context())
@@ -186,7 +187,7 @@ promlake_self_writes_total{result="success"} 1
 func TestFlushEndsTheSeries(t *testing.T) {
 	lambda(t)
 	rec := &receiver{}
-	p := newProcess(t, settings(selfwrite.Here), rec)
+	p := newProcess(t, configured(selfwrite.Here), rec)
 	p.events.WithLabelValues("a").Add(3)
 	p.clock = p.clock.Add(time.Minute)
 	p.writer.Flush(t.Context())
@@ -210,7 +211,7 @@ func TestWriteThatHangs(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++; <-release }))
 	defer srv.Close()
 	defer close(release)
-	p := newProcess(t, settings(srv.URL), nil)
+	p := newProcess(t, configured(srv.URL), nil)
 	p.clock = p.clock.Add(time.Minute)
 
 	short, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
@@ -226,7 +227,7 @@ func TestWriteThatHangs(t *testing.T) {
 }
 
 func TestOff(t *testing.T) {
-	w, err := selfwrite.New(selfwrite.DefaultSettings(), nil, nil, nil, nil, nil)
+	w, err := selfwrite.New(settings.Default[selfwrite.Settings](), nil, nil, nil, nil, nil)
 	require.NoError(t, err)
 	require.Nil(t, w)
 	w.MaybeWrite(t.Context())
@@ -234,12 +235,12 @@ func TestOff(t *testing.T) {
 }
 
 func TestHereWithoutAWriteStage(t *testing.T) {
-	_, err := selfwrite.New(settings(selfwrite.Here), nil, prometheus.NewRegistry(), nil, slog.New(slog.DiscardHandler), time.Now)
+	_, err := selfwrite.New(configured(selfwrite.Here), nil, prometheus.NewRegistry(), nil, slog.New(slog.DiscardHandler), time.Now)
 	require.ErrorContains(t, err, "self.url: here is for processes that have a write stage")
 }
 
 func TestRunWritesUntilItsEnd(t *testing.T) {
-	s := settings(selfwrite.Here)
+	s := configured(selfwrite.Here)
 	s.Interval = time.Millisecond // less than Validate allows
 	two := make(chan struct{})
 	var seen int

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-
-	"github.com/promlake/promlake/internal/settings"
 )
 
 // LogSettings are the level and format of the log. The tags are those of package settings.
@@ -13,9 +11,6 @@ type LogSettings struct {
 	Level  string `name:"log.level" default:"info" enum:"debug,info,warn,error" help:"Least severe level that is logged, one of ${enum}." when:"Set debug to see why something fails."`
 	Format string `name:"log.format" default:"text" enum:"text,json" help:"Format of a log line, one of ${enum}." when:"Set json if a log system parses lines. Functions have json by default."`
 }
-
-// DefaultLogSettings logs text from level info on.
-func DefaultLogSettings() LogSettings { return settings.Default[LogSettings]() }
 
 // Validate returns an error for an unknown level or format.
 func (s LogSettings) Validate() error {

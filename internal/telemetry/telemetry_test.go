@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -48,7 +49,7 @@ func TestNewLogger(t *testing.T) {
 	require.EqualValues(t, 7, rec["n"])
 
 	out.Reset()
-	l, err = telemetry.NewLogger(&out, telemetry.DefaultLogSettings())
+	l, err = telemetry.NewLogger(&out, settings.Default[telemetry.LogSettings]())
 	require.NoError(t, err)
 	l.Debug("quiet")
 	l.Info("hello")
@@ -60,7 +61,7 @@ func TestLogSettingsValidate(t *testing.T) {
 		name, want string
 		s          telemetry.LogSettings
 	}{
-		{"defaults", "", telemetry.DefaultLogSettings()},
+		{"defaults", "", settings.Default[telemetry.LogSettings]()},
 		{"level", `log level "loud"`, telemetry.LogSettings{Level: "loud", Format: "text"}},
 		{"format", `log format "xml"`, telemetry.LogSettings{Level: "info", Format: "xml"}},
 	} {

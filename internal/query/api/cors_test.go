@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // TestPagesOfOthersReadNothing sends requests as a page of another origin does: the browser hides
@@ -20,7 +21,7 @@ func TestPagesOfOthersReadNothing(t *testing.T) {
 		s := testSettings()
 		s.CORSOrigin = origins
 		if origins == "" {
-			s.CORSOrigin = api.DefaultSettings().CORSOrigin
+			s.CORSOrigin = settings.Default[api.Settings]().CORSOrigin
 		}
 		h, err := api.New(s, withoutStorage(t), nil, time.Now, slog.New(slog.DiscardHandler), nil)
 		require.NoError(t, err)

@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 const testLookback = 5 * time.Minute
@@ -129,7 +130,7 @@ func (b *tsdbBackend) append(t testing.TB, points ...point) {
 }
 
 func testSettings() api.Settings {
-	s := api.DefaultSettings()
+	s := settings.Default[api.Settings]()
 	s.LookbackDelta = testLookback
 	s.Parser = promqltest.TestParserOpts
 	s.Flags = map[string]string{"store": "file://./data", "listen": "127.0.0.1:9009"}

@@ -53,9 +53,6 @@ type Build struct {
 	Date     string // when it was built
 }
 
-// DefaultSettings returns the defaults.
-func DefaultSettings() Settings { return settings.Default[Settings]() }
-
 // Complete returns s with defaults in place of zero values, or an error that names the invalid
 // flags.
 func (s Settings) Complete() (Settings, error) {

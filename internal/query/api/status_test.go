@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 func TestMetadata(t *testing.T) {
@@ -124,9 +125,9 @@ func TestFeatures(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	complete, err := api.Settings{RemoteReadSampleLimit: api.DefaultSettings().RemoteReadSampleLimit}.Complete()
+	complete, err := api.Settings{RemoteReadSampleLimit: settings.Default[api.Settings]().RemoteReadSampleLimit}.Complete()
 	require.NoError(t, err)
-	require.Equal(t, api.DefaultSettings(), complete)
+	require.Equal(t, settings.Default[api.Settings](), complete)
 	for _, tc := range []struct {
 		settings api.Settings
 		err      string
