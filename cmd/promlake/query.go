@@ -49,7 +49,7 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	client := &http.Client{Transport: asker{c.Tenant, c.Token, transport}}
+	client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
 	if c.Explain {
 		return q.explain(ctx, client, c.address(), c.Analyze, io.Out, c.Format)
 	}

@@ -6,15 +6,15 @@ import (
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// asker adds the tenant to every request, and the token if there is one. It implements
+// identified adds the tenant to every request, and the token if there is one. It implements
 // http.RoundTripper.
-type asker struct {
+type identified struct {
 	tenant, token string
 	next          http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (a asker) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a identified) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if a.tenant != "" {
 		r.Header.Set(tenant.Header, a.tenant)

@@ -56,12 +56,6 @@ func (f *refusal) write(w http.ResponseWriter, r *http.Request, access Access) {
 	}{"error", errorTypes[f.status], text})
 }
 
-// isPreflight reports whether a request is a CORS preflight of a browser (the Fetch standard,
-// "CORS-preflight request").
-func isPreflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
-}
-
 // preflight returns the request with only the fields that a preflight needs.
 func preflight(r *http.Request) *http.Request {
 	q := r.Clone(r.Context())

@@ -87,7 +87,8 @@ func (g *Guard) Protect(access Access, next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isPreflight(r) {
+		// A CORS preflight of a browser (the Fetch standard, "CORS-preflight request").
+		if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != "" {
 			next.ServeHTTP(w, preflight(r))
 			return
 		}

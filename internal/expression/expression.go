@@ -97,7 +97,8 @@ func tooDeep(text string, limit int) bool {
 				depth++
 			}
 		case isWord(c):
-			next = afterWord(text, i)
+			for next = i; next < len(text) && isWord(text[next]); next++ {
+			}
 			if isOperator(text[i:next]) {
 				here++
 				depth++
@@ -135,13 +136,6 @@ func afterLine(text string, i int) int {
 
 func isWord(c byte) bool {
 	return c == '_' || c == ':' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
-}
-
-func afterWord(text string, i int) int {
-	for i < len(text) && isWord(text[i]) {
-		i++
-	}
-	return i
 }
 
 // isOperator reports whether a word is a binary operator.

@@ -22,7 +22,8 @@ func ValidKey(key string) error {
 		return fmt.Errorf("%w: %q begins with a dot", ErrInvalidKey, key)
 	case !utf8.ValidString(key):
 		return fmt.Errorf("%w: %q is not UTF-8", ErrInvalidKey, key)
-	case strings.ContainsFunc(key, isControl):
+	case strings.ContainsFunc(key, func(r rune) bool { return r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff }):
+		// XML 1.0 listings or URLs cannot represent it safely.
 		return fmt.Errorf("%w: %q contains a control character", ErrInvalidKey, key)
 	}
 	for e := range strings.SplitSeq(key, "/") {
@@ -34,10 +35,4 @@ func ValidKey(key string) error {
 		}
 	}
 	return nil
-}
-
-// isControl reports whether r cannot be represented safely in XML 1.0 listings or URLs: control
-// characters, U+FFFE and U+FFFF.
-func isControl(r rune) bool {
-	return r < 0x20 || r == 0x7f || r == 0xfffe || r == 0xffff
 }

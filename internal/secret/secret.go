@@ -39,7 +39,7 @@ func Open(reference string) (Source, error) {
 		return File(path), nil
 	}
 	if name, ok := strings.CutPrefix(reference, ssmPrefix); ok && name != "" {
-		return newParameter(name), nil
+		return &parameter{name: name}, nil
 	}
 	// the text may be the secret, so the error does not contain it
 	return nil, errors.New("secret: want file:PATH or ssm:NAME")

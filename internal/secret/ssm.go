@@ -37,8 +37,6 @@ type parameter struct {
 	cfg *aws.Config // nil until the configuration could be loaded
 }
 
-func newParameter(name string) *parameter { return &parameter{name: name} }
-
 // Read implements Source.
 func (p *parameter) Read(ctx context.Context) (string, error) {
 	cfg, err := p.open(ctx)

@@ -98,14 +98,11 @@ func CheckField(tag Tag, v reflect.Value) error {
 }
 
 func outside(tag Tag, want string, v reflect.Value) error {
-	return fmt.Errorf("%s: want %s, got %s", tag.Get("name"), want, quoted(Format(v, tag.Get("type")), v))
-}
-
-func quoted(text string, v reflect.Value) string {
+	got := Format(v, tag.Get("type"))
 	if k := v.Kind(); k == reflect.String || k == reflect.Slice {
-		return fmt.Sprintf("%q", v.Interface())
+		got = fmt.Sprintf("%q", v.Interface())
 	}
-	return text
+	return fmt.Errorf("%s: want %s, got %s", tag.Get("name"), want, got)
 }
 
 func setDefault(f reflect.StructField, v reflect.Value) {

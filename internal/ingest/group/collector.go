@@ -83,15 +83,15 @@ type Collector struct {
 	now  func() time.Time
 	wake chan struct{} // capacity 1: the state changed
 
-	mu        sync.Mutex
-	open      *Group
-	receiving int               // requests that have entered, and neither left nor joined
-	flushing  bool              // the group that was taken last is not done with
-	last      time.Time         // when the last flush began
-	company   [recentGroups]int // requests in the stage when each of the last groups was taken
-	taken     int               // groups so far
-	closing   bool
-	stopped   error // why no group will be flushed any more; nil while the flusher runs
+	mu         sync.Mutex
+	open       *Group
+	receiving  int               // requests that have entered, and neither left nor joined
+	flushing   bool              // the group that was taken last is not done with
+	last       time.Time         // when the last flush began
+	concurrent [recentGroups]int // requests in the stage when each of the last groups was taken
+	taken      int               // groups so far
+	closing    bool
+	stopped    error // why no group will be flushed any more; nil while the flusher runs
 }
 
 // recentGroups is the number of groups from which the number of concurrent requests is estimated.
@@ -170,13 +170,13 @@ func (c *Collector) take(now time.Time) (*Group, time.Duration) {
 		return nil, 0
 	}
 	due := g.opened.Add(c.pace.Wait)
-	if early := c.last.Add(c.pace.Gap); early.Before(due) && c.receiving == 0 && 2*len(g.Batches) >= slices.Max(c.company[:]) {
+	if early := c.last.Add(c.pace.Gap); early.Before(due) && c.receiving == 0 && 2*len(g.Batches) >= slices.Max(c.concurrent[:]) {
 		due = early
 	}
 	if wait := due.Sub(now); wait > 0 && g.Samples < c.pace.MaxSamples && !c.closing {
 		return nil, wait
 	}
-	c.company[c.taken%recentGroups] = len(g.Batches) + c.receiving
+	c.concurrent[c.taken%recentGroups] = len(g.Batches) + c.receiving
 	c.taken++
 	c.open, c.last, c.flushing = nil, now, true
 	return g, 0

@@ -24,37 +24,37 @@ func TestTake(t *testing.T) {
 	const wait, gap = time.Second, 100 * time.Millisecond
 	opened := time.Unix(1000, 0)
 	for _, tc := range []struct {
-		name      string
-		batches   int
-		receiving int
-		company   [recentGroups]int
-		last      time.Duration // beginning of the last flush; 0 = long ago
-		samples   int           // of each batch
-		closing   bool
-		at        time.Duration
-		want      time.Duration // wait; -1 = due
+		name       string
+		batches    int
+		receiving  int
+		concurrent [recentGroups]int
+		last       time.Duration // beginning of the last flush; 0 = long ago
+		samples    int           // of each batch
+		closing    bool
+		at         time.Duration
+		want       time.Duration // wait; -1 = due
 	}{
 		{name: "nothing", batches: 0, at: time.Hour, want: 0},
 		{name: "lone request", batches: 1, want: -1},
-		{name: "lone request as usual", batches: 1, company: [recentGroups]int{1, 1}, want: -1},
+		{name: "lone request as usual", batches: 1, concurrent: [recentGroups]int{1, 1}, want: -1},
 		{name: "another is being received", batches: 1, receiving: 1, want: wait},
 		{name: "another is being received, later", batches: 1, receiving: 1, at: wait - 1, want: 1},
 		{name: "another has been received for too long", batches: 1, receiving: 1, at: wait, want: -1},
 		{name: "right after a flush", batches: 1, last: -1, want: gap - 1},
 		{name: "a while after a flush", batches: 1, last: -gap + 1, want: 1},
 		{name: "a gap after a flush", batches: 1, last: -gap, want: -1},
-		{name: "fewer than half of the usual company", batches: 1, company: [recentGroups]int{1, 3, 2}, want: wait},
-		{name: "half of the usual company", batches: 2, company: [recentGroups]int{1, 4, 2}, want: -1},
-		{name: "half of the usual company right after a flush", batches: 2, company: [recentGroups]int{4}, last: -1, want: gap - 1},
-		{name: "half of the usual company, another is being received", batches: 2, receiving: 1, company: [recentGroups]int{4}, at: 10, want: wait - 10},
-		{name: "company that does not come back", batches: 1, company: [recentGroups]int{9}, at: wait, want: -1},
-		{name: "full", batches: 2, receiving: 5, samples: 50, company: [recentGroups]int{9}, last: -1, want: -1},
+		{name: "fewer than half of the usual requests", batches: 1, concurrent: [recentGroups]int{1, 3, 2}, want: wait},
+		{name: "half of the usual requests", batches: 2, concurrent: [recentGroups]int{1, 4, 2}, want: -1},
+		{name: "half of the usual requests right after a flush", batches: 2, concurrent: [recentGroups]int{4}, last: -1, want: gap - 1},
+		{name: "half of the usual requests, another is being received", batches: 2, receiving: 1, concurrent: [recentGroups]int{4}, at: 10, want: wait - 10},
+		{name: "senders that do not come back", batches: 1, concurrent: [recentGroups]int{9}, at: wait, want: -1},
+		{name: "full", batches: 2, receiving: 5, samples: 50, concurrent: [recentGroups]int{9}, last: -1, want: -1},
 		{name: "almost full", batches: 2, receiving: 5, samples: 49, want: wait},
-		{name: "closing", batches: 1, receiving: 5, company: [recentGroups]int{9}, last: -1, closing: true, want: -1},
+		{name: "closing", batches: 1, receiving: 5, concurrent: [recentGroups]int{9}, last: -1, closing: true, want: -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := NewCollector(Pace{Wait: wait, Gap: gap, MaxSamples: 100}, time.Now)
-			c.company, c.receiving, c.closing = tc.company, tc.receiving, tc.closing
+			c.concurrent, c.receiving, c.closing = tc.concurrent, tc.receiving, tc.closing
 			if tc.last != 0 {
 				c.last = opened.Add(tc.last)
 			}
@@ -74,7 +74,7 @@ func TestTake(t *testing.T) {
 			require.Nil(t, c.open)
 			require.True(t, c.flushing)
 			require.Equal(t, opened.Add(tc.at), c.last)
-			require.Equal(t, tc.batches+tc.receiving, c.company[0], "the oldest memory is replaced")
+			require.Equal(t, tc.batches+tc.receiving, c.concurrent[0], "the oldest memory is replaced")
 		})
 	}
 }
@@ -85,7 +85,7 @@ func TestCompanyIsForgotten(t *testing.T) {
 	c := NewCollector(Pace{Wait: time.Second, MaxSamples: 1000}, time.Now)
 	now := time.Now()
 	for i := range recentGroups {
-		c.company[i] = 10
+		c.concurrent[i] = 10
 	}
 	for i := range recentGroups + 1 {
 		require.NoError(t, c.Enter())

@@ -48,16 +48,6 @@ const (
 	adviceStrong              = "use a store with strong consistency, without a cache or an asynchronous replica in between"
 )
 
-// advice returns what to do about a missing property.
-func (p Property) advice() string {
-	switch p {
-	case IfAbsent, ETags, IfMatchWrong, IfMatchAbsent, IfMatchRight:
-		return adviceConditions
-	default:
-		return adviceStrong
-	}
-}
-
 // Unfit is the error of a store that lacks a property.
 type Unfit struct {
 	Property Property
@@ -66,7 +56,12 @@ type Unfit struct {
 
 // Error implements error.
 func (u *Unfit) Error() string {
-	return fmt.Sprintf("%v: it breaks the promise %q: %s; %s", ErrUnfit, string(u.Property), u.Saw, u.Property.advice())
+	advice := adviceStrong
+	switch u.Property {
+	case IfAbsent, ETags, IfMatchWrong, IfMatchAbsent, IfMatchRight:
+		advice = adviceConditions
+	}
+	return fmt.Sprintf("%v: it breaks the promise %q: %s; %s", ErrUnfit, string(u.Property), u.Saw, advice)
 }
 
 // Unwrap returns ErrUnfit.

@@ -53,39 +53,30 @@ func (b backoff) sleep(ctx context.Context, n int) error {
 // newRetryer returns the SDK's standard retryer, including its budget against retry storms, with
 // the waits of b. conflict decides about 409; the other conditions are the standard ones and a few
 // transient failures.
-func newRetryer(c Config, b backoff, conflict func(error) aws.Ternary) aws.Retryer {
+func newRetryer(c Config, b backoff, conflict aws.Ternary) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = c.MaxAttempts
 		o.MaxBackoff = c.MaxBackoff
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return b.delay(attempt), nil })
-		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(conflict)}, append(o.Retryables,
+		o.Retryables = append([]retry.IsErrorRetryable{when(isConflict, conflict)}, append(o.Retryables,
 			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}, http.StatusRequestTimeout: {}}},
-			retry.IsErrorRetryableFunc(retryTruncated))...)
+			when(isTruncated, aws.TrueTernary))...)
 	})
 }
 
-func retryConflict(err error) aws.Ternary {
-	if isConflict(err) {
-		return aws.TrueTernary
+// when decides about the errors that is holds for.
+func when(is func(error) bool, retried aws.Ternary) retry.IsErrorRetryableFunc {
+	return func(err error) aws.Ternary {
+		if is(err) {
+			return retried
+		}
+		return aws.UnknownTernary
 	}
-	return aws.UnknownTernary
 }
 
-func keepConflict(err error) aws.Ternary {
-	if isConflict(err) {
-		return aws.FalseTernary
-	}
-	return aws.UnknownTernary
-}
-
-// retryTruncated retries requests whose answer ended too early. Where it ended decides which part
+// isTruncated reports whether an answer ended too early. Where it ended decides which part
 // of the SDK notices. An error of a caller's body is itself marked as not retryable.
-func retryTruncated(err error) aws.Ternary {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return aws.TrueTernary
-	}
-	return aws.UnknownTernary
-}
+func isTruncated(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 
 func isConflict(err error) bool {
 	code := errorCode(err)

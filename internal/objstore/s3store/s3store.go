@@ -54,8 +54,8 @@ func New(ctx context.Context, config Config) (*Store, error) {
 	if c.Prefix != "" {
 		s.prefix = c.Prefix + "/"
 	}
-	s.retry = newRetryer(c, s.backoff, retryConflict)
-	s.retryComplete = newRetryer(c, s.backoff, keepConflict)
+	s.retry = newRetryer(c, s.backoff, aws.TrueTernary)
+	s.retryComplete = newRetryer(c, s.backoff, aws.FalseTernary)
 	loaded, err := awsconfig.LoadDefaultConfig(ctx, s.loadOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("load AWS configuration: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grafana/regexp"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/util/httputil"
@@ -78,7 +79,10 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	if err != nil {
 		return nil, err
 	}
-	s.refused = refusals(reg)
+	s.refused = promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+		Name: "promlake_query_expressions_refused_total",
+		Help: "Requests whose expressions were rejected before parsing, by the flag of the exceeded limit.",
+	}, []string{"flag"})
 	// built at the first use, because building an API takes a while
 	s.withStats = sync.OnceValues(s.statsHandlers)
 

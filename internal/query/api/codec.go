@@ -116,7 +116,10 @@ func (s *stamps) values(out []byte, points []promql.FPoint) []byte {
 		return out
 	}
 	if len(points) > len(s.times) {
-		s.set(points)
+		s.times, s.texts = make([]int64, len(points)), make([][]byte, len(points))
+		for i, p := range points {
+			s.times[i], s.texts[i] = p.T, appendTime(nil, p.T)
+		}
 	}
 	out = append(out, `,"values":[`...)
 	k := 0
@@ -135,14 +138,6 @@ func (s *stamps) values(out []byte, points []promql.FPoint) []byte {
 		out = append(appendFloat(out, p.F), `"]`...)
 	}
 	return append(out, ']')
-}
-
-// set stores the times of points.
-func (s *stamps) set(points []promql.FPoint) {
-	s.times, s.texts = make([]int64, len(points)), make([][]byte, len(points))
-	for i, p := range points {
-		s.times[i], s.texts[i] = p.T, appendTime(nil, p.T)
-	}
 }
 
 // appendTime appends a point at t (ms), up to its value.

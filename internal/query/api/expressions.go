@@ -6,9 +6,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
-
 	"github.com/promlake/promlake/internal/expression"
 )
 
@@ -33,13 +30,6 @@ func (s *server) bounded(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func refusals(reg prometheus.Registerer) *prometheus.CounterVec {
-	return promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-		Name: "promlake_query_expressions_refused_total",
-		Help: "Requests whose expressions were rejected before parsing, by the flag of the exceeded limit.",
-	}, []string{"flag"})
 }
 
 // peekForm returns the parameters of a request as its handler will parse them, and a copy of the

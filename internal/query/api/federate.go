@@ -112,7 +112,9 @@ func (s *server) latest(ctx context.Context, matchers [][]*labels.Matcher) ([]la
 	if ws := set.Warnings(); len(ws) > 0 {
 		s.logger.Debug("federation has warnings", "warnings", ws.AsErrors())
 	}
-	slices.SortFunc(samples, compareLatest)
+	slices.SortFunc(samples, func(a, b latest) int {
+		return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.kind(), b.kind()), labels.Compare(a.labels, b.labels))
+	})
 	return samples, nil
 }
 
@@ -132,8 +134,4 @@ func lastSample(memo *storage.MemoizedSeriesIterator, it chunkenc.Iterator, maxt
 	}
 	stale := value.IsStaleNaN(s.v) || s.h != nil && value.IsStaleNaN(s.h.Sum)
 	return s, !stale
-}
-
-func compareLatest(a, b latest) int {
-	return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.kind(), b.kind()), labels.Compare(a.labels, b.labels))
 }

@@ -44,7 +44,9 @@ func limitMetadata(all map[string][]metadata.Metadata, limit, perMetric int) map
 	res := make(map[string][]metadata.Metadata, len(names))
 	for _, name := range names {
 		entries := slices.Clone(all[name])
-		slices.SortFunc(entries, compareMetadata)
+		slices.SortFunc(entries, func(a, b metadata.Metadata) int {
+			return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Help, b.Help))
+		})
 		entries = slices.Compact(entries)
 		if perMetric > 0 && len(entries) > perMetric {
 			entries = entries[:perMetric]
@@ -52,10 +54,6 @@ func limitMetadata(all map[string][]metadata.Metadata, limit, perMetric int) map
 		res[name] = entries
 	}
 	return res
-}
-
-func compareMetadata(a, b metadata.Metadata) int {
-	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Help, b.Help))
 }
 
 // intParam parses an integer parameter; it returns noLimit if the parameter is absent.

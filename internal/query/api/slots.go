@@ -24,8 +24,6 @@ type tenantSlots struct {
 	users  int           // running and waiting requests; guarded by slots.mu
 }
 
-func newSlots(size int) *slots { return &slots{size: max(1, size), tenants: map[string]*tenantSlots{}} }
-
 // enter waits for a slot or for the end of ctx. The caller must call leave to release the slot.
 func (s *slots) enter(ctx context.Context, id string) (leave func(), err error) {
 	t := s.use(id)
@@ -61,7 +59,7 @@ func (s *slots) done(id string, t *tenantSlots) {
 // shared bounds the remote reads of a tenant to half of RemoteReadConcurrency. Upstream's handler
 // has one queue for all tenants.
 func (s *server) shared(next http.Handler) http.Handler {
-	places := newSlots(s.settings.RemoteReadConcurrency / 2)
+	places := &slots{size: max(1, s.settings.RemoteReadConcurrency/2), tenants: map[string]*tenantSlots{}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := places.enter(r.Context(), tenant.From(r.Context()))
 		if err != nil {

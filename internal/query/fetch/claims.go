@@ -24,10 +24,10 @@ func (c *Cache) claimWhole(key string, size int64) (out claims, err error) {
 		}
 	}
 	if len(out.pinned)+len(out.pending) > 0 {
-		c.looked(kindWhole, &out)
+		c.countLookup(kindWhole, &out)
 		return out, nil
 	}
-	c.meter.Looked(kindWhole, false)
+	c.meter.CountLookup(kindWhole, false)
 	f := &file{whole: true, object: size, size: size}
 	if size > 0 {
 		f.pieces = []*piece{{span: Span{Length: size}}}
@@ -63,10 +63,10 @@ func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, er
 		}
 	}
 	if len(left) == 0 {
-		c.looked(kindChunks, &out)
+		c.countLookup(kindChunks, &out)
 		return out, nil
 	}
-	c.meter.Looked(kindChunks, false)
+	c.meter.CountLookup(kindChunks, false)
 	f := &file{object: size, pieces: pieces(left)}
 	f.size = layOut(f.pieces)
 	if out.work, err = c.begin(key, f); err != nil {
@@ -78,11 +78,11 @@ func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, er
 	return out, nil
 }
 
-// looked counts a lookup for which nothing has to be fetched: a hit, unless other calls are still
+// countLookup counts a lookup for which nothing has to be fetched: a hit, unless other calls are still
 // fetching.
-func (c *Cache) looked(kind string, cl *claims) {
+func (c *Cache) countLookup(kind string, cl *claims) {
 	if len(cl.pending) == 0 {
-		c.meter.Looked(kind, true)
+		c.meter.CountLookup(kind, true)
 	}
 }
 

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"math"
 	"os"
 	"slices"
 	"sort"
@@ -85,23 +84,10 @@ func (f *file) at(off int64) *piece {
 	return nil
 }
 
-// after returns the offset of the first piece that begins after an offset of the object.
-func (f *file) after(off int64) int64 {
-	if i := f.next(off); i < len(f.pieces) {
-		return f.pieces[i].span.Offset
-	}
-	return math.MaxInt64
-}
-
-// find returns the piece that contains all of a span, or nil.
-func (f *file) find(s Span) *piece {
-	if p := f.at(s.Offset); p != nil && s.Offset+s.Length <= p.end() {
-		return p
-	}
-	return nil
-}
-
 // has reports whether f contains everything that another complete file of the same object contains.
 func (f *file) has(o *file) bool {
-	return f.whole || !o.whole && !slices.ContainsFunc(o.pieces, func(p *piece) bool { return f.find(p.span) == nil })
+	return f.whole || !o.whole && !slices.ContainsFunc(o.pieces, func(p *piece) bool {
+		in := f.at(p.span.Offset)
+		return in == nil || p.end() > in.end()
+	})
 }

@@ -39,7 +39,9 @@ func (r *Reader) TryPrefetch(spans []Span) error { return r.prefetch(spans, fals
 
 func (r *Reader) prefetch(spans []Span, needed bool) error {
 	for {
-		left := r.missing(spans)
+		r.mu.Lock()
+		left := uncovered(spans, r.files) // not local
+		r.mu.Unlock()
 		if len(left) == 0 {
 			return nil
 		}
@@ -64,13 +66,6 @@ func (r *Reader) claim(spans []Span) (claims, error) {
 		return r.cache.claimWhole(r.key, r.size)
 	}
 	return r.cache.claimParts(r.key, r.size, spans)
-}
-
-// missing returns the parts of spans that are not local.
-func (r *Reader) missing(spans []Span) []Span {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return uncovered(spans, r.files)
 }
 
 // open adds a pinned file to the files that r reads.
@@ -144,7 +139,9 @@ func uncovered(spans []Span, files []*file) []Span {
 					next, have = p.end(), true
 					break
 				}
-				next = min(next, f.after(at))
+				if i := f.next(at); i < len(f.pieces) {
+					next = min(next, f.pieces[i].span.Offset)
+				}
 			}
 			next = min(next, end)
 			switch n := len(out); {

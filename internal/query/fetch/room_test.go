@@ -138,7 +138,7 @@ func TestDiskIsFull(t *testing.T) {
 			require.ErrorContains(t, err, "/tmp of a Lambda function")
 			var full *FullError
 			require.ErrorAs(t, err, &full)
-			require.False(t, full.QueryLimit(), "it is nothing that the asker can change")
+			require.False(t, full.QueryLimit(), "it is nothing that the caller can change")
 			require.ErrorIs(t, c.finish(w, err), syscall.ENOSPC)
 			require.NoFileExists(t, temporary)
 			continue

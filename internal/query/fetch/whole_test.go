@@ -44,7 +44,7 @@ type gauge struct {
 	bytes, held  int64
 }
 
-func (g *gauge) Looked(_ string, hit bool) {
+func (g *gauge) CountLookup(_ string, hit bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if hit {

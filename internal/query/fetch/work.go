@@ -108,7 +108,10 @@ func (w *work) request(ctx context.Context, r *request) (err error) {
 	at := r.Offset
 	for _, p := range r.parts {
 		if _, err := io.CopyN(io.Discard, body, p.from-at); err != nil {
-			return short(err)
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
 		}
 		if err := w.fill(p.piece.at+p.from-p.piece.span.Offset, p.n, body); err != nil {
 			return err
@@ -168,12 +171,4 @@ func (w *work) fill(at, n int64, from io.Reader) error {
 		err = fmt.Errorf("got %d of %d bytes: %w", got, n, io.ErrUnexpectedEOF)
 	}
 	return w.cache.written(err)
-}
-
-// short turns io.EOF into io.ErrUnexpectedEOF.
-func short(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

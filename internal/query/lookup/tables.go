@@ -110,7 +110,7 @@ func (s *Tables) table(ctx context.Context, o *source.Object) (*index.Table, err
 		}
 		return t, errors.Join(err, in.Close())
 	})
-	s.metrics.Looked("index", hit)
+	s.metrics.CountLookup("index", hit)
 	if err != nil {
 		return nil, o.Broken(fmt.Errorf("read series of %s: %w", o.Series, err))
 	}

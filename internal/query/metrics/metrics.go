@@ -113,8 +113,8 @@ func (m *Metrics) Limited(err error) {
 	}
 }
 
-// Looked implements fetch.Meter.
-func (m *Metrics) Looked(kind string, hit bool) {
+// CountLookup implements fetch.Meter.
+func (m *Metrics) CountLookup(kind string, hit bool) {
 	if hit {
 		m.cacheHits.WithLabelValues(kind).Inc()
 		return

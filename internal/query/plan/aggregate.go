@@ -161,12 +161,7 @@ func (n *groupNode) String() string {
 func (n *groupNode) feeds(int) []uint32 { return n.to }
 
 func (n *groupNode) sql(b *builder) string {
-	return fmt.Sprintf("SELECT %s AS i, %s AS v FROM %s GROUP BY 1", n.group(b), n.value(b), b.rel(n.in))
-}
-
-// group returns the SQL expression of a row's group.
-func (n *groupNode) group(b *builder) string {
-	return fmt.Sprintf("prom_at(i, %s)", b.blob(ordinals.Array(n.to)))
+	return fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s AS v FROM %s GROUP BY 1", b.blob(ordinals.Array(n.to)), n.value(b), b.rel(n.in))
 }
 
 // value returns the SQL expression of a group's value.

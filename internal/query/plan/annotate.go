@@ -99,7 +99,8 @@ func nonCounters(series []Series, pos posrange.PositionRange) []note {
 	at := map[string]int{}
 	for i, s := range series {
 		name := s.Labels.Get(model.MetricNameLabel)
-		if name == "" || counterName(name) {
+		counter := func(suffix string) bool { return strings.HasSuffix(name, suffix) }
+		if name == "" || slices.ContainsFunc([]string{"_total", "_sum", "_count", "_bucket"}, counter) {
 			continue
 		}
 		j, ok := at[name]
@@ -111,15 +112,6 @@ func nonCounters(series []Series, pos posrange.PositionRange) []note {
 		out[j].on = append(out[j].on, uint32(i))
 	}
 	return out
-}
-
-func counterName(name string) bool {
-	for _, suffix := range []string{"_total", "_sum", "_count", "_bucket"} {
-		if strings.HasSuffix(name, suffix) {
-			return true
-		}
-	}
-	return false
 }
 
 // all returns the ordinals from 0 to n-1.
@@ -176,12 +168,7 @@ func (p *Pushed) Raise(present [][]uint32, into Raised) {
 
 // reads reports whether leaves contains the leaves of all notes.
 func (s *Shape) reads(leaves []*Leaf) bool {
-	for _, n := range s.notes {
-		if n.leaf != nil && !slices.Contains(leaves, n.leaf) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.notes, func(n note) bool { return n.leaf != nil && !slices.Contains(leaves, n.leaf) })
 }
 
 func anyOf(on []uint32, present []bool) bool {

@@ -34,7 +34,10 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	}
 	switch {
 	case ls && rs:
-		return scalarPair(e, l, r, at)
+		// A comparison between scalars always has the modifier bool.
+		n := &pairNode{op: operator(e, false), l: l, r: r, shape: scalarShape(at.grid())}
+		n.shape.notes, reason = independentNotesOf(l, r)
+		return n, reason
 	case rs:
 		return withScalar(b, e, l, r, false, at)
 	case ls:
@@ -58,23 +61,11 @@ func operator(e *parser.BinaryExpr, keepRight bool) string {
 	return op
 }
 
-// filters reports whether an operator omits values.
-func filters(e *parser.BinaryExpr) bool { return e.Op.IsComparisonOperator() && !e.ReturnBool }
-
 // pairNode is a scalar computed from two scalars.
 type pairNode struct {
 	op    string // of prom_binary
 	l, r  Node
 	shape Shape
-}
-
-// scalarPair compiles an operator between scalars. A comparison between scalars always has the
-// modifier bool.
-func scalarPair(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
-	n := &pairNode{op: operator(e, false), l: l, r: r, shape: scalarShape(at.grid())}
-	var reason string
-	n.shape.notes, reason = independentNotesOf(l, r)
-	return n, reason
 }
 
 // independentNotesOf returns the notes of all nodes, or a reason not to push them.
@@ -127,7 +118,7 @@ func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, a
 	n := &scaleNode{op: operator(e, swap), in: in, scalar: scalar, swap: swap}
 	n.shape = Shape{Grid: at.grid(), Labels: in.Shape().Labels, Drop: in.Shape().Drop}
 	var reason string
-	if filters(e) {
+	if e.Op.IsComparisonOperator() && !e.ReturnBool { // it omits values
 		n.shape.notes, reason = in.Shape().independentNotes()
 	} else if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason == "" {
 		n.shape.notes = n.in.Shape().notes

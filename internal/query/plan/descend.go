@@ -17,14 +17,17 @@ func (r *rewriter) descend(expr parser.Expr, at place, to consumer) parser.Expr 
 		}
 		e.Expr = r.rewrite(e.Expr, at, to)
 	case *parser.BinaryExpr:
-		to := operand(e)
+		to := seesNames
+		if e.VectorMatching == nil && (e.ReturnBool || !e.Op.IsComparisonOperator()) {
+			to = overridesNames
+		}
 		e.LHS, e.RHS = r.rewrite(e.LHS, at, to), r.rewrite(e.RHS, at, to)
 	case *parser.AggregateExpr:
 		if e.Param != nil && e.Param.Type() == parser.ValueTypeScalar {
 			e.Param = r.rewrite(e.Param, at, seesNames)
 		}
 		in := at
-		in.unordered = in.unordered || keepsNoOrder(e.Op)
+		in.unordered = in.unordered || e.Op != parser.LIMITK && e.Op != parser.LIMIT_RATIO
 		e.Expr = r.rewrite(e.Expr, in, aggregand(e))
 	case *parser.Call:
 		r.arguments(e, at)
@@ -106,23 +109,6 @@ func argument(name string) consumer {
 		return overridesNames
 	}
 	return seesNames
-}
-
-// operand returns how an operator uses the metric names of its operands.
-func operand(e *parser.BinaryExpr) consumer {
-	if e.VectorMatching == nil && (e.ReturnBool || !e.Op.IsComparisonOperator()) {
-		return overridesNames
-	}
-	return seesNames
-}
-
-// keepsNoOrder reports whether an aggregation's result does not depend on the order of its input.
-func keepsNoOrder(op parser.ItemType) bool {
-	switch op {
-	case parser.LIMITK, parser.LIMIT_RATIO:
-		return false
-	}
-	return true
 }
 
 // aggregand returns how an aggregation uses the metric names of its vector.

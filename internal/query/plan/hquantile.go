@@ -117,18 +117,13 @@ func (n *quantileNode) feeds(int) []uint32 { return n.to }
 
 func (n *quantileNode) sql(b *builder) string {
 	in, phi := b.rel(n.in), b.list(n.phi)
-	buckets := fmt.Sprintf("SELECT prom_at(i, %s) AS i, %s[prom_at(i, %s) + 1] AS le, v FROM %s",
-		b.blob(ordinals.Array(n.to)), n.bounds(), b.blob(ordinals.Array(n.le)), in)
-	return fmt.Sprintf("SELECT i, %s AS v FROM (%s) GROUP BY i", b.counted("prom_histogram_quantile", phi+", le, v"), buckets)
-}
-
-// bounds formats the upper bounds as a list in SQL.
-func (n *quantileNode) bounds() string {
-	parts := make([]string, len(n.les))
+	bounds := make([]string, len(n.les))
 	for i, le := range n.les {
-		parts[i] = "'" + formatFloat(le) + "'::DOUBLE"
+		bounds[i] = "'" + formatFloat(le) + "'::DOUBLE"
 	}
-	return "[" + strings.Join(parts, ", ") + "]"
+	buckets := fmt.Sprintf("SELECT prom_at(i, %s) AS i, [%s][prom_at(i, %s) + 1] AS le, v FROM %s",
+		b.blob(ordinals.Array(n.to)), strings.Join(bounds, ", "), b.blob(ordinals.Array(n.le)), in)
+	return fmt.Sprintf("SELECT i, %s AS v FROM (%s) GROUP BY i", b.counted("prom_histogram_quantile", phi+", le, v"), buckets)
 }
 
 // skippableQuantile is the reason not to push a node that could make DuckDB skip a

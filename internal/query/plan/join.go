@@ -112,18 +112,14 @@ func (p *pairing) pair(n *joinNode) string {
 			if len(n.pairs) == maxPairs {
 				return fmt.Sprintf("more than %d pairs of series may match", maxPairs)
 			}
-			n.pairs[n.pairKey(uint32(i), j)] = o.ordinal
+			left, right := j, uint32(i)
+			if n.manyLeft {
+				left, right = right, left
+			}
+			n.pairs[uint64(left)<<32|uint64(right)] = o.ordinal
 		}
 	}
 	return ""
-}
-
-// pairKey packs the ordinals of a pair; the left one is the upper half.
-func (n *joinNode) pairKey(many, one uint32) uint64 {
-	if n.manyLeft {
-		return uint64(many)<<32 | uint64(one)
-	}
-	return uint64(one)<<32 | uint64(many)
 }
 
 // joinText formats the operator with its matching clause.

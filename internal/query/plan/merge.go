@@ -68,11 +68,7 @@ func sortRows(rows []Row) {
 
 // mergeable reports whether an aggregate can be computed from aggregates of parts.
 func mergeable(op string) bool {
-	switch op {
-	case "sum", "avg", "min", "max", "count", "group":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"sum", "avg", "min", "max", "count", "group"}, op)
 }
 
 // aggregates returns the Merge for parts that each aggregate some of the input.

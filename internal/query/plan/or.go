@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/plan/ordinals"
@@ -35,7 +34,10 @@ func compileOr(e *parser.BinaryExpr, l, r Node, match matched, at place) (Node, 
 	n.lk, n.rk = match.left.shared(match.right), match.right.shared(match.left)
 	ls, rs := l.Shape(), r.Shape()
 	n.shape = Shape{Grid: at.grid(), Labels: ls.Labels[:len(ls.Labels):len(ls.Labels)]}
-	byLabels := ordinalsOf(ls.Labels)
+	byLabels := make(map[uint64]uint32, len(ls.Labels)) // ordinals by hash
+	for i, l := range ls.Labels {
+		byLabels[l.Hash()] = uint32(i)
+	}
 	drop := make([]bool, len(ls.Labels), len(ls.Labels)+len(rs.Labels))
 	copy(drop, ls.Drop)
 	n.to = make([]uint32, len(rs.Labels))
@@ -58,15 +60,6 @@ func compileOr(e *parser.BinaryExpr, l, r Node, match matched, at place) (Node, 
 	var reason string
 	n.shape.notes, reason = n.notes()
 	return n, reason
-}
-
-// ordinalsOf maps the hash of each label set to its ordinal.
-func ordinalsOf(ls []labels.Labels) map[uint64]uint32 {
-	out := make(map[uint64]uint32, len(ls))
-	for i, l := range ls {
-		out[l.Hash()] = uint32(i)
-	}
-	return out
 }
 
 // classes returns the class of each output. A left and a right series that match only each other

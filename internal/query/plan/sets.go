@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -127,7 +128,8 @@ func presentWith(n Node) (in Node, to []uint32, ok bool) {
 			return n.in, all(len(n.shape.Labels)), true
 		}
 	case *scaleNode:
-		if keepsAll(n.op) {
+		// Operators but comparisons have a value wherever both sides have one.
+		if !strings.ContainsAny(n.op, "=<>") {
 			return n.in, all(len(n.shape.Labels)), true
 		}
 	case *labelNode:
@@ -136,15 +138,6 @@ func presentWith(n Node) (in Node, to []uint32, ok bool) {
 		return n.in, n.to, true
 	}
 	return nil, nil, false
-}
-
-// keepsAll reports whether an operator of prom_binary has a value wherever both sides have one.
-func keepsAll(op string) bool {
-	switch op {
-	case "==", "!=", ">", "<", ">=", "<=", "r==", "r!=", "r>", "r<", "r>=", "r<=":
-		return false
-	}
-	return true
 }
 
 // sql returns a SELECT with the columns k UINTEGER and v DOUBLE[]: a row per key that has a value

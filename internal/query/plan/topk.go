@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/prometheus/promql"
@@ -65,20 +66,10 @@ func (n *topNode) String() string { return n.op + " " + strconv.FormatInt(n.k, 1
 func (n *topNode) sql(b *builder) string {
 	spec := b.spec(fmt.Sprintf("k=%d n=%d", min(n.k, int64(max(len(n.to), 1))), n.shape.Grid.N))
 	chosen := fmt.Sprintf("SELECT unnest(prom_%s(i, v, %s)) AS s FROM %s", n.op, spec, b.rel(n.in))
-	if !oneGroup(n.to) {
+	if slices.ContainsFunc(n.to, func(group uint32) bool { return group != 0 }) {
 		chosen += fmt.Sprintf(" GROUP BY prom_at(i, %s)", b.blob(ordinals.Array(n.to)))
 	}
 	return "SELECT s.i AS i, s.v AS v FROM (" + chosen + ")"
-}
-
-// oneGroup reports whether all series are in the first group.
-func oneGroup(to []uint32) bool {
-	for _, g := range to {
-		if g != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // pickNode selects series statically and keeps their values.

@@ -16,8 +16,6 @@ type iteratorOf[T ~int64] struct {
 	i int // current sample; -1 before the first
 }
 
-func newIterator(p points) *iterator { return &iterator{points: p, i: -1} }
-
 // kind is the type of the current sample.
 func (it *iteratorOf[T]) kind() chunkenc.ValueType {
 	switch {

@@ -61,6 +61,6 @@ func lists[T index.Sized](ctx context.Context, s *Reader, what string, o *source
 		return open()
 	}
 	out, hit, err := index.Get(ctx, s.cache, what+" of "+o.Series, open)
-	s.metrics.Looked("samples", hit)
+	s.metrics.CountLookup("samples", hit)
 	return out, err
 }

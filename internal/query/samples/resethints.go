@@ -48,7 +48,13 @@ func (d *resetDetector) hint(h *histPoint) histogram.CounterResetHint {
 	}
 	last := d.last
 	d.last = nil
-	said, sum := h.describe()
+	var said histogram.CounterResetHint // by the sender
+	var sum float64                     // it marks staleness
+	if h.h != nil {
+		said, sum = h.h.CounterResetHint, h.h.Sum
+	} else {
+		said, sum = h.fh.CounterResetHint, h.fh.Sum
+	}
 	switch {
 	case said == histogram.GaugeType:
 		return histogram.GaugeType
@@ -62,14 +68,6 @@ func (d *resetDetector) hint(h *histPoint) histogram.CounterResetHint {
 		return histogram.NotCounterReset
 	}
 	return histogram.UnknownCounterReset
-}
-
-// describe returns the sender's hint and the sum, which marks staleness.
-func (h *histPoint) describe() (histogram.CounterResetHint, float64) {
-	if h.h != nil {
-		return h.h.CounterResetHint, h.h.Sum
-	}
-	return h.fh.CounterResetHint, h.fh.Sum
 }
 
 // float returns a copy with float counts, in the memory of into if that is not nil.

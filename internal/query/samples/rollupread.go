@@ -259,7 +259,7 @@ func (s *Reader) rollupColumns(ctx context.Context, o *source.Object, t *index.T
 		}
 		return c, errors.Join(err, in.Close())
 	})
-	s.metrics.Looked("rollup", hit)
+	s.metrics.CountLookup("rollup", hit)
 	if err != nil {
 		return nil, o.Broken(fmt.Errorf("open %s: %w", key, err))
 	}
@@ -314,7 +314,7 @@ func (s *Reader) standIns(ctx context.Context, o *source.Object, b *rollupPart, 
 		}
 		return out, errors.Join(err, in.Close())
 	})
-	s.metrics.Looked("rollup", hit)
+	s.metrics.CountLookup("rollup", hit)
 	if err != nil {
 		return nil, o.Broken(fmt.Errorf("read %s: %w", key, err))
 	}

@@ -38,11 +38,6 @@ func (s *collected) take(f fragment, d *live.Deletions) {
 	}
 }
 
-// within reports whether the series has a sample that is not before mint.
-func (s *collected) within(mint int64) bool {
-	return len(s.floats) > 0 || slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= mint })
-}
-
 // Select returns the series of a match that have samples in its range, by labels. Of them the
 // hints, which may be nil, choose a shard, and no more than a limit.
 func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.SelectHints) ([]*Series, error) {
@@ -54,7 +49,9 @@ func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.Sel
 		}
 	}
 	s.metrics.Samples.Add(float64(r.size.Load()))
-	series := slices.DeleteFunc(r.got, func(s *collected) bool { return !s.within(m.MinT) })
+	series := slices.DeleteFunc(r.got, func(s *collected) bool {
+		return len(s.floats) == 0 && !slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= m.MinT })
+	})
 	return merged(series, hints, m.MinT, r.Unread), nil
 }
 
@@ -105,5 +102,5 @@ func (s *Series) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
 		it.points, it.i = s.points, -1
 		return it
 	}
-	return newIterator(s.points)
+	return &iterator{points: s.points, i: -1}
 }

@@ -111,7 +111,7 @@ func (s *Cache) shared(ctx context.Context, m moment, mint, maxt int64) (*aged, 
 	recent := k.last != nil && k.last.epoch == epoch && s.now().Sub(k.last.begun) <= s.settings.MaxStaleness
 	if recent && k.last.covers(mint, maxt) {
 		defer s.mu.Unlock()
-		s.metrics.Looked("snapshot", true)
+		s.metrics.CountLookup("snapshot", true)
 		return k.last, nil
 	}
 	if !k.running.covers(mint, maxt) {
@@ -122,7 +122,7 @@ func (s *Cache) shared(ctx context.Context, m moment, mint, maxt int64) (*aged, 
 	}
 	want := k.running
 	s.mu.Unlock()
-	s.metrics.Looked("snapshot", false)
+	s.metrics.CountLookup("snapshot", false)
 	return s.flights.Do(ctx, fmt.Sprintf("%d %d %d %s", epoch, want.mint, want.maxt, m), func() (*aged, error) {
 		return s.fresh(ctx, m, want, mint, maxt)
 	})

@@ -60,14 +60,14 @@ const WholeBytes = fetch.DefaultRequestBytes
 // one object share a load. Objects are immutable, so cached footers never expire.
 func (f *Files) footer(ctx context.Context, o *Ref) (*Footer, error) {
 	if ft := f.known(o.Series); ft != nil {
-		f.metrics.Looked("footer", true)
+		f.metrics.CountLookup("footer", true)
 		return ft, nil
 	}
 	return f.loads.Do(ctx, o.Series, func() (*Footer, error) {
 		if ft := f.known(o.Series); ft != nil {
 			return ft, nil
 		}
-		f.metrics.Looked("footer", false)
+		f.metrics.CountLookup("footer", false)
 		load := f.segmentFooter
 		if o.IsBlock() {
 			load = f.blockFooter
