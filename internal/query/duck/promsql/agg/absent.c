@@ -5,13 +5,6 @@
 static const double one = 1, nan_value = NAN;
 
 // absent: 1 until a value comes.
-static void absent_init(double *p, size_t pitch, uint32_t n) {
-	(void)pitch;
-	for (uint32_t k = 0; k < n; k++) {
-		p[k] = 1;
-	}
-}
-
 static void absent_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
 	(void)pitch;
 	double *restrict out = p;
@@ -28,26 +21,15 @@ static void absent_merge(double *p, size_t pitch, uint32_t n, const double *q, s
 	}
 }
 
-static bool absent_finish(const double *p, size_t pitch, uint32_t n, double *restrict out) {
-	(void)pitch;
-	uint64_t any = 0;
-	for (uint32_t k = 0; k < n; k++) {
-		out[k] = p[k];
-		any |= ~vec_gone(p[k]);
-	}
-	return any != 0;
-}
-
-const agg_planes agg_planes_absent = {
-    .planes = 1, .init = absent_init, .add = absent_add, .merge = absent_merge, .finish = absent_finish, .required = PROM_KEY_N, .empty = &one};
+const agg_planes agg_planes_absent = {.planes = 1,
+                                     .initial = {UINT64_C(0x3ff0000000000000)}, // 1
+                                     .add = absent_add,
+                                     .merge = absent_merge,
+                                     .finish = agg_planes_results,
+                                     .required = PROM_KEY_N,
+                                     .empty = &one};
 
 // scalar: the last value, and how many there were.
-static void scalar_init(double *p, size_t pitch, uint32_t n) {
-	for (uint32_t k = 0; k < n; k++) {
-		p[k] = p[pitch + k] = 0;
-	}
-}
-
 static void scalar_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
 	double *restrict value = p, *restrict count = p + pitch;
 	for (uint32_t k = 0; k < n; k++) {
@@ -72,4 +54,4 @@ static bool scalar_finish(const double *p, size_t pitch, uint32_t n, double *res
 }
 
 const agg_planes agg_planes_scalar = {
-    .planes = 2, .init = scalar_init, .add = scalar_add, .merge = scalar_merge, .finish = scalar_finish, .required = PROM_KEY_N, .empty = &nan_value};
+    .planes = 2, .add = scalar_add, .merge = scalar_merge, .finish = scalar_finish, .required = PROM_KEY_N, .empty = &nan_value};

@@ -1,14 +1,7 @@
 // min, max, count and group.
 #include "planes.h"
 
-static void absent_init(double *p, size_t pitch, uint32_t n) {
-	(void)pitch;
-	for (uint32_t k = 0; k < n; k++) {
-		p[k] = prom_absent_value();
-	}
-}
-
-static bool plain_finish(const double *p, size_t pitch, uint32_t n, double *restrict out) {
+bool agg_planes_results(const double *p, size_t pitch, uint32_t n, double *restrict out) {
 	(void)pitch;
 	uint64_t any = 0;
 	for (uint32_t k = 0; k < n; k++) {
@@ -37,25 +30,8 @@ static void max_add(double *p, size_t pitch, uint32_t n, const double *restrict 
 	}
 }
 
-static void min_merge(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch) {
-	(void)other_pitch;
-	min_add(p, pitch, n, q);
-}
-
-static void max_merge(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch) {
-	(void)other_pitch;
-	max_add(p, pitch, n, q);
-}
-
-const agg_planes agg_planes_min = {.planes = 1, .init = absent_init, .add = min_add, .merge = min_merge, .finish = plain_finish};
-const agg_planes agg_planes_max = {.planes = 1, .init = absent_init, .add = max_add, .merge = max_merge, .finish = plain_finish};
-
-static void count_init(double *p, size_t pitch, uint32_t n) {
-	(void)pitch;
-	for (uint32_t k = 0; k < n; k++) {
-		p[k] = 0;
-	}
-}
+const agg_planes agg_planes_min = {.planes = 1, .initial = {PROM_ABSENT_BITS}, .add = min_add, .finish = agg_planes_results};
+const agg_planes agg_planes_max = {.planes = 1, .initial = {PROM_ABSENT_BITS}, .add = max_add, .finish = agg_planes_results};
 
 static void count_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
 	(void)pitch;
@@ -84,7 +60,7 @@ static bool count_finish(const double *p, size_t pitch, uint32_t n, double *rest
 	return any != 0;
 }
 
-const agg_planes agg_planes_count = {.planes = 1, .init = count_init, .add = count_add, .merge = count_merge, .finish = count_finish};
+const agg_planes agg_planes_count = {.planes = 1, .add = count_add, .merge = count_merge, .finish = count_finish};
 
 static void group_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
 	(void)pitch;
@@ -94,9 +70,4 @@ static void group_add(double *p, size_t pitch, uint32_t n, const double *restric
 	}
 }
 
-static void group_merge(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch) {
-	(void)other_pitch;
-	group_add(p, pitch, n, q);
-}
-
-const agg_planes agg_planes_group = {.planes = 1, .init = absent_init, .add = group_add, .merge = group_merge, .finish = plain_finish};
+const agg_planes agg_planes_group = {.planes = 1, .initial = {PROM_ABSENT_BITS}, .add = group_add, .finish = agg_planes_results};

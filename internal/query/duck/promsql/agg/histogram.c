@@ -1,6 +1,7 @@
 // prom_histogram_quantile: the aggregate over the buckets of one classic histogram.
 #include "buckets.h"
 #include "rows.h"
+#include "states.h"
 
 #include <stdio.h>
 
@@ -26,8 +27,7 @@ static bool keep_phi(state *s, vec_list phi, prom_budget *b, char err[PROM_ERROR
 	}
 	s->phi = (agg_row){.n = phi.n, .v = prom_alloc(b, sizeof(double) * phi.n)};
 	if (s->phi.v == NULL) {
-		prom_memory_error(b, err);
-		return false;
+		return prom_memory_error(b, err);
 	}
 	memcpy(s->phi.v, phi.v, sizeof(double) * phi.n);
 	return true;
@@ -77,27 +77,29 @@ static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggre
 	vec_specs_close(&specs);
 }
 
-static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
-	char err[PROM_ERROR_BYTES];
-	for (idx_t i = 0; i < count; i++) {
-		state *a = (state *)from[i], *b = (state *)to[i];
-		if (b->phi.v == NULL) {
-			b->phi = a->phi;
-			a->phi.v = NULL;
-		}
-		if (!agg_rows_move(&a->rows, &b->rows, err)) {
-			duckdb_aggregate_function_set_error(info, err);
-			return;
-		}
+static bool move(void *from, void *to, const void *extra, char err[PROM_ERROR_BYTES]) {
+	(void)extra;
+	state *a = from, *b = to;
+	if (b->phi.v == NULL) {
+		b->phi = a->phi;
+		a->phi.v = NULL;
 	}
+	return agg_rows_move(&a->rows, &b->rows, err);
+}
+
+static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
+	agg_combine(info, from, to, count, move);
 }
 
 // The steps of a state's result: 0 if it has none or the lengths do not fit.
-static uint32_t steps_of(const state *s) { return s->rows.count == 0 ? 0 : vec_common(s->rows.n, s->phi.n); }
+static uint32_t steps_of(const void *state_) {
+	const state *s = state_;
+	return s->rows.count == 0 ? 0 : vec_common(s->rows.n, s->phi.n);
+}
 
 // Writes the quantile of each step to out, absent where no bucket has a value, and sets *any if
 // there is a quantile. Marks the budget if counts were made monotonic.
-static bool finish(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
+static bool quantiles(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
 	uint32_t steps = steps_of(s), count = s->rows.count;
 	if (steps == 0) {
 		snprintf(err, PROM_ERROR_BYTES, "aggregate buckets: lists of %u and %u values in one group", s->rows.n, s->phi.n);
@@ -129,25 +131,16 @@ static bool finish(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES])
 	return true;
 }
 
+static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]) {
+	(void)extra;
+	state *s = state_;
+	bool any = false, ok = s->rows.count == 0 || quantiles(s, vec_out_next(out), &any, err);
+	vec_out_put(out, row, steps_of(s), any);
+	return ok;
+}
+
 static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	char err[PROM_ERROR_BYTES] = "write values: the machine has no memory for them";
-	idx_t elements = 0;
-	for (idx_t i = 0; i < count; i++) {
-		elements += steps_of((const state *)states[i]);
-	}
-	vec_out out;
-	bool ok = vec_out_open(&out, result, elements);
-	for (idx_t i = 0; ok && i < count; i++) {
-		state *s = (state *)states[i];
-		bool any = false;
-		ok = s->rows.count == 0 || finish(s, vec_out_next(&out), &any, err);
-		vec_out_put(&out, offset + i, steps_of(s), any);
-	}
-	if (!ok) {
-		duckdb_aggregate_function_set_error(info, err);
-		return;
-	}
-	vec_out_close(&out);
+	agg_finalize(info, states, result, count, offset, steps_of, finish);
 }
 
 const vec_aggregate agg_table_histogram[] = {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "rows.h"
+#include "states.h"
 
 // A state holds only the values of the first series until a second one arrives: many groups have
 // one series, and planes are large.
@@ -23,11 +24,19 @@ static void states_destroy(duckdb_aggregate_state *states, idx_t count) {
 	}
 }
 
+void agg_planes_init(const agg_planes *op, double *p, uint32_t n) {
+	for (uint32_t j = 0; j < op->planes; j++) {
+		for (uint32_t k = 0; k < n; k++) {
+			p[(size_t)j * n + k] = prom_from_bits(op->initial[j]);
+		}
+	}
+}
+
 // New planes of n steps that hold the one series v.
 static double *planes_of(const agg_planes *op, prom_budget *b, const double *v, uint32_t n) {
 	double *p = prom_alloc(b, sizeof(double) * op->planes * n);
 	if (p != NULL) {
-		op->init(p, n, n);
+		agg_planes_init(op, p, n);
 		op->add(p, n, n, v);
 	}
 	return p;
@@ -64,11 +73,6 @@ static bool widen(state *s, uint32_t planes, uint32_t n) {
 	return true;
 }
 
-static bool refuse(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	prom_memory_error(b, err);
-	return false;
-}
-
 // Converts the state to planes that are wide enough for a list of n steps.
 static bool prepare(state *s, const agg_planes *op, uint32_t n, char err[PROM_ERROR_BYTES]) {
 	uint32_t both = vec_common(s->n, n);
@@ -77,7 +81,7 @@ static bool prepare(state *s, const agg_planes *op, uint32_t n, char err[PROM_ER
 		return false;
 	}
 	if ((s->single && !unfold(s, op)) || (both > s->n && !widen(s, op->planes, both))) {
-		return refuse(s->budget, err);
+		return prom_memory_error(s->budget, err);
 	}
 	return true;
 }
@@ -86,7 +90,7 @@ static bool add(state *s, const agg_planes *op, vec_list l, prom_budget *b, char
 	if (s->n == 0) {
 		double *p = prom_alloc(b, sizeof(double) * l.n);
 		if (p == NULL) {
-			return refuse(b, err);
+			return prom_memory_error(b, err);
 		}
 		memcpy(p, l.v, sizeof(double) * l.n);
 		*s = (state){b, p, l.n, true};
@@ -105,8 +109,9 @@ static bool add(state *s, const agg_planes *op, vec_list l, prom_budget *b, char
 	return true;
 }
 
-// Moves the contents of from to to. Afterwards from is empty or must be destroyed.
-static bool combine(state *from, state *to, const agg_planes *op, char err[PROM_ERROR_BYTES]) {
+static bool move(void *from_, void *to_, const void *extra, char err[PROM_ERROR_BYTES]) {
+	state *from = from_, *to = to_;
+	const agg_planes *op = extra;
 	if (from->n == 0) {
 		return true;
 	}
@@ -115,7 +120,7 @@ static bool combine(state *from, state *to, const agg_planes *op, char err[PROM_
 		*from = (state){0};
 		return true;
 	}
-	if (from->single) {
+	if (from->single || op->merge == NULL) {
 		return add(to, op, (vec_list){from->p, from->n}, to->budget, err);
 	}
 	if (!prepare(to, op, from->n, err)) {
@@ -131,8 +136,14 @@ static bool combine(state *from, state *to, const agg_planes *op, char err[PROM_
 	return true;
 }
 
-// Writes the result of one state at row.
-static bool finish(state *s, const agg_planes *op, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]) {
+static uint32_t steps(const void *s) {
+	uint32_t n = ((const state *)s)->n;
+	return n == 0 ? 1 : n;
+}
+
+static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]) {
+	state *s = state_;
+	const agg_planes *op = extra;
 	double *to = vec_out_next(out);
 	if (s->n == 0) {
 		if (op->empty != NULL) {
@@ -142,12 +153,11 @@ static bool finish(state *s, const agg_planes *op, vec_out *out, idx_t row, char
 		return true;
 	}
 	if (prom_cancelled(s->budget)) {
-		prom_cancel_error(err);
-		return false;
+		return prom_cancel_error(err);
 	}
 	double *planes = s->single ? planes_of(op, s->budget, s->p, s->n) : s->p;
 	if (planes == NULL) {
-		return refuse(s->budget, err);
+		return prom_memory_error(s->budget, err);
 	}
 	vec_out_put(out, row, s->n, op->finish(planes, s->n, s->n, to));
 	if (s->single) {
@@ -181,38 +191,15 @@ static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggre
 	}
 }
 
-static void combine_all(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
-	const agg_planes *op = duckdb_aggregate_function_get_extra_info(info);
-	char err[PROM_ERROR_BYTES];
-	for (idx_t i = 0; i < count; i++) {
-		if (!combine((state *)from[i], (state *)to[i], op, err)) {
-			duckdb_aggregate_function_set_error(info, err);
-			return;
-		}
-	}
+static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
+	agg_combine(info, from, to, count, move);
 }
 
 static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	const agg_planes *op = duckdb_aggregate_function_get_extra_info(info);
-	char err[PROM_ERROR_BYTES] = "write values: the machine has no memory for them";
-	idx_t elements = 0;
-	for (idx_t i = 0; i < count; i++) {
-		uint32_t n = ((const state *)states[i])->n;
-		elements += n == 0 ? 1 : n;
-	}
-	vec_out out;
-	bool ok = vec_out_open(&out, result, elements);
-	for (idx_t i = 0; ok && i < count; i++) {
-		ok = finish((state *)states[i], op, &out, offset + i, err);
-	}
-	if (!ok) {
-		duckdb_aggregate_function_set_error(info, err);
-		return;
-	}
-	vec_out_close(&out);
+	agg_finalize(info, states, result, count, offset, steps, finish);
 }
 
-#define CALLBACKS state_size, state_init, update, combine_all, finalize, states_destroy
+#define CALLBACKS state_size, state_init, update, combine, finalize, states_destroy
 #define ORDERED agg_ordered_size, agg_ordered_init, agg_ordered_update, agg_ordered_combine, agg_ordered_finalize, agg_rows_destroy
 
 // (v), (v, spec) and (i, v, spec)

@@ -8,13 +8,19 @@
 // from p on.
 typedef struct {
 	uint32_t planes;
-	void (*init)(double *p, size_t pitch, uint32_t n);
+	uint64_t initial[4];                                                                     // bits of each plane's numbers before the first series
 	void (*add)(double *p, size_t pitch, uint32_t n, const double *v);                       // one more series
-	void (*merge)(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch); // another state of other series
+	void (*merge)(double *p, size_t pitch, uint32_t n, const double *q, size_t other_pitch); // another state of other series; NULL: as add
 	bool (*finish)(const double *p, size_t pitch, uint32_t n, double *out);                  // says whether any step has a value
 	uint32_t required;                                                                       // keys of the spec
 	const double *empty;                                                                     // the result over no series at every step; NULL: none
 } agg_planes;
+
+// Sets n steps, which is the pitch, to the initial numbers.
+void agg_planes_init(const agg_planes *op, double *p, uint32_t n);
+
+// The finish of one plane that holds the results.
+bool agg_planes_results(const double *p, size_t pitch, uint32_t n, double *out);
 
 extern const agg_planes agg_planes_sum, agg_planes_avg;                                             // sum.c
 extern const agg_planes agg_planes_min, agg_planes_max, agg_planes_count, agg_planes_group;         // extreme.c

@@ -1,7 +1,6 @@
 // prom_quantile: the quantile of all series at each step.
 #include "rows.h"
-
-#include <stdio.h>
+#include "states.h"
 
 #include "../kernel/select.h"
 
@@ -15,42 +14,28 @@ typedef struct {
 
 VEC_STATE(state, 0)
 
+static bool add(void *state_, const void *extra, uint32_t i, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]) {
+	(void)extra;
+	state *s = state_;
+	s->phi = spec->phi;
+	return agg_rows_add(&s->rows, (agg_row){.i = i, .n = l.n, .v = (double *)(uintptr_t)l.v}, spec->budget, err);
+}
+
 static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	char err[PROM_ERROR_BYTES];
-	vec_column ordinals = vec_column_of(in, 0);
-	vec_lists lists;
-	bool ok = vec_lists_open(&lists, in, 1, err);
-	vec_specs specs;
-	vec_specs_open(&specs, in, 2, PROM_KEY_PHI, 0);
-	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
-		vec_list l = vec_list_at(&lists, i);
-		const prom_spec *spec = vec_specs_at(&specs, i, err);
-		ok = spec != NULL;
-		if (!ok || l.n == 0 || !vec_valid(ordinals.validity, i)) {
-			continue;
-		}
-		state *s = (state *)states[i];
-		s->phi = spec->phi;
-		ok = agg_rows_add(&s->rows, (agg_row){.i = ((const uint32_t *)ordinals.data)[i], .n = l.n, .v = (double *)(uintptr_t)l.v}, spec->budget, err);
+	agg_update(info, in, states, PROM_KEY_PHI, add);
+}
+
+static bool move(void *from, void *to, const void *extra, char err[PROM_ERROR_BYTES]) {
+	(void)extra;
+	state *a = from, *b = to;
+	if (a->rows.count > 0) {
+		b->phi = a->phi;
 	}
-	vec_specs_close(&specs);
-	if (!ok) {
-		duckdb_aggregate_function_set_error(info, err);
-	}
+	return agg_rows_move(&a->rows, &b->rows, err);
 }
 
 static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
-	char err[PROM_ERROR_BYTES];
-	for (idx_t i = 0; i < count; i++) {
-		state *a = (state *)from[i], *b = (state *)to[i];
-		if (a->rows.count > 0) {
-			b->phi = a->phi;
-		}
-		if (!agg_rows_move(&a->rows, &b->rows, err)) {
-			duckdb_aggregate_function_set_error(info, err);
-			return;
-		}
-	}
+	agg_combine(info, from, to, count, move);
 }
 
 // The values of one step in the order of the series, NaNs left out but counted.
@@ -129,7 +114,7 @@ static void gather(const agg_rows *rows, uint32_t from, uint32_t steps, step *to
 	}
 }
 
-static bool finish(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
+static bool quantiles(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES]) {
 	size_t count = s->rows.count;
 	double *values = agg_rows_scratch(&s->rows, BLOCK * count, sizeof *values, err);
 	int64_t *keys = values == NULL ? NULL : agg_rows_scratch(&s->rows, count, sizeof *keys, err);
@@ -154,25 +139,18 @@ static bool finish(state *s, double *out, bool *any, char err[PROM_ERROR_BYTES])
 	return ok;
 }
 
+static uint32_t steps(const void *s) { return ((const state *)s)->rows.n; }
+
+static bool finish(void *state_, const void *extra, vec_out *out, idx_t row, char err[PROM_ERROR_BYTES]) {
+	(void)extra;
+	state *s = state_;
+	bool any = false, ok = s->rows.count == 0 || quantiles(s, vec_out_next(out), &any, err);
+	vec_out_put(out, row, s->rows.n, any);
+	return ok;
+}
+
 static void finalize(duckdb_function_info info, duckdb_aggregate_state *states, duckdb_vector result, idx_t count, idx_t offset) {
-	char err[PROM_ERROR_BYTES] = "write values: the machine has no memory for them";
-	idx_t elements = 0;
-	for (idx_t i = 0; i < count; i++) {
-		elements += ((const state *)states[i])->rows.n;
-	}
-	vec_out out;
-	bool ok = vec_out_open(&out, result, elements);
-	for (idx_t i = 0; ok && i < count; i++) {
-		state *s = (state *)states[i];
-		bool any = false;
-		ok = s->rows.count == 0 || finish(s, vec_out_next(&out), &any, err);
-		vec_out_put(&out, offset + i, s->rows.n, any);
-	}
-	if (!ok) {
-		duckdb_aggregate_function_set_error(info, err);
-		return;
-	}
-	vec_out_close(&out);
+	agg_finalize(info, states, result, count, offset, steps, finish);
 }
 
 const vec_aggregate agg_table_quantile[] = {

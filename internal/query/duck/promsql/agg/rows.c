@@ -3,11 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool refuse(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	prom_memory_error(b, err);
-	return false;
-}
-
 static bool grow(agg_rows *r, prom_budget *b, uint64_t room, char err[PROM_ERROR_BYTES]) {
 	if (room <= r->room) {
 		return true;
@@ -15,7 +10,7 @@ static bool grow(agg_rows *r, prom_budget *b, uint64_t room, char err[PROM_ERROR
 	room = room < 2 * (uint64_t)r->room ? 2 * (uint64_t)r->room : room;
 	agg_row *rows = room > UINT32_MAX ? NULL : prom_realloc(b, r->rows, room * sizeof *rows);
 	if (rows == NULL) {
-		return refuse(b, err);
+		return prom_memory_error(b, err);
 	}
 	r->rows = rows;
 	r->room = (uint32_t)room;
@@ -40,7 +35,7 @@ bool agg_rows_add(agg_rows *r, agg_row row, prom_budget *b, char err[PROM_ERROR_
 	}
 	double *v = prom_alloc(b, sizeof(double) * row.n);
 	if (v == NULL) {
-		return refuse(b, err);
+		return prom_memory_error(b, err);
 	}
 	memcpy(v, row.v, sizeof(double) * row.n);
 	row.v = v;
@@ -108,9 +103,5 @@ void agg_rows_destroy(duckdb_aggregate_state *states, idx_t count) {
 }
 
 bool agg_rows_cancelled(const agg_rows *r, char err[PROM_ERROR_BYTES]) {
-	if (r->count > 0 && prom_cancelled(r->budget)) {
-		prom_cancel_error(err);
-		return true;
-	}
-	return false;
+	return r->count > 0 && prom_cancelled(r->budget) && !prom_cancel_error(err);
 }

@@ -2,12 +2,6 @@
 // states. The planes are the mean, the sum of squared distances from it, and the count.
 #include "planes.h"
 
-static void init(double *p, size_t pitch, uint32_t n) {
-	for (uint32_t k = 0; k < n; k++) {
-		p[k] = p[pitch + k] = p[2 * pitch + k] = 0;
-	}
-}
-
 // The first value f sets the mean to f and the distance to f*(f-f): 0, or NaN for infinities and
 // NaN, as upstream does.
 static void add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
@@ -53,5 +47,5 @@ static bool stddev(const double *p, size_t pitch, uint32_t n, double *restrict o
 	return any;
 }
 
-const agg_planes agg_planes_stddev = {.planes = 3, .init = init, .add = add, .merge = merge, .finish = stddev};
-const agg_planes agg_planes_stdvar = {.planes = 3, .init = init, .add = add, .merge = merge, .finish = stdvar};
+const agg_planes agg_planes_stddev = {.planes = 3, .add = add, .merge = merge, .finish = stddev};
+const agg_planes agg_planes_stdvar = {.planes = 3, .add = add, .merge = merge, .finish = stdvar};

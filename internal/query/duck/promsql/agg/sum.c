@@ -15,13 +15,6 @@ VEC_INLINE double compensate(double f, double sum, double t, double c) {
 
 // sum: the sum, absent before the first value, and its compensation. A sum starts at -0, the
 // neutral element of addition.
-static void sum_init(double *p, size_t pitch, uint32_t n) {
-	for (uint32_t k = 0; k < n; k++) {
-		p[k] = prom_absent_value();
-		p[pitch + k] = 0;
-	}
-}
-
 static void sum_add(double *p, size_t pitch, uint32_t n, const double *restrict v) {
 	double *restrict s = p, *restrict c = p + pitch;
 	for (uint32_t k = 0; k < n; k++) {
@@ -51,17 +44,10 @@ static bool sum_finish(const double *p, size_t pitch, uint32_t n, double *restri
 	return any != 0;
 }
 
-const agg_planes agg_planes_sum = {.planes = 2, .init = sum_init, .add = sum_add, .merge = sum_merge, .finish = sum_finish};
+const agg_planes agg_planes_sum = {.planes = 2, .initial = {PROM_ABSENT_BITS}, .add = sum_add, .merge = sum_merge, .finish = sum_finish};
 
 // avg has four planes: the sum, or the mean once the sum would overflow; the compensation; the
-// count; and 1 for the mean or 0 for the sum.
-static void avg_init(double *p, size_t pitch, uint32_t n) {
-	for (uint32_t k = 0; k < n; k++) {
-		p[k] = -0.0;
-		p[pitch + k] = p[2 * pitch + k] = p[3 * pitch + k] = 0;
-	}
-}
-
+// count; and 1 for the mean or 0 for the sum. The sum starts at -0.
 static void avg_add_one(double *s, double *c, double *count, double *mean, double f) {
 	if (prom_is_absent(f)) {
 		return;
@@ -152,4 +138,4 @@ static bool avg_finish(const double *p, size_t pitch, uint32_t n, double *restri
 	return any != 0;
 }
 
-const agg_planes agg_planes_avg = {.planes = 4, .init = avg_init, .add = avg_add, .merge = avg_merge, .finish = avg_finish};
+const agg_planes agg_planes_avg = {.planes = 4, .initial = {UINT64_C(1) << 63}, .add = avg_add, .merge = avg_merge, .finish = avg_finish};

@@ -1,6 +1,7 @@
 // prom_topk, prom_bottomk and prom_limitk: aggregates that return the chosen series, ascending by
 // ordinal, each with its values at the steps where it is chosen.
 #include "choose.h"
+#include "states.h"
 
 #include <stdio.h>
 
@@ -18,8 +19,8 @@ static const agg_ranking top = AGG_TOP, bottom = AGG_BOTTOM, limit = AGG_LIMIT;
 VEC_STATE(state, .prune_at = FIRST_PRUNE)
 
 // The cost is amortised: at least as many rows arrive as stay before the next run.
-static bool prune(state *s, agg_ranking how, char err[PROM_ERROR_BYTES]) {
-	if (how != AGG_LIMIT || s->rows.count < s->prune_at || s->rows.count <= s->k) {
+static bool prune(state *s, const agg_ranking *how, char err[PROM_ERROR_BYTES]) {
+	if (*how != AGG_LIMIT || s->rows.count < s->prune_at || s->rows.count <= s->k) {
 		return true;
 	}
 	bool ok = agg_limit_prune(&s->rows, s->k, err);
@@ -27,7 +28,8 @@ static bool prune(state *s, agg_ranking how, char err[PROM_ERROR_BYTES]) {
 	return ok;
 }
 
-static bool add(state *s, agg_ranking how, uint32_t i, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]) {
+static bool add(void *state_, const void *how, uint32_t i, vec_list l, const prom_spec *spec, char err[PROM_ERROR_BYTES]) {
+	state *s = state_;
 	if (spec->k < 1) {
 		return true;
 	}
@@ -36,40 +38,19 @@ static bool add(state *s, agg_ranking how, uint32_t i, vec_list l, const prom_sp
 }
 
 static void update(duckdb_function_info info, duckdb_data_chunk in, duckdb_aggregate_state *states) {
-	agg_ranking how = *(const agg_ranking *)duckdb_aggregate_function_get_extra_info(info);
-	char err[PROM_ERROR_BYTES];
-	vec_column ordinals = vec_column_of(in, 0);
-	vec_lists lists;
-	bool ok = vec_lists_open(&lists, in, 1, err);
-	vec_specs specs;
-	vec_specs_open(&specs, in, 2, PROM_KEY_K | PROM_KEY_N, 0);
-	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); ok && i < rows; i++) {
-		vec_list l = vec_list_at(&lists, i);
-		const prom_spec *spec = vec_specs_at(&specs, i, err);
-		ok = spec != NULL;
-		if (ok && l.n > 0 && vec_valid(ordinals.validity, i)) {
-			ok = add((state *)states[i], how, ((const uint32_t *)ordinals.data)[i], l, spec, err);
-		}
+	agg_update(info, in, states, PROM_KEY_K | PROM_KEY_N, add);
+}
+
+static bool move(void *from, void *to, const void *how, char err[PROM_ERROR_BYTES]) {
+	state *a = from, *b = to;
+	if (a->rows.count > 0) {
+		b->k = a->k;
 	}
-	vec_specs_close(&specs);
-	if (!ok) {
-		duckdb_aggregate_function_set_error(info, err);
-	}
+	return agg_rows_move(&a->rows, &b->rows, err) && prune(b, how, err);
 }
 
 static void combine(duckdb_function_info info, duckdb_aggregate_state *from, duckdb_aggregate_state *to, idx_t count) {
-	agg_ranking how = *(const agg_ranking *)duckdb_aggregate_function_get_extra_info(info);
-	char err[PROM_ERROR_BYTES];
-	for (idx_t i = 0; i < count; i++) {
-		state *a = (state *)from[i], *b = (state *)to[i];
-		if (a->rows.count > 0) {
-			b->k = a->k;
-		}
-		if (!agg_rows_move(&a->rows, &b->rows, err) || !prune(b, how, err)) {
-			duckdb_aggregate_function_set_error(info, err);
-			return;
-		}
-	}
+	agg_combine(info, from, to, count, move);
 }
 
 // Sets the position of each row among the chosen series, or NOWHERE. Returns the number of chosen
@@ -103,14 +84,16 @@ static void fill(const agg_choice *c, const agg_rows *rows, const uint32_t *plac
 }
 
 // Writes the chosen series of one state as the list of a row.
-static bool write_list(const agg_choice *c, const agg_rows *rows, const uint32_t *place, uint32_t chosen, duckdb_vector result, idx_t row) {
+static bool write_list(const agg_choice *c, const agg_rows *rows, const uint32_t *place, uint32_t chosen, duckdb_vector result, idx_t row,
+                       char err[PROM_ERROR_BYTES]) {
 	idx_t at = duckdb_list_vector_get_size(result);
 	if (duckdb_list_vector_reserve(result, at + chosen) == DuckDBError) {
+		snprintf(err, PROM_ERROR_BYTES, "write values: the machine has no memory for them");
 		return false;
 	}
 	duckdb_vector series = duckdb_list_vector_get_child(result), values = duckdb_struct_vector_get_child(series, 1);
 	vec_out out;
-	if (!vec_out_open(&out, values, (idx_t)chosen * rows->n)) {
+	if (!vec_out_open(&out, values, (idx_t)chosen * rows->n, err)) {
 		return false;
 	}
 	fill(c, rows, place, chosen, vec_out_next(&out));
@@ -129,8 +112,7 @@ static bool write_list(const agg_choice *c, const agg_rows *rows, const uint32_t
 
 static void write_null(duckdb_vector result, idx_t row) {
 	((duckdb_list_entry *)duckdb_vector_get_data(result))[row] = (duckdb_list_entry){0};
-	duckdb_vector_ensure_validity_writable(result);
-	duckdb_validity_set_row_invalid(duckdb_vector_get_validity(result), row);
+	vec_set_null(result, row);
 }
 
 static bool finish(state *s, agg_ranking how, duckdb_vector result, idx_t row, char err[PROM_ERROR_BYTES]) {
@@ -147,9 +129,8 @@ static bool finish(state *s, agg_ranking how, duckdb_vector result, idx_t row, c
 	uint32_t chosen = ok ? places(&choice, &s->rows, place) : 0;
 	if (ok && chosen == 0) {
 		write_null(result, row);
-	} else if (ok && !write_list(&choice, &s->rows, place, chosen, result, row)) {
-		snprintf(err, PROM_ERROR_BYTES, "write values: the machine has no memory for them");
-		ok = false;
+	} else {
+		ok = ok && write_list(&choice, &s->rows, place, chosen, result, row, err);
 	}
 	prom_free(place);
 	agg_choice_free(&choice);

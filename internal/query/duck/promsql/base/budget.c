@@ -231,13 +231,17 @@ void prom_free(void *p) {
 	prom_budget_release(b);
 }
 
-void prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
+bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
 	int64_t needed = prom_budget_needed(b);
 	if (needed > 0) {
 		snprintf(err, PROM_ERROR_BYTES, "query memory limit of %" PRId64 " bytes exceeded: at least %" PRId64 " bytes needed", b->limit, needed);
-		return;
+	} else {
+		snprintf(err, PROM_ERROR_BYTES, "out of memory with %" PRId64 " bytes in use by the query", prom_budget_used(b));
 	}
-	snprintf(err, PROM_ERROR_BYTES, "out of memory with %" PRId64 " bytes in use by the query", prom_budget_used(b));
+	return false;
 }
 
-void prom_cancel_error(char err[PROM_ERROR_BYTES]) { snprintf(err, PROM_ERROR_BYTES, "query was cancelled"); }
+bool prom_cancel_error(char err[PROM_ERROR_BYTES]) {
+	snprintf(err, PROM_ERROR_BYTES, "query was cancelled");
+	return false;
+}

@@ -58,6 +58,6 @@ void prom_free(void *p);
 bool prom_budget_fits(prom_budget *b, size_t n);
 
 // Writes why an allocation of b failed (its limit, or the machine's memory), or that its query was
-// cancelled.
-void prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]);
-void prom_cancel_error(char err[PROM_ERROR_BYTES]);
+// cancelled, and returns false.
+bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]);
+bool prom_cancel_error(char err[PROM_ERROR_BYTES]);

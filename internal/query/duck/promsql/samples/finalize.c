@@ -48,8 +48,7 @@ static bool finish(const samples_state *s, int fn, samples_order *o, prom_scratc
 	}
 	prom_budget *b = s->spec->budget;
 	if (prom_cancelled(b)) {
-		prom_cancel_error(err);
-		return false;
+		return prom_cancel_error(err);
 	}
 	if (s->n > UINT32_MAX) {
 		snprintf(err, PROM_ERROR_BYTES, "a series has more than %lu samples", (unsigned long)UINT32_MAX);
@@ -64,8 +63,7 @@ static bool finish(const samples_state *s, int fn, samples_order *o, prom_scratc
 		present = prom_range_run(fn, ts, v, n, s->spec, next_values(l), scratch);
 	}
 	if (present < 0) {
-		prom_memory_error(b, err);
-		return false;
+		return prom_memory_error(b, err);
 	}
 	set_row(l, row, present ? (idx_t)s->spec->n : 0);
 	return true;

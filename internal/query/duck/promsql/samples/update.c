@@ -88,8 +88,7 @@ static bool append(chunk *c, samples_state *s, idx_t i, idx_t e, char err[PROM_E
 		return false;
 	}
 	if (!samples_append(s, &c->rows, i, e)) {
-		prom_memory_error(s->spec->budget, err);
-		return false;
+		return prom_memory_error(s->spec->budget, err);
 	}
 	return true;
 }

@@ -12,8 +12,6 @@ static bool misfit(uint32_t a, uint32_t b, char err[PROM_ERROR_BYTES]) {
 	return false;
 }
 
-static const char no_room[] = "write values: the machine has no memory for them";
-
 // The lists of a row of prom_math. n is the result's length, 0 if there is none; false if the
 // lengths do not fit.
 typedef struct {
@@ -35,7 +33,7 @@ static bool math_row_at(math_row *row, const vec_math_fn *fn, const vec_lists *l
 	return row->n != 0 || misfit(n, b.n, err);
 }
 
-static bool run_math(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool math(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
 	vec_text name;
 	vec_lists lists[3];
 	for (idx_t c = 0; c < 3; c++) {
@@ -59,8 +57,7 @@ static bool run_math(duckdb_data_chunk in, duckdb_vector result, char err[PROM_E
 		elements += row.n;
 	}
 	vec_out out;
-	if (!vec_out_open(&out, result, elements)) {
-		memcpy(err, no_room, sizeof no_room);
+	if (!vec_out_open(&out, result, elements, err)) {
 		return false;
 	}
 	double *first = vec_out_next(&out);
@@ -98,7 +95,7 @@ static bool binary_row_at(binary_row *row, const vec_operator *op, const vec_lis
 	return row->n != 0 || misfit(l.n, r.n, err);
 }
 
-static bool run_binary(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool binary(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
 	vec_text name;
 	vec_lists lists[2];
 	if (!vec_lists_open(&lists[0], in, 1, err) || !vec_lists_open(&lists[1], in, 2, err) || !vec_constant_text(in, 0, "operator", &name, err)) {
@@ -117,8 +114,7 @@ static bool run_binary(duckdb_data_chunk in, duckdb_vector result, char err[PROM
 		elements += row.n;
 	}
 	vec_out out;
-	if (!vec_out_open(&out, result, elements)) {
-		memcpy(err, no_room, sizeof no_room);
+	if (!vec_out_open(&out, result, elements, err)) {
 		return false;
 	}
 	for (idx_t i = 0; i < rows; i++) {
@@ -127,20 +123,6 @@ static bool run_binary(duckdb_data_chunk in, duckdb_vector result, char err[PROM
 	}
 	vec_out_close(&out);
 	return true;
-}
-
-static void math(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
-	char err[PROM_ERROR_BYTES];
-	if (duckdb_data_chunk_get_size(in) > 0 && !run_math(in, out, err)) {
-		duckdb_scalar_function_set_error(info, err);
-	}
-}
-
-static void binary(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
-	char err[PROM_ERROR_BYTES];
-	if (duckdb_data_chunk_get_size(in) > 0 && !run_binary(in, out, err)) {
-		duckdb_scalar_function_set_error(info, err);
-	}
 }
 
 const vec_scalar vec_scalars_math[] = {

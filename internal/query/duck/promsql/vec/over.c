@@ -26,8 +26,7 @@ static bool samples_grow(samples *s, int64_t n, prom_budget *b, char err[PROM_ER
 	*s = (samples){prom_alloc(b, sizeof *s->ts * (size_t)n), prom_alloc(b, sizeof *s->v * (size_t)n), n};
 	if (s->ts == NULL || s->v == NULL) {
 		samples_free(s);
-		prom_memory_error(b, err);
-		return false;
+		return prom_memory_error(b, err);
 	}
 	return true;
 }
@@ -53,22 +52,19 @@ static bool over(int fn, vec_list l, const prom_spec *inner, const prom_spec *ou
 		return false;
 	}
 	if (prom_cancelled(outer->budget)) {
-		prom_cancel_error(err);
-		return false;
+		return prom_cancel_error(err);
 	}
 	if (!samples_grow(s, inner->n, outer->budget, err)) {
 		return false;
 	}
 	uint32_t n = l.n == 0 ? 0 : collect(s, l, inner);
 	vec_out out;
-	if (!vec_out_open(&out, result, n == 0 ? 0 : (idx_t)outer->n)) {
-		snprintf(err, PROM_ERROR_BYTES, "write values: the machine has no memory for them");
+	if (!vec_out_open(&out, result, n == 0 ? 0 : (idx_t)outer->n, err)) {
 		return false;
 	}
 	int any = n == 0 ? 0 : prom_range_eval(fn, s->ts, s->v, n, outer, vec_out_next(&out));
 	if (any < 0) {
-		prom_memory_error(outer->budget, err);
-		return false;
+		return prom_memory_error(outer->budget, err);
 	}
 	vec_out_put(&out, row, (uint32_t)outer->n, any > 0);
 	vec_out_close(&out);
@@ -95,20 +91,13 @@ static bool run_rows(int fn, duckdb_data_chunk in, duckdb_vector result, char er
 	return ok;
 }
 
-static void run(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
-	char err[PROM_ERROR_BYTES];
+static bool run(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
 	vec_text name;
-	if (duckdb_data_chunk_get_size(in) == 0) {
-		return;
+	if (!vec_constant_text(in, 0, "range function", &name, err)) {
+		return false;
 	}
-	bool ok = vec_constant_text(in, 0, "range function", &name, err);
-	int fn = ok ? prom_range_find(name.text, name.len) : -1;
-	if (ok && fn < 0) {
-		ok = vec_unknown("range function", name, err);
-	}
-	if (!ok || !run_rows(fn, in, out, err)) {
-		duckdb_scalar_function_set_error(info, err);
-	}
+	int fn = prom_range_find(name.text, name.len);
+	return fn < 0 ? vec_unknown("range function", name, err) : run_rows(fn, in, result, err);
 }
 
 const vec_scalar vec_scalars_over[] = {

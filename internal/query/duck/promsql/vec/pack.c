@@ -4,27 +4,25 @@
 
 #include <stdio.h>
 
-static void pack(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
-	char err[PROM_ERROR_BYTES];
+static bool pack(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) {
 	vec_lists lists;
 	if (!vec_lists_open(&lists, in, 0, err)) {
-		duckdb_scalar_function_set_error(info, err);
-		return;
+		return false;
 	}
 	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); i < rows; i++) {
 		vec_list l = vec_list_at(&lists, i);
 		if (l.n > 0) {
 			duckdb_vector_assign_string_element_len(out, i, (const char *)l.v, l.n * sizeof(double));
-			continue;
+		} else {
+			vec_set_null(out, i);
 		}
-		duckdb_vector_ensure_validity_writable(out);
-		duckdb_validity_set_row_invalid(duckdb_vector_get_validity(out), i);
 	}
+	return true;
 }
 
 // Rows with the same bytes in the same place, as those of a constant are, share the elements of one
 // list.
-static bool unpack_rows(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
+static bool unpack(duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
 	vec_column blobs = vec_column_of(in, 0);
 	vec_text last = {NULL, 0};
 	vec_out out;
@@ -36,8 +34,7 @@ static bool unpack_rows(duckdb_data_chunk in, duckdb_vector result, char err[PRO
 			return false;
 		}
 		bool again = t.len > 0 && t.len == last.len && t.text == last.text;
-		if (!vec_out_open(&out, result, again ? 0 : t.len / sizeof(double))) {
-			snprintf(err, PROM_ERROR_BYTES, "write values: the machine has no memory for them");
+		if (!vec_out_open(&out, result, again ? 0 : t.len / sizeof(double), err)) {
 			return false;
 		}
 		if (again) {
@@ -53,13 +50,6 @@ static bool unpack_rows(duckdb_data_chunk in, duckdb_vector result, char err[PRO
 		last = t;
 	}
 	return true;
-}
-
-static void unpack(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
-	char err[PROM_ERROR_BYTES];
-	if (!unpack_rows(in, out, err)) {
-		duckdb_scalar_function_set_error(info, err);
-	}
 }
 
 const vec_scalar vec_scalars_pack[] = {

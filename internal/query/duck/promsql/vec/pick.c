@@ -1,6 +1,8 @@
 // From stored ids to ordinals of the plan, and stored columns to values.
 #include "register.h"
 
+#include <stdio.h>
+
 #define ENTRY_BYTES 12 // key u64, value u32
 #define NO_ORDINAL UINT32_MAX
 
@@ -26,56 +28,40 @@ static uint32_t find(vec_text map, uint64_t key) {
 	return lo < map.len / ENTRY_BYTES && read_u64(at) == key ? read_u32(at + 8) : NO_ORDINAL;
 }
 
+// Element n of an array, NO_ORDINAL if it is shorter.
+static uint32_t element(vec_text array, uint32_t n) { return n < array.len / 4 ? read_u32(array.text + (size_t)n * 4) : NO_ORDINAL; }
+
 static void put(duckdb_vector out, idx_t row, uint32_t value) {
 	((uint32_t *)duckdb_vector_get_data(out))[row] = value;
 	if (value == NO_ORDINAL) {
-		duckdb_vector_ensure_validity_writable(out);
-		duckdb_validity_set_row_invalid(duckdb_vector_get_validity(out), row);
+		vec_set_null(out, row);
 	}
 }
 
-// The length of a map must be a multiple of the entry size.
-static bool well_formed(duckdb_function_info info, vec_text map, size_t entry) {
-	if (map.len % entry == 0) {
-		return true;
-	}
-	duckdb_scalar_function_set_error(info, "read map of ordinals: its last entry is cut off");
-	return false;
-}
-
-static void pick(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
+// Writes the value of each row's key in the row's map. The length of a map must be a multiple of
+// the entry size.
+VEC_INLINE bool pick_all(duckdb_data_chunk in, duckdb_vector out, bool keyed, char err[PROM_ERROR_BYTES]) {
 	vec_column keys = vec_column_of(in, 0), maps = vec_column_of(in, 1);
 	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); i < rows; i++) {
 		uint32_t value = NO_ORDINAL;
 		if (vec_valid(keys.validity, i) && vec_valid(maps.validity, i)) {
 			vec_text map = vec_text_at(maps.data, i);
-			if (!well_formed(info, map, ENTRY_BYTES)) {
-				return;
+			if (map.len % (keyed ? ENTRY_BYTES : 4) != 0) {
+				snprintf(err, PROM_ERROR_BYTES, "read map of ordinals: its last entry is cut off");
+				return false;
 			}
-			value = find(map, ((const uint64_t *)keys.data)[i]);
+			value = keyed ? find(map, ((const uint64_t *)keys.data)[i]) : element(map, ((const uint32_t *)keys.data)[i]);
 		}
 		put(out, i, value);
 	}
+	return true;
 }
 
-static void at(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
-	vec_column ordinals = vec_column_of(in, 0), maps = vec_column_of(in, 1);
-	for (idx_t i = 0, rows = duckdb_data_chunk_get_size(in); i < rows; i++) {
-		uint32_t value = NO_ORDINAL;
-		if (vec_valid(ordinals.validity, i) && vec_valid(maps.validity, i)) {
-			vec_text map = vec_text_at(maps.data, i);
-			if (!well_formed(info, map, 4)) {
-				return;
-			}
-			uint32_t n = ((const uint32_t *)ordinals.data)[i];
-			value = n < map.len / 4 ? read_u32(map.text + (size_t)n * 4) : NO_ORDINAL;
-		}
-		put(out, i, value);
-	}
-}
+static bool pick(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return pick_all(in, out, true, err); }
+static bool at(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return pick_all(in, out, false, err); }
 
-static void value(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
-	(void)info;
+static bool value(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) {
+	(void)err;
 	vec_column ints = vec_column_of(in, 0), divs = vec_column_of(in, 1);
 	const int64_t *restrict i = ints.data;
 	const double *restrict d = divs.data;
@@ -86,10 +72,10 @@ static void value(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector
 	}
 	for (idx_t k = 0; (ints.validity != NULL || divs.validity != NULL) && k < rows; k++) {
 		if (!vec_valid(ints.validity, k) || !vec_valid(divs.validity, k)) {
-			duckdb_vector_ensure_validity_writable(out);
-			duckdb_validity_set_row_invalid(duckdb_vector_get_validity(out), k);
+			vec_set_null(out, k);
 		}
 	}
+	return true;
 }
 
 const vec_scalar vec_scalars_pick[] = {

@@ -5,22 +5,12 @@
 #include <stdio.h>
 
 static duckdb_logical_type plain_type(vec_type t) {
-	switch (t) {
-	case VEC_DOUBLE:
-		return duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
-	case VEC_BIGINT:
-		return duckdb_create_logical_type(DUCKDB_TYPE_BIGINT);
-	case VEC_UINTEGER:
-		return duckdb_create_logical_type(DUCKDB_TYPE_UINTEGER);
-	case VEC_UBIGINT:
-		return duckdb_create_logical_type(DUCKDB_TYPE_UBIGINT);
-	case VEC_TIMESTAMP:
-		return duckdb_create_logical_type(DUCKDB_TYPE_TIMESTAMP_TZ);
-	case VEC_BLOB:
-		return duckdb_create_logical_type(DUCKDB_TYPE_BLOB);
-	default:
-		return duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);
-	}
+	static const duckdb_type types[] = {
+	    [VEC_DOUBLE] = DUCKDB_TYPE_DOUBLE,   [VEC_BIGINT] = DUCKDB_TYPE_BIGINT,          [VEC_UINTEGER] = DUCKDB_TYPE_UINTEGER,
+	    [VEC_UBIGINT] = DUCKDB_TYPE_UBIGINT, [VEC_TIMESTAMP] = DUCKDB_TYPE_TIMESTAMP_TZ, [VEC_VARCHAR] = DUCKDB_TYPE_VARCHAR,
+	    [VEC_BLOB] = DUCKDB_TYPE_BLOB,
+	};
+	return duckdb_create_logical_type(types[t]);
 }
 
 static duckdb_logical_type list_of(duckdb_logical_type element) {
@@ -43,6 +33,14 @@ static duckdb_logical_type type_of(vec_type t) {
 	return t == VEC_LIST ? list_of(plain_type(VEC_DOUBLE)) : t == VEC_CHOSEN ? chosen_type() : plain_type(t);
 }
 
+static void run_scalar(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
+	const vec_scalar *s = duckdb_scalar_function_get_extra_info(info);
+	char err[PROM_ERROR_BYTES];
+	if (duckdb_data_chunk_get_size(in) > 0 && !s->run(in, out, err)) {
+		duckdb_scalar_function_set_error(info, err);
+	}
+}
+
 static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s) {
 	duckdb_scalar_function f = duckdb_create_scalar_function();
 	duckdb_scalar_function_set_name(f, s->name);
@@ -55,7 +53,8 @@ static duckdb_state add_scalar(duckdb_connection conn, const vec_scalar *s) {
 	duckdb_scalar_function_set_return_type(f, t);
 	duckdb_destroy_logical_type(&t);
 	duckdb_scalar_function_set_special_handling(f);
-	duckdb_scalar_function_set_function(f, s->run);
+	duckdb_scalar_function_set_extra_info(f, (void *)(uintptr_t)s, NULL);
+	duckdb_scalar_function_set_function(f, run_scalar);
 	duckdb_state state = duckdb_register_scalar_function(conn, f);
 	duckdb_destroy_scalar_function(&f);
 	return state;

@@ -8,11 +8,14 @@ typedef enum { VEC_END, VEC_DOUBLE, VEC_BIGINT, VEC_UINTEGER, VEC_UBIGINT, VEC_T
 
 #define VEC_MAX_PARAMETERS 5
 
+// Fills out for the rows of a chunk, which has some. Returns false with a message.
+typedef bool (*vec_run)(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]);
+
 // A scalar function of DuckDB. All handle NULL inputs themselves.
 typedef struct {
 	const char *name;
 	vec_type parameters[VEC_MAX_PARAMETERS + 1], result;
-	duckdb_scalar_function_t run;
+	vec_run run;
 } vec_scalar;
 
 // An aggregate of DuckDB. extra is what duckdb_aggregate_function_get_extra_info gives its

@@ -37,8 +37,7 @@ static bool write_rows(kind what, duckdb_data_chunk in, vec_specs *specs, duckdb
 			return false;
 		}
 		vec_out out;
-		if (!vec_out_open(&out, result, v.n == 0 ? 0 : (idx_t)s->n)) {
-			snprintf(err, PROM_ERROR_BYTES, "write values: the machine has no memory for them");
+		if (!vec_out_open(&out, result, v.n == 0 ? 0 : (idx_t)s->n, err)) {
 			return false;
 		}
 		vec_out_put(&out, i, (uint32_t)s->n, v.n > 0 && fill(what, s, v, vec_out_next(&out)));
@@ -47,19 +46,17 @@ static bool write_rows(kind what, duckdb_data_chunk in, vec_specs *specs, duckdb
 	return true;
 }
 
-static void run(kind what, duckdb_function_info info, duckdb_data_chunk in, duckdb_vector result) {
-	char err[PROM_ERROR_BYTES];
+static bool run(kind what, duckdb_data_chunk in, duckdb_vector result, char err[PROM_ERROR_BYTES]) {
 	vec_specs specs;
 	vec_specs_open(&specs, in, what == TIME ? 0 : 1, what == REPEAT ? PROM_KEY_N : PROM_KEYS_GRID, 0);
-	if (!write_rows(what, in, &specs, result, err)) {
-		duckdb_scalar_function_set_error(info, err);
-	}
+	bool ok = write_rows(what, in, &specs, result, err);
 	vec_specs_close(&specs);
+	return ok;
 }
 
-static void time_list(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) { run(TIME, info, in, out); }
-static void timestamps(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) { run(TIMESTAMPS, info, in, out); }
-static void repeat(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) { run(REPEAT, info, in, out); }
+static bool time_list(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return run(TIME, in, out, err); }
+static bool timestamps(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return run(TIMESTAMPS, in, out, err); }
+static bool repeat(duckdb_data_chunk in, duckdb_vector out, char err[PROM_ERROR_BYTES]) { return run(REPEAT, in, out, err); }
 
 const vec_scalar vec_scalars_time[] = {
     {"prom_time", {VEC_VARCHAR}, VEC_LIST, time_list},

@@ -41,9 +41,10 @@ bool vec_lists_open(vec_lists *l, duckdb_data_chunk chunk, idx_t column, char er
 	return true;
 }
 
-bool vec_out_open(vec_out *o, duckdb_vector vector, idx_t elements) {
+bool vec_out_open(vec_out *o, duckdb_vector vector, idx_t elements, char err[PROM_ERROR_BYTES]) {
 	idx_t size = duckdb_list_vector_get_size(vector);
 	if (duckdb_list_vector_reserve(vector, size + elements) == DuckDBError) {
+		snprintf(err, PROM_ERROR_BYTES, "write values: the machine has no memory for them");
 		return false;
 	}
 	*o = (vec_out){vector, duckdb_vector_get_data(vector), duckdb_vector_get_data(duckdb_list_vector_get_child(vector)), size};
@@ -57,8 +58,7 @@ void vec_out_keep(vec_out *o, idx_t row, uint32_t n) {
 
 void vec_out_null(vec_out *o, idx_t row) {
 	o->at[row] = (duckdb_list_entry){o->size, 0};
-	duckdb_vector_ensure_validity_writable(o->vector);
-	duckdb_validity_set_row_invalid(duckdb_vector_get_validity(o->vector), row);
+	vec_set_null(o->vector, row);
 }
 
 void vec_out_close(vec_out *o) { duckdb_list_vector_set_size(o->vector, o->size); }

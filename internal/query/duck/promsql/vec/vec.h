@@ -42,6 +42,11 @@ VEC_INLINE bool vec_valid(const uint64_t *validity, idx_t row) {
 	return validity == NULL || (validity[row / 64] >> (row % 64) & 1) != 0;
 }
 
+VEC_INLINE void vec_set_null(duckdb_vector v, idx_t row) {
+	duckdb_vector_ensure_validity_writable(v);
+	duckdb_validity_set_row_invalid(duckdb_vector_get_validity(v), row);
+}
+
 // A column without lists.
 typedef struct {
 	const void *data;
@@ -90,8 +95,9 @@ typedef struct {
 	idx_t size; // elements that were kept
 } vec_out;
 
-// Makes room for elements more than there are. Returns false if the machine has no memory for them.
-bool vec_out_open(vec_out *o, duckdb_vector vector, idx_t elements);
+// Makes room for elements more than there are. Returns false with a message if the machine has no
+// memory for them.
+bool vec_out_open(vec_out *o, duckdb_vector vector, idx_t elements, char err[PROM_ERROR_BYTES]);
 VEC_INLINE double *vec_out_next(vec_out *o) { return o->values + o->size; }
 void vec_out_keep(vec_out *o, idx_t row, uint32_t n); // the n elements that were written at vec_out_next are the row's list
 void vec_out_null(vec_out *o, idx_t row);
