@@ -72,35 +72,18 @@ PROM_INLINE double extreme_value(const series *s, window w, values *x, double (*
 	return pick(x->suffix[w.lo], e);
 }
 
-PROM_INLINE double max_value(const series *s, const prom_spec *p, window w, void *x) {
-	(void)p;
-	return extreme_value(s, w, x, value_max);
-}
+#define EXTREME(name, value) \
+	PROM_INLINE double name(const series *s, const prom_spec *p, window w, void *x) { \
+		(void)p; \
+		return value; \
+	}
 
-PROM_INLINE double min_value(const series *s, const prom_spec *p, window w, void *x) {
-	(void)p;
-	return extreme_value(s, w, x, value_min);
-}
-
-PROM_INLINE double max_over_time(const series *s, const prom_spec *p, window w, void *x) {
-	(void)p;
-	return s->v[extreme(s, w, x, later_max)];
-}
-
-PROM_INLINE double min_over_time(const series *s, const prom_spec *p, window w, void *x) {
-	(void)p;
-	return s->v[extreme(s, w, x, later_min)];
-}
-
-PROM_INLINE double ts_of_max(const series *s, const prom_spec *p, window w, void *x) {
-	(void)p;
-	return (double)s->ts[extreme(s, w, x, last_max)] / 1000;
-}
-
-PROM_INLINE double ts_of_min(const series *s, const prom_spec *p, window w, void *x) {
-	(void)p;
-	return (double)s->ts[extreme(s, w, x, last_min)] / 1000;
-}
+EXTREME(max_value, extreme_value(s, w, x, value_max))
+EXTREME(min_value, extreme_value(s, w, x, value_min))
+EXTREME(max_over_time, s->v[extreme(s, w, x, later_max)])
+EXTREME(min_over_time, s->v[extreme(s, w, x, later_min)])
+EXTREME(ts_of_max, (double)s->ts[extreme(s, w, x, last_max)] / 1000)
+EXTREME(ts_of_min, (double)s->ts[extreme(s, w, x, last_min)] / 1000)
 
 static bool has_nan(const series *s) {
 	uint64_t nan = 0;

@@ -29,33 +29,6 @@ void prom_kernel_close(prom_kernel *k) {
 	free(k);
 }
 
-static uint32_t count_stale(const double *v, uint32_t n) {
-	uint32_t stale = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		stale += prom_is_absent(v[i]);
-	}
-	return stale;
-}
-
-// Copies the kept samples that are not stale markers into the kernel's memory. Returns false if the
-// budget refuses it.
-static bool drop_stale(prom_kernel *k, const int64_t **ts, const double **v, uint32_t n, uint32_t kept) {
-	// One more element: the loop also writes stale markers, one past the end.
-	int64_t *to_ts = prom_scratch_take(&k->series, ((size_t)kept + 1) * (sizeof(int64_t) + sizeof(double)));
-	if (to_ts == NULL) {
-		return false;
-	}
-	double *to_v = (double *)(to_ts + kept + 1);
-	for (uint32_t i = 0, at = 0; i < n; i++) {
-		to_ts[at] = (*ts)[i];
-		to_v[at] = (*v)[i];
-		at += !prom_is_absent((*v)[i]);
-	}
-	*ts = to_ts;
-	*v = to_v;
-	return true;
-}
-
 // Windows of grids of at most so many steps are kept from one series to the next.
 #define KEPT_STEPS (1 << 16)
 
@@ -99,8 +72,8 @@ int prom_kernel_eval(prom_kernel *k, const int64_t *ts, const double *v, uint32_
 	if ((facts & PROM_SAME_TIMES) == 0) {
 		k->known = -1;
 	}
-	uint32_t stale = (facts & PROM_NO_STALE) != 0 || prom_range_sees_stale(k->fn) ? 0 : count_stale(v, n);
-	if (stale > 0 && stale < n && !drop_stale(k, &ts, &v, n, n - stale)) {
+	uint32_t stale = (facts & PROM_NO_STALE) != 0 || prom_range_sees_stale(k->fn) ? 0 : prom_count_stale(v, n);
+	if (stale > 0 && stale < n && !prom_drop_stale(&k->series, &ts, &v, n, n - stale)) {
 		return PROM_KERNEL_REFUSED;
 	}
 	if (stale == n) { // no sample is left, or there was none

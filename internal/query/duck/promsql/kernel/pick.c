@@ -2,61 +2,27 @@
 // number.
 #include "window.h"
 
-PROM_INLINE double instant(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	return s->v[w.hi - 1]; // a stale marker is the absent value
-}
+#define PICK(name, value) \
+	PROM_INLINE double name(const series *s, const prom_spec *p, window w, void *state) { \
+		(void)s, (void)p, (void)w, (void)state; \
+		return value; \
+	}
 
-PROM_INLINE double timestamp(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	return prom_is_absent(s->v[w.hi - 1]) ? prom_absent_value() : (double)s->ts[w.hi - 1] / 1000;
-}
-
-PROM_INLINE double last(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	return s->v[w.hi - 1];
-}
-
-PROM_INLINE double first(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	return s->v[w.lo];
-}
-
-PROM_INLINE double ts_of_first(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	return (double)s->ts[w.lo] / 1000;
-}
-
+PICK(instant, s->v[w.hi - 1]) // a stale marker is the absent value
+PICK(timestamp, prom_is_absent(s->v[w.hi - 1]) ? prom_absent_value() : (double)s->ts[w.hi - 1] / 1000)
+PICK(last, s->v[w.hi - 1])
+PICK(first, s->v[w.lo])
+PICK(ts_of_first, (double)s->ts[w.lo] / 1000)
 // Upstream takes the later one of the last float and of the last histogram, whose time is 0 if
 // there is none.
-PROM_INLINE double ts_of_last(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	int64_t t = s->ts[w.hi - 1];
-	return (double)(t > 0 ? t : 0) / 1000;
-}
-
-PROM_INLINE double count(const series *s, const prom_spec *p, window w, void *state) {
-	(void)s, (void)p, (void)state;
-	return w.hi - w.lo;
-}
-
-PROM_INLINE double present(const series *s, const prom_spec *p, window w, void *state) {
-	(void)s, (void)p, (void)w, (void)state;
-	return 1;
-}
-
-PROM_INLINE double idelta(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	return s->v[w.hi - 1] - s->v[w.hi - 2];
-}
+PICK(ts_of_last, (double)(s->ts[w.hi - 1] > 0 ? s->ts[w.hi - 1] : 0) / 1000)
+PICK(count, w.hi - w.lo)
+PICK(present, 1)
+PICK(idelta, s->v[w.hi - 1] - s->v[w.hi - 2])
 
 // After a reset the increase is the last value itself.
-PROM_INLINE double irate(const series *s, const prom_spec *p, window w, void *state) {
-	(void)p, (void)state;
-	double a = s->v[w.hi - 2], b = s->v[w.hi - 1];
-	double increase = b < a ? b : b - a;
-	return increase / ((double)(s->ts[w.hi - 1] - s->ts[w.hi - 2]) / 1000);
-}
+PROM_INLINE double increase(double a, double b) { return b < a ? b : b - a; }
+PICK(irate, increase(s->v[w.hi - 2], s->v[w.hi - 1]) / ((double)(s->ts[w.hi - 1] - s->ts[w.hi - 2]) / 1000))
 
 static int any_present(const double *out, int64_t n) {
 	for (int64_t k = 0; k < n; k++) {

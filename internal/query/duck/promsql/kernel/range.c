@@ -31,35 +31,37 @@ int prom_range_series(int fn, const series *s, const prom_spec *spec, double *ou
 	return functions[fn].kernel(fn, s, spec, out, scratch);
 }
 
-// Copies the samples that are no stale markers.
-static uint32_t without_stale(int64_t *ts, double *v, const int64_t *from_ts, const double *from_v, uint32_t n) {
-	uint32_t kept = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		ts[kept] = from_ts[i];
-		v[kept] = from_v[i];
-		kept += !prom_is_absent(from_v[i]);
-	}
-	return kept;
-}
-
-int prom_range_eval(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, double *out) {
-	prom_scratch scratch = {.budget = spec->budget};
+uint32_t prom_count_stale(const double *v, uint32_t n) {
 	uint32_t stale = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		stale += prom_is_absent(v[i]);
 	}
-	if (stale == 0 || prom_range_sees_stale(fn)) {
-		int r = prom_range_run(fn, ts, v, n, spec, out, &scratch);
-		prom_scratch_free(&scratch);
-		return r;
+	return stale;
+}
+
+bool prom_drop_stale(prom_scratch *scratch, const int64_t **ts, const double **v, uint32_t n, uint32_t kept) {
+	// One more element: the loop also writes stale markers, one past the end.
+	int64_t *to_ts = prom_scratch_take(scratch, ((size_t)kept + 1) * (sizeof(int64_t) + sizeof(double)));
+	if (to_ts == NULL) {
+		return false;
 	}
-	int64_t *copy = prom_alloc(spec->budget, (size_t)n * (sizeof *ts + sizeof *v));
-	if (copy == NULL) {
-		return -1;
+	double *to_v = (double *)(to_ts + kept + 1);
+	for (uint32_t i = 0, at = 0; i < n; i++) {
+		to_ts[at] = (*ts)[i];
+		to_v[at] = (*v)[i];
+		at += !prom_is_absent((*v)[i]);
 	}
-	double *values = (double *)(copy + n);
-	int r = prom_range_run(fn, copy, values, without_stale(copy, values, ts, v, n), spec, out, &scratch);
-	prom_free(copy);
+	*ts = to_ts;
+	*v = to_v;
+	return true;
+}
+
+int prom_range_eval(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, double *out) {
+	prom_scratch scratch = {.budget = spec->budget}, copy = {.budget = spec->budget};
+	uint32_t stale = prom_range_sees_stale(fn) ? 0 : prom_count_stale(v, n);
+	bool ok = stale == 0 || prom_drop_stale(&copy, &ts, &v, n, n - stale);
+	int r = ok ? prom_range_run(fn, ts, v, n - stale, spec, out, &scratch) : -1;
+	prom_scratch_free(&copy);
 	prom_scratch_free(&scratch);
 	return r;
 }

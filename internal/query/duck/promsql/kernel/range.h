@@ -26,6 +26,12 @@ int prom_range_eval(int fn, const int64_t *ts, const double *v, uint32_t n, cons
 // Whether fn reads stale markers. All other functions need series without them.
 bool prom_range_sees_stale(int fn);
 
+uint32_t prom_count_stale(const double *v, uint32_t n);
+
+// Copies the samples that are no stale markers, of which there are kept, into scratch memory, and
+// lets *ts and *v point to them. Returns false if the budget refuses it.
+bool prom_drop_stale(prom_scratch *scratch, const int64_t **ts, const double **v, uint32_t n, uint32_t kept);
+
 // As prom_range_eval, over samples that have no stale markers unless fn sees them.
 int prom_range_run(int fn, const int64_t *ts, const double *v, uint32_t n, const prom_spec *spec, double *out, prom_scratch *scratch);
 
