@@ -217,7 +217,7 @@ var allowed = map[string][]string{
 	"internal/segment/segmenttest":         {"internal/segment", "internal/series"},
 	"internal/series":                      {},
 	"internal/settings":                    {},
-	"internal/telemetry":                   {"internal/settings"},
+	"internal/telemetry":                   {},
 	"internal/tenant":                      {},
 	"internal/timeparam":                   {},
 

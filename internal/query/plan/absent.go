@@ -10,9 +10,8 @@ import (
 
 // absentNode is one series with the value 1 at each step at which no series of in has a value.
 type absentNode struct {
-	name  string
-	in    Node
-	shape Shape
+	unary
+	name string
 }
 
 // compileAbsent compiles absent().
@@ -23,7 +22,7 @@ func compileAbsent(b *building, e *parser.Call, at place) (Node, string) {
 		return nil, reason
 	}
 	sel, _ := e.Args[0].(*parser.VectorSelector)
-	n := &absentNode{name: "absent", in: in, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}
+	n := &absentNode{unary: unary{shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}, in}, name: "absent"}
 	n.shape.notes, reason = in.Shape().independentNotes()
 	return n, reason
 }
@@ -42,7 +41,7 @@ func compileAbsentOverTime(b *building, e *parser.Call, at place) (Node, string)
 	if m, ok := e.Args[0].(*parser.MatrixSelector); ok {
 		sel, _ = m.VectorSelector.(*parser.VectorSelector)
 	}
-	n := &absentNode{name: e.Func.Name, in: in, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}
+	n := &absentNode{unary: unary{shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{absentLabels(sel)}}}, in}, name: e.Func.Name}
 	if drop := dropAll(n.shape.Labels); b.options.DelayedNames {
 		n.shape.Drop = drop
 	} else if drop != nil {
@@ -73,12 +72,6 @@ func absentLabels(sel *parser.VectorSelector) labels.Labels {
 	}
 	return lb.Labels()
 }
-
-// Shape implements Node.
-func (n *absentNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *absentNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *absentNode) String() string { return n.name }

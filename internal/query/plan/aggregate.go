@@ -15,12 +15,11 @@ import (
 
 // groupNode aggregates the values of each group at each step.
 type groupNode struct {
-	op    string // sum, avg, ...: the C aggregate is prom_<op>
-	by    string // the clause, for String
-	phi   float64
-	in    Node
-	to    []uint32 // to[i] is the group of ordinal i of in
-	shape Shape
+	unary
+	op  string // sum, avg, ...: the C aggregate is prom_<op>
+	by  string // the clause, for String
+	phi float64
+	to  []uint32 // to[i] is the group of ordinal i of in
 }
 
 // compileGrouping compiles the aggregations that return one series per group.
@@ -142,12 +141,6 @@ func grouping(e *parser.AggregateExpr) string {
 	}
 	return ""
 }
-
-// Shape implements Node.
-func (n *groupNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *groupNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *groupNode) String() string {

@@ -35,7 +35,7 @@ func compileBinary(b *building, e *parser.BinaryExpr, at place) (Node, string) {
 	switch {
 	case ls && rs:
 		// A comparison between scalars always has the modifier bool.
-		n := &pairNode{op: operator(e, false), l: l, r: r, shape: scalarShape(at.grid())}
+		n := &pairNode{shaped: shaped{scalarShape(at.grid())}, op: operator(e, false), l: l, r: r}
 		n.shape.notes, reason = independentNotesOf(l, r)
 		return n, reason
 	case rs:
@@ -63,9 +63,9 @@ func operator(e *parser.BinaryExpr, keepRight bool) string {
 
 // pairNode is a scalar computed from two scalars.
 type pairNode struct {
-	op    string // of prom_binary
-	l, r  Node
-	shape Shape
+	shaped
+	op   string // of prom_binary
+	l, r Node
 }
 
 // independentNotesOf returns the notes of all nodes, or a reason not to push them.
@@ -79,9 +79,6 @@ func independentNotesOf(nodes ...Node) (all []note, reason string) {
 	}
 	return all, ""
 }
-
-// Shape implements Node.
-func (n *pairNode) Shape() *Shape { return &n.shape }
 
 // Children implements Node.
 func (n *pairNode) Children() []Node { return []Node{n.l, n.r} }
@@ -104,11 +101,11 @@ func operandOf(n Node) string {
 
 // scaleNode applies an operator to every value of in and a scalar.
 type scaleNode struct {
+	shaped
 	op     string // of prom_binary
 	in     Node
 	scalar Node
 	swap   bool // the scalar is the left operand
-	shape  Shape
 }
 
 // withScalar compiles an operator between a vector and a scalar. swap: the scalar is the left
@@ -133,9 +130,6 @@ func withScalar(b *building, e *parser.BinaryExpr, in, scalar Node, swap bool, a
 	n.shape.notes = append(n.shape.notes[:len(n.shape.notes):len(n.shape.notes)], more...)
 	return n, ""
 }
-
-// Shape implements Node.
-func (n *scaleNode) Shape() *Shape { return &n.shape }
 
 // Children implements Node.
 func (n *scaleNode) Children() []Node {

@@ -83,19 +83,18 @@ func fold(op parser.ItemType, l, r float64) (float64, bool) {
 
 // constNode is a number that holds at every step.
 type constNode struct {
+	shaped
 	value float64
-	shape Shape
 }
 
-func newConst(v float64, g Grid) *constNode { return &constNode{value: v, shape: scalarShape(g)} }
+func newConst(v float64, g Grid) *constNode {
+	return &constNode{shaped: shaped{scalarShape(g)}, value: v}
+}
 
 // scalarShape returns the shape of a scalar on a grid.
 func scalarShape(g Grid) Shape {
 	return Shape{Grid: g, Scalar: true, Labels: []labels.Labels{labels.EmptyLabels()}}
 }
-
-// Shape implements Node.
-func (n *constNode) Shape() *Shape { return &n.shape }
 
 // Children implements Node.
 func (n *constNode) Children() []Node { return nil }

@@ -24,12 +24,11 @@ var ErrForcedMonotonicity = errors.New("histogram_quantile needs monotonic bucke
 
 // quantileNode is histogram_quantile over classic buckets.
 type quantileNode struct {
-	phi   Node
-	in    Node
-	les   []float64 // the distinct upper bounds
-	le    []uint32  // le[i] is the index in les of series i
-	to    []uint32  // to[i] is the histogram of series i
-	shape Shape
+	unary
+	phi Node
+	les []float64 // the distinct upper bounds
+	le  []uint32  // le[i] is the index in les of series i
+	to  []uint32  // to[i] is the histogram of series i
 }
 
 // compileHistogramQuantile compiles histogram_quantile(phi, buckets).
@@ -47,7 +46,7 @@ func compileHistogramQuantile(b *building, e *parser.Call, at place) (Node, stri
 	if reason != "" {
 		return nil, reason
 	}
-	n := &quantileNode{phi: newConst(phi, at.grid()), in: in, shape: Shape{Grid: at.grid()}}
+	n := &quantileNode{unary: unary{shaped{Shape{Grid: at.grid()}}, in}, phi: newConst(phi, at.grid())}
 	if reason := n.histograms(in.Shape().Labels, b.options.DelayedNames); reason != "" {
 		return nil, reason
 	}
@@ -103,12 +102,6 @@ func (n *quantileNode) histograms(in []labels.Labels, delayed bool) string {
 	}
 	return ""
 }
-
-// Shape implements Node.
-func (n *quantileNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *quantileNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *quantileNode) String() string { return "histogram_quantile " + n.phi.String() }

@@ -15,6 +15,7 @@ const maxPairs = 1 << 20
 
 // joinNode applies an operator to the pairs of series that match.
 type joinNode struct {
+	shaped
 	op       string // of prom_binary
 	text     string
 	l, r     Node
@@ -27,7 +28,6 @@ type joinNode struct {
 	// value at a step. merged: several pairs have one output.
 	pairs  map[uint64]uint32
 	merged bool
-	shape  Shape
 }
 
 // compileJoin compiles arithmetic and comparisons between vectors.
@@ -143,9 +143,6 @@ func joinText(e *parser.BinaryExpr) string {
 	}
 	return sb.String()
 }
-
-// Shape implements Node.
-func (n *joinNode) Shape() *Shape { return &n.shape }
 
 // Children implements Node.
 func (n *joinNode) Children() []Node { return []Node{n.l, n.r} }

@@ -12,9 +12,8 @@ import (
 
 // labelNode is in with changed labels.
 type labelNode struct {
-	text  string
-	in    Node
-	shape Shape
+	unary
+	text string
 }
 
 // compileLabelReplace compiles label_replace(v, dst, replacement, src, regex).
@@ -74,7 +73,7 @@ func relabel(b *building, e *parser.Call, at place, dst string, value func(label
 		return nil, reason
 	}
 	from := in.Shape()
-	n := &labelNode{text: callText(e), in: in, shape: Shape{Grid: at.grid(), Labels: make([]labels.Labels, len(from.Labels)), notes: from.notes}}
+	n := &labelNode{unary: unary{shaped{Shape{Grid: at.grid(), Labels: make([]labels.Labels, len(from.Labels)), notes: from.notes}}, in}, text: callText(e)}
 	drop := make([]bool, len(from.Labels))
 	lb := labels.NewBuilder(labels.EmptyLabels())
 	for i, l := range from.Labels {
@@ -102,12 +101,6 @@ func callText(e *parser.Call) string {
 	}
 	return e.Func.Name + "(" + strings.Join(args, ", ") + ")"
 }
-
-// Shape implements Node.
-func (n *labelNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *labelNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *labelNode) String() string { return n.text }

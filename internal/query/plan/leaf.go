@@ -21,7 +21,7 @@ type Leaf struct {
 	// Spec is the parameter of Func: which samples it takes at which time.
 	Spec Spec
 
-	shape Shape
+	shaped
 	exprs []*parser.VectorSelector // the selectors that the leaf stands for: equal ones share it
 }
 
@@ -114,9 +114,9 @@ func (b *building) leaf(e *parser.VectorSelector, at place, fn string, window ti
 			MinT: grid.Start - offset - window.Milliseconds() + 1, MaxT: grid.End() - offset,
 		},
 		Resolution: res, Func: fn,
-		Spec:  Spec{Grid: grid, Offset: offset, Window: window.Milliseconds()},
-		shape: Shape{Grid: grid},
-		exprs: []*parser.VectorSelector{e},
+		Spec:   Spec{Grid: grid, Offset: offset, Window: window.Milliseconds()},
+		shaped: shaped{Shape{Grid: grid}},
+		exprs:  []*parser.VectorSelector{e},
 	}, ""
 }
 
@@ -149,9 +149,6 @@ func labelsOf(r *Resolution) []labels.Labels {
 
 // Range returns the time range (ms, inclusive) of the samples that the leaf reads.
 func (l *Leaf) Range() (mint, maxt int64) { return l.Selector.MinT, l.Selector.MaxT }
-
-// Shape implements Node.
-func (l *Leaf) Shape() *Shape { return &l.shape }
 
 // Children implements Node.
 func (l *Leaf) Children() []Node { return nil }

@@ -18,16 +18,16 @@ var mathFuncs = map[string]int{
 
 // mathNode applies prom_math to every value of in.
 type mathNode struct {
+	shaped
 	fn     string
 	in     Node
 	params []Node // scalars
-	shape  Shape
 }
 
 // compileMath compiles a function of one value.
 func compileMath(b *building, e *parser.Call, at place) (Node, string) {
 	if len(e.Args) == 0 {
-		return &dateNode{fn: e.Func.Name, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}, ""
+		return &dateNode{shaped: shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}, fn: e.Func.Name}, ""
 	}
 	in, reason := b.compile(e.Args[0], at)
 	if reason != "" {
@@ -94,9 +94,6 @@ func (n *mathNode) notes() ([]note, string) {
 	return n.in.Shape().independentNotes()
 }
 
-// Shape implements Node.
-func (n *mathNode) Shape() *Shape { return &n.shape }
-
 // Children implements Node.
 func (n *mathNode) Children() []Node { return append([]Node{n.in}, n.params...) }
 
@@ -127,12 +124,9 @@ func (n *mathNode) sql(b *builder) string {
 
 // dateNode is a date function without argument, of the evaluation time: one series without labels.
 type dateNode struct {
-	fn    string
-	shape Shape
+	shaped
+	fn string
 }
-
-// Shape implements Node.
-func (n *dateNode) Shape() *Shape { return &n.shape }
 
 // Children implements Node.
 func (n *dateNode) Children() []Node { return nil }

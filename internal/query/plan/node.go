@@ -19,6 +19,21 @@ type Node interface {
 	String() string
 }
 
+// shaped is the part that all nodes have in common.
+type shaped struct{ shape Shape }
+
+// Shape implements Node.
+func (n *shaped) Shape() *Shape { return &n.shape }
+
+// unary is the part that nodes with one child have in common.
+type unary struct {
+	shaped
+	in Node
+}
+
+// Children implements Node.
+func (n *unary) Children() []Node { return []Node{n.in} }
+
 // splitter is a Node each of whose outputs depends on known series of its input, so that a part of
 // the output can be computed from a part of the input. feeds returns, for the child at an index,
 // the output of each of the child's ordinals (ordinals.None: no output). nil means that every

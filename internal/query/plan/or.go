@@ -11,6 +11,7 @@ import (
 // orNode has the values of l, and those of r at the steps at which no matching series of l has a
 // value.
 type orNode struct {
+	shaped
 	text   string
 	l, r   Node
 	lk, rk []uint32 // the keys to match on
@@ -20,7 +21,6 @@ type orNode struct {
 	to     []uint32
 	merged bool // a right series has the labels of a left one
 	masked bool // a left series with other labels hides values of a right series
-	shape  Shape
 }
 
 func compileOr(e *parser.BinaryExpr, l, r Node, match matched, at place) (Node, string) {
@@ -122,9 +122,6 @@ func (n *orNode) notes() ([]note, string) {
 	more, reason := moved.grouped(feeds, len(n.shape.Labels))
 	return append(out, more...), reason
 }
-
-// Shape implements Node.
-func (n *orNode) Shape() *Shape { return &n.shape }
 
 // Children implements Node.
 func (n *orNode) Children() []Node { return []Node{n.l, n.r} }

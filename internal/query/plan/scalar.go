@@ -13,14 +13,14 @@ import (
 func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 	switch e.Func.Name {
 	case "time":
-		return &timeNode{shape: scalarShape(at.grid())}, ""
+		return &timeNode{shaped: shaped{scalarShape(at.grid())}}, ""
 	case "scalar":
 		at.unordered = true
 		in, reason := b.compile(e.Args[0], at)
 		if reason != "" {
 			return nil, reason
 		}
-		n := &scalarNode{in: in, shape: scalarShape(at.grid())}
+		n := &scalarNode{unary: unary{shaped{scalarShape(at.grid())}, in}}
 		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	case "vector":
@@ -28,7 +28,7 @@ func compileScalarCall(b *building, e *parser.Call, at place) (Node, string) {
 		if reason != "" {
 			return nil, reason
 		}
-		n := &vectorNode{in: in, shape: Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}
+		n := &vectorNode{unary: unary{shaped{Shape{Grid: at.grid(), Labels: []labels.Labels{labels.EmptyLabels()}}}, in}}
 		n.shape.notes, reason = in.Shape().independentNotes()
 		return n, reason
 	}
@@ -54,10 +54,7 @@ func compileExtreme(b *building, e *parser.Call, at place) (Node, string) {
 }
 
 // timeNode is the evaluation time in seconds.
-type timeNode struct{ shape Shape }
-
-// Shape implements Node.
-func (n *timeNode) Shape() *Shape { return &n.shape }
+type timeNode struct{ shaped }
 
 // Children implements Node.
 func (n *timeNode) Children() []Node { return nil }
@@ -71,15 +68,8 @@ func (n *timeNode) sql(b *builder) string {
 
 // scalarNode is the value of the only series, or NaN at steps with no value or several.
 type scalarNode struct {
-	in    Node
-	shape Shape
+	unary
 }
-
-// Shape implements Node.
-func (n *scalarNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *scalarNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *scalarNode) String() string { return "scalar" }
@@ -93,15 +83,8 @@ func steps(b *builder, g Grid) string { return b.spec("n=" + strconv.Itoa(g.N)) 
 
 // vectorNode is a scalar as one series without labels.
 type vectorNode struct {
-	in    Node
-	shape Shape
+	unary
 }
-
-// Shape implements Node.
-func (n *vectorNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *vectorNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *vectorNode) String() string { return "vector of " + operandOf(n.in) }
@@ -112,8 +95,7 @@ func (n *vectorNode) sql(b *builder) string {
 
 // timesNode has, at each step at which in has a value, the time of the step.
 type timesNode struct {
-	in    Node
-	shape Shape
+	unary
 }
 
 // compileTimestampOf compiles timestamp() of an expression that is no selector: the values are
@@ -123,19 +105,13 @@ func compileTimestampOf(b *building, e *parser.Call, at place) (Node, string) {
 	if reason != "" {
 		return nil, reason
 	}
-	n := &timesNode{shape: Shape{Grid: at.grid()}}
+	n := &timesNode{unary: unary{shaped: shaped{Shape{Grid: at.grid()}}}}
 	if n.in, n.shape.Labels, n.shape.Drop, reason = b.nameless(in); reason != "" {
 		return nil, reason
 	}
 	n.shape.notes = n.in.Shape().notes
 	return n, ""
 }
-
-// Shape implements Node.
-func (n *timesNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *timesNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *timesNode) String() string { return "timestamps " + n.shape.Grid.String() }

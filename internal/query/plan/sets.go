@@ -33,12 +33,12 @@ func compileSet(e *parser.BinaryExpr, l, r Node, at place) (Node, string) {
 // maskNode keeps the values of l at the steps at which some matching series of r has a value (and),
 // or none has (unless).
 type maskNode struct {
+	shaped
 	op, text string
 	l        Node
 	r        presence
 	lk       []uint32 // the keys of the left series
 	to       []uint32 // the output of each left series
-	shape    Shape
 }
 
 // keep sets the outputs: the left series that may have values in the result.
@@ -56,9 +56,6 @@ func (n *maskNode) keep(unmatched bool) {
 		}
 	}
 }
-
-// Shape implements Node.
-func (n *maskNode) Shape() *Shape { return &n.shape }
 
 // Children implements Node.
 func (n *maskNode) Children() []Node { return []Node{n.l, n.r.of} }

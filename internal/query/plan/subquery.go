@@ -13,11 +13,10 @@ const maxInnerSteps = 1 << 24
 
 // overNode is a function of ranges over the values of a subquery.
 type overNode struct {
+	unary
 	fn    string // prom_<fn> of samples
-	in    Node
-	inner Grid // the grid of the values of in
-	spec  Spec // which of them each step's window holds
-	shape Shape
+	inner Grid   // the grid of the values of in
+	spec  Spec   // which of them each step's window holds
 }
 
 // compileSubqueryCall compiles a function of a range over a subquery.
@@ -48,7 +47,7 @@ func compileSubqueryCall(b *building, e *parser.Call, at place) (Node, string) {
 	if reason != "" {
 		return nil, reason
 	}
-	n := &overNode{fn: name, in: in, inner: within.grid(), shape: Shape{Grid: at.grid()}}
+	n := &overNode{unary: unary{shaped{Shape{Grid: at.grid()}}, in}, fn: name, inner: within.grid()}
 	n.spec = Spec{Grid: at.grid(), Offset: windowOffset(s, at), Window: s.Range.Milliseconds(), Params: params}
 	return n.complete(b, e)
 }
@@ -107,12 +106,6 @@ func overNotes(e *parser.Call, params []Param, in []labels.Labels) []note {
 	}
 	return nil
 }
-
-// Shape implements Node.
-func (n *overNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *overNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *overNode) String() string {

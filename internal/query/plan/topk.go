@@ -18,12 +18,11 @@ const maxK = float64(1<<63 - 1024)
 
 // topNode selects k series of each group at each step.
 type topNode struct {
-	op    string // topk, bottomk or limitk: the C aggregate is prom_<op>
-	by    string // for String
-	k     int64
-	in    Node
-	to    []uint32 // the group of each series
-	shape Shape
+	unary
+	op string // topk, bottomk or limitk: the C aggregate is prom_<op>
+	by string // for String
+	k  int64
+	to []uint32 // the group of each series
 }
 
 // compileTopK compiles the aggregations that select series of each group.
@@ -48,17 +47,11 @@ func compileTopK(b *building, e *parser.AggregateExpr, at place) (Node, string) 
 		return nil, op + " of " + formatFloat(k) + " is evaluated by the engine"
 	}
 	from := in.Shape()
-	n := &topNode{op: op, by: grouping(e), k: int64(k), in: in, to: groups(from.Labels, e.Grouping, e.Without).to}
+	n := &topNode{unary: unary{in: in}, op: op, by: grouping(e), k: int64(k), to: groups(from.Labels, e.Grouping, e.Without).to}
 	n.shape = Shape{Grid: at.grid(), Labels: from.Labels, Drop: from.Drop}
 	n.shape.notes, reason = from.independentNotes()
 	return n, reason
 }
-
-// Shape implements Node.
-func (n *topNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *topNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *topNode) String() string { return n.op + " " + strconv.FormatInt(n.k, 10) + n.by }
@@ -74,10 +67,9 @@ func (n *topNode) sql(b *builder) string {
 
 // pickNode selects series statically and keeps their values.
 type pickNode struct {
-	text  string
-	in    Node
-	to    []uint32 // the output of each series
-	shape Shape
+	unary
+	text string
+	to   []uint32 // the output of each series
 }
 
 // limitRatio compiles limit_ratio: the labels of a series decide whether it is selected.
@@ -98,7 +90,7 @@ func limitRatio(e *parser.AggregateExpr, ratio float64, in Node, at place) (Node
 		warning := note{err: annotations.NewInvalidRatioWarning(ratio, bounded, e.Param.PositionRange()), always: true}
 		notes = append(notes[:len(notes):len(notes)], warning)
 	}
-	n := &pickNode{text: "limit_ratio " + formatFloat(ratio), in: in, to: none(len(from.Labels))}
+	n := &pickNode{unary: unary{in: in}, text: "limit_ratio " + formatFloat(ratio), to: none(len(from.Labels))}
 	n.shape = Shape{Grid: at.grid(), notes: notes}
 	sampler := promql.NewHashRatioSampler()
 	for i, l := range from.Labels {
@@ -122,12 +114,6 @@ func none(n int) []uint32 {
 	}
 	return out
 }
-
-// Shape implements Node.
-func (n *pickNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *pickNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *pickNode) String() string { return n.text }

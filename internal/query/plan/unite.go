@@ -11,9 +11,8 @@ import (
 // uniteNode drops metric names and merges series that then have the same labels. At most one of the
 // merged series has a value at a step.
 type uniteNode struct {
-	in    Node
-	to    []uint32 // the output of each series
-	shape Shape
+	unary
+	to []uint32 // the output of each series
 }
 
 // unite drops the names of a node's series. It returns false unless series with the same labels
@@ -23,7 +22,7 @@ func unite(in Node) (Node, bool) {
 	if of == nil {
 		return nil, false
 	}
-	n := &uniteNode{in: in, to: make([]uint32, len(of)), shape: Shape{Grid: in.Shape().Grid}}
+	n := &uniteNode{unary: unary{shaped{Shape{Grid: in.Shape().Grid}}, in}, to: make([]uint32, len(of))}
 	first := map[uint64]int{}
 	for i, l := range stripNames(in.Shape().Labels) {
 		j, again := first[l.Hash()]
@@ -55,12 +54,6 @@ func (b *building) nameless(in Node) (node Node, ls []labels.Labels, drop []bool
 	}
 	return nil, nil, nil, duplicates
 }
-
-// Shape implements Node.
-func (n *uniteNode) Shape() *Shape { return &n.shape }
-
-// Children implements Node.
-func (n *uniteNode) Children() []Node { return []Node{n.in} }
 
 // String implements Node.
 func (n *uniteNode) String() string { return "unite" }
