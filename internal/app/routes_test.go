@@ -73,7 +73,7 @@ var access = map[string]auth.Access{
 
 // below are paths under the patterns that end in a slash.
 var below = []string{
-	"query", "query_range", "query_exemplars", "series", "labels", "label/job/values", "metadata", "read", "explain", "format_query", "rules",
+	"query", "query_range", "query_exemplars", "series", "labels", "label/job/values", "metadata", "read", "explain", "sql", "format_query", "rules",
 	"status/buildinfo", "status/tsdb", "admin/tsdb/snapshot", "nothing",
 }
 

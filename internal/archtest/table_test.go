@@ -96,8 +96,9 @@ var allowed = map[string][]string{
 		"internal/query/engine", "internal/query/exec", "internal/query/explain",
 		"internal/query/index", "internal/query/lookup", "internal/query/metrics",
 		"internal/query/querier", "internal/query/request", "internal/query/samples",
-		"internal/query/snapshot", "internal/query/source", "internal/query/workdir",
-		"internal/settings",
+		"internal/query/snapshot", "internal/query/source", "internal/query/sql",
+		"internal/query/sql/encode", "internal/query/sql/statement", "internal/query/sql/views",
+		"internal/query/workdir", "internal/settings",
 	},
 	"internal/query/admin": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/settings",
@@ -107,7 +108,9 @@ var allowed = map[string][]string{
 		"internal/expression", "internal/memory", "internal/query/request", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
-	"internal/query/duck": {},
+	"internal/query/duck":           {},
+	"internal/query/duck/arrowrows": {"third_party/duckdb"},
+	"internal/query/duck/table":     {"third_party/duckdb"},
 	"internal/query/duck/promsql": {
 		"internal/query/duck/promsql/agg", "internal/query/duck/promsql/base",
 		"internal/query/duck/promsql/kernel", "internal/query/duck/promsql/rows",
@@ -133,7 +136,7 @@ var allowed = map[string][]string{
 		"internal/query/snapshot", "internal/tenant",
 	},
 	"internal/query/exec": {
-		"internal/block", "internal/catalog", "internal/memory", "internal/query/duck",
+		"internal/catalog", "internal/memory", "internal/query/duck",
 		"internal/query/duck/promsql", "internal/query/lookup", "internal/query/metrics",
 		"internal/query/plan", "internal/query/request", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/source", "internal/tenant",
@@ -175,6 +178,21 @@ var allowed = map[string][]string{
 		"internal/catalog", "internal/key", "internal/objstore", "internal/query/fetch",
 		"internal/query/lru", "internal/query/metrics", "internal/query/request",
 		"internal/query/source", "internal/tenant",
+	},
+	"internal/query/sql": {
+		"internal/catalog", "internal/key", "internal/objstore", "internal/query/duck",
+		"internal/query/duck/arrowrows", "internal/query/duck/table", "internal/query/engine",
+		"internal/query/request", "internal/query/snapshot", "internal/query/source",
+		"internal/query/sql/encode", "internal/query/sql/pushdown", "internal/query/sql/statement",
+		"internal/query/sql/views", "internal/query/workdir", "internal/tenant",
+	},
+	"internal/query/sql/encode":    {},
+	"internal/query/sql/pushdown":  {},
+	"internal/query/sql/statement": {},
+	"internal/query/sql/views": {
+		"internal/catalog", "internal/query/duck/promsql", "internal/query/duck/table",
+		"internal/query/lookup", "internal/query/metrics", "internal/query/request",
+		"internal/query/samples", "internal/query/sql/pushdown",
 	},
 	"internal/query/source": {
 		"internal/block", "internal/catalog", "internal/checksum", "internal/key", "internal/objstore",

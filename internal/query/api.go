@@ -1,6 +1,8 @@
 package query
 
 import (
+	"encoding/json"
+
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/promlake/promlake/internal/query/engine"
@@ -24,6 +26,13 @@ type (
 	Question    = explain.Question
 	Explanation = explain.Explanation
 )
+
+// Statement is a SQL statement for Stage.SQL.
+type Statement struct {
+	Text   string
+	Params json.RawMessage // an array, or an object by name; nil = none
+	Format string          // json, csv, arrow or parquet
+}
 
 // ParserOptions are those of every parser that reads users' PromQL.
 func ParserOptions() parser.Options { return engine.ParserOptions() }

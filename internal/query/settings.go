@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/sql"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -37,6 +38,8 @@ type Settings struct {
 	MemoryLimitBytes int64 `name:"query.memory-limit" type:"bytes" default:"1GiB" min:"1" help:"DuckDB's memory." when:"Raise it if queries spill to disk. If not set, at most a share of the process's memory."`
 	SpillBytes       int64 `name:"query.spill-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space in --query.cache-dir that DuckDB may use beyond its memory." when:"Lower it if the disk is small. In a function, the default is 96MiB."`
 	Threads          int   `name:"query.threads" default:"0" min:"0" help:"DuckDB's threads. 0 is one for each processor." when:"Lower it to leave processors to other work."`
+
+	SQL sql.Limits `embed:""`
 
 	// CacheDir belongs to one process at a time. A temporary directory is removed on Close.
 	CacheDir string `name:"query.cache-dir" placeholder:"DIR" help:"Directory for fetched objects and DuckDB's spilled data, emptied at the start. Default: a temporary directory, /tmp/promlake in a function." when:"Set it to a fast local disk."`

@@ -34,6 +34,10 @@ import (
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/query/sql"
+	"github.com/promlake/promlake/internal/query/sql/encode"
+	"github.com/promlake/promlake/internal/query/sql/statement"
+	"github.com/promlake/promlake/internal/query/sql/views"
 	"github.com/promlake/promlake/internal/query/workdir"
 )
 
@@ -47,6 +51,7 @@ type Stage struct {
 	db       *duck.DB
 	exec     *exec.Executor
 	engine   *engine.Engine
+	sql      *sql.Runner
 }
 
 var (
@@ -87,9 +92,13 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
 		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps,
 	}, x, reg, logger)
+	statements := &sql.Runner{
+		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
+		Snapshots: snapshots, Store: &views.Store{Tables: tables, Samples: reader, Metrics: m}, Engine: e, Work: work, Logger: logger,
+	}
 	return &Stage{
 		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
-		settings: s, work: work, db: db, exec: x, engine: e,
+		settings: s, work: work, db: db, exec: x, engine: e, sql: statements,
 	}, nil
 }
 
@@ -105,6 +114,15 @@ func (s *Stage) Executor() *exec.Executor { return s.exec }
 // the statements. The tenant is that of the context. The limits are those of the query itself.
 func (s *Stage) Explain(ctx context.Context, q explain.Question) (*explain.Explanation, error) {
 	return explain.Explain(ctx, s.engine, s, q)
+}
+
+// SQL runs a SQL statement on the data of the context's tenant, and writes its result.
+func (s *Stage) SQL(ctx context.Context, q Statement, out sql.Output) error {
+	params, err := statement.ParseParameters(q.Params)
+	if err != nil {
+		return err
+	}
+	return s.sql.Run(ctx, sql.Question{Text: q.Text, Params: params, Format: encode.Format(q.Format)}, out)
 }
 
 // Settings returns the settings with their defaults.

@@ -16,6 +16,7 @@ import (
 var (
 	_ api.LimitError = (*query.LimitError)(nil)
 	_ api.Explainer  = backend{}
+	_ api.SQLer      = backend{}
 )
 
 // backend is an api.Backend: the engine evaluates queries, the stage reads their data.
@@ -27,6 +28,11 @@ type backend struct {
 // Explain describes how a query is evaluated.
 func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
 	return b.Stage.Explain(ctx, query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze})
+}
+
+// SQL runs a SQL statement.
+func (b backend) SQL(ctx context.Context, q api.SQLQuery, out api.SQLOutput) error {
+	return b.Stage.SQL(ctx, query.Statement{Text: q.Text, Params: q.Params, Format: q.Format}, out)
 }
 
 // Stats counts series by metric name, the only label by which the stage counts and the API asks.

@@ -45,6 +45,7 @@ type server struct {
 	status   process
 	refused  *prometheus.CounterVec // counts rejected requests by the flag of the exceeded limit
 	explains Explainer              // nil: the backend cannot explain queries
+	sql      SQLer                  // nil: the backend has no SQL
 
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
@@ -75,6 +76,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 		status:   status,
 	}
 	s.explains, _ = backend.(Explainer)
+	s.sql, _ = backend.(SQLer)
 	upstream, err := s.upstream(reg, nil)
 	if err != nil {
 		return nil, err

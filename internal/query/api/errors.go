@@ -27,7 +27,7 @@ func failureOf(err error) failure {
 		timeout  promql.ErrQueryTimeout
 	)
 	switch {
-	case isLimit(err):
+	case isLimit(err), isFailed(err):
 		return failure{"execution", http.StatusUnprocessableEntity}
 	case errors.As(err, &canceled):
 		return failure{"canceled", statusClientClosed}
@@ -46,7 +46,7 @@ func classify(ctx context.Context, err error) error {
 		return cause // it ended the request
 	}
 	switch {
-	case err == nil, isLimit(err), isClassified(err):
+	case err == nil, isLimit(err), isFailed(err), isClassified(err):
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w", promql.ErrQueryTimeout("storage access"), err)
@@ -72,6 +72,24 @@ func isLimit(err error) bool {
 		samples promql.ErrTooManySamples
 	)
 	return errors.As(err, &limit) && limit.QueryLimit() || errors.As(err, &samples)
+}
+
+// isFailed reports whether an error is that of a query that fails on its data, whenever it is sent.
+func isFailed(err error) bool {
+	var failed interface {
+		error
+		QueryFailed() bool
+	}
+	return errors.As(err, &failed) && failed.QueryFailed()
+}
+
+// isBad reports whether an error is that of a query that cannot be understood.
+func isBad(err error) bool {
+	var bad interface {
+		error
+		BadQuery() bool
+	}
+	return errors.As(err, &bad) && bad.BadQuery()
 }
 
 // overrideCode corrects the status of label requests: upstream answers all their storage errors as

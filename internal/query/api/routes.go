@@ -8,8 +8,11 @@ import (
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 )
 
-// explainPath is a route of Promlake; upstream has none at this path.
-const explainPath = "/explain"
+// Routes of Promlake; upstream has none at these paths.
+const (
+	explainPath = "/explain"
+	sqlPath     = "/sql"
+)
 
 // choice returns the handler of a route, given the one that upstream registers.
 type choice func(upstream http.Handler) http.Handler
@@ -68,6 +71,9 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.explains != nil {
 		served[explainPath] = func(http.Handler) http.Handler { return s.withAsOf(s.json(s.explain)) }
 	}
+	if s.sql != nil {
+		served[sqlPath] = func(http.Handler) http.Handler { return s.withAsOf(http.HandlerFunc(s.answerSQL)) }
+	}
 	hidden := map[string]bool{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
 		choose, ok := served[path]
@@ -78,8 +84,10 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return guarded(apiPath+path, withPath(choose(h)))
 	})
 	upstream.Register(router)
-	router.Get(explainPath, http.NotFound)
-	router.Post(explainPath, http.NotFound)
+	for _, path := range []string{explainPath, sqlPath} {
+		router.Get(path, http.NotFound)
+		router.Post(path, http.NotFound)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if hidden[r.URL.Path] {
 			http.NotFound(w, r)

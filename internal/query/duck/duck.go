@@ -28,6 +28,9 @@ type Settings struct {
 	// Setup prepares the database on a connection of its own, for example by registering functions.
 	// It is called once, when the database opens; nil means nothing to prepare.
 	Setup func(mapping.Connection) error
+
+	// Opened is called once with the open database, before Setup; nil means nothing to do.
+	Opened func(mapping.Database)
 }
 
 // ErrClosed reports a statement on a closed database.
@@ -175,6 +178,9 @@ func (d *DB) open() error {
 	if mapping.OpenExt("", &d.db, cfg, &msg) == mapping.StateError {
 		mapping.Close(&d.db)
 		return errors.New(msg)
+	}
+	if d.settings.Opened != nil {
+		d.settings.Opened(d.db)
 	}
 	if err := d.setUp(); err != nil {
 		mapping.Close(&d.db)

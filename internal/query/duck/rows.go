@@ -19,6 +19,7 @@ type Error struct {
 	Message     string
 	SQL         string
 	OutOfMemory bool // memory_limit ended the execution
+	Internal    bool // a fault of DuckDB
 }
 
 // Error implements error. The statement is left out: it can be megabytes of file names.
@@ -36,8 +37,10 @@ type Rows struct {
 	cols  []Vector
 	sql   string
 	args  [][]byte
-	err   error
-	done  bool
+	// allowed are the types that the statement may have; none = every type
+	allowed []mapping.StatementType
+	err     error
+	done    bool
 }
 
 // Query runs one statement and streams its result, so that memory is bounded by what the caller
@@ -92,6 +95,9 @@ func (r *Rows) start() error {
 	if mapping.Prepare(r.conn, r.sql, &r.stmt) == mapping.StateError {
 		return &Error{Message: mapping.PrepareError(r.stmt), SQL: r.sql}
 	}
+	if err := r.permitted(); err != nil {
+		return err
+	}
 	if err := r.bind(r.args); err != nil {
 		return err
 	}
@@ -106,7 +112,11 @@ func (r *Rows) start() error {
 
 // failure returns the error of the execution with DuckDB's message.
 func (r *Rows) failure(msg string) error {
-	return &Error{Message: msg, SQL: r.sql, OutOfMemory: mapping.ResultErrorType(&r.res) == mapping.ErrorTypeOutOfMemory}
+	kind := mapping.ResultErrorType(&r.res)
+	return &Error{
+		Message: msg, SQL: r.sql, OutOfMemory: kind == mapping.ErrorTypeOutOfMemory,
+		Internal: kind == mapping.ErrorTypeInternal || kind == mapping.ErrorTypeFatal,
+	}
 }
 
 // check compares the result's column types with the expected ones.

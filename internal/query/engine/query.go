@@ -12,7 +12,6 @@ import (
 
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/request"
-	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Query is a query of upstream's engine, which has checked its text. Exec changes its statement
@@ -79,42 +78,22 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 // Run calls fn under the limits of the query, once the query is admitted. Its context ends with
 // asked, at the timeout, when the query has read too many bytes, and by Cancel. The error is one
 // that upstream's API answers as upstream's engine's, and counted if it is a limit's.
-func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) (err error) {
-	s, x := &q.engine.settings, q.engine.exec
-	counted, stop := context.WithCancelCause(asked)
-	defer stop(nil)
-	r := request.From(asked)
-	r.Bytes = request.NewByteBudget(s.MaxFetchedBytes, stop)
-	ctx, cancel := context.WithTimeout(x.Files.Sharing(request.With(counted, r)), s.Timeout)
-	defer cancel()
-	q.mu.Lock()
-	q.cancel = cancel
-	q.mu.Unlock()
-	defer func() {
-		if err != nil {
-			err = q.classified(asked, ctx, err)
-			x.Metrics.Limited(err)
-		}
-	}()
-	allowed, err := q.allow(ctx)
-	if err != nil {
-		return err
-	}
-	queue := q.Stats().Timers.GetTimer(stats.ExecQueueTime).Start()
-	x.Metrics.Waiting.Inc()
-	err = q.engine.gate.enter(ctx, tenant.From(ctx))
-	x.Metrics.Waiting.Dec()
-	queue.Stop()
-	if err != nil {
-		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", q.engine.gate.size, err)
-	}
-	defer q.engine.gate.leave()
-	return fn(allowed)
+func (q *Query) Run(asked context.Context, fn func(ctx context.Context) error) error {
+	queue := q.Stats().Timers.GetTimer(stats.ExecQueueTime)
+	return q.engine.admit(asked, admission{
+		begin: func(ctx context.Context, cancel context.CancelFunc) (context.Context, error) {
+			q.mu.Lock()
+			q.cancel = cancel
+			q.mu.Unlock()
+			return q.allow(ctx)
+		},
+		wait: func() (stop func()) { t := queue.Start(); return func() { t.Stop() } },
+	}, fn)
 }
 
 // classified gives an error the type by which upstream's API answers it. For an ended context, this
 // is the error of the limit that ended it.
-func (q *Query) classified(asked, ctx context.Context, err error) error {
+func (e *Engine) classified(asked, ctx context.Context, err error) error {
 	var limit interface {
 		error
 		QueryLimit() bool
@@ -137,7 +116,7 @@ func (q *Query) classified(asked, ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", promql.ErrQueryCanceled(where), err)
 	}
 	if asked.Err() == nil && errors.Is(cause, context.DeadlineExceeded) {
-		return request.TooLong(q.engine.settings.Timeout, err)
+		return request.TooLong(e.settings.Timeout, err)
 	}
 	return err
 }

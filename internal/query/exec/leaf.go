@@ -69,7 +69,9 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	batches := read.batches()
+	batches := read.Res.Batches(read.wanted, read.Whole.MinT, read.Whole.MaxT, func(series int) int64 {
+		return read.Rolled.Estimate(read.Res, series, read.Whole.MinT, read.Whole.MaxT)
+	})
 	got := make([]Values, min(r.Settings.Threads, len(batches)))
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64

@@ -26,7 +26,8 @@ type Collector struct {
 	reader  *Reader
 	got     []*collected // parallel to the match's series
 	size    atomic.Int64 // samples held; a histogram counts as its bytes / 16
-	inBatch bool         // of a larger read, which counts what is read
+	inBatch bool         // of a larger read: its samples are soon released
+	counted bool         // the larger read counts what is read
 	work    *memory.Work // of the request that holds the samples; nil: nobody counts them
 	memory  *Memory      // of a batch: for the samples of blocks; nil: each read allocates
 }
@@ -39,10 +40,26 @@ func (s *Reader) Collect(m *lookup.Match) *Collector {
 // CollectBatch returns a collector for a batch of a larger read, which counts what is read. The
 // samples lie in memory until that is given to the next batch.
 func (s *Reader) CollectBatch(m *lookup.Match, to *Memory) *Collector {
+	r := s.CollectShare(m, to)
+	r.counted = true
+	return r
+}
+
+// CollectShare is CollectBatch for a larger read that may end early, so that each batch counts what
+// it reads.
+func (s *Reader) CollectShare(m *lookup.Match, to *Memory) *Collector {
 	to.reset()
 	r := s.Collect(m)
 	r.inBatch, r.memory = true, to
 	return r
+}
+
+// ReadFloats collects the float samples of a batch. Those of native histograms are left out.
+func (r *Collector) ReadFloats(ctx context.Context) error {
+	if err := r.segments(ctx); err != nil {
+		return err
+	}
+	return r.blockFloats(ctx)
 }
 
 // Held is the number of samples that were read.
@@ -161,7 +178,7 @@ func (r *Collector) run(ctx context.Context, p *readPlan, read func(i int, g *ro
 			err = errors.Join(err, f.In.Close())
 		}
 	}()
-	if !r.inBatch {
+	if !r.counted {
 		r.reader.metrics.Count(ctx, p.took)
 	}
 	if err := r.reader.files.Each(ctx, len(p.files), func(_ context.Context, i int) error { return p.files[i].In.Prefetch(p.files[i].Spans) }); err != nil {

@@ -31,7 +31,7 @@ func (r *Collector) edge(edges []*Collector, mint, maxt int64, object int, membe
 	if i < 0 {
 		m := *r.Match
 		m.MinT, m.MaxT, m.Rows = mint, maxt, make([][]lookup.Row, len(r.Objects))
-		i, edges = len(edges), append(edges, &Collector{Match: &m, reader: r.reader, got: r.got, inBatch: r.inBatch, memory: r.memory})
+		i, edges = len(edges), append(edges, &Collector{Match: &m, reader: r.reader, got: r.got, inBatch: r.inBatch, counted: r.counted, memory: r.memory})
 	}
 	edges[i].Rows[object] = members
 	return edges

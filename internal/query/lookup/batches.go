@@ -1,4 +1,4 @@
-package exec
+package lookup
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"sort"
 
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/query/lookup"
 )
 
 // batchSamples is about the number of samples that each thread reads at a time: few enough to stay
@@ -17,29 +16,30 @@ const (
 	segmentBatchSamples = 1 << 20
 )
 
-// batches divides the wanted series into batches of about batchSamples, of neighbours in the
-// objects: objects have the series in one order, so that the rows of neighbours lie together.
-// Batches end where row groups of the largest object do, if that is not far, because a row group
-// that two of them share is read twice. Their elements are positions in wanted.
-func (s *Input) batches() [][]uint32 {
-	order := make([]uint32, len(s.wanted))
-	places := make([]int64, len(s.wanted))
-	main := s.Res.Largest()
+// Batches divides some series, which are positions in the resolution, into batches of about
+// batchSamples, of neighbours in the objects: objects have the series in one order, so that the
+// rows of neighbours lie together. Batches end where row groups of the largest object do, if that
+// is not far, because a row group that two of them share is read twice. Their elements are
+// positions in wanted. estimate is about how many samples a series has in [mint, maxt] (ms).
+func (r *Resolution) Batches(wanted []int, mint, maxt int64, estimate func(series int) int64) [][]uint32 {
+	order := make([]uint32, len(wanted))
+	places := make([]int64, len(wanted))
+	main := r.Largest()
 	limit := int64(batchSamples)
-	for i, w := range s.wanted {
-		x := &s.Res.Series[w]
+	for i, w := range wanted {
+		x := &r.Series[w]
 		order[i], places[i] = uint32(i), x.Place(main)
-		if limit == batchSamples && slices.ContainsFunc(x.At, func(p lookup.Place) bool {
-			f := s.Res.Objects[p.Object].Footer
-			return f.Meta == nil && f.MinT <= s.Whole.MaxT && f.MaxT >= s.Whole.MinT
+		if limit == batchSamples && slices.ContainsFunc(x.At, func(p Place) bool {
+			f := r.Objects[p.Object].Footer
+			return f.Meta == nil && f.MinT <= maxt && f.MaxT >= mint
 		}) {
 			limit = segmentBatchSamples
 		}
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(places[a], places[b]), cmp.Compare(a, b)) })
 	var ends []int64 // of the row groups of main, counted over all of its files; none if it is a segment
-	if main < len(s.Res.Objects) && s.Res.Objects[main].Footer.Meta != nil {
-		for _, f := range s.Res.Objects[main].Footer.Meta.Files {
+	if main < len(r.Objects) && r.Objects[main].Footer.Meta != nil {
+		for _, f := range r.Objects[main].Footer.Meta.Files {
 			for i := range f.RowGroups {
 				if block.FloatFiles.Has(&f) {
 					ends = append(ends, f.RowGroups[i].FirstRow+f.RowGroups[i].Rows)
@@ -51,7 +51,7 @@ func (s *Input) batches() [][]uint32 {
 	var samples int64
 	from, last := 0, 0
 	for i, o := range order {
-		x, group := &s.Res.Series[s.wanted[o]], len(ends)
+		x, group := &r.Series[wanted[o]], len(ends)
 		if k := x.In(main); k >= 0 && x.At[k].N > 0 {
 			group = sort.Search(len(ends), func(g int) bool { return ends[g] > x.At[k].First })
 		}
@@ -59,7 +59,7 @@ func (s *Input) batches() [][]uint32 {
 			out = append(out, order[from:i])
 			from, samples = i, 0
 		}
-		samples += s.Rolled.Estimate(s.Res, s.wanted[o], s.Whole.MinT, s.Whole.MaxT)
+		samples += estimate(wanted[o])
 		last = group
 	}
 	if from < len(order) {

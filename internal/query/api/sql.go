@@ -1,0 +1,197 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/prometheus/util/httputil"
+
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/timeparam"
+)
+
+// SQLer is a Backend that answers SQL.
+type SQLer interface {
+	// SQL runs a statement and writes its result. Errors are those of a Backend; errors with a
+	// method BadQuery, which are answered with 400; and errors with a method QueryFailed, which are
+	// answered with 422.
+	SQL(ctx context.Context, q SQLQuery, out SQLOutput) error
+}
+
+// SQLQuery is a SQL statement.
+type SQLQuery struct {
+	Text   string
+	Params json.RawMessage // an array, or an object by name; nil = none
+	Format string          // of the result: json, csv, arrow or parquet
+}
+
+// SQLOutput is where the result of a statement goes.
+type SQLOutput interface {
+	io.Writer
+	// Reset drops what was written, unless some of it was sent: then it returns false.
+	Reset() bool
+}
+
+// sqlTypes are the media types of the formats. The first one is the default.
+var sqlTypes = []struct{ format, media, header string }{
+	{"json", "application/json", "application/json"},
+	{"csv", "text/csv", "text/csv; charset=utf-8; header=present"},
+	{"arrow", "application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.stream"},
+	{"parquet", "application/vnd.apache.parquet", "application/vnd.apache.parquet"},
+}
+
+// answerSQL answers /api/v1/sql. Its parameters are query, params and format: in the URL, in a
+// form, or in a JSON object as the body.
+func (s *server) answerSQL(w http.ResponseWriter, r *http.Request) {
+	q, r, err := s.sqlQuery(r)
+	if err != nil {
+		s.respondError(w, r, badData, err)
+		return
+	}
+	httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		out := &sqlOutput{w: w, begin: func() {
+			httputil.SetCORS(w, s.cors, r)
+			w.Header().Set("Content-Type", sqlHeader(q.Format))
+		}}
+		err := s.sql.SQL(r.Context(), q, out)
+		if err == nil {
+			err = out.end()
+		}
+		if err == nil {
+			return
+		}
+		if !out.Reset() { // the client must notice that the result is incomplete
+			s.logger.Warn("a result of SQL ended early", "err", err)
+			panic(http.ErrAbortHandler)
+		}
+		if isBad(err) {
+			s.respondError(w, r, badData, err)
+			return
+		}
+		err = classify(r.Context(), err)
+		s.respondError(w, r, failureOf(err), err)
+	})}.ServeHTTP(w, r)
+}
+
+// sqlQuery reads the statement of a request. The request that it returns carries the time of as_of.
+func (s *server) sqlQuery(r *http.Request) (q SQLQuery, _ *http.Request, err error) {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.Method == http.MethodPost && media == "application/json" {
+		var body struct {
+			Query  string          `json:"query"`
+			Params json.RawMessage `json:"params"`
+			Format string          `json:"format"`
+			AsOf   string          `json:"as_of"`
+		}
+		dec := json.NewDecoder(r.Body)
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&body); err != nil {
+			return q, r, fmt.Errorf("read the body as a JSON object with query, params, format and as_of: %w", err)
+		}
+		if body.AsOf != "" {
+			t, err := timeparam.Parse(body.AsOf)
+			if err != nil {
+				return q, r, invalid(asOfParam, err)
+			}
+			r = r.WithContext(request.WithAsOf(r.Context(), t))
+		}
+		if err := s.settings.Expressions.Check(body.Query); err != nil { // as bounded checks forms
+			return q, r, err
+		}
+		q = SQLQuery{body.Query, body.Params, body.Format}
+	} else {
+		q = SQLQuery{r.FormValue("query"), nil, r.FormValue("format")}
+		if p := r.FormValue("params"); p != "" {
+			q.Params = json.RawMessage(p)
+		}
+	}
+	if q.Format == "" {
+		q.Format = r.URL.Query().Get("format")
+	}
+	switch {
+	case q.Text == "":
+		return q, r, badRequest("parameter \"query\" is missing")
+	case q.Format == "":
+		q.Format = acceptedFormat(r.Header.Values("Accept"))
+	case sqlHeader(q.Format) == "":
+		return q, r, badRequest(fmt.Sprintf("invalid parameter \"format\": want json, csv, arrow or parquet, got %q", q.Format))
+	}
+	return q, r, nil
+}
+
+// sqlHeader returns the Content-Type of a format, "" if there is no such format.
+func sqlHeader(format string) string {
+	for _, t := range sqlTypes {
+		if t.format == format {
+			return t.header
+		}
+	}
+	return ""
+}
+
+// acceptedFormat returns the first format that Accept names, or JSON.
+func acceptedFormat(accept []string) string {
+	for _, part := range strings.Split(strings.Join(accept, ","), ",") {
+		media, params, err := mime.ParseMediaType(part)
+		if err != nil || params["q"] == "0" {
+			continue
+		}
+		for _, t := range sqlTypes {
+			if t.media == media {
+				return t.format
+			}
+		}
+	}
+	return sqlTypes[0].format
+}
+
+// sqlBuffer is how much of a result is held back: until then, an error is still answered as such.
+const sqlBuffer = 256 << 10
+
+// sqlOutput is the result of a statement on its way to a client.
+type sqlOutput struct {
+	w     http.ResponseWriter
+	begin func() // sets the headers
+	buf   bytes.Buffer
+	sent  bool
+}
+
+// Write implements SQLOutput.
+func (o *sqlOutput) Write(p []byte) (int, error) {
+	if o.buf.Len()+len(p) > sqlBuffer {
+		if err := o.flush(); err != nil {
+			return 0, err
+		}
+		return o.w.Write(p)
+	}
+	return o.buf.Write(p)
+}
+
+// flush sends what is held back.
+func (o *sqlOutput) flush() error {
+	if !o.sent {
+		o.begin()
+		o.sent = true
+	}
+	_, err := o.buf.WriteTo(o.w)
+	if err != nil {
+		return errors.Join(err, context.Canceled) // the client is gone
+	}
+	return nil
+}
+
+// end sends the rest.
+func (o *sqlOutput) end() error { return o.flush() }
+
+// Reset implements SQLOutput.
+func (o *sqlOutput) Reset() bool {
+	o.buf.Reset()
+	return !o.sent
+}

@@ -1,0 +1,62 @@
+package duck
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/duckdb/duckdb-go/v2/mapping"
+)
+
+// Stream runs one statement whose columns are not known beforehand. It must be a query: a statement
+// of another type is an error. Its rows have no Columns; Chunk has them.
+func (d *DB) Stream(ctx context.Context, sql string, allowed ...mapping.StatementType) (*Rows, error) {
+	conn, err := d.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rows{db: d, ctx: ctx, conn: conn, sql: sql, allowed: allowed, stop: interruptWhenDone(ctx, conn)}
+	if err := r.start(); err != nil {
+		err = r.because(err)
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// permitted checks the type of the prepared statement.
+func (r *Rows) permitted() error {
+	if len(r.allowed) == 0 {
+		return nil
+	}
+	got := mapping.PreparedStatementType(r.stmt)
+	for _, t := range r.allowed {
+		if got == t {
+			return nil
+		}
+	}
+	return &Error{Message: fmt.Sprintf("a statement of type %d is not a query", got), SQL: r.sql}
+}
+
+// Connection is where the statement runs.
+func (r *Rows) Connection() mapping.Connection { return r.conn }
+
+// Chunk is the current chunk. It is valid until the next call of Next or Close.
+func (r *Rows) Chunk() mapping.DataChunk { return r.chunk }
+
+// Names returns the names of the result's columns.
+func (r *Rows) Names() []string {
+	out := make([]string, mapping.ColumnCount(&r.res))
+	for i := range out {
+		out[i] = mapping.ColumnName(&r.res, mapping.IdxT(i))
+	}
+	return out
+}
+
+// Types returns the types of the result's columns. The caller destroys them.
+func (r *Rows) Types() []mapping.LogicalType {
+	out := make([]mapping.LogicalType, mapping.ColumnCount(&r.res))
+	for i := range out {
+		out[i] = mapping.ColumnLogicalType(&r.res, mapping.IdxT(i))
+	}
+	return out
+}

@@ -1,0 +1,191 @@
+package table
+
+/*
+#include "table.h"
+*/
+import "C"
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// Chunk is where a cursor writes rows. Columns are named by their positions in the table's columns.
+// Columns that the statement does not read have no memory, and what is written to them is dropped.
+type Chunk struct {
+	// Rows is the number of rows, at most ChunkRows.
+	Rows int
+
+	scan    *opened
+	numbers [][]int64   // by column of the projection
+	doubles [][]float64 // likewise
+	flags   [][]bool    // likewise
+	texts   []*Texts    // likewise
+	pinned  runtime.Pinner
+}
+
+func newChunk(x *opened) Chunk {
+	n := len(x.columns)
+	c := Chunk{scan: x, numbers: make([][]int64, n), doubles: make([][]float64, n), flags: make([][]bool, n), texts: make([]*Texts, n)}
+	for i, column := range x.columns {
+		switch column.Type {
+		case Double:
+			c.doubles[i] = make([]float64, ChunkRows)
+		case BigInt, Timestamp:
+			c.numbers[i] = make([]int64, ChunkRows)
+		case Boolean:
+			c.flags[i] = make([]bool, ChunkRows)
+		default:
+			c.texts[i] = &Texts{maps: column.Type == Map}
+		}
+	}
+	return c
+}
+
+// Numbers returns the values of a BIGINT column, or of a TIMESTAMP column in µs; nil if they are
+// not read.
+func (c *Chunk) Numbers(column int) []int64 {
+	if i := c.scan.outputs[column]; i >= 0 {
+		return c.numbers[i]
+	}
+	return nil
+}
+
+// Doubles returns the values of a DOUBLE column; nil if they are not read.
+func (c *Chunk) Doubles(column int) []float64 {
+	if i := c.scan.outputs[column]; i >= 0 {
+		return c.doubles[i]
+	}
+	return nil
+}
+
+// Flags returns the values of a BOOLEAN column; nil if they are not read.
+func (c *Chunk) Flags(column int) []bool {
+	if i := c.scan.outputs[column]; i >= 0 {
+		return c.flags[i]
+	}
+	return nil
+}
+
+// Texts returns the values of a VARCHAR or MAP column; nil if they are not read, which drops what
+// is written.
+func (c *Chunk) Texts(column int) *Texts {
+	if i := c.scan.outputs[column]; i >= 0 {
+		return c.texts[i]
+	}
+	return nil
+}
+
+// reset prepares the chunk for the next rows: DuckDB has copied the last ones.
+func (c *Chunk) reset() {
+	c.Rows = 0
+	c.pinned.Unpin()
+	for _, t := range c.texts {
+		if t != nil {
+			*t = Texts{maps: t.maps, bytes: t.bytes[:0], ends: t.ends[:0], mapEnds: t.mapEnds[:0], valid: t.valid[:0], chosen: t.chosen[:0]}
+		}
+	}
+}
+
+// give describes the rows for C.
+func (c *Chunk) give(out *C.prom_table_chunk) {
+	out.rows = C.size_t(c.Rows)
+	if c.Rows == 0 {
+		return
+	}
+	vectors := unsafe.Slice(out.vectors, len(c.scan.columns))
+	for i, column := range c.scan.columns {
+		v := &vectors[i]
+		v._type = C.int(column.Type)
+		switch {
+		case c.numbers[i] != nil:
+			v.data = unsafe.Pointer(pin(c, c.numbers[i]))
+		case c.doubles[i] != nil:
+			v.data = unsafe.Pointer(pin(c, c.doubles[i]))
+		case c.flags[i] != nil:
+			v.data = unsafe.Pointer(pin(c, c.flags[i]))
+		default:
+			c.texts[i].give(c, v)
+		}
+	}
+}
+
+// pin keeps a slice where it is until the next rows are asked for. nil if it is empty.
+func pin[T any](c *Chunk, s []T) *T {
+	if len(s) == 0 {
+		return nil
+	}
+	c.pinned.Pin(&s[0])
+	return &s[0]
+}
+
+// Texts are the values of a VARCHAR or MAP column: distinct entries, and which of them each row
+// has. Without Choose, row i has entry i. A nil *Texts drops everything.
+type Texts struct {
+	maps    bool
+	bytes   []byte
+	ends    []uint32
+	mapEnds []uint32
+	valid   []uint8
+	nulls   bool
+	chosen  []uint32
+}
+
+// Add adds an entry of a VARCHAR column.
+func (t *Texts) Add(s string) {
+	if t != nil {
+		t.add(s)
+		t.valid = append(t.valid, 1)
+	}
+}
+
+func (t *Texts) add(s string) {
+	t.bytes = append(t.bytes, s...)
+	t.ends = append(t.ends, uint32(len(t.bytes)))
+}
+
+// AddNull adds a NULL entry of a VARCHAR column.
+func (t *Texts) AddNull() {
+	if t != nil {
+		t.add("")
+		t.valid, t.nulls = append(t.valid, 0), true
+	}
+}
+
+// Pair adds a pair to the entry of a MAP column that EndMap ends. Keys of an entry are distinct.
+func (t *Texts) Pair(key, value string) {
+	if t != nil {
+		t.add(key)
+		t.add(value)
+	}
+}
+
+// EndMap ends an entry of a MAP column.
+func (t *Texts) EndMap() {
+	if t != nil {
+		t.mapEnds = append(t.mapEnds, uint32(len(t.ends)/2))
+		t.valid = append(t.valid, 1)
+	}
+}
+
+// Choose gives the next n rows the entry that was added last.
+func (t *Texts) Choose(n int) {
+	if t == nil {
+		return
+	}
+	last := uint32(len(t.valid) - 1)
+	for range n {
+		t.chosen = append(t.chosen, last)
+	}
+}
+
+func (t *Texts) give(c *Chunk, v *C.prom_table_vector) {
+	v.bytes = (*C.char)(unsafe.Pointer(pin(c, t.bytes)))
+	v.ends = (*C.uint32_t)(pin(c, t.ends))
+	v.map_ends = (*C.uint32_t)(pin(c, t.mapEnds))
+	v.chosen = (*C.uint32_t)(pin(c, t.chosen))
+	v.entries = C.size_t(len(t.valid))
+	if t.nulls {
+		v.valid = (*C.uint8_t)(pin(c, t.valid))
+	}
+}

@@ -1,0 +1,7 @@
+// Copies of rows into DuckDB's vectors.
+#pragma once
+
+#include "table.h"
+
+// Copies a column of rows rows. Returns false if there is no memory.
+bool prom_table_fill(duckdb_vector out, const prom_table_vector *in, size_t rows);

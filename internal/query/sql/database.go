@@ -1,0 +1,118 @@
+package sql
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/duckdb/duckdb-go/v2/mapping"
+
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/table"
+	"github.com/promlake/promlake/internal/query/sql/pushdown"
+	"github.com/promlake/promlake/internal/query/sql/statement"
+)
+
+// scanFunction is the table function behind the views. Its argument is the name of a view and a
+// number, so that each mention of a view in a statement is a scan of its own.
+const scanFunction = "promlake_scan"
+
+// hidden is the beginning of the names that views select from: they are no tables, so DuckDB asks
+// for them each time that a view is mentioned.
+const hidden = "promlake_view_"
+
+// viewNames are the views.
+var viewNames = []string{"samples", "series"}
+
+// functionNames are the table functions that statements may call.
+var functionNames = []string{}
+
+// locked takes the files, the network and the settings away from a database.
+var locked = []string{
+	"SET TimeZone = 'UTC'",
+	"SET allow_community_extensions = false",
+	"SET enable_external_access = false",
+	"SET lock_configuration = true",
+}
+
+// open creates the database of the statement.
+func (x *execution) open() error {
+	x.db = duck.New(duck.Settings{
+		MemoryLimitBytes: x.Settings.MemoryBytes, TempBytes: x.Settings.SpillBytes, Threads: x.Settings.Threads, Connections: 1,
+		TempDir: x.directory, Setup: x.setup,
+		Opened: func(db mapping.Database) { table.Replace(db, x.replacement) },
+	})
+	return x.db.Open()
+}
+
+func (x *execution) close() error { return x.db.Close() }
+
+// setup registers the functions, creates the views and locks the database.
+func (x *execution) setup(conn mapping.Connection) error {
+	if err := table.Register(conn, table.Function{Name: scanFunction, Parameters: 1, Bind: x.bindScan}); err != nil {
+		return err
+	}
+	var statements []string
+	for _, v := range viewNames {
+		statements = append(statements, "CREATE VIEW "+v+" AS FROM "+hidden+v)
+	}
+	for _, s := range append(statements, locked...) {
+		var res mapping.Result
+		failed := mapping.Query(conn, s, &res) == mapping.StateError
+		message := mapping.ResultError(&res)
+		mapping.DestroyResult(&res)
+		if failed {
+			return fmt.Errorf("prepare a database for SQL: %s: %s", s, message)
+		}
+	}
+	return nil
+}
+
+// replacement is called where a view is mentioned.
+func (x *execution) replacement(name string) (function, argument string, ok bool) {
+	view, ok := strings.CutPrefix(name, hidden)
+	if !ok {
+		return "", "", false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.mentions++
+	return scanFunction, fmt.Sprintf("%s#%d", view, x.mentions), true
+}
+
+// text runs a statement that returns one text.
+func (x *execution) text(sql string) (out []byte, err error) {
+	err = x.db.Each(x.ctx, sql, []string{duck.Varchar}, func(_ int, columns []duck.Vector) error {
+		out = append(out, columns[0].Strings()[0].Bytes()...)
+		return nil
+	})
+	return out, err
+}
+
+// check lets the rules decide about the statement and puts its parameters into its text.
+func (x *execution) check() error {
+	tree, err := x.text("SELECT json_serialize_sql(" + duck.Literal(x.stmt.Text) + ")::VARCHAR")
+	if err != nil {
+		return parseFailure(err)
+	}
+	if err := x.stmt.Check(pushdown.Finite(tree), viewNames, functionNames); err != nil {
+		return err
+	}
+	bound, err := x.stmt.Bound(x.question.Params)
+	if err != nil || bound == nil {
+		return err
+	}
+	text, err := x.text("SELECT json_deserialize_sql(" + duck.Literal(string(bound)) + ")")
+	x.stmt.Text = string(text)
+	return parseFailure(err)
+}
+
+// parseFailure is the error of a text that DuckDB's parser fails on other than by its answer: of
+// one that nests too deeply.
+func parseFailure(err error) error {
+	var d *duck.Error
+	if errors.As(err, &d) && !d.OutOfMemory && !d.Internal {
+		return &statement.RefusedError{Reason: d.Message}
+	}
+	return err
+}

@@ -1,0 +1,53 @@
+// Package encode writes the result of a SQL statement: as JSON, CSV, an Arrow IPC stream or
+// Parquet, batch by batch.
+package encode
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// Format is the format of a result.
+type Format string
+
+// The formats.
+const (
+	JSON    Format = "json"
+	CSV     Format = "csv"
+	Arrow   Format = "arrow"
+	Parquet Format = "parquet"
+)
+
+// Column is a column of a result.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // as SQL spells it
+}
+
+// Writer writes one result. It is used by one goroutine.
+type Writer interface {
+	// Begin writes what comes before the rows.
+	Begin(schema *arrow.Schema, columns []Column) error
+	// Write writes rows. It keeps nothing of the batch.
+	Write(batch arrow.RecordBatch) error
+	// End writes what comes after the rows. Only JSON has room for warnings.
+	End(warnings []string) error
+}
+
+// New returns a writer of a format.
+func New(f Format, w io.Writer) (Writer, error) {
+	switch f {
+	case JSON:
+		return &jsonWriter{w: w}, nil
+	case CSV:
+		return &csvWriter{w: w}, nil
+	case Arrow:
+		return &arrowWriter{w: w}, nil
+	case Parquet:
+		return &parquetWriter{w: w}, nil
+	default:
+		return nil, fmt.Errorf("unknown format %q of a result", f)
+	}
+}

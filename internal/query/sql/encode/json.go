@@ -1,0 +1,66 @@
+package encode
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// jsonWriter writes the envelope of Prometheus' API:
+//
+//	{"status":"success","data":{"columns":[{"name":…,"type":…}],"rows":[[…],…]},"warnings":[…]}
+type jsonWriter struct {
+	w    io.Writer
+	any  bool // rows were written
+	buf  []byte
+	cols int
+}
+
+// Begin implements Writer.
+func (j *jsonWriter) Begin(_ *arrow.Schema, columns []Column) error {
+	j.cols = len(columns)
+	head, err := json.Marshal(columns)
+	if err != nil {
+		return fmt.Errorf("write columns: %w", err)
+	}
+	_, err = fmt.Fprintf(j.w, `{"status":"success","data":{"columns":%s,"rows":[`, head)
+	return err
+}
+
+// Write implements Writer.
+func (j *jsonWriter) Write(b arrow.RecordBatch) error {
+	columns := make([]appender, j.cols)
+	for i := range columns {
+		columns[i] = appenderOf(b.Column(i))
+	}
+	j.buf = j.buf[:0]
+	for row := range int(b.NumRows()) {
+		if j.any {
+			j.buf = append(j.buf, ',')
+		}
+		j.any = true
+		for i, f := range columns {
+			j.buf = append(j.buf, "[,"[min(i, 1)])
+			j.buf = f(j.buf, row)
+		}
+		j.buf = append(j.buf, ']')
+	}
+	_, err := j.w.Write(j.buf)
+	return err
+}
+
+// End implements Writer.
+func (j *jsonWriter) End(warnings []string) error {
+	tail := []byte("]}")
+	if len(warnings) > 0 {
+		text, err := json.Marshal(warnings)
+		if err != nil {
+			return fmt.Errorf("write warnings: %w", err)
+		}
+		tail = append(append(tail, `,"warnings":`...), text...)
+	}
+	_, err := j.w.Write(append(tail, '}'))
+	return err
+}

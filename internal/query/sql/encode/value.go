@@ -1,0 +1,178 @@
+package encode
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+)
+
+// appender appends the JSON of a row's value.
+type appender func(to []byte, row int) []byte
+
+// appenderOf returns the appender of a column.
+//
+// Numbers are JSON numbers; what JSON has no number for is the string that Prometheus has: "NaN",
+// "+Inf", "-Inf". Times are RFC 3339 strings in UTC. A map with text keys is an object. All other
+// types are as arrow-go writes them.
+func appenderOf(a arrow.Array) appender {
+	return func(to []byte, row int) []byte {
+		if a.IsNull(row) {
+			return append(to, "null"...)
+		}
+		return value(to, a, row)
+	}
+}
+
+func value(to []byte, a arrow.Array, row int) []byte {
+	switch a := a.(type) {
+	case *array.Boolean:
+		return strconv.AppendBool(to, a.Value(row))
+	case *array.Int8:
+		return strconv.AppendInt(to, int64(a.Value(row)), 10)
+	case *array.Int16:
+		return strconv.AppendInt(to, int64(a.Value(row)), 10)
+	case *array.Int32:
+		return strconv.AppendInt(to, int64(a.Value(row)), 10)
+	case *array.Int64:
+		return strconv.AppendInt(to, a.Value(row), 10)
+	case *array.Uint8:
+		return strconv.AppendUint(to, uint64(a.Value(row)), 10)
+	case *array.Uint16:
+		return strconv.AppendUint(to, uint64(a.Value(row)), 10)
+	case *array.Uint32:
+		return strconv.AppendUint(to, uint64(a.Value(row)), 10)
+	case *array.Uint64:
+		return strconv.AppendUint(to, a.Value(row), 10)
+	case *array.Float32:
+		return float(to, float64(a.Value(row)), 32)
+	case *array.Float64:
+		return float(to, a.Value(row), 64)
+	case *array.Decimal128:
+		t := a.DataType().(*arrow.Decimal128Type)
+		return append(to, a.Value(row).ToString(t.Scale)...)
+	case *array.String:
+		return quoted(to, a.Value(row))
+	case *array.LargeString:
+		return quoted(to, a.Value(row))
+	case *array.Timestamp:
+		return moment(to, a, row)
+	case *array.List:
+		from, end := a.ValueOffsets(row)
+		return items(to, a.ListValues(), int(from), int(end))
+	case *array.Map:
+		return object(to, a, row)
+	case *array.Struct:
+		t := a.DataType().(*arrow.StructType)
+		to = append(to, '{')
+		for i := range a.NumField() {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			to = append(quoted(to, t.Field(i).Name), ':')
+			to = appenderOf(a.Field(i))(to, row)
+		}
+		return append(to, '}')
+	}
+	text, err := json.Marshal(a.GetOneForMarshal(row))
+	if err != nil { // of a type that has no JSON
+		return quoted(to, a.ValueStr(row))
+	}
+	return append(to, text...)
+}
+
+func float(to []byte, f float64, bits int) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(to, `"NaN"`...)
+	case math.IsInf(f, 1):
+		return append(to, `"+Inf"`...)
+	case math.IsInf(f, -1):
+		return append(to, `"-Inf"`...)
+	}
+	format := byte('f')
+	if x := math.Abs(f); x != 0 && (x < 1e-6 || x >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(to, f, format, -1, bits)
+}
+
+// moment appends a time: with the offset if it is one with a time zone, to the microsecond if it
+// has a part of a second.
+func moment(to []byte, a *array.Timestamp, row int) []byte {
+	t := a.DataType().(*arrow.TimestampType)
+	at := a.Value(row).ToTime(t.Unit)
+	layout := "2006-01-02T15:04:05.999999999"
+	if t.TimeZone != "" {
+		layout = time.RFC3339Nano
+	}
+	to = append(to, '"')
+	to = at.UTC().AppendFormat(to, layout)
+	return append(to, '"')
+}
+
+func items(to []byte, a arrow.Array, from, end int) []byte {
+	f := appenderOf(a)
+	to = append(to, '[')
+	for i := from; i < end; i++ {
+		if i > from {
+			to = append(to, ',')
+		}
+		to = f(to, i)
+	}
+	return append(to, ']')
+}
+
+// object appends a map as an object, or as a list of pairs if its keys are not text.
+func object(to []byte, a *array.Map, row int) []byte {
+	from, end := a.ValueOffsets(row)
+	keys, values := a.Keys(), appenderOf(a.Items())
+	names, ok := keys.(*array.String)
+	open, between, closed := byte('{'), byte(':'), byte('}')
+	key := appenderOf(keys)
+	if !ok {
+		open, between, closed = '[', ',', ']'
+	} else {
+		key = func(to []byte, i int) []byte { return quoted(to, names.Value(i)) }
+	}
+	to = append(to, open)
+	for i := int(from); i < int(end); i++ {
+		if i > int(from) {
+			to = append(to, ',')
+		}
+		if !ok {
+			to = append(to, '[')
+		}
+		to = values(append(key(to, i), between), i)
+		if !ok {
+			to = append(to, ']')
+		}
+	}
+	return append(to, closed)
+}
+
+// quoted appends a JSON string.
+func quoted(to []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			text, err := json.Marshal(s)
+			if err != nil { // impossible for a string
+				return append(to, `""`...)
+			}
+			return append(to, text...)
+		}
+	}
+	return append(append(append(to, '"'), s...), '"')
+}
+
+// unquoted returns the text of a JSON string.
+func unquoted(b []byte) string {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return string(b)
+	}
+	return s
+}

@@ -1,0 +1,190 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/duckdb/duckdb-go/v2/mapping"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/arrowrows"
+	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/sql/encode"
+	"github.com/promlake/promlake/internal/query/sql/pushdown"
+	"github.com/promlake/promlake/internal/query/sql/statement"
+)
+
+// execution is one statement.
+type execution struct {
+	*Runner
+	ctx      context.Context
+	question Question
+	out      Output
+	stmt     statement.Statement
+	db       *duck.DB
+	enc      encode.Writer
+
+	scans      []scan // by plan
+	mint, maxt int64  // ms: of all scans
+
+	snap       catalog.Snapshot
+	rows, sent int64
+
+	mu       sync.Mutex
+	mentions int   // of views, in the statement that is being planned
+	failed   error // the first one of a scan
+}
+
+// scan is what one table of the statement reads.
+type scan struct {
+	key        string
+	name       string
+	constraint pushdown.Constraint
+}
+
+// String implements fmt.Stringer.
+func (s scan) String() string { return s.name + ": " + s.constraint.String() }
+
+// plan checks the statement, and reads from DuckDB's plan what its tables have to deliver. The
+// statement runs in the transaction in which it was planned, so that now() is the same in both.
+func (x *execution) plan() error {
+	if err := x.check(); err != nil {
+		return err
+	}
+	begun, err := x.db.Stream(x.ctx, "BEGIN TRANSACTION READ ONLY")
+	if err != nil {
+		return err
+	}
+	begun.Close()
+	x.mentions = 0
+	answer, err := x.text("SELECT json_serialize_plan(" + duck.Literal(x.stmt.Text) + ", optimize := true, skip_null := true, skip_empty := true)::VARCHAR")
+	if err != nil {
+		return err
+	}
+	found, err := pushdown.Scans(answer)
+	if err != nil {
+		return err
+	}
+	x.mint, x.maxt = math.MaxInt64, math.MinInt64
+	for _, f := range found {
+		if f.Function == scanFunction {
+			x.add(scan{key: f.Key(), name: viewOf(f.Arguments), constraint: f.Constraint(viewMeaning)})
+		}
+	}
+	return nil
+}
+
+// add notes a scan. What two scans have in common, they read both.
+func (x *execution) add(s scan) {
+	if s.constraint.MinT <= s.constraint.MaxT {
+		x.mint, x.maxt = min(x.mint, s.constraint.MinT), max(x.maxt, s.constraint.MaxT)
+	}
+	for i := range x.scans {
+		if x.scans[i].key == s.key {
+			x.scans[i].constraint = x.scans[i].constraint.Or(s.constraint)
+			return
+		}
+	}
+	x.scans = append(x.scans, s)
+}
+
+// within returns what a scan has to deliver: everything in the range of the snapshot, if the plan
+// does not have it.
+func (x *execution) within(key string) pushdown.Constraint {
+	for _, s := range x.scans {
+		if s.key == key {
+			return s.constraint
+		}
+	}
+	return pushdown.All()
+}
+
+// execute runs the statement and writes its rows.
+func (x *execution) execute() error {
+	text, allowed := x.stmt.Text, mapping.StatementTypeSelect
+	if x.stmt.Explain {
+		text, allowed = "EXPLAIN "+text, mapping.StatementTypeExplain
+		if x.stmt.Analyze {
+			text = "EXPLAIN ANALYZE " + x.stmt.Text
+		}
+	}
+	x.mu.Lock()
+	x.mentions = 0
+	x.mu.Unlock()
+	rows, err := x.db.Stream(x.ctx, text, allowed)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	types, names := rows.Types(), rows.Names()
+	columns := make([]encode.Column, len(types))
+	for i := range types {
+		columns[i] = encode.Column{Name: names[i], Type: typeName(types[i])}
+		defer mapping.DestroyLogicalType(&types[i])
+	}
+	conv, err := arrowrows.New(rows.Connection(), names, types)
+	if err != nil {
+		return err
+	}
+	defer conv.Close()
+	if x.enc, err = encode.New(x.question.Format, x); err != nil {
+		return err
+	}
+	if err := x.enc.Begin(conv.Schema(), columns); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	for rows.Next() {
+		if x.rows += int64(rows.Len()); x.rows > x.Settings.MaxRows {
+			return &request.LimitError{Limit: "rows of a result", Value: x.Settings.MaxRows, Needed: x.rows, Flag: "--sql.max-rows"}
+		}
+		batch, err := conv.Batch(rows.Chunk())
+		if err != nil {
+			return err
+		}
+		err = x.enc.Write(batch)
+		batch.Release()
+		if err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if x.stmt.Explain {
+		return x.explained(conv.Schema())
+	}
+	return nil
+}
+
+// Write implements io.Writer: it counts the bytes of the result.
+func (x *execution) Write(p []byte) (int, error) {
+	if x.sent += int64(len(p)); x.sent > x.Settings.MaxBytes {
+		return 0, &request.LimitError{Limit: "bytes of a result", Value: x.Settings.MaxBytes, Needed: x.sent, Flag: "--sql.max-result-bytes"}
+	}
+	return x.out.Write(p)
+}
+
+// because returns the error of a scan instead of the text that DuckDB has made of it, and gives
+// DuckDB's own errors their types.
+func (x *execution) because(err error) error {
+	x.mu.Lock()
+	failed := x.failed
+	x.mu.Unlock()
+	var d *duck.Error
+	switch {
+	case err == nil || x.ctx.Err() != nil:
+		return err
+	case failed != nil:
+		return failed
+	case !errors.As(err, &d) || d.Internal:
+		return err
+	case d.OutOfMemory:
+		return x.tooMuchMemory()
+	default:
+		return &FailedError{d.Message}
+	}
+}

@@ -1,0 +1,119 @@
+// Package pushdown finds out which rows of a table function a statement can use.
+//
+// DuckDB's C API does not tell a table function the conditions of a statement. Its optimizer moves
+// them next to the scan all the same, and json_serialize_plan shows its plan. This package reads
+// the conditions directly above each scan. DuckDB applies them to the scan's rows anyway, so what
+// it does not understand is left out: a Constraint admits all rows that the statement can use, and
+// maybe others.
+package pushdown
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Scan is a table function in a plan.
+type Scan struct {
+	Function  string
+	Arguments []string // as texts
+	columns   []string // of the table, by position
+	conds     []node   // of which all hold, over outputs
+	outputs   []int    // by column of the scan's result: its position in columns, -1 for others
+}
+
+// document is the answer of json_serialize_plan.
+type document struct {
+	Failed  bool   `json:"error"`
+	Kind    string `json:"error_type"`
+	Message string `json:"error_message"`
+	Plans   []node `json:"plans"`
+}
+
+// PlanError reports that DuckDB cannot plan a statement.
+type PlanError struct {
+	Kind    string // DuckDB's type of the error: binder, catalog, ...
+	Message string
+}
+
+// Error implements error.
+func (e *PlanError) Error() string { return e.Message }
+
+// BadQuery marks an error that the HTTP API answers with 400.
+func (*PlanError) BadQuery() bool { return true }
+
+// Scans returns the table functions in the optimized plan of a statement, given the answer of
+// json_serialize_plan(…, optimize := true). It fails with a *PlanError if DuckDB did.
+func Scans(answer []byte) ([]*Scan, error) {
+	var d document
+	dec := json.NewDecoder(bytes.NewReader(Finite(answer)))
+	dec.UseNumber()
+	if err := dec.Decode(&d); err != nil {
+		return nil, fmt.Errorf("read DuckDB's plan: %w", err)
+	}
+	if d.Failed {
+		return nil, &PlanError{d.Kind, d.Message}
+	}
+	var out []*Scan
+	for _, p := range d.Plans {
+		out = p.scans(out)
+	}
+	return out, nil
+}
+
+// scans appends the scans of a plan.
+func (n node) scans(out []*Scan) []*Scan {
+	children := n.nodes("children")
+	switch {
+	case n.text("type") == "LOGICAL_GET":
+		out = append(out, n.scan(nil))
+	case n.text("type") == "LOGICAL_FILTER" && len(children) == 1 && children[0].text("type") == "LOGICAL_GET":
+		out = append(out, children[0].scan(n.nodes("expressions")))
+		children = children[0].nodes("children")
+	}
+	for _, c := range children {
+		out = c.scans(out)
+	}
+	return out
+}
+
+// scan returns a get, of whose rows only those are used for which all conditions hold.
+func (n node) scan(conds []node) *Scan {
+	s := &Scan{Function: n.text("name"), conds: conds}
+	for _, p := range n.nodes("parameters") {
+		s.Arguments = append(s.Arguments, p.text("value"))
+	}
+	names := n.list("names")
+	for _, c := range names {
+		name, _ := c.(string)
+		s.columns = append(s.columns, name)
+	}
+	for _, c := range n.nodes("column_indexes") { // the columns that it reads
+		at, ok := c.number("index")
+		if !ok || at < 0 || at >= int64(len(names)) {
+			at = -1
+		}
+		s.outputs = append(s.outputs, int(at))
+	}
+	if projected := n.list("projection_ids"); len(projected) > 0 { // those of them that it returns
+		read := s.outputs
+		s.outputs = nil
+		for _, p := range projected {
+			at := -1
+			if i, ok := integer(p); ok && i >= 0 && i < int64(len(read)) {
+				at = read[i]
+			}
+			s.outputs = append(s.outputs, at)
+		}
+	}
+	return s
+}
+
+// Key identifies what a scan calls: equal calls have equal keys.
+func Key(function string, arguments []string) string {
+	return strings.Join(append([]string{function}, arguments...), "\x00")
+}
+
+// Key identifies what the scan calls.
+func (s *Scan) Key() string { return Key(s.Function, s.Arguments) }

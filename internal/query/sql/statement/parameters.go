@@ -1,0 +1,136 @@
+package statement
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// Parameters are the values of $1, $2, … or ?, or of $name: JSON scalars.
+type Parameters struct {
+	positional []any
+	named      map[string]any
+}
+
+// ParseParameters reads a JSON array, or an object for named parameters. Nothing, and null, are no
+// parameters.
+func ParseParameters(raw json.RawMessage) (p Parameters, err error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return p, nil
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.UseNumber()
+	var x any
+	if err := dec.Decode(&x); err != nil {
+		return p, refuse("params is not JSON: %v", err)
+	}
+	switch x := x.(type) {
+	case []any:
+		p.positional = x
+	case map[string]any:
+		p.named = map[string]any{}
+		for k, v := range x {
+			p.named[strings.ToLower(k)] = v
+		}
+	default:
+		return p, refuse("params is not a JSON array of values for $1, $2, …, nor an object of values for $name")
+	}
+	return p, nil
+}
+
+// Bound returns the tree of the statement with constants in place of its parameters, as
+// json_deserialize_sql takes it; nil if the statement has none. Each parameter needs a value, and
+// each value a parameter.
+func (s *Statement) Bound(p Parameters) ([]byte, error) {
+	given := len(p.positional) + len(p.named)
+	if given != s.parameters {
+		return nil, refuse("the statement has %d parameters, and params has %d values", s.parameters, given)
+	}
+	if given == 0 {
+		return nil, nil
+	}
+	tree, err := p.replace(s.tree)
+	if err != nil {
+		return nil, err
+	}
+	tree.(map[string]any)["named_param_map"] = []any{}
+	out, err := json.Marshal(map[string]any{"error": false, "statements": []any{tree}})
+	if err != nil {
+		return nil, fmt.Errorf("write the statement's tree: %w", err)
+	}
+	return out, nil
+}
+
+func (p Parameters) replace(x any) (any, error) {
+	switch x := x.(type) {
+	case map[string]any:
+		if x["class"] == "PARAMETER" {
+			return p.constant(x)
+		}
+		for k, v := range x {
+			y, err := p.replace(v)
+			if err != nil {
+				return nil, err
+			}
+			x[k] = y
+		}
+	case []any:
+		for i, v := range x {
+			y, err := p.replace(v)
+			if err != nil {
+				return nil, err
+			}
+			x[i] = y
+		}
+	}
+	return x, nil
+}
+
+// constant returns the node of a parameter's value.
+func (p Parameters) constant(parameter map[string]any) (any, error) {
+	name := text(parameter["identifier"])
+	var v any
+	if i, err := strconv.Atoi(name); err == nil && i >= 1 && i <= len(p.positional) {
+		v = p.positional[i-1]
+	} else if named, ok := p.named[strings.ToLower(name)]; ok {
+		v = named
+	} else {
+		return nil, refuse("params has no value for the parameter $%s", name)
+	}
+	value := map[string]any{"is_null": false}
+	switch v := v.(type) {
+	case nil:
+		value["type"], value["is_null"] = kind("NULL"), true
+	case bool:
+		value["type"], value["value"] = kind("BOOLEAN"), v
+	case string:
+		if strings.ContainsRune(v, 0) {
+			return nil, refuse("the value of the parameter $%s has a NUL character", name)
+		}
+		value["type"], value["value"] = kind("VARCHAR"), v
+	case json.Number:
+		if i, ok := new(big.Int).SetString(v.String(), 10); ok && i.IsInt64() {
+			value["type"], value["value"] = kind("BIGINT"), v
+			break
+		}
+		f, err := v.Float64()
+		if err != nil {
+			return nil, refuse("the value %s of the parameter $%s is not a number of 64 bits", v, name)
+		}
+		value["type"], value["value"] = kind("DOUBLE"), f
+	default:
+		return nil, refuse("the value of the parameter $%s is not a string, number, boolean or null", name)
+	}
+	constant := map[string]any{"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "query_location": parameter["query_location"], "value": value}
+	if value["type"].(map[string]any)["id"] != "DOUBLE" {
+		return constant, nil
+	}
+	return map[string]any{ // as text, a DOUBLE is a DECIMAL
+		"class": "CAST", "type": "OPERATOR_CAST", "alias": "", "query_location": parameter["query_location"],
+		"child": constant, "cast_type": kind("DOUBLE"), "try_cast": false,
+	}, nil
+}
+
+func kind(id string) map[string]any { return map[string]any{"id": id, "type_info": nil} }

@@ -1,0 +1,92 @@
+// Package statement decides which SQL statements are answered, on the tree of DuckDB's own parser:
+// single queries over the tenant's tables that reach nothing else. It is pure.
+//
+// The decision is not the only protection: the database of a statement has no files, no network and
+// a locked configuration. It makes refusals early and clear, and hides what the process is.
+package statement
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Statement is a statement that may run.
+type Statement struct {
+	Text    string // without EXPLAIN
+	Explain bool   // the plan is asked for, not the rows
+	Analyze bool   // the plan is asked for with measurements
+
+	parameters int            // of the statement
+	tree       map[string]any // of json_serialize_sql
+}
+
+// RefusedError reports a statement that is not answered.
+type RefusedError struct {
+	Reason string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Reason }
+
+// BadQuery marks an error that the HTTP API answers with 400.
+func (*RefusedError) BadQuery() bool { return true }
+
+func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+
+// forms names what is answered, for error messages.
+const forms = "one SELECT statement (also WITH, FROM, VALUES, DESCRIBE, SUMMARIZE or SHOW TABLES), or EXPLAIN of one"
+
+// explain matches the beginning of an EXPLAIN statement. What follows is parsed by itself.
+var explain = regexp.MustCompile(`(?i)^EXPLAIN(\s+ANALYZE)?\s`)
+
+// Split returns the text that the parser gets, and whether its plan is asked for.
+func Split(text string) (Statement, error) {
+	s := Statement{Text: strings.TrimRight(strings.TrimSpace(text), "; \t\r\n")}
+	if strings.ContainsRune(s.Text, 0) {
+		return s, refuse("the statement has a NUL byte")
+	}
+	if m := explain.FindStringSubmatch(s.Text); m != nil {
+		s.Explain, s.Analyze = true, m[1] != ""
+		s.Text = strings.TrimSpace(s.Text[len(m[0]):])
+	}
+	if s.Text == "" {
+		return s, refuse("the statement is empty; want %s", forms)
+	}
+	return s, nil
+}
+
+// Check decides about a statement, given the answer of json_serialize_sql for its text and the
+// names of the tables and table functions that it may read.
+func (s *Statement) Check(answer []byte, tables, functions []string) error {
+	var d struct {
+		Failed     bool             `json:"error"`
+		Kind       string           `json:"error_type"`
+		Message    string           `json:"error_message"`
+		Statements []map[string]any `json:"statements"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(answer))
+	dec.UseNumber()
+	if err := dec.Decode(&d); err != nil {
+		return fmt.Errorf("read DuckDB's tree: %w", err)
+	}
+	switch {
+	case d.Failed && d.Kind == "not implemented" && strings.HasPrefix(d.Message, "Only SELECT"):
+		return refuse("the statement is not a query; want %s", forms)
+	case d.Failed:
+		return refuse("%s", d.Message)
+	case len(d.Statements) == 0:
+		return refuse("the statement is empty; want %s", forms)
+	case len(d.Statements) > 1:
+		return refuse("there are %d statements; want %s", len(d.Statements), forms)
+	}
+	r := newRules(tables, functions)
+	r.collect(d.Statements[0])
+	if err := r.walk(d.Statements[0], false); err != nil {
+		return err
+	}
+	s.parameters, s.tree = len(r.parameters), d.Statements[0]
+	return nil
+}

@@ -1,0 +1,103 @@
+// Package views holds the tables of a tenant that SQL statements read: each over the live objects
+// of one snapshot, with duplicates resolved by rank and without deleted samples, as PromQL sees
+// them.
+package views
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/duck/table"
+	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/samples"
+	"github.com/promlake/promlake/internal/query/sql/pushdown"
+)
+
+// Store reads a tenant's objects.
+type Store struct {
+	Tables  *lookup.Tables
+	Samples *samples.Reader
+	Metrics *metrics.Metrics
+}
+
+// Read is what a scan reads.
+type Read struct {
+	Snap       catalog.Snapshot
+	MinT, MaxT int64               // ms, inclusive
+	Sets       [][]*labels.Matcher // a series matches one of them
+}
+
+// Reader returns what the scans of a table read. It is called when a scan begins; the context is
+// that of the statement, and fail records an error of the scan with its type, which DuckDB loses.
+type Reader interface {
+	Read() (ctx context.Context, r Read, err error)
+	Fail(err error) error
+}
+
+// Names of the columns that several tables have.
+const (
+	metricColumn = "metric"
+	labelsColumn = "labels"
+	timeColumn   = "ts"
+	valueColumn  = "value"
+)
+
+// Meaning returns what the columns of the tables of this package hold.
+func Meaning(column string) pushdown.Meaning {
+	switch column {
+	case metricColumn:
+		return pushdown.Meaning{Kind: pushdown.Label, Label: labels.MetricName}
+	case labelsColumn:
+		return pushdown.Meaning{Kind: pushdown.Labels}
+	case timeColumn:
+		return pushdown.Meaning{Kind: pushdown.Time}
+	}
+	return pushdown.Meaning{}
+}
+
+// putMetric adds the metric name of a series.
+func putMetric(t *table.Texts, l labels.Labels) {
+	if name := l.Get(labels.MetricName); name != "" {
+		t.Add(name)
+	} else {
+		t.AddNull()
+	}
+}
+
+// putLabels adds the labels of a series without its metric name.
+func putLabels(t *table.Texts, l labels.Labels) {
+	if t == nil {
+		return
+	}
+	l.Range(func(x labels.Label) {
+		if x.Name != labels.MetricName {
+			t.Pair(x.Name, x.Value)
+		}
+	})
+	t.EndMap()
+}
+
+// list is a scan over rows in memory. It implements table.Scan and table.Cursor.
+type list struct {
+	n    int
+	next atomic.Int64
+	put  func(c *table.Chunk, row int) // writes a row as row c.Rows, which it does not change
+}
+
+func (l *list) Threads() int         { return 1 }
+func (l *list) Cursor() table.Cursor { return l }
+func (l *list) Close()               {}
+
+// Next implements table.Cursor.
+func (l *list) Next(c *table.Chunk) error {
+	from := int(l.next.Add(table.ChunkRows)) - table.ChunkRows
+	for row := from; row < min(from+table.ChunkRows, l.n); row++ {
+		l.put(c, row)
+		c.Rows++
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package query_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// kept is a result in memory of which nothing was sent.
+type kept struct{ bytes.Buffer }
+
+func (k *kept) Reset() bool {
+	k.Buffer.Reset()
+	return true
+}
+
+// sql returns the rows of a statement, sorted, with floats as bits.
+func (l *lake) sql(text string, params ...any) []string {
+	l.tb.Helper()
+	raw, err := json.Marshal(params)
+	require.NoError(l.tb, err)
+	if len(params) == 0 {
+		raw = nil
+	}
+	var out kept
+	require.NoError(l.tb, l.SQL(l.tb.Context(), query.Statement{Text: text, Params: raw, Format: "arrow"}, &out), text)
+	r, err := ipc.NewReader(&out)
+	require.NoError(l.tb, err)
+	defer r.Release()
+	rows := []string{}
+	for r.Next() {
+		b := r.RecordBatch()
+		for i := range int(b.NumRows()) {
+			cells := make([]string, b.NumCols())
+			for j := range cells {
+				cells[j] = cell(b.Column(j), i)
+			}
+			rows = append(rows, strings.Join(cells, " | "))
+		}
+	}
+	require.NoError(l.tb, r.Err())
+	slices.Sort(rows)
+	return rows
+}
+
+func cell(a arrow.Array, i int) string {
+	switch a := a.(type) {
+	case *array.Float64:
+		if !a.IsNull(i) {
+			return fmt.Sprintf("%x", math.Float64bits(a.Value(i)))
+		}
+	case *array.Timestamp:
+		return fmt.Sprint(int64(a.Value(i)))
+	case *array.Map:
+		from, end := a.ValueOffsets(i)
+		var pairs []string
+		for k := from; k < end; k++ {
+			pairs = append(pairs, fmt.Sprintf("%s=%q", a.Keys().ValueStr(int(k)), a.Items().ValueStr(int(k))))
+		}
+		return "{" + strings.Join(pairs, ", ") + "}"
+	}
+	return a.ValueStr(i)
+}
+
+// rowOf renders a sample as sql renders SELECT metric, labels, ts, value.
+func rowOf(l labels.Labels, t int64, v float64) string {
+	var pairs []string
+	l.Range(func(x labels.Label) {
+		if x.Name != labels.MetricName {
+			pairs = append(pairs, fmt.Sprintf("%s=%q", x.Name, x.Value))
+		}
+	})
+	return fmt.Sprintf("%s | {%s} | %d | %x", l.Get(labels.MetricName), strings.Join(pairs, ", "), t*1000, math.Float64bits(v))
+}
+
+// flat are the rows of float samples that are no stale markers.
+func flat(rows []segment.Row) []string {
+	out := []string{}
+	for _, r := range rows {
+		for _, f := range r.Floats {
+			if !value.IsStaleNaN(f.V) {
+				out = append(out, rowOf(r.Labels, f.T, f.V))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestSQLSamples: in every layout, the table samples has the samples that were written and not
+// deleted, bit for bit.
+func TestSQLSamples(t *testing.T) {
+	rows := randomRows(rand.New(rand.NewPCG(5, 6)))
+	rows[3].Hists = nil
+	for i := range rows { // series with floats and histograms
+		if i%6 == 0 {
+			rows[i].Hists = append(rows[i].Hists, rows[9].Hists...)
+			at := map[int64]bool{}
+			for _, h := range rows[i].Hists {
+				at[h.T] = true
+			}
+			rows[i].Floats = slices.DeleteFunc(rows[i].Floats, func(f segment.Float) bool { return at[f.T] })
+		}
+	}
+	for _, layout := range layouts {
+		for _, remote := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/remote=%v", layout.name, remote), func(t *testing.T) {
+				dir := newDirStore(t)
+				l := newLake(t, dir, query.Settings{})
+				layout.write(l, tenant.Default, rows)
+				if remote {
+					l = newLake(t, &remoteStore{Store: dir}, query.Settings{})
+				}
+				require.Equal(t, flat(rows), l.sql("SELECT metric, labels, ts, value FROM samples"))
+				deleteAll(l)
+				l = newLake(t, l.store, query.Settings{})
+				want := flat(without(rows))
+				require.Equal(t, want, l.sql("SELECT metric, labels, ts, value FROM samples"))
+				require.Equal(t, []string{fmt.Sprint(len(want))}, l.sql("SELECT count(*) FROM samples"))
+			})
+		}
+	}
+}
+
+// TestSQLIsPromQL: rows are the samples of a range selector.
+func TestSQLIsPromQL(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	l := newLake(t, newDirStore(t), query.Settings{})
+	writeMixture(l, tenant.Default, randomRows(rng))
+	deleteAll(l)
+	for _, selector := range []struct{ promql, sql string }{
+		{`m0`, `metric = 'm0'`},
+		{`m1{job="a"}`, `metric = 'm1' AND labels['job'] = 'a'`},
+		{`{__name__=~"m1|m2",job=""}`, `metric IN ('m1', 'm2') AND labels['job'] IS NULL`},
+		{`{__name__=~"m.*",i=~"1.*"}`, `metric LIKE 'm%' AND labels['i'] LIKE '1%'`},
+		{`{__name__!="m0",i!="7",i!=""}`, `metric <> 'm0' AND labels['i'] <> '7'`},
+	} {
+		end := testNow().Add(-time.Duration(rng.IntN(600)) * time.Minute)
+		minutes := 1 + rng.IntN(700)
+		res := l.exec(t.Context(), asked{text: fmt.Sprintf("%s[%dm]", selector.promql, minutes), end: end})
+		m, err := res.Matrix()
+		require.NoError(t, err)
+		want := []string{}
+		for _, s := range m {
+			for _, p := range s.Floats {
+				want = append(want, rowOf(s.Metric, p.T, p.F))
+			}
+		}
+		slices.Sort(want)
+		got := l.sql("SELECT metric, labels, ts, value FROM samples WHERE ts > make_timestamptz($1 - $2) AND ts <= make_timestamptz($1) AND "+selector.sql,
+			end.UnixMicro(), int64(minutes)*minute*1000)
+		require.Equal(t, want, got, selector.sql)
+		require.NotEmpty(t, got, selector.sql)
+	}
+}
+
+// condition returns a random condition on samples.
+func condition(rng *rand.Rand, depth int) string {
+	one := func(from ...string) string { return from[rng.IntN(len(from))] }
+	at := func() string {
+		return fmt.Sprintf("make_timestamptz(%d)", testNow().UnixMicro()-rng.Int64N(25*60*minute)*1000+pick(rng.IntN(3) == 0, rng.Int64N(1000), 0))
+	}
+	if depth > 0 && rng.IntN(2) == 0 {
+		return "(" + condition(rng, depth-1) + one(" AND ", " OR ", " AND NOT ") + condition(rng, depth-1) + ")"
+	}
+	label := one("metric", "metric", "labels['i']", "labels['job']", `labels['Odd name']`, "labels['nothing']", "labels['__name__']")
+	text := func() string { return one("'m1'", "'m2'", "'1'", "'3'", "'a'", "'b'", "''", "'x'", "NULL") }
+	switch rng.IntN(8) {
+	case 0:
+		return "ts " + one("<", "<=", ">", ">=", "=", "<>") + " " + at()
+	case 1:
+		return at() + one(" < ", " <= ", " > ", " >= ") + "ts"
+	case 2:
+		return "ts BETWEEN " + at() + " AND " + at()
+	case 3:
+		return label + one(" = ", " <> ", " < ", " IS DISTINCT FROM ", " IS NOT DISTINCT FROM ") + text()
+	case 4:
+		return label + one(" IN ", " NOT IN ") + "(" + text() + ", " + text() + ", " + text() + ")"
+	case 5:
+		return label + one(" IS NULL", " IS NOT NULL")
+	case 6:
+		return label + one(" LIKE ", " NOT LIKE ", " ILIKE ") + one("'m%'", "'%1'", "'%a%'", "'m_'", "'%'", "'M%'")
+	default:
+		return "value " + one("<", ">", "=") + " 50"
+	}
+}
+
+// TestSQLConditions: conditions that are read from the plan select the same rows as conditions that
+// DuckDB alone evaluates, which a LIMIT below them keeps from moving.
+func TestSQLConditions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	l := newLake(t, newDirStore(t), query.Settings{})
+	writeMixture(l, tenant.Default, randomRows(rng)[:20])
+	some := 0
+	for range 150 {
+		c := condition(rng, 3)
+		want := l.sql("SELECT metric, labels, ts, value FROM (FROM samples LIMIT 1000000000) WHERE " + c)
+		require.Equal(t, want, l.sql("SELECT metric, labels, ts, value FROM samples WHERE "+c), c)
+		if len(want) > 0 {
+			some++
+		}
+	}
+	require.Greater(t, some, 30)
+}
+
+// TestSQLSpares: conditions spare reads of objects and of row groups.
+func TestSQLSpares(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	layouts[1].write(l, tenant.Default, randomRows(rand.New(rand.NewPCG(1, 2))))
+	read := func(text string, params ...any) float64 {
+		before := l.counted("promlake_query_samples_read_total")
+		l.sql(text, params...)
+		return l.counted("promlake_query_samples_read_total") - before
+	}
+	all := read("SELECT count(*) FROM samples")
+	for _, tc := range []struct {
+		where string
+		most  float64 // share of all
+	}{
+		{"metric = 'm1'", 0.3}, {"labels['i'] = '1'", 0.05}, {"labels.i IN ('1', '2')", 0.1}, {"metric LIKE 'm1%' AND value > 3", 0.3},
+		{fmt.Sprintf("ts > make_timestamptz(%d)", testNow().Add(-time.Hour).UnixMicro()), 0.1}, {"metric = 'm1' OR labels['i'] = '2'", 0.35},
+		{"metric = 'nothing'", 0},
+	} {
+		require.LessOrEqual(t, read("SELECT count(*) FROM samples WHERE "+tc.where), all*tc.most, tc.where)
+	}
+	one := read("SELECT count(*) FROM samples WHERE labels['i'] = '1'")
+	require.Equal(t, one, read("SELECT count(*) FROM samples WHERE labels['i'] = $1", "1"), "parameters")
+	require.Equal(t, one, read("WITH s AS (FROM samples) SELECT count(*) FROM s JOIN (VALUES (1)) x ON true WHERE labels['i'] = '1'"), "through a CTE and a join")
+	require.Equal(t, 2*one, read("SELECT count(*) FROM samples a, samples b WHERE a.labels['i'] = '1' AND b.labels['i'] = '1' AND a.ts = b.ts"), "each mention by itself")
+}

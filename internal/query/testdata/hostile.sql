@@ -1,0 +1,344 @@
+-- Statements that must be refused, one a line. {file} is a CSV file with a secret, {parquet}, {json} and {db} are files of these
+-- formats, {dir} is their directory, {out} is a file that must not appear. Lines of comments are headings.
+-- Files as tables
+SELECT * FROM '{file}'
+SELECT * FROM "{file}"
+FROM '{file}'
+FROM '{parquet}'
+FROM '{json}'
+FROM '{dir}/*'
+FROM '{dir}/**/*.csv'
+FROM 'file://{file}'
+FROM '/etc/passwd'
+FROM '/proc/self/environ'
+FROM '/proc/self/cmdline'
+SELECT (SELECT count(*) FROM '{file}')
+SELECT * FROM samples JOIN '{file}' ON true
+SELECT * FROM samples WHERE metric IN (SELECT column0 FROM '{file}')
+WITH x AS (FROM '{file}') FROM x
+WITH x AS (SELECT 1) FROM '{file}'
+WITH RECURSIVE x AS (SELECT 1 UNION ALL SELECT 1 FROM '{file}') FROM x
+SELECT EXISTS (FROM '{file}')
+VALUES ((SELECT column0 FROM '{file}'))
+DESCRIBE '{file}'
+DESCRIBE SELECT * FROM '{file}'
+SUMMARIZE '{file}'
+SUMMARIZE FROM '{file}'
+SHOW '{file}'
+EXPLAIN FROM '{file}'
+EXPLAIN ANALYZE FROM '{file}'
+SELECT * FROM (VALUES (1)) t, LATERAL (FROM '{file}')
+SELECT 1 UNION ALL FROM '{file}'
+SELECT 1 EXCEPT SELECT column0 FROM '{file}'
+SELECT 1 ORDER BY (SELECT count(*) FROM '{file}')
+SELECT count(*) FILTER (WHERE EXISTS (FROM '{file}')) FROM samples
+SELECT [x FOR x IN (SELECT list(column0) FROM '{file}')]
+-- Functions that read files
+SELECT * FROM read_csv('{file}')
+SELECT * FROM read_csv_auto('{file}')
+SELECT * FROM read_csv(['{file}', '{file}'])
+SELECT * FROM read_parquet('{parquet}')
+SELECT * FROM parquet_scan('{parquet}')
+SELECT * FROM parquet_metadata('{parquet}')
+SELECT * FROM parquet_schema('{parquet}')
+SELECT * FROM parquet_file_metadata('{parquet}')
+SELECT * FROM parquet_kv_metadata('{parquet}')
+SELECT * FROM parquet_full_metadata('{parquet}')
+SELECT * FROM parquet_bloom_probe('{parquet}', 'a', 1)
+SELECT * FROM read_json('{json}')
+SELECT * FROM read_json_auto('{json}')
+SELECT * FROM read_json_objects('{json}')
+SELECT * FROM read_json_objects_auto('{json}')
+SELECT * FROM read_ndjson('{json}')
+SELECT * FROM read_ndjson_auto('{json}')
+SELECT * FROM read_ndjson_objects('{json}')
+SELECT * FROM read_ndjson_objects_auto('{json}')
+SELECT * FROM read_text('{file}')
+SELECT * FROM read_text('/proc/self/environ')
+SELECT * FROM read_blob('{file}')
+SELECT * FROM read_duckdb('{db}')
+SELECT * FROM sniff_csv('{file}')
+SELECT * FROM glob('{dir}/*')
+SELECT * FROM glob('/etc/*')
+SELECT * FROM arrow_scan(1, 2, 3)
+SELECT * FROM arrow_scan_dumb(1, 2, 3)
+SELECT * FROM seq_scan('samples')
+SELECT * FROM READ_TEXT('{file}')
+SELECT * FROM "read_text"('{file}')
+SELECT * FROM main.read_text('{file}')
+SELECT * FROM system.main.read_text('{file}')
+SELECT (SELECT content FROM read_text('{file}'))
+SELECT * FROM samples, read_text('{file}')
+WITH x AS (FROM read_text('{file}')) FROM x
+DESCRIBE FROM read_text('{file}')
+SUMMARIZE FROM read_csv('{file}')
+EXPLAIN ANALYZE FROM read_text('{file}')
+SELECT * FROM query('SELECT * FROM read_text(''{file}'')')
+SELECT * FROM query_table('{file}')
+SELECT * FROM query_table(['samples', '{file}'])
+SELECT * FROM query('COPY samples TO ''{out}''')
+SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))
+PRAGMA json_execute_serialized_sql('{}')
+SELECT json_serialize_sql('SELECT 1')
+SELECT json_deserialize_sql('{}')
+SELECT json_serialize_plan('FROM read_text(''{file}'')')
+-- Network and object stores
+FROM 'http://127.0.0.1:1/x.csv'
+FROM 'https://example.com/x.parquet'
+FROM 's3://bucket/x.parquet'
+FROM 'gcs://bucket/x.parquet'
+FROM 'r2://bucket/x.parquet'
+FROM 'hf://datasets/a/b.csv'
+FROM 'azure://container/x.parquet'
+SELECT * FROM read_csv('http://127.0.0.1:1/x.csv')
+SELECT * FROM read_parquet('s3://bucket/x')
+SELECT * FROM read_text('http://169.254.169.254/latest/meta-data/')
+SELECT * FROM delta_scan('s3://x')
+SELECT * FROM iceberg_scan('s3://x')
+SELECT * FROM postgres_scan('host=localhost', 'public', 't')
+SELECT * FROM postgres_query('db', 'SELECT 1')
+SELECT * FROM sqlite_scan('{db}', 't')
+SELECT * FROM mysql_query('db', 'SELECT 1')
+SELECT * FROM st_read('{file}')
+SELECT http_get('http://127.0.0.1:1/')
+-- Writing
+COPY samples TO '{out}'
+COPY (SELECT 1) TO '{out}' (FORMAT csv)
+COPY (SELECT 1) TO '{out}' (FORMAT parquet)
+COPY (SELECT 1) TO '/dev/stdout'
+COPY samples FROM '{file}'
+COPY FROM DATABASE memory TO x
+EXPORT DATABASE '{out}'
+IMPORT DATABASE '{dir}'
+CREATE TABLE t AS SELECT 1
+CREATE TABLE t (i INTEGER)
+CREATE TEMP TABLE t AS SELECT 1
+CREATE OR REPLACE TABLE samples AS SELECT 1
+CREATE VIEW v AS SELECT 1
+CREATE OR REPLACE VIEW samples AS SELECT 1
+CREATE TEMP VIEW samples AS SELECT 1
+CREATE MACRO f(x) AS x
+CREATE OR REPLACE MACRO abs(x) AS 1
+CREATE MACRO g() AS TABLE FROM '{file}'
+CREATE FUNCTION f(x) AS x
+CREATE SCHEMA s
+CREATE SEQUENCE s
+CREATE TYPE e AS ENUM ('a')
+CREATE INDEX i ON samples (metric)
+CREATE SECRET (TYPE s3, KEY_ID 'a', SECRET 'b')
+CREATE PERSISTENT SECRET s (TYPE s3, KEY_ID 'a', SECRET 'b')
+DROP VIEW samples
+DROP VIEW IF EXISTS series
+DROP SECRET s
+DROP SCHEMA main CASCADE
+ALTER VIEW samples RENAME TO x
+ALTER TABLE samples ADD COLUMN x INTEGER
+COMMENT ON VIEW samples IS 'x'
+INSERT INTO samples VALUES (1)
+INSERT INTO samples SELECT * FROM '{file}'
+UPDATE samples SET value = 1
+DELETE FROM samples
+TRUNCATE samples
+MERGE INTO samples USING (SELECT 1) x ON true WHEN MATCHED THEN DELETE
+WITH x AS (INSERT INTO samples VALUES (1) RETURNING *) FROM x
+WITH x AS (SELECT 1) INSERT INTO samples SELECT * FROM x
+WITH x AS (SELECT 1) DELETE FROM samples
+SELECT 1 INTO x
+EXPLAIN INSERT INTO samples VALUES (1)
+EXPLAIN COPY samples TO '{out}'
+EXPLAIN ANALYZE COPY (SELECT 1) TO '{out}'
+EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1
+EXPLAIN ANALYZE DELETE FROM samples
+EXPLAIN EXPLAIN SELECT 1
+-- Databases, extensions, settings
+ATTACH '{db}'
+ATTACH '{db}' AS x (READ_ONLY)
+ATTACH ':memory:' AS x
+ATTACH 'http://127.0.0.1:1/x.db'
+ATTACH IF NOT EXISTS '{db}'
+ATTACH OR REPLACE '{db}' AS memory
+DETACH memory
+USE memory
+USE x.main
+INSTALL httpfs
+FORCE INSTALL httpfs
+INSTALL httpfs FROM community
+INSTALL httpfs FROM 'http://127.0.0.1:1'
+LOAD httpfs
+LOAD '{file}'
+UPDATE EXTENSIONS
+SET memory_limit = '100GB'
+SET enable_external_access = true
+SET GLOBAL enable_external_access = true
+SET lock_configuration = false
+SET temp_directory = '{dir}'
+SET home_directory = '{dir}'
+SET secret_directory = '{dir}'
+SET allowed_directories = ['{dir}']
+SET allowed_paths = ['{file}']
+SET threads = 1000
+SET custom_user_agent = 'x'
+SET logging_level = 'trace'
+SET profiling_output = '{out}'
+SET SESSION search_path = 'system'
+SET VARIABLE x = 1
+SET VARIABLE x = (SELECT content FROM read_text('{file}'))
+RESET memory_limit
+RESET GLOBAL lock_configuration
+RESET VARIABLE x
+PRAGMA memory_limit = '100GB'
+PRAGMA enable_profiling
+PRAGMA profiling_output = '{out}'
+PRAGMA enable_logging
+PRAGMA database_list
+PRAGMA database_size
+PRAGMA version
+PRAGMA platform
+PRAGMA user_agent
+PRAGMA storage_info('samples')
+PRAGMA table_info('samples')
+PRAGMA show_tables
+PRAGMA functions
+PRAGMA import_database('{dir}')
+PRAGMA extension_versions
+PRAGMA metadata_info
+PRAGMA disable_optimizer
+PRAGMA disable_verification
+PRAGMA force_checkpoint
+PRAGMA add_parquet_key('a', 'b')
+CALL pragma_version()
+CALL enable_logging()
+CALL duckdb_settings()
+CALL truncate_duckdb_logs()
+CALL read_text('{file}')
+CHECKPOINT
+FORCE CHECKPOINT
+VACUUM
+ANALYZE
+BEGIN
+BEGIN TRANSACTION
+COMMIT
+ROLLBACK
+ABORT
+PREPARE p AS SELECT 1
+EXECUTE p
+DEALLOCATE p
+KILL 1
+-- What the process is
+SELECT * FROM duckdb_settings()
+SELECT * FROM duckdb_extensions()
+SELECT * FROM duckdb_secrets()
+SELECT * FROM duckdb_databases()
+SELECT * FROM duckdb_functions()
+SELECT * FROM duckdb_memory()
+SELECT * FROM duckdb_temporary_files()
+SELECT * FROM duckdb_external_file_cache()
+SELECT * FROM duckdb_logs
+SELECT * FROM duckdb_logs()
+SELECT * FROM duckdb_log_contexts()
+SELECT * FROM duckdb_variables()
+SELECT * FROM duckdb_views()
+SELECT * FROM duckdb_tables
+SELECT * FROM duckdb_columns
+SELECT * FROM duckdb_prepared_statements()
+SELECT * FROM duckdb_connection_count()
+SELECT * FROM duckdb_profiling_settings()
+SELECT * FROM which_secret('s3://x', 's3')
+SELECT * FROM pragma_version()
+SELECT * FROM pragma_user_agent()
+SELECT * FROM pragma_database_size()
+SELECT * FROM pragma_platform()
+SELECT * FROM pragma_database_list
+SELECT * FROM pragma_table_info('samples')
+SELECT * FROM pragma_storage_info('samples')
+SELECT * FROM pragma_metadata_info()
+SELECT * FROM sqlite_master
+SELECT * FROM pg_catalog.pg_settings
+SELECT * FROM pg_settings
+SELECT * FROM pg_catalog.pg_tables
+SELECT * FROM system.main.duckdb_tables
+SELECT * FROM information_schema.character_sets
+SELECT * FROM information_schema.views
+SELECT * FROM temp.information_schema.tables
+SELECT * FROM sql_auto_complete('SEL')
+SELECT * FROM check_peg_parser('SELECT 1')
+SELECT * FROM test_all_types()
+SELECT * FROM test_vector_types(1)
+SELECT * FROM icu_calendar_names()
+SELECT * FROM pg_timezone_names()
+SELECT getenv('HOME')
+SELECT getenv('PROMLAKE_TEST_SECRET')
+SELECT current_setting('temp_directory')
+SELECT current_setting('memory_limit')
+SELECT getvariable('x')
+SELECT current_query()
+SELECT current_connection_id()
+SELECT current_transaction_id()
+SELECT txid_current()
+SELECT write_log('x')
+SELECT parse_duckdb_log_message('x', 'y')
+SELECT pg_sleep(1000)
+SELECT sleep_ms(1000000)
+SELECT pg_postmaster_start_time()
+SELECT inet_server_addr()
+SELECT nextval('s')
+SELECT setseed(0.5)
+SELECT get_block_size('memory')
+SELECT pg_catalog.current_setting('temp_directory')
+SELECT "current_setting"('temp_directory')
+SELECT Current_Setting('temp_directory')
+SELECT list_transform(['temp_directory'], x -> current_setting(x))
+SELECT list_transform(['temp_directory'], lambda x: current_setting(x))
+SELECT 'temp_directory'.current_setting()
+SELECT max(current_setting('temp_directory')) OVER () FROM samples
+SELECT 1 FROM samples GROUP BY current_setting('temp_directory')
+SELECT 1 FROM samples HAVING current_setting('temp_directory') > ''
+SELECT 1 FROM samples QUALIFY current_setting('temp_directory') > ''
+SELECT 1 LIMIT (SELECT length(current_setting('temp_directory')))
+SHOW DATABASES
+SHOW SCHEMAS
+SHOW memory_limit
+SHOW VARIABLES
+SELECT __internal_compress_string_utinyint('a')
+SELECT * FROM promlake_scan('samples#1')
+SELECT * FROM promlake_scan('series')
+SELECT * FROM promlake_view_samples
+SELECT * FROM prom_rows(1)
+-- More than one statement, and none
+SELECT 1; SELECT 2
+SELECT 1; COPY samples TO '{out}'
+SELECT 1; ATTACH '{db}'
+SET threads = 1; SELECT 1
+SELECT 1 /* ; */ ; DROP VIEW samples --
+;
+--
+/* nothing */
+EXPLAIN
+SELECT
+SELEC 1
+SELECT * FROM
+SELECT (1
+.read {file}
+.shell ls
+\copy samples to '{out}'
+-- Names that pretend to be something else
+WITH duckdb_settings AS (SELECT 1) SELECT * FROM duckdb_settings
+WITH pg_settings AS (SELECT 1) FROM pg_settings
+SELECT * FROM memory.main."{file}"
+SELECT * FROM main."{file}"
+SELECT * FROM x.samples
+SELECT * FROM temp.samples
+SELECT * FROM system.samples
+FROM samples AT (VERSION => 1)
+FROM samples AT (TIMESTAMP => now())
+-- Values of any size
+SELECT repeat('x', 4000000000)
+SELECT lpad('x', 2000000000, 'y')
+SELECT rpad('x', 2000000000, 'y')
+SELECT range(1000000000000)
+SELECT generate_series(1, 1000000000000)
+SELECT list_resize([1], 1000000000000)
+SELECT format('{:1000000000}', 1)
+SELECT printf('%1000000000d', 1)
+SELECT bar(1, 0, 1, 1000000000)
+SELECT ((((((((((((((((((((1))))))))))))))))))) FROM samples
