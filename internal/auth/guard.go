@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/secret"
 	"github.com/promlake/promlake/internal/tenant"
@@ -38,13 +39,10 @@ func New(s Settings, reg prometheus.Registerer, logger *slog.Logger, now func() 
 	if err != nil {
 		return nil, err
 	}
-	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+	requests := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_auth_requests_total",
 		Help: "Requests to protected handlers by the result of authorization: ok, absent, malformed, unknown, access and tenant (not allowed by the token), unavailable (no document of tokens could be read).",
 	}, []string{"result"})
-	if err := reg.Register(requests); err != nil {
-		return nil, fmt.Errorf("register authentication metrics: %w", err)
-	}
 	file, ok := from.(secret.File)
 	if !ok {
 		return newGuard(newRemoteKeys(from, logger, now), requests), nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // SiteSettings are the names by which browsers reach a server. The tags are those of package
@@ -58,13 +59,10 @@ func NewSite(s SiteSettings, loopback bool, reg prometheus.Registerer) (*Site, e
 	for _, h := range s.AllowedHosts {
 		site.hosts = append(site.hosts, strings.ToLower(h))
 	}
-	site.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+	site.refused = promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_http_cross_site_requests_total",
 		Help: "Rejected requests: sent by a page of another site (origin), or for a host name that is not of this server (host).",
 	}, []string{"reason"})
-	if err := reg.Register(site.refused); err != nil {
-		return nil, fmt.Errorf("register metrics of refused sites: %w", err)
-	}
 	return site, nil
 }
 

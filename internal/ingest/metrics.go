@@ -1,10 +1,10 @@
 package ingest
 
 import (
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/remotewrite"
 )
@@ -34,13 +34,15 @@ type metrics struct {
 	limited       *prometheus.CounterVec // by limit
 }
 
-func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
+// newMetrics registers the metrics with reg, and panics if it has them already.
+func newMetrics(reg prometheus.Registerer, mode Mode) *metrics {
 	const ns, sub = "promlake", "ingest"
+	f := promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
+		return f.NewCounter(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help})
 	}
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
+		return f.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
 	}
 	m := &metrics{
 		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats; otlp) and HTTP status code.", "protocol", "code"),
@@ -49,39 +51,34 @@ func newMetrics(reg prometheus.Registerer, mode Mode) (*metrics, error) {
 		exemplars:  counter("exemplars_total", "Exemplars made durable."),
 		discarded:  vec("discarded_samples_total", "Samples refused, and strings of the line protocol left out, by reason.", "reason"),
 		flushes:    vec("flushes_total", "Flushes by result.", "result"),
-		flushSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		flushSeconds: f.NewHistogram(prometheus.HistogramOpts{
 			Namespace: ns, Subsystem: sub, Name: "flush_duration_seconds", Help: "Time from the start of a flush, of a group of requests or a batch of messages, until its segments are durable.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}),
-		flushSamples: prometheus.NewHistogram(prometheus.HistogramOpts{
+		flushSamples: f.NewHistogram(prometheus.HistogramOpts{
 			Namespace: ns, Subsystem: sub, Name: "flush_samples", Help: "Samples of a flush.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 12),
 		}),
 		segments:     counter("segments_total", "Segments written."),
 		segmentBytes: counter("segment_bytes_total", "Bytes of the segments written."),
 		bodyBytes:    vec("body_bytes_total", "Bytes of request bodies: as sent (snappy, gzip, zstd, or their form if not compressed) and decompressed (protobuf, json, text).", "form"),
-		tenants:      prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote within about --ingest.tenant-idle."}),
-		mode: prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are handled."},
+		tenants:      f.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "tenants", Help: "Tenants that wrote within about --ingest.tenant-idle."}),
+		mode: f.NewGaugeVec(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "mode", Help: "1 for the mode in which requests are handled."},
 			[]string{"mode"}),
 		queued:      counter("queued_samples_total", "Float and histogram samples put on the queue (mode buffered)."),
 		queuedBytes: counter("queued_bytes_total", "Bytes of the messages put on the queue (mode buffered)."),
 		queuedParts: counter("queued_messages_total", "Messages put on the queue (mode buffered)."),
 		messages:    vec("messages_total", "Messages taken from the queue: ok, failed (to be delivered again) or unreadable.", "result"),
-		queueSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		queueSeconds: f.NewHistogram(prometheus.HistogramOpts{
 			Namespace: ns, Subsystem: sub, Name: "queue_delay_seconds", Help: "Time from a request's arrival until its samples are in the store, by message (mode buffered).",
 			Buckets: prometheus.ExponentialBuckets(0.25, 2, 14),
 		}),
 	}
-	m.inflightBytes = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "inflight_bytes",
+	m.inflightBytes = f.NewGauge(prometheus.GaugeOpts{Namespace: ns, Subsystem: sub, Name: "inflight_bytes",
 		Help: "Memory charged to requests that are being received, decoded or written."})
 	m.limited = vec("limited_requests_total", "Requests refused by a limit of the process, by the limit's flag.", "limit")
 	m.mode.WithLabelValues(string(mode)).Set(1)
-	var errs []error
-	for _, c := range []prometheus.Collector{m.requests, m.samples, m.histograms, m.exemplars, m.discarded, m.flushes, m.flushSeconds,
-		m.flushSamples, m.segments, m.segmentBytes, m.bodyBytes, m.tenants, m.mode, m.queued, m.queuedBytes, m.queuedParts, m.messages, m.queueSeconds, m.inflightBytes, m.limited} {
-		errs = append(errs, reg.Register(c))
-	}
-	return m, errors.Join(errs...)
+	return m
 }
 
 func (m *metrics) discard(r remotewrite.Reason, samples int) {

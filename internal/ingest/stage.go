@@ -78,19 +78,15 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	if set.Mode == Auto {
 		set.Mode = Grouped
 	}
-	met, err := newMetrics(reg, set.Mode)
-	if err != nil {
-		return nil, fmt.Errorf("register ingest metrics: %w", err)
-	}
 	s := &Stage{
-		set: set, store: store, log: log, now: now, met: met, ids: newIDSource(rand.Reader),
+		set: set, store: store, log: log, now: now, met: newMetrics(reg, set.Mode), ids: newIDSource(rand.Reader),
 		tenants: map[string]*tenantIngest{}, maxMessage: queue.MaxMessageBytes,
 	}
 	for _, o := range opts {
 		o(s)
 	}
-	s.inflight = inflight.New(set.MaxInflightBytes, s.memory, met.inflightBytes)
-	s.bodies = body.NewReader(set.body(), s.inflight, now, met.bodyBytes)
+	s.inflight = inflight.New(set.MaxInflightBytes, s.memory, s.met.inflightBytes)
+	s.bodies = body.NewReader(set.body(), s.inflight, now, s.met.bodyBytes)
 	s.otlp = otlp.NewTranslator(set.OTLP)
 	if set.Mode == Buffered && s.queue == nil {
 		return nil, errors.New("ingest in mode buffered without a queue")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/exp/api/remote"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/prompb"
 
@@ -78,18 +79,13 @@ func New(s Settings, g prometheus.Gatherer, reg prometheus.Registerer, own http.
 		logger:   logger,
 		now:      now,
 		met: metrics{
-			writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			writes: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 				Name: "promlake_self_writes_total", Help: "Writes of the process's own metrics.",
 			}, []string{"result"}),
-			samples: prometheus.NewGauge(prometheus.GaugeOpts{
+			samples: promauto.With(reg).NewGauge(prometheus.GaugeOpts{
 				Name: "promlake_self_samples", Help: "Samples in the last write of the process's own metrics.",
 			}),
 		},
-	}
-	for _, c := range []prometheus.Collector{w.met.writes, w.met.samples} {
-		if err := reg.Register(c); err != nil {
-			return nil, fmt.Errorf("register metrics of own metrics: %w", err)
-		}
 	}
 	w.tried.Store(now().UnixMilli())
 	return w, nil

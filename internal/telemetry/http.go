@@ -20,12 +20,12 @@ import (
 // the metrics. A nil reg publishes nothing. It panics if reg has other metrics of these names,
 // which is a bug.
 func Instrument(reg prometheus.Registerer) func(handlerName string, h http.Handler) http.Handler {
-	duration := registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	duration := Registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "promlake_http_request_duration_seconds",
 		Help:    "Seconds from a request's arrival at its handler until the handler returned.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 	}, []string{"handler", "method", "code"}))
-	inFlight := registered(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	inFlight := Registered(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "promlake_http_requests_in_flight",
 		Help: "Requests that a handler is serving now.",
 	}, []string{"handler"}))
@@ -36,8 +36,9 @@ func Instrument(reg prometheus.Registerer) func(handlerName string, h http.Handl
 	}
 }
 
-// registered registers c with reg, or returns the equal collector that reg already has.
-func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+// Registered registers c with reg, or returns the equal collector that reg already has. A nil reg
+// publishes nothing. It panics if reg has another collector of the name, which is a bug.
+func Registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/telemetry"
 )
 
 type metrics struct {
@@ -19,20 +20,20 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
-		requests: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		requests: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "promlake_objstore_requests_total",
 			Help: "Object store calls by operation and outcome.",
 		}, []string{"op", "status"})),
-		bytes: register(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
+		bytes: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "promlake_objstore_bytes_total",
 			Help: "Bytes read from and written to the object store.",
 		}, []string{"op"})),
-		duration: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: telemetry.Registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "promlake_objstore_request_duration_seconds",
 			Help:    "Duration of object store calls in seconds; of get, until the body can be read.",
 			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10, 30},
 		}, []string{"op"})),
-		readFailures: register(reg, prometheus.NewCounter(prometheus.CounterOpts{
+		readFailures: telemetry.Registered(reg, prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "promlake_objstore_read_failures_total",
 			Help: "Bodies of successful gets that failed while they were read.",
 		})),
@@ -45,21 +46,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m.bytes.WithLabelValues(opGet)
 	m.bytes.WithLabelValues(opPut)
 	return m
-}
-
-// register registers c, or returns the registered collector of the same name.
-func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
-	err := reg.Register(c)
-	var known prometheus.AlreadyRegisteredError
-	if errors.As(err, &known) {
-		if same, ok := known.ExistingCollector.(C); ok {
-			return same
-		}
-	}
-	if err != nil {
-		panic(err)
-	}
-	return c
 }
 
 func (m *metrics) observe(op string, took time.Duration, err error) {

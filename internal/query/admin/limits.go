@@ -8,6 +8,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/expression"
+	"github.com/promlake/promlake/internal/telemetry"
 )
 
 // Limits of a request, by their names in metrics. Those of a manifest are named by
@@ -39,24 +40,12 @@ func (s Settings) within(selectors []string) error {
 
 // newLimited counts the deletions that a limit refused.
 func newLimited(reg prometheus.Registerer) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+	c := telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "promlake_admin_limited_total",
 		Help: "Deletions that were refused because of a limit: selectors and expression of a request, matcher_bytes of a deletion, tombstones, tombstone_bytes and sealed of a manifest.",
-	}, []string{"limit"})
+	}, []string{"limit"}))
 	for _, name := range []string{limitSelectors, limitMatch, "matcher_bytes", "tombstones", "tombstone_bytes", "sealed"} {
 		c.WithLabelValues(name) // series exist from the start, so that rates see the first refusal
-	}
-	if reg == nil {
-		return c
-	}
-	err := reg.Register(c)
-	if known := (prometheus.AlreadyRegisteredError{}); errors.As(err, &known) {
-		if same, ok := known.ExistingCollector.(*prometheus.CounterVec); ok {
-			return same
-		}
-	}
-	if err != nil {
-		panic(err)
 	}
 	return c
 }

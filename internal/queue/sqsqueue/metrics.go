@@ -2,8 +2,6 @@ package sqsqueue
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/queue"
+	"github.com/promlake/promlake/internal/telemetry"
 )
 
 // metrics count what SQS charges for: every attempt of a request, and the chunks of its payload.
@@ -22,7 +21,7 @@ type metrics struct {
 }
 
 // Option is a setting of Open.
-type Option func(*Queue) error
+type Option func(*Queue)
 
 // Metrics registers the queue's counters. Queues with the same registerer share them:
 //
@@ -31,43 +30,20 @@ type Option func(*Queue) error
 //	promlake_queue_chunks_total{queue,op}           64 KiB chunks of their payloads, at least one
 //	                                                per request: the number that SQS charges
 func Metrics(reg prometheus.Registerer) Option {
-	return func(q *Queue) error {
-		m := newMetrics()
-		var err error
-		if m.requests, err = shared(reg, m.requests); err != nil {
-			return err
-		}
-		m.chunks, err = shared(reg, m.chunks)
-		q.met = m
-		return err
-	}
+	return func(q *Queue) { q.met = newMetrics(reg) }
 }
 
-func newMetrics() *metrics {
+// newMetrics registers the counters with reg, unless it is nil.
+func newMetrics(reg prometheus.Registerer) *metrics {
 	const ns, sub = "promlake", "queue"
 	return &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		requests: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Subsystem: sub, Name: "requests_total", Help: "Requests to queues, repeated ones included, by HTTP status.",
-		}, []string{"queue", "op", "status"}),
-		chunks: prometheus.NewCounterVec(prometheus.CounterOpts{
+		}, []string{"queue", "op", "status"})),
+		chunks: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: ns, Subsystem: sub, Name: "chunks_total", Help: "64 KiB chunks of payload in requests to queues, at least one a request: what SQS charges.",
-		}, []string{"queue", "op"}),
+		}, []string{"queue", "op"})),
 	}
-}
-
-// shared registers a counter or returns the one that is registered already.
-func shared(reg prometheus.Registerer, c *prometheus.CounterVec) (*prometheus.CounterVec, error) {
-	err := reg.Register(c)
-	var there prometheus.AlreadyRegisteredError
-	if errors.As(err, &there) {
-		if old, ok := there.ExistingCollector.(*prometheus.CounterVec); ok {
-			return old, nil
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("register queue metrics: %w", err)
-	}
-	return c, nil
 }
 
 // Operations as they stand in metrics.

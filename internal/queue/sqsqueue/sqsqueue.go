@@ -48,12 +48,10 @@ func Open(_ context.Context, rawURL string, opts ...Option) (*Queue, error) {
 	}
 	q := &Queue{url: rawURL, name: path.Base(u.Path), config: defaults(u)}
 	for _, o := range opts {
-		if err := o(q); err != nil {
-			return nil, fmt.Errorf("open queue %s: %w", q.name, err)
-		}
+		o(q)
 	}
 	if q.met == nil {
-		q.met = newMetrics()
+		q.met = newMetrics(nil)
 	}
 	q.patient = counting{q.name, q.met, newHTTPClient(q.config.silence + maxWait)}
 	q.connect = sync.OnceValues(func() (*sqs.Client, error) { return q.newClient(context.Background()) })
