@@ -33,6 +33,10 @@ var access = map[string]auth.Access{
 
 	"POST /api/v1/import/prometheus":            auth.Write,
 	"POST /prometheus/api/v1/import/prometheus": auth.Write,
+	"POST /api/v1/import":                       auth.Write,
+	"POST /prometheus/api/v1/import":            auth.Write,
+	"POST /api/v1/import/csv":                   auth.Write,
+	"POST /prometheus/api/v1/import/csv":        auth.Write,
 
 	"POST /api/v1/otlp/v1/metrics":            auth.Write,
 	"POST /prometheus/api/v1/otlp/v1/metrics": auth.Write,

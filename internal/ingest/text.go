@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -12,17 +13,22 @@ import (
 	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/promtext"
 	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/series"
 )
 
 // TextHandler serves POST requests with metrics in Prometheus' text formats. The parameters are
 // VictoriaMetrics': extra_label=name=value, repeatable, and timestamp (ms).
-func (s *Stage) TextHandler() http.Handler {
+func (s *Stage) TextHandler() http.Handler { return s.importer("text", s.text) }
+
+// importer serves POST requests of a protocol with the status codes of remote-write and errors as
+// text.
+func (s *Stage) importer(protocol string, format func(*http.Request) (wireFormat, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := s.text(r)
+		p, err := format(r)
 		if err == nil {
 			_, err = s.write(w, r, p)
 		}
-		code := s.answered(w, err, "text")
+		code := s.answered(w, err, protocol)
 		if err != nil {
 			http.Error(w, s.public(r, err, code), code)
 			return
@@ -43,12 +49,8 @@ func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 	}
 	req := promtext.Request{OpenMetrics: kind == "application/openmetrics-text"}
 	query := r.URL.Query()
-	for _, text := range query["extra_label"] {
-		l, err := promtext.ParseLabel(text)
-		if err != nil {
-			return p, errParameter{fmt.Errorf("extra_label: %w", err)}
-		}
-		req.Labels = append(req.Labels, l)
+	if req.Labels, err = extraLabels(query); err != nil {
+		return p, err
 	}
 	at := query.Get("timestamp")
 	if at != "" {
@@ -65,6 +67,18 @@ func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 		return promtext.Decode(req, g, rules, room)
 	}
 	return p, nil
+}
+
+// extraLabels are the labels of the parameters extra_label.
+func extraLabels(query url.Values) (labels []series.Label, err error) {
+	for _, text := range query["extra_label"] {
+		l, err := promtext.ParseLabel(text)
+		if err != nil {
+			return nil, errParameter{fmt.Errorf("extra_label: %w", err)}
+		}
+		labels = append(labels, l)
+	}
+	return labels, nil
 }
 
 // textReader chooses how the body of a text protocol is read.

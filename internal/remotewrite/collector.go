@@ -56,7 +56,12 @@ func (c *Collector) Started(start, t int64, v float64) { c.d.addFloat(t, v, star
 // HistogramRoom takes the memory of a native histogram for which the sender wrote size bytes, and of
 // reading it.
 func (c *Collector) HistogramRoom(size int) error {
-	c.d.left -= CostHistogram + 2*costBucket*int64(size)
+	return c.Take(CostHistogram + 2*costBucket*int64(size))
+}
+
+// Take takes memory (bytes) of the request. An error means that there is none.
+func (c *Collector) Take(n int64) error {
+	c.d.left -= n
 	return c.d.Reserve(0)
 }
 

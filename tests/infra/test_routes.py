@@ -12,7 +12,7 @@ from support.programs import ROOT, Programs
 from support.server import Server
 from support.stores import directory_store
 
-WRITES = ("/api/v1/write", "/api/v1/push", "/api/v1/import/prometheus", "/api/v1/otlp/v1/metrics")
+WRITES = ("/api/v1/write", "/api/v1/push", "/api/v1/import/prometheus", "/api/v1/import", "/api/v1/import/csv", "/api/v1/otlp/v1/metrics")
 LINES = tuple(
     (method, prefix + path)
     for prefix in ("", "/influx")

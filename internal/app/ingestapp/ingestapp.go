@@ -5,6 +5,7 @@ package ingestapp
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/promlake/promlake/internal/app/process"
@@ -95,8 +96,14 @@ func (s stage) Routes() []process.Route {
 		_, name, _ := strings.Cut(p, " ")
 		routes = append(routes, process.Route{Pattern: p, Name: name, Access: auth.Write, Handler: s.ingest.LineHandler(version)})
 	}
-	for _, path := range []string{"/api/v1/import/prometheus", "/prometheus/api/v1/import/prometheus"} {
-		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.TextHandler()})
+	for path, h := range map[string]http.Handler{
+		"/api/v1/import/prometheus": s.ingest.TextHandler(),
+		"/api/v1/import/csv":        s.ingest.CSVHandler(),
+		"/api/v1/import":            s.ingest.JSONLinesHandler(),
+	} {
+		for _, path := range []string{path, "/prometheus" + path} {
+			routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: h})
+		}
 	}
 	for _, path := range otlpPatterns {
 		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OTLPHandler()})

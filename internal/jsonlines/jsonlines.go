@@ -1,0 +1,191 @@
+// Package jsonlines reads samples as lines of JSON in VictoriaMetrics' format
+// (https://docs.victoriametrics.com/victoriametrics/#json-line-format):
+//
+//	{"metric":{"__name__":"up","job":"a"},"values":[1,0],"timestamps":[1700000000000,1700000015000]}
+//
+// Timestamps are in milliseconds. Values are numbers, "Infinity", "-Infinity" and "NaN"; null is a
+// stale marker.
+package jsonlines
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Request is one body with the parameters that came with it.
+type Request struct {
+	Body   []byte
+	Labels []series.Label // added to every series; they replace labels of the same name
+}
+
+// Decode turns a body into a batch of the generation g (see remotewrite.Collect). Lines that cannot
+// be read are left out and reported as offences with the reason ReasonLine.
+func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	d := decoder{Request: r}
+	return remotewrite.Collect(g, rules, room, d.read)
+}
+
+type decoder struct {
+	Request
+	c   *remotewrite.Collector
+	key []byte
+
+	metric []byte // of the line at hand, as it stands in the body
+	values []float64
+	times  []int64
+}
+
+// read adds all lines to the collector.
+func (d *decoder) read(c *remotewrite.Collector) error {
+	d.c = c
+	// Nobody else's keys begin with this byte.
+	d.key = binary.AppendUvarint(append(d.key[:0], 'J'), uint64(len(d.Labels)))
+	for _, l := range d.Labels {
+		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
+	}
+	prefix := len(d.key)
+	number := 0
+	for rest := d.Body; len(rest) > 0; {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		number++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if err := d.room(line); err != nil {
+			return err
+		}
+		if err := d.parse(line); err != nil {
+			if err := c.Reject(rejection(number, err), 1); err != nil {
+				return err
+			}
+			continue
+		}
+		for i, t := range d.times {
+			c.Float(t, d.values[i])
+		}
+		d.key = append(d.key[:prefix], d.metric...)
+		known, err := c.Series(c.Key(d.key))
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		lset, err := d.labels()
+		if err != nil {
+			err = c.Refuse(rejection(number, err))
+		} else {
+			err = c.Learn(lset)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rejection(line int, err error) error {
+	return &remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: fmt.Errorf("line %d: %w", line, err)}
+}
+
+// room takes the memory for the numbers of a line, if it is more than that of the lines before.
+func (d *decoder) room(line []byte) error {
+	most := bytes.Count(line, []byte(",")) + 1
+	if most <= cap(d.values) {
+		return nil
+	}
+	if err := d.c.Take(16 * int64(most-cap(d.values))); err != nil {
+		return err
+	}
+	d.values, d.times = make([]float64, 0, most), make([]int64, 0, most)
+	return nil
+}
+
+// parse reads a line into metric, values and times.
+func (d *decoder) parse(line []byte) error {
+	d.metric, d.values, d.times = nil, d.values[:0], d.times[:0]
+	p := parser{text: line}
+	if err := p.object(func(name string) (err error) {
+		switch name {
+		case "metric":
+			d.metric, err = p.raw()
+		case "values":
+			d.values = d.values[:0]
+			err = p.array(func() error {
+				v, err := p.value()
+				d.values = append(d.values, v)
+				return err
+			})
+		case "timestamps":
+			d.times = d.times[:0]
+			err = p.array(func() error {
+				t, err := p.integer()
+				d.times = append(d.times, t)
+				return err
+			})
+		default:
+			_, err = p.raw()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", remotewrite.Quote(name), err)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	switch {
+	case d.metric == nil:
+		return errors.New(`"metric" is missing`)
+	case len(d.values) == 0:
+		return errors.New(`"values" is missing or empty`)
+	case len(d.values) != len(d.times):
+		return fmt.Errorf("%d values, but %d timestamps", len(d.values), len(d.times))
+	}
+	return nil
+}
+
+// labels returns the labels of the line at hand, sorted by name.
+func (d *decoder) labels() ([]series.Label, error) {
+	if !utf8.Valid(d.metric) {
+		return nil, errors.New(`"metric" is not valid UTF-8`)
+	}
+	in := json.NewDecoder(bytes.NewReader(d.metric))
+	if t, err := in.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New(`"metric" is not an object`)
+	}
+	var out []series.Label
+	for in.More() {
+		name, err := in.Token()
+		if err != nil {
+			return nil, fmt.Errorf(`"metric": %w`, err)
+		}
+		value, err := in.Token()
+		if err != nil {
+			return nil, fmt.Errorf(`"metric": %w`, err)
+		}
+		text, ok := value.(string)
+		if !ok {
+			return nil, fmt.Errorf(`"metric": the value of %s is not a string`, remotewrite.Quote(name.(string)))
+		}
+		l := series.Label{Name: name.(string), Value: text}
+		if !slices.ContainsFunc(d.Labels, func(x series.Label) bool { return x.Name == l.Name }) {
+			out = append(out, l)
+		}
+	}
+	if _, err := in.Token(); err != nil {
+		return nil, fmt.Errorf(`"metric": %w`, err)
+	}
+	out = append(out, d.Labels...)
+	slices.SortStableFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
