@@ -22,16 +22,12 @@ type attribute struct{ key, value string }
 // attributes reads KeyValue fields: key = 1, value = 2.
 func (d *decoder) attributes(fields []byte) (list []attribute, err error) {
 	most := d.rules.Limits.MaxLabelNames + 3 // those that identify a service become two labels
-	for len(fields) > 0 {
-		f, rest, err := next(fields)
-		if err != nil {
-			return nil, err
-		}
-		fields = rest
+	r := read(fields, "attributes")
+	for r.next() {
 		if len(list) == most {
 			return nil, &remotewrite.Rejection{Reason: remotewrite.ReasonTooManyLabels, Err: fmt.Errorf("more attributes than the limit of %d label names", d.rules.Limits.MaxLabelNames)}
 		}
-		k, v, err := keyValue(f.data)
+		k, v, err := keyValue(r.data)
 		if err != nil {
 			return nil, err
 		}
@@ -41,30 +37,21 @@ func (d *decoder) attributes(fields []byte) (list []attribute, err error) {
 		}
 		list = append(list, attribute{string(k), text})
 	}
-	return list, nil
+	return list, r.err
 }
 
 // keyValue reads a KeyValue. The value is an AnyValue.
 func keyValue(msg []byte) (k, v []byte, err error) {
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return nil, nil, err
-		}
-		msg = rest
-		if f.num != 1 && f.num != 2 {
-			continue
-		}
-		if err := f.message("KeyValue"); err != nil {
-			return nil, nil, err
-		}
-		if f.num == 1 {
-			k = f.data
-		} else {
-			v = f.data
+	r := read(msg, "KeyValue")
+	for r.next() {
+		switch r.num {
+		case 1:
+			k = r.bytes()
+		case 2:
+			v = r.bytes()
 		}
 	}
-	return k, v, nil
+	return k, v, r.err
 }
 
 // Bounds of arrays and maps as values of attributes.
@@ -86,28 +73,21 @@ const (
 
 // valueOf returns the field of an AnyValue that is set, the last one if several are.
 func valueOf(msg []byte) (set field, err error) {
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return set, err
-		}
-		msg = rest
-		want := protowire.BytesType
-		switch f.num {
+	r := read(msg, "AnyValue")
+	for r.next() {
+		switch r.num {
 		case anyString, anyArray, anyMap, anyBytes:
+			r.is(protowire.BytesType)
 		case anyBool, anyInt:
-			want = protowire.VarintType
+			r.is(protowire.VarintType)
 		case anyDouble:
-			want = protowire.Fixed64Type
+			r.is(protowire.Fixed64Type)
 		default:
 			continue
 		}
-		if err := f.is(want, "AnyValue"); err != nil {
-			return set, err
-		}
-		set = f
+		set = r.field
 	}
-	return set, nil
+	return set, r.err
 }
 
 // valueText is an AnyValue as text, as OpenTelemetry's Collector writes it: strings as they are,
@@ -132,7 +112,7 @@ func valueText(msg []byte) (string, error) {
 		if len(f.data) > maxNestedBytes {
 			return "", &remotewrite.Rejection{Reason: remotewrite.ReasonValueTooLong, Err: fmt.Errorf("array or map of %d bytes as value of an attribute, the limit is %d", len(f.data), maxNestedBytes)}
 		}
-		v, err := valueJSON(f, maxNesting)
+		v, err := valueJSON(msg, maxNesting)
 		if err != nil {
 			return "", err
 		}
@@ -148,7 +128,11 @@ func valueText(msg []byte) (string, error) {
 }
 
 // valueJSON is a value as encoding/json takes it.
-func valueJSON(f field, depth int) (any, error) {
+func valueJSON(msg []byte, depth int) (any, error) {
+	f, err := valueOf(msg)
+	if err != nil {
+		return nil, err
+	}
 	if depth == 0 {
 		return nil, fmt.Errorf("%w: AnyValue: more than %d values in one another", ErrMalformed, maxNesting)
 	}
@@ -163,68 +147,26 @@ func valueJSON(f field, depth int) (any, error) {
 		return math.Float64frombits(f.val), nil
 	case anyBytes:
 		return f.data, nil
-	case anyArray:
-		return arrayJSON(f.data, depth)
-	case anyMap:
-		return mapJSON(f.data, depth)
+	case anyArray: // values = 1
+		list := []any{}
+		err := each(f.data, 1, "ArrayValue", func(value []byte) error {
+			v, err := valueJSON(value, depth-1)
+			list = append(list, v)
+			return err
+		})
+		return list, err
+	case anyMap: // values = 1
+		out := map[string]any{}
+		err := each(f.data, 1, "KeyValueList", func(pair []byte) error {
+			k, v, err := keyValue(pair)
+			if err == nil {
+				out[string(k)], err = valueJSON(v, depth-1)
+			}
+			return err
+		})
+		return out, err
 	}
 	return nil, nil
-}
-
-// arrayJSON reads an ArrayValue: values = 1.
-func arrayJSON(msg []byte, depth int) (any, error) {
-	list := []any{}
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return nil, err
-		}
-		if msg = rest; f.num != 1 {
-			continue
-		}
-		if err := f.message("ArrayValue"); err != nil {
-			return nil, err
-		}
-		one, err := valueOf(f.data)
-		if err != nil {
-			return nil, err
-		}
-		v, err := valueJSON(one, depth-1)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, nil
-}
-
-// mapJSON reads a KeyValueList: values = 1.
-func mapJSON(msg []byte, depth int) (any, error) {
-	out := map[string]any{}
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return nil, err
-		}
-		if msg = rest; f.num != 1 {
-			continue
-		}
-		if err := f.message("KeyValueList"); err != nil {
-			return nil, err
-		}
-		k, v, err := keyValue(f.data)
-		if err != nil {
-			return nil, err
-		}
-		one, err := valueOf(v)
-		if err != nil {
-			return nil, err
-		}
-		if out[string(k)], err = valueJSON(one, depth-1); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // doubleText writes a number as ECMAScript does.

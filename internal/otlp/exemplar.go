@@ -3,12 +3,10 @@ package otlp
 import (
 	"encoding/hex"
 	"errors"
-	"math"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/prometheus/prometheus/model/exemplar"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/promlake/promlake/internal/remotewrite"
 )
@@ -17,24 +15,18 @@ import (
 // Attributes that exceed it are left out, and the trace is kept.
 const maxExemplarRunes = 128
 
-// exemplars adds the fields with Exemplars of the data point at hand, for its only series.
-func (d *decoder) exemplars(fields []byte) error {
-	for len(fields) > 0 {
-		f, rest, err := next(fields)
+// exemplars reads the fields with Exemplars of the data point at hand and calls f with each.
+func (d *decoder) exemplars(fields []byte, f func(exemplar.Exemplar) error) error {
+	r := read(fields, "exemplars")
+	for r.next() {
+		e, err := d.readExemplar(r.data)
 		if err != nil {
-			return err
-		}
-		fields = rest
-		e, err := d.readExemplar(f.data)
-		if err != nil {
-			if err := d.warn(err); err != nil {
-				return err
-			}
+			r.err = d.warn(err)
 			continue
 		}
-		d.c.Exemplar(e)
+		r.err = f(e)
 	}
-	return nil
+	return r.err
 }
 
 // readExemplar reads an Exemplar: time_unix_nano = 2, as_double = 3, span_id = 4, trace_id = 5,
@@ -44,38 +36,32 @@ func (d *decoder) readExemplar(msg []byte) (e exemplar.Exemplar, err error) {
 	var trace, spanID []byte
 	e.Ts, e.HasTs = millis(d.point.time), true
 	given := false
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return e, err
-		}
-		switch f.num {
+	r := read(msg, "Exemplar")
+	for r.next() {
+		switch r.num {
 		case 2:
-			if f.val != 0 {
-				e.Ts = millis(f.val)
+			if ns := r.fixed64(); ns != 0 {
+				e.Ts = millis(ns)
 			}
-			err = f.is(protowire.Fixed64Type, "Exemplar")
 		case 3:
-			e.Value, given, err = math.Float64frombits(f.val), true, f.is(protowire.Fixed64Type, "Exemplar")
+			e.Value, given = r.double(), true
 		case 4:
-			spanID, err = f.data, f.message("Exemplar")
+			spanID = r.bytes()
 		case 5:
-			trace, err = f.data, f.message("Exemplar")
+			trace = r.bytes()
 		case 6:
-			e.Value, given, err = float64(int64(f.val)), true, f.is(protowire.Fixed64Type, "Exemplar")
+			e.Value, given = float64(int64(r.fixed64())), true
 		case 7:
-			attributes.add(msg, len(msg)-len(b), len(msg)-len(rest))
-			err = f.message("Exemplar")
+			attributes.add(&r)
 		}
-		if err != nil {
-			return e, err
-		}
-		b = rest
+	}
+	if r.err != nil {
+		return e, r.err
 	}
 	if !given {
 		return e, &remotewrite.Rejection{Reason: remotewrite.ReasonExemplar, Err: errors.New("exemplar without a value")}
 	}
-	list, err := d.attributes(attributes.of(msg))
+	list, err := d.attributes(attributes.bytes)
 	if err != nil {
 		return e, err
 	}

@@ -34,42 +34,33 @@ func (d *decoder) exponential(msg []byte) error {
 	}
 	var h exponentialPoint
 	var attributes, exemplars, positive, negative span
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		const message = "ExponentialHistogramDataPoint"
-		switch f.num {
+	r := read(msg, "ExponentialHistogramDataPoint")
+	for r.next() {
+		switch r.num {
 		case 1:
-			attributes.add(msg, len(msg)-len(b), len(msg)-len(rest))
-			err = f.message(message)
+			attributes.add(&r)
 		case 4:
-			h.count, err = f.val, f.is(protowire.Fixed64Type, message)
+			h.count = r.fixed64()
 		case 5:
-			h.sum, err = math.Float64frombits(f.val), f.is(protowire.Fixed64Type, message)
+			h.sum = r.double()
 		case 6:
-			h.scale, err = int32(protowire.DecodeZigZag(f.val&math.MaxUint32)), f.is(protowire.VarintType, message)
+			h.scale = r.sint32()
 		case 7:
-			h.zeros, err = f.val, f.is(protowire.Fixed64Type, message)
+			h.zeros = r.fixed64()
 		case 8:
-			positive.join(f.data)
-			err = f.message(message)
+			positive.join(r.bytes())
 		case 9:
-			negative.join(f.data)
-			err = f.message(message)
+			negative.join(r.bytes())
 		case 11:
-			exemplars.add(msg, len(msg)-len(b), len(msg)-len(rest))
-			err = f.message(message)
+			exemplars.add(&r)
 		default:
-			err = p.common(&f, 10)
+			p.common(&r, 10)
 		}
-		if err != nil {
-			return err
-		}
-		b = rest
 	}
-	p.attributes, h.exemplars = attributes.of(msg), exemplars.of(msg)
+	if r.err != nil {
+		return r.err
+	}
+	p.attributes, h.exemplars = attributes.bytes, exemplars.bytes
 	if ok, err := d.accept(); !ok {
 		return err
 	}
@@ -78,8 +69,8 @@ func (d *decoder) exponential(msg []byte) error {
 			Err: fmt.Errorf("scale %d of an exponential histogram is lower than %d", h.scale, histogram.ExponentialSchemaMin)})
 	}
 	var err error
-	if h.positive, err = d.side(positive.joined, h.scale); err == nil {
-		h.negative, err = d.side(negative.joined, h.scale)
+	if h.positive, err = d.side(positive.bytes, h.scale); err == nil {
+		h.negative, err = d.side(negative.bytes, h.scale)
 	}
 	if errors.Is(err, ErrMalformed) {
 		return err
@@ -101,21 +92,17 @@ func (d *decoder) exponential(msg []byte) error {
 func (d *decoder) side(msg []byte, scale int32) (l layout, err error) {
 	var offset int32
 	d.counts = d.counts[:0]
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return l, err
-		}
-		msg = rest
-		switch f.num {
+	r := read(msg, "Buckets")
+	for r.next() {
+		switch r.num {
 		case 1:
-			offset, err = int32(protowire.DecodeZigZag(f.val&math.MaxUint32)), f.is(protowire.VarintType, "Buckets")
+			offset = r.sint32()
 		case 2:
-			err = d.varints(&f)
+			r.values(protowire.VarintType, d.count)
 		}
-		if err != nil {
-			return l, err
-		}
+	}
+	if r.err != nil {
+		return l, r.err
 	}
 	finer := max(scale-histogram.ExponentialSchemaMax, 0)
 	for i, n := range d.counts {
@@ -127,25 +114,7 @@ func (d *decoder) side(msg []byte, scale int32) (l layout, err error) {
 	return l, nil
 }
 
-// varints appends a repeated field of uint64 to d.counts, packed or not.
-func (d *decoder) varints(f *field) error {
-	if f.typ == protowire.VarintType {
-		d.counts = append(d.counts, f.val)
-		return nil
-	}
-	if err := f.message("Buckets"); err != nil {
-		return err
-	}
-	for b := f.data; len(b) > 0; {
-		v, n := protowire.ConsumeVarint(b)
-		if n < 0 {
-			return malformed(n)
-		}
-		d.counts = append(d.counts, v)
-		b = b[n:]
-	}
-	return nil
-}
+func (d *decoder) count(n uint64) { d.counts = append(d.counts, n) }
 
 // layout is the buckets of a native histogram: spans of buckets, and the difference of each count
 // to the one before.

@@ -30,35 +30,29 @@ func (d *decoder) explicit(msg []byte) error {
 	d.counts, d.bounds = d.counts[:0], d.bounds[:0]
 	var h explicitPoint
 	var attributes, exemplars span
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		switch f.num {
+	r := read(msg, "HistogramDataPoint")
+	for r.next() {
+		switch r.num {
 		case 4:
-			h.count, err = f.val, f.is(protowire.Fixed64Type, "HistogramDataPoint")
+			h.count = r.fixed64()
 		case 5:
-			h.sum, h.hasSum, err = math.Float64frombits(f.val), true, f.is(protowire.Fixed64Type, "HistogramDataPoint")
+			h.sum, h.hasSum = r.double(), true
 		case 6:
-			err = fixed64s(&f, "HistogramDataPoint", func(v uint64) { d.counts = append(d.counts, v) })
+			r.values(protowire.Fixed64Type, d.count)
 		case 7:
-			err = fixed64s(&f, "HistogramDataPoint", func(v uint64) { d.bounds = append(d.bounds, math.Float64frombits(v)) })
+			r.values(protowire.Fixed64Type, func(v uint64) { d.bounds = append(d.bounds, math.Float64frombits(v)) })
 		case 8:
-			exemplars.add(msg, len(msg)-len(b), len(msg)-len(rest))
-			err = f.message("HistogramDataPoint")
+			exemplars.add(&r)
 		case 9:
-			attributes.add(msg, len(msg)-len(b), len(msg)-len(rest))
-			err = f.message("HistogramDataPoint")
+			attributes.add(&r)
 		default:
-			err = p.common(&f, 10)
+			p.common(&r, 10)
 		}
-		if err != nil {
-			return err
-		}
-		b = rest
 	}
-	p.attributes, h.exemplars = attributes.of(msg), exemplars.of(msg)
+	if r.err != nil {
+		return r.err
+	}
+	p.attributes, h.exemplars = attributes.bytes, exemplars.bytes
 	if ok, err := d.accept(); !ok {
 		return err
 	}
@@ -114,26 +108,12 @@ func (d *decoder) buckets(h explicitPoint) error {
 
 // sortedExemplars reads the fields with the exemplars of a histogram, which belong to its buckets.
 func (d *decoder) sortedExemplars(fields []byte) (list []exemplar.Exemplar, err error) {
-	for len(fields) > 0 {
-		f, rest, err := next(fields)
-		if err != nil {
-			return nil, err
-		}
-		fields = rest
-		if err := d.c.HistogramRoom(0); err != nil { // exemplars wait for their buckets
-			return nil, err
-		}
-		e, err := d.readExemplar(f.data)
-		if err != nil {
-			if err := d.warn(err); err != nil {
-				return nil, err
-			}
-			continue
-		}
+	err = d.exemplars(fields, func(e exemplar.Exemplar) error {
 		list = append(list, e)
-	}
+		return d.c.HistogramRoom(0) // exemplars wait for their buckets
+	})
 	slices.SortStableFunc(list, func(a, b exemplar.Exemplar) int { return cmp.Compare(a.Value, b.Value) })
-	return list, nil
+	return list, err
 }
 
 // custom adds a native histogram with custom buckets, for which the message had size bytes.
@@ -162,32 +142,5 @@ func (d *decoder) native(h *histogram.Histogram, exemplars []byte) error {
 	if err := d.c.Histogram(segment.Hist{ST: millis(p.start), T: millis(p.time), H: h}); err != nil {
 		return d.refuse(err)
 	}
-	if err := d.exemplars(exemplars); err != nil {
-		return err
-	}
-	if err := d.single(); err != nil {
-		return err
-	}
-	d.seen()
-	return nil
-}
-
-// fixed64s reads a repeated field of fixed64 or double, packed or not.
-func fixed64s(f *field, message string, add func(uint64)) error {
-	if f.typ == protowire.Fixed64Type {
-		add(f.val)
-		return nil
-	}
-	if err := f.message(message); err != nil {
-		return err
-	}
-	for b := f.data; len(b) > 0; {
-		v, n := protowire.ConsumeFixed64(b)
-		if n < 0 {
-			return malformed(n)
-		}
-		add(v)
-		b = b[n:]
-	}
-	return nil
+	return d.single(exemplars)
 }

@@ -82,41 +82,27 @@ func (d *decoder) readMetric(msg []byte) error {
 	d.metric = metric{}
 	m := &d.metric
 	var data protowire.Number
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
-		switch f.num {
-		case 1, 2, 3, dataGauge, dataSum, dataHistogram, dataExponential, dataSummary:
-			if err := f.message("Metric"); err != nil {
-				return err
-			}
-		}
-		switch f.num {
+	var whole span // a field that is repeated is merged, which means to read its parts in a row
+	r := read(msg, "Metric")
+	for r.next() {
+		switch r.num {
 		case 1:
-			m.name = f.data
+			m.name = r.bytes()
 		case 2:
-			m.help = f.data
+			m.help = r.bytes()
 		case 3:
-			m.unit = f.data
+			m.unit = r.bytes()
 		case dataGauge, dataSum, dataHistogram, dataExponential, dataSummary:
-			data = f.num
+			if r.num != data { // only the last one is set
+				data, whole = r.num, span{}
+			}
+			whole.join(r.bytes())
 		}
 	}
-	// Fields that are repeated are merged, which means to read them one after another.
-	var whole span
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		if b = rest; f.num == data && data != 0 {
-			whole.join(f.data)
-		}
+	if r.err != nil {
+		return r.err
 	}
-	return d.readData(data, whole.joined)
+	return d.readData(data, whole.bytes)
 }
 
 // readData reads a Gauge, Sum, Histogram, ExponentialHistogram or Summary: data_points = 1,
@@ -124,43 +110,39 @@ func (d *decoder) readMetric(msg []byte) error {
 func (d *decoder) readData(data protowire.Number, msg []byte) error {
 	m := &d.metric
 	points, monotonic := 0, false
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
+	r := read(msg, "data")
+	for r.next() {
 		switch {
-		case f.num == 1:
+		case r.num == 1:
 			points++
-			err = f.message("data")
-		case f.num == 2 && data != dataGauge && data != dataSummary:
-			m.temporality, err = temporality(f.val), f.is(protowire.VarintType, "data")
-		case f.num == 3 && data == dataSum:
-			monotonic, err = f.val != 0, f.is(protowire.VarintType, "data")
+			r.is(protowire.BytesType)
+		case r.num == 2 && data != dataGauge && data != dataSummary:
+			m.temporality = temporality(r.varint())
+		case r.num == 3 && data == dataSum:
+			monotonic = r.varint() != 0
 		}
-		if err != nil {
-			return err
-		}
+	}
+	if r.err != nil {
+		return r.err
 	}
 	if points == 0 {
 		return nil
 	}
-	var read func([]byte) error
+	var readPoint func([]byte) error
 	switch data {
 	case dataGauge:
-		m.kind, read = gauge, d.number
+		m.kind, readPoint = gauge, d.number
 	case dataSum:
-		m.kind, read = upDownCounter, d.number
+		m.kind, readPoint = upDownCounter, d.number
 		if monotonic {
 			m.kind = counter
 		}
 	case dataHistogram:
-		m.kind, read = classic, d.explicit
+		m.kind, readPoint = classic, d.explicit
 	case dataExponential:
-		m.kind, read = exponential, d.exponential
+		m.kind, readPoint = exponential, d.exponential
 	case dataSummary:
-		m.kind, read = summary, d.summary
+		m.kind, readPoint = summary, d.summary
 	}
 	if data != dataGauge && data != dataSummary {
 		if err := d.checkTemporality(); err != nil {
@@ -171,17 +153,8 @@ func (d *decoder) readData(data protowire.Number, msg []byte) error {
 		return d.reject(invalidName(m.family.err), points)
 	}
 	d.identifyMetric()
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return err
-		}
-		if msg = rest; f.num != 1 {
-			continue
-		}
-		if err := read(f.data); err != nil {
-			return err
-		}
+	if err := each(msg, 1, "data", readPoint); err != nil {
+		return err
 	}
 	return d.describe(segment.Metadata{Metric: m.family.name, Type: m.typeName(), Help: string(m.help), Unit: m.family.unit})
 }

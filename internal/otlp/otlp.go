@@ -44,7 +44,7 @@ func (t *Translator) Decode(msg []byte, g *remotewrite.Generation, rules remotew
 	d := decoder{Translator: t, rules: rules}
 	b, err := remotewrite.Collect(g, rules, room, func(c *remotewrite.Collector) error {
 		d.c = c
-		return d.request(msg)
+		return each(msg, 1, "ExportMetricsServiceRequest", d.resourceMetrics)
 	})
 	if err != nil {
 		return nil, Result{}, err
@@ -72,65 +72,27 @@ type decoder struct {
 	scratch labels.ScratchBuilder
 }
 
-// request reads an ExportMetricsServiceRequest: resource_metrics = 1.
-func (d *decoder) request(msg []byte) error {
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return err
-		}
-		msg = rest
-		if f.num != 1 {
-			continue
-		}
-		if err := f.message("ExportMetricsServiceRequest"); err != nil {
-			return err
-		}
-		if err := d.resourceMetrics(f.data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// resourceMetrics reads a ResourceMetrics: resource = 1, scope_metrics = 2. The resource may stand
-// behind the metrics.
+// resourceMetrics reads a ResourceMetrics: resource = 1, scope_metrics = 2. The resource, whose
+// attributes = 1, may stand behind the metrics.
 func (d *decoder) resourceMetrics(msg []byte) error {
 	var attributes span
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
+	err := each(msg, 1, "ResourceMetrics", func(resource []byte) error {
+		var own span
+		r := read(resource, "Resource")
+		for r.next() {
+			if r.num == 1 {
+				own.add(&r)
+			}
 		}
-		b = rest
-		if f.num != 1 {
-			continue
-		}
-		if err := f.message("ResourceMetrics"); err != nil {
-			return err
-		}
-		one, err := fieldsOf(f.data, 1, "Resource")
-		if err != nil {
-			return err
-		}
-		attributes.join(one)
+		attributes.join(own.bytes)
+		return r.err
+	})
+	if err != nil {
+		return err
 	}
-	d.begin(attributes.joined)
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return err
-		}
-		b = rest
-		if f.num != 2 {
-			continue
-		}
-		if err := f.message("ResourceMetrics"); err != nil {
-			return err
-		}
-		if err := d.scopeMetrics(f.data); err != nil {
-			return err
-		}
+	d.begin(attributes.bytes)
+	if err := each(msg, 2, "ResourceMetrics", d.scopeMetrics); err != nil {
+		return err
 	}
 	return d.targetInfo()
 }
@@ -143,23 +105,7 @@ func (d *decoder) scopeMetrics(msg []byte) error {
 			return err
 		}
 	}
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return err
-		}
-		msg = rest
-		if f.num != 2 {
-			continue
-		}
-		if err := f.message("ScopeMetrics"); err != nil {
-			return err
-		}
-		if err := d.readMetric(f.data); err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(msg, 2, "ScopeMetrics", d.readMetric)
 }
 
 // reject records that n data points break a rule.

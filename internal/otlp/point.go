@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/value"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -30,19 +31,15 @@ const flagNoValue = 1
 
 // common reads a field that all kinds of data points have: start_time_unix_nano = 2, time_unix_nano
 // = 3, and flags, whose number differs.
-func (p *point) common(f *field, flags protowire.Number) error {
-	switch f.num {
+func (p *point) common(r *reader, flags protowire.Number) {
+	switch r.num {
 	case 2:
-		p.start = f.val
-		return f.is(protowire.Fixed64Type, "data point")
+		p.start = r.fixed64()
 	case 3:
-		p.time = f.val
-		return f.is(protowire.Fixed64Type, "data point")
+		p.time = r.fixed64()
 	case flags:
-		p.stale = f.val&flagNoValue != 0
-		return f.is(protowire.VarintType, "data point")
+		p.stale = r.varint()&flagNoValue != 0
 	}
-	return nil
 }
 
 // value is a value of the point.
@@ -101,10 +98,18 @@ func (d *decoder) members() {
 	d.point.key = d.c.Key(d.text)
 }
 
-// single gives what was added of the data point at hand to its only series.
-func (d *decoder) single() error {
+// single gives what was added of the data point at hand to its only series, with exemplars.
+func (d *decoder) single(exemplars []byte) error {
+	err := d.exemplars(exemplars, func(e exemplar.Exemplar) error { d.c.Exemplar(e); return nil })
+	if err != nil {
+		return err
+	}
 	d.text = append(appendKey(append(d.text[:0], 'O', 'v'), d.metric.key), d.point.attributes...)
-	return d.place(d.c.Key(d.text), member{}, member{})
+	if err := d.place(d.c.Key(d.text), member{}, member{}); err != nil {
+		return err
+	}
+	d.seen()
+	return nil
 }
 
 // place gives what was added to the series with the key. An unknown series is learned.

@@ -14,50 +14,37 @@ type scope struct {
 func (d *decoder) readScope(msg []byte) error {
 	var s scope
 	var attributes span
-	for len(msg) > 0 {
-		f, rest, err := next(msg)
-		if err != nil {
-			return err
-		}
-		msg = rest
-		if f.num != 1 && f.num != 3 {
-			continue
-		}
-		if err := f.message("ScopeMetrics"); err != nil {
-			return err
-		}
-		if f.num == 3 {
-			s.schema = string(f.data)
-			continue
-		}
-		one, err := fieldsOf(f.data, 3, "InstrumentationScope")
-		if err != nil {
-			return err
-		}
-		attributes.join(one)
-		for b := f.data; len(b) > 0; {
-			f, rest, err := next(b)
-			if err != nil {
-				return err
+	r := read(msg, "ScopeMetrics")
+	for r.next() {
+		switch r.num {
+		case 1:
+			var own span
+			in := read(r.bytes(), "InstrumentationScope")
+			for in.next() {
+				switch in.num {
+				case 1:
+					s.name = string(in.bytes())
+				case 2:
+					s.version = string(in.bytes())
+				case 3:
+					own.add(&in)
+				}
 			}
-			b = rest
-			if f.num != 1 && f.num != 2 {
-				continue
+			attributes.join(own.bytes)
+			if in.err != nil {
+				return in.err
 			}
-			if err := f.message("InstrumentationScope"); err != nil {
-				return err
-			}
-			if f.num == 1 {
-				s.name = string(f.data)
-			} else {
-				s.version = string(f.data)
-			}
+		case 3:
+			s.schema = string(r.bytes())
 		}
+	}
+	if r.err != nil {
+		return r.err
 	}
 	if s.name == "" {
 		return nil
 	}
-	s.attributes = attributes.joined
+	s.attributes = attributes.bytes
 	d.text = append(d.text[:0], 'O', 's')
 	for _, part := range []string{s.name, s.version, s.schema} {
 		d.text = appendText(d.text, part)

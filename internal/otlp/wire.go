@@ -2,6 +2,8 @@ package otlp
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -14,95 +16,141 @@ type field struct {
 	data []byte // of a length-delimited field
 }
 
-// next reads the field at the beginning of b and returns the bytes after it.
-func next(b []byte) (f field, rest []byte, err error) {
-	num, typ, n := protowire.ConsumeTag(b)
-	if n < 0 {
-		return f, nil, malformed(n)
+// reader reads the fields of a message one after another. After the first error, which it keeps,
+// there are no more.
+type reader struct {
+	field
+	message string // its name
+	msg     []byte
+	lo, hi  int // of the field in msg, with its tag
+	err     error
+}
+
+func read(msg []byte, message string) reader { return reader{msg: msg, message: message} }
+
+// each calls f with every field of the number, which is a message of its own, until f fails.
+func each(msg []byte, num protowire.Number, message string, f func([]byte) error) error {
+	r := read(msg, message)
+	for r.next() {
+		if r.num == num && r.is(protowire.BytesType) {
+			r.err = f(r.data)
+		}
 	}
-	f.num, f.typ, b = num, typ, b[n:]
-	switch typ {
+	return r.err
+}
+
+// next reads a field and reports whether there was one.
+func (r *reader) next() bool {
+	b := r.msg[r.hi:]
+	if len(b) == 0 || r.err != nil {
+		return false
+	}
+	num, typ, tag := protowire.ConsumeTag(b)
+	if tag < 0 {
+		return r.malformed(tag)
+	}
+	r.field = field{num: num, typ: typ}
+	n := 0
+	switch b = b[tag:]; typ {
 	case protowire.BytesType:
-		f.data, n = protowire.ConsumeBytes(b)
+		r.data, n = protowire.ConsumeBytes(b)
 	case protowire.Fixed64Type:
-		f.val, n = protowire.ConsumeFixed64(b)
+		r.val, n = protowire.ConsumeFixed64(b)
 	case protowire.VarintType:
-		f.val, n = protowire.ConsumeVarint(b)
+		r.val, n = protowire.ConsumeVarint(b)
 	default:
 		n = protowire.ConsumeFieldValue(num, typ, b)
 	}
 	if n < 0 {
-		return f, nil, malformed(n)
+		return r.malformed(n)
 	}
-	return f, b[n:], nil
+	r.lo, r.hi = r.hi, r.hi+tag+n
+	return true
 }
 
-func malformed(n int) error { return fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n)) }
+func (r *reader) malformed(n int) bool {
+	r.err = fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n))
+	return false
+}
 
-// is returns an error unless the field has the wire type that a field of this message has.
-func (f *field) is(typ protowire.Type, message string) error {
-	if f.typ == typ {
-		return nil
+// is reports whether the field has the wire type that a field of this message has.
+func (r *reader) is(typ protowire.Type) bool {
+	if r.typ == typ {
+		return true
 	}
-	return fmt.Errorf("%w: %s: field %d has wire type %d", ErrMalformed, message, f.num, f.typ)
+	r.err = fmt.Errorf("%w: %s: field %d has wire type %d", ErrMalformed, r.message, r.num, r.typ)
+	return false
 }
 
-// message returns an error unless the field is length-delimited.
-func (f *field) message(in string) error { return f.is(protowire.BytesType, in) }
-
-// span gathers fields with one number: in place as long as they are adjacent.
-type span struct {
-	lo, hi int // in the message; empty: none yet
-	joined []byte
+func (r *reader) bytes() []byte {
+	r.is(protowire.BytesType)
+	return r.data
 }
 
-// add adds the field that lies at [from, to) of the message.
-func (s *span) add(msg []byte, from, to int) {
-	switch {
-	case s.lo == s.hi && s.joined == nil:
-		s.lo, s.hi = from, to
-	case s.hi == from && s.joined == nil:
-		s.hi = to
-	default:
-		if s.joined == nil {
-			s.joined = append(s.joined, msg[s.lo:s.hi]...)
-		}
-		s.joined = append(s.joined, msg[from:to]...)
-	}
+func (r *reader) fixed64() uint64 {
+	r.is(protowire.Fixed64Type)
+	return r.val
 }
 
-// of returns the fields, one after the other.
-func (s *span) of(msg []byte) []byte {
-	if s.joined != nil {
-		return s.joined
-	}
-	return msg[s.lo:s.hi]
+func (r *reader) double() float64 { return math.Float64frombits(r.fixed64()) }
+
+func (r *reader) varint() uint64 {
+	r.is(protowire.VarintType)
+	return r.val
 }
 
-// join adds fields of another message. The first ones are not copied.
-func (s *span) join(fields []byte) {
-	if s.joined == nil {
-		s.joined = fields[:len(fields):len(fields)]
+func (r *reader) sint32() int32 { return int32(protowire.DecodeZigZag(r.varint() & math.MaxUint32)) }
+
+// values calls add with the values of a repeated field of varints or fixed64, packed or not.
+func (r *reader) values(typ protowire.Type, add func(uint64)) {
+	if r.typ == typ {
+		add(r.val)
 		return
 	}
-	s.joined = append(s.joined, fields...)
+	for b := r.bytes(); len(b) > 0; {
+		v, n := uint64(0), 0
+		if typ == protowire.VarintType {
+			v, n = protowire.ConsumeVarint(b)
+		} else {
+			v, n = protowire.ConsumeFixed64(b)
+		}
+		if n < 0 {
+			r.malformed(n)
+			return
+		}
+		add(v)
+		b = b[n:]
+	}
 }
 
-// fieldsOf returns the fields of a message with a number, which are messages.
-func fieldsOf(msg []byte, num protowire.Number, message string) ([]byte, error) {
-	var s span
-	for b := msg; len(b) > 0; {
-		f, rest, err := next(b)
-		if err != nil {
-			return nil, err
-		}
-		if f.num == num {
-			if err := f.message(message); err != nil {
-				return nil, err
-			}
-			s.add(msg, len(msg)-len(b), len(msg)-len(rest))
-		}
-		b = rest
+// span gathers the fields with one number, which are messages: in place as long as they are
+// adjacent.
+type span struct {
+	bytes []byte
+	end   int // of bytes in the message; -1: bytes are a copy
+}
+
+// add adds the field at which the reader is.
+func (s *span) add(r *reader) {
+	switch raw := r.msg[r.lo:r.hi]; {
+	case !r.is(protowire.BytesType):
+	case s.bytes == nil:
+		s.bytes, s.end = raw, r.hi
+	case s.end == r.lo:
+		s.bytes, s.end = s.bytes[:len(s.bytes)+len(raw)], r.hi
+	default:
+		s.join(raw)
 	}
-	return s.of(msg), nil
+}
+
+// join adds bytes of another place. The first ones are not copied.
+func (s *span) join(more []byte) {
+	switch {
+	case s.bytes == nil:
+		s.bytes = more
+		return
+	case s.end >= 0:
+		s.bytes, s.end = slices.Clip(s.bytes), -1
+	}
+	s.bytes = append(s.bytes, more...)
 }
