@@ -12,9 +12,11 @@ import (
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/app/promapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -25,6 +27,7 @@ type Settings struct {
 	Query      queryapp.Settings   `embed:"" group:"Query"`
 	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
+	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Write this machine's own metrics through remote_write and print example queries." when:"Set it to try Promlake out."`
 	Feeder     demo.Settings       `embed:"" group:"Demo"`
 }
@@ -49,9 +52,9 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 // flags. A query reads the objects that there were when it began. The parser of a command line
 // calls it.
 func (s Settings) Validate() error {
-	_, query := s.Query.Query.WithDefaults()
-	_, compact := s.Compact.Stage().WithDefaults()
-	if err := errors.Join(query, compact); err != nil {
+	_, querying := s.Query.Query.WithDefaults()
+	_, compacting := s.Compact.Stage().WithDefaults()
+	if err := errors.Join(querying, compacting, s.Prometheus.Validate()); err != nil {
 		return err
 	}
 	if s.Compaction.Enabled && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
@@ -67,13 +70,28 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		// The compactor of this process is one of those that the writer must be faster than.
 		s.Ingest.SettleDelay = min(s.Ingest.SettleDelay, s.Compact.SettleDelay)
 	}
+	var writers []func(*ingest.Stage)
+	var readers []func(*query.Stage)
+	var monitor *promapp.Monitor
+	if s.Prometheus.Enabled() {
+		s.Prometheus.Queue.Patience += max(s.Ingest.FlushInterval, ingest.RemoteFlushInterval)
+		s.Prometheus.ExternalURL = s.Process.Site.ExternalURL
+		monitor = promapp.New(s.Prometheus)
+		s.Query.API.Monitoring = monitor
+		writers = append(writers, func(in *ingest.Stage) { monitor.WriteTo(in) })
+		readers = append(readers, func(q *query.Stage) { monitor.ReadFrom(q) })
+	}
 	all := []process.Builder{
-		ingestapp.New(s.Ingest),
-		queryapp.New(warmed(s.Query)),
+		ingestapp.New(s.Ingest, writers...),
+		queryapp.New(warmed(s.Query), readers...),
 		pageapp.New,
 	}
 	if s.Compaction.Enabled {
 		all = append(all, compactapp.Background(s.Compact, s.Compaction.Interval))
+	}
+	if monitor != nil {
+		// Its last samples are still stored, because it ends before the stages that it uses.
+		all = append(all, monitor.Build)
 	}
 	if s.Demo {
 		// Last, so that it ends first: its last request is still answered.

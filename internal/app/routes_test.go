@@ -30,6 +30,8 @@ var access = map[string]auth.Access{
 	"/api/v1/write":   auth.Write,
 	"/api/v1/push":    auth.Write,
 	"POST /-/compact": auth.Operate,
+	"POST /-/reload":  auth.Operate,
+	"PUT /-/reload":   auth.Operate,
 
 	"POST /api/v1/import/prometheus":            auth.Write,
 	"POST /prometheus/api/v1/import/prometheus": auth.Write,
@@ -106,6 +108,8 @@ func everything(t *testing.T, tokens string) (http.Handler, []process.Route, *at
 	t.Helper()
 	s := defaults()
 	s.Compaction.Enabled, s.Process.Store, s.Process.Auth.Tokens = false, "file://"+t.TempDir(), tokens
+	s.Prometheus.ConfigFile, s.Prometheus.Queue.Dir = filepath.Join(t.TempDir(), "prometheus.yml"), t.TempDir()
+	require.NoError(t, os.WriteFile(s.Prometheus.ConfigFile, nil, 0o600))
 	reached, routes := &atomic.Int64{}, []process.Route{}
 	var all []process.Builder
 	for _, b := range append(app.Builders(s, io.Discard), compactapp.OnRequest(compactapp.DefaultSettings(), compactapp.Workers{})) {

@@ -16,7 +16,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings", "internal/telemetry"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings", "internal/telemetry"},
@@ -25,8 +25,8 @@ var allowed = map[string][]string{
 
 	// Composition.
 	"internal/app": {
-		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp",
-		"internal/demo", "internal/ingest", "internal/settings",
+		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
+		"internal/demo", "internal/ingest", "internal/query", "internal/settings",
 	},
 	"internal/app/compactapp": {
 		"internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
@@ -49,6 +49,9 @@ var allowed = map[string][]string{
 	"internal/app/process": {
 		"internal/app/flags", "internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/settings", "internal/telemetry",
 	},
+	"internal/app/promapp": {
+		"internal/app/process", "internal/appender", "internal/auth", "internal/promconfig", "internal/query", "internal/query/api", "internal/settings", "internal/spool", "internal/tenant",
+	},
 	"internal/app/pageapp": {"internal/app/process", "internal/auth", "web"},
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/settings", "internal/telemetry",
@@ -58,7 +61,11 @@ var allowed = map[string][]string{
 	"internal/demo":          {"internal/demo/node", "internal/scrape", "internal/settings"},
 	"internal/demo/node":     {},
 
-	// Between the composition and the nouns: who may ask, and what a process writes of itself.
+	// Between the composition and the nouns: who may ask, what a process writes of itself, and what it
+	// scrapes.
+	"internal/appender":          {"internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/promconfig":        {},
+	"internal/spool":             {"internal/appender", "internal/remotewrite", "internal/settings"},
 	"internal/auth":              {"internal/secret", "internal/tenant"},
 	"internal/cost":              {},
 	"web":                        {},

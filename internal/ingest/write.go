@@ -48,17 +48,20 @@ func (s *Stage) write(w http.ResponseWriter, r *http.Request, p wireFormat) (sto
 		return stored, err
 	}
 	n, refused := remotewrite.TallyOf(in.Batch), partial(in.Batch)
-	if s.set.Mode == Grouped && in.Batch.Len() > 0 {
-		joined = true // the group owns the request from here on
-		err = t.groups.Join(in).Wait(r.Context())
-	} else {
-		defer in.Release()
-		err = s.persist(r.Context(), t, in.Batch, came)
-	}
-	if err != nil {
+	if joined, err = s.keep(r.Context(), t, in, came); err != nil {
 		return stored, err
 	}
 	return n, refused
+}
+
+// keep makes an accepted request durable and releases it. joined means that the request has joined
+// a group, which owns it.
+func (s *Stage) keep(ctx context.Context, t *tenantIngest, in group.Request, came time.Time) (joined bool, err error) {
+	if s.set.Mode == Grouped && in.Batch.Len() > 0 {
+		return true, t.groups.Join(in).Wait(ctx)
+	}
+	defer in.Release()
+	return false, s.persist(ctx, t, in.Batch, came)
 }
 
 // accept reads and decodes the body of a request that came at a time.
@@ -82,10 +85,7 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 		}
 		return err
 	})
-	rules := remotewrite.Rules{
-		Limits: &s.set.Limits, TimeRange: s.set.Limits.TimeRange(came), MaxWindows: s.set.MaxWindows, ToQueue: s.set.Mode == Buffered, Discard: s.met.discard,
-	}
-	b, err := p.decode(msg.Bytes, came, t.known.Load(), rules, room)
+	b, err := p.decode(msg.Bytes, came, t.known.Load(), s.rules(came), room)
 	if err == nil && p.whole && b.Err != nil {
 		err = &errWhole{b.Err, b.Rejected}
 		b.Release()
@@ -96,6 +96,13 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 	}
 	charge.Settle(costRequest + b.Bytes)
 	return group.Request{Batch: b, Charge: charge}, nil
+}
+
+// rules are those for the samples of a request that came at a time.
+func (s *Stage) rules(came time.Time) remotewrite.Rules {
+	return remotewrite.Rules{
+		Limits: &s.set.Limits, TimeRange: s.set.Limits.TimeRange(came), MaxWindows: s.set.MaxWindows, ToQueue: s.set.Mode == Buffered, Discard: s.met.discard,
+	}
 }
 
 // costRequest is what any request takes, in bytes.

@@ -1,7 +1,9 @@
 package query
 
 import (
+	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -33,6 +35,9 @@ type Statement struct {
 	Params json.RawMessage // an array, or an object by name; nil = none
 	Format string          // json, csv, arrow or parquet
 }
+
+// WithSince returns ctx whose reads see everything that was stored before t.
+func WithSince(ctx context.Context, t time.Time) context.Context { return request.WithSince(ctx, t) }
 
 // ParserOptions are those of every parser that reads users' PromQL.
 func ParserOptions() parser.Options { return engine.ParserOptions() }

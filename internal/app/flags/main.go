@@ -2,6 +2,7 @@ package flags
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,11 @@ const (
 
 // Streams are a program's output: answers go to Out, logs and errors to Err.
 type Streams struct{ Out, Err io.Writer }
+
+// Exit is an error of Run that ends the program with this code, after Run has printed the reason.
+type Exit int
+
+func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // Main parses args and calls the method Run of the chosen command, or of grammar itself if grammar
 // has no commands. Run takes any of context.Context, Streams and Values, and returns an error. Main
@@ -43,6 +49,9 @@ func Main(ctx context.Context, name, description string, grammar any, args []str
 	context.AfterFunc(ctx, stop)
 	chosen.BindTo(ctx, (*context.Context)(nil))
 	if err := chosen.Run(io, values(chosen)); err != nil {
+		if code, ok := errors.AsType[Exit](err); ok {
+			return int(code)
+		}
 		return report(io, name, err, exitError)
 	}
 	return exitOK

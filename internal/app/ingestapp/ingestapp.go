@@ -51,8 +51,9 @@ var _ process.Consumer = stage{}
 // that are left on the queue after a change of mode are still consumed.
 type stage struct{ ingest *ingest.Stage }
 
-// New returns the builder of the ingest stage.
-func New(s ingest.Settings) process.Builder {
+// New returns the builder of the ingest stage. It passes the stage to those who append to it in
+// this process.
+func New(s ingest.Settings, users ...func(*ingest.Stage)) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		s := resolved(s, p.Memory.Limit(), p.Flags)
 		opts := []ingest.Option{ingest.Within(p.Memory)}
@@ -68,6 +69,9 @@ func New(s ingest.Settings) process.Builder {
 			return nil, fmt.Errorf("start ingest: %w", err)
 		}
 		p.Logger.Info("accepting remote_write", "mode", string(s.Mode))
+		for _, use := range users {
+			use(in)
+		}
 		return stage{in}, nil
 	}
 }

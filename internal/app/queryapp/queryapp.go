@@ -23,8 +23,9 @@ type stage struct {
 	admin http.Handler
 }
 
-// New returns the builder of the query stage.
-func New(s Settings) process.Builder {
+// New returns the builder of the query stage. It passes the stage to those who read from it in this
+// process.
+func New(s Settings, users ...func(*query.Stage)) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		s := within(s, p.Memory.Limit(), p.Flags).joined(p.Flags)
 		q, err := query.New(s.Query, p.Store, p.Registry, p.Logger, p.Now)
@@ -34,6 +35,9 @@ func New(s Settings) process.Builder {
 		h, err := api.New(s.API, backend{q.Engine(), q}, p.Memory, p.Now, p.Logger, p.Registry)
 		if err != nil {
 			return nil, fmt.Errorf("start query API: %w", errors.Join(err, q.Close()))
+		}
+		for _, use := range users {
+			use(q)
 		}
 		if s.Warm {
 			go warm(ctx, q, p)

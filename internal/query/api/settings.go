@@ -36,6 +36,8 @@ type Settings struct {
 	Flags map[string]string `kong:"-"`
 	// ConfigYAML is the effective configuration, for /api/v1/status/config.
 	ConfigYAML string `kong:"-"`
+	// Monitoring is what the process scrapes and evaluates; nil: nothing.
+	Monitoring Monitoring `kong:"-"`
 	// StorageRetention is how long samples are kept, as text for /api/v1/status/runtimeinfo.
 	StorageRetention string `kong:"-" default:"unlimited"`
 	// Features are further features of the process for /api/v1/features: category → feature →

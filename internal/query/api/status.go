@@ -48,16 +48,20 @@ func (s *server) buildInfo() v1.PrometheusVersion {
 	}
 }
 
-// runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once at the start, so the time
-// of the last reload is the start.
+// runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once at the start, so without a
+// configuration of Prometheus the time of the last reload is the start.
 func (s *server) runtimeInfo() (v1.RuntimeInfo, error) {
+	ok, loaded := true, s.status.started
+	if s.settings.Monitoring != nil {
+		ok, loaded = s.settings.Monitoring.Reloaded()
+	}
 	return v1.RuntimeInfo{
 		StartTime:           s.status.started,
 		CWD:                 s.status.dir,
 		Hostname:            s.status.hostname,
 		ServerTime:          s.now().UTC(),
-		ReloadConfigSuccess: true,
-		LastConfigTime:      s.status.started,
+		ReloadConfigSuccess: ok,
+		LastConfigTime:      loaded,
 		GoroutineCount:      runtime.NumGoroutine(),
 		GOMAXPROCS:          runtime.GOMAXPROCS(0),
 		GOMEMLIMIT:          debug.SetMemoryLimit(-1), // negative: reads only
@@ -67,8 +71,13 @@ func (s *server) runtimeInfo() (v1.RuntimeInfo, error) {
 	}, nil
 }
 
-// config answers /api/v1/status/config.
+// config answers /api/v1/status/config: with Prometheus' configuration if the process has one.
 func (s *server) config(*http.Request) (any, error) {
+	if m := s.settings.Monitoring; m != nil {
+		if text := m.ConfigYAML(); text != "" {
+			return map[string]string{"yaml": text}, nil
+		}
+	}
 	return map[string]string{"yaml": s.settings.ConfigYAML}, nil
 }
 

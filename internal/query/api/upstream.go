@@ -51,6 +51,7 @@ func (s *server) upstream(reg prometheus.Registerer, render v1.StatsRenderer) (*
 // that the part is off.
 func (s *server) fields(registerer prometheus.Registerer, render v1.StatsRenderer) map[string]any {
 	build := s.buildInfo()
+	shown := shownBy(s.settings.Monitoring)
 	renderer := v1.StatsRenderer(v1.DefaultStatsRenderer)
 	if render != nil {
 		renderer = render
@@ -58,7 +59,7 @@ func (s *server) fields(registerer prometheus.Registerer, render v1.StatsRendere
 	var code v1.OverrideErrorCode = overrideCode
 	return map[string]any{
 		"Queryable": s.backend, "QueryEngine": s.backend, "ExemplarQueryable": s.backend,
-		"scrapePoolsRetriever": noScrapePools, "targetRetriever": noTargets, "alertmanagerRetriever": noAlertmanagers, "rulesRetriever": noRules,
+		"scrapePoolsRetriever": shown.ScrapePools, "targetRetriever": shown.Targets, "alertmanagerRetriever": shown.Alertmanagers, "rulesRetriever": shown.Rules,
 		"now": time.Now, "config": latestConfig, "flagsMap": s.settings.Flags, "ready": always, "globalURLOptions": v1.GlobalURLOptions{},
 		"db": noTSDB{}, "dbDir": noDirectory, "enableAdmin": enableAdmin,
 		"enableSearch": enableSearch, "maxSearchLimit": maxSearchLimit, "metaCache": nil,

@@ -13,6 +13,9 @@ import (
 type Request struct {
 	// AsOf is the time as of which data is read. Zero: now.
 	AsOf time.Time
+	// Since is a time before which no snapshot may have been begun: the reads see what was stored
+	// before it. Zero: a shared snapshot may be as old as the settings allow.
+	Since time.Time
 	// Stats sums what the reads take. nil: it is not needed.
 	Stats *Stats
 	// Bytes ends the query once its reads exceed a limit. nil: no limit.
@@ -48,5 +51,12 @@ func WithAsOf(ctx context.Context, t time.Time) context.Context {
 func WithStats(ctx context.Context, s *Stats) context.Context {
 	r := From(ctx)
 	r.Stats = s
+	return With(ctx, r)
+}
+
+// WithSince returns ctx whose reads see everything that was stored before t.
+func WithSince(ctx context.Context, t time.Time) context.Context {
+	r := From(ctx)
+	r.Since = t
 	return With(ctx, r)
 }

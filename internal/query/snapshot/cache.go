@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/query/fetch"
 	"github.com/promlake/promlake/internal/query/lru"
 	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/source"
 )
 
@@ -89,27 +90,32 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.S
 		}
 		return t.Snapshot, nil
 	}
-	for asked := s.now(); ; {
-		t, err := s.shared(ctx, m, mint, maxt)
+	oldest := s.now().Add(-s.settings.MaxStaleness)
+	if since := request.From(ctx).Since; m.asOf.IsZero() && since.After(oldest) {
+		oldest = since
+	}
+	for {
+		t, err := s.shared(ctx, m, oldest, mint, maxt)
 		if err != nil {
 			return catalog.Snapshot{}, err
 		}
 		// A snapshot that was begun long before this read waited for it may be too old by now.
-		if asked.Sub(t.begun) <= s.settings.MaxStaleness {
+		if !t.begun.Before(oldest) {
 			return t.Narrow(mint, maxt), nil
 		}
 	}
 }
 
-// shared returns a snapshot that covers [mint, maxt] and that other reads may use as well. It
-// covers whole windows, by which segments are listed. A new snapshot also covers what other reads
-// asked for within the last maxStaleness, so that reads of many ranges soon share one.
-func (s *Cache) shared(ctx context.Context, m moment, mint, maxt int64) (*aged, error) {
+// shared returns a snapshot that covers [mint, maxt] and that other reads may use as well: one that
+// was begun at oldest or later, or one that another read has begun at any time. It covers whole
+// windows, by which segments are listed. A new snapshot also covers what other reads asked for within
+// the last maxStaleness, so that reads of many ranges soon share one.
+func (s *Cache) shared(ctx context.Context, m moment, oldest time.Time, mint, maxt int64) (*aged, error) {
 	s.mu.Lock()
 	k, epoch := s.kept(m), s.epoch
 	k.asked = k.asked.with(windows(mint, maxt))
 	recent := k.last != nil && k.last.epoch == epoch && s.now().Sub(k.last.begun) <= s.settings.MaxStaleness
-	if recent && k.last.covers(mint, maxt) {
+	if recent && !k.last.begun.Before(oldest) && k.last.covers(mint, maxt) {
 		defer s.mu.Unlock()
 		s.metrics.CountLookup("snapshot", true)
 		return k.last, nil

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	good := file("good_rules.yml", "groups: [{name: g, rules: [{record: a, expr: sum(b)}, {alert: A, expr: b > 1}]}]")
+	twice := file("twice.yml", "groups: [{name: g, rules: [{record: a, expr: b}, {record: a, expr: c}, {record: a, expr: d}]}]")
+	broken := file("broken.yml", "groups: [{name: g, rules: [{record: a, expr: 'sum('}]}]")
+	unknown := file("unknown.yml", "groups: [{name: g, owner: me, rules: [{record: a, expr: b}]}]")
+	file("targets.json", `[{"targets": ["host:1"], "labels": {"a": "b"}}]`)
+	file("bad_targets.json", `[{"targets": ["http://host:1/"]}]`)
+
+	config := func(name, more string) string {
+		return file(name, "rule_files: [good_*.yml]\nscrape_configs: [{job_name: j, static_configs: [{targets: [host:1]}]"+more+"}]\n")
+	}
+	sections := file("sections.yml", `
+remote_write: [{url: "http://x/"}]
+tracing: {endpoint: "x:1"}
+storage: {tsdb: {out_of_order_time_window: 1h, retention: {time: 1d}}}
+global: {query_log_file: q.log}
+`)
+	for _, tc := range []struct {
+		name string
+		args []string
+		code int
+		out  []string
+		errs []string
+	}{
+		{"rules", []string{"rules", good}, 0, []string{"Checking " + good, "  SUCCESS: 2 rules found"}, nil},
+		{"duplicate rules", []string{"rules", twice}, 0, nil, []string{"lint error 1 duplicate rule(s) found.", "Metric: a"}},
+		{"fatal", []string{"rules", twice, "--lint-fatal"}, 3, nil, []string{"duplicate"}},
+		{"without lint", []string{"rules", twice, "--lint", "none", "--lint-fatal"}, 0, []string{"3 rules found"}, nil},
+		{"broken expression", []string{"rules", good, broken}, 1, []string{"2 rules found"}, []string{"  FAILED:", "could not parse expression"}},
+		{"unknown field", []string{"rules", unknown}, 1, nil, []string{"field owner not found"}},
+		{"unknown field ignored", []string{"rules", unknown, "--ignore-unknown-fields"}, 0, []string{"1 rules found"}, nil},
+		{"no file", []string{"rules", filepath.Join(dir, "none")}, 1, nil, []string{"no such file"}},
+		{"config", []string{"config", config("good.yml", "")}, 0, []string{"SUCCESS: 1 rule files found", "good.yml is valid prometheus config file syntax", "2 rules found"}, nil},
+		{"missing rules", []string{"config", file("missing.yml", "rule_files: [none.yml]")}, 1, nil, []string{"does not point to an existing file"}},
+		{"missing rules, syntax", []string{"config", "--syntax-only", filepath.Join(dir, "missing.yml")}, 0, nil, nil},
+		{"file_sd", []string{"config", config("fsd.yml", ", file_sd_configs: [{files: [targets.json, none.json]}]")}, 0, []string{`none.json" for file_sd in scrape job j does not exist`}, nil},
+		{"bad file_sd", []string{"config", config("bad_fsd.yml", ", file_sd_configs: [{files: [bad_targets.json]}]")}, 1, nil, []string{"bad_targets.json", "http://host:1/"}},
+		{"missing certificate", []string{"config", config("tls.yml", ", tls_config: {ca_file: none.pem}")}, 1, nil, []string{"none.pem"}},
+		{"long interval", []string{"config", "--lint", "all", "--lint-fatal", config("long.yml", ", scrape_interval: 6m")}, 3, nil, []string{"too long scrape interval found"}},
+		{"unknown discovery", []string{"config", config("k8s.yml", ", kubernetes_sd_configs: [{role: pod}]")}, 1, nil, []string{"build it with GOFLAGS=-tags=enable_kubernetes_sd"}},
+		{"absent discovery", []string{"config", config("gce.yml", ", gce_sd_configs: [{project: p, zone: z}]")}, 1, nil, []string{"Promlake has no gce_sd_configs"}},
+		{"no effect", []string{"config", sections}, 0, []string{
+			"WARNING: no effect: global.query_log_file", "WARNING: no effect: remote_write: samples are stored in Promlake's store only",
+			"WARNING: no effect: storage.tsdb.retention: there is no TSDB; see --compactor.retention", "WARNING: no effect: tracing",
+		}, nil},
+		{"nonsense", []string{"config", file("nonsense.yml", "a: b")}, 1, nil, []string{"field a not found"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			code, out, errs := command(append([]string{"check"}, tc.args...)...)
+			require.Equal(t, tc.code, code, "%s%s", out, errs)
+			for _, want := range tc.out {
+				require.Contains(t, out, want)
+			}
+			for _, want := range tc.errs {
+				require.Contains(t, errs, want)
+			}
+			if tc.errs == nil {
+				require.Empty(t, errs)
+			}
+		})
+	}
+	_, out, _ := command("check", "config", sections)
+	require.NotContains(t, out, "out_of_order_time_window")
+}

@@ -1,0 +1,212 @@
+// Package promapp scrapes targets, evaluates rules and notifies Alertmanagers as a configuration
+// file of Prometheus says, with Prometheus' own packages. Samples go to the ingest stage of the
+// process, and rules read through its query stage.
+package promapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/rules"
+
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/appender"
+	"github.com/promlake/promlake/internal/promconfig"
+	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/spool"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// Monitor is what a process scrapes and evaluates. The composition passes it the other stages
+// before it is built.
+type Monitor struct {
+	set    Settings
+	tenant string
+	sink   spool.Sink
+	query  Querying
+
+	parts process.Parts
+	queue *spool.Spool
+	to    *appender.Appendable
+
+	scraping  *scraping
+	notifying *notifying
+	ruling    *ruling
+
+	reloading sync.Mutex                        // held while a configuration is applied
+	current   atomic.Pointer[promconfig.Config] // nil before the first one is applied
+	met       *reloads
+	signals   func() // ends the handling of SIGHUP
+}
+
+var (
+	_ process.Stage  = (*Monitor)(nil)
+	_ api.Monitoring = (*Monitor)(nil)
+)
+
+// New returns a monitor for settings that are enabled.
+func New(s Settings) *Monitor { return &Monitor{set: s} }
+
+// WriteTo names the stage that samples are written to.
+func (m *Monitor) WriteTo(sink spool.Sink) { m.sink = sink }
+
+// ReadFrom names the stage that rules read from.
+func (m *Monitor) ReadFrom(q Querying) { m.query = q }
+
+// Build makes the monitor a stage. It is built after the stages that it uses. It begins to scrape
+// and to evaluate rules once the process is ready. An invalid configuration is an error.
+func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, error) {
+	if m.sink == nil || m.query == nil {
+		return nil, errors.New("start scraping: it needs an ingest and a query stage in the same process")
+	}
+	var err error
+	if m.tenant, err = tenant.Parse(m.set.Tenant); err != nil {
+		return nil, fmt.Errorf("config.tenant: %w", err)
+	}
+	m.parts = p
+	c, err := m.set.load(p.URL, p.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if m.met, err = newReloads(p.Registry); err != nil {
+		return nil, err
+	}
+	if m.queue, err = spool.Open(m.set.Queue, m.tenant, m.sink, p.Registry, p.Logger); err != nil {
+		return nil, err
+	}
+	if err = m.compose(c); err == nil {
+		err = m.apply(c)
+	}
+	m.met.note(err, p.Now())
+	if err != nil {
+		return nil, errors.Join(err, m.Drain(context.Background()))
+	}
+	go m.begin()
+	return m, nil
+}
+
+// compose makes upstream's managers.
+func (m *Monitor) compose(c *promconfig.Config) error {
+	p := m.parts
+	external, err := m.set.externalURL(p.URL)
+	if err != nil {
+		return err
+	}
+	m.to = appender.New(m.queue.Add)
+	sd, err := discovery.CreateAndRegisterSDMetrics(p.Registry)
+	if err != nil {
+		return fmt.Errorf("register metrics of service discovery: %w", err)
+	}
+	if m.scraping, err = newScraping(m.to, m.set.StartTimestamps, sd, p.Registry, component(p.Logger, "scrape")); err != nil {
+		return err
+	}
+	if m.notifying, err = newNotifying(m.set, sd, p.Registry, component(p.Logger, "notifier")); err != nil {
+		return err
+	}
+	offset := func() time.Duration {
+		if c := m.current.Load(); c != nil {
+			return time.Duration(c.GlobalConfig.RuleQueryOffset)
+		}
+		return 0
+	}
+	m.ruling = newRuling(m.set, m.tenant, m.query, appender.V1{Appendable: m.to}, m.queue, rules.SendAlerts(m.notifying.manager, external.String()), external, offset,
+		c.GlobalConfig.MetricNameValidationScheme, p.Registry, component(p.Logger, "rules"), p.Now)
+	return nil
+}
+
+func component(l *slog.Logger, name string) *slog.Logger { return l.With("component", name) }
+
+// apply makes a configuration the current one. Every part gets it, even if another part refuses it,
+// as with Prometheus.
+func (m *Monitor) apply(c *promconfig.Config) error {
+	for _, what := range c.Ignored {
+		m.parts.Logger.Warn("a setting of the Prometheus configuration has no effect", "setting", what)
+	}
+	m.current.Store(c)
+	m.to.SetOutOfOrderWindow(c.StorageConfig.TSDBConfig.OutOfOrderTimeWindow)
+	return errors.Join(m.scraping.apply(c), m.notifying.apply(c), m.ruling.apply(c))
+}
+
+// begin starts everything once the process is ready.
+func (m *Monitor) begin() {
+	<-m.parts.Ready
+	m.reloading.Lock()
+	defer m.reloading.Unlock()
+	if m.met.stopped {
+		return
+	}
+	m.notifying.start()
+	m.scraping.start()
+	m.ruling.start()
+	m.signals = onHangup(func() { _ = m.reload() })
+	c := m.current.Load()
+	m.parts.Logger.Info("scraping and evaluating rules", "jobs", len(c.Scrapes), "rule files", len(c.RuleFiles), "tenant", m.tenant)
+}
+
+// Drain implements process.Stage: the last results of rules and scrapes are stored, or written to
+// the queue on disk, and notifications are sent.
+func (m *Monitor) Drain(ctx context.Context) error {
+	m.reloading.Lock()
+	defer m.reloading.Unlock()
+	if m.met.stopped {
+		return nil
+	}
+	m.met.stopped = true
+	if m.signals != nil {
+		m.signals()
+	}
+	var errs []error
+	if m.ruling != nil {
+		// Rules end before scraping does, so that no alert on missing samples fires.
+		errs = append(errs, m.ruling.stop(ctx))
+	}
+	if m.scraping != nil {
+		m.scraping.stop()
+	}
+	if m.notifying != nil {
+		errs = append(errs, m.notifying.stop(ctx))
+	}
+	return errors.Join(append(errs, m.queue.Close(ctx))...)
+}
+
+// Close implements process.Stage; Drain left nothing to release.
+func (m *Monitor) Close() error { return nil }
+
+// reloads are the metrics of the configuration, and whether it may still be reloaded.
+type reloads struct {
+	success prometheus.Gauge
+	at      prometheus.Gauge
+	ok      atomic.Bool
+	last    atomic.Int64 // ms of the last successful one
+	stopped bool         // guarded by Monitor.reloading
+}
+
+func newReloads(reg prometheus.Registerer) (*reloads, error) {
+	r := &reloads{
+		success: prometheus.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful."}),
+		at:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_success_timestamp_seconds", Help: "Timestamp of the last successful configuration reload."}),
+	}
+	if err := errors.Join(reg.Register(r.success), reg.Register(r.at)); err != nil {
+		return nil, fmt.Errorf("register metrics of the configuration: %w", err)
+	}
+	return r, nil
+}
+
+// note records the result of a reload at a time.
+func (r *reloads) note(err error, at time.Time) {
+	r.ok.Store(err == nil)
+	if err != nil {
+		r.success.Set(0)
+		return
+	}
+	r.last.Store(at.UnixMilli())
+	r.success.Set(1)
+	r.at.Set(float64(at.UnixMilli()) / 1000)
+}

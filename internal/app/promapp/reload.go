@@ -1,0 +1,70 @@
+package promapp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/auth"
+)
+
+// reload reads the configuration again and applies it. If it cannot be read, the former one stays.
+func (m *Monitor) reload() error {
+	m.reloading.Lock()
+	defer m.reloading.Unlock()
+	if m.met.stopped {
+		return errors.New("the process is shutting down")
+	}
+	c, err := m.set.load(m.parts.URL, m.parts.Logger)
+	if err == nil {
+		err = m.apply(c)
+	}
+	m.met.note(err, m.parts.Now())
+	if err != nil {
+		m.parts.Logger.Error("the configuration was not reloaded", "file", m.set.ConfigFile, "err", err)
+		return err
+	}
+	m.parts.Logger.Info("the configuration was reloaded", "file", m.set.ConfigFile)
+	return nil
+}
+
+// onHangup calls f for every SIGHUP until the returned function is called.
+func onHangup(f func()) (end func()) {
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-signals:
+				f()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(done)
+	}
+}
+
+// Routes implements process.Stage: Prometheus' endpoint for reloads.
+func (m *Monitor) Routes() []process.Route {
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if !m.set.Lifecycle {
+			http.Error(w, "Lifecycle API is not enabled: set --web.enable-lifecycle.", http.StatusForbidden)
+			return
+		}
+		if err := m.reload(); err != nil {
+			http.Error(w, fmt.Sprintf("failed to reload config: %s", err), http.StatusInternalServerError)
+		}
+	})
+	return []process.Route{
+		{Pattern: "POST /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
+		{Pattern: "PUT /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
+	}
+}

@@ -1,0 +1,75 @@
+package promapp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/logging"
+
+	"github.com/promlake/promlake/internal/promconfig"
+)
+
+// scraping is upstream's service discovery and scrape manager.
+type scraping struct {
+	manager   *scrape.Manager
+	discovery *discovery.Manager
+	cancel    context.CancelFunc // ends discovery
+	running   sync.WaitGroup
+	logger    *slog.Logger
+}
+
+func newScraping(to storage.AppendableV2, startTimestamps bool, sd *discovery.SDMetrics, reg prometheus.Registerer, logger *slog.Logger) (*scraping, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &scraping{cancel: cancel, logger: logger}
+	if s.discovery = discovery.NewManager(ctx, logger, reg, sd, discovery.Name("scrape")); s.discovery == nil {
+		cancel()
+		return nil, fmt.Errorf("start the discovery of targets: the log has the reason")
+	}
+	var err error
+	s.manager, err = scrape.NewManager(&scrape.Options{
+		AppendMetadata: true, ParseST: startTimestamps, DiscoveryReloadOnStartup: true,
+	}, logger, logging.NewJSONFileLogger, nil, to, reg)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("start scraping: %w", err)
+	}
+	return s, nil
+}
+
+// apply makes a configuration the current one. The manager must know it before its targets come.
+func (s *scraping) apply(c *promconfig.Config) error {
+	if err := s.manager.ApplyConfig(c.Config); err != nil {
+		return fmt.Errorf("apply scrape_configs: %w", err)
+	}
+	if err := s.discovery.ApplyConfig(c.Discoveries()); err != nil {
+		return fmt.Errorf("apply the service discovery of scrape_configs: %w", err)
+	}
+	return nil
+}
+
+// start begins to discover and to scrape.
+func (s *scraping) start() {
+	s.running.Go(func() {
+		if err := s.discovery.Run(); err != nil && err != context.Canceled { //nolint:errorlint // upstream returns it as it is
+			s.logger.Error("the discovery of targets ended", "err", err)
+		}
+	})
+	s.running.Go(func() {
+		if err := s.manager.Run(s.discovery.SyncCh()); err != nil {
+			s.logger.Error("scraping ended", "err", err)
+		}
+	})
+}
+
+// stop ends scraping. Series do not become stale: a process that follows continues them.
+func (s *scraping) stop() {
+	s.cancel()
+	s.manager.Stop()
+	s.running.Wait()
+}

@@ -1,0 +1,84 @@
+package appender
+
+import (
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/labels"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Encode returns transactions as one message io.prometheus.write.v2.Request, which
+// remotewrite.Decode reads. Metadata is that of the series whose name is that of the family, or
+// begins with it.
+func Encode(txs []*Transaction) ([]byte, error) {
+	symbols := writev2.NewSymbolTable()
+	n := 0
+	for _, t := range txs {
+		n += len(t.Samples)
+	}
+	req := writev2.Request{Timeseries: make([]writev2.TimeSeries, 0, n)}
+	for _, t := range txs {
+		families := familiesOf(t)
+		exemplars := t.Exemplars
+		for i := range t.Samples {
+			s := &t.Samples[i]
+			ts := writev2.TimeSeries{LabelsRefs: symbols.SymbolizeLabels(s.Labels, nil)}
+			switch {
+			case s.FH != nil:
+				ts.Histograms = []writev2.Histogram{writev2.FromFloatHistogram(s.ST, s.T, s.FH)}
+			case s.H != nil:
+				ts.Histograms = []writev2.Histogram{writev2.FromIntHistogram(s.ST, s.T, s.H)}
+			default:
+				ts.Samples = []writev2.Sample{{Value: s.V, Timestamp: s.T, StartTimestamp: s.ST}}
+			}
+			for len(exemplars) > 0 && exemplars[0].Sample == i {
+				e := exemplars[0]
+				ts.Exemplars = append(ts.Exemplars, writev2.Exemplar{LabelsRefs: symbols.SymbolizeLabels(e.Labels, nil), Value: e.Value, Timestamp: e.Ts})
+				exemplars = exemplars[1:]
+			}
+			if m, ok := families.of(s.Labels.Get(labels.MetricName)); ok {
+				ts.Metadata = writev2.Metadata{
+					Type:    writev2.FromMetadataType(model.MetricType(m.Type)),
+					HelpRef: symbols.Symbolize(m.Help), UnitRef: symbols.Symbolize(m.Unit),
+				}
+			}
+			req.Timeseries = append(req.Timeseries, ts)
+		}
+	}
+	req.Symbols = symbols.Symbols()
+	b, err := req.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode %d samples: %w", n, err)
+	}
+	return b, nil
+}
+
+// families is metadata by the name of the family.
+type families map[string]segment.Metadata
+
+func familiesOf(t *Transaction) families {
+	f := make(families, len(t.Metadata))
+	for _, m := range t.Metadata {
+		f[m.Metric] = m
+	}
+	return f
+}
+
+// of returns the metadata of the family of a metric, which may add a suffix to the family's name.
+func (f families) of(metric string) (segment.Metadata, bool) {
+	if m, ok := f[metric]; ok {
+		return m, true
+	}
+	for _, suffix := range [...]string{"_bucket", "_count", "_sum"} {
+		base := len(metric) - len(suffix)
+		if base > 0 && metric[base:] == suffix {
+			m, ok := f[metric[:base]]
+			return m, ok
+		}
+	}
+	return segment.Metadata{}, false
+}

@@ -1,0 +1,195 @@
+package appender
+
+import (
+	"math"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+const (
+	// maxLag is how far (ms) behind the newest sample of all series a sample may be: half of the
+	// range of Prometheus' head block.
+	maxLag = 3_600_000
+	// forgetAfter is how far (ms) behind the newest sample the last sample of a series may be
+	// before the series is forgotten.
+	forgetAfter = 2 * 3_600_000
+	// sweepEvery is the distance (ms) between two searches for series to forget.
+	sweepEvery = 10 * 60_000
+)
+
+// order knows the last sample of each series that was appended to lately, by which it refuses
+// samples as Prometheus does. It is safe for concurrent use.
+type order struct {
+	mu     sync.Mutex
+	byRef  map[storage.SeriesRef]*state
+	byHash map[uint64]*state
+	last   storage.SeriesRef // given
+	maxT   int64             // newest sample of all series
+	window int64             // ms; see SetOutOfOrderWindow
+	swept  int64             // maxT at the last sweep
+}
+
+// state is what is known of a series. Its last sample is guarded by order.mu.
+type state struct {
+	ref    storage.SeriesRef
+	hash   uint64
+	labels labels.Labels
+	next   *state // another series with the same hash
+	last   Sample // T is MinInt64 before the first commit
+	since  int64  // maxT when the series was seen first
+}
+
+func newOrder() *order {
+	return &order{byRef: map[storage.SeriesRef]*state{}, byHash: map[uint64]*state{}, maxT: math.MinInt64, swept: math.MinInt64}
+}
+
+func (o *order) setWindow(ms int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.window = ms
+}
+
+// find returns the state of a series. A reference that is known no more is ignored.
+func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.byRef[ref]; s != nil && labels.Equal(s.labels, ls) {
+		return s, nil
+	}
+	ls, err := validate(ls)
+	if err != nil {
+		return nil, err
+	}
+	hash := ls.Hash()
+	for s := o.byHash[hash]; s != nil; s = s.next {
+		if labels.Equal(s.labels, ls) {
+			return s, nil
+		}
+	}
+	o.last++
+	s := &state{ref: o.last, hash: hash, labels: ls, next: o.byHash[hash], last: Sample{T: math.MinInt64}, since: o.maxT}
+	o.byHash[hash], o.byRef[s.ref] = s, s
+	return s, nil
+}
+
+// check returns upstream's error for a sample that is too old or out of order, or differs from the
+// committed sample of the same time. A stale marker becomes one of the series' kind.
+func (o *order) check(s *state, x *Sample, inOrder bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	asHistogram(x, &s.last)
+	if o.maxT == math.MinInt64 {
+		o.maxT = x.T // the first sample of all counts before it is committed, as in Prometheus
+	}
+	return o.refusal(s, x, inOrder)
+}
+
+// refusal is check without the lock, which the caller holds.
+func (o *order) refusal(s *state, x *Sample, inOrder bool) error {
+	oldest := int64(math.MinInt64)
+	if o.maxT > math.MinInt64+maxLag {
+		oldest = o.maxT - maxLag
+	}
+	if o.window == 0 && x.T < oldest {
+		return storage.ErrOutOfBounds
+	}
+	if x.T >= oldest {
+		switch {
+		case x.T > s.last.T:
+			return nil
+		case x.T == s.last.T:
+			return duplicate(&s.last, x)
+		}
+	}
+	if inOrder {
+		return storage.ErrOutOfOrderSample
+	}
+	switch {
+	case o.window > 0 && x.T >= o.maxT-o.window:
+		return nil
+	case o.window > 0:
+		return storage.ErrTooOldSample
+	}
+	return storage.ErrOutOfOrderSample
+}
+
+// duplicate returns nil if two samples of the same time are equal.
+func duplicate(last, x *Sample) error {
+	same := false
+	switch {
+	case x.H != nil:
+		same = last.H != nil && x.H.Equals(last.H)
+	case x.FH != nil:
+		same = last.FH != nil && x.FH.Equals(last.FH)
+	case last.H != nil || last.FH != nil:
+		return storage.NewDuplicateHistogramToFloatErr(x.T, x.V)
+	default:
+		if math.Float64bits(x.V) == math.Float64bits(last.V) {
+			return nil
+		}
+		return storage.NewDuplicateFloatErr(x.T, last.V, x.V)
+	}
+	if same {
+		return nil
+	}
+	return storage.ErrDuplicateSampleForTimestamp
+}
+
+// commit makes the samples of a transaction the last of their series, and removes those that became
+// out of order since they were appended.
+func (o *order) commit(tx *Transaction, all []appended) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kept, exemplars := 0, tx.Exemplars[:0:0]
+	rest := tx.Exemplars
+	for i := range tx.Samples {
+		x, s := &tx.Samples[i], all[i].state
+		own := rest
+		for len(rest) > 0 && rest[0].Sample == i {
+			rest = rest[1:]
+		}
+		own = own[:len(own)-len(rest)]
+		if o.refusal(s, x, all[i].inOrder) != nil {
+			continue
+		}
+		if x.T > s.last.T {
+			s.last = Sample{T: x.T, V: x.V, H: x.H, FH: x.FH}
+		}
+		o.maxT = max(o.maxT, x.T)
+		for _, e := range own {
+			exemplars = append(exemplars, Exemplar{kept, e.Exemplar})
+		}
+		tx.Samples[kept] = *x
+		kept++
+	}
+	tx.Samples, tx.Exemplars = tx.Samples[:kept], exemplars
+	if o.maxT > math.MinInt64 && (o.swept == math.MinInt64 || o.maxT-o.swept >= sweepEvery) {
+		o.sweep()
+	}
+}
+
+// sweep forgets series whose last sample is old. The caller holds o.mu.
+func (o *order) sweep() {
+	o.swept = o.maxT
+	for ref, s := range o.byRef {
+		if max(s.last.T, s.since) >= o.maxT-forgetAfter {
+			continue
+		}
+		delete(o.byRef, ref)
+		link := o.byHash[s.hash]
+		if link == s {
+			if s.next == nil {
+				delete(o.byHash, s.hash)
+			} else {
+				o.byHash[s.hash] = s.next
+			}
+			continue
+		}
+		for link.next != s {
+			link = link.next
+		}
+		link.next = s.next
+	}
+}

@@ -1,0 +1,137 @@
+package appender
+
+import (
+	"strings"
+
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Sample is one sample of a series: a float, or a histogram if H or FH is set.
+type Sample struct {
+	Labels labels.Labels
+	ST, T  int64 // ms; ST 0 = unknown
+	V      float64
+	H      *histogram.Histogram
+	FH     *histogram.FloatHistogram
+}
+
+// Exemplar is an exemplar of the series of a sample.
+type Exemplar struct {
+	Sample int // index in the transaction's samples
+	exemplar.Exemplar
+}
+
+// Transaction is what one scrape, or one evaluation of a rule, appended and committed.
+type Transaction struct {
+	Samples   []Sample
+	Exemplars []Exemplar // ascending by sample
+	Metadata  []segment.Metadata
+}
+
+// The memory (bytes) of the parts of a transaction, roughly, without texts.
+const (
+	sampleBytes    = 64
+	exemplarBytes  = 64
+	histogramBytes = 512
+)
+
+// Bytes estimates the memory of a transaction.
+func (t *Transaction) Bytes() int64 {
+	n := int64(0)
+	for i := range t.Samples {
+		n += sampleBytes + int64(t.Samples[i].Labels.ByteSize())
+		if t.Samples[i].H != nil || t.Samples[i].FH != nil {
+			n += histogramBytes
+		}
+	}
+	for i := range t.Exemplars {
+		n += exemplarBytes + int64(t.Exemplars[i].Labels.ByteSize())
+	}
+	for _, m := range t.Metadata {
+		n += int64(len(m.Metric) + len(m.Type) + len(m.Help) + len(m.Unit))
+	}
+	return n
+}
+
+// keyPrefix begins the keys of series. Nobody else's keys begin with this byte.
+const keyPrefix = 'A'
+
+// Collect adds transactions to a collector.
+func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
+	return func(c *remotewrite.Collector) error {
+		var key []byte
+		var lset []series.Label
+		for _, t := range txs {
+			exemplars := t.Exemplars
+			for i := range t.Samples {
+				s := &t.Samples[i]
+				if err := addSample(c, s); err != nil {
+					return err
+				}
+				for len(exemplars) > 0 && exemplars[0].Sample == i {
+					c.Exemplar(exemplars[0].Exemplar)
+					exemplars = exemplars[1:]
+				}
+				key = append(key[:0], keyPrefix)
+				s.Labels.Range(func(l labels.Label) {
+					key = remotewrite.AppendKey(remotewrite.AppendKey(key, l.Name), l.Value)
+				})
+				known, err := c.Series(c.Key(key))
+				if err != nil {
+					return err
+				}
+				if known {
+					continue
+				}
+				lset = lset[:0]
+				s.Labels.Range(func(l labels.Label) { lset = append(lset, series.Label{Name: l.Name, Value: l.Value}) })
+				if err := c.Learn(lset); err != nil {
+					return err
+				}
+			}
+			for _, m := range t.Metadata {
+				if err := c.Metadata(m); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func addSample(c *remotewrite.Collector, s *Sample) error {
+	buckets := 0
+	switch {
+	case s.FH != nil:
+		buckets = len(s.FH.PositiveBuckets) + len(s.FH.NegativeBuckets)
+	case s.H != nil:
+		buckets = len(s.H.PositiveBuckets) + len(s.H.NegativeBuckets)
+	default:
+		c.Started(s.ST, s.T, s.V)
+		return nil
+	}
+	if err := c.HistogramRoom(buckets); err != nil {
+		return err
+	}
+	if err := c.Histogram(segment.Hist{ST: s.ST, T: s.T, H: s.H, FH: s.FH}); err != nil {
+		return c.Reject(err, 1)
+	}
+	return nil
+}
+
+// describe adds the metadata of a family unless it is the one that was added last, which
+// neighbouring series mostly share. It copies the name, which its giver reuses.
+func (t *Transaction) describe(family, kind, help, unit string) {
+	m := segment.Metadata{Metric: family, Type: kind, Help: help, Unit: unit}
+	if n := len(t.Metadata); n > 0 && t.Metadata[n-1] == m {
+		return
+	}
+	m.Metric = strings.Clone(family)
+	t.Metadata = append(t.Metadata, m)
+}

@@ -1,0 +1,89 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/promlake/promlake/internal/ingest/group"
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// Source reads samples of this process into a batch of the generation, as remotewrite.Decode and
+// remotewrite.Collect do.
+type Source = func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
+
+// Append makes samples of this process durable, such as those of scrapes, and returns then. They
+// join the requests of other senders of the tenant. size is about the memory (bytes) that they take.
+// refused says what was refused because it breaks a rule or a limit: to append it again is useless.
+// Other samples of the source are durable nevertheless, unless the source was refused as a whole.
+// With an error it is not known whether the samples are durable, and they should be appended again;
+// two times the same sample counts once. The batch of a source that ended with ctx may still become
+// durable.
+func (s *Stage) Append(ctx context.Context, tenantID string, size int64, source Source) (refused, err error) {
+	if _, err := tenant.Parse(tenantID); err != nil {
+		return fmt.Errorf("%w: %w", errTenant, err), nil
+	}
+	refused, err = s.append(ctx, tenantID, size, source)
+	code := status(err)
+	s.countLimited(err)
+	if err == nil && refused != nil {
+		code = status(refused)
+	}
+	s.met.requests.WithLabelValues("append", strconv.Itoa(code)).Inc()
+	if err != nil && code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
+		return err, nil
+	}
+	return refused, err
+}
+
+func (s *Stage) append(ctx context.Context, tenantID string, size int64, source Source) (refused, err error) {
+	t, err := s.enter(tenantID)
+	if err != nil {
+		return nil, err
+	}
+	joined := false
+	defer func() {
+		if !joined {
+			t.groups.Leave()
+		}
+	}()
+	came := s.now().Truncate(time.Millisecond)
+	in, err := s.collect(ctx, t, size, source, came)
+	if err != nil {
+		return nil, err
+	}
+	refused = partial(in.Batch)
+	joined, err = s.keep(ctx, t, in, came)
+	return refused, err
+}
+
+// collect reads a source within the memory of requests in flight.
+func (s *Stage) collect(ctx context.Context, t *tenantIngest, size int64, source Source, came time.Time) (group.Request, error) {
+	charge := s.inflight.Admit(t.id)
+	wait, cancel := context.WithTimeout(ctx, s.set.InflightWait)
+	defer cancel()
+	size = min(size, s.set.MaxInflightBytes/2)
+	if err := charge.Await(wait, size, true); err != nil {
+		charge.Release()
+		return group.Request{}, err
+	}
+	t.limitKnown()
+	room := remotewrite.NewRoom(int(size), size, s.set.MaxInflightBytes, func(more int64) error {
+		alone, err := charge.Try(more)
+		if alone {
+			return &remotewrite.DenseError{Message: int(size), Room: s.set.MaxInflightBytes}
+		}
+		return err
+	})
+	b, err := source(t.known.Load(), s.rules(came), room)
+	if err != nil {
+		charge.Release()
+		return group.Request{}, err
+	}
+	charge.Settle(costRequest + b.Bytes)
+	return group.Request{Batch: b, Charge: charge}, nil
+}

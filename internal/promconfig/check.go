@@ -1,0 +1,229 @@
+package promconfig
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/file"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/notifier"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/scrape"
+	"go.yaml.in/yaml/v3"
+
+	promcommon "github.com/prometheus/common/config"
+)
+
+// Lint says which doubtful things a check reports in addition to errors. Names are promtool's.
+type Lint struct {
+	DuplicateRules bool
+	// Lookback is the lookback delta of queries: longer scrape intervals are reported. 0: none.
+	Lookback time.Duration
+}
+
+// Checker checks files and prints what it finds: progress to Out, what is wrong to Err.
+type Checker struct {
+	Lint                Lint
+	SyntaxOnly          bool // other files, such as certificates and rule files, need not exist
+	IgnoreUnknownFields bool // of rule files
+	Parser              parser.Parser
+	Out, Err            io.Writer
+	Logger              *slog.Logger
+}
+
+// Result is what a check found.
+type Result struct {
+	Errors bool // files that a server would refuse
+	Lints  bool // doubtful things
+}
+
+func (r *Result) add(x Result) { r.Errors, r.Lints = r.Errors || x.Errors, r.Lints || x.Lints }
+
+// say prints a line. An error of standard output cannot be reported.
+func (c *Checker) say(format string, args ...any) { _, _ = fmt.Fprintf(c.Out, format+"\n", args...) }
+
+// complain prints a line to Err.
+func (c *Checker) complain(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.Err, format+"\n", args...)
+}
+
+func (c *Checker) fail(format string, args ...any) { c.complain("  FAILED: "+format, args...) }
+
+// Config checks a configuration file and, unless only the syntax matters, all files that it names.
+func (c *Checker) Config(path string) (r Result) {
+	c.say("Checking %s", path)
+	cfg, err := Load(path, c.Logger)
+	if err == nil && !c.SyntaxOnly {
+		err = c.references(cfg)
+	}
+	if err != nil {
+		c.fail("%s", err)
+		c.say("")
+		return Result{Errors: true}
+	}
+	for _, what := range cfg.Ignored {
+		c.say("  WARNING: no effect: %s", what)
+	}
+	var files []string
+	if !c.SyntaxOnly {
+		if files, err = c.ruleFiles(cfg); err != nil {
+			c.fail("%s", err)
+			c.say("")
+			return Result{Errors: true}
+		}
+	}
+	if len(files) > 0 {
+		c.say("  SUCCESS: %d rule files found", len(files))
+	}
+	c.say(" SUCCESS: %s is valid prometheus config file syntax\n", path)
+	if c.SyntaxOnly {
+		return r
+	}
+	for _, s := range cfg.Scrapes {
+		if c.Lint.Lookback > 0 && time.Duration(s.ScrapeInterval) >= c.Lint.Lookback {
+			c.fail("too long scrape interval found, data point will be marked as stale - job: %s, interval: %s", s.JobName, s.ScrapeInterval)
+			r.Lints = true
+		}
+	}
+	r.add(c.rules(files, cfg.GlobalConfig.MetricNameValidationScheme))
+	return r
+}
+
+// ruleFiles returns the rule files. One that is named without a pattern must exist.
+func (c *Checker) ruleFiles(cfg *Config) ([]string, error) {
+	for _, pattern := range cfg.RuleFiles {
+		if strings.ContainsAny(pattern, "*?[") {
+			continue
+		}
+		if _, err := os.Stat(pattern); err != nil {
+			return nil, fmt.Errorf("%q does not point to an existing file: %w", pattern, err)
+		}
+	}
+	return cfg.RulePaths()
+}
+
+// references checks the files that a configuration names, and its targets.
+func (c *Checker) references(cfg *Config) error {
+	for _, s := range cfg.Scrapes {
+		if err := client(s.HTTPClientConfig); err != nil {
+			return fmt.Errorf("scrape job %q: %w", s.JobName, err)
+		}
+		err := c.groups(s.ServiceDiscoveryConfigs, "scrape job "+s.JobName, func(g *targetgroup.Group) error {
+			_, failures := scrape.TargetsFromGroup(g, s, nil, labels.NewBuilder(labels.EmptyLabels()))
+			return first(failures)
+		})
+		if err != nil {
+			return fmt.Errorf("scrape job %q: %w", s.JobName, err)
+		}
+	}
+	for _, a := range cfg.AlertingConfig.AlertmanagerConfigs {
+		if err := client(a.HTTPClientConfig); err != nil {
+			return fmt.Errorf("alertmanager: %w", err)
+		}
+		err := c.groups(a.ServiceDiscoveryConfigs, "alertmanager", func(g *targetgroup.Group) error {
+			return alertmanagers(g, a)
+		})
+		if err != nil {
+			return fmt.Errorf("alertmanager: %w", err)
+		}
+	}
+	return nil
+}
+
+func alertmanagers(g *targetgroup.Group, a *config.AlertmanagerConfig) error {
+	_, _, err := notifier.AlertmanagerFromGroup(g, a)
+	return err
+}
+
+func first(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs[0]
+}
+
+// groups calls check for the target groups that are known without asking anybody.
+func (c *Checker) groups(configs discovery.Configs, owner string, check func(*targetgroup.Group) error) error {
+	for _, d := range configs {
+		switch d := d.(type) {
+		case discovery.StaticConfig:
+			for _, g := range d {
+				if err := check(g); err != nil {
+					return err
+				}
+			}
+		case *file.SDConfig:
+			if err := c.discovered(d, owner, check); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Checker) discovered(d *file.SDConfig, owner string, check func(*targetgroup.Group) error) error {
+	for _, pattern := range d.Files {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		if len(files) == 0 {
+			c.say("  WARNING: file %q for file_sd in %s does not exist", pattern, owner)
+		}
+		for _, f := range files {
+			groups, err := readGroups(f)
+			if err != nil {
+				return fmt.Errorf("file_sd file %q: %w", f, err)
+			}
+			for i, g := range groups {
+				if g == nil {
+					return fmt.Errorf("file_sd file %q: target group %d is empty", f, i)
+				}
+				if err := check(g); err != nil {
+					return fmt.Errorf("file_sd file %q: %w", f, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// readGroups reads a file of target groups: YAML, or JSON, which is YAML as well.
+func readGroups(path string) (groups []*targetgroup.Group, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return groups, yaml.Unmarshal(text, &groups)
+}
+
+// client checks the files of an HTTP client.
+func client(h promcommon.HTTPClientConfig) error {
+	files := []string{h.TLSConfig.CAFile, h.TLSConfig.CertFile, h.TLSConfig.KeyFile, h.BearerTokenFile}
+	if h.Authorization != nil {
+		files = append(files, h.Authorization.CredentialsFile)
+	}
+	if h.BasicAuth != nil {
+		files = append(files, h.BasicAuth.PasswordFile, h.BasicAuth.UsernameFile)
+	}
+	if (h.TLSConfig.CertFile == "") != (h.TLSConfig.KeyFile == "") {
+		return fmt.Errorf("a client certificate needs both cert_file and key_file, got %q and %q", h.TLSConfig.CertFile, h.TLSConfig.KeyFile)
+	}
+	for _, f := range files {
+		if f == "" {
+			continue
+		}
+		if _, err := os.Stat(f); err != nil {
+			return fmt.Errorf("check the files of the HTTP client: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+// Package promconfig reads Prometheus' configuration files and rule files, names what Promlake does
+// not honour, and checks them as promtool does.
+package promconfig
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery"
+	_ "github.com/prometheus/prometheus/discovery/consul" // consul_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/dns"    // dns_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/file"   // file_sd_configs
+	_ "github.com/prometheus/prometheus/discovery/http"   // http_sd_configs
+	"go.yaml.in/yaml/v3"
+)
+
+// Config is a configuration file of Prometheus.
+type Config struct {
+	*config.Config
+	// Scrapes are the scrape configurations of the file and of its scrape_config_files.
+	Scrapes []*config.ScrapeConfig
+	// Ignored names the settings of the file that have no effect in Promlake, sorted, each with the
+	// reason.
+	Ignored []string
+}
+
+// Load reads a configuration file. Paths in it are relative to its directory.
+func Load(path string, logger *slog.Logger) (*Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration (config.file): %w", err)
+	}
+	c, err := Parse(text, filepath.Dir(path), logger)
+	if err != nil {
+		return nil, fmt.Errorf("parsing YAML file %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Parse reads the text of a configuration file. Paths in it are relative to dir.
+func Parse(text []byte, dir string, logger *slog.Logger) (*Config, error) {
+	cfg, err := config.Load(string(text), logger)
+	if err != nil {
+		return nil, explained(err)
+	}
+	cfg.SetDirectory(dir)
+	scrapes, err := cfg.GetScrapeConfigs()
+	if err != nil {
+		return nil, explained(err)
+	}
+	ignored, err := ignoredIn(text)
+	if err != nil {
+		return nil, err
+	}
+	return &Config{Config: cfg, Scrapes: scrapes, Ignored: ignored}, nil
+}
+
+// unknownDiscovery is upstream's error for a service discovery that is not part of the program.
+var unknownDiscovery = regexp.MustCompile(`field (\w+)_sd_configs not found`)
+
+// tagged are the service discoveries that are part of programs that are built with a tag.
+var tagged = map[string]string{
+	"kubernetes": "enable_kubernetes_sd",
+	"ec2":        "enable_aws_sd", "ecs": "enable_aws_sd", "lightsail": "enable_aws_sd", "msk": "enable_aws_sd", "elasticache": "enable_aws_sd", "rds": "enable_aws_sd", "aws": "enable_aws_sd",
+}
+
+// explained adds to upstream's error what to do.
+func explained(err error) error {
+	m := unknownDiscovery.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	name := m[1]
+	if tag, ok := tagged[name]; ok {
+		return fmt.Errorf("%w: this program is built without %s_sd_configs; build it with GOFLAGS=-tags=%s, or name the targets by file_sd_configs or http_sd_configs", err, name, tag)
+	}
+	return fmt.Errorf("%w: Promlake has no %s_sd_configs; name the targets by file_sd_configs, http_sd_configs or dns_sd_configs", err, name)
+}
+
+// reasons say why a setting has no effect, by its path in the file. A path that is listed covers
+// what is below it.
+var reasons = map[string]string{
+	"remote_write":          "samples are stored in Promlake's store only",
+	"remote_read":           "queries read Promlake's store only",
+	"otlp":                  "there is no OTLP receiver",
+	"tracing":               "there is no tracing",
+	"runtime":               "see --log.level and --memory-limit",
+	"global.query_log_file": "there is no query log",
+	"storage.exemplars":     "all exemplars are stored",
+	"storage.tsdb":          "there is no TSDB; see --compactor.retention",
+}
+
+// honoured are settings below paths of reasons that have an effect.
+var honoured = []string{"storage.tsdb.out_of_order_time_window"}
+
+// ignoredIn names the settings of a file that have no effect.
+func ignoredIn(text []byte) ([]string, error) {
+	var root map[string]any
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return nil, fmt.Errorf("parse YAML: %w", err)
+	}
+	var out []string
+	var walk func(prefix string, m map[string]any)
+	walk = func(prefix string, m map[string]any) {
+		for name, v := range m {
+			path := prefix + name
+			if slices.Contains(honoured, path) {
+				continue
+			}
+			below, isMap := v.(map[string]any)
+			for top, reason := range reasons {
+				switch {
+				case path != top && !strings.HasPrefix(path, top+"."):
+				case isMap && slices.ContainsFunc(honoured, func(h string) bool { return strings.HasPrefix(h, path+".") }):
+					// its parts are named
+				default:
+					out = append(out, path+": "+reason)
+					below = nil
+				}
+			}
+			if isMap && below != nil {
+				walk(path+".", below)
+			}
+		}
+	}
+	walk("", root)
+	slices.Sort(out)
+	return out, nil
+}
+
+// Discoveries returns what discovers the targets of each job.
+func (c *Config) Discoveries() map[string]discovery.Configs {
+	out := map[string]discovery.Configs{}
+	for _, s := range c.Scrapes {
+		out[s.JobName] = s.ServiceDiscoveryConfigs
+	}
+	return out
+}
+
+// Alertmanagers returns what discovers the Alertmanagers of each set.
+func (c *Config) Alertmanagers() map[string]discovery.Configs {
+	out := map[string]discovery.Configs{}
+	for name, a := range c.AlertingConfig.AlertmanagerConfigs.ToMap() {
+		out[name] = a.ServiceDiscoveryConfigs
+	}
+	return out
+}
+
+// RulePaths returns the files that rule_files match now.
+func (c *Config) RulePaths() ([]string, error) {
+	var out []string
+	for _, pattern := range c.RuleFiles {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("find rule files %s: %w", pattern, err)
+		}
+		out = append(out, files...)
+	}
+	return out, nil
+}

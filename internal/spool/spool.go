@@ -1,0 +1,197 @@
+// Package spool brings transactions of this process to the ingest stage. While the store is away
+// they wait in files of a local directory, from which they are appended later, in the order of
+// their files. A restart continues with the files that are left.
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/promlake/promlake/internal/appender"
+	"github.com/promlake/promlake/internal/remotewrite"
+)
+
+// Sink makes samples durable. refused says what was refused for good; after an error the samples
+// should be appended again.
+type Sink interface {
+	Append(ctx context.Context, tenant string, size int64, source func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error)) (refused, err error)
+}
+
+// Spool is a queue of transactions. It is safe for concurrent use.
+type Spool struct {
+	set    Settings
+	tenant string
+	sink   Sink
+	disk   *disk
+	met    *metrics
+	logger *slog.Logger
+
+	down   atomic.Bool // the last append failed: transactions go to the directory
+	wake   chan struct{}
+	filled chan struct{} // capacity 1: the directory has a new file
+	ended  sync.WaitGroup
+	ctx    context.Context // ends appends and the replay
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	waiting []*appender.Transaction
+	added   uint64        // transactions
+	settled uint64        // of them, in the order of adding: stored, in the directory, or lost
+	changed chan struct{} // closed when settled changes
+	closing bool
+}
+
+const (
+	// gather is how long transactions wait while the store is away, so that files are not too many.
+	gather = 5 * time.Second
+	// firstPause and lastPause bound the time between two attempts to append files.
+	firstPause, lastPause = time.Second, 30 * time.Second
+	// replayTimeout bounds one attempt to append a file.
+	replayTimeout = time.Minute
+)
+
+// Open returns a running spool that appends to a tenant.
+func Open(s Settings, tenant string, sink Sink, reg prometheus.Registerer, logger *slog.Logger) (*Spool, error) {
+	d, err := openDisk(s.Dir, s.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	q := &Spool{
+		set: s, tenant: tenant, sink: sink, disk: d, logger: logger,
+		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	if q.met, err = newMetrics(reg, d); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	q.ctx, q.cancel = context.WithCancel(context.Background())
+	q.ended.Add(2)
+	go q.run()
+	go q.replay()
+	return q, nil
+}
+
+// Add takes a transaction. It does not wait for the store.
+func (q *Spool) Add(t *appender.Transaction) {
+	q.mu.Lock()
+	q.waiting = append(q.waiting, t)
+	q.added++
+	q.met.waiting.Set(float64(len(q.waiting)))
+	q.mu.Unlock()
+	signal(q.wake)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Sync waits until everything that was added before is stored, or waits in the directory because
+// the store is away.
+func (q *Spool) Sync(ctx context.Context) error {
+	q.mu.Lock()
+	want := q.added
+	q.mu.Unlock()
+	for {
+		q.mu.Lock()
+		settled, changed := q.settled, q.changed
+		q.mu.Unlock()
+		if settled >= want {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %d transactions to be stored: %w", want-settled, ctx.Err())
+		}
+	}
+}
+
+// Down reports whether the last append failed.
+func (q *Spool) Down() bool { return q.down.Load() }
+
+// Close stores what waits in memory, or writes it to the directory if that fails or ctx ends first.
+// Nothing may be added any more.
+func (q *Spool) Close(ctx context.Context) error {
+	q.mu.Lock()
+	q.closing = true
+	q.mu.Unlock()
+	stop := context.AfterFunc(ctx, q.cancel)
+	defer stop()
+	signal(q.wake)
+	err := q.Sync(context.WithoutCancel(ctx))
+	q.cancel()
+	q.ended.Wait()
+	return errors.Join(err, q.disk.close())
+}
+
+// take waits for transactions. It returns none when the spool is closing and empty.
+func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
+	for {
+		q.mu.Lock()
+		txs, closing = q.waiting, q.closing
+		q.waiting = nil
+		q.met.waiting.Set(0)
+		q.mu.Unlock()
+		if len(txs) > 0 || closing {
+			return txs, closing
+		}
+		<-q.wake
+	}
+}
+
+// settle counts transactions that the spool holds in memory no more.
+func (q *Spool) settle(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.settled += uint64(n)
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// run brings transactions to the store, or to the directory.
+func (q *Spool) run() {
+	defer q.ended.Done()
+	for {
+		txs, closing := q.take()
+		if len(txs) == 0 {
+			return
+		}
+		rest := [][]*appender.Transaction{txs}
+		if !q.down.Load() {
+			rest = q.append(txs)
+		}
+		for _, part := range rest {
+			q.spill(part)
+		}
+		if q.disk.size() == 0 {
+			q.down.Store(false) // no file tells when the store is back
+		}
+		q.settle(len(txs))
+		if len(rest) > 0 && !closing {
+			q.pause(gather)
+		}
+	}
+}
+
+// pause waits until the store is back, the spool is closed, or d has passed.
+func (q *Spool) pause(d time.Duration) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(d); time.Now().Before(end) && q.down.Load(); <-tick.C {
+		q.mu.Lock()
+		closing := q.closing
+		q.mu.Unlock()
+		if closing {
+			return
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/appender"
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// store is a sink that keeps samples as text, or is away.
+type store struct {
+	mu      sync.Mutex
+	away    bool
+	hang    bool // appends wait for the end of their context
+	samples map[string]int
+	refuse  error
+}
+
+var errAway = errors.New("the store is away")
+
+func (s *store) Append(ctx context.Context, tenant string, _ int64, source func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error)) (refused, err error) {
+	s.mu.Lock()
+	away, hang := s.away, s.hang
+	s.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if away {
+		return nil, errAway
+	}
+	limits := remotewrite.DefaultLimits()
+	g := remotewrite.NewGeneration(1)
+	b, err := source(g, remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.Now())}, remotewrite.NewRoom(0, 1<<30, 1<<30, nil))
+	if err != nil {
+		return err, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	view := g.Table.View()
+	name := func(ref series.Ref) string {
+		lset := []string{view.Metrics[view.Metric(ref)]}
+		for _, p := range view.Pairs(ref) {
+			lset = append(lset, view.Names[p.Name]+"="+view.Values[p.Name][p.Value])
+		}
+		return fmt.Sprint(tenant, lset)
+	}
+	for i, f := range b.Floats {
+		st := int64(0)
+		if b.Starts != nil {
+			st = b.Starts[i]
+		}
+		s.samples[fmt.Sprintf("%s %d %d %x", name(f.Ref), st, f.T, math.Float64bits(f.V))]++
+	}
+	for _, h := range b.Hists {
+		s.samples[fmt.Sprintf("%s %d %d %v %v", name(h.Ref), h.ST, h.T, h.H, h.FH)]++
+	}
+	for _, e := range b.Exemplars {
+		s.samples[fmt.Sprintf("%s %s %v %d", name(e.Ref), e.Labels, e.Value, e.Ts)]++
+	}
+	for _, m := range b.Metadata {
+		s.samples[fmt.Sprint(tenant, m)]++
+	}
+	return s.refuse, nil
+}
+
+func (s *store) set(change func(*store)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *store) kept() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]int{}
+	for k := range s.samples {
+		out[k] = 1
+	}
+	return out
+}
+
+func newStore() *store { return &store{samples: map[string]int{}} }
+
+// transaction has one sample of each kind at t (ms).
+func transaction(t int64) *appender.Transaction {
+	l := func(name string) labels.Labels { return labels.FromStrings(labels.MetricName, name, "job", "j") }
+	return &appender.Transaction{
+		Samples: []appender.Sample{
+			{Labels: l("a_total"), ST: t - 1000, T: t, V: float64(t)},
+			{Labels: l("b"), T: t, V: math.Float64frombits(value.StaleNaN)},
+			{Labels: l("h"), T: t, H: tsdbutil.GenerateTestHistogram(3)},
+			{Labels: l("f"), T: t, FH: tsdbutil.GenerateTestFloatHistogram(4)},
+			{Labels: l("h"), T: t + 1, H: &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}},
+		},
+		Exemplars: []appender.Exemplar{{Sample: 0, Exemplar: exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 2, Ts: t, HasTs: true}}},
+		Metadata:  []segment.Metadata{{Metric: "a_total", Type: "counter", Help: "A.", Unit: ""}},
+	}
+}
+
+func open(t *testing.T, s Settings, sink Sink) *Spool {
+	t.Helper()
+	q, err := Open(s, "team", sink, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return q
+}
+
+func settingsIn(dir string) Settings {
+	s := DefaultSettings()
+	s.Dir = dir
+	return s
+}
+
+// want is what transactions store.
+func want(t *testing.T, times ...int64) map[string]int {
+	t.Helper()
+	s := newStore()
+	q := open(t, settingsIn(filepath.Join(t.TempDir(), "q")), s)
+	for _, at := range times {
+		q.Add(transaction(at))
+	}
+	require.NoError(t, q.Close(t.Context()))
+	return s.kept()
+}
+
+func TestStoredAtOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "queue")
+	s := newStore()
+	q := open(t, settingsIn(dir), s)
+	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Sync(t.Context()))
+	require.Len(t, s.kept(), 7)
+	require.NoError(t, q.Close(t.Context()))
+	require.NoDirExists(t, dir, "the directory is made when it is needed")
+}
+
+// TestOutage: what is added while the store is away is stored later, exactly as if it had never
+// been away, after a restart of the process too.
+func TestOutage(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "queue")
+	s := newStore()
+	s.away = true
+	q := open(t, settingsIn(dir), s)
+	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Sync(t.Context()), "it is on disk")
+	require.True(t, q.Down())
+	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Close(t.Context()))
+	require.Empty(t, s.kept())
+
+	_, err := Open(settingsIn(dir), "team", s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	_, err = Open(settingsIn(dir), "team", s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "does another process use it? set scrape.queue-dir")
+
+	s.set(func(s *store) { s.away = false })
+	require.Eventually(t, func() bool { return len(s.kept()) == 13 }, time.Minute, 10*time.Millisecond)
+	require.Equal(t, want(t, 1_000_000, 2_000_000), s.kept())
+}
+
+// TestStoreBack: the spool itself notices that the store is back.
+func TestStoreBack(t *testing.T) {
+	s := newStore()
+	s.away = true
+	q := open(t, settingsIn(filepath.Join(t.TempDir(), "queue")), s)
+	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Sync(t.Context()))
+	s.set(func(s *store) { s.away = false })
+	q.Add(transaction(2_000_000))
+	require.Eventually(t, func() bool { return len(s.kept()) == 13 && !q.Down() && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, q.Close(t.Context()))
+	require.Equal(t, want(t, 1_000_000, 2_000_000), s.kept())
+}
+
+// TestHangingStore: appends that take longer than the patience are on disk then, and at a shutdown
+// at once.
+func TestHangingStore(t *testing.T) {
+	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
+	set.Patience = 10 * time.Millisecond
+	s := newStore()
+	s.hang = true
+	q := open(t, set, s)
+	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Sync(t.Context()))
+	require.Positive(t, q.disk.size())
+	require.NoError(t, q.Close(t.Context()))
+
+	set.Patience = time.Hour
+	set.Dir = filepath.Join(t.TempDir(), "queue")
+	q = open(t, set, s)
+	q.Add(transaction(1_000_000))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, q.Close(ctx))
+	require.Positive(t, q.disk.size())
+}
+
+func TestFullQueue(t *testing.T) {
+	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
+	s := newStore()
+	s.away = true
+	reg := prometheus.NewRegistry()
+	q, err := Open(set, "team", s, reg, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Sync(t.Context()))
+	q.disk.max = q.disk.size() + 10
+	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Close(t.Context()))
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue()
+	}
+	require.Equal(t, 5.0, got["promlake_queue_dropped_samples_total"])
+	require.Equal(t, 5.0, got["promlake_queue_spilled_samples_total"])
+	require.LessOrEqual(t, q.disk.size(), q.disk.max)
+}
+
+// TestDamagedFile: a damaged file is kept aside, and the files after it are stored.
+func TestDamagedFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "queue")
+	s := newStore()
+	s.away = true
+	for _, at := range []int64{1_000_000, 2_000_000} {
+		q := open(t, settingsIn(dir), s)
+		q.Add(transaction(at))
+		require.NoError(t, q.Close(t.Context()))
+	}
+	first := filepath.Join(dir, fmt.Sprintf("%020d%s", 1, suffix))
+	b, err := os.ReadFile(first)
+	require.NoError(t, err)
+	b[len(b)/2] ^= 1
+	require.NoError(t, os.WriteFile(first, b, 0o600))
+	s.set(func(s *store) { s.away = false })
+	q := open(t, settingsIn(dir), s)
+	require.Eventually(t, func() bool { return len(s.kept()) == 7 && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, q.Close(t.Context()))
+	require.Equal(t, want(t, 2_000_000), s.kept())
+	require.FileExists(t, filepath.Join(dir, fmt.Sprintf("%020d%s", 1, damagedSuffix)))
+}
+
+// TestUnwritableQueue: when neither the store nor the disk takes samples, later ones are still
+// offered to the store.
+func TestUnwritableQueue(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	s := newStore()
+	s.away = true
+	q := open(t, settingsIn(filepath.Join(t.TempDir(), "queue")), s)
+	q.disk.dir = filepath.Join(file, "queue")
+	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Sync(t.Context()))
+	s.set(func(s *store) { s.away = false })
+	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Close(t.Context()))
+	require.Equal(t, want(t, 2_000_000), s.kept())
+}
+
+// TestFileFormat pins the bytes of a file of the queue.
+func TestFileFormat(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "queue")
+	d, err := openDisk(dir, 1<<20)
+	require.NoError(t, err)
+	require.NoError(t, d.put(record{tenant: "team", samples: 3, message: []byte("message")}))
+	b, err := os.ReadFile(filepath.Join(dir, "00000000000000000001.queue"))
+	require.NoError(t, err)
+	require.Equal(t, "504c5131", fmt.Sprintf("%x", b[:4]))
+	require.Equal(t, "\x04team\x03\x07\x18message", string(b[8:]))
+	r, err := d.read(d.oldest(1, 0)[0])
+	require.NoError(t, err)
+	require.Equal(t, record{tenant: "team", samples: 3, message: []byte("message")}, r)
+	require.NoError(t, d.close())
+}

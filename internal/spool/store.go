@@ -1,0 +1,187 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/promlake/promlake/internal/appender"
+	"github.com/promlake/promlake/internal/remotewrite"
+)
+
+const (
+	// maxSamples is the number of samples from which transactions are appended, or written to a
+	// file, in several parts.
+	maxSamples = 50_000
+	// maxParallel bounds the appends at a time.
+	maxParallel = 8
+	// maxReplayBytes bounds the files that are read at a time.
+	maxReplayBytes = 16 << 20
+)
+
+// append appends transactions and returns the parts for which that failed.
+func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transaction) {
+	ctx, cancel := context.WithTimeout(q.ctx, q.set.Patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	slots := make(chan struct{}, maxParallel)
+	for _, part := range parts(txs) {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			refused, err := q.sink.Append(ctx, q.tenant, sizeOf(part), source(part))
+			if refused != nil {
+				q.met.refused.Inc()
+				q.logger.Warn("a part of the scraped samples, or of the results of rules, was refused", "tenant", q.tenant, "err", refused)
+			}
+			if err == nil {
+				q.met.stored.Add(float64(samplesOf(part)))
+				return
+			}
+			q.met.failed.Inc()
+			if !q.down.Swap(true) {
+				q.logger.Error("samples cannot be stored and wait on disk", "dir", q.set.Dir, "err", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, part)
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// source returns the source of an append.
+func source(txs []*appender.Transaction) func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error) {
+	return func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		return remotewrite.Collect(g, rules, room, appender.Collect(txs))
+	}
+}
+
+// parts divides transactions into parts of about maxSamples.
+func parts(txs []*appender.Transaction) (out [][]*appender.Transaction) {
+	n, from := 0, 0
+	for i, t := range txs {
+		if n > 0 && n+len(t.Samples) > maxSamples {
+			out, from, n = append(out, txs[from:i]), i, 0
+		}
+		n += len(t.Samples)
+	}
+	return append(out, txs[from:])
+}
+
+func samplesOf(txs []*appender.Transaction) (n int) {
+	for _, t := range txs {
+		n += len(t.Samples)
+	}
+	return n
+}
+
+func sizeOf(txs []*appender.Transaction) (n int64) {
+	for _, t := range txs {
+		n += t.Bytes()
+	}
+	return n + int64(samplesOf(txs))*remotewrite.CostFloat
+}
+
+// spill writes transactions to the directory. What cannot be written is lost, logged and counted.
+func (q *Spool) spill(txs []*appender.Transaction) {
+	for _, part := range parts(txs) {
+		n := samplesOf(part)
+		message, err := appender.Encode(part)
+		if err == nil {
+			err = q.disk.put(record{tenant: q.tenant, samples: n, message: message})
+		}
+		if err != nil {
+			q.met.dropped.Add(float64(n))
+			q.logger.Error("samples are lost: the store is away, and the queue on disk cannot take them", "samples", n, "err", err)
+			continue
+		}
+		q.met.spilled.Add(float64(n))
+		signal(q.filled)
+	}
+}
+
+// replay appends the files of the directory, the oldest first, until the spool is closed.
+func (q *Spool) replay() {
+	defer q.ended.Done()
+	pause := firstPause
+	for {
+		files := q.disk.oldest(maxParallel, maxReplayBytes)
+		if len(files) == 0 {
+			q.down.Store(false)
+			select {
+			case <-q.filled:
+			case <-q.ctx.Done():
+				return
+			}
+			// The store was away a moment ago.
+			if !sleep(q.ctx, firstPause) {
+				return
+			}
+			continue
+		}
+		if q.replayed(files) {
+			if q.down.Swap(false) {
+				q.logger.Info("samples can be stored again", "bytes on disk", q.disk.size())
+			}
+			pause = firstPause
+			continue
+		}
+		if !sleep(q.ctx, pause) {
+			return
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// replayed appends files and removes them. It reports whether all of them are gone.
+func (q *Spool) replayed(files []entry) bool {
+	ctx, cancel := context.WithTimeout(q.ctx, replayTimeout)
+	defer cancel()
+	errs := make([]error, len(files))
+	var wg sync.WaitGroup
+	for i, f := range files {
+		wg.Go(func() { errs[i] = q.replayFile(ctx, f) })
+	}
+	wg.Wait()
+	err := errors.Join(errs...)
+	if err != nil && q.ctx.Err() == nil {
+		q.logger.Warn("samples on disk cannot be stored yet", "files", len(files), "err", err)
+	}
+	return err == nil
+}
+
+func (q *Spool) replayFile(ctx context.Context, f entry) error {
+	r, err := q.disk.read(f)
+	switch {
+	case errors.Is(err, errDamaged):
+		q.met.damaged.Inc()
+		q.logger.Error("a file of the queue is damaged; it is kept under the suffix "+damagedSuffix, "err", err)
+		return q.disk.remove(f, damagedSuffix)
+	case err != nil:
+		return err
+	}
+	whole := false
+	refused, err := q.sink.Append(ctx, r.tenant, int64(len(r.message))+int64(r.samples)*remotewrite.CostFloat,
+		func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+			b, err := remotewrite.Decode(remotewrite.V2, r.message, g, rules, room)
+			whole = err != nil
+			return b, err
+		})
+	if err != nil {
+		q.met.failed.Inc()
+		return fmt.Errorf("append file %d: %w", f.number, err)
+	}
+	if refused != nil {
+		q.met.refused.Inc()
+		q.logger.Warn("samples on disk were refused", "file", f.number, "whole", whole, "err", refused)
+		if whole {
+			return q.disk.remove(f, refusedSuffix)
+		}
+	}
+	q.met.stored.Add(float64(r.samples))
+	return q.disk.remove(f, "")
+}
