@@ -113,7 +113,7 @@ var allowed = map[string][]string{
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
 	"internal/query/api": {
-		"internal/expression", "internal/memory", "internal/query/request", "internal/settings",
+		"internal/expression", "internal/key", "internal/memory", "internal/query/request", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
 	"internal/query/duck":           {},
@@ -234,7 +234,7 @@ var allowed = map[string][]string{
 	"internal/queue/sqsqueue":              {"internal/queue", "internal/telemetry"},
 	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
 	"internal/lineprotocol":                {"internal/key", "internal/remotewrite", "internal/series"},
-	"internal/csvlines":                    {"internal/remotewrite", "internal/series"},
+	"internal/csvlines":                    {"internal/remotewrite", "internal/series", "internal/timeparam"},
 	"internal/jsonlines":                   {"internal/remotewrite", "internal/series"},
 	"internal/otlp":                        {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promtext":                    {"internal/remotewrite", "internal/segment", "internal/series"},

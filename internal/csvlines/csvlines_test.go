@@ -112,19 +112,6 @@ func TestBadFormats(t *testing.T) {
 	}
 }
 
-// TestClocks: what is written reads as the same time.
-func TestClocks(t *testing.T) {
-	for _, text := range []string{"unix_s", "unix_ms", "unix_us", "unix_ns", "custom:2006-01-02 15:04:05.000"} {
-		c, err := csvlines.ParseClock(text)
-		require.NoError(t, err)
-		for _, ms := range []int64{0, now, now + 1, now + 999, -1, -86_400_001} {
-			got, err := c.Millis(string(c.Append(nil, ms)))
-			require.NoError(t, err)
-			require.Equal(t, ms, got, text)
-		}
-	}
-}
-
 func TestRoom(t *testing.T) {
 	var dense *remotewrite.DenseError
 	_, _, _, err := try(csvlines.Request{Body: []byte(strings.Repeat(",", 1<<20)), Format: formatOf(t, "1:metric:m")}, 1<<20, remotewrite.NewGeneration(7))

@@ -10,8 +10,10 @@ import (
 
 // Routes of Promlake; upstream has none at these paths.
 const (
-	explainPath = "/explain"
-	sqlPath     = "/sql"
+	explainPath   = "/explain"
+	sqlPath       = "/sql"
+	exportPath    = "/export"
+	exportCSVPath = "/export/csv"
 )
 
 // choice returns the handler of a route, given the one that upstream registers.
@@ -74,6 +76,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.sql != nil {
 		served[sqlPath] = func(http.Handler) http.Handler { return s.withAsOf(http.HandlerFunc(s.answerSQL)) }
 	}
+	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden := map[string]bool{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
 		choose, ok := served[path]
@@ -84,7 +87,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return guarded(apiPath+path, withPath(choose(h)))
 	})
 	upstream.Register(router)
-	for _, path := range []string{explainPath, sqlPath} {
+	for _, path := range []string{explainPath, sqlPath, exportPath, exportCSVPath} {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}

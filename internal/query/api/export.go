@@ -1,0 +1,242 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/util/httputil"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/timeparam"
+)
+
+// histogramsSkipped is the trailer with the number of native histogram samples that an export left
+// out.
+const histogramsSkipped = "X-Promlake-Histograms-Skipped"
+
+// Counter counts stored samples before they are read. A Backend may be one.
+type Counter interface {
+	// Count returns what series that match one of sets have in [mint, maxt] (ms, inclusive). It may
+	// count a sample several times.
+	Count(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64) (series, samples, bytes int64, err error)
+}
+
+// A lineWriter writes the samples of a series in an export's format.
+type lineWriter interface {
+	contentType() string
+	// lines appends the samples, which are in order and at least one.
+	lines(dst []byte, lset labels.Labels, t []int64, v []float64) []byte
+}
+
+// exporting serves the paths of VictoriaMetrics' exports. It answers with the samples of the series
+// that match[] selects, between start and end. The samples of a piece of time are in memory at
+// once; the series of each piece are in order.
+func (s *server) exporting(format func(*http.Request) (lineWriter, error)) http.Handler {
+	return s.shared(s.withAsOf(httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := &export{server: s, w: w, ctx: r.Context()}
+		mint, maxt, err := e.parse(r)
+		if err == nil {
+			e.format, err = format(r)
+		}
+		if err != nil {
+			s.respondError(w, r, badData, err)
+			return
+		}
+		httputil.SetCORS(w, s.cors, r)
+		w.Header().Set("Trailer", histogramsSkipped)
+		if err = e.read(mint, maxt); err == nil {
+			err = e.flush(0)
+		}
+		switch {
+		case err == nil:
+			w.Header().Set(histogramsSkipped, strconv.Itoa(e.histograms))
+		case e.began:
+			s.logger.Warn("export ended early", "path", r.URL.Path, "err", err)
+			panic(http.ErrAbortHandler) // so that the client notices that the answer is incomplete
+		default:
+			w.Header().Del("Trailer")
+			err = classify(r.Context(), err)
+			s.respondError(w, r, failureOf(err), err)
+		}
+	})}))
+}
+
+// export is one export.
+type export struct {
+	*server
+	w      http.ResponseWriter
+	ctx    context.Context
+	format lineWriter
+	sets   [][]*labels.Matcher
+
+	began      bool // something was written
+	out        []byte
+	t          []int64 // of the series at hand
+	v          []float64
+	histograms int // samples left out
+}
+
+// parse reads the parameters match[], start and end. The default is all of the time (ms).
+func (e *export) parse(r *http.Request) (mint, maxt int64, err error) {
+	mint, maxt = key.MinTime, key.MaxTime
+	if err := r.ParseForm(); err != nil {
+		return 0, 0, fmt.Errorf("error parsing form values: %w", err)
+	}
+	if e.sets, err = e.parser.ParseMetricSelectors(slices.Concat(r.Form["match[]"], r.Form["match"])); err != nil {
+		return 0, 0, err
+	}
+	e.sets = slices.DeleteFunc(e.sets, func(ms []*labels.Matcher) bool { return len(ms) == 0 })
+	if len(e.sets) == 0 {
+		return 0, 0, badRequest(`no match[] parameter provided: match[]={__name__=~".+"} selects all series`)
+	}
+	for name, at := range map[string]*int64{"start": &mint, "end": &maxt} {
+		text := r.Form.Get(name)
+		if text == "" {
+			continue
+		}
+		t, err := timeparam.Parse(text)
+		if err != nil {
+			return 0, 0, fmt.Errorf("invalid parameter %q: %w", name, err)
+		}
+		*at = min(max(t.UnixMilli(), key.MinTime), key.MaxTime)
+	}
+	if mint > maxt {
+		return 0, 0, badRequest(`invalid parameter "end": end timestamp must not be before start time`)
+	}
+	return mint, maxt, nil
+}
+
+// Bounds of an export.
+const (
+	pieceSamples = 1 << 20 // samples that are in memory at once
+	maxParts     = 64      // parts of a range that has more
+)
+
+// read writes the samples of a range, in parts if they are too many.
+func (e *export) read(mint, maxt int64) error {
+	counter, ok := e.backend.(watched).Backend.(Counter)
+	if !ok {
+		return e.piece(mint, maxt)
+	}
+	_, n, _, err := counter.Count(e.ctx, e.sets, mint, maxt)
+	if err != nil || n == 0 {
+		return err
+	}
+	if n <= pieceSamples || mint == maxt {
+		return e.piece(mint, maxt)
+	}
+	for from, end := range parts(mint, maxt, n) {
+		if err := e.read(from, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts yields the parts of a range with n samples. They are windows where they are long enough, so
+// that few blocks and segments are read for two parts.
+func parts(mint, maxt, n int64) func(func(from, end int64) bool) {
+	count := min(maxParts, max(2, 2*n/pieceSamples))
+	width := (maxt-mint)/count + 1
+	return func(yield func(from, end int64) bool) {
+		for from := mint; from <= maxt; {
+			next := from + width
+			if width >= key.WindowMillis {
+				next = int64(key.WindowOf(next-1)) + key.WindowMillis
+			}
+			if !yield(from, min(next-1, maxt)) {
+				return
+			}
+			from = next
+		}
+	}
+}
+
+// piece writes the samples of a range, which are in memory at once.
+func (e *export) piece(mint, maxt int64) error {
+	ctx, work, err := e.begin(e.ctx)
+	if err != nil {
+		return err
+	}
+	defer work.End()
+	q, err := e.backend.Querier(mint, maxt)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := q.Close(); err != nil {
+			e.logger.Warn("close querier of export", "err", err)
+		}
+	}()
+	hints := &storage.SelectHints{Start: mint, End: maxt}
+	sets := make([]storage.SeriesSet, len(e.sets))
+	for i, ms := range e.sets {
+		sets[i] = q.Select(ctx, true, hints, ms...)
+	}
+	set := storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge)
+	var it chunkenc.Iterator
+	for set.Next() {
+		one := set.At()
+		it = one.Iterator(it)
+		if err := e.series(one.Labels(), it); err != nil {
+			return err
+		}
+	}
+	return set.Err()
+}
+
+// lineSamples is how many samples of a series are gathered before they are written.
+const lineSamples = 10_000
+
+func (e *export) series(lset labels.Labels, it chunkenc.Iterator) error {
+	e.t, e.v = e.t[:0], e.v[:0]
+	for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
+		if kind != chunkenc.ValFloat {
+			e.histograms++
+			continue
+		}
+		t, v := it.At()
+		e.t, e.v = append(e.t, t), append(e.v, v)
+		if len(e.t) == lineSamples {
+			if err := e.lines(lset); err != nil {
+				return err
+			}
+		}
+	}
+	if err := it.Err(); err != nil {
+		return err
+	}
+	return e.lines(lset)
+}
+
+// lines writes the samples of a series that were gathered.
+func (e *export) lines(lset labels.Labels) error {
+	if len(e.t) == 0 {
+		return nil
+	}
+	e.out = e.format.lines(e.out, lset, e.t, e.v)
+	e.t, e.v = e.t[:0], e.v[:0]
+	return e.flush(pieceBytes)
+}
+
+// flush writes what was gathered if it is at least size bytes.
+func (e *export) flush(size int) error {
+	if len(e.out) < size {
+		return nil
+	}
+	if !e.began {
+		e.began = true
+		e.w.Header().Set("Content-Type", e.format.contentType())
+	}
+	if _, err := e.w.Write(e.out); err != nil {
+		return fmt.Errorf("write export: %w", err)
+	}
+	e.out = e.out[:0]
+	return nil
+}

@@ -1,0 +1,157 @@
+package api
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+
+	"github.com/promlake/promlake/internal/timeparam"
+)
+
+// jsonLines is the format of package jsonlines, which reads it.
+type jsonLines struct{}
+
+// jsonFormat returns the format of a request to exportPath.
+func jsonFormat(*http.Request) (lineWriter, error) { return jsonLines{}, nil }
+
+func (jsonLines) contentType() string { return "application/stream+json; charset=utf-8" }
+
+func (jsonLines) lines(dst []byte, lset labels.Labels, t []int64, v []float64) []byte {
+	dst = append(dst, `{"metric":{`...)
+	first := true
+	lset.Range(func(l labels.Label) {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = appendJSON(append(appendJSON(dst, l.Name), ':'), l.Value)
+	})
+	dst = append(dst, `},"values":[`...)
+	for i, x := range v {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendJSONValue(dst, x)
+	}
+	dst = append(dst, `],"timestamps":[`...)
+	for i, x := range t {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, x, 10)
+	}
+	return append(dst, "]}\n"...)
+}
+
+// appendJSON appends a text as JSON.
+func appendJSON(dst []byte, text string) []byte {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r >= 0x7f }) {
+		return append(append(append(dst, '"'), text...), '"')
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a text cannot fail
+	return append(dst, bytes.TrimRight(out.Bytes(), "\n")...)
+}
+
+// appendJSONValue appends a value; JSON has no numbers for some.
+func appendJSONValue(dst []byte, v float64) []byte {
+	switch {
+	case value.IsStaleNaN(v):
+		return append(dst, "null"...)
+	case math.IsNaN(v):
+		return append(dst, `"NaN"`...)
+	case math.IsInf(v, 1):
+		return append(dst, `"Infinity"`...)
+	case math.IsInf(v, -1):
+		return append(dst, `"-Infinity"`...)
+	case v == math.Trunc(v) && math.Abs(v) < 1e15 && (v != 0 || !math.Signbit(v)):
+		return strconv.AppendInt(dst, int64(v), 10)
+	}
+	return strconv.AppendFloat(dst, v, 'g', -1, 64)
+}
+
+// csvLines has a line for each sample, with the columns that the request names.
+type csvLines struct {
+	columns []csvColumn
+	record  []string
+	buffer  bytes.Buffer
+	csv     *csv.Writer
+}
+
+// csvColumn is a column: a label, unless it is the value or has a clock.
+type csvColumn struct {
+	label string
+	value bool
+	clock *timeparam.Clock
+}
+
+// csvFormat returns the format of a request to exportCSVPath, which its parameter format names: a
+// list of labels, __value__, and __timestamp__ with a format of times.
+func csvFormat(r *http.Request) (lineWriter, error) {
+	f := &csvLines{}
+	text := r.FormValue("format")
+	if text == "" {
+		return nil, badRequest(`invalid parameter "format": want columns, as in format=__name__,job,__value__,__timestamp__:unix_ms`)
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		name, clock, timed := strings.Cut(part, ":")
+		switch c := (csvColumn{label: part}); {
+		case part == "":
+			return nil, badRequest(`invalid parameter "format": a column has no name`)
+		case part == "__value__":
+			f.columns = append(f.columns, csvColumn{value: true})
+		case name == "__timestamp__":
+			if !timed {
+				clock = "unix_ms"
+			}
+			parsed, err := timeparam.ParseClock(clock)
+			if err != nil {
+				return nil, fmt.Errorf("invalid parameter %q: %w", "format", err)
+			}
+			f.columns = append(f.columns, csvColumn{clock: &parsed})
+		default:
+			f.columns = append(f.columns, c)
+		}
+	}
+	f.csv, f.record = csv.NewWriter(&f.buffer), make([]string, len(f.columns))
+	return f, nil
+}
+
+func (*csvLines) contentType() string { return "text/csv; charset=utf-8" }
+
+// lines leaves out stale markers, which are no values.
+func (f *csvLines) lines(dst []byte, lset labels.Labels, t []int64, v []float64) []byte {
+	for i, c := range f.columns {
+		if !c.value && c.clock == nil {
+			f.record[i] = lset.Get(c.label)
+		}
+	}
+	for n := range t {
+		if value.IsStaleNaN(v[n]) {
+			continue
+		}
+		for i, c := range f.columns {
+			switch {
+			case c.value:
+				f.record[i] = strconv.FormatFloat(v[n], 'g', -1, 64)
+			case c.clock != nil:
+				f.record[i] = string(c.clock.Append(nil, t[n]))
+			}
+		}
+		_ = f.csv.Write(f.record) // into memory
+	}
+	f.csv.Flush()
+	dst = append(dst, f.buffer.Bytes()...)
+	f.buffer.Reset()
+	return dst
+}
