@@ -47,6 +47,41 @@ func BenchmarkPushed(b *testing.B) {
 	}
 }
 
+// BenchmarkSmall evaluates queries of few series over an hour of a 24h block, and at its end.
+func BenchmarkSmall(b *testing.B) {
+	const perSeries, scrape = 1920, 15_000
+	l := newLake(b, newDirStore(b), query.Settings{MinPushedSamples: 50_000})
+	rng := rand.New(rand.NewPCG(1, 2))
+	var rows []segment.Row
+	for i := range 1000 {
+		r := segment.Row{Labels: metric("m", "g", fmt.Sprint(i%50), "n", fmt.Sprint(i), "job", "node")}
+		v := 0
+		for j := range perSeries {
+			v += rng.IntN(1000)
+			r.Floats = append(r.Floats, segment.Float{T: int64(j) * scrape, V: float64(v)})
+		}
+		rows = append(rows, r)
+	}
+	l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+	end := time.UnixMilli(scrape * perSeries / 2)
+	for _, series := range []string{"1", "22", "22."} {
+		for _, text := range []string{`m{n=~"%s"}`, `rate(m{n=~"%s"}[5m])`, `sum by (g) (rate(m{n=~"%s"}[5m]))`, `max_over_time(m{n=~"%s"}[5m])`} {
+			text = fmt.Sprintf(text, series)
+			b.Run("range/query="+strings.ReplaceAll(text, " ", ""), func(b *testing.B) {
+				a := asked{text: text, start: end.Add(-time.Hour), end: end, step: scrape * time.Millisecond}
+				for b.Loop() {
+					require.NoError(b, l.exec(b.Context(), a).Err)
+				}
+			})
+			b.Run("instant/query="+strings.ReplaceAll(text, " ", ""), func(b *testing.B) {
+				for b.Loop() {
+					require.NoError(b, l.exec(b.Context(), asked{text: text, end: end}).Err)
+				}
+			})
+		}
+	}
+}
+
 // BenchmarkRolled evaluates a function at one time over 90 days of 20 series, one sample a minute.
 // Each day is a 24h block with its rollups.
 func BenchmarkRolled(b *testing.B) {

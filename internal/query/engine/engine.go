@@ -50,7 +50,7 @@ type Settings struct {
 	MaxFetchedBytes  int64         // of objects that one query reads
 	MaxSubquerySteps int64         // of one query
 	QueryMemoryBytes int64         // of labels that functions add, of one query
-	MinPushedSamples int64         // of a part of a query that is pushed down; -1 = none is left to the engine
+	MinPushedSamples int64         // of a part of a query that is pushed down; -1 = none is left to the engine, math.MaxInt64 = all are
 	Timeout          time.Duration // of one query
 	Lookback         time.Duration // default of queries that name none
 

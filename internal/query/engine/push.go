@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql"
@@ -102,7 +103,8 @@ func (q *Query) Options(ctx context.Context) plan.Options {
 		Start: timestamp.FromTime(q.asked.Start), End: timestamp.FromTime(q.asked.End), Step: q.asked.Interval.Milliseconds(),
 		Lookback: q.asked.LookbackDelta, DefaultSubqueryStep: defaultSubqueryStep,
 		DelayedNames: s.DelayedNameRemoval, StartTimestamps: s.UseStartTimestamps, MinRows: max(s.MinPushedSamples, 0),
-		Ended: func() bool { return ctx.Err() != nil },
+		Kernels: s.MinPushedSamples < math.MaxInt64,
+		Ended:   func() bool { return ctx.Err() != nil },
 	}
 }
 

@@ -73,6 +73,8 @@ type rewriter struct {
 	// invariant: the engine evaluates the expression that is being rewritten at the first step
 	// only.
 	invariant bool
+	// few: an expression that has the one that is being rewritten has too few samples.
+	few bool
 }
 
 // rewrite returns the expression that the engine evaluates in place of expr. The consumer uses the
@@ -93,9 +95,13 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 		switch {
 		case len(leaves) == 0:
 			return plain(expr)
-		case rows < least: // every subtree of it has fewer still
-			r.keep(expr, fmt.Sprintf("its selectors have about %d samples, fewer than %d", rows, least))
-			return plain(expr)
+		case rows < least && !(r.b.options.Kernels && rangeFunction(node)):
+			if !r.few { // else the reason was recorded at an expression that has this one
+				r.keep(expr, fmt.Sprintf("its selectors have about %d samples, fewer than %d", rows, least))
+			}
+			defer func(was bool) { r.few = was }(r.few)
+			r.few = true // every subtree of it has fewer still
+			return r.descend(expr, at, to)
 		case least > 0 && moreValues(node):
 			r.keep(expr, "there are more steps than samples")
 			return plain(expr)
@@ -107,6 +113,13 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 	}
 	r.keep(expr, reason)
 	return r.descend(expr, at, to)
+}
+
+// rangeFunction reports whether a node is a function of the samples of a selector. It needs a kernel
+// and no statement.
+func rangeFunction(n Node) bool {
+	l, ok := n.(*Leaf)
+	return ok && l.Func != "prom_instant"
 }
 
 // moreValues reports whether a node is a bare selector that has more values than samples: then it

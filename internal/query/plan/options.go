@@ -33,6 +33,9 @@ type Options struct {
 	// MinRows is the least number of samples, in total over its selectors, for which a subtree is
 	// pushed; 0 pushes every subtree.
 	MinRows int64
+	// Kernels pushes functions over the samples of one selector however few samples there are: a
+	// kernel evaluates them without a statement, faster than the engine.
+	Kernels bool
 	// MaxRows bounds the samples that a statement reads; 0 is no bound. A subtree that has more,
 	// and cannot be divided into parts within the bound (Partition), is left to the engine and its
 	// children are pushed. A single series is not divided.

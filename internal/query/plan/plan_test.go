@@ -78,8 +78,9 @@ func ranged(o Options) Options {
 }
 
 func TestPlans(t *testing.T) {
-	delayed, few := ranged(instant), ranged(instant)
+	delayed, few, kernels := ranged(instant), ranged(instant), ranged(instant)
 	delayed.DelayedNames, few.MinRows = true, 250
+	kernels.MinRows, kernels.Kernels = 1000, true
 	starts, bounded := ranged(instant), ranged(instant)
 	starts.StartTimestamps, bounded.MaxRows = true, 150
 	for _, tc := range []struct {
@@ -154,6 +155,13 @@ pushed 0: 2 series on start=600000 step=30000 n=4
 kept: sum(g): its selectors have about 100 samples, fewer than 250
 kept: count_values("x", sum by (job) (c_total)): count_values makes labels of values
 sql 0: WITH n0 AS (SELECT prom_pick(series_id, $2) AS i, prom_instant(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=300000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL), n1 AS (SELECT prom_at(i, $1) AS i, prom_sum(i, v, '') AS v FROM n0 GROUP BY 1) SELECT i, v FROM n1 WHERE i IS NOT NULL AND v IS NOT NULL
+`},
+		{"too few samples, with kernels", `sum(rate(c_total[1m])) / sum(g)`, kernels, nil, `
+engine: sum({__promlake_pushed__="0"}) / sum(g)
+pushed 0: 3 series on start=600000 step=30000 n=4
+  rate {__name__="c_total"} start=600000 step=30000 n=4 range=60000 shift=0: 3 series, 300 samples
+kept: sum(rate(c_total[1m])) / sum(g): its selectors have about 400 samples, fewer than 1000
+sql 0: WITH n0 AS (SELECT prom_pick(series_id, $1) AS i, prom_rate(rank, ts, v_int, v_div, 'start=600000 step=30000 n=4 range=60000 shift=0') AS v FROM (SCAN 0) GROUP BY series_id HAVING i IS NOT NULL AND v IS NOT NULL) SELECT i, v FROM n0 WHERE i IS NOT NULL AND v IS NOT NULL
 `},
 		{"one read for two", `c_total / (c_total offset 1m) - c_total`, ranged(instant), nil, `
 engine: {__promlake_pushed__="0"}

@@ -141,9 +141,10 @@ func root(spec server.Spec, p *server.Process) string {
 }
 
 // compact runs promlake compact until no job is ready: at a time when all windows are closed, and
-// at one when the deletion delay of the replaced objects has passed.
+// at those when a deletion delay has passed since the replaced objects were replaced, and since
+// their end of history was recorded.
 func compact(ctx context.Context, binary, dir string) error {
-	for _, ahead := range []time.Duration{10 * time.Minute, 2 * time.Hour} {
+	for _, ahead := range []time.Duration{10 * time.Minute, 2 * time.Hour, 4 * time.Hour} {
 		cmd := exec.CommandContext(ctx, binary, "compact", "--store", "file://"+filepath.Join(dir, "store"), "--until-idle",
 			"--now", time.Now().Add(ahead).UTC().Format(time.RFC3339), "--log.level", "warn", "--compactor.data-dir", dir)
 		if out, err := cmd.CombinedOutput(); err != nil {
