@@ -52,7 +52,7 @@ func TestGoldenBucket(t *testing.T) {
 	dead := catalog.BlockID{Level: key.L2h, Window: key.WindowOf(l.now.UnixMilli()), ID: idAt(l.now, 7)}
 	l.putJunk(dead.Key("t").File("series.parquet"))
 	l.at("25:00").untilIdle(s)
-	l.write("t", seriesRows(12, 5, clock("7:10")))
+	l.write("t", append(seriesRows(12, 5, clock("7:10")), burst(clock("7:20"))))
 	l.delete("t", catalog.Matcher{Type: "=", Name: "__name__", Value: "m3"}, "0:00", "24:00")
 	l.at("25:30").untilIdle(s)
 	milestone("late data and a deletion are applied, the dead job waits")

@@ -150,6 +150,15 @@ func seriesRows(n int, value float64, times ...time.Time) []segment.Row {
 	return out
 }
 
+// burst is a series with a sample each second for 40 s, enough for rows in both rollups.
+func burst(from time.Time) segment.Row {
+	r := segment.Row{Labels: labels.FromStrings("__name__", "m1", "i", "100")}
+	for i := range int64(40) {
+		r.Floats = append(r.Floats, segment.Float{T: from.UnixMilli() + 1000*i + 1, V: float64(i)})
+	}
+	return r
+}
+
 // scrape writes n series every step from one time to before another, each flush when its samples
 // are made.
 func (l *lake) scrape(tenant, from, to string, step time.Duration, n int) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/segment"
 )
 
 // TestDay writes for a day and compacts meanwhile; the answer never changes, and in the end there
@@ -44,6 +45,7 @@ func TestRollups(t *testing.T) {
 	for _, without := range []bool{false, true} {
 		l := newLake(t)
 		l.scrape("t", "0:00", "24:00", 30*time.Minute, 15)
+		l.write("t", []segment.Row{burst(clock("3:00"))})
 		l.at("24:15").untilIdle(l.stage(Settings{WithoutRollups: without}, 2))
 		require.Equal(t, []string{"24h 20260301T0000Z"}, l.levels("t"))
 		var rollups int

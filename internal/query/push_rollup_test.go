@@ -22,7 +22,7 @@ import (
 
 // rollupRows are series over three days before testNow, with every possible content of a bucket: no
 // samples, only stale markers, values that are not numbers, zeros of both signs, and samples on the
-// ends of buckets and days.
+// ends of buckets and days. Every second series is too sparse for rows in rollups of 5 minutes.
 func rollupRows() []segment.Row {
 	rng := rand.New(rand.NewPCG(11, 5))
 	odd := []float64{math.NaN(), math.Float64frombits(0x7ff8000000000abc), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), math.Float64frombits(value.StaleNaN)}
@@ -32,13 +32,17 @@ func rollupRows() []segment.Row {
 		r := segment.Row{Labels: metric("m", "i", fmt.Sprint(i), "job", string(rune('a'+i%2)))}
 		v := 0.0
 		t := now/(24*60*minute)*(24*60*minute) - 48*60*minute - 90*minute // some before the midnight
+		scrape, chances := int64(20_000), 400
+		if i%2 == 1 {
+			scrape, chances = 6000, 4000
+		}
 		for t <= now {
-			switch n := rng.IntN(400); {
+			switch n := rng.IntN(chances); {
 			case n == 0:
 				t += rng.Int64N(130 * minute)
 			case n < 4: // a while of something odd
 				x := odd[rng.IntN(len(odd))]
-				for until := t + rng.Int64N(100*minute); t < until; t += 20_000 {
+				for until := t + rng.Int64N(100*minute); t < until; t += scrape {
 					r.Floats = append(r.Floats, segment.Float{T: t, V: x})
 				}
 			case n < 20:
@@ -47,7 +51,7 @@ func rollupRows() []segment.Row {
 				v += float64(rng.IntN(2001)-1000) / 8
 				r.Floats = append(r.Floats, segment.Float{T: t, V: v})
 			}
-			if t += 20_000; i%3 == 0 {
+			if t += scrape; i%3 == 0 {
 				t += rng.Int64N(500)
 			}
 		}

@@ -37,7 +37,7 @@ func BenchmarkAppend(b *testing.B) {
 					v[i] = float64(rng.IntN(10_000)) / 100
 				}
 			}
-			w, err := rollup.NewWriter(discard{})
+			w, err := rollup.NewFullWriter(discard{})
 			require.NoError(b, err)
 			b.ReportAllocs()
 			for done := 0; done < b.N; done += n {

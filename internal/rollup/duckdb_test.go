@@ -24,7 +24,7 @@ const schemas = "../../schemas"
 func written(t *testing.T) memFiles {
 	t.Helper()
 	files := memFiles{}
-	w, err := rollup.NewWriter(files)
+	w, err := rollup.NewFullWriter(files)
 	require.NoError(t, err)
 	for i, name := range []string{"counter of whole numbers", "gauge of decimals", "all kinds", "mostly stale"} {
 		s := randomSeries(rand.New(rand.NewPCG(1, uint64(i))), 1_772_496_000_000, 2000, values[name])

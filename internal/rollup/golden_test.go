@@ -19,14 +19,23 @@ func TestGoldenFiles(t *testing.T) {
 	files := memFiles{}
 	w, err := rollup.NewWriter(files)
 	require.NoError(t, err)
-	ts := []int64{0, 1, 60_000, 120_000, 180_000, 300_000, 300_001, 3_600_000, 3_600_001, 3_700_000}
-	v := []float64{9, 1, 4, 2, 0.5, 3, stale, 7, 7, stale}
-	require.NoError(t, w.Append("a", 1<<63+1, ts, v, nil))
-	require.NoError(t, w.Append("b", 2, ts[:2], v[:2], ts[:2]))
+	series := func(n int, interval int64) (ts []int64, v []float64) {
+		for i := range n {
+			ts, v = append(ts, 1+int64(i)*interval), append(v, float64(i)/2)
+		}
+		return ts, v
+	}
+	both, v := series(64, 9_000) // 33 or 31 samples in each of two buckets of 5 minutes
+	require.NoError(t, w.Append("a", 1<<63+1, both, v, both))
+	hour, v := series(63, 9_000)
+	require.NoError(t, w.Append("a", 2, hour, v, nil))
+	few, v := series(31, 1)
+	require.NoError(t, w.Append("b", 3, few, v, nil))
+	require.NoError(t, w.Append("b", 4, nil, nil, nil))
 	_, err = w.Close()
 	require.NoError(t, err)
 	for name, f := range files {
-		golden := filepath.Join("testdata", name[:len(name)-len(".parquet")]+"-v1.parquet")
+		golden := filepath.Join("testdata", name[:len(name)-len(".parquet")]+"-v2.parquet")
 		if *update {
 			require.NoError(t, os.WriteFile(golden, f.Bytes(), 0o644))
 		}
@@ -34,6 +43,26 @@ func TestGoldenFiles(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want, f.Bytes()), "%s differs: a change of the format wants a new Version, another change of bytes -update", golden)
 	}
+	const m = 300_000
+	a := rollup.Record{Metric: "a", SeriesID: 1<<63 + 1}
+	first, second := a, a
+	first.Row = rollup.Row{Flags: rollup.FlagFraction | rollup.FlagStart, Count: 34, FirstT: 1, LastT: 297_001, Changes: 33, Last: 16.5, Max: 16.5, Sum: 280.5}
+	second.Row = rollup.Row{Bucket: m, Flags: rollup.FlagFraction | rollup.FlagStart, Count: 30, FirstT: 306_001, LastT: 567_001, Changes: 29, First: 17, Last: 31.5, Min: 17, Max: 31.5, Sum: 727.5}
+	require.Equal(t, []rollup.Record{first, second}, files.read(t, "rollup-5m.parquet"))
+	var ids []uint64
+	for _, r := range files.read(t, "rollup-1h.parquet") {
+		ids = append(ids, r.SeriesID)
+	}
+	require.Equal(t, []uint64{1<<63 + 1, 2}, ids)
+}
+
+// TestVersion1 reads a file of version 1, which has rows of every series.
+func TestVersion1(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "rollup-5m-v1.parquet"))
+	require.NoError(t, err)
+	f := &memFile{closed: true}
+	f.Write(b)
+	files := memFiles{"rollup-5m.parquet": f}
 	const m, h = 300_000, 3_600_000
 	require.Equal(t, []rollup.Record{
 		{Metric: "a", SeriesID: 1<<63 + 1, Row: rollup.Row{Bucket: -m, Count: 1, First: 9, Last: 9, Min: 9, Max: 9, Sum: 9}},

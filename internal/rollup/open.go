@@ -25,8 +25,8 @@ func OpenColumns(in io.ReaderAt, size, maxRows int64, visit func(seriesID uint64
 	if err != nil {
 		return nil, asFormat(err)
 	}
-	if v := l.KeyValues[VersionKey]; v != strconv.Itoa(Version) {
-		return nil, fmt.Errorf("%w: %s is %q, this reader knows %d", ErrFormat, VersionKey, v, Version)
+	if v := l.KeyValues[VersionKey]; v != "1" && v != strconv.Itoa(Version) {
+		return nil, fmt.Errorf("%w: %s is %q, this reader knows 1 and %d", ErrFormat, VersionKey, v, Version)
 	}
 	step, err := strconv.ParseInt(l.KeyValues[StepKey], 10, 64)
 	if err != nil || step <= 0 {

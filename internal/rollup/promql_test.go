@@ -165,7 +165,7 @@ func TestWindowsAnswerAsUpstreamDoes(t *testing.T) {
 		for range 4 {
 			s := randomSeries(rng, 1_772_496_000_000, 900, next)
 			files := memFiles{}
-			w, err := rollup.NewWriter(files)
+			w, err := rollup.NewFullWriter(files)
 			require.NoError(t, err)
 			require.NoError(t, w.Append("m", 1, s.ts, s.v, nil))
 			_, err = w.Close()
@@ -250,7 +250,7 @@ func TestInexactSumsAreClose(t *testing.T) {
 		for range 30 {
 			s := randomSeries(rng, 1_772_496_000_000, 2000, values[name])
 			files := memFiles{}
-			w, err := rollup.NewWriter(files)
+			w, err := rollup.NewFullWriter(files)
 			require.NoError(t, err)
 			require.NoError(t, w.Append("m", 1, s.ts, s.v, nil))
 			_, err = w.Close()

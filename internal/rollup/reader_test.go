@@ -68,7 +68,7 @@ func OpenReader(r io.ReaderAt, size int64) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open rollup: %w", err)
 	}
-	if v, ok := f.Lookup(VersionKey); !ok || v != strconv.Itoa(Version) {
+	if v, ok := f.Lookup(VersionKey); !ok || v != "1" && v != strconv.Itoa(Version) {
 		return nil, fmt.Errorf("%w: %s is %q, this reader knows %d", ErrFormat, VersionKey, v, Version)
 	}
 	text, _ := f.Lookup(StepKey)

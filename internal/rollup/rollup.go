@@ -17,12 +17,12 @@ import (
 // Version is the version of the format. Every file has it in its key-value metadata under
 // VersionKey.
 const (
-	Version    = 1
+	Version    = 2 // 1: every series has rows
 	VersionKey = "promlake.rollup.version"
 	StepKey    = "promlake.rollup.step_ms" // width of the file's buckets, ms
 )
 
-// ErrFormat reports bytes that are not a rollup of a version that this package knows.
+// ErrFormat reports bytes that are not a rollup of version 1 or 2.
 var ErrFormat = errors.New("not a rollup")
 
 // Files stores the files of a block. A file that was closed without an error is durable, or the
@@ -50,6 +50,16 @@ func Steps() []Step {
 		{Name: "rollup-5m.parquet", Millis: (5 * time.Minute).Milliseconds()},
 		{Name: "rollup-1h.parquet", Millis: time.Hour.Milliseconds()},
 	}
+}
+
+// leastSamples is the least number of samples per bucket, on average, for which a series has rows.
+// A row takes as many bytes as about twenty samples.
+const leastSamples = 32
+
+// Keeps reports whether a series has rows in the rollup: it must have at least 32 samples for each
+// bucket from the first sample to the last (ms). A longer time never turns false into true.
+func (s Step) Keeps(samples, first, last int64) bool {
+	return samples > 0 && samples >= leastSamples*((s.BucketOf(last)-s.BucketOf(first))/s.Millis+1)
 }
 
 // BucketOf returns the start (exclusive, ms) of the bucket of this width that holds timestamp t

@@ -102,7 +102,7 @@ func TestRowsAreWhatTheSamplesSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(7, uint64(len(name))))
 			files := memFiles{}
-			w, err := rollup.NewWriter(files)
+			w, err := rollup.NewFullWriter(files)
 			require.NoError(t, err)
 			var all []samples
 			for id := range 20 {
@@ -148,7 +148,7 @@ func TestBucketOf(t *testing.T) {
 
 func TestStartTimestampsAreFlagged(t *testing.T) {
 	files := memFiles{}
-	w, err := rollup.NewWriter(files)
+	w, err := rollup.NewFullWriter(files)
 	require.NoError(t, err)
 	ts, v := []int64{1, 300_000, 300_001, 600_001}, []float64{1, 2, stale, 0.5}
 	require.NoError(t, w.Append("m", 1, ts, v, []int64{0, 0, 7, 0}))
@@ -166,7 +166,7 @@ func TestStartTimestampsAreFlagged(t *testing.T) {
 func TestSameInputSameBytes(t *testing.T) {
 	write := func() memFiles {
 		files := memFiles{}
-		w, err := rollup.NewWriter(files)
+		w, err := rollup.NewFullWriter(files)
 		require.NoError(t, err)
 		for id := range 150 {
 			rng := rand.New(rand.NewPCG(3, uint64(id)))
@@ -198,7 +198,7 @@ func TestSameInputSameBytes(t *testing.T) {
 
 func TestNothingToRollUp(t *testing.T) {
 	files := memFiles{}
-	w, err := rollup.NewWriter(files)
+	w, err := rollup.NewFullWriter(files)
 	require.NoError(t, err)
 	require.NoError(t, w.Append("m", 1, nil, nil, nil))
 	require.Error(t, w.Append("m", 1, []int64{1}, nil, nil))
@@ -246,7 +246,7 @@ func TestErrorsAreNotSwallowed(t *testing.T) {
 		"create": {create: true}, "magic": {writes: 1}, "chunk": {writes: 5}, "close": {close: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := rollup.NewWriter(files)
+			w, err := rollup.NewFullWriter(files)
 			require.NoError(t, err)
 			err = w.Append("m", 1, []int64{1}, []float64{1}, nil)
 			if err == nil {
@@ -262,8 +262,8 @@ func TestOpenReaderRefuses(t *testing.T) {
 	require.Error(t, err)
 	for _, kv := range [][]parquet.WriterOption{
 		nil,
-		{parquet.KeyValueMetadata(rollup.VersionKey, "2"), parquet.KeyValueMetadata(rollup.StepKey, "1")},
-		{parquet.KeyValueMetadata(rollup.VersionKey, "1"), parquet.KeyValueMetadata(rollup.StepKey, "x")},
+		{parquet.KeyValueMetadata(rollup.VersionKey, "3"), parquet.KeyValueMetadata(rollup.StepKey, "1")},
+		{parquet.KeyValueMetadata(rollup.VersionKey, "2"), parquet.KeyValueMetadata(rollup.StepKey, "x")},
 	} {
 		var b bytes.Buffer
 		w := parquet.NewGenericWriter[struct{ X int64 }](&b, kv...)

@@ -17,7 +17,7 @@ func writtenSeries(t *testing.T, series, buckets int) memFiles {
 	rng := rand.New(rand.NewPCG(8, 1))
 	odd := []float64{stale, stale, math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1)}
 	files := memFiles{}
-	w, err := rollup.NewWriter(files)
+	w, err := rollup.NewFullWriter(files)
 	require.NoError(t, err)
 	for i := range series {
 		var s samples

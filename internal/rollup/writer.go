@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	createdBy = "promlake rollup version 1"
+	createdBy = "promlake rollup version 2"
 	// groupRows is the number of rows at which a row group ends. It bounds a writer's memory: about
 	// 25 MB for all its files.
 	groupRows = 64 << 10
@@ -27,6 +27,7 @@ var ErrClosed = errors.New("rollup writer is closed")
 // lost.
 type Writer struct {
 	outs   []*output // as Steps
+	all    bool      // tests: of every series
 	closed bool
 }
 
@@ -45,7 +46,8 @@ func NewWriter(files Files) (*Writer, error) {
 
 // Append adds the float samples of the next series in block order: ts ascending (ms), each once, v
 // aligned with it, and st the start timestamps (ms, 0 = unknown) or nil. It gets all samples of a
-// series in one call, and does not keep the slices.
+// series in one call, and does not keep the slices. A file has no rows of the series that its Step
+// does not keep.
 func (w *Writer) Append(metric string, seriesID uint64, ts []int64, v []float64, st []int64) error {
 	if w.closed {
 		return ErrClosed
@@ -54,6 +56,9 @@ func (w *Writer) Append(metric string, seriesID uint64, ts []int64, v []float64,
 		return fmt.Errorf("roll up %s %d: %d timestamps, %d values, %d start timestamps", metric, seriesID, len(ts), len(v), len(st))
 	}
 	for _, o := range w.outs {
+		if n := len(ts); !w.all && (n == 0 || !o.step.Keeps(int64(n), ts[0], ts[n-1])) {
+			continue
+		}
 		if err := o.append(metric, seriesID, ts, v, st); err != nil {
 			return fmt.Errorf("write %s: %w", o.step.Name, err)
 		}

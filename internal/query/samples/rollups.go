@@ -140,19 +140,23 @@ func upTo(t, width int64) int64 { return -downTo(-t, width) }
 // File returns the rollup that is read of an object, nil if its samples are read.
 func (x *Rollups) File(object int) *block.File { return x.blocks[object].file }
 
-// answers reports whether the rollup of an object can replace a series' samples there: none of them
-// is deleted, and no other object has samples among them, which could count instead.
+// answers reports whether the rollup of an object can replace a series' samples there: it has rows
+// of the series, no sample is deleted, and no other object has samples among them, which could
+// count instead.
 func (x *Rollups) answers(series, object int) bool {
 	b := &x.blocks[object]
 	if b.file == nil {
 		return false
 	}
 	s, d := &x.res.Series[series], &x.res.Deletions
-	if len(s.Tombstones) == 0 && len(b.rivals) == 0 {
+	at := &s.At[s.In(object)]
+	from, upto := x.res.Tables[object].Times(int(at.Row))
+	switch {
+	case !b.step.Keeps(at.N, from, upto):
+		return false
+	case len(s.Tombstones) == 0 && len(b.rivals) == 0:
 		return true
 	}
-	i := s.In(object)
-	from, upto := x.res.Tables[object].Times(int(s.At[i].Row))
 	from, upto = max(b.lo+1, from), min(b.hi, upto)
 	for gone := range d.In(object, s.Tombstones) {
 		if gone.Mint <= upto && gone.Maxt >= from {

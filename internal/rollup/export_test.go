@@ -1,0 +1,10 @@
+package rollup
+
+// NewFullWriter returns a writer that writes rows of every series.
+func NewFullWriter(files Files) (*Writer, error) {
+	w, err := NewWriter(files)
+	if err == nil {
+		w.all = true
+	}
+	return w, err
+}
