@@ -69,7 +69,7 @@ $(PROGRAMS): $(PAGE) | system
 build: $(PROGRAMS) ## Build bin/promlake, bin/ingest-fn, bin/query-fn and bin/compact-fn.
 
 .PHONY: run
-run: bin/promlake ## Serve ./data on 127.0.0.1:9009 and feed it this machine's metrics (STORE=, LISTEN=, ARGS=).
+run: bin/promlake ## Serve ./data on 127.0.0.1:9009, and scrape it and this machine (STORE=, LISTEN=, ARGS=).
 	exec bin/promlake serve --store '$(STORE)' --listen '$(LISTEN)' --demo $(ARGS)
 
 .PHONY: fmt

@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -28,7 +29,7 @@ type Settings struct {
 	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
-	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Write this machine's own metrics through remote_write and print example queries." when:"Set it to try Promlake out."`
+	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
 	Feeder     demo.Settings       `embed:"" group:"Demo"`
 }
 
@@ -54,7 +55,7 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 func (s Settings) Validate() error {
 	_, querying := s.Query.Query.WithDefaults()
 	_, compacting := s.Compact.Stage().WithDefaults()
-	if err := errors.Join(querying, compacting, s.Prometheus.Validate()); err != nil {
+	if err := errors.Join(querying, compacting, s.Prometheus.Validate(), s.Feeder.Validate()); err != nil {
 		return err
 	}
 	if s.Compaction.Enabled && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
@@ -73,6 +74,11 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	var writers []func(*ingest.Stage)
 	var readers []func(*query.Stage)
 	var monitor *promapp.Monitor
+	if s.Demo && s.Prometheus.ConfigFile == "" {
+		s.Prometheus.Config = func(url, token string, logger *slog.Logger) (*promconfig.Config, error) {
+			return demo.Config(s.Feeder, url, token, logger)
+		}
+	}
 	if s.Prometheus.Enabled() {
 		s.Prometheus.Queue.Patience += max(s.Ingest.FlushInterval, ingest.RemoteFlushInterval)
 		s.Prometheus.ExternalURL = s.Process.Site.ExternalURL
@@ -94,8 +100,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		all = append(all, monitor.Build)
 	}
 	if s.Demo {
-		// Last, so that it ends first: its last request is still answered.
-		all = append(all, feeding(s.Feeder, out))
+		all = append(all, demonstrating(s.Feeder, out))
 	}
 	return all
 }

@@ -4,55 +4,52 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/demo"
 )
 
-// feeder runs a demo.Feeder beside the stages. It implements process.Stage.
-type feeder struct {
-	cancel context.CancelFunc
-	done   chan struct{} // closed when the feeder has ended
+// demonstration serves the machine's metrics and prints the welcome. It implements process.Stage.
+type demonstration struct {
+	machine http.Handler
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the welcome is printed, or will not be
 }
 
-// feeding returns the builder of the demo's feeder.
-func feeding(s demo.Settings, out io.Writer) process.Builder {
+// demonstrating returns the builder of the demo.
+func demonstrating(s demo.Settings, out io.Writer) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		f, err := demo.New(s, p.URL, p.Token, p.Registry, out, p.Logger, p.Now)
-		if err != nil {
-			return nil, fmt.Errorf("start demo: %w", err)
-		}
 		ctx, cancel := context.WithCancel(context.Background())
-		stage := &feeder{cancel: cancel, done: make(chan struct{})}
+		d := &demonstration{machine: demo.NodeHandler(s, p.Logger, p.Now), cancel: cancel, done: make(chan struct{})}
 		go func() {
-			defer close(stage.done)
+			defer close(d.done)
 			select {
 			case <-p.Ready:
-				f.Run(ctx)
+				demo.Welcome(ctx, s, p.URL, p.Token, out, p.Logger)
 			case <-ctx.Done():
 			}
 		}()
-		return stage, nil
+		return d, nil
 	}
 }
 
 // Routes implements process.Stage.
-func (*feeder) Routes() []process.Route { return nil }
+func (d *demonstration) Routes() []process.Route {
+	return []process.Route{{Pattern: "GET " + demo.NodePath, Name: demo.NodePath, Access: auth.Operate, Handler: d.machine}}
+}
 
-// Drain implements process.Stage: it ends the feeder.
-func (f *feeder) Drain(ctx context.Context) error {
-	f.cancel()
+// Drain implements process.Stage.
+func (d *demonstration) Drain(ctx context.Context) error {
+	d.cancel()
 	select {
-	case <-f.done:
+	case <-d.done:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("end demo: %w", ctx.Err())
 	}
 }
 
-// Close implements process.Stage.
-func (f *feeder) Close() error {
-	f.cancel()
-	<-f.done
-	return nil
-}
+// Close implements process.Stage; Drain left nothing to release.
+func (*demonstration) Close() error { return nil }

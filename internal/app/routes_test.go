@@ -33,6 +33,8 @@ var access = map[string]auth.Access{
 	"POST /-/reload":  auth.Operate,
 	"PUT /-/reload":   auth.Operate,
 
+	"GET /metrics/node": auth.Operate,
+
 	"POST /api/v1/import/prometheus":            auth.Write,
 	"POST /prometheus/api/v1/import/prometheus": auth.Write,
 	"POST /api/v1/import":                       auth.Write,
@@ -108,6 +110,7 @@ func everything(t *testing.T, tokens string) (http.Handler, []process.Route, *at
 	t.Helper()
 	s := defaults()
 	s.Compaction.Enabled, s.Process.Store, s.Process.Auth.Tokens = false, "file://"+t.TempDir(), tokens
+	s.Demo = true
 	s.Prometheus.ConfigFile, s.Prometheus.Queue.Dir = filepath.Join(t.TempDir(), "prometheus.yml"), t.TempDir()
 	require.NoError(t, os.WriteFile(s.Prometheus.ConfigFile, nil, 0o600))
 	reached, routes := &atomic.Int64{}, []process.Route{}

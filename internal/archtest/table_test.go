@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	// Composition.
 	"internal/app": {
 		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
-		"internal/demo", "internal/ingest", "internal/query", "internal/settings",
+		"internal/auth", "internal/demo", "internal/ingest", "internal/promconfig", "internal/query", "internal/settings",
 	},
 	"internal/app/compactapp": {
 		"internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
 	"internal/app/tenantapp": {"internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
-	"internal/demo":          {"internal/demo/node", "internal/scrape", "internal/settings"},
+	"internal/demo":          {"internal/demo/node", "internal/promconfig", "internal/settings"},
 	"internal/demo/node":     {},
 
 	// Between the composition and the nouns: who may ask, what a process writes of itself, and what it

@@ -1,8 +1,15 @@
 package demo
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
 	"strings"
+	"time"
 )
 
 // Example is a PromQL query whose result over the demo's data is instructive.
@@ -20,19 +27,67 @@ func Examples() []Example {
 	}
 }
 
-// welcome prints the URL of Promlake and commands that can be pasted into a shell.
-func (f *Feeder) welcome() {
+// askEvery is the time between two attempts of Welcome.
+const askEvery = 200 * time.Millisecond
+
+// Welcome waits until the process at base answers the examples, or ctx ends. Then it prints to out
+// the URL and commands that can be pasted into a shell. Requests have the token if it is not "".
+func Welcome(ctx context.Context, s Settings, base, token string, out io.Writer, logger *slog.Logger) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for !answered(ctx, s, base, token) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 	var b strings.Builder
 	with := ""
-	if f.token != "" {
+	if token != "" {
 		with = ` -H "Authorization: Bearer $PROMLAKE_TOKEN"`
 	}
-	fmt.Fprintf(&b, "\nPromlake is running at %s and stores this machine's metrics every %s. Query it:\n", f.url, f.interval)
+	fmt.Fprintf(&b, "\nPromlake is running at %s and scrapes this machine's metrics every %s. Query it:\n", base, s.Interval)
 	for _, e := range Examples() {
-		fmt.Fprintf(&b, "\n  # %s\n  curl -sG%s %s/api/v1/query --data-urlencode 'query=%s'\n", e.Title, with, f.url, e.Query)
+		fmt.Fprintf(&b, "\n  # %s\n  curl -sG%s %s/api/v1/query --data-urlencode 'query=%s'\n", e.Title, with, base, e.Query)
 	}
-	fmt.Fprintf(&b, "\nAs a Prometheus data source: %s    As a remote_write target: %s/api/v1/write\n\n", f.url, f.url)
-	if _, err := fmt.Fprint(f.out, b.String()); err != nil {
-		f.logger.Warn("demo could not print its welcome", "err", err)
+	fmt.Fprintf(&b, "\nAs a Prometheus data source: %s    As a remote_write target: %s/api/v1/write\n\n", base, base)
+	if _, err := fmt.Fprint(out, b.String()); err != nil {
+		logger.Warn("the demo could not print its welcome", "err", err)
 	}
+}
+
+// answered reports whether the process answers all examples. Without metrics of the machine, the
+// first is enough.
+func answered(ctx context.Context, s Settings, base, token string) bool {
+	examples := Examples()
+	if !s.hasMachine() {
+		examples = examples[:1]
+	}
+	for _, e := range examples {
+		if !answers(ctx, base, token, e.Query) {
+			return false
+		}
+	}
+	return true
+}
+
+// answers reports whether a query has a result.
+func answers(ctx context.Context, base, token, query string) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/query?query="+url.QueryEscape(query), nil)
+	if err != nil {
+		return false
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer struct {
+		Data struct{ Result []json.RawMessage }
+	}
+	return json.NewDecoder(resp.Body).Decode(&answer) == nil && len(answer.Data.Result) > 0
 }

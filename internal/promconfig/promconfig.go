@@ -28,6 +28,8 @@ type Config struct {
 	// Ignored names the settings of the file that have no effect in Promlake, sorted, each with the
 	// reason.
 	Ignored []string
+	// RuleTexts are rule files that are not read from the disk, by their path.
+	RuleTexts map[string][]byte
 }
 
 // Load reads a configuration file. Paths in it are relative to its directory.
@@ -152,10 +154,21 @@ func (c *Config) Alertmanagers() map[string]discovery.Configs {
 	return out
 }
 
+// Without removes a scrape configuration.
+func (c *Config) Without(job string) {
+	is := func(s *config.ScrapeConfig) bool { return s.JobName == job }
+	c.Scrapes = slices.DeleteFunc(c.Scrapes, is)
+	c.ScrapeConfigs = slices.DeleteFunc(c.ScrapeConfigs, is)
+}
+
 // RulePaths returns the files that rule_files match now.
 func (c *Config) RulePaths() ([]string, error) {
 	var out []string
 	for _, pattern := range c.RuleFiles {
+		if _, ok := c.RuleTexts[pattern]; ok {
+			out = append(out, pattern)
+			continue
+		}
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			return nil, fmt.Errorf("find rule files %s: %w", pattern, err)

@@ -71,7 +71,7 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 		return nil, fmt.Errorf("config.tenant: %w", err)
 	}
 	m.parts = p
-	c, err := m.set.load(p.URL, p.Logger)
+	c, err := m.set.load(p)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,14 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 		}
 		return 0
 	}
-	m.ruling = newRuling(m.set, m.tenant, m.query, appender.V1{Appendable: m.to}, m.queue, rules.SendAlerts(m.notifying.manager, external.String()), external, offset,
+	texts := func(path string) ([]byte, bool) {
+		if c := m.current.Load(); c != nil {
+			text, ok := c.RuleTexts[path]
+			return text, ok
+		}
+		return nil, false
+	}
+	m.ruling = newRuling(m.set, m.tenant, m.query, appender.V1{Appendable: m.to}, m.queue, rules.SendAlerts(m.notifying.manager, external.String()), external, offset, texts,
 		c.GlobalConfig.MetricNameValidationScheme, p.Registry, component(p.Logger, "rules"), p.Now)
 	return nil
 }

@@ -19,7 +19,7 @@ func (m *Monitor) reload() error {
 	if m.met.stopped {
 		return errors.New("the process is shutting down")
 	}
-	c, err := m.set.load(m.parts.URL, m.parts.Logger)
+	c, err := m.set.load(m.parts)
 	if err == nil {
 		err = m.apply(c)
 	}

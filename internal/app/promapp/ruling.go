@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
@@ -41,21 +42,41 @@ type ruling struct {
 	started bool
 }
 
-func newRuling(s Settings, id string, q Querying, to storage.Appendable, queue *spool.Spool, notify rules.NotifyFunc, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *ruling {
+func newRuling(s Settings, id string, q Querying, to storage.Appendable, queue *spool.Spool, notify rules.NotifyFunc, u *url.URL, offset func() time.Duration, texts func(string) ([]byte, bool), scheme model.ValidationScheme, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *ruling {
 	ctx, cancel := context.WithCancel(tenant.With(context.Background(), id))
 	r := &ruling{
 		tenant: id, queue: queue, now: now, logger: logger, url: u, offset: offset,
 		answer: rules.EngineQueryFunc(q.Engine(), q), cancel: cancel, done: make(chan struct{}),
 	}
+	p := parser.NewParser(query.ParserOptions())
 	r.manager = rules.NewManager(&rules.ManagerOptions{
 		NameValidationScheme: scheme, ExternalURL: u, QueryFunc: r.query, NotifyFunc: notify, Context: ctx,
 		Appendable: to, Queryable: q, Logger: logger, Registerer: reg,
 		OutageTolerance: s.OutageTolerance, ForGracePeriod: s.GracePeriod, ResendDelay: s.ResendDelay,
 		DefaultRuleQueryOffset: offset, MaxConcurrentEvals: s.MaxConcurrency, ConcurrentEvalsEnabled: s.MaxConcurrency > 1,
-		Parser: parser.NewParser(query.ParserOptions()),
+		Parser: p, GroupLoader: loader{p, texts, logger},
 	})
 	return r
 }
+
+// loader reads rule files from the disk, or from the configuration if it has their text. It
+// implements rules.GroupLoader.
+type loader struct {
+	parser parser.Parser
+	texts  func(path string) ([]byte, bool)
+	logger *slog.Logger
+}
+
+// Load implements rules.GroupLoader.
+func (l loader) Load(path string, ignoreUnknownFields bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+	if text, ok := l.texts(path); ok {
+		return rulefmt.Parse(text, ignoreUnknownFields, scheme, l.parser, l.logger)
+	}
+	return rulefmt.ParseFile(path, ignoreUnknownFields, scheme, l.parser, l.logger)
+}
+
+// Parse implements rules.GroupLoader.
+func (l loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
 
 func (r *ruling) apply(c *promconfig.Config) error {
 	files, err := c.RulePaths()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/spool"
@@ -39,8 +40,8 @@ type Settings struct {
 	Queue spool.Settings `embed:""`
 
 	// Config replaces the file: it is called at the start and at each reload, with the URL of this
-	// process. nil: the file is read.
-	Config func(url string, logger *slog.Logger) (*promconfig.Config, error) `kong:"-"`
+	// process and the token of requests to it. nil: the file is read.
+	Config func(url, token string, logger *slog.Logger) (*promconfig.Config, error) `kong:"-"`
 }
 
 // DefaultSettings returns settings that neither scrape nor evaluate anything.
@@ -87,9 +88,9 @@ func (s Settings) externalURL(own string) (*url.URL, error) {
 }
 
 // load reads the configuration.
-func (s Settings) load(own string, logger *slog.Logger) (*promconfig.Config, error) {
+func (s Settings) load(p process.Parts) (*promconfig.Config, error) {
 	if s.Config != nil {
-		return s.Config(own, logger)
+		return s.Config(p.URL, p.Token, p.Logger)
 	}
-	return promconfig.Load(s.ConfigFile, logger)
+	return promconfig.Load(s.ConfigFile, p.Logger)
 }
