@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
+	_ "github.com/prometheus/prometheus/discovery/aws"    // ec2_sd_configs, ecs_sd_configs and others
 	_ "github.com/prometheus/prometheus/discovery/consul" // consul_sd_configs
 	_ "github.com/prometheus/prometheus/discovery/dns"    // dns_sd_configs
 	_ "github.com/prometheus/prometheus/discovery/file"   // file_sd_configs
@@ -67,10 +68,7 @@ func Parse(text []byte, dir string, logger *slog.Logger) (*Config, error) {
 var unknownDiscovery = regexp.MustCompile(`field (\w+)_sd_configs not found`)
 
 // tagged are the service discoveries that are part of programs that are built with a tag.
-var tagged = map[string]string{
-	"kubernetes": "enable_kubernetes_sd",
-	"ec2":        "enable_aws_sd", "ecs": "enable_aws_sd", "lightsail": "enable_aws_sd", "msk": "enable_aws_sd", "elasticache": "enable_aws_sd", "rds": "enable_aws_sd", "aws": "enable_aws_sd",
-}
+var tagged = map[string]string{"kubernetes": "enable_kubernetes_sd"}
 
 // explained adds to upstream's error what to do.
 func explained(err error) error {
