@@ -88,16 +88,7 @@ func (g *groups) find() error {
 	return nil
 }
 
-// pages calls visit for every page of column i of the loaded row group.
-func (g *groups) pages(i int, visit func(*parquetfile.DataPage) error) error {
-	err := g.group.Chunk(g.leaves[i], &g.chunk)
-	for err == nil {
-		var p *parquetfile.DataPage
-		if p, err = g.chunk.Next(); p == nil {
-			break
-		}
-		err = visit(p)
-	}
+func (g *groups) failed(i int, err error) error {
 	if err != nil {
 		return g.open.fail(fmt.Errorf("column %s: %w", g.columns[i].name, err))
 	}
@@ -106,40 +97,22 @@ func (g *groups) pages(i int, visit func(*parquetfile.DataPage) error) error {
 
 // int64s appends column i of the loaded row group.
 func (g *groups) int64s(dst []int64, i int) ([]int64, error) {
-	var dict []int64
-	err := g.pages(i, func(p *parquetfile.DataPage) (err error) {
-		if dict == nil && p.DictEntries > 0 {
-			if dict, err = g.chunk.Int64s(); err != nil {
-				return err
-			}
-		}
-		dst, err = p.Int64s(dst, p.Entries, dict)
-		return err
-	})
-	return dst, err
+	dst, err := g.group.Int64s(g.leaves[i], &g.chunk, dst)
+	return dst, g.failed(i, err)
 }
 
 // doubles appends column i of the loaded row group.
 func (g *groups) doubles(dst []float64, i int) ([]float64, error) {
-	var dict []float64
-	err := g.pages(i, func(p *parquetfile.DataPage) (err error) {
-		if dict == nil && p.DictEntries > 0 {
-			if dict, err = g.chunk.Doubles(); err != nil {
-				return err
-			}
-		}
-		dst, err = p.Doubles(dst, p.Entries, dict)
-		return err
-	})
-	return dst, err
+	dst, err := g.group.Doubles(g.leaves[i], &g.chunk, dst)
+	return dst, g.failed(i, err)
 }
 
 // blobs appends column i of the loaded row group. The strings own their memory.
 func (g *groups) blobs(dst []string, i int) ([]string, error) {
-	err := g.pages(i, func(p *parquetfile.DataPage) (err error) {
+	err := g.group.Pages(g.leaves[i], &g.chunk, func(p *parquetfile.DataPage) (err error) {
 		p.Values = slices.Clone(p.Values)
 		dst, err = p.Strings(dst, p.Entries)
 		return err
 	})
-	return dst, err
+	return dst, g.failed(i, err)
 }

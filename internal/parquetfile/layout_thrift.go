@@ -17,19 +17,11 @@ func decodeLayout(footer []byte) (*Layout, error) {
 	err := fields(r, func(f thrift.Field) (err error) {
 		switch {
 		case f.ID == 2:
-			err = structs(r, f.Type, func() error {
-				e, err := readElement(r)
-				schema = append(schema, e)
-				return err
-			})
+			schema, err = structs(r, f.Type, readElement)
 		case f.ID == 3:
 			l.Rows, err = integer(r, f.Type)
 		case f.ID == 4:
-			err = structs(r, f.Type, func() error {
-				g, err := readGroup(r)
-				l.Groups = append(l.Groups, g)
-				return err
-			})
+			l.Groups, err = structs(r, f.Type, readGroup)
 		default:
 			err = skip(r, f.Type, 1)
 		}
@@ -110,11 +102,7 @@ func readGroup(r thrift.Reader) (g Group, err error) {
 	err = fields(r, func(f thrift.Field) (err error) {
 		switch f.ID {
 		case 1:
-			err = structs(r, f.Type, func() error {
-				c, err := readChunkInfo(r)
-				g.Chunks = append(g.Chunks, c)
-				return err
-			})
+			g.Chunks, err = structs(r, f.Type, readChunkInfo)
 		case 3:
 			g.Rows, err = integer(r, f.Type)
 		default:
@@ -160,24 +148,26 @@ func readChunkInfo(r thrift.Reader) (c ChunkInfo, err error) {
 	return c, err
 }
 
-// structs calls visit for every element of a list of structs.
-func structs(r thrift.Reader, t thrift.Type, visit func() error) error {
+// structs reads a list of structs.
+func structs[T any](r thrift.Reader, t thrift.Type, read func(thrift.Reader) (T, error)) (out []T, err error) {
 	if t != thrift.LIST {
-		return fmt.Errorf("a list field has type %v", t)
+		return nil, fmt.Errorf("a list field has type %v", t)
 	}
 	l, err := r.ReadList()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if l.Type != thrift.STRUCT && l.Size > 0 {
-		return fmt.Errorf("a list of structs has elements of type %v", l.Type)
+		return nil, fmt.Errorf("a list of structs has elements of type %v", l.Type)
 	}
 	for range l.Size {
-		if err := visit(); err != nil {
-			return err
+		one, err := read(r)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, one)
 	}
-	return nil
+	return out, nil
 }
 
 func integer(r thrift.Reader, t thrift.Type) (int64, error) {

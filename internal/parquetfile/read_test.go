@@ -75,14 +75,15 @@ func TestListsReadBack(t *testing.T) {
 			total += counts[i]
 		}
 		continued := seed%2 == 0 && counts[0] > 0
-		var got []int
-		n, err := listPage(counts, continued).Lists(func(n int, on bool) {
-			require.Equal(t, continued && len(got) == 0, on)
-			got = append(got, n)
-		})
+		before := []int{7}
+		got, n, err := listPage(counts, continued).Lists(slices.Clone(before))
 		require.NoError(t, err)
 		require.Equal(t, total, n)
-		require.Equal(t, counts, got)
+		if continued {
+			before[0] += counts[0]
+			counts = counts[1:]
+		}
+		require.Equal(t, append(before, counts...), got)
 	}
 }
 
@@ -100,7 +101,7 @@ func TestListsRefuse(t *testing.T) {
 		"an empty list of a former page": {Entries: 1, Repetition: bits(1), Definition: bits(0)},
 		"no levels":                      {Entries: 1},
 	} {
-		_, err := p.Lists(func(int, bool) {})
+		_, _, err := p.Lists(nil)
 		require.ErrorIs(t, err, ErrFormat, name)
 	}
 }
@@ -195,22 +196,13 @@ func readSample(file []byte) (out []string, err error) {
 		}
 		var c ChunkReader
 		for leaf := range l.Leaves {
-			if err := g.Chunk(leaf, &c); err != nil {
-				return nil, err
-			}
-			for {
-				p, err := c.Next()
-				if err != nil {
-					return nil, err
-				}
-				if p == nil {
-					break
-				}
+			err := g.Pages(leaf, &c, func(p *DataPage) error {
 				text, err := readPage(&l.Leaves[leaf], &c, p)
-				if err != nil {
-					return nil, err
-				}
 				out = append(out, text)
+				return err
+			})
+			if err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -221,7 +213,7 @@ func readPage(leaf *Leaf, c *ChunkReader, p *DataPage) (text string, err error) 
 	n := p.Entries
 	if leaf.Nested {
 		var counts []int
-		if n, err = p.Lists(func(n int, _ bool) { counts = append(counts, n) }); err != nil {
+		if counts, n, err = p.Lists(nil); err != nil {
 			return "", err
 		}
 		text = fmt.Sprint(counts)

@@ -64,16 +64,18 @@ func (c *ChunkReader) Reset(leaf *Leaf, info *ChunkInfo, b []byte) error {
 	return nil
 }
 
-// Next returns the next data page, or nil after the last one.
-func (c *ChunkReader) Next() (*DataPage, error) {
-	if c.left == 0 {
-		return nil, nil
+// Pages calls visit with the data pages, which are valid until the next one.
+func (c *ChunkReader) Pages(visit func(*DataPage) error) error {
+	for c.left > 0 {
+		p, err := c.dataPage()
+		if err != nil {
+			return fmt.Errorf("read page: %w", asFormat(err))
+		}
+		if err := visit(p); err != nil {
+			return err
+		}
 	}
-	p, err := c.dataPage()
-	if err != nil {
-		return nil, fmt.Errorf("read page: %w", asFormat(err))
-	}
-	return p, nil
+	return nil
 }
 
 // asFormat wraps an error in ErrFormat.

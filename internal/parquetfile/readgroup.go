@@ -57,3 +57,36 @@ func (g *GroupReader) Chunk(leaf int, c *ChunkReader) error {
 	}
 	return c.Reset(&g.Layout.Leaves[leaf], info, g.data[at:at+info.Span.Length])
 }
+
+// Pages resets c to the chunk of a leaf and calls visit with its data pages.
+func (g *GroupReader) Pages(leaf int, c *ChunkReader, visit func(*DataPage) error) error {
+	if err := g.Chunk(leaf, c); err != nil {
+		return err
+	}
+	return c.Pages(visit)
+}
+
+// Int64s appends the values of a flat INT64 leaf. It uses c.
+func (g *GroupReader) Int64s(leaf int, c *ChunkReader, dst []int64) ([]int64, error) {
+	return appendValues(g, leaf, c, dst, c.Int64s, (*DataPage).Int64s)
+}
+
+// Doubles appends the values of a flat DOUBLE leaf. It uses c.
+func (g *GroupReader) Doubles(leaf int, c *ChunkReader, dst []float64) ([]float64, error) {
+	return appendValues(g, leaf, c, dst, c.Doubles, (*DataPage).Doubles)
+}
+
+func appendValues[T any](g *GroupReader, leaf int, c *ChunkReader, dst []T, read func() ([]T, error), add func(p *DataPage, dst []T, n int, dict []T) ([]T, error)) ([]T, error) {
+	if err := g.Chunk(leaf, c); err != nil {
+		return nil, err
+	}
+	dict, err := read()
+	if err != nil {
+		return nil, err
+	}
+	err = c.Pages(func(p *DataPage) (err error) {
+		dst, err = add(p, dst, p.Entries, dict)
+		return err
+	})
+	return dst, err
+}

@@ -24,27 +24,27 @@ func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
 	return hybridRuns(p.Values[1:], int(p.Values[0]), n, entries, visit)
 }
 
-// Lists calls visit with the number of elements of each list in a page, and returns the total.
-// continued is true for the first list if it continues the last list of the previous page.
-func (p *DataPage) Lists(visit func(n int, continued bool)) (int, error) {
-	l := listLevels{visit: visit}
+// Lists appends the number of elements of each list in a page to counts, and returns the total of the
+// page. A list that began in the page before, whose count is the last one, is counted there.
+func (p *DataPage) Lists(counts []int) (_ []int, elements int, err error) {
+	l := listLevels{counts: counts}
 	if err := hybridRuns(p.Definition, 1, p.Entries, 2, l.define); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	if err := hybridRuns(p.Repetition, 1, p.Entries, 2, l.repeat); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	l.close()
 	if l.failed != nil {
-		return 0, fmt.Errorf("%w: levels: %w", ErrFormat, l.failed)
+		return nil, 0, fmt.Errorf("%w: levels: %w", ErrFormat, l.failed)
 	}
-	return l.elements, nil
+	return l.counts, l.elements, nil
 }
 
 // listLevels joins the repetition and definition levels of a page of lists. It works on runs of
 // both, so that a page of empty lists costs little.
 type listLevels struct {
-	visit    func(n int, continued bool)
+	counts   []int
 	def      []Run
 	at       int // index in def
 	used     int // consumed part of def[at]
@@ -96,8 +96,12 @@ func (l *listLevels) extend(n int, elements bool) {
 }
 
 func (l *listLevels) close() {
-	if l.open {
-		l.visit(l.count, !l.begun)
+	switch n := len(l.counts); {
+	case !l.open:
+	case !l.begun && n > 0:
+		l.counts[n-1] += l.count
+	default:
+		l.counts = append(l.counts, l.count)
 	}
 }
 

@@ -79,6 +79,18 @@ func fill[T any](dst []T, v T) {
 	}
 }
 
+// Uint64s appends the values of a PLAIN page.
+func (p *DataPage) Uint64s(dst []uint64) ([]uint64, error) {
+	if p.Encoding != format.Plain || len(p.Values) != 8*p.Entries {
+		return nil, fmt.Errorf("%w: %d bytes for %d rows in encoding %v", ErrFormat, len(p.Values), p.Entries, p.Encoding)
+	}
+	dst = slices.Grow(dst, p.Entries)
+	for b := p.Values; len(b) > 0; b = b[8:] {
+		dst = append(dst, binary.LittleEndian.Uint64(b))
+	}
+	return dst, nil
+}
+
 // Doubles returns the dictionary of a DOUBLE chunk.
 func (c *ChunkReader) Doubles() ([]float64, error) { return appendDoubles(nil, c.Dict, c.DictLen) }
 

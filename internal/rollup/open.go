@@ -80,62 +80,28 @@ type columnReader struct {
 	chunk  parquetfile.ChunkReader
 }
 
-// begin begins to read a column of a row group.
-func (r *columnReader) begin(group int, name string) error {
+// column reads the row group's bytes of a column, and its values with read.
+func column[T any](r *columnReader, group int, name string, read func(g *parquetfile.GroupReader, leaf int, c *parquetfile.ChunkReader, dst []T) ([]T, error)) ([]T, error) {
 	leaf := r.layout.Column(name)
 	if leaf < 0 {
-		return fmt.Errorf("%w: there is no column %s", ErrFormat, name)
+		return nil, fmt.Errorf("%w: there is no column %s", ErrFormat, name)
 	}
 	g, err := r.layout.Read(group, r.in, r.buf, []int{leaf})
-	if err != nil {
-		return fmt.Errorf("read column %s: %w", name, err)
-	}
 	r.buf = g.Buffer()
-	return asFormat(g.Chunk(leaf, &r.chunk))
-}
-
-// pages calls visit for the data pages of the column that was begun.
-func (r *columnReader) pages(name string, visit func(*parquetfile.DataPage) error) error {
-	for {
-		page, err := r.chunk.Next()
-		if err == nil && page != nil {
-			err = visit(page)
-		}
-		if err != nil {
-			return asFormat(fmt.Errorf("read column %s: %w", name, err))
-		}
-		if page == nil {
-			return nil
-		}
+	var out []T
+	if err == nil {
+		out, err = read(&g, leaf, &r.chunk, nil)
 	}
-}
-
-func (r *columnReader) int64s(group int, name string) (out []int64, err error) {
-	if err := r.begin(group, name); err != nil {
-		return nil, err
-	}
-	dict, err := r.chunk.Int64s()
 	if err != nil {
-		return nil, asFormat(err)
+		return nil, asFormat(fmt.Errorf("read column %s: %w", name, err))
 	}
-	err = r.pages(name, func(p *parquetfile.DataPage) (err error) {
-		out, err = p.Int64s(out, p.Entries, dict)
-		return err
-	})
-	return out, err
+	return out, nil
 }
 
-func (r *columnReader) doubles(group int, name string) (out []float64, err error) {
-	if err := r.begin(group, name); err != nil {
-		return nil, err
-	}
-	dict, err := r.chunk.Doubles()
-	if err != nil {
-		return nil, asFormat(err)
-	}
-	err = r.pages(name, func(p *parquetfile.DataPage) (err error) {
-		out, err = p.Doubles(out, p.Entries, dict)
-		return err
-	})
-	return out, err
+func (r *columnReader) int64s(group int, name string) ([]int64, error) {
+	return column(r, group, name, (*parquetfile.GroupReader).Int64s)
+}
+
+func (r *columnReader) doubles(group int, name string) ([]float64, error) {
+	return column(r, group, name, (*parquetfile.GroupReader).Doubles)
 }

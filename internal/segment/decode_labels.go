@@ -66,21 +66,12 @@ func (d *SeriesDecoder) decodeColumn(c *labelColumn, name string) (err error) {
 		c.hash = append(c.hash, d.hashLabel(name, v))
 	}
 	rows := 0
-	for {
-		p, err := d.chunk.Next()
-		if err != nil {
-			return err
-		}
-		if p == nil {
-			return nil
-		}
+	return d.chunk.Pages(func(p *parquetfile.DataPage) error {
 		if rows += p.Entries; rows > len(d.ids) {
 			return fmt.Errorf("%w: %d rows of %d", ErrFormat, rows, len(d.ids))
 		}
-		if err := p.Runs(p.Entries, len(c.dict), func(r parquetfile.Run) { c.runs = append(c.runs, r) }); err != nil {
-			return err
-		}
-	}
+		return p.Runs(p.Entries, len(c.dict), func(r parquetfile.Run) { c.runs = append(c.runs, r) })
+	})
 }
 
 // hashLabel returns the keyed hash of a label, or 0 if value is "".

@@ -31,34 +31,19 @@ func (l *listDecoder) read(counts []int, path []string, typ format.Type, limit f
 	if leaf < 0 || l.group.Layout.Leaves[leaf].Type != typ || !l.group.Layout.Leaves[leaf].Nested {
 		return nil, fmt.Errorf("%w: no list of %v in column %v", ErrFormat, typ, path)
 	}
-	if err := l.group.Chunk(leaf, &l.chunk); err != nil {
-		return nil, err
-	}
 	counts = slices.Grow(counts[:0], l.rows)
-	for {
-		p, err := l.chunk.Next()
-		if err != nil {
-			return nil, fmt.Errorf("column %v: %w", path, err)
-		}
-		if p == nil {
-			break
-		}
+	err := l.group.Pages(leaf, &l.chunk, func(p *parquetfile.DataPage) (err error) {
 		if room := l.rows - len(counts) + limit(p); p.Entries > room {
-			return nil, fmt.Errorf("%w: page of column %v claims %d entries, has room for %d", ErrFormat, path, p.Entries, room)
+			return fmt.Errorf("%w: page claims %d entries, has room for %d", ErrFormat, p.Entries, room)
 		}
-		n, err := p.Lists(func(n int, continued bool) {
-			if continued && len(counts) > 0 {
-				counts[len(counts)-1] += n
-			} else {
-				counts = append(counts, n)
-			}
-		})
-		if err != nil {
-			return nil, fmt.Errorf("column %v: %w", path, err)
+		var n int
+		if counts, n, err = p.Lists(counts); err != nil {
+			return err
 		}
-		if err := values(p, n); err != nil {
-			return nil, fmt.Errorf("column %v: %w", path, err)
-		}
+		return values(p, n)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("column %v: %w", path, err)
 	}
 	if len(counts) != l.rows {
 		return nil, fmt.Errorf("%w: column %v has %d lists for %d rows", ErrFormat, path, len(counts), l.rows)

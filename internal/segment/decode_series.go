@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -76,25 +75,15 @@ func (d *SeriesDecoder) readIDs(g *parquetfile.GroupReader) error {
 	if leaf < 0 || g.Layout.Leaves[leaf].Type != format.Int64 {
 		return fmt.Errorf("%w: no column %s", ErrFormat, ColSeriesID)
 	}
-	if err := g.Chunk(leaf, &d.chunk); err != nil {
-		return err
-	}
 	d.ids = d.ids[:0]
-	for {
-		p, err := d.chunk.Next()
-		if err != nil {
-			return fmt.Errorf("column %s: %w", ColSeriesID, err)
-		}
-		if p == nil {
-			return nil
-		}
-		if p.Encoding != format.Plain || len(p.Values) != 8*p.Entries {
-			return fmt.Errorf("%w: column %s has %d bytes for %d rows in encoding %v", ErrFormat, ColSeriesID, len(p.Values), p.Entries, p.Encoding)
-		}
-		for b := p.Values; len(b) > 0; b = b[8:] {
-			d.ids = append(d.ids, binary.LittleEndian.Uint64(b))
-		}
+	err := g.Pages(leaf, &d.chunk, func(p *parquetfile.DataPage) (err error) {
+		d.ids, err = p.Uint64s(d.ids)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("column %s: %w", ColSeriesID, err)
 	}
+	return nil
 }
 
 func (d *SeriesDecoder) key(row int) series.Key {

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -65,17 +64,8 @@ func (l *loader) pages(leaf int, begin func() error, visit func(*parquetfile.Dat
 				return err
 			}
 		}
-		for {
-			p, err := l.chunk.Next()
-			if err != nil {
-				return err
-			}
-			if p == nil {
-				break
-			}
-			if err := visit(p); err != nil {
-				return err
-			}
+		if err := l.chunk.Pages(visit); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -86,15 +76,9 @@ func (l *loader) ids() error {
 	if leaf < 0 || l.layout.Leaves[leaf].Type != format.Int64 {
 		return fmt.Errorf("%w: the column is missing", parquetfile.ErrFormat)
 	}
-	return l.pages(leaf, nil, func(p *parquetfile.DataPage) error {
-		if p.Encoding != format.Plain || len(p.Values) != 8*p.Entries {
-			return fmt.Errorf("%w: %d bytes for %d rows in encoding %v", parquetfile.ErrFormat, len(p.Values), p.Entries, p.Encoding)
-		}
-		l.table.ids = slices.Grow(l.table.ids, p.Entries)
-		for b := p.Values; len(b) > 0; b = b[8:] {
-			l.table.ids = append(l.table.ids, binary.LittleEndian.Uint64(b))
-		}
-		return nil
+	return l.pages(leaf, nil, func(p *parquetfile.DataPage) (err error) {
+		l.table.ids, err = p.Uint64s(l.table.ids)
+		return err
 	})
 }
 

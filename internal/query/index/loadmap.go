@@ -70,18 +70,12 @@ func (l *loader) mapColumn(name string, entries []mapped) error {
 // strings reads a list column of strings in all row groups. counts holds the length of each row's
 // list. The strings own their memory.
 func (l *loader) strings(leaf int) (out []string, counts []int, err error) {
-	err = l.pages(leaf, nil, func(p *parquetfile.DataPage) error {
+	err = l.pages(leaf, nil, func(p *parquetfile.DataPage) (err error) {
 		if room := l.rows - len(counts) + len(p.Values)/4; p.Entries > room {
 			return fmt.Errorf("%w: page claims %d entries, has room for %d", parquetfile.ErrFormat, p.Entries, room)
 		}
-		n, err := p.Lists(func(n int, continued bool) {
-			if continued && len(counts) > 0 {
-				counts[len(counts)-1] += n
-			} else {
-				counts = append(counts, n)
-			}
-		})
-		if err != nil {
+		var n int
+		if counts, n, err = p.Lists(counts); err != nil {
 			return err
 		}
 		p.Values = slices.Clone(p.Values)

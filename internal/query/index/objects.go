@@ -163,27 +163,22 @@ func loadSegment(in io.ReaderAt, size int64, seed uint64) (*Table, error) {
 
 // lists reads the number of samples of each row of a segment, and their first and last times.
 func (l *loader) lists(columns *segment.Columns) error {
-	counts, ts, err := columns.Times(segment.ColTS)
-	if err != nil {
-		return err
-	}
 	t := l.table
-	all := [][]int64{ts}
-	each := [][]int{counts}
-	t.floats = endsOf(counts)
-	if columns.Has(segment.ColHistTS) {
-		if counts, ts, err = columns.Times(segment.ColHistTS); err != nil {
+	var all [][]int64
+	var each [][]int
+	for _, c := range []struct {
+		name string
+		ends *[]uint64
+	}{{segment.ColTS, &t.floats}, {segment.ColHistTS, &t.hists}, {segment.ColExTS, &t.exs}} {
+		if c.name != segment.ColTS && !columns.Has(c.name) {
+			continue
+		}
+		counts, ts, err := columns.Times(c.name)
+		if err != nil {
 			return err
 		}
-		t.hists = endsOf(counts)
+		*c.ends = endsOf(counts)
 		all, each = append(all, ts), append(each, counts)
-	}
-	if columns.Has(segment.ColExTS) {
-		if counts, ts, err = columns.Times(segment.ColExTS); err != nil {
-			return err
-		}
-		all, each = append(all, ts), append(each, counts)
-		t.exs = endsOf(counts)
 	}
 	base := int64(math.MaxInt64)
 	for i, counts := range each {
