@@ -14,7 +14,6 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/settings"
-	"github.com/promlake/promlake/internal/telemetry"
 )
 
 const (
@@ -38,17 +37,8 @@ func newCLI() *cli {
 
 // Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
-	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
-	if err != nil {
-		return err
-	}
 	c.Process.Flags = vs
-	stage := compactapp.OnRequest(c.Compact, c.Workers)
-	if !lambda.Running() {
-		return process.Run(ctx, c.Process, logger, stage)
-	}
-	c.Process.Lambda = c.Lambda
-	return process.Function(ctx, c.Process, logger, stage)
+	return process.Serve(ctx, c.Process, c.Lambda, io.Err, compactapp.OnRequest(c.Compact, c.Workers))
 }
 
 func main() {

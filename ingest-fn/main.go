@@ -13,7 +13,6 @@ import (
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/settings"
-	"github.com/promlake/promlake/internal/telemetry"
 )
 
 const (
@@ -36,17 +35,8 @@ func newCLI() *cli {
 
 // Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
-	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
-	if err != nil {
-		return err
-	}
 	c.Process.Flags = vs
-	stage := ingestapp.New(c.Ingest)
-	if !lambda.Running() {
-		return process.Run(ctx, c.Process, logger, stage)
-	}
-	c.Process.Lambda = c.Lambda
-	return process.Function(ctx, c.Process, logger, stage)
+	return process.Serve(ctx, c.Process, c.Lambda, io.Err, ingestapp.New(c.Ingest))
 }
 
 func main() {

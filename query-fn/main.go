@@ -13,7 +13,6 @@ import (
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/settings"
-	"github.com/promlake/promlake/internal/telemetry"
 )
 
 const (
@@ -38,21 +37,15 @@ func newCLI() *cli {
 
 // Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
-	logger, err := telemetry.NewLogger(io.Err, c.Process.Log)
-	if err != nil {
-		return err
-	}
 	c.Process.Flags = vs
-	if !lambda.Running() {
-		return process.Run(ctx, c.Process, logger, queryapp.New(c.Query), pageapp.New)
+	if lambda.Running() {
+		memory := lambda.MemoryBytes()
+		c.Query = queryapp.ForFunction(c.Query, memory, vs)
+		if c.Process.MemoryLimit == 0 {
+			c.Process.MemoryLimit = queryapp.HeapBytes(c.Query.Query, memory)
+		}
 	}
-	memory := lambda.MemoryBytes()
-	s := queryapp.ForFunction(c.Query, memory, vs)
-	c.Process.Lambda = c.Lambda
-	if c.Process.MemoryLimit == 0 {
-		c.Process.MemoryLimit = queryapp.HeapBytes(s.Query, memory)
-	}
-	return process.Function(ctx, c.Process, logger, queryapp.New(s), pageapp.New)
+	return process.Serve(ctx, c.Process, c.Lambda, io.Err, queryapp.New(c.Query), pageapp.New)
 }
 
 func main() {

@@ -7,7 +7,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/doctorapp"
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/probe"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -27,13 +28,16 @@ var errDamaged = errors.New("the store has damaged objects that still count")
 
 // Run examines and prints.
 func (c *doctorCmd) Run(ctx context.Context, io flags.Streams) error {
-	logger, err := telemetry.NewLogger(io.Err, c.Log)
-	if err != nil {
+	var r doctorapp.Report
+	err := withStore(ctx, io, c.Log, c.Store, func(store objstore.Store) (err error) {
+		if c.Check {
+			err = probe.Check(ctx, store)
+		}
+		if err == nil {
+			r, err = doctorapp.Examine(ctx, store, doctorapp.Settings{Tenant: c.Tenant, Verify: c.Verify, Quarantine: c.Quarantine})
+		}
 		return err
-	}
-	p := process.DefaultSettings()
-	p.Store, p.CheckStore = c.Store, c.Check
-	r, err := doctorapp.Run(ctx, p, doctorapp.Settings{Tenant: c.Tenant, Verify: c.Verify, Quarantine: c.Quarantine}, logger)
+	})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/inspectapp"
-	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -28,13 +28,11 @@ func (c *inspectCmd) Run(ctx context.Context, io flags.Streams) error {
 	if err != nil {
 		return err
 	}
-	logger, err := telemetry.NewLogger(io.Err, c.Log)
-	if err != nil {
+	var r inspectapp.Report
+	err = withStore(ctx, io, c.Log, c.Store, func(store objstore.Store) (err error) {
+		r, err = inspectapp.Inspect(ctx, store, c.Tenant, c.Compact.Stage(), now)
 		return err
-	}
-	p := process.DefaultSettings()
-	p.Store = c.Store
-	r, err := inspectapp.Run(ctx, p, c.Tenant, c.Compact.Stage(), now, logger)
+	})
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/human"
-	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/tenantapp"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/telemetry"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -30,28 +30,19 @@ type tenantListCmd struct {
 }
 
 // Run lists the tenants.
-func (c *tenantListCmd) Run(ctx context.Context, io flags.Streams) (err error) {
-	logger, err := telemetry.NewLogger(io.Err, c.Log)
-	if err != nil {
-		return err
-	}
-	p := process.DefaultSettings()
-	p.Store = c.Store
-	store, end, err := process.OpenStore(ctx, p, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
-	tenants, err := catalog.Tenants(ctx, store)
-	if err != nil {
-		return err
-	}
-	for _, t := range tenants {
-		if _, err := fmt.Fprintln(io.Out, t); err != nil {
-			return fmt.Errorf("print tenants: %w", err)
+func (c *tenantListCmd) Run(ctx context.Context, io flags.Streams) error {
+	return withStore(ctx, io, c.Log, c.Store, func(store objstore.Store) error {
+		tenants, err := catalog.Tenants(ctx, store)
+		if err != nil {
+			return err
 		}
-	}
-	return nil
+		for _, t := range tenants {
+			if _, err := fmt.Fprintln(io.Out, t); err != nil {
+				return fmt.Errorf("print tenants: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 type tenantDeleteCmd struct {
@@ -68,24 +59,17 @@ type tenantDeleteCmd struct {
 }
 
 // Run prints the tenant's objects, and removes them on request.
-func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) (err error) {
+func (c *tenantDeleteCmd) Run(ctx context.Context, io flags.Streams) error {
 	if _, err := tenant.Parse(c.Tenant); err != nil || c.Tenant == "" {
 		return errors.Join(errors.New("delete tenant: want the name of a tenant"), err)
 	}
 	if c.Quiet <= 0 {
 		return fmt.Errorf("delete tenant: quiet: want more than 0s, got %s; --force leaves the check out", c.Quiet)
 	}
-	logger, err := telemetry.NewLogger(io.Err, c.Log)
-	if err != nil {
-		return err
-	}
-	p := process.DefaultSettings()
-	p.Store = c.Store
-	store, end, err := process.OpenStore(ctx, p, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
+	return withStore(ctx, io, c.Log, c.Store, func(store objstore.Store) error { return c.remove(ctx, io, store) })
+}
+
+func (c *tenantDeleteCmd) remove(ctx context.Context, io flags.Streams, store objstore.Store) error {
 	survey, err := tenantapp.Look(ctx, store, c.Tenant)
 	if err != nil {
 		return err

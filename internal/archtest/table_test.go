@@ -16,12 +16,12 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/queryapp", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/query", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
-	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings", "internal/telemetry"},
-	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings", "internal/telemetry"},
+	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
+	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings"},
 	"infra/localstack/lambda": {"internal/app/flags", "internal/lambda/emulator"},
-	"query-fn":                {"internal/app/flags", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/settings", "internal/telemetry"},
+	"query-fn":                {"internal/app/flags", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/settings"},
 
 	// Composition.
 	"internal/app": {
@@ -36,14 +36,14 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl",
 	},
 	"internal/app/doctorapp": {
-		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
-		"internal/objstore", "internal/objstore/probe", "internal/parquetfile", "internal/segment", "internal/series",
+		"internal/app/human", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
+		"internal/objstore", "internal/parquetfile", "internal/segment", "internal/series",
 	},
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
 	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
 	"internal/app/inspectapp": {
-		"internal/app/human", "internal/app/process", "internal/block", "internal/catalog", "internal/compact", "internal/key",
+		"internal/app/human", "internal/block", "internal/catalog", "internal/compact", "internal/key",
 		"internal/objstore", "internal/segment",
 	},
 	"internal/app/process": {

@@ -3,19 +3,15 @@ package doctorapp
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/probe"
 )
 
 // Settings configure an examination.
@@ -27,22 +23,6 @@ type Settings struct {
 
 // concurrency bounds the objects that are read at once: a segment is in memory as a whole.
 const concurrency = 4
-
-// Run opens a store that exists, checks its guarantees if p enables that, and examines it; see
-// Examine.
-func Run(ctx context.Context, p process.Settings, s Settings, logger *slog.Logger) (r Report, err error) {
-	store, end, err := process.OpenStore(ctx, p, logger)
-	if err != nil {
-		return Report{}, err
-	}
-	defer func() { err = errors.Join(err, end()) }()
-	if p.CheckStore {
-		if err := probe.Check(ctx, store); err != nil {
-			return Report{}, err
-		}
-	}
-	return Examine(ctx, store, s)
-}
 
 // Examine reads the manifest of each tenant and the live objects that it and the listing name.
 // Damage is part of the report; an error means that the examination did not finish.

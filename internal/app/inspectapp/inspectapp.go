@@ -18,9 +18,12 @@ import (
 // Inspect describes the tenants of a store, or one of them if tenant is not "". The compactor's
 // next jobs are planned with the settings s at the time now.
 func Inspect(ctx context.Context, store objstore.Store, tenant string, s compact.Settings, now time.Time) (Report, error) {
+	s, err := s.WithDefaults()
+	if err != nil {
+		return Report{}, err
+	}
 	tenants := []string{tenant}
 	if tenant == "" {
-		var err error
 		if tenants, err = catalog.Tenants(ctx, store); err != nil {
 			return Report{}, fmt.Errorf("list tenants: %w", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -25,6 +26,20 @@ type Consumer interface {
 type Scheduled interface {
 	// Tick does the work that is due at the scheduled time.
 	Tick(ctx context.Context, at time.Time) error
+}
+
+// Serve runs the stages as Function does in an AWS Lambda function, and as Run does elsewhere. Their
+// log goes to w.
+func Serve(ctx context.Context, s Settings, l lambda.Settings, w io.Writer, builders ...Builder) error {
+	logger, err := telemetry.NewLogger(w, s.Log)
+	if err != nil {
+		return err
+	}
+	if !lambda.Running() {
+		return Run(ctx, s, logger, builders...)
+	}
+	s.Lambda = l
+	return Function(ctx, s, logger, builders...)
 }
 
 // Function runs the stages as an AWS Lambda function until the runtime ends it. The handlers of all
