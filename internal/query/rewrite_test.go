@@ -75,12 +75,7 @@ func chunkOf(t *testing.T, g *parquetfile.GroupReader, leaf int) parquetfile.Chu
 	require.NoError(t, g.Chunk(leaf, &r))
 	e := g.Layout.Leaves[leaf]
 	c := parquetfile.Chunk{Path: e.Path, Type: e.Type, Dict: r.Dict, DictLen: r.DictLen}
-	for {
-		p, err := r.Next()
-		require.NoError(t, err)
-		if p == nil {
-			return c
-		}
+	require.NoError(t, r.Pages(func(p *parquetfile.DataPage) error {
 		var data []byte
 		if e.Nested {
 			for _, levels := range [][]byte{p.Repetition, p.Definition} {
@@ -88,5 +83,7 @@ func chunkOf(t *testing.T, g *parquetfile.GroupReader, leaf int) parquetfile.Chu
 			}
 		}
 		c.Pages = append(c.Pages, parquetfile.Page{Encoding: p.Encoding, Data: append(data, p.Values...), Values: p.Entries})
-	}
+		return nil
+	}))
+	return c
 }
