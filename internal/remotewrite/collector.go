@@ -97,6 +97,9 @@ func (c *Collector) Metadata(m segment.Metadata) error {
 	return c.d.Reserve(0)
 }
 
+// Describes reports whether metadata of a metric family is durable, so that it need not be added.
+func (c *Collector) Describes(m segment.Metadata) bool { return c.d.durable.has(m) }
+
 // Series assigns what was added since the last call to the series with the key. It reports whether
 // the series is known; if not, Learn or Refuse must follow. An error means that there is no room.
 func (c *Collector) Series(k series.Key) (known bool, err error) {

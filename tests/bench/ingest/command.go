@@ -29,7 +29,7 @@ type Flags struct {
 	Batch       int           `default:"2000" help:"Samples in a request."`
 	Concurrency int           `default:"4" help:"Number of senders."`
 	Rate        float64       `help:"Samples per second (0 = as fast as each server answers)."`
-	Protocol    int           `default:"1" enum:"1,2" help:"Version of remote_write sent to Promlake; the peers support only 1."`
+	Protocol    string        `default:"1" enum:"1,2,influx,text,otlp" help:"Version of remote_write sent to Promlake, 1 or 2 (the peers support only 1); or influx, text or otlp to the servers that have it. Debian's VictoriaMetrics has no otlp."`
 	Settle      time.Duration `default:"5s" help:"Time after the load during which a server's CPU time still counts (deferred work)."`
 	WorkDir     string        `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
 	JSON        bool          `name:"json" help:"Print every run as JSON, one object a line, instead of the table."`
@@ -48,13 +48,20 @@ func (f *Flags) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	protocol, err := wire.Parse(f.Protocol)
+	if err != nil {
+		return err
+	}
 	specs, err := f.Installed(server.Promlake, server.VictoriaMetrics, server.Prometheus)
 	if err != nil {
 		return err
 	}
+	if specs = having(specs, protocol); len(specs) == 0 {
+		return fmt.Errorf("none of these servers takes %s", protocol)
+	}
 	var runs []run
 	for _, spec := range schedule(specs, f.Repeat) {
-		r, err := once(ctx, spec, hosts, f.settings(spec), f.WorkDir)
+		r, err := once(ctx, spec, hosts, f.settings(spec, protocol), f.WorkDir)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -67,10 +74,24 @@ func (f *Flags) Run(ctx context.Context) error {
 	return publish(os.Stdout, f.JSON, runs)
 }
 
-func (f *Flags) settings(spec server.Spec) load.Settings {
-	protocol := wire.V1
-	if spec.Name == server.Promlake {
-		protocol = wire.Version(f.Protocol)
+// having returns the servers that take a protocol, with its path.
+func having(specs []server.Spec, protocol wire.Version) (out []server.Spec) {
+	for _, s := range specs {
+		path, ok := s.Paths[protocol.String()]
+		if protocol.Remote() {
+			path, ok = s.WritePath, true
+		}
+		if ok {
+			s.WritePath = path
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (f *Flags) settings(spec server.Spec, protocol wire.Version) load.Settings {
+	if protocol == wire.V2 && spec.Name != server.Promlake {
+		protocol = wire.V1
 	}
 	return load.Settings{
 		Protocol: protocol, Batch: f.Batch, Concurrency: f.Concurrency, Rate: f.Rate, Duration: f.Duration,

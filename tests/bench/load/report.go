@@ -20,10 +20,10 @@ type costs struct {
 // Report holds the results of a load. Samples are those of successful requests unless a field's
 // comment differs.
 type Report struct {
-	Protocol    int `json:"protocol"`
-	Series      int `json:"series"`
-	Batch       int `json:"batch_samples"`
-	Concurrency int `json:"concurrency"`
+	Protocol    string `json:"protocol"`
+	Series      int    `json:"series"`
+	Batch       int    `json:"batch_samples"`
+	Concurrency int    `json:"concurrency"`
 	// sample time of the first round, ms since the Unix epoch
 	FirstSampleMS int64 `json:"first_sample_ms"`
 	LastSampleMS  int64 `json:"last_sample_ms"` // sample time of the last round that was begun
@@ -65,7 +65,7 @@ type Server struct {
 
 func newReport(s Settings, f *fleet.Fleet, t *tally, c costs) Report {
 	r := Report{
-		Protocol: int(s.Protocol), Series: f.Len(), Batch: s.Batch, Concurrency: s.Concurrency,
+		Protocol: s.Protocol.String(), Series: f.Len(), Batch: s.Batch, Concurrency: s.Concurrency,
 		FirstSampleMS: timestamp(s, 0), LastSampleMS: timestamp(s, t.lastRound),
 		Seconds: c.elapsed.Seconds(), Samples: t.accepted, SamplesSent: t.sent,
 		SamplesPerSecond: ratio(float64(t.accepted), c.elapsed.Seconds()),
@@ -102,7 +102,7 @@ func (r Report) WriteJSON(w io.Writer) error {
 func (r Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
-	line("traffic", "remote_write %d.0, %d series, %d samples/request, %d senders", r.Protocol, r.Series, r.Batch, r.Concurrency)
+	line("traffic", "protocol %s, %d series, %d samples/request, %d senders", r.Protocol, r.Series, r.Batch, r.Concurrency)
 	line("sample time", "%s to %s", rfc3339(r.FirstSampleMS), rfc3339(r.LastSampleMS))
 	line("samples", "%d accepted of %d sent in %.2f s", r.Samples, r.SamplesSent, r.Seconds)
 	line("samples/s", "%.0f", r.SamplesPerSecond)

@@ -18,7 +18,7 @@ import (
 const (
 	OutcomeTimeout   = "timeout"
 	OutcomeTransport = "transport error"
-	// 2xx, but the headers of protocol 2 do not confirm every sample
+	// 2xx, but the headers of protocol 2, or OTLP's answer, do not confirm every sample
 	OutcomeUnconfirmed = "unconfirmed"
 )
 
@@ -39,14 +39,21 @@ type outcome struct {
 // requestHeaders returns the headers of a real sender of protocol v.
 func requestHeaders(v wire.Version, further map[string]string) http.Header {
 	h := http.Header{}
-	h.Set("Content-Encoding", "snappy")
 	h.Set("User-Agent", "promlake-bench")
-	if v == wire.V2 {
+	switch v {
+	case wire.V2:
 		h.Set("Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request")
 		h.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
-	} else {
+	case wire.Influx, wire.Text:
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+	case wire.OTLP:
+		h.Set("Content-Type", "application/x-protobuf")
+	default:
 		h.Set("Content-Type", "application/x-protobuf")
 		h.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	}
+	if v.Remote() {
+		h.Set("Content-Encoding", "snappy")
 	}
 	for name, value := range further {
 		h.Set(name, value)
@@ -85,6 +92,9 @@ func judge(v wire.Version, status int, h http.Header, message []byte, samples in
 	}
 	if v == wire.V2 && h.Get(headerWritten) != strconv.Itoa(samples) {
 		return outcome{kind: OutcomeUnconfirmed, message: fmt.Sprintf("status %s, %s: %q, sent %d", code, headerWritten, h.Get(headerWritten), samples)}
+	}
+	if v == wire.OTLP && len(message) > 0 && status == http.StatusOK {
+		return outcome{kind: OutcomeUnconfirmed, message: "partial success: " + strings.TrimSpace(string(message))}
 	}
 	return outcome{kind: code, ok: true}
 }

@@ -58,11 +58,15 @@ func (s *sender) send(ctx context.Context, b batch, round int) bool {
 	s.values = s.values[:n]
 	s.fleet.Values(s.values, b.first, round, ts)
 	s.body = b.body.Append(s.body[:0], ts, s.values)
-	s.packed = snappy.Encode(s.packed[:cap(s.packed)], s.body)
+	sent := s.body // the other protocols' exporters do not compress by default
+	if s.settings.Protocol.Remote() {
+		s.packed = snappy.Encode(s.packed[:cap(s.packed)], s.body)
+		sent = s.packed
+	}
 
 	begin := s.now()
-	out := s.post(ctx, s.packed, n)
-	s.tally.add(out, request{samples: n, round: round, took: s.now().Sub(begin), body: len(s.body), wire: len(s.packed)})
+	out := s.post(ctx, sent, n)
+	s.tally.add(out, request{samples: n, round: round, took: s.now().Sub(begin), body: len(s.body), wire: len(sent)})
 	return out.ok
 }
 

@@ -1,5 +1,5 @@
-// Package load sends the traffic of a fleet of virtual hosts to a remote_write endpoint and
-// accounts for its costs.
+// Package load sends the traffic of a fleet of virtual hosts to an endpoint of remote_write or
+// another protocol and accounts for its costs.
 package load
 
 import (
@@ -26,7 +26,7 @@ const (
 
 // Settings of a load. The zero value of a field means its default.
 type Settings struct {
-	URL string // of the remote_write endpoint; no default
+	URL string // of the endpoint; no default
 	// the server's process; 0 = not on this machine: its usage is not reported
 	PID         int
 	Protocol    wire.Version  // default V1
@@ -84,7 +84,7 @@ func (s Settings) validate() error {
 	}{
 		{u.Scheme == "http" || u.Scheme == "https", fmt.Sprintf("URL %q: want http or https", s.URL)},
 		{s.PID >= 0, fmt.Sprintf("pid %d: want a process or 0", s.PID)},
-		{s.Protocol == wire.V1 || s.Protocol == wire.V2, fmt.Sprintf("protocol %d: want 1 or 2", s.Protocol)},
+		{s.Protocol >= wire.V1 && s.Protocol <= wire.OTLP, fmt.Sprintf("protocol %d: want 1 or 2, or one of the others", s.Protocol)},
 		{s.Batch >= 1 && s.Batch <= MaxBatch, fmt.Sprintf("batch %d: want 1 to %d samples", s.Batch, MaxBatch)},
 		{s.Concurrency >= 1 && s.Concurrency <= MaxConcurrency, fmt.Sprintf("concurrency %d: want 1 to %d", s.Concurrency, MaxConcurrency)},
 		{s.Rate >= 0, fmt.Sprintf("rate %g: want samples/s or 0", s.Rate)},

@@ -24,6 +24,7 @@ type Spec struct {
 	Args      func(addr, dir string) []string
 	Files     map[string]string // written into dir before the start: name → content
 	WritePath string            // remote_write endpoint
+	Paths     map[string]string // endpoints of other protocols
 	ReadyPath string            // answers 200 when the server is ready
 }
 
@@ -34,12 +35,14 @@ func Specs(serverBin, peersDir string) []Spec {
 	return []Spec{
 		{
 			Name: Promlake, Binary: serverBin, WritePath: "/api/v1/write", ReadyPath: "/-/ready",
+			Paths: map[string]string{"influx": "/write", "text": "/api/v1/import/prometheus", "otlp": "/opentelemetry/v1/metrics"},
 			Args: func(addr, dir string) []string {
 				return []string{"serve", "--listen", addr, "--store", "file://" + filepath.Join(dir, "store")}
 			},
 		},
 		{
 			Name: VictoriaMetrics, Binary: peer("victoria-metrics"), WritePath: "/api/v1/write", ReadyPath: "/health",
+			Paths: map[string]string{"influx": "/write", "text": "/api/v1/import/prometheus", "otlp": "/opentelemetry/v1/metrics"},
 			Args: func(addr, dir string) []string {
 				return []string{"-httpListenAddr=" + addr, "-storageDataPath=" + filepath.Join(dir, "data"), "-loggerLevel=WARN"}
 			},

@@ -1,5 +1,5 @@
-// Package wire encodes remote_write request bodies for a fixed list of series, over and over, with
-// new values each time.
+// Package wire encodes request bodies of remote_write and other protocols for a fixed list of series,
+// over and over, with new values each time.
 //
 // What never changes between two scrapes (labels, symbols, metadata) is serialised once, so that a
 // body costs a copy and one number a series. The bytes are those that upstream's own encoders
@@ -20,14 +20,34 @@ type Series struct {
 	Counter bool          // else a gauge; only version 2 carries the type
 }
 
-// Version is the version of the remote_write protocol.
+// Version is a version of the remote_write protocol, or another protocol.
 type Version int
 
-// The versions of the protocol.
+// The protocols.
 const (
-	V1 Version = 1 // prometheus.WriteRequest
-	V2 Version = 2 // io.prometheus.write.v2.Request
+	V1     Version = 1 // prometheus.WriteRequest
+	V2     Version = 2 // io.prometheus.write.v2.Request
+	Influx Version = 3 // InfluxDB's line protocol
+	Text   Version = 4 // Prometheus' text format
+	OTLP   Version = 5 // ExportMetricsServiceRequest
 )
+
+var versions = map[Version]string{V1: "1", V2: "2", Influx: "influx", Text: "text", OTLP: "otlp"}
+
+// Parse returns the protocol with a name: 1, 2, influx, text or otlp.
+func Parse(name string) (Version, error) {
+	for v, n := range versions {
+		if n == name {
+			return v, nil
+		}
+	}
+	return 0, fmt.Errorf("protocol %q: want 1 or 2 (of remote_write), influx, text or otlp", name)
+}
+
+func (v Version) String() string { return versions[v] }
+
+// Remote reports whether the protocol is remote_write.
+func (v Version) Remote() bool { return v == V1 || v == V2 }
 
 // record holds the constant bytes of one series: its labels go before its sample, the rest behind.
 type record struct{ before, after []byte }
@@ -35,9 +55,12 @@ type record struct{ before, after []byte }
 // Template encodes requests with one sample for each of its series. It is immutable and safe for
 // concurrent use.
 type Template struct {
-	head    []byte // the bytes before the series
+	head    []byte // the bytes before the series; of OTLP, the whole message
 	field   protowire.Number
 	records []record
+
+	line  func(dst []byte, r *record, ts int64, v float64) []byte // of protocols of lines
+	times []int                                                   // of OTLP: positions in head
 }
 
 // New builds a template for series in the given order. The series' labels may be reused afterwards.
@@ -47,12 +70,18 @@ func New(v Version, series []Series) (*Template, error) {
 		return newV1(series), nil
 	case V2:
 		return newV2(series), nil
+	case Influx:
+		return newInflux(series), nil
+	case Text:
+		return newText(series), nil
+	case OTLP:
+		return newOTLP(series), nil
 	}
-	return nil, fmt.Errorf("remote_write protocol %d: want 1 or 2", v)
+	return nil, fmt.Errorf("protocol %d is not known", v)
 }
 
 // Len returns the number of series, which is also the number of samples of a body.
-func (t *Template) Len() int { return len(t.records) }
+func (t *Template) Len() int { return max(len(t.records), len(t.times)) }
 
 // Fields of TimeSeries and Sample, equal in both versions.
 const (
@@ -65,10 +94,19 @@ const (
 // Append appends the body (before compression) with sample (ts, values[i]) for series i; ts is in
 // ms since the Unix epoch. It panics if there are not Len values.
 func (t *Template) Append(dst []byte, ts int64, values []float64) []byte {
-	dst = append(dst, t.head...)
-	if len(values) != len(t.records) {
-		panic(fmt.Sprintf("wire: %d values for %d series", len(values), len(t.records)))
+	if len(values) != t.Len() {
+		panic(fmt.Sprintf("wire: %d values for %d series", len(values), t.Len()))
 	}
+	if t.times != nil {
+		return t.appendOTLP(dst, ts, values)
+	}
+	if t.line != nil {
+		for i, v := range values {
+			dst = t.line(dst, &t.records[i], ts, v)
+		}
+		return dst
+	}
+	dst = append(dst, t.head...)
 	var buf [24]byte
 	for i, v := range values {
 		r := &t.records[i]

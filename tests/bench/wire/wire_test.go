@@ -122,8 +122,8 @@ func TestDecodedByUpstream(t *testing.T) {
 }
 
 func TestUnknownVersion(t *testing.T) {
-	_, err := wire.New(3, nil)
-	require.EqualError(t, err, "remote_write protocol 3: want 1 or 2")
+	_, err := wire.New(6, nil)
+	require.EqualError(t, err, "protocol 6 is not known")
 }
 
 func TestWrongNumberOfValues(t *testing.T) {
