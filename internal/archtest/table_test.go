@@ -100,7 +100,7 @@ var allowed = map[string][]string{
 	"internal/ingest/inflight": {"internal/memory"},
 	"internal/ingest/layout":   {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/query": {
-		"internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
+		"internal/expression", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
 		"internal/query/engine", "internal/query/exec", "internal/query/explain",
 		"internal/query/index", "internal/query/lookup", "internal/query/metrics",
 		"internal/query/querier", "internal/query/request", "internal/query/samples",
@@ -188,7 +188,7 @@ var allowed = map[string][]string{
 		"internal/query/source", "internal/tenant",
 	},
 	"internal/query/sql": {
-		"internal/catalog", "internal/key", "internal/objstore", "internal/query/duck",
+		"internal/catalog", "internal/expression", "internal/key", "internal/timeparam", "internal/objstore", "internal/query/duck",
 		"internal/query/duck/arrowrows", "internal/query/duck/table", "internal/query/engine",
 		"internal/query/request", "internal/query/snapshot", "internal/query/source",
 		"internal/query/sql/encode", "internal/query/sql/pushdown", "internal/query/sql/statement",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/explain"
 	"github.com/promlake/promlake/internal/query/request"
@@ -34,6 +35,8 @@ type Statement struct {
 	Text   string
 	Params json.RawMessage // an array, or an object by name; nil = none
 	Format string          // json, csv, arrow or parquet
+
+	Expressions expression.Limits // of the PromQL in it
 }
 
 // WithSince returns ctx whose reads see everything that was stored before t.

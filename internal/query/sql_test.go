@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -16,6 +17,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/query"
@@ -87,7 +89,7 @@ func rowOf(l labels.Labels, t int64, v float64) string {
 			pairs = append(pairs, fmt.Sprintf("%s=%q", x.Name, x.Value))
 		}
 	})
-	return fmt.Sprintf("%s | {%s} | %d | %x", l.Get(labels.MetricName), strings.Join(pairs, ", "), t*1000, math.Float64bits(v))
+	return fmt.Sprintf("%s | {%s} | %d | %x", cmp.Or(l.Get(labels.MetricName), "(null)"), strings.Join(pairs, ", "), t*1000, math.Float64bits(v))
 }
 
 // flat are the rows of float samples that are no stale markers.
@@ -244,4 +246,75 @@ func TestSQLSpares(t *testing.T) {
 	require.Equal(t, one, read("SELECT count(*) FROM samples WHERE labels['i'] = $1", "1"), "parameters")
 	require.Equal(t, one, read("WITH s AS (FROM samples) SELECT count(*) FROM s JOIN (VALUES (1)) x ON true WHERE labels['i'] = '1'"), "through a CTE and a join")
 	require.Equal(t, 2*one, read("SELECT count(*) FROM samples a, samples b WHERE a.labels['i'] = '1' AND b.labels['i'] = '1' AND a.ts = b.ts"), "each mention by itself")
+}
+
+// matrixRows are the rows of promql() for the result of a query.
+func matrixRows(t *testing.T, res *promql.Result) []string {
+	t.Helper()
+	require.NoError(t, res.Err)
+	m, err := res.Matrix()
+	require.NoError(t, err)
+	out := []string{}
+	for _, s := range m {
+		for _, p := range s.Floats {
+			out = append(out, rowOf(s.Metric, p.T, p.F))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestPromQLInSQL: promql() has the values of a range query.
+func TestPromQLInSQL(t *testing.T) {
+	l := newLake(t, newDirStore(t), pushAll)
+	writeMixture(l, tenant.Default, pushRows())
+	end := testNow()
+	start := end.Add(-90 * time.Minute)
+	for _, text := range pushedQueries {
+		want := matrixRows(t, l.exec(t.Context(), asked{text: text, start: start, end: end, step: 3 * time.Minute}))
+		got := l.sql("SELECT metric, labels, ts, value FROM promql($1, make_timestamptz($2), make_timestamptz($3), '3m')", text, start.UnixMicro(), end.UnixMicro())
+		require.Equal(t, want, got, text)
+	}
+	times := map[string]string{ // ways to write the arguments
+		"3m":  "'" + start.Format(time.RFC3339) + "', " + fmt.Sprint(end.Unix()),
+		"180": "TIMESTAMP '" + start.Format("2006-01-02 15:04:05") + "', TIMESTAMPTZ '" + end.Format("2006-01-02 15:04:05+00") + "'",
+	}
+	want := l.sql("FROM promql('sum(m1)', make_timestamptz($1), make_timestamptz($2), INTERVAL 3 MINUTE)", start.UnixMicro(), end.UnixMicro())
+	require.NotEmpty(t, want)
+	for step, args := range times {
+		require.Equal(t, want, l.sql("FROM promql('sum(m1)', "+args+", '"+step+"')"), args)
+	}
+	joined := l.sql(`SELECT count(*) FROM promql('sum by (job) (m1)', $1, $2, '1m') p JOIN (SELECT DISTINCT labels['job'] AS job FROM samples WHERE metric = 'm1') s ON p.labels['job'] = s.job`,
+		start.Unix(), end.Unix())
+	require.Equal(t, l.sql("SELECT count(*) FROM promql('sum by (job) (m1)', $1, $2, '1m')", start.Unix(), end.Unix()), joined)
+}
+
+// TestSQLMetric: promlake_metric has the rows of samples, with labels as columns.
+func TestSQLMetric(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	writeMixture(l, tenant.Default, randomRows(rand.New(rand.NewPCG(11, 12))))
+	require.Equal(t, []string{"ts", "value", "Odd name", "i", "job"}, l.columns("FROM promlake_metric('m1', NULL, NULL)"))
+	for _, where := range []string{"true", "i = '1'", "job IS NULL", `job = 'a' AND "Odd name" = 'x'`, "ts > make_timestamptz(1699900000000000) AND i <> '6'"} {
+		flat := strings.NewReplacer(`"Odd name"`, "labels['Odd name']", "job", "labels['job']", "i =", "labels['i'] =", "i <>", "labels['i'] <>").Replace(where)
+		require.Equal(t, l.sql("SELECT ts, value, labels['i'], labels['job'] FROM samples WHERE metric = 'm1' AND "+flat),
+			l.sql("SELECT ts, value, i, job FROM promlake_metric('m1', NULL, NULL) WHERE "+where), where)
+	}
+	from, to := testNow().Add(-5*time.Hour), testNow().Add(-time.Hour)
+	require.Equal(t,
+		l.sql("SELECT ts, value FROM samples WHERE metric = 'm1' AND ts BETWEEN make_timestamptz($1) AND make_timestamptz($2)", from.UnixMicro(), to.UnixMicro()),
+		l.sql("SELECT ts, value FROM promlake_metric('m1', make_timestamptz($1), make_timestamptz($2))", from.UnixMicro(), to.UnixMicro()))
+	require.Empty(t, l.sql("FROM promlake_metric('nothing', NULL, NULL)"))
+	l.write(tenant.Default, []segment.Row{{Labels: metric("m9", "TS", "a", "Value", "b", "value", "c", "A", "d", "a", "e"), Floats: []segment.Float{{T: testNow().UnixMilli(), V: 1}}}})
+	l = newLake(t, l.store, query.Settings{})
+	require.Equal(t, []string{"ts", "value", "A", "TS_1", "Value_1", "a_1", "value_2"}, l.columns("FROM promlake_metric('m9', NULL, NULL)"))
+	require.Equal(t, []string{"d | a | b | e | c"}, l.sql(`SELECT * EXCLUDE (ts, value) FROM promlake_metric('m9', NULL, NULL) WHERE a_1 = 'e' AND "TS_1" = 'a'`))
+}
+
+// columns returns the names of the columns of a statement.
+func (l *lake) columns(text string) []string {
+	l.tb.Helper()
+	var out kept
+	require.NoError(l.tb, l.SQL(l.tb.Context(), query.Statement{Text: text, Format: "csv"}, &out), text)
+	head, _, _ := strings.Cut(out.String(), "\n")
+	return strings.Split(head, ",")
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
@@ -96,10 +97,15 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
 		Snapshots: snapshots, Store: &views.Store{Tables: tables, Samples: reader, Metrics: m}, Engine: e, Work: work, Logger: logger,
 	}
-	return &Stage{
+	stage := &Stage{
 		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
 		settings: s, work: work, db: db, exec: x, engine: e, sql: statements,
-	}, nil
+	}
+	statements.Queryable = stage
+	statements.Metadata = func(ctx context.Context) (map[string][]metadata.Metadata, error) {
+		return stage.Storage.Metadata(ctx, "", -1, 0)
+	}
+	return stage, nil
 }
 
 // Engine returns the PromQL engine. It reads samples in DuckDB where it can if a query's
@@ -122,7 +128,7 @@ func (s *Stage) SQL(ctx context.Context, q Statement, out sql.Output) error {
 	if err != nil {
 		return err
 	}
-	return s.sql.Run(ctx, sql.Question{Text: q.Text, Params: params, Format: encode.Format(q.Format)}, out)
+	return s.sql.Run(ctx, sql.Question{Text: q.Text, Params: params, Format: encode.Format(q.Format), Expressions: q.Expressions}, out)
 }
 
 // Settings returns the settings with their defaults.

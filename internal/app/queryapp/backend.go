@@ -32,7 +32,7 @@ func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
 
 // SQL runs a SQL statement.
 func (b backend) SQL(ctx context.Context, q api.SQLQuery, out api.SQLOutput) error {
-	return b.Stage.SQL(ctx, query.Statement{Text: q.Text, Params: q.Params, Format: q.Format}, out)
+	return b.Stage.SQL(ctx, query.Statement{Text: q.Text, Params: q.Params, Format: q.Format, Expressions: q.Expressions}, out)
 }
 
 // Stats counts series by metric name, the only label by which the stage counts and the API asks.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/prometheus/util/httputil"
 
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/timeparam"
 )
@@ -30,6 +31,8 @@ type SQLQuery struct {
 	Text   string
 	Params json.RawMessage // an array, or an object by name; nil = none
 	Format string          // of the result: json, csv, arrow or parquet
+
+	Expressions expression.Limits // of the PromQL in it
 }
 
 // SQLOutput is where the result of a statement goes.
@@ -105,13 +108,14 @@ func (s *server) sqlQuery(r *http.Request) (q SQLQuery, _ *http.Request, err err
 		if err := s.settings.Expressions.Check(body.Query); err != nil { // as bounded checks forms
 			return q, r, err
 		}
-		q = SQLQuery{body.Query, body.Params, body.Format}
+		q = SQLQuery{Text: body.Query, Params: body.Params, Format: body.Format}
 	} else {
-		q = SQLQuery{r.FormValue("query"), nil, r.FormValue("format")}
+		q = SQLQuery{Text: r.FormValue("query"), Format: r.FormValue("format")}
 		if p := r.FormValue("params"); p != "" {
 			q.Params = json.RawMessage(p)
 		}
 	}
+	q.Expressions = s.settings.Expressions
 	if q.Format == "" {
 		q.Format = r.URL.Query().Get("format")
 	}

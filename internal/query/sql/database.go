@@ -21,11 +21,8 @@ const scanFunction = "promlake_scan"
 // for them each time that a view is mentioned.
 const hidden = "promlake_view_"
 
-// viewNames are the views.
-var viewNames = []string{"samples", "series"}
-
 // functionNames are the table functions that statements may call.
-var functionNames = []string{}
+var functionNames = []string{metricFunction, promqlFunction}
 
 // locked takes the files, the network and the settings away from a database.
 var locked = []string{
@@ -49,8 +46,14 @@ func (x *execution) close() error { return x.db.Close() }
 
 // setup registers the functions, creates the views and locks the database.
 func (x *execution) setup(conn mapping.Connection) error {
-	if err := table.Register(conn, table.Function{Name: scanFunction, Parameters: 1, Bind: x.bindScan}); err != nil {
-		return err
+	for _, f := range []table.Function{
+		{Name: scanFunction, Parameters: 1, Bind: x.bindScan},
+		{Name: metricFunction, Parameters: 3, Bind: x.bindMetric},
+		{Name: promqlFunction, Parameters: 4, Bind: x.bindPromQL},
+	} {
+		if err := table.Register(conn, f); err != nil {
+			return err
+		}
 	}
 	var statements []string
 	for _, v := range viewNames {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"sync"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
+	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/duck"
@@ -16,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/query/sql/encode"
 	"github.com/promlake/promlake/internal/query/sql/pushdown"
 	"github.com/promlake/promlake/internal/query/sql/statement"
+	"github.com/promlake/promlake/internal/query/sql/views"
 )
 
 // execution is one statement.
@@ -35,8 +37,11 @@ type execution struct {
 	rows, sent int64
 
 	mu       sync.Mutex
-	mentions int   // of views, in the statement that is being planned
-	failed   error // the first one of a scan
+	mentions int                     // of views, in the statement that is being planned
+	failed   error                   // the first one of a table
+	metrics  map[string]*metricTable // by key
+	reached  [2]int64                // ms: the range that calls of promql read
+	notes    annotations.Annotations // of PromQL
 }
 
 // scan is what one table of the statement reads.
@@ -69,13 +74,35 @@ func (x *execution) plan() error {
 	if err != nil {
 		return err
 	}
-	x.mint, x.maxt = math.MaxInt64, math.MinInt64
+	x.mint, x.maxt = nothing[0], nothing[1]
 	for _, f := range found {
-		if f.Function == scanFunction {
-			x.add(scan{key: f.Key(), name: viewOf(f.Arguments), constraint: f.Constraint(viewMeaning)})
+		switch f.Function {
+		case scanFunction:
+			if id := f.Arguments[0]; id != nil && viewOf(*id) != metadataView {
+				x.add(scan{key: *id, name: viewOf(*id), constraint: f.Constraint(views.Meaning)})
+			}
+		case metricFunction:
+			name, mint, maxt, err := metricArguments(f.Arguments)
+			k := metricKey(name, mint, maxt)
+			if m := x.metrics[k]; err == nil && m != nil {
+				x.add(scan{key: k, name: metricFunction + " " + name, constraint: m.base().And(f.Constraint(m.shape.Meaning))})
+			}
 		}
 	}
+	for k, m := range x.metrics {
+		if !x.planned(k) {
+			x.reach(m.mint, m.maxt)
+		}
+	}
+	x.mint, x.maxt = min(x.mint, x.reached[0]), max(x.maxt, x.reached[1])
 	return nil
+}
+
+// note keeps the warnings of a PromQL query for the answer.
+func (x *execution) note(more annotations.Annotations) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.notes.Merge(more)
 }
 
 // add notes a scan. What two scans have in common, they read both.
@@ -90,6 +117,11 @@ func (x *execution) add(s scan) {
 		}
 	}
 	x.scans = append(x.scans, s)
+}
+
+// planned reports whether the plan has a scan.
+func (x *execution) planned(key string) bool {
+	return slices.ContainsFunc(x.scans, func(s scan) bool { return s.key == key })
 }
 
 // within returns what a scan has to deliver: everything in the range of the snapshot, if the plan

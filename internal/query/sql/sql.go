@@ -19,7 +19,11 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/storage"
+
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/request"
@@ -52,8 +56,11 @@ type Runner struct {
 	Snapshots *snapshot.Cache
 	Store     *views.Store
 	Engine    *engine.Engine
-	Work      *workdir.Dir
-	Logger    *slog.Logger
+	Queryable storage.Queryable // that the engine evaluates PromQL over
+	// Metadata returns the descriptions of metric families by name.
+	Metadata func(context.Context) (map[string][]metadata.Metadata, error)
+	Work     *workdir.Dir
+	Logger   *slog.Logger
 
 	count atomic.Int64 // statements, for the names of their directories
 }
@@ -63,6 +70,8 @@ type Question struct {
 	Text   string
 	Params statement.Parameters
 	Format encode.Format
+
+	Expressions expression.Limits // of the PromQL in it
 }
 
 // Output is where a result goes.
@@ -90,7 +99,7 @@ func (r *Runner) statement(ctx context.Context, q Question, out Output) (err err
 	if err != nil {
 		return err
 	}
-	x := &execution{Runner: r, ctx: ctx, question: q, out: out, stmt: s}
+	x := &execution{Runner: r, ctx: ctx, question: q, out: out, stmt: s, metrics: map[string]*metricTable{}, reached: nothing}
 	if err := x.open(); err != nil {
 		return err
 	}
@@ -104,7 +113,7 @@ func (r *Runner) statement(ctx context.Context, q Question, out Output) (err err
 	}
 	r.Logger.Debug("answer SQL", "tenant", tenant.From(ctx), "rows", x.rows, "bytes", x.sent, "scans", x.String())
 	warnings := []string{}
-	for _, w := range notes.AsErrors() {
+	for _, w := range notes.Merge(x.notes).AsErrors() {
 		warnings = append(warnings, w.Error())
 	}
 	return x.enc.End(warnings)
@@ -113,7 +122,7 @@ func (r *Runner) statement(ctx context.Context, q Question, out Output) (err err
 // run executes the planned statement on a snapshot. It is called again with another one if objects
 // are gone or damaged, unless a part of the result was sent.
 func (x *execution) run(snap catalog.Snapshot) error {
-	x.snap, x.failed, x.rows, x.sent = snap, nil, 0, 0
+	x.snap, x.failed, x.rows, x.sent, x.notes = snap, nil, 0, 0, nil
 	err := x.because(x.execute())
 	if err == nil || x.out.Reset() {
 		return err

@@ -3,6 +3,8 @@ package sql
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/promlake/promlake/internal/key"
@@ -11,54 +13,61 @@ import (
 	"github.com/promlake/promlake/internal/query/sql/views"
 )
 
-// viewOf returns the view of a scan's argument.
-func viewOf(arguments []string) string {
-	if len(arguments) == 0 {
-		return ""
-	}
-	name, _, _ := strings.Cut(arguments[0], "#")
+// viewOf returns the view of a scan, given its argument.
+func viewOf(argument string) string {
+	name, _, _ := strings.Cut(argument, "#")
 	return name
 }
-
-func viewMeaning(column string) pushdown.Meaning { return views.Meaning(column) }
 
 // bindScan returns the table behind a view.
 func (x *execution) bindScan(arguments []*string) (table.Table, error) {
 	if arguments[0] == nil {
 		return nil, fmt.Errorf("%s is not a table", scanFunction)
 	}
-	r := &reader{x, pushdown.Key(scanFunction, []string{*arguments[0]})}
-	switch view := viewOf([]string{*arguments[0]}); view {
-	case "samples":
-		return &views.Samples{Store: x.Store, Reader: r, Shape: views.Flat{}}, nil
-	case "series":
-		return &views.Series{Store: x.Store, Reader: r}, nil
-	default:
-		return nil, fmt.Errorf("there is no view %q", view)
+	r := &reader{x, *arguments[0], pushdown.All()}
+	bind, ok := catalogued[viewOf(*arguments[0])]
+	if !ok {
+		return nil, fmt.Errorf("there is no view %q", viewOf(*arguments[0]))
 	}
+	return bind(x, r), nil
 }
+
+// metadataView reads no snapshot.
+const metadataView = "metadata"
+
+// catalogued are the views.
+var catalogued = map[string]func(x *execution, r *reader) table.Table{
+	"samples": func(x *execution, r *reader) table.Table {
+		return &views.Samples{Store: x.Store, Reader: r, Shape: views.Flat{}}
+	},
+	"series":     func(x *execution, r *reader) table.Table { return &views.Series{Store: x.Store, Reader: r} },
+	"histograms": func(x *execution, r *reader) table.Table { return &views.Histograms{Store: x.Store, Reader: r} },
+	"exemplars":  func(x *execution, r *reader) table.Table { return &views.Exemplars{Store: x.Store, Reader: r} },
+	"blocks":     func(_ *execution, r *reader) table.Table { return &views.Blocks{Reader: r} },
+	"segments":   func(_ *execution, r *reader) table.Table { return &views.Segments{Reader: r} },
+	metadataView: func(x *execution, r *reader) table.Table {
+		return &views.Metadata{Reader: r, Get: x.Metadata}
+	},
+}
+
+// viewNames are the views, sorted.
+var viewNames = slices.Sorted(maps.Keys(catalogued))
 
 // reader implements views.Reader for one scan.
 type reader struct {
-	x   *execution
-	key string
+	x    *execution
+	key  string
+	base pushdown.Constraint // by the arguments
 }
 
 // Read implements views.Reader.
 func (r *reader) Read() (context.Context, views.Read, error) {
 	x := r.x
-	c := x.within(r.key)
+	c := r.base.And(x.within(r.key))
 	return x.ctx, views.Read{
 		Snap: x.snap, MinT: max(c.MinT, x.mint, key.MinTime), MaxT: min(c.MaxT, x.maxt, key.MaxTime), Sets: c.MatchAll(),
 	}, x.ctx.Err()
 }
 
 // Fail implements views.Reader.
-func (r *reader) Fail(err error) error {
-	r.x.mu.Lock()
-	defer r.x.mu.Unlock()
-	if r.x.failed == nil {
-		r.x.failed = err
-	}
-	return err
-}
+func (r *reader) Fail(err error) error { return r.x.fail(err) }

@@ -149,11 +149,11 @@ int prom_table_register(duckdb_connection conn, const char *name, int n, uintptr
 	*extra = (function){handle, n};
 	duckdb_table_function f = duckdb_create_table_function();
 	duckdb_table_function_set_name(f, name);
-	duckdb_logical_type text = duckdb_create_logical_type(DUCKDB_TYPE_VARCHAR);
+	duckdb_logical_type any = duckdb_create_logical_type(DUCKDB_TYPE_ANY);
 	for (int i = 0; i < n; i++) {
-		duckdb_table_function_add_parameter(f, text);
+		duckdb_table_function_add_parameter(f, any);
 	}
-	duckdb_destroy_logical_type(&text);
+	duckdb_destroy_logical_type(&any);
 	duckdb_table_function_set_extra_info(f, extra, release_function);
 	duckdb_table_function_set_bind(f, bind);
 	duckdb_table_function_set_init(f, begin);

@@ -70,7 +70,8 @@ type Cursor interface {
 	Close()
 }
 
-// Function is a table function. All of its arguments are texts; nil is NULL.
+// Function is a table function. It gets its arguments, which may have any type, as texts; nil is
+// NULL.
 type Function struct {
 	Name       string
 	Parameters int

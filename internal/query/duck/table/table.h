@@ -58,7 +58,7 @@ typedef struct {
 	char *argument;
 } prom_table_replaced;
 
-// Registers a table function with n VARCHAR parameters. handle is Go's, and released with the
+// Registers a table function with n parameters of any type. handle is Go's, and released with the
 // database. Returns 0, or 1 if DuckDB refused.
 int prom_table_register(duckdb_connection conn, const char *name, int n, uintptr_t handle);
 

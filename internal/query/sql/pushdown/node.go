@@ -1,6 +1,10 @@
 package pushdown
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
 
 // node is an operator of a plan, or an expression, as DuckDB serializes LogicalOperator and
 // Expression. Fields have different types in different classes: what is not of the asked type is
@@ -53,6 +57,34 @@ func integer(x any) (int64, bool) {
 	}
 	i, err := v.Int64()
 	return i, err == nil
+}
+
+// argument returns a value as a text, nil if it is NULL or of a type that is not read.
+func (n node) argument() *string {
+	var out string
+	switch v := n["value"]; n.node("type").text("id") {
+	case "VARCHAR":
+		s, ok := v.(string)
+		if !ok {
+			return nil
+		}
+		out = s
+	case "TIMESTAMP", "TIMESTAMP WITH TIME ZONE":
+		us, ok := integer(v)
+		if !ok {
+			return nil
+		}
+		out = time.UnixMicro(us).UTC().Format(time.RFC3339Nano)
+	case "INTEGER", "BIGINT":
+		i, ok := integer(v)
+		if !ok {
+			return nil
+		}
+		out = strconv.FormatInt(i, 10)
+	default:
+		return nil
+	}
+	return &out
 }
 
 // constant returns the value of a constant of a type.

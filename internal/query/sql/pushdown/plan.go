@@ -11,16 +11,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 )
 
 // Scan is a table function in a plan.
 type Scan struct {
 	Function  string
-	Arguments []string // as texts
-	columns   []string // of the table, by position
-	conds     []node   // of which all hold, over outputs
-	outputs   []int    // by column of the scan's result: its position in columns, -1 for others
+	Arguments []*string // as texts; nil: NULL, or of a type that is not read
+	columns   []string  // of the table, by position
+	conds     []node    // of which all hold, over outputs
+	outputs   []int     // by column of the scan's result: its position in columns, -1 for others
 }
 
 // document is the answer of json_serialize_plan.
@@ -82,7 +81,7 @@ func (n node) scans(out []*Scan) []*Scan {
 func (n node) scan(conds []node) *Scan {
 	s := &Scan{Function: n.text("name"), conds: conds}
 	for _, p := range n.nodes("parameters") {
-		s.Arguments = append(s.Arguments, p.text("value"))
+		s.Arguments = append(s.Arguments, p.argument())
 	}
 	names := n.list("names")
 	for _, c := range names {
@@ -109,11 +108,3 @@ func (n node) scan(conds []node) *Scan {
 	}
 	return s
 }
-
-// Key identifies what a scan calls: equal calls have equal keys.
-func Key(function string, arguments []string) string {
-	return strings.Join(append([]string{function}, arguments...), "\x00")
-}
-
-// Key identifies what the scan calls.
-func (s *Scan) Key() string { return Key(s.Function, s.Arguments) }
