@@ -204,7 +204,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/source": {
 		"internal/block", "internal/catalog", "internal/checksum", "internal/key", "internal/objstore",
-		"internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/lru",
+		"internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/index",
 		"internal/query/metrics", "internal/query/workdir", "internal/rollup", "internal/segment",
 	},
 	"internal/query/workdir": {},

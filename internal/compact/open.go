@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -162,7 +163,7 @@ func (o *opener) fetch(srcs []source) error {
 	g, ctx := errgroup.WithContext(o.ctx)
 	for i, id := range ids {
 		g.Go(func() (err error) {
-			bodies[i], err = o.s.get(ctx, id.Key(o.tenant).String())
+			bodies[i], _, err = objstore.ReadAll(ctx, o.s.store, id.Key(o.tenant).String())
 			return err
 		})
 	}
@@ -173,20 +174,6 @@ func (o *opener) fetch(srcs []source) error {
 		o.bodies[id] = bodies[i]
 	}
 	return nil
-}
-
-// get reads a whole object.
-func (s *Stage) get(ctx context.Context, k string) ([]byte, error) {
-	r, obj, err := s.store.Get(ctx, k, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	data := make([]byte, obj.Size)
-	_, err = io.ReadFull(r, data)
-	if err := errors.Join(err, r.Close()); err != nil {
-		return nil, fmt.Errorf("read %s: %w", k, err)
-	}
-	return data, nil
 }
 
 func (o *opener) block(src *source, must bool) (bool, error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/promlake/promlake/internal/block"
@@ -95,7 +94,7 @@ func isDamage(err error) bool {
 func (d *doctor) segment(ctx context.Context, ref *catalog.SegmentRef, out *Damaged) (int64, error) {
 	out.Object = ref.String()
 	out.MinTime, out.MaxTime = moment(int64(ref.Window)), moment(ref.Window.End()-1)
-	body, err := readAll(ctx, d.store, ref.String())
+	body, _, err := objstore.ReadAll(ctx, d.store, ref.String())
 	n := int64(len(body))
 	if err != nil {
 		return n, err
@@ -149,18 +148,6 @@ func (d *doctor) block(ctx context.Context, b *catalog.Block, out *Damaged) (n i
 	}
 	_, err = r.Series(series.NewTable(0))
 	return 0, err
-}
-
-func readAll(ctx context.Context, store objstore.Store, k string) ([]byte, error) {
-	body, _, err := store.Get(ctx, k, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(body)
-	if err := errors.Join(err, body.Close()); err != nil {
-		return nil, fmt.Errorf("read %s: %w", k, err)
-	}
-	return b, nil
 }
 
 func moment(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

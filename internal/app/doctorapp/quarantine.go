@@ -60,7 +60,7 @@ func (d *doctor) copy(ctx context.Context, f *Damaged) error {
 		if err != nil {
 			return fmt.Errorf("list %s: %w", f.Object, err)
 		}
-		body, err := readAll(ctx, d.store, obj.Key)
+		body, _, err := objstore.ReadAll(ctx, d.store, obj.Key)
 		if err != nil {
 			return err
 		}

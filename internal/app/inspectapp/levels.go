@@ -31,7 +31,7 @@ func (t *Tenant) readSegments(ctx context.Context, store objstore.Store, refs []
 	var mu sync.Mutex
 	err := each(ctx, refs, func(ctx context.Context, _ int, ref catalog.SegmentRef) error {
 		k := ref.String()
-		info, err := segment.ReadInfo(readerAt{ctx, store, k}, ref.Size)
+		info, err := segment.ReadInfo(objstore.ReaderAt(ctx, store, k), ref.Size)
 		if err != nil {
 			return fmt.Errorf("read segment %s: %w", k, err)
 		}

@@ -3,9 +3,7 @@ package compacttest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -152,12 +150,8 @@ func objects(ctx context.Context, store objstore.Store, snap *catalog.Snapshot) 
 }
 
 func readSegment(ctx context.Context, store objstore.Store, k string) ([]segment.Row, []segment.Metadata, error) {
-	r, obj, err := store.Get(ctx, k, 0, -1)
+	data, obj, err := objstore.ReadAll(ctx, store, k)
 	if err != nil {
-		return nil, nil, err
-	}
-	data, err := io.ReadAll(r)
-	if err := errors.Join(err, r.Close()); err != nil {
 		return nil, nil, err
 	}
 	info, err := segment.ReadInfo(bytes.NewReader(data), obj.Size)

@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -209,14 +208,10 @@ func (c *check) refuses(ctx context.Context, key, value string, cond objstore.Co
 // version is the value and ETag that a read returned.
 type version struct{ value, etag string }
 
-func (c *check) read(ctx context.Context, key string) (v version, err error) {
-	r, o, err := c.store.Get(ctx, key, 0, -1)
+func (c *check) read(ctx context.Context, key string) (version, error) {
+	b, o, err := objstore.ReadAll(ctx, c.store, key)
 	if err != nil {
 		return version{}, err
-	}
-	b, err := io.ReadAll(r)
-	if err = errors.Join(err, r.Close()); err != nil {
-		return version{}, fmt.Errorf("read %q: %w", key, err)
 	}
 	return version{string(b), o.ETag}, nil
 }

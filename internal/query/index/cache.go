@@ -36,6 +36,9 @@ func (c *Cache) Bytes() int64 {
 	return c.entries.Used()
 }
 
+// Has reports whether the cache holds the value of key.
+func (c *Cache) Has(key string) bool { return c.get(key) != nil }
+
 // Get returns the value of key. If the cache does not hold it, Get calls load; concurrent calls for
 // one key share one call of load. hit reports whether the cache held the value. An error is not
 // cached.

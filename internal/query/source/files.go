@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/fetch"
-	"github.com/promlake/promlake/internal/query/lru"
+	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/workdir"
 )
@@ -38,9 +37,7 @@ type Files struct {
 	concurrency int
 	atOnce      int64 // bytes that one query may prefetch, so that the cache has room for others
 
-	loads   fetch.Flight[*Footer]
-	mu      sync.Mutex
-	footers *lru.Map[*Footer] // by key of the series file
+	footers *index.Cache // by key of the series file
 }
 
 // minMemoryBytes is the least memory for objects that the disk has no room for.
@@ -51,7 +48,7 @@ func New(s Settings, store objstore.Store, dir *workdir.Dir, m *metrics.Metrics)
 	local, _ := store.(objstore.Local)
 	return &Files{
 		store: store, dir: local, metrics: m, concurrency: s.Concurrency, atOnce: min(s.CacheBytes/4, s.MaxFetchedBytes),
-		footers: lru.New[*Footer](s.FooterBytes),
+		footers: index.NewCache(s.FooterBytes),
 		cache: fetch.New(fetch.Settings{
 			LimitBytes: s.CacheBytes, MemoryBytes: max(s.MemoryBytes, minMemoryBytes), Concurrency: s.Concurrency,
 			GapBytes: fetch.DefaultGapBytes, RequestBytes: fetch.DefaultRequestBytes,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"unique"
@@ -15,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/fetch"
+	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/segment"
 )
 
@@ -24,7 +24,12 @@ type Footer struct {
 	segment.Info // of a block: Rows, Samples, times and label names; without Metadata
 	Descriptions []unique.Handle[segment.Metadata]
 	Meta         *block.Meta // nil for a segment
+
+	bytes int64 // of memory, about
 }
+
+// Bytes implements index.Sized.
+func (f *Footer) Bytes() int64 { return f.bytes }
 
 // MayMatch reports whether an object can hold a series that matches one of sets, judging by its
 // label names. No sets match everything.
@@ -59,44 +64,27 @@ const WholeBytes = fetch.DefaultRequestBytes
 // Footer returns the footer of an object, from the cache or from the object. Concurrent calls for
 // one object share a load. Objects are immutable, so cached footers never expire.
 func (f *Files) footer(ctx context.Context, o *Ref) (*Footer, error) {
-	if ft := f.known(o.Series); ft != nil {
-		f.metrics.CountLookup("footer", true)
-		return ft, nil
-	}
-	return f.loads.Do(ctx, o.Series, func() (*Footer, error) {
-		if ft := f.known(o.Series); ft != nil {
-			return ft, nil
-		}
+	ft, hit, err := index.Get(ctx, f.footers, o.Series, func() (*Footer, error) {
 		f.metrics.CountLookup("footer", false)
 		load := f.segmentFooter
 		if o.IsBlock() {
 			load = f.blockFooter
 		}
-		ft, cost, err := load(ctx, o)
+		ft, err := load(ctx, o)
 		if err != nil {
 			return nil, o.Broken(err)
 		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.footers.Add(o.Series, ft, cost)
-		f.footers.Evict(0)
 		return ft, nil
 	})
-}
-
-// known returns the footer that is cached under a key, nil if none is.
-func (f *Files) known(key string) *Footer {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if e := f.footers.Get(key); e != nil {
-		return e.Value
+	if hit {
+		f.metrics.CountLookup("footer", true)
 	}
-	return nil
+	return ft, err
 }
 
-// blockFooter reads a block's meta.json and estimates the memory of its footer in bytes. The disk
-// cache is bypassed: what is decoded stays in memory.
-func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, int64, error) {
+// blockFooter reads a block's meta.json. The disk cache is bypassed: what is decoded stays in
+// memory.
+func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, error) {
 	key := o.Block.File(block.MetaFile)
 	var b []byte
 	var m block.Meta
@@ -105,51 +93,45 @@ func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, int64, error)
 		b, err = os.ReadFile(f.dir.LocalPath(key))
 		err = gone(key, err)
 	} else {
-		var body io.ReadCloser
-		if body, _, err = f.store.Get(ctx, key, 0, -1); err == nil {
-			b, err = io.ReadAll(body)
-			err = errors.Join(err, body.Close())
-		}
+		b, _, err = objstore.ReadAll(ctx, f.store, key)
 	}
 	if err == nil {
 		m, err = block.ReadMeta(b)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("read %s: %w", key, err)
+		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
-	ft := &Footer{
+	return &Footer{
 		Info: segment.Info{
 			Rows: m.Series, Samples: m.Floats + m.Hists, MinT: m.MinT, MaxT: m.MaxT,
 			LabelColumns: m.LabelColumns, MapNames: m.MapNames, HasExemplars: m.Exemplars > 0,
 		},
-		Meta: &m,
-	}
-	return ft, int64(400 + 2*len(key) + len(b)), nil
+		Meta: &m, bytes: int64(400 + len(key) + len(b)),
+	}, nil
 }
 
-// segmentFooter reads a segment's footer and estimates its memory in bytes.
-func (f *Files) segmentFooter(ctx context.Context, o *Ref) (*Footer, int64, error) {
+func (f *Files) segmentFooter(ctx context.Context, o *Ref) (*Footer, error) {
 	info, err := f.segmentInfo(ctx, o)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read footer of segment %s: %w", o.Series, err)
+		return nil, fmt.Errorf("read footer of segment %s: %w", o.Series, err)
 	}
 	ft := &Footer{Info: info, Descriptions: make([]unique.Handle[segment.Metadata], len(info.Metadata))}
 	for i, m := range info.Metadata {
 		ft.Descriptions[i] = unique.Make(m)
 	}
 	ft.Metadata = nil
-	n := int64(400+2*len(o.Series)) + 8*int64(len(ft.Descriptions))
+	ft.bytes = int64(400 + len(o.Series) + 8*len(ft.Descriptions))
 	for _, names := range [][]string{ft.LabelColumns, ft.MapNames} {
 		for _, s := range names {
-			n += int64(16 + len(s))
+			ft.bytes += int64(16 + len(s))
 		}
 	}
-	return ft, n, nil
+	return ft, nil
 }
 
 func (f *Files) segmentInfo(ctx context.Context, o *Ref) (segment.Info, error) {
 	if !f.inPlace(o.Series) && o.Size > WholeBytes {
-		return segment.ReadInfo(&storeReader{ctx, f.store, o.Series}, o.Size)
+		return segment.ReadInfo(objstore.ReaderAt(ctx, f.store, o.Series), o.Size)
 	}
 	path, release, err := f.whole(ctx, o.Series, o.Size)
 	if err != nil {
@@ -162,24 +144,4 @@ func (f *Files) segmentInfo(ctx context.Context, o *Ref) (segment.Info, error) {
 	}
 	info, err := segment.ReadInfo(file, o.Size)
 	return info, errors.Join(err, file.Close())
-}
-
-// storeReader reads ranges of an object.
-type storeReader struct {
-	ctx   context.Context
-	store objstore.Store
-	key   string
-}
-
-// ReadAt implements io.ReaderAt with one Get per call.
-func (r *storeReader) ReadAt(p []byte, off int64) (int, error) {
-	body, _, err := r.store.Get(r.ctx, r.key, off, int64(len(p)))
-	if err != nil {
-		return 0, err
-	}
-	n, err := io.ReadFull(body, p)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
-	}
-	return n, errors.Join(err, body.Close())
 }

@@ -29,7 +29,7 @@ func (f *Files) Warm(ctx context.Context, snap catalog.Snapshot) {
 		if len(tasks) >= maxWarm {
 			break
 		}
-		if f.inPlace(o.Series) || f.known(o.Series) != nil {
+		if f.inPlace(o.Series) || f.footers.Has(o.Series) {
 			continue
 		}
 		tasks = append(tasks, func(ctx context.Context) { _, _ = f.footer(ctx, o) })
