@@ -42,6 +42,8 @@ var access = map[string]auth.Access{
 	"POST /api/v1/import/csv":                   auth.Write,
 	"POST /prometheus/api/v1/import/csv":        auth.Write,
 
+	"POST /api/put":                           auth.Write,
+	"POST /opentsdb/api/put":                  auth.Write,
 	"POST /api/v1/otlp/v1/metrics":            auth.Write,
 	"POST /prometheus/api/v1/otlp/v1/metrics": auth.Write,
 	"POST /otlp/v1/metrics":                   auth.Write,

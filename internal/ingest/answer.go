@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/message"
+	"github.com/promlake/promlake/internal/opentsdb"
 	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/promtext"
 	"github.com/promlake/promlake/internal/remotewrite"
@@ -79,7 +80,7 @@ func status(err error) int {
 		return http.StatusUnsupportedMediaType
 	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
+	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
 		return http.StatusBadRequest
 	case errors.As(err, &tenants):
 		return http.StatusTooManyRequests

@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer, mode Mode) *metrics {
 		return f.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats; otlp; json: lines of JSON; csv) and HTTP status code.", "protocol", "code"),
+		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats; otlp; json: lines of JSON; csv; opentsdb) and HTTP status code.", "protocol", "code"),
 		samples:    counter("samples_total", "Float samples made durable."),
 		histograms: counter("histograms_total", "Native histogram samples made durable."),
 		exemplars:  counter("exemplars_total", "Exemplars made durable."),

@@ -9,6 +9,7 @@ package jsonlines
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/promlake/promlake/internal/jsontext"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -114,33 +116,34 @@ func (d *decoder) room(line []byte) error {
 // parse reads a line into metric, values and times.
 func (d *decoder) parse(line []byte) error {
 	d.metric, d.values, d.times = nil, d.values[:0], d.times[:0]
-	p := parser{text: line}
-	if err := p.object(func(name string) (err error) {
+	p := jsontext.New(line)
+	err := p.Object(func(name string) (err error) {
 		switch name {
 		case "metric":
-			d.metric, err = p.raw()
+			d.metric, err = p.Raw()
 		case "values":
 			d.values = d.values[:0]
-			err = p.array(func() error {
-				v, err := p.value()
+			err = p.Array(func() error {
+				v, err := value(p)
 				d.values = append(d.values, v)
 				return err
 			})
 		case "timestamps":
 			d.times = d.times[:0]
-			err = p.array(func() error {
-				t, err := p.integer()
+			err = p.Array(func() error {
+				t, err := p.Integer("an integer of milliseconds")
 				d.times = append(d.times, t)
 				return err
 			})
 		default:
-			_, err = p.raw()
+			_, err = p.Raw()
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", remotewrite.Quote(name), err)
 		}
 		return nil
-	}); err != nil {
+	})
+	if err := cmp.Or(err, p.End()); err != nil {
 		return err
 	}
 	switch {

@@ -83,7 +83,7 @@ func TestBadLines(t *testing.T) {
 	const good = `{"metric":{"__name__":"good"},"values":[1],"timestamps":[1700000000000]}`
 	for bad, want := range map[string]string{
 		`x`: `line 2: 'x' at byte 1, where { is expected (invalid_line)`,
-		`{`: `line 2: the line ends where a string is expected`,
+		`{`: `line 2: the text ends where a string is expected`,
 		`{"metric":{"__name__":"x"},"values":[1]}`:                                     `1 values, but 0 timestamps`,
 		`{"metric":{"__name__":"x"},"values":[1,2],"timestamps":[1]}`:                  `2 values, but 1 timestamps`,
 		`{"metric":{"__name__":"x"},"values":[],"timestamps":[]}`:                      `"values" is missing or empty`,
@@ -98,8 +98,8 @@ func TestBadLines(t *testing.T) {
 		`{"metric":{"__name__":"x"},"values":[nul],"timestamps":[1]}`:                  `"values": 'n' at byte 38`,
 		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[1.5]}`:                  `"timestamps": '1' at byte 55, where an integer of milliseconds is expected`,
 		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[99999999999999999999]}`: `an integer of milliseconds`,
-		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[1]} {}`:                 `where the end of the line is expected`,
-		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[1]`:                     `the line ends where , or } is expected`,
+		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[1]} {}`:                 `where the end is expected`,
+		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[1]`:                     `the text ends where , or } is expected`,
 		`{"metric":{"__name__":"x"},"values":[1 2],"timestamps":[1]}`:                  `where , or ] is expected`,
 		`{"metric":{"__name__":"x"},"values":[1],"timestamps":[1900000000000]}`:        `too_far_in_future`,
 	} {

@@ -20,7 +20,7 @@ LINES = tuple(
         ("POST", "/write"), ("POST", "/api/v2/write"), ("POST", "/api/v3/write_lp"),
         ("GET", "/query"), ("POST", "/query"), ("GET", "/ping"),
     )
-) + tuple(("POST", path) for path in ("/otlp/v1/metrics", "/opentelemetry/v1/metrics", "/v1/metrics"))  # fmt: skip
+) + tuple(("POST", path) for path in ("/api/put", "/opentsdb/api/put", "/otlp/v1/metrics", "/opentelemetry/v1/metrics", "/v1/metrics"))  # fmt: skip
 QUERIES = (
     "/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/explain", "/api/v1/sql", "/api/v1/series", "/api/v1/labels",
     "/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/format_query", "/api/v1/parse_query", "/api/v1/read",

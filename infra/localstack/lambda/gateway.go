@@ -38,6 +38,8 @@ var (
 		"POST /prometheus/api/v1/import",
 		"POST /api/v1/import/csv",
 		"POST /prometheus/api/v1/import/csv",
+		"POST /api/put",
+		"POST /opentsdb/api/put",
 		"POST /api/v1/otlp/v1/metrics",
 		"POST /prometheus/api/v1/otlp/v1/metrics",
 		"POST /otlp/v1/metrics",

@@ -109,6 +109,9 @@ func (s stage) Routes() []process.Route {
 			routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: h})
 		}
 	}
+	for _, path := range []string{"/api/put", "/opentsdb/api/put"} {
+		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OpenTSDBHandler()})
+	}
 	for _, path := range otlpPatterns {
 		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OTLPHandler()})
 	}

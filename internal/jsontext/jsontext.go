@@ -1,28 +1,30 @@
-package jsonlines
+// Package jsontext reads JSON from left to right, in place, for formats whose numbers are most of
+// the text.
+package jsontext
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"unsafe"
-
-	"github.com/prometheus/prometheus/model/value"
 )
 
-// parser reads JSON from left to right, in place.
-type parser struct {
+// Parser reads one text.
+type Parser struct {
 	text []byte
 	at   int
 }
 
-// peek skips white space and returns the next byte, 0 at the end.
-func (p *parser) peek() byte {
+// New returns a parser of a text, which does not change while it is read.
+func New(text []byte) *Parser { return &Parser{text: text} }
+
+// Peek skips white space and returns the next byte, 0 at the end.
+func (p *Parser) Peek() byte {
 	for ; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; c {
-		case ' ', '\t', '\r':
+		case ' ', '\t', '\r', '\n':
 		default:
 			return c
 		}
@@ -30,58 +32,63 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-func (p *parser) take(c byte) bool {
-	if p.peek() != c {
+func (p *Parser) take(c byte) bool {
+	if p.Peek() != c {
 		return false
 	}
 	p.at++
 	return true
 }
 
-// unexpected is the error for what stands where something else should.
-func (p *parser) unexpected(want string) error {
-	if p.peek() == 0 {
-		return fmt.Errorf("the line ends where %s is expected", want)
+// Unexpected is the error for what stands where something else should.
+func (p *Parser) Unexpected(want string) error {
+	if p.Peek() == 0 {
+		return fmt.Errorf("the text ends where %s is expected", want)
 	}
 	return fmt.Errorf("%q at byte %d, where %s is expected", p.text[p.at], p.at+1, want)
 }
 
-// object reads an object that is all of the text. It calls f at each value.
-func (p *parser) object(f func(name string) error) error {
+// Object reads an object. It calls f at each value, which f reads.
+func (p *Parser) Object(f func(name string) error) error {
 	if !p.take('{') {
-		return p.unexpected("{")
+		return p.Unexpected("{")
 	}
 	for first := true; !p.take('}'); first = false {
 		if !first && !p.take(',') {
-			return p.unexpected(", or }")
+			return p.Unexpected(", or }")
 		}
-		name, err := p.string()
+		name, err := p.String()
 		if err != nil {
 			return err
 		}
 		if !p.take(':') {
-			return p.unexpected(":")
+			return p.Unexpected(":")
 		}
 		if err := f(name); err != nil {
 			return err
 		}
 	}
-	if p.peek() != 0 {
-		return p.unexpected("the end of the line")
+	return nil
+}
+
+// End returns an error unless the text ends here.
+func (p *Parser) End() error {
+	if p.Peek() != 0 {
+		return p.Unexpected("the end")
 	}
 	return nil
 }
 
-// array reads an array. It calls f at each element.
-func (p *parser) array(f func() error) error {
+// Array reads an array. It calls f at each element, which f reads.
+func (p *Parser) Array(f func() error) error {
 	if !p.take('[') {
-		return p.unexpected("[")
+		return p.Unexpected("[")
 	}
 	for first := true; !p.take(']'); first = false {
 		if !first && !p.take(',') {
-			return p.unexpected(", or ]")
+			return p.Unexpected(", or ]")
 		}
-		p.peek()
+		p.Peek()
 		if err := f(); err != nil {
 			return err
 		}
@@ -89,12 +96,12 @@ func (p *parser) array(f func() error) error {
 	return nil
 }
 
-// string reads a string.
-func (p *parser) string() (string, error) {
-	if p.peek() != '"' {
-		return "", p.unexpected("a string")
+// String reads a string.
+func (p *Parser) String() (string, error) {
+	if p.Peek() != '"' {
+		return "", p.Unexpected("a string")
 	}
-	raw, err := p.raw()
+	raw, err := p.Raw()
 	if err != nil {
 		return "", err
 	}
@@ -108,9 +115,9 @@ func (p *parser) string() (string, error) {
 	return s, nil
 }
 
-// raw returns the bytes of a value. Of an object or array it checks only where it ends.
-func (p *parser) raw() ([]byte, error) {
-	p.peek()
+// Raw returns the bytes of a value. Of an object or array it checks only where it ends.
+func (p *Parser) Raw() ([]byte, error) {
+	p.Peek()
 	from, depth, text := p.at, 0, false
 	for ; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; {
@@ -126,7 +133,7 @@ func (p *parser) raw() ([]byte, error) {
 			depth++
 		case depth == 0 && (c == ',' || c == '}' || c == ']'):
 			if p.at == from {
-				return nil, p.unexpected("a value")
+				return nil, p.Unexpected("a value")
 			}
 			return p.text[from:p.at], nil
 		case c == '}', c == ']':
@@ -136,11 +143,11 @@ func (p *parser) raw() ([]byte, error) {
 			}
 		}
 	}
-	return nil, errors.New("the line ends within a value")
+	return nil, errors.New("the text ends within a value")
 }
 
 // number returns the bytes of a number.
-func (p *parser) number() []byte {
+func (p *Parser) number() []byte {
 	from := p.at
 	for ; p.at < len(p.text); p.at++ {
 		switch c := p.text[p.at]; {
@@ -176,8 +183,8 @@ func small(digits []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// integer reads an integer.
-func (p *parser) integer() (int64, error) {
+// Integer reads an integer. The error names what was wanted.
+func (p *Parser) Integer(want string) (int64, error) {
 	from := p.at
 	digits := p.number()
 	if n, ok := small(digits); ok {
@@ -186,46 +193,26 @@ func (p *parser) integer() (int64, error) {
 	n, err := strconv.ParseInt(view(digits), 10, 64)
 	if err != nil {
 		p.at = from
-		return 0, p.unexpected("an integer of milliseconds")
+		return 0, p.Unexpected(want)
 	}
 	return n, nil
 }
 
-var stale = math.Float64frombits(value.StaleNaN)
-
-// value reads a value of a sample.
-func (p *parser) value() (float64, error) {
+// Float reads a number. The error names what was wanted.
+func (p *Parser) Float(want string) (float64, error) {
+	p.Peek()
 	from := p.at
-	switch p.peek() {
-	case 'n':
-		if raw, err := p.raw(); err == nil && string(bytes.TrimSpace(raw)) == "null" {
-			return stale, nil
-		}
-	case '"':
-		s, err := p.string()
-		if err != nil {
-			return 0, err
-		}
-		switch s {
-		case "NaN", "nan":
-			return math.NaN(), nil
-		case "Infinity", "infinity", "Inf", "inf", "+Inf":
-			return math.Inf(1), nil
-		case "-Infinity", "-infinity", "-Inf", "-inf":
-			return math.Inf(-1), nil
-		}
-	default:
-		digits := p.number()
-		if n, ok := small(digits); ok {
-			return float64(n), nil
-		}
-		// What Go takes beyond JSON's numbers, such as +1 and 1., is harmless.
-		if v, err := strconv.ParseFloat(view(digits), 64); err == nil {
-			return v, nil
-		}
+	digits := p.number()
+	if n, ok := small(digits); ok {
+		return float64(n), nil
 	}
-	p.at = from
-	return 0, p.unexpected(`a number, "NaN", "Infinity", "-Infinity" or null`)
+	// What Go takes beyond JSON's numbers, such as +1 and 1., is harmless.
+	v, err := strconv.ParseFloat(view(digits), 64)
+	if err != nil {
+		p.at = from
+		return 0, p.Unexpected(want)
+	}
+	return v, nil
 }
 
 // view is a string of bytes that do not change while it is used.

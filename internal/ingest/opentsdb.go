@@ -1,0 +1,76 @@
+package ingest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/promlake/promlake/internal/opentsdb"
+	"github.com/promlake/promlake/internal/remotewrite"
+)
+
+// OpenTSDBHandler serves POST requests to OpenTSDB's /api/put. Its parameters are OpenTSDB's summary
+// and details, and extra_label=name=value, repeatable. Errors have OpenTSDB's form.
+func (s *Stage) OpenTSDBHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		points := 0
+		p, err := s.openTSDB(r, &points)
+		if err == nil {
+			_, err = s.write(w, r, p)
+		}
+		code := s.answered(w, err, "opentsdb")
+		query := r.URL.Query()
+		summary, details := query.Has("summary"), query.Has("details")
+		var partial *errPartial
+		if err == nil && !summary && !details {
+			w.WriteHeader(code)
+			return
+		}
+		var answer any
+		if refused := errors.As(err, &partial); err == nil || refused && (summary || details) {
+			answer = putSummary(err, points, details)
+			if err == nil {
+				code = http.StatusOK
+			}
+		} else {
+			answer = map[string]any{"error": map[string]any{"code": code, "message": s.public(r, err, code)}}
+		}
+		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(answer) // a client that went away needs no answer
+	})
+}
+
+// putSummary is OpenTSDB's answer with the number of data points that were stored. Of those that
+// were not, only the first is named.
+func putSummary(err error, points int, details bool) map[string]any {
+	failed := 0
+	list := []any{}
+	var partial *errPartial
+	if errors.As(err, &partial) {
+		failed = partial.rejected
+		list = append(list, map[string]string{"error": partial.err.Error()})
+	}
+	out := map[string]any{"failed": failed, "success": points - failed}
+	if details {
+		out["errors"] = list
+	}
+	return out
+}
+
+// openTSDB is the format of a request. points is the number of its data points, once it is decoded.
+func (s *Stage) openTSDB(r *http.Request, points *int) (p wireFormat, err error) {
+	if p.read, err = s.packedReader(r.Header, "json"); err != nil {
+		return p, err
+	}
+	extra, err := extraLabels(r.URL.Query())
+	if err != nil {
+		return p, err
+	}
+	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
+		b, *points, err = opentsdb.Decode(opentsdb.Request{Body: msg, Labels: extra}, g, rules, room)
+		return b, err
+	}
+	return p, nil
+}
