@@ -42,22 +42,31 @@ func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room 
 type decoder struct {
 	Request
 	c      *remotewrite.Collector
-	key    []byte
 	labels []series.Label
 	family segment.Metadata // at hand
+
+	key    []byte
+	prefix int // bytes of key that all series of the family share; 0: to be computed
+
+	kind    model.MetricType // of the last TYPE line that was read without the parser; "": none
+	unknown int              // series that were read one by one
 }
 
 // read adds all samples, exemplars and metadata to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
-	kind := "text/plain"
-	if d.OpenMetrics {
-		kind = "application/openmetrics-text"
+	d.c = c
+	if !d.OpenMetrics {
+		return d.readText()
 	}
-	p, err := textparse.New(d.Body, kind, labels.NewSymbolTable(), textparse.ParserOptions{})
+	p, err := textparse.New(d.Body, "application/openmetrics-text", labels.NewSymbolTable(), textparse.ParserOptions{})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	d.c = c
+	return d.parse(p)
+}
+
+// parse adds what a parser reads.
+func (d *decoder) parse(p textparse.Parser) error {
 	for {
 		entry, err := p.Next()
 		if errors.Is(err, io.EOF) {
@@ -71,9 +80,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 			err = d.sample(p)
 		case textparse.EntryType:
 			name, kind := p.Type()
-			if err = d.described(string(name)); err == nil {
-				d.family.Type = string(kind)
-			}
+			err = d.typed(string(name), kind)
 		case textparse.EntryHelp:
 			name, help := p.Help()
 			if err = d.described(string(name)); err == nil {
@@ -91,12 +98,22 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	}
 }
 
+// typed notes the type of a family.
+func (d *decoder) typed(name string, kind model.MetricType) error {
+	if err := d.described(name); err != nil {
+		return err
+	}
+	d.family.Type, d.prefix = string(kind), 0
+	return nil
+}
+
 // described adds the metadata of the family at hand when another one begins.
 func (d *decoder) described(next string) error {
 	last := d.family
 	if next == last.Metric {
 		return nil
 	}
+	d.prefix = 0
 	d.family = segment.Metadata{Metric: next, Type: string(model.MetricTypeUnknown)}
 	if last.Type == string(model.MetricTypeUnknown) && last.Help == "" && last.Unit == "" || last.Metric == "" {
 		return nil
@@ -118,14 +135,7 @@ func (d *decoder) sample(p textparse.Parser) error {
 		}
 		d.c.Exemplar(e)
 	}
-	// The parser writes the labels le and quantile by the type of the family at hand, so that is a
-	// part of the key. Nobody else's keys begin with this byte.
-	d.key = binary.AppendUvarint(append(d.key[:0], 'T'), uint64(len(d.Labels)))
-	for _, l := range d.Labels {
-		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
-	}
-	d.key = append(remotewrite.AppendKey(remotewrite.AppendKey(d.key, d.family.Metric), d.family.Type), text...)
-	known, err := d.c.Series(d.c.Key(d.key))
+	known, err := d.c.Series(d.keyOf(text))
 	if known || err != nil {
 		return err
 	}
@@ -140,6 +150,22 @@ func (d *decoder) sample(p textparse.Parser) error {
 	d.labels = append(d.labels, d.Labels...)
 	slices.SortStableFunc(d.labels, func(a, b series.Label) int { return cmp.Compare(a.Name, b.Name) })
 	return d.c.Learn(d.labels)
+}
+
+// keyOf returns the key of a series of the family at hand. The parser writes the labels le and
+// quantile by the type of the family, so that is a part of the key. Nobody else's keys begin with
+// this byte.
+func (d *decoder) keyOf(text []byte) series.Key {
+	if d.prefix == 0 {
+		d.key = binary.AppendUvarint(append(d.key[:0], 'T'), uint64(len(d.Labels)))
+		for _, l := range d.Labels {
+			d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
+		}
+		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, d.family.Metric), d.family.Type)
+		d.prefix = len(d.key)
+	}
+	d.key = append(d.key[:d.prefix], text...)
+	return d.c.Key(d.key)
 }
 
 // ParseLabel reads name=value, the form of the parameter extra_label.
