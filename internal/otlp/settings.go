@@ -56,6 +56,7 @@ func (s *Settings) metricNamer() otlptranslator.MetricNamer {
 }
 
 func (s *Settings) labelNamer() otlptranslator.LabelNamer {
+	//lint:ignore SA1019 Prometheus has this setting, too
 	return otlptranslator.LabelNamer{UTF8Allowed: s.UTF8(), UnderscoreLabelSanitization: s.KeyPrefix, PreserveMultipleUnderscores: s.Underscores}
 }
 

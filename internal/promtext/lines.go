@@ -132,7 +132,7 @@ func (d *decoder) series(b []byte) (n int, err error) {
 		}
 		p := d.parser(b[:n])
 		if entry, err := p.Next(); err != nil || entry != textparse.EntrySeries {
-			return 0, nil //nolint:nilerr // the parser will say so when it reads the rest
+			return 0, nil // the parser reports it when it reads the rest
 		}
 		return n, d.sample(p)
 	}
