@@ -1,6 +1,7 @@
 package body
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -30,14 +31,17 @@ func (f frames) fill(b []byte, _ int64) (int64, bool, error) {
 		return 0, false, fmt.Errorf("start decoder: %w", err)
 	}
 	out, err := d.DecodeAll(f.sent, b[:0:len(b)])
-	if err != nil && int64(len(b)) < f.most {
+	switch {
+	case err == nil && len(out) <= len(b):
+		return int64(copy(b, out)), true, nil // mostly from b to itself
+	case int64(len(b)) < f.most:
 		return int64(len(b)), false, nil
 	}
-	return int64(len(out)), err == nil, err
+	return 0, false, cmp.Or(err, errFrame)
 }
 
-// errFrame reports a frame that ends early.
-var errFrame = errors.New("truncated frame")
+// errFrame reports a frame that ends early, or holds more than its headers state.
+var errFrame = errors.New("frame whose size is not that of its headers")
 
 // maxBlock is the most bytes that a block decompresses to (RFC 8878, 3.1.1.2.4).
 const maxBlock = 128 << 10
