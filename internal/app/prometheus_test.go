@@ -144,6 +144,9 @@ scrape_configs:
 	// Another tenant sees none of it.
 	_, body = caller{tenant: "other"}.get(t, srv.url+"/api/v1/targets")
 	require.Contains(t, body, `"activeTargets":[]`)
+	_, body = get(t, srv.url+"/metrics")
+	require.Contains(t, body, "\npromlake_queue_refused_appends_total 0\n")
+	require.Contains(t, body, "\npromlake_queue_failed_appends_total 0\n")
 	require.Contains(t, srv.data(t, "/api/v1/status/config")["yaml"], "job_name: steady")
 	srv.end(t)
 

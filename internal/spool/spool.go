@@ -33,12 +33,13 @@ type Spool struct {
 	met    *metrics
 	logger *slog.Logger
 
-	down   atomic.Bool // the last append failed: transactions go to the directory
-	wake   chan struct{}
-	filled chan struct{} // capacity 1: the directory has a new file
-	ended  sync.WaitGroup
-	ctx    context.Context // ends appends and the replay
-	cancel context.CancelFunc
+	down       atomic.Bool  // the last append failed: transactions go to the directory
+	complained atomic.Int64 // ms since 1970 of the last log entry on a refusal
+	wake       chan struct{}
+	filled     chan struct{} // capacity 1: the directory has a new file
+	ended      sync.WaitGroup
+	ctx        context.Context // ends appends and the replay
+	cancel     context.CancelFunc
 
 	mu      sync.Mutex
 	waiting []*appender.Transaction

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/promlake/promlake/internal/appender"
 	"github.com/promlake/promlake/internal/remotewrite"
@@ -16,6 +17,8 @@ const (
 	maxSamples = 50_000
 	// maxParallel bounds the appends at a time.
 	maxParallel = 8
+	// complainEvery is the time between two log entries on refusals.
+	complainEvery = time.Minute
 	// maxReplayBytes bounds the files that are read at a time.
 	maxReplayBytes = 16 << 20
 )
@@ -32,10 +35,7 @@ func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transa
 		wg.Go(func() {
 			defer func() { <-slots }()
 			refused, err := q.sink.Append(ctx, q.tenant, sizeOf(part), source(part))
-			if refused != nil {
-				q.met.refused.Inc()
-				q.logger.Warn("a part of the scraped samples, or of the results of rules, was refused", "tenant", q.tenant, "err", refused)
-			}
+			q.note(refused)
 			if err == nil {
 				q.met.stored.Add(float64(samplesOf(part)))
 				return
@@ -51,6 +51,18 @@ func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transa
 	}
 	wg.Wait()
 	return failed
+}
+
+// note counts a refusal. It is logged once in a while, because every scrape may repeat it.
+func (q *Spool) note(refused error) {
+	if refused == nil {
+		return
+	}
+	q.met.refused.Inc()
+	now := time.Now().UnixMilli()
+	if last := q.complained.Load(); now-last >= complainEvery.Milliseconds() && q.complained.CompareAndSwap(last, now) {
+		q.logger.Warn("a part of the scraped samples, or of the results of rules, was refused; promlake_queue_refused_appends_total counts further refusals", "tenant", q.tenant, "err", refused)
+	}
 }
 
 // source returns the source of an append.
