@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 
@@ -94,21 +96,29 @@ func TestScraping(t *testing.T) {
 	broken := newTarget(t, "e 1\n")
 	open := newTarget(t, "# TYPE o_seconds counter\n# UNIT o_seconds seconds\no_seconds_total 3 # {trace_id=\"abc\"} 1.5\n# EOF\n")
 	open.kind = "application/openmetrics-text; version=1.0.0"
+	native := prometheus.NewRegistry()
+	latency := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "nh_seconds", NativeHistogramBucketFactor: 1.1})
+	native.MustRegister(latency)
+	latency.Observe(3)
+	histograms := httptest.NewServer(promhttp.HandlerFor(native, promhttp.HandlerOpts{}))
+	defer histograms.Close()
 	s, _ := monitoring(t, fast+fmt.Sprintf(`
 scrape_configs:
+- {job_name: native, scrape_native_histograms: true, static_configs: [{targets: [%q]}]}
 - {job_name: steady, static_configs: [{targets: [%q], labels: {zone: a}}]}
 - {job_name: dying, static_configs: [{targets: [%q]}]}
 - {job_name: broken, static_configs: [{targets: [%q]}]}
 - {job_name: open, static_configs: [{targets: [%q]}]}
-`, steady.addr, dying.addr, broken.addr, open.addr))
+`, strings.TrimPrefix(histograms.URL, "http://"), steady.addr, dying.addr, broken.addr, open.addr))
 	srv := start(t, s)
 
-	srv.eventually(t, `up == 1`, 4)
+	srv.eventually(t, `up == 1`, 5)
+	srv.eventually(t, `histogram_count(nh_seconds) == 1 and histogram_sum(nh_seconds) == 3`, 1)
 	got := srv.eventually(t, `a_total`, 2)
 	require.Equal(t, model.LabelValue(steady.addr), got[0].Metric["instance"])
 	require.Equal(t, model.LabelValue("a"), got[0].Metric["zone"])
 	for _, metric := range []string{"scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added"} {
-		srv.eventually(t, metric, 4)
+		srv.eventually(t, metric, 5)
 	}
 	require.Eventually(t, func() bool {
 		_, body := get(t, srv.url+"/api/v1/metadata?metric=a_total")
@@ -131,13 +141,13 @@ scrape_configs:
 	// They come back with other labels.
 	dying.set(http.StatusOK, "d{new=\"yes\"} 1\n")
 	broken.set(http.StatusOK, "e 3\n")
-	srv.eventually(t, `up == 1`, 4)
+	srv.eventually(t, `up == 1`, 5)
 	srv.eventually(t, `{__name__=~"d|e"}`, 2)
 	srv.eventually(t, `d{new="yes"}`, 1)
 
 	targets := srv.data(t, "/api/v1/targets")
-	require.Len(t, targets["activeTargets"], 4)
-	require.Equal(t, []any{"broken", "dying", "open", "steady"}, srv.data(t, "/api/v1/scrape_pools")["scrapePools"])
+	require.Len(t, targets["activeTargets"], 5)
+	require.Equal(t, []any{"broken", "dying", "native", "open", "steady"}, srv.data(t, "/api/v1/scrape_pools")["scrapePools"])
 	code, body = get(t, srv.url+"/api/v1/targets/metadata?metric=o_seconds")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, `"counter"`)
@@ -153,7 +163,7 @@ scrape_configs:
 	// A series continues after a restart, because nobody marked its end.
 	s.Prometheus.ConfigFile = ""
 	srv = start(t, s)
-	srv.eventually(t, `up`, 4)
+	srv.eventually(t, `up`, 5)
 	srv.end(t)
 }
 

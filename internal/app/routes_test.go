@@ -34,6 +34,7 @@ var access = map[string]auth.Access{
 	"PUT /-/reload":   auth.Operate,
 
 	"GET /metrics/node": auth.Operate,
+	"GET /graph":        auth.Public,
 
 	"POST /api/v1/import/prometheus":            auth.Write,
 	"POST /prometheus/api/v1/import/prometheus": auth.Write,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +112,12 @@ scrape_configs: [{job_name: j, static_configs: [{targets: [%q]}]}]
 	require.Equal(t, map[string]string{"summary": x.addr + " has 20"}, first.Annotations)
 	require.Equal(t, "page", first.Labels["severity"])
 	require.Contains(t, first.GeneratorURL, "/graph?g0.expr=v+%3E+10")
+	link, err := url.Parse(first.GeneratorURL)
+	require.NoError(t, err)
+	resp, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Get(srv.url + link.RequestURI())
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, "./#/explore?g0.expr=v+%3E+10&g0.tab=1", resp.Header.Get("Location"))
 	require.Contains(t, srv.data(t, "/api/v1/alertmanagers")["activeAlertmanagers"].([]any)[0].(map[string]any)["url"], am.addr)
 	require.Len(t, srv.data(t, "/api/v1/rules")["groups"], 2)
 	alerts, err := json.Marshal(srv.data(t, "/api/v1/alerts"))
@@ -140,7 +147,7 @@ scrape_configs: [{job_name: j, static_configs: [{targets: [%q]}]}]
 
 	// A rule that is removed leaves no series behind.
 	require.NoError(t, os.WriteFile(rulesFile, []byte("groups: [{name: recording, rules: [{record: w, expr: v}]}]"), 0o600))
-	resp, err := http.Post(srv.url+"/-/reload", "", nil)
+	resp, err = http.Post(srv.url+"/-/reload", "", nil)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusOK, resp.StatusCode)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/tenant"
 )
 
 // reload reads the configuration again and applies it. If it cannot be read, the former one stays.
@@ -52,7 +53,18 @@ func onHangup(f func()) (end func()) {
 	}
 }
 
-// Routes implements process.Stage: Prometheus' endpoint for reloads.
+// graph leads the links of notifications, which are those of Prometheus' page, to the page.
+func (m *Monitor) graph(w http.ResponseWriter, r *http.Request) {
+	parameters := r.URL.Query()
+	if m.tenant != tenant.Default {
+		parameters.Set("tenant", m.tenant)
+	}
+	// relative, so that it works behind a proxy that removes a prefix
+	w.Header().Set("Location", "./#/explore?"+parameters.Encode())
+	w.WriteHeader(http.StatusFound)
+}
+
+// Routes implements process.Stage: Prometheus' endpoint for reloads, and its links.
 func (m *Monitor) Routes() []process.Route {
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if !m.set.Lifecycle {
@@ -64,6 +76,7 @@ func (m *Monitor) Routes() []process.Route {
 		}
 	})
 	return []process.Route{
+		{Pattern: "GET /graph", Name: "/graph", Access: auth.Public, Handler: http.HandlerFunc(m.graph)},
 		{Pattern: "POST /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
 		{Pattern: "PUT /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
 	}
