@@ -65,7 +65,7 @@ const keyPrefix = 'A'
 // Collect adds transactions to a collector.
 func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 	return func(c *remotewrite.Collector) error {
-		var key []byte
+		var key, text []byte
 		var lset []series.Label
 		for _, t := range txs {
 			exemplars := t.Exemplars
@@ -78,10 +78,8 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 					c.Exemplar(exemplars[0].Exemplar)
 					exemplars = exemplars[1:]
 				}
-				key = append(key[:0], keyPrefix)
-				s.Labels.Range(func(l labels.Label) {
-					key = remotewrite.AppendKey(remotewrite.AppendKey(key, l.Name), l.Value)
-				})
+				text = s.Labels.Bytes(text)
+				key = append(append(key[:0], keyPrefix), text...)
 				known, err := c.Series(c.Key(key))
 				if err != nil {
 					return err

@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 		"internal/app/flags", "internal/auth", "internal/cost", "internal/lambda", "internal/memory", "internal/objstore", "internal/objstore/instrument", "internal/objstore/probe", "internal/objstore/storeurl", "internal/selfwrite", "internal/settings", "internal/telemetry",
 	},
 	"internal/app/promapp": {
-		"internal/app/process", "internal/appender", "internal/auth", "internal/promconfig", "internal/query", "internal/query/api", "internal/settings", "internal/spool", "internal/tenant",
+		"internal/app/process", "internal/appender", "internal/auth", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/api", "internal/settings", "internal/spool", "internal/tenant",
 	},
 	"internal/app/pageapp": {"internal/app/process", "internal/auth", "web"},
 	"internal/app/queryapp": {

@@ -46,6 +46,7 @@ type Spool struct {
 	added   uint64        // transactions
 	settled uint64        // of them, in the order of adding: stored, in the directory, or lost
 	changed chan struct{} // closed when settled changes
+	urgent  bool          // somebody waits for the transactions that wait
 	closing bool
 }
 
@@ -100,7 +101,9 @@ func signal(c chan struct{}) {
 func (q *Spool) Sync(ctx context.Context) error {
 	q.mu.Lock()
 	want := q.added
+	q.urgent = len(q.waiting) > 0
 	q.mu.Unlock()
+	signal(q.wake)
 	for {
 		q.mu.Lock()
 		settled, changed := q.settled, q.changed
@@ -134,18 +137,31 @@ func (q *Spool) Close(ctx context.Context) error {
 	return errors.Join(err, q.disk.close())
 }
 
-// take waits for transactions. It returns none when the spool is closing and empty.
+// take waits for transactions, and for more of them until the linger time is over or somebody waits
+// for them. It returns none when the spool is closing and empty.
 func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
+	var timer *time.Timer // nil: nothing waits
+	var over <-chan time.Time
+	ready := q.set.Linger == 0
 	for {
 		q.mu.Lock()
-		txs, closing = q.waiting, q.closing
-		q.waiting = nil
-		q.met.waiting.Set(0)
-		q.mu.Unlock()
-		if len(txs) > 0 || closing {
-			return txs, closing
+		if q.closing || len(q.waiting) > 0 && (ready || q.urgent) {
+			defer q.mu.Unlock()
+			txs, q.waiting, q.urgent = q.waiting, nil, false
+			q.met.waiting.Set(0)
+			return txs, q.closing
 		}
-		<-q.wake
+		if timer == nil && len(q.waiting) > 0 {
+			timer = time.NewTimer(q.set.Linger)
+			defer timer.Stop()
+			over = timer.C
+		}
+		q.mu.Unlock()
+		select {
+		case <-q.wake:
+		case <-over:
+			ready = true
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/appender"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/spool"
@@ -51,6 +52,9 @@ var (
 	_ api.Monitoring = (*Monitor)(nil)
 )
 
+// linger is how long scrapes wait for each other before they go to a directory.
+const linger = time.Second
+
 // New returns a monitor for settings that are enabled.
 func New(s Settings) *Monitor { return &Monitor{set: s} }
 
@@ -77,6 +81,10 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 	}
 	if m.met, err = newReloads(p.Registry); err != nil {
 		return nil, err
+	}
+	if _, local := p.Store.(objstore.Local); local {
+		// A directory has no interval between flushes, so that each scrape would be a segment.
+		m.set.Queue.Linger = linger
 	}
 	if m.queue, err = spool.Open(m.set.Queue, m.tenant, m.sink, p.Registry, p.Logger); err != nil {
 		return nil, err
