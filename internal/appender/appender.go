@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -83,8 +84,10 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 		}
 		a.tx.Exemplars = append(a.tx.Exemplars, Exemplar{len(a.tx.Samples) - 1, e})
 	}
-	if !opts.Metadata.IsEmpty() && opts.MetricFamilyName != "" {
-		a.tx.describe(opts.MetricFamilyName, string(opts.Metadata.Type), opts.Metadata.Help, opts.Metadata.Unit)
+	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte, which
+	// keeps them apart from scraped ones in the scrape's cache.
+	if family := strings.TrimSuffix(opts.MetricFamilyName, "\xff"); !opts.Metadata.IsEmpty() && family != "" {
+		a.tx.describe(family, string(opts.Metadata.Type), opts.Metadata.Help, opts.Metadata.Unit)
 	}
 	return s.ref, nil
 }

@@ -118,12 +118,14 @@ func TestTransaction(t *testing.T) {
 	require.ErrorContains(t, err, "empty labelset")
 	_, err = app.Append(0, ls, 0, 10, 0, &histogram.Histogram{Schema: 1, PositiveSpans: []histogram.Span{{Length: 1}}}, nil, opts)
 	require.Error(t, err, "an invalid histogram")
+	_, err = app.Append(0, labels.FromStrings(labels.MetricName, "up"), 0, 10, 1, nil, nil, storage.AOptions{MetricFamilyName: "up\xff", Metadata: metadata.Metadata{Type: "gauge"}})
+	require.NoError(t, err)
 	require.NoError(t, app.Commit())
 	require.Error(t, app.Commit())
 	require.Equal(t, []*Transaction{{
-		Samples:   []Sample{{Labels: labels.FromStrings(labels.MetricName, "m_total"), ST: 5, T: 10, V: 1}},
+		Samples:   []Sample{{Labels: labels.FromStrings(labels.MetricName, "m_total"), ST: 5, T: 10, V: 1}, {Labels: labels.FromStrings(labels.MetricName, "up"), T: 10, V: 1}},
 		Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 1, Ts: 10, HasTs: true}}},
-		Metadata:  []segment.Metadata{{Metric: "m", Type: "counter", Help: "M."}},
+		Metadata:  []segment.Metadata{{Metric: "m", Type: "counter", Help: "M."}, {Metric: "up", Type: "gauge"}},
 	}}, got)
 
 	// Of two transactions that append to the same series, the one that is committed late loses.
