@@ -16,7 +16,7 @@ import (
 type Settings struct {
 	Timeout          time.Duration `name:"query.timeout" default:"2m" above:"0" help:"Longest duration of a query. Must be less than --compactor.deletion-delay." when:"Raise it for reports over long ranges, lower it to shed expensive queries sooner."`
 	LookbackDelta    time.Duration `name:"query.lookback-delta" default:"5m" min:"1ms" help:"How far back an instant selector looks for a sample." when:"Raise it if the scrape interval is longer than two minutes."`
-	MaxConcurrency   int           `name:"query.max-concurrency" default:"20" min:"1" help:"Queries that run at once. Further queries wait." when:"Lower it if memory is short. In a function, the default is 1."`
+	MaxConcurrency   int           `name:"query.max-concurrency" default:"20" min:"1" help:"Queries that run at once. Further queries wait. One tenant may run all but one, so that others do not wait for its slow queries." when:"Lower it if memory is short. In a function, the default is 1."`
 	MaxSamples       int           `name:"query.max-samples" default:"50000000" min:"1" help:"Samples that one query may hold in memory." when:"Raise it if good queries are refused and memory is free. If not set, at most a share of the process's memory."`
 	MaxSeries        int           `name:"query.max-series" default:"2000000" min:"1" help:"Series that one selector may return." when:"Lower it to refuse expensive selectors sooner."`
 	MaxSubquerySteps int64         `name:"query.max-subquery-steps" default:"5000000" min:"1" help:"Steps at which one query evaluates the expressions of its subqueries. Windows that SQL does not evaluate may hold ten times as many." when:"Raise it if good subqueries are refused; a step costs 48 bytes."`

@@ -62,6 +62,6 @@ func (e *Engine) admit(asked context.Context, a admission, fn func(ctx context.C
 	if err != nil {
 		return fmt.Errorf("wait for one of %d concurrent queries (--query.max-concurrency): %w", e.gate.size, err)
 	}
-	defer e.gate.leave()
+	defer e.gate.leave(tenant.From(ctx))
 	return fn(context.WithValue(allowed, insideKey{}, true))
 }

@@ -8,12 +8,14 @@ import (
 
 // gate bounds the number of queries that run at once. Tenants take turns in admission, and the
 // queries of one tenant are admitted in the order of their arrival, so that a tenant with many
-// queries does not delay one with few. It is safe for concurrent use.
+// queries does not delay one with few. A tenant may run all queries but one, so that slow queries of
+// one tenant leave a place to the others. It is safe for concurrent use.
 type gate struct {
 	size int
 
 	mu      sync.Mutex
 	running int
+	held    map[string]int      // running, by tenant; no zeros
 	waiting map[string][]waiter // by tenant; no empty ones
 	turns   []string            // the keys of waiting, the next one first
 }
@@ -21,7 +23,9 @@ type gate struct {
 // waiter is closed when its query may run.
 type waiter chan struct{}
 
-func newGate(size int) *gate { return &gate{size: size, waiting: map[string][]waiter{}} }
+func newGate(size int) *gate {
+	return &gate{size: size, held: map[string]int{}, waiting: map[string][]waiter{}}
+}
 
 // enter waits for a place, which leave gives back. If ctx ends first it returns ctx's error.
 func (g *gate) enter(ctx context.Context, tenant string) error {
@@ -38,14 +42,13 @@ func (g *gate) enter(ctx context.Context, tenant string) error {
 	}
 }
 
-// line takes a place or puts a waiter at the end of its tenant's queue. No query waits while a
-// place is free.
+// line takes a place or puts a waiter at the end of its tenant's queue.
 func (g *gate) line(tenant string) waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w := make(waiter)
-	if g.running < g.size {
-		g.running++
+	if g.free(tenant) {
+		g.take(tenant)
 		close(w)
 		return w
 	}
@@ -56,22 +59,38 @@ func (g *gate) line(tenant string) waiter {
 	return w
 }
 
-// leave gives a place to the first query of the tenant whose turn it is.
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.pass()
+// free reports whether a query of a tenant may run now. The caller holds mu.
+func (g *gate) free(tenant string) bool {
+	return g.running < g.size && g.held[tenant] < max(1, g.size-1)
 }
 
-// pass is leave with mu held.
-func (g *gate) pass() {
-	if len(g.turns) == 0 {
-		g.running--
+// take counts a query of a tenant that runs from now on. The caller holds mu.
+func (g *gate) take(tenant string) {
+	g.running++
+	g.held[tenant]++
+}
+
+// leave gives back the place of a tenant's query.
+func (g *gate) leave(tenant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pass(tenant)
+}
+
+// pass is leave with mu held. It admits the first query of the tenant whose turn it is.
+func (g *gate) pass(tenant string) {
+	g.running--
+	if g.held[tenant]--; g.held[tenant] == 0 {
+		delete(g.held, tenant)
+	}
+	i := slices.IndexFunc(g.turns, g.free)
+	if i < 0 {
 		return
 	}
-	next := g.turns[0]
+	next := g.turns[i]
+	g.take(next)
 	queue := g.waiting[next]
-	g.turns = g.turns[1:]
+	g.turns = slices.Delete(g.turns, i, i+1)
 	close(queue[0])
 	if queue = queue[1:]; len(queue) == 0 {
 		delete(g.waiting, next)
@@ -87,7 +106,7 @@ func (g *gate) quit(tenant string, w waiter) {
 	defer g.mu.Unlock()
 	i := slices.Index(g.waiting[tenant], w)
 	if i < 0 {
-		g.pass()
+		g.pass(tenant)
 		return
 	}
 	g.waiting[tenant] = slices.Delete(g.waiting[tenant], i, i+1)

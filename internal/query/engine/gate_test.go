@@ -30,11 +30,11 @@ func TestGateTakesTurns(t *testing.T) {
 				return
 			}
 			order = append(order, tenant) // by who is in
-			g.leave()
+			g.leave(tenant)
 		})
 		g.wait(i + 1)
 	}
-	g.leave()
+	g.leave("a")
 	done.Wait()
 	require.Equal(t, []string{"a", "b", "c", "a", "b", "a"}, order)
 	require.Zero(t, g.running)
@@ -57,11 +57,40 @@ func TestGateForgetsWhoLeft(t *testing.T) {
 	require.Empty(t, g.turns)
 
 	w := g.line("b") // in the queue
-	g.leave()        // lets it in
+	g.leave("a")     // lets it in
 	g.quit("b", w)   // it was cancelled at the same time
 	require.Zero(t, g.running)
 	require.ErrorIs(t, g.enter(ctx, "b"), context.Canceled)
 	require.NoError(t, g.enter(t.Context(), "b"))
+}
+
+// TestGateKeepsAPlaceForOthers: one tenant cannot occupy all places.
+func TestGateKeepsAPlaceForOthers(t *testing.T) {
+	g := newGate(3)
+	running := func(w waiter) bool {
+		select {
+		case <-w:
+			return true
+		default:
+			return false
+		}
+	}
+	first, second, third := g.line("a"), g.line("a"), g.line("a")
+	require.True(t, running(first) && running(second))
+	require.False(t, running(third))
+	other, more := g.line("b"), g.line("c")
+	require.True(t, running(other))
+	require.False(t, running(more))
+	g.leave("b")
+	require.False(t, running(third), "a has as many as it may")
+	require.True(t, running(more))
+	g.leave("a")
+	require.True(t, running(third))
+	for _, tenant := range []string{"a", "a", "c"} {
+		g.leave(tenant)
+	}
+	require.Zero(t, g.running)
+	require.Empty(t, g.held)
 }
 
 // queued returns the number of queries that wait.
