@@ -21,7 +21,7 @@ const (
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve writes and queries over one store."`
 	Query   queryCmd   `cmd:"" help:"Ask one PromQL query of a store or of a server."`
-	SQL     sqlCmd     `cmd:"" name:"sql" help:"Run SQL over local files in a DuckDB that has the functions of promlake query --explain."`
+	SQL     sqlCmd     `cmd:"" name:"sql" help:"Ask one SQL query of a server, of a store, or of local files."`
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
 	Copy    copyCmd    `cmd:"" help:"Copy a store that is in use: backup, restore, move."`

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/promlake/promlake/internal/app/flags"
-	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
-	"github.com/promlake/promlake/internal/loopback"
 	"github.com/promlake/promlake/internal/telemetry"
 )
 
@@ -44,16 +41,17 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 	if c.Analyze && !c.Explain {
 		return errors.New("--analyze belongs to --explain")
 	}
-	transport, done, err := c.transport(ctx, io, vs)
+	from := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
+	transport, done, err := from.transport(ctx, io, vs)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
 	if c.Explain {
-		return q.explain(ctx, client, c.address(), c.Analyze, io.Out, c.Format)
+		return q.explain(ctx, client, from.address(), c.Analyze, io.Out, c.Format)
 	}
-	a, err := q.ask(ctx, client, c.address())
+	a, err := q.ask(ctx, client, from.address())
 	if err != nil {
 		return err
 	}
@@ -63,30 +61,4 @@ func (c *queryCmd) Run(ctx context.Context, io flags.Streams, vs flags.Values) (
 		}
 	}
 	return printAnswer(io.Out, c.Format, a.Data)
-}
-
-// address is the server's URL; a store is asked through its own transport, whatever the address.
-func (c *queryCmd) address() string {
-	if c.URL != "" {
-		return strings.TrimSuffix(c.URL, "/")
-	}
-	return "http://store"
-}
-
-// transport reaches the server, or a query stage in this process. done releases what it holds.
-func (c *queryCmd) transport(ctx context.Context, io flags.Streams, vs flags.Values) (rt http.RoundTripper, done func() error, err error) {
-	if c.URL != "" {
-		return http.DefaultTransport, func() error { return nil }, nil
-	}
-	logger, err := telemetry.NewLogger(io.Err, c.Log)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := process.DefaultSettings()
-	s.Store, s.Flags = c.Store, vs
-	h, done, err := process.Open(ctx, s, logger, queryapp.New(c.Query))
-	if err != nil {
-		return nil, nil, err
-	}
-	return loopback.Transport(h), done, nil
 }

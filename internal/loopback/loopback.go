@@ -3,6 +3,7 @@ package loopback
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 )
@@ -20,7 +21,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	w := &response{status: http.StatusOK, header: http.Header{}}
-	t.h.ServeHTTP(w, r)
+	if err := serve(t.h, w, r); err != nil {
+		return nil, err
+	}
 	_ = r.Body.Close() // a RoundTripper must close the body; bodies of requests are in memory
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -30,6 +33,21 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
 	}, nil
+}
+
+// serve calls a handler. A handler that breaks its answer off gives an error, as it does in a server.
+func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			err = errors.New("the answer was broken off; the log says why")
+		default:
+			panic(p)
+		}
+	}()
+	h.ServeHTTP(w, r)
+	return nil
 }
 
 // response keeps what a handler writes. It implements http.ResponseWriter.

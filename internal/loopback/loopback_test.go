@@ -44,3 +44,13 @@ func TestTransport(t *testing.T) {
 	_, err = client.Do(req)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// TestBrokenOff: a handler that breaks its answer off gives an error and no answer.
+func TestBrokenOff(t *testing.T) {
+	client := &http.Client{Transport: loopback.Transport(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		panic(http.ErrAbortHandler)
+	}))}
+	_, err := client.Get("http://anywhere/x")
+	require.ErrorContains(t, err, "the answer was broken off")
+}

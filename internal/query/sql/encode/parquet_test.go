@@ -2,19 +2,20 @@ package encode_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/arrowrows"
 	"github.com/promlake/promlake/internal/query/sql/encode"
 )
 
@@ -71,14 +72,20 @@ func random(rng *rand.Rand, t arrow.DataType) string {
 	}
 }
 
-// TestParquet: arrow-go reads from the file what was written.
+// TestParquet: DuckDB reads from the file what was written.
 func TestParquet(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var out bytes.Buffer
+	var want, out bytes.Buffer
+	text, err := encode.New(encode.JSON, &want)
+	require.NoError(t, err)
 	w, err := encode.New(encode.Parquet, &out)
 	require.NoError(t, err)
-	require.NoError(t, w.Begin(nested, nil))
-	var want []string
+	columns := make([]encode.Column, nested.NumFields())
+	for i, f := range nested.Fields() {
+		columns[i].Name = f.Name
+	}
+	require.NoError(t, text.Begin(nested, columns))
+	require.NoError(t, w.Begin(nested, columns))
 	for range 5 {
 		var rows []string
 		for range rng.IntN(300) {
@@ -90,41 +97,47 @@ func TestParquet(t *testing.T) {
 		}
 		batch, _, err := array.RecordFromJSON(memory.DefaultAllocator, nested, strings.NewReader("["+strings.Join(rows, ",")+"]"))
 		require.NoError(t, err)
-		want = append(want, lines(t, batch)...)
-		require.NoError(t, w.Write(batch.NewSlice(0, batch.NumRows()/2)))
-		require.NoError(t, w.Write(batch.NewSlice(batch.NumRows()/2, batch.NumRows())))
+		half := batch.NumRows() / 2
+		for _, part := range []arrow.RecordBatch{batch.NewSlice(0, half), batch.NewSlice(half, batch.NumRows())} {
+			require.NoError(t, text.Write(part))
+			require.NoError(t, w.Write(part))
+			part.Release()
+		}
 		batch.Release()
 	}
+	require.NoError(t, text.End(nil))
 	require.NoError(t, w.End(nil))
-
-	f, err := file.NewParquetReader(bytes.NewReader(out.Bytes()))
-	require.NoError(t, err)
-	defer f.Close()
-	r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
-	require.NoError(t, err)
-	table, err := r.ReadTable(t.Context())
-	require.NoError(t, err)
-	defer table.Release()
-	var got []string
-	chunks := array.NewTableReader(table, 0)
-	defer chunks.Release()
-	for chunks.Next() {
-		got = append(got, lines(t, chunks.RecordBatch())...)
-	}
-	require.Equal(t, want, got)
+	require.Equal(t, want.String(), readBack(t, out.Bytes(), columns))
 }
 
-// lines returns the rows of a batch as JSON.
-func lines(t *testing.T, b arrow.RecordBatch) (out []string) {
+// readBack returns the rows of a Parquet file as JSON, by DuckDB.
+func readBack(t *testing.T, content []byte, columns []encode.Column) string {
 	t.Helper()
-	text, err := b.MarshalJSON()
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	db := duck.New(duck.Settings{
+		MemoryLimitBytes: 256 << 20, Threads: 1, Connections: 1, TempDir: func() (string, error) { return t.TempDir(), nil },
+	})
+	defer func() { require.NoError(t, db.Close()) }()
+	rows, err := db.Stream(t.Context(), "FROM read_parquet("+duck.Literal(path)+")")
 	require.NoError(t, err)
-	var rows []json.RawMessage
-	require.NoError(t, json.Unmarshal(text, &rows))
-	for _, r := range rows {
-		out = append(out, string(r))
+	defer rows.Close()
+	conv, err := arrowrows.New(rows.Connection(), rows.Names(), rows.Types())
+	require.NoError(t, err)
+	defer conv.Close()
+	var out bytes.Buffer
+	w, err := encode.New(encode.JSON, &out)
+	require.NoError(t, err)
+	require.NoError(t, w.Begin(conv.Schema(), columns))
+	for rows.Next() {
+		batch, err := conv.Batch(rows.Chunk())
+		require.NoError(t, err)
+		require.NoError(t, w.Write(batch))
+		batch.Release()
 	}
-	return out
+	require.NoError(t, rows.Err())
+	require.NoError(t, w.End(nil))
+	return out.String()
 }
 
 // TestEqualNames: columns of one name are all there.
@@ -142,8 +155,6 @@ func TestEqualNames(t *testing.T) {
 	require.NoError(t, w.Begin(schema, nil))
 	require.NoError(t, w.Write(batch))
 	require.NoError(t, w.End(nil))
-	f, err := file.NewParquetReader(bytes.NewReader(out.Bytes()))
-	require.NoError(t, err)
-	defer f.Close()
-	require.Equal(t, []string{"x", "x_1"}, []string{f.MetaData().Schema.Column(0).Name(), f.MetaData().Schema.Column(1).Name()})
+	require.Equal(t, `{"status":"success","data":{"columns":[{"name":"x","type":""},{"name":"x_1","type":""}],"rows":[[1,2]]}}`,
+		readBack(t, out.Bytes(), []encode.Column{{Name: "x"}, {Name: "x_1"}}))
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/loopback"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+// source is what a command asks: a server, or a store through a query stage in this process.
+type source struct {
+	url   string // "" = the store
+	store string
+	log   telemetry.LogSettings
+	query queryapp.Settings
+}
+
+// address is the server's URL; a store is asked through its own transport, whatever the address.
+func (s source) address() string {
+	if s.url != "" {
+		return strings.TrimSuffix(s.url, "/")
+	}
+	return "http://store"
+}
+
+// transport reaches the server, or a query stage in this process. done releases what it holds.
+func (s source) transport(ctx context.Context, io flags.Streams, vs flags.Values) (rt http.RoundTripper, done func() error, err error) {
+	if s.url != "" {
+		return http.DefaultTransport, func() error { return nil }, nil
+	}
+	logger, err := telemetry.NewLogger(io.Err, s.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := process.DefaultSettings()
+	p.Store, p.Flags = s.store, vs
+	h, done, err := process.Open(ctx, p, logger, queryapp.New(s.query))
+	if err != nil {
+		return nil, nil, err
+	}
+	return loopback.Transport(h), done, nil
+}
