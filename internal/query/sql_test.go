@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
@@ -85,11 +86,11 @@ func cell(a arrow.Array, i int) string {
 func rowOf(l labels.Labels, t int64, v float64) string {
 	var pairs []string
 	l.Range(func(x labels.Label) {
-		if x.Name != labels.MetricName {
+		if x.Name != model.MetricNameLabel {
 			pairs = append(pairs, fmt.Sprintf("%s=%q", x.Name, x.Value))
 		}
 	})
-	return fmt.Sprintf("%s | {%s} | %d | %x", cmp.Or(l.Get(labels.MetricName), "(null)"), strings.Join(pairs, ", "), t*1000, math.Float64bits(v))
+	return fmt.Sprintf("%s | {%s} | %d | %x", cmp.Or(l.Get(model.MetricNameLabel), "(null)"), strings.Join(pairs, ", "), t*1000, math.Float64bits(v))
 }
 
 // flat are the rows of float samples that are no stale markers.

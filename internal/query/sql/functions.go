@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -73,7 +74,7 @@ func (x *execution) metricTable(k, name string, mint, maxt int64) (*metricTable,
 	if m != nil {
 		return m, nil
 	}
-	m = &metricTable{mint: mint, maxt: maxt, matcher: labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, name)}
+	m = &metricTable{mint: mint, maxt: maxt, matcher: labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name)}
 	_, err := x.Snapshots.Range(mint, maxt).Read(x.ctx, func(snap catalog.Snapshot) error {
 		found, err := x.Store.Tables.Series(x.ctx, snap, mint, maxt, []*labels.Matcher{m.matcher})
 		if err != nil {

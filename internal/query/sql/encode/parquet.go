@@ -15,7 +15,7 @@ const groupRows = 128 << 10
 // and gRPC into the program: a quarter of its size.
 type parquetWriter struct {
 	w       io.Writer
-	file    *parquet.Writer
+	file    *parquet.GenericWriter[any]
 	columns []*shredder
 	values  [][]parquet.Value // of a row, by leaf
 	rows    []parquet.Row
@@ -36,7 +36,7 @@ func (p *parquetWriter) Begin(schema *arrow.Schema, _ []Column) error {
 		root.names = append(root.names, name)
 	}
 	p.values = make([][]parquet.Value, leaves)
-	p.file = parquet.NewWriter(p.w, parquet.NewSchema("result", root), parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows))
+	p.file = parquet.NewGenericWriter[any](p.w, parquet.NewSchema("result", root), parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows))
 	return nil
 }
 

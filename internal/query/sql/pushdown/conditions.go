@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/grafana/regexp"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -250,7 +251,7 @@ func (r reader) label(n node) (string, bool) {
 		return "", false
 	}
 	key, ok := text(children[1])
-	return key, ok && key != labels.MetricName // which the map never has
+	return key, ok && key != model.MetricNameLabel // which the map never has
 }
 
 // text returns a VARCHAR constant.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/catalog"
@@ -50,7 +51,7 @@ const (
 func Meaning(column string) pushdown.Meaning {
 	switch column {
 	case metricColumn:
-		return pushdown.Meaning{Kind: pushdown.Label, Label: labels.MetricName}
+		return pushdown.Meaning{Kind: pushdown.Label, Label: model.MetricNameLabel}
 	case labelsColumn:
 		return pushdown.Meaning{Kind: pushdown.Labels}
 	case timeColumn:
@@ -61,7 +62,7 @@ func Meaning(column string) pushdown.Meaning {
 
 // putMetric adds the metric name of a series.
 func putMetric(t *table.Texts, l labels.Labels) {
-	if name := l.Get(labels.MetricName); name != "" {
+	if name := l.Get(model.MetricNameLabel); name != "" {
 		t.Add(name)
 	} else {
 		t.AddNull()
@@ -74,7 +75,7 @@ func putLabels(t *table.Texts, l labels.Labels) {
 		return
 	}
 	l.Range(func(x labels.Label) {
-		if x.Name != labels.MetricName {
+		if x.Name != model.MetricNameLabel {
 			t.Pair(x.Name, x.Value)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/query/duck/table"
@@ -26,7 +27,7 @@ func NewWide(series []lookup.Series) *Wide {
 	for i := range series {
 		series[i].Labels.Range(func(l labels.Label) { seen[l.Name] = true })
 	}
-	delete(seen, labels.MetricName)
+	delete(seen, model.MetricNameLabel)
 	w := &Wide{columns: []table.Column{{Name: timeColumn, Type: table.Timestamp}, {Name: valueColumn, Type: table.Double}}}
 	for n := range seen {
 		w.names = append(w.names, n)
