@@ -3,7 +3,6 @@ package filestore
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -106,26 +105,5 @@ func (s *spelling) entry(parent, name string) (bool, error) {
 
 // hasOtherSpelling reports whether a folder has an entry that differs from name only in case.
 func hasOtherSpelling(parent, name string) (bool, error) {
-	f, err := os.Open(parent)
-	if isAbsent(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("open folder: %w", err)
-	}
-	defer f.Close()
-	for {
-		names, err := f.Readdirnames(1024)
-		for _, n := range names {
-			if n != name && strings.EqualFold(n, name) {
-				return true, nil
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF), isAbsent(err):
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("read folder: %w", err)
-		}
-	}
+	return anyEntry(parent, func(e fs.DirEntry) (bool, error) { return e.Name() != name && strings.EqualFold(e.Name(), name), nil })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -61,6 +62,16 @@ func hasObject(ctx context.Context, dir string) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
+	return anyEntry(dir, func(e fs.DirEntry) (bool, error) {
+		if e.IsDir() {
+			return hasObject(ctx, filepath.Join(dir, e.Name()))
+		}
+		return e.Type().IsRegular(), nil
+	})
+}
+
+// anyEntry reports whether found is true for an entry of a folder, which may be gone.
+func anyEntry(dir string, found func(fs.DirEntry) (bool, error)) (bool, error) {
 	f, err := os.Open(dir)
 	if isAbsent(err) {
 		return false, nil
@@ -73,15 +84,8 @@ func hasObject(ctx context.Context, dir string) (bool, error) {
 	for {
 		entries, err := f.ReadDir(some)
 		for _, e := range entries {
-			found := e.Type().IsRegular()
-			if e.IsDir() {
-				var err error
-				if found, err = hasObject(ctx, filepath.Join(dir, e.Name())); err != nil {
-					return false, err
-				}
-			}
-			if found {
-				return true, nil
+			if ok, err := found(e); ok || err != nil {
+				return ok, err
 			}
 		}
 		switch {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithytime "github.com/aws/smithy-go/time"
 
 	"github.com/promlake/promlake/internal/checksum"
 )
@@ -98,7 +99,7 @@ func (b *body) resume() error {
 		return fmt.Errorf("%d failures without progress: %w", b.failures, b.cause)
 	}
 	if b.failures > 1 {
-		if err := b.store.backoff.sleep(b.ctx, b.failures-1); err != nil {
+		if err := smithytime.SleepWithContext(b.ctx, b.store.backoff.delay(b.failures-1)); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	smithytime "github.com/aws/smithy-go/time"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -37,7 +38,7 @@ func (w *write) multipart(ctx context.Context, body io.ReadSeeker, start, size i
 		if !isConflict(err) || attempt == w.store.config.MaxAttempts {
 			return etag, err
 		}
-		if serr := w.store.backoff.sleep(ctx, attempt); serr != nil {
+		if serr := smithytime.SleepWithContext(ctx, w.store.backoff.delay(attempt)); serr != nil {
 			return "", errors.Join(serr, err)
 		}
 	}

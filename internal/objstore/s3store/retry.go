@@ -38,18 +38,6 @@ func (b backoff) delay(n int) time.Duration {
 	return time.Duration(rand.Float64() * top)
 }
 
-// sleep waits after the failed attempt n, or until ctx ends.
-func (b backoff) sleep(ctx context.Context, n int) error {
-	t := time.NewTimer(b.delay(n))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // newRetryer returns the SDK's standard retryer, including its budget against retry storms, with
 // the waits of b. conflict decides about 409; the other conditions are the standard ones and a few
 // transient failures.

@@ -50,18 +50,6 @@ func (c config) delay(n int) time.Duration {
 	return time.Duration(rand.Float64() * math.Min(float64(c.maxBackoff), float64(c.minBackoff)*math.Exp2(float64(n-1))))
 }
 
-// sleep waits after the failed attempt n or until ctx ends.
-func (c config) sleep(ctx context.Context, n int) error {
-	t := time.NewTimer(c.delay(n))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func (q *Queue) newClient(ctx context.Context) (*sqs.Client, error) {
 	opts := []func(*awsconfig.LoadOptions) error{
 		awsconfig.WithLogger(logging.Nop{}), // it warns of what comes back as an error, or is tried again

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	smithytime "github.com/aws/smithy-go/time"
 
 	"github.com/promlake/promlake/internal/queue"
 )
@@ -130,7 +131,7 @@ func (q *Queue) settlePart(ctx context.Context, client *sqs.Client, part []queue
 			return fmt.Errorf("%d of %d messages failed, the first because of %s: %s",
 				len(failed), len(part), aws.ToString(failed[0].Code), aws.ToString(failed[0].Message))
 		}
-		if err := q.config.sleep(ctx, n); err != nil {
+		if err := smithytime.SleepWithContext(ctx, q.config.delay(n)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	smithytime "github.com/aws/smithy-go/time"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/queue"
@@ -78,7 +79,7 @@ func (q *Queue) sendBatch(ctx context.Context, client *sqs.Client, ms []queue.Me
 		if ms, err = pick(ms, refused); err != nil {
 			return err
 		}
-		if err := q.config.sleep(ctx, attempt); err != nil {
+		if err := smithytime.SleepWithContext(ctx, q.config.delay(attempt)); err != nil {
 			return err
 		}
 	}
