@@ -8,6 +8,7 @@ import (
 	"github.com/promlake/promlake/internal/app"
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/settings"
 	"github.com/promlake/promlake/internal/telemetry"
 )
@@ -43,7 +44,8 @@ func newCLI() *cli {
 	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log} {
 		log.Level = "warn"
 	}
-	c.Cost = newCostCmd()
+	c.Cost.Load = cost.DefaultLoad()
+	c.Cost.Load.Senders = 0
 	return &c
 }
 

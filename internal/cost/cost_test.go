@@ -143,9 +143,9 @@ func cents(d float64) float64 { return float64(int64(d*100+0.5)) / 100 }
 
 func TestValidate(t *testing.T) {
 	ok := cost.DefaultLoad()
-	require.NoError(t, ok.Validate())
+	require.NoError(t, ok.Check())
 	bad := cost.Load{Series: -1, Scrape: time.Millisecond, Churn: -1, SamplesPerSend: 0, Mode: "x", WriteThrough: "y", Arch: "z"}
-	err := bad.Validate()
+	err := bad.Check()
 	for _, want := range []string{
 		"series: want 0 to 1e+10, got -1", "scrape: want 1s to 24h0m0s, got 1ms", "retention: ", "churn: ", "samples-per-send: ", "tenants: ", "senders: ",
 		"send-deadline: ", "messages of a batch: ", "memory of query: want 128 to 10240 MiB, got 0", `mode: want buffered, direct or grouped, got "x"`,

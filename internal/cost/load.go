@@ -36,43 +36,48 @@ const Month = 30 * day
 
 const day = 24 * time.Hour
 
-// Load is the samples and queries of a month, and the configuration of the stack.
+// Load is the samples and queries of a month, and the configuration of the stack. The tags are those
+// of promlake cost.
 type Load struct {
-	Series    float64       // active series
-	Scrape    time.Duration // scrape interval
-	Retention time.Duration // how long samples are kept
-	Churn     float64       // share of the series that other series replace every day
-	Tenants   int           // the series are divided evenly among them
+	Series    float64       `name:"series" help:"Series that are written at a time."`
+	Scrape    time.Duration `name:"scrape" help:"Time between two samples of a series."`
+	Retention time.Duration `name:"retention" type:"period" help:"How long samples are kept."`
+	Churn     float64       `name:"churn" help:"Share of the series that others replace every day."`
+	Tenants   int           `name:"tenants" help:"Tenants that share the series."` // evenly
 
-	Senders        int     // Prometheus servers that send; the series are divided evenly among them
-	SamplesPerSend float64 // max_samples_per_send
-	// batch_send_deadline: samples are sent after this time even if there are few
-	SendDeadline time.Duration
+	Senders        int           `name:"senders" help:"Prometheus servers that send. 0: one for every 100,000 series."` // they share the series evenly
+	SamplesPerSend float64       `name:"samples-per-send" help:"The senders' max_samples_per_send."`
+	SendDeadline   time.Duration `name:"send-deadline" help:"The senders' batch_send_deadline."` // samples are sent after this time even if there are few
 
-	Mode         Mode
-	WriteThrough Entry
-	Arch         string // arm64 or x86_64
-	Queue        QueueBatch
-	// level of Lambda's system logs: warn logs failures, info also two lines per invocation
-	SystemLogs string
+	Mode         Mode       `name:"mode" enum:"buffered,direct,grouped" required:"" help:"Mode of ingestion: ${enum}."`
+	WriteThrough Entry      `name:"write-through" enum:"http-api,function-url" required:"" help:"What senders write to: ${enum}. The second takes no money for requests."`
+	Arch         string     `name:"arch" enum:"arm64,x86_64" required:"" help:"Processors of the functions: ${enum}."`
+	Region       string     `name:"region" help:"Region whose prices count."`
+	Queue        QueueBatch `embed:""`
+	SystemLogs   string     `name:"system-log-level" enum:"warn,info" required:"" help:"Lambda's own log lines: ${enum}. The second has two of each invocation."`
 
-	QueriesPerDay   float64
-	SamplesPerQuery float64 // samples that a query reads
-	BytesPerAnswer  float64 // bytes that leave AWS per answer
+	QueriesPerDay   float64 `name:"queries-per-day" help:"PromQL queries a day."`
+	SamplesPerQuery float64 `name:"samples-per-query" help:"Samples that a query reads."`
+	BytesPerAnswer  float64 `name:"bytes-per-answer" help:"Bytes of an answer that leave AWS."`
 
-	Memory Memory
-	Region string
+	Memory Memory `embed:"" prefix:"memory."`
 }
 
 // QueueBatch is how the event source of the write queue forms batches.
 type QueueBatch struct {
-	Messages int           // maximum per invocation
-	Window   time.Duration // maximum time of collecting messages
+	Messages int           `name:"batch" help:"Messages that the flush function gets at once, at most."`
+	Window   time.Duration `name:"batch-window" help:"Time for which messages are collected for it."`
 }
 
 // Memory is the memory of the functions in MiB. It determines their processor time: 1,769 MiB are
 // one vCPU.
-type Memory struct{ Ingest, Flush, Plan, Compact, Query int }
+type Memory struct {
+	Ingest  int `name:"ingest" help:"Memory of the ingest function, MiB."`
+	Flush   int `name:"flush" help:"Memory of the flush function, MiB."`
+	Plan    int `name:"plan" help:"Memory of the plan function, MiB."`
+	Compact int `name:"compact" help:"Memory of the compact function, MiB."`
+	Query   int `name:"query" help:"Memory of the query function, MiB."`
+}
 
 // DefaultLoad is a million series, scraped and sent with Prometheus' defaults except for
 // max_samples_per_send, on the stack of infra/serverless.yml with its defaults.
@@ -91,8 +96,8 @@ func DefaultLoad() Load {
 // which base64 takes a quarter.
 const maxRequestBytes = 4.5e6
 
-// Validate returns an error that names every invalid value.
-func (l *Load) Validate() error {
+// Check returns an error that names every invalid value.
+func (l *Load) Check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, v := range []struct {

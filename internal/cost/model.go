@@ -15,7 +15,7 @@ type sheet struct {
 
 // Estimate returns the monthly cost of a load. It is pure.
 func Estimate(l Load, p *Prices, m *Measured) (*Bill, error) {
-	if err := l.Validate(); err != nil {
+	if err := l.Check(); err != nil {
 		return nil, fmt.Errorf("check load: %w", err)
 	}
 	if p.Region != l.Region {

@@ -36,7 +36,7 @@ func loads(t *testing.T, n int) []cost.Load {
 		l.QueriesPerDay, l.SamplesPerQuery = between(1, 1e6), between(1, 1e9)
 		l.Churn = r.Float64()
 		l.Queue.Messages, l.Queue.Window = 1+r.IntN(10_000), time.Duration(r.IntN(300))*time.Second
-		require.NoError(t, l.Validate())
+		require.NoError(t, l.Check())
 		out[i] = l
 	}
 	return out
