@@ -85,8 +85,7 @@ func (b *Builder) addFloat(t int64, v float64, st int64) {
 func (b *Builder) reject(err error, n int) {
 	b.left -= costOffence
 	b.Batch.reject(err)
-	var r *Rejection
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*Rejection](err); ok {
 		b.discard(r.Reason, n)
 	}
 }

@@ -46,7 +46,7 @@ func Registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if err == nil {
 		return c
 	}
-	if old := (prometheus.AlreadyRegisteredError{}); errors.As(err, &old) {
+	if old, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		if existing, ok := old.ExistingCollector.(C); ok {
 			return existing
 		}

@@ -73,8 +73,7 @@ func isConflict(err error) bool {
 
 // errorCode returns S3's code of an error, or "" if the error is not from S3.
 func errorCode(err error) string {
-	var e smithy.APIError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e.ErrorCode()
 	}
 	return ""

@@ -110,7 +110,7 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, f func(*http.Reques
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(w, r.Body, a.settings.MaxBodyBytes)
 	if err := r.ParseForm(); err != nil {
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, &failure{"bad_data", http.StatusRequestEntityTooLarge, fmt.Errorf("request body exceeds the limit of %d bytes", tooLarge.Limit)}
 		}
 		return nil, badData(fmt.Errorf("error parsing form values: %w", err))

@@ -21,8 +21,7 @@ func (s *server) bounded(next http.Handler) http.Handler {
 			texts = append(texts, form[p]...)
 		}
 		if err := s.settings.Expressions.Check(texts...); err != nil {
-			var limit *expression.Error
-			if errors.As(err, &limit) {
+			if limit, ok := errors.AsType[*expression.Error](err); ok {
 				s.refused.WithLabelValues(limit.Flag).Inc()
 			}
 			s.respondError(w, r, badData, err)

@@ -82,8 +82,7 @@ func (f *Files) Prefetch(ctx context.Context, all *Fetch) error {
 	for i := 0; err == nil && i < len(all.reads); i++ { // everything is local now: this pins it for each read
 		err = all.reads[i].In.TryPrefetch(all.reads[i].Spans)
 	}
-	var full *fetch.FullError
-	if errors.As(err, &full) {
+	if _, ok := errors.AsType[*fetch.FullError](err); ok {
 		return all.Close()
 	}
 	return err
