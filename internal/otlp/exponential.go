@@ -14,15 +14,6 @@ import (
 // zeroThreshold is the width of the zero bucket of a histogram that does not state it.
 const zeroThreshold = 1e-128
 
-// exponentialPoint is what an ExponentialHistogramDataPoint has besides its point.
-type exponentialPoint struct {
-	count, zeros       uint64
-	sum                float64
-	scale              int32
-	positive, negative layout
-	exemplars          []byte // fields
-}
-
 // exponential reads an ExponentialHistogramDataPoint: attributes = 1, count = 4, sum = 5, scale = 6,
 // zero_count = 7, positive = 8, negative = 9, flags = 10, exemplars = 11. It becomes a native
 // histogram.
@@ -32,7 +23,8 @@ func (d *decoder) exponential(msg []byte) error {
 	if err := d.c.HistogramRoom(len(msg)); err != nil {
 		return err
 	}
-	var h exponentialPoint
+	h := &histogram.Histogram{ZeroThreshold: zeroThreshold}
+	var scale int32
 	var attributes, exemplars, positive, negative span
 	r := read(msg, "ExponentialHistogramDataPoint")
 	for r.next() {
@@ -40,13 +32,13 @@ func (d *decoder) exponential(msg []byte) error {
 		case 1:
 			attributes.add(&r)
 		case 4:
-			h.count = r.fixed64()
+			h.Count = r.fixed64()
 		case 5:
-			h.sum = r.double()
+			h.Sum = r.double()
 		case 6:
-			h.scale = r.sint32()
+			scale = r.sint32()
 		case 7:
-			h.zeros = r.fixed64()
+			h.ZeroCount = r.fixed64()
 		case 8:
 			positive.join(r.bytes())
 		case 9:
@@ -60,17 +52,18 @@ func (d *decoder) exponential(msg []byte) error {
 	if r.err != nil {
 		return r.err
 	}
-	p.attributes, h.exemplars = attributes.bytes, exemplars.bytes
+	p.attributes = attributes.bytes
 	if ok, err := d.accept(); !ok {
 		return err
 	}
-	if h.scale < histogram.ExponentialSchemaMin {
+	if scale < histogram.ExponentialSchemaMin {
 		return d.refuse(&remotewrite.Rejection{Reason: remotewrite.ReasonHistogram,
-			Err: fmt.Errorf("scale %d of an exponential histogram is lower than %d", h.scale, histogram.ExponentialSchemaMin)})
+			Err: fmt.Errorf("scale %d of an exponential histogram is lower than %d", scale, histogram.ExponentialSchemaMin)})
 	}
+	h.Schema = min(scale, histogram.ExponentialSchemaMax)
 	var err error
-	if h.positive, err = d.side(positive.bytes, h.scale); err == nil {
-		h.negative, err = d.side(negative.bytes, h.scale)
+	if h.PositiveSpans, h.PositiveBuckets, err = d.side(positive.bytes, scale); err == nil {
+		h.NegativeSpans, h.NegativeBuckets, err = d.side(negative.bytes, scale)
 	}
 	if errors.Is(err, ErrMalformed) {
 		return err
@@ -78,18 +71,14 @@ func (d *decoder) exponential(msg []byte) error {
 	if err != nil {
 		return d.refuse(err)
 	}
-	return d.native(&histogram.Histogram{
-		Schema: min(h.scale, histogram.ExponentialSchemaMax), Count: h.count, Sum: h.sum,
-		ZeroThreshold: zeroThreshold, ZeroCount: h.zeros,
-		PositiveSpans: h.positive.spans, PositiveBuckets: h.positive.deltas,
-		NegativeSpans: h.negative.spans, NegativeBuckets: h.negative.deltas,
-	}, h.exemplars)
+	return d.native(h, exemplars.bytes)
 }
 
 // side reads Buckets: offset = 1, bucket_counts = 2. Buckets of a finer scale than native histograms
 // have are merged. Bucket i of OTLP is bucket i+1 of a native histogram, since one counts from the
 // lower and one from the upper bound.
-func (d *decoder) side(msg []byte, scale int32) (l layout, err error) {
+func (d *decoder) side(msg []byte, scale int32) ([]histogram.Span, []int64, error) {
+	var l layout
 	var offset int32
 	d.counts = d.counts[:0]
 	r := read(msg, "Buckets")
@@ -102,16 +91,16 @@ func (d *decoder) side(msg []byte, scale int32) (l layout, err error) {
 		}
 	}
 	if r.err != nil {
-		return l, r.err
+		return nil, nil, r.err
 	}
 	finer := max(scale-histogram.ExponentialSchemaMax, 0)
 	for i, n := range d.counts {
 		l.add((int64(offset)+int64(i))>>finer+1, n)
 	}
 	if l.outside {
-		return l, &remotewrite.Rejection{Reason: remotewrite.ReasonHistogram, Err: fmt.Errorf("buckets of an exponential histogram beyond index %d", math.MaxInt32)}
+		return nil, nil, &remotewrite.Rejection{Reason: remotewrite.ReasonHistogram, Err: fmt.Errorf("buckets of an exponential histogram beyond index %d", math.MaxInt32)}
 	}
-	return l, nil
+	return l.spans, l.deltas, nil
 }
 
 func (d *decoder) count(n uint64) { d.counts = append(d.counts, n) }

@@ -14,12 +14,6 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// The labels of the series that classic histograms and summaries consist of.
-const (
-	bucketLabel   = model.BucketLabel
-	quantileLabel = model.QuantileLabel
-)
-
 // set sets a label as Prometheus does: it replaces one with this name, and an empty value removes
 // it.
 func set(lset []series.Label, name, value string) []series.Label {
@@ -125,29 +119,11 @@ const (
 	memberQuantile = 'q' // value is the quantile
 )
 
-// suffix is what the member adds to the metric's name.
-func (m member) suffix() string {
-	switch m.kind {
-	case memberSum:
-		return "_sum"
-	case memberCount:
-		return "_count"
-	case memberBucket:
-		return "_bucket"
-	}
-	return ""
-}
-
-// label is the label that the member adds; its name is empty if it adds none.
-func (m member) label() (l series.Label) {
-	switch m.kind {
-	case memberBucket:
-		return series.Label{Name: bucketLabel, Value: boundText(m.value)}
-	case memberQuantile:
-		return series.Label{Name: quantileLabel, Value: boundText(m.value)}
-	}
-	return l
-}
+// suffixes are what members add to the metric's name, and memberLabels the labels that they add.
+var (
+	suffixes     = map[byte]string{memberSum: "_sum", memberCount: "_count", memberBucket: "_bucket"}
+	memberLabels = map[byte]string{memberBucket: model.BucketLabel, memberQuantile: model.QuantileLabel}
+)
 
 func boundText(v float64) string {
 	if math.IsInf(v, 1) {
@@ -163,10 +139,10 @@ func (d *decoder) of(shared []series.Label, m member) ([]series.Label, error) {
 		return nil, invalidName(f.err)
 	}
 	lset := slices.Grow(slices.Clone(shared), 2)
-	if l := m.label(); l.Name != "" {
-		lset = set(lset, l.Name, l.Value)
+	if name := memberLabels[m.kind]; name != "" {
+		lset = set(lset, name, boundText(m.value))
 	}
-	lset = set(lset, model.MetricNameLabel, f.name+m.suffix())
+	lset = set(lset, model.MetricNameLabel, f.name+suffixes[m.kind])
 	sortLabels(lset)
 	lset, err := d.rules.Limits.CheckLabels(lset)
 	if err != nil {
