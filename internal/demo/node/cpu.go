@@ -2,9 +2,9 @@ package node
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/procfs"
@@ -30,12 +30,7 @@ func collectCPU(fs procfs.FS, e emit) error {
 	if err != nil {
 		return fmt.Errorf("read cpu times: %w", err)
 	}
-	ids := make([]int64, 0, len(s.CPU))
-	for id := range s.CPU {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(s.CPU)) {
 		emitCPU(strconv.FormatInt(id, 10), s.CPU[id], e)
 	}
 	e(bootTime, prometheus.GaugeValue, float64(s.BootTime))
@@ -69,10 +64,5 @@ func collectLoad(fs procfs.FS, e emit) error {
 	e(load1, prometheus.GaugeValue, l.Load1)
 	e(load5, prometheus.GaugeValue, l.Load5)
 	e(load15, prometheus.GaugeValue, l.Load15)
-	return nil
-}
-
-func collectTime(now time.Time, e emit) error {
-	e(nodeTime, prometheus.GaugeValue, float64(now.UnixMilli())/1000)
 	return nil
 }

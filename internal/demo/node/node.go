@@ -47,7 +47,10 @@ func New(procPath string, logger *slog.Logger, now func() time.Time) (*Collector
 		{"meminfo", func(e emit) error { return collectMemory(fs, e) }},
 		{"netdev", func(e emit) error { return collectNetwork(fs, e) }},
 		{"pressure", func(e emit) error { return collectPressure(fs, e) }},
-		{"time", func(e emit) error { return collectTime(now(), e) }},
+		{"time", func(e emit) error {
+			e(nodeTime, prometheus.GaugeValue, float64(now().UnixMilli())/1000)
+			return nil
+		}},
 		{"uname", collectUname},
 	}}, nil
 }

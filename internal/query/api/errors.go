@@ -22,16 +22,12 @@ type failure struct {
 
 // failureOf returns the answer to a storage error that classify returned.
 func failureOf(err error) failure {
-	var (
-		canceled promql.ErrQueryCanceled
-		timeout  promql.ErrQueryTimeout
-	)
 	switch {
 	case isLimit(err), isFailed(err):
 		return failure{"execution", http.StatusUnprocessableEntity}
-	case errors.As(err, &canceled):
+	case isA[promql.ErrQueryCanceled](err):
 		return failure{"canceled", statusClientClosed}
-	case errors.As(err, &timeout):
+	case isA[promql.ErrQueryTimeout](err):
 		return failure{"timeout", http.StatusServiceUnavailable}
 	default:
 		return failure{"internal", http.StatusInternalServerError}
@@ -58,38 +54,39 @@ func classify(ctx context.Context, err error) error {
 }
 
 func isClassified(err error) bool {
-	var (
-		canceled promql.ErrQueryCanceled
-		timeout  promql.ErrQueryTimeout
-		storage  promql.ErrStorage
-	)
-	return errors.As(err, &canceled) || errors.As(err, &timeout) || errors.As(err, &storage)
+	return isA[promql.ErrQueryCanceled](err) || isA[promql.ErrQueryTimeout](err) || isA[promql.ErrStorage](err)
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 func isLimit(err error) bool {
-	var (
-		limit   LimitError
-		samples promql.ErrTooManySamples
-	)
-	return errors.As(err, &limit) && limit.QueryLimit() || errors.As(err, &samples)
+	limit, ok := errors.AsType[LimitError](err)
+	return ok && limit.QueryLimit() || isA[promql.ErrTooManySamples](err)
 }
 
-// isFailed reports whether an error is that of a query that fails on its data, whenever it is sent.
+// failedQuery is the error of a query that fails on its data, whenever it is sent.
+type failedQuery interface {
+	error
+	QueryFailed() bool
+}
+
 func isFailed(err error) bool {
-	var failed interface {
-		error
-		QueryFailed() bool
-	}
-	return errors.As(err, &failed) && failed.QueryFailed()
+	failed, ok := errors.AsType[failedQuery](err)
+	return ok && failed.QueryFailed()
 }
 
-// isBad reports whether an error is that of a query that cannot be understood.
+// badQuery is the error of a query that cannot be understood.
+type badQuery interface {
+	error
+	BadQuery() bool
+}
+
 func isBad(err error) bool {
-	var bad interface {
-		error
-		BadQuery() bool
-	}
-	return errors.As(err, &bad) && bad.BadQuery()
+	bad, ok := errors.AsType[badQuery](err)
+	return ok && bad.BadQuery()
 }
 
 // overrideCode corrects the status of label requests: upstream answers all their storage errors as

@@ -40,11 +40,7 @@ func (s *server) explain(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out, err := s.explains.Explain(r.Context(), q)
-	var bad interface {
-		error
-		BadQuery() bool
-	}
-	if errors.As(err, &bad) && bad.BadQuery() {
+	if bad, ok := errors.AsType[badQuery](err); ok && bad.BadQuery() {
 		return nil, badRequest(fmt.Sprintf("invalid parameter %q: %v", "query", bad))
 	}
 	return out, err

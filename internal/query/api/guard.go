@@ -76,7 +76,7 @@ func (s *server) withBody(next http.Handler) http.Handler {
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.settings.MaxBodyBytes))
-		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			s.respondError(w, r, failure{"bad_data", http.StatusRequestEntityTooLarge}, tooLarge)
 			return
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -33,11 +34,7 @@ func (s *server) metadata(r *http.Request) (any, error) {
 // limitMetadata returns at most limit families (all if limit < 0) with at most perMetric distinct
 // entries each (all if perMetric < 1).
 func limitMetadata(all map[string][]metadata.Metadata, limit, perMetric int) map[string][]metadata.Metadata {
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(all))
 	if limit >= 0 && len(names) > limit {
 		names = names[:limit]
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/prometheus/prometheus/util/httputil"
@@ -22,12 +21,11 @@ func (e badRequest) Error() string { return string(e) }
 func (s *server) json(f func(*http.Request) (data any, err error)) http.Handler {
 	return httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := f(r)
-		var bad badRequest
 		switch {
 		case err == nil:
 			httputil.SetCORS(w, s.cors, r)
 			s.write(w, r, http.StatusOK, &v1.Response{Status: "success", Data: data})
-		case errors.As(err, &bad):
+		case isA[badRequest](err):
 			s.respondError(w, r, badData, err)
 		default:
 			err = classify(r.Context(), err)

@@ -55,11 +55,9 @@ func clone(expr parser.Expr) parser.Expr {
 		c.UnexpandedSeriesSet, c.Series = nil, nil
 		return &c
 	case *parser.NumberLiteral:
-		c := *e
-		return &c
+		return new(*e)
 	case *parser.StringLiteral:
-		c := *e
-		return &c
+		return new(*e)
 	}
 	panic(fmt.Sprintf("clone of an expression of type %T", expr))
 }
