@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -60,7 +59,8 @@ func (b *bar) show(done, total int64, text string) {
 	defer b.mu.Unlock()
 	b.line = ""
 	if text != "" {
-		b.line = clip(gauge(done, total)+" "+text, b.width-1)
+		line := []rune(gauge(done, total) + " " + text)
+		b.line = string(line[:min(len(line), b.width-1)])
 	}
 	// A terminal that is gone needs no progress.
 	_, _ = io.WriteString(b.out, eraseLine+b.line)
@@ -75,12 +75,4 @@ func gauge(done, total int64) string {
 	}
 	full := int(width * part)
 	return fmt.Sprintf("[%s%s] %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", width-full), 100*part)
-}
-
-// clip cuts text to n characters.
-func clip(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:max(n, 0)])
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
@@ -33,7 +32,11 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 		return err
 	}
 	b := newBar(io.Err)
-	logger, err := c.logger(b, io)
+	out := io.Err
+	if b != nil {
+		out = b // the log scrolls by above the bar
+	}
+	logger, err := telemetry.NewLogger(out, c.Log)
 	if err != nil {
 		return err
 	}
@@ -55,14 +58,6 @@ func (c *compactCmd) Run(ctx context.Context, io flags.Streams) (err error) {
 	return err
 }
 
-// logger returns the log, which scrolls by above the bar if there is one.
-func (c *compactCmd) logger(b *bar, io flags.Streams) (*slog.Logger, error) {
-	if b != nil {
-		return telemetry.NewLogger(b, c.Log)
-	}
-	return telemetry.NewLogger(io.Err, c.Log)
-}
-
 func (c *compactCmd) compact(ctx context.Context, d *compactapp.Driven, b *bar) error {
 	if !c.UntilIdle {
 		return d.Cycle(ctx)
@@ -71,7 +66,7 @@ func (c *compactCmd) compact(ctx context.Context, d *compactapp.Driven, b *bar) 
 		return d.UntilIdle(ctx, nil)
 	}
 	w := &watch{bar: b, begin: time.Now(), jobs: map[string]*progress{}}
-	defer w.end()
+	defer b.show(0, 0, "")
 	return d.UntilIdle(ctx, w.see)
 }
 

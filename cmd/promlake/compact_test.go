@@ -66,6 +66,6 @@ func TestWatchAddsUpJobs(t *testing.T) {
 	out.Reset()
 	w.see("a", compact.Job{}, 11, 100)
 	require.Empty(t, out.String(), "so soon, nobody would see it")
-	w.end()
+	w.bar.show(0, 0, "")
 	require.Equal(t, eraseLine, out.String())
 }

@@ -38,18 +38,10 @@ func (w *watch) see(tenant string, job compact.Job, done, total int64) {
 	p.done, p.total = done, max(done, total)
 	if now := time.Now(); now.Sub(w.drawn) >= redraw {
 		w.drawn = now
-		all := w.sum()
+		var all progress
+		for _, p := range w.jobs {
+			all.done, all.total = all.done+p.done, all.total+p.total
+		}
 		w.bar.show(all.done, all.total, fmt.Sprintf("%s samples, %s, %s", human.Count(all.done), human.PerSecond(all.done, now.Sub(w.begin)), name))
 	}
 }
-
-// sum adds up all jobs that were ever seen.
-func (w *watch) sum() (all progress) {
-	for _, p := range w.jobs {
-		all.done, all.total = all.done+p.done, all.total+p.total
-	}
-	return all
-}
-
-// end takes the bar away.
-func (w *watch) end() { w.bar.show(0, 0, "") }

@@ -4,7 +4,6 @@ package doctorapp
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -31,9 +30,8 @@ func Examine(ctx context.Context, store objstore.Store, s Settings) (Report, err
 	if s.Tenant == "" {
 		var err error
 		if tenants, err = catalog.Tenants(ctx, store); err != nil {
-			return Report{}, fmt.Errorf("list tenants: %w", err)
+			return Report{}, err
 		}
-		slices.Sort(tenants)
 	}
 	r := Report{Verified: s.Verify, Tenants: make([]Tenant, 0, len(tenants))}
 	for _, name := range tenants {

@@ -34,13 +34,15 @@ func kindOf(name string) string {
 // columnSizes adds up the bytes of columns over blocks.
 type columnSizes map[Column]int64 // by Column without Bytes
 
-// add counts the files of a block. metaBytes is the size of its meta.json, which does not name
-// itself.
-func (sizes columnSizes) add(m *block.Meta, metaBytes int64) {
+// add counts the files of a block, and returns the bytes of its rollups. metaBytes is the size of its
+// meta.json, which does not name itself.
+func (sizes columnSizes) add(m *block.Meta, metaBytes int64) (rollups int64) {
 	sizes[Column{File: "meta"}] += metaBytes
+	before := sizes[Column{File: rollup}]
 	for i := range m.Files {
 		sizes.addFile(&m.Files[i])
 	}
+	return sizes[Column{File: rollup}] - before
 }
 
 func (sizes columnSizes) addFile(f *block.File) {

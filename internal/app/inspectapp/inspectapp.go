@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -25,9 +24,8 @@ func Inspect(ctx context.Context, store objstore.Store, tenant string, s compact
 	tenants := []string{tenant}
 	if tenant == "" {
 		if tenants, err = catalog.Tenants(ctx, store); err != nil {
-			return Report{}, fmt.Errorf("list tenants: %w", err)
+			return Report{}, err
 		}
-		slices.Sort(tenants)
 	}
 	r := Report{Tenants: make([]Tenant, 0, len(tenants))}
 	for _, name := range tenants {

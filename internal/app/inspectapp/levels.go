@@ -64,8 +64,7 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		columns.add(&m, int64(len(raw)))
-		sizes[i] = size{m.Bytes() + int64(len(raw)), rollupBytes(&m)}
+		sizes[i] = size{m.Bytes() + int64(len(raw)), columns.add(&m, int64(len(raw)))}
 		return nil
 	})
 	if err != nil {
@@ -81,15 +80,6 @@ func (t *Tenant) readBlocks(ctx context.Context, store objstore.Store, blocks []
 // size is that of an object or block, in bytes; rollups is the part of it that only repeats
 // samples.
 type size struct{ bytes, rollups int64 }
-
-func rollupBytes(m *block.Meta) (n int64) {
-	for i := range m.Files {
-		if kindOf(m.Files[i].Name) == rollup {
-			n += m.Files[i].Bytes
-		}
-	}
-	return n
-}
 
 // addBlock appends a block, whose level is that of the last one or a larger one.
 func (t *Tenant) addBlock(b *catalog.Block, n size) {

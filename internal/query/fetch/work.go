@@ -57,11 +57,11 @@ func (w *work) make(ctx context.Context, s slots, needed bool) error {
 	size := total(w.file.spans())
 	err := w.room(size, needed)
 	if err == nil {
-		err = w.bring(ctx, s, needed)
+		err = w.get(ctx, s, needed)
 	}
 	if needed && w.file.memory == nil && isFull(err) { // the disk has less room than LimitBytes
 		if err = w.spill(size); err == nil {
-			err = w.bring(ctx, s, needed)
+			err = w.get(ctx, s, needed)
 		}
 	}
 	if err != nil {
@@ -70,16 +70,11 @@ func (w *work) make(ctx context.Context, s slots, needed bool) error {
 	return nil
 }
 
-// bring fetches the pieces, or a whole object of unknown size.
-func (w *work) bring(ctx context.Context, s slots, needed bool) error {
-	if err := w.get(ctx, s); err != nil || !w.file.whole {
-		return err
+// get fetches the pieces with concurrent requests, or a whole object of unknown size.
+func (w *work) get(ctx context.Context, s slots, needed bool) error {
+	if w.file.pieces == nil {
+		return w.getWhole(ctx, s, needed)
 	}
-	return w.getWhole(ctx, s, needed)
-}
-
-// get fetches the pieces with concurrent requests.
-func (w *work) get(ctx context.Context, s slots) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range requests(w.file.pieces, w.cache.settings.GapBytes, w.cache.settings.RequestBytes) {
 		g.Go(func() error {
@@ -124,9 +119,6 @@ func (w *work) request(ctx context.Context, r *request) (err error) {
 // getWhole fetches an object without pieces: its size is unknown, or it is empty.
 func (w *work) getWhole(ctx context.Context, s slots, needed bool) (err error) {
 	f := w.file
-	if f.pieces != nil {
-		return nil
-	}
 	select {
 	case s <- struct{}{}:
 		defer func() { <-s }()
