@@ -69,19 +69,15 @@ func (k *fileKeys) find(ctx context.Context, sum Sum) (*grant, error) {
 		k.seen = nil
 	case err == nil && !same(k.seen, info):
 		k.seen = info // before the read, so that a later change is read again
-		k.reload(ctx)
+		grants, err := read(ctx, k.file)
+		if err != nil {
+			k.logger.Error("changed document of tokens cannot be read, the previous one remains valid", "err", err)
+			break
+		}
+		k.grants = grants
+		k.logger.Info("read changed document of tokens", "tokens", len(grants))
 	}
 	return k.grants[sum], nil
-}
-
-func (k *fileKeys) reload(ctx context.Context) {
-	grants, err := read(ctx, k.file)
-	if err != nil {
-		k.logger.Error("changed document of tokens cannot be read, the previous one remains valid", "err", err)
-		return
-	}
-	k.grants = grants
-	k.logger.Info("read changed document of tokens", "tokens", len(grants))
 }
 
 // same reports whether the file was not written in between.

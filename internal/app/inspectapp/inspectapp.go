@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -98,6 +100,15 @@ func tombstones(all []catalog.Tombstone) []Tombstone {
 		})
 	}
 	return out
+}
+
+// matchers writes a tombstone's matchers as a PromQL selector.
+func matchers(all []catalog.Matcher) string {
+	texts := make([]string, len(all))
+	for i, m := range all {
+		texts[i] = m.Name + m.Type + strconv.Quote(m.Value)
+	}
+	return "{" + strings.Join(texts, ", ") + "}"
 }
 
 func timeOf(id ulid.ULID) *time.Time {

@@ -37,20 +37,14 @@ type readStatus struct {
 }
 
 func (w *readStatus) WriteHeader(code int) {
-	w.ResponseWriter.WriteHeader(w.corrected(code))
-}
-
-func (w *readStatus) corrected(code int) int {
-	if code != http.StatusInternalServerError {
-		return code
+	if code == http.StatusInternalServerError {
+		if known := int(w.code.Load()); known != 0 {
+			code = known
+		} else if err := w.ctx.Err(); err != nil { // it ended while it waited in upstream's queue
+			code = failureOf(classify(w.ctx, err)).code
+		}
 	}
-	if code := int(w.code.Load()); code != 0 {
-		return code
-	}
-	if err := w.ctx.Err(); err != nil { // it ended while it waited in upstream's queue
-		return failureOf(classify(w.ctx, err)).code
-	}
-	return code
+	w.ResponseWriter.WriteHeader(code)
 }
 
 // Flush sends buffered bytes, as the stream of chunks requires.

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/promlake/promlake/internal/query/duck"
@@ -165,4 +166,12 @@ func where(conds []string) string {
 		return ""
 	}
 	return " WHERE " + strings.Join(conds, " AND ")
+}
+
+// microsPerMilli: DuckDB reads TIMESTAMP_MS with a time zone as microseconds.
+const microsPerMilli = 1000
+
+// timeLiteral renders a timestamp (ms) as SQL.
+func timeLiteral(ms int64) string {
+	return "make_timestamptz(" + strconv.FormatInt(ms*microsPerMilli, 10) + "::BIGINT)"
 }
