@@ -48,16 +48,21 @@ func printTable(w io.Writer, v model.Value) error {
 	case model.Vector:
 		t.row("SERIES", "TIME", "VALUE")
 		for _, s := range v {
+			var value any = s.Value
 			if s.Histogram != nil {
-				t.row(s.Metric, clock(s.Timestamp), s.Histogram)
-			} else {
-				t.row(s.Metric, clock(s.Timestamp), s.Value)
+				value = s.Histogram
 			}
+			t.row(s.Metric, clock(s.Timestamp), value)
 		}
 	case model.Matrix:
 		t.row("SERIES", "TIME", "VALUE")
 		for _, s := range v {
-			t.stream(s)
+			for _, p := range s.Values {
+				t.row(s.Metric, clock(p.Timestamp), p.Value)
+			}
+			for _, p := range s.Histograms {
+				t.row(s.Metric, clock(p.Timestamp), p.Histogram)
+			}
 		}
 	case *model.Scalar:
 		t.row("TIME", "VALUE")
@@ -89,16 +94,6 @@ func (t *table) row(cells ...any) {
 		if t.err == nil {
 			_, t.err = fmt.Fprint(t.w, c, end)
 		}
-	}
-}
-
-// stream writes a series' floats and then its histograms, each in order of time.
-func (t *table) stream(s *model.SampleStream) {
-	for _, p := range s.Values {
-		t.row(s.Metric, clock(p.Timestamp), p.Value)
-	}
-	for _, p := range s.Histograms {
-		t.row(s.Metric, clock(p.Timestamp), p.Histogram)
 	}
 }
 

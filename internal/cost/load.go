@@ -28,9 +28,6 @@ const (
 	FunctionURL Entry = "function-url" // no charge per request; not in mode Grouped
 )
 
-// Entries lists the entries.
-var Entries = []Entry{HTTPAPI, FunctionURL}
-
 // Month is the billing month.
 const Month = 30 * day
 

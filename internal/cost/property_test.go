@@ -26,7 +26,7 @@ func loads(t *testing.T, n int) []cost.Load {
 		l.Retention = time.Duration(between(1, 1000)) * day
 		l.Tenants, l.Senders = int(between(1, 2000)), int(between(1, 1000))
 		l.Mode = cost.Modes[r.IntN(len(cost.Modes))]
-		l.WriteThrough = cost.Entries[r.IntN(2)]
+		l.WriteThrough = []cost.Entry{cost.HTTPAPI, cost.FunctionURL}[r.IntN(2)]
 		if l.Mode == cost.Grouped {
 			l.WriteThrough = cost.HTTPAPI
 		}

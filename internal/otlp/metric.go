@@ -54,19 +54,13 @@ type metric struct {
 
 // typeName is the type in Prometheus' words.
 func (m *metric) typeName() string {
-	t := model.MetricTypeGauge
-	switch m.kind {
-	case counter:
-		t = model.MetricTypeCounter
-	case classic, exponential:
-		t = model.MetricTypeHistogram
-	case summary:
-		t = model.MetricTypeSummary
-	}
 	if m.temporality == delta {
-		t = model.MetricTypeUnknown
+		return string(model.MetricTypeUnknown)
 	}
-	return string(t)
+	return string([...]model.MetricType{
+		gauge: model.MetricTypeGauge, counter: model.MetricTypeCounter, upDownCounter: model.MetricTypeGauge,
+		classic: model.MetricTypeHistogram, exponential: model.MetricTypeHistogram, summary: model.MetricTypeSummary,
+	}[m.kind])
 }
 
 // The fields of a Metric with its data points.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -196,11 +197,7 @@ func (f *Function) free(e *environment) {
 func (f *Function) forget(e *environment) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i, other := range f.envs {
-		if other == e {
-			f.envs = append(f.envs[:i:i], f.envs[i+1:]...)
-		}
-	}
+	f.envs = slices.DeleteFunc(f.envs, func(other *environment) bool { return other == e })
 	f.signal()
 }
 
@@ -237,7 +234,7 @@ func (f *Function) Stop() error {
 func (f *Function) live() []*environment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]*environment(nil), f.envs...)
+	return slices.Clone(f.envs)
 }
 
 // Processes returns the process ids of the living environments.

@@ -17,13 +17,6 @@ type body struct {
 	closed bool
 }
 
-func newBody(ctx context.Context, b []byte, f Fault) *body {
-	if f.Err != nil {
-		b = b[:len(b)/2]
-	}
-	return &body{ctx: ctx, r: bytes.NewReader(b), err: f.Err}
-}
-
 func (b *body) Read(p []byte) (int, error) {
 	if b.closed {
 		return 0, errClosed

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -226,11 +227,7 @@ func (s *Server) do(r *http.Request, op string, q *memqueue.Queue, in request, f
 func (f Fault) each(entries []entry, do func(entry) object) object {
 	done, failed := []object{}, []object{}
 	for i, e := range entries {
-		refused := false
-		for _, n := range f.Refuse {
-			refused = refused || n == i
-		}
-		if refused {
+		if slices.Contains(f.Refuse, i) {
 			failed = append(failed, object{"Id": e.ID, "Code": f.Code, "Message": "injected fault", "SenderFault": f.Status == http.StatusBadRequest})
 		} else {
 			done = append(done, do(e))
