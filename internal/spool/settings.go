@@ -12,7 +12,7 @@ type Settings struct {
 	MaxBytes int64  `name:"scrape.queue-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space in --scrape.queue-dir. Beyond it, new samples are dropped and counted." when:"Raise it to survive longer outages of the store; a sample takes about 10 bytes."`
 
 	// Linger is how long samples wait for others, so that many scrapes share an append. Who waits for
-	// them (Sync) ends it.
+	// them (Sync) ends it, but not much more often than once in this time.
 	Linger time.Duration `kong:"-" default:"0"`
 	// Patience is how long samples wait in memory for the store before they are written to the
 	// directory.

@@ -46,7 +46,8 @@ type Spool struct {
 	added   uint64        // transactions
 	settled uint64        // of them, in the order of adding: stored, in the directory, or lost
 	changed chan struct{} // closed when settled changes
-	urgent  bool          // somebody waits for the transactions that wait
+	haste   haste
+	urgent  bool // somebody waits for the transactions that wait
 	closing bool
 }
 
@@ -145,7 +146,7 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 	ready := q.set.Linger == 0
 	for {
 		q.mu.Lock()
-		if q.closing || len(q.waiting) > 0 && (ready || q.urgent) {
+		if q.closing || len(q.waiting) > 0 && (ready || q.urgent && q.haste.take(time.Now(), q.set.Linger)) {
 			defer q.mu.Unlock()
 			txs, q.waiting, q.urgent = q.waiting, nil, false
 			q.met.waiting.Set(0)
@@ -163,6 +164,29 @@ func (q *Spool) take() (txs []*appender.Transaction, closing bool) {
 			ready = true
 		}
 	}
+}
+
+// haste bounds how often somebody who waits ends the linger time: maxHaste times at once, and once
+// per linger time in the long run. So a few groups of rules are evaluated without delay, and many
+// groups share appends.
+type haste struct {
+	spent float64 // of maxHaste
+	at    time.Time
+}
+
+const maxHaste = 20
+
+// take reports whether the linger time may be ended now.
+func (h *haste) take(now time.Time, linger time.Duration) bool {
+	if linger > 0 {
+		h.spent = max(0, h.spent-now.Sub(h.at).Seconds()/linger.Seconds())
+	}
+	h.at = now
+	if h.spent+1 > maxHaste {
+		return false
+	}
+	h.spent++
+	return true
 }
 
 // settle counts transactions that the spool holds in memory no more.

@@ -153,6 +153,30 @@ func TestStoredAtOnce(t *testing.T) {
 	require.NoDirExists(t, dir, "the directory is made when it is needed")
 }
 
+// TestHaste: who waits ends the linger time, often at once and rarely in the long run.
+func TestHaste(t *testing.T) {
+	var h haste
+	now, n := time.UnixMilli(0), 0
+	for range 600 { // ten times a second
+		if h.take(now, time.Second) {
+			n++
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	require.InDelta(t, maxHaste+60, n, 2)
+
+	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
+	set.Linger = time.Hour
+	s := newStore()
+	q := open(t, set, s)
+	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Sync(t.Context()))
+	require.Len(t, s.kept(), 7)
+	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Close(t.Context()), "a shutdown does not wait")
+	require.Len(t, s.kept(), 13)
+}
+
 // TestOutage: what is added while the store is away is stored later, exactly as if it had never
 // been away, after a restart of the process too.
 func TestOutage(t *testing.T) {
