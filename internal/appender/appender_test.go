@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -52,7 +53,7 @@ func compare(t *testing.T, rng *rand.Rand, ours, theirs storage.AppendableV2) {
 		a, b := ours.AppenderV2(t.Context()), theirs.AppenderV2(t.Context())
 		used := map[string]bool{}
 		for range rng.IntN(6) {
-			ls := labels.FromStrings(labels.MetricName, fmt.Sprintf("m%d", rng.IntN(5)))
+			ls := labels.FromStrings(model.MetricNameLabel, fmt.Sprintf("m%d", rng.IntN(5)))
 			if used[ls.String()] {
 				continue // within a transaction the head looks at committed samples only
 			}
@@ -105,7 +106,7 @@ func kindOf(err error) string {
 func TestTransaction(t *testing.T) {
 	var got []*Transaction
 	a := New(func(tx *Transaction) { got = append(got, tx) })
-	ls := labels.FromStrings(labels.MetricName, "m_total", "empty", "")
+	ls := labels.FromStrings(model.MetricNameLabel, "m_total", "empty", "")
 	app := a.AppenderV2(t.Context())
 	family := []byte("m")
 	opts := storage.AOptions{
@@ -118,12 +119,12 @@ func TestTransaction(t *testing.T) {
 	require.ErrorContains(t, err, "empty labelset")
 	_, err = app.Append(0, ls, 0, 10, 0, &histogram.Histogram{Schema: 1, PositiveSpans: []histogram.Span{{Length: 1}}}, nil, opts)
 	require.Error(t, err, "an invalid histogram")
-	_, err = app.Append(0, labels.FromStrings(labels.MetricName, "up"), 0, 10, 1, nil, nil, storage.AOptions{MetricFamilyName: "up\xff", Metadata: metadata.Metadata{Type: "gauge"}})
+	_, err = app.Append(0, labels.FromStrings(model.MetricNameLabel, "up"), 0, 10, 1, nil, nil, storage.AOptions{MetricFamilyName: "up\xff", Metadata: metadata.Metadata{Type: "gauge"}})
 	require.NoError(t, err)
 	require.NoError(t, app.Commit())
 	require.Error(t, app.Commit())
 	require.Equal(t, []*Transaction{{
-		Samples:   []Sample{{Labels: labels.FromStrings(labels.MetricName, "m_total"), ST: 5, T: 10, V: 1}, {Labels: labels.FromStrings(labels.MetricName, "up"), T: 10, V: 1}},
+		Samples:   []Sample{{Labels: labels.FromStrings(model.MetricNameLabel, "m_total"), ST: 5, T: 10, V: 1}, {Labels: labels.FromStrings(model.MetricNameLabel, "up"), T: 10, V: 1}},
 		Exemplars: []Exemplar{{0, exemplar.Exemplar{Labels: labels.FromStrings("trace_id", "x"), Value: 1, Ts: 10, HasTs: true}}},
 		Metadata:  []segment.Metadata{{Metric: "m", Type: "counter", Help: "M."}, {Metric: "up", Type: "gauge"}},
 	}}, got)
@@ -155,7 +156,7 @@ func TestForgets(t *testing.T) {
 	a := New(func(*Transaction) {})
 	for i := range 1000 {
 		app := a.AppenderV2(t.Context())
-		_, err := app.Append(0, labels.FromStrings(labels.MetricName, "m", "i", fmt.Sprint(i)), 0, int64(i)*60_000, 1, nil, nil, storage.AOptions{})
+		_, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "m", "i", fmt.Sprint(i)), 0, int64(i)*60_000, 1, nil, nil, storage.AOptions{})
 		require.NoError(t, err)
 		require.NoError(t, app.Commit())
 	}

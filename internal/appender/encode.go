@@ -3,10 +3,8 @@ package appender
 import (
 	"fmt"
 
-	"github.com/prometheus/prometheus/model/labels"
-	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
-
 	"github.com/prometheus/common/model"
+	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -40,7 +38,7 @@ func Encode(txs []*Transaction) ([]byte, error) {
 				ts.Exemplars = append(ts.Exemplars, writev2.Exemplar{LabelsRefs: symbols.SymbolizeLabels(e.Labels, nil), Value: e.Value, Timestamp: e.Ts})
 				exemplars = exemplars[1:]
 			}
-			if m, ok := families.of(s.Labels.Get(labels.MetricName)); ok {
+			if m, ok := families.of(s.Labels.Get(model.MetricNameLabel)); ok {
 				ts.Metadata = writev2.Metadata{
 					Type:    writev2.FromMetadataType(model.MetricType(m.Type)),
 					HelpRef: symbols.Symbolize(m.Help), UnitRef: symbols.Symbolize(m.Unit),

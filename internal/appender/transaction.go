@@ -123,14 +123,9 @@ func addSample(c *remotewrite.Collector, s *Sample) error {
 	return nil
 }
 
-// reportSuffix ends the names of the families of up and scrape_*, so that upstream does not take
-// them for families of the target.
-const reportSuffix = "\xff"
-
 // describe adds the metadata of a family unless it is the one that was added last, which
 // neighbouring series mostly share. It copies the name, which its giver reuses.
 func (t *Transaction) describe(family, kind, help, unit string) {
-	family = strings.TrimSuffix(family, reportSuffix)
 	m := segment.Metadata{Metric: family, Type: kind, Help: help, Unit: unit}
 	if n := len(t.Metadata); n > 0 && t.Metadata[n-1] == m {
 		return

@@ -1,6 +1,6 @@
-// Package demo is an example of a configuration for a newcomer, who sees live data without installing
-// anything: a running Promlake scrapes itself and the metrics of its machine, which it serves by the
-// names and labels of Prometheus' node_exporter, so that its dashboards work.
+// Package demo is an example of a configuration for a newcomer, who sees live data without
+// installing anything: a running Promlake scrapes itself and the metrics of its machine, which it
+// serves by the names and labels of Prometheus' node_exporter, so that its dashboards work.
 package demo
 
 import (

@@ -17,12 +17,12 @@ import (
 type Source = func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
 
 // Append makes samples of this process durable, such as those of scrapes, and returns then. They
-// join the requests of other senders of the tenant. size is about the memory (bytes) that they take.
-// refused says what was refused because it breaks a rule or a limit: to append it again is useless.
-// Other samples of the source are durable nevertheless, unless the source was refused as a whole.
-// With an error it is not known whether the samples are durable, and they should be appended again;
-// two times the same sample counts once. The batch of a source that ended with ctx may still become
-// durable.
+// join the requests of other senders of the tenant. size is about the memory (bytes) that they
+// take. refused says what was refused because it breaks a rule or a limit: to append it again is
+// useless. Other samples of the source are durable nevertheless, unless the source was refused as a
+// whole. With an error it is not known whether the samples are durable, and they should be appended
+// again; two times the same sample counts once. The batch of a source that ended with ctx may still
+// become durable.
 func (s *Stage) Append(ctx context.Context, tenantID string, size int64, source Source) (refused, err error) {
 	if _, err := tenant.Parse(tenantID); err != nil {
 		return fmt.Errorf("%w: %w", errTenant, err), nil

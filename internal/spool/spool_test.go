@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -103,7 +104,7 @@ func newStore() *store { return &store{samples: map[string]int{}} }
 
 // transaction has one sample of each kind at t (ms).
 func transaction(t int64) *appender.Transaction {
-	l := func(name string) labels.Labels { return labels.FromStrings(labels.MetricName, name, "job", "j") }
+	l := func(name string) labels.Labels { return labels.FromStrings(model.MetricNameLabel, name, "job", "j") }
 	return &appender.Transaction{
 		Samples: []appender.Sample{
 			{Labels: l("a_total"), ST: t - 1000, T: t, V: float64(t)},

@@ -22,8 +22,8 @@ type Settings struct {
 	ConfigFile string `name:"config.file" placeholder:"FILE" help:"Prometheus configuration file: what is scraped, which rules are evaluated, and the Alertmanagers. Default: none." when:"Set it to scrape and to evaluate rules without a Prometheus."`
 	Tenant     string `name:"config.tenant" default:"anonymous" help:"Tenant that scraped samples and results of rules are written to, and whose data rules read." when:"Set it if the server has several tenants."`
 	Lifecycle  bool   `name:"web.enable-lifecycle" default:"false" help:"Read --config.file again on POST or PUT /-/reload. SIGHUP does it in any case." when:"Set it if something else than a signal changes the configuration."`
-	// ExternalURL is where users reach this server, for the links in notifications. "": the host name
-	// and the port of this process.
+	// ExternalURL is where users reach this server, for the links in notifications. "": the host
+	// name and the port of this process.
 	ExternalURL string `kong:"-"`
 
 	StartTimestamps bool `name:"scrape.start-timestamps" default:"false" help:"Store the start timestamps of scraped counters and histograms, and read OpenMetrics' _created lines as such." when:"Set it together with --query.use-start-timestamps."`
