@@ -1,6 +1,7 @@
 package block
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -32,12 +33,7 @@ type Options struct {
 
 // withDefaults checks o and sets the defaults.
 func (o Options) withDefaults() (Options, error) {
-	if o.RowGroupRows == 0 {
-		o.RowGroupRows = DefaultRowGroupRows
-	}
-	if o.FileBytes == 0 {
-		o.FileBytes = DefaultFileBytes
-	}
+	o.RowGroupRows, o.FileBytes = cmp.Or(o.RowGroupRows, DefaultRowGroupRows), cmp.Or(o.FileBytes, DefaultFileBytes)
 	switch {
 	case o.RowGroupRows < 1:
 		return o, fmt.Errorf("block options: %d rows in a row group", o.RowGroupRows)

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // of the price list
 	"encoding/json"
 	"fmt"
@@ -67,10 +68,7 @@ type Tier struct {
 func (p *Price) Dollars(quantity float64) (sum float64) {
 	from := 0.0
 	for _, t := range p.Tiers {
-		to := t.UpTo
-		if to == 0 {
-			to = math.Inf(1)
-		}
+		to := cmp.Or(t.UpTo, math.Inf(1))
 		if quantity > from {
 			sum += (min(quantity, to) - from) * t.Dollars
 		}

@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"io"
@@ -71,9 +72,7 @@ func (e *httpEvent) url(kind Event) *url.URL {
 			u.Path = rest
 		}
 	}
-	if u.Path == "" {
-		u.Path = "/"
-	}
+	u.Path = cmp.Or(u.Path, "/")
 	return u
 }
 

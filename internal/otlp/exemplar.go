@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -66,11 +67,10 @@ func (d *decoder) readExemplar(msg []byte) (e exemplar.Exemplar, err error) {
 		return e, err
 	}
 	var ids []attribute
-	if text, ok := identifier(trace); ok {
-		ids = append(ids, attribute{"trace_id", text})
-	}
-	if text, ok := identifier(spanID); ok {
-		ids = append(ids, attribute{"span_id", text})
+	for _, id := range []attribute{{"trace_id", identifier(trace)}, {"span_id", identifier(spanID)}} {
+		if id.value != "" {
+			ids = append(ids, id)
+		}
 	}
 	runes := 0
 	for _, a := range slices.Concat(list, ids) {
@@ -88,12 +88,10 @@ func (d *decoder) readExemplar(msg []byte) (e exemplar.Exemplar, err error) {
 	return e, nil
 }
 
-// identifier is the text of the identifier of a trace or span. One of zeros means none.
-func identifier(id []byte) (string, bool) {
-	for _, b := range id {
-		if b != 0 {
-			return hex.EncodeToString(id), true
-		}
+// identifier is the text of the identifier of a trace or span, "" for one of zeros, which means none.
+func identifier(id []byte) string {
+	if len(bytes.Trim(id, "\x00")) == 0 {
+		return ""
 	}
-	return "", false
+	return hex.EncodeToString(id)
 }

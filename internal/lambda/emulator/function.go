@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,22 +80,10 @@ type Function struct {
 
 // New returns a function. No process runs before the first invocation.
 func New(s Settings) *Function {
-	if s.Name == "" {
-		s.Name = "promlake-test"
-	}
-	if s.MemoryMB == 0 {
-		s.MemoryMB = 512
-	}
-	if s.Timeout == 0 {
-		s.Timeout = 30 * time.Second
-	}
-	if s.Grace == 0 {
-		s.Grace = 500 * time.Millisecond
-	}
+	s.Name, s.MemoryMB = cmp.Or(s.Name, "promlake-test"), cmp.Or(s.MemoryMB, 512)
+	s.Timeout, s.Grace = cmp.Or(s.Timeout, 30*time.Second), cmp.Or(s.Grace, 500*time.Millisecond)
 	s.Environments, s.Concurrency = max(s.Environments, 1), max(s.Concurrency, 1)
-	if s.Log == nil {
-		s.Log = io.Discard
-	}
+	s.Log = cmp.Or(s.Log, io.Discard)
 	return &Function{set: s, wake: make(chan struct{})}
 }
 

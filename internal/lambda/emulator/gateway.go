@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -51,11 +52,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "Bad Request")
 		return
 	}
-	timeout := g.Timeout
-	if timeout == 0 {
-		timeout = MaxGatewayDuration
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(g.Timeout, MaxGatewayDuration))
 	defer cancel()
 	b, err := to.Invoke(ctx, payload)
 	switch {

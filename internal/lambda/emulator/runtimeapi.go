@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -225,9 +226,7 @@ func readError(r *http.Request) *FunctionError {
 	if err != nil || json.Unmarshal(b, fe) != nil {
 		fe.Message = strings.TrimSpace(string(b))
 	}
-	if fe.Type == "" {
-		fe.Type = "Unhandled"
-	}
+	fe.Type = cmp.Or(fe.Type, "Unhandled")
 	return fe
 }
 

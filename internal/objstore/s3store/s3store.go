@@ -7,6 +7,7 @@
 package s3store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,7 @@ func New(ctx context.Context, config Config) (*Store, error) {
 	if loaded.Region == "" && c.Endpoint == "" {
 		return nil, errors.New("configure S3 store: region: set in neither the configuration nor the AWS environment")
 	}
-	if loaded.Region == "" {
-		loaded.Region = "us-east-1"
-	}
+	loaded.Region = cmp.Or(loaded.Region, "us-east-1")
 	s.client = s3.NewFromConfig(loaded, s.clientOptions)
 	if s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
 		s.checksum = types.ChecksumAlgorithmCrc32

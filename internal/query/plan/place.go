@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -45,10 +46,7 @@ func (p place) once() place {
 // Source: evaluator.subqueryTimeRange and runSubquery in upstream's promql/engine.go.
 func (p place) within(s *parser.SubqueryExpr, defaultStep time.Duration) place {
 	offset := p.offset(s.Timestamp, s.OriginalOffset)
-	interval := s.Step.Milliseconds()
-	if interval == 0 {
-		interval = defaultStep.Milliseconds()
-	}
+	interval := cmp.Or(s.Step.Milliseconds(), defaultStep.Milliseconds())
 	first := p.start - offset - s.Range.Milliseconds()
 	start := interval * (first / interval)
 	if start <= first {

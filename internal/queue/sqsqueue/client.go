@@ -1,6 +1,7 @@
 package sqsqueue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,7 @@ func (q *Queue) newClient(ctx context.Context) (*sqs.Client, error) {
 	if loaded.Region == "" && q.config.endpoint == "" {
 		return nil, errors.New("configure queue: region: neither the URL nor the AWS environment names one")
 	}
-	if loaded.Region == "" {
-		loaded.Region = "us-east-1"
-	}
+	loaded.Region = cmp.Or(loaded.Region, "us-east-1")
 	return sqs.NewFromConfig(loaded, func(o *sqs.Options) {
 		o.HTTPClient = counting{q.name, q.met, newHTTPClient(q.config.silence)}
 		o.Retryer = newRetryer(q.config)
