@@ -147,6 +147,11 @@ scrape_configs:
 
 	targets := srv.data(t, "/api/v1/targets")
 	require.Len(t, targets["activeTargets"], 5)
+	for _, target := range targets["activeTargets"].([]any) {
+		fields := target.(map[string]any)
+		require.NotContains(t, fields["lastError"], "address")
+		require.NotContains(t, fields["globalUrl"], "127.0.0.1") // other machines cannot reach it there
+	}
 	require.Equal(t, []any{"broken", "dying", "native", "open", "steady"}, srv.data(t, "/api/v1/scrape_pools")["scrapePools"])
 	code, body = get(t, srv.url+"/api/v1/targets/metadata?metric=o_seconds")
 	require.Equal(t, http.StatusOK, code)

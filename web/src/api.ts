@@ -72,39 +72,107 @@ export class Api {
     return new URL(path, this.base).href;
   }
 
-  async get<T>(path: string, params: Record<string, string | undefined> = {}, signal?: AbortSignal): Promise<Reply<T>> {
-    const form = new URLSearchParams();
-    for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== "") form.set(k, v);
-    const body = form.toString();
-    const long = body.length > 1500;
-    const url = this.url(`api/v1/${path}`) + (long || !body ? "" : `?${body}`);
+  async get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<Reply<T>> {
+    const body = form(params);
     const began = performance.now();
-    let response: Response;
-    let text: string;
-    try {
-      response = await fetch(url, {
-        method: long ? "POST" : "GET",
-        headers: long ? { ...this.headers(), "Content-Type": "application/x-www-form-urlencoded" } : this.headers(),
-        ...(long ? { body } : {}),
-        ...(signal ? { signal } : {}),
-      });
-      text = await response.text();
-    } catch (e) {
-      if (signal?.aborted) throw e;
-      throw new ApiError(0, "unreachable", `The server did not answer (${e instanceof Error ? e.message : String(e)}).`);
-    }
-    if (response.status === 401) this.onUnauthorized();
-    let reply: { status?: string; data?: T; error?: string; errorType?: string; warnings?: string[]; infos?: string[] };
-    try {
-      reply = JSON.parse(text) as typeof reply;
-    } catch {
-      throw new ApiError(response.status, "http", `${response.status} ${response.statusText}: ${text.slice(0, 300)}`);
-    }
-    if (!response.ok || reply.status !== "success") {
-      throw new ApiError(response.status, reply.errorType ?? "http", reply.error ?? `${response.status} ${response.statusText}`);
-    }
+    const response = await this.request(path, body, body.length > 1500, signal);
+    const text = await reached(response.text(), signal);
+    const reply = parse(response, text) as ReplyBody & { data?: T };
     return { data: reply.data as T, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
   }
+
+  // stream passes a successful reply on in parts, as they arrive. It leaves the browser time to
+  // draw and to react between them.
+  async stream(path: string, params: Params, signal: AbortSignal, take: (part: string) => void): Promise<void> {
+    const response = await this.request(path, form(params), true, signal);
+    if (!response.ok || !response.body) {
+      parse(response, await reached(response.text(), signal));
+      return;
+    }
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let drawn = performance.now(); ; ) {
+      const { done, value } = await reached(reader.read(), signal);
+      if (done) return;
+      take(value);
+      if (performance.now() - drawn < 30) continue;
+      await new Promise((next) => setTimeout(next));
+      drawn = performance.now();
+    }
+  }
+
+  // served reports whether the server has a path of the API: a path that it does not have is
+  // answered with 404. A server that does not answer, or wants a token first, may have it.
+  async served(path: string): Promise<boolean> {
+    return (await this.look(path))?.status !== 404;
+  }
+
+  // quiet returns the data of a reply, and undefined if there is none. It asks for no token.
+  async quiet<T>(path: string): Promise<T | undefined> {
+    try {
+      return ((await (await this.look(path))?.json()) as { data?: T } | undefined)?.data;
+    } catch {
+      return undefined;
+    }
+  }
+
+  private look(path: string): Promise<Response | undefined> {
+    return fetch(this.url(`api/v1/${path}`), { headers: this.headers() }).catch(() => undefined);
+  }
+
+  private async request(path: string, body: string, post: boolean, signal?: AbortSignal): Promise<Response> {
+    const url = this.url(`api/v1/${path}`) + (post || !body ? "" : `?${body}`);
+    const response = await reached(
+      fetch(url, {
+        method: post ? "POST" : "GET",
+        headers: post ? { ...this.headers(), "Content-Type": "application/x-www-form-urlencoded" } : this.headers(),
+        ...(post ? { body } : {}),
+        ...(signal ? { signal } : {}),
+      }),
+      signal,
+    );
+    if (response.status === 401) this.onUnauthorized();
+    return response;
+  }
+}
+
+type Params = Record<string, string | undefined>;
+
+interface ReplyBody {
+  status?: string;
+  error?: string;
+  errorType?: string;
+  warnings?: string[];
+  infos?: string[];
+}
+
+function form(params: Params): string {
+  const out = new URLSearchParams();
+  for (const [k, v] of Object.entries(params)) if (v !== undefined && v !== "") out.set(k, v);
+  return out.toString();
+}
+
+// reached turns the failure of a connection into an ApiError.
+async function reached<T>(step: Promise<T>, signal?: AbortSignal): Promise<T> {
+  try {
+    return await step;
+  } catch (e) {
+    if (signal?.aborted) throw e;
+    throw new ApiError(0, "unreachable", `The server did not answer (${e instanceof Error ? e.message : String(e)}).`);
+  }
+}
+
+// parse reads a reply and throws the error that it reports.
+function parse(response: Response, text: string): ReplyBody {
+  let reply: ReplyBody;
+  try {
+    reply = JSON.parse(text) as ReplyBody;
+  } catch {
+    throw new ApiError(response.status, "http", `${response.status} ${response.statusText}: ${text.slice(0, 300)}`);
+  }
+  if (!response.ok || reply.status !== "success") {
+    throw new ApiError(response.status, reply.errorType ?? "http", reply.error ?? `${response.status} ${response.statusText}`);
+  }
+  return reply;
 }
 
 const seconds = (ms: number) => (ms / 1000).toFixed(3);

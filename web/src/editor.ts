@@ -2,8 +2,8 @@ import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { lintKeymap } from "@codemirror/lint";
-import { EditorState, Prec } from "@codemirror/state";
-import { EditorView, keymap, placeholder } from "@codemirror/view";
+import { EditorState, Prec, type Extension } from "@codemirror/state";
+import { EditorView, keymap, placeholder, type Command } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { PromQLExtension } from "@prometheus-io/codemirror-promql";
 import type { Api } from "./api";
@@ -41,21 +41,13 @@ export interface Editor {
   destroy(): void;
 }
 
-// editor makes a PromQL editor with completion from the server, linting and help texts. Enter runs
-// the query, Shift+Enter starts a line. It lives in a shadow root, where CodeMirror uses
+// mount makes an editor of the given extensions. It lives in a shadow root, where CodeMirror uses
 // constructed style sheets, which the page's Content-Security-Policy allows; elsewhere it would
 // need style elements.
-export function editor(api: Api, text: string, run: (text: string) => void): Editor {
+export function mount(label: string, hint: string, text: string, run: Command, own: Extension): Editor {
   const dom = document.createElement("div");
   dom.className = "editor";
   const root = dom.attachShadow({ mode: "open", delegatesFocus: true });
-  const promql = new PromQLExtension().setComplete({
-    remote: {
-      url: api.url("").replace(/\/$/, ""),
-      fetchFn: (input, init) => fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...api.headers() } }),
-      cache: { initialMetricList: [] },
-    },
-  });
   const view = new EditorView({
     root,
     parent: root,
@@ -66,14 +58,12 @@ export function editor(api: Api, text: string, run: (text: string) => void): Edi
         history(),
         bracketMatching(),
         closeBrackets(),
-        autocompletion({ maxRenderedOptions: 100 }),
         syntaxHighlighting(highlight),
-        promql.asExtension(),
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": "PromQL expression", spellcheck: "false" }),
-        placeholder("PromQL, for example: sum by (mode) (rate(node_cpu_seconds_total[5m]))"),
-        EditorState.languageData.of(() => [{ autocomplete: pastQueries }]),
-        Prec.high(keymap.of([{ key: "Enter", run: (v) => (run(v.state.doc.toString()), true) }])),
+        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+        placeholder(hint),
+        Prec.highest(keymap.of([{ key: "Mod-Enter", run }])),
+        own,
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
       ],
     }),
@@ -85,6 +75,25 @@ export function editor(api: Api, text: string, run: (text: string) => void): Edi
     focus: () => view.focus(),
     destroy: () => view.destroy(),
   };
+}
+
+// editor makes a PromQL editor with completion from the server, linting and help texts. Enter runs
+// the query, Shift+Enter starts a line.
+export function editor(api: Api, text: string, run: () => void): Editor {
+  const promql = new PromQLExtension().setComplete({
+    remote: {
+      url: api.url("").replace(/\/$/, ""),
+      fetchFn: (input, init) => fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...api.headers() } }),
+      cache: { initialMetricList: [] },
+    },
+  });
+  const submit = () => (run(), true);
+  return mount("PromQL expression", "PromQL, for example: sum by (mode) (rate(node_cpu_seconds_total[5m]))", text, submit, [
+    autocompletion({ maxRenderedOptions: 100 }),
+    promql.asExtension(),
+    EditorState.languageData.of(() => [{ autocomplete: pastQueries }]),
+    Prec.high(keymap.of([{ key: "Enter", run: submit }])),
+  ]);
 }
 
 // pastQueries offers earlier expressions while the editor is empty and the user asks for

@@ -16,6 +16,21 @@ export interface GraphOptions {
   zoom: (start: number, end: number) => void;
 }
 
+// Lines is what a graph draws: a row of values per line, over the times of all. null is a gap;
+// undefined is no value, and the line passes it.
+export interface Lines {
+  times: number[]; // seconds
+  values: (number | null | undefined)[][];
+  names: string[]; // in the legend
+  titles: string[]; // at the crosshair
+  total: number; // of lines, with those that are not drawn
+}
+
+export type LineOptions = Pick<GraphOptions, "unit" | "stacked" | "log" | "zone" | "height"> & {
+  bounds?: [start: number, end: number]; // seconds; without them the times decide
+  zoom?: (start: number, end: number) => void; // without it, a drag zooms the graph alone
+};
+
 export interface Graph {
   readonly dom: HTMLElement;
   canvas(): HTMLCanvasElement;
@@ -23,7 +38,7 @@ export interface Graph {
 }
 
 // drawn is the number of series that a graph draws: those with the largest last values.
-const drawn = 500;
+export const drawn = 500;
 // All graphs of the page share the crosshair.
 const crosshair = uPlot.sync("page");
 
@@ -62,8 +77,14 @@ export function graph(all: Series[], o: GraphOptions): Graph {
   const series = all.length > drawn ? [...all].sort((a, b) => last(b) - last(a)).slice(0, drawn) : all;
   const { times, values } = columns(series, o);
   const hidden = shared(series);
-  const names = series.map((s) => legend(s.metric, hidden));
-  const shown = o.stacked ? stack(values) : values;
+  return lines(
+    { times, values, names: series.map((s) => legend(s.metric, hidden)), titles: series.map((s) => legend(s.metric)), total: all.length },
+    { ...o, bounds: [o.start / 1000, o.end / 1000] },
+  );
+}
+
+export function lines({ times, values, names, titles, total }: Lines, o: LineOptions): Graph {
+  const shown = o.stacked ? stack(values as (number | null)[][]) : values;
 
   const plot = h("div", { class: "plot" });
   const tip = h("div", { class: "tip", role: "status", "aria-live": "off", hidden: true });
@@ -79,26 +100,26 @@ export function graph(all: Series[], o: GraphOptions): Graph {
       height: o.height,
       tzDate: (ts) => (o.zone === "utc" ? uPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000)),
       legend: { show: false },
-      cursor: { sync: { key: crosshair.key }, drag: { x: true, y: false, setScale: false }, focus: { prox: 24 }, points: { size: 6 } },
-      focus: { alpha: series.length > 60 ? 1 : 0.35 },
-      scales: { x: { time: true, range: [o.start / 1000, o.end / 1000] }, y: o.log ? { distr: 3 } : { range: yRange } },
+      cursor: { sync: { key: crosshair.key }, drag: { x: true, y: false, setScale: !o.zoom }, focus: { prox: 24 }, points: { size: 6 } },
+      focus: { alpha: names.length > 60 ? 1 : 0.35 },
+      scales: { x: { time: true, ...(o.bounds ? { range: o.bounds } : {}) }, y: o.log ? { distr: 3 } : { range: yRange } },
       axes: [
         { ...axis, space: 80, values: (_u, ticks, _axis, _space, distance) => timeLabels(ticks, distance, o.zone) },
         { ...axis, size: 84, values: (_u, ticks) => ticks.map((v) => (v === null ? "" : formatValue(v, o.unit))) },
       ],
       series: [
         {},
-        ...series.map((_, i): uPlot.Series => {
+        ...names.map((_, i): uPlot.Series => {
           const c = colour(i);
           return { label: names[i]!, stroke: c, width: 1.5, spanGaps: false, points: { show: lone(values[i]!), size: 4, fill: c }, ...(o.stacked ? { fill: c.replace(")", " / 0.35)") } : {}) };
         }),
       ],
-      bands: o.stacked ? series.slice(1).map((_, i): uPlot.Band => ({ series: [i + 2, i + 1] })) : [],
+      bands: o.stacked ? names.slice(1).map((_, i): uPlot.Band => ({ series: [i + 2, i + 1] })) : [],
       hooks: {
         setSelect: [
           (p) => {
             if (p.select.width < 6) return;
-            o.zoom(p.posToVal(p.select.left, "x") * 1000, p.posToVal(p.select.left + p.select.width, "x") * 1000);
+            o.zoom?.(p.posToVal(p.select.left, "x") * 1000, p.posToVal(p.select.left + p.select.width, "x") * 1000);
           },
         ],
         setSeries: [(_p, i) => void (nearest = i === null ? -1 : i - 1)],
@@ -116,17 +137,17 @@ export function graph(all: Series[], o: GraphOptions): Graph {
       tip.hidden = true;
       return;
     }
-    const at = series.length === 1 ? 0 : nearest;
+    const at = names.length === 1 ? 0 : nearest;
     const v = at >= 0 ? values[at]?.[i] : undefined;
     tip.hidden = false;
-    replace(tip, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : formatValue(v, o.unit)), " ", h("code", {}, legend(series[at]!.metric))));
+    replace(tip, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : formatValue(v, o.unit)), " ", h("code", {}, titles[at]!)));
     const right = p.cursor.left! > p.over.clientWidth / 2;
     tip.style.left = right ? "" : `${p.cursor.left! + 96}px`;
     tip.style.right = right ? `${p.over.clientWidth - p.cursor.left! + 24}px` : "";
     tip.style.top = `${Math.max(0, p.cursor.top! - 10)}px`;
   }
 
-  legendKeys(keys, names, all.length, u);
+  legendKeys(keys, names, total, u);
   const fit = new ResizeObserver(() => {
     if (plot.clientWidth > 0) u.setSize({ width: plot.clientWidth, height: o.height });
   });
@@ -161,7 +182,7 @@ function yRange(_u: uPlot, min: number | null, max: number | null): uPlot.Range.
 }
 
 // lone reports whether some sample has no neighbour, so that a line alone would not show it.
-function lone(row: (number | null)[]): boolean {
+function lone(row: (number | null | undefined)[]): boolean {
   return row.some((v, i) => v !== null && (row[i - 1] ?? null) === null && (row[i + 1] ?? null) === null);
 }
 

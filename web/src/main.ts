@@ -6,22 +6,32 @@ import { editor } from "./editor";
 import { explanation } from "./explain";
 import { cardinality, status } from "./lists";
 import { Machine } from "./machine";
+import { Listing } from "./monitoring/listing";
+import { alerts, monitored, rules } from "./monitoring/rules";
+import { targets } from "./monitoring/targets";
 import { Panel, type Context } from "./panel";
+import { SqlView } from "./sql/view";
 import { decode, emptyPanel, encode, type State, type View } from "./state";
 import { bounds, formatDuration, formatTime, parseDuration, parseTime, stepFor } from "./time";
 
 const titles: readonly (readonly [View, string])[] = [
   ["machine", "Machines"],
   ["explore", "Explore"],
+  ["sql", "SQL"],
   ["explain", "Explain"],
   ["cardinality", "Cardinality"],
+  ["targets", "Targets"],
+  ["rules", "Rules"],
+  ["alerts", "Alerts"],
   ["status", "Status"],
 ];
 const ranges = ["5m", "15m", "1h", "6h", "1d", "2d", "7d", "30d", "90d", "365d"] as const;
 
 const api = new Api(new URL(".", location.href));
 let state: State = decode(location.hash);
-let shown: { refresh(automatic?: boolean): void; destroy(): void } = { refresh() {}, destroy() {} };
+let shown: { refresh(automatic?: boolean): void; focus?(): void; destroy(): void } = { refresh() {}, destroy() {} };
+// Views that not every server has. A link opens them in any case.
+const absent = new Set<View>(["sql", "targets", "rules", "alerts"]);
 let timer: ReturnType<typeof setInterval> | undefined;
 
 const main = h("main", { id: "view", tabIndex: -1 });
@@ -42,6 +52,14 @@ const context: Context = {
 function save(): void {
   const hash = encode(state);
   if (hash !== location.hash) history.pushState(null, "", hash);
+  links();
+}
+
+// note writes the state into the address, without an entry of the browser's history.
+function note(change: Partial<State>): void {
+  state = { ...state, ...change };
+  history.replaceState(null, "", encode(state));
+  links();
 }
 
 function update(change: Partial<State>): void {
@@ -77,6 +95,25 @@ function open(): void {
     case "cardinality":
       shown = { refresh: () => void cardinality(api, main, explore), destroy() {} };
       break;
+    case "sql": {
+      const v = new SqlView(context, () => state, (change) => {
+        state = { ...state, ...change };
+        save();
+      });
+      replace(main, v.dom);
+      shown = v;
+      if (!state.sql) v.focus();
+      break;
+    }
+    case "targets":
+    case "rules":
+    case "alerts": {
+      const kind = { targets, rules: rules(explore), alerts: alerts(explore) }[state.view];
+      const l = new Listing(context, kind, () => state, note);
+      replace(main, l.dom);
+      shown = l;
+      break;
+    }
     case "status":
       shown = { refresh: () => void status(api, main), destroy() {} };
       break;
@@ -140,8 +177,38 @@ function openExplain(): typeof shown {
   return { refresh: () => ask(false), destroy: () => input.destroy() };
 }
 
+const visible = (view: View) => !absent.has(view) || view === state.view;
+
+// links keeps the links to the views, so that the keyboard's focus stays on them.
+const anchors = new Map(titles.map(([view, title]) => [view, h("a", {}, title)] as const));
+nav.append(...anchors.values());
+
+function links(): void {
+  for (const [view, a] of anchors) {
+    a.href = encode(switched(view));
+    a.hidden = !visible(view);
+    if (view === state.view) a.setAttribute("aria-current", "page");
+    else a.removeAttribute("aria-current");
+  }
+}
+
+// switched is the state with another view. Filters are of one view.
+function switched(view: View): State {
+  return view === state.view ? state : { ...state, view, filter: "", only: "" };
+}
+
+// detect finds out which views the server has for the tenant and the token.
+async function detect(): Promise<void> {
+  const has = async (views: View[], answer: Promise<boolean>) => {
+    const yes = await answer;
+    for (const v of views) absent[yes ? "delete" : "add"](v);
+    links();
+  };
+  await Promise.all([has(["sql"], api.served("sql")), has(["targets", "rules", "alerts"], monitored(api))]);
+}
+
 function header(): void {
-  replace(nav, ...titles.map(([view, title]) => h("a", { href: encode({ ...state, view }), "aria-current": view === state.view ? "page" : undefined }, title)));
+  links();
   const length = formatDuration(state.range.length);
   const options = ranges.map((r) => [r, `Last ${r}`] as const);
   const known = ranges.some((r) => r === length);
@@ -186,6 +253,7 @@ function tenant(): HTMLElement {
   f.addEventListener("change", () => {
     api.tenant = f.value.trim();
     update({ tenant: api.tenant });
+    void detect();
   });
   return f;
 }
@@ -203,6 +271,7 @@ function askToken(why: string): void {
         onsubmit: () => {
           api.setToken(token.value.trim(), keep.checked);
           shown.refresh();
+          void detect();
         },
       },
       h("h2", {}, "Token"),
@@ -235,10 +304,13 @@ function keys(e: KeyboardEvent): void {
   const typing = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
   if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
   const view = titles[Number(e.key) - 1];
-  if (view) update({ view: view[0] });
-  else if (e.key === "r") shown.refresh();
+  if (view) {
+    e.preventDefault(); // the view may have an editor, which must not get the key
+    if (visible(view[0])) update(switched(view[0]));
+  } else if (e.key === "r") shown.refresh();
   else if (e.key === "/") {
     e.preventDefault();
+    if (shown.focus) return shown.focus();
     if (state.view !== "explore") update({ view: "explore" });
     main.querySelector<HTMLElement>(".editor")?.focus();
   } else if (e.key === "?") help.showModal();
@@ -248,7 +320,7 @@ const help = h(
   "dialog",
   { "aria-label": "Keyboard" },
   h("h2", {}, "Keyboard"),
-  h("table", {}, h("tbody", {}, ...[["1 … 5", "open a view"], ["/", "go to the first query"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]].map(([k, t]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, k!)), h("td", {}, t!))))),
+  h("table", {}, h("tbody", {}, ...[["1 … 9", "open a view"], ["/", "go to the first query, the statement or the filter"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Enter", "run the SQL statement"], ["Arrows, Page Up, Page Down, Ctrl+Home, Ctrl+End", "move in the rows of a statement"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]].map(([k, t]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, k!)), h("td", {}, t!))))),
   h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")),
 );
 
@@ -273,3 +345,4 @@ const follow = () => {
 addEventListener("hashchange", follow); // pushState causes none; back, forward and links do
 addEventListener("keydown", keys);
 follow();
+void detect();

@@ -2,8 +2,8 @@ import { formatDuration, formatTime, parseDuration, parseTime, type Range, type 
 
 // What the page shows, as the part of its address behind "#". A link reproduces the page exactly.
 
-export type View = "machine" | "explore" | "explain" | "cardinality" | "status";
-export const views: readonly View[] = ["machine", "explore", "explain", "cardinality", "status"];
+export const views = ["machine", "explore", "sql", "explain", "cardinality", "targets", "rules", "alerts", "status"] as const;
+export type View = (typeof views)[number];
 
 export interface PanelState {
   expr: string;
@@ -21,12 +21,16 @@ export interface State {
   refresh: number; // ms; 0: never
   tenant: string;
   panels: PanelState[];
+  sql: string; // the statement
+  chart: boolean; // the result of the statement is drawn
+  filter: string; // text that the listed targets, rules and alerts contain
+  only: string; // their state; "" lists all
 }
 
 export const emptyPanel = (expr = ""): PanelState => ({ expr, tab: "graph", stacked: false, log: false });
 
 export function initial(): State {
-  return { view: "machine", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", panels: [emptyPanel()] };
+  return { view: "machine", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "" };
 }
 
 // encode writes a state. Names of parameters are those of Prometheus' page where it has them.
@@ -46,6 +50,10 @@ export function encode(s: State): string {
     if (g.log) p.set(`g${i}.log`, "1");
     if (g.step !== undefined) p.set(`g${i}.step_input`, formatDuration(g.step));
   });
+  if (s.sql) p.set("sql", s.sql);
+  if (s.chart) p.set("sql.tab", "chart");
+  if (s.filter) p.set("filter", s.filter);
+  if (s.only) p.set("state", s.only);
   return `#/${s.view}?${p.toString()}`;
 }
 
@@ -76,6 +84,10 @@ export function decode(hash: string): State {
     panels.push(g);
   }
   if (panels.length) s.panels = panels;
+  s.sql = p.get("sql") ?? "";
+  s.chart = p.get("sql.tab") === "chart";
+  s.filter = p.get("filter") ?? "";
+  s.only = p.get("state") ?? "";
   return s;
 }
 

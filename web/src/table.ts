@@ -41,7 +41,7 @@ export function csv(answer: Answer): string {
 
 // csvField quotes a field (RFC 4180). A leading apostrophe keeps spreadsheets from reading a label
 // value as a formula.
-function csvField(text: string): string {
+export function csvField(text: string): string {
   const safe = /^[=@\t\r]/.test(text) || /^[-+](?![\d.]|Inf)/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -107,7 +107,7 @@ test("the keyboard alone suffices", async () => {
   await page.keyboard.press("Enter");
   assert.equal(await series(page), 1);
   await page.evaluate(() => document.activeElement.blur());
-  for (const [key, title] of [["3", "Explain"], ["4", "Cardinality"], ["5", "Status"], ["1", "Machines"]]) {
+  for (const [key, title] of [["3", "SQL"], ["4", "Explain"], ["5", "Cardinality"], ["9", "Status"], ["1", "Machines"]]) {
     await page.keyboard.press(key);
     await until(`${title} is shown`, async () => (await page.title()).startsWith(title));
     await page.evaluate(() => document.activeElement.blur());
@@ -223,8 +223,8 @@ test("the page asks for a token when the server requires one", async () => {
 for (const theme of ["light", "dark"]) {
   test(`accessible and within its width, ${theme}`, async () => {
     const page = await visit(browser, explore("node_load1"), { colorScheme: theme });
-    for (const view of ["machine", "explore", "explain", "cardinality", "status"]) {
-      await page.goto(`${server.url}/#/${view}?range=15m&g0.expr=node_load1`);
+    for (const view of ["machine", "explore", "sql", "explain", "cardinality", "targets", "rules", "alerts", "status"]) {
+      await page.goto(`${server.url}/#/${view}?range=15m&g0.expr=node_load1&sql=${encodeURIComponent("SELECT metric, labels FROM series")}`);
       await page.locator("main canvas, main table, main h3").first().waitFor();
       for (const width of [360, 1280, 2560]) {
         await page.setViewportSize({ width, height: 900 });

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/prometheus/prometheus/web/api/v1"
+
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/settings"
@@ -85,6 +87,16 @@ func (s Settings) externalURL(own string) (*url.URL, error) {
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	return u, nil
+}
+
+// GlobalURLs returns how other machines reach what this one scrapes on itself. listen is the
+// address of the process, host:port.
+func (s Settings) GlobalURLs(listen string) v1.GlobalURLOptions {
+	external, err := s.externalURL("http://" + listen)
+	if err != nil { // Build refuses these settings
+		return v1.GlobalURLOptions{ListenAddress: listen}
+	}
+	return v1.GlobalURLOptions{ListenAddress: listen, Host: external.Host, Scheme: external.Scheme}
 }
 
 // load reads the configuration.

@@ -7,6 +7,7 @@ import (
 	"github.com/grafana/regexp"
 	"github.com/prometheus/prometheus/model/relabel"
 	"github.com/prometheus/prometheus/promql/parser"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/settings"
@@ -38,6 +39,9 @@ type Settings struct {
 	ConfigYAML string `kong:"-"`
 	// Monitoring is what the process scrapes and evaluates; nil: nothing.
 	Monitoring Monitoring `kong:"-"`
+	// GlobalURLs is what the URLs of targets and rules on this machine become for other machines.
+	// Without it, upstream's API reports an error for each such target.
+	GlobalURLs v1.GlobalURLOptions `kong:"-"`
 	// StorageRetention is how long samples are kept, as text for /api/v1/status/runtimeinfo.
 	StorageRetention string `kong:"-" default:"unlimited"`
 	// Features are further features of the process for /api/v1/features: category → feature →

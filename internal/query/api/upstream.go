@@ -60,7 +60,7 @@ func (s *server) fields(registerer prometheus.Registerer, render v1.StatsRendere
 	return map[string]any{
 		"Queryable": s.backend, "QueryEngine": s.backend, "ExemplarQueryable": s.backend,
 		"scrapePoolsRetriever": shown.ScrapePools, "targetRetriever": shown.Targets, "alertmanagerRetriever": shown.Alertmanagers, "rulesRetriever": shown.Rules,
-		"now": time.Now, "config": latestConfig, "flagsMap": s.settings.Flags, "ready": always, "globalURLOptions": v1.GlobalURLOptions{},
+		"now": time.Now, "config": latestConfig, "flagsMap": s.settings.Flags, "ready": always, "globalURLOptions": s.settings.GlobalURLs,
 		"db": noTSDB{}, "dbDir": noDirectory, "enableAdmin": enableAdmin,
 		"enableSearch": enableSearch, "maxSearchLimit": maxSearchLimit, "metaCache": nil,
 		"logger": s.logger, "CORSOrigin": s.cors, "buildInfo": &build, "runtimeInfo": s.runtimeInfo, "gatherer": prometheus.Gatherers{}, "isAgent": isAgent,

@@ -1,0 +1,137 @@
+import { ApiError, type Labels } from "../api";
+import { choice, h, replace } from "../dom";
+import { formatValue } from "../format";
+import type { Context } from "../panel";
+import { formatTime, type Zone } from "../time";
+
+// What targets, rules and alerts have in common: a filter by text and by state, and groups that
+// can be closed.
+
+export interface Filter {
+  filter: string;
+  only: string;
+}
+
+// Item is a row of a group. text is what the filter searches.
+export interface Item {
+  state: string;
+  text: string;
+  row: () => HTMLElement;
+}
+
+export interface Group {
+  name: string;
+  note: string;
+  items: Item[];
+}
+
+export interface Kind {
+  name: string; // of the items
+  states: readonly string[];
+  columns: readonly string[];
+  none: string; // what to do to have items
+  load(ctx: Context): Promise<Group[]>;
+}
+
+const shownRows = 1_000;
+
+// Listing shows the items of a kind. A refresh that fails keeps the last list, with the error
+// above it.
+export class Listing {
+  readonly dom: HTMLElement;
+  private readonly status = h("div", { class: "status", role: "status" });
+  private readonly body = h("div");
+  private readonly closed = new Set<string>();
+  private groups: Group[] | undefined;
+  private running = false;
+
+  constructor(
+    private readonly ctx: Context,
+    private readonly kind: Kind,
+    private readonly state: () => Filter,
+    private readonly change: (f: Partial<Filter>) => void,
+  ) {
+    const filter = h("input", { type: "search", class: "filter", placeholder: "Filter", "aria-label": `Filter ${kind.name} by text`, value: state().filter });
+    filter.addEventListener("input", () => {
+      this.change({ filter: filter.value });
+      this.show();
+    });
+    const only = choice("State", [["", "All states"], ...kind.states.map((s) => [s, s] as const)], state().only, (v) => {
+      this.change({ only: v });
+      this.show();
+    });
+    this.dom = h("div", {}, h("div", { class: "row tools" }, filter, only, this.status), this.body);
+  }
+
+  async refresh(): Promise<void> {
+    if (this.running) return;
+    this.running = true;
+    try {
+      this.groups = await this.kind.load(this.ctx);
+      this.show();
+    } catch (e) {
+      replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+    } finally {
+      this.running = false;
+    }
+  }
+
+  focus(): void {
+    this.dom.querySelector<HTMLElement>(".filter")?.focus();
+  }
+
+  destroy(): void {}
+
+  private show(): void {
+    if (!this.groups) return;
+    const all = this.groups.flatMap((g) => g.items);
+    const { filter, only } = this.state();
+    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    const fits = (i: Item) => (!only || i.state === only) && words.every((w) => i.text.toLowerCase().includes(w));
+    let count = 0;
+    const sections = this.groups.flatMap((g) => {
+      const items = g.items.filter(fits);
+      const room = Math.max(0, shownRows - count);
+      count += items.length;
+      return items.length && room ? [this.section(g, items.slice(0, room))] : [];
+    });
+    const counts = this.kind.states.map((s) => [s, all.filter((i) => i.state === s).length] as const).filter(([, n]) => n > 0);
+    replace(
+      this.status,
+      h("p", { class: "muted" }, [`${count} of ${all.length} ${this.kind.name}`, ...counts.map(([s, n]) => `${n} ${s}`)].join(" · ")),
+      count > shownRows && h("p", { class: "warn" }, `The first ${shownRows} are listed. Filter to see others.`),
+    );
+    replace(this.body, ...(all.length ? sections : [h("section", { class: "panel" }, h("p", {}, this.kind.none))]));
+  }
+
+  private section(g: Group, items: Item[]): HTMLElement {
+    const details = h("details", { class: "panel", open: !this.closed.has(g.name), "aria-label": g.name }, h("summary", {}, h("h2", {}, g.name), " ", h("span", { class: "muted" }, g.note)));
+    details.addEventListener("toggle", () => (details.open ? this.closed.delete(g.name) : this.closed.add(g.name)));
+    details.appendChild(
+      h("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": `${this.kind.name} of ${g.name}` }, h("table", { class: "items" }, h("thead", {}, h("tr", {}, ...this.kind.columns.map((c) => h("th", { scope: "col" }, c)))), h("tbody", {}, ...items.map((i) => i.row())))),
+    );
+    return details;
+  }
+}
+
+// mark shows a state by its name, and a colour.
+export function mark(state: string): HTMLElement {
+  const colour = /^(up|ok|inactive)$/.test(state) ? "good" : /^(down|err|firing)$/.test(state) ? "bad" : "warn";
+  return h("strong", { class: colour }, state);
+}
+
+// chips shows labels, without those that the page shows elsewhere.
+export function chips(labels: Labels, without: readonly string[] = []): HTMLElement {
+  const names = Object.keys(labels).filter((n) => !without.includes(n)).sort();
+  return h("div", { class: "chips" }, ...names.map((n) => h("code", {}, `${n}=${JSON.stringify(labels[n])}`)));
+}
+
+// when shows a time, and how long ago it was. The API has the year 1 for never.
+export function when(text: string, zone: Zone): HTMLElement {
+  const at = Date.parse(text);
+  if (!(at > 0)) return h("span", { class: "muted" }, "never");
+  return h("span", { title: formatTime(at, zone) }, `${formatValue(Math.max(0, Math.round((Date.now() - at) / 100) / 10), "seconds")} ago`);
+}
+
+// problem shows an error in the server's words.
+export const problem = (text: string | undefined) => (text ? h("div", { class: "bad" }, text) : null);

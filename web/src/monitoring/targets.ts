@@ -1,0 +1,66 @@
+import type { Labels } from "../api";
+import { h } from "../dom";
+import { formatValue } from "../format";
+import { chips, mark, problem, when, type Group, type Kind } from "./listing";
+
+// The targets of https://prometheus.io/docs/prometheus/latest/querying/api/#targets.
+
+interface Target {
+  labels: Labels;
+  discoveredLabels: Labels;
+  scrapePool: string;
+  scrapeUrl: string;
+  lastError: string;
+  lastScrape: string;
+  lastScrapeDuration: number; // s
+  health: string;
+  scrapeInterval: string;
+  scrapeTimeout: string;
+}
+
+interface Targets {
+  activeTargets: Target[] | null;
+  droppedTargetCounts: Record<string, number> | null;
+}
+
+// address is a link if it leads to a web server; relabeling can make it anything.
+function address(url: string): HTMLElement {
+  return /^https?:\/\//i.test(url) ? h("a", { href: url, target: "_blank", rel: "noreferrer noopener" }, url) : h("code", {}, url);
+}
+
+export const targets: Kind = {
+  name: "targets",
+  states: ["up", "down", "unknown"],
+  columns: ["Target", "State", "Labels", "Last scrape", "Duration", "Interval"],
+  none: "This server scrapes no targets for this tenant. Start promlake serve with --config.file=prometheus.yml that has scrape_configs; --config.tenant chooses the tenant.",
+  async load({ api, zone }) {
+    const { data } = await api.get<Targets>("targets", { state: "active" });
+    const dropped = data.droppedTargetCounts ?? {};
+    const pools = new Map<string, Target[]>();
+    for (const t of data.activeTargets ?? []) pools.set(t.scrapePool, [...(pools.get(t.scrapePool) ?? []), t]);
+    return [...pools]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, all]): Group => {
+        const up = all.filter((t) => t.health === "up").length;
+        return {
+          name,
+          note: [`${up} of ${all.length} up`, ...(dropped[name] ? [`${dropped[name]} dropped by relabeling`] : [])].join(" · "),
+          items: all.map((t) => ({
+            state: t.health,
+            text: [t.scrapeUrl, t.lastError, ...Object.entries(t.labels).map(([n, v]) => `${n}="${v}"`)].join(" "),
+            row: () =>
+              h(
+                "tr",
+                {},
+                h("th", { scope: "row" }, address(t.scrapeUrl), problem(t.lastError)),
+                h("td", {}, mark(t.health)),
+                h("td", {}, chips(t.labels), h("details", {}, h("summary", { class: "muted" }, "Before relabeling"), chips(t.discoveredLabels))),
+                h("td", {}, when(t.lastScrape, zone())),
+                h("td", {}, formatValue(t.lastScrapeDuration, "seconds")),
+                h("td", { title: `Timeout ${t.scrapeTimeout}` }, t.scrapeInterval),
+              ),
+          })),
+        };
+      });
+  },
+};
