@@ -1,10 +1,14 @@
 """The examples that users copy."""
 
+import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +16,14 @@ import duckdb
 import pytest
 from support.programs import ROOT, Programs
 from support.remote_write import series
-from support.server import Start
+from support.server import Server, Start
 from support.stores import directory_store
 
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+# The server of the documentation of the SQL endpoint.
+ENDPOINT = "http://localhost:9009"
+# The series that statements in the documentation of the SQL endpoint name, with their labels beside instance.
+SQL_SERIES = {"node_load1": {}, "node_cpu_seconds_total": {"mode": "user"}, "node_uname_info": {"release": "6.1"}}
 
 
 def test_prometheus_configuration(programs: Programs) -> None:
@@ -73,14 +81,21 @@ def examples() -> Iterator[list[str]]:
 def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
     """Each command succeeds over a store with data, in the order of the documents; commands for a server come first."""
     server = start(directory_store(tmp_path / "data"))
+    now = int(time.time() * 1000)
+    dense = [(now - 1000 * s, 1.0) for s in reversed(range(100))]  # enough for rows in the rollup of an hour
     for tenant in (None, "team-a"):
-        assert server.sender(tenant).write(series("up", [(int(time.time() * 1000), 1)], job="api")).status == 204
+        assert server.sender(tenant).write(series("up", dense, job="api", instance="host")).status == 204
+    for name, labels in SQL_SERIES.items():
+        assert server.sender().write(series(name, dense, instance="host", **labels)).status == 204
     every = list(examples())
     assert {args[0] for args in every} >= {"query", "compact", "inspect"}
     to_server = [args for args in every if "--url" in args]
     for args in to_server:
         run([programs.promlake, *(a.replace("http://127.0.0.1:9009", server.url) for a in args)], tmp_path)
+    check_endpoint(server, tmp_path)
     server.stop()
+    for file in (ROOT / "infra/prometheus").iterdir():
+        shutil.copy(file, tmp_path)
     for args in every:
         if args not in to_server:
             run([programs.promlake, *args], tmp_path)
@@ -89,13 +104,26 @@ def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
     check_python(tmp_path)
 
 
+def check_endpoint(server: Server, directory: Path) -> None:
+    """The server answers every statement for its endpoint, and the program that sends one."""
+    statements = [s for code in blocks_of_code("sql") if ".read" not in code for s in code.split(";")[:-1]]
+    assert len(statements) >= 4
+    for statement in statements:
+        with urllib.request.urlopen(
+            f"{server.url}/api/v1/sql", urllib.parse.urlencode({"query": statement}).encode(), timeout=60
+        ) as answer:
+            assert json.load(answer)["status"] == "success", statement
+    (program,) = (code for code in blocks_of_code("python") if ENDPOINT in code)
+    run([sys.executable, "-c", program.replace(ENDPOINT, server.url)], directory)
+
+
 def blocks_of_code(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "docs/sql.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
 def check_sql(directory: Path) -> None:
-    """Every statement has a result over the store, which is fully compacted and without deletions."""
-    for code in blocks_of_code("sql"):
+    """Every statement over files has a result over the store, which is fully compacted and without deletions."""
+    for code in (c for c in blocks_of_code("sql") if ".read" in c):
         with duckdb.connect() as c:
             c.execute(f"SET file_search_path = '{directory}'")
             for file in re.findall(r"^\.read (.*)$", code, re.MULTILINE):
@@ -105,7 +133,7 @@ def check_sql(directory: Path) -> None:
 
 
 def check_python(directory: Path) -> None:
-    code = blocks_of_code("python")
+    code = [c for c in blocks_of_code("python") if ENDPOINT not in c]
     assert len(code) == 2
     for program in code:
         run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'client')!r})\n{program}"], directory)
