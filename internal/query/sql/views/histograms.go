@@ -11,7 +11,6 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/lookup"
-	"github.com/promlake/promlake/internal/query/request"
 )
 
 // Histograms is a table with a row for each sample that is a native histogram and no stale marker:
@@ -41,14 +40,11 @@ func (t *Histograms) Open([]int) (table.Scan, error) {
 	if r.MinT > r.MaxT {
 		return &list{}, nil
 	}
-	m, err := t.Store.Tables.Match(ctx, r.Snap, r.MinT, r.MaxT, r.Sets...)
-	if err == nil {
-		err = request.Found(ctx, m.Series, lookup.LabelsOf)
-	}
+	res, err := t.Store.match(ctx, r)
 	if err != nil {
 		return nil, t.Reader.Fail(err)
 	}
-	s := &histogramScan{Histograms: t, ctx: ctx, res: m.Resolution(), mint: r.MinT, maxt: r.MaxT}
+	s := &histogramScan{Histograms: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	for i := range s.res.Series {
 		for _, p := range s.res.Series[i].At {
 			if p.Hists > 0 {

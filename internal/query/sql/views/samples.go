@@ -12,7 +12,6 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/lookup"
-	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
 )
 
@@ -81,14 +80,11 @@ func (t *Samples) Open([]int) (table.Scan, error) {
 	if r.MinT > r.MaxT {
 		return &list{}, nil
 	}
-	m, err := t.Store.Tables.Match(ctx, r.Snap, r.MinT, r.MaxT, r.Sets...)
-	if err == nil {
-		err = request.Found(ctx, m.Series, lookup.LabelsOf)
-	}
+	res, err := t.Store.match(ctx, r)
 	if err != nil {
 		return nil, t.Reader.Fail(err)
 	}
-	s := &sampleScan{Samples: t, ctx: ctx, res: m.Resolution(), mint: r.MinT, maxt: r.MaxT}
+	s := &sampleScan{Samples: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	s.divide()
 	return s, nil
 }

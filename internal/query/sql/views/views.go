@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/sql/pushdown"
 )
@@ -30,6 +31,18 @@ type Read struct {
 	Snap       catalog.Snapshot
 	MinT, MaxT int64               // ms, inclusive
 	Sets       [][]*labels.Matcher // a series matches one of them
+}
+
+// match returns the series that a read asks for. It charges them to the statement's budgets.
+func (s *Store) match(ctx context.Context, r Read) (*lookup.Resolution, error) {
+	m, err := s.Tables.Match(ctx, r.Snap, r.MinT, r.MaxT, r.Sets...)
+	if err != nil {
+		return nil, err
+	}
+	if err := request.Found(ctx, m.Series, lookup.LabelsOf); err != nil {
+		return nil, err
+	}
+	return m.Resolution(), nil
 }
 
 // Reader returns what the scans of a table read. It is called when a scan begins; the context is
