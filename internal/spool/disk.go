@@ -87,10 +87,10 @@ func (d *disk) own() error {
 	if d.lock != nil {
 		return nil
 	}
-	if err := os.MkdirAll(d.dir, 0o755); err != nil {
+	if err := os.MkdirAll(d.dir, 0o750); err != nil {
 		return fmt.Errorf("make the directory of the queue: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(d.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := os.OpenFile(filepath.Join(d.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o640)
 	if err != nil {
 		return fmt.Errorf("lock the directory of the queue: %w", err)
 	}
@@ -148,7 +148,7 @@ func (d *disk) put(r record) error {
 }
 
 func writeDurably(temporary, path string, b []byte) (err error) {
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type store struct {
 	hang    bool // appends wait for the end of their context
 	samples map[string]int
 	refuse  error
+	room    int64 // bytes for an append; 0 = enough
 }
 
 var errAway = errors.New("the store is away")
@@ -51,7 +53,8 @@ func (s *store) Append(ctx context.Context, tenant string, _ int64, source func(
 	}
 	limits := remotewrite.DefaultLimits()
 	g := remotewrite.NewGeneration(1)
-	b, err := source(g, remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.Now())}, remotewrite.NewRoom(0, 1<<30, 1<<30, nil))
+	room := cmp.Or(s.room, 1<<30)
+	b, err := source(g, remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.Now())}, remotewrite.NewRoom(0, room, room, nil))
 	if err != nil {
 		return err, nil
 	}
@@ -239,6 +242,18 @@ func TestHangingStore(t *testing.T) {
 	require.Positive(t, q.disk.size())
 }
 
+// counters returns the counters of a registry by name.
+func counters(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue()
+	}
+	return got
+}
+
 func TestFullQueue(t *testing.T) {
 	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
 	s := newStore()
@@ -251,15 +266,27 @@ func TestFullQueue(t *testing.T) {
 	q.disk.max = q.disk.size() + 10
 	q.Add(transaction(2_000_000))
 	require.NoError(t, q.Close(t.Context()))
-	families, err := reg.Gather()
-	require.NoError(t, err)
-	got := map[string]float64{}
-	for _, f := range families {
-		got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue()
-	}
+	got := counters(t, reg)
 	require.Equal(t, 5.0, got["promlake_queue_dropped_samples_total"])
 	require.Equal(t, 5.0, got["promlake_queue_spilled_samples_total"])
 	require.LessOrEqual(t, q.disk.size(), q.disk.max)
+}
+
+// TestRefusedAsAWhole: samples that the sink cannot read at all count as dropped, and not as stored.
+func TestRefusedAsAWhole(t *testing.T) {
+	s := newStore()
+	s.room = 1
+	reg := prometheus.NewRegistry()
+	q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), "team", s, reg, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Sync(t.Context()))
+	require.NoError(t, q.Close(t.Context()))
+	require.Empty(t, s.kept())
+	got := counters(t, reg)
+	require.Equal(t, 5.0, got["promlake_queue_dropped_samples_total"])
+	require.Zero(t, got["promlake_queue_stored_samples_total"])
+	require.Equal(t, 1.0, got["promlake_queue_refused_appends_total"])
 }
 
 // TestDamagedFile: a damaged file is kept aside, and the files after it are stored.

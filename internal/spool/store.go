@@ -34,9 +34,14 @@ func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transa
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			refused, err := q.sink.Append(ctx, q.tenant, sizeOf(part), source(part))
+			whole := false
+			refused, err := q.sink.Append(ctx, q.tenant, sizeOf(part), source(part, &whole))
 			q.note(refused)
-			if err == nil {
+			switch {
+			case err == nil && refused != nil && whole:
+				q.met.dropped.Add(float64(samplesOf(part)))
+				return
+			case err == nil:
 				q.met.stored.Add(float64(samplesOf(part)))
 				return
 			}
@@ -65,10 +70,13 @@ func (q *Spool) note(refused error) {
 	}
 }
 
-// source returns the source of an append.
-func source(txs []*appender.Transaction) func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error) {
+// source returns the source of an append. It sets whole if none of the samples can be read, for
+// example because they exceed the memory of requests.
+func source(txs []*appender.Transaction, whole *bool) func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error) {
 	return func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-		return remotewrite.Collect(g, rules, room, appender.Collect(txs))
+		b, err := remotewrite.Collect(g, rules, room, appender.Collect(txs))
+		*whole = err != nil
+		return b, err
 	}
 }
 
