@@ -34,8 +34,8 @@ func kindOf(name string) string {
 // columnSizes adds up the bytes of columns over blocks.
 type columnSizes map[Column]int64 // by Column without Bytes
 
-// add counts the files of a block, and returns the bytes of its rollups. metaBytes is the size of its
-// meta.json, which does not name itself.
+// add counts the files of a block, and returns the bytes of its rollups. metaBytes is the size of
+// its meta.json, which does not name itself.
 func (sizes columnSizes) add(m *block.Meta, metaBytes int64) (rollups int64) {
 	sizes[Column{File: "meta"}] += metaBytes
 	before := sizes[Column{File: rollup}]

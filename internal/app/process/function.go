@@ -28,8 +28,8 @@ type Scheduled interface {
 	Tick(ctx context.Context, at time.Time) error
 }
 
-// Serve runs the stages as Function does in an AWS Lambda function, and as Run does elsewhere. Their
-// log goes to w.
+// Serve runs the stages as Function does in an AWS Lambda function, and as Run does elsewhere.
+// Their log goes to w.
 func Serve(ctx context.Context, s Settings, l lambda.Settings, w io.Writer, builders ...Builder) error {
 	logger, err := telemetry.NewLogger(w, s.Log)
 	if err != nil {
