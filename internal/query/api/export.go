@@ -139,16 +139,16 @@ func (e *export) read(mint, maxt int64) error {
 	return nil
 }
 
-// parts yields the parts of a range with n samples. They are windows where they are long enough, so
-// that few blocks and segments are read for two parts.
+// parts yields the parts of a range with n samples, each shorter than the range. They are windows
+// where they are long enough, so that few blocks and segments are read for two parts.
 func parts(mint, maxt, n int64) func(func(from, end int64) bool) {
 	count := min(maxParts, max(2, 2*n/pieceSamples))
 	width := (maxt-mint)/count + 1
 	return func(yield func(from, end int64) bool) {
 		for from := mint; from <= maxt; {
 			next := from + width
-			if width >= key.WindowMillis {
-				next = int64(key.WindowOf(next-1)) + key.WindowMillis
+			if aligned := int64(key.WindowOf(next-1)) + key.WindowMillis; width >= key.WindowMillis && aligned <= maxt {
+				next = aligned
 			}
 			if !yield(from, min(next-1, maxt)) {
 				return
