@@ -33,8 +33,8 @@ const Month = 30 * day
 
 const day = 24 * time.Hour
 
-// Load is the samples and queries of a month, and the configuration of the stack. The tags are those
-// of promlake cost.
+// Load is the samples and queries of a month, and the configuration of the stack. The tags are
+// those of promlake cost.
 type Load struct {
 	Series    float64       `name:"series" help:"Series that are written at a time."`
 	Scrape    time.Duration `name:"scrape" help:"Time between two samples of a series."`

@@ -10,8 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
-// JSONLinesHandler serves POST requests with lines of JSON in VictoriaMetrics' format. Its parameter
-// is extra_label=name=value, repeatable.
+// JSONLinesHandler serves POST requests with lines of JSON in VictoriaMetrics' format. Its
+// parameter is extra_label=name=value, repeatable.
 func (s *Stage) JSONLinesHandler() http.Handler {
 	return s.importer("json", func(r *http.Request) (p wireFormat, err error) {
 		if p.read, err = s.packedReader(r.Header, "json"); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
-// OpenTSDBHandler serves POST requests to OpenTSDB's /api/put. Its parameters are OpenTSDB's summary
-// and details, and extra_label=name=value, repeatable. Errors have OpenTSDB's form.
+// OpenTSDBHandler serves POST requests to OpenTSDB's /api/put. Its parameters are OpenTSDB's
+// summary and details, and extra_label=name=value, repeatable. Errors have OpenTSDB's form.
 func (s *Stage) OpenTSDBHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		points := 0

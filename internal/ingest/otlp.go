@@ -41,9 +41,9 @@ func (s *Stage) OTLPHandler() http.Handler {
 	})
 }
 
-// otlpStatus is the status for a request in the OpenTelemetry protocol. What is refused of a request
-// is reported with 200. Senders do not repeat a request after 500, so whatever may succeed later is
-// 503.
+// otlpStatus is the status for a request in the OpenTelemetry protocol. What is refused of a
+// request is reported with 200. Senders do not repeat a request after 500, so whatever may succeed
+// later is 503.
 func otlpStatus(err error) int {
 	var partial *errPartial
 	if err == nil || errors.As(err, &partial) {

@@ -84,8 +84,8 @@ func extraLabels(query url.Values) (labels []series.Label, err error) {
 // textReader chooses how the body of a text protocol is read.
 func (s *Stage) textReader(h http.Header) (reader, error) { return s.packedReader(h, "text") }
 
-// packedReader chooses how a body is read that is compressed with gzip, with zstd or not at all. The
-// form is what it decompresses to.
+// packedReader chooses how a body is read that is compressed with gzip, with zstd or not at all.
+// The form is what it decompresses to.
 func (s *Stage) packedReader(h http.Header, form string) (reader, error) {
 	packing := body.Plain
 	switch e := h.Get("Content-Encoding"); strings.ToLower(e) {

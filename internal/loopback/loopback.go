@@ -35,7 +35,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// serve calls a handler. A handler that breaks its answer off gives an error, as it does in a server.
+// serve calls a handler. A handler that breaks its answer off gives an error, as it does in a
+// server.
 func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		switch p := recover(); p {

@@ -88,7 +88,8 @@ func (d *decoder) readExemplar(msg []byte) (e exemplar.Exemplar, err error) {
 	return e, nil
 }
 
-// identifier is the text of the identifier of a trace or span, "" for one of zeros, which means none.
+// identifier is the text of the identifier of a trace or span, "" for one of zeros, which means
+// none.
 func identifier(id []byte) string {
 	if len(bytes.Trim(id, "\x00")) == 0 {
 		return ""

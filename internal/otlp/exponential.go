@@ -14,8 +14,8 @@ import (
 // zeroThreshold is the width of the zero bucket of a histogram that does not state it.
 const zeroThreshold = 1e-128
 
-// exponential reads an ExponentialHistogramDataPoint: attributes = 1, count = 4, sum = 5, scale = 6,
-// zero_count = 7, positive = 8, negative = 9, flags = 10, exemplars = 11. It becomes a native
+// exponential reads an ExponentialHistogramDataPoint: attributes = 1, count = 4, sum = 5, scale =
+// 6, zero_count = 7, positive = 8, negative = 9, flags = 10, exemplars = 11. It becomes a native
 // histogram.
 func (d *decoder) exponential(msg []byte) error {
 	d.point = point{}
@@ -74,9 +74,9 @@ func (d *decoder) exponential(msg []byte) error {
 	return d.native(h, exemplars.bytes)
 }
 
-// side reads Buckets: offset = 1, bucket_counts = 2. Buckets of a finer scale than native histograms
-// have are merged. Bucket i of OTLP is bucket i+1 of a native histogram, since one counts from the
-// lower and one from the upper bound.
+// side reads Buckets: offset = 1, bucket_counts = 2. Buckets of a finer scale than native
+// histograms have are merged. Bucket i of OTLP is bucket i+1 of a native histogram, since one
+// counts from the lower and one from the upper bound.
 func (d *decoder) side(msg []byte, scale int32) ([]histogram.Span, []int64, error) {
 	var l layout
 	var offset int32

@@ -1,6 +1,6 @@
 // Package otlp reads metrics in the OpenTelemetry protocol
-// (https://opentelemetry.io/docs/specs/otlp/, opentelemetry-proto's metrics/v1/metrics.proto). Names
-// and labels are those of Prometheus' translation
+// (https://opentelemetry.io/docs/specs/otlp/, opentelemetry-proto's metrics/v1/metrics.proto).
+// Names and labels are those of Prometheus' translation
 // (https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/).
 //
 // The decoder walks the protobuf message in place: a data point whose attributes were seen before

@@ -177,8 +177,8 @@ func (d *decoder) warn(err error) error {
 	return d.c.Reject(err, 0)
 }
 
-// describe adds metadata unless it is durable, or what the batch has last for this family. Its texts
-// may lie in the message.
+// describe adds metadata unless it is durable, or what the batch has last for this family. Its
+// texts may lie in the message.
 func (d *decoder) describe(m segment.Metadata) error {
 	if d.c.Describes(m) {
 		return nil

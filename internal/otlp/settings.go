@@ -11,8 +11,8 @@ import (
 
 // Settings decide which series a data point belongs to. Names and meaning are those of the section
 // otlp of Prometheus' configuration
-// (https://prometheus.io/docs/prometheus/latest/configuration/configuration/). The tags are those of
-// package settings.
+// (https://prometheus.io/docs/prometheus/latest/configuration/configuration/). The tags are those
+// of package settings.
 type Settings struct {
 	TranslationStrategy  string   `name:"otlp.translation-strategy" default:"UnderscoreEscapingWithSuffixes" enum:"UnderscoreEscapingWithSuffixes,UnderscoreEscapingWithoutSuffixes,NoUTF8EscapingWithSuffixes,NoTranslation" help:"How names of OTLP metrics and attributes become names of metrics and labels, one of ${enum}: with underscores instead of other characters or as they are, with unit and type as suffixes or without." when:"Before the first write, to keep OpenTelemetry's names or those of another system."`
 	Promote              []string `name:"otlp.promote-resource-attributes" placeholder:"ATTRIBUTE" help:"OTLP resource attributes that become labels of every series of the resource. The others are labels of target_info." when:"If queries need them without a join with target_info, such as k8s.namespace.name."`

@@ -24,8 +24,8 @@ func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
 	return hybridRuns(p.Values[1:], int(p.Values[0]), n, entries, visit)
 }
 
-// Lists appends the number of elements of each list in a page to counts, and returns the total of the
-// page. A list that began in the page before, whose count is the last one, is counted there.
+// Lists appends the number of elements of each list in a page to counts, and returns the total of
+// the page. A list that began in the page before, whose count is the last one, is counted there.
 func (p *DataPage) Lists(counts []int) (_ []int, elements int, err error) {
 	l := listLevels{counts: counts}
 	if err := hybridRuns(p.Definition, 1, p.Entries, 2, l.define); err != nil {

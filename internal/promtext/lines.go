@@ -41,7 +41,8 @@ func (d *decoder) readText() error {
 	return d.described("")
 }
 
-// line reads the line at the beginning of b and returns its bytes, or 0 if the parser is to read it.
+// line reads the line at the beginning of b and returns its bytes, or 0 if the parser is to read
+// it.
 func (d *decoder) line(b []byte) (n int, err error) {
 	switch c := b[0]; {
 	case c == '\n':
@@ -144,8 +145,8 @@ func (d *decoder) series(b []byte) (n int, err error) {
 	return n, err
 }
 
-// sampleOf divides a line into a series, a value and a time (ms), and returns its bytes: 0 if it has
-// not the usual form.
+// sampleOf divides a line into a series, a value and a time (ms), and returns its bytes: 0 if it
+// has not the usual form.
 func sampleOf(b []byte) (series []byte, v float64, t int64, timed bool, n int) {
 	at := nameLen(b)
 	if at < len(b) && b[at] == '{' {

@@ -53,8 +53,8 @@ func (c *Collector) Float(t int64, v float64) { c.d.addFloat(t, v, 0) }
 // Started adds a sample at t (ms) of what began at start (ms; 0: unknown).
 func (c *Collector) Started(start, t int64, v float64) { c.d.addFloat(t, v, start) }
 
-// HistogramRoom takes the memory of a native histogram for which the sender wrote size bytes, and of
-// reading it.
+// HistogramRoom takes the memory of a native histogram for which the sender wrote size bytes, and
+// of reading it.
 func (c *Collector) HistogramRoom(size int) error {
 	return c.Take(CostHistogram + 2*costBucket*int64(size))
 }

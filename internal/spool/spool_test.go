@@ -272,7 +272,8 @@ func TestFullQueue(t *testing.T) {
 	require.LessOrEqual(t, q.disk.size(), q.disk.max)
 }
 
-// TestRefusedAsAWhole: samples that the sink cannot read at all count as dropped, and not as stored.
+// TestRefusedAsAWhole: samples that the sink cannot read at all count as dropped, and not as
+// stored.
 func TestRefusedAsAWhole(t *testing.T) {
 	s := newStore()
 	s.room = 1

@@ -22,7 +22,8 @@ from support.stores import directory_store
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 # The server of the documentation of the SQL endpoint.
 ENDPOINT = "http://localhost:9009"
-# The series that statements in the documentation of the SQL endpoint name, with their labels beside instance.
+# The series that statements in the documentation of the SQL endpoint name, with their labels
+# beside instance.
 SQL_SERIES = {"node_load1": {}, "node_cpu_seconds_total": {"mode": "user"}, "node_uname_info": {"release": "6.1"}}
 
 

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// pressures are the totals of resources with the names and help texts of node_exporter. stalled is ""
-// where no total is reported.
+// pressures are the totals of resources with the names and help texts of node_exporter. stalled is
+// "" where no total is reported.
 var pressures = []struct{ resource, waiting, stalled string }{
 	{"cpu", "Total time in seconds that processes have waited for CPU time.", ""},
 	{"io", "Total time in seconds that processes have waited due to IO congestion.", "Total time in seconds no process could make progress due to IO congestion."},

@@ -46,7 +46,8 @@ var errFrame = errors.New("frame whose size is not that of its headers")
 // maxBlock is the most bytes that a block decompresses to (RFC 8878, 3.1.1.2.4).
 const maxBlock = 128 << 10
 
-// mostOf bounds what frames decompress to, by the sizes that the headers of frames and blocks state.
+// mostOf bounds what frames decompress to, by the sizes that the headers of frames and blocks
+// state.
 func mostOf(sent []byte) (most int64, err error) {
 	for len(sent) > 0 {
 		var h zstd.Header

@@ -8,8 +8,8 @@ import (
 
 // gate bounds the number of queries that run at once. Tenants take turns in admission, and the
 // queries of one tenant are admitted in the order of their arrival, so that a tenant with many
-// queries does not delay one with few. A tenant may run all queries but one, so that slow queries of
-// one tenant leave a place to the others. It is safe for concurrent use.
+// queries does not delay one with few. A tenant may run all queries but one, so that slow queries
+// of one tenant leave a place to the others. It is safe for concurrent use.
 type gate struct {
 	size int
 

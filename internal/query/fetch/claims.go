@@ -78,8 +78,8 @@ func (c *Cache) claimParts(key string, size int64, spans []Span) (out claims, er
 	return out, nil
 }
 
-// countLookup counts a lookup for which nothing has to be fetched: a hit, unless other calls are still
-// fetching.
+// countLookup counts a lookup for which nothing has to be fetched: a hit, unless other calls are
+// still fetching.
 func (c *Cache) countLookup(kind string, cl *claims) {
 	if len(cl.pending) == 0 {
 		c.meter.CountLookup(kind, true)

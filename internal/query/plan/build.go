@@ -115,8 +115,8 @@ func (r *rewriter) rewrite(expr parser.Expr, at place, to consumer) parser.Expr 
 	return r.descend(expr, at, to)
 }
 
-// rangeFunction reports whether a node is a function of the samples of a selector. It needs a kernel
-// and no statement.
+// rangeFunction reports whether a node is a function of the samples of a selector. It needs a
+// kernel and no statement.
 func rangeFunction(n Node) bool {
 	l, ok := n.(*Leaf)
 	return ok && l.Func != "prom_instant"

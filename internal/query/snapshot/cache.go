@@ -108,8 +108,8 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.S
 
 // shared returns a snapshot that covers [mint, maxt] and that other reads may use as well: one that
 // was begun at oldest or later, or one that another read has begun at any time. It covers whole
-// windows, by which segments are listed. A new snapshot also covers what other reads asked for within
-// the last maxStaleness, so that reads of many ranges soon share one.
+// windows, by which segments are listed. A new snapshot also covers what other reads asked for
+// within the last maxStaleness, so that reads of many ranges soon share one.
 func (s *Cache) shared(ctx context.Context, m moment, oldest time.Time, mint, maxt int64) (*aged, error) {
 	s.mu.Lock()
 	k, epoch := s.kept(m), s.epoch

@@ -17,8 +17,8 @@ import (
 
 const secret = "s3cr3t-of-the-host"
 
-// TestLockedDatabase: even without the rules, a statement's database neither reads nor writes files,
-// and its configuration stays as it is.
+// TestLockedDatabase: even without the rules, a statement's database neither reads nor writes
+// files, and its configuration stays as it is.
 func TestLockedDatabase(t *testing.T) {
 	t.Setenv("PROMLAKE_TEST_SECRET", secret)
 	dir := t.TempDir()

@@ -45,8 +45,8 @@ func (m *message) add(num protowire.Number, sub message) {
 	m.bytes = append(m.bytes, sub.bytes...)
 }
 
-// newOTLP builds an ExportMetricsServiceRequest. Adjacent series with equal job and instance share a
-// resource, and those of a name a metric. All numbers that change have fixed positions.
+// newOTLP builds an ExportMetricsServiceRequest. Adjacent series with equal job and instance share
+// a resource, and those of a name a metric. All numbers that change have fixed positions.
 func newOTLP(series []Series) *Template {
 	var all message
 	for len(series) > 0 {

@@ -1,5 +1,5 @@
-// Package wire encodes request bodies of remote_write and other protocols for a fixed list of series,
-// over and over, with new values each time.
+// Package wire encodes request bodies of remote_write and other protocols for a fixed list of
+// series, over and over, with new values each time.
 //
 // What never changes between two scrapes (labels, symbols, metadata) is serialised once, so that a
 // body costs a copy and one number a series. The bytes are those that upstream's own encoders
