@@ -131,7 +131,6 @@ func (q *Spool) replay() {
 	for {
 		files := q.disk.oldest(maxParallel, maxReplayBytes)
 		if len(files) == 0 {
-			q.down.Store(false)
 			select {
 			case <-q.filled:
 			case <-q.ctx.Done():
