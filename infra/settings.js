@@ -39,6 +39,8 @@ const PARAMETERS = {
   'self-metrics': matching('on|off|https?://.+', 'on, off or a URL'),
   'self-token': matching('(/[\\w.-]+)+', 'the name of an SSM parameter that begins with /'),
 
+  'runtime-config': oneOf('on', 'off'),
+
   retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
   'tenant-retention': optional(matching(`[^=,\\s]+=${PERIOD}(,[^=,\\s]+=${PERIOD})*`, 'TENANT=PERIOD,... such as team-a=30d')),
 
@@ -147,6 +149,7 @@ const derive = (p) => {
     ingestMayRead: mayRead([...tokens, ...own(self.ingestSelfTokenSource)]),
     queryMayRead: mayRead([...tokens, ...own(self.selfTokenSource)]),
     othersMayRead: mayRead(own(self.selfTokenSource)),
+    runtimeConfigFile: p.runtimeConfig === 'on' ? 'store' : NO_VALUE,
     tenantRetention: p.tenantRetention || NO_VALUE,
     ingestConcurrency: p.ingestConcurrency || NO_VALUE,
     queryConcurrency: p.queryConcurrency || NO_VALUE,

@@ -15,6 +15,7 @@ const allow = (actions, resource, condition) => ({
 
 const listObjects = allow(['s3:ListBucket'], arn('Bucket'), { StringLike: { 's3:prefix': 'v1/*' } });
 const getObjects = allow(['s3:GetObject'], objects);
+const getRuntimeConfig = allow(['s3:GetObject'], { 'Fn::Sub': '${Bucket.Arn}/config/runtime.yaml' });
 // A large object is uploaded in parts; a failed upload is aborted at once.
 const putObjects = allow(['s3:PutObject', 's3:AbortMultipartUpload'], objects);
 const deleteObjects = allow(['s3:DeleteObject'], objects);
@@ -44,10 +45,11 @@ const role = (logGroup, statements) => ({
 module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   const write = s.mode === 'buffered' ? [] : [putObjects]; // else nothing but the queue
+  const limits = s.runtimeConfigFile === 'store' ? [getRuntimeConfig] : [];
   return {
     Resources: {
-      IngestRole: role('IngestLogGroup', [send('WriteQueue'), ...write, ...s.ingestMayRead]),
-      FlushRole: role('FlushLogGroup', [receive('WriteQueue'), putObjects, ...s.othersMayRead]),
+      IngestRole: role('IngestLogGroup', [send('WriteQueue'), ...write, ...limits, ...s.ingestMayRead]),
+      FlushRole: role('FlushLogGroup', [receive('WriteQueue'), putObjects, ...limits, ...s.othersMayRead]),
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       QueryRole: role('QueryLogGroup', [listObjects, getObjects, ...s.queryMayRead]),

@@ -43,6 +43,8 @@ var access = map[string]auth.Access{
 	"POST /api/v1/import/csv":                   auth.Write,
 	"POST /prometheus/api/v1/import/csv":        auth.Write,
 
+	"GET /api/v1/status/refused":              auth.Read,
+	"GET /prometheus/api/v1/status/refused":   auth.Read,
 	"POST /api/put":                           auth.Write,
 	"POST /opentsdb/api/put":                  auth.Write,
 	"POST /api/v1/otlp/v1/metrics":            auth.Write,

@@ -4,7 +4,7 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -63,6 +63,7 @@ var allowed = map[string][]string{
 
 	// Between the composition and the nouns: who may ask, what a process writes of itself, and what it
 	// scrapes.
+	"internal/admission":         {"internal/objstore", "internal/remotewrite", "internal/tenant"},
 	"internal/appender":          {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promconfig":        {},
 	"internal/spool":             {"internal/appender", "internal/remotewrite", "internal/settings"},
@@ -91,13 +92,14 @@ var allowed = map[string][]string{
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
 	"internal/ingest": {
-		"internal/csvlines", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/jsonlines", "internal/key",
+		"internal/admission", "internal/csvlines", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
 		"internal/lineprotocol", "internal/memory",
 		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/promtext", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
 	"internal/ingest/body":     {"internal/ingest/inflight"},
 	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
 	"internal/ingest/inflight": {"internal/memory"},
+	"internal/ingest/quota":    {"internal/admission", "internal/remotewrite", "internal/series"},
 	"internal/ingest/layout":   {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/query": {
 		"internal/expression", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",

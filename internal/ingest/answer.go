@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/ingest/inflight"
+	"github.com/promlake/promlake/internal/ingest/quota"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/opentsdb"
@@ -71,9 +72,14 @@ func status(err error) int {
 	var bulky *message.BulkyError
 	var busy *inflight.BusyError
 	var slow *body.SlowError
+	var rate *quota.RateError
 	switch {
 	case err == nil:
 		return http.StatusNoContent
+	case errors.As(err, &rate) && rate.Wait == 0:
+		return http.StatusBadRequest
+	case errors.As(err, &rate):
+		return http.StatusTooManyRequests
 	case errors.As(err, &busy), errors.As(err, &slow), errors.Is(err, group.ErrClosing):
 		return http.StatusServiceUnavailable
 	case errors.As(err, &unsup):
@@ -135,6 +141,7 @@ func (s *Stage) countLimited(err error) {
 		dense   *remotewrite.DenseError
 		tenants errTenants
 		refused *remotewrite.Rejection
+		rate    *quota.RateError
 	)
 	limit := ""
 	switch {
@@ -148,6 +155,8 @@ func (s *Stage) countLimited(err error) {
 		limit = "min-body-rate"
 	case errors.As(err, &large):
 		limit = large.Limit
+	case errors.As(err, &rate):
+		limit = rate.Limit
 	case errors.As(err, &tenants):
 		limit = "max-tenants"
 	case errors.As(err, &refused) && refused.Reason == remotewrite.ReasonWindows:

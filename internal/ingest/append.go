@@ -71,7 +71,6 @@ func (s *Stage) collect(ctx context.Context, t *tenantIngest, size int64, source
 		charge.Release()
 		return group.Request{}, err
 	}
-	t.limitKnown()
 	room := remotewrite.NewRoom(int(size), size, s.set.MaxInflightBytes, func(more int64) error {
 		alone, err := charge.Try(more)
 		if alone {
@@ -79,7 +78,12 @@ func (s *Stage) collect(ctx context.Context, t *tenantIngest, size int64, source
 		}
 		return err
 	})
-	b, err := source(t.known.Load(), s.rules(came), room)
+	limits := s.runtime.Current(ctx).Of(t.id)
+	k := t.learning(limits)
+	b, err := source(k.Generation, t.rules(k, came), room)
+	if err == nil {
+		err = t.spend(limits, b)
+	}
 	if err != nil {
 		charge.Release()
 		return group.Request{}, err

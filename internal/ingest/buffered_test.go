@@ -300,7 +300,7 @@ func TestMetadataIsQueuedOnce(t *testing.T) {
 		for _, m := range l.queue.Messages() {
 			e, err := message.Parse(m.Body)
 			require.NoError(t, err)
-			b, err := e.Decode(remotewrite.NewGeneration(2), &l.stage.set.Limits, 1<<28)
+			b, err := e.Decode(remotewrite.NewGeneration(2), l.stage.acceptedLimits(), 1<<28)
 			require.NoError(t, err)
 			got = append(got, len(b.Metadata))
 		}

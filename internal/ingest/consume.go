@@ -236,7 +236,7 @@ func (c *consumption) read(t *tenantIngest, m parcel, wait bool) (q group.Reques
 	if err != nil {
 		return q, err
 	}
-	b, err := m.Decode(t.known.Load(), &s.set.Limits, s.set.MaxInflightBytes)
+	b, err := m.Decode(t.known.Load().Generation, s.acceptedLimits(), s.set.MaxInflightBytes)
 	if err != nil {
 		return q, err
 	}

@@ -19,7 +19,7 @@ import (
 func (l *lake) generation() *remotewrite.Generation {
 	l.stage.mu.Lock()
 	defer l.stage.mu.Unlock()
-	return l.stage.tenants[anonymous].known.Load()
+	return l.stage.tenants[anonymous].known.Load().Generation
 }
 
 // TestGenerationOfAWindow learns label sets and metadata anew when the clock enters another window.

@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"mime"
 	"net/http"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/ingest/body"
+	"github.com/promlake/promlake/internal/ingest/quota"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
@@ -102,7 +104,11 @@ func (s *Stage) answeredWith(w http.ResponseWriter, err error, protocol string, 
 	s.countLimited(err)
 	s.met.requests.WithLabelValues(protocol, strconv.Itoa(code)).Inc()
 	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", "1")
+		wait := 1
+		if rate, ok := errors.AsType[*quota.RateError](err); ok {
+			wait = int(math.Ceil(rate.Wait.Seconds()))
+		}
+		w.Header().Set("Retry-After", strconv.Itoa(wait))
 	}
 	var slow *body.SlowError
 	if errors.As(err, &slow) {

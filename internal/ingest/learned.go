@@ -1,6 +1,9 @@
 package ingest
 
-import "github.com/promlake/promlake/internal/key"
+import (
+	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/key"
+)
 
 // rotate replaces the generation when a new window has begun on the wall clock or the tenant knows
 // too much.
@@ -11,20 +14,27 @@ func (t *tenantIngest) rotate() {
 	t.count()
 	if w != t.window || t.knowsTooMuch() {
 		t.window = w
-		t.renew()
+		t.renew(t.known.Load().limits)
 	}
 }
 
-// limitKnown is called before a request is decoded: refused requests teach label sets, too, and no
-// flush follows them.
-func (t *tenantIngest) limitKnown() {
+// learning returns the knowledge with which a request is decoded under limits. It is bounded here:
+// refused requests teach label sets, too, and no flush follows them. Other limits begin another
+// generation, and so does another hour in which series are counted, because only series that are
+// new to a generation are checked and counted.
+func (t *tenantIngest) learning(l *admission.Limits) *knowledge {
 	t.rotating.Lock()
 	defer t.rotating.Unlock()
 	t.count()
-	if t.knowsTooMuch() {
-		t.renew()
+	k := t.known.Load()
+	if k.limits != l || l.CountsSeries() && k.hour != t.hour() || t.knowsTooMuch() {
+		t.renew(l)
 	}
+	return t.known.Load()
 }
+
+// hour is the number of the clock's hour.
+func (t *tenantIngest) hour() int64 { return t.stage.now().Unix() / 3600 }
 
 // unlearn removes a forgotten tenant from the sum over all tenants.
 func (t *tenantIngest) unlearn() {
@@ -52,8 +62,8 @@ func (t *tenantIngest) knowsTooMuch() bool {
 }
 
 // renew replaces the generation by an empty one. The caller holds t.rotating.
-func (t *tenantIngest) renew() {
-	t.known.Store(newGeneration())
+func (t *tenantIngest) renew(l *admission.Limits) {
+	t.known.Store(&knowledge{newGeneration(), l, t.hour()})
 	t.stage.known.Add(-t.counted)
 	t.counted = 0
 }

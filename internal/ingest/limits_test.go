@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -256,7 +257,7 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, s.Validate())
 	s.MaxInflightBytes = s.MaxRequestBytes + s.MaxDecodedBytes - 1
 	require.ErrorContains(t, s.Validate(), "ingest.max-inflight-bytes: want room for one request, at least ingest.max-request-bytes (16777216) + ingest.max-decoded-bytes (67108864), got 83886079")
-	err := (&Settings{FlushInterval: -1, Limits: remotewrite.Limits{CreationGracePeriod: -1}}).Validate()
+	err := (&Settings{FlushInterval: -1, Limits: admission.Limits{Limits: remotewrite.Limits{CreationGracePeriod: -1}}}).Validate()
 	for _, what := range []string{
 		"ingest.flush-interval: want at least 0, got -1ns", "ingest.flush-samples: want at least 1, got 0", "ingest.flush-timeout: want more than 0, got 0s",
 		"ingest.max-request-bytes", "ingest.max-decoded-bytes", "ingest.inflight-wait", "ingest.max-tenants", "ingest.tenant-idle", "ingest.max-series-bytes",
@@ -266,7 +267,7 @@ func TestSettings(t *testing.T) {
 	}
 	require.ErrorContains(t, err, `ingest.mode: want one of auto, grouped, direct, buffered, got ""`)
 	require.ErrorContains(t, err, "ingest.flush-timeout: want less than ingest.settle-delay (0s), so that no merge overlooks a segment that is still being written, got 0s")
-	require.Equal(t, 24, strings.Count(err.Error(), "\n"))
+	require.Equal(t, 27, strings.Count(err.Error(), "\n"))
 	for _, tc := range []struct {
 		mode Mode
 		last time.Duration // flush timeout

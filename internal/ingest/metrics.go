@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ type metrics struct {
 	histograms   prometheus.Counter
 	exemplars    prometheus.Counter
 	discarded    *prometheus.CounterVec // by reason
+	refused      *prometheus.CounterVec // by tenant, reason
 	flushes      *prometheus.CounterVec // by result
 	flushSeconds prometheus.Histogram
 	flushSamples prometheus.Histogram
@@ -32,6 +34,27 @@ type metrics struct {
 
 	inflightBytes prometheus.Gauge
 	limited       *prometheus.CounterVec // by limit
+
+	mu    sync.Mutex
+	named map[string]bool // tenants that refused has by their names
+}
+
+// maxNamed is the number of tenants with counters of their own; othersLabel is for all others, and
+// no name of a tenant.
+const (
+	maxNamed    = 100
+	othersLabel = "<others>"
+)
+
+// tenantLabel is the label of a tenant's counters.
+func (m *metrics) tenantLabel(id string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.named[id] && len(m.named) >= maxNamed {
+		return othersLabel
+	}
+	m.named[id] = true
+	return id
 }
 
 // newMetrics registers the metrics with reg, and panics if it has them already.
@@ -45,11 +68,13 @@ func newMetrics(reg prometheus.Registerer, mode Mode) *metrics {
 		return f.NewCounterVec(prometheus.CounterOpts{Namespace: ns, Subsystem: sub, Name: name, Help: help}, labels)
 	}
 	m := &metrics{
+		named:      map[string]bool{},
+		refused:    vec("tenant_discarded_samples_total", "Samples refused, dropped by relabeling, and strings left out, by tenant and reason. Tenants after the first 100 that were refused something are <others>.", "tenant", "reason"),
 		requests:   vec("requests_total", "Write requests by protocol (1 and 2: the versions of remote_write; influx: line protocol; text: Prometheus' text formats; otlp; json: lines of JSON; csv; opentsdb) and HTTP status code.", "protocol", "code"),
 		samples:    counter("samples_total", "Float samples made durable."),
 		histograms: counter("histograms_total", "Native histogram samples made durable."),
 		exemplars:  counter("exemplars_total", "Exemplars made durable."),
-		discarded:  vec("discarded_samples_total", "Samples refused, and strings of the line protocol left out, by reason.", "reason"),
+		discarded:  vec("discarded_samples_total", "Samples refused, dropped by relabeling, and strings of the line protocol left out, by reason.", "reason"),
 		flushes:    vec("flushes_total", "Flushes by result.", "result"),
 		flushSeconds: f.NewHistogram(prometheus.HistogramOpts{
 			Namespace: ns, Subsystem: sub, Name: "flush_duration_seconds", Help: "Time from the start of a flush, of a group of requests or a batch of messages, until its segments are durable.",
@@ -81,8 +106,9 @@ func newMetrics(reg prometheus.Registerer, mode Mode) *metrics {
 	return m
 }
 
-func (m *metrics) discard(r remotewrite.Reason, samples int) {
+func (m *metrics) discard(tenant string, r remotewrite.Reason, samples int) {
 	m.discarded.WithLabelValues(string(r)).Add(float64(samples))
+	m.refused.WithLabelValues(m.tenantLabel(tenant), string(r)).Add(float64(samples))
 }
 
 // flushed counts a flush that was committed or failed.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/lineprotocol"
@@ -56,9 +57,10 @@ type Settings struct {
 	MaxSeriesBytes   int64         `name:"ingest.max-series-bytes" type:"bytes" default:"256MiB" min:"1" help:"Memory for one tenant's known label sets. Beyond it they are parsed again." when:"Raise it if one tenant has very many series. If not set, at most an eighth of --memory-limit."`
 	MaxKnownBytes    int64         `name:"ingest.max-known-bytes" type:"bytes" default:"512MiB" min:"1" help:"Memory for the known label sets of all tenants. Beyond it tenants above an equal share have theirs parsed again." when:"Raise it if many tenants have many series. If not set, at most an eighth of --memory-limit."`
 
-	Limits remotewrite.Limits  `embed:""`
-	Lines  lineprotocol.Naming `embed:""`
-	OTLP   otlp.Settings       `embed:""`
+	Limits  admission.Limits    `embed:""`
+	Runtime admission.Settings  `embed:""`
+	Lines   lineprotocol.Naming `embed:""`
+	OTLP    otlp.Settings       `embed:""`
 }
 
 // RemoteFlushInterval is the interval between flushes for stores that charge for requests: at $5 a

@@ -25,9 +25,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/ingest/inflight"
+	"github.com/promlake/promlake/internal/ingest/quota"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/otlp"
@@ -50,6 +52,9 @@ type Stage struct {
 	inflight *inflight.Budget // MaxInflightBytes
 	bodies   *body.Reader
 	otlp     *otlp.Translator
+	runtime  *admission.Runtime
+	quotas   quota.Quotas
+	refusals quota.Refusals
 	active   atomic.Int64    // tenants that wrote lately: len(tenants)
 	known    atomic.Int64    // bytes of the label sets and metadata that all tenants have learned
 	ctx      context.Context // ends when Close gives up waiting
@@ -90,6 +95,10 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	s.otlp = otlp.NewTranslator(set.OTLP)
 	if set.Mode == Buffered && s.queue == nil {
 		return nil, errors.New("ingest in mode buffered without a queue")
+	}
+	var err error
+	if s.runtime, err = admission.New(context.Background(), set.Runtime, store, set.Limits, reg, log, now); err != nil {
+		return nil, err
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil

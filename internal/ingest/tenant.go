@@ -10,7 +10,9 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/ingest/group"
+	"github.com/promlake/promlake/internal/ingest/quota"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
@@ -26,10 +28,19 @@ type tenantIngest struct {
 	done     chan struct{} // closed when no flusher runs (any more)
 	used     time.Time     // when the last request came; guarded by Stage.mu
 
-	known    atomic.Pointer[remotewrite.Generation]
+	quota    *quota.Quota
+	known    atomic.Pointer[knowledge]
 	rotating sync.Mutex // guards the fields below, and that one goroutine at a time replaces known; never held while a segment is written
 	window   key.Window // wall-clock window of known
 	counted  int64      // bytes of known that stage.known has
+}
+
+// knowledge is what a tenant's writers have learned, and the rules under which: known series are not
+// checked again.
+type knowledge struct {
+	*remotewrite.Generation
+	limits *admission.Limits // nil: no request was checked
+	hour   int64             // of the clock, in which its series are counted
 }
 
 func (s *Stage) newTenant(id string) (*tenantIngest, error) {
@@ -42,8 +53,9 @@ func (s *Stage) newTenant(id string) (*tenantIngest, error) {
 		segments: segmentWriter{tenant: id, store: s.store, now: s.now, met: s.met, writer: w},
 		groups:   group.NewCollector(s.set.pace(s.store), s.now),
 		window:   key.WindowOf(s.now().UnixMilli()),
+		quota:    s.quotas.Of(id, s.now()),
 	}
-	t.known.Store(newGeneration())
+	t.known.Store(&knowledge{Generation: newGeneration()})
 	if s.set.Mode == Grouped {
 		go t.run()
 	} else {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/ingest/inflight"
@@ -43,7 +44,12 @@ func (s *Stage) write(w http.ResponseWriter, r *http.Request, p wireFormat) (sto
 		}
 	}()
 	came := s.now().Truncate(time.Millisecond)
-	in, err := s.accept(w, r, p, t, came)
+	limits := s.runtime.Current(r.Context()).Of(id)
+	if err := t.quota.Request(limits, came); err != nil {
+		t.exceeded(err, 0)
+		return stored, err
+	}
+	in, err := s.accept(w, r, p, t, limits, came)
 	if err != nil {
 		return stored, err
 	}
@@ -65,13 +71,12 @@ func (s *Stage) keep(ctx context.Context, t *tenantIngest, in group.Request, cam
 }
 
 // accept reads and decodes the body of a request that came at a time.
-func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *tenantIngest, came time.Time) (group.Request, error) {
+func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *tenantIngest, limits *admission.Limits, came time.Time) (group.Request, error) {
 	msg, charge, err := p.read(w, r, t.id)
 	if err != nil {
 		return group.Request{}, err
 	}
 	defer msg.Release()
-	t.limitKnown()
 	size := int64(len(msg.Bytes))
 	free := s.set.MaxInflightBytes - size
 	most := free
@@ -85,10 +90,14 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 		}
 		return err
 	})
-	b, err := p.decode(msg.Bytes, came, t.known.Load(), s.rules(came), room)
+	k := t.learning(limits)
+	b, err := p.decode(msg.Bytes, came, k.Generation, t.rules(k, came), room)
 	if err == nil && p.whole && b.Err != nil {
 		err = &errWhole{b.Err, b.Rejected}
 		b.Release()
+	}
+	if err == nil {
+		err = t.spend(limits, b)
 	}
 	if err != nil {
 		charge.Release()
@@ -96,13 +105,6 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 	}
 	charge.Settle(costRequest + b.Bytes)
 	return group.Request{Batch: b, Charge: charge}, nil
-}
-
-// rules are those for the samples of a request that came at a time.
-func (s *Stage) rules(came time.Time) remotewrite.Rules {
-	return remotewrite.Rules{
-		Limits: &s.set.Limits, TimeRange: s.set.Limits.TimeRange(came), MaxWindows: s.set.MaxWindows, ToQueue: s.set.Mode == Buffered, Discard: s.met.discard,
-	}
 }
 
 // costRequest is what any request takes, in bytes.

@@ -70,7 +70,7 @@ func TestDecode(t *testing.T) {
 		"bad tags before a string of two lines": {body: "m v=1\nm,a s=\"x\ny\",v=2", strings: 1, want: []string{`{__name__="m_v"} 1 @0`},
 			offence: "line 2: a tag must have the form key=value, and neither may be empty (invalid_line)"},
 		"duplicate tags": {body: "m,a=1,a=2 v=3", offence: `duplicate label name "a" in series {__name__="m_v", a="1", a="2"} (duplicate_label_names)`},
-		"the future":     {body: "m v=1 1800000000000000000", offence: "timestamp 1800000000000 ms is too far in the future: the limit is now 1700000600000 ms (too_far_in_future)"},
+		"the future":     {body: "m v=1 1800000000000000000", offence: "timestamp 1800000000000 ms is too far in the future: the limit is now 1700000600000 ms (too_far_in_future); it is set by creation_grace_period of the tenant, or --validation.create-grace-period"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := request(tc.body)

@@ -84,7 +84,7 @@ func TestDecode(t *testing.T) {
 		},
 		"the future": {
 			request: promtext.Request{Body: []byte("up 1 1800000000000\nup 2\n")}, want: []string{`{__name__="up"} 2 @0`},
-			offence: "timestamp 1800000000000 ms is too far in the future: the limit is now 1700000600000 ms (too_far_in_future)",
+			offence: "timestamp 1800000000000 ms is too far in the future: the limit is now 1700000600000 ms (too_far_in_future); it is set by creation_grace_period of the tenant, or --validation.create-grace-period",
 		},
 		"nothing": {request: promtext.Request{Body: []byte("\n# a comment\n")}},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
 
 	"github.com/promlake/promlake/internal/segment"
@@ -20,9 +21,16 @@ import (
 type Rules struct {
 	Limits     *Limits
 	TimeRange  TimeRange
-	MaxWindows int               // 2h windows that the samples of a request may lie in; 0: any number
-	ToQueue    bool              // the batch becomes messages, so metadata that messages carry already is left out
-	Discard    func(Reason, int) // counts refused samples; nil: nobody does
+	MaxWindows int  // 2h windows that the samples of a request may lie in; 0: any number
+	ToQueue    bool // the batch becomes messages, so metadata that messages carry already is left out
+
+	// Relabel changes or drops label sets before they are checked.
+	Relabel []*relabel.Config
+	// Admit refuses valid label sets, which are sorted and new to the generation, with a *Rejection;
+	// nil: none. It is called with the lock of the generation's table and must not keep the set.
+	Admit func([]series.Label) error
+	// Discard counts refused samples; nil: nobody does. The error is nil for what breaks no rule.
+	Discard func(r Reason, err error, samples int)
 }
 
 // Builder adds what a decoder reads to a batch. It checks it against the rules and takes its memory
@@ -86,13 +94,13 @@ func (b *Builder) reject(err error, n int) {
 	b.left -= costOffence
 	b.Batch.reject(err)
 	if r, ok := errors.AsType[*Rejection](err); ok {
-		b.discard(r.Reason, n)
+		b.discard(r.Reason, r, n)
 	}
 }
 
-func (b *Builder) discard(r Reason, samples int) {
+func (b *Builder) discard(r Reason, err error, samples int) {
 	if b.Discard != nil {
-		b.Discard(r, samples)
+		b.Discard(r, err, samples)
 	}
 }
 
@@ -153,11 +161,26 @@ func (b *Builder) AppendLabel(l series.Label) {
 }
 
 // Intern adds the label set at hand to the generation's table, with k as a key of it, or returns a
-// *Rejection. The caller holds the table's lock.
+// *Rejection. It returns NoRef if the rules drop the set. The caller holds the table's lock.
 func (b *Builder) Intern(k series.Key) (series.Ref, error) {
+	if len(b.Relabel) > 0 {
+		keep, err := b.relabel()
+		if err != nil {
+			return 0, err
+		}
+		if !keep {
+			b.Batch.Generation.drop(k)
+			return NoRef, nil
+		}
+	}
 	lset, err := b.Limits.CheckLabels(b.labels)
 	if err != nil {
 		return 0, err
+	}
+	if b.Admit != nil {
+		if err := b.Admit(lset); err != nil {
+			return 0, err
+		}
 	}
 	table := b.Batch.Generation.Table
 	ref, err := table.Intern(lset)

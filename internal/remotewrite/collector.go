@@ -141,7 +141,7 @@ func (c *Collector) Reject(err error, samples int) error {
 }
 
 // Skip counts samples that are left out although they break no rule.
-func (c *Collector) Skip(r Reason, samples int) { c.d.discard(r, samples) }
+func (c *Collector) Skip(r Reason, samples int) { c.d.discard(r, nil, samples) }
 
 // appendLabelV1 appends a field of a prometheus.TimeSeries: labels = 1, with name = 1, value = 2.
 func appendLabelV1(dst []byte, l series.Label) []byte {

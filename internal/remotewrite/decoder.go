@@ -108,9 +108,10 @@ func (d *decoder) finish(version Protocol) error {
 	if n <= d.MaxWindows {
 		return nil
 	}
-	d.discard(ReasonWindows, TallyOf(d.Batch).Samples())
-	return rejectf(ReasonWindows, "the request's samples lie in %d windows of 2h, the limit is %d (max-windows-per-request): nothing of it was stored, send it in parts of fewer days",
+	err := rejectf(ReasonWindows, "the request's samples lie in %d windows of 2h, the limit is %d (max-windows-per-request): nothing of it was stored, send it in parts of fewer days",
 		n, d.MaxWindows)
+	d.discard(ReasonWindows, err, TallyOf(d.Batch).Samples())
+	return err
 }
 
 // keepMisses is the number of unknown series of a message above which the decoder's buffers are not
@@ -154,19 +155,17 @@ func (d *decoder) resolve(version Protocol) error {
 	defer func() { d.left -= min(max(t.Bytes()-known, 0), learned) }()
 	refused := false
 	for _, m := range d.misses {
-		ref, ok := t.Lookup(m.key)
-		if !ok {
-			var err error
-			if ref, err = d.intern(version, m); err != nil {
-				var r *Rejection
-				if !errors.As(err, &r) {
-					return fmt.Errorf("%w: %w", ErrMalformed, err)
-				}
-				d.Batch.reject(err)
-				d.discard(r.Reason, m.from.samples(m.to))
-				ref, refused = NoRef, true
-			}
+		ref, err := d.learn(version, m)
+		if r, ok := errors.AsType[*Rejection](err); ok {
+			d.Batch.reject(err)
+			d.discard(r.Reason, err, m.from.samples(m.to))
+			ref = NoRef
+		} else if err != nil {
+			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		} else if ref == NoRef {
+			d.discard(ReasonRelabel, nil, m.from.samples(m.to))
 		}
+		refused = refused || ref == NoRef
 		d.Batch.Assign(m.from, m.to, ref)
 	}
 	if refused {
@@ -190,7 +189,14 @@ func (d *decoder) learns(version Protocol) int64 {
 	return n
 }
 
-func (d *decoder) intern(version Protocol, m miss) (series.Ref, error) {
+// learn returns the series of a miss, NoRef if the rules drop it, or a *Rejection.
+func (d *decoder) learn(version Protocol, m miss) (series.Ref, error) {
+	if ref, ok := d.table.Lookup(m.key); ok {
+		return ref, nil
+	}
+	if d.Batch.Generation.drops(m.key) {
+		return NoRef, nil
+	}
 	var err error
 	if version == V2 {
 		err = d.labelsV2(m.refs)

@@ -15,6 +15,25 @@ type Generation struct {
 	Order  series.Order // of Table's label sets; guarded by whoever encodes segments
 	Stored Descriptions // in segments
 	Queued Descriptions // in messages of the queue
+
+	dropped map[series.Key]struct{} // keys of series that relabeling drops; guarded by Table's lock
+}
+
+// droppedBytes estimates the memory of a key in Generation.dropped.
+const droppedBytes = 48
+
+// drop notes that the series of a key is dropped. The caller holds the table's lock.
+func (g *Generation) drop(k series.Key) {
+	if g.dropped == nil {
+		g.dropped = map[series.Key]struct{}{}
+	}
+	g.dropped[k] = struct{}{}
+}
+
+// drops reports whether the series of a key is dropped. The caller holds the table's lock.
+func (g *Generation) drops(k series.Key) bool {
+	_, ok := g.dropped[k]
+	return ok
 }
 
 // NewGeneration returns an empty generation. Senders must not know the seed of its hashes.
@@ -24,7 +43,7 @@ func NewGeneration(seed uint64) *Generation { return &Generation{Table: series.N
 func (g *Generation) Bytes() int64 {
 	g.Table.RLock()
 	defer g.Table.RUnlock()
-	return g.Table.Bytes() + g.Stored.size() + g.Queued.size()
+	return g.Table.Bytes() + droppedBytes*int64(len(g.dropped)) + g.Stored.size() + g.Queued.size()
 }
 
 // Descriptions are metadata that is durable. They are safe for concurrent use.

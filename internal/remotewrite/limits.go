@@ -19,6 +19,7 @@ type Limits struct {
 	MaxLabelNameBytes   int           `name:"validation.max-length-label-name" default:"1024" min:"1" help:"Longest label name, in bytes." when:"Rarely."`
 	MaxLabelValueBytes  int           `name:"validation.max-length-label-value" default:"2048" min:"1" help:"Longest label value, in bytes." when:"Raise it if labels hold long texts, such as SQL statements."`
 	CreationGracePeriod time.Duration `name:"validation.create-grace-period" default:"10m" min:"0" help:"How far in the future the time of a sample may lie." when:"Raise it if senders' clocks are fast."`
+	PastGracePeriod     time.Duration `name:"validation.past-grace-period" type:"period" default:"0" min:"0" help:"How far in the past the time of a sample may lie. 0 is any time." when:"Set it if senders with wrong clocks write into ranges that are compacted long ago."`
 	NameScheme          string        `name:"validation.name-validation-scheme" default:"utf8" enum:"utf8,legacy" help:"Valid metric and label names, one of ${enum}. legacy allows only [a-zA-Z_:][a-zA-Z0-9_:]*, and no colon in label names." when:"Set legacy if consumers cannot read UTF-8 names."`
 }
 
@@ -32,17 +33,14 @@ func DefaultLimits() Limits { return settings.Default[Limits]() }
 // It returns the set without empty values, which mean "absent" in Prometheus. lset is changed in
 // place.
 func (l *Limits) CheckLabels(lset []series.Label) ([]series.Label, error) {
-	if len(lset) > l.MaxLabelNames {
-		return nil, rejectf(ReasonTooManyLabels, "series %s has more label names than the limit of %d", describe(lset), l.MaxLabelNames)
+	if err := l.checkNumber(lset); err != nil {
+		return nil, err
 	}
 	out := lset[:0]
 	metric := ""
 	for i, x := range lset {
-		if i > 0 && x.Name == lset[i-1].Name {
-			return nil, rejectf(ReasonDuplicate, "duplicate label name %s in series %s", Quote(x.Name), describe(lset))
-		}
-		if i > 0 && x.Name < lset[i-1].Name {
-			return nil, rejectf(ReasonUnsorted, "label names are not sorted: %s after %s in series %s", Quote(x.Name), Quote(lset[i-1].Name), describe(lset))
+		if err := checkOrder(lset, i); err != nil {
+			return nil, err
 		}
 		if err := l.checkLabel(x); err != nil {
 			return nil, err
@@ -52,7 +50,7 @@ func (l *Limits) CheckLabels(lset []series.Label) ([]series.Label, error) {
 		}
 	}
 	if metric == "" {
-		return nil, rejectf(ReasonMissingName, "series %s has no metric name (label %s)", describe(lset), model.MetricNameLabel)
+		return nil, rejectf(ReasonMissingName, "series %s has no metric name (label %s)", Describe(lset), model.MetricNameLabel)
 	}
 	if !l.scheme().IsValidMetricName(metric) {
 		return nil, rejectf(ReasonInvalidName, "invalid metric name %s", Quote(metric))
@@ -63,6 +61,37 @@ func (l *Limits) CheckLabels(lset []series.Label) ([]series.Label, error) {
 		}
 	}
 	return out, nil
+}
+
+// checkForm checks the number of labels and their order.
+func (l *Limits) checkForm(lset []series.Label) error {
+	if err := l.checkNumber(lset); err != nil {
+		return err
+	}
+	for i := range lset {
+		if err := checkOrder(lset, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Limits) checkNumber(lset []series.Label) error {
+	if len(lset) > l.MaxLabelNames {
+		return rejectf(ReasonTooManyLabels, "series %s has more label names than the limit of %d", Describe(lset), l.MaxLabelNames)
+	}
+	return nil
+}
+
+// checkOrder checks that the name of label i comes after that of the label before it.
+func checkOrder(lset []series.Label, i int) error {
+	switch {
+	case i == 0 || lset[i-1].Name < lset[i].Name:
+		return nil
+	case lset[i-1].Name == lset[i].Name:
+		return rejectf(ReasonDuplicate, "duplicate label name %s in series %s", Quote(lset[i].Name), Describe(lset))
+	}
+	return rejectf(ReasonUnsorted, "label names are not sorted: %s after %s in series %s", Quote(lset[i].Name), Quote(lset[i-1].Name), Describe(lset))
 }
 
 func (l *Limits) checkLabel(x series.Label) error {
@@ -105,23 +134,29 @@ func (l *Limits) scheme() model.ValidationScheme {
 	return model.UTF8Validation
 }
 
-// TimeRange is the range of timestamps that a request may carry.
-type TimeRange struct{ max int64 } // ms
+// TimeRange is the range of timestamps that a request may carry, in ms.
+type TimeRange struct{ min, max int64 }
 
 // TimeRange returns the range of timestamps for a request that came at a time.
 func (l *Limits) TimeRange(came time.Time) TimeRange {
-	return TimeRange{min(key.MaxTime, came.Add(l.CreationGracePeriod).UnixMilli())}
+	r := TimeRange{key.MinTime, min(key.MaxTime, came.Add(l.CreationGracePeriod).UnixMilli())}
+	if l.PastGracePeriod > 0 {
+		r.min = max(key.MinTime, came.Add(-l.PastGracePeriod).UnixMilli())
+	}
+	return r
 }
 
 // Check returns a *Rejection for a timestamp (ms) that is out of range.
 func (r TimeRange) Check(t int64) error {
 	switch {
+	case t >= r.min && t <= r.max:
+		return nil
 	case t < key.MinTime || t > key.MaxTime:
 		return rejectf(ReasonTimeRange, "timestamp %d ms is outside the years 0 to 9999", t)
 	case t > r.max:
 		return rejectf(ReasonFuture, "timestamp %d ms is too far in the future: the limit is now %d ms", t, r.max)
 	}
-	return nil
+	return rejectf(ReasonPast, "timestamp %d ms is too far in the past: the limit is now %d ms", t, r.min)
 }
 
 // CheckStart is Check for a start timestamp (ms, 0 = unknown). One later than its sample is kept.

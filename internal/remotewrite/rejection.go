@@ -29,6 +29,11 @@ const (
 	ReasonSymbolRef     Reason = "invalid_symbol_reference"
 	ReasonExemplar      Reason = "invalid_exemplar"
 	ReasonMetadata      Reason = "invalid_metadata"
+	ReasonPast          Reason = "too_far_in_past"
+	ReasonRelabel       Reason = "relabel_configuration"
+	ReasonHourlySeries  Reason = "max_hourly_series"
+	ReasonDailySeries   Reason = "max_daily_series"
+	ReasonRate          Reason = "rate_limited"
 	ReasonWindows       Reason = "too_many_windows"
 	ReasonLine          Reason = "invalid_line"
 	ReasonString        Reason = "string_value"
@@ -43,7 +48,24 @@ type Rejection struct {
 	Err    error
 }
 
-func (r *Rejection) Error() string { return fmt.Sprintf("%s (%s)", r.Err, r.Reason) }
+func (r *Rejection) Error() string {
+	if where, ok := settingOf[r.Reason]; ok {
+		return fmt.Sprintf("%s (%s); it is set by %s", r.Err, r.Reason, where)
+	}
+	return fmt.Sprintf("%s (%s)", r.Err, r.Reason)
+}
+
+// settingOf names what sets a limit: for one tenant in the runtime configuration, and for all by a
+// flag.
+var settingOf = map[Reason]string{
+	ReasonTooManyLabels: "max_label_names_per_series of the tenant, or --validation.max-label-names-per-series",
+	ReasonNameTooLong:   "max_label_name_length of the tenant, or --validation.max-length-label-name",
+	ReasonValueTooLong:  "max_label_value_length of the tenant, or --validation.max-length-label-value",
+	ReasonFuture:        "creation_grace_period of the tenant, or --validation.create-grace-period",
+	ReasonPast:          "past_grace_period of the tenant, or --validation.past-grace-period",
+	ReasonHourlySeries:  "max_hourly_series of the tenant, or --ingest.max-hourly-series",
+	ReasonDailySeries:   "max_daily_series of the tenant, or --ingest.max-daily-series",
+}
 
 // Unwrap returns the error without the reason.
 func (r *Rejection) Unwrap() error { return r.Err }
@@ -66,8 +88,8 @@ func Quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// describe prints a label set, shortened, for an error message.
-func describe(lset []series.Label) string {
+// Describe prints a label set, shortened, for an error message.
+func Describe(lset []series.Label) string {
 	var b strings.Builder
 	b.WriteByte('{')
 	for i, x := range lset {

@@ -41,6 +41,7 @@ BUFFERED: dict[str, Rights] = {
 OWN_TOKEN = {name: {("ssm:GetParameter", "self-token")} for name in FUNCTIONS}
 # The ingest function of a stack with its own metrics writes them to itself.
 OWN_TOKEN_ELSEWHERE = OWN_TOKEN | {"ingest": set[tuple[str, str]]()}
+RUNTIME_CONFIG_READ = {name: {("s3:GetObject", "runtime config")} if name in ("ingest", "flush") else set[tuple[str, str]]() for name in FUNCTIONS}
 DIRECT = BUFFERED | {"ingest": {("sqs:SendMessage", "write queue")} | OBJECTS_WRITTEN, "query": OBJECTS_READ}
 GROUPED = BUFFERED | {"ingest": BUFFERED["ingest"] | OBJECTS_WRITTEN}
 
@@ -50,6 +51,7 @@ def resources(t: Template, stage: str) -> dict[str, str]:
     parameter = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter"
     named = {
         "bucket": bucket, "object": f"{bucket}/v1/team-a/manifest.json", "foreign object": f"{bucket}/v2/x",
+        "runtime config": f"{bucket}/config/runtime.yaml", "other config": f"{bucket}/config/other.yaml",
         "other bucket": "arn:aws:s3:::other", "other object": "arn:aws:s3:::other/v1/x", "bucket alike": f"{bucket}x",
         "object alike": f"{bucket}x/v1/x",
         "write queue": t.arn("WriteQueue"), "job queue": t.arn("JobQueue"), "dead-letter queue": t.arn("DeadLetterQueue"),
@@ -99,8 +101,8 @@ def test_default(default: Template) -> None:
     check_rights(default, "test-default", BUFFERED)
 
 
-def test_own_metrics_need_a_token(x86: Template) -> None:
-    check_rights(x86, "test-x86", plus(BUFFERED, OWN_TOKEN_ELSEWHERE))
+def test_own_metrics_need_a_token_and_limits_an_object(x86: Template) -> None:
+    check_rights(x86, "test-x86", plus(plus(BUFFERED, OWN_TOKEN_ELSEWHERE), RUNTIME_CONFIG_READ))
 
 
 def test_direct_with_iam(direct: Template) -> None:

@@ -112,6 +112,9 @@ func (s stage) Routes() []process.Route {
 	for _, path := range []string{"/api/put", "/opentsdb/api/put"} {
 		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OpenTSDBHandler()})
 	}
+	for _, path := range []string{"/api/v1/status/refused", "/prometheus/api/v1/status/refused"} {
+		routes = append(routes, process.Route{Pattern: "GET " + path, Name: path, Access: auth.Read, Handler: s.ingest.RefusedHandler()})
+	}
 	for _, path := range otlpPatterns {
 		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OTLPHandler()})
 	}

@@ -1,0 +1,77 @@
+package quota
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/bits-and-blooms/bloom/v3"
+	"github.com/zeebo/xxh3"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// A filter counts the series of one period of the clock. It never refuses a series that it has
+// accepted in the period. A series that it has not seen passes without being counted with a
+// probability below maxLayers*falsePositives.
+type filter struct {
+	period time.Duration
+	number int64 // of the period, since the epoch
+	count  int
+	layers []*bloom.BloomFilter // each is full when the next is made
+	free   int                  // series that the last layer still takes
+}
+
+// The layers of a filter grow from firstLayer series by layerGrowth, so that memory follows the
+// series that there are (about two bytes each) instead of the limit. Nine layers hold 50 million.
+const (
+	firstLayer     = 1 << 10
+	layerGrowth    = 4
+	maxLayers      = 9
+	falsePositives = 0.0004
+)
+
+// at begins another period if the time is in one.
+func (f *filter) at(now time.Time) {
+	if n := now.UnixNano() / int64(f.period); n != f.number {
+		*f = filter{period: f.period, number: n}
+	}
+}
+
+// has reports whether the series was added, rarely also for one that was not.
+func (f *filter) has(id []byte) bool {
+	for _, l := range f.layers {
+		if l.Test(id) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *filter) add(id []byte) {
+	if f.free == 0 {
+		f.free = firstLayer
+		for range f.layers {
+			f.free *= layerGrowth
+		}
+		f.layers = append(f.layers, bloom.NewWithEstimates(uint(f.free), falsePositives))
+	}
+	f.layers[len(f.layers)-1].Add(id)
+	f.free--
+	f.count++
+}
+
+// identify returns the hash of a label set that is sorted and has no empty values.
+func identify(lset []series.Label) []byte {
+	var h xxh3.Hasher
+	for _, l := range lset {
+		_, _ = h.WriteString(l.Name) // a hash takes everything
+		_, _ = h.Write(end)
+		_, _ = h.WriteString(l.Value)
+		_, _ = h.Write(end)
+	}
+	sum := h.Sum128()
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, sum.Lo), sum.Hi)
+}
+
+// end terminates a name or a value; no UTF-8 text has it.
+var end = []byte{0xff}
