@@ -122,7 +122,7 @@ func TestPrometheusClient(t *testing.T) {
 			want, notify := send(t, r.URL, version)
 			var got []string
 			var meta []segment.Metadata
-			for end := time.Now().Add(30 * time.Second); len(got) < len(want) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			for end := time.Now().Add(5 * time.Minute); len(got) < len(want) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 				notify()
 				got, meta = r.stored(t)
 			}
