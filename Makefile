@@ -68,6 +68,14 @@ $(PROGRAMS): $(PAGE) | system
 .PHONY: build
 build: $(PROGRAMS) ## Build bin/promlake, bin/ingest-fn, bin/query-fn and bin/compact-fn.
 
+# Architectures of the wheel: WHEEL_ARCH='arm64 x86_64' builds two.
+WHEEL_ARCH ?= $(patsubst aarch64,arm64,$(shell uname -m))
+
+.PHONY: wheel
+wheel: $(VENV_READY) $(PAGE) ## Build the Python package into dist/*.whl, with the program in it (WHEEL_ARCH=).
+	@tests/tools/system.sh package $(WHEEL_ARCH)
+	@GO='$(GO)' VERSION='$(VERSION)' HATCHLING=$(VENV)/bin/hatchling client/build.sh $(WHEEL_ARCH)
+
 .PHONY: run
 run: bin/promlake ## Serve ./data on 127.0.0.1:9009, and scrape it and this machine (STORE=, LISTEN=, ARGS=).
 	exec bin/promlake serve --store '$(STORE)' --listen '$(LISTEN)' --demo $(ARGS)

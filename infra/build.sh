@@ -9,13 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 go=${GO:-go}
 python=${PYTHON:-python3}
 ldflags="-s -w -X github.com/promlake/promlake/internal/telemetry.version=${VERSION:-dev}"
-host=$(uname -m)
-
-# gcc finds mold there as ld. GNU ld fails to link DuckDB for arm64 (more than 32 KiB of GOT), and
-# LLVM's lld links a program that crashes.
-linker=$PWD/.cache/ld
-mkdir -p "$linker"
-ln -sfn "$(command -v mold)" "$linker/ld"
+. infra/toolchain.sh
 
 build() { # build PROGRAM CGO GOARCH FLAG...
     local program=$1 cgo=$2 goarch=$3
@@ -25,25 +19,11 @@ build() { # build PROGRAM CGO GOARCH FLAG...
 }
 
 for arch in "$@"; do
-    case $arch in
-    arm64) goarch=arm64 cross=aarch64-linux-gnu ;;
-    x86_64) goarch=amd64 cross=x86_64-linux-gnu ;;
-    *)
-        echo "build: unknown architecture $arch: arm64 or x86_64" >&2
-        exit 2
-        ;;
-    esac
-    cc=gcc cxx=g++
-    if [ "${host/aarch64/arm64}" != "$arch" ]; then
-        cc=$cross-gcc cxx=$cross-g++
-    fi
+    toolchain "$arch"
     out=dist/$arch/programs
     mkdir -p "$out"
     echo "build: functions for $arch"
     build ingest-fn 0 "$goarch" -ldflags "$ldflags"
     build compact-fn 0 "$goarch" -ldflags "$ldflags"
-    # DuckDB is C++. netgo and osusergo avoid the dynamic parts of the C library; the linker still
-    # warns of them.
-    CC=$cc CXX=$cxx build query-fn 1 "$goarch" -tags netgo,osusergo \
-        -ldflags "$ldflags -linkmode external -extldflags '-static -B$linker'"
+    CC=$cc CXX=$cxx build query-fn 1 "$goarch" -tags "$static_tags" -ldflags "$ldflags $static_ldflags"
 done

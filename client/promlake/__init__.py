@@ -1,9 +1,12 @@
-"""Client for Promlake, which keeps Prometheus metrics in an object store.
+"""SQL and PromQL over Promlake, which keeps Prometheus metrics in an object store.
 
-`Client` sends PromQL to a server; `open_store` reads a store's files with SQL, without a server.
+`connect` opens a server or a store; its results are Arrow. `Client` is the Prometheus HTTP API with
+typed results.
 """
 
+from promlake._program import binary
 from promlake.client import Client
+from promlake.connection import Connection, connect
 from promlake.errors import PromlakeError
 from promlake.results import (
     Histogram,
@@ -19,10 +22,11 @@ from promlake.results import (
     String,
     Vector,
 )
-from promlake.store import open_store
+from promlake.rows import Rows
 
 __all__ = [
     "Client",
+    "Connection",
     "Histogram",
     "HistogramBucket",
     "HistogramPoint",
@@ -31,10 +35,12 @@ __all__ = [
     "Point",
     "PromlakeError",
     "Result",
+    "Rows",
     "Sample",
     "Scalar",
     "Series",
     "String",
     "Vector",
-    "open_store",
+    "binary",
+    "connect",
 ]

@@ -23,6 +23,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve writes and queries over one store."`
 	Query   queryCmd   `cmd:"" help:"Ask one PromQL query of a store or of a server."`
 	SQL     sqlCmd     `cmd:"" name:"sql" help:"Ask one SQL query of a server, of a store, or of local files."`
+	Read    readCmd    `cmd:"" help:"Answer queries of a store on a Unix socket, for the program that starts this one, until the standard input ends."`
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
 	Copy    copyCmd    `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
@@ -41,7 +42,7 @@ func newCLI() *cli {
 	c := settings.Default[cli]()
 	c.Serve.Settings, c.Config.Settings = app.DefaultSettings(), app.DefaultSettings()
 	c.Compact.Compact, c.Inspect.Compact = compactapp.DefaultSettings(), compactapp.DefaultSettings()
-	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log} {
+	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log} {
 		log.Level = "warn"
 	}
 	c.Cost.Load = cost.DefaultLoad()
@@ -50,7 +51,7 @@ func newCLI() *cli {
 }
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], flags.Streams{Out: os.Stdout, Err: os.Stderr}))
+	os.Exit(run(context.Background(), os.Args[1:], flags.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
 func run(ctx context.Context, args []string, io flags.Streams) int {

@@ -33,15 +33,23 @@ func (s source) transport(ctx context.Context, io flags.Streams, vs flags.Values
 	if s.url != "" {
 		return http.DefaultTransport, func() error { return nil }, nil
 	}
-	logger, err := telemetry.NewLogger(io.Err, s.log)
-	if err != nil {
-		return nil, nil, err
-	}
-	p := process.DefaultSettings()
-	p.Store, p.Flags = s.store, vs
-	h, done, err := process.Open(ctx, p, logger, queryapp.New(s.query))
+	h, done, err := queryOf(ctx, s.store, s.log, s.query, io, vs)
 	if err != nil {
 		return nil, nil, err
 	}
 	return loopback.Transport(h), done, nil
+}
+
+// queryOf opens a query stage over a store, for all tenants. done releases what it holds; no request
+// may be under way then.
+func queryOf(
+	ctx context.Context, store string, log telemetry.LogSettings, settings queryapp.Settings, io flags.Streams, vs flags.Values,
+) (h http.Handler, done func() error, err error) {
+	logger, err := telemetry.NewLogger(io.Err, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := process.DefaultSettings()
+	p.Store, p.Flags = store, vs
+	return process.Open(ctx, p, logger, queryapp.New(settings))
 }

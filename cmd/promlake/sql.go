@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/promlake/promlake/internal/app/flags"
@@ -36,7 +35,7 @@ type sqlCmd struct {
 func (c *sqlCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Values) error {
 	text := c.SQL
 	if text == "-" {
-		b, err := io.ReadAll(os.Stdin)
+		b, err := io.ReadAll(streams.In)
 		if err != nil {
 			return fmt.Errorf("read the query: %w", err)
 		}

@@ -20,8 +20,11 @@ const (
 	exitUsage = 2
 )
 
-// Streams are a program's output: answers go to Out, logs and errors to Err.
-type Streams struct{ Out, Err io.Writer }
+// Streams are a program's input and output: answers go to Out, logs and errors to Err.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
 
 // Exit is an error of Run that ends the program with this code, after Run has printed the reason.
 type Exit int

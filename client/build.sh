@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the Python wheel of each architecture into dist/, with a fully static program promlake.
+# usage: build.sh ARCH...     arm64 or x86_64
+# VERSION is the version that the program reports; GO and HATCHLING name the tools.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+. infra/toolchain.sh
+
+for arch in "$@"; do
+    toolchain "$arch"
+    program=dist/$arch/wheel/promlake
+    echo "build: wheel for $arch"
+    CC=$cc CXX=$cxx CGO_ENABLED=1 GOOS=linux GOARCH=$goarch "${GO:-go}" build -trimpath -buildvcs=false -tags "$static_tags" \
+        -ldflags "-s -w -X github.com/promlake/promlake/internal/telemetry.version=${VERSION:-dev} $static_ldflags" -o "$program" ./cmd/promlake
+    PROMLAKE_WHEEL_PROGRAM=$program "${HATCHLING:-hatchling}" build -t wheel -d dist
+done
