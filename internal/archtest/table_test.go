@@ -83,7 +83,7 @@ var allowed = map[string][]string{
 	// Verbs.
 	"internal/compact": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/key", "internal/objstore",
-		"internal/queue", "internal/rollup", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
+		"internal/parquetfile", "internal/queue", "internal/rollup", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
 	"internal/compact/blockio": {"internal/key", "internal/objstore"},
 	"internal/compact/compacttest": {

@@ -8,6 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/parquetfile"
 )
 
 // Files stores the files of a block. A file that was closed without an error is durable. A block is
@@ -29,6 +30,8 @@ type Options struct {
 	HasST        bool      // sample files have the column st
 	RowGroupRows int       // rows of a row group at most
 	FileBytes    int64     // about, of a file of samples or histograms; it ends with a row group
+	// Encoders keeps the block's zstd encoder for later blocks. nil keeps none.
+	Encoders *parquetfile.Encoders
 }
 
 // withDefaults checks o and sets the defaults.
@@ -51,16 +54,4 @@ var squeeze = [...]zstd.EncoderLevel{
 	key.L2h:  zstd.SpeedDefault,
 	key.L12h: zstd.SpeedBetterCompression,
 	key.L24h: zstd.SpeedBestCompression,
-}
-
-// zstdWindow is the size of zstd's window, in bytes. It holds a whole page of 128k eight-byte
-// values.
-const zstdWindow = 1 << 20
-
-func newZstd(l key.Level) (*zstd.Encoder, error) {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(squeeze[l]), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindow), zstd.WithEncoderCRC(false))
-	if err != nil {
-		return nil, fmt.Errorf("create zstd encoder: %w", err)
-	}
-	return z, nil
 }

@@ -53,7 +53,7 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := newZstd(o.Level)
+	z, err := o.Encoders.Get(squeeze[o.Level])
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,8 @@ func (w *Writer) AddFile(name string, bytes int64) {
 	w.added = append(w.added, File{Name: name, Bytes: bytes})
 }
 
-// Close writes the remaining rows, then series.parquet and, last, meta.json, which it returns.
+// Close writes the remaining rows, then series.parquet and, last, meta.json, which it returns. The
+// writer must not be used afterwards.
 func (w *Writer) Close(h Header) (Meta, error) {
 	for _, end := range []func() error{w.floats.flush, w.floats.end, w.hists.flush, w.hists.end, w.exemplars.flush, w.exemplars.end} {
 		if err := end(); err != nil {
@@ -161,7 +162,11 @@ func (w *Writer) Close(h Header) (Meta, error) {
 		m.Files = append(m.Files, w.metadata.done...)
 	}
 	slices.SortFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
-	return m, w.writeMeta(&m)
+	if err := w.writeMeta(&m); err != nil {
+		return m, err
+	}
+	w.opts.Encoders.Put(squeeze[w.opts.Level], w.zstd)
+	return m, nil
 }
 
 func (w *Writer) writeMeta(m *Meta) error {

@@ -14,7 +14,7 @@ import (
 
 // merge runs a Merge or Cut job: it opens the sources, writes their block and commits it.
 func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err error) {
-	snap, now, err := s.begin(ctx, r.Tenant, &r.Job)
+	snap, known, now, err := s.begin(ctx, r.Tenant, &r.Job)
 	if err != nil {
 		return err
 	}
@@ -54,16 +54,16 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 		return s.explain(ctx, r.Tenant, &r.Job, err)
 	}
 	r.Written, r.BytesWritten = stats.Samples, w.files.Bytes()
-	return s.publish(ctx, r, w)
+	return s.publish(ctx, r, w, known)
 }
 
 // publish commits the block. If the job turns out to be pointless before the commit is attempted,
 // the block is removed at once. If the commit fails, the block is left to garbage collection,
 // because the commit may have taken effect.
-func (s *Stage) publish(ctx context.Context, r *Result, w *output) error {
-	m, _, err := catalog.ReadManifest(ctx, s.store, r.Tenant)
+func (s *Stage) publish(ctx context.Context, r *Result, w *output, known catalog.Version) error {
+	v, err := catalog.Refresh(ctx, s.store, r.Tenant, known)
 	if err == nil {
-		_, err = w.change(m, m.Time()) // no job is too old by the time of a manifest
+		_, err = w.change(v.Manifest, v.Time()) // no job is too old by the time of a manifest
 	}
 	if err != nil {
 		s.cleanup(ctx, w.files)
@@ -126,7 +126,7 @@ type output struct {
 func (w *output) write() (stats merge.Stats, err error) {
 	defer func() { err = errors.Join(err, w.files.Close()) }()
 	view := w.in.into.Table.View()
-	to, err := newSink(w.files, &view, block.Options{Level: w.job.Level, HasST: w.in.hasST}, !w.stage.set.WithoutRollups)
+	to, err := newSink(w.files, &view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
 	if err != nil {
 		return stats, err
 	}

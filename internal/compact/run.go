@@ -105,27 +105,32 @@ func (s *Stage) split(ctx context.Context, r *Result, known time.Time) error {
 }
 
 // begin takes a snapshot of the job's window, and returns the time at which the job begins, by the
-// store's clock. A job that comes too late costs one read of the manifest.
-func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalog.Snapshot, now time.Time, err error) {
-	m, _, err := catalog.ReadManifest(ctx, s.store, tenant)
-	if err != nil {
-		return snap, now, err
+// store's clock. A job that comes too late costs one read of the manifest. known is the manifest of
+// the snapshot: the job decodes a manifest only if it has changed since it last read it.
+func (s *Stage) begin(ctx context.Context, tenant string, job *Job) (snap catalog.Snapshot, known catalog.Version, now time.Time, err error) {
+	if known, err = catalog.Refresh(ctx, s.store, tenant, catalog.Version{}); err != nil {
+		return snap, known, now, err
 	}
-	if err := check(&m, job); err != nil {
-		return snap, now, err
+	if err := check(&known.Manifest, job); err != nil {
+		return snap, known, now, err
 	}
 	// Before the manifest is read again, because the commit checks the age of that read.
 	if now, err = s.store.Now(ctx); err != nil {
-		return snap, now, err
+		return snap, known, now, err
 	}
-	if err := job.young(later(now, m.Time())); err != nil {
-		return snap, now, err
+	if err := job.young(later(now, known.Time())); err != nil {
+		return snap, known, now, err
 	}
 	r := spanOf(job.Level, job.Window)
-	if snap, err = catalog.Take(ctx, s.store, tenant, r.from, r.to-1); err != nil {
-		return snap, now, err
+	l, err := catalog.List(ctx, s.store, tenant, r.from, r.to-1)
+	if err != nil {
+		return snap, known, now, err
 	}
-	return snap, later(now, snap.Manifest.Time()), nil
+	// After the listing, as catalog.Take does.
+	if known, err = catalog.Refresh(ctx, s.store, tenant, known); err != nil {
+		return snap, known, now, err
+	}
+	return l.With(known.Manifest), known, later(now, known.Time()), nil
 }
 
 // explain turns the absence of a source's object into a conflict if the manifest has changed

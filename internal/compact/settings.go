@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -40,6 +41,8 @@ type Settings struct {
 	WithoutRollups bool `kong:"-"`
 	// Entropy makes the identifiers of blocks distinct. Default crypto/rand.
 	Entropy io.Reader `kong:"-"`
+	// Encoders keeps compressors from one job to the next. Default: those of the stage.
+	Encoders *parquetfile.Encoders `kong:"-"`
 }
 
 // mergeRate is how many samples a second a job is expected to merge: less than half of what one

@@ -22,7 +22,7 @@ func newSink(files *blockio.Writer, view *series.View, o block.Options, rollups 
 	}
 	s := &sink{view: view, block: w}
 	if rollups && o.Level == key.L24h {
-		s.rollup, err = rollup.NewWriter(files)
+		s.rollup, err = rollup.NewWriter(files, o.Encoders)
 	}
 	return s, err
 }

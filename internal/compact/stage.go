@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/parquetfile"
 )
 
 // Stage is the compaction stage of one process. Any number of processes may work on one store at
@@ -39,6 +40,9 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	}
 	if set.Entropy == nil {
 		set.Entropy = rand.Reader
+	}
+	if set.Encoders == nil {
+		set.Encoders = &parquetfile.Encoders{}
 	}
 	return &Stage{
 		set: set, store: store, log: log, now: now, met: newMetrics(reg), ids: &idSource{entropy: set.Entropy},

@@ -66,15 +66,42 @@ func WindowOf(t int64) Window {
 func (w Window) End() int64 { return int64(w) + WindowMillis }
 
 // String formats w as in keys.
-func (w Window) String() string { return time.UnixMilli(int64(w)).UTC().Format(windowLayout) }
+func (w Window) String() string {
+	t := time.UnixMilli(int64(w)).UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.Format(windowLayout)
+	}
+	b := [len(windowLayout)]byte{8: 'T', 13: 'Z'}
+	decimals(b[0:4], year)
+	decimals(b[4:6], int(month))
+	decimals(b[6:8], day)
+	decimals(b[9:11], t.Hour())
+	decimals(b[11:13], t.Minute())
+	return string(b[:])
+}
+
+// decimals fills b with the last digits of n.
+func decimals(b []byte, n int) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
 
 // ParseWindow is the inverse of Window.String.
 func ParseWindow(s string) (Window, error) {
-	t, err := time.Parse(windowLayout, s)
-	if err != nil {
+	if len(s) != len(windowLayout) {
 		return 0, fmt.Errorf("parse window %q: %w", s, ErrSyntax)
 	}
-	w := Window(t.UnixMilli())
+	n := func(from, to int) (n int) {
+		for _, c := range []byte(s[from:to]) {
+			n = n*10 + int(c) - '0'
+		}
+		return n
+	}
+	// Whatever is no window becomes the time of another one, or none.
+	w := Window(time.Date(n(0, 4), time.Month(n(4, 6)), n(6, 8), n(9, 11), n(11, 13), 0, 0, time.UTC).UnixMilli())
 	if WindowOf(int64(w)) != w || w.String() != s {
 		return 0, fmt.Errorf("parse window %q: %w", s, ErrSyntax)
 	}

@@ -118,7 +118,7 @@ func (l *lake) writeBlock(tenantID string, shape blockShape, w key.Window, rank 
 		Level: shape.level, HasST: hasST, RowGroupRows: shape.groupRows, FileBytes: shape.fileBytes,
 	})
 	require.NoError(l.tb, err)
-	rw, err := rollup.NewWriter(blockFiles{l.tb, l.store, k})
+	rw, err := rollup.NewWriter(blockFiles{l.tb, l.store, k}, nil)
 	require.NoError(l.tb, err)
 	refs := slices.SortedFunc(maps.Keys(byRef), func(a, b series.Ref) int { return series.ComparePriority(&view, a, b) })
 	for _, ref := range refs {

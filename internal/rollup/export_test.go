@@ -2,7 +2,7 @@ package rollup
 
 // NewFullWriter returns a writer that writes rows of every series.
 func NewFullWriter(files Files) (*Writer, error) {
-	w, err := NewWriter(files)
+	w, err := NewWriter(files, nil)
 	if err == nil {
 		w.all = true
 	}

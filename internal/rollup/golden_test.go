@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestGoldenFiles pins the bytes of small files, and their content.
 func TestGoldenFiles(t *testing.T) {
 	files := memFiles{}
-	w, err := rollup.NewWriter(files)
+	w, err := rollup.NewWriter(files, nil)
 	require.NoError(t, err)
 	series := func(n int, interval int64) (ts []int64, v []float64) {
 		for i := range n {

@@ -27,18 +27,24 @@ var ErrClosed = errors.New("rollup writer is closed")
 // lost.
 type Writer struct {
 	outs   []*output // as Steps
-	all    bool      // tests: of every series
+	zstd   *zstd.Encoder
+	from   *parquetfile.Encoders
+	all    bool // tests: of every series
 	closed bool
 }
 
-// NewWriter returns a writer of all Steps through files.
-func NewWriter(files Files) (*Writer, error) {
-	w := &Writer{}
+// squeeze is the compression level.
+const squeeze = zstd.SpeedBetterCompression
+
+// NewWriter returns a writer of all Steps through files. It takes its encoder from e, which may be
+// nil; Close gives it back.
+func NewWriter(files Files, e *parquetfile.Encoders) (*Writer, error) {
+	z, err := e.Get(squeeze)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{zstd: z, from: e}
 	for _, s := range Steps() {
-		z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
-		if err != nil {
-			return nil, fmt.Errorf("create zstd encoder: %w", err)
-		}
 		w.outs = append(w.outs, &output{step: s, files: files, pq: parquetfile.NewWriter(z), groupRows: groupRows})
 	}
 	return w, nil
@@ -82,6 +88,7 @@ func (w *Writer) Close() ([]File, error) {
 		}
 		files = append(files, File{Name: o.step.Name, Bytes: o.pq.Size(), Rows: o.rows})
 	}
+	w.from.Put(squeeze, w.zstd)
 	return files, nil
 }
 

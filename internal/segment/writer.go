@@ -2,7 +2,6 @@ package segment
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
@@ -31,9 +30,9 @@ type Writer struct {
 
 // NewWriter returns a writer. It fails only if the zstd encoder cannot be created.
 func NewWriter() (*Writer, error) {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
+	z, err := (*parquetfile.Encoders)(nil).Get(zstd.SpeedFastest)
 	if err != nil {
-		return nil, fmt.Errorf("create zstd encoder: %w", err)
+		return nil, err
 	}
 	return &Writer{groupRows: maxGroupRows, groupSamples: maxGroupSamples, file: parquetfile.NewWriter(z)}, nil
 }

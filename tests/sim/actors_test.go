@@ -11,16 +11,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/parquetfile"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/segment/segmenttest"
 )
@@ -128,7 +129,7 @@ func identity(p *proc, at time.Time, queued bool) catalog.SegmentID {
 // put stores a segment of one window.
 func (w *world) put(p *proc, id catalog.SegmentID, from []*write, samples []sample) error {
 	id.Window = key.WindowOf(samples[0].ts)
-	k, body := id.Key(tenant).String(), encode(samples)
+	k, body := id.Key(tenant).String(), w.tools.encode(samples)
 	w.mu.Lock()
 	w.truth.segments[k], w.truth.contents[k] = from, samples
 	w.mu.Unlock()
@@ -166,16 +167,36 @@ func (w *world) invent(p *proc) []sample {
 	return out
 }
 
-func encode(samples []sample) []byte {
+// tools are what the processes of all schedules of a bubble share to save time. Nothing that they
+// hold can be observed.
+type tools struct {
+	mu       sync.Mutex
+	segments *segment.Writer
+	encoders parquetfile.Encoders
+}
+
+func newTools() *tools {
+	w, err := segment.NewWriter()
+	if err != nil {
+		panic(err)
+	}
+	return &tools{segments: w}
+}
+
+func (t *tools) encode(samples []sample) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var rows []segment.Row
+	last := -1
 	for _, s := range samples {
-		if n := len(rows); n == 0 || rows[n-1].Labels.Get("s") != fmt.Sprint(s.series) {
+		if last != s.series {
 			rows = append(rows, segment.Row{Labels: lset(s.series)})
+			last = s.series
 		}
 		r := &rows[len(rows)-1]
 		r.Floats = append(r.Floats, segment.Float{T: s.ts, V: s.v})
 	}
-	b, _, err := segmenttest.Encode(rows, nil)
+	b, _, err := segmenttest.EncodeWith(t.segments, rows, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -199,8 +220,8 @@ func (w *world) stage(p *proc) *compact.Stage { return w.stageOver(p, &port{p: p
 func (w *world) stageOver(p *proc, store objstore.Store) *compact.Stage {
 	s, err := compact.New(compact.Settings{
 		MinPartSegments: 2, MaxSources: 4, MaxJobSamples: w.set.maxJobSamples, Concurrency: 1, Retention: w.set.retention,
-		DeletionDelay: w.set.deletionDelay, Entropy: rngReader{p},
-	}, store, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), p.clock)
+		DeletionDelay: w.set.deletionDelay, Entropy: rngReader{p}, Encoders: &w.tools.encoders,
+	}, store, nil, slog.New(slog.DiscardHandler), p.clock)
 	if err != nil {
 		panic(err)
 	}

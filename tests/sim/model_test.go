@@ -83,9 +83,10 @@ func newTruth() *truth {
 }
 
 // effect records in the truth what a put has changed.
-func (w *world) effect(k string, body []byte, modified time.Time) {
+func (w *world) effect(k string, body []byte, etag string, modified time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.changes++
 	w.changed = w.changed || !strings.HasPrefix(k, key.BlocksPrefix(tenant))
 	for _, x := range w.truth.segments[k] {
 		if x.shown == never {
@@ -100,6 +101,7 @@ func (w *world) effect(k string, body []byte, modified time.Time) {
 	if err != nil {
 		panic(err)
 	}
+	w.known = catalog.Version{Manifest: m, ETag: etag}
 	for _, t := range m.Tombstones {
 		if d := w.truth.deletions[nonce(&t)]; d.effect == never {
 			d.effect, d.generation = w.steps, m.Generation
@@ -168,19 +170,35 @@ func (m moment) effective(d *deletion) (certain, possible bool) {
 	return d.acked < m.began, d.effect < m.read
 }
 
+// view is the truth for a reader.
+type view struct {
+	moment
+	deletions []inEffect
+}
+
+// inEffect is a deletion that is certainly, or possibly, in effect.
+type inEffect struct {
+	*deletion
+	certain, possible bool
+}
+
+func (t *truth) view(m moment) view {
+	v := view{moment: m}
+	for _, d := range t.deletions {
+		if certain, possible := m.effective(d); certain || possible {
+			v.deletions = append(v.deletions, inEffect{d, certain, possible})
+		}
+	}
+	return v
+}
+
 // deleted reports whether a write is certainly, or possibly, deleted for the reader. The order of
 // acknowledgements decides.
-func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
-	for _, d := range t.deletions {
-		if !d.covers(p) {
-			continue
-		}
-		now, soon := m.effective(d)
-		if now && x.acked < d.began {
-			certain = true
-		}
-		if soon && x.began <= d.acked {
-			possible = true
+func (v *view) deleted(p point, x *value) (certain, possible bool) {
+	for _, d := range v.deletions {
+		if d.covers(p) {
+			certain = certain || d.certain && x.acked < d.began
+			possible = possible || d.possible && x.began <= d.acked
 		}
 	}
 	return certain, possible
@@ -188,7 +206,7 @@ func (t *truth) deleted(p point, x *value, m moment) (certain, possible bool) {
 
 // newer reports whether x certainly hides c: x began after c was over, and the protocol makes a
 // promise about them.
-func (t *truth) newer(x, c *value, resolution time.Duration) bool {
+func newer(x, c *value, resolution time.Duration) bool {
 	if x.began <= c.last || c.acked != never && x.began <= c.acked {
 		return false
 	}
@@ -206,15 +224,14 @@ func (t *truth) newer(x, c *value, resolution time.Duration) bool {
 }
 
 // judge compares the value that a reader saw at a point with the required and the permitted ones.
-func (t *truth) judge(p point, got float64, found bool, m moment, resolution time.Duration) error {
-	values := t.values[p]
-	if p.ts < m.expiry && !found {
+func (v *view) judge(p point, values []value, got float64, found bool, resolution time.Duration) error {
+	if p.ts < v.expiry && !found {
 		return nil
 	}
 	if !found {
 		for i := range values {
 			x := &values[i]
-			if _, possible := t.deleted(p, x, m); m.must(x) && !possible {
+			if _, possible := v.deleted(p, x); v.must(x) && !possible {
 				return fmt.Errorf("%s is missing", x)
 			}
 		}
@@ -225,15 +242,18 @@ func (t *truth) judge(p point, got float64, found bool, m moment, resolution tim
 		if c.v != got {
 			continue
 		}
-		if !m.may(c) {
+		if !v.may(c) {
 			return fmt.Errorf("%s is there too early", c)
 		}
-		if certain, _ := t.deleted(p, c, m); certain {
+		if certain, _ := v.deleted(p, c); certain {
 			return fmt.Errorf("%s was deleted", c)
 		}
 		for j := range values {
 			x := &values[j]
-			if _, possible := t.deleted(p, x, m); m.must(x) && !possible && t.newer(x, c, resolution) && p.ts >= m.expiry {
+			if p.ts < v.expiry || !v.must(x) || !newer(x, c, resolution) {
+				continue
+			}
+			if _, possible := v.deleted(p, x); !possible {
 				return fmt.Errorf("%s hides the newer %s", c, x)
 			}
 		}
@@ -257,9 +277,10 @@ func (w *world) compare(who string, got map[point]float64, at moment) {
 	if r := w.set.retention; r > 0 {
 		at.expiry = w.now.Add(-r + time.Minute).UnixMilli()
 	}
-	for p := range w.truth.values {
+	view := w.truth.view(at)
+	for p, values := range w.truth.values {
 		v, found := got[p]
-		if err := w.truth.judge(p, v, found, at, w.set.resolution); err != nil {
+		if err := view.judge(p, values, v, found, w.set.resolution); err != nil {
 			failure = fmt.Errorf("%s sees a wrong answer: series %d at %s: %w", who, p.series, time.UnixMilli(p.ts).UTC().Format("02T15:04:05"), err)
 		}
 	}
@@ -285,12 +306,15 @@ func (w *world) check() {
 		w.fail("violation of the store's protocol: %s", v)
 	}
 	ctx := context.Background()
-	snap, err := catalog.Take(ctx, w.mem, tenant, key.MinTime, key.MaxTime)
+	l, err := catalog.List(ctx, w.mem, tenant, key.MinTime, key.MaxTime)
+	if err == nil {
+		w.known, err = catalog.Refresh(ctx, w.mem, tenant, w.known)
+	}
 	if err != nil {
 		w.fail("snapshot: %w", err)
 		return
 	}
-	got, err := w.gather(ctx, direct{w}, snap)
+	got, err := w.gather(ctx, direct{w}, l.With(w.known.Manifest))
 	if err != nil {
 		w.fail("the omniscient reader fails: %w", err)
 		return
@@ -305,10 +329,13 @@ func (w *world) check() {
 }
 
 // quiesce runs one compactor without faults until no job is ready, then checks the remaining
-// objects.
+// objects. After a cycle that changed nothing, more time passes before the next one.
 func (w *world) quiesce() {
+	const rest = 70 // hours
 	w.set.calm = true
-	for i := range 70 {
+	horizon := w.set.queued // is still to pass
+	for hour := 0; hour < rest || horizon; {
+		before := w.changes
 		w.spawn("janitor", func(p *proc) {
 			if w.set.handOut {
 				w.handOut(p)
@@ -321,15 +348,21 @@ func (w *world) quiesce() {
 			if o == nil {
 				continue
 			}
-			w.note("%s", o)
+			w.note(o, verdict{})
 			w.steps++
 			o.grant <- verdict{}
 			w.settle()
 			w.check()
 		}
-		w.advance(time.Hour)
-		if i == 60 && w.set.queued { // until no message that a tombstone covers can be delivered
+		pause := 1
+		if w.changes == before {
+			pause = 6
+		}
+		hour += pause
+		w.advance(time.Duration(pause) * time.Hour)
+		if horizon && hour >= rest-10 { // until no message that a tombstone covers can be delivered
 			w.advance(catalog.QueueHorizon)
+			hour, horizon = rest-10, false
 		}
 	}
 	if w.failure == nil {

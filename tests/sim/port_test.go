@@ -33,20 +33,22 @@ func (s *port) turn(ctx context.Context, kind memstore.Op, k string) (_ context.
 	w.pending = append(w.pending, o)
 	w.mu.Unlock()
 	v := <-o.grant
-	switch failed := fmt.Errorf("%s %s: %w", kind, k, errFault); {
+	switch {
 	case v.before && v.dead:
 		return ctx, nil, errDead
 	case ctx.Err() != nil && !v.late:
 		return ctx, nil, ctx.Err()
 	case v.before:
-		return ctx, nil, failed
+		return ctx, nil, fault(kind, k)
 	case v.dead:
 		return context.WithoutCancel(ctx), errDead, nil
 	case v.after:
-		return context.WithoutCancel(ctx), failed, nil
+		return context.WithoutCancel(ctx), fault(kind, k), nil
 	}
 	return context.WithoutCancel(ctx), nil, nil
 }
+
+func fault(kind memstore.Op, k string) error { return fmt.Errorf("%s %s: %w", kind, k, errFault) }
 
 func (s *port) Get(ctx context.Context, k string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	ctx, failure, err := s.turn(ctx, memstore.Get, k)
@@ -71,7 +73,7 @@ func (s *port) Put(ctx context.Context, k string, body io.ReadSeeker, cond objst
 	b = s.tamper(k, b)
 	etag, err := s.p.w.mem.Put(ctx, k, bytes.NewReader(b), cond)
 	if err == nil {
-		s.p.w.effect(k, b, s.p.w.modified(k))
+		s.p.w.effect(k, b, etag, s.p.w.modified(k))
 	}
 	if err := first(err, failure); err != nil {
 		s.regret(k, b)
@@ -100,6 +102,7 @@ func (s *port) Delete(ctx context.Context, k string) error {
 		return err
 	}
 	s.p.w.changed = true
+	s.p.w.changes++
 	return first(s.p.w.mem.Delete(ctx, k), failure)
 }
 
@@ -114,13 +117,12 @@ func (s *port) Now(ctx context.Context) (time.Time, error) {
 }
 
 // modified returns the store's time of an object's put.
-func (w *world) modified(k string) (t time.Time) {
-	for o, err := range w.mem.List(context.Background(), k, "") {
-		if err == nil && o.Key == k {
-			t = o.Modified
-		}
+func (w *world) modified(k string) time.Time {
+	_, o, err := w.mem.Get(context.Background(), k, 0, -1)
+	if err != nil {
+		panic(err)
 	}
-	return t
+	return o.Modified
 }
 
 func first(errs ...error) error {

@@ -19,9 +19,9 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// cache holds decoded objects by key. Objects never change.
+// cache holds decoded objects by key. Objects never change: the store reports an object that does.
 type cache struct {
-	samples map[string][]sample
+	samples map[string][]sample // of a segment; of a block, by its prefix
 	files   map[string][]string // of a block
 }
 
@@ -35,7 +35,11 @@ type source interface {
 
 // gather reads everything that is live in a snapshot.
 func (w *world) gather(ctx context.Context, src source, snap catalog.Snapshot) (map[point]float64, error) {
-	r := result{w: w, snap: snap, values: map[point]float64{}, ranks: map[point]ulid.ULID{}}
+	r := result{values: make(map[point]float64, len(w.truth.values)), ranks: make(map[point]ulid.ULID, len(w.truth.values))}
+	for i := range snap.Tombstones {
+		t := &snap.Tombstones[i]
+		r.tombstones = append(r.tombstones, applied{t, w.truth.deletions[nonce(t)].matches})
+	}
 	for _, s := range snap.Segments {
 		got, err := src.segment(ctx, s.String())
 		if err != nil {
@@ -62,10 +66,15 @@ func (w *world) gather(ctx context.Context, src source, snap catalog.Snapshot) (
 
 // result holds the samples that a reader has seen so far.
 type result struct {
-	w      *world
-	snap   catalog.Snapshot
-	values map[point]float64
-	ranks  map[point]ulid.ULID
+	tombstones []applied
+	values     map[point]float64
+	ranks      map[point]ulid.ULID
+}
+
+// applied is a tombstone and the series that it matches.
+type applied struct {
+	*catalog.Tombstone
+	matches [seriesCount]bool
 }
 
 // add merges a source by rank, without deleted samples.
@@ -85,9 +94,8 @@ func (r *result) add(samples []sample, rank, through ulid.ULID) error {
 }
 
 func (r *result) deleted(p point, through ulid.ULID) bool {
-	for i := range r.snap.Tombstones {
-		t := &r.snap.Tombstones[i]
-		if t.Covers(through) && t.Overlaps(p.ts, p.ts) && r.w.truth.deletions[nonce(t)].matches[p.series] {
+	for _, t := range r.tombstones {
+		if t.matches[p.series] && t.Overlaps(p.ts, p.ts) && t.Covers(through) {
 			return true
 		}
 	}
@@ -98,11 +106,11 @@ func (r *result) deleted(p point, through ulid.ULID) bool {
 type direct struct{ w *world }
 
 func (d direct) segment(ctx context.Context, k string) ([]sample, error) {
-	return d.w.cache.segment(ctx, d.w.mem, k)
+	return d.w.decoded.segment(ctx, d.w.mem, k)
 }
 
 func (d direct) block(ctx context.Context, b key.Block) ([]sample, error) {
-	return d.w.cache.block(ctx, d.w.mem, b)
+	return d.w.decoded.block(ctx, d.w.mem, b)
 }
 
 // inTurn reads as a process does. With keep it reuses objects that any reader has read before, like
@@ -113,26 +121,30 @@ type inTurn struct {
 }
 
 func (r inTurn) segment(ctx context.Context, k string) ([]sample, error) {
-	if got, ok := r.p.w.shared.samples[k]; ok && r.keep {
-		return got, nil
+	if r.keep && r.p.w.kept[k] {
+		return r.p.w.decoded.samples[k], nil
 	}
-	return r.p.w.shared.segment(ctx, &port{p: r.p}, k)
+	got, err := r.p.w.decoded.segment(ctx, &port{p: r.p}, k)
+	r.p.w.kept[k] = r.p.w.kept[k] || err == nil
+	return got, err
 }
 
 func (r inTurn) block(ctx context.Context, b key.Block) ([]sample, error) {
-	if got, ok := r.p.w.shared.samples[b.Prefix()]; ok && r.keep {
-		return got, nil
+	k := b.Prefix()
+	if r.keep && r.p.w.kept[k] {
+		return r.p.w.decoded.samples[k], nil
 	}
-	return r.p.w.shared.block(ctx, &port{p: r.p}, b)
+	got, err := r.p.w.decoded.block(ctx, &port{p: r.p}, b)
+	r.p.w.kept[k] = r.p.w.kept[k] || err == nil
+	return got, err
 }
 
+// segment fetches a segment, and decodes it if it is new.
 func (c *cache) segment(ctx context.Context, store catalog.Getter, k string) ([]sample, error) {
-	data, err := fetch(ctx, store, k)
-	if err != nil {
-		return nil, err
-	}
-	if got, ok := c.samples[k]; ok {
-		return got, nil
+	known, ok := c.samples[k]
+	data, err := fetch(ctx, store, k, !ok)
+	if err != nil || ok {
+		return known, err
 	}
 	t := series.NewTable(1)
 	b, err := segment.Decode(data, t)
@@ -159,24 +171,27 @@ func (c *cache) segment(ctx context.Context, store catalog.Getter, k string) ([]
 // block fetches every file of a block that has samples, and decodes them if it is new.
 func (c *cache) block(ctx context.Context, store catalog.Getter, b key.Block) ([]sample, error) {
 	k := b.Prefix()
-	files := memFiles{}
-	for _, name := range append([]string{"meta.json"}, c.files[k]...) {
-		data, err := fetch(ctx, store, b.File(name))
-		if err != nil {
-			return nil, err
+	known, ok := c.samples[k]
+	raw, err := fetch(ctx, store, b.File("meta.json"), !ok)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		for _, name := range c.files[k] {
+			if _, err := fetch(ctx, store, b.File(name), false); err != nil {
+				return nil, err
+			}
 		}
-		files[name] = data
+		return known, nil
 	}
-	if got, ok := c.samples[k]; ok {
-		return got, nil
-	}
-	meta, err := block.ReadMeta(files["meta.json"])
+	files := memFiles{"meta.json": raw}
+	meta, err := block.ReadMeta(raw)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, f := range meta.Files {
-		if files[f.Name], err = fetch(ctx, store, b.File(f.Name)); err != nil {
+		if files[f.Name], err = fetch(ctx, store, b.File(f.Name), true); err != nil {
 			return nil, err
 		}
 		names = append(names, f.Name)
@@ -239,12 +254,16 @@ func number(v *series.View, ref series.Ref) (int, error) {
 	return 0, errors.New("a series without the label s")
 }
 
-func fetch(ctx context.Context, store catalog.Getter, k string) ([]byte, error) {
-	r, _, err := store.Get(ctx, k, 0, -1)
+// fetch gets an object. It returns the bytes only if they are needed.
+func fetch(ctx context.Context, store catalog.Getter, k string, needed bool) (b []byte, err error) {
+	r, o, err := store.Get(ctx, k, 0, -1)
 	if err != nil {
 		return nil, err
 	}
-	b, err := io.ReadAll(r)
+	if needed {
+		b = make([]byte, o.Size)
+		_, err = io.ReadFull(r, b)
+	}
 	return b, errors.Join(err, r.Close())
 }
 

@@ -3,9 +3,9 @@ package sim
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,12 +105,13 @@ func (w *world) count(r compact.Report) {
 
 // play runs schedules from first on until one fails; it returns their number.
 func play(first uint64, n int, change func(*settings), total *tally) (int, *world, error) {
+	shared := newTools()
 	for i := range n {
 		set := settingsOf(first + uint64(i))
 		if change != nil {
 			change(&set)
 		}
-		w := newWorld(first+uint64(i), set)
+		w := newWorld(first+uint64(i), set, shared)
 		err := w.run()
 		total.add(w.tally)
 		if err != nil {
@@ -123,28 +124,35 @@ func play(first uint64, n int, change func(*settings), total *tally) (int, *worl
 // TestMain decodes a segment before the first bubble begins, because decoders that the whole
 // program shares hold channels, which cannot be used in another bubble.
 func TestMain(m *testing.M) {
+	// One goroutine of a schedule runs at a time. On one processor it continues without waking a
+	// thread.
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(heap)
 	var many []sample // enough to be compressed
 	for i := range int64(1000) {
 		many = append(many, sample{point{0, i}, 1})
 	}
-	if _, err := segment.Decode(encode(many), series.NewTable(0)); err != nil {
+	if _, err := segment.Decode(newTools().encode(many), series.NewTable(0)); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
+
+// heap is how much larger the heap is than what is in use before garbage is collected, in percent.
+// A schedule uses little.
+const heap = 600
 
 // bubble is the number of schedules per bubble, whose time ends in the year 2262.
 const bubble = 1000
 
 // TestSimulation runs schedules by the protocol: every answer must be right.
 func TestSimulation(t *testing.T) {
-	n, seed := setting(t, "PROMLAKE_SIM_SCHEDULES", 2000), setting(t, "PROMLAKE_SIM_SEED", 1)
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	n, seed := setting(t, "PROMLAKE_SIM_SCHEDULES", 3000), setting(t, "PROMLAKE_SIM_SEED", 1)
 	var total tally
 	for done := 0; done < n && !t.Failed(); done += bubble {
 		synctest.Test(t, func(t *testing.T) {
 			if _, w, err := play(uint64(seed+done), min(bubble, n-done), nil, &total); err != nil {
-				t.Errorf("%v\nlast steps:\n%s", err, strings.Join(w.trace[max(0, len(w.trace)-400):], "\n"))
+				t.Errorf("%v\nlast steps:\n%s", err, w.story(400))
 			}
 		})
 		t.Logf("%d schedules: %+v", min(n, done+bubble), total)
@@ -154,7 +162,6 @@ func TestSimulation(t *testing.T) {
 // TestBrokenProtocols runs schedules in which one rule of the protocol is violated: the simulation
 // must detect each violation.
 func TestBrokenProtocols(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	for _, tc := range breakages {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 )
 
@@ -25,9 +26,10 @@ const longSleep = 2100 * time.Millisecond
 
 // world is one schedule.
 type world struct {
-	set settings
-	rng *rand.Rand
-	mem *memstore.Store
+	set   settings
+	rng   *rand.Rand
+	mem   *memstore.Store
+	tools *tools
 
 	mu      sync.Mutex
 	now     time.Time // the store's clock; those of the processes are wrong
@@ -36,12 +38,14 @@ type world struct {
 	pending []*op
 	steps   int
 	changed bool // since the last check
+	changes int  // puts and deletions that took effect
 	truth   *truth
 	jobs    *jobs
 	writes  *writeQueue
-	cache   *cache // decoded objects, for the omniscient reader
-	shared  *cache // objects that readers with a cache have read
-	trace   []string
+	decoded *cache
+	kept    map[string]bool // objects that a reader has read, and a reader with a cache need not fetch
+	known   catalog.Version // the manifest that the omniscient reader has decoded
+	trace   []event
 	failure error
 	tally   tally
 }
@@ -71,8 +75,8 @@ var (
 	errDead  = errors.New("the process is dead")
 )
 
-func newWorld(seed uint64, set settings) *world {
-	w := &world{set: set, rng: rand.New(rand.NewPCG(seed, 17)), now: dawn, truth: newTruth(), cache: newCache(), shared: newCache()}
+func newWorld(seed uint64, set settings, shared *tools) *world {
+	w := &world{set: set, tools: shared, rng: rand.New(rand.NewPCG(seed, 17)), now: dawn, truth: newTruth(), decoded: newCache(), kept: map[string]bool{}}
 	w.jobs, w.writes = &jobs{w: w}, newWriteQueue(w)
 	w.mem = memstore.New(memstore.Settings{
 		Now:        func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now },
@@ -111,7 +115,7 @@ func (w *world) step() {
 		return
 	}
 	v := w.judge(o)
-	w.note("%s%s", o, v)
+	w.note(o, v)
 	if v.dead {
 		o.p.kill()
 	} else if !w.set.calm {
@@ -227,8 +231,27 @@ func (w *world) advance(d time.Duration) {
 	time.Sleep(min(d, 20*time.Minute))
 }
 
-func (w *world) note(format string, args ...any) {
-	w.trace = append(w.trace, fmt.Sprintf("%4d %s ", w.steps, w.now.Format("02T15:04:05"))+fmt.Sprintf(format, args...))
+// event is a step of the trace.
+type event struct {
+	step int
+	at   time.Time
+	op   *op
+	verdict
+}
+
+func (e event) String() string {
+	return fmt.Sprintf("%4d %s %s%s", e.step, e.at.Format("02T15:04:05"), e.op, e.verdict)
+}
+
+func (w *world) note(o *op, v verdict) { w.trace = append(w.trace, event{w.steps, w.now, o, v}) }
+
+// story returns the last steps of the trace, one a line.
+func (w *world) story(steps int) string {
+	var b strings.Builder
+	for _, e := range w.trace[max(0, len(w.trace)-steps):] {
+		fmt.Fprintln(&b, e)
+	}
+	return b.String()
 }
 
 // fail records the first failure.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +41,7 @@ type Store struct {
 
 	mu         sync.Mutex
 	objects    map[string]object
+	keys       []string          // of objects, ascending
 	lastETag   map[string]string // of every key that ever existed
 	last       time.Time         // the latest time that the clock returned
 	calls      int
@@ -72,7 +72,7 @@ func (s *Store) Violations() []string {
 func (s *Store) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.objects))
+	return slices.Clone(s.keys)
 }
 
 // Get implements objstore.Store.
@@ -143,6 +143,10 @@ func (s *Store) store(key string, b []byte, cond objstore.Condition) (string, er
 	}
 	if last, ever := s.lastETag[key]; ever && last != etag && s.settings.Immutable != nil && s.settings.Immutable(key) {
 		s.violations = append(s.violations, fmt.Sprintf("put of other bytes under immutable key %s", key))
+	}
+	if !exists {
+		i, _ := slices.BinarySearch(s.keys, key)
+		s.keys = slices.Insert(s.keys, i, key)
 	}
 	s.objects[key] = object{objstore.Object{Key: key, Size: int64(len(b)), ETag: etag, Modified: s.tick()}, b}
 	s.lastETag[key] = etag
@@ -231,12 +235,16 @@ func (s *Store) match(prefix, startAfter string) []objstore.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var objects []objstore.Object
-	for k, o := range s.objects {
-		if strings.HasPrefix(k, prefix) && k > startAfter {
-			objects = append(objects, o.Object)
+	from, _ := slices.BinarySearch(s.keys, max(prefix, startAfter))
+	for _, k := range s.keys[from:] {
+		if k < prefix || k == startAfter {
+			continue
 		}
+		if !strings.HasPrefix(k, prefix) {
+			break
+		}
+		objects = append(objects, s.objects[k].Object)
 	}
-	slices.SortFunc(objects, func(a, b objstore.Object) int { return strings.Compare(a.Key, b.Key) })
 	return objects
 }
 
@@ -247,7 +255,10 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	s.mu.Lock()
-	delete(s.objects, key)
+	if i, found := slices.BinarySearch(s.keys, key); found {
+		s.keys = slices.Delete(s.keys, i, i+1)
+		delete(s.objects, key)
+	}
 	s.mu.Unlock()
 	if f.Err != nil {
 		return fmt.Errorf("delete %q: %w", key, f.Err)
