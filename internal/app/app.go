@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/objstore/storeurl"
 	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/settings"
@@ -62,15 +63,16 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("query.timeout: want less than compactor.deletion-delay (%s), after which replaced objects are deleted, got %s",
 			s.Compact.DeletionDelay, s.Query.Query.Timeout)
 	}
+	// In a directory, objects appear in the order of their times, however long a put takes.
+	if _, local := storeurl.Directory(s.Process.Store); s.Compaction.Enabled && !local && s.Ingest.FlushTimeout >= s.Compact.SettleDelay {
+		return fmt.Errorf("ingest.flush-timeout: want less than compactor.settle-delay (%s), after which this process merges segments of a bucket, so that no merge overlooks a segment that is still being written, got %s",
+			s.Compact.SettleDelay, s.Ingest.FlushTimeout)
+	}
 	return nil
 }
 
 // builders make the stages of a process.
 func builders(s Settings, out io.Writer) []process.Builder {
-	if s.Compaction.Enabled && s.Ingest.Mode == ingest.Direct {
-		// The compactor of this process is one of those that the writer must be faster than.
-		s.Ingest.SettleDelay = min(s.Ingest.SettleDelay, s.Compact.SettleDelay)
-	}
 	var writers []func(*ingest.Stage)
 	var readers []func(*query.Stage)
 	var monitor *promapp.Monitor

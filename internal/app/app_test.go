@@ -196,16 +196,6 @@ func TestStagesApart(t *testing.T) {
 	out.end(t)
 }
 
-// TestDirectKeepsAheadOfItsCompactor: a process refuses settings with which its writer's segments
-// may appear after its compactor has passed their window.
-func TestDirectKeepsAheadOfItsCompactor(t *testing.T) {
-	s := defaults()
-	s.Process.Listen, s.Process.Store = "127.0.0.1:0", "file://"+t.TempDir()
-	s.Ingest.Mode, s.Compact.SettleDelay = ingest.Direct, 30*time.Second
-	err := app.Run(t.Context(), s, io.Discard, slog.New(slog.DiscardHandler))
-	require.ErrorContains(t, err, "ingest.flush-timeout: want less than ingest.settle-delay (30s)")
-}
-
 func TestFace(t *testing.T) {
 	s := defaults()
 	s.Process.Store = "file://" + t.TempDir()

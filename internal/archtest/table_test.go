@@ -26,7 +26,7 @@ var allowed = map[string][]string{
 	// Composition.
 	"internal/app": {
 		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
-		"internal/auth", "internal/demo", "internal/ingest", "internal/promconfig", "internal/query", "internal/settings",
+		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/settings",
 	},
 	"internal/app/compactapp": {
 		"internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",

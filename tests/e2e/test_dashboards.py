@@ -129,6 +129,7 @@ def run(programs: Programs, gateway: Gateway, start_for_module: Start, tmp_path_
         QUERIES,
         "--query.min-pushed-samples=-1",
         "--ingest.flush-interval=50ms",
+        "--ingest.flush-timeout=9s",
         *(f"--compactor.{k}={v}" for k, v in DELAYS.items()),
     )
     self = {"PROMLAKE_SELF_URL": server.url, "PROMLAKE_SELF_TENANT": "anonymous", "PROMLAKE_SELF_INTERVAL": "1s"}
@@ -154,8 +155,8 @@ def run(programs: Programs, gateway: Gateway, start_for_module: Start, tmp_path_
     server.stop()
 
 
-# Nothing waits for late data, and segments settle at once.
-DELAYS = {"settle-delay": "1s", "window-delay": "1ms", "late-delay": "1ms", "deletion-delay": "1m", "compaction-interval": "5s"}
+# Nothing waits for late data. Segments settle after the longest flush.
+DELAYS = {"settle-delay": "10s", "window-delay": "1ms", "late-delay": "1ms", "deletion-delay": "1m", "compaction-interval": "5s"}
 QUERIES = "--query.timeout=50s"  # less than the deletion delay
 
 

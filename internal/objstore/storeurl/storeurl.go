@@ -55,12 +55,18 @@ func Open(ctx context.Context, rawURL string) (objstore.Store, error) {
 	return nil, fmt.Errorf("open store: unknown scheme %q, want file or s3", scheme)
 }
 
+// Directory returns the directory that rawURL names, or false if it names a bucket.
+func Directory(rawURL string) (string, bool) {
+	dir, ok := strings.CutPrefix(rawURL, "file://")
+	return dir, ok || !strings.Contains(rawURL, "://")
+}
+
 // Exists returns an error if rawURL is a directory that does not exist, which Open would create.
 // Programs that only read call it first, so that a mistyped path is not an empty store. A missing
 // bucket is reported by the first operation.
 func Exists(rawURL string) error {
-	dir, ok := strings.CutPrefix(rawURL, "file://")
-	if !ok && strings.Contains(rawURL, "://") {
+	dir, ok := Directory(rawURL)
+	if !ok {
 		return nil
 	}
 	if fi, err := os.Stat(dir); err != nil {
