@@ -52,7 +52,7 @@ web/node_modules/.ready: web/package-lock.json | system
 	@cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-$(PAGE): web/node_modules/.ready web/build.mjs web/tsconfig.json $(wildcard web/src/* web/src/*/*)
+$(PAGE): web/node_modules/.ready web/build.mjs web/tsconfig.json $(wildcard web/src/* web/src/*/*) infra/grafana/dashboards/promlake-operations.json
 	@echo 'web: building the page into web/dist'
 	@cd web && node_modules/.bin/tsc && node build.mjs
 	@touch $@

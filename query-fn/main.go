@@ -24,6 +24,7 @@ const (
 type cli struct {
 	Process process.Settings  `embed:"" group:"Process"`
 	Query   queryapp.Settings `embed:"" group:"Query"`
+	Page    pageapp.Settings  `embed:"" group:"Page"`
 	Lambda  lambda.Settings   `embed:"" group:"AWS Lambda"`
 }
 
@@ -45,7 +46,7 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 			c.Process.MemoryLimit = queryapp.HeapBytes(c.Query.Query, memory)
 		}
 	}
-	return process.Serve(ctx, c.Process, c.Lambda, io.Err, queryapp.New(c.Query), pageapp.New)
+	return process.Serve(ctx, c.Process, c.Lambda, io.Err, queryapp.New(c.Query), pageapp.New(c.Page))
 }
 
 func main() {

@@ -46,7 +46,7 @@ func TestReference(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString(referenceHead)
-	for _, g := range []string{"Process", "Ingest", "Query", "Scraping and rules", "Compaction", "Demo", "AWS Lambda"} {
+	for _, g := range []string{"Process", "Ingest", "Query", "Scraping and rules", "Page", "Compaction", "Demo", "AWS Lambda"} {
 		fmt.Fprintf(&b, "\n## %s\n\n| flag | default | meaning | when to change it |\n|---|---|---|---|\n", g)
 		for _, f := range groups[g] {
 			value := ""

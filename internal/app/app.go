@@ -30,6 +30,7 @@ type Settings struct {
 	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
+	Page       pageapp.Settings    `embed:"" group:"Page"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
 	Feeder     demo.Settings       `embed:"" group:"Demo"`
 }
@@ -93,7 +94,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	all := []process.Builder{
 		ingestapp.New(s.Ingest, writers...),
 		queryapp.New(warmed(s.Query), readers...),
-		pageapp.New,
+		pageapp.New(s.Page),
 	}
 	if s.Compaction.Enabled {
 		all = append(all, compactapp.Background(s.Compact, s.Compaction.Interval))

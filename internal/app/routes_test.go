@@ -24,6 +24,10 @@ import (
 var access = map[string]auth.Access{
 	"GET /{$}":           auth.Public,
 	"GET /assets/{file}": auth.Public,
+	"GET /dashboards":    auth.Public,
+
+	"GET /api/v1/dashboards":           auth.Read,
+	"GET /api/v1/dashboards/{name...}": auth.Read,
 
 	"/api/v1/":        auth.Read,
 	"/federate":       auth.Read,

@@ -52,12 +52,13 @@ var allowed = map[string][]string{
 	"internal/app/promapp": {
 		"internal/app/process", "internal/appender", "internal/auth", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/api", "internal/settings", "internal/spool", "internal/tenant",
 	},
-	"internal/app/pageapp": {"internal/app/process", "internal/auth", "web"},
+	"internal/app/pageapp": {"internal/app/process", "internal/auth", "internal/dashboards", "web"},
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/settings", "internal/telemetry",
 	},
 	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
 	"internal/app/tenantapp": {"internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
+	"internal/dashboards":    {},
 	"internal/demo":          {"internal/demo/node", "internal/promconfig", "internal/settings"},
 	"internal/demo/node":     {},
 

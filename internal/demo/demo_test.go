@@ -98,6 +98,7 @@ func TestWelcome(t *testing.T) {
 	var out bytes.Buffer
 	demo.Welcome(t.Context(), settings.Default[demo.Settings](), srv.URL, "secret", &out, quiet)
 	require.Greater(t, asked.Load(), int64(3))
+	require.Contains(t, out.String(), "Dashboard of this machine: "+srv.URL+"/#/dashboards?")
 	for _, e := range demo.Examples() {
 		require.Contains(t, out.String(), `curl -sG -H "Authorization: Bearer $PROMLAKE_TOKEN" `+srv.URL+"/api/v1/query --data-urlencode 'query="+e.Query+"'\n")
 	}

@@ -27,11 +27,15 @@ func Examples() []Example {
 	}
 }
 
+// dashboard is the part of a URL that opens the page's dashboard of this machine: the last minutes,
+// live.
+const dashboard = "#/dashboards?range=15m&refresh=5s&dash=machine"
+
 // askEvery is the time between two attempts of Welcome.
 const askEvery = 200 * time.Millisecond
 
 // Welcome waits until the process at base answers the examples, or ctx ends. Then it prints to out
-// the URL and commands that can be pasted into a shell. Requests have the token if it is not "".
+// the URL of the dashboard and commands that can be pasted into a shell. Requests have the token if it is not "".
 func Welcome(ctx context.Context, s Settings, base, token string, out io.Writer, logger *slog.Logger) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -47,7 +51,8 @@ func Welcome(ctx context.Context, s Settings, base, token string, out io.Writer,
 	if token != "" {
 		with = ` -H "Authorization: Bearer $PROMLAKE_TOKEN"`
 	}
-	fmt.Fprintf(&b, "\nPromlake is running at %s and scrapes this machine's metrics every %s. Query it:\n", base, s.Interval)
+	fmt.Fprintf(&b, "\nPromlake is running at %s and scrapes this machine's metrics every %s.\n", base, s.Interval)
+	fmt.Fprintf(&b, "\n  Dashboard of this machine: %s/%s\n\nQuery it:\n", base, dashboard)
 	for _, e := range Examples() {
 		fmt.Fprintf(&b, "\n  # %s\n  curl -sG%s %s/api/v1/query --data-urlencode 'query=%s'\n", e.Title, with, base, e.Query)
 	}

@@ -38,7 +38,7 @@ POSTED = {
     "/api/v1/labels",
     "/api/v1/read",
 }
-PAGE = ("/", "/assets/page.js", "/assets/page.css", "/assets/licenses.txt")
+PAGE = ("/", "/dashboards", "/assets/page.js", "/assets/page.css", "/assets/licenses.txt")
 HEALTH = ("/-/healthy", "/-/ready")
 NOWHERE = (
     "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics",

@@ -1,6 +1,8 @@
 // Client of the HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/). The API's
 // address is relative to the page, so the page works under any path prefix.
 
+import { Slots } from "./slots";
+
 export type Labels = Record<string, string>;
 export type Point = [seconds: number, value: string];
 
@@ -44,9 +46,14 @@ export class ApiError extends Error {
 
 const tokenKey = "promlake.token";
 
+// atOnce is how many queries the page asks at once: as many as browsers send to a server of
+// HTTP/1.1.
+const atOnce = 6;
+
 export class Api {
   private token: string;
   tenant: string;
+  private readonly slots = new Slots(atOnce);
   onUnauthorized: () => void = () => {};
 
   constructor(private readonly base: URL) {
@@ -74,11 +81,13 @@ export class Api {
 
   async get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<Reply<T>> {
     const body = form(params);
-    const began = performance.now();
-    const response = await this.request(path, body, body.length > 1500, signal);
-    const text = await reached(response.text(), signal);
-    const reply = parse(response, text) as ReplyBody & { data?: T };
-    return { data: reply.data as T, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
+    return this.slots.run(async () => {
+      const began = performance.now();
+      const response = await this.request(path, body, body.length > 1500, signal);
+      const text = await reached(response.text(), signal);
+      const reply = parse(response, text) as ReplyBody & { data?: T };
+      return { data: reply.data as T, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
+    }, signal);
   }
 
   // stream passes a successful reply on in parts, as they arrive. It leaves the browser time to

@@ -26,10 +26,28 @@ export interface Lines {
   total: number; // of lines, with those that are not drawn
 }
 
-export type LineOptions = Pick<GraphOptions, "unit" | "stacked" | "log" | "zone" | "height"> & {
+export type LineOptions = Pick<GraphOptions, "stacked" | "log" | "zone"> & {
+  format: (v: number) => string;
+  binary?: boolean; // the axis has powers of two
+  height: number | "fill"; // pixels, or those of the plot's box
   bounds?: [start: number, end: number]; // seconds; without them the times decide
   zoom?: (start: number, end: number) => void; // without it, a drag zooms the graph alone
+  style?: Style;
 };
+
+// Style is what dashboards choose beyond a graph's defaults.
+export interface Style {
+  formats: ((v: number) => string)[]; // per line
+  colours: (string | undefined)[]; // per line; undefined: the graph's own
+  notes: string[]; // per line, behind its name in the legend
+  draw: "line" | "bars" | "points";
+  opacity: number; // of the area below a line, 0 to 1
+  connected: boolean; // lines pass gaps
+  min: number | undefined;
+  max: number | undefined;
+  levels: { at: number; colour: string }[]; // horizontal lines
+  legend: boolean;
+}
 
 export interface Graph {
   readonly dom: HTMLElement;
@@ -37,6 +55,8 @@ export interface Graph {
   destroy(): void;
 }
 
+// powers are the distances of ticks of an axis in bytes.
+const powers = Array.from({ length: 80 }, (_, i) => 2 ** (i - 10));
 // drawn is the number of series that a graph draws: those with the largest last values.
 export const drawn = 500;
 // All graphs of the page share the crosshair.
@@ -51,7 +71,7 @@ export function colour(i: number): string {
 }
 
 // columns puts series on one grid of times. A step without a sample, and one with NaN, is a gap.
-function columns(series: Series[], o: GraphOptions): { times: number[]; values: (number | null)[][] } {
+export function columns(series: Series[], o: Pick<GraphOptions, "start" | "end" | "step" | "log">): { times: number[]; values: (number | null)[][] } {
   const n = Math.floor((o.end - o.start) / o.step) + 1;
   const times = Array.from({ length: n }, (_, i) => (o.start + i * o.step) / 1000);
   const values = series.map((s) => {
@@ -79,12 +99,15 @@ export function graph(all: Series[], o: GraphOptions): Graph {
   const hidden = shared(series);
   return lines(
     { times, values, names: series.map((s) => legend(s.metric, hidden)), titles: series.map((s) => legend(s.metric)), total: all.length },
-    { ...o, bounds: [o.start / 1000, o.end / 1000] },
+    { ...o, format: (v) => formatValue(v, o.unit), binary: o.unit.startsWith("bytes"), bounds: [o.start / 1000, o.end / 1000] },
   );
 }
 
 export function lines({ times, values, names, titles, total }: Lines, o: LineOptions): Graph {
   const shown = o.stacked ? stack(values as (number | null)[][]) : values;
+  const { style } = o;
+  const colourOf = (i: number) => style?.colours[i] ?? colour(i);
+  const written = (i: number, v: number) => (style?.formats[i] ?? o.format)(v);
 
   const plot = h("div", { class: "plot" });
   const tip = h("div", { class: "tip", role: "status", "aria-live": "off", hidden: true });
@@ -97,21 +120,30 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
   const u = new uPlot(
     {
       width: 300,
-      height: o.height,
+      height: o.height === "fill" ? 120 : o.height,
       tzDate: (ts) => (o.zone === "utc" ? uPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000)),
       legend: { show: false },
       cursor: { sync: { key: crosshair.key }, drag: { x: true, y: false, setScale: !o.zoom }, focus: { prox: 24 }, points: { size: 6 } },
       focus: { alpha: names.length > 60 ? 1 : 0.35 },
-      scales: { x: { time: true, ...(o.bounds ? { range: o.bounds } : {}) }, y: o.log ? { distr: 3 } : { range: yRange } },
+      scales: { x: { time: true, ...(o.bounds ? { range: o.bounds } : {}) }, y: o.log ? { distr: 3 } : { range: (u, min, max) => limited(yRange(u, min, max), style) } },
       axes: [
         { ...axis, space: 80, values: (_u, ticks, _axis, _space, distance) => timeLabels(ticks, distance, o.zone) },
-        { ...axis, size: 84, values: (_u, ticks) => ticks.map((v) => (v === null ? "" : formatValue(v, o.unit))) },
+        { ...axis, size: 84, ...(o.binary ? { incrs: powers } : {}), values: (_u, ticks) => ticks.map((v) => (v === null ? "" : o.format(v))) },
       ],
       series: [
         {},
         ...names.map((_, i): uPlot.Series => {
-          const c = colour(i);
-          return { label: names[i]!, stroke: c, width: 1.5, spanGaps: false, points: { show: lone(values[i]!), size: 4, fill: c }, ...(o.stacked ? { fill: c.replace(")", " / 0.35)") } : {}) };
+          const c = colourOf(i);
+          const opacity = style && (style.opacity || !o.stacked) ? style.opacity : o.stacked ? 0.35 : 0;
+          return {
+            label: names[i]!,
+            stroke: c,
+            width: style?.draw === "points" ? 0 : 1.5,
+            spanGaps: style?.connected ?? false,
+            points: { show: style?.draw === "points" || lone(values[i]!), size: 4, fill: c },
+            ...(style?.draw === "bars" ? { paths: uPlot.paths.bars!({ size: [0.8, 40] }), points: { show: false } } : {}),
+            ...(opacity ? { fill: c.replace(")", ` / ${opacity})`) } : {}),
+          };
         }),
       ],
       bands: o.stacked ? names.slice(1).map((_, i): uPlot.Band => ({ series: [i + 2, i + 1] })) : [],
@@ -124,6 +156,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
         ],
         setSeries: [(_p, i) => void (nearest = i === null ? -1 : i - 1)],
         setCursor: [(p) => showTip(p)],
+        draw: [(p) => drawLevels(p, style?.levels ?? [])],
       },
     },
     [times, ...shown] as uPlot.AlignedData,
@@ -140,16 +173,16 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
     const at = names.length === 1 ? 0 : nearest;
     const v = at >= 0 ? values[at]?.[i] : undefined;
     tip.hidden = false;
-    replace(tip, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : formatValue(v, o.unit)), " ", h("code", {}, titles[at]!)));
+    replace(tip, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : written(at, v)), " ", h("code", {}, titles[at]!)));
     const right = p.cursor.left! > p.over.clientWidth / 2;
     tip.style.left = right ? "" : `${p.cursor.left! + 96}px`;
     tip.style.right = right ? `${p.over.clientWidth - p.cursor.left! + 24}px` : "";
     tip.style.top = `${Math.max(0, p.cursor.top! - 10)}px`;
   }
 
-  legendKeys(keys, names, total, u);
+  if (style?.legend ?? true) legendKeys(keys, names, total, u, colourOf, style?.notes ?? []);
   const fit = new ResizeObserver(() => {
-    if (plot.clientWidth > 0) u.setSize({ width: plot.clientWidth, height: o.height });
+    if (plot.clientWidth > 0) u.setSize({ width: plot.clientWidth, height: o.height === "fill" ? Math.max(80, plot.clientHeight) : o.height });
   });
   fit.observe(plot);
   return {
@@ -164,7 +197,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
 
 // timeLabels writes the ticks of the time axis: the time of day, and the date where a day begins
 // and at the first tick. distance is that of the ticks, in seconds.
-function timeLabels(ticks: number[], distance: number, zone: Zone): string[] {
+export function timeLabels(ticks: number[], distance: number, zone: Zone): string[] {
   return ticks.map((t, i) => {
     const [date, time] = formatTime(t * 1000, zone).split(" ") as [string, string];
     if (distance >= 86_400) return date;
@@ -181,13 +214,35 @@ function yRange(_u: uPlot, min: number | null, max: number | null): uPlot.Range.
   return [min >= 0 ? Math.max(0, low) : low, max + (max - min) * 0.05];
 }
 
+// limited applies the limits that a dashboard sets.
+function limited([low, high]: uPlot.Range.MinMax, style: Style | undefined): uPlot.Range.MinMax {
+  const min = style?.min ?? low;
+  const max = style?.max ?? (style?.min === undefined ? high : high! + (high! - min!) * 0.05);
+  return min! < max! ? [min, max] : [low, high];
+}
+
+function drawLevels(u: uPlot, levels: readonly { at: number; colour: string }[]): void {
+  for (const l of levels) {
+    const y = u.valToPos(l.at, "y", true);
+    if (!(y >= u.bbox.top && y <= u.bbox.top + u.bbox.height)) continue;
+    u.ctx.save();
+    u.ctx.strokeStyle = l.colour;
+    u.ctx.setLineDash([6, 4]);
+    u.ctx.beginPath();
+    u.ctx.moveTo(u.bbox.left, y);
+    u.ctx.lineTo(u.bbox.left + u.bbox.width, y);
+    u.ctx.stroke();
+    u.ctx.restore();
+  }
+}
+
 // lone reports whether some sample has no neighbour, so that a line alone would not show it.
 function lone(row: (number | null | undefined)[]): boolean {
   return row.some((v, i) => v !== null && (row[i - 1] ?? null) === null && (row[i + 1] ?? null) === null);
 }
 
 // legendKeys lists the series. A click shows one alone, a click with Ctrl hides or shows it.
-function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot): void {
+function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot, colourOf: (i: number) => string, notes: readonly string[]): void {
   const on = names.map(() => true);
   const buttons: HTMLButtonElement[] = [];
   const show = () =>
@@ -207,7 +262,7 @@ function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot)
   };
   names.forEach((name, i) => {
     const swatch = h("span", { class: "swatch" });
-    swatch.style.background = colour(i);
+    swatch.style.backgroundColor = colourOf(i);
     buttons.push(
       h(
         "button",
@@ -222,6 +277,7 @@ function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot)
         },
         swatch,
         name,
+        notes[i] ? h("span", { class: "muted" }, ` ${notes[i]}`) : null,
       ),
     );
   });

@@ -1,11 +1,11 @@
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { Api } from "./api";
+import { DashboardsView } from "./dashboards/view";
 import { choice, h, replace } from "./dom";
 import { editor } from "./editor";
 import { explanation } from "./explain";
 import { cardinality, status } from "./lists";
-import { Machine } from "./machine";
 import { Listing } from "./monitoring/listing";
 import { alerts, monitored, rules } from "./monitoring/rules";
 import { targets } from "./monitoring/targets";
@@ -15,7 +15,7 @@ import { decode, emptyPanel, encode, type State, type View } from "./state";
 import { bounds, formatDuration, formatTime, parseDuration, parseTime, stepFor } from "./time";
 
 const titles: readonly (readonly [View, string])[] = [
-  ["machine", "Machines"],
+  ["dashboards", "Dashboards"],
   ["explore", "Explore"],
   ["sql", "SQL"],
   ["explain", "Explain"],
@@ -80,10 +80,10 @@ function open(): void {
   shown.destroy();
   document.title = `${titles.find(([v]) => v === state.view)![1]} · Promlake`;
   switch (state.view) {
-    case "machine": {
-      const m = new Machine(context, explore);
-      replace(main, m.dom);
-      shown = m;
+    case "dashboards": {
+      const d = new DashboardsView(context, () => state, update, explore);
+      replace(main, d.dom);
+      shown = d;
       break;
     }
     case "explore":

@@ -1,8 +1,9 @@
-import { ApiError, queryParams, rangeParams, type Answer, type Api, type Reply, type Series } from "./api";
+import { ApiError, queryParams, type Answer, type Api, type Reply } from "./api";
 import { choice, download, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { unitOf, type Unit } from "./format";
 import { graph, type Graph } from "./graph";
+import { Ranged } from "./ranged";
 import { remember, type PanelState } from "./state";
 import { csv, table } from "./table";
 import { bounds, formatDuration, parseDuration, stepFor, type Range, type Zone } from "./time";
@@ -16,18 +17,6 @@ export interface Context {
   zoom(start: number, end: number): void;
 }
 
-// renew is how far back an automatic refresh asks again, in ms: samples may arrive so late.
-const renew = 120_000;
-
-interface Shown {
-  expr: string;
-  start: number;
-  end: number;
-  step: number;
-  asOf: number | undefined;
-  series: Series[];
-}
-
 // Result asks one expression and shows the answer as a graph or a table. Explore's panels and the
 // tiles of a dashboard are both made of it.
 export class Result {
@@ -37,13 +26,14 @@ export class Result {
   private readonly body = h("div", { class: "body" });
   private running: AbortController | undefined;
   private drawing: Graph | undefined;
-  private shown: Shown | undefined;
+  private readonly query: Ranged;
 
   constructor(
     private readonly ctx: Context,
     private readonly height: number,
     private readonly unit?: Unit,
   ) {
+    this.query = new Ranged(ctx);
     this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body);
   }
 
@@ -89,18 +79,7 @@ export class Result {
   private async ranged(g: PanelState, refresh: boolean, signal: AbortSignal): Promise<void> {
     const range = this.ctx.range();
     const step = g.step ?? stepFor(range.length, this.dom.clientWidth || 800);
-    const b = bounds(range, Date.now());
-    // Steps are multiples of the step since the epoch, so that a refresh meets the same points.
-    const start = Math.floor(b.start / step) * step;
-    const end = Math.floor(b.end / step) * step;
-    const asOf = this.ctx.asOf();
-    const old = this.shown;
-    const again = refresh && old && old.expr === g.expr && old.step === step && old.asOf === asOf && old.start <= start && old.end >= start && old.end <= end;
-    const from = again ? Math.max(start, Math.floor((old.end - renew) / step) * step) : start;
-    const r = await this.ctx.api.get<Answer>("query_range", { ...rangeParams(g.expr, from, end, step, asOf), stats: "all" }, signal);
-    const fresh = r.data.result as Series[];
-    const series = again ? merge(old.series, fresh, start, from) : fresh;
-    this.shown = { expr: g.expr, start, end, step, asOf, series };
+    const { series, start, end, reply: r } = await this.query.ask(g.expr, range, step, refresh, signal);
     this.answer = { ...r.data, result: series };
     this.tell(r, series.length, step);
     this.drop();
@@ -135,7 +114,7 @@ export class Result {
 
   private empty(): void {
     this.drop();
-    this.shown = undefined;
+    this.query.forget();
     this.answer = undefined;
     replace(this.body);
   }
@@ -149,25 +128,6 @@ export class Result {
     this.running?.abort();
     this.empty();
   }
-}
-
-// merge keeps the old points in [start, from) and takes the fresh ones from there on.
-export function merge(old: Series[], fresh: Series[], start: number, from: number): Series[] {
-  const id = (s: Series) => JSON.stringify(Object.entries(s.metric).sort());
-  const out = new Map<string, Series>();
-  const kept = <T>(points: [number, T][] | undefined) => (points ?? []).filter(([t]) => t * 1000 >= start - 0.5 && t * 1000 < from - 0.5);
-  for (const s of old) {
-    const values = kept(s.values);
-    const histograms = kept(s.histograms);
-    if (values.length || histograms.length) out.set(id(s), { metric: s.metric, ...(values.length ? { values } : {}), ...(histograms.length ? { histograms } : {}) });
-  }
-  for (const s of fresh) {
-    const o = out.get(id(s));
-    const values = [...(o?.values ?? []), ...(s.values ?? [])];
-    const histograms = [...(o?.histograms ?? []), ...(s.histograms ?? [])];
-    out.set(id(s), { metric: s.metric, ...(values.length ? { values } : {}), ...(histograms.length ? { histograms } : {}) });
-  }
-  return [...out.values()];
 }
 
 // Panel is an editor with its result.

@@ -2,7 +2,7 @@ import { formatDuration, formatTime, parseDuration, parseTime, type Range, type 
 
 // What the page shows, as the part of its address behind "#". A link reproduces the page exactly.
 
-export const views = ["machine", "explore", "sql", "explain", "cardinality", "targets", "rules", "alerts", "status"] as const;
+export const views = ["dashboards", "explore", "sql", "explain", "cardinality", "targets", "rules", "alerts", "status"] as const;
 export type View = (typeof views)[number];
 
 export interface PanelState {
@@ -20,6 +20,8 @@ export interface State {
   asOf?: number; // ms
   refresh: number; // ms; 0: never
   tenant: string;
+  dash: string; // id of the dashboard; "" is the first
+  vars: Record<string, string[]>; // chosen values of its variables
   panels: PanelState[];
   sql: string; // the statement
   chart: boolean; // the result of the statement is drawn
@@ -30,7 +32,7 @@ export interface State {
 export const emptyPanel = (expr = ""): PanelState => ({ expr, tab: "graph", stacked: false, log: false });
 
 export function initial(): State {
-  return { view: "machine", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "" };
+  return { view: "dashboards", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", dash: "", vars: {}, panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "" };
 }
 
 // encode writes a state. Names of parameters are those of Prometheus' page where it has them.
@@ -42,6 +44,8 @@ export function encode(s: State): string {
   if (s.asOf !== undefined) p.set("as_of", formatTime(s.asOf, "utc") + "Z");
   if (s.refresh) p.set("refresh", formatDuration(s.refresh));
   if (s.tenant) p.set("tenant", s.tenant);
+  if (s.dash) p.set("dash", s.dash);
+  for (const [name, values] of Object.entries(s.vars)) for (const v of values) p.append(`var-${name}`, v);
   s.panels.forEach((g, i) => {
     if (!g.expr && s.panels.length === 1) return;
     p.set(`g${i}.expr`, g.expr);
@@ -62,7 +66,7 @@ export function decode(hash: string): State {
   const s = initial();
   const m = /^#\/([a-z]+)(?:\?(.*))?$/s.exec(hash);
   if (!m) return s;
-  s.view = views.find((v) => v === m[1]) ?? s.view;
+  s.view = views.find((v) => v === m[1]) ?? s.view; // machine, in old links, is the first dashboard
   const p = new URLSearchParams(m[2] ?? "");
   const range: Range = { length: parseDuration(p.get("range") ?? "") ?? s.range.length };
   const end = parseTime(p.get("end") ?? "", "utc", Date.now());
@@ -73,6 +77,8 @@ export function decode(hash: string): State {
   if (asOf !== undefined) s.asOf = asOf;
   s.refresh = parseDuration(p.get("refresh") ?? "") ?? 0;
   s.tenant = p.get("tenant") ?? "";
+  s.dash = p.get("dash") ?? "";
+  for (const key of new Set(p.keys())) if (key.startsWith("var-")) s.vars[key.slice(4)] = p.getAll(key);
   const panels: PanelState[] = [];
   for (let i = 0; p.has(`g${i}.expr`); i++) {
     const g = emptyPanel(p.get(`g${i}.expr`) ?? "");

@@ -11,6 +11,10 @@ let server, browser;
 
 before(async () => {
   server = await Server.start("--demo");
+  await until("this machine's metrics are there", async () => {
+    const r = await fetch(`${server.url}/api/v1/query?query=node_load15`).then((x) => x.json());
+    return r.data.result.length > 0;
+  });
   browser = await open();
 });
 
@@ -22,24 +26,17 @@ after(async () => {
 const explore = (expr, more = "") => `${server.url}/#/explore?range=15m${more}&g0.expr=${encodeURIComponent(expr)}`;
 const result = (page) => page.locator(".result").first();
 
+// series is the number of series of the first panel. It asks again until there are some: the steps
+// of a graph may be older than the first samples.
 async function series(page) {
   const text = await until("an answer has series", async () => {
     const t = await result(page).locator(".cost").allTextContents();
-    return t.find((x) => /[1-9]\d* series/.test(x));
+    const found = t.find((x) => /(^|\D)[1-9]\d* series/.test(x));
+    if (!found && (await result(page).getAttribute("aria-busy")) === "false") await page.getByRole("button", { name: "Run" }).first().click();
+    return found;
   });
   return Number(/(\d+) series/.exec(text)[1]);
 }
-
-test("the first view is a live dashboard of this machine", async () => {
-  const page = await visit(browser, server.url);
-  await page.locator(".tile", { hasText: "Load average" }).locator("canvas").waitFor();
-  await until("all tiles but rates of missing devices have answers", async () => (await page.locator(".tile canvas").count()) >= 5);
-  assert.equal(await page.title(), "Machines · Promlake");
-  await page.getByRole("button", { name: "Explore" }).first().click();
-  await page.getByRole("button", { name: "Run" }).waitFor();
-  assert.match(page.url(), /#\/explore\?.*node_cpu_seconds_total/);
-  assert.deepEqual(page.faults, []);
-});
 
 test("a query is completed, run, drawn, listed, saved and linked", async () => {
   const page = await visit(browser, `${server.url}/#/explore`);
@@ -99,7 +96,7 @@ test("dragging over a graph zooms, and the browser's back button returns", async
 
 test("the keyboard alone suffices", async () => {
   const page = await visit(browser, server.url);
-  await page.locator(".tile canvas").first().waitFor();
+  await page.locator(".card canvas").first().waitFor();
   await page.keyboard.press("/");
   await until("the editor has the focus", () => page.evaluate(() => document.activeElement?.classList.contains("editor")));
   await page.keyboard.type("count(up)");
@@ -107,7 +104,7 @@ test("the keyboard alone suffices", async () => {
   await page.keyboard.press("Enter");
   assert.equal(await series(page), 1);
   await page.evaluate(() => document.activeElement.blur());
-  for (const [key, title] of [["3", "SQL"], ["4", "Explain"], ["5", "Cardinality"], ["9", "Status"], ["1", "Machines"]]) {
+  for (const [key, title] of [["3", "SQL"], ["4", "Explain"], ["5", "Cardinality"], ["9", "Status"], ["1", "Dashboards"]]) {
     await page.keyboard.press(key);
     await until(`${title} is shown`, async () => (await page.title()).startsWith(title));
     await page.evaluate(() => document.activeElement.blur());
@@ -223,7 +220,7 @@ test("the page asks for a token when the server requires one", async () => {
 for (const theme of ["light", "dark"]) {
   test(`accessible and within its width, ${theme}`, async () => {
     const page = await visit(browser, explore("node_load1"), { colorScheme: theme });
-    for (const view of ["machine", "explore", "sql", "explain", "cardinality", "targets", "rules", "alerts", "status"]) {
+    for (const view of ["dashboards", "explore", "sql", "explain", "cardinality", "targets", "rules", "alerts", "status"]) {
       await page.goto(`${server.url}/#/${view}?range=15m&g0.expr=node_load1&sql=${encodeURIComponent("SELECT metric, labels FROM series")}`);
       await page.locator("main canvas, main table, main h3").first().waitFor();
       for (const width of [360, 1280, 2560]) {

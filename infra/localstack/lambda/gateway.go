@@ -68,6 +68,7 @@ var (
 		"GET /federate",
 		"GET /prometheus/federate",
 		"GET /",
+		"GET /dashboards",
 		"GET /assets/page.js",
 		"GET /assets/page.css",
 		"GET /assets/licenses.txt",

@@ -1,31 +1,65 @@
-// Package pageapp fits the page into a process: the routes that a browser asks first.
+// Package pageapp fits the page into a process: the routes that a browser asks first, and the
+// dashboards that the page shows.
 package pageapp
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+
+	"github.com/prometheus/prometheus/util/httputil"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/dashboards"
 	"github.com/promlake/promlake/web"
 )
+
+// Settings of the page. The tags are those of package settings.
+type Settings struct {
+	Dashboards string `name:"web.dashboards" placeholder:"DIR" help:"Folder of Grafana dashboards (JSON files) that the page lists beside its own. Default: none." when:"Set it to see your dashboards without Grafana."`
+}
 
 // stage implements process.Stage.
 type stage struct {
 	process.Idle
-	page http.Handler
+	page   http.Handler
+	folder dashboards.Folder
+	parts  process.Parts
 }
 
-// New builds the stage. It implements process.Builder.
-func New(context.Context, process.Parts) (process.Stage, error) {
-	return stage{page: web.Handler()}, nil
+// New returns the builder of the stage.
+func New(s Settings) process.Builder {
+	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+		folder, err := dashboards.Open(s.Dashboards)
+		if err != nil {
+			return nil, fmt.Errorf("web.dashboards: %w", err)
+		}
+		return stage{page: web.Handler(), folder: folder, parts: p}, nil
+	}
 }
+
+// operations is where /dashboards leads: relative, so that it works behind a proxy that removes a
+// prefix.
+const operations = "./#/dashboards?dash=promlake-operations"
 
 // Routes implements process.Stage. The page holds no data, so it needs no token; it asks for one
-// when the API refuses its requests.
+// when the API refuses its requests. The dashboards of a folder name what they show.
 func (s stage) Routes() []process.Route {
+	shipped := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", operations)
+		w.WriteHeader(http.StatusFound)
+	})
+	list := httputil.CompressionHandler{Handler: dashboards.ListHandler(s.folder, s.parts.Logger)}
+	read := httputil.CompressionHandler{Handler: dashboards.ReadHandler(s.folder, s.parts.Logger)}
 	return []process.Route{
 		{Pattern: "GET /{$}", Name: "/", Access: auth.Public, Handler: s.page},
 		{Pattern: "GET /assets/{file}", Name: "/assets", Access: auth.Public, Handler: s.page},
+		{Pattern: "GET /dashboards", Name: "/dashboards", Access: auth.Public, Handler: shipped},
+		{Pattern: "GET /api/v1/dashboards", Name: "/api/v1/dashboards", Access: auth.Read, Handler: list},
+		{Pattern: "GET /api/v1/dashboards/{name...}", Name: "/api/v1/dashboards", Access: auth.Read, Handler: read},
 	}
 }
+
+// Close implements process.Stage.
+func (s stage) Close() error { return s.folder.Close() }

@@ -1,3 +1,4 @@
+import { formatValue } from "../format";
 import { drawn, lines, type Graph, type Lines } from "../graph";
 import type { Zone } from "../time";
 import { isNumber, isTime, plain, type Column, type Rows } from "./rows";
@@ -82,5 +83,5 @@ export async function arrange(rows: Rows, shape: Shape): Promise<Drawn> {
 
 // chart draws what arrange made.
 export function chart(d: Drawn, zone: Zone): Graph {
-  return lines(d.lines, { unit: "number", stacked: false, log: false, zone, height: 360 });
+  return lines(d.lines, { format: (v) => formatValue(v), stacked: false, log: false, zone, height: 360 });
 }

@@ -1,0 +1,120 @@
+import { ApiError } from "../api";
+import { h, replace } from "../dom";
+import type { Graph } from "../graph";
+import type { Context } from "../panel";
+import { asks, draw, transformNotes, words } from "./draw";
+import { unsupported } from "./fields";
+import { inText, type Scope } from "./interpolate";
+import type { PanelSpec, Place } from "./model";
+import { Queries } from "./query";
+import { unsupportedTransformations } from "./transform";
+
+// Card is a panel of a dashboard. It asks only while it is in sight, so that a long dashboard costs
+// what the user sees.
+export class Card {
+  readonly dom: HTMLElement;
+  private readonly queries: Queries;
+  private readonly status = h("div", { class: "status", role: "status" });
+  private readonly body = h("div", { class: "card-body" });
+  private readonly title: string;
+  private running: AbortController | undefined;
+  private drawing: Graph | undefined;
+  private stale: "no" | "refresh" | "all" = "all"; // what it must ask when it comes into sight
+  private visible = false;
+
+  constructor(
+    private readonly ctx: Context,
+    private readonly spec: PanelSpec,
+    private readonly scope: Scope,
+    place: Place,
+    explore: (expr: string) => void,
+  ) {
+    this.queries = new Queries(ctx, spec);
+    this.title = inText(spec.title, scope);
+    const asked = asks(spec.type) && spec.targets.length > 0;
+    const about = h("p", { class: "muted about", hidden: true }, inText(spec.description, scope));
+    this.dom = h(
+      "section",
+      { class: `panel card card-${asked ? spec.type : "plain"}`, "aria-label": this.title || spec.type, "aria-busy": "false" },
+      h(
+        "div",
+        { class: "row card-head" },
+        h("h2", {}, this.title),
+        spec.description && h("button", { type: "button", class: "quiet", "aria-label": `About ${this.title}`, "aria-expanded": "false", onclick: (e: Event) => (e.currentTarget as HTMLElement).setAttribute("aria-expanded", String((about.hidden = !about.hidden) === false)) }, "i"),
+        spec.targets.length > 0 && h("button", { type: "button", class: "quiet", "aria-label": `Explore ${this.title}`, onclick: () => explore(this.queries.expressions(scope)[0]!) }, "Explore"),
+      ),
+      about,
+      this.status,
+      this.body,
+      this.notes(),
+    );
+    Object.assign(this.dom.style, { gridColumn: `${place.x + 1} / span ${place.w}`, gridRow: `${place.y + 1} / span ${place.h}` });
+    if (!asked) {
+      replace(this.body, ...this.unasked(explore));
+      this.stale = "no";
+    }
+  }
+
+  // unasked is the content of a panel without queries that the page draws.
+  private unasked(explore: (expr: string) => void): (HTMLElement | null)[] {
+    if (this.spec.type === "text") return [words(this.spec, this.scope)];
+    if (asks(this.spec.type)) return [h("p", { class: "muted empty" }, "No PromQL query")];
+    const queries = this.queries.expressions(this.scope).map((e) => h("li", {}, h("button", { type: "button", class: "quiet expr", onclick: () => explore(e) }, e)));
+    return [h("p", { class: "warn" }, `Panels of type ${this.spec.type} are not supported.`), queries.length ? h("p", {}, "Its queries in Explore:") : null, h("ul", {}, ...queries)];
+  }
+
+  private notes(): HTMLElement | null {
+    const all = [...this.spec.notes, ...transformNotes(this.spec), ...(this.spec.type === "table" ? unsupportedTransformations(this.spec.transformations) : []), ...unsupported(this.spec.defaults, this.spec.overrides)];
+    return all.length ? h("details", { class: "warn card-notes" }, h("summary", {}, `Not as in Grafana (${all.length})`), h("ul", {}, ...all.map((n) => h("li", {}, n)))) : null;
+  }
+
+  // see reports that the panel came into sight, or left it.
+  see(visible: boolean): void {
+    this.visible = visible;
+    if (visible && this.stale !== "no") void this.ask(this.stale === "refresh");
+  }
+
+  // refresh asks again, at once or when the panel comes into sight.
+  refresh(automatic: boolean): void {
+    if (!asks(this.spec.type) || !this.spec.targets.length) return;
+    if (this.visible) void this.ask(automatic);
+    else if (this.stale !== "all") this.stale = automatic ? "refresh" : "all";
+  }
+
+  private async ask(refresh: boolean): Promise<void> {
+    // Refreshes that come faster than answers must not cancel each other for good.
+    if (refresh && this.running) return;
+    this.running?.abort();
+    const run = (this.running = new AbortController());
+    this.stale = "no";
+    this.dom.setAttribute("aria-busy", "true");
+    try {
+      const data = await this.queries.ask(this.scope, this.dom.clientWidth || 600, refresh, run.signal);
+      this.drawing?.destroy();
+      const picture = draw(this.spec, data, this.ctx, this.scope);
+      this.drawing = picture.graph;
+      replace(this.body, picture.dom);
+      replace(this.status, ...data.warnings.map((w) => h("p", { class: "warn" }, w)));
+    } catch (e) {
+      if (run.signal.aborted) return;
+      if (!refresh) this.clear();
+      replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+    } finally {
+      if (this.running === run) {
+        this.running = undefined;
+        this.dom.setAttribute("aria-busy", "false");
+      }
+    }
+  }
+
+  private clear(): void {
+    this.drawing?.destroy();
+    this.drawing = undefined;
+    replace(this.body);
+  }
+
+  destroy(): void {
+    this.running?.abort();
+    this.clear();
+  }
+}

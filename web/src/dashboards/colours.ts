@@ -1,0 +1,45 @@
+// Colours by Grafana's names, as hexadecimal numbers, or as CSS has them.
+
+const hues: Record<string, [hue: number, saturation: number]> = { red: [354, 80], orange: [26, 90], yellow: [48, 90], green: [120, 45], blue: [214, 75], purple: [278, 55] };
+const shades: Record<string, number> = { "super-light": 30, light: 18, "semi-dark": -8, dark: -16, "": 0 };
+
+const dark = () => document.documentElement.dataset["theme"] === "dark";
+
+// hsl reads a colour, or returns undefined.
+function hsl(name: string): [h: number, s: number, l: number] | undefined {
+  const m = /^(super-light|light|semi-dark|dark)?-?([a-z]+)$/.exec(name);
+  const hue = m && hues[m[2]!];
+  if (hue) return [...hue, 50 + shades[m[1] ?? ""]!];
+  const hex = /^#([0-9a-f]{3}|[0-9a-f]{6})(?:[0-9a-f]{2})?$/i.exec(name)?.[1];
+  const rgb = hex
+    ? (hex.length === 3 ? [...hex].map((c) => c + c) : hex.match(/../g)!).map((c) => parseInt(c, 16))
+    : /^rgba?\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)/.exec(name)?.slice(1).map(Number);
+  if (!rgb) return undefined;
+  const [r, g, b] = rgb.map((c) => Math.min(255, c) / 255) as [number, number, number];
+  const [low, high] = [Math.min(r, g, b), Math.max(r, g, b)];
+  const l = (low + high) / 2;
+  if (low === high) return [0, 0, l * 100];
+  const d = high - low;
+  const h = high === r ? (g - b) / d + (g < b ? 6 : 0) : high === g ? (b - r) / d + 2 : (r - g) / d + 4;
+  return [h * 60, (d / (1 - Math.abs(2 * l - 1))) * 100, l * 100];
+}
+
+const css = ([h, s, l]: readonly [number, number, number]) => `hsl(${h.toFixed(0)} ${s.toFixed(0)}% ${l.toFixed(0)}%)`;
+
+// fill is a colour for an area or a line, or undefined if the name is none.
+export function fill(name: string): string | undefined {
+  const c = hsl(name);
+  return c && css(c);
+}
+
+// ink is a colour for text: dark enough, or light enough, to be read on a panel.
+export function ink(name: string): string | undefined {
+  const c = hsl(name);
+  return c && css([c[0], c[1], dark() ? Math.max(68, c[2]) : Math.min(28, c[2])]);
+}
+
+// back is a colour behind white text.
+export function back(name: string): string | undefined {
+  const c = hsl(name);
+  return c && css([c[0], c[1], Math.min(28, c[2])]);
+}

@@ -1,0 +1,145 @@
+import { h } from "../dom";
+import { back, fill, ink } from "./colours";
+import { shown, type Field } from "./fields";
+import { number, object, text, type Json } from "./model";
+import { reduce, type Values } from "./reduce";
+
+// Panels of single values: stat, gauge and bar gauge.
+
+export interface Figure {
+  field: Field;
+  name: string;
+  values: Values;
+  label: string | undefined; // text that is shown instead of the value
+}
+
+const calculation = (options: Json): string => {
+  const calcs = object(options["reduceOptions"])["calcs"];
+  return Array.isArray(calcs) ? text(calcs[0], "lastNotNull") : "lastNotNull";
+};
+
+// most bounds the figures of a panel.
+const most = 200;
+
+function each(figures: Figure[], make: (f: Figure) => HTMLElement): HTMLElement[] {
+  const out = figures.slice(0, most).map(make);
+  if (figures.length > most) out.push(h("p", { class: "warn" }, `The first ${most} of ${figures.length} values`));
+  return out;
+}
+
+// stats shows values as large numbers, with their course behind them.
+export function stats(figures: Figure[], options: Json): HTMLElement {
+  const mode = text(options["colorMode"], "value");
+  const names = text(options["textMode"], "auto");
+  const withName = names === "value_and_name" || names === "name" || (names === "auto" && figures.length > 1);
+  return h(
+    "div",
+    { class: "stats" },
+    ...each(figures, (f) => {
+      const v = reduce(f.values, calculation(options));
+      const s = f.label === undefined ? shown(f.field, v) : { text: f.label, colour: shown(f.field, v).colour };
+      const value = h("div", { class: "stat-value" }, s.text);
+      const spark = text(options["graphMode"], "none") === "area" && f.values.length > 1 ? sparkline(f.values, s.colour) : null;
+      const dom = h("div", { class: "stat" }, spark, withName && h("div", { class: "stat-name" }, f.name), names !== "name" && value);
+      if (mode.startsWith("background") && s.colour) {
+        const behind = back(s.colour);
+        if (behind) [dom.style.backgroundColor, dom.style.color] = [behind, "#fff"];
+      } else if (mode === "value" && s.colour) value.style.color = ink(s.colour) ?? "";
+      return dom;
+    }),
+  );
+}
+
+const svg = <K extends keyof SVGElementTagNameMap>(tag: K, attributes: Record<string, string | number>, ...children: SVGElement[]): SVGElementTagNameMap[K] => {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, String(value));
+  e.append(...children);
+  return e;
+};
+
+// sparkline draws the course of values, without axes.
+function sparkline(values: Values, colour: string): SVGElement {
+  const points = values.flatMap((v, i) => (v === null ? [] : [[(i / (values.length - 1)) * 100, v] as const]));
+  const low = Math.min(...points.map(([, v]) => v));
+  const high = Math.max(...points.map(([, v]) => v));
+  const y = (v: number) => (high > low ? 30 - ((v - low) / (high - low)) * 26 : 20);
+  const line = points.map(([x, v]) => `${x.toFixed(1)},${y(v).toFixed(1)}`);
+  const stroke = fill(colour) ?? "currentColor";
+  const shapes = line.length > 1 ? [svg("polygon", { points: [`${points[0]![0]},32`, ...line, `${points.at(-1)![0]},32`].join(" "), fill: stroke, opacity: 0.15 }), svg("polyline", { points: line.join(" "), fill: "none", stroke, "stroke-width": 1, opacity: 0.6, "vector-effect": "non-scaling-stroke" })] : [];
+  return svg("svg", { viewBox: "0 0 100 32", preserveAspectRatio: "none", class: "spark", "aria-hidden": "true" }, ...shapes);
+}
+
+// share is where a value lies between the limits of its field.
+function share(f: Field, v: number | null, largest: number): { share: number; min: number; max: number } {
+  const min = f.min ?? 0;
+  const max = f.max ?? (f.unit === "percentunit" ? 1 : f.unit === "percent" ? 100 : Math.max(largest, min + 1e-9));
+  return { share: v === null || Number.isNaN(v) ? 0 : Math.min(1, Math.max(0, (v - min) / (max - min))), min, max };
+}
+
+const largestOf = (figures: Figure[], calc: string) => figures.reduce((m, f) => Math.max(m, reduce(f.values, calc) ?? 0, ...f.field.steps.map((s) => (Number.isFinite(s.from) ? s.from : 0))), 0);
+
+// meter gives an element the role and the values that screen readers read.
+function meter(dom: HTMLElement, name: string, value: string, v: number | null, min: number, max: number): HTMLElement {
+  for (const [key, x] of Object.entries({ role: "meter", "aria-label": name || "value", "aria-valuetext": value, "aria-valuemin": min, "aria-valuemax": max, "aria-valuenow": v ?? min })) dom.setAttribute(key, String(x));
+  return dom;
+}
+
+// gauges shows values as arcs.
+export function gauges(figures: Figure[], options: Json): HTMLElement {
+  const calc = calculation(options);
+  const largest = largestOf(figures, calc);
+  return h(
+    "div",
+    { class: "stats" },
+    ...each(figures, (f) => {
+      const v = reduce(f.values, calc);
+      const s = shown(f.field, v);
+      const at = share(f.field, v, largest);
+      const arc = (part: number) => {
+        const a = Math.PI * (1 - part);
+        return `M 10 50 A 40 40 0 0 1 ${(50 + 40 * Math.cos(a)).toFixed(2)} ${(50 - 40 * Math.sin(a)).toFixed(2)}`;
+      };
+      const picture = svg("svg", { viewBox: "0 0 100 56", class: "arc", "aria-hidden": "true" }, svg("path", { d: arc(1), class: "arc-back" }), svg("path", { d: arc(Math.max(0.001, at.share)), class: "arc-front" }));
+      const colour = fill(s.colour);
+      if (colour) (picture.lastChild as SVGElement).style.stroke = colour;
+      const dom = h("div", { class: "gauge" }, h("div", { class: "gauge-value" }, s.text), figures.length > 1 && h("div", { class: "stat-name" }, f.name));
+      dom.prepend(picture);
+      return meter(dom, f.name, s.text, v, at.min, at.max);
+    }),
+  );
+}
+
+// bars shows values as bars, one per line.
+export function bars(figures: Figure[], options: Json): HTMLElement {
+  const calc = calculation(options);
+  const largest = largestOf(figures, calc);
+  return h(
+    "div",
+    { class: "bars" },
+    ...each(figures, (f) => {
+      const v = reduce(f.values, calc);
+      const s = shown(f.field, v);
+      const at = share(f.field, v, largest);
+      const front = h("div", { class: "bar-front" });
+      front.style.width = `${(at.share * 100).toFixed(2)}%`;
+      front.style.backgroundColor = fill(s.colour) ?? "";
+      return meter(h("div", { class: "bar" }, h("div", { class: "stat-name" }, f.name), h("div", { class: "bar-back" }, front), h("div", { class: "bar-value" }, s.text)), f.name, s.text, v, at.min, at.max);
+    }),
+  );
+}
+
+// labelFields returns the name of the label that a stat shows instead of a value, by the field that
+// its options choose.
+export function labelField(options: Json, labels: readonly string[]): string | undefined {
+  const wanted = text(object(options["reduceOptions"])["fields"]);
+  const m = /^\/(.*)\/$/.exec(wanted);
+  if (!wanted) return undefined;
+  try {
+    const re = m ? new RegExp(m[1]!) : undefined;
+    return labels.find((l) => (re ? re.test(l) : l === wanted));
+  } catch {
+    return undefined;
+  }
+}
+
+export const allValues = (options: Json) => object(options["reduceOptions"])["values"] === true && number(object(options["reduceOptions"])["limit"]) !== 1;

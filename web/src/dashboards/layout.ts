@@ -1,0 +1,59 @@
+import { single, type Scope, type Value } from "./interpolate";
+import type { PanelSpec, Place, Section } from "./model";
+
+// Where the panels of a dashboard are, with those that a variable repeats.
+
+export interface Placed {
+  spec: PanelSpec;
+  place: Place; // y counts from the top of its section
+  scope: Scope;
+}
+
+export interface PlacedSection {
+  title: string;
+  collapsed: boolean;
+  scope: Scope;
+  panels: Placed[];
+}
+
+// values are those for which something is repeated. An unknown variable repeats nothing.
+function values(name: string, scope: Scope): Value[] | undefined {
+  const v = scope.get(name);
+  if (!name || !v) return undefined;
+  return v.values.map((value, i) => ({ ...single(value), texts: [v.texts.length === v.values.length ? v.texts[i]! : value], several: v.several, raw: false }));
+}
+
+// mostRepeats bounds the copies of one panel or row.
+const mostRepeats = 50;
+
+export function layOut(sections: Section[], scope: Scope): PlacedSection[] {
+  return sections.flatMap((s): PlacedSection[] => {
+    const repeated = values(s.repeat, scope)?.slice(0, mostRepeats);
+    const scopes = repeated ? repeated.map((v) => new Map([...scope, [s.repeat, v] as const])) : [scope];
+    return scopes.map((own) => ({ title: s.title, collapsed: s.collapsed, scope: own, panels: place(s.panels, own) }));
+  });
+}
+
+function place(panels: PanelSpec[], scope: Scope): Placed[] {
+  const top = panels.reduce((y, p) => Math.min(y, p.place.y), Infinity);
+  const sorted = [...panels].sort((a, b) => a.place.y - b.place.y || a.place.x - b.place.x);
+  const out: Placed[] = [];
+  let shift = 0; // rows that repeated panels added so far
+  for (const spec of sorted) {
+    const y = spec.place.y - top + shift;
+    const repeated = values(spec.repeat, scope)?.slice(0, mostRepeats);
+    if (!repeated) {
+      out.push({ spec, place: { ...spec.place, y }, scope });
+      continue;
+    }
+    const { h, x, w } = spec.place;
+    const perRow = spec.repeatVertical ? 1 : Math.max(1, Math.min(repeated.length, spec.maxPerRow));
+    const width = spec.repeatVertical ? w : Math.floor(24 / perRow);
+    repeated.forEach((v, i) => {
+      const at: Place = { x: spec.repeatVertical ? x : (i % perRow) * width, y: y + Math.floor(i / perRow) * h, w: width, h };
+      out.push({ spec, place: at, scope: new Map([...scope, [spec.repeat, v] as const]) });
+    });
+    shift += (Math.ceil(Math.max(1, repeated.length) / perRow) - 1) * h;
+  }
+  return out;
+}

@@ -1,0 +1,162 @@
+import { ApiError } from "../api";
+import { choice, h, replace } from "../dom";
+import type { Context } from "../panel";
+import type { State } from "../state";
+import { Card } from "./card";
+import { inText, type Scope, type Value } from "./interpolate";
+import { layOut } from "./layout";
+import type { Dashboard } from "./model";
+import { picker } from "./pickers";
+import { first, Sources } from "./sources";
+import { ordered, resolve, valueOf, type Variable } from "./variables";
+
+// DashboardsView shows one dashboard, which the address names, and the list of all.
+export class DashboardsView {
+  readonly dom: HTMLElement;
+  private readonly chooser = h("div", { class: "row tools" });
+  private readonly pickers = h("div", { class: "row tools pickers" });
+  private readonly status = h("div", { class: "status", role: "status" });
+  private readonly body = h("div", { class: "dashboard" });
+  private readonly sources: Sources;
+  private readonly sight: IntersectionObserver;
+  private cards = new Map<Element, Card>();
+  private loaded: { id: string; dashboard: Dashboard } | undefined;
+  private built = ""; // what the cards were built of
+  private run = 0;
+
+  constructor(
+    private readonly ctx: Context,
+    private readonly state: () => State,
+    private readonly change: (c: Partial<State>) => void,
+    private readonly explore: (expr: string) => void,
+  ) {
+    this.sources = new Sources(ctx.api);
+    this.sight = new IntersectionObserver((all) => {
+      for (const e of all) this.cards.get(e.target)?.see(e.isIntersecting);
+    }, { rootMargin: "200px" });
+    this.dom = h("div", { class: "dashboards" }, this.chooser, this.pickers, this.status, this.body);
+    this.dom.addEventListener("dragover", (e) => e.preventDefault());
+    this.dom.addEventListener("drop", (e) => {
+      e.preventDefault();
+      const file = e.dataTransfer?.files[0];
+      if (file) void this.open(file);
+    });
+    void this.choices();
+  }
+
+  refresh(automatic = false): void {
+    if (automatic && this.loaded?.id === this.id()) for (const c of this.cards.values()) c.refresh(true);
+    else void this.show();
+  }
+
+  destroy(): void {
+    this.run++;
+    this.sight.disconnect();
+    for (const c of this.cards.values()) c.destroy();
+  }
+
+  private id(): string {
+    return this.state().dash || first;
+  }
+
+  // choices lists the dashboards.
+  private async choices(): Promise<void> {
+    const entries = await this.sources.list();
+    const id = this.id();
+    if (!entries.some((e) => e.id === id)) entries.push({ id, title: id });
+    const file = h("input", { type: "file", accept: ".json,application/json", hidden: true, "aria-label": "Dashboard file" });
+    file.addEventListener("change", () => {
+      const chosen = file.files?.[0];
+      if (chosen) void this.open(chosen);
+    });
+    replace(
+      this.chooser,
+      choice("Dashboard", entries.map((e) => [e.id, e.title] as const), id, (dash) => this.change({ dash, vars: {} })),
+      h("button", { type: "button", onclick: () => file.click(), title: "A dashboard as Grafana exports it. You can also drop the file on the page." }, "Open file…"),
+      file,
+    );
+  }
+
+  private async open(file: File): Promise<void> {
+    try {
+      const dash = await this.sources.open(file);
+      this.loaded = undefined; // a file of the same name replaces the last one
+      this.built = "";
+      this.change({ dash, vars: {} });
+      await this.choices();
+    } catch (e) {
+      this.fail(e);
+    }
+  }
+
+  private fail(e: unknown): void {
+    replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError || e instanceof Error ? e.message : String(e)));
+  }
+
+  // show loads the dashboard if it is another one, finds the values of its variables, and asks its
+  // panels. A later call ends an earlier one.
+  private async show(): Promise<void> {
+    const run = ++this.run;
+    const id = this.id();
+    try {
+      const dashboard = this.loaded?.id === id ? this.loaded.dashboard : await this.sources.load(id);
+      const variables = await this.variables(dashboard);
+      if (run !== this.run) return;
+      if (this.loaded?.id !== id) void this.choices();
+      this.loaded = { id, dashboard };
+      const notes = dashboard.notes.map((n) => h("p", { class: "warn" }, n));
+      replace(this.status, dashboard.description && h("p", { class: "muted" }, dashboard.description), ...notes);
+      this.pick(variables);
+      const scope: Scope = new Map<string, Value>([...variables].map(([name, v]) => [name, valueOf(v)]));
+      const key = JSON.stringify([id, [...scope]]);
+      if (key === this.built) for (const c of this.cards.values()) c.refresh(false);
+      else this.build(dashboard, scope);
+      this.built = key;
+    } catch (e) {
+      if (run !== this.run) return;
+      if (this.loaded?.id !== id) {
+        this.loaded = undefined;
+        this.build({ title: "", description: "", sections: [], variables: [], notes: [] }, new Map());
+        this.built = "";
+        this.pick(new Map());
+      }
+      this.fail(e);
+    }
+  }
+
+  private async variables(d: Dashboard): Promise<Map<string, Variable>> {
+    const out = new Map<string, Variable>();
+    const scope = new Map<string, Value>();
+    for (const spec of ordered(d.variables.filter((v) => v.type !== "datasource"))) {
+      const v = await resolve(spec, this.state().vars[spec.name], scope, this.ctx);
+      out.set(spec.name, v);
+      scope.set(spec.name, valueOf(v));
+    }
+    return out;
+  }
+
+  private pick(variables: Map<string, Variable>): void {
+    const active = document.activeElement?.closest<HTMLElement>(".picker")?.dataset["name"];
+    const set = (name: string) => (values: string[]) => this.change({ vars: { ...this.state().vars, [name]: values } });
+    replace(this.pickers, ...[...variables.values()].filter((v) => !v.spec.hidden && v.spec.type !== "constant").map((v) => picker(v, set(v.spec.name))));
+    if (active) this.pickers.querySelector<HTMLElement>(`[data-name="${CSS.escape(active)}"] :is(select, input, summary)`)?.focus();
+  }
+
+  private build(d: Dashboard, scope: Scope): void {
+    for (const c of this.cards.values()) c.destroy();
+    this.sight.disconnect();
+    this.cards = new Map();
+    const sections = layOut(d.sections, scope).map((s) => {
+      const grid = h("div", { class: "cards" });
+      for (const p of s.panels) {
+        const card = new Card(this.ctx, p.spec, p.scope, p.place, this.explore);
+        this.cards.set(card.dom, card);
+        grid.appendChild(card.dom);
+      }
+      if (!s.title) return grid;
+      return h("details", { class: "section", open: !s.collapsed }, h("summary", {}, h("h2", {}, inText(s.title, s.scope))), grid);
+    });
+    replace(this.body, ...sections);
+    for (const dom of this.cards.keys()) this.sight.observe(dom);
+  }
+}

@@ -1,0 +1,225 @@
+// Dashboards of Grafana on the page, in a real browser before a real server that stores this
+// machine's metrics and those of a small cluster.
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import axe from "axe-core";
+import { cluster, goRuntime, hostile, kubernetes, legacy, nodeExporter, strange } from "./fixtures.mjs";
+import { open, Server, until, visit } from "./harness.mjs";
+
+let server, browser, folder;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "promlake-page-dashboards-"));
+  await mkdir(join(folder, "team"));
+  for (const [name, dashboard] of Object.entries({ node: nodeExporter, "team/kubernetes": kubernetes, go: goRuntime, legacy, strange })) await writeFile(join(folder, `${name}.json`), JSON.stringify(dashboard));
+  await writeFile(join(folder, "broken.json"), "{");
+  server = await Server.start("--demo", "--demo.interval=1s", "--web.dashboards", folder);
+  const written = await fetch(`${server.url}/api/v1/import/prometheus`, { method: "POST", body: cluster(Math.floor(Date.now() / 15_000) * 15_000) });
+  assert.equal(written.status, 204, await written.text());
+  await until("rates of this machine are there", async () => {
+    const r = await fetch(`${server.url}/api/v1/query?query=${encodeURIComponent("rate(node_network_receive_bytes_total[1m]) and on() rate(prometheus_rule_evaluation_duration_histogram_seconds_bucket[1m])")}`).then((x) => x.json());
+    return r.data.result.length > 0;
+  });
+  browser = await open();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const link = (dash, more = "") => `${server.url}/#/dashboards?range=15m&dash=${encodeURIComponent(dash)}${more}`;
+const card = (page, name) => page.getByRole("region", { name, exact: true });
+
+// drawn scrolls to a panel and waits until it shows something. It refreshes the page, because the
+// first steps of a graph may be older than the server.
+async function drawn(page, name, what) {
+  const c = card(page, name);
+  await c.scrollIntoViewIfNeeded();
+  await until(`${name} shows ${what}`, async () => {
+    if (await c.locator(what).first().isVisible()) return true;
+    if ((await page.locator('[aria-busy="true"]').count()) === 0) {
+      await page.evaluate(() => document.activeElement?.blur());
+      await page.keyboard.press("r");
+    }
+    return false;
+  });
+  return c;
+}
+
+test("the machine's dashboard is live, and its panels open in Explore", async () => {
+  const page = await visit(browser, server.url);
+  for (const name of ["CPU in use", "Memory in use"]) await drawn(page, name, "[role=meter]");
+  await drawn(page, "Load average", "canvas");
+  assert.equal(await page.getByLabel("Refresh", { exact: true }).inputValue(), "5s");
+  await card(page, "Load average").hover();
+  await page.getByRole("button", { name: "Explore Load average" }).click();
+  assert.match(page.url(), /#\/explore\?.*node_load15/);
+  assert.deepEqual(page.faults, []);
+});
+
+test("/dashboards leads to the operations dashboard", async () => {
+  const page = await visit(browser, `${server.url}/dashboards`);
+  await drawn(page, "Samples written", "canvas");
+  assert.equal(await page.getByLabel("Dashboard", { exact: true }).inputValue(), "promlake-operations");
+  // Panels out of sight have asked nothing yet.
+  assert.equal(await card(page, "Dollars a day by component").locator("canvas").count(), 0);
+  await drawn(page, "Dollars a day by component", "canvas");
+  await until("all queries are answered", async () => (await page.locator('[aria-busy="true"]').count()) === 0);
+  assert.equal(await page.locator("main [role=alert]").count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a dashboard of a machine: chained variables, old graphs, rows", async () => {
+  const page = await visit(browser, link("file:node.json"));
+  const busy = await drawn(page, "CPU busy", "[role=meter]");
+  assert.match(await busy.getByRole("meter").getAttribute("aria-valuetext"), /^[\d.]+ %$/);
+  const memory = await drawn(page, "Memory", "[role=meter]");
+  assert.deepEqual(await memory.locator(".stat-name").allTextContents(), ["Total", "Available"]);
+  assert.match(await memory.locator(".bar-value").first().textContent(), /iB$/);
+  const host = await page.getByLabel("Host").inputValue();
+  const network = await drawn(page, `Network of ${host}`, ".key");
+  assert.deepEqual((await network.locator(".key").allTextContents()).map((t) => t.replace(/ last .* · max .*b\/s$/, "")).filter((t) => t.startsWith("lo")), ["lo in", "lo out"]);
+  // A collapsed row asks when it is opened.
+  await page.getByText("Memory details").click();
+  await drawn(page, "Cached", "canvas");
+  // One device, by the keyboard.
+  await page.locator("summary", { hasText: "All" }).focus();
+  for (const key of ["Enter", "Tab", "Space", "Tab"]) await page.keyboard.press(key);
+  await until("the second box has the focus", () => page.evaluate(() => document.activeElement?.type === "checkbox"));
+  await page.keyboard.press("Space");
+  await page.keyboard.press("Escape");
+  await until("the address has the device", async () => /var-device=/.test(page.url()));
+  await until("one device is drawn", async () => (await network.locator(".key").count()) === 2);
+  const copy = await visit(browser, page.url());
+  await drawn(copy, `Network of ${host}`, ".key");
+  assert.equal(await card(copy, `Network of ${host}`).locator(".key").count(), 2);
+  assert.deepEqual([...page.faults, ...copy.faults], []);
+});
+
+test("a dashboard of a cluster: repeated panels and rows, tables of several queries", async () => {
+  const page = await visit(browser, link("file:team/kubernetes.json"));
+  const pods = await drawn(page, "Pods", "tbody tr");
+  assert.deepEqual(await pods.locator("th").allTextContents(), ["Pod", "namespace", "Memory"]);
+  assert.deepEqual(await pods.locator("tbody tr").evaluateAll((rows) => rows.map((r) => [...r.cells].map((c) => c.textContent).join(" "))), ["web-2 alpha 2 MiB", "web-1 alpha 1 MiB", "db-1 beta 1 MiB"]);
+  await pods.getByText("Not as in Grafana").click();
+  await pods.getByText("The transformation calculateField is left out.").waitFor();
+  await page.getByText("Annotations are not drawn: Deployments.").waitFor();
+  await page.getByText("Variables of type adhoc are not supported.").waitFor();
+  // One panel for each namespace, the last by name first.
+  assert.equal(await (await drawn(page, "Pods of beta", ".stat-value")).locator(".stat-value").textContent(), "one pod");
+  assert.equal(await (await drawn(page, "Pods of alpha", ".stat-value")).locator(".stat-value").textContent(), "2");
+  assert.deepEqual(await page.locator(".section h2").allTextContents().then((all) => all.filter((t) => t.startsWith("Namespace"))), ["Namespace beta", "Namespace alpha"]);
+  const cpu = page.locator(".section", { hasText: "Namespace alpha" });
+  await cpu.scrollIntoViewIfNeeded();
+  await until("both pods are drawn", async () => (await cpu.locator(".key").allTextContents()).join(" ") === "web-1 web-2");
+  assert.deepEqual(page.faults, []);
+});
+
+test("a dashboard of a Go program: heatmap, names of values, legends", async () => {
+  const page = await visit(browser, link("file:go.json"));
+  assert.match(await (await drawn(page, "Version", ".stat-value")).locator(".stat-value").textContent(), /^go1/);
+  const goroutines = await drawn(page, "Goroutines of Promlake", ".key");
+  assert.match(await goroutines.locator(".key").textContent(), /^goroutines mean [\d.]+ · max \d+$/);
+  const heat = await drawn(page, "Rule evaluations", "canvas");
+  assert.equal(await heat.locator(".key").count(), 0);
+  await drawn(page, "Pauses", "canvas");
+  assert.equal(await page.locator("main [role=alert]").count(), 0);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a file of an old Grafana is opened from the disk, and kept by the tab", async () => {
+  const page = await visit(browser, server.url);
+  await page.getByLabel("Dashboard file").setInputFiles({ name: "old.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(legacy)) });
+  assert.match(await (await drawn(page, "Targets up", ".stat-value")).locator(".stat-value").textContent(), /^[\d.]+ %$/);
+  await drawn(page, "Scrapes", ".key");
+  await page.reload();
+  await drawn(page, "Scrapes", ".key");
+  // Dropped files are opened too; what is wrong with one is named.
+  const drop = (name, content) =>
+    page.evaluate(([n, c]) => {
+      const data = new DataTransfer();
+      data.items.add(new File([c], n));
+      document.querySelector(".dashboards").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }, [name, content]);
+  for (const [content, error] of [["{", "drop.json: The file is not JSON"], ["{}", 'neither "panels" nor "rows"'], ['{"apiVersion":"v2","spec":{"elements":{}}}', "schema v2"]]) {
+    await drop("drop.json", content);
+    await page.locator("main [role=alert]", { hasText: error }).waitFor();
+  }
+  await drop("drop.json", JSON.stringify({ title: "x", panels: [{ type: "text", title: "Dropped", gridPos: { x: 0, y: 0, w: 24, h: 4 }, options: { content: "# heading" } }] }));
+  await card(page, "Dropped").getByText("# heading").waitFor();
+  assert.match(page.url(), /dash=opened%3Adrop/);
+  assert.deepEqual(page.faults, []);
+});
+
+test("what cannot be shown is named, and what looks like markup is text", async () => {
+  const page = await visit(browser, link("file:strange.json"));
+  await page.getByText(`${hostile} of node`).waitFor();
+  const shares = card(page, "Shares");
+  await shares.getByText("Panels of type piechart are not supported.").waitFor();
+  const up = page.getByRole("region", { name: `${hostile} ${hostile}` });
+  await up.locator(".key").waitFor();
+  assert.equal(await up.locator(".key").textContent(), `${hostile} node`);
+  await up.locator(".card-notes summary").click();
+  await up.getByText("An override for fields byValue is left out.").waitFor();
+  await card(page, "Logs").locator(".card-notes summary").click();
+  await card(page, "Logs").getByText("its data source is loki").waitFor();
+  await card(page, "Broken").scrollIntoViewIfNeeded();
+  await card(page, "Broken").getByText("parse error").waitFor();
+  await card(page, "Nothing").getByText("No data").waitFor();
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+  assert.equal(await page.locator("img, main script").count(), 0);
+  await shares.getByRole("button", { name: "sum by (job) (up)" }).click();
+  await until("the query is in Explore", async () => /#\/explore\?.*sum\+by/.test(page.url()));
+  assert.deepEqual(page.faults, []);
+
+  await page.goto(link("file:broken.json"));
+  await page.locator("main [role=alert]", { hasText: 'dashboard "broken.json" is not JSON' }).waitFor();
+  await page.goto(link("nothing"));
+  await page.locator("main [role=alert]", { hasText: 'There is no dashboard "nothing"' }).waitFor();
+});
+
+test("thirty panels ask at most six queries at once", async () => {
+  const page = await visit(browser, "about:blank");
+  let now = 0;
+  let most = 0;
+  let all = 0;
+  await page.route("**/api/v1/query_range*", async (route) => {
+    most = Math.max(most, ++now);
+    const at = Math.floor(Date.now() / 1000);
+    all++;
+    await new Promise((done) => setTimeout(done, 20));
+    now--;
+    await route.fulfill({ json: { status: "success", data: { resultType: "matrix", result: [{ metric: { a: "b" }, values: [[at - 60, "1"], [at - 30, "2"]] }] } } });
+  });
+  await page.route("**/api/v1/dashboards/many.json", (route) =>
+    route.fulfill({ json: { status: "success", data: { title: "Many", panels: Array.from({ length: 30 }, (_, i) => ({ type: "timeseries", title: `Panel ${i}`, gridPos: { x: (i % 6) * 4, y: Math.floor(i / 6) * 3, w: 4, h: 3 }, targets: [{ refId: "A", expr: `x${i}` }] })) } } }),
+  );
+  await page.goto(link("file:many.json"));
+  await until("all are drawn", async () => (await page.locator(".card canvas").count()) === 30);
+  assert.equal(all, 30);
+  assert.ok(most <= 6, `${most} at once`);
+  assert.deepEqual(page.faults, []);
+});
+
+test("accessible and within its width", async () => {
+  const page = await visit(browser, "about:blank", { colorScheme: "dark" });
+  for (const [dash, title] of [["file:node.json", "Load"], ["file:team/kubernetes.json", "Pods"]]) {
+    await page.goto(link(dash));
+    await drawn(page, title, "canvas, tbody tr");
+    await page.evaluate(() => scrollTo(0, 0));
+    for (const width of [360, 1280, 2560]) {
+      await page.setViewportSize({ width, height: 900 });
+      await until(`${dash} fits ${width} pixels`, () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    }
+    await page.evaluate(axe.source);
+    const found = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
+    const serious = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
+    assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" | ")}`), [], dash);
+  }
+  assert.deepEqual(page.faults, []);
+});
