@@ -192,7 +192,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/sql": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/timeparam", "internal/objstore", "internal/query/duck",
-		"internal/query/duck/arrowrows", "internal/query/duck/table", "internal/query/engine",
+		"internal/query/duck/arrowrows", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine",
 		"internal/query/request", "internal/query/snapshot", "internal/query/source",
 		"internal/query/sql/encode", "internal/query/sql/pushdown", "internal/query/sql/statement",
 		"internal/query/sql/views", "internal/query/workdir", "internal/tenant",

@@ -34,6 +34,7 @@ var locked = []string{
 
 // open creates the database of the statement.
 func (x *execution) open() error {
+	x.openBudget()
 	x.db = duck.New(duck.Settings{
 		MemoryLimitBytes: x.Settings.MemoryBytes, TempBytes: x.Settings.SpillBytes, Threads: x.Settings.Threads, Connections: 1,
 		TempDir: x.directory, Setup: x.setup,
@@ -42,7 +43,7 @@ func (x *execution) open() error {
 	return x.db.Open()
 }
 
-func (x *execution) close() error { return x.db.Close() }
+func (x *execution) close() error { return errors.Join(x.db.Close(), x.closeBudget()) }
 
 // setup registers the functions, creates the views and locks the database.
 func (x *execution) setup(conn mapping.Connection) error {
@@ -55,7 +56,10 @@ func (x *execution) setup(conn mapping.Connection) error {
 			return err
 		}
 	}
-	var statements []string
+	statements, err := x.registerAggregates(conn)
+	if err != nil {
+		return err
+	}
 	for _, v := range viewNames {
 		statements = append(statements, "CREATE VIEW "+v+" AS FROM "+hidden+v)
 	}
@@ -98,7 +102,7 @@ func (x *execution) check() error {
 	if err != nil {
 		return parseFailure(err)
 	}
-	if err := x.stmt.Check(pushdown.Finite(tree), viewNames, functionNames); err != nil {
+	if err := x.stmt.Check(pushdown.Finite(tree), viewNames, functionNames, aggregateNames); err != nil {
 		return err
 	}
 	bound, err := x.stmt.Bound(x.question.Params)

@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/arrowrows"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/sql/encode"
 	"github.com/promlake/promlake/internal/query/sql/pushdown"
@@ -29,6 +30,9 @@ type execution struct {
 	stmt     statement.Statement
 	db       *duck.DB
 	enc      encode.Writer
+
+	budget     *promsql.Budget // of PromQL's functions as aggregates; nil: the statement calls none
+	stopCancel func() bool     // of the budget's cancellation
 
 	scans      []scan // by plan
 	mint, maxt int64  // ms: of all scans
@@ -212,6 +216,8 @@ func (x *execution) because(err error) error {
 		return err
 	case failed != nil:
 		return failed
+	case x.budget != nil && x.budget.Err() != nil:
+		return x.tooMuchMemory()
 	case !errors.As(err, &d) || d.Internal:
 		return err
 	case d.OutOfMemory:

@@ -100,10 +100,10 @@ func (r *Runner) statement(ctx context.Context, q Question, out Output) (err err
 		return err
 	}
 	x := &execution{Runner: r, ctx: ctx, question: q, out: out, stmt: s, metrics: map[string]*metricTable{}, reached: nothing}
+	defer func() { err = errors.Join(err, x.close()) }()
 	if err := x.open(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, x.close()) }()
 	if err := x.plan(); err != nil {
 		return x.because(err)
 	}

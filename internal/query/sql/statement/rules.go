@@ -8,12 +8,13 @@ import (
 // rules are what a statement may name.
 type rules struct {
 	tables, functions map[string]bool // lower case
+	aggregates        []string        // lower case
 	ctes              map[string]bool // names that the statement defines, lower case
 	parameters        map[string]bool
 }
 
-func newRules(tables, functions []string) *rules {
-	r := &rules{tables: map[string]bool{}, functions: map[string]bool{}, ctes: map[string]bool{}, parameters: map[string]bool{}}
+func newRules(tables, functions, aggregates []string) *rules {
+	r := &rules{tables: map[string]bool{}, functions: map[string]bool{}, aggregates: aggregates, ctes: map[string]bool{}, parameters: map[string]bool{}}
 	for _, t := range tables {
 		r.tables[strings.ToLower(t)] = true
 	}
@@ -34,7 +35,7 @@ var schemaTables = []string{"columns", "schemata", "tables"}
 var refusedFunctions = map[string]string{}
 
 // refusedPrefixes are those of families of functions that show or change the state of the process.
-var refusedPrefixes = []string{"__internal", "duckdb_", "inet_", "pg_", "pragma_", "prom_", "promlake_scan"}
+var refusedPrefixes = []string{"__internal", "duckdb_", "inet_", "pg_", "pragma_", "promlake_scan"}
 
 // keptFunctions have such a prefix and only compute.
 var keptFunctions = []string{"pg_size_pretty", "pg_typeof"}
@@ -176,6 +177,9 @@ func (r *rules) function(x map[string]any, inFrom bool) error {
 	name := lower(x["function_name"])
 	if catalog, schema := lower(x["catalog"]), lower(x["schema"]); catalog != "" && catalog != "system" || schema != "" && schema != "main" {
 		return refuse("the function %q is not available: only functions without a schema are", qualified(x, "function_name"))
+	}
+	if strings.HasPrefix(name, "prom_") && (!slices.Contains(r.aggregates, name) || x["schema"] != "" || x["catalog"] != "") {
+		return refuse("the function %q is not available; PromQL's functions are %s", qualified(x, "function_name"), strings.Join(r.aggregates, ", "))
 	}
 	if reason, ok := refusedFunctions[name]; ok && !inFrom {
 		return refuse("the function %q is not available: %s", name, reason)

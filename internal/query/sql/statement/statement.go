@@ -59,8 +59,9 @@ func Split(text string) (Statement, error) {
 }
 
 // Check decides about a statement, given the answer of json_serialize_sql for its text and the
-// names of the tables and table functions that it may read.
-func (s *Statement) Check(answer []byte, tables, functions []string) error {
+// names of the tables and table functions that it may read, and of the aggregates that it may call
+// beside DuckDB's functions.
+func (s *Statement) Check(answer []byte, tables, functions, aggregates []string) error {
 	var d struct {
 		Failed     bool             `json:"error"`
 		Kind       string           `json:"error_type"`
@@ -82,7 +83,7 @@ func (s *Statement) Check(answer []byte, tables, functions []string) error {
 	case len(d.Statements) > 1:
 		return refuse("there are %d statements; want %s", len(d.Statements), forms)
 	}
-	r := newRules(tables, functions)
+	r := newRules(tables, functions, aggregates)
 	r.collect(d.Statements[0])
 	if err := r.walk(d.Statements[0], false); err != nil {
 		return err

@@ -1,0 +1,100 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// floatRows are random series without native histograms, which aggregates cannot see.
+func floatRows(rng *rand.Rand) []segment.Row {
+	return slices.DeleteFunc(randomRows(rng), func(r segment.Row) bool { return len(r.Hists) > 0 })
+}
+
+// TestSQLAggregates: PromQL's functions as aggregates have the values of promql(), bit for bit, over
+// segments, blocks, duplicates and deletions.
+func TestSQLAggregates(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 22))
+	l := newLake(t, newDirStore(t), query.Settings{})
+	writeMixture(l, tenant.Default, floatRows(rng))
+	deleteAll(l)
+	calls := map[string]string{} // by PromQL, with %s for the range vector
+	for _, name := range []string{
+		"rate", "increase", "delta", "irate", "idelta", "deriv", "changes", "resets", "avg_over_time", "min_over_time", "max_over_time", "sum_over_time",
+		"count_over_time", "last_over_time", "first_over_time", "present_over_time", "stddev_over_time", "stdvar_over_time", "mad_over_time",
+		"ts_of_min_over_time", "ts_of_max_over_time", "ts_of_first_over_time", "ts_of_last_over_time",
+	} {
+		calls[name+"(%s)"] = "prom_" + name + "(ts, value, %s)"
+	}
+	calls["quantile_over_time(0.3, %s)"] = "prom_quantile_over_time(0.3, ts, value, %s)"
+	calls["quantile_over_time(-Inf, %s)"] = "prom_quantile_over_time('-inf', ts, value, %s)"
+	calls["predict_linear(%s, 1800)"] = "prom_predict_linear(ts, value, %s, 1800)"
+	calls["double_exponential_smoothing(%s, 0.3, 0.6)"] = "PROM_double_exponential_smoothing(ts, value, %s, 0.3, 0.6)"
+	some := 0
+	for _, promql := range slices.Sorted(maps.Keys(calls)) {
+		sql := calls[promql]
+		end := testNow().UnixMilli() - rng.Int64N(300)*minute
+		width := (5 + rng.Int64N(100)) * minute
+		moment := func(ms int64) string { return fmt.Sprintf("make_timestamptz(%d)", ms*1000) }
+		want := l.sql("SELECT labels, value FROM promql($1, $2, $2, 1)", fmt.Sprintf(promql, fmt.Sprintf("{__name__=~'m.*'}[%dms]", width)), float64(end)/1000)
+		kept := l.sql(fmt.Sprintf("SELECT labels, v FROM (SELECT metric, labels, %s AS v FROM samples WHERE metric LIKE 'm%%' AND ts > %s AND ts <= %s GROUP BY ALL) WHERE v IS NOT NULL",
+			fmt.Sprintf(sql, moment(end-width)+", "+moment(end)), moment(end-width), moment(end)))
+		require.Equal(t, want, kept, promql)
+		some += len(want)
+	}
+	require.Greater(t, some, 100)
+}
+
+// TestSQLAggregatesByWindow: a statement has one value for each window, and samples outside of the
+// window that its arguments name do not count.
+func TestSQLAggregatesByWindow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 24))
+	l := newLake(t, newDirStore(t), query.Settings{})
+	writeMixture(l, tenant.Default, floatRows(rng)[:20])
+	end := testNow().Truncate(time.Hour)
+	start := end.Add(-6 * time.Hour)
+	want := l.sql("SELECT ts, labels, value FROM promql('increase({__name__=~\"m.*\"}[1h])', $1, $2, '1h')", start.Add(time.Hour).UnixMilli()/1000, end.UnixMilli()/1000)
+	const statement = `SELECT hour + INTERVAL 1 HOUR AS ts, labels, v FROM (
+		SELECT metric, labels, hour, prom_increase(ts, value, hour, hour + INTERVAL 1 HOUR) AS v
+		FROM (SELECT *, time_bucket(INTERVAL 1 HOUR, ts - INTERVAL 1 MILLISECOND) AS hour FROM samples WHERE metric LIKE 'm%' AND ts > make_timestamptz($1) AND ts <= make_timestamptz($2))
+		GROUP BY ALL) WHERE v IS NOT NULL`
+	require.Equal(t, want, l.sql(statement, start.UnixMicro(), end.UnixMicro()))
+	require.NotEmpty(t, want)
+	all := l.sql("SELECT labels, prom_count_over_time(ts, value, make_timestamptz($1), make_timestamptz($2)) FROM samples WHERE metric = 'm1' GROUP BY ALL", start.UnixMicro(), end.UnixMicro())
+	some := l.sql("SELECT labels, count(*)::DOUBLE FROM samples WHERE metric = 'm1' AND ts > make_timestamptz($1) AND ts <= make_timestamptz($2) GROUP BY ALL", start.UnixMicro(), end.UnixMicro())
+	for _, row := range some {
+		require.True(t, slices.Contains(all, row), row)
+	}
+	require.NotEmpty(t, some)
+}
+
+// TestSQLAggregatesFail: wrong windows, too much memory and cancellations are errors of their kind.
+func TestSQLAggregatesFail(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{QueryMemoryBytes: 16 << 20})
+	writeMixture(l, tenant.Default, floatRows(rand.New(rand.NewPCG(25, 26)))[:20])
+	ask := func(ctx context.Context, text string) error {
+		return l.SQL(ctx, query.Statement{Text: text, Format: "csv"}, &kept{})
+	}
+	err := ask(t.Context(), "SELECT prom_rate(ts, value, now(), now()) FROM samples")
+	require.ErrorContains(t, err, "range")
+	require.ErrorContains(t, ask(t.Context(), "SELECT prom_rate(ts, value) FROM samples"), "prom_rate")
+	err = ask(t.Context(), "SELECT prom_rate(make_timestamptz(i), i, make_timestamptz(0), now()) FROM range(100000000) t(i)")
+	var limit *query.LimitError
+	require.True(t, errors.As(err, &limit), "%v", err)
+	require.Contains(t, err.Error(), "--query.max-memory")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, ask(ctx, "SELECT prom_rate(ts, value, ts - INTERVAL 1 HOUR, ts) FROM samples GROUP BY ts"), context.Canceled)
+	require.NoError(t, ask(t.Context(), "SELECT prom_rate(ts, value, ts - INTERVAL 1 HOUR, ts) FROM samples GROUP BY ts"))
+}
