@@ -115,8 +115,9 @@ var allowed = map[string][]string{
 		"internal/catalog", "internal/expression", "internal/key", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
+	"internal/query/cardinality": {},
 	"internal/query/api": {
-		"internal/expression", "internal/key", "internal/memory", "internal/query/request", "internal/settings",
+		"internal/cost", "internal/expression", "internal/key", "internal/memory", "internal/query/cardinality", "internal/query/request", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
 	"internal/query/duck":           {},

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
@@ -129,6 +130,19 @@ func (s *Stage) SQL(ctx context.Context, q Statement, out sql.Output) error {
 		return err
 	}
 	return s.sql.Run(ctx, sql.Question{Text: q.Text, Params: params, Format: encode.Format(q.Format), Expressions: q.Expressions}, out)
+}
+
+// Weigh calls visit with each series that matches one of sets, and with the samples and bytes that
+// are stored of it in [mint, maxt] (ms, inclusive). It takes its turn among the queries and has
+// their limits.
+func (s *Stage) Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(lset labels.Labels, samples int64, bytes float64)) error {
+	return s.engine.Run(ctx, func(ctx context.Context) error {
+		series, err := s.Storage.Weigh(ctx, sets, mint, maxt)
+		for i := range series {
+			visit(series[i].Labels, series[i].Samples, series[i].Bytes)
+		}
+		return err
+	})
 }
 
 // Settings returns the settings with their defaults.

@@ -17,6 +17,7 @@ var (
 	_ api.LimitError = (*query.LimitError)(nil)
 	_ api.Explainer  = backend{}
 	_ api.SQLer      = backend{}
+	_ api.Weigher    = backend{}
 )
 
 // backend is an api.Backend: the engine evaluates queries, the stage reads their data.

@@ -10,7 +10,7 @@ import (
 )
 
 // expressionParams are the parameters that hold PromQL, in any route.
-var expressionParams = []string{"query", "match[]"}
+var expressionParams = []string{"query", "match[]", "selector"}
 
 // bounded checks the expressions of a request before any handler parses them.
 func (s *server) bounded(next http.Handler) http.Handler {

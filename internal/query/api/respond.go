@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/prometheus/prometheus/util/httputil"
@@ -19,12 +20,24 @@ func (e badRequest) Error() string { return string(e) }
 // json returns a handler that answers with the data of f as upstream's handlers do: CORS,
 // compression, upstream's envelope and codec.
 func (s *server) json(f func(*http.Request) (data any, err error)) http.Handler {
+	return s.encoded(f, func(data any) ([]byte, error) {
+		return v1.JSONCodec{}.Encode(&v1.Response{Status: "success", Data: data})
+	})
+}
+
+// plainJSON is json without the envelope, as Mimir's own handlers have it. Errors have one.
+func (s *server) plainJSON(f func(*http.Request) (data any, err error)) http.Handler {
+	return s.encoded(f, json.Marshal)
+}
+
+func (s *server) encoded(f func(*http.Request) (data any, err error), encode func(any) ([]byte, error)) http.Handler {
 	return httputil.CompressionHandler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := f(r)
 		switch {
 		case err == nil:
 			httputil.SetCORS(w, s.cors, r)
-			s.write(w, r, http.StatusOK, &v1.Response{Status: "success", Data: data})
+			body, err := encode(data)
+			s.write(w, r, http.StatusOK, body, err)
 		case isA[badRequest](err):
 			s.respondError(w, r, badData, err)
 		default:
@@ -37,18 +50,18 @@ func (s *server) json(f func(*http.Request) (data any, err error)) http.Handler 
 // respondError answers with upstream's error envelope.
 func (s *server) respondError(w http.ResponseWriter, r *http.Request, f failure, err error) {
 	httputil.SetCORS(w, s.cors, r)
-	s.write(w, r, f.code, &v1.Response{Status: "error", ErrorType: f.kind, Error: err.Error()})
+	body, encoding := v1.JSONCodec{}.Encode(&v1.Response{Status: "error", ErrorType: f.kind, Error: err.Error()})
+	s.write(w, r, f.code, body, encoding)
 }
 
-func (s *server) write(w http.ResponseWriter, r *http.Request, code int, resp *v1.Response) {
-	codec := v1.JSONCodec{}
-	body, err := codec.Encode(resp)
+// write sends a body of JSON, or 500 if err says that it could not be encoded.
+func (s *server) write(w http.ResponseWriter, r *http.Request, code int, body []byte, err error) {
 	if err != nil {
 		s.logger.Error("encode response", "path", r.URL.Path, "err", err)
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", codec.ContentType().String())
+	w.Header().Set("Content-Type", v1.JSONCodec{}.ContentType().String())
 	w.WriteHeader(code)
 	if _, err := w.Write(body); err != nil {
 		s.logger.Debug("write response", "path", r.URL.Path, "err", err)

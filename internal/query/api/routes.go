@@ -62,7 +62,7 @@ func (s *server) served() map[string]choice {
 		// upstream's returns its own configuration
 		"/status/config": replace(s.json(s.config)),
 		// upstream's has no context, so no tenant
-		"/status/tsdb": replace(s.json(s.tsdbStatus)),
+		"/status/tsdb": replace(s.withAsOf(s.json(s.tsdbStatus))),
 	}
 }
 
@@ -76,6 +76,13 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.sql != nil {
 		served[sqlPath] = func(http.Handler) http.Handler { return s.withAsOf(http.HandlerFunc(s.answerSQL)) }
 	}
+	if s.weigher() != nil {
+		for path, f := range map[string]func(*http.Request) (any, error){
+			labelNamesPath: s.labelNames, labelValuesPath: s.labelValues, activeSeriesPath: s.activeSeries,
+		} {
+			served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(f)) }
+		}
+	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden := map[string]bool{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
@@ -87,7 +94,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return guarded(apiPath+path, withPath(choose(h)))
 	})
 	upstream.Register(router)
-	for _, path := range []string{explainPath, sqlPath, exportPath, exportCSVPath} {
+	for _, path := range []string{explainPath, sqlPath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath} {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}

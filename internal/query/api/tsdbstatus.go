@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/common/model"
@@ -15,9 +16,16 @@ const (
 	maxStatsLimit     = 10000 // upstream's
 )
 
-// tsdbStatus answers /api/v1/status/tsdb with the tenant's cardinalities. The number of chunks is
-// 0: Promlake has none.
+// tsdbStatus answers /api/v1/status/tsdb with the tenant's cardinalities, as upstream does if the
+// request asks for nothing that upstream does not know. The number of chunks is 0: Promlake has
+// none.
 func (s *server) tsdbStatus(r *http.Request) (any, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, badRequest(fmt.Sprintf("error parsing form values: %s", err))
+	}
+	if slices.ContainsFunc(explored, r.Form.Has) {
+		return s.explore(r)
+	}
 	limit, err := statsLimit(r)
 	if err != nil {
 		return nil, err

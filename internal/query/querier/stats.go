@@ -19,8 +19,7 @@ import (
 // number and time range (ms), and the limit largest entries by metric, label name (values, and
 // bytes of values over all series) and label pair.
 func (s *Storage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
-	now := s.Now()
-	from, to := now.Add(-s.RecentWindow).UnixMilli(), now.UnixMilli()
+	from, to := s.Recent()
 	q := &querier{s.Snapshots.Range(from, to), s}
 	out := &tsdb.Stats{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 	pairs := map[labels.Label]uint64{}

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query/cardinality"
+	"github.com/promlake/promlake/internal/timeparam"
+)
+
+// Weigher weighs series without reading their samples. A Backend may be one.
+type Weigher interface {
+	// Weigh calls visit with each distinct series that matches one of sets, and with the samples and
+	// bytes that are stored of it in [mint, maxt] (ms, inclusive). After an error, what was visited is
+	// incomplete.
+	Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(lset labels.Labels, samples int64, bytes float64)) error
+	// Recent is the range (ms) that a request without one asks for.
+	Recent() (mint, maxt int64)
+}
+
+// asked is what a request about cardinality asks for.
+type asked struct {
+	sets       [][]*labels.Matcher
+	mint, maxt int64 // ms, inclusive
+}
+
+// everySeries selects all series.
+var everySeries = [][]*labels.Matcher{{}}
+
+// errNoWeigher is the error of a backend that has no series tables.
+const errNoWeigher = badRequest("this server cannot count series")
+
+// count counts the series of a request.
+func (s *server) count(r *http.Request, a asked) (*cardinality.Counter, error) {
+	c := &cardinality.Counter{}
+	return c, s.weigher().Weigh(r.Context(), a.sets, a.mint, a.maxt, c.Add)
+}
+
+// weigher returns the backend as a Weigher, nil if it is none.
+func (s *server) weigher() Weigher {
+	w, _ := s.backend.(watched).Backend.(Weigher)
+	return w
+}
+
+// selection reads selectors and the range of a request. The default of selectors is every series.
+func (s *server) selection(r *http.Request, selectors []string) (a asked, err error) {
+	if s.weigher() == nil {
+		return a, errNoWeigher
+	}
+	a.sets = everySeries
+	if selectors = slices.DeleteFunc(selectors, func(t string) bool { return t == "" }); len(selectors) > 0 {
+		if a.sets, err = s.parser.ParseMetricSelectors(selectors); err != nil {
+			return a, badRequest(err.Error())
+		}
+	}
+	a.mint, a.maxt, err = s.rangeOf(r)
+	return a, err
+}
+
+// rangeOf reads the parameters date, or start and end. The default is the backend's recent range; of
+// a range with one end, its length counts from there.
+func (s *server) rangeOf(r *http.Request) (mint, maxt int64, err error) {
+	mint, maxt = s.weigher().Recent()
+	length := maxt - mint
+	start, end, date := r.Form.Get("start"), r.Form.Get("end"), r.Form.Get("date")
+	if date != "" {
+		if start != "" || end != "" {
+			return 0, 0, badRequest("parameter date stands for start and end, want one or the other")
+		}
+		day, err := time.Parse(time.DateOnly, date)
+		if err != nil {
+			return 0, 0, badRequest(fmt.Sprintf("invalid parameter \"date\": want YYYY-MM-DD, got %q", date))
+		}
+		return day.UnixMilli(), day.AddDate(0, 0, 1).UnixMilli() - 1, nil
+	}
+	for _, p := range []struct {
+		name, text string
+		at         *int64
+	}{{"end", end, &maxt}, {"start", start, &mint}} {
+		if p.text == "" {
+			continue
+		}
+		t, err := timeparam.Parse(p.text)
+		if err != nil {
+			return 0, 0, badRequest(fmt.Sprintf("invalid parameter %q: %s", p.name, err))
+		}
+		*p.at = min(max(t.UnixMilli(), key.MinTime), key.MaxTime)
+	}
+	if start == "" && end != "" {
+		mint = maxt - length
+	}
+	if mint > maxt {
+		return 0, 0, badRequest(`invalid parameter "end": end timestamp must not be before start time`)
+	}
+	return mint, maxt, nil
+}
+
+// number reads a parameter from 1 to most.
+func number(r *http.Request, name string, preset, most int) (int, error) {
+	text := r.Form.Get(name)
+	if text == "" {
+		return preset, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, badRequest(fmt.Sprintf("invalid parameter %q: want a number from 1 to %d, got %q", name, most, text))
+	}
+	return n, nil
+}
+
+// weight is a row's weight as answers have it, in Prometheus' style of names.
+type weight struct {
+	Samples int64   `json:"samples"`
+	Bytes   int64   `json:"bytes"`
+	Dollars float64 `json:"dollarsPerMonth"` // for keeping the bytes
+}
+
+func weightOf(w cardinality.Weight) weight {
+	return weight{w.Samples, int64(w.Bytes), dollars(w.Bytes)}
+}
+
+// storagePrice is the price of a gigabyte of storage for a month, at the list prices of
+// cost.DefaultRegion.
+var storagePrice = sync.OnceValue(func() float64 {
+	p, err := cost.ReadPrices(cost.DefaultRegion)
+	if err != nil {
+		panic(fmt.Sprintf("read the price list of the program: %v", err)) // a test reads it
+	}
+	price := p.Price(cost.S3Storage)
+	return price.Dollars(1)
+})
+
+func dollars(bytes float64) float64 { return bytes / (1 << 30) * storagePrice() }

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/query/cardinality"
+)
+
+// tsdbRow is a row of a list of the extended status.
+type tsdbRow struct {
+	Name  string `json:"name"`
+	Value int64  `json:"value"`
+	weight
+}
+
+// tsdbReport is the extended answer of /api/v1/status/tsdb: Prometheus' lists and VictoriaMetrics'.
+type tsdbReport struct {
+	HeadStats                    headStats `json:"headStats"`
+	TotalSeries                  int64     `json:"totalSeries"`
+	TotalLabelValuePairs         int64     `json:"totalLabelValuePairs"`
+	Total                        weight    `json:"total"`
+	SeriesCountByMetricName      []tsdbRow `json:"seriesCountByMetricName"`
+	SeriesCountByLabelName       []tsdbRow `json:"seriesCountByLabelName"`
+	SeriesCountByFocusLabelValue []tsdbRow `json:"seriesCountByFocusLabelValue"`
+	SeriesCountByLabelValuePair  []tsdbRow `json:"seriesCountByLabelValuePair"`
+	LabelValueCountByLabelName   []tsdbRow `json:"labelValueCountByLabelName"`
+	MemoryInBytesByLabelName     []tsdbRow `json:"memoryInBytesByLabelName"`
+}
+
+// headStats is upstream's, without chunks, and with the range that was counted.
+type headStats struct {
+	NumSeries     int64 `json:"numSeries"`
+	NumLabelPairs int64 `json:"numLabelPairs"`
+	ChunkCount    int64 `json:"chunkCount"`
+	MinTime       int64 `json:"minTime"`
+	MaxTime       int64 `json:"maxTime"`
+}
+
+// explored are the parameters that ask for the extended answer.
+var explored = []string{"topN", "focusLabel", "match[]", "date", "start", "end"}
+
+// explore answers /api/v1/status/tsdb with the cardinalities of the selected series in a range.
+func (s *server) explore(r *http.Request) (any, error) {
+	a, err := s.selection(r, r.Form["match[]"])
+	if err != nil {
+		return nil, err
+	}
+	limit, err := number(r, "limit", defaultStatsLimit, maxStatsLimit)
+	if err != nil {
+		return nil, err
+	}
+	top, err := number(r, "topN", limit, maxStatsLimit)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.count(r, a)
+	if err != nil {
+		return nil, err
+	}
+	list := func(rows []cardinality.Row, by func(*cardinality.Row) int64) []tsdbRow {
+		out := []tsdbRow{}
+		for _, x := range cardinality.Largest(rows, top, by) {
+			out = append(out, tsdbRow{x.Name, by(&x), weightOf(x.Weight)})
+		}
+		return out
+	}
+	focus := []cardinality.Row{}
+	if name := r.Form.Get("focusLabel"); name != "" {
+		focus = c.Values(name)
+	}
+	return tsdbReport{
+		HeadStats:                    headStats{NumSeries: c.Total.Series, NumLabelPairs: c.Pairs(), MinTime: a.mint, MaxTime: a.maxt},
+		TotalSeries:                  c.Total.Series,
+		TotalLabelValuePairs:         c.Pairs(),
+		Total:                        weightOf(c.Total),
+		SeriesCountByMetricName:      list(c.Values(model.MetricNameLabel), cardinality.BySeries),
+		SeriesCountByLabelName:       list(c.Labels(), cardinality.BySeries),
+		SeriesCountByFocusLabelValue: list(focus, cardinality.BySeries),
+		SeriesCountByLabelValuePair:  list(c.PairRows(), cardinality.BySeries),
+		LabelValueCountByLabelName:   list(c.Labels(), cardinality.ByValues),
+		MemoryInBytesByLabelName:     list(c.Labels(), cardinality.ByLength),
+	}, nil
+}
