@@ -20,7 +20,7 @@ import (
 // goroutine.
 type Appendable struct {
 	order *order
-	add   func(*Transaction)
+	add   func(*Transaction) error
 }
 
 var (
@@ -29,8 +29,8 @@ var (
 )
 
 // New returns an appendable that passes committed transactions, which are not empty, to add. add
-// must not block for long: a scrape waits for it.
-func New(add func(*Transaction)) *Appendable {
+// must not block for long: a scrape waits for it. Its error is that of the commit.
+func New(add func(*Transaction) error) *Appendable {
 	return &Appendable{order: newOrder(), add: add}
 }
 
@@ -102,7 +102,7 @@ func (a *transactionAppender) Commit() error {
 	a.tx = nil
 	a.appendable.order.commit(tx, a.appended)
 	if len(tx.Samples) > 0 || len(tx.Metadata) > 0 {
-		a.appendable.add(tx)
+		return a.appendable.add(tx)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func TestRefusesWhatPrometheusRefuses(t *testing.T) {
 				require.NoError(t, err)
 				defer func() { require.NoError(t, head.Close()) }()
 				require.NoError(t, head.Init(0))
-				ours := New(func(*Transaction) {})
+				ours := New(func(*Transaction) error { return nil })
 				ours.SetOutOfOrderWindow(window)
 				compare(t, rng, ours, head)
 			})
@@ -105,7 +105,7 @@ func kindOf(err error) string {
 
 func TestTransaction(t *testing.T) {
 	var got []*Transaction
-	a := New(func(tx *Transaction) { got = append(got, tx) })
+	a := New(func(tx *Transaction) error { got = append(got, tx); return nil })
 	ls := labels.FromStrings(model.MetricNameLabel, "m_total", "empty", "")
 	app := a.AppenderV2(t.Context())
 	family := []byte("m")
@@ -153,7 +153,7 @@ func TestTransaction(t *testing.T) {
 
 // TestForgets: series without samples for two hours take no memory.
 func TestForgets(t *testing.T) {
-	a := New(func(*Transaction) {})
+	a := New(func(*Transaction) error { return nil })
 	for i := range 1000 {
 		app := a.AppenderV2(t.Context())
 		_, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "m", "i", fmt.Sprint(i)), 0, int64(i)*60_000, 1, nil, nil, storage.AOptions{})

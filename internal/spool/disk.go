@@ -87,7 +87,7 @@ func (d *disk) own() error {
 	if d.lock != nil {
 		return nil
 	}
-	if err := os.MkdirAll(d.dir, 0o750); err != nil {
+	if err := makeDurably(d.dir); err != nil {
 		return fmt.Errorf("make the directory of the queue: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(d.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o640)
@@ -162,7 +162,31 @@ func writeDurably(temporary, path string, b []byte) (err error) {
 	if err := os.Rename(temporary, path); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
+}
+
+// makeDurably makes a directory and those above it that are missing. It syncs the directory in
+// which each of them is named, also for one that exists: its maker may have died before the sync.
+func makeDurably(dir string) error {
+	above := filepath.Dir(dir)
+	if _, err := os.Stat(above); errors.Is(err, os.ErrNotExist) {
+		if err := makeDurably(above); err != nil {
+			return err
+		}
+	}
+	made := os.Mkdir(dir, 0o750)
+	if made != nil && !errors.Is(made, os.ErrExist) {
+		return made
+	}
+	err := syncDir(above)
+	if made != nil && errors.Is(err, os.ErrPermission) {
+		return nil // an administrator made dir in a directory of others
+	}
+	return err
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}

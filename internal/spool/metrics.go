@@ -29,7 +29,7 @@ func newMetrics(reg prometheus.Registerer, d *disk) (*metrics, error) {
 			Help: "Scrapes and results of rules that wait in memory for the store."}),
 		stored:  counter("stored_samples_total", "Scraped samples and results of rules that were stored."),
 		spilled: counter("spilled_samples_total", "Samples that were written to the queue on disk because the store was away."),
-		dropped: counter("dropped_samples_total", "Samples that were lost because neither the store nor the queue on disk took them, or because they were refused as a whole."),
+		dropped: counter("dropped_samples_total", "Samples that were lost because neither the store nor the queue in memory or on disk took them, or because they were refused as a whole."),
 		refused: counter("refused_appends_total", "Appends of which samples were refused because they break a rule or a limit."),
 		failed:  counter("failed_appends_total", "Appends that failed and are repeated."),
 		damaged: counter("damaged_files_total", "Files of the queue that were damaged."),

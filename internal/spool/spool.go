@@ -43,6 +43,7 @@ type Spool struct {
 
 	mu      sync.Mutex
 	waiting []*appender.Transaction
+	memory  int64         // bytes of the transactions that are added and not settled
 	added   uint64        // transactions
 	settled uint64        // of them, in the order of adding: stored, in the directory, or lost
 	changed chan struct{} // closed when settled changes
@@ -80,14 +81,38 @@ func Open(s Settings, tenant string, sink Sink, reg prometheus.Registerer, logge
 	return q, nil
 }
 
-// Add takes a transaction. It does not wait for the store.
-func (q *Spool) Add(t *appender.Transaction) {
+// MemoryError reports that too many samples wait in memory.
+type MemoryError struct{ Max, Bytes int64 }
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("samples of %d bytes wait in memory, and no more fit into the limit of %d bytes (scrape.queue-memory): the samples are dropped", e.Bytes, e.Max)
+}
+
+// Add takes a transaction. It does not wait for the store. After a *MemoryError the samples are
+// lost, and counted as dropped.
+func (q *Spool) Add(t *appender.Transaction) error {
+	n := t.Bytes()
 	q.mu.Lock()
+	if q.memory+n > q.set.MaxMemory {
+		err := &MemoryError{Max: q.set.MaxMemory, Bytes: q.memory}
+		q.mu.Unlock()
+		q.met.dropped.Add(float64(len(t.Samples)))
+		return err
+	}
 	q.waiting = append(q.waiting, t)
+	q.memory += n
 	q.added++
 	q.met.waiting.Set(float64(len(q.waiting)))
 	q.mu.Unlock()
 	signal(q.wake)
+	return nil
+}
+
+func bytesOf(txs []*appender.Transaction) (n int64) {
+	for _, t := range txs {
+		n += t.Bytes()
+	}
+	return n
 }
 
 func signal(c chan struct{}) {
@@ -190,10 +215,11 @@ func (h *haste) take(now time.Time, linger time.Duration) bool {
 }
 
 // settle counts transactions that the spool holds in memory no more.
-func (q *Spool) settle(n int) {
+func (q *Spool) settle(n int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.settled += uint64(n)
+	q.memory -= bytes
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
@@ -206,6 +232,7 @@ func (q *Spool) run() {
 		if len(txs) == 0 {
 			return
 		}
+		bytes := bytesOf(txs)
 		rest := [][]*appender.Transaction{txs}
 		if !q.down.Load() {
 			rest = q.append(txs)
@@ -216,7 +243,7 @@ func (q *Spool) run() {
 		if q.disk.size() == 0 {
 			q.down.Store(false) // no file tells when the store is back
 		}
-		q.settle(len(txs))
+		q.settle(len(txs), bytes)
 		if len(rest) > 0 && !closing {
 			q.pause(gather)
 		}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -140,7 +141,7 @@ func want(t *testing.T, times ...int64) map[string]int {
 	s := newStore()
 	q := open(t, settingsIn(filepath.Join(t.TempDir(), "q")), s)
 	for _, at := range times {
-		q.Add(transaction(at))
+		require.NoError(t, q.Add(transaction(at)))
 	}
 	require.NoError(t, q.Close(t.Context()))
 	return s.kept()
@@ -150,7 +151,7 @@ func TestStoredAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "queue")
 	s := newStore()
 	q := open(t, settingsIn(dir), s)
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
 	require.Len(t, s.kept(), 7)
 	require.NoError(t, q.Close(t.Context()))
@@ -173,10 +174,10 @@ func TestHaste(t *testing.T) {
 	set.Linger = time.Hour
 	s := newStore()
 	q := open(t, set, s)
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
 	require.Len(t, s.kept(), 7)
-	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Add(transaction(2_000_000)))
 	require.NoError(t, q.Close(t.Context()), "a shutdown does not wait")
 	require.Len(t, s.kept(), 13)
 }
@@ -188,10 +189,10 @@ func TestOutage(t *testing.T) {
 	s := newStore()
 	s.away = true
 	q := open(t, settingsIn(dir), s)
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()), "it is on disk")
 	require.True(t, q.Down())
-	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Add(transaction(2_000_000)))
 	require.NoError(t, q.Close(t.Context()))
 	require.Empty(t, s.kept())
 
@@ -210,10 +211,10 @@ func TestStoreBack(t *testing.T) {
 	s := newStore()
 	s.away = true
 	q := open(t, settingsIn(filepath.Join(t.TempDir(), "queue")), s)
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
 	s.set(func(s *store) { s.away = false })
-	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Add(transaction(2_000_000)))
 	require.Eventually(t, func() bool { return len(s.kept()) == 13 && !q.Down() && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, q.Close(t.Context()))
 	require.Equal(t, want(t, 1_000_000, 2_000_000), s.kept())
@@ -227,7 +228,7 @@ func TestHangingStore(t *testing.T) {
 	s := newStore()
 	s.hang = true
 	q := open(t, set, s)
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
 	require.Positive(t, q.disk.size())
 	require.NoError(t, q.Close(t.Context()))
@@ -235,7 +236,7 @@ func TestHangingStore(t *testing.T) {
 	set.Patience = time.Hour
 	set.Dir = filepath.Join(t.TempDir(), "queue")
 	q = open(t, set, s)
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, q.Close(ctx))
@@ -261,15 +262,81 @@ func TestFullQueue(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	q, err := Open(set, "team", s, reg, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
 	q.disk.max = q.disk.size() + 10
-	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Add(transaction(2_000_000)))
 	require.NoError(t, q.Close(t.Context()))
 	got := counters(t, reg)
 	require.Equal(t, 5.0, got["promlake_queue_dropped_samples_total"])
 	require.Equal(t, 5.0, got["promlake_queue_spilled_samples_total"])
 	require.LessOrEqual(t, q.disk.size(), q.disk.max)
+}
+
+// TestMemoryLimit: what waits in memory is bounded, and room is free again once it is stored.
+func TestMemoryLimit(t *testing.T) {
+	set := settingsIn(filepath.Join(t.TempDir(), "queue"))
+	size := transaction(1_000_000).Bytes()
+	set.Patience, set.MaxMemory = time.Hour, size
+	s := newStore()
+	s.hang = true
+	reg := prometheus.NewRegistry()
+	q, err := Open(set, "team", s, reg, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.NoError(t, q.Add(transaction(1_000_000)))
+	var full *MemoryError
+	require.ErrorAs(t, q.Add(transaction(2_000_000)), &full)
+	require.EqualError(t, full, fmt.Sprintf("samples of %[1]d bytes wait in memory, and no more fit into the limit of %[1]d bytes (scrape.queue-memory): the samples are dropped", size))
+	require.Equal(t, 5.0, counters(t, reg)["promlake_queue_dropped_samples_total"])
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, q.Close(ctx))
+	require.Zero(t, q.memory)
+
+	s = newStore()
+	set.Dir = filepath.Join(t.TempDir(), "queue")
+	q = open(t, set, s)
+	for _, at := range []int64{1_000_000, 2_000_000} {
+		require.NoError(t, q.Add(transaction(at)))
+		require.NoError(t, q.Sync(t.Context()))
+	}
+	require.NoError(t, q.Close(t.Context()))
+	require.Len(t, s.kept(), 13)
+}
+
+// TestPartlyRefused: what the store refuses of an append does not count as stored, be it appended
+// from memory or from the directory.
+func TestPartlyRefused(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		s := newStore()
+		s.away, s.refuse = away, errors.New("a label is too long")
+		reg := prometheus.NewRegistry()
+		q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), "team", s, reg, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		tx := transaction(1_000_000)
+		tx.Samples = append(tx.Samples, appender.Sample{Labels: labels.FromStrings(model.MetricNameLabel, "long", "job", strings.Repeat("x", 1<<16)), T: 1_000_000, V: 1})
+		require.NoError(t, q.Add(tx))
+		require.NoError(t, q.Sync(t.Context()))
+		s.set(func(s *store) { s.away = false })
+		require.Eventually(t, func() bool { return len(s.kept()) == 7 && q.disk.size() == 0 }, time.Minute, 10*time.Millisecond)
+		require.NoError(t, q.Close(t.Context()))
+		got := counters(t, reg)
+		require.Equal(t, 5.0, got["promlake_queue_stored_samples_total"], "away %t", away)
+		require.Equal(t, 1.0, got["promlake_queue_refused_appends_total"])
+		require.Zero(t, got["promlake_queue_dropped_samples_total"])
+	}
+}
+
+// TestDirectoryIsMade: with the directories above it.
+func TestDirectoryIsMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b", "queue")
+	s := newStore()
+	s.away = true
+	q := open(t, settingsIn(dir), s)
+	require.NoError(t, q.Add(transaction(1_000_000)))
+	require.NoError(t, q.Close(t.Context()))
+	require.DirExists(t, dir)
+	require.Positive(t, q.disk.size())
 }
 
 // TestRefusedAsAWhole: samples that the sink cannot read at all count as dropped, and not as
@@ -280,7 +347,7 @@ func TestRefusedAsAWhole(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), "team", s, reg, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
 	require.NoError(t, q.Close(t.Context()))
 	require.Empty(t, s.kept())
@@ -297,7 +364,7 @@ func TestDamagedFile(t *testing.T) {
 	s.away = true
 	for _, at := range []int64{1_000_000, 2_000_000} {
 		q := open(t, settingsIn(dir), s)
-		q.Add(transaction(at))
+		require.NoError(t, q.Add(transaction(at)))
 		require.NoError(t, q.Close(t.Context()))
 	}
 	first := filepath.Join(dir, fmt.Sprintf("%020d%s", 1, suffix))
@@ -322,10 +389,10 @@ func TestUnwritableQueue(t *testing.T) {
 	s.away = true
 	q := open(t, settingsIn(filepath.Join(t.TempDir(), "queue")), s)
 	q.disk.dir = filepath.Join(file, "queue")
-	q.Add(transaction(1_000_000))
+	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
 	s.set(func(s *store) { s.away = false })
-	q.Add(transaction(2_000_000))
+	require.NoError(t, q.Add(transaction(2_000_000)))
 	require.NoError(t, q.Close(t.Context()))
 	require.Equal(t, want(t, 2_000_000), s.kept())
 }

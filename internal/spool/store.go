@@ -34,15 +34,15 @@ func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transa
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			whole := false
-			refused, err := q.sink.Append(ctx, q.tenant, sizeOf(part), source(part, &whole))
+			var got taken
+			refused, err := q.sink.Append(ctx, q.tenant, sizeOf(part), source(part, &got))
 			q.note(refused)
 			switch {
-			case err == nil && refused != nil && whole:
+			case err == nil && refused != nil && got.none:
 				q.met.dropped.Add(float64(samplesOf(part)))
 				return
 			case err == nil:
-				q.met.stored.Add(float64(samplesOf(part)))
+				q.met.stored.Add(float64(got.samples))
 				return
 			}
 			q.met.failed.Inc()
@@ -70,13 +70,25 @@ func (q *Spool) note(refused error) {
 	}
 }
 
-// source returns the source of an append. It sets whole if none of the samples can be read, for
-// example because they exceed the memory of requests.
-func source(txs []*appender.Transaction, whole *bool) func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error) {
+// taken describes what the store took of an append.
+type taken struct {
+	none    bool // none of the samples could be read, for example for want of memory
+	samples int
+}
+
+// see records what was read.
+func (t *taken) see(b *remotewrite.Batch, err error) (*remotewrite.Batch, error) {
+	t.none = err != nil
+	if err == nil {
+		t.samples = len(b.Floats) + len(b.Hists)
+	}
+	return b, err
+}
+
+// source returns the source of an append. It records what it read in got.
+func source(txs []*appender.Transaction, got *taken) func(*remotewrite.Generation, remotewrite.Rules, remotewrite.Room) (*remotewrite.Batch, error) {
 	return func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-		b, err := remotewrite.Collect(g, rules, room, appender.Collect(txs))
-		*whole = err != nil
-		return b, err
+		return got.see(remotewrite.Collect(g, rules, room, appender.Collect(txs)))
 	}
 }
 
@@ -99,11 +111,8 @@ func samplesOf(txs []*appender.Transaction) (n int) {
 	return n
 }
 
-func sizeOf(txs []*appender.Transaction) (n int64) {
-	for _, t := range txs {
-		n += t.Bytes()
-	}
-	return n + int64(samplesOf(txs))*remotewrite.CostFloat
+func sizeOf(txs []*appender.Transaction) int64 {
+	return bytesOf(txs) + int64(samplesOf(txs))*remotewrite.CostFloat
 }
 
 // spill writes transactions to the directory. What cannot be written is lost, logged and counted.
@@ -183,12 +192,10 @@ func (q *Spool) replayFile(ctx context.Context, f entry) error {
 	case err != nil:
 		return err
 	}
-	whole := false
+	var got taken
 	refused, err := q.sink.Append(ctx, r.tenant, int64(len(r.message))+int64(r.samples)*remotewrite.CostFloat,
 		func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-			b, err := remotewrite.Decode(remotewrite.V2, r.message, g, rules, room)
-			whole = err != nil
-			return b, err
+			return got.see(remotewrite.Decode(remotewrite.V2, r.message, g, rules, room))
 		})
 	if err != nil {
 		q.met.failed.Inc()
@@ -196,11 +203,11 @@ func (q *Spool) replayFile(ctx context.Context, f entry) error {
 	}
 	if refused != nil {
 		q.met.refused.Inc()
-		q.logger.Warn("samples on disk were refused", "file", f.number, "whole", whole, "err", refused)
-		if whole {
+		q.logger.Warn("samples on disk were refused", "file", f.number, "whole", got.none, "err", refused)
+		if got.none {
 			return q.disk.remove(f, refusedSuffix)
 		}
 	}
-	q.met.stored.Add(float64(r.samples))
+	q.met.stored.Add(float64(got.samples))
 	return q.disk.remove(f, "")
 }
