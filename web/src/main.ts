@@ -5,6 +5,7 @@ import { DashboardsView } from "./dashboards/view";
 import { choice, h, replace } from "./dom";
 import { editor } from "./editor";
 import { explanation } from "./explain";
+import { LakeView } from "./lake";
 import { cardinality, status } from "./lists";
 import { Listing } from "./monitoring/listing";
 import { alerts, monitored, rules } from "./monitoring/rules";
@@ -19,6 +20,7 @@ const titles: readonly (readonly [View, string])[] = [
   ["explore", "Explore"],
   ["sql", "SQL"],
   ["explain", "Explain"],
+  ["lake", "Lake"],
   ["cardinality", "Cardinality"],
   ["targets", "Targets"],
   ["rules", "Rules"],
@@ -92,6 +94,12 @@ function open(): void {
     case "explain":
       shown = openExplain();
       break;
+    case "lake": {
+      const l = new LakeView(context);
+      replace(main, l.dom);
+      shown = l;
+      break;
+    }
     case "cardinality":
       shown = { refresh: () => void cardinality(api, main, explore), destroy() {} };
       break;
@@ -303,7 +311,7 @@ function keys(e: KeyboardEvent): void {
   const target = e.composedPath()[0];
   const typing = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName));
   if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
-  const view = titles[Number(e.key) - 1];
+  const view = /^\d$/.test(e.key) ? titles[(Number(e.key) + 9) % 10] : undefined;
   if (view) {
     e.preventDefault(); // the view may have an editor, which must not get the key
     if (visible(view[0])) update(switched(view[0]));
@@ -320,7 +328,7 @@ const help = h(
   "dialog",
   { "aria-label": "Keyboard" },
   h("h2", {}, "Keyboard"),
-  h("table", {}, h("tbody", {}, ...[["1 … 9", "open a view"], ["/", "go to the first query, the statement or the filter"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Enter", "run the SQL statement"], ["Arrows, Page Up, Page Down, Ctrl+Home, Ctrl+End", "move in the rows of a statement"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]].map(([k, t]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, k!)), h("td", {}, t!))))),
+  h("table", {}, h("tbody", {}, ...[["1 … 9, 0", "open a view"], ["/", "go to the first query, the statement or the filter"], ["Enter, Shift+Enter", "run the query, start a new line"], ["Ctrl+Enter", "run the SQL statement"], ["Arrows, Page Up, Page Down, Ctrl+Home, Ctrl+End", "move in the rows of a statement"], ["Ctrl+Space", "complete; in an empty editor, list earlier queries"], ["r", "refresh"], ["?", "this list"]].map(([k, t]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, k!)), h("td", {}, t!))))),
   h("form", { method: "dialog" }, h("button", { class: "primary" }, "Close")),
 );
 

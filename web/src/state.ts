@@ -2,7 +2,7 @@ import { formatDuration, formatTime, parseDuration, parseTime, type Range, type 
 
 // What the page shows, as the part of its address behind "#". A link reproduces the page exactly.
 
-export const views = ["dashboards", "explore", "sql", "explain", "cardinality", "targets", "rules", "alerts", "status"] as const;
+export const views = ["dashboards", "explore", "sql", "explain", "lake", "cardinality", "targets", "rules", "alerts", "status"] as const;
 export type View = (typeof views)[number];
 
 export interface PanelState {

@@ -104,7 +104,7 @@ test("the keyboard alone suffices", async () => {
   await page.keyboard.press("Enter");
   assert.equal(await series(page), 1);
   await page.evaluate(() => document.activeElement.blur());
-  for (const [key, title] of [["3", "SQL"], ["4", "Explain"], ["5", "Cardinality"], ["9", "Status"], ["1", "Dashboards"]]) {
+  for (const [key, title] of [["3", "SQL"], ["4", "Explain"], ["5", "Lake"], ["6", "Cardinality"], ["0", "Status"], ["1", "Dashboards"]]) {
     await page.keyboard.press(key);
     await until(`${title} is shown`, async () => (await page.title()).startsWith(title));
     await page.evaluate(() => document.activeElement.blur());
@@ -125,6 +125,19 @@ test("explain shows the plan, the price and what was measured", async () => {
   await page.getByRole("cell", { name: "node_cpu_seconds_total" }).waitFor();
   await page.getByRole("button", { name: "Run and measure" }).click();
   await page.getByText("Evaluated by the engine").waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("the lake shows its levels, what it costs and what waits", async () => {
+  const page = await visit(browser, `${server.url}/#/lake`);
+  const figure = (name) => page.getByRole("region", { name, exact: true });
+  assert.match(await figure("Storage").textContent(), /\$[\d.e-]+ a month/);
+  assert.match(await figure("Retention").textContent(), /unlimited/);
+  assert.match(await figure("Oldest segment").textContent(), /waits to become a block/);
+  await page.getByRole("img", { name: /windows in (Segments|Parts)/ }).waitFor();
+  assert.match(await page.locator(".levels rect title").first().textContent(), /^(Segments|Parts), 20\d\d-.*: \d+ objects, /);
+  await page.getByText(/^Windows \(\d+\)$/).click();
+  await page.getByRole("region", { name: "Windows" }).getByRole("row").nth(1).waitFor();
   assert.deepEqual(page.faults, []);
 });
 
@@ -220,7 +233,7 @@ test("the page asks for a token when the server requires one", async () => {
 for (const theme of ["light", "dark"]) {
   test(`accessible and within its width, ${theme}`, async () => {
     const page = await visit(browser, explore("node_load1"), { colorScheme: theme });
-    for (const view of ["dashboards", "explore", "sql", "explain", "cardinality", "targets", "rules", "alerts", "status"]) {
+    for (const view of ["dashboards", "explore", "sql", "explain", "lake", "cardinality", "targets", "rules", "alerts", "status"]) {
       await page.goto(`${server.url}/#/${view}?range=15m&g0.expr=node_load1&sql=${encodeURIComponent("SELECT metric, labels FROM series")}`);
       await page.locator("main canvas, main table, main h3").first().waitFor();
       for (const width of [360, 1280, 2560]) {

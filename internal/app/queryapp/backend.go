@@ -18,6 +18,7 @@ var (
 	_ api.Explainer  = backend{}
 	_ api.SQLer      = backend{}
 	_ api.Weigher    = backend{}
+	_ api.Laker      = backend{}
 )
 
 // backend is an api.Backend: the engine evaluates queries, the stage reads their data.
@@ -30,6 +31,9 @@ type backend struct {
 func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
 	return b.Stage.Explain(ctx, query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze})
 }
+
+// Lake describes the objects of a tenant.
+func (b backend) Lake(ctx context.Context) (any, error) { return b.Stage.Lake(ctx) }
 
 // SQL runs a SQL statement.
 func (b backend) SQL(ctx context.Context, q api.SQLQuery, out api.SQLOutput) error {

@@ -46,6 +46,7 @@ type server struct {
 	refused  *prometheus.CounterVec // counts rejected requests by the flag of the exceeded limit
 	explains Explainer              // nil: the backend cannot explain queries
 	sql      SQLer                  // nil: the backend has no SQL
+	lakes    Laker                  // nil: the backend cannot describe its objects
 
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
@@ -77,6 +78,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	}
 	s.explains, _ = backend.(Explainer)
 	s.sql, _ = backend.(SQLer)
+	s.lakes, _ = backend.(Laker)
 	upstream, err := s.upstream(reg, nil)
 	if err != nil {
 		return nil, err

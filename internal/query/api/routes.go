@@ -12,6 +12,7 @@ import (
 const (
 	explainPath   = "/explain"
 	sqlPath       = "/sql"
+	lakePath      = "/status/lake"
 	exportPath    = "/export"
 	exportCSVPath = "/export/csv"
 )
@@ -83,6 +84,9 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 			served[path] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(f)) }
 		}
 	}
+	if s.lakes != nil {
+		served[lakePath] = func(http.Handler) http.Handler { return s.withAsOf(s.json(s.lake)) }
+	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden := map[string]bool{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
@@ -94,7 +98,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return guarded(apiPath+path, withPath(choose(h)))
 	})
 	upstream.Register(router)
-	for _, path := range []string{explainPath, sqlPath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath} {
+	for _, path := range []string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath} {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}

@@ -1,0 +1,69 @@
+package query_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// TestLake: the description has all live objects, and the deletions that readers still apply.
+func TestLake(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{})
+	empty, err := l.Lake(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, empty.Bytes)
+	require.Empty(t, empty.Levels)
+
+	writeMixture(l, tenant.Default, randomRows(rand.New(rand.NewPCG(13, 14))))
+	deleteAll(l)
+	got, err := l.Lake(t.Context())
+	require.NoError(t, err)
+	snap, err := catalog.Take(t.Context(), l.store, tenant.Default, key.MinTime, key.MaxTime)
+	require.NoError(t, err)
+
+	require.Equal(t, snap.Manifest.Generation, got.Generation)
+	var objects, inWindows int
+	var bytes, samples, ofWindows int64
+	for _, x := range got.Levels {
+		objects, bytes, samples = objects+x.Objects, bytes+x.Bytes, samples+x.Samples
+	}
+	last := int64(math.MinInt64)
+	for _, w := range got.Windows {
+		inWindows, ofWindows = inWindows+w.Objects, ofWindows+w.Bytes
+		require.LessOrEqual(t, last, w.Start)
+		require.Less(t, w.Start, w.End)
+		last = w.Start
+	}
+	require.Equal(t, "segment", got.Levels[0].Level)
+	require.Greater(t, len(got.Levels), 1)
+	require.Equal(t, len(snap.Segments)+len(snap.Blocks), objects)
+	require.Equal(t, objects, inWindows)
+	require.Equal(t, got.Bytes, bytes)
+	require.Equal(t, got.Bytes, ofWindows)
+	var want, wantSamples int64
+	for _, b := range snap.Blocks {
+		want, wantSamples = want+b.Bytes, wantSamples+b.Samples
+	}
+	for _, s := range snap.Segments {
+		want += s.Size
+	}
+	require.Equal(t, want, got.Bytes)
+	require.Equal(t, wantSamples, samples)
+	require.InEpsilon(t, float64(want)/1e9*0.023, got.DollarsPerMonth, 1e-9)
+	require.Len(t, got.Deletions, len(snap.Manifest.Tombstones))
+	require.NotEmpty(t, got.Deletions)
+	applied := 0
+	for _, d := range got.Deletions {
+		require.Regexp(t, `^\{.+\}$`, d.Selector)
+		require.LessOrEqual(t, d.Start, d.End)
+		applied += d.Objects
+	}
+	require.Positive(t, applied)
+}

@@ -1,0 +1,169 @@
+import { ApiError, type Answer, type Api, type Series } from "./api";
+import { h, replace } from "./dom";
+import { formatValue } from "./format";
+import type { Context } from "./panel";
+import { formatTime, type Zone } from "./time";
+
+// What the lake of a tenant holds: the answer of /api/v1/status/lake as figures, as a picture of
+// levels over time, and as the table behind it.
+
+interface Level {
+  level: string;
+  objects: number;
+  bytes: number;
+  samples: number;
+}
+
+interface Window extends Level {
+  start: number; // ms
+  end: number;
+}
+
+interface Inventory {
+  generation: number;
+  committed?: number;
+  levels: Level[];
+  windows: Window[];
+  bytes: number;
+  oldestSegment?: number;
+  waiting: { segments: number; blocks: number; since?: number };
+  deletions: { id: string; requested: number; selector: string; start: number; end: number; objects: number }[];
+  dollarsPerMonth: number;
+}
+
+const count = (n: number) => n.toLocaleString("en");
+const bytes = (n: number) => formatValue(n, "bytes");
+const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? "less than $0.01" : `$${n.toFixed(2)}`);
+const titles: Record<string, string> = { segment: "Segments", part: "Parts", "24h": "24h, rollups" };
+const titleOf = (level: string) => titles[level] ?? `${level} blocks`;
+const order = ["segment", "part", "2h", "12h", "24h"];
+// shownWindows bounds the rows of the table.
+const shownWindows = 500;
+
+export class LakeView {
+  readonly dom = h("div", { class: "lake" });
+  private running = false;
+
+  constructor(private readonly ctx: Context) {}
+
+  refresh(): void {
+    if (this.running) return;
+    this.running = true;
+    void this.show().finally(() => (this.running = false));
+  }
+
+  destroy(): void {}
+
+  private async show(): Promise<void> {
+    const { api } = this.ctx;
+    const asOf = this.ctx.asOf();
+    try {
+      const [lake, flags, lag] = await Promise.all([
+        api.get<Inventory>("status/lake", { as_of: asOf === undefined ? undefined : (asOf / 1000).toFixed(3) }),
+        operator(api),
+        lagOf(api),
+      ]);
+      replace(this.dom, ...content(lake.data, flags, lag, this.ctx.zone()));
+    } catch (e) {
+      replace(this.dom, h("p", { class: "bad", role: "alert" }, e instanceof ApiError && e.status === 404 ? "This server does not describe its lake: it is older than this page." : e instanceof Error ? e.message : String(e)));
+    }
+  }
+}
+
+// operator returns the flags of the server, if the token may read them.
+async function operator(api: Api): Promise<Record<string, string> | undefined> {
+  try {
+    return (await api.get<Record<string, string>>("status/flags")).data;
+  } catch (e) {
+    if (e instanceof ApiError && (e.status === 403 || e.status === 404)) return undefined;
+    throw e;
+  }
+}
+
+// lagOf is the compaction lag in seconds, if the tenant has the metrics of a compactor.
+async function lagOf(api: Api): Promise<number | undefined> {
+  const { data } = await api.get<Answer>("query", { query: "max(promlake_compact_lag_seconds)" });
+  const v = (data.result as Series[])[0]?.value?.[1];
+  return v === undefined ? undefined : Number(v);
+}
+
+function content(l: Inventory, flags: Record<string, string> | undefined, lag: number | undefined, zone: Zone): (HTMLElement | null)[] {
+  const samples = l.levels.reduce((sum, x) => sum + x.samples, 0);
+  const inBlocks = l.levels.reduce((sum, x) => sum + (x.level === "segment" ? 0 : x.bytes), 0);
+  const newest = l.windows.reduce((m, w) => Math.max(m, w.end), 0);
+  const oldest = l.windows.reduce((m, w) => Math.min(m, w.start), newest);
+  const age = l.oldestSegment === undefined ? undefined : (Date.now() - l.oldestSegment) / 1000;
+  const retention = flags?.["compactor.blocks-retention-period"];
+  const figures: [string, string, string][] = [
+    ["Stored", bytes(l.bytes), "of live objects"],
+    ["Storage", `${dollars(l.dollarsPerMonth)} a month`, "list price of S3 Standard"],
+    ["Samples in blocks", count(samples), samples ? `${formatValue(inBlocks / samples)} B per sample` : "nothing is compacted yet"],
+    ["Time range", newest ? formatValue((newest - oldest) / 1000, "seconds") : "–", newest ? `since ${formatTime(oldest, zone)}` : "no data"],
+    ["Oldest segment", age === undefined ? "–" : formatValue(Math.max(0, Math.round(age)), "seconds"), "waits to become a block"],
+    ["Compaction lag", lag === undefined ? "unknown" : formatValue(lag, "seconds"), lag === undefined ? "this tenant has no metrics of a compactor" : "of the oldest window that is due"],
+    ["Retention", retention === undefined ? "unknown" : /^0s?$/.test(retention) ? "unlimited" : retention, flags ? (flags["compactor.tenant-retention"] || "for all tenants") : "needs a token of an operator"],
+    ["To be deleted", count(l.waiting.segments + l.waiting.blocks), l.waiting.since ? `replaced objects, the first ${formatTime(l.waiting.since, zone)}` : "replaced objects"],
+  ];
+  return [
+    h("div", { class: "figures" }, ...figures.map(([name, value, note]) => h("section", { class: "panel figure", "aria-label": name }, h("h2", {}, name), h("div", { class: "stat-value" }, value), h("p", { class: "muted" }, note)))),
+    h("section", { class: "panel", "aria-label": "Levels over time" }, h("h2", {}, "Levels over time"), l.windows.length ? picture(l, zone) : h("p", { class: "muted" }, "This tenant has no data yet.")),
+    table("Levels", ["Level", "Objects", "Bytes", "Samples", "Bytes per sample"], l.levels.map((x) => [titleOf(x.level), count(x.objects), bytes(x.bytes), x.level === "segment" ? "–" : count(x.samples), x.samples ? formatValue(x.bytes / x.samples) : "–"])),
+    l.deletions.length
+      ? table("Deletions", ["Series", "From", "To", "Requested", "Objects that still hold them"], l.deletions.map((d) => [d.selector, formatTime(d.start, zone), formatTime(d.end, zone), formatTime(d.requested, zone), d.objects ? count(d.objects) : "none"]))
+      : null,
+    windowsTable(l, zone),
+  ];
+}
+
+function windowsTable(l: Inventory, zone: Zone): HTMLElement {
+  const last = l.windows.slice(-shownWindows).reverse();
+  return h(
+    "details",
+    { class: "panel" },
+    h("summary", {}, h("h2", {}, `Windows (${count(l.windows.length)})`)),
+    last.length < l.windows.length ? h("p", { class: "muted" }, `The last ${shownWindows} windows`) : null,
+    table("", ["From", "To", "Level", "Objects", "Bytes", "Samples"], last.map((w) => [formatTime(w.start, zone), formatTime(w.end, zone), titleOf(w.level), count(w.objects), bytes(w.bytes), w.level === "segment" ? "–" : count(w.samples)])),
+  );
+}
+
+function table(title: string, head: string[], rows: string[][]): HTMLElement {
+  const scroll = h(
+    "div",
+    { class: "scroll", tabIndex: 0, role: "region", "aria-label": title || "Windows" },
+    h("table", {}, h("thead", {}, h("tr", {}, ...head.map((t, i) => h("th", { scope: "col", class: i ? "number" : "" }, t)))), h("tbody", {}, ...rows.map((r) => h("tr", {}, ...r.map((c, i) => (i ? h("td", { class: "number" }, c) : h("th", { scope: "row" }, c)))))))
+  );
+  return title ? h("section", { class: "panel" }, h("h2", {}, title), scroll) : scroll;
+}
+
+const svg = (tag: string, attributes: Record<string, string | number>, ...children: Node[]): SVGElement => {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, String(value));
+  e.append(...children);
+  return e;
+};
+
+// picture draws a row for each level and a box for each window; the darker, the more bytes an hour.
+// The table of windows says the same in words.
+function picture(l: Inventory, zone: Zone): HTMLElement {
+  const start = l.windows.reduce((m, w) => Math.min(m, w.start), Infinity);
+  const end = l.windows.reduce((m, w) => Math.max(m, w.end), 0);
+  const levels = order.filter((name) => l.levels.some((x) => x.level === name));
+  const [width, row, left] = [1000, 34, 110];
+  const x = (t: number) => left + ((t - start) / (end - start)) * (width - left - 10);
+  const density = (w: Window) => w.bytes / Math.max(1, w.end - w.start);
+  const most = Math.max(...l.windows.map(density));
+  const boxes = l.windows.map((w) => {
+    const at = levels.indexOf(w.level);
+    const title = svg("title", {}, document.createTextNode(`${titleOf(w.level)}, ${formatTime(w.start, zone)} to ${formatTime(w.end, zone)}: ${count(w.objects)} objects, ${bytes(w.bytes)}${w.samples ? `, ${count(w.samples)} samples` : ""}`));
+    return svg("rect", { x: x(w.start).toFixed(1), y: at * row + 4, width: Math.max(1.5, x(w.end) - x(w.start) - 1).toFixed(1), height: row - 8, rx: 2, class: `box box-${w.level === "segment" ? "segment" : "block"}`, "fill-opacity": (0.3 + 0.7 * Math.sqrt(density(w) / most)).toFixed(2) }, title);
+  });
+  const names = levels.map((name, i) => svg("text", { x: 0, y: i * row + row / 2 + 5 }, document.createTextNode(titleOf(name))));
+  const bottom = levels.length * row;
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => {
+    const t = start + part * (end - start);
+    return svg("text", { x: x(t).toFixed(1), y: bottom + 18, "text-anchor": part === 0 ? "start" : part === 1 ? "end" : "middle" }, document.createTextNode(formatTime(t, zone).slice(0, 16)));
+  });
+  const dom = h("div", { class: "levels", tabIndex: 0, role: "region", "aria-label": "Picture of the levels over time" });
+  dom.append(svg("svg", { viewBox: `0 0 ${width} ${bottom + 26}`, role: "img", "aria-label": `${count(l.windows.length)} windows in ${levels.map(titleOf).join(", ")}, from ${formatTime(start, zone)} to ${formatTime(end, zone)}. The table of windows lists them.` }, ...names, ...boxes, ...ticks));
+  return dom;
+}
