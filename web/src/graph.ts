@@ -1,6 +1,7 @@
 import uPlot from "uplot";
 import type { Series } from "./api";
 import { h, replace } from "./dom";
+import type { Dot } from "./exemplars";
 import { formatValue, legend, shared, type Unit } from "./format";
 import { formatTime, type Zone } from "./time";
 
@@ -14,6 +15,7 @@ export interface GraphOptions {
   step: number; // ms
   height: number; // pixels
   zoom: (start: number, end: number) => void;
+  dots?: Dot[];
 }
 
 // Lines is what a graph draws: a row of values per line, over the times of all. null is a gap;
@@ -33,6 +35,7 @@ export type LineOptions = Pick<GraphOptions, "stacked" | "log" | "zone"> & {
   bounds?: [start: number, end: number]; // seconds; without them the times decide
   zoom?: (start: number, end: number) => void; // without it, a drag zooms the graph alone
   style?: Style;
+  dots?: Dot[]; // exemplars
 };
 
 // Style is what dashboards choose beyond a graph's defaults.
@@ -156,7 +159,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
         ],
         setSeries: [(_p, i) => void (nearest = i === null ? -1 : i - 1)],
         setCursor: [(p) => showTip(p)],
-        draw: [(p) => drawLevels(p, style?.levels ?? [])],
+        draw: [(p) => drawLevels(p, style?.levels ?? []), (p) => drawDots(p, o.dots ?? [], css.getPropertyValue("--text"))],
       },
     },
     [times, ...shown] as uPlot.AlignedData,
@@ -170,10 +173,20 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
       tip.hidden = true;
       return;
     }
+    const dot = dotAt(p, o.dots ?? []);
+    if (dot) {
+      place(p);
+      replace(tip, h("div", { class: "muted" }, `Exemplar, ${formatTime(dot.at * 1000, o.zone)}`), h("div", {}, h("strong", {}, o.format(dot.value)), " ", h("code", {}, legend(dot.labels))), h("code", {}, legend(dot.series)));
+      return;
+    }
     const at = names.length === 1 ? 0 : nearest;
     const v = at >= 0 ? values[at]?.[i] : undefined;
-    tip.hidden = false;
+    place(p);
     replace(tip, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : written(at, v)), " ", h("code", {}, titles[at]!)));
+  }
+
+  function place(p: uPlot): void {
+    tip.hidden = false;
     const right = p.cursor.left! > p.over.clientWidth / 2;
     tip.style.left = right ? "" : `${p.cursor.left! + 96}px`;
     tip.style.right = right ? `${p.over.clientWidth - p.cursor.left! + 24}px` : "";
@@ -234,6 +247,39 @@ function drawLevels(u: uPlot, levels: readonly { at: number; colour: string }[])
     u.ctx.stroke();
     u.ctx.restore();
   }
+}
+
+// positionOf is where a dot is, in the pixels that the canvas or the cursor has. A value beyond the
+// axis is at its edge.
+function positionOf(u: uPlot, d: Dot, canvas: boolean): { x: number; y: number } {
+  const y = u.valToPos(Math.min(u.scales["y"]!.max!, Math.max(u.scales["y"]!.min!, d.value)), "y", canvas);
+  return { x: u.valToPos(d.at, "x", canvas), y };
+}
+
+function drawDots(u: uPlot, dots: readonly Dot[], colour: string): void {
+  const size = 4 * devicePixelRatio;
+  u.ctx.save();
+  u.ctx.fillStyle = colour;
+  for (const d of dots) {
+    const { x, y } = positionOf(u, d, true);
+    if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+    u.ctx.beginPath();
+    u.ctx.moveTo(x, y - size);
+    u.ctx.lineTo(x + size, y);
+    u.ctx.lineTo(x, y + size);
+    u.ctx.lineTo(x - size, y);
+    u.ctx.fill();
+  }
+  u.ctx.restore();
+}
+
+// dotAt is the dot under the cursor.
+function dotAt(u: uPlot, dots: readonly Dot[]): Dot | undefined {
+  const { left = -1, top = -1 } = u.cursor;
+  return dots.find((d) => {
+    const { x, y } = positionOf(u, d, false);
+    return Math.abs(x - left) <= 6 && Math.abs(y - top) <= 6;
+  });
 }
 
 // lone reports whether some sample has no neighbour, so that a line alone would not show it.

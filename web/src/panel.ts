@@ -1,8 +1,10 @@
 import { ApiError, queryParams, type Answer, type Api, type Reply } from "./api";
 import { choice, download, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
-import { unitOf, type Unit } from "./format";
+import { exemplars, listed, type Dot } from "./exemplars";
+import { formatValue, unitOf, type Unit } from "./format";
 import { graph, type Graph } from "./graph";
+import { cellsOf, heatmap, isHistogram } from "./heatmap";
 import { Ranged } from "./ranged";
 import { remember, type PanelState } from "./state";
 import { csv, table } from "./table";
@@ -79,7 +81,7 @@ export class Result {
   private async ranged(g: PanelState, refresh: boolean, signal: AbortSignal): Promise<void> {
     const range = this.ctx.range();
     const step = g.step ?? stepFor(range.length, this.dom.clientWidth || 800);
-    const { series, start, end, reply: r } = await this.query.ask(g.expr, range, step, refresh, signal);
+    const [{ series, start, end, reply: r }, dots] = await Promise.all([this.query.ask(g.expr, range, step, refresh, signal), this.dots(g, signal)]);
     this.answer = { ...r.data, result: series };
     this.tell(r, series.length, step);
     this.drop();
@@ -87,8 +89,28 @@ export class Result {
       replace(this.body, h("p", { class: "muted" }, "No series in this time range."));
       return;
     }
-    this.drawing = graph(series, { unit: this.unit ?? unitOf(g.expr), stacked: g.stacked, log: g.log, zone: this.ctx.zone(), start, end, step, height: this.height, zoom: (s, e) => this.ctx.zoom(s, e) });
-    replace(this.body, this.drawing.dom);
+    const unit = this.unit ?? unitOf(g.expr);
+    const zone = this.ctx.zone();
+    const zoom = (s: number, e: number) => this.ctx.zoom(s, e);
+    if (g.tab === "heatmap") {
+      if (!isHistogram(series)) {
+        replace(this.body, h("p", { class: "warn" }, "A heatmap shows the buckets of histograms: sum by (le) (rate(name_bucket[5m])), or sum(rate(name[5m])) of a native histogram."));
+        return;
+      }
+      const bound = /_bytes/.test(g.expr) ? "bytes" : /_seconds/.test(g.expr) ? "seconds" : "number";
+      this.drawing = heatmap(cellsOf(series, { start, end, step }, (v) => formatValue(v, bound)), { zone, height: this.height, format: (v) => formatValue(v), zoom });
+      replace(this.body, this.drawing.dom);
+      return;
+    }
+    this.drawing = graph(series, { unit, stacked: g.stacked, log: g.log, zone, start, end, step, height: this.height, zoom, ...(dots ? { dots: dots.dots } : {}) });
+    replace(this.body, this.drawing.dom, dots && listed(dots.dots, dots.total, zone));
+  }
+
+  // dots asks for exemplars if the panel shows them.
+  private async dots(g: PanelState, signal: AbortSignal): Promise<{ dots: Dot[]; total: number } | undefined> {
+    if (!g.exemplars || g.tab !== "graph") return undefined;
+    const { start, end } = bounds(this.ctx.range(), Date.now());
+    return exemplars(this.ctx.api, g.expr, start, end, this.ctx.asOf(), signal);
   }
 
   private tell(r: Reply<Answer>, series?: number, step?: number): void {
@@ -145,8 +167,9 @@ export class Panel {
   ) {
     this.input = editor(ctx.api, state.expr, () => this.submit());
     this.result = new Result(ctx, 320);
-    const tabs = choice("Show as", [["graph", "Graph"], ["table", "Table"]], state.tab, (v) => this.set({ tab: v === "table" ? "table" : "graph" }));
+    const tabs = choice("Show as", [["graph", "Graph"], ["heatmap", "Heatmap"], ["table", "Table"]], state.tab, (v) => this.set({ tab: v === "table" || v === "heatmap" ? v : "graph" }));
     const scale = choice("Scale", [["", "Linear"], ["stacked", "Stacked"], ["log", "Logarithmic"]], state.stacked ? "stacked" : state.log ? "log" : "", (v) => this.set({ stacked: v === "stacked", log: v === "log" }));
+    const dots = h("input", { type: "checkbox", checked: state.exemplars, onchange: () => this.set({ exemplars: dots.checked }) });
     const step = h("input", { class: "short", placeholder: "step", "aria-label": "Step, for example 30s; empty chooses one", value: state.step ? formatDuration(state.step) : "" });
     step.addEventListener("change", () => {
       const d = parseDuration(step.value);
@@ -168,7 +191,7 @@ export class Panel {
       "section",
       { class: "panel", "aria-label": "Query panel" },
       h("div", { class: "row" }, this.input.dom, h("button", { type: "button", class: "primary", onclick: () => this.submit() }, "Run")),
-      h("div", { class: "row tools" }, tabs, scale, step, save, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
+      h("div", { class: "row tools" }, tabs, scale, step, h("label", { class: "toggle" }, dots, " Exemplars"), save, h("button", { type: "button", onclick: () => this.explain(this.input.text()) }, "Explain"), h("button", { type: "button", onclick: close, "aria-label": "Remove this panel" }, "Remove")),
       this.result.dom,
     );
   }

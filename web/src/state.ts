@@ -7,9 +7,10 @@ export type View = (typeof views)[number];
 
 export interface PanelState {
   expr: string;
-  tab: "graph" | "table";
+  tab: "graph" | "heatmap" | "table";
   stacked: boolean;
   log: boolean;
+  exemplars: boolean;
   step?: number; // ms; without one the panel's width decides
 }
 
@@ -29,7 +30,7 @@ export interface State {
   only: string; // their state; "" lists all
 }
 
-export const emptyPanel = (expr = ""): PanelState => ({ expr, tab: "graph", stacked: false, log: false });
+export const emptyPanel = (expr = ""): PanelState => ({ expr, tab: "graph", stacked: false, log: false, exemplars: false });
 
 export function initial(): State {
   return { view: "dashboards", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", dash: "", vars: {}, panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "" };
@@ -49,9 +50,10 @@ export function encode(s: State): string {
   s.panels.forEach((g, i) => {
     if (!g.expr && s.panels.length === 1) return;
     p.set(`g${i}.expr`, g.expr);
-    if (g.tab === "table") p.set(`g${i}.tab`, "table");
+    if (g.tab !== "graph") p.set(`g${i}.tab`, g.tab);
     if (g.stacked) p.set(`g${i}.stacked`, "1");
     if (g.log) p.set(`g${i}.log`, "1");
+    if (g.exemplars) p.set(`g${i}.show_exemplars`, "1");
     if (g.step !== undefined) p.set(`g${i}.step_input`, formatDuration(g.step));
   });
   if (s.sql) p.set("sql", s.sql);
@@ -82,9 +84,11 @@ export function decode(hash: string): State {
   const panels: PanelState[] = [];
   for (let i = 0; p.has(`g${i}.expr`); i++) {
     const g = emptyPanel(p.get(`g${i}.expr`) ?? "");
-    if (p.get(`g${i}.tab`) === "table") g.tab = "table";
+    const tab = p.get(`g${i}.tab`);
+    if (tab === "table" || tab === "heatmap") g.tab = tab;
     g.stacked = p.get(`g${i}.stacked`) === "1";
     g.log = p.get(`g${i}.log`) === "1";
+    g.exemplars = p.get(`g${i}.show_exemplars`) === "1";
     const step = parseDuration(p.get(`g${i}.step_input`) ?? "");
     if (step !== undefined) g.step = step;
     panels.push(g);

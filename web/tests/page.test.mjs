@@ -128,6 +128,52 @@ test("explain shows the plan, the price and what was measured", async () => {
   assert.deepEqual(page.faults, []);
 });
 
+test("exemplars are dots and a list, histograms are heatmaps", async () => {
+  const hostile = `<img src=x onerror="window.hit=1">`;
+  const page = await visit(browser, "about:blank");
+  const now = Math.floor(Date.now() / 1000);
+  const points = (v) => Array.from({ length: 10 }, (_, i) => [now - 600 + i * 60, String(v * (i + 1))]);
+  await page.route("**/api/v1/query_range*", (route) =>
+    route.fulfill({ json: { status: "success", data: { resultType: "matrix", result: route.request().url().includes("plain") ? [{ metric: {}, values: points(1) }] : ["0.1", "1", "+Inf"].map((le, i) => ({ metric: { le }, values: points(i + 1) })) } } }),
+  );
+  let asked;
+  await page.route("**/api/v1/query_exemplars*", (route) => {
+    asked = new URL(route.request().url()).searchParams;
+    return route.fulfill({ json: { status: "success", data: [{ seriesLabels: { __name__: "plain" }, exemplars: [{ labels: { trace_id: hostile }, value: "5", timestamp: now - 300 }, { labels: { trace_id: "far" }, value: "1e9", timestamp: now - 120 }] }] } });
+  });
+  await page.goto(explore("plain"));
+  await page.locator("canvas").waitFor();
+  assert.equal(asked, undefined, "exemplars are asked for only on request");
+  await page.getByLabel("Exemplars").check();
+  await page.getByText("Exemplars (2)").click();
+  await page.getByRole("region", { name: "Exemplars" }).getByText(`{trace_id=${JSON.stringify(hostile)}}`).waitFor();
+  assert.equal(asked.get("query"), "plain");
+  assert.match(page.url(), /g0.show_exemplars=1/);
+  const over = await page.locator(".u-over").boundingBox();
+  // The dot is at two thirds of the width, 5 of at most 10.5.
+  await until("the dot has a tip", async () => {
+    for (let x = over.x + over.width * 0.65; x < over.x + over.width * 0.68; x += 5) {
+      for (let y = over.y + over.height * 0.48; y < over.y + over.height * 0.56; y += 5) {
+        await page.mouse.move(x, y);
+        if ((await page.locator(".tip").textContent()).includes("trace_id=\"<img src=x")) return true;
+      }
+    }
+    return false;
+  });
+
+  await page.goto(explore("sum by (le) (rate(x_seconds_bucket[1m]))"));
+  await page.locator("canvas").waitFor();
+  await page.getByLabel("Show as").selectOption("heatmap");
+  await until("the heatmap has no lines", async () => (await page.locator("canvas").count()) === 1 && (await page.locator(".key").count()) === 0);
+  const cells = await page.locator(".u-over").boundingBox();
+  await page.mouse.move(cells.x + cells.width * 0.9, cells.y + cells.height * 0.5);
+  assert.match(await page.locator(".tip").textContent(), /in \(100 ms, 1 s\]/);
+  await page.goto(explore("plain", "&g0.tab=heatmap"));
+  await page.getByText("A heatmap shows the buckets of histograms").waitFor();
+  assert.equal(await page.evaluate(() => window.hit), undefined);
+  assert.deepEqual(page.faults, []);
+});
+
 test("the lake shows its levels, what it costs and what waits", async () => {
   const page = await visit(browser, `${server.url}/#/lake`);
   const figure = (name) => page.getByRole("region", { name, exact: true });

@@ -52,7 +52,7 @@ test("a statement is written, run, listed, drawn, saved and linked by the keyboa
 
 test("every example is answered", async () => {
   const page = await visit(browser, `${server.url}/#/sql?range=15m`);
-  for (const name of ["Series by metric", "Last values", "Averages over time", "Targets that were down", "What a statement reads"]) {
+  for (const name of ["Series by metric", "Last values", "Averages over time", "PromQL in SQL", "Targets that were down", "What a statement reads"]) {
     await page.getByRole("button", { name }).click();
     await until(`${name} is answered`, async () => (await page.locator(".result").getAttribute("aria-busy")) === "false" && (await page.locator(".cost").count()) > 0);
     assert.equal(await page.getByRole("alert").count(), 0, name);

@@ -1,0 +1,52 @@
+import type { Api, Labels } from "./api";
+import { h } from "./dom";
+import { legend } from "./format";
+import { formatTime, type Zone } from "./time";
+
+// Exemplars: samples with the identity of a trace, drawn as dots and listed below the graph.
+
+// Dot is an exemplar on a graph.
+export interface Dot {
+  at: number; // seconds
+  value: number;
+  labels: Labels; // such as trace_id
+  series: Labels;
+}
+
+interface Answer {
+  seriesLabels: Labels;
+  exemplars: { labels: Labels; value: string; timestamp: number }[];
+}
+
+// most is how many exemplars a graph shows: the newest.
+export const most = 1_000;
+
+// exemplars asks for the exemplars of all selectors of an expression. total counts those that are
+// left out as well.
+export async function exemplars(api: Api, expr: string, start: number, end: number, asOf: number | undefined, signal: AbortSignal): Promise<{ dots: Dot[]; total: number }> {
+  const seconds = (ms: number) => (ms / 1000).toFixed(3);
+  const { data } = await api.get<Answer[]>("query_exemplars", { query: expr, start: seconds(start), end: seconds(end), as_of: asOf === undefined ? undefined : seconds(asOf) }, signal);
+  const dots = data.flatMap((a) => a.exemplars.map((e): Dot => ({ at: e.timestamp, value: Number(e.value), labels: e.labels, series: a.seriesLabels }))).filter((d) => Number.isFinite(d.value));
+  dots.sort((a, b) => b.at - a.at);
+  return { dots: dots.slice(0, most), total: dots.length };
+}
+
+// listed is what the dots are, for those who do not see them.
+export function listed(dots: Dot[], total: number, zone: Zone): HTMLElement {
+  const title = total > dots.length ? `Exemplars (the newest ${dots.length} of ${total.toLocaleString("en")})` : `Exemplars (${total})`;
+  return h(
+    "details",
+    { class: "exemplars" },
+    h("summary", {}, title),
+    h(
+      "div",
+      { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Exemplars" },
+      h(
+        "table",
+        {},
+        h("thead", {}, h("tr", {}, ...["Time", "Labels", "Series", "Value"].map((t) => h("th", { scope: "col" }, t)))),
+        h("tbody", {}, ...dots.map((d) => h("tr", {}, h("td", {}, formatTime(d.at * 1000, zone)), h("td", {}, h("code", {}, legend(d.labels))), h("td", {}, h("code", {}, legend(d.series))), h("td", { class: "number" }, String(d.value))))),
+      ),
+    ),
+  );
+}
