@@ -42,7 +42,8 @@ func (l Listing) With(m Manifest) Snapshot {
 }
 
 // Narrow returns the snapshot of [mint, maxt] (ms, inclusive) at the moment of this one, which must
-// be of a range that has all of it.
+// be of a range that has all of it. Snapshots that have the same segments, or blocks, share them:
+// they are never changed.
 func (s Snapshot) Narrow(mint, maxt int64) Snapshot {
 	out := Snapshot{Tenant: s.Tenant, Manifest: s.Manifest, Skipped: s.Skipped}
 	mint, maxt = max(mint, key.MinTime), min(maxt, key.MaxTime)
@@ -50,11 +51,24 @@ func (s Snapshot) Narrow(mint, maxt int64) Snapshot {
 		return Snapshot{Tenant: s.Tenant}
 	}
 	first, last := key.WindowOf(mint), key.WindowOf(maxt)
-	for _, r := range s.Segments {
-		if r.Window >= first && r.Window <= last {
-			out.Segments = append(out.Segments, r)
+	out.Segments = kept(s.Segments, func(r *SegmentRef) bool { return r.Window >= first && r.Window <= last })
+	out.Blocks = kept(s.Blocks, func(b *Block) bool { return b.overlaps(mint, maxt) })
+	out.Tombstones = kept(s.Tombstones, func(t *Tombstone) bool { return t.Overlaps(mint, maxt) })
+	return out
+}
+
+// kept returns the elements of all for which keep is true: all itself, if it is true for each.
+func kept[T any](all []T, keep func(*T) bool) (out []T) {
+	for i := range all {
+		if !keep(&all[i]) {
+			out = append(out, all[:i]...)
+			for j := i + 1; j < len(all); j++ {
+				if keep(&all[j]) {
+					out = append(out, all[j])
+				}
+			}
+			return out
 		}
 	}
-	out.overlapping(s.Blocks, s.Tombstones, mint, maxt)
-	return out
+	return all
 }

@@ -36,6 +36,9 @@ type Deletions struct {
 // NewDeletions prepares tombstones for objects, of each of which it takes the DeletesThrough
 // (catalog.Tombstone). Errors: catalog.ErrInvalid for a matcher that does not compile.
 func NewDeletions(tombs []catalog.Tombstone, through []ulid.ULID) (Deletions, error) {
+	if len(tombs) == 0 {
+		return Deletions{}, nil
+	}
 	d := Deletions{tombs: tombs, covers: make([][]bool, len(through))}
 	for _, t := range tombs {
 		ms, err := t.LabelMatchers()

@@ -61,6 +61,10 @@ var (
 	_ storage.ExemplarQueryable       = (*Stage)(nil)
 )
 
+// selectionShare is the inverse of the share of the memory for series tables and recent samples that
+// is taken for what selectors matched.
+const selectionShare = 4
+
 // New returns a query stage over store. It does no I/O: the first read opens directories and
 // DuckDB. reg may be nil.
 func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Stage, error) {
@@ -68,13 +72,13 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	if err != nil {
 		return nil, err
 	}
-	m, work, cache := metrics.New(reg, now), &workdir.Dir{Configured: s.CacheDir}, index.NewCache(s.IndexCacheBytes)
+	m, work, cache := metrics.New(reg, now), &workdir.Dir{Configured: s.CacheDir}, index.NewCache(s.IndexCacheBytes-s.IndexCacheBytes/selectionShare)
 	files := source.New(source.Settings{
 		CacheBytes: s.CacheBytes, MemoryBytes: s.IndexCacheBytes, FooterBytes: s.FooterCacheBytes,
 		MaxFetchedBytes: s.MaxFetchedBytes, Concurrency: s.FetchConcurrency,
 	}, store, work, m)
 	snapshots := snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, PartialResponse: s.PartialResponse}, store, files, now, m, logger)
-	tables := lookup.New(files, cache, m, s.MaxSeries, s.MaxSegments)
+	tables := lookup.New(files, cache, s.IndexCacheBytes/selectionShare, m, s.MaxSeries, s.MaxSegments)
 	reader := samples.New(samples.Settings{
 		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes,
 	}, files, cache, m)

@@ -62,6 +62,21 @@ func Get[T Sized](ctx context.Context, c *Cache, key string, load func() (T, err
 	return v.(T), false, nil
 }
 
+// Held calls take with the values of those of n keys that the cache holds, in their order, and
+// returns the numbers of the others. take must not use the cache.
+func Held[T Sized](c *Cache, n int, key func(i int) string, take func(i int, v T)) (others []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range n {
+		if e := c.entries.Get(key(i)); e != nil {
+			take(i, e.Value.(T))
+		} else {
+			others = append(others, i)
+		}
+	}
+	return others
+}
+
 func (c *Cache) get(key string) Sized {
 	c.mu.Lock()
 	defer c.mu.Unlock()

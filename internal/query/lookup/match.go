@@ -2,6 +2,7 @@ package lookup
 
 import (
 	"context"
+	"slices"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
@@ -25,8 +26,8 @@ type Scope struct {
 type Match struct {
 	Scope
 	MinT, MaxT int64    // ms, inclusive
-	Series     []Series // distinct, in the order of their discovery
-	Rows       [][]Row  // by object, ascending
+	Series     []Series // distinct; their number is no order
+	Rows       [][]Row  // by object, ascending; objects may share them, so nobody changes them
 }
 
 // Series is a series that matches.
@@ -48,12 +49,52 @@ func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 	if err != nil {
 		return nil, err
 	}
-	return s.find(ctx, snap, objs, unread, mint, maxt, sets, func(t *index.Table, row int) bool {
-		_, floats := t.Floats(row)
-		_, hists := t.Hists(row)
-		return floats+hists > 0
-	})
+	m := &Match{Scope: Scope{Objects: objs, Unread: unread, Tables: make([]*index.Table, len(objs))}, MinT: mint, MaxT: maxt, Rows: make([][]Row, len(objs))}
+	id := selectionKey(snap.Tenant, sets)
+	selected := s.selections.get(id, len(snap.Segments)+len(snap.Blocks))
+	parts, unknown, found := selected.known(objs)
+	s.metrics.CountLookups("selection", len(objs)-len(unknown), len(unknown))
+	if len(unknown) > 0 {
+		ranges, err := s.selectRows(ctx, m, unknown, sets)
+		if err != nil {
+			return nil, err
+		}
+		if s.selections.fits(ranges) {
+			var bytes int64
+			if found, bytes, err = selected.extend(objs, parts, unknown, m.Tables, ranges); err != nil {
+				return nil, err
+			}
+			s.selections.resize(id, selected, bytes)
+		} else {
+			found.limit = s.maxSeries + len(found.series)
+			for k, i := range unknown {
+				t := m.Tables[i]
+				m.Rows[i], err = found.add(t, ranges[k], func(row int) bool {
+					from, upto := t.Times(row)
+					return from <= maxt && upto >= mint && hasSamples(t, row)
+				})
+				if err != nil {
+					return nil, s.tooMany()
+				}
+			}
+		}
+	}
+	if err := s.load(ctx, objs, m.Tables, func(i int) bool { return parts[i] != nil && len(parts[i].rows) > 0 }); err != nil {
+		return nil, err
+	}
+	for i, p := range parts {
+		if p != nil {
+			m.Rows[i] = p.overlapping(m.Tables[i], mint, maxt)
+		}
+	}
+	s.count(ctx, objs)
+	if m.Series = m.used(found.series); len(m.Series) > s.maxSeries {
+		return nil, s.tooMany()
+	}
+	return m, m.cover(snap.Tombstones)
 }
+
+func (s *Tables) tooMany() error { return request.TooManySeries(s.maxSeries, s.maxSeries+1) }
 
 // Exemplars is match for series that may have exemplars.
 func (s *Tables) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (*Match, error) {
@@ -62,121 +103,111 @@ func (s *Tables) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, max
 		return nil, err
 	}
 	var objs []source.Object
+	var which []int
 	for _, o := range all {
 		if o.Footer.HasExemplars {
+			which = append(which, len(objs))
 			objs = append(objs, o)
 		}
 	}
-	return s.find(ctx, snap, objs, unread, mint, maxt, sets, func(t *index.Table, row int) bool {
-		_, n := t.Exemplars(row)
-		return n > 0
-	})
-}
-
-// find evaluates matchers on the series tables of objects, and takes the rows for which keep is
-// true and that overlap the range.
-func (s *Tables) find(ctx context.Context, snap catalog.Snapshot, objs []source.Object, unread, mint, maxt int64, sets [][]*labels.Matcher, keep func(t *index.Table, row int) bool) (m *Match, err error) {
-	m = &Match{Scope: Scope{Objects: objs, Unread: unread}, MinT: mint, MaxT: maxt}
-	through := make([]ulid.ULID, len(objs))
-	for i := range objs {
-		through[i] = objs[i].DeletesThrough
-	}
-	if m.Deletions, err = live.NewDeletions(snap.Tombstones, through); err != nil {
+	m := &Match{Scope: Scope{Objects: objs, Unread: unread, Tables: make([]*index.Table, len(objs))}, MinT: mint, MaxT: maxt, Rows: make([][]Row, len(objs))}
+	ranges, err := s.selectRows(ctx, m, which, sets)
+	if err != nil {
 		return nil, err
 	}
-	if m.Tables, err = s.load(ctx, objs); err != nil {
-		return nil, err
-	}
-	f := finder{limit: s.maxSeries, deletions: &m.Deletions}
-	for _, t := range m.Tables {
-		var rows []index.Range
-		for _, ms := range sets {
-			more, err := t.Select(ctx, ms)
-			if err != nil {
-				return nil, err
-			}
-			rows = index.Union(rows, more)
-		}
-		err := f.add(t, rows, func(row int) bool {
+	f := finder{limit: s.maxSeries}
+	for i, t := range m.Tables {
+		m.Rows[i], err = f.add(t, ranges[i], func(row int) bool {
 			from, upto := t.Times(row)
-			return from <= maxt && upto >= mint && keep(t, row)
+			_, n := t.Exemplars(row)
+			return from <= maxt && upto >= mint && n > 0
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	m.Series, m.Rows = f.series, f.rows
-	return m, nil
+	s.count(ctx, objs)
+	m.Series = f.series
+	return m, m.cover(snap.Tombstones)
 }
 
-// finder merges the rows of objects to series, one per distinct label set.
-type finder struct {
-	limit     int // series
-	deletions *live.Deletions
-
-	series []Series
-	rows   [][]Row     // by object
-	keys   []index.Key // by series
-	byKey  map[index.Key]int32
-}
-
-// add takes the rows of the next object for which keep is true.
-func (f *finder) add(t *index.Table, ranges []index.Range, keep func(row int) bool) error {
-	n := 0
-	for _, x := range ranges {
-		n += int(x.To - x.From)
+// selectRows returns the rows of some of the match's objects that match one of sets, and sets the
+// tables of these objects.
+func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][]*labels.Matcher) ([][]index.Range, error) {
+	wanted := make([]bool, len(m.Objects))
+	for _, i := range which {
+		wanted[i] = true
 	}
-	rows := make([]Row, 0, n)
-	if f.series == nil { // the first object has most series
-		f.series, f.keys = make([]Series, 0, min(n, f.limit)), make([]index.Key, 0, min(n, f.limit))
+	if err := s.load(ctx, m.Objects, m.Tables, func(i int) bool { return wanted[i] }); err != nil {
+		return nil, err
 	}
-	var reader *index.Reader
-	guess := int32(0)
-	for _, x := range ranges {
-		for at := int(x.From); at < int(x.To); at++ {
-			if !keep(at) {
-				continue
+	out := make([][]index.Range, len(which))
+	for k, i := range which {
+		for _, ms := range sets {
+			rows, err := m.Tables[i].Select(ctx, ms)
+			if err != nil {
+				return nil, err
 			}
-			k, known := f.find(t.Key(at), guess)
-			if !known {
-				if len(f.series) >= f.limit {
-					return request.TooManySeries(f.limit, len(f.series)+1)
-				}
-				if reader == nil {
-					reader = t.NewReader()
-				}
-				if f.byKey != nil {
-					f.byKey[t.Key(at)] = k
-				}
-				lset := reader.Labels(at)
-				f.keys = append(f.keys, t.Key(at))
-				f.series = append(f.series, Series{lset, f.deletions.Matching(nil, lset)})
+			if len(sets) == 1 {
+				out[k] = rows
+			} else {
+				out[k] = index.Union(out[k], rows)
 			}
-			guess = k + 1
-			rows = append(rows, Row{k, int32(at)})
 		}
 	}
-	f.rows = append(f.rows, rows)
+	return out, nil
+}
+
+// used returns those of the series that have rows in the match. It changes the rows to their
+// numbers, in memory of its own.
+func (m *Match) used(series []Series) []Series {
+	number, n := make([]int32, len(series)), 0 // 0: not used, otherwise the number + 1
+	var last []Row
+	for _, rows := range m.Rows {
+		if len(rows) == 0 || len(rows) == len(last) && &rows[0] == &last[0] {
+			continue // neighbours may share their rows
+		}
+		for _, x := range rows {
+			if number[x.Series] == 0 {
+				n++
+				number[x.Series] = int32(n)
+			}
+		}
+		last = rows
+	}
+	if n == len(series) {
+		return series
+	}
+	out := make([]Series, n)
+	for i, k := range number {
+		if k > 0 {
+			out[k-1] = series[i]
+		}
+	}
+	for i, rows := range m.Rows {
+		m.Rows[i] = make([]Row, len(rows))
+		for j, x := range rows {
+			m.Rows[i][j] = Row{number[x.Series] - 1, x.N}
+		}
+	}
+	return out
+}
+
+// cover sets what tombstones delete of the match.
+func (m *Match) cover(tombstones []catalog.Tombstone) (err error) {
+	if len(tombstones) == 0 {
+		return nil
+	}
+	through := make([]ulid.ULID, len(m.Objects))
+	for i := range m.Objects {
+		through[i] = m.Objects[i].DeletesThrough
+	}
+	if m.Deletions, err = live.NewDeletions(tombstones, through); err != nil {
+		return err
+	}
+	m.Series = slices.Clone(m.Series)
+	for i := range m.Series {
+		m.Series[i].Tombstones = m.Deletions.Matching(nil, m.Series[i].Labels)
+	}
 	return nil
-}
-
-// find returns the series of a key, or the number that it will have. Most objects have the same
-// series in the same order, so the guess is mostly right.
-func (f *finder) find(key index.Key, guess int32) (k int32, known bool) {
-	if int(guess) < len(f.keys) && f.keys[guess] == key {
-		return guess, true
-	}
-	if len(f.rows) == 0 { // the first object has every series once
-		return int32(len(f.series)), false
-	}
-	if f.byKey == nil {
-		f.byKey = make(map[index.Key]int32, len(f.keys))
-		for i, key := range f.keys {
-			f.byKey[key] = int32(i)
-		}
-	}
-	if k, known = f.byKey[key]; known {
-		return k, true
-	}
-	return int32(len(f.series)), false
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/catalog"
-	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/query/index"
 )
 
 // Series returns the series that match ms in the objects that overlap [mint, maxt] (ms), by their
 // series tables alone: a series may have no sample in the range.
 func (s *Tables) Series(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, ms []*labels.Matcher) ([]Series, error) {
-	f := finder{limit: s.maxSeries, deletions: &live.Deletions{}}
+	f := finder{limit: s.maxSeries}
 	err := s.Each(ctx, snap, mint, maxt, ms, func(t *index.Table, rows []index.Range) error {
-		return f.add(t, rows, func(int) bool { return true })
+		_, err := f.add(t, rows, func(int) bool { return true })
+		return err
 	})
 	return f.series, err
 }
@@ -30,10 +30,11 @@ func (s *Tables) Each(ctx context.Context, snap catalog.Snapshot, mint, maxt int
 	if err != nil {
 		return err
 	}
-	loaded, err := s.load(ctx, objs)
-	if err != nil {
+	loaded := make([]*index.Table, len(objs))
+	if err := s.load(ctx, objs, loaded, func(int) bool { return true }); err != nil {
 		return err
 	}
+	s.count(ctx, objs)
 	for i, t := range loaded {
 		o := &objs[i]
 		rows, err := t.Select(ctx, ms)

@@ -23,51 +23,85 @@ import (
 type Tables struct {
 	files       *source.Files
 	cache       *index.Cache
+	selections  *selections
 	metrics     *metrics.Metrics
 	maxSeries   int // that one selector may match
 	maxSegments int // segments and blocks that one selector may read
 	seed        uint64
 }
 
-// New returns tables that keep decoded ones in cache.
-func New(files *source.Files, cache *index.Cache, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
-	return &Tables{files: files, cache: cache, metrics: m, maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64()}
+// New returns tables that keep decoded ones in cache, and what selectors matched last in
+// selectionBytes.
+func New(files *source.Files, cache *index.Cache, selectionBytes int64, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
+	return &Tables{
+		files: files, cache: cache, selections: newSelections(selectionBytes), metrics: m,
+		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
+	}
 }
 
 // Objects returns the objects of a snapshot that overlap [mint, maxt] (ms) and may hold series that
 // match one of sets, by rank, the lowest first. No sets match everything. unread (ms) is the latest
-// sample in the objects that were left out because they end too early.
+// sample in the objects that were left out because they end too early. Callers must not change the
+// objects.
 func (s *Tables) Objects(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (out []source.Object, unread int64, err error) {
-	all, err := s.files.Locate(ctx, source.Refs(snap))
+	all, err := s.files.Live(ctx, snap)
 	if err != nil {
 		return nil, 0, err
 	}
 	unread = math.MinInt64
-	for _, o := range all {
-		switch {
-		case o.Footer.Rows == 0 || o.Footer.MinT > maxt || !o.Footer.MayMatch(sets):
-		case o.Footer.MaxT < mint:
-			unread = max(unread, o.Footer.MaxT)
+	var taken []int // positions in all
+	for i := range all {
+		switch f := all[i].Footer; {
+		case f.Rows == 0 || f.MinT > maxt || f.MaxT >= mint && !f.MayMatch(sets):
+		case f.MaxT < mint:
+			if f.MaxT > unread && f.MayMatch(sets) {
+				unread = f.MaxT
+			}
 		default:
-			out = append(out, o)
+			taken = append(taken, i)
 		}
 	}
-	if len(out) > s.maxSegments {
-		return nil, 0, request.TooManySegments(s.maxSegments, len(out))
+	n := len(taken)
+	switch {
+	case n > s.maxSegments:
+		return nil, 0, request.TooManySegments(s.maxSegments, n)
+	case n == 0:
+		return nil, unread, nil
+	case taken[n-1]-taken[0] == n-1: // as is usual: rank follows time
+		return all[taken[0] : taken[0]+n : taken[0]+n], unread, nil
+	}
+	out = make([]source.Object, n)
+	for k, i := range taken {
+		out[k] = all[i]
 	}
 	return out, unread, nil
 }
 
-// load returns the series tables of objects, from the cache or from the objects, and counts them as
-// read in either case.
-func (s *Tables) load(ctx context.Context, objs []source.Object) ([]*index.Table, error) {
-	out := make([]*index.Table, len(objs))
-	err := s.files.Each(ctx, len(objs), func(ctx context.Context, i int) (err error) {
-		out[i], err = s.table(ctx, &objs[i])
+// load sets the series tables of the objects for which wanted is true, unless they are set, from
+// the cache or from the objects.
+func (s *Tables) load(ctx context.Context, objs []source.Object, tables []*index.Table, wanted func(i int) bool) error {
+	which := make([]int, 0, len(objs))
+	for i := range objs {
+		if tables[i] == nil && wanted(i) {
+			which = append(which, i)
+		}
+	}
+	if len(which) == 0 {
+		return nil
+	}
+	rest := index.Held(s.cache, len(which), func(k int) string { return objs[which[k]].Series }, func(k int, t *index.Table) { tables[which[k]] = t })
+	s.metrics.CountLookups("index", len(which)-len(rest), 0)
+	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) (err error) {
+		i := which[rest[k]]
+		tables[i], err = s.table(ctx, &objs[i])
 		return err
 	})
-	if err != nil || len(objs) == 0 {
-		return out, err
+}
+
+// count counts objects as read.
+func (s *Tables) count(ctx context.Context, objs []source.Object) {
+	if len(objs) == 0 {
+		return
 	}
 	var t request.Totals
 	rows := int64(0)
@@ -86,7 +120,6 @@ func (s *Tables) load(ctx context.Context, objs []source.Object) ([]*index.Table
 	}
 	s.metrics.Count(ctx, t)
 	s.metrics.Rows.Add(float64(rows))
-	return out, nil
 }
 
 // table returns the series table of one object.

@@ -28,8 +28,7 @@ type Metrics struct {
 	Rows      prometheus.Counter
 	Samples   prometheus.Counter
 	fetched   prometheus.Counter
-	cacheHits *prometheus.CounterVec // by cache
-	cacheMiss *prometheus.CounterVec
+	lookups   map[string]outcomes // by cache
 	cacheSize prometheus.Gauge
 	Skipped   prometheus.Counter
 	Waiting   prometheus.Gauge
@@ -40,6 +39,13 @@ type Metrics struct {
 	Damaged   prometheus.Counter
 }
 
+// caches are the names of the caches.
+var caches = []string{"chunks", "footer", "index", "rollup", "samples", "segment", "selection", "snapshot"}
+
+// outcomes count the look-ups of a cache. A query looks up hundreds of objects, so the counters are
+// found once.
+type outcomes struct{ hits, misses prometheus.Counter }
+
 // New registers the metrics with reg, which may be nil.
 func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 	f := promauto.With(reg)
@@ -48,6 +54,12 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 	}
 	vec := func(label, name, help string) *prometheus.CounterVec {
 		return f.NewCounterVec(prometheus.CounterOpts{Name: "promlake_query_" + name, Help: help}, []string{label})
+	}
+	hits := vec("cache", "cache_hits_total", "Lookups answered by a cache (footer, index, selection, samples, rollup, segment, chunks, snapshot).")
+	misses := vec("cache", "cache_misses_total", "Lookups that a cache (footer, index, selection, samples, rollup, segment, chunks, snapshot) could not answer.")
+	lookups := map[string]outcomes{}
+	for _, kind := range caches {
+		lookups[kind] = outcomes{hits.WithLabelValues(kind), misses.WithLabelValues(kind)}
 	}
 	return &Metrics{
 		now: now,
@@ -64,8 +76,7 @@ func New(reg prometheus.Registerer, now func() time.Time) *Metrics {
 		Rows:      counter("rows_scanned_total", "Rows (series) of the segments and series tables that were looked at."),
 		Samples:   counter("samples_read_total", "Samples handed to the engine or to remote read."),
 		fetched:   counter("bytes_fetched_total", "Bytes of objects read from the object store into the cache directory."),
-		cacheHits: vec("cache", "cache_hits_total", "Lookups answered by a cache (footer, index, samples, rollup, segment, chunks, snapshot)."),
-		cacheMiss: vec("cache", "cache_misses_total", "Lookups that a cache (footer, index, samples, rollup, segment, chunks, snapshot) could not answer."),
+		lookups:   lookups,
 		cacheSize: f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_cache_bytes", Help: "Bytes of fetched objects on disk."}),
 		Waiting:   f.NewGauge(prometheus.GaugeOpts{Name: "promlake_query_waiting", Help: "PromQL queries that wait for others to end."}),
 		Pushed:    vec("what", "pushed_total", "What was evaluated below the engine of PromQL queries: subtrees of their expressions, leaves and rollups that were read for them, SQL statements, and series of their results."),
@@ -116,10 +127,21 @@ func (m *Metrics) Limited(err error) {
 // CountLookup implements fetch.Meter.
 func (m *Metrics) CountLookup(kind string, hit bool) {
 	if hit {
-		m.cacheHits.WithLabelValues(kind).Inc()
+		m.CountLookups(kind, 1, 0)
 		return
 	}
-	m.cacheMiss.WithLabelValues(kind).Inc()
+	m.CountLookups(kind, 0, 1)
+}
+
+// CountLookups counts the look-ups of one of the caches.
+func (m *Metrics) CountLookups(kind string, hits, misses int) {
+	of := m.lookups[kind]
+	if hits > 0 {
+		of.hits.Add(float64(hits))
+	}
+	if misses > 0 {
+		of.misses.Add(float64(misses))
+	}
 }
 
 // Fetched implements fetch.Meter.

@@ -26,7 +26,7 @@ func (s *Storage) Metadata(ctx context.Context, metric string, limit, limitPerMe
 	var seen map[string]map[metadata.Metadata]struct{} // by name
 	now := s.Now()
 	_, err := s.Snapshots.Range(now.Add(-s.RecentWindow).UnixMilli(), now.UnixMilli()).Read(ctx, func(snap catalog.Snapshot) error {
-		objs, err := s.Files.Locate(ctx, source.Refs(snap))
+		objs, err := s.Files.Live(ctx, snap)
 		if err != nil {
 			return err
 		}

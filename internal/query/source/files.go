@@ -38,6 +38,7 @@ type Files struct {
 	atOnce      int64 // bytes that one query may prefetch, so that the cache has room for others
 
 	footers *index.Cache // by key of the series file
+	recent  recent
 }
 
 // minMemoryBytes is the least memory for objects that the disk has no room for.
@@ -98,20 +99,15 @@ func gone(key string, err error) error {
 	return err
 }
 
-// Locate reads the footers of objects, in their order.
-func (f *Files) Locate(ctx context.Context, objs []Ref) ([]Object, error) {
-	out := make([]Object, len(objs))
-	err := f.Each(ctx, len(objs), func(ctx context.Context, i int) error {
-		ft, err := f.footer(ctx, &objs[i])
-		out[i] = Object{objs[i], ft}
-		return err
-	})
-	return out, err
-}
-
 // Each calls fn for 0 to n-1, as many at a time as a query has requests in flight, until the first
 // error.
 func (f *Files) Each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
+	if n <= 1 {
+		if n < 1 || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fn(ctx, 0)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	workers := min(n, f.concurrency)
 	for w := range workers {

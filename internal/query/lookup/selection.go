@@ -1,0 +1,200 @@
+package lookup
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lru"
+	"github.com/promlake/promlake/internal/query/source"
+)
+
+// selections remember which rows of objects matched the selectors that were evaluated last. Objects
+// are immutable, so a selector that a rule or a dashboard repeats is matched only against the
+// objects that came since.
+type selections struct {
+	most int64 // bytes that one selection may take
+
+	mu   sync.Mutex
+	last *lru.Map[*selection] // by selectionKey
+}
+
+// selectionShare is the inverse of the share of the memory that one selection may take. What takes
+// more is matched for every query.
+const selectionShare = 16
+
+func newSelections(limit int64) *selections {
+	return &selections{most: limit / selectionShare, last: lru.New[*selection](limit)}
+}
+
+// get returns the selection of a key for a read of a snapshot with live objects. It is empty if
+// nothing is known, or most of what is known belongs to objects that are not live any more.
+func (s *selections) get(key string, live int) *selection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.last.Get(key)
+	if e != nil && !e.Value.outdated(live) {
+		return e.Value
+	}
+	if e != nil {
+		s.last.Remove(e)
+	}
+	x := &selection{parts: map[string]*part{}, found: finder{limit: math.MaxInt}}
+	s.last.Add(key, x, int64(len(key)))
+	s.last.Evict(0)
+	return x
+}
+
+// resize notes the bytes that a selection takes now, and forgets it if they are too many.
+func (s *selections) resize(key string, x *selection, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.last.Get(key)
+	if e == nil || e.Value != x {
+		return // it was forgotten meanwhile
+	}
+	s.last.Remove(e)
+	if bytes <= s.most {
+		s.last.Add(key, x, int64(len(key))+bytes)
+		s.last.Evict(0)
+	}
+}
+
+// fits reports whether so many rows may be remembered.
+func (s *selections) fits(ranges [][]index.Range) bool {
+	n := int64(0)
+	for _, rows := range ranges {
+		for _, r := range rows {
+			n += rowBytes * int64(r.To-r.From)
+		}
+	}
+	return n <= s.most
+}
+
+// selection is the rows of objects that match a selector. Series and parts are only added to it, so
+// a read may use what it has got while others extend it.
+type selection struct {
+	mu    sync.Mutex
+	found finder           // series of the rows of all parts
+	parts map[string]*part // by key of the series file
+	last  *part            // that was added last
+	bytes int64            // of memory, about
+}
+
+// part is the rows of one object that match and have samples. It is immutable.
+type part struct {
+	rows []Row
+	// ms: the latest first time and the earliest last time of a row. All rows overlap a range that
+	// does not end before the former and does not begin after the latter.
+	from, upto int64
+}
+
+// The memory (bytes) of parts and series, about, without labels.
+const (
+	partBytes        = 192
+	foundBytes       = 128
+	rowBytes   int64 = 8
+)
+
+// spareParts is the number of parts of objects that are not live, beyond those of as many that are,
+// from which a selection is begun anew.
+const spareParts = 16
+
+func (x *selection) outdated(live int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.parts) > 2*live+spareParts
+}
+
+// known returns the parts of objects, nil for those that are not known, the numbers of these, and
+// the series of the parts.
+func (x *selection) known(objs []source.Object) (parts []*part, unknown []int, found finder) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	parts = make([]*part, len(objs))
+	for i := range objs {
+		if parts[i] = x.parts[objs[i].Series]; parts[i] == nil {
+			unknown = append(unknown, i)
+		}
+	}
+	return parts, unknown, x.found.view()
+}
+
+// extend sets the parts of objects that were not known: those of the ranges of rows that match. It
+// returns the series of all parts, and the bytes that the selection takes now.
+func (x *selection) extend(objs []source.Object, parts []*part, unknown []int, tables []*index.Table, ranges [][]index.Range) (found finder, bytes int64, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for k, i := range unknown {
+		name := objs[i].Series
+		if x.parts[name] == nil {
+			before := len(x.found.series)
+			rows, err := x.found.add(tables[i], ranges[k], func(row int) bool { return hasSamples(tables[i], row) })
+			if err != nil {
+				return finder{}, 0, err
+			}
+			for _, s := range x.found.series[before:] {
+				x.bytes += foundBytes + int64(s.Labels.ByteSize())
+			}
+			if x.last != nil && slices.Equal(rows, x.last.rows) {
+				rows = x.last.rows // neighbours mostly have the same series
+			} else {
+				x.bytes += rowBytes * int64(cap(rows))
+			}
+			x.last = newPart(tables[i], rows)
+			x.parts[name] = x.last
+			x.bytes += partBytes + int64(len(name))
+		}
+		parts[i] = x.parts[name]
+	}
+	return x.found.view(), x.bytes, nil
+}
+
+func newPart(t *index.Table, rows []Row) *part {
+	p := &part{rows: rows, from: math.MinInt64, upto: math.MaxInt64}
+	for _, x := range rows {
+		from, upto := t.Times(int(x.N))
+		p.from, p.upto = max(p.from, from), min(p.upto, upto)
+	}
+	return p
+}
+
+// overlapping returns the rows that overlap [mint, maxt] (ms). t is the series table.
+func (p *part) overlapping(t *index.Table, mint, maxt int64) (out []Row) {
+	if p.from <= maxt && p.upto >= mint {
+		return p.rows
+	}
+	for _, x := range p.rows {
+		if from, upto := t.Times(int(x.N)); from <= maxt && upto >= mint {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// hasSamples reports whether a row has floats or histograms.
+func hasSamples(t *index.Table, row int) bool {
+	_, floats := t.Floats(row)
+	_, hists := t.Hists(row)
+	return floats+hists > 0
+}
+
+// selectionKey identifies lists of matchers of a tenant.
+func selectionKey(tenant string, sets [][]*labels.Matcher) string {
+	b := make([]byte, 0, 128)
+	b = append(append(b, tenant...), '/')
+	for _, ms := range sets {
+		b = append(strconv.AppendInt(b, int64(len(ms)), 10), '/')
+		for _, m := range ms {
+			b = append(strconv.AppendInt(b, int64(len(m.Name)), 10), ' ')
+			b = append(append(b, m.Name...), m.Type.String()...)
+			b = append(strconv.AppendInt(b, int64(len(m.Value)), 10), ' ')
+			b = append(b, m.Value...)
+		}
+	}
+	return string(b)
+}
