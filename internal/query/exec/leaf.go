@@ -73,32 +73,38 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 		return read.Rolled.Estimate(read.Res, series, read.Whole.MinT, read.Whole.MaxT)
 	})
 	got := make([]Values, min(r.Settings.Threads, len(batches)))
-	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for w := range got {
-		g.Go(func() error {
-			k, err := promsql.NewKernel(read.Rolled.Kernel(l.Func), fmt.Sprintf("%s budget=%d", l.Spec, r.Budget.ID()))
-			if err != nil {
+	work := func(ctx context.Context, out *Values) error {
+		k, err := promsql.NewKernel(read.Rolled.Kernel(l.Func), fmt.Sprintf("%s budget=%d", l.Spec, r.Budget.ID()))
+		if err != nil {
+			return err
+		}
+		defer k.Close()
+		memory := samples.TakeMemory()
+		defer memory.Release()
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(batches) {
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
 				return err
 			}
-			defer k.Close()
-			memory := samples.TakeMemory()
-			defer memory.Release()
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(batches) {
-					return nil
-				}
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if err := r.batch(ctx, k, read, batches[i], memory, &got[w]); err != nil {
-					return err
-				}
+			if err := r.batch(ctx, k, read, batches[i], memory, out); err != nil {
+				return err
 			}
-		})
+		}
 	}
-	if err := g.Wait(); err != nil {
+	if len(got) == 1 {
+		err = work(ctx, &got[0])
+	} else {
+		g, ctx := errgroup.WithContext(ctx)
+		for w := range got {
+			g.Go(func() error { return work(ctx, &got[w]) })
+		}
+		err = g.Wait()
+	}
+	if err != nil {
 		return nil, err
 	}
 	out = &Values{}

@@ -68,7 +68,7 @@ func (e *exemplarLists) Bytes() int64 {
 
 // segmentExemplars returns all exemplars of a segment, n by its series table.
 func (s *Reader) segmentExemplars(ctx context.Context, o *source.Object, n int64) (*exemplarLists, error) {
-	return lists(ctx, s, "exemplars", o, func(c *segment.Columns) (e *exemplarLists, err error) {
+	return lists(ctx, s, "exemplars", "exemplars of "+o.Series, o, func(c *segment.Columns) (e *exemplarLists, err error) {
 		e = &exemplarLists{}
 		if _, e.t, err = c.Times(segment.ColExTS); err != nil {
 			return nil, err

@@ -39,9 +39,9 @@ func New(s Settings, files *source.Files, cache *index.Cache, m *metrics.Metrics
 // take. Larger segments are decoded for every read.
 const sampleShare = 16
 
-// lists returns what load makes of a segment's columns, from the cache unless the segment is too
-// large for it.
-func lists[T index.Sized](ctx context.Context, s *Reader, what string, o *source.Object, load func(*segment.Columns) (T, error)) (T, error) {
+// lists returns what load makes of a segment's columns, from the cache, where it has the given
+// name, unless the segment is too large for it.
+func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *source.Object, load func(*segment.Columns) (T, error)) (T, error) {
 	open := func() (out T, err error) {
 		in := s.files.Open(ctx, o.Series, o.Size)
 		err = in.Prefetch([][2]int64{{0, o.Size}})
@@ -60,7 +60,7 @@ func lists[T index.Sized](ctx context.Context, s *Reader, what string, o *source
 	if o.Footer.Samples*16 > s.settings.CacheBytes/sampleShare {
 		return open()
 	}
-	out, hit, err := index.Get(ctx, s.cache, what+" of "+o.Series, open)
+	out, hit, err := index.Get(ctx, s.cache, name, open)
 	s.metrics.CountLookup("samples", hit)
 	return out, err
 }

@@ -32,7 +32,7 @@ func (b *blobs) Bytes() int64 {
 
 // segmentFloats returns all float samples of a segment, n by its series table.
 func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, n int64) (*batch, error) {
-	return lists(ctx, s, "samples", o, func(c *segment.Columns) (b *batch, err error) {
+	return lists(ctx, s, "samples", o.Lists, o, func(c *segment.Columns) (b *batch, err error) {
 		b = &batch{}
 		if _, b.t, err = c.Times(segment.ColTS); err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, n int64) (
 
 // segmentHists returns all native histograms of a segment, n by its series table.
 func (s *Reader) segmentHists(ctx context.Context, o *source.Object, n int64) (*blobs, error) {
-	return lists(ctx, s, "histograms", o, func(c *segment.Columns) (b *blobs, err error) {
+	return lists(ctx, s, "histograms", "histograms of "+o.Series, o, func(c *segment.Columns) (b *blobs, err error) {
 		b = &blobs{}
 		if _, b.t, err = c.Times(segment.ColHistTS); err != nil {
 			return nil, err
@@ -72,19 +72,51 @@ func (s *Reader) segmentHists(ctx context.Context, o *source.Object, n int64) (*
 // segments reads the samples in segments.
 func (r *Collector) segments(ctx context.Context) error {
 	floats, hists := make([]*batch, len(r.Objects)), make([]*blobs, len(r.Objects))
-	err := r.reader.files.Each(ctx, len(r.Objects), func(ctx context.Context, i int) (err error) {
+	which := make([]int, 0, len(r.Objects))
+	for i := range r.Objects {
+		if r.Objects[i].Footer.Meta == nil && len(r.Rows[i]) > 0 {
+			which = append(which, i)
+		}
+	}
+	rest := index.Held(r.reader.cache, len(which), func(k int) string { return r.Objects[which[k]].Lists }, func(k int, b *batch) { floats[which[k]] = b })
+	r.reader.metrics.CountLookups("samples", len(which)-len(rest), 0)
+	for k, i := range which {
+		if floats[i] != nil && r.Tables[i].TotalHists() > 0 {
+			rest = append(rest, k) // it may have both
+		}
+	}
+	err := r.reader.files.Each(ctx, len(rest), func(ctx context.Context, k int) (err error) {
+		i := which[rest[k]]
 		floats[i], hists[i], err = r.listed(ctx, i)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for i := range r.Objects {
+	r.reserve(which)
+	for _, i := range which {
 		if err := r.segment(i, floats[i], hists[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// reserve makes room for a fragment of each row of some objects.
+func (r *Collector) reserve(objects []int) {
+	counts, all := make([]int32, len(r.got)), 0
+	for _, i := range objects {
+		for _, x := range r.Rows[i] {
+			counts[x.Series]++
+		}
+		all += len(r.Rows[i])
+	}
+	room := make([]fragment, all)
+	for k, n := range counts {
+		if s := r.got[k]; len(s.floats) == 0 && n > 0 {
+			s.floats, room = room[:0:n], room[n:]
+		}
+	}
 }
 
 // listed returns the lists of a segment in which its matching rows have elements, nil for others
@@ -110,20 +142,30 @@ func (r *Collector) listed(ctx context.Context, object int) (floats *batch, hist
 
 // segment takes the samples of one segment. nil lists have none.
 func (r *Collector) segment(object int, floats *batch, hists *blobs) error {
-	t := r.Tables[object]
+	t, held := r.Tables[object], int64(0)
+	concerned := r.Deletions.Concern(object)
 	for _, x := range r.Rows[object] {
 		s := r.got[x.Series]
 		if first, n := t.Floats(int(x.N)); floats != nil && n > 0 {
 			lo, hi := between(floats.t[first:first+n], r.MinT, r.MaxT)
-			if err := r.hold(int64(hi - lo)); err != nil {
-				return err
+			if lo == hi {
+				continue
 			}
-			if lo < hi {
-				s.take(fragment{floats, uint32(first) + uint32(lo), uint32(hi - lo), uint32(object)}, &r.Deletions)
+			held += int64(hi - lo)
+			f := fragment{floats, uint32(first) + uint32(lo), uint32(hi - lo), uint32(object)}
+			if concerned {
+				s.take(f, &r.Deletions)
+			} else {
+				s.floats = append(s.floats, f)
 			}
 		}
-		if first, n := t.Hists(int(x.N)); hists != nil && n > 0 {
-			if err := r.rowHists(s, object, hists, first, n); err != nil {
+	}
+	if err := r.hold(held); err != nil || hists == nil {
+		return err
+	}
+	for _, x := range r.Rows[object] {
+		if first, n := t.Hists(int(x.N)); n > 0 {
+			if err := r.rowHists(r.got[x.Series], object, hists, first, n); err != nil {
 				return err
 			}
 		}
@@ -149,6 +191,9 @@ func (r *Collector) rowHists(s *collected, object int, hists *blobs, first, n in
 
 // between returns the positions [lo, hi) of ascending times in [mint, maxt].
 func between(ts []int64, mint, maxt int64) (lo, hi int) {
+	if n := len(ts); n > 0 && ts[0] >= mint && ts[n-1] <= maxt { // as most are
+		return 0, n
+	}
 	lo = sort.Search(len(ts), func(i int) bool { return ts[i] >= mint })
 	return lo, lo + sort.Search(len(ts)-lo, func(i int) bool { return ts[lo+i] > maxt })
 }

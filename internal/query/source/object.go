@@ -18,6 +18,7 @@ type Ref struct {
 	Series         string    // key of the file that has a row per series: the segment itself, or the block's series table
 	Size           int64     // bytes of a segment; 0 for a block
 	Block          key.Block // zero for a segment
+	Lists          string    // name of a segment's decoded samples in caches
 	from, upto     int64     // ms, inclusive: by its key or the manifest, no sample is outside
 }
 
@@ -36,8 +37,9 @@ func (o *Ref) Name() string {
 func Refs(snap catalog.Snapshot) []Ref {
 	out := make([]Ref, 0, len(snap.Segments)+len(snap.Blocks))
 	for _, s := range snap.Segments {
+		name := s.String()
 		out = append(out, Ref{
-			rank: s.Rank, DeletesThrough: s.DeletesThrough, Series: s.String(), Size: s.Size,
+			rank: s.Rank, DeletesThrough: s.DeletesThrough, Series: name, Size: s.Size, Lists: "samples of " + name,
 			from: int64(s.Window), upto: s.Window.End() - 1,
 		})
 	}

@@ -1,0 +1,121 @@
+package query_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// TestSelectionsAreThoseOfANewStage: a stage that remembers what its selectors matched finds what a
+// stage finds that was started just now, while objects come and go, series change, and samples are
+// deleted. The sizes of the memory are: nothing fits, some selections fit, all fit.
+func TestSelectionsAreThoseOfANewStage(t *testing.T) {
+	for _, bytes := range []int64{1, 64 << 10, 64 << 20} {
+		t.Run(fmt.Sprintf("bytes=%d", bytes), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(uint64(bytes), 1))
+			store := newDirStore(t)
+			l := newLake(t, store, query.Settings{IndexCacheBytes: bytes})
+			selectors := [][]*labels.Matcher{
+				{equal(model.MetricNameLabel, "m0")},
+				{equal(model.MetricNameLabel, "m1"), equal("i", "3")},
+				{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, "m[12]"), labels.MustNewMatcher(labels.MatchNotEqual, "i", "3")},
+				{labels.MustNewMatcher(labels.MatchRegexp, "rare", ".+")},
+			}
+			var segments []key.Segment
+			for step := range 40 {
+				from := int64(1000 * step)
+				for _, tenantID := range []string{tenant.Default, "other"} {
+					seg := l.writeSegment(tenantID, key.WindowOf(from), changingRows(rng, step, from), nil)
+					if segments = append(segments, seg); len(segments) > 12 && rng.IntN(3) == 0 {
+						require.NoError(t, store.Delete(t.Context(), segments[0].String()))
+						segments = segments[1:]
+					}
+				}
+				switch step % 20 {
+				case 7:
+					l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, changingRows(rng, step, from))
+				case 13:
+					l.delete(tenant.Default, []*labels.Matcher{equal("i", fmt.Sprint(rng.IntN(5)))}, from-5000, from)
+				}
+				ctx := t.Context()
+				if rng.IntN(4) == 0 {
+					ctx = tenant.With(ctx, "other")
+				}
+				mint, maxt := from-int64(rng.IntN(30_000)), from+int64(rng.IntN(1000))
+				fresh := newLake(t, store, query.Settings{})
+				for _, ms := range selectors {
+					want, err := fresh.Resolve(ctx, mint, maxt, ms...)
+					require.NoError(t, err)
+					got, err := l.Resolve(ctx, mint, maxt, ms...)
+					require.NoError(t, err)
+					require.Equal(t, want, got, "step %d: %v in [%d, %d]", step, ms, mint, maxt)
+				}
+			}
+			if hits := l.counted("promlake_query_cache_hits_total", "selection"); bytes == 1 {
+				require.Zero(t, hits)
+			} else {
+				require.Positive(t, hits)
+			}
+		})
+	}
+}
+
+// changingRows returns rows of a step, sorted as segments have them. Their series change now and then.
+func changingRows(rng *rand.Rand, step int, from int64) (rows []segment.Row) {
+	for m := range 3 {
+		for i := range 5 {
+			if rng.IntN(10) == 0 {
+				continue
+			}
+			lset := []string{"i", fmt.Sprint(i), "pod", fmt.Sprint(step / (10 + i))}
+			if rng.IntN(20) == 0 {
+				lset = append(lset, "rare", "yes")
+			}
+			r := segment.Row{Labels: metric(fmt.Sprintf("m%d", m), lset...)}
+			at := from + int64(rng.IntN(500))
+			switch rng.IntN(12) {
+			case 0:
+				r.Hists = []segment.Hist{{T: at, H: tsdbutil.GenerateTestHistogram(1)}}
+			default:
+				r.Floats = []segment.Float{{T: at, V: 1}, {T: at + 1 + int64(rng.IntN(400)), V: 2}}
+			}
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
+	return rows
+}
+
+// TestSelectedSeriesLimit: series that only other reads found do not count for the limit of a read.
+func TestSelectedSeriesLimit(t *testing.T) {
+	l := newLake(t, newDirStore(t), query.Settings{MaxSeries: 3})
+	row := func(i string, at int64) segment.Row {
+		return segment.Row{Labels: metric("m", "i", i), Floats: []segment.Float{{T: at, V: 1}}}
+	}
+	m := equal(model.MetricNameLabel, "m")
+	for n, names := range []string{"abc", "bcd", "def"} {
+		var rows []segment.Row
+		for _, name := range names {
+			rows = append(rows, row(string(name), int64(100*n)))
+		}
+		l.write(tenant.Default, rows)
+		r, err := l.Resolve(t.Context(), int64(100*n), int64(100*n), m)
+		require.NoError(t, err)
+		require.Len(t, r.Labels, 3)
+	}
+	_, err := l.Resolve(t.Context(), 0, 100, m)
+	require.ErrorContains(t, err, "limit of 3 series per selector, it needs 4")
+	_, err = l.Resolve(t.Context(), 200, 200, m)
+	require.NoError(t, err)
+}
