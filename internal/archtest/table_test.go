@@ -167,7 +167,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/lookup": {
 		"internal/block", "internal/catalog", "internal/live", "internal/query/index",
-		"internal/query/metrics", "internal/query/request", "internal/query/source",
+		"internal/query/lru", "internal/query/metrics", "internal/query/request", "internal/query/source",
 	},
 	"internal/query/lru":           {},
 	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
