@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -40,15 +41,18 @@ func (a *Appendable) SetOutOfOrderWindow(ms int64) { a.order.setWindow(ms) }
 
 // AppenderV2 implements storage.AppendableV2.
 func (a *Appendable) AppenderV2(context.Context) storage.AppenderV2 {
-	return &transactionAppender{appendable: a, tx: &Transaction{}}
+	return &transactionAppender{appendable: a, tx: &Transaction{}, appended: appendedPool.Get().(*[]appended)}
 }
 
 // transactionAppender implements storage.AppenderV2.
 type transactionAppender struct {
 	appendable *Appendable
 	tx         *Transaction
-	appended   []appended // aligned with tx.Samples
+	appended   *[]appended // of appendedPool, aligned with tx.Samples
 }
+
+// appendedPool keeps the memory of transactions that are done.
+var appendedPool = sync.Pool{New: func() any { return new([]appended) }}
 
 // appended is what a commit needs to know of a sample in addition.
 type appended struct {
@@ -76,7 +80,7 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 	if err := a.appendable.order.check(s, &sample, opts.RejectOutOfOrder); err != nil {
 		return 0, err
 	}
-	a.appended = append(a.appended, appended{s, opts.RejectOutOfOrder})
+	*a.appended = append(*a.appended, appended{s, opts.RejectOutOfOrder})
 	a.tx.Samples = append(a.tx.Samples, sample)
 	for _, e := range opts.Exemplars {
 		if !e.HasTs {
@@ -99,8 +103,8 @@ func (a *transactionAppender) Commit() error {
 		return errDone
 	}
 	tx := a.tx
-	a.tx = nil
-	a.appendable.order.commit(tx, a.appended)
+	a.appendable.order.commit(tx, *a.appended)
+	a.done()
 	if len(tx.Samples) > 0 || len(tx.Metadata) > 0 {
 		return a.appendable.add(tx)
 	}
@@ -112,8 +116,16 @@ func (a *transactionAppender) Rollback() error {
 	if a.tx == nil {
 		return errDone
 	}
-	a.tx = nil
+	a.done()
 	return nil
+}
+
+// done ends the transaction.
+func (a *transactionAppender) done() {
+	clear(*a.appended)
+	*a.appended = (*a.appended)[:0]
+	appendedPool.Put(a.appended)
+	a.tx, a.appended = nil, nil
 }
 
 var errDone = errors.New("the appender was already committed or rolled back")

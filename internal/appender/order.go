@@ -23,12 +23,12 @@ const (
 // samples as Prometheus does. It is safe for concurrent use.
 type order struct {
 	mu     sync.Mutex
-	byRef  map[storage.SeriesRef]*state
+	byRef  []*state            // nil where a series was forgotten; the reference 0 is none
+	free   []storage.SeriesRef // of forgotten series
 	byHash map[uint64]*state
-	last   storage.SeriesRef // given
-	maxT   int64             // newest sample of all series
-	window int64             // ms; see SetOutOfOrderWindow
-	swept  int64             // maxT at the last sweep
+	maxT   int64 // newest sample of all series
+	window int64 // ms; see SetOutOfOrderWindow
+	swept  int64 // maxT at the last sweep
 }
 
 // state is what is known of a series. Its last sample is guarded by order.mu.
@@ -42,7 +42,7 @@ type state struct {
 }
 
 func newOrder() *order {
-	return &order{byRef: map[storage.SeriesRef]*state{}, byHash: map[uint64]*state{}, maxT: math.MinInt64, swept: math.MinInt64}
+	return &order{byRef: []*state{nil}, byHash: map[uint64]*state{}, maxT: math.MinInt64, swept: math.MinInt64}
 }
 
 func (o *order) setWindow(ms int64) {
@@ -51,12 +51,15 @@ func (o *order) setWindow(ms int64) {
 	o.window = ms
 }
 
-// find returns the state of a series. A reference that is known no more is ignored.
+// find returns the state of a series. A reference that is known no more, or that was given to
+// another series, is ignored.
 func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if s := o.byRef[ref]; s != nil && labels.Equal(s.labels, ls) {
-		return s, nil
+	if ref < storage.SeriesRef(len(o.byRef)) {
+		if s := o.byRef[ref]; s != nil && labels.Equal(s.labels, ls) {
+			return s, nil
+		}
 	}
 	ls, err := validate(ls)
 	if err != nil {
@@ -68,10 +71,20 @@ func (o *order) find(ref storage.SeriesRef, ls labels.Labels) (*state, error) {
 			return s, nil
 		}
 	}
-	o.last++
-	s := &state{ref: o.last, hash: hash, labels: ls, next: o.byHash[hash], last: Sample{T: math.MinInt64}, since: o.maxT}
+	s := &state{ref: o.reference(), hash: hash, labels: ls, next: o.byHash[hash], last: Sample{T: math.MinInt64}, since: o.maxT}
 	o.byHash[hash], o.byRef[s.ref] = s, s
 	return s, nil
+}
+
+// reference returns a reference that no series has. The caller holds o.mu.
+func (o *order) reference() storage.SeriesRef {
+	if n := len(o.free); n > 0 {
+		ref := o.free[n-1]
+		o.free = o.free[:n-1]
+		return ref
+	}
+	o.byRef = append(o.byRef, nil)
+	return storage.SeriesRef(len(o.byRef) - 1)
 }
 
 // check returns upstream's error for a sample that is too old or out of order, or differs from the
@@ -174,10 +187,11 @@ func (o *order) commit(tx *Transaction, all []appended) {
 func (o *order) sweep() {
 	o.swept = o.maxT
 	for ref, s := range o.byRef {
-		if max(s.last.T, s.since) >= o.maxT-forgetAfter {
+		if s == nil || max(s.last.T, s.since) >= o.maxT-forgetAfter {
 			continue
 		}
-		delete(o.byRef, ref)
+		o.byRef[ref] = nil
+		o.free = append(o.free, storage.SeriesRef(ref))
 		link := o.byHash[s.hash]
 		if link == s {
 			if s.next == nil {

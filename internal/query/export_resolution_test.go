@@ -26,12 +26,13 @@ func (s *Stage) Resolve(ctx context.Context, mint, maxt int64, ms ...*labels.Mat
 			return err
 		}
 		r := m.Resolution()
-		out = Resolved{Rows: r.Samples, IDsAgree: r.IDsAgree, Hists: r.Hists, Starts: r.Starts, Objects: len(r.Objects)}
+		out = Resolved{Rows: r.Samples, IDsAgree: r.IDsAgree, Hists: r.HasHists, Starts: r.Starts, Objects: len(r.Objects)}
 		for _, x := range r.Series {
 			out.Labels, out.IDs = append(out.Labels, x.Labels), append(out.IDs, x.ID)
 			var at [][5]int64
 			for _, p := range x.At {
-				at = append(at, [5]int64{int64(p.Object), p.Row, p.First, p.N, p.Hists})
+				first, n := r.Floats(p)
+				at = append(at, [5]int64{int64(p.Object), int64(p.Row), first, n, r.Hists(p)})
 			}
 			out.Places = append(out.Places, at)
 		}

@@ -2,11 +2,14 @@ package query_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/tenant"
@@ -17,7 +20,7 @@ import (
 //
 //	go test ./internal/query -run '^$' -bench LiveSegments
 func BenchmarkLiveSegments(b *testing.B) {
-	for _, segments := range []int{1, 100, 400} {
+	for _, segments := range []int{10, 100, 400} {
 		b.Run(fmt.Sprintf("segments=%d", segments), func(b *testing.B) {
 			l := newLake(b, newDirStore(b), query.Settings{MaxStaleness: time.Hour})
 			start := testNow().Truncate(2 * time.Hour)
@@ -27,30 +30,27 @@ func BenchmarkLiveSegments(b *testing.B) {
 					rows = append(rows, segment.Row{Labels: metric("requests_total", "instance", fmt.Sprintf("host-%02d:9100", i), "mode", fmt.Sprint('a'+k))})
 				}
 			}
-			samples := 400 / segments
+			slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
 			for n := range segments {
 				for i := range rows {
-					rows[i].Floats = nil
-					for k := range samples {
-						at := n*samples + k
-						rows[i].Floats = append(rows[i].Floats, segment.Float{T: start.UnixMilli() + 1000*int64(at), V: float64(at * i)})
-					}
+					rows[i].Floats = []segment.Float{{T: start.UnixMilli() + 1000*int64(n), V: float64(n * i)}}
 				}
-				l.write(tenant.Default, rows)
+				l.writeSegment(tenant.Default, key.WindowOf(start.UnixMilli()), rows, nil)
 			}
-			at := start.Add(400 * time.Second)
+			at := start.Add(time.Duration(segments) * time.Second)
 			ask := func(i int) {
-				res := l.exec(b.Context(), asked{text: fmt.Sprintf(`sum(rate(requests_total{instance="host-%02d:9100"}[400s]))`, i%10), start: at, end: at})
+				res := l.exec(b.Context(), asked{text: fmt.Sprintf(`sum(rate(requests_total{instance="host-%02d:9100"}[%ds]))`, i%10, segments), start: at, end: at})
 				require.NoError(b, res.Err)
 			}
 			for i := range 10 {
 				ask(i)
 			}
-			i := 0
+			before, i := processorTime(b), 0
 			for b.Loop() {
 				ask(i)
 				i++
 			}
+			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/1000/float64(i), "cpu-ms/op")
 		})
 	}
 }

@@ -137,7 +137,7 @@ func Refused(r *lookup.Resolution) string {
 		}
 	}
 	switch {
-	case r.Hists:
+	case r.HasHists:
 		return "there are native histograms among the series"
 	case !r.IDsAgree:
 		return "an id stands for different series"

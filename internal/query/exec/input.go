@@ -84,7 +84,7 @@ func (p *Attempt) RawReadOf(ctx context.Context, sel plan.Selector) *Input {
 	mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
 	out := &Input{Res: res, wanted: wanted, Whole: p.Samples.Collect(res.Match(wanted, mint, maxt))}
 	out.Files, out.took = out.Whole.FloatParts(ctx)
-	if res.Hists {
+	if res.HasHists {
 		files, took := out.Whole.HistParts(ctx)
 		out.Files = append(out.Files, files...)
 		out.took.Add(took)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -117,11 +118,17 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 
 // batch reads the series of some ordinals of the leaf, and evaluates them.
 func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinals []uint32, memory *samples.Memory, out *Values) error {
-	some := make([]int, len(ordinals))
-	for i, o := range ordinals {
-		some[i] = read.wanted[o]
+	some, match := read.wanted, read.Whole.Match
+	if len(ordinals) < len(read.wanted) || read.Rolled != nil {
+		some = make([]int, len(ordinals))
+		for i, o := range ordinals {
+			some[i] = read.wanted[o]
+		}
+		match = read.Res.Match(some, read.Whole.MinT, read.Whole.MaxT)
+	} else { // the whole read is the batch
+		slices.Sort(ordinals)
 	}
-	got := r.Samples.CollectBatch(read.Res.Match(some, read.Whole.MinT, read.Whole.MaxT), memory)
+	got := r.Samples.CollectBatch(match, memory)
 	if err := read.Rolled.Read(ctx, got, some); err != nil {
 		return err
 	}

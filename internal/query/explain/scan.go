@@ -61,19 +61,21 @@ func newLeafScan(res *lookup.Resolution, wanted []int, mint, maxt int64) *leafSc
 	for _, w := range wanted {
 		series := &res.Series[w]
 		for _, p := range series.At {
-			if f := res.Objects[p.Object].Footer; p.N == 0 || f.MinT > maxt || f.MaxT < mint {
+			object := int(p.Object)
+			first, n := res.Floats(p)
+			if f := res.Objects[object].Footer; n == 0 || f.MinT > maxt || f.MaxT < mint {
 				continue
 			}
-			if p.First < 0 {
-				of := entry(segments, p.Object)
-				of.rows = append(of.rows, p.Row)
-				of.gone = s.delete(of.gone, p.Object, series, uint64(p.Row))
+			if first < 0 {
+				of := entry(segments, object)
+				of.rows = append(of.rows, int64(p.Row))
+				of.gone = s.delete(of.gone, object, series, uint64(p.Row))
 				continue
 			}
-			of := entry(blocks, p.Object)
-			of.runs = append(of.runs, rowRun{p.First, p.First + p.N})
+			of := entry(blocks, object)
+			of.runs = append(of.runs, rowRun{first, first + n})
 			of.ids = append(of.ids, series.ID)
-			of.gone = s.delete(of.gone, p.Object, series, series.ID)
+			of.gone = s.delete(of.gone, object, series, series.ID)
 		}
 	}
 	for object := range res.Objects {

@@ -52,8 +52,10 @@ func (r *Resolution) Batches(wanted []int, mint, maxt int64, estimate func(serie
 	from, last := 0, 0
 	for i, o := range order {
 		x, group := &r.Series[wanted[o]], len(ends)
-		if k := x.In(main); k >= 0 && x.At[k].N > 0 {
-			group = sort.Search(len(ends), func(g int) bool { return ends[g] > x.At[k].First })
+		if k := x.In(main); k >= 0 && len(ends) > 0 {
+			if first, n := r.Floats(x.At[k]); n > 0 {
+				group = sort.Search(len(ends), func(g int) bool { return ends[g] > first })
+			}
 		}
 		if samples >= limit && (group != last || samples >= 2*limit || len(ends) == 0) {
 			out = append(out, order[from:i])

@@ -13,7 +13,7 @@ type Resolution struct {
 	Scope
 	Series   []ResolvedSeries // by labels, distinct; those that may have a sample in the range
 	IDsAgree bool             // in all objects equal ids stand for equal labels, and equal labels for equal ids
-	Hists    bool             // a series has native histograms in an object that overlaps the range
+	HasHists bool             // a series has native histograms in an object that overlaps the range
 	Starts   bool             // an object has start timestamps
 	Samples  int64            // float samples in range, about: those of a series are taken to be evenly spaced in an object
 }
@@ -25,12 +25,26 @@ type ResolvedSeries struct {
 	At []Place // ascending objects
 }
 
-// Place identifies the rows of a series in an object.
+// Place identifies the row of a series in an object. There are as many as series times objects.
 type Place struct {
-	Object   int   // position in the objects
-	Row      int64 // in the segment or the series table
-	First, N int64 // float samples: rows of the block's sample files, counted over all of them; in a segment first is -1
-	Hists    int64 // native histograms
+	Object int32 // position in the objects
+	Row    int32 // in the segment or the series table
+}
+
+// Floats returns the number of float samples at a place and, in a block, the first of their rows of
+// its sample files, counted over all of them; in a segment first is -1.
+func (s *Scope) Floats(p Place) (first, n int64) {
+	first, n = s.Tables[p.Object].Floats(int(p.Row))
+	if s.Objects[p.Object].Footer.Meta == nil {
+		first = -1
+	}
+	return first, n
+}
+
+// Hists returns the number of native histograms at a place.
+func (s *Scope) Hists(p Place) int64 {
+	_, n := s.Tables[p.Object].Hists(int(p.Row))
+	return n
 }
 
 // Resolution orders the series by labels.
@@ -54,7 +68,7 @@ func (m *Match) Resolution() *Resolution {
 	out.IDsAgree = true
 	owner := make(map[uint64]int32, len(m.Series))
 	for i, members := range m.Rows {
-		t, inBlock := m.Tables[i], m.Objects[i].Footer.Meta != nil
+		t := m.Tables[i]
 		for _, x := range members {
 			s, id := &out.Series[x.Series], t.ID(int(x.N))
 			if len(s.At) > 0 {
@@ -65,19 +79,15 @@ func (m *Match) Resolution() *Resolution {
 				out.IDsAgree = out.IDsAgree && !taken
 				owner[id] = x.Series
 			}
-			p := Place{Object: i, Row: int64(x.N), First: -1}
-			first, n := t.Floats(int(x.N))
-			if p.N = n; inBlock {
-				p.First = first
-			}
-			_, p.Hists = t.Hists(int(x.N))
-			out.Hists = out.Hists || p.Hists > 0
+			_, n := t.Floats(int(x.N))
+			_, hists := t.Hists(int(x.N))
+			out.HasHists = out.HasHists || hists > 0
 			from, upto := t.Times(int(x.N))
 			if lo, hi := max(from, m.MinT), min(upto, m.MaxT); n > 0 && (lo > from || hi < upto) {
 				n = 1 + int64(float64(n-1)*float64(hi-lo)/float64(max(1, upto-from)))
 			}
 			out.Samples += n
-			s.At = append(s.At, p)
+			s.At = append(s.At, Place{int32(i), x.N})
 		}
 	}
 	slices.SortFunc(out.Series, func(a, b ResolvedSeries) int { return labels.Compare(a.Labels, b.Labels) })
@@ -88,15 +98,29 @@ func (m *Match) Resolution() *Resolution {
 // parallel to the positions.
 func (r *Resolution) Match(positions []int, mint, maxt int64) *Match {
 	m := &Match{Scope: r.Scope, MinT: mint, MaxT: maxt, Series: make([]Series, len(positions)), Rows: make([][]Row, len(r.Objects))}
+	counts, total := make([]int, len(r.Objects)), 0
+	for _, w := range positions {
+		for _, p := range r.Series[w].At {
+			counts[p.Object]++
+		}
+		total += len(r.Series[w].At)
+	}
+	room := make([]Row, total)
+	for i, n := range counts {
+		m.Rows[i], room = room[:0:n], room[n:]
+	}
 	for i, w := range positions {
 		x := &r.Series[w]
 		m.Series[i] = x.Series
 		for _, p := range x.At {
-			m.Rows[p.Object] = append(m.Rows[p.Object], Row{int32(i), int32(p.Row)})
+			m.Rows[p.Object] = append(m.Rows[p.Object], Row{int32(i), p.Row})
 		}
 	}
+	byRow := func(a, b Row) int { return cmp.Compare(a.N, b.N) }
 	for _, members := range m.Rows {
-		slices.SortFunc(members, func(a, b Row) int { return cmp.Compare(a.N, b.N) })
+		if !slices.IsSortedFunc(members, byRow) { // most objects have the series in the order of labels
+			slices.SortFunc(members, byRow)
+		}
 	}
 	return m
 }
@@ -104,7 +128,8 @@ func (r *Resolution) Match(positions []int, mint, maxt int64) *Match {
 // Estimate is about how many samples a series has in [mint, maxt] (ms).
 func (r *Resolution) Estimate(series int, mint, maxt int64) (n int64) {
 	for _, p := range r.Series[series].At {
-		n += r.Objects[p.Object].Footer.Estimate(p.N, mint, maxt)
+		_, floats := r.Floats(p)
+		n += r.Objects[p.Object].Footer.Estimate(floats, mint, maxt)
 	}
 	return n
 }
@@ -115,7 +140,8 @@ func (r *Resolution) Largest() int {
 	samples := make([]int64, len(r.Objects))
 	for i := range r.Series {
 		for _, p := range r.Series[i].At {
-			samples[p.Object] += p.N
+			_, n := r.Floats(p)
+			samples[p.Object] += n
 		}
 	}
 	most := 0
@@ -131,14 +157,14 @@ func (r *Resolution) Largest() int {
 // last.
 func (s *ResolvedSeries) Place(object int) int64 {
 	if i := s.In(object); i >= 0 {
-		return 1 + s.At[i].Row
+		return 1 + int64(s.At[i].Row)
 	}
 	return math.MaxInt64
 }
 
 // In returns the position in at of an object, -1 if it has nothing of the series.
 func (s *ResolvedSeries) In(object int) int {
-	i, ok := slices.BinarySearchFunc(s.At, object, func(p Place, object int) int { return p.Object - object })
+	i, ok := slices.BinarySearchFunc(s.At, object, func(p Place, object int) int { return int(p.Object) - object })
 	if !ok {
 		return -1
 	}

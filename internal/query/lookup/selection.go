@@ -43,7 +43,7 @@ func (s *selections) get(key string, live int) *selection {
 	if e != nil {
 		s.last.Remove(e)
 	}
-	x := &selection{parts: map[string]*part{}, found: finder{limit: math.MaxInt}}
+	x := &selection{parts: map[string]*objectRows{}, found: finder{limit: math.MaxInt}}
 	s.last.Add(key, x, int64(len(key)))
 	s.last.Evict(0)
 	return x
@@ -79,14 +79,14 @@ func (s *selections) fits(ranges [][]index.Range) bool {
 // a read may use what it has got while others extend it.
 type selection struct {
 	mu    sync.Mutex
-	found finder           // series of the rows of all parts
-	parts map[string]*part // by key of the series file
-	last  *part            // that was added last
-	bytes int64            // of memory, about
+	found finder                 // series of the rows of all parts
+	parts map[string]*objectRows // by key of the series file
+	last  *objectRows            // that was added last
+	bytes int64                  // of memory, about
 }
 
-// part is the rows of one object that match and have samples. It is immutable.
-type part struct {
+// objectRows is the rows of one object that match and have samples. It is immutable.
+type objectRows struct {
 	rows []Row
 	// ms: the latest first time and the earliest last time of a row. All rows overlap a range that
 	// does not end before the former and does not begin after the latter.
@@ -112,10 +112,10 @@ func (x *selection) outdated(live int) bool {
 
 // known returns the parts of objects, nil for those that are not known, the numbers of these, and
 // the series of the parts.
-func (x *selection) known(objs []source.Object) (parts []*part, unknown []int, found finder) {
+func (x *selection) known(objs []source.Object) (parts []*objectRows, unknown []int, found finder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	parts = make([]*part, len(objs))
+	parts = make([]*objectRows, len(objs))
 	for i := range objs {
 		if parts[i] = x.parts[objs[i].Series]; parts[i] == nil {
 			unknown = append(unknown, i)
@@ -126,7 +126,7 @@ func (x *selection) known(objs []source.Object) (parts []*part, unknown []int, f
 
 // extend sets the parts of objects that were not known: those of the ranges of rows that match. It
 // returns the series of all parts, and the bytes that the selection takes now.
-func (x *selection) extend(objs []source.Object, parts []*part, unknown []int, tables []*index.Table, ranges [][]index.Range) (found finder, bytes int64, err error) {
+func (x *selection) extend(objs []source.Object, parts []*objectRows, unknown []int, tables []*index.Table, ranges [][]index.Range) (found finder, bytes int64, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for k, i := range unknown {
@@ -145,7 +145,7 @@ func (x *selection) extend(objs []source.Object, parts []*part, unknown []int, t
 			} else {
 				x.bytes += rowBytes * int64(cap(rows))
 			}
-			x.last = newPart(tables[i], rows)
+			x.last = newObjectRows(tables[i], rows)
 			x.parts[name] = x.last
 			x.bytes += partBytes + int64(len(name))
 		}
@@ -154,8 +154,8 @@ func (x *selection) extend(objs []source.Object, parts []*part, unknown []int, t
 	return x.found.view(), x.bytes, nil
 }
 
-func newPart(t *index.Table, rows []Row) *part {
-	p := &part{rows: rows, from: math.MinInt64, upto: math.MaxInt64}
+func newObjectRows(t *index.Table, rows []Row) *objectRows {
+	p := &objectRows{rows: rows, from: math.MinInt64, upto: math.MaxInt64}
 	for _, x := range rows {
 		from, upto := t.Times(int(x.N))
 		p.from, p.upto = max(p.from, from), min(p.upto, upto)
@@ -164,7 +164,7 @@ func newPart(t *index.Table, rows []Row) *part {
 }
 
 // overlapping returns the rows that overlap [mint, maxt] (ms). t is the series table.
-func (p *part) overlapping(t *index.Table, mint, maxt int64) (out []Row) {
+func (p *objectRows) overlapping(t *index.Table, mint, maxt int64) (out []Row) {
 	if p.from <= maxt && p.upto >= mint {
 		return p.rows
 	}

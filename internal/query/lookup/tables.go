@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"unique"
 
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -49,16 +50,24 @@ func (s *Tables) Objects(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 		return nil, 0, err
 	}
 	unread = math.MinInt64
-	var taken []int // positions in all
-	for i := range all {
+	var known unique.Handle[string] // the label names of the last object
+	may := false                    // what MayMatch answered for it
+	matches := func(f *source.Footer) bool {
+		if f.Names() != known {
+			known, may = f.Names(), f.MayMatch(sets)
+		}
+		return may
+	}
+	taken := make([]int, 0, len(all)) // positions in all, descending
+	for i := len(all) - 1; i >= 0; i-- {
 		switch f := all[i].Footer; {
-		case f.Rows == 0 || f.MinT > maxt || f.MaxT >= mint && !f.MayMatch(sets):
-		case f.MaxT < mint:
-			if f.MaxT > unread && f.MayMatch(sets) {
-				unread = f.MaxT
+		case f.Rows == 0 || f.MinT > maxt:
+		case f.MaxT >= mint:
+			if matches(f) {
+				taken = append(taken, i)
 			}
-		default:
-			taken = append(taken, i)
+		case f.MaxT > unread && matches(f):
+			unread = f.MaxT
 		}
 	}
 	n := len(taken)
@@ -67,12 +76,12 @@ func (s *Tables) Objects(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 		return nil, 0, request.TooManySegments(s.maxSegments, n)
 	case n == 0:
 		return nil, unread, nil
-	case taken[n-1]-taken[0] == n-1: // as is usual: rank follows time
-		return all[taken[0] : taken[0]+n : taken[0]+n], unread, nil
+	case taken[0]-taken[n-1] == n-1: // as is usual: rank follows time
+		return all[taken[n-1] : taken[0]+1 : taken[0]+1], unread, nil
 	}
 	out = make([]source.Object, n)
 	for k, i := range taken {
-		out[k] = all[i]
+		out[n-1-k] = all[i]
 	}
 	return out, unread, nil
 }

@@ -59,6 +59,8 @@ type Memory struct {
 	times  arena[int64]
 	values arena[float64]
 
+	fragments []fragment // of the series of the batch, in segments
+
 	joined points     // of the last series that was more than one fragment
 	last   []fragment // of the last series, in order; none if they overlapped
 }
@@ -70,6 +72,7 @@ var memories = sync.Pool{New: func() any { return new(Memory) }}
 func (m *Memory) reset() {
 	m.times.reset()
 	m.values.reset()
+	clear(m.fragments) // so that they hold no batch
 	clear(m.last)
 	m.last = m.last[:0]
 }
@@ -86,9 +89,17 @@ func (m *Memory) Release() {
 // sequential sorts fragments by their first times and reports whether each ends before the next one
 // begins: then all of their samples count.
 func sequential(fs []fragment) bool {
+	if ordered(fs) { // as is usual: rank follows time
+		return true
+	}
 	slices.SortFunc(fs, func(a, b fragment) int { return cmp.Compare(a.batch.t[a.off], b.batch.t[b.off]) })
+	return ordered(fs)
+}
+
+// ordered reports whether each fragment ends before the next one begins.
+func ordered(fs []fragment) bool {
 	for i := 1; i < len(fs); i++ {
-		prev := fs[i-1]
+		prev := &fs[i-1]
 		if prev.batch.t[prev.off+prev.n-1] >= fs[i].batch.t[fs[i].off] {
 			return false
 		}
@@ -120,11 +131,11 @@ func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 	if !same {
 		p.t = p.t[:0]
 	}
-	for _, f := range s.floats {
-		q := f.points()
-		p.v = append(p.v, q.v...)
+	for i := range s.floats {
+		f := &s.floats[i]
+		p.v = append(p.v, f.batch.v[f.off:f.off+f.n]...)
 		if !same {
-			p.t = append(p.t, q.t...)
+			p.t = append(p.t, f.batch.t[f.off:f.off+f.n]...)
 		}
 	}
 	m.joined = p

@@ -54,9 +54,12 @@ func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt 
 	shares := make([]share, len(res.Objects))
 	for _, w := range wanted {
 		for _, p := range res.Series[w].At {
-			if p.N > 0 {
+			if res.Objects[p.Object].Footer.Meta == nil {
+				continue // segments have no rollups
+			}
+			if _, n := res.Floats(p); n > 0 {
 				shares[p.Object].series++
-				shares[p.Object].samples += p.N
+				shares[p.Object].samples += n
 			}
 		}
 	}
@@ -149,10 +152,11 @@ func (x *Rollups) answers(series, object int) bool {
 		return false
 	}
 	s, d := &x.res.Series[series], &x.res.Deletions
-	at := &s.At[s.In(object)]
+	at := s.At[s.In(object)]
+	_, n := x.res.Floats(at)
 	from, upto := x.res.Tables[object].Times(int(at.Row))
 	switch {
-	case !b.step.Keeps(at.N, from, upto):
+	case !b.step.Keeps(n, from, upto):
 		return false
 	case len(s.Tombstones) == 0 && len(b.rivals) == 0:
 		return true
@@ -181,12 +185,13 @@ func (x *Rollups) Estimate(res *lookup.Resolution, series int, mint, maxt int64)
 	}
 	for _, p := range res.Series[series].At {
 		f := res.Objects[p.Object].Footer
-		if !x.answers(series, p.Object) {
-			n += f.Estimate(p.N, mint, maxt)
+		_, floats := res.Floats(p)
+		if !x.answers(series, int(p.Object)) {
+			n += f.Estimate(floats, mint, maxt)
 			continue
 		}
 		b := &x.blocks[p.Object]
-		n += f.Estimate(p.N, mint, b.lo) + f.Estimate(p.N, b.hi, maxt) + (min(b.hi, f.MaxT)-max(b.lo, f.MinT))/b.step.Millis + 1
+		n += f.Estimate(floats, mint, b.lo) + f.Estimate(floats, b.hi, maxt) + (min(b.hi, f.MaxT)-max(b.lo, f.MinT))/b.step.Millis + 1
 	}
 	return n
 }

@@ -102,6 +102,17 @@ func (r *Collector) segments(ctx context.Context) error {
 	return nil
 }
 
+// fragments returns memory for n fragments.
+func (r *Collector) fragments(n int) []fragment {
+	if r.memory == nil {
+		return make([]fragment, n)
+	}
+	if cap(r.memory.fragments) < n {
+		r.memory.fragments = make([]fragment, n)
+	}
+	return r.memory.fragments[:n]
+}
+
 // reserve makes room for a fragment of each row of some objects.
 func (r *Collector) reserve(objects []int) {
 	counts, all := make([]int32, len(r.got)), 0
@@ -111,7 +122,7 @@ func (r *Collector) reserve(objects []int) {
 		}
 		all += len(r.Rows[i])
 	}
-	room := make([]fragment, all)
+	room := r.fragments(all)
 	for k, n := range counts {
 		if s := r.got[k]; len(s.floats) == 0 && n > 0 {
 			s.floats, room = room[:0:n], room[n:]

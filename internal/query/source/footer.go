@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"unique"
 
 	"github.com/prometheus/common/model"
@@ -25,7 +26,8 @@ type Footer struct {
 	Descriptions []unique.Handle[segment.Metadata]
 	Meta         *block.Meta // nil for a segment
 
-	bytes int64 // of memory, about
+	names unique.Handle[string] // equal for equal label names
+	bytes int64                 // of memory, about
 }
 
 // Bytes implements index.Sized.
@@ -43,6 +45,15 @@ func (f *Footer) MayMatch(sets [][]*labels.Matcher) bool {
 		}
 	}
 	return len(sets) == 0
+}
+
+// Names returns a key of the label names: MayMatch answers the same for objects of equal keys.
+func (f *Footer) Names() unique.Handle[string] { return f.names }
+
+// identified sets the key of the label names.
+func (f *Footer) identified() *Footer {
+	f.names = unique.Make(strings.Join(f.LabelColumns, "\xff") + "\xff\xff" + strings.Join(f.MapNames, "\xff"))
+	return f
 }
 
 // contains searches a sorted slice.
@@ -101,13 +112,14 @@ func (f *Files) blockFooter(ctx context.Context, o *Ref) (*Footer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
-	return &Footer{
+	ft := &Footer{
 		Info: segment.Info{
 			Rows: m.Series, Samples: m.Floats + m.Hists, MinT: m.MinT, MaxT: m.MaxT,
 			LabelColumns: m.LabelColumns, MapNames: m.MapNames, HasExemplars: m.Exemplars > 0,
 		},
 		Meta: &m, bytes: int64(400 + len(key) + len(b)),
-	}, nil
+	}
+	return ft.identified(), nil
 }
 
 func (f *Files) segmentFooter(ctx context.Context, o *Ref) (*Footer, error) {
@@ -126,7 +138,7 @@ func (f *Files) segmentFooter(ctx context.Context, o *Ref) (*Footer, error) {
 			ft.bytes += int64(16 + len(s))
 		}
 	}
-	return ft, nil
+	return ft.identified(), nil
 }
 
 func (f *Files) segmentInfo(ctx context.Context, o *Ref) (segment.Info, error) {

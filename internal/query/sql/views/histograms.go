@@ -47,7 +47,7 @@ func (t *Histograms) Open([]int) (table.Scan, error) {
 	s := &histogramScan{Histograms: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	for i := range s.res.Series {
 		for _, p := range s.res.Series[i].At {
-			if p.Hists > 0 {
+			if s.res.Hists(p) > 0 {
 				s.series = append(s.series, i)
 				break
 			}

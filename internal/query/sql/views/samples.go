@@ -106,7 +106,7 @@ func (s *sampleScan) divide() {
 	for i := range s.res.Series {
 		hists := false
 		for _, p := range s.res.Series[i].At {
-			hists = hists || p.Hists > 0
+			hists = hists || s.res.Hists(p) > 0
 		}
 		if hists {
 			s.mixed = append(s.mixed, i)
