@@ -22,7 +22,7 @@ const (
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve writes and queries over one store."`
 	Query   queryCmd   `cmd:"" help:"Ask one PromQL query of a store or of a server."`
-	SQL     sqlCmd     `cmd:"" name:"sql" help:"Ask one SQL query of a server, of a store, or of local files."`
+	SQL     sqlCmd     `cmd:"" name:"sql" help:"Ask SQL queries of a server, of a store, or of local files."`
 	Read    readCmd    `cmd:"" help:"Answer queries of a store on a Unix socket, for the program that starts this one, until the standard input ends."`
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`

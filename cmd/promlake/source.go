@@ -28,7 +28,8 @@ func (s source) address() string {
 	return "http://store"
 }
 
-// transport reaches the server, or a query stage in this process. done releases what it holds.
+// transport reaches the server, or a query stage in this process. done releases what it holds; the
+// bodies of all answers are closed then.
 func (s source) transport(ctx context.Context, io flags.Streams, vs flags.Values) (rt http.RoundTripper, done func() error, err error) {
 	if s.url != "" {
 		return http.DefaultTransport, func() error { return nil }, nil
@@ -37,7 +38,7 @@ func (s source) transport(ctx context.Context, io flags.Streams, vs flags.Values
 	if err != nil {
 		return nil, nil, err
 	}
-	return loopback.Transport(h), done, nil
+	return loopback.Stream(h), done, nil
 }
 
 // queryOf opens a query stage over a store, for all tenants. done releases what it holds; no request

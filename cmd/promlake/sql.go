@@ -17,15 +17,16 @@ import (
 )
 
 type sqlCmd struct {
-	SQL string `arg:"" help:"One query, or - to read it from the standard input."`
+	SQL string `arg:"" optional:"" help:"One query, or - to read it from the standard input. Without it, a shell runs on the terminal."`
 
-	URL    string   `name:"url" placeholder:"URL" help:"Server whose samples are asked. Default: local files."`
-	Store  string   `name:"store" placeholder:"URL" help:"Object store whose samples are asked, without a server. Default: local files."`
-	Token  string   `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
-	Tenant string   `name:"tenant" placeholder:"NAME" help:"Tenant whose data is asked. Default: the token's, if it has one, otherwise anonymous."`
-	Param  []string `name:"param" sep:"none" placeholder:"JSON" help:"Value of $$1, then of $$2 and so on, of a query of samples: JSON, or else a text."`
-	Format string   `name:"format" default:"csv" enum:"csv,json,arrow,parquet" help:"How the result is printed: ${enum}. The last two for samples only."`
-	Memory int64    `name:"memory-limit" type:"bytes" default:"1GiB" min:"1" help:"DuckDB's memory, for local files."`
+	URL     string   `name:"url" placeholder:"URL" help:"Server whose samples are asked. Default: local files."`
+	Store   string   `name:"store" placeholder:"URL" help:"Object store whose samples are asked, without a server. Default: local files."`
+	Token   string   `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
+	Tenant  string   `name:"tenant" placeholder:"NAME" help:"Tenant whose data is asked. Default: the token's, if it has one, otherwise anonymous."`
+	Param   []string `name:"param" sep:"none" placeholder:"JSON" help:"Value of $$1, then of $$2 and so on, of a query of samples: JSON, or else a text."`
+	Format  string   `name:"format" default:"csv" enum:"csv,json,arrow,parquet" help:"How the result is printed: ${enum}. The last two for samples only."`
+	History string   `name:"history" default:"~/.promlake_history" placeholder:"FILE" help:"File of the shell's history; empty keeps none."`
+	Memory  int64    `name:"memory-limit" type:"bytes" default:"1GiB" min:"1" help:"DuckDB's memory, for local files."`
 
 	Log   telemetry.LogSettings `embed:""`
 	Query queryapp.Settings     `embed:"" group:"Query of a store"`
@@ -34,7 +35,10 @@ type sqlCmd struct {
 // Run runs the query and prints its result.
 func (c *sqlCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Values) error {
 	text := c.SQL
-	if text == "-" {
+	switch text {
+	case "":
+		return c.shell(ctx, streams, vs)
+	case "-":
 		b, err := io.ReadAll(streams.In)
 		if err != nil {
 			return fmt.Errorf("read the query: %w", err)
@@ -62,27 +66,38 @@ func (c *sqlCmd) ask(ctx context.Context, text string, streams flags.Streams, vs
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	form := url.Values{"query": {text}, "format": {c.Format}}
-	if len(c.Param) > 0 {
-		form.Set("params", params(c.Param))
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.address()+"/api/v1/sql", strings.NewReader(form.Encode()))
+	resp, err := c.post(ctx, &http.Client{Transport: identified{c.Tenant, c.Token, transport}}, s.address(), text, c.Format)
 	if err != nil {
-		return fmt.Errorf("make a request: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := (&http.Client{Transport: identified{c.Tenant, c.Token, transport}}).Do(req)
-	if err != nil {
-		return fmt.Errorf("ask for SQL: %w", err)
+		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return refusal(resp)
-	}
 	if _, err := io.Copy(streams.Out, resp.Body); err != nil {
 		return fmt.Errorf("read the result, which is incomplete: %w", err)
 	}
 	return nil
+}
+
+// post sends a statement to the endpoint and returns the answer of success, whose body the caller
+// closes.
+func (c *sqlCmd) post(ctx context.Context, client *http.Client, address, text, format string) (*http.Response, error) {
+	form := url.Values{"query": {text}, "format": {format}}
+	if len(c.Param) > 0 {
+		form.Set("params", params(c.Param))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/v1/sql", strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, fmt.Errorf("make a request: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask for SQL: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		return nil, refusal(resp)
+	}
+	return resp, nil
 }
 
 // params are the values as a JSON array.

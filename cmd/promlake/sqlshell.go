@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/peterh/liner"
+	"golang.org/x/term"
+
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/shell"
+)
+
+// shell runs an interactive shell on the terminal.
+func (c *sqlCmd) shell(ctx context.Context, streams flags.Streams, vs flags.Values) (err error) {
+	in, ok := streams.In.(*os.File)
+	out, both := streams.Out.(*os.File)
+	switch {
+	case !ok || !both || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())):
+		return errors.New("there is no query; the shell, which needs none, runs on a terminal only")
+	case c.URL == "" && c.Store == "":
+		return errors.New("the shell needs --url or --store: the server or the store that it asks")
+	case len(c.Param) > 0:
+		return errors.New("--param belongs to a query")
+	}
+	// Ctrl-C ends the context of the program; in the shell it cancels a statement only, and without
+	// one it does nothing.
+	unused := make(chan os.Signal, 1)
+	signal.Notify(unused, os.Interrupt)
+	defer signal.Stop(unused)
+	ctx, leave := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM, syscall.SIGHUP)
+	defer leave()
+	s := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
+	transport, done, err := s.transport(ctx, streams, vs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
+	ask := func(ctx context.Context, statement string) (*shell.Answer, error) {
+		resp, err := c.post(ctx, client, s.address(), statement, "json")
+		if err != nil {
+			return nil, err
+		}
+		return shell.NewAnswer(resp.Body)
+	}
+	t := openTerminal(c.History, ask)
+	defer func() { err = errors.Join(err, t.close()) }()
+	if _, err := fmt.Fprintln(streams.Out, `SQL over `+c.asked()+`. \? lists the commands.`); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	sh := shell.Shell{Terminal: t, Ask: ask, Out: streams.Out, Cancellable: func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return signal.NotifyContext(ctx, os.Interrupt)
+	}}
+	return sh.Run(ctx)
+}
+
+// asked is the server or the store without parameters, which may hold credentials.
+func (c *sqlCmd) asked() string {
+	base, _, _ := strings.Cut(c.URL+c.Store, "?")
+	return base
+}
+
+// terminal is a shell.Terminal with a history in a file.
+type terminal struct {
+	*liner.State
+	history string // "": none is kept
+}
+
+// openTerminal takes the terminal. Words are completed as soon as the answer with the names of the
+// tables and columns is there.
+func openTerminal(history string, ask shell.Asker) *terminal {
+	t := &terminal{State: liner.NewLiner(), history: history}
+	t.SetCtrlCAborts(true)
+	t.SetTabCompletionStyle(liner.TabPrints)
+	names := sync.OnceValue(func() []string { return shell.Names(context.Background(), ask) })
+	t.SetWordCompleter(func(line string, position int) (string, []string, string) {
+		return shell.Complete(names(), line, position)
+	})
+	if below, ok := strings.CutPrefix(history, "~/"); ok {
+		t.history = ""
+		if home, err := os.UserHomeDir(); err == nil {
+			t.history = filepath.Join(home, below)
+		}
+	}
+	if f, err := os.Open(t.history); err == nil {
+		_, _ = t.ReadHistory(f) // a history that cannot be read is as good as none
+		_ = f.Close()
+	}
+	return t
+}
+
+// Line implements shell.Terminal.
+func (t *terminal) Line(prompt string) (string, error) {
+	line, err := t.Prompt(prompt)
+	if errors.Is(err, liner.ErrPromptAborted) {
+		return "", shell.ErrAborted
+	}
+	return line, err
+}
+
+// Remember implements shell.Terminal.
+func (t *terminal) Remember(line string) { t.AppendHistory(line) }
+
+// close gives the terminal back and writes the history, which only the user can read.
+func (t *terminal) close() error {
+	if err := t.State.Close(); err != nil {
+		return fmt.Errorf("restore the terminal: %w", err)
+	}
+	if t.history == "" {
+		return nil
+	}
+	f, err := os.OpenFile(t.history, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the history: %w", err)
+	}
+	_, err = t.WriteHistory(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write the history: %w", err)
+	}
+	return nil
+}
