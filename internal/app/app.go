@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
+	"github.com/promlake/promlake/internal/app/listenapp"
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/promapp"
@@ -31,6 +32,7 @@ type Settings struct {
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
 	Page       pageapp.Settings    `embed:"" group:"Page"`
+	Listeners  listenapp.Settings  `embed:"" group:"Ingest"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
 	Feeder     demo.Settings       `embed:"" group:"Demo"`
 }
@@ -57,7 +59,7 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 func (s Settings) Validate() error {
 	_, querying := s.Query.Query.WithDefaults()
 	_, compacting := s.Compact.Stage().WithDefaults()
-	if err := errors.Join(querying, compacting, s.Prometheus.Validate(), s.Feeder.Validate()); err != nil {
+	if err := errors.Join(querying, compacting, s.Prometheus.Validate(), s.Listeners.Validate(), s.Feeder.Validate()); err != nil {
 		return err
 	}
 	if s.Compaction.Enabled && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
@@ -91,6 +93,11 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		writers = append(writers, func(in *ingest.Stage) { monitor.WriteTo(in) })
 		readers = append(readers, func(q *query.Stage) { monitor.ReadFrom(q) })
 	}
+	var lines *listenapp.Listeners
+	if s.Listeners.Enabled() {
+		lines = listenapp.New(s.Listeners)
+		writers = append(writers, func(in *ingest.Stage) { lines.WriteTo(in) })
+	}
 	all := []process.Builder{
 		ingestapp.New(s.Ingest, writers...),
 		queryapp.New(warmed(s.Query), readers...),
@@ -102,6 +109,9 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	if monitor != nil {
 		// Its last samples are still stored, because it ends before the stages that it uses.
 		all = append(all, monitor.Build)
+	}
+	if lines != nil {
+		all = append(all, lines.Build) // ends before the stage that it writes to
 	}
 	if s.Demo {
 		all = append(all, demonstrating(s.Feeder, out))

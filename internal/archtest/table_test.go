@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 
 	// Composition.
 	"internal/app": {
-		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
+		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
 		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/settings",
 	},
 	"internal/app/compactapp": {
@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
 	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
+	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/listen", "internal/remotewrite", "internal/tenant"},
 	"internal/app/inspectapp": {
 		"internal/app/human", "internal/block", "internal/catalog", "internal/compact", "internal/key",
 		"internal/objstore", "internal/segment",
@@ -68,6 +69,7 @@ var allowed = map[string][]string{
 	"internal/admission":         {"internal/objstore", "internal/remotewrite", "internal/tenant"},
 	"internal/appender":          {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promconfig":        {},
+	"internal/listen":            {"internal/remotewrite"},
 	"internal/spool":             {"internal/appender", "internal/remotewrite", "internal/settings"},
 	"internal/auth":              {"internal/secret", "internal/tenant"},
 	"internal/cost":              {},
@@ -241,6 +243,7 @@ var allowed = map[string][]string{
 	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
 	"internal/lineprotocol":                {"internal/key", "internal/remotewrite", "internal/series"},
 	"internal/csvlines":                    {"internal/remotewrite", "internal/series", "internal/timeparam"},
+	"internal/graphite":                    {"internal/remotewrite", "internal/series"},
 	"internal/jsonlines":                   {"internal/jsontext", "internal/remotewrite", "internal/series"},
 	"internal/jsontext":                    {},
 	"internal/opentsdb":                    {"internal/jsontext", "internal/remotewrite", "internal/series"},
