@@ -1,19 +1,11 @@
 import { ApiError, type Api } from "./api";
 import { h, replace } from "./dom";
 
-// Views that list what the server reports: cardinality and status.
+// The view of the server itself: build, process and flags.
 
 interface Named {
   name: string;
   value: number | string;
-}
-
-interface TsdbStatus {
-  headStats: { numSeries: number; numLabelPairs: number };
-  seriesCountByMetricName: Named[];
-  labelValueCountByLabelName: Named[];
-  seriesCountByLabelValuePair: Named[];
-  memoryInBytesByLabelName: Named[];
 }
 
 const count = (n: number | string) => (typeof n === "number" ? n.toLocaleString("en") : n);
@@ -26,7 +18,7 @@ async function show(into: HTMLElement, ask: () => Promise<(HTMLElement | null)[]
   }
 }
 
-function list(title: string, head: [string, string], rows: Named[], open?: (name: string) => void): HTMLElement {
+function list(title: string, head: [string, string], rows: Named[]): HTMLElement {
   return h(
     "section",
     { class: "panel" },
@@ -38,22 +30,10 @@ function list(title: string, head: [string, string], rows: Named[], open?: (name
         "table",
         {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, head[0]), h("th", { scope: "col", class: "number" }, head[1]))),
-        h("tbody", {}, ...rows.map((r) => h("tr", {}, h("th", { scope: "row" }, open ? h("button", { type: "button", class: "quiet", onclick: () => open(r.name) }, r.name) : h("code", {}, r.name)), h("td", { class: "number" }, count(r.value))))),
+        h("tbody", {}, ...rows.map((r) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, r.name)), h("td", { class: "number" }, count(r.value))))),
       ),
     ),
   );
-}
-
-// cardinality shows what makes most series. A metric opens in Explore.
-export function cardinality(api: Api, into: HTMLElement, explore: (expr: string) => void): Promise<void> {
-  return show(into, async () => {
-    const { data: d } = await api.get<TsdbStatus>("status/tsdb", { limit: "50" });
-    const metric = (name: string) => explore(/^[a-zA-Z_:][\w:]*$/.test(name) ? `count(${name})` : `count({${JSON.stringify(name)}})`);
-    return [
-      h("p", {}, `${count(d.headStats.numSeries)} series, ${count(d.headStats.numLabelPairs)} label pairs`),
-      h("div", { class: "lists" }, list("Series by metric", ["Metric", "Series"], d.seriesCountByMetricName, metric), list("Values by label", ["Label", "Values"], d.labelValueCountByLabelName), list("Series by label pair", ["Label pair", "Series"], d.seriesCountByLabelValuePair), list("Bytes by label", ["Label", "Bytes"], d.memoryInBytesByLabelName)),
-    ];
-  });
 }
 
 // status shows the build, the process and its flags.

@@ -1,12 +1,13 @@
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { Api } from "./api";
+import { CardinalityView } from "./cardinality";
 import { DashboardsView } from "./dashboards/view";
 import { choice, h, replace } from "./dom";
 import { editor } from "./editor";
 import { explanation } from "./explain";
 import { LakeView } from "./lake";
-import { cardinality, status } from "./lists";
+import { status } from "./lists";
 import { Listing } from "./monitoring/listing";
 import { alerts, monitored, rules } from "./monitoring/rules";
 import { targets } from "./monitoring/targets";
@@ -100,9 +101,12 @@ function open(): void {
       shown = l;
       break;
     }
-    case "cardinality":
-      shown = { refresh: () => void cardinality(api, main, explore), destroy() {} };
+    case "cardinality": {
+      const c = new CardinalityView(context, () => state, update, explore);
+      replace(main, c.dom);
+      shown = c;
       break;
+    }
     case "sql": {
       const v = new SqlView(context, () => state, (change) => {
         state = { ...state, ...change };
@@ -202,7 +206,7 @@ function links(): void {
 
 // switched is the state with another view. Filters are of one view.
 function switched(view: View): State {
-  return view === state.view ? state : { ...state, view, filter: "", only: "" };
+  return view === state.view ? state : { ...state, view, filter: "", only: "", compare: false };
 }
 
 // detect finds out which views the server has for the tenant and the token.

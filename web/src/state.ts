@@ -26,14 +26,15 @@ export interface State {
   panels: PanelState[];
   sql: string; // the statement
   chart: boolean; // the result of the statement is drawn
-  filter: string; // text that the listed targets, rules and alerts contain
-  only: string; // their state; "" lists all
+  filter: string; // text that the listed targets, rules and alerts contain; the selector of cardinality
+  only: string; // their state, "" lists all; the focus label of cardinality
+  compare: boolean; // cardinality beside that of the range before
 }
 
 export const emptyPanel = (expr = ""): PanelState => ({ expr, tab: "graph", stacked: false, log: false, exemplars: false });
 
 export function initial(): State {
-  return { view: "dashboards", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", dash: "", vars: {}, panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "" };
+  return { view: "dashboards", range: { length: 3_600_000 }, zone: "local", refresh: 0, tenant: "", dash: "", vars: {}, panels: [emptyPanel()], sql: "", chart: false, filter: "", only: "", compare: false };
 }
 
 // encode writes a state. Names of parameters are those of Prometheus' page where it has them.
@@ -60,6 +61,7 @@ export function encode(s: State): string {
   if (s.chart) p.set("sql.tab", "chart");
   if (s.filter) p.set("filter", s.filter);
   if (s.only) p.set("state", s.only);
+  if (s.compare) p.set("compare", "1");
   return `#/${s.view}?${p.toString()}`;
 }
 
@@ -98,6 +100,7 @@ export function decode(hash: string): State {
   s.chart = p.get("sql.tab") === "chart";
   s.filter = p.get("filter") ?? "";
   s.only = p.get("state") ?? "";
+  s.compare = p.get("compare") === "1";
   return s;
 }
 

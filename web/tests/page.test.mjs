@@ -187,11 +187,26 @@ test("the lake shows its levels, what it costs and what waits", async () => {
   assert.deepEqual(page.faults, []);
 });
 
-test("cardinality lists metrics and opens one", async () => {
-  const page = await visit(browser, `${server.url}/#/cardinality`);
-  await page.getByRole("button", { name: "node_cpu_seconds_total" }).click();
+test("cardinality counts the time range, drills down, compares and opens a metric", async () => {
+  const page = await visit(browser, `${server.url}/#/cardinality?range=1h`);
+  const list = (name) => page.getByRole("region", { name, exact: true });
+  await list("Series by metric").getByRole("button", { name: "node_cpu_seconds_total", exact: true }).click();
+  await until("the selector is in the address", async () => /filter=%7B__name__%3D%22node_cpu_seconds_total%22%7D/.test(page.url()));
+  await until("one metric is left", async () => (await list("Series by metric").locator("tbody tr").count()) === 1);
+  assert.match(await list("Series by metric").locator("tbody td").nth(3).textContent(), /^(\$|< \$)/);
+  await list("Series by label").getByRole("button", { name: "mode" }).click();
+  await list("Series by mode").getByRole("button", { name: "idle" }).click();
+  await until("the selector has both", async () => (await page.getByLabel("Selector of the series that count; empty means all").inputValue()) === '{__name__="node_cpu_seconds_total",mode="idle"}');
+  await page.getByLabel("Compare with the range before").check();
+  await page.getByText(/series, \+[\d,]+ since the 1h before/).waitFor();
+  const copy = await visit(browser, page.url());
+  await copy.getByText(/series, \+[\d,]+ since the 1h before/).waitFor();
+  await page.getByRole("button", { name: "Explore node_cpu_seconds_total" }).click();
   assert.equal(await series(page), 1);
-  assert.deepEqual(page.faults, []);
+  await page.goto(`${server.url}/#/cardinality?filter=%7B`);
+  await page.getByRole("alert").waitFor();
+  assert.match(await page.getByRole("alert").textContent(), /match\[\]|parse error|selector/);
+  assert.deepEqual([...page.faults, ...copy.faults], []);
 });
 
 // What came from data is text. Names and values that look like markup stay what they are.

@@ -1,0 +1,165 @@
+import { ApiError } from "./api";
+import { h, replace } from "./dom";
+import { formatValue } from "./format";
+import type { Context } from "./panel";
+import type { State } from "./state";
+import { bounds, formatDuration } from "./time";
+
+// Which metrics and labels make most series in the time range, and what they cost: the extended
+// answer of /api/v1/status/tsdb (docs/cardinality.md).
+
+interface Row {
+  name: string;
+  value: number;
+  samples?: number;
+  bytes?: number;
+  dollarsPerMonth?: number;
+}
+
+interface Explored {
+  totalSeries: number;
+  totalLabelValuePairs: number;
+  seriesCountByMetricName?: Row[];
+  seriesCountByLabelName?: Row[];
+  seriesCountByFocusLabelValue?: Row[];
+  seriesCountByLabelValuePair?: Row[];
+  labelValueCountByLabelName?: Row[];
+}
+
+type Change = Partial<Pick<State, "filter" | "only" | "compare">>;
+
+const count = (n: number) => n.toLocaleString("en");
+const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? "< $0.01" : `$${n.toFixed(2)}`);
+const isName = (s: string) => /^[a-zA-Z_:][\w:]*$/.test(s);
+// topN is the length of the lists.
+const topN = "50";
+
+// CardinalityView keeps the selector in the state's filter, and the focus label in its only.
+export class CardinalityView {
+  readonly dom: HTMLElement;
+  private readonly selector: HTMLInputElement;
+  private readonly label: HTMLInputElement;
+  private readonly status = h("div", { class: "status", role: "status" });
+  private readonly body = h("div", { class: "lists" });
+  private running: AbortController | undefined;
+
+  constructor(
+    private readonly ctx: Context,
+    private readonly state: () => State,
+    private readonly change: (c: Change) => void,
+    private readonly explore: (expr: string) => void,
+  ) {
+    this.selector = h("input", { type: "search", class: "filter", placeholder: 'Selector, such as {job="api"}', "aria-label": "Selector of the series that count; empty means all" });
+    this.label = h("input", { class: "moment", placeholder: "Focus label", "aria-label": "Focus label: lists the series of each of its values" });
+    this.selector.addEventListener("change", () => this.change({ filter: this.selector.value.trim() }));
+    this.label.addEventListener("change", () => this.change({ only: this.label.value.trim() }));
+    const compare = h("input", { type: "checkbox", checked: state().compare, onchange: () => this.change({ compare: compare.checked }) });
+    this.dom = h("div", {}, h("div", { class: "row tools" }, this.selector, this.label, h("label", { class: "toggle" }, compare, " Compare with the range before")), this.status, this.body);
+  }
+
+  focus(): void {
+    this.selector.focus();
+  }
+
+  destroy(): void {
+    this.running?.abort();
+  }
+
+  refresh(automatic = false): void {
+    if (automatic && this.running) return;
+    this.running?.abort();
+    const run = (this.running = new AbortController());
+    this.selector.value = this.state().filter;
+    this.label.value = this.state().only;
+    this.body.setAttribute("aria-busy", "true");
+    void this.show(run.signal)
+      .catch((e: unknown) => {
+        if (!run.signal.aborted) replace(this.status, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+      })
+      .finally(() => {
+        if (this.running !== run) return;
+        this.running = undefined;
+        this.body.setAttribute("aria-busy", "false");
+      });
+  }
+
+  private async show(signal: AbortSignal): Promise<void> {
+    const { start, end } = bounds(this.ctx.range(), Date.now());
+    const length = end - start;
+    const [now, before] = await Promise.all([this.ask(start, end, signal), this.state().compare ? this.ask(start - length, start, signal) : undefined]);
+    const { filter, only } = this.state();
+    const change = before ? `, ${signed(now.totalSeries - before.totalSeries)} since the ${formatDuration(length)} before` : "";
+    replace(this.status, h("p", {}, `${count(now.totalSeries)} series${change}, ${count(now.totalLabelValuePairs)} label pairs`));
+    const narrow = (matcher: string) => this.change({ filter: narrowed(filter, matcher) });
+    const matcher = (name: string, value: string) => `${isName(name) ? name : JSON.stringify(name)}=${JSON.stringify(value)}`;
+    const pair = (text: string) => [text.slice(0, text.indexOf("=")), text.slice(text.indexOf("=") + 1)] as const;
+    const lists = (x: Explored | undefined) => [x?.seriesCountByMetricName, x?.seriesCountByLabelName, x?.seriesCountByFocusLabelValue, x?.seriesCountByLabelValuePair, x?.labelValueCountByLabelName] as const;
+    const [metrics, labels, focus, pairs, values] = lists(now);
+    const [metrics0, labels0, focus0, pairs0, values0] = lists(before);
+    replace(
+      this.body,
+      table("Series by metric", "Metric", "Series", metrics, metrics0, (n) => narrow(matcher("__name__", n)), (n) => this.explore(isName(n) ? `count(${n})` : `count({${JSON.stringify(n)}})`)),
+      only ? table(`Series by ${only}`, only, "Series", focus ?? [], focus0, (v) => narrow(matcher(only, v))) : null,
+      table("Series by label", "Label", "Series", labels, labels0, (n) => this.change({ only: n })),
+      table("Series by label pair", "Label pair", "Series", pairs, pairs0, (text) => narrow(matcher(...pair(text)))),
+      table("Values by label", "Label", "Values", values, values0, (n) => this.change({ only: n })),
+    );
+  }
+
+  private async ask(start: number, end: number, signal: AbortSignal): Promise<Explored> {
+    const seconds = (ms: number) => (ms / 1000).toFixed(3);
+    const { filter, only } = this.state();
+    const asOf = this.ctx.asOf();
+    const params = { topN, start: seconds(start), end: seconds(end), "match[]": filter, focusLabel: only, as_of: asOf === undefined ? undefined : seconds(asOf) };
+    return (await this.ctx.api.get<Explored>("status/tsdb", params, signal)).data;
+  }
+}
+
+// narrowed adds a matcher to a selector.
+function narrowed(selector: string, matcher: string): string {
+  const m = /^(.*)\}\s*$/s.exec(selector);
+  if (!selector) return `{${matcher}}`;
+  if (!m) return `${selector}{${matcher}}`;
+  return `${m[1]!}${/\{\s*$/.test(m[1]!) ? "" : ","}${matcher}}`;
+}
+
+const signed = (n: number) => (n > 0 ? `+${count(n)}` : n < 0 ? `−${count(-n)}` : "±0");
+
+// table lists rows. A click on a name narrows the view to it.
+function table(title: string, of: string, unit: string, rows: Row[] | undefined, before: Row[] | undefined, narrow: (name: string) => void, explore?: (name: string) => void): HTMLElement | null {
+  if (!rows) return null;
+  const old = before && new Map(before.map((r) => [r.name, r.value]));
+  const weighed = rows.some((r) => r.bytes !== undefined);
+  const head = [unit, ...(old ? ["Change"] : []), ...(weighed ? ["Samples", "Bytes", "A month"] : []), ...(explore ? [""] : [])];
+  // A row of the list before may have been below its end, so a missing one is no proof of growth.
+  const change = (r: Row) => (old!.has(r.name) ? signed(r.value - old!.get(r.name)!) : old!.size < Number(topN) ? "new" : "–");
+  return h(
+    "section",
+    { class: "panel", "aria-label": title },
+    h("h2", {}, title),
+    h(
+      "div",
+      { class: "scroll", tabIndex: 0, role: "region", "aria-label": `Table of ${title}` },
+      h(
+        "table",
+        {},
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, of), ...head.map((t) => (t ? h("th", { scope: "col", class: "number" }, t) : h("td", {}))))),
+        h(
+          "tbody",
+          {},
+          ...rows.map((r) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, h("button", { type: "button", class: "quiet", onclick: () => narrow(r.name) }, r.name || '""')),
+              h("td", { class: "number" }, count(r.value)),
+              old ? h("td", { class: "number" }, change(r)) : null,
+              ...(weighed ? [r.samples === undefined ? "" : formatValue(r.samples), r.bytes === undefined ? "" : formatValue(r.bytes, "bytes"), r.dollarsPerMonth === undefined ? "" : dollars(r.dollarsPerMonth)].map((t) => h("td", { class: "number" }, t)) : []),
+              explore ? h("td", {}, h("button", { type: "button", class: "quiet", "aria-label": `Explore ${r.name}`, onclick: () => explore(r.name) }, "Explore")) : null,
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
