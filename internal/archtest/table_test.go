@@ -55,7 +55,8 @@ var allowed = map[string][]string{
 	},
 	"internal/app/pageapp": {"internal/app/process", "internal/auth", "internal/dashboards", "web"},
 	"internal/app/queryapp": {
-		"internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/settings", "internal/telemetry",
+		"internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/settings",
+		"internal/telemetry",
 	},
 	"internal/app/shell":     {"internal/app/human"},
 	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
@@ -128,7 +129,7 @@ var allowed = map[string][]string{
 	"internal/query/duck/arrowrows": {"third_party/duckdb"},
 	"internal/query/duck/table":     {"third_party/duckdb"},
 	"internal/query/duck/promsql": {
-		"internal/query/duck/promsql/agg", "internal/query/duck/promsql/base",
+		"internal/memory", "internal/query/duck/promsql/agg", "internal/query/duck/promsql/base",
 		"internal/query/duck/promsql/kernel", "internal/query/duck/promsql/rows",
 		"internal/query/duck/promsql/samples", "internal/query/duck/promsql/vec",
 	},

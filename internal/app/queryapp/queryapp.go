@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
+	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
 
 // stage implements process.Stage.
@@ -28,6 +29,7 @@ type stage struct {
 func New(s Settings, users ...func(*query.Stage)) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		s := within(s, p.Memory.Limit(), p.Flags).joined(p.Flags)
+		promsql.LimitProcess(p.Memory.Limit())
 		q, err := query.New(s.Query, p.Store, p.Registry, p.Logger, p.Now)
 		if err != nil {
 			return nil, fmt.Errorf("start query: %w", err)

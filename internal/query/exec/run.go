@@ -77,10 +77,13 @@ func (p *Attempt) Budgeted(ctx context.Context, shrink int64, fn func(*Run) erro
 	}()
 	err = fn(r)
 	var full *promsql.MemoryError
+	var process *memory.Error
 	var derr *duck.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(r.Budget.Err(), &process):
+		return process
 	case errors.As(r.Budget.Err(), &full):
 		return request.TooMuchMemory(full.Limit, full.Needed)
 	case errors.As(err, &derr) && derr.OutOfMemory:

@@ -8,6 +8,8 @@ import "C"
 import (
 	"fmt"
 	"sync"
+
+	"github.com/promlake/promlake/internal/memory"
 )
 
 // MemoryError reports that the memory of a query's functions exceeded its budget.
@@ -31,8 +33,13 @@ type Budget struct {
 	c      *C.prom_budget // nil when closed
 	peak   int64          // of a closed one
 	needed int64          // of a closed one
+	all    int64          // of a closed one: bytes of the process that were needed
 	forced bool           // of a closed one
 }
+
+// LimitProcess limits the memory of all budgets of the process together, and of functions without
+// a budget, to limitBytes bytes; 0 is no limit. What is allocated already counts.
+func LimitProcess(limitBytes int64) { C.prom_process_set_limit(C.int64_t(limitBytes)) }
 
 // NewBudget opens a budget of limitBytes bytes; 0 is no limit. The caller closes it.
 func NewBudget(limitBytes int64) *Budget {
@@ -65,15 +72,13 @@ func (b *Budget) Peak() int64 {
 	return b.peak
 }
 
-// Err returns a *MemoryError if the limit refused memory, and nil otherwise. It outlives Close.
+// Err returns a *MemoryError if the limit refused memory, a *memory.Error if that of the process
+// did, and nil otherwise. It outlives Close.
 func (b *Budget) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.look()
-	if b.needed == 0 {
-		return nil
-	}
-	return &MemoryError{Limit: b.limit, Needed: b.needed}
+	return memoryError(b.limit, b.needed, b.all)
 }
 
 // ForcedMonotonicity reports whether prom_histogram_quantile changed counts by more than the
@@ -127,5 +132,17 @@ func (b *Budget) Close() error {
 func (b *Budget) look() {
 	if b.c != nil {
 		b.peak, b.needed, b.forced = int64(C.prom_budget_peak(b.c)), int64(C.prom_budget_needed(b.c)), bool(C.prom_budget_forced(b.c))
+		b.all = int64(C.prom_budget_process_needed(b.c))
 	}
+}
+
+// memoryError returns the error of the limit that refused memory, or nil.
+func memoryError(limit, needed, all int64) error {
+	switch {
+	case needed > 0:
+		return &MemoryError{Limit: limit, Needed: needed}
+	case all > 0:
+		return &memory.Error{Limit: int64(C.prom_process_limit()), Needed: all, Ended: true}
+	}
+	return nil
 }

@@ -81,11 +81,11 @@ func (k *Kernel) Eval(ts []int64, v []float64, out []float64, facts Facts) (pres
 	return false, nil
 }
 
-// refused returns why the budget refused memory: its limit, or the machine's memory.
+// refused returns why the budget refused memory: its limit, the process's, or the machine's memory.
 func (k *Kernel) refused() error {
 	b := k.c.spec.budget
-	if needed := int64(C.prom_budget_needed(b)); needed > 0 {
-		return &MemoryError{Limit: int64(C.prom_budget_limit(b)), Needed: needed}
+	if err := memoryError(int64(C.prom_budget_limit(b)), int64(C.prom_budget_needed(b)), int64(C.prom_budget_process_needed(b))); err != nil {
+		return err
 	}
 	return fmt.Errorf("out of memory with %d bytes in use by the query", int64(C.prom_budget_used(b)))
 }

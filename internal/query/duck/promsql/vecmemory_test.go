@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 )
@@ -92,4 +93,29 @@ func TestBudgetOfSubqueries(t *testing.T) {
 	require.ErrorContains(t, drain(t, db, fmt.Sprintf(sql, b.ID())), "cancel")
 	require.NoError(t, b.Close())
 	require.Error(t, drain(t, db, fmt.Sprintf(sql, b.ID())), "a closed budget is no budget")
+}
+
+// TestMemoryOfProcess: all budgets together, and functions without a budget, stay within the limit
+// of the process.
+func TestMemoryOfProcess(t *testing.T) {
+	const limit = 1000
+	db := openVec(t, 2)
+	memoryTable(t, db)
+	const sql = "SELECT count(prom_over('quantile_over_time', v, 'start=0 step=10 n=200', 'start=0 step=10 n=200 range=500 phi=0.5 budget=%d'))::BIGINT FROM m"
+	promsql.LimitProcess(limit)
+	defer promsql.LimitProcess(0)
+	b := promsql.NewBudget(1 << 30)
+	err := drain(t, db, fmt.Sprintf(sql, b.ID()))
+	require.ErrorContains(t, err, "the process is at its memory limit of 1000 bytes: the functions of all queries need at least ")
+	require.ErrorContains(t, err, "raise --memory-limit")
+	var full *memory.Error
+	require.ErrorAs(t, b.Err(), &full)
+	require.EqualValues(t, limit, full.Limit)
+	require.Greater(t, full.Needed, full.Limit)
+	require.NoError(t, b.Close())
+	require.ErrorAs(t, b.Err(), &full, "after the end of the budget")
+	require.ErrorContains(t, drain(t, db, fmt.Sprintf(sql, 0)), "--memory-limit", "without a budget")
+
+	promsql.LimitProcess(1 << 30)
+	require.NoError(t, drain(t, db, fmt.Sprintf(sql, 0)), "a refusal does not last")
 }

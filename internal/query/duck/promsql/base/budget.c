@@ -9,7 +9,7 @@
 
 struct prom_budget {
 	_Atomic int64_t refs; // the opener's, those of specs, and one of every allocation
-	_Atomic int64_t used, peak, needed;
+	_Atomic int64_t used, peak, needed, process_needed;
 	atomic_bool cancelled, forced;
 	int64_t limit; // 0: none
 	int64_t id;
@@ -29,6 +29,8 @@ typedef struct header {
 _Static_assert(sizeof(header) % _Alignof(max_align_t) == 0, "memory after a header is aligned");
 
 static prom_budget unlimited = {.refs = 1};
+
+static _Atomic int64_t process_used, process_limit;
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static prom_budget *open_list;
@@ -144,12 +146,33 @@ int64_t prom_budget_peak(const prom_budget *b) { return atomic_load_explicit(&b-
 
 int64_t prom_budget_needed(const prom_budget *b) { return atomic_load_explicit(&b->needed, memory_order_relaxed); }
 
+int64_t prom_budget_process_needed(const prom_budget *b) { return atomic_load_explicit(&b->process_needed, memory_order_relaxed); }
+
+void prom_process_set_limit(int64_t limit) { atomic_store_explicit(&process_limit, limit, memory_order_relaxed); }
+
+int64_t prom_process_limit(void) { return atomic_load_explicit(&process_limit, memory_order_relaxed); }
+
+int64_t prom_process_used(void) { return atomic_load_explicit(&process_used, memory_order_relaxed); }
+
+// Adds n bytes to a sum unless a limit refuses them, and records the sum that was needed first.
+static bool add(_Atomic int64_t *sum, size_t n, int64_t limit, _Atomic int64_t *needed, int64_t *now) {
+	*now = atomic_fetch_add_explicit(sum, (int64_t)n, memory_order_relaxed) + (int64_t)n;
+	if (limit <= 0 || *now <= limit) {
+		return true;
+	}
+	int64_t none = 0;
+	atomic_compare_exchange_strong(needed, &none, *now);
+	atomic_fetch_sub_explicit(sum, (int64_t)n, memory_order_relaxed);
+	return false;
+}
+
 // Counts n more bytes, or refuses them.
 static bool charge(prom_budget *b, size_t n) {
-	int64_t used = atomic_fetch_add_explicit(&b->used, (int64_t)n, memory_order_relaxed) + (int64_t)n;
-	if (b->limit > 0 && used > b->limit) {
-		int64_t none = 0;
-		atomic_compare_exchange_strong(&b->needed, &none, used);
+	int64_t used, all;
+	if (!add(&b->used, n, b->limit, &b->needed, &used)) {
+		return false;
+	}
+	if (!add(&process_used, n, prom_process_limit(), &b->process_needed, &all)) {
 		atomic_fetch_sub_explicit(&b->used, (int64_t)n, memory_order_relaxed);
 		return false;
 	}
@@ -159,7 +182,10 @@ static bool charge(prom_budget *b, size_t n) {
 	return true;
 }
 
-static void discharge(prom_budget *b, size_t n) { atomic_fetch_sub_explicit(&b->used, (int64_t)n, memory_order_relaxed); }
+static void discharge(prom_budget *b, size_t n) {
+	atomic_fetch_sub_explicit(&b->used, (int64_t)n, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&process_used, (int64_t)n, memory_order_relaxed);
+}
 
 bool prom_budget_fits(prom_budget *b, size_t n) {
 	bool fits = charge(b, n);
@@ -232,9 +258,13 @@ void prom_free(void *p) {
 }
 
 bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]) {
-	int64_t needed = prom_budget_needed(b);
+	int64_t needed = prom_budget_needed(b), all = prom_budget_process_needed(b);
 	if (needed > 0) {
 		snprintf(err, PROM_ERROR_BYTES, "query memory limit of %" PRId64 " bytes exceeded: at least %" PRId64 " bytes needed", b->limit, needed);
+	} else if (all > 0) {
+		snprintf(err, PROM_ERROR_BYTES,
+			"the process is at its memory limit of %" PRId64 " bytes: the functions of all queries need at least %" PRId64 "; request less, retry later, or raise --memory-limit",
+			prom_process_limit(), all);
 	} else {
 		snprintf(err, PROM_ERROR_BYTES, "out of memory with %" PRId64 " bytes in use by the query", prom_budget_used(b));
 	}

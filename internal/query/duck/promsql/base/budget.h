@@ -53,11 +53,19 @@ void *prom_alloc(prom_budget *b, size_t n);
 void *prom_realloc(prom_budget *b, void *p, size_t n);
 void prom_free(void *p);
 
+// The limit of the process for the bytes of all budgets together (0: no limit), and these bytes.
+void prom_process_set_limit(int64_t limit);
+int64_t prom_process_limit(void);
+int64_t prom_process_used(void);
+
+// As prom_budget_needed, of the process, after the first allocation of b that its limit refused.
+int64_t prom_budget_process_needed(const prom_budget *b);
+
 // Returns whether n more bytes, which DuckDB allocates, fit into the budget; if not, they count as
 // refused.
 bool prom_budget_fits(prom_budget *b, size_t n);
 
-// Writes why an allocation of b failed (its limit, or the machine's memory), or that its query was
+// Writes why an allocation of b failed (its limit, the process's, or the machine's memory), or that its query was
 // cancelled, and returns false.
 bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]);
 bool prom_cancel_error(char err[PROM_ERROR_BYTES]);
