@@ -198,3 +198,35 @@ func put(t *testing.T, store objstore.Store, k, value string) {
 	_, err := store.Put(t.Context(), k, strings.NewReader(value), objstore.Condition{})
 	require.NoError(t, err)
 }
+
+// TestOrderWithinTick: of two segments that the store got in one tick of its clock, the one with the
+// later ULID has the higher rank, also where the lowest bits of its time overflow.
+func TestOrderWithinTick(t *testing.T) {
+	const overflow = 1 << 30 // ms
+	for _, wrong := range []time.Duration{0, time.Hour, -time.Hour, 5 * 24 * time.Hour, -5 * 24 * time.Hour} {
+		at := time.UnixMilli(1600 * overflow)
+		store := memstore.New(memstore.Settings{Resolution: time.Second, Now: func() time.Time { return at.Add(wrong) }})
+		var want []string
+		for _, ms := range []uint64{1600*overflow - 2, 1600*overflow - 1, 1600 * overflow, 1600*overflow + 1} {
+			want = append(want, seg("a", 0, ms))
+		}
+		for _, k := range slices.Backward(want) {
+			put(t, store, k, "x")
+		}
+		require.Equal(t, want, ranked(t, store), "a clock that is wrong by %s", wrong)
+	}
+	// A store without times.
+	l := &listing{keys: []string{seg("a", 0, 7), seg("a", 0, 3*overflow+1), seg("a", 0, 2*overflow+5)}}
+	require.Equal(t, []string{seg("a", 0, 7), seg("a", 0, 2*overflow+5), seg("a", 0, 3*overflow+1)}, ranked(t, l))
+}
+
+// ranked returns the keys of the segments by rank.
+func ranked(t *testing.T, store catalog.Reader) (keys []string) {
+	t.Helper()
+	s, err := catalog.Take(t.Context(), store, "a", 0, 1)
+	require.NoError(t, err)
+	for _, r := range s.Segments {
+		keys = append(keys, r.String())
+	}
+	return keys
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
@@ -43,7 +45,7 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 		stage: s, ctx: ctx, in: in, tombs: snap.Tombstones, job: &r.Job, progress: s.progress(r, in, progress),
 		files: blockio.NewWriter(ctx, s.store, key.Block{Tenant: r.Tenant, Level: r.Job.Level, Window: r.Job.Window, ID: id}, s.set.TempDir),
 		entry: catalog.Block{
-			Level: r.Job.Level, Window: r.Job.Window, ID: id, Rank: in.taken[len(in.taken)-1].rank,
+			Level: r.Job.Level, Window: r.Job.Window, ID: id, Rank: rank(m, &r.Job, in),
 			DeletesThrough: m.LastTombstone, MaxT: -1, Slice: r.Job.Slice,
 		},
 	}
@@ -55,6 +57,20 @@ func (s *Stage) merge(ctx context.Context, r *Result, progress Progress) (err er
 	}
 	r.Written, r.BytesWritten = stats.Samples, w.files.Bytes()
 	return s.publish(ctx, r, w, known)
+}
+
+// rank returns the rank of a job's block, which is that of its newest source. All slices of a split
+// have the rank that the first one recorded, because the version before this one computed the ranks
+// of segments differently.
+func rank(m *catalog.Manifest, job *Job, in *opened) ulid.ULID {
+	for _, sp := range m.Splits {
+		for _, b := range sp.Done {
+			if job.Kind == Cut && sp.ID == job.Split && b.Bytes > 0 {
+				return b.Rank
+			}
+		}
+	}
+	return in.taken[len(in.taken)-1].rank
 }
 
 // publish commits the block. If the job turns out to be pointless before the commit is attempted,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,40 @@ func TestSplitIsAtomic(t *testing.T) {
 		require.Equal(t, Done, r.Outcome)
 		l.check("t")
 	}
+}
+
+// TestSplitOfOtherRank: the slices of a split that another version began have the rank that it
+// recorded.
+func TestSplitOfOtherRank(t *testing.T) {
+	l := newLake(t)
+	s := l.stage(Settings{MaxJobSamples: 400}, 2)
+	l.scrape("t", "0:00", "2:00", 5*time.Minute, 30)
+	l.at("2:15").untilIdle(l.stage(Settings{}, 3))
+	l.at("24:15")
+	for n := 0; ; n++ {
+		jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
+		if len(jobs) == 0 {
+			require.Greater(t, n, 2)
+			break
+		}
+		r, err := s.Run(t.Context(), "t", jobs[0])
+		require.NoError(t, err)
+		require.Equal(t, Done, r.Outcome)
+		_, err = catalog.Commit(t.Context(), l.mem, "t", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+			if len(m.Splits) == 1 && len(m.Splits[0].Done) == 1 {
+				m.Splits[0].Done = slices.Clone(m.Splits[0].Done)
+				m.Splits[0].Done[0].Rank[15]++
+			}
+			return m, nil
+		})
+		require.NoError(t, err)
+	}
+	blocks := l.snapshot("t").Blocks
+	require.Greater(t, len(blocks), 1)
+	for _, b := range blocks {
+		require.Equal(t, blocks[0].Rank, b.Rank)
+	}
+	l.check("t")
 }
 
 // TestBudget: a job takes the oldest sources that fit its memory, and the next ones take the rest.
