@@ -73,8 +73,7 @@ func (m *Memory) reset() {
 	m.times.reset()
 	m.values.reset()
 	clear(m.fragments) // so that they hold no batch
-	clear(m.last)
-	m.last = m.last[:0]
+	m.last = nil
 }
 
 // TakeMemory returns memory that no batch uses.
@@ -114,7 +113,7 @@ func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 		facts |= promsql.NoStale
 	}
 	if !sequential(s.floats) {
-		m.last = m.last[:0]
+		m.last = nil
 		return s.merge(math.MinInt64, math.MinInt64), facts // there are no histograms
 	}
 	same := slices.EqualFunc(m.last, s.floats, func(f, g fragment) bool {
@@ -123,7 +122,7 @@ func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 	if same {
 		facts |= promsql.SameTimes
 	}
-	m.last = append(m.last[:0], s.floats...)
+	m.last = s.floats // nothing changes them any more
 	if len(s.floats) == 1 {
 		return s.floats[0].points(), facts
 	}
