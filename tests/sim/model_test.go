@@ -42,7 +42,8 @@ type write struct {
 	last   int // step at which it last changed the store or the queue
 	shown  int // step from which its samples could be listed
 	queued bool
-	sent   time.Time // when the queue received it
+	sent   time.Time // when the queue first received it
+	resent time.Time // when the queue last received it; a request that was sent again has several messages
 	listed time.Time // time from which its samples could be listed
 	stored time.Time // Modified of its newest segment; a request that was sent again has several
 	first  time.Time // Modified of its oldest segment
@@ -134,11 +135,11 @@ type moment struct {
 // slack bounds how much the times of the store, of the queue and in a manifest differ.
 const slack = 8 * time.Second
 
-// place returns the position of a value in the order of writes, by the store's or the queue's
-// clock.
+// place returns the position of a value's newest copy in the order of writes, by the store's or the
+// queue's clock.
 func (x *value) place() time.Time {
 	if x.queued {
-		return x.sent
+		return x.resent
 	}
 	return x.stored
 }
@@ -214,11 +215,11 @@ func newer(x, c *value, resolution time.Duration) bool {
 	case x.queued && x.listed.Sub(x.sent) > settleDelay-slack:
 		return false // late: a merge may have passed it
 	case x.queued && c.queued:
-		return x.sent.UnixMilli()/key.QueueMillis > c.sent.UnixMilli()/key.QueueMillis
+		return x.sent.UnixMilli()/key.QueueMillis > c.resent.UnixMilli()/key.QueueMillis
 	case c.queued: // its segment may hold messages up to the end of its period
 		return x.place().Sub(c.place()) > slack+time.Duration(key.QueueMillis)*time.Millisecond
 	case x.queued:
-		return x.place().Sub(c.place()) > slack
+		return x.sent.Sub(c.place()) > slack
 	}
 	return resolution == 0 || x.first.Truncate(resolution).After(c.stored.Truncate(resolution))
 }

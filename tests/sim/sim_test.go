@@ -159,6 +159,17 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
+// TestKnownSeeds runs schedules that failed once: two found objects missing, and in two a request
+// that was sent to the queue again was judged by its first message.
+func TestKnownSeeds(t *testing.T) {
+	for _, seed := range []uint64{770016147, 660001979, 1000060152, 1000068167} {
+		synctest.Test(t, func(t *testing.T) {
+			_, _, err := play(seed, 1, nil, &tally{})
+			require.NoError(t, err)
+		})
+	}
+}
+
 // TestBrokenProtocols runs schedules in which one rule of the protocol is violated: the simulation
 // must detect each violation.
 func TestBrokenProtocols(t *testing.T) {

@@ -42,7 +42,7 @@ func (q *writeQueue) send(p *proc, x *write, samples []sample) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	sent := w.now.Add(q.skew).Truncate(time.Millisecond)
-	x.queued, x.last = true, w.steps
+	x.queued, x.last, x.resent = true, w.steps, sent
 	if x.sent.IsZero() {
 		x.sent = sent
 	}
