@@ -22,6 +22,7 @@ export class DashboardsView {
   private cards = new Map<Element, Card>();
   private loaded: { id: string; dashboard: Dashboard } | undefined;
   private built = ""; // what the cards were built of
+  private picked = ""; // what the pickers were built of
   private run = 0;
 
   constructor(
@@ -98,6 +99,7 @@ export class DashboardsView {
   private async show(): Promise<void> {
     const run = ++this.run;
     const id = this.id();
+    this.body.setAttribute("aria-busy", "true");
     try {
       const dashboard = this.loaded?.id === id ? this.loaded.dashboard : await this.sources.load(id);
       const variables = await this.variables(dashboard);
@@ -121,6 +123,8 @@ export class DashboardsView {
         this.pick(new Map());
       }
       this.fail(e);
+    } finally {
+      if (run === this.run) this.body.setAttribute("aria-busy", "false");
     }
   }
 
@@ -135,7 +139,12 @@ export class DashboardsView {
     return out;
   }
 
+  // pick shows the pickers. A refresh that finds the same values leaves them alone, because one may
+  // be open.
   private pick(variables: Map<string, Variable>): void {
+    const key = JSON.stringify([...variables]);
+    if (key === this.picked) return;
+    this.picked = key;
     const active = document.activeElement?.closest<HTMLElement>(".picker")?.dataset["name"];
     const set = (name: string) => (values: string[]) => this.change({ vars: { ...this.state().vars, [name]: values } });
     replace(this.pickers, ...[...variables.values()].filter((v) => !v.spec.hidden && v.spec.type !== "constant").map((v) => picker(v, set(v.spec.name))));
