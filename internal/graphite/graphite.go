@@ -98,8 +98,8 @@ func field(b []byte) (first, rest []byte) {
 	return b[:i], bytes.TrimLeft(b[i:], " \t")
 }
 
-// labelsOf returns the labels of a path with tags, sorted by name. Of equal tags the last counts, as
-// in Graphite.
+// labelsOf returns the labels of a path with tags, sorted by name. Of equal tags the last counts,
+// as in Graphite.
 func labelsOf(path []byte) ([]series.Label, error) {
 	if !utf8.Valid(path) {
 		return nil, errors.New("the metric is not valid UTF-8")

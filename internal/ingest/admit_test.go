@@ -62,8 +62,8 @@ func inModes(t *testing.T, run func(t *testing.T, mode Mode)) {
 	}
 }
 
-// TestLimitsOfATenant: a tenant's limits are checked instead of the defaults, in every mode; those of
-// others are not touched, and a changed document counts for series that are known already.
+// TestLimitsOfATenant: a tenant's limits are checked instead of the defaults, in every mode; those
+// of others are not touched, and a changed document counts for series that are known already.
 func TestLimitsOfATenant(t *testing.T) {
 	inModes(t, func(t *testing.T, mode Mode) {
 		l, set := governed(t, mode, "overrides: {team: {max_label_names_per_series: 2, max_label_value_length: 5000, past_grace_period: 1h, creation_grace_period: 1h}}")
@@ -219,7 +219,8 @@ func TestRelabelSeesWholeLabelSets(t *testing.T) {
 	require.Empty(t, l.store.Keys())
 }
 
-// TestHourlySeries: series beyond the limit are refused until the next hour; accepted ones never are.
+// TestHourlySeries: series beyond the limit are refused until the next hour; accepted ones never
+// are.
 func TestHourlySeries(t *testing.T) {
 	inModes(t, func(t *testing.T, mode Mode) {
 		l, set := governed(t, mode, "overrides: {team: {max_hourly_series: 2}}")
@@ -260,7 +261,8 @@ func TestStaleConsumer(t *testing.T) {
 	require.Equal(t, want(t, protocolV1, []item{wide}), l.read("team"))
 }
 
-// TestCountersOfTenantsAreBounded counts the refusals of the tenants after the first hundred together.
+// TestCountersOfTenantsAreBounded counts the refusals of the tenants after the first hundred
+// together.
 func TestCountersOfTenantsAreBounded(t *testing.T) {
 	l := calm(t)
 	for i := range 105 {

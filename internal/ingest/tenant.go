@@ -35,8 +35,8 @@ type tenantIngest struct {
 	counted  int64      // bytes of known that stage.known has
 }
 
-// knowledge is what a tenant's writers have learned, and the rules under which: known series are not
-// checked again.
+// knowledge is what a tenant's writers have learned, and the rules under which: known series are
+// not checked again.
 type knowledge struct {
 	*remotewrite.Generation
 	limits *admission.Limits // nil: no request was checked

@@ -34,8 +34,8 @@ func newQueue(limit int64) *queue {
 	return q
 }
 
-// add adds complete lines. With wait it waits until there is room. It reports whether the lines were
-// added; they are not if the queue is closed, or full without wait.
+// add adds complete lines. With wait it waits until there is room. It reports whether the lines
+// were added; they are not if the queue is closed, or full without wait.
 func (q *queue) add(lines []byte, came time.Time, wait bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

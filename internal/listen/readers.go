@@ -84,8 +84,8 @@ func (l *Listener) connection(c net.Conn) {
 	}
 }
 
-// datagrams reads datagrams until the listener is closed. Each has complete lines; the last may have
-// no end.
+// datagrams reads datagrams until the listener is closed. Each has complete lines; the last may
+// have no end.
 func (l *Listener) datagrams() {
 	buf := make([]byte, maxDatagram+1)
 	for {

@@ -23,8 +23,8 @@ type Settings struct {
 	Interval       time.Duration `name:"graphite.flush-interval" default:"1s" above:"0" help:"Longest time that a line waits for others before it is stored." when:"Raise it for fewer and larger objects in a bucket."`
 }
 
-// Listeners are the listeners of a process. The composition passes them the ingest stage before they
-// are built.
+// Listeners are the listeners of a process. The composition passes them the ingest stage before
+// they are built.
 type Listeners struct {
 	process.Idle
 	set      Settings

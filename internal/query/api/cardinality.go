@@ -19,9 +19,9 @@ import (
 
 // Weigher weighs series without reading their samples. A Backend may be one.
 type Weigher interface {
-	// Weigh calls visit with each distinct series that matches one of sets, and with the samples and
-	// bytes that are stored of it in [mint, maxt] (ms, inclusive). After an error, what was visited is
-	// incomplete.
+	// Weigh calls visit with each distinct series that matches one of sets, and with the samples
+	// and bytes that are stored of it in [mint, maxt] (ms, inclusive). After an error, what was
+	// visited is incomplete.
 	Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt int64, visit func(lset labels.Labels, samples int64, bytes float64)) error
 	// Recent is the range (ms) that a request without one asks for.
 	Recent() (mint, maxt int64)
@@ -66,8 +66,8 @@ func (s *server) selection(r *http.Request, selectors []string) (a asked, err er
 	return a, err
 }
 
-// rangeOf reads the parameters date, or start and end. The default is the backend's recent range; of
-// a range with one end, its length counts from there.
+// rangeOf reads the parameters date, or start and end. The default is the backend's recent range;
+// of a range with one end, its length counts from there.
 func (s *server) rangeOf(r *http.Request) (mint, maxt int64, err error) {
 	mint, maxt = s.weigher().Recent()
 	length := maxt - mint

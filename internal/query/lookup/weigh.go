@@ -21,9 +21,9 @@ type Weighed struct {
 func WeighedLabels(w *Weighed) labels.Labels { return w.Labels }
 
 // Weigh returns the series that match one of sets and whose samples begin before the end of [mint,
-// maxt] (ms, inclusive) and end after its begin in some object, by series tables alone. Of an object
-// that is only in part in the range, samples are counted as if they were evenly spaced. Series whose
-// samples in the range are all deleted are left out.
+// maxt] (ms, inclusive) and end after its begin in some object, by series tables alone. Of an
+// object that is only in part in the range, samples are counted as if they were evenly spaced.
+// Series whose samples in the range are all deleted are left out.
 func (s *Tables) Weigh(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) ([]Weighed, error) {
 	m, err := s.Match(ctx, snap, mint, maxt, sets...)
 	if err != nil {
