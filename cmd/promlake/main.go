@@ -27,6 +27,7 @@ type cli struct {
 	Compact compactCmd `cmd:"" help:"Merge a store's segments and blocks into larger blocks."`
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
 	Copy    copyCmd    `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
+	Import  importCmd  `cmd:"" help:"Import the history of another system into a store."`
 	Tenant  tenantCmd  `cmd:"" help:"List the tenants of a store, or remove one whole."`
 	Doctor  doctorCmd  `cmd:"" help:"Find damaged objects in a store, and take them out of what counts."`
 	Config  configCmd  `cmd:"" help:"Print the settings of promlake serve and the source of each."`

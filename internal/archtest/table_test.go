@@ -4,7 +4,7 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -15,7 +15,7 @@ var (
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
-		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/inspectapp",
+		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/inspectapp",
 		"internal/app/process", "internal/app/queryapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/query", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
@@ -43,6 +43,10 @@ var allowed = map[string][]string{
 	"internal/app/human":     {},
 	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
 	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/listen", "internal/remotewrite", "internal/tenant"},
+	"internal/app/importapp": {
+		"internal/app/human", "internal/catalog", "internal/compact/bulk", "internal/cost", "internal/key", "internal/memory", "internal/objstore",
+		"internal/objstore/probe", "internal/objstore/storeurl", "internal/promblock", "internal/series", "internal/settings", "internal/tenant",
+	},
 	"internal/app/inspectapp": {
 		"internal/app/human", "internal/block", "internal/catalog", "internal/compact", "internal/key",
 		"internal/objstore", "internal/segment",
@@ -87,9 +91,13 @@ var allowed = map[string][]string{
 
 	// Verbs.
 	"internal/compact": {
-		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/key", "internal/objstore",
-		"internal/parquetfile", "internal/queue", "internal/rollup", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore",
+		"internal/parquetfile", "internal/queue", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
+	"internal/compact/bulk": {
+		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/compact/merge", "internal/compact/sink", "internal/key", "internal/objstore", "internal/series",
+	},
+	"internal/compact/sink":    {"internal/block", "internal/key", "internal/rollup", "internal/segment", "internal/series"},
 	"internal/compact/blockio": {"internal/key", "internal/objstore"},
 	"internal/compact/compacttest": {
 		"internal/block", "internal/catalog", "internal/compact/blockio", "internal/key", "internal/objstore", "internal/segment",
@@ -238,6 +246,8 @@ var allowed = map[string][]string{
 	"internal/objstore/storetest":          {"internal/objstore"},
 	"internal/objstore/storeurl":           {"internal/objstore", "internal/objstore/filestore", "internal/objstore/s3store"},
 	"internal/parquetfile":                 {"internal/checksum"},
+	"internal/promblock":                   {"internal/live", "internal/segment", "internal/series"},
+	"internal/promblock/promblocktest":     {},
 	"internal/queue":                       {},
 	"internal/queue/memqueue":              {"internal/queue"},
 	"internal/queue/sqsqueue":              {"internal/queue", "internal/telemetry"},

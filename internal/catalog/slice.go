@@ -24,6 +24,22 @@ func (s Slice) Contains(id uint64) bool {
 	return hi == uint64(s.Index)
 }
 
+// Shares reports whether two slices have identifiers in common.
+func (s Slice) Shares(o Slice) bool {
+	if s.Of <= 1 || o.Of <= 1 {
+		return true
+	}
+	return s.Index*o.Of < (o.Index+1)*s.Of && o.Index*s.Of < (s.Index+1)*o.Of
+}
+
+// Within reports whether all of s is in o.
+func (s Slice) Within(o Slice) bool {
+	if o.Of <= 1 {
+		return true
+	}
+	return s.Of > 1 && o.Index*s.Of <= s.Index*o.Of && (s.Index+1)*o.Of <= (o.Index+1)*s.Of
+}
+
 // String returns "2/8" for the third of eight, and "whole".
 func (s Slice) String() string {
 	if s.Of <= 1 {

@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/merge"
+	"github.com/promlake/promlake/internal/compact/sink"
 	"github.com/promlake/promlake/internal/key"
 )
 
@@ -142,7 +143,7 @@ type output struct {
 func (w *output) write() (stats merge.Stats, err error) {
 	defer func() { err = errors.Join(err, w.files.Close()) }()
 	view := w.in.into.Table.View()
-	to, err := newSink(w.files, &view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
+	to, err := sink.New(w.files, &view, block.Options{Level: w.job.Level, HasST: w.in.hasST, Encoders: w.stage.set.Encoders}, !w.stage.set.WithoutRollups)
 	if err != nil {
 		return stats, err
 	}
@@ -157,11 +158,11 @@ func (w *output) write() (stats merge.Stats, err error) {
 		return stats, nil
 	}
 	if len(metadata) > 0 {
-		if err := to.block.Metadata(metadata); err != nil {
+		if err := to.Metadata(metadata); err != nil {
 			return stats, err
 		}
 	}
-	meta, err := to.close(w.header())
+	meta, err := to.Close(w.header())
 	if err != nil {
 		return stats, err
 	}

@@ -89,7 +89,7 @@ func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source
 // one opens the i-th source if it fits.
 func (o *opener) one(srcs []source, i int) (fits bool, err error) {
 	src := &srcs[i]
-	if !src.segment && !shares(o.job.Slice, src.block.Slice) {
+	if !src.segment && !o.job.Slice.Shares(src.block.Slice) {
 		o.out.taken = append(o.out.taken, *src) // nothing of it is in the slice
 		return true, nil
 	}

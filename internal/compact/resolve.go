@@ -65,11 +65,3 @@ func resolve(snap *catalog.Snapshot, job *Job) ([]source, error) {
 	}
 	return out, nil
 }
-
-// shares reports whether two slices have series in common. The zero value is the whole.
-func shares(a, b catalog.Slice) bool {
-	if a.Of <= 1 || b.Of <= 1 {
-		return true
-	}
-	return a.Index*b.Of < (b.Index+1)*a.Of && b.Index*a.Of < (a.Index+1)*b.Of
-}

@@ -29,3 +29,13 @@ func appendLabel(buf []byte, name, value string) []byte {
 	buf = append(buf, value...)
 	return append(buf, sep)
 }
+
+// IDOf is ID for labels by name without empty values, as Table.Intern takes them. It uses buf's
+// memory and returns it.
+func IDOf(lset []Label, buf []byte) (uint64, []byte) {
+	buf = buf[:0]
+	for _, l := range lset {
+		buf = appendLabel(buf, l.Name, l.Value)
+	}
+	return xxh3.Hash(buf), buf
+}

@@ -58,13 +58,13 @@ def test_links_have_targets(document: Path, target: str) -> None:
 
 def test_flags_in_the_documentation_exist(programs: Programs) -> None:
     known = {"help"}
-    commands = ([programs.promlake, *c] for c in (["serve"], ["query", "up"], ["compact"], ["inspect"], ["doctor"], ["token"]))
+    commands = ([programs.promlake, *c] for c in (["serve"], ["query", "up"], ["compact"], ["inspect"], ["doctor"], ["import", "tsdb"], ["token"]))
     for args in (*commands, [programs.ingest_fn], [programs.query_fn], [programs.compact_fn]):
         text = subprocess.run([*args, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
         known.update(re.findall(r"--([a-z][a-z0-9.-]*)", text))
         for name in re.findall(r"--\[no-\]([a-z][a-z0-9.-]*)", text):
             known.update({name, f"no-{name}"})
-    for name in ("getting-started", "remote-write", "querying", "sql", "operations", "compaction", "deletion", "security", "architecture"):
+    for name in ("getting-started", "import", "remote-write", "querying", "sql", "operations", "compaction", "deletion", "security", "architecture"):
         text = (ROOT / f"docs/{name}.md").read_text()
         used = set(re.findall(r"`--([a-z][a-z0-9.-]*)", text))
         assert used <= known, f"docs/{name}.md"
@@ -97,12 +97,19 @@ def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
     server.stop()
     for file in (ROOT / "infra/prometheus").iterdir():
         shutil.copy(file, tmp_path)
+    make_blocks(programs, tmp_path)
     for args in every:
         if args not in to_server:
             run([programs.promlake, *args], tmp_path)
     (tmp_path / "schemas").symlink_to(ROOT / "schemas")
     check_sql(tmp_path)
     check_python(tmp_path)
+
+
+def make_blocks(programs: Programs, directory: Path) -> None:
+    """Makes the data directory of a Prometheus that the documentation of imports names."""
+    (directory / "samples.om").write_text("# TYPE old gauge\nold 1 1767225600\nold 2 1767225660\n# EOF\n")
+    run([programs.promtool, "tsdb", "create-blocks-from", "openmetrics", "samples.om", "prometheus-data"], directory)
 
 
 def check_endpoint(server: Server, directory: Path) -> None:

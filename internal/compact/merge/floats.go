@@ -9,14 +9,13 @@ func (m *merger) readFloats() error {
 	for _, a := range m.rows {
 		f.Begin(a.source)
 		s, from := m.sources[a.source], len(f.TS)
-		n := int64(s.rows[a.row].floats)
-		if n == 0 {
+		if s.rows[a.row].floats == 0 {
 			continue
 		}
 		if err := s.content.floats(&s.rows[a.row], &f.Run); err != nil {
 			return s.fail(err)
 		}
-		m.stats.Read += n
+		m.stats.Read += int64(len(f.TS) - from)
 		if !m.hasST {
 			f.ST = nil
 		} else { // a source without start timestamps

@@ -38,7 +38,7 @@ func (m *merger) readHists() (err error) {
 		if h.samples, err = s.content.hists(r, h.samples); err != nil {
 			return s.fail(err)
 		}
-		m.stats.Read += int64(r.hists)
+		m.stats.Read += int64(len(h.samples) - from)
 		if gone := m.gone(a.source); len(gone) > 0 {
 			kept := slices.DeleteFunc(h.samples[from:], func(x segment.Hist) bool { return live.Within(x.T, gone) })
 			m.stats.Deleted += int64(len(h.samples) - from - len(kept))

@@ -1,26 +1,30 @@
-package compact
+// Package sink writes the series of a new block and, beside the samples of a 24h block, its
+// rollups.
+package sink
 
 import (
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/rollup"
+	"github.com/promlake/promlake/internal/segment"
 	"github.com/promlake/promlake/internal/series"
 )
 
-// sink writes merged series to a block and, at level 24h, to its rollups.
-type sink struct {
+// Sink implements merge.Sink.
+type Sink struct {
 	view   *series.View
 	block  *block.Writer
 	rollup *rollup.Writer // nil at other levels
 }
 
-func newSink(files *blockio.Writer, view *series.View, o block.Options, rollups bool) (*sink, error) {
+// New begins a block whose label sets are references into view. rollups has no effect at other
+// levels than 24h.
+func New(files block.Files, view *series.View, o block.Options, rollups bool) (*Sink, error) {
 	w, err := block.NewWriter(files, view, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{view: view, block: w}
+	s := &Sink{view: view, block: w}
 	if rollups && o.Level == key.L24h {
 		s.rollup, err = rollup.NewWriter(files, o.Encoders)
 	}
@@ -28,7 +32,7 @@ func newSink(files *blockio.Writer, view *series.View, o block.Options, rollups 
 }
 
 // Append implements merge.Sink.
-func (s *sink) Append(ref series.Ref, x *block.Samples) error {
+func (s *Sink) Append(ref series.Ref, x *block.Samples) error {
 	if err := s.block.Append(ref, x); err != nil {
 		return err
 	}
@@ -38,8 +42,8 @@ func (s *sink) Append(ref series.Ref, x *block.Samples) error {
 	return s.rollup.Append(s.view.Metrics[s.view.Metric(ref)], s.block.LastID(), x.TS, x.V, x.ST)
 }
 
-// close ends the block; meta.json is its last file.
-func (s *sink) close(h block.Header) (block.Meta, error) {
+// Close ends the block; meta.json is its last file.
+func (s *Sink) Close(h block.Header) (block.Meta, error) {
 	if s.rollup != nil {
 		files, err := s.rollup.Close()
 		if err != nil {
@@ -51,3 +55,6 @@ func (s *sink) close(h block.Header) (block.Meta, error) {
 	}
 	return s.block.Close(h)
 }
+
+// Metadata writes the descriptions of metric families, as block.Writer does.
+func (s *Sink) Metadata(m []segment.Metadata) error { return s.block.Metadata(m) }

@@ -1,0 +1,121 @@
+package importapp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/compact/bulk"
+	"github.com/promlake/promlake/internal/cost"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// sampleBytes is about what a sample takes in a block of the store, with its rollups.
+const sampleBytes = 1.0
+
+const gib = 1 << 30
+
+// preview is what a dry run finds out.
+type preview struct {
+	series   int64 // of all units
+	windows  int   // of the units
+	occupied int   // windows of units in which the tenant has live objects
+	segments int   // in these windows
+	samples  int64 // of the blocks in these windows
+}
+
+// look counts the series of a plan.
+func look(ctx context.Context, plan *bulk.Plan) (p *preview, err error) {
+	used := map[int]bool{}
+	for _, u := range plan.Units {
+		for _, i := range u.Inputs {
+			used[i] = true
+		}
+	}
+	ids := map[uint64]struct{}{}
+	var buf []byte
+	for i := range plan.Inputs {
+		if !used[i] {
+			continue
+		}
+		in, err := plan.Inputs[i].Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, err = in.Scan(ctx, plan.Inputs[i].MinT, plan.Inputs[i].MaxT+1, func(lset []series.Label, _ int64) (series.Ref, bool, error) {
+			var id uint64
+			id, buf = series.IDOf(lset, buf)
+			ids[id] = struct{}{}
+			return 0, false, nil
+		})
+		if err := errors.Join(err, in.Close()); err != nil {
+			return nil, err
+		}
+	}
+	p = &preview{series: int64(len(ids))}
+	for i, u := range plan.Units {
+		if i == 0 || u.Window != plan.Units[i-1].Window {
+			p.windows++
+		}
+	}
+	return p, nil
+}
+
+// compare counts what the tenant has in the windows of the plan.
+func (p *preview) compare(ctx context.Context, store objstore.Store, tenant string, plan *bulk.Plan) error {
+	snap, err := catalog.Take(ctx, store, tenant, key.MinTime, key.MaxTime)
+	if err != nil {
+		return err
+	}
+	counted := map[catalog.BlockID]bool{}
+	for i, u := range plan.Units {
+		if i > 0 && u.Window == plan.Units[i-1].Window {
+			continue
+		}
+		from, to, busy := int64(u.Window), u.Level.End(u.Window), false
+		for _, s := range snap.Segments {
+			if int64(s.Window) < to && s.Window.End() > from {
+				p.segments++
+				busy = true
+			}
+		}
+		for _, b := range snap.Blocks {
+			if b.MinT < to && b.MaxT >= from {
+				if !counted[b.BlockID()] {
+					p.samples += b.Samples
+				}
+				counted[b.BlockID()], busy = true, true
+			}
+		}
+		if busy {
+			p.occupied++
+		}
+	}
+	return nil
+}
+
+// rows adds what the dry run found out.
+func (p *preview) rows(t *human.Table, o *Outcome) {
+	n := o.plan.Samples()
+	bytes := int64(math.Ceil(float64(n) * sampleBytes))
+	t.Row("to import: windows", human.Count(int64(p.windows)))
+	t.Row("to import: series", human.Count(p.series))
+	t.Row("to import: samples", "about "+human.Count(n))
+	t.Row("bytes in the store", "about "+human.Bytes(bytes))
+	if prices, err := cost.ReadPrices(cmp.Or(os.Getenv("AWS_REGION"), cost.DefaultRegion)); err == nil {
+		storage := prices.Price(cost.S3Storage)
+		t.Row("storage", fmt.Sprintf("about $%.4f a month (%s, Amazon S3 Standard)", storage.Dollars(float64(bytes)/gib), prices.Region))
+	}
+	conflicts := "none: the tenant has nothing in these windows"
+	if p.occupied > 0 {
+		conflicts = fmt.Sprintf("%d windows have %s segments and blocks of %s samples; of equal series and times, the tenant's samples stay", p.occupied, human.Count(int64(p.segments)), human.Count(p.samples))
+	}
+	t.Row("conflicts", conflicts)
+}

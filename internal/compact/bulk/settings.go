@@ -1,0 +1,40 @@
+package bulk
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/internal/key"
+)
+
+// Settings configure an import.
+type Settings struct {
+	Level       key.Level // of the largest blocks, at least 2h
+	MemoryBytes int64     // for the series of the units under way
+	Concurrency int       // units that are written at once
+	TempDir     string    // for the files of a block before their upload; "" is the system's
+	Rollups     bool      // beside 24h blocks
+	Retention   time.Duration
+	WindowDelay time.Duration // after the end of a window until it becomes a block
+	// MaxSamples bounds the samples of one unit, about, so that it is done long before its commit
+	// would be refused for its age.
+	MaxSamples int64
+}
+
+var (
+	// errTooLarge reports a unit that must be divided by series.
+	errTooLarge = errors.New("its series do not fit into the memory")
+	// errAgain reports a unit that must be repeated, for it has start timestamps.
+	errAgain = errors.New("the block must have start timestamps")
+)
+
+func (s *Settings) check() error {
+	switch {
+	case s.Level < key.L2h || s.Level > key.L24h:
+		return fmt.Errorf("import: level %s, want 2h, 12h or 24h", s.Level)
+	case s.Concurrency < 1 || s.MemoryBytes < 1 || s.MaxSamples < 1 || s.Retention < 0:
+		return fmt.Errorf("import: %d units at once with %d bytes and %d samples each, want at least 1", s.Concurrency, s.MemoryBytes, s.MaxSamples)
+	}
+	return nil
+}
