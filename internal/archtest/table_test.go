@@ -15,7 +15,7 @@ var (
 var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
-		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/inspectapp",
+		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/exportapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/inspectapp",
 		"internal/app/process", "internal/app/queryapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/query", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"internal/app/human":     {},
 	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
 	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/listen", "internal/remotewrite", "internal/tenant"},
+	"internal/app/exportapp": {"internal/key"},
 	"internal/app/importapp": {
 		"internal/app/human", "internal/catalog", "internal/compact/bulk", "internal/cost", "internal/key", "internal/memory", "internal/objstore",
 		"internal/objstore/probe", "internal/objstore/storeurl", "internal/promblock", "internal/series", "internal/settings", "internal/tenant",

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/exportapp"
+	"github.com/promlake/promlake/internal/app/flags"
+	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/telemetry"
+)
+
+type exportCmd struct {
+	Format string   `name:"format" default:"openmetrics" enum:"openmetrics,tsdb,jsonl" help:"What is written: ${enum}. tsdb are blocks for the data directory of a Prometheus, jsonl the lines of VictoriaMetrics' export."`
+	Output string   `name:"output" placeholder:"PATH" help:"File, or directory of blocks, that is made. Default: the standard output, of formats that are one file."`
+	Match  []string `name:"match" sep:"none" placeholder:"SELECTOR" help:"Series to export. Repeatable. Default: all."`
+	Start  string   `name:"start" placeholder:"T" required:"" help:"First time: RFC 3339 or seconds since 1970."`
+	End    string   `name:"end" placeholder:"T" help:"Last time. Default: now."`
+
+	Store   string        `name:"store" default:"file://./data" help:"Object store to read; no server is needed."`
+	URL     string        `name:"url" placeholder:"URL" help:"Server to read instead of a store: Promlake, or for openmetrics and tsdb any that has Prometheus' remote read."`
+	Token   string        `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
+	Tenant  string        `name:"tenant" placeholder:"NAME" help:"Tenant whose samples are exported. Default: the token's, if it has one, otherwise anonymous."`
+	Timeout time.Duration `name:"timeout" default:"10m" above:"0" help:"Longest time of one request, which reads two hours."`
+
+	Log   telemetry.LogSettings `embed:""`
+	Query queryapp.Settings     `embed:"" group:"Query of a store"`
+}
+
+// Run exports and prints to the error output what was written.
+func (c *exportCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Values) (err error) {
+	begin := time.Now()
+	set := exportapp.Settings{Match: c.Match, Timeout: c.Timeout}
+	if set.Start, err = parseTime("start", c.Start, begin); err != nil {
+		return err
+	}
+	if set.End, err = parseTime("end", c.End, begin); err != nil {
+		return err
+	}
+	if c.Format == "tsdb" && c.Output == "" {
+		return errors.New("export: --format tsdb writes a directory: name it with --output")
+	}
+	from := source{url: c.URL, store: c.Store, log: c.Log, query: c.Query}
+	transport, done, err := from.transport(ctx, streams, vs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	client := &http.Client{Transport: identified{c.Tenant, c.Token, transport}}
+	if c.Format == "tsdb" {
+		b, err := exportapp.NewBlocks(c.Output)
+		if err != nil {
+			return err
+		}
+		err = exportapp.Run(ctx, client, from.address(), set, b)
+		return errors.Join(err, told(streams, b.Report, fmt.Sprintf("%d blocks", b.Written), begin))
+	}
+	out, end, err := c.output(streams)
+	if err != nil {
+		return err
+	}
+	if c.Format == "jsonl" {
+		return errors.Join(c.lines(ctx, client, from.address(), set, out), end())
+	}
+	o := exportapp.NewOpenMetrics(out)
+	if err = exportapp.Run(ctx, client, from.address(), set, o); err == nil {
+		err = o.Close()
+	}
+	return errors.Join(err, end(), told(streams, o.Report, "OpenMetrics", begin))
+}
+
+// output opens the file that is written. An existing one is kept.
+func (c *exportCmd) output(streams flags.Streams) (out io.Writer, end func() error, err error) {
+	if c.Output == "" {
+		return streams.Out, func() error { return nil }, nil
+	}
+	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, nil, fmt.Errorf("export: make the output: %w", err)
+	}
+	return f, f.Close, nil
+}
+
+// lines copies the server's export in JSON lines.
+func (c *exportCmd) lines(ctx context.Context, client *http.Client, address string, s exportapp.Settings, out io.Writer) error {
+	match := s.Match
+	if len(match) == 0 {
+		match = []string{`{__name__=~".+"}`}
+	}
+	at := func(t time.Time) []string {
+		return []string{strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64)}
+	}
+	form := url.Values{"match[]": match, "start": at(s.Start), "end": at(s.End)}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/v1/export", strings.NewReader(form.Encode()))
+	if err != nil {
+		return fmt.Errorf("make a request: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return refusal(resp)
+	}
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return fmt.Errorf("read the export, which is incomplete: %w", err)
+	}
+	return nil
+}
+
+// told prints what was exported.
+func told(streams flags.Streams, r exportapp.Report, what string, begin time.Time) error {
+	text := fmt.Sprintf("exported %s floats and %s native histograms as %s in %s", human.Count(r.Floats), human.Count(r.Hists), what, time.Since(begin).Round(time.Millisecond))
+	if r.Skipped > 0 {
+		text += fmt.Sprintf("; left out %s native histograms and stale markers, which OpenMetrics has no place for", human.Count(r.Skipped))
+	}
+	if _, err := fmt.Fprintln(streams.Err, text); err != nil {
+		return fmt.Errorf("print result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+// Package exportapp writes samples of a store or a server as files that other systems read.
+package exportapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	config_util "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/storage/remote"
+
+	"github.com/promlake/promlake/internal/key"
+)
+
+// Settings say what is exported.
+type Settings struct {
+	Match []string  // selectors; none: all series
+	Start time.Time // inclusive
+	End   time.Time // inclusive
+	// Timeout bounds one request, which reads two hours.
+	Timeout time.Duration
+}
+
+// Sink takes the samples of one window of two hours after the other. Series of a window are in the
+// order of labels.
+type Sink interface {
+	// Window takes the samples of a window. The set is read once.
+	Window(ctx context.Context, set storage.SeriesSet) error
+	Close() error
+}
+
+// Report counts what was exported.
+type Report struct {
+	Series  int64 // of each window
+	Floats  int64
+	Hists   int64 // native histograms
+	Skipped int64 // samples that the format has no place for
+}
+
+// export is one call of Run.
+type export struct {
+	s       Settings
+	client  *http.Client
+	address string
+	read    remote.ReadClient
+	sets    [][]*labels.Matcher
+}
+
+// Run reads the samples from a server at an address, through its remote read API, and writes them
+// to sink. It does not close sink.
+func Run(ctx context.Context, client *http.Client, address string, s Settings, sink Sink) error {
+	e := &export{s: s, client: client, address: address}
+	if err := e.prepare(); err != nil {
+		return err
+	}
+	first, last := s.Start.UnixMilli(), s.End.UnixMilli()
+	if first > last || first < key.MinTime || last > key.MaxTime {
+		return fmt.Errorf("export: from %s to %s: want a start before the end, and years 0 to 9999", s.Start.UTC().Format(time.RFC3339), s.End.UTC().Format(time.RFC3339))
+	}
+	for day := int64(key.L24h.WindowOf(first)); day <= last; day += key.L24h.Millis() {
+		from, to := max(first, day), min(last, day+key.L24h.Millis()-1)
+		some, err := e.occupied(ctx, from, to)
+		if err != nil {
+			return err
+		}
+		for w := int64(key.WindowOf(from)); some && w <= to; w += key.WindowMillis {
+			if err := e.window(ctx, max(from, w), min(to, w+key.WindowMillis-1), sink); err != nil {
+				return fmt.Errorf("export window %s: %w", key.Window(w), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (e *export) prepare() error {
+	if len(e.s.Match) == 0 {
+		e.s.Match = []string{`{__name__=~".+"}`}
+	}
+	var err error
+	if e.sets, err = parser.NewParser(parser.Options{}).ParseMetricSelectors(e.s.Match); err != nil {
+		return fmt.Errorf("export: --match: %w", err)
+	}
+	u, err := url.Parse(e.address + "/api/v1/read")
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	e.read, err = remote.NewReadClient("export", &remote.ClientConfig{
+		URL: &config_util.URL{URL: u}, Timeout: model.Duration(e.s.Timeout), ChunkedReadLimit: config.DefaultChunkedReadLimit,
+	})
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	if c, ok := e.read.(*remote.Client); ok {
+		c.Client = e.client
+	}
+	return nil
+}
+
+// occupied reports whether there are series in a range (ms, inclusive).
+func (e *export) occupied(ctx context.Context, from, to int64) (bool, error) {
+	form := url.Values{"match[]": e.s.Match, "start": {seconds(from)}, "end": {seconds(to)}, "limit": {"1"}}
+	ctx, cancel := context.WithTimeout(ctx, e.s.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.address+"/api/v1/series", strings.NewReader(form.Encode()))
+	if err != nil {
+		return false, fmt.Errorf("make a request: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return false, fmt.Errorf("ask for series: %w", err)
+	}
+	defer resp.Body.Close()
+	const most = 1 << 20
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	var answer struct {
+		Status, Error string
+		Data          []json.RawMessage
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	if err != nil || answer.Status != "success" {
+		return false, errors.Join(fmt.Errorf("ask for series: the server answers %s: %s", resp.Status, answer.Error), err)
+	}
+	return len(answer.Data) > 0, nil
+}
+
+// seconds formats a time as the API takes it.
+func seconds(ms int64) string {
+	return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64)
+}
+
+// window reads a range (ms, inclusive).
+func (e *export) window(ctx context.Context, from, to int64, sink Sink) error {
+	sets := make([]storage.SeriesSet, len(e.sets))
+	for i, ms := range e.sets {
+		q, err := remote.ToQuery(from, to, ms, nil)
+		if err == nil {
+			sets[i], err = e.read.Read(ctx, q, true)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return sink.Window(ctx, storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge))
+}
+
+// isStale reports whether a float is a stale marker.
+func isStale(v float64) bool { return math.Float64bits(v) == 0x7ff0000000000002 }
