@@ -22,7 +22,7 @@ type Settings struct {
 	Tenant string `name:"tenant" placeholder:"NAME" help:"Tenant that gets the samples. Default: anonymous."`
 	DryRun bool   `name:"dry-run" help:"Only tell what would be imported, what it would cost a month, and what the tenant has already."`
 
-	Level       string `name:"level" default:"12h" enum:"2h,12h,24h" help:"Range of the largest blocks that are written: ${enum}. Compaction makes blocks of 24h of the others; 24h takes three times as long and leaves nothing to compaction." when:"Set 24h if nothing compacts the store."`
+	Level       string `name:"level" default:"12h" enum:"2h,12h,24h" help:"Range of the largest blocks that are written: ${enum}. Compaction makes blocks of 24h of the others; 24h takes eight times as long, because it has rollups and compresses best, and leaves nothing to compaction." when:"Set 24h if nothing compacts the store."`
 	Concurrency int    `name:"concurrency" default:"0" min:"0" help:"Blocks that are written at once. 0 is the number of processors." when:"Lower it if the machine has other work."`
 	MemoryLimit int64  `name:"memory-limit" type:"bytes" placeholder:"BYTES" default:"0" min:"0" help:"Memory of the process. Windows whose series need more are written in slices. 0 is three quarters of what the cgroup or the machine has." when:"Set it if other processes share the machine."`
 	TempDir     string `name:"compactor.data-dir" placeholder:"DIR" help:"Directory for files before their upload, and for blocks that are read from a bucket. Default: the system's temporary directory." when:"Set it if the temporary directory is small or in memory."`
