@@ -58,13 +58,15 @@ def test_links_have_targets(document: Path, target: str) -> None:
 
 def test_flags_in_the_documentation_exist(programs: Programs) -> None:
     known = {"help"}
-    commands = ([programs.promlake, *c] for c in (["serve"], ["query", "up"], ["compact"], ["inspect"], ["doctor"], ["import", "tsdb"], ["token"]))
+    names = ("serve", "query up", "compact", "inspect", "doctor", "import tsdb", "export", "token")
+    commands = ([programs.promlake, *name.split()] for name in names)
     for args in (*commands, [programs.ingest_fn], [programs.query_fn], [programs.compact_fn]):
         text = subprocess.run([*args, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
         known.update(re.findall(r"--([a-z][a-z0-9.-]*)", text))
         for name in re.findall(r"--\[no-\]([a-z][a-z0-9.-]*)", text):
             known.update({name, f"no-{name}"})
-    for name in ("getting-started", "import", "remote-write", "querying", "sql", "operations", "compaction", "deletion", "security", "architecture"):
+    documents = ("getting-started", "import", "export", "remote-write", "querying", "sql", "operations", "compaction", "deletion")
+    for name in (*documents, "security", "architecture", "admission", "graphite"):
         text = (ROOT / f"docs/{name}.md").read_text()
         used = set(re.findall(r"`--([a-z][a-z0-9.-]*)", text))
         assert used <= known, f"docs/{name}.md"
