@@ -95,7 +95,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	}
 	var lines *listenapp.Listeners
 	if s.Listeners.Enabled() {
-		lines = listenapp.New(s.Listeners)
+		lines = listenapp.New(s.Listeners, s.Ingest.Lines)
 		writers = append(writers, func(in *ingest.Stage) { lines.WriteTo(in) })
 	}
 	all := []process.Builder{

@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
 	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
-	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/listen", "internal/remotewrite", "internal/tenant"},
+	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/lineprotocol", "internal/listen", "internal/opentsdb", "internal/remotewrite", "internal/tenant"},
 	"internal/app/exportapp": {"internal/key"},
 	"internal/app/importapp": {
 		"internal/app/human", "internal/catalog", "internal/compact/bulk", "internal/cost", "internal/key", "internal/memory", "internal/objstore",

@@ -27,12 +27,15 @@ type Precision struct {
 	auto bool // each timestamp's magnitude decides
 }
 
+// Nanoseconds is the precision of lines that come with no other.
+var Nanoseconds = Precision{unit: time.Nanosecond}
+
 // ParsePrecision parses the precision of a request to one of InfluxDB's write APIs. The default of
 // v1 and v2 is nanoseconds, that of v3 is auto.
 func ParsePrecision(text string) (Precision, error) {
 	switch text {
 	case "", "n", "ns", "nanosecond":
-		return Precision{unit: time.Nanosecond}, nil
+		return Nanoseconds, nil
 	case "u", "us", "µ", "µs", "microsecond":
 		return Precision{unit: time.Microsecond}, nil
 	case "ms", "millisecond":

@@ -1,4 +1,4 @@
-// Package opentsdb reads data points as OpenTSDB's HTTP API takes them
+// Package opentsdb reads data points as OpenTSDB's HTTP API and its telnet protocol take them
 // (http://opentsdb.net/docs/build/html/api_http/put.html):
 //
 //	[{"metric":"sys.cpu.nice","timestamp":1700000000,"value":18,"tags":{"host":"web01","dc":"lga"}}]
@@ -129,10 +129,15 @@ func timestamp(p *jsontext.Parser) (t int64, err error) {
 	} else if t, err = p.Integer(want); err != nil {
 		return 0, err
 	}
+	return millis(t), nil
+}
+
+// millis returns a time in milliseconds that is in these, or in seconds if 32 bits are enough.
+func millis(t int64) int64 {
 	if -math.MaxUint32 <= t && t <= math.MaxUint32 {
-		t *= 1000
+		return t * 1000
 	}
-	return t, nil
+	return t
 }
 
 // value reads a number, also as a string.

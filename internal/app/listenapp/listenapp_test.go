@@ -19,64 +19,119 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/lineprotocol"
 	"github.com/promlake/promlake/internal/settings"
 )
 
-// TestGraphite sends the lines of the documentation over TCP and UDP and reads them by PromQL, also
-// after a restart.
-func TestGraphite(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/graphite.md")
-	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(doc), "```\n")
-	lines, _, _ := strings.Cut(rest, "```")
-	require.Equal(t, 2, strings.Count(lines, "\n"))
+// protocols are the listeners with an expression and its value for each sample of the lines that the
+// documentation has.
+var protocols = map[string]map[string]string{
+	listenapp.Graphite: {`{"servers.web01.load"}`: "0.7", `{"disk.used",host="web01",path="/"}`: "12.5"},
+	listenapp.Influx:   {`climate_temp{room="kitchen"}`: "20.5", `climate_open{room="kitchen"}`: "1"},
+	listenapp.OpenTSDB: {`{"sys.cpu.nice",host="web01",dc="lga"}`: "18"},
+}
 
+// documented returns the lines that the documentation has for a protocol: the first text in fences
+// of its section.
+func documented(t *testing.T, heading string) string {
+	t.Helper()
+	doc, err := os.ReadFile("../../../docs/listeners.md")
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(doc), "\n## "+heading+"\n")
+	require.True(t, ok)
+	_, rest, _ := strings.Cut(section, "```\n")
+	lines, _, _ := strings.Cut(rest, "```")
+	return lines
+}
+
+// TestLines sends the lines of the documentation over TCP and UDP and reads them by PromQL, also
+// after a restart.
+func TestLines(t *testing.T) {
 	s := settings.Default[listenapp.Settings]()
-	s.Listen, s.Tenant, s.Interval = "127.0.0.1:0", "graphite", time.Millisecond
-	require.True(t, s.Enabled())
+	for _, l := range []*listenapp.Lines{&s.Graphite, &s.Influx, &s.OpenTSDB} {
+		l.Listen, l.Tenant, l.Interval = "127.0.0.1:0", "lines", time.Millisecond
+		require.True(t, s.Enabled())
+	}
 	require.NoError(t, s.Validate())
 	p := process.DefaultSettings()
 	p.Store = "file://" + t.TempDir()
+	in := ingest.DefaultSettings()
 	open := func() (h http.Handler, l *listenapp.Listeners, end func() error) {
-		l = listenapp.New(s)
+		l = listenapp.New(s, in.Lines)
 		h, end, err := process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
-			ingestapp.New(ingest.DefaultSettings(), func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(queryapp.DefaultSettings()), l.Build)
+			ingestapp.New(in, func(in *ingest.Stage) { l.WriteTo(in) }), queryapp.New(queryapp.DefaultSettings()), l.Build)
 		require.NoError(t, err)
 		return h, l, end
 	}
 	has := func(h http.Handler, expr, value string) bool {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/query?time=1700000000&query="+url.QueryEscape(expr), http.NoBody)
-		r.Header.Set("X-Scope-OrgID", "graphite")
+		r.Header.Set("X-Scope-OrgID", "lines")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		require.Equal(t, http.StatusOK, w.Code, w.Body)
 		return strings.Contains(w.Body.String(), `"value":[1700000000,"`+value+`"]`)
 	}
+	datagrams := map[string]string{
+		listenapp.Graphite: "over.udp 3 1700000000", listenapp.Influx: "over udp=3 1700000000000000000", listenapp.OpenTSDB: "put over:udp 1700000000 3",
+	}
+	received := map[string]string{listenapp.Graphite: `{"over.udp"}`, listenapp.Influx: "over_udp", listenapp.OpenTSDB: `over:udp`}
+	headings := map[string]string{listenapp.Graphite: "Graphite", listenapp.Influx: "InfluxDB", listenapp.OpenTSDB: "OpenTSDB"}
 	h, l, end := open()
-	tcp, err := net.Dial("tcp", l.GraphiteAddr())
-	require.NoError(t, err)
-	_, err = io.WriteString(tcp, lines)
-	require.NoError(t, err)
-	udp, err := net.Dial("udp", l.GraphiteAddr())
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { // a datagram may be lost
-		_, err = io.WriteString(udp, "over.udp 3 1700000000")
+	for name, samples := range protocols {
+		tcp, err := net.Dial("tcp", l.Addr(name))
 		require.NoError(t, err)
-		return has(h, `{"servers.web01.load"}`, "0.7") && has(h, `{"disk.used",host="web01",path="/"}`, "12.5") && has(h, `{"over.udp"}`, "3")
-	}, 2*time.Minute, 10*time.Millisecond)
-	require.NoError(t, tcp.Close())
-	require.NoError(t, udp.Close())
+		_, err = io.WriteString(tcp, documented(t, headings[name]))
+		require.NoError(t, err)
+		udp, err := net.Dial("udp", l.Addr(name))
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { // a datagram may be lost
+			_, err = io.WriteString(udp, datagrams[name])
+			require.NoError(t, err)
+			for expr, value := range samples {
+				if !has(h, expr, value) {
+					return false
+				}
+			}
+			return has(h, received[name], "3")
+		}, 2*time.Minute, 10*time.Millisecond, name)
+		require.NoError(t, tcp.Close())
+		require.NoError(t, udp.Close())
+	}
 	require.NoError(t, end())
 	h, _, end = open()
-	require.True(t, has(h, `{"servers.web01.load"}`, "0.7"))
+	for _, samples := range protocols {
+		for expr, value := range samples {
+			require.True(t, has(h, expr, value), expr)
+		}
+	}
 	require.NoError(t, end())
 }
 
 func TestBadSettings(t *testing.T) {
 	s := settings.Default[listenapp.Settings]()
 	require.False(t, s.Enabled())
-	s.Tenant = "a|b"
-	require.ErrorContains(t, s.Validate(), "graphite.tenant: ")
-	_, err := listenapp.New(s).Build(t.Context(), process.Parts{})
+	s.Influx.Tenant, s.OpenTSDB.Tenant = "a|b", "a|b"
+	require.NoError(t, s.Validate(), "they are not listened for")
+	s.Influx.Listen = "127.0.0.1:0"
+	require.ErrorContains(t, s.Validate(), "influx.tenant: ")
+	require.NotContains(t, s.Validate().Error(), "opentsdb")
+	_, err := listenapp.New(s, lineprotocol.Naming{}).Build(t.Context(), process.Parts{})
 	require.ErrorContains(t, err, "it needs an ingest stage")
+}
+
+// TestAddressInUse: if one of the addresses cannot be had, the others are free again.
+func TestAddressInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	s := settings.Default[listenapp.Settings]()
+	s.Graphite.Listen, s.Influx.Listen = "127.0.0.1:0", taken.Addr().String()
+	p := process.DefaultSettings()
+	p.Store = "file://" + t.TempDir()
+	l := listenapp.New(s, lineprotocol.Naming{})
+	_, _, err = process.Open(t.Context(), p, slog.New(slog.DiscardHandler),
+		ingestapp.New(ingest.DefaultSettings(), func(in *ingest.Stage) { l.WriteTo(in) }), l.Build)
+	require.ErrorContains(t, err, "listen for influx: ")
+	_, err = net.Dial("tcp", l.Addr(listenapp.Graphite))
+	require.Error(t, err)
 }
