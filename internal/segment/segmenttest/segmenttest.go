@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/prometheus/common/model"
@@ -21,6 +22,38 @@ import (
 // Rows decodes the rows of a segment, in the file's order. It fails if a row violates the format:
 // lists that are not aligned, or a series_id that is not that of the labels.
 func Rows(file []byte) ([]segment.Row, error) {
+	outside.Lock()
+	defer outside.Unlock()
+	outside.files <- file
+	a := <-outside.answers
+	return a.rows, a.err
+}
+
+// outside decodes on a goroutine that belongs to no bubble of testing/synctest. parquet-go pools
+// decoders that hold channels, and those of one bubble must not be used in another.
+var outside = func() *decoding {
+	d := &decoding{files: make(chan []byte), answers: make(chan answer)}
+	go func() {
+		for file := range d.files {
+			rows, err := rowsOf(file)
+			d.answers <- answer{rows, err}
+		}
+	}()
+	return d
+}()
+
+type decoding struct {
+	sync.Mutex
+	files   chan []byte
+	answers chan answer
+}
+
+type answer struct {
+	rows []segment.Row
+	err  error
+}
+
+func rowsOf(file []byte) ([]segment.Row, error) {
 	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		return nil, fmt.Errorf("open segment: %w", err)
