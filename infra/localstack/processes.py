@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -105,6 +106,7 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Returns a free port that the kernel chose; another process may take it."""
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    """Returns a free port below those that the kernel gives to connections, so that none of them takes it."""
+    while True:
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", 10_000 + secrets.randbelow(22_000))) as s:
+            return s.getsockname()[1]

@@ -3,7 +3,9 @@ package functions
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -50,12 +52,19 @@ func underRIE(t *testing.T, program string, env ...string) string {
 	return "http://" + listen + "/2015-03-31/functions/function/invocations"
 }
 
+// freeAddr returns a loopback address with a free port below those that the kernel gives to
+// connections and to listeners on port 0, so that none of these takes it before its user does.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	return ln.Addr().String()
+	for range 1000 {
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if err == nil {
+			require.NoError(t, ln.Close())
+			return ln.Addr().String()
+		}
+	}
+	require.Fail(t, "none of 1000 ports is free")
+	return ""
 }
 
 func emulated(t *testing.T, url string, e event) []byte {

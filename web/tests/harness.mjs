@@ -12,12 +12,17 @@ export const deadline = 180_000;
 
 const program = new URL("../../bin/promlake", import.meta.url).pathname;
 
+// freePort returns a free port below those that the kernel gives to connections, so that none of them
+// takes it.
 async function freePort() {
-  const s = createServer().listen(0, "127.0.0.1");
-  await new Promise((done) => s.once("listening", done));
-  const { port } = s.address();
-  await new Promise((done) => s.close(done));
-  return port;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 22_000);
+    const s = createServer().listen(port, "127.0.0.1");
+    const free = await new Promise((done) => s.once("listening", () => done(true)).once("error", () => done(false)));
+    if (!free) continue;
+    await new Promise((done) => s.close(done));
+    return port;
+  }
 }
 
 // Server is one `promlake serve` over a directory of its own.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -187,14 +188,15 @@ func stop(t testing.TB, cmd *exec.Cmd, stdin io.Closer, exited <-chan struct{}) 
 	}
 }
 
+// freeAddr returns a loopback address with a free port below those that the kernel gives to
+// connections and to listeners on port 0, so that none of these takes it before its user does.
 func freeAddr() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find free port: %w", err)
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if err == nil {
+			addr := l.Addr().String()
+			return addr, l.Close()
+		}
 	}
-	addr := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		return "", fmt.Errorf("find free port: %w", err)
-	}
-	return addr, nil
+	return "", errors.New("find a free port: none of 1000 is")
 }

@@ -1,6 +1,8 @@
 """The programs that the tests run, and how they start and stop."""
 
+import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -96,6 +98,7 @@ def wait_until(ready: Callable[[], bool], what: str, seconds: float = 300.0, con
 
 
 def free_port() -> int:
-    """Returns a free port that the kernel chose, for programs that cannot choose one themselves. Another process may take it."""
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    """Returns a free port below those that the kernel gives to connections, so that none of them takes it."""
+    while True:
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", 10_000 + secrets.randbelow(22_000))) as s:
+            return s.getsockname()[1]
