@@ -45,10 +45,11 @@ func (t *tenantIngest) note(r remotewrite.Reason, err error, samples int) {
 	t.stage.refusals.Note(t.id, quota.Refusal{Time: t.stage.now(), Reason: string(r), Samples: samples, Error: err.Error()})
 }
 
-// spend counts the samples of a batch, or releases it and returns a *quota.RateError.
-func (t *tenantIngest) spend(l *admission.Limits, b *remotewrite.Batch) error {
+// spend counts the samples of a batch as at most so many, or releases it and returns a
+// *quota.RateError.
+func (t *tenantIngest) spend(l *admission.Limits, b *remotewrite.Batch, most int) error {
 	n := remotewrite.TallyOf(b).Samples()
-	err := t.quota.Samples(l, n, t.stage.now())
+	err := t.quota.Samples(l, min(n, most), t.stage.now())
 	if err != nil {
 		b.Release()
 		t.exceeded(err, n)

@@ -146,6 +146,19 @@ func TestRateOfAppends(t *testing.T) {
 	refused, err = l.stage.Append(t.Context(), "team", 1000, source)
 	require.NoError(t, refused)
 	require.ErrorContains(t, err, "try again in 1s")
+
+	// Beyond the burst, they wait for all of it.
+	l, _ = governed(t, Grouped, "overrides: {team: {ingestion_rate: 1, ingestion_burst_size: 2}}")
+	many := func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		return remotewrite.Decode(protocolV1, encode(t, protocolV1, []item{gauge("m", at(someTime, 1), at(someTime+1, 2), at(someTime+2, 3))}), g, rules, room)
+	}
+	_, err = l.stage.Append(t.Context(), "team", 1000, many)
+	require.NoError(t, err)
+	_, err = l.stage.Append(t.Context(), "team", 1000, many)
+	require.ErrorContains(t, err, "try again in 2s")
+	l.later.Add(int64(2 * time.Second))
+	_, err = l.stage.Append(t.Context(), "team", 1000, many)
+	require.NoError(t, err)
 }
 
 // TestRelabel: each protocol passes the rules of its tenant, for new series and known ones.

@@ -82,7 +82,8 @@ func (s *Stage) collect(ctx context.Context, t *tenantIngest, size int64, source
 	k := t.learning(limits)
 	b, err := source(k.Generation, t.rules(k, came), room)
 	if err == nil {
-		err = t.spend(limits, b)
+		// Nobody can divide these samples: beyond the burst they would be refused for ever.
+		err = t.spend(limits, b, limits.IngestionBurst)
 	}
 	if err != nil {
 		charge.Release()

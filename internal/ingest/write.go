@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -97,7 +98,7 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 		b.Release()
 	}
 	if err == nil {
-		err = t.spend(limits, b)
+		err = t.spend(limits, b, math.MaxInt)
 	}
 	if err != nil {
 		charge.Release()
