@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -158,6 +157,3 @@ func (e *export) window(ctx context.Context, from, to int64, sink Sink) error {
 	}
 	return sink.Window(ctx, storage.NewMergeSeriesSet(sets, 0, storage.ChainedSeriesMerge))
 }
-
-// isStale reports whether a float is a stale marker.
-func isStale(v float64) bool { return math.Float64bits(v) == 0x7ff0000000000002 }

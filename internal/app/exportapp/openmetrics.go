@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
@@ -44,7 +45,7 @@ func (o *OpenMetrics) Window(ctx context.Context, set storage.SeriesSet) error {
 				continue
 			}
 			t, v := it.At()
-			if isStale(v) {
+			if value.IsStaleNaN(v) {
 				o.Report.Skipped++
 				continue
 			}

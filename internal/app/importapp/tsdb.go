@@ -130,9 +130,19 @@ func (t TSDB) list(ctx context.Context, dir string) ([]source, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := bucket{store, dir}
+	return bucket{store, dir}.list(ctx)
+}
+
+// bucket is a source that is fetched to a directory.
+type bucket struct {
+	store objstore.Store
+	dir   string
+}
+
+// list returns the blocks of the bucket.
+func (b bucket) list(ctx context.Context) ([]source, error) {
 	var out []source
-	for folder, err := range objstore.ListFolders(ctx, store, "") {
+	for folder, err := range objstore.ListFolders(ctx, b.store, "") {
 		if err != nil {
 			return nil, fmt.Errorf("list blocks: %w", err)
 		}
@@ -148,12 +158,6 @@ func (t TSDB) list(ctx context.Context, dir string) ([]source, error) {
 		}
 	}
 	return out, nil
-}
-
-// bucket is a source that is fetched to a directory.
-type bucket struct {
-	store objstore.Store
-	dir   string
 }
 
 // look reads the meta.json of a block. A block without is not complete.
@@ -177,6 +181,9 @@ func (b bucket) look(ctx context.Context, folder string) (s source, ok bool, err
 		if obj.Key == folder+promblock.DeletionMark {
 			s.Skipped = "is marked for deletion"
 		}
+		if strings.HasSuffix(obj.Key, "/") { // stands for a folder
+			continue
+		}
 		s.Bytes += obj.Size
 		files = append(files, obj.Key)
 	}
@@ -191,7 +198,11 @@ func (b bucket) fetch(ctx context.Context, folder string, files []string) (dir s
 	}
 	remove = func() error { return os.RemoveAll(dir) }
 	for _, k := range files {
-		if err := b.file(ctx, k, filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(k, folder)))); err != nil {
+		name, err := filepath.Localize(strings.TrimPrefix(k, folder))
+		if err != nil { // such as ../x, which would be a file elsewhere
+			return "", nil, errors.Join(fmt.Errorf("fetch block %s: object %q: %w", folder, k, err), remove())
+		}
+		if err := b.file(ctx, k, filepath.Join(dir, name)); err != nil {
 			return "", nil, errors.Join(fmt.Errorf("fetch block %s: %w", folder, err), remove())
 		}
 	}
