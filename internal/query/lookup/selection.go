@@ -44,7 +44,7 @@ func (s *selections) get(key string, live int) *selection {
 		s.last.Remove(e)
 	}
 	x := &selection{parts: map[string]*objectRows{}, found: finder{limit: math.MaxInt}}
-	s.last.Add(key, x, int64(len(key)))
+	s.last.Add(key, x, selectionBytes+int64(len(key)))
 	s.last.Evict(0)
 	return x
 }
@@ -59,7 +59,7 @@ func (s *selections) resize(key string, x *selection, bytes int64) {
 	}
 	s.last.Remove(e)
 	if bytes <= s.most {
-		s.last.Add(key, x, int64(len(key))+bytes)
+		s.last.Add(key, x, selectionBytes+int64(len(key))+bytes)
 		s.last.Evict(0)
 	}
 }
@@ -93,11 +93,13 @@ type objectRows struct {
 	from, upto int64
 }
 
-// The memory (bytes) of parts and series, about, without labels.
+// The memory (bytes) of a selection without parts, of a part, and of a series without labels, about.
+// So also selectors that match nothing are bounded in number.
 const (
-	partBytes        = 192
-	foundBytes       = 128
-	rowBytes   int64 = 8
+	selectionBytes       = 512
+	partBytes            = 192
+	foundBytes           = 128
+	rowBytes       int64 = 8
 )
 
 // spareParts is the number of parts of objects that are not live, beyond those of as many that are,
