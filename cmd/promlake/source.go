@@ -38,7 +38,7 @@ func (s source) transport(ctx context.Context, io flags.Streams, vs flags.Values
 	if err != nil {
 		return nil, nil, err
 	}
-	return loopback.Stream(h), done, nil
+	return loopback.Transport(h), done, nil
 }
 
 // queryOf opens a query stage over a store, for all tenants. done releases what it holds; no request

@@ -2,36 +2,52 @@
 package loopback
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 )
 
-// Transport returns a RoundTripper that calls h. It returns an answer when h has written all of it,
-// and keeps it in memory.
+// Transport returns a RoundTripper that calls h, and returns an answer as soon as h begins it. The
+// body is read while h writes it; to close the body ends h's context and waits for h. An answer that
+// h breaks off is an error of its body.
 func Transport(h http.Handler) http.RoundTripper { return transport{h} }
 
 type transport struct{ h http.Handler }
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body == nil {
-		r = r.Clone(r.Context())
-		r.Body = http.NoBody
+	ctx, cancel := context.WithCancel(r.Context())
+	body, out := io.Pipe()
+	w := &response{header: http.Header{}, out: out, begun: make(chan struct{})}
+	ended := make(chan struct{})
+	request := r.Clone(ctx)
+	if request.Body == nil {
+		request.Body = http.NoBody
 	}
-	w := &response{status: http.StatusOK, header: http.Header{}}
-	if err := serve(t.h, w, r); err != nil {
-		return nil, err
+	go func() {
+		defer close(ended)
+		defer cancel()
+		err := serve(t.h, w, request)
+		w.end(err)
+		_ = request.Body.Close() // a RoundTripper must close the body; bodies of requests are in memory
+	}()
+	closer := &answerBody{PipeReader: body, cancel: cancel, ended: ended}
+	select {
+	case <-w.begun:
+	case <-r.Context().Done():
+		_ = closer.Close() // it has no error
+		return nil, r.Context().Err()
 	}
-	_ = r.Body.Close() // a RoundTripper must close the body; bodies of requests are in memory
-	if err := r.Context().Err(); err != nil {
-		return nil, err
+	if w.failed != nil {
+		_ = closer.Close() // it has no error
+		return nil, w.failed
 	}
 	return &http.Response{
-		StatusCode: w.status, Status: http.StatusText(w.status), Header: w.header,
+		StatusCode: w.status, Status: http.StatusText(w.status), Header: w.sent,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+		Body: closer, ContentLength: -1, Request: r,
 	}, nil
 }
 
@@ -51,23 +67,53 @@ func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	return nil
 }
 
-// response keeps what a handler writes. It implements http.ResponseWriter.
+// response passes what a handler writes to the reader of the answer. It implements
+// http.ResponseWriter.
 type response struct {
-	status  int
-	header  http.Header
-	body    bytes.Buffer
-	started bool
+	header http.Header
+	out    *io.PipeWriter
+
+	once   sync.Once
+	begun  chan struct{} // closed when the fields below are set
+	status int
+	sent   http.Header
+	failed error // without an answer
+}
+
+// begin publishes the beginning of the answer.
+func (w *response) begin(status int, failed error) {
+	w.once.Do(func() {
+		w.status, w.sent, w.failed = status, w.header.Clone(), failed
+		close(w.begun)
+	})
 }
 
 func (w *response) Header() http.Header { return w.header }
 
-func (w *response) WriteHeader(status int) {
-	if !w.started {
-		w.status, w.started = status, true
-	}
-}
+func (w *response) WriteHeader(status int) { w.begin(status, nil) }
 
 func (w *response) Write(p []byte) (int, error) {
-	w.started = true
-	return w.body.Write(p)
+	w.begin(http.StatusOK, nil)
+	return w.out.Write(p)
+}
+
+// end ends the answer after the handler.
+func (w *response) end(err error) {
+	w.begin(http.StatusOK, err)
+	_ = w.out.CloseWithError(err) // it has no error
+}
+
+// answerBody is the body of an answer whose handler may still run.
+type answerBody struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// Close ends the handler and waits for it.
+func (b *answerBody) Close() error {
+	b.cancel()
+	err := b.PipeReader.Close()
+	<-b.ended
+	return err
 }
