@@ -1,7 +1,6 @@
 // Package dashboards reads the Grafana dashboards of a folder, for the page. A dashboard is a JSON
-// file as Grafana exports it
-// (https://grafana.com/docs/grafana/latest/visualizations/dashboards/build-dashboards/view-dashboard-json-model/);
-// its name is the path of the file within the folder, with slashes.
+// file as Grafana exports it (https://grafana.com/docs/grafana/latest/, "JSON model"); its name is
+// the path of the file within the folder, with slashes.
 package dashboards
 
 import (

@@ -3,7 +3,9 @@ import type { Series } from "./api";
 import { h, replace } from "./dom";
 import type { Dot } from "./exemplars";
 import { formatValue, legend, shared, type Unit } from "./format";
+import { Frame } from "./frame";
 import { formatTime, type Zone } from "./time";
+import { legendChanged, type Values } from "./values";
 
 export interface GraphOptions {
   unit: Unit;
@@ -54,6 +56,7 @@ export interface Style {
 
 export interface Graph {
   readonly dom: HTMLElement;
+  readonly values: Values; // for the table behind the graph
   canvas(): HTMLCanvasElement;
   destroy(): void;
 }
@@ -112,10 +115,8 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
   const colourOf = (i: number) => style?.colours[i] ?? colour(i);
   const written = (i: number, v: number) => (style?.formats[i] ?? o.format)(v);
 
-  const plot = h("div", { class: "plot" });
-  const tip = h("div", { class: "tip", role: "status", "aria-live": "off", hidden: true });
   const keys = h("div", { class: "keys" });
-  const dom = h("div", { class: "graph" }, plot, tip, keys);
+  const frame = new Frame(`Graph of ${names.length} series`, keys);
   const css = getComputedStyle(document.documentElement);
   const axis = { stroke: css.getPropertyValue("--muted"), grid: { stroke: css.getPropertyValue("--grid"), width: 1 }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
   let nearest = -1;
@@ -163,46 +164,36 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
       },
     },
     [times, ...shown] as uPlot.AlignedData,
-    plot,
+    frame.plot,
   );
 
   function showTip(p: uPlot): void {
     const i = p.cursor.idx;
-    const own = p.cursor.left !== undefined && p.cursor.left >= 0 && plot.matches(":hover");
-    if (!own || i === null || i === undefined) {
-      tip.hidden = true;
-      return;
-    }
+    if (!frame.pointed(p) || i === null || i === undefined) return frame.tell(p);
     const dot = dotAt(p, o.dots ?? []);
     if (dot) {
-      place(p);
-      replace(tip, h("div", { class: "muted" }, `Exemplar, ${formatTime(dot.at * 1000, o.zone)}`), h("div", {}, h("strong", {}, o.format(dot.value)), " ", h("code", {}, legend(dot.labels))), h("code", {}, legend(dot.series)));
+      frame.tell(p, h("div", { class: "muted" }, `Exemplar, ${formatTime(dot.at * 1000, o.zone)}`), h("div", {}, h("strong", {}, o.format(dot.value)), " ", h("code", {}, legend(dot.labels))), h("code", {}, legend(dot.series)));
       return;
     }
     const at = names.length === 1 ? 0 : nearest;
     const v = at >= 0 ? values[at]?.[i] : undefined;
-    place(p);
-    replace(tip, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : written(at, v)), " ", h("code", {}, titles[at]!)));
-  }
-
-  function place(p: uPlot): void {
-    tip.hidden = false;
-    const right = p.cursor.left! > p.over.clientWidth / 2;
-    tip.style.left = right ? "" : `${p.cursor.left! + 96}px`;
-    tip.style.right = right ? `${p.over.clientWidth - p.cursor.left! + 24}px` : "";
-    tip.style.top = `${Math.max(0, p.cursor.top! - 10)}px`;
+    frame.tell(p, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : written(at, v)), " ", h("code", {}, titles[at]!)));
   }
 
   if (style?.legend ?? true) legendKeys(keys, names, total, u, colourOf, style?.notes ?? []);
-  const fit = new ResizeObserver(() => {
-    if (plot.clientWidth > 0) u.setSize({ width: plot.clientWidth, height: o.height === "fill" ? Math.max(80, plot.clientHeight) : o.height });
-  });
-  fit.observe(plot);
+  frame.fit(u, o.height);
   return {
-    dom,
+    dom: frame.dom,
+    values: {
+      of: "Series",
+      times,
+      zone: o.zone,
+      rows: titles.map((name, i) => ({ name, values: values[i]!, format: (v) => written(i, v), shown: () => u.series[i + 1]!.show ?? true })),
+      point: (i) => u.setCursor({ left: u.valToPos(times[i]!, "x"), top: u.over.clientHeight / 2 }),
+    },
     canvas: () => u.ctx.canvas,
     destroy: () => {
-      fit.disconnect();
+      frame.destroy();
       u.destroy();
     },
   };
@@ -291,13 +282,15 @@ function lone(row: (number | null | undefined)[]): boolean {
 function legendKeys(keys: HTMLElement, names: string[], total: number, u: uPlot, colourOf: (i: number) => string, notes: readonly string[]): void {
   const on = names.map(() => true);
   const buttons: HTMLButtonElement[] = [];
-  const show = () =>
+  const show = () => {
     u.batch(() =>
       on.forEach((v, i) => {
         if (u.series[i + 1]!.show !== v) u.setSeries(i + 1, { show: v });
         buttons[i]!.setAttribute("aria-pressed", String(v));
       }),
     );
+    keys.dispatchEvent(new Event(legendChanged, { bubbles: true }));
+  };
   const toggle = (i: number, one: boolean) => {
     if (one) on[i] = !on[i];
     else {

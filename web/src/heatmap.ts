@@ -1,6 +1,7 @@
 import uPlot from "uplot";
 import type { Series } from "./api";
-import { h, replace } from "./dom";
+import { h } from "./dom";
+import { Frame } from "./frame";
 import { formatTime, type Zone } from "./time";
 import { timeLabels, type Graph } from "./graph";
 
@@ -84,9 +85,7 @@ function native(series: readonly Series[], times: number[], index: (t: number) =
 }
 
 export function heatmap(c: Cells, o: HeatmapOptions): Graph {
-  const plot = h("div", { class: "plot" });
-  const tip = h("div", { class: "tip", role: "status", "aria-live": "off", hidden: true });
-  const dom = h("div", { class: "graph" }, plot, tip);
+  const frame = new Frame(`Heatmap of ${c.rows.length} buckets`);
   const css = getComputedStyle(document.documentElement);
   const axis = { stroke: css.getPropertyValue("--muted"), grid: { show: false }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
   const dark = document.documentElement.dataset["theme"] === "dark";
@@ -113,7 +112,7 @@ export function heatmap(c: Cells, o: HeatmapOptions): Graph {
       },
     },
     [c.times, c.times.map(() => 0)],
-    plot,
+    frame.plot,
   );
 
   function draw(p: uPlot): void {
@@ -137,27 +136,26 @@ export function heatmap(c: Cells, o: HeatmapOptions): Graph {
   function showTip(p: uPlot): void {
     const i = p.cursor.idx;
     const row = Math.floor(p.posToVal(p.cursor.top ?? -1, "y"));
-    const own = p.cursor.left !== undefined && p.cursor.left >= 0 && plot.matches(":hover");
     const r = c.rows[row];
-    tip.hidden = !own || i === null || i === undefined || !r;
-    if (tip.hidden || !r || i === null || i === undefined) return;
+    if (!frame.pointed(p) || i === null || i === undefined || !r) return frame.tell(p);
     const v = r.counts[i];
-    replace(tip, h("div", { class: "muted" }, formatTime(c.times[i]! * 1000, o.zone)), h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : o.format(v)), ` in ${row ? `(${c.rows[row - 1]!.name}, ${r.name}]` : `up to ${r.name}`}`));
-    const right = p.cursor.left! > p.over.clientWidth / 2;
-    tip.style.left = right ? "" : `${p.cursor.left! + 96}px`;
-    tip.style.right = right ? `${p.over.clientWidth - p.cursor.left! + 24}px` : "";
-    tip.style.top = `${Math.max(0, p.cursor.top! - 10)}px`;
+    frame.tell(p, h("div", { class: "muted" }, formatTime(c.times[i]! * 1000, o.zone)), h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : o.format(v)), ` in ${bucket(row)}`));
   }
 
-  const fit = new ResizeObserver(() => {
-    if (plot.clientWidth > 0) u.setSize({ width: plot.clientWidth, height: o.height === "fill" ? Math.max(80, plot.clientHeight) : o.height });
-  });
-  fit.observe(plot);
+  const bucket = (row: number) => (row ? `(${c.rows[row - 1]!.name}, ${c.rows[row]!.name}]` : `up to ${c.rows[row]!.name}`);
+  frame.fit(u, o.height);
   return {
-    dom,
+    dom: frame.dom,
+    values: {
+      of: "Bucket",
+      times: c.times,
+      zone: o.zone,
+      rows: c.rows.map((r, j) => ({ name: bucket(j), values: r.counts, format: o.format, shown: () => true })),
+      point: (i) => u.setCursor({ left: u.valToPos(c.times[i]!, "x"), top: u.over.clientHeight / 2 }),
+    },
     canvas: () => u.ctx.canvas,
     destroy: () => {
-      fit.disconnect();
+      frame.destroy();
       u.destroy();
     },
   };

@@ -9,6 +9,7 @@ import { Ranged } from "./ranged";
 import { remember, type PanelState } from "./state";
 import { csv, table } from "./table";
 import { bounds, formatDuration, parseDuration, stepFor, type Range, type Zone } from "./time";
+import { ValuesTable } from "./values";
 
 // What all panels of a view share.
 export interface Context {
@@ -28,6 +29,7 @@ export class Result {
   private readonly body = h("div", { class: "body" });
   private running: AbortController | undefined;
   private drawing: Graph | undefined;
+  private readonly values = new ValuesTable();
   private readonly query: Ranged;
 
   constructor(
@@ -36,7 +38,7 @@ export class Result {
     private readonly unit?: Unit,
   ) {
     this.query = new Ranged(ctx);
-    this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body);
+    this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body, this.values.dom);
   }
 
   // ask runs the expression. An earlier run is cancelled. With refresh, only the end of a range
@@ -75,6 +77,7 @@ export class Result {
     this.tell(r);
     this.answer = r.data;
     this.drop();
+    this.values.hide();
     replace(this.body, table(r.data, this.unit ?? unitOf(g.expr)));
   }
 
@@ -86,6 +89,7 @@ export class Result {
     this.tell(r, series.length, step);
     this.drop();
     if (!series.length) {
+      this.values.hide();
       replace(this.body, h("p", { class: "muted" }, "No series in this time range."));
       return;
     }
@@ -94,16 +98,19 @@ export class Result {
     const zoom = (s: number, e: number) => this.ctx.zoom(s, e);
     if (g.tab === "heatmap") {
       if (!isHistogram(series)) {
+        this.values.hide();
         replace(this.body, h("p", { class: "warn" }, "A heatmap shows the buckets of histograms: sum by (le) (rate(name_bucket[5m])), or sum(rate(name[5m])) of a native histogram."));
         return;
       }
       const bound = /_bytes/.test(g.expr) ? "bytes" : /_seconds/.test(g.expr) ? "seconds" : "number";
       this.drawing = heatmap(cellsOf(series, { start, end, step }, (v) => formatValue(v, bound)), { zone, height: this.height, format: (v) => formatValue(v), zoom });
       replace(this.body, this.drawing.dom);
+      this.values.show(g.expr, this.drawing.dom, this.drawing.values);
       return;
     }
     this.drawing = graph(series, { unit, stacked: g.stacked, log: g.log, zone, start, end, step, height: this.height, zoom, ...(dots ? { dots: dots.dots } : {}) });
     replace(this.body, this.drawing.dom, dots && listed(dots.dots, dots.total, zone));
+    this.values.show(g.expr, this.drawing.dom, this.drawing.values);
   }
 
   // dots asks for exemplars if the panel shows them.
@@ -136,6 +143,7 @@ export class Result {
 
   private empty(): void {
     this.drop();
+    this.values.hide();
     this.query.forget();
     this.answer = undefined;
     replace(this.body);

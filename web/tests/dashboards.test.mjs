@@ -30,7 +30,8 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-// write stores the last minutes of the cluster's metrics. Instant queries find them for five minutes.
+// write stores the last minutes of the cluster's metrics. Instant queries find them for five
+// minutes.
 async function write() {
   const written = await fetch(`${server.url}/api/v1/import/prometheus`, { method: "POST", body: cluster(Math.floor(Date.now() / 15_000) * 15_000) });
   assert.equal(written.status, 204, await written.text());

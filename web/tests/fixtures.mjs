@@ -1,5 +1,5 @@
-// Dashboards with the structure of those that people use, written after Grafana's documentation, and
-// the metrics of a cluster that one of them shows.
+// Dashboards with the structure of those that people use, written after Grafana's documentation,
+// and the metrics of a cluster that one of them shows.
 
 const at = (x, y, w, h) => ({ x, y, w, h });
 const steps = (...s) => ({ mode: "absolute", steps: s.map(([value, color]) => ({ value, color })) });

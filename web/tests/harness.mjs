@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { chromium } from "playwright-core";
 
 // Every wait has this deadline, in ms. No test passes or fails by how long something takes.
-export const deadline = 180_000;
+export const deadline = Number(process.env.PROMLAKE_WEB_DEADLINE ?? 180_000);
 
 const program = new URL("../../bin/promlake", import.meta.url).pathname;
 
-// freePort returns a free port below those that the kernel gives to connections, so that none of them
-// takes it.
+// freePort returns a free port below those that the kernel gives to connections, so that none of
+// them takes it.
 async function freePort() {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 22_000);

@@ -112,6 +112,45 @@ test("the keyboard alone suffices", async () => {
   assert.deepEqual(page.faults, []);
 });
 
+test("the keyboard reaches every point of a graph through its table", async () => {
+  const page = await visit(browser, "about:blank");
+  const now = Math.floor(Date.now() / 60_000) * 60;
+  await page.route("**/api/v1/query_range*", (route) => {
+    const series = (name, ...values) => ({ metric: { __name__: name }, values: values.flatMap((v, i) => (v === null ? [] : [[now - 240 + i * 60, v]])) });
+    return route.fulfill({ json: { status: "success", data: { resultType: "matrix", result: [series("first_bytes", "1024", "4096", null, "2048"), series("second_bytes", "1", "2", "3", "4")] } } });
+  });
+  await page.goto(explore('{__name__=~".+_bytes"}', `&end=${new Date((now - 60) * 1000).toISOString()}&g0.step_input=1m`));
+  await page.getByRole("img", { name: "Graph of 2 series" }).waitFor();
+  const summary = page.getByText("Table of values");
+  assert.equal(await page.getByRole("row").count(), 0, "a closed table has no rows");
+  await summary.focus();
+  await page.keyboard.press("Enter");
+  const cells = (i) => page.getByRole("region", { name: "Values of" }).getByRole("row").nth(i).locator("th, td").allTextContents();
+  await until("the rows are listed", async () => (await cells(1)).length === 5);
+  assert.deepEqual(await cells(1), ["first_bytes", "2 KiB", "1 KiB", "4 KiB", "2 KiB"]);
+  assert.deepEqual((await cells(2)).slice(1, 4), ["4 B", "1 B", "4 B"]);
+  // The slider moves the last column, and the crosshair of the graph.
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("ArrowLeft");
+  assert.deepEqual(await cells(1), ["first_bytes", "2 KiB", "1 KiB", "4 KiB", "no sample"]);
+  await page.keyboard.press("ArrowLeft");
+  assert.deepEqual((await cells(2)).slice(4), ["2 B"]);
+  const slider = page.getByRole("slider", { name: "Time of the column of values" });
+  assert.equal(await slider.getAttribute("aria-valuetext"), (await cells(0))[4]);
+  // A refresh keeps the table, the time and the focus. A series that the legend hides is not
+  // listed.
+  await Promise.all([page.waitForResponse("**/api/v1/query_range*"), page.keyboard.press("Escape"), page.getByRole("button", { name: "Run" }).evaluate((b) => b.click())]);
+  await until("the answer is there", async () => (await result(page).getAttribute("aria-busy")) === "false");
+  assert.deepEqual((await cells(1)).slice(4), ["4 KiB"]);
+  assert.equal(await slider.evaluate((s) => s === document.activeElement), true);
+  await page.locator(".key").nth(1).click();
+  await page.getByText("1 rows, 1 hidden by the legend").waitFor();
+  assert.deepEqual((await cells(1)).slice(0, 2), ["second_bytes", "4 B"]);
+  await page.evaluate(axe.source);
+  assert.deepEqual((await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }))).violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => v.id), []);
+  assert.deepEqual(page.faults, []);
+});
+
 test("a mistake in a query is named, by the server's own words", async () => {
   const page = await visit(browser, explore("sum(up"));
   await page.getByRole("alert").waitFor();

@@ -7,6 +7,7 @@ import { unsupported } from "./fields";
 import { inText, type Scope } from "./interpolate";
 import type { PanelSpec, Place } from "./model";
 import { Queries } from "./query";
+import { ValuesTable } from "../values";
 import { unsupportedTransformations } from "./transform";
 
 // Card is a panel of a dashboard. It asks only while it is in sight, so that a long dashboard costs
@@ -16,6 +17,7 @@ export class Card {
   private readonly queries: Queries;
   private readonly status = h("div", { class: "status", role: "status" });
   private readonly body = h("div", { class: "card-body" });
+  private readonly values = new ValuesTable();
   private readonly title: string;
   private running: AbortController | undefined;
   private drawing: Graph | undefined;
@@ -46,6 +48,7 @@ export class Card {
       about,
       this.status,
       this.body,
+      this.values.dom,
       this.notes(),
     );
     Object.assign(this.dom.style, { gridColumn: `${place.x + 1} / span ${place.w}`, gridRow: `${place.y + 1} / span ${place.h}` });
@@ -94,6 +97,8 @@ export class Card {
       const picture = draw(this.spec, data, this.ctx, this.scope);
       this.drawing = picture.graph;
       replace(this.body, picture.dom);
+      if (picture.graph) this.values.show(this.title || "the panel", picture.graph.dom, picture.graph.values);
+      else this.values.hide();
       replace(this.status, ...data.warnings.map((w) => h("p", { class: "warn" }, w)));
     } catch (e) {
       if (run.signal.aborted) return;
@@ -110,6 +115,7 @@ export class Card {
   private clear(): void {
     this.drawing?.destroy();
     this.drawing = undefined;
+    this.values.hide();
     replace(this.body);
   }
 

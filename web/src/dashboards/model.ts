@@ -1,5 +1,4 @@
-// Reads a dashboard as Grafana exports it
-// (https://grafana.com/docs/grafana/latest/visualizations/dashboards/build-dashboards/view-dashboard-json-model/).
+// Reads a dashboard as Grafana exports it (https://grafana.com/docs/grafana/latest/, "JSON model").
 // Everything in a file may be missing or of another type; what is missing has Grafana's default.
 
 export type Json = Record<string, unknown>;

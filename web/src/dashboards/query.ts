@@ -28,8 +28,8 @@ export interface Data {
   warnings: string[];
 }
 
-// scrapeInterval is the time between two samples that $__rate_interval assumes, unless a query has a
-// least step. Grafana's data source has the same default.
+// scrapeInterval is the time between two samples that $__rate_interval assumes, unless a query has
+// a least step. Grafana's data source has the same default.
 const scrapeInterval = 15_000;
 
 // Queries asks for the data of one panel.
@@ -112,7 +112,7 @@ function vector(a: Answer): Series[] {
 }
 
 // times are the variables that the time range determines
-// (https://grafana.com/docs/grafana/latest/visualizations/dashboards/variables/add-template-variables/#global-variables).
+// (https://grafana.com/docs/grafana/latest/, "Global variables").
 function times(range: Range, step: number, scraped: number): [string, ReturnType<typeof single>][] {
   const rate = Math.max(step + scraped, 4 * scraped);
   const b = bounds(range, Date.now());

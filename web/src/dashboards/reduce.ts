@@ -1,5 +1,5 @@
 // Calculations over the values of a series
-// (https://grafana.com/docs/grafana/latest/panels-visualizations/query-transform-data/calculation-types/).
+// (https://grafana.com/docs/grafana/latest/, "Calculation types").
 
 export type Values = readonly (number | null)[];
 

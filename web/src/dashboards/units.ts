@@ -1,6 +1,6 @@
 import { formatTime, type Zone } from "../time";
 
-// Units by Grafana's names (https://grafana.com/docs/grafana/latest/panels-visualizations/configure-standard-options/).
+// Units by Grafana's names (https://grafana.com/docs/grafana/latest/, "Standard options").
 
 export type Format = (v: number) => string;
 

@@ -1,0 +1,123 @@
+import { h, replace } from "./dom";
+import { formatTime, type Zone } from "./time";
+
+// The table behind a graph: what the lines are, for those who do not see them, and in figures for
+// those who do.
+
+// Values is what a graph shows, as its table lists it.
+export interface Values {
+  of: string; // what a row is: "Series" or "Bucket"
+  times: readonly number[]; // seconds
+  zone: Zone;
+  rows: readonly Row[];
+  point(index: number): void; // moves the crosshair to a time
+}
+
+export interface Row {
+  name: string;
+  values: readonly (number | null | undefined)[]; // at the times; null and undefined are no sample
+  format(v: number): string;
+  shown(): boolean; // the legend does not hide it
+}
+
+// legendChanged is the event of a graph's element whose legend hides or shows series.
+export const legendChanged = "legendchange";
+
+// ValuesTable lives as long as its panel, so that it stays open, and keeps the keyboard's focus and
+// its point in time, when a refresh draws the graph anew. A closed table has no rows.
+export class ValuesTable {
+  readonly dom: HTMLDetailsElement;
+  private values: Values | undefined;
+  private graph: HTMLElement | undefined;
+  private at: number | undefined; // seconds; undefined: the last time
+  private readonly time: HTMLInputElement;
+  private readonly written = h("output", { class: "muted" });
+  private readonly scroll: HTMLElement;
+  private readonly follow = () => this.list();
+
+  constructor() {
+    this.time = h("input", { type: "range", min: "0", step: "1", "aria-label": "Time of the column of values", oninput: () => this.move() });
+    this.scroll = h("div", { class: "scroll", tabIndex: 0, role: "region" });
+    this.dom = h("details", { class: "values", hidden: true, ontoggle: () => this.list() }, h("summary", {}, "Table of values"), h("div", { class: "row" }, this.time, this.written), this.scroll);
+  }
+
+  // show lists what a graph shows. name is that of the panel or the expression.
+  show(name: string, graph: HTMLElement, values: Values): void {
+    this.graph?.removeEventListener(legendChanged, this.follow);
+    graph.addEventListener(legendChanged, this.follow);
+    [this.graph, this.values] = [graph, values];
+    this.dom.hidden = false;
+    this.scroll.setAttribute("aria-label", `Values of ${name}`);
+    this.list();
+  }
+
+  // hide is for panels without a graph.
+  hide(): void {
+    this.graph?.removeEventListener(legendChanged, this.follow);
+    this.graph = this.values = undefined;
+    this.dom.hidden = true;
+    replace(this.scroll);
+  }
+
+  private index(): number {
+    const { times } = this.values!;
+    const i = this.at === undefined ? -1 : times.findIndex((t) => t >= this.at!);
+    return i < 0 ? times.length - 1 : i;
+  }
+
+  // list writes the rows. The last column has the values at the chosen time.
+  private list(): void {
+    const v = this.values;
+    if (!v || !this.dom.open || !v.times.length) return replace(this.scroll);
+    const i = this.index();
+    this.time.max = String(v.times.length - 1);
+    this.time.value = String(i);
+    const at = this.name(i);
+    const rows = v.rows.filter((r) => r.shown());
+    const hidden = v.rows.length - rows.length;
+    const table = h(
+      "table",
+      {},
+      h("caption", {}, `${rows.length.toLocaleString("en")} rows${hidden ? `, ${hidden.toLocaleString("en")} hidden by the legend` : ""}`),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, v.of), ...["Last", "Minimum", "Maximum", at].map((t) => h("th", { scope: "col", class: "number" }, t)))),
+      h("tbody", {}, ...rows.map((r) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, r.name)), ...[...summary(r.values), r.values[i]].map((x) => h("td", { class: "number" }, cell(r, x)))))),
+    );
+    const { scrollTop, scrollLeft } = this.scroll;
+    replace(this.scroll, table);
+    Object.assign(this.scroll, { scrollTop, scrollLeft });
+  }
+
+  // move follows the slider.
+  private move(): void {
+    const v = this.values;
+    if (!v) return;
+    const i = Number(this.time.value);
+    this.at = i === v.times.length - 1 ? undefined : v.times[i];
+    const at = this.name(i);
+    this.scroll.querySelector("thead th:last-child")!.textContent = at;
+    const rows = v.rows.filter((r) => r.shown());
+    this.scroll.querySelectorAll("tbody td:last-child").forEach((td, j) => (td.textContent = cell(rows[j]!, rows[j]!.values[i])));
+    v.point(i);
+  }
+
+  private name(i: number): string {
+    const text = formatTime(this.values!.times[i]! * 1000, this.values!.zone);
+    this.time.setAttribute("aria-valuetext", text);
+    this.written.textContent = text;
+    return text;
+  }
+}
+
+const cell = (r: Row, v: number | null | undefined) => (v === null || v === undefined ? "no sample" : r.format(v));
+
+// summary is the last, the smallest and the largest value.
+function summary(values: Row["values"]): (number | undefined)[] {
+  let last, min, max: number | undefined;
+  for (const v of values) {
+    if (v === null || v === undefined) continue;
+    last = v;
+    if (min === undefined || v < min) min = v;
+    if (max === undefined || v > max) max = v;
+  }
+  return [last, min, max];
+}
