@@ -33,6 +33,7 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Find damaged objects in a store, and take them out of what counts."`
 	Config  configCmd  `cmd:"" help:"Print the settings of promlake serve and the source of each."`
 	Check   checkCmd   `cmd:"" help:"Check the files of promlake serve --config.file."`
+	Rules   rulesCmd   `cmd:"" help:"Test rules."`
 	Token   tokenCmd   `cmd:"" help:"Make a token for requests to a server."`
 	Cost    costCmd    `cmd:"" help:"Estimate what a load costs on AWS."`
 	Redrive redriveCmd `cmd:"" help:"Move dead letters of remote_write back to their queue, or tell what they are."`

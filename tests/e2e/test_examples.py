@@ -39,6 +39,12 @@ def test_prometheus_configuration(programs: Programs) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_unit_tests_of_rules(programs: Programs) -> None:
+    """Promtool and promlake judge the tests of Promlake's alerts equally, and they pass."""
+    for command in ([programs.promtool, "test", "rules"], [programs.promlake, "rules", "test"]):
+        run([*command, "infra/prometheus/alerts_test.yml"], ROOT)
+
+
 def links() -> Iterator[tuple[Path, str]]:
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRulesTest(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	file("r.yml", "groups: [{name: g, rules: [{record: b, expr: a * 2}]}]")
+	tests := file("t.yml", `
+rule_files: [r.yml]
+tests:
+  - name: passes
+    input_series: [{series: a, values: 1}]
+    promql_expr_test: [{expr: b, eval_time: 0, exp_samples: [{labels: b, value: 2}]}]
+  - name: fails
+    input_series: [{series: a, values: 2}]
+    promql_expr_test: [{expr: b, eval_time: 0, exp_samples: [{labels: b, value: 5}]}]
+`)
+	report := filepath.Join(dir, "report.xml")
+	code, out, errs := command("rules", "test", "--junit", report, tests)
+	require.Equal(t, 1, code)
+	require.Equal(t, "\n\n", out)
+	require.Equal(t, "  FAILED:\n    expr: \"b\", time: 0s,\n        exp: {__name__=\"b\"} 5E+00\n        got: {__name__=\"b\"} 4E+00\n", errs)
+	text, err := os.ReadFile(report)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `<testcase name="passes"></testcase><testcase name="fails"><failure>`)
+
+	code, out, errs = command("rules", "test", "--run", "^passes$", tests)
+	require.Equal(t, 0, code)
+	require.Equal(t, "  SUCCESS\n\n", out)
+	require.Empty(t, errs)
+
+	code, _, errs = command("rules", "test", "--run", "(", tests)
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "promlake: error: --run: error parsing regexp")
+	code, _, errs = command("rules", "test", "--junit", filepath.Join(dir, "no", "r.xml"), tests)
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "--junit: open ")
+}
