@@ -47,6 +47,13 @@ var access = map[string]auth.Access{
 	"POST /api/v1/import/csv":                   auth.Write,
 	"POST /prometheus/api/v1/import/csv":        auth.Write,
 
+	"PUT /metrics/{group...}":                             auth.Write,
+	"POST /metrics/{group...}":                            auth.Write,
+	"DELETE /metrics/{group...}":                          auth.Write,
+	"PUT /api/v1/import/prometheus/metrics/{group...}":    auth.Write,
+	"POST /api/v1/import/prometheus/metrics/{group...}":   auth.Write,
+	"DELETE /api/v1/import/prometheus/metrics/{group...}": auth.Write,
+
 	"GET /api/v1/status/refused":              auth.Read,
 	"GET /prometheus/api/v1/status/refused":   auth.Read,
 	"POST /api/put":                           auth.Write,

@@ -109,7 +109,7 @@ var allowed = map[string][]string{
 	"internal/ingest": {
 		"internal/admission", "internal/csvlines", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
 		"internal/lineprotocol", "internal/memory",
-		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/promtext", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
+		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/promtext", "internal/push", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
 	"internal/ingest/body":     {"internal/ingest/inflight"},
 	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
@@ -262,6 +262,7 @@ var allowed = map[string][]string{
 	"internal/opentsdb":                    {"internal/jsontext", "internal/remotewrite", "internal/series"},
 	"internal/otlp":                        {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promtext":                    {"internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/push":                        {"internal/checksum", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series", "internal/settings"},
 	"internal/remotewrite/remotewritetest": {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/rollup":                      {"internal/block", "internal/parquetfile"},

@@ -17,6 +17,7 @@ import (
 	"github.com/promlake/promlake/internal/opentsdb"
 	"github.com/promlake/promlake/internal/otlp"
 	"github.com/promlake/promlake/internal/promtext"
+	"github.com/promlake/promlake/internal/push"
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
@@ -73,6 +74,7 @@ func status(err error) int {
 	var busy *inflight.BusyError
 	var slow *body.SlowError
 	var rate *quota.RateError
+	var pushed *push.TooLarge
 	switch {
 	case err == nil:
 		return http.StatusNoContent
@@ -80,13 +82,13 @@ func status(err error) int {
 		return http.StatusBadRequest
 	case errors.As(err, &rate):
 		return http.StatusTooManyRequests
-	case errors.As(err, &busy), errors.As(err, &slow), errors.Is(err, group.ErrClosing):
+	case errors.As(err, &busy), errors.As(err, &slow), errors.Is(err, group.ErrClosing), errors.Is(err, errContended):
 		return http.StatusServiceUnavailable
 	case errors.As(err, &unsup):
 		return http.StatusUnsupportedMediaType
-	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky):
+	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky), errors.As(err, &pushed):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
+	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, push.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
 		return http.StatusBadRequest
 	case errors.As(err, &tenants):
 		return http.StatusTooManyRequests
@@ -142,6 +144,7 @@ func (s *Stage) countLimited(err error) {
 		tenants errTenants
 		refused *remotewrite.Rejection
 		rate    *quota.RateError
+		pushed  *push.TooLarge
 	)
 	limit := ""
 	switch {
@@ -157,6 +160,8 @@ func (s *Stage) countLimited(err error) {
 		limit = large.Limit
 	case errors.As(err, &rate):
 		limit = rate.Limit
+	case errors.As(err, &pushed):
+		limit = pushed.Limit
 	case errors.As(err, &tenants):
 		limit = "max-tenants"
 	case errors.As(err, &refused) && refused.Reason == remotewrite.ReasonWindows:

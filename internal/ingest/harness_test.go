@@ -68,7 +68,7 @@ func newLakeThrough(t *testing.T, set Settings, now func() time.Time, through fu
 		l.queue = memqueue.New(memqueue.Settings{Now: l.now, Faults: l.qfault.Next})
 		opts = append(opts, To(l.queue))
 	}
-	l.store = memstore.New(memstore.Settings{Now: l.now, Faults: l.faults.Next, Immutable: func(string) bool { return true }, DeletedForever: true})
+	l.store = memstore.New(memstore.Settings{Now: l.now, Faults: l.faults.Next, Immutable: func(k string) bool { return !isPush(k) }, DeletedForever: true})
 	var err error
 	l.stage, err = New(set, through(l.store), prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{Level: slog.LevelError})), l.now, opts...)
 	require.NoError(t, err)
@@ -230,6 +230,9 @@ func (l *lake) keys(tenantID string) []key.Segment {
 	l.t.Helper()
 	var out []key.Segment
 	for _, k := range l.store.Keys() {
+		if isPush(k) {
+			continue
+		}
 		s, err := key.ParseSegment(k)
 		require.NoError(l.t, err)
 		if s.Tenant == tenantID {
@@ -237,6 +240,13 @@ func (l *lake) keys(tenantID string) []key.Segment {
 		}
 	}
 	return out
+}
+
+// isPush reports whether a key is that of the state of a group of pushed metrics, the only objects
+// that change.
+func isPush(k string) bool {
+	_, _, err := key.ParsePush(k)
+	return err == nil
 }
 
 // windows returns the windows of a tenant's segments, one for each segment.

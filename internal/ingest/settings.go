@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/lineprotocol"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/otlp"
+	"github.com/promlake/promlake/internal/push"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -61,6 +62,7 @@ type Settings struct {
 	Runtime admission.Settings  `embed:""`
 	Lines   lineprotocol.Naming `embed:""`
 	OTLP    otlp.Settings       `embed:""`
+	Push    push.Settings       `embed:""`
 }
 
 // RemoteFlushInterval is the interval between flushes for stores that charge for requests: at $5 a

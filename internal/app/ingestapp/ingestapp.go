@@ -45,6 +45,10 @@ var otlpPatterns = []string{
 	"/v1/metrics",
 }
 
+// pushPrefixes are those of the paths of a Pushgateway's groups: its own, and that of
+// VictoriaMetrics.
+var pushPrefixes = []string{"/metrics/", "/api/v1/import/prometheus/metrics/"}
+
 var _ process.Consumer = stage{}
 
 // stage implements process.Stage. It implements process.Consumer in every mode, so that messages
@@ -114,6 +118,15 @@ func (s stage) Routes() []process.Route {
 	}
 	for _, path := range []string{"/api/v1/status/refused", "/prometheus/api/v1/status/refused"} {
 		routes = append(routes, process.Route{Pattern: "GET " + path, Name: path, Access: auth.Read, Handler: s.ingest.RefusedHandler()})
+	}
+	if !lambda.Running() { // functions that take requests may not read the store
+		for _, prefix := range pushPrefixes {
+			for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete} {
+				routes = append(routes, process.Route{
+					Pattern: method + " " + prefix + "{group...}", Name: prefix + "{group}", Access: auth.Write, Handler: s.ingest.PushHandler(prefix),
+				})
+			}
+		}
 	}
 	for _, path := range otlpPatterns {
 		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OTLPHandler()})

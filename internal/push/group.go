@@ -1,0 +1,90 @@
+package push
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+	"github.com/zeebo/xxh3"
+
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// Group is a grouping key: labels that every series of a group has, sorted by name. Labels without
+// a value remove those of the series.
+type Group []series.Label
+
+// base64Suffix marks an element of a path whose successor is encoded in base64url.
+const base64Suffix = "@base64"
+
+// ParseGroup reads the escaped path of a request after /metrics/, such as
+// job/backup/instance@base64/d2ViLzE=. As in the Pushgateway, the job comes first and counts before
+// a later label of this name; of other equal names the last counts.
+func ParseGroup(path string) (Group, error) {
+	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	if len(parts)%2 != 0 {
+		return nil, fmt.Errorf("%w: the path must have a value for each label: /metrics/job/JOB/LABEL/VALUE, got %d elements after /metrics/", ErrInvalid, len(parts))
+	}
+	var g Group
+	for i := 0; i < len(parts); i += 2 {
+		l, err := labelOf(parts[i], parts[i+1])
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		switch {
+		case i == 0 && l.Name != "job":
+			return nil, fmt.Errorf("%w: the path must begin with /metrics/job/JOB, got the label %s", ErrInvalid, remotewrite.Quote(l.Name))
+		case i == 0 && l.Value == "":
+			return nil, fmt.Errorf("%w: job name is required", ErrInvalid)
+		case i > 0 && l.Name == "job":
+			continue
+		}
+		g = slices.DeleteFunc(g, func(x series.Label) bool { return x.Name == l.Name })
+		g = append(g, l)
+	}
+	slices.SortFunc(g, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
+	return g, nil
+}
+
+// labelOf reads two elements of a path.
+func labelOf(name, value string) (l series.Label, err error) {
+	if l.Name, err = url.PathUnescape(name); err != nil {
+		return l, err
+	}
+	if l.Value, err = url.PathUnescape(value); err != nil {
+		return l, err
+	}
+	var encoded bool
+	if l.Name, encoded = strings.CutSuffix(l.Name, base64Suffix); encoded {
+		// An empty value is written as padding only: an element of a path cannot be empty.
+		b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(l.Value, "="))
+		if err != nil {
+			return l, fmt.Errorf("invalid base64 encoding for label %s=%s: %w", l.Name, remotewrite.Quote(l.Value), err)
+		}
+		l.Value = string(b)
+	}
+	switch {
+	case !model.UTF8Validation.IsValidLabelName(l.Name) || strings.HasPrefix(l.Name, model.ReservedLabelPrefix):
+		return l, fmt.Errorf("improper label name %s", remotewrite.Quote(l.Name))
+	case !utf8.ValidString(l.Value):
+		return l, errors.New("the value of label " + l.Name + " is not valid UTF-8")
+	}
+	return l, nil
+}
+
+// ID identifies the group within its tenant: 32 lower-case hexadecimal digits.
+func (g Group) ID() string {
+	var text []byte
+	for _, l := range g {
+		text = remotewrite.AppendKey(remotewrite.AppendKey(text, l.Name), l.Value)
+	}
+	sum := xxh3.Hash128(text).Bytes()
+	return hex.EncodeToString(sum[:])
+}
