@@ -20,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore/storeurl"
 	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/ruler"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -31,6 +32,7 @@ type Settings struct {
 	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
+	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
 	Page       pageapp.Settings    `embed:"" group:"Page"`
 	Listeners  listenapp.Settings  `embed:"" group:"Ingest"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
@@ -59,7 +61,7 @@ func Run(ctx context.Context, s Settings, out io.Writer, logger *slog.Logger) er
 func (s Settings) Validate() error {
 	_, querying := s.Query.Query.WithDefaults()
 	_, compacting := s.Compact.Stage().WithDefaults()
-	if err := errors.Join(querying, compacting, s.Prometheus.Validate(), s.Listeners.Validate(), s.Feeder.Validate()); err != nil {
+	if err := errors.Join(querying, compacting, s.Prometheus.Validate(), s.Ruler.Validate(), s.Listeners.Validate(), s.Feeder.Validate()); err != nil {
 		return err
 	}
 	if s.Compaction.Enabled && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
@@ -93,6 +95,9 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		writers = append(writers, func(in *ingest.Stage) { monitor.WriteTo(in) })
 		readers = append(readers, func(q *query.Stage) { monitor.ReadFrom(q) })
 	}
+	if s.Ruler.Enabled {
+		s.Query.API.Ruler, s.Query.API.Application = true, s.Ruler.Application
+	}
 	var lines *listenapp.Listeners
 	if s.Listeners.Enabled() {
 		lines = listenapp.New(s.Listeners, s.Ingest.Lines)
@@ -102,6 +107,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		ingestapp.New(s.Ingest, writers...),
 		queryapp.New(warmed(s.Query), readers...),
 		pageapp.New(s.Page),
+		editingRules(s, func() {}),
 	}
 	if s.Compaction.Enabled {
 		all = append(all, compactapp.Background(s.Compact, s.Compaction.Interval))

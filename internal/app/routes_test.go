@@ -37,6 +37,19 @@ var access = map[string]auth.Access{
 	"POST /-/reload":  auth.Operate,
 	"PUT /-/reload":   auth.Operate,
 
+	"GET /config/v1/rules":                                   auth.Read,
+	"GET /config/v1/rules/{namespace}":                       auth.Read,
+	"GET /config/v1/rules/{namespace}/{group}":               auth.Read,
+	"POST /config/v1/rules/{namespace}":                      auth.Admin,
+	"DELETE /config/v1/rules/{namespace}":                    auth.Admin,
+	"DELETE /config/v1/rules/{namespace}/{group}":            auth.Admin,
+	"GET /prometheus/config/v1/rules":                        auth.Read,
+	"GET /prometheus/config/v1/rules/{namespace}":            auth.Read,
+	"GET /prometheus/config/v1/rules/{namespace}/{group}":    auth.Read,
+	"POST /prometheus/config/v1/rules/{namespace}":           auth.Admin,
+	"DELETE /prometheus/config/v1/rules/{namespace}":         auth.Admin,
+	"DELETE /prometheus/config/v1/rules/{namespace}/{group}": auth.Admin,
+
 	"GET /metrics/node": auth.Operate,
 	"GET /graph":        auth.Public,
 

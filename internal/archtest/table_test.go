@@ -4,7 +4,7 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -26,14 +26,14 @@ var allowed = map[string][]string{
 	// Composition.
 	"internal/app": {
 		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
-		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/settings",
+		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/ruler", "internal/settings",
 	},
 	"internal/app/compactapp": {
 		"internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
 		"internal/objstore/probe", "internal/queue", "internal/queue/sqsqueue", "internal/settings",
 	},
 	"internal/app/copyapp": {
-		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl",
+		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl", "internal/rulestore",
 	},
 	"internal/app/doctorapp": {
 		"internal/app/human", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
@@ -75,6 +75,8 @@ var allowed = map[string][]string{
 	"internal/admission":         {"internal/objstore", "internal/remotewrite", "internal/tenant"},
 	"internal/appender":          {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promconfig":        {},
+	"internal/ruler":             {"internal/expression", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant"},
+	"internal/rulestore":         {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/listen":            {"internal/remotewrite"},
 	"internal/spool":             {"internal/appender", "internal/remotewrite", "internal/settings"},
 	"internal/auth":              {"internal/secret", "internal/tenant"},

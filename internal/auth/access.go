@@ -10,7 +10,7 @@ const (
 	Read Access = iota
 	// Write is adding to a tenant's data.
 	Write
-	// Admin is deleting a tenant's data.
+	// Admin is deleting a tenant's data, and changing its rules.
 	Admin
 	// Operate concerns the process and all of its tenants: metrics, compaction. It requires access
 	// "admin" for tenants ["*"].

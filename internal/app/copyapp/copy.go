@@ -46,7 +46,7 @@ type Result struct {
 // use the tenant in the destination meanwhile.
 //
 //	mark ─▶ snapshot: list segments, read manifest ─▶ copy segments and blocks
-//	     ─▶ delete what a former attempt left ─▶ manifest ─▶ unmark
+//	     ─▶ delete what a former attempt left ─▶ rules ─▶ manifest ─▶ unmark
 //
 // The snapshot is that of a reader, so its objects stay in the source for the deletion delay. When
 // an object is gone before it is copied, Tenant takes a new snapshot and keeps what is already
@@ -109,12 +109,35 @@ func (c *copying) mark(ctx context.Context) error {
 // look lists the tenant in the destination.
 func (c *copying) look(ctx context.Context) error {
 	c.there = map[string]int64{}
-	for obj, err := range c.to.List(ctx, key.TenantPrefix(c.r.Tenant), "") {
-		if err != nil {
-			return err
+	rules := key.Rules(c.r.Tenant)
+	for _, prefix := range []string{key.TenantPrefix(c.r.Tenant), rules} {
+		for obj, err := range c.to.List(ctx, prefix, "") {
+			if err != nil {
+				return err
+			}
+			if prefix != rules || obj.Key == rules {
+				c.there[obj.Key] = obj.Size
+			}
 		}
-		c.there[obj.Key] = obj.Size
 	}
+	return nil
+}
+
+// copyRules copies the tenant's rules as they are now.
+func (c *copying) copyRules(ctx context.Context) error {
+	k := key.Rules(c.r.Tenant)
+	b, _, err := objstore.ReadAll(ctx, c.from, k)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := c.to.Put(ctx, k, bytes.NewReader(b), objstore.Condition{}); err != nil {
+		return err
+	}
+	c.copied.Add(1)
+	c.bytes.Add(int64(len(b)))
 	return nil
 }
 
@@ -135,6 +158,9 @@ func (c *copying) attempt(ctx context.Context) error {
 		return err
 	}
 	if err := c.deleteOthers(ctx, want); err != nil {
+		return err
+	}
+	if err := c.copyRules(ctx); err != nil {
 		return err
 	}
 	if c.r.Generation = snap.Manifest.Generation; c.r.Generation > 0 {

@@ -216,6 +216,29 @@ func live(t *testing.T, s objstore.Store) {
 	}
 }
 
+// TestCopyRules: the rules of a tenant are copied as they are when its data is, also by a copy that
+// finds those of one that did not finish. Those of a destination in use are not replaced.
+func TestCopyRules(t *testing.T) {
+	from, to := memstore.New(memstore.Settings{}), memstore.New(memstore.Settings{})
+	put := func(store objstore.Store, k, text string) {
+		_, err := store.Put(t.Context(), k, strings.NewReader(text), objstore.Condition{})
+		require.NoError(t, err)
+	}
+	put(from, key.Rules(name), "new rules")
+	put(from, key.Rules(name+".json"), "rules of another tenant")
+	put(to, key.Rules(name), "old rules")
+	_, err := copyapp.Tenant(t.Context(), from, to, name)
+	require.ErrorIs(t, err, copyapp.ErrOccupied)
+	put(to, copyapp.MarkPrefix+name, "")
+	r, err := copyapp.Tenant(t.Context(), from, to, name)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, r.Copied)
+	got, _, err := objstore.ReadAll(t.Context(), to, key.Rules(name))
+	require.NoError(t, err)
+	require.Equal(t, "new rules", string(got))
+	require.Equal(t, []string{key.Rules(name)}, to.Keys())
+}
+
 // TestCopyKeepsTheOrder: of two values of a sample the one that was written later counts in the
 // copy, too, although its segment's identifier is the smaller one and copies share a second.
 func TestCopyKeepsTheOrder(t *testing.T) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/probe"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
+	"github.com/promlake/promlake/internal/rulestore"
 )
 
 // Settings name what is copied.
@@ -40,6 +42,14 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, f func(from, to o
 	if len(tenants) == 0 {
 		if tenants, err = catalog.Tenants(ctx, from); err != nil {
 			return err
+		}
+		for l, err := range rulestore.List(ctx, from) {
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(tenants, l.Tenant) {
+				tenants = append(tenants, l.Tenant)
+			}
 		}
 	}
 	return f(from, to, tenants)

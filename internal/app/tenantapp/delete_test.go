@@ -95,6 +95,8 @@ func filled(t *testing.T) *world {
 	w.put("v1/" + name + "/stray")
 	w.put("v1/" + name + "b/segments/x")
 	w.put("v1/team/segments/x")
+	w.put("rules/" + name + ".json")
+	w.put("rules/" + name + ".json.json") // of another tenant
 	w.now = w.now.Add(time.Hour)
 	return w
 }
@@ -103,22 +105,22 @@ func (w *world) delete() (tenantapp.Result, error) {
 	return tenantapp.Delete(w.t.Context(), w, name, tenantapp.Settings{Quiet: 10 * time.Minute})
 }
 
-var others = []string{"v1/" + name + "b/segments/x", "v1/team/segments/x"}
+var others = []string{"rules/" + name + ".json.json", "v1/" + name + "b/segments/x", "v1/team/segments/x"}
 
 func TestDelete(t *testing.T) {
 	w := filled(t)
 	s, err := tenantapp.Look(t.Context(), w, name)
 	require.NoError(t, err)
-	require.Equal(t, []int64{4, 2, 2, 1, 1}, []int64{s.Segments.Objects, s.Blocks.Objects, s.History.Objects - 1, s.Manifest.Objects, s.Other.Objects})
+	require.Equal(t, []int64{4, 2, 2, 1, 1}, []int64{s.Segments.Objects, s.Blocks.Objects, s.History.Objects - 1, s.Manifest.Objects, s.Other.Objects - 1})
 	p, err := cost.ReadPrices("us-east-1")
 	require.NoError(t, err)
 	price := s.Price(p)
-	require.Equal(t, tenantapp.Cost{Lists: 5, Puts: 2, Gets: 6, Deletes: s.Total().Objects, Dollars: price.Dollars, Monthly: price.Monthly}, price)
-	require.InDelta(t, 7*5e-6+6*4e-7, price.Dollars, 1e-12)
+	require.Equal(t, tenantapp.Cost{Lists: 8, Puts: 2, Gets: 6, Deletes: s.Total().Objects, Dollars: price.Dollars, Monthly: price.Monthly}, price)
+	require.InDelta(t, 10*5e-6+6*4e-7, price.Dollars, 1e-12)
 
 	r, err := w.delete()
 	require.NoError(t, err)
-	require.EqualValues(t, 7, r.Deleted)
+	require.EqualValues(t, 8, r.Deleted)
 	require.Equal(t, w.now.Add(20*time.Minute), r.KeptUntil, "a job under way must not commit")
 	for _, k := range w.Keys() {
 		require.True(t, slices.Contains(others, k) || strings.HasPrefix(k, "v1/"+name+"/manifest"), k)
@@ -151,7 +153,7 @@ func TestDeleteRefusesABusyTenant(t *testing.T) {
 	require.Equal(t, before, w.Keys())
 	r, err := tenantapp.Delete(t.Context(), w, name, tenantapp.Settings{})
 	require.NoError(t, err)
-	require.EqualValues(t, 8, r.Deleted)
+	require.EqualValues(t, 9, r.Deleted)
 }
 
 // TestDeleteUnderWriters: a removal during writes ends, and reports that it has not removed

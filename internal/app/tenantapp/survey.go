@@ -23,7 +23,7 @@ type Survey struct {
 	Blocks   Pile      // files of blocks
 	History  Pile      // copies of earlier manifests
 	Manifest Pile      // one object, or none
-	Other    Pile      // keys that the grammar does not derive
+	Other    Pile      // the tenant's rules, records of imports, and keys that the grammar does not derive
 	Newest   time.Time // segment, by the store's clock; zero if there is none
 
 	segments []catalog.SegmentID
@@ -42,11 +42,16 @@ func (s *Survey) Total() (sum Pile) {
 // Look lists everything of a tenant.
 func Look(ctx context.Context, store catalog.Lister, tenant string) (*Survey, error) {
 	s := &Survey{Tenant: tenant}
-	for obj, err := range store.List(ctx, key.TenantPrefix(tenant), "") {
-		if err != nil {
-			return nil, fmt.Errorf("list tenant %s: %w", tenant, err)
+	rules := key.Rules(tenant)
+	for _, prefix := range []string{key.TenantPrefix(tenant), rules} {
+		for obj, err := range store.List(ctx, prefix, "") {
+			if err != nil {
+				return nil, fmt.Errorf("list tenant %s: %w", tenant, err)
+			}
+			if prefix != rules || obj.Key == rules {
+				s.add(obj)
+			}
 		}
-		s.add(obj)
 	}
 	return s, nil
 }

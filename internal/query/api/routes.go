@@ -77,6 +77,9 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.sql != nil {
 		served[sqlPath] = func(http.Handler) http.Handler { return s.withAsOf(http.HandlerFunc(s.answerSQL)) }
 	}
+	if s.settings.Ruler {
+		served["/status/buildinfo"] = replace(s.json(s.servedBuildInfo))
+	}
 	if s.weigher() != nil {
 		for path, f := range map[string]func(*http.Request) (any, error){
 			labelNamesPath: s.labelNames, labelValuesPath: s.labelValues, activeSeriesPath: s.activeSeries,

@@ -49,6 +49,10 @@ type Settings struct {
 	Features map[string]map[string]bool `kong:"-"`
 	// Build identifies the build of Promlake for /api/v1/status/buildinfo.
 	Build Build `kong:"-"`
+	// Ruler means that the process serves the API for the rules of tenants: buildinfo has Mimir's
+	// field for it, and an application unless that is "".
+	Ruler       bool   `kong:"-"`
+	Application string `kong:"-"`
 }
 
 // Build describes the running program.

@@ -48,6 +48,22 @@ func (s *server) buildInfo() v1.PrometheusVersion {
 	}
 }
 
+// rulerBuildInfo is upstream's build information with Mimir's further fields, by which Grafana knows
+// that rules can be changed.
+type rulerBuildInfo struct {
+	v1.PrometheusVersion
+
+	Application string            `json:"application,omitempty"`
+	Features    map[string]string `json:"features"`
+}
+
+// servedBuildInfo answers /api/v1/status/buildinfo of a process with the API for rules.
+func (s *server) servedBuildInfo(*http.Request) (any, error) {
+	return rulerBuildInfo{s.buildInfo(), s.settings.Application, map[string]string{
+		"ruler_config_api": "true", "alertmanager_config_api": "false", "query_sharding": "false", "federated_rules": "false",
+	}}, nil
+}
+
 // runtimeInfo answers /api/v1/status/runtimeinfo. Settings are read once at the start, so without a
 // configuration of Prometheus the time of the last reload is the start.
 func (s *server) runtimeInfo() (v1.RuntimeInfo, error) {

@@ -69,6 +69,15 @@ func TestBuildInfo(t *testing.T) {
 	require.Equal(t, `{"status":"success","data":{"version":"`+api.PrometheusVersion+`","revision":"abc","branch":"main","buildUser":"u","buildDate":"20260101","goVersion":"`+runtime.Version()+`"}}`, rec.Body.String())
 }
 
+// TestBuildInfoWithRuler: Grafana's alerting page reads these fields.
+func TestBuildInfoWithRuler(t *testing.T) {
+	settings := testSettings()
+	settings.Ruler, settings.Application = true, "Grafana Mimir"
+	rec := get(t, newHandler(t, settings, withoutStorage(t)), "/api/v1/status/buildinfo")
+	require.Equal(t, `{"status":"success","data":{"version":"`+api.PrometheusVersion+`","revision":"","branch":"","buildUser":"","buildDate":"","goVersion":"`+runtime.Version()+`",`+
+		`"application":"Grafana Mimir","features":{"alertmanager_config_api":"false","federated_rules":"false","query_sharding":"false","ruler_config_api":"true"}}}`, rec.Body.String())
+}
+
 // TestPrometheusVersion fails if the module was upgraded and the constant was not: module v0.315.0
 // is release 3.15.0.
 func TestPrometheusVersion(t *testing.T) {

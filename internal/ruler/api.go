@@ -1,0 +1,157 @@
+package ruler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/rulestore"
+	"github.com/promlake/promlake/internal/settings"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// Patterns of http.ServeMux.
+const (
+	allPath       = "/config/v1/rules"
+	namespacePath = allPath + "/{namespace}"
+	groupPath     = namespacePath + "/{group}"
+	mimirPrefix   = "/prometheus"
+)
+
+// Route is a request that the API answers.
+type Route struct {
+	Pattern string // as http.ServeMux has it
+	Name    string // of the handler, in metrics
+	Changes bool   // the rules
+	Handler http.Handler
+}
+
+// api answers the requests. It is immutable.
+type api struct {
+	settings Settings
+	store    rulestore.Store
+	parser   parser.Parser
+	changed  func()
+	limited  limited
+	logger   *slog.Logger
+}
+
+// Routes returns the API over a store. changed is called after an edit was stored. They are none if
+// the API is not enabled. It counts in reg:
+//
+//	promlake_ruler_limited_total{limit}   groups, rules, bytes, expression
+func Routes(s Settings, store rulestore.Store, changed func(), reg prometheus.Registerer, logger *slog.Logger) []Route {
+	if !s.Enabled {
+		return nil
+	}
+	settings.Fill(&s)
+	a := &api{settings: s, store: store, parser: parser.NewParser(s.Parser), changed: changed, limited: newLimited(reg), logger: logger}
+	var all []Route
+	for _, r := range []struct {
+		method, path string
+		answer       func(*http.Request) (any, error)
+	}{
+		{http.MethodGet, allPath, a.list},
+		{http.MethodGet, namespacePath, a.list},
+		{http.MethodGet, groupPath, a.get},
+		{http.MethodPost, namespacePath, a.set},
+		{http.MethodDelete, namespacePath, a.removeNamespace},
+		{http.MethodDelete, groupPath, a.remove},
+	} {
+		h := a.handler(r.answer)
+		for _, prefix := range []string{"", mimirPrefix} {
+			all = append(all, Route{Pattern: r.method + " " + prefix + r.path, Name: r.path, Changes: r.method != http.MethodGet, Handler: h})
+		}
+	}
+	return all
+}
+
+// list answers with the groups of all namespaces, or of one, by namespace. As with Mimir, no rules
+// are an empty mapping.
+func (a *api) list(r *http.Request) (any, error) {
+	rules, _, err := rulestore.Read(r.Context(), a.store, tenant.From(r.Context()))
+	if err != nil {
+		return nil, err
+	}
+	only, all := r.PathValue("namespace"), map[string][]rulestore.Group{}
+	for _, ns := range rules.Namespaces {
+		if only == "" || ns.Name == only {
+			all[ns.Name] = ns.Groups
+		}
+	}
+	return all, nil
+}
+
+// get answers with one group.
+func (a *api) get(r *http.Request) (any, error) {
+	rules, _, err := rulestore.Read(r.Context(), a.store, tenant.From(r.Context()))
+	if err != nil {
+		return nil, err
+	}
+	return rules.Group(r.PathValue("namespace"), r.PathValue("group"))
+}
+
+// set adds or replaces the group of the body.
+func (a *api) set(r *http.Request) (any, error) {
+	namespace := r.PathValue("namespace")
+	if !utf8.ValidString(namespace) {
+		return nil, bad(errors.New("the namespace is not UTF-8"))
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, &failure{http.StatusRequestEntityTooLarge, &LimitError{limitBytes, "bytes of the body, at least", tooLarge.Limit + 1, tooLarge.Limit, "--ruler.max-bytes-per-tenant"}}
+		}
+		return nil, bad(fmt.Errorf("read the body: %w", err))
+	}
+	group, err := a.parse(body)
+	if err != nil {
+		return nil, bad(err)
+	}
+	return nil, a.commit(r.Context(), func(old rulestore.Rules) (rulestore.Rules, error) {
+		next := old.Set(namespace, group)
+		if err := a.settings.admits(old, next); err != nil {
+			return old, bad(fmt.Errorf("rule group %q: %w", group.Name, err))
+		}
+		return next, nil
+	})
+}
+
+// remove removes one group.
+func (a *api) remove(r *http.Request) (any, error) {
+	return nil, a.commit(r.Context(), func(old rulestore.Rules) (rulestore.Rules, error) {
+		return old.Remove(r.PathValue("namespace"), r.PathValue("group"))
+	})
+}
+
+// removeNamespace removes all groups of a namespace.
+func (a *api) removeNamespace(r *http.Request) (any, error) {
+	return nil, a.commit(r.Context(), func(old rulestore.Rules) (rulestore.Rules, error) {
+		return old.RemoveNamespace(r.PathValue("namespace"))
+	})
+}
+
+// commit edits the rules of the request's tenant.
+func (a *api) commit(ctx context.Context, edit func(rulestore.Rules) (rulestore.Rules, error)) error {
+	id := tenant.From(ctx)
+	next, err := rulestore.Commit(ctx, a.store, id, edit)
+	if err != nil {
+		return err
+	}
+	a.logger.Info("rules were changed", "tenant", id, "generation", next.Generation, "groups", next.Groups())
+	a.changed()
+	return nil
+}
+
+// deadline bounds a request.
+func (a *api) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(a.settings.Timeout, time.Millisecond))
+}
