@@ -120,12 +120,19 @@ var allowed = map[string][]string{
 	"internal/ingest/layout":   {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/query": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
-		"internal/query/engine", "internal/query/exec", "internal/query/explain",
+		"internal/query/buckets", "internal/query/engine", "internal/query/exec", "internal/query/explain",
 		"internal/query/index", "internal/query/inventory", "internal/query/lookup", "internal/query/metrics",
-		"internal/query/querier", "internal/query/request", "internal/query/samples",
+		"internal/query/querier", "internal/query/request", "internal/query/rollups", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/source", "internal/query/sql",
 		"internal/query/sql/encode", "internal/query/sql/statement", "internal/query/sql/views",
 		"internal/query/workdir", "internal/settings",
+	},
+	"internal/query/buckets": {
+		"internal/block", "internal/query/lookup", "internal/query/metrics", "internal/query/request",
+		"internal/query/rollups", "internal/query/samples", "internal/query/source", "internal/rollup",
+	},
+	"internal/query/rollups": {
+		"internal/block", "internal/query/index", "internal/query/metrics", "internal/query/source", "internal/rollup",
 	},
 	"internal/query/admin": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/settings",
@@ -200,7 +207,7 @@ var allowed = map[string][]string{
 	"internal/query/samples": {
 		"internal/block", "internal/live", "internal/memory", "internal/query/duck/promsql",
 		"internal/query/index", "internal/query/lookup", "internal/query/metrics",
-		"internal/query/plan", "internal/query/request", "internal/query/source", "internal/rollup",
+		"internal/query/plan", "internal/query/request", "internal/query/rollups", "internal/query/source", "internal/rollup",
 		"internal/segment",
 	},
 	"internal/query/snapshot": {
@@ -220,8 +227,8 @@ var allowed = map[string][]string{
 	"internal/query/sql/statement": {},
 	"internal/query/sql/views": {
 		"internal/catalog", "internal/query/duck/promsql", "internal/query/duck/table",
-		"internal/query/lookup", "internal/query/metrics", "internal/query/request",
-		"internal/query/samples", "internal/query/sql/pushdown",
+		"internal/query/buckets", "internal/query/lookup", "internal/query/metrics", "internal/query/request",
+		"internal/query/samples", "internal/query/sql/pushdown", "internal/rollup",
 	},
 	"internal/query/source": {
 		"internal/block", "internal/catalog", "internal/checksum", "internal/key", "internal/objstore",

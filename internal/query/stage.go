@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/query/buckets"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
 	"github.com/promlake/promlake/internal/query/engine"
@@ -33,6 +34,7 @@ import (
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/querier"
+	"github.com/promlake/promlake/internal/query/rollups"
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
@@ -79,9 +81,10 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}, store, work, m)
 	snapshots := snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, PartialResponse: s.PartialResponse}, store, files, now, m, logger)
 	tables := lookup.New(files, cache, s.IndexCacheBytes/selectionShare, m, s.MaxSeries, s.MaxSegments)
+	rolled := &rollups.Reader{Files: files, Cache: cache, Metrics: m}
 	reader := samples.New(samples.Settings{
 		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes,
-	}, files, cache, m)
+	}, files, cache, rolled, m)
 	db := duck.New(duck.Settings{
 		MemoryLimitBytes: s.MemoryLimitBytes, TempBytes: s.SpillBytes, Threads: s.Threads, Connections: s.MaxConcurrency,
 		TempDir: func() (string, error) { return work.Path(workdir.Spill) }, Setup: promsql.Register,
@@ -100,7 +103,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}, x, reg, logger)
 	statements := &sql.Runner{
 		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
-		Snapshots: snapshots, Store: &views.Store{Tables: tables, Samples: reader, Metrics: m}, Engine: e, Work: work, Logger: logger,
+		Snapshots: snapshots, Store: &views.Store{Tables: tables, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m}, Engine: e, Work: work, Logger: logger,
 	}
 	stage := &Stage{
 		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},

@@ -11,6 +11,7 @@ package rollup
 import (
 	"errors"
 	"io"
+	"sort"
 	"time"
 )
 
@@ -70,4 +71,15 @@ func (s Step) BucketOf(t int64) int64 {
 		q--
 	}
 	return q * s.Millis
+}
+
+// EndOf returns the end (inclusive, ms) of the bucket of this width that holds timestamp t (ms).
+func (s Step) EndOf(t int64) int64 { return s.BucketOf(t) + s.Millis }
+
+// first returns the empty row of the bucket of the first of some times (ms), which ascend, and how
+// many of them are in the bucket.
+func (s Step) first(ts []int64) (row Row, n int) {
+	row.Bucket = s.BucketOf(ts[0])
+	end := row.Bucket + s.Millis
+	return row, 1 + sort.Search(len(ts)-1, func(i int) bool { return ts[i+1] > end })
 }

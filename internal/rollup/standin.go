@@ -51,8 +51,13 @@ func (s StandIn) columns() (ints, figures []string) {
 
 // Spans returns the positions of the columns of a stand-in in a row group: each [offset, length],
 // in bytes.
-func (c *Columns) Spans(group int, s StandIn) (out [][2]int64) {
-	names, figures := s.columns()
+func (c *Columns) Spans(group int, s StandIn) [][2]int64 {
+	ints, figures := s.columns()
+	return c.spans(group, ints, figures)
+}
+
+// spans returns the positions of some columns and figures in a row group.
+func (c *Columns) spans(group int, names, figures []string) (out [][2]int64) {
 	for _, f := range figures {
 		names = append(names, f+"_int", f+"_div")
 	}
@@ -131,6 +136,21 @@ func (r *columnReader) figure(group int, name string, rows []Row) error {
 				*f.of(&rows[i]) = block.Value(whole[i], div[i])
 			}
 		}
+	}
+	return nil
+}
+
+// compensations reads sum_c.
+func (r *columnReader) compensations(group int, rows []Row) error {
+	vals, err := r.doubles(group, sumC)
+	if err != nil {
+		return err
+	}
+	if len(vals) != len(rows) {
+		return fmt.Errorf("%w: column %s has %d values for %d rows", ErrFormat, sumC, len(vals), len(rows))
+	}
+	for i := range rows {
+		rows[i].SumC = vals[i]
 	}
 	return nil
 }

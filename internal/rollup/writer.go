@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sort"
 	"strconv"
 
 	"github.com/klauspost/compress/zstd"
@@ -109,9 +108,7 @@ func (o *output) append(metric string, id uint64, ts []int64, v []float64, st []
 		o.metrics = append(o.metrics, metric)
 	}
 	for len(ts) > 0 {
-		row := Row{Bucket: o.step.BucketOf(ts[0])}
-		end := row.Bucket + o.step.Millis
-		n := 1 + sort.Search(len(ts)-1, func(i int) bool { return ts[i+1] > end })
+		row, n := o.step.first(ts)
 		if st != nil {
 			row.add(ts[:n], v[:n], st[:n])
 			st = st[n:]

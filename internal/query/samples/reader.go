@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/rollups"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -26,13 +27,14 @@ type Settings struct {
 type Reader struct {
 	settings Settings
 	files    *source.Files
-	cache    *index.Cache // of decoded lists and rollups
+	cache    *index.Cache // of decoded lists and stand-ins
+	rollups  *rollups.Reader
 	metrics  *metrics.Metrics
 }
 
 // New returns a reader.
-func New(s Settings, files *source.Files, cache *index.Cache, m *metrics.Metrics) *Reader {
-	return &Reader{settings: s, files: files, cache: cache, metrics: m}
+func New(s Settings, files *source.Files, cache *index.Cache, r *rollups.Reader, m *metrics.Metrics) *Reader {
+	return &Reader{settings: s, files: files, cache: cache, rollups: r, metrics: m}
 }
 
 // sampleShare is the inverse of the share of the cache that the decoded samples of one segment may

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/prometheus/prometheus/model/value"
@@ -12,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/query/rollups"
 	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/rollup"
 )
@@ -71,7 +71,7 @@ func (x *Rollups) Open(ctx context.Context, r *Collector, taken [][]lookup.Row) 
 	err = r.reader.files.Each(ctx, len(taken), func(ctx context.Context, o int) (err error) {
 		if len(taken[o]) > 0 {
 			b := &x.blocks[o]
-			b.columns, err = r.reader.rollupColumns(ctx, &r.Objects[o], r.Tables[o], b)
+			b.places, err = r.reader.rollups.Places(ctx, &r.Objects[o], r.Tables[o], b.file, b.step)
 		}
 		return err
 	})
@@ -85,7 +85,7 @@ func (x *Rollups) Open(ctx context.Context, r *Collector, taken [][]lookup.Row) 
 		}
 		b := &x.blocks[o]
 		f := r.reader.files.Parts(ctx, r.Objects[o].Block.File(b.file.Name), b.file.Bytes)
-		f.Spans = b.columns.spans(taken[o], x.standIn)
+		f.Spans = spansOf(b.places, taken[o], x.standIn)
 		out = append(out, f)
 		t.Bytes.Considered += b.file.Bytes
 		for _, span := range f.Spans {
@@ -173,7 +173,7 @@ func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, membe
 	b, out := &x.blocks[object], make([]fragment, len(members))
 	total := int64(0)
 	for _, m := range members {
-		from, end := b.columns.rows(m)
+		from, end := b.places.Of(m.N)
 		total += end - from
 	}
 	to := &batch{t: r.memory.times.take(int(total))[:0], v: r.memory.values.take(int(total))[:0], clean: true}
@@ -181,8 +181,8 @@ func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, membe
 	var group *batch
 	for i, m := range members {
 		at := len(to.t)
-		for from, end := b.columns.rows(m); from < end; {
-			g := b.columns.group(from)
+		for from, end := b.places.Of(m.N); from < end; {
+			g := b.places.Group(from)
 			if g != open {
 				var err error
 				if group, err = r.reader.standIns(ctx, &r.Objects[object], b, g, x.standIn); err != nil {
@@ -190,8 +190,8 @@ func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, membe
 				}
 				open, to.clean = g, to.clean && group.clean
 			}
-			first := b.columns.first[g]
-			n := min(end, b.columns.first[g+1]) - from
+			first := b.places.First(g)
+			n := min(end, b.places.First(g+1)) - from
 			ts := group.t[from-first : from-first+n]
 			lo, hi := between(ts, max(b.lo+1, r.MinT), min(b.hi, r.MaxT))
 			to.t, to.v = append(to.t, ts[lo:hi]...), append(to.v, group.v[from-first : from-first+n][lo:hi]...)
@@ -202,103 +202,19 @@ func (x *Rollups) fragments(ctx context.Context, r *Collector, object int, membe
 	return out, nil
 }
 
-// rollupColumns map the rows of the series table to rows of a rollup.
-type rollupColumns struct {
-	*rollup.Columns
-	ends  []uint32 // by row of the series table: the end of its rows of the rollup
-	first []int64  // by row group: its first row; and one more, their total
-}
-
-// Bytes implements index.Sized.
-func (c *rollupColumns) Bytes() int64 {
-	return c.Columns.Bytes() + int64(4*len(c.ends)+8*len(c.first))
-}
-
-// rows returns the rollup's rows [from, end) of a row of the series table.
-func (c *rollupColumns) rows(m lookup.Row) (from, end int64) {
-	if m.N > 0 {
-		from = int64(c.ends[m.N-1])
-	}
-	return from, int64(c.ends[m.N])
-}
-
-// group returns the row group of a row.
-func (c *rollupColumns) group(row int64) int {
-	g, ok := slices.BinarySearch(c.first, row)
-	if !ok {
-		g--
-	}
-	return g
-}
-
-// spans are the byte ranges that are read of the row groups that have rows of some series.
-func (c *rollupColumns) spans(members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
+// spansOf are the byte ranges that are read of the row groups that have rows of some series.
+func spansOf(p *rollups.Places, members []lookup.Row, s rollup.StandIn) (out [][2]int64) {
 	last := -1
 	for _, m := range members {
-		from, end := c.rows(m)
-		for ; from < end; from = c.first[last+1] {
-			if g := c.group(from); g != last {
+		from, end := p.Of(m.N)
+		for ; from < end; from = p.First(last + 1) {
+			if g := p.Group(from); g != last {
 				last = g
-				out = append(out, c.Spans(g, s)...)
+				out = append(out, p.Spans(g, s)...)
 			}
 		}
 	}
 	return out
-}
-
-// rollupColumns returns where a block's rollup has its rows, from the cache or from the rollup.
-func (s *Reader) rollupColumns(ctx context.Context, o *source.Object, t *index.Table, b *rollupPart) (*rollupColumns, error) {
-	key := o.Block.File(b.file.Name)
-	c, hit, err := index.Get(ctx, s.cache, "columns of "+key, func() (c *rollupColumns, err error) {
-		in := s.files.Open(ctx, key, b.file.Bytes)
-		if b.file.Bytes <= source.WholeBytes {
-			err = in.Prefetch([][2]int64{{0, b.file.Bytes}})
-		}
-		if err == nil {
-			c, err = readRollupColumns(in, o, t, b)
-		}
-		return c, errors.Join(err, in.Close())
-	})
-	s.metrics.CountLookup("rollup", hit)
-	if err != nil {
-		return nil, o.Broken(fmt.Errorf("open %s: %w", key, err))
-	}
-	return c, nil
-}
-
-// readRollupColumns matches the rows of a rollup with those of a series table: both are in one
-// order.
-func readRollupColumns(in source.Reader, o *source.Object, t *index.Table, b *rollupPart) (*rollupColumns, error) {
-	c := &rollupColumns{ends: make([]uint32, t.Rows()), first: []int64{0}}
-	row, at := 0, uint32(0)
-	m := o.Footer.Meta
-	limit := min(math.MaxUint32, m.Series*((m.MaxT-m.MinT)/b.step.Millis+2))
-	columns, err := rollup.OpenColumns(in, b.file.Bytes, limit, func(id uint64, n int) error {
-		for row < t.Rows() && t.ID(row) != id {
-			c.ends[row] = at
-			row++
-		}
-		if row == t.Rows() {
-			return fmt.Errorf("%w: series %d is not in its place", rollup.ErrFormat, id)
-		}
-		at += uint32(n)
-		c.ends[row] = at
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if columns.Step != b.step.Millis {
-		return nil, fmt.Errorf("%w: its buckets are %d ms wide", rollup.ErrFormat, columns.Step)
-	}
-	for ; row < t.Rows(); row++ {
-		c.ends[row] = at
-	}
-	for g := range columns.Groups() {
-		c.first = append(c.first, c.first[g]+columns.Rows(g))
-	}
-	c.Columns = columns
-	return c, nil
 }
 
 // standIns returns the stand-ins of a row group, from the cache or from the rollup.
@@ -306,10 +222,10 @@ func (s *Reader) standIns(ctx context.Context, o *source.Object, b *rollupPart, 
 	key := o.Block.File(b.file.Name)
 	got, hit, err := index.Get(ctx, s.cache, fmt.Sprintf("stand-ins %d %d of %s", of, group, key), func() (*batch, error) {
 		in := s.files.Open(ctx, key, b.file.Bytes)
-		err := in.Prefetch(b.columns.Spans(group, of))
+		err := in.Prefetch(b.places.Spans(group, of))
 		out := &batch{}
 		if err == nil {
-			out.t, out.v, err = b.columns.StandIns(in, group, of)
+			out.t, out.v, err = b.places.StandIns(in, group, of)
 			out.clean = !slices.ContainsFunc(out.v, value.IsStaleNaN)
 		}
 		return out, errors.Join(err, in.Close())

@@ -6,6 +6,7 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/rollups"
 	"github.com/promlake/promlake/internal/rollup"
 )
 
@@ -20,11 +21,11 @@ type Rollups struct {
 
 // rollupPart is the part of a block's time in which its rollup is read.
 type rollupPart struct {
-	file    *block.File // nil: its samples are read
-	step    rollup.Step
-	lo, hi  int64 // ms: the times (lo, hi], whole buckets
-	rivals  []int // the other objects that may have samples at these times
-	columns *rollupColumns
+	file   *block.File // nil: its samples are read
+	step   rollup.Step
+	lo, hi int64 // ms: the times (lo, hi], whole buckets
+	rivals []int // the other objects that may have samples at these times
+	places *rollups.Places
 }
 
 // standIns are the stand-ins that suffice for a function (see schemas/rollup.md). Rates, sums and

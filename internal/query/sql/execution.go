@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/arrowrows"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
@@ -41,11 +42,12 @@ type execution struct {
 	rows, sent int64
 
 	mu       sync.Mutex
-	mentions int                     // of views, in the statement that is being planned
-	failed   error                   // the first one of a table
-	metrics  map[string]*metricTable // by key
-	reached  [2]int64                // ms: the range that calls of promql read
-	notes    annotations.Annotations // of PromQL
+	mentions int                                          // of views, in the statement that is being planned
+	failed   error                                        // the first one of a table
+	metrics  map[string]*metricTable                      // by key
+	reached  [2]int64                                     // ms: the range that calls of promql read
+	counts   map[string][]func() (stored, computed int64) // of rows of buckets, by scan
+	notes    annotations.Annotations                      // of PromQL
 }
 
 // scan is what one table of the statement reads.
@@ -83,7 +85,11 @@ func (x *execution) plan() error {
 		switch f.Function {
 		case scanFunction:
 			if id := f.Arguments[0]; id != nil && viewOf(*id) != metadataView {
-				x.add(scan{key: *id, name: viewOf(*id), constraint: f.Constraint(views.Meaning)})
+				c := f.Constraint(views.Meaning)
+				if step, ok := views.RollupSteps[viewOf(*id)]; ok {
+					c = c.Buckets(step.Millis, key.MinTime, key.MaxTime)
+				}
+				x.add(scan{key: *id, name: viewOf(*id), constraint: c})
 			}
 		case metricFunction:
 			name, mint, maxt, err := metricArguments(f.Arguments)

@@ -9,7 +9,7 @@ import (
 )
 
 // explained writes, after DuckDB's plan, a row for each scan: which samples it reads, and how many
-// live objects may have them.
+// live objects may have them; if the statement ran, also how many rows of buckets were stored.
 func (x *execution) explained(schema *arrow.Schema) error {
 	if len(schema.Fields()) != 2 {
 		return nil
@@ -34,6 +34,14 @@ func (x *execution) explained(schema *arrow.Schema) error {
 			bytes += o.Bytes
 		}
 		text := fmt.Sprintf("%s; of %d segments and %d blocks, %d bytes", s, len(snap.Segments), len(snap.Blocks), bytes)
+		if rows := x.counts[s.key]; len(rows) > 0 {
+			var stored, computed int64
+			for _, n := range rows {
+				a, b := n()
+				stored, computed = stored+a, computed+b
+			}
+			text += fmt.Sprintf("; %d rows of rollups, %d computed from samples", stored, computed)
+		}
 		if err := put(0, "scan"); err != nil {
 			return err
 		}

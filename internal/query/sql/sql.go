@@ -123,6 +123,7 @@ func (r *Runner) statement(ctx context.Context, q Question, out Output) (err err
 // are gone or damaged, unless a part of the result was sent.
 func (x *execution) run(snap catalog.Snapshot) error {
 	x.snap, x.failed, x.rows, x.sent, x.notes = snap, nil, 0, 0, nil
+	x.counts = map[string][]func() (stored, computed int64){}
 	err := x.because(x.execute())
 	if err == nil || x.out.Reset() {
 		return err

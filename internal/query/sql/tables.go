@@ -48,6 +48,14 @@ var catalogued = map[string]func(x *execution, r *reader) table.Table{
 	metadataView: func(x *execution, r *reader) table.Table {
 		return &views.Metadata{Reader: r, Get: x.Metadata}
 	},
+	"rollup_1h": rollupView("rollup_1h"),
+	"rollup_5m": rollupView("rollup_5m"),
+}
+
+func rollupView(name string) func(x *execution, r *reader) table.Table {
+	return func(x *execution, r *reader) table.Table {
+		return &views.Rollup{Store: x.Store, Reader: r, Step: views.RollupSteps[name]}
+	}
 }
 
 // viewNames are the views, sorted.
@@ -67,6 +75,13 @@ func (r *reader) Read() (context.Context, views.Read, error) {
 	return x.ctx, views.Read{
 		Snap: x.snap, MinT: max(c.MinT, x.mint, key.MinTime), MaxT: min(c.MaxT, x.maxt, key.MaxTime), Sets: c.MatchAll(),
 	}, x.ctx.Err()
+}
+
+// Counts implements views.Reader.
+func (r *reader) Counts(rows func() (stored, computed int64)) {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	r.x.counts[r.key] = append(r.x.counts[r.key], rows)
 }
 
 // Fail implements views.Reader.

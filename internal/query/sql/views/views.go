@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/buckets"
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/metrics"
@@ -23,6 +24,7 @@ import (
 type Store struct {
 	Tables  *lookup.Tables
 	Samples *samples.Reader
+	Buckets *buckets.Reader
 	Metrics *metrics.Metrics
 }
 
@@ -46,10 +48,13 @@ func (s *Store) match(ctx context.Context, r Read) (*lookup.Resolution, error) {
 }
 
 // Reader returns what the scans of a table read. It is called when a scan begins; the context is
-// that of the statement, and fail records an error of the scan with its type, which DuckDB loses.
+// that of the statement, and Fail records an error of the scan with its type, which DuckDB loses.
+// Counts is called with a function that returns, after the scan, how many rows of buckets were
+// stored, and how many were computed from samples.
 type Reader interface {
 	Read() (ctx context.Context, r Read, err error)
 	Fail(err error) error
+	Counts(rows func() (stored, computed int64))
 }
 
 // Names of the columns that several tables have.

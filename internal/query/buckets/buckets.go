@@ -1,0 +1,51 @@
+// Package buckets reads series as buckets of 5 minutes or 1 hour: the rows of rollups where they
+// are sure to stand for all samples that count, and elsewhere the same rows, computed from samples.
+package buckets
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/rollups"
+	"github.com/promlake/promlake/internal/query/samples"
+	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/rollup"
+)
+
+// Reader reads buckets. It is safe for concurrent use.
+type Reader struct {
+	Files   *source.Files
+	Samples *samples.Reader
+	Rollups *rollups.Reader
+	Metrics *metrics.Metrics
+}
+
+// Scan is one pass over the buckets of some series. It is safe for concurrent use.
+type Scan struct {
+	*plan
+	reader *Reader
+	ctx    context.Context
+	fields []rollup.Field
+	places []*rollups.Places // by object: of its rollup, if that has members
+	groups []group
+	next   atomic.Int64 // of the units: the groups, what is computed, and series with histograms
+
+	stored, fromSamples atomic.Int64 // rows
+}
+
+// Open begins a scan of the buckets that are completely within [mint, maxt] (ms) and have a sample
+// that counts. Of each row, Bucket, Count and what the fields are made of are read. ctx is that of
+// all reads.
+func (r *Reader) Open(ctx context.Context, res *lookup.Resolution, step rollup.Step, mint, maxt int64, fields []rollup.Field) (*Scan, error) {
+	s := &Scan{plan: newPlan(res, step, mint, maxt), reader: r, ctx: ctx, fields: fields}
+	return s, s.locate()
+}
+
+// Units is the number of cursors that are useful.
+func (s *Scan) Units() int { return len(s.groups) + len(s.computed) + len(s.hists) }
+
+// Counts returns how many rows the cursors have returned: stored ones, and those that they have
+// computed.
+func (s *Scan) Counts() (stored, computed int64) { return s.stored.Load(), s.fromSamples.Load() }

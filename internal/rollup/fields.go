@@ -1,0 +1,147 @@
+package rollup
+
+import (
+	"io"
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/util/kahansum"
+)
+
+// Field is what a reader of rows asks for beside Bucket and Count, which every row has.
+type Field int
+
+// The fields. Increase and Total are made of several columns.
+const (
+	FieldTotal Field = iota
+	FieldMin
+	FieldMax
+	FieldFirst
+	FieldLast
+	FieldFirstT
+	FieldLastT
+	FieldIncrease
+	FieldChanges
+	FieldResets
+	FieldNaNs
+)
+
+// fieldColumns are the columns that a field is made of, and those from which Row.Join makes it.
+var fieldColumns = [...]struct{ ints, figures []string }{
+	FieldTotal:    {nil, []string{"first", "sum"}},
+	FieldMin:      {[]string{"flags"}, []string{"first", "last", "min"}},
+	FieldMax:      {[]string{"flags"}, []string{"first", "last", "max"}},
+	FieldFirst:    {nil, []string{"first"}},
+	FieldLast:     {nil, []string{"last"}},
+	FieldFirstT:   {[]string{"first_ts"}, nil},
+	FieldLastT:    {[]string{"last_ts"}, nil},
+	FieldIncrease: {[]string{"resets"}, []string{"first", "last", "reset_sum"}},
+	FieldChanges:  {[]string{"changes"}, []string{"first", "last"}},
+	FieldResets:   {[]string{"resets"}, []string{"first", "last"}},
+	FieldNaNs:     {[]string{"nans"}, nil},
+}
+
+// sumC is the one column of doubles that is no figure.
+const sumC = "sum_c"
+
+// columnsOf are the columns of some fields, each once.
+func columnsOf(fields []Field) (ints, figures []string, compensation bool) {
+	ints = []string{"bucket", "count"}
+	for _, f := range fields {
+		ints, figures = append(ints, fieldColumns[f].ints...), append(figures, fieldColumns[f].figures...)
+		compensation = compensation || f == FieldTotal
+	}
+	slices.Sort(ints)
+	slices.Sort(figures)
+	return slices.Compact(ints), slices.Compact(figures), compensation
+}
+
+// FieldSpans returns the positions of the columns of some fields in a row group: each [offset,
+// length], in bytes.
+func (c *Columns) FieldSpans(group int, fields []Field) [][2]int64 {
+	ints, figures, compensation := columnsOf(fields)
+	if compensation {
+		ints = append(ints, sumC)
+	}
+	return c.spans(group, ints, figures)
+}
+
+// ReadRows reads the rows of a row group into the memory of dst. Of each, Bucket, Count and what
+// the fields are made of are set. Errors: ErrFormat, and those of in.
+func (c *Columns) ReadRows(in io.ReaderAt, group int, fields []Field, dst []Row) ([]Row, error) {
+	r := columnReader{in: in, layout: c.layout}
+	n := int(c.Rows(group))
+	rows := slices.Grow(dst[:0], n)[:n]
+	clear(rows)
+	ints, figures, compensation := columnsOf(fields)
+	for _, name := range ints {
+		if err := r.ints(group, name, rows); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range figures {
+		if err := r.figure(group, name, rows); err != nil {
+			return nil, err
+		}
+	}
+	if compensation {
+		if err := r.compensations(group, rows); err != nil {
+			return nil, err
+		}
+	}
+	for i := range rows {
+		rows[i].restore()
+	}
+	return rows, nil
+}
+
+// Rows calls visit with the row of each bucket of some samples, ascending by time (ms): what a
+// rollup of this width stores of them, without the flag of start timestamps.
+func (s Step) Rows(ts []int64, v []float64, visit func(*Row)) {
+	for len(ts) > 0 {
+		row, n := s.first(ts)
+		row.add(ts[:n], v[:n], nil)
+		ts, v = ts[n:], v[n:]
+		visit(&row)
+	}
+}
+
+// Join adds to a row the later part of its bucket, if that part is one sample or only stale
+// markers: the result is bit for bit the row of all samples. It reports whether it did. Stale
+// markers are not joined.
+func (r *Row) Join(later *Row) bool {
+	switch {
+	case r.Bucket != later.Bucket || later.Count > 1:
+		return false
+	case later.Count == 0:
+		return true
+	case r.Count == 0:
+		*r = *later
+		return true
+	}
+	x := later.First
+	r.compare(x)
+	r.Sum, r.SumC = kahansum.Inc(x, r.Sum, r.SumC)
+	r.Last, r.LastT = later.Last, later.LastT
+	r.NaNs += later.NaNs
+	r.Flags |= later.Flags
+	r.Count++
+	return true
+}
+
+// Total is sum_over_time of the bucket.
+func (r *Row) Total() float64 {
+	if math.IsInf(r.Sum, 0) {
+		return r.Sum
+	}
+	return r.Sum + r.SumC
+}
+
+// Increase is by how much the samples of the bucket rose from the first to the last, corrected for
+// counter resets and not extrapolated.
+func (r *Row) Increase() float64 {
+	if r.Resets > 0 {
+		return r.Last - r.First + r.ResetSum
+	}
+	return r.Last - r.First
+}
