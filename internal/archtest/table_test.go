@@ -143,7 +143,7 @@ var allowed = map[string][]string{
 		"internal/cost", "internal/expression", "internal/key", "internal/memory", "internal/query/cardinality", "internal/query/request", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
-	"internal/query/inventory":      {"internal/catalog", "internal/cost", "internal/key"},
+	"internal/query/inventory":      {"internal/block", "internal/catalog", "internal/cost", "internal/key"},
 	"internal/query/duck":           {},
 	"internal/query/duck/arrowrows": {"third_party/duckdb"},
 	"internal/query/duck/table":     {"third_party/duckdb"},

@@ -16,14 +16,18 @@ import (
 // TestLake: the description has all live objects, and the deletions that readers still apply.
 func TestLake(t *testing.T) {
 	l := newLake(t, newDirStore(t), query.Settings{})
-	empty, err := l.Lake(t.Context())
+	empty, err := l.Lake(t.Context(), true)
 	require.NoError(t, err)
+	require.Empty(t, empty.Columns.Rows)
 	require.Zero(t, empty.Bytes)
 	require.Empty(t, empty.Levels)
 
 	writeMixture(l, tenant.Default, randomRows(rand.New(rand.NewPCG(13, 14))))
 	deleteAll(l)
-	got, err := l.Lake(t.Context())
+	plain, err := l.Lake(t.Context(), false)
+	require.NoError(t, err)
+	require.Nil(t, plain.Columns)
+	got, err := l.Lake(t.Context(), true)
 	require.NoError(t, err)
 	snap, err := catalog.Take(t.Context(), l.store, tenant.Default, key.MinTime, key.MaxTime)
 	require.NoError(t, err)
@@ -57,6 +61,22 @@ func TestLake(t *testing.T) {
 	require.Equal(t, want, got.Bytes)
 	require.Equal(t, wantSamples, samples)
 	require.InEpsilon(t, float64(want)/1e9*0.023, got.DollarsPerMonth, 1e-9)
+
+	// The columns are all that the blocks consist of.
+	require.Equal(t, min(len(snap.Blocks), 64), got.Columns.Blocks)
+	require.Equal(t, wantSamples, got.Columns.Samples)
+	var ofColumns int64
+	names := map[string]bool{}
+	for _, c := range got.Columns.Rows {
+		ofColumns += c.Bytes
+		names[c.File+"."+c.Name] = true
+		require.InDelta(t, float64(c.Bytes)/float64(wantSamples), c.BytesPerSample, 1e-9)
+	}
+	require.Equal(t, got.Columns.Bytes, ofColumns)
+	for _, name := range []string{"samples.ts", "samples.v_int", "samples.v_div", "samples.metric", "series."} {
+		require.Contains(t, names, name)
+	}
+
 	require.Len(t, got.Deletions, len(snap.Manifest.Tombstones))
 	require.NotEmpty(t, got.Deletions)
 	applied := 0

@@ -1,8 +1,9 @@
+import { activity, type Activity, type Rate } from "./activity";
 import { ApiError, type Answer, type Api, type Series } from "./api";
 import { h, replace } from "./dom";
 import { formatValue } from "./format";
 import type { Context } from "./panel";
-import { formatTime, type Zone } from "./time";
+import { bounds, formatTime, type Zone } from "./time";
 
 // What the lake of a tenant holds: the answer of /api/v1/status/lake as figures, as a picture of
 // levels over time, and as the table behind it.
@@ -29,11 +30,14 @@ interface Inventory {
   waiting: { segments: number; blocks: number; since?: number };
   deletions: { id: string; requested: number; selector: string; start: number; end: number; objects: number }[];
   dollarsPerMonth: number;
+  columns?: { blocks: number; samples: number; bytes: number; rows: { file: string; column?: string; bytes: number; bytesPerSample: number }[] };
 }
 
 const count = (n: number) => n.toLocaleString("en");
 const bytes = (n: number) => formatValue(n, "bytes");
 const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? "less than $0.01" : `$${n.toFixed(2)}`);
+// tiny writes dollars that may be far less than a cent.
+const tiny = (n: number) => (n === 0 ? "$0" : n < 0.01 ? `$${Number(n.toPrecision(2))}` : `$${n.toFixed(2)}`);
 const titles: Record<string, string> = { segment: "Segments", part: "Parts", "24h": "24h, rollups" };
 const titleOf = (level: string) => titles[level] ?? `${level} blocks`;
 const order = ["segment", "part", "2h", "12h", "24h"];
@@ -54,16 +58,25 @@ export class LakeView {
 
   destroy(): void {}
 
+  // draw keeps open what the user opened.
+  private draw(parts: (HTMLElement | null)[]): void {
+    const open = this.dom.querySelector("details")?.open ?? false;
+    replace(this.dom, ...parts);
+    const windows = this.dom.querySelector("details");
+    if (windows) windows.open = open;
+  }
+
   private async show(): Promise<void> {
     const { api } = this.ctx;
     const asOf = this.ctx.asOf();
     try {
-      const [lake, flags, lag] = await Promise.all([
-        api.get<Inventory>("status/lake", { as_of: asOf === undefined ? undefined : (asOf / 1000).toFixed(3) }),
+      const [lake, flags, lag, now] = await Promise.all([
+        api.get<Inventory>("status/lake", { columns: "true", as_of: asOf === undefined ? undefined : (asOf / 1000).toFixed(3) }),
         operator(api),
         lagOf(api),
+        activity(api, bounds(this.ctx.range(), Date.now()).end, asOf),
       ]);
-      replace(this.dom, ...content(lake.data, flags, lag, this.ctx.zone()));
+      this.draw(content(lake.data, flags, lag, now, this.ctx.zone()));
     } catch (e) {
       replace(this.dom, h("p", { class: "bad", role: "alert" }, e instanceof ApiError && e.status === 404 ? "This server does not describe its lake: it is older than this page." : e instanceof Error ? e.message : String(e)));
     }
@@ -87,7 +100,7 @@ async function lagOf(api: Api): Promise<number | undefined> {
   return v === undefined ? undefined : Number(v);
 }
 
-function content(l: Inventory, flags: Record<string, string> | undefined, lag: number | undefined, zone: Zone): (HTMLElement | null)[] {
+function content(l: Inventory, flags: Record<string, string> | undefined, lag: number | undefined, now: Activity, zone: Zone): (HTMLElement | null)[] {
   const samples = l.levels.reduce((sum, x) => sum + x.samples, 0);
   const inBlocks = l.levels.reduce((sum, x) => sum + (x.level === "segment" ? 0 : x.bytes), 0);
   const newest = l.windows.reduce((m, w) => Math.max(m, w.end), 0);
@@ -97,6 +110,9 @@ function content(l: Inventory, flags: Record<string, string> | undefined, lag: n
   const figures: [string, string, string][] = [
     ["Stored", bytes(l.bytes), "of live objects"],
     ["Storage", `${dollars(l.dollarsPerMonth)} a month`, "list price of S3 Standard"],
+    now.prices.length
+      ? ["Running cost", `${tiny(sum(now.prices))} a day`, "at the rates of the last five minutes, AWS's list prices"]
+      : ["Running cost", `${tiny(l.dollarsPerMonth / 30)} a day`, "storage alone: no metrics of Promlake are stored in this tenant"],
     ["Samples in blocks", count(samples), samples ? `${formatValue(inBlocks / samples)} B per sample` : "nothing is compacted yet"],
     ["Time range", newest ? formatValue((newest - oldest) / 1000, "seconds") : "–", newest ? `since ${formatTime(oldest, zone)}` : "no data"],
     ["Oldest segment", age === undefined ? "–" : formatValue(Math.max(0, Math.round(age)), "seconds"), "waits to become a block"],
@@ -108,11 +124,27 @@ function content(l: Inventory, flags: Record<string, string> | undefined, lag: n
     h("div", { class: "figures" }, ...figures.map(([name, value, note]) => h("section", { class: "panel figure", "aria-label": name }, h("h2", {}, name), h("div", { class: "stat-value" }, value), h("p", { class: "muted" }, note)))),
     h("section", { class: "panel", "aria-label": "Levels over time" }, h("h2", {}, "Levels over time"), l.windows.length ? picture(l, zone) : h("p", { class: "muted" }, "This tenant has no data yet.")),
     table("Levels", ["Level", "Objects", "Bytes", "Samples", "Bytes per sample"], l.levels.map((x) => [titleOf(x.level), count(x.objects), bytes(x.bytes), x.level === "segment" ? "–" : count(x.samples), x.samples ? formatValue(x.bytes / x.samples) : "–"])),
+    l.columns?.rows.length ? columns(l.columns) : null,
+    h("div", { class: "lists" }, rates("Requests and samples a second", now.rates, (v) => `${formatValue(v)}/s`), rates("Bytes a second", now.bytes, (v) => formatValue(v, "bytes/s")), rates("Dollars a day", now.prices, tiny)),
     l.deletions.length
       ? table("Deletions", ["Series", "From", "To", "Requested", "Objects that still hold them"], l.deletions.map((d) => [d.selector, formatTime(d.start, zone), formatTime(d.end, zone), formatTime(d.requested, zone), d.objects ? count(d.objects) : "none"]))
       : null,
     windowsTable(l, zone),
   ];
+}
+
+const sum = (rows: readonly Rate[]) => rows.reduce((n, r) => n + r.value, 0);
+
+function rates(title: string, rows: readonly Rate[], written: (v: number) => string): HTMLElement {
+  if (!rows.length) return h("section", { class: "panel" }, h("h2", {}, title), h("p", { class: "muted" }, "This tenant has no such metrics of Promlake. A server stores its own with --demo, or if its configuration scrapes it."));
+  return table(title, ["What", "Now"], rows.map((r) => [`${r.of}: ${r.name}`, written(r.value)]));
+}
+
+// columns lists what a sample takes in each column of the blocks.
+function columns(c: NonNullable<Inventory["columns"]>): HTMLElement {
+  const whole: Record<string, string> = { series: "all columns", rollups: "all columns" };
+  const title = `Bytes per sample by column, in ${c.blocks === 1 ? "the largest block" : `the ${count(c.blocks)} largest blocks`}`;
+  return table(title, ["Column", "Bytes", "Bytes per sample", "Share"], c.rows.map((r) => [`${r.file}: ${r.column ?? whole[r.file] ?? "footer, indexes"}`, bytes(r.bytes), formatValue(r.bytesPerSample), formatValue(r.bytes / Math.max(1, c.bytes), "percent")]));
 }
 
 function windowsTable(l: Inventory, zone: Zone): HTMLElement {

@@ -220,10 +220,37 @@ test("the lake shows its levels, what it costs and what waits", async () => {
   assert.match(await figure("Storage").textContent(), /\$[\d.e-]+ a month/);
   assert.match(await figure("Retention").textContent(), /unlimited/);
   assert.match(await figure("Oldest segment").textContent(), /waits to become a block/);
+  // The server stores its own metrics, so its rates and its price are known.
+  const put = page.getByRole("region", { name: "Requests and samples a second" }).getByRole("row", { name: /Store requests: put/ });
+  await until("there are rates", async () => {
+    if (await put.isVisible()) return true;
+    await page.evaluate(() => document.activeElement?.blur());
+    await page.keyboard.press("r");
+    return false;
+  });
+  assert.match(await figure("Running cost").textContent(), /\$[\d.e-]+ a day.*last five minutes/);
+  await page.getByRole("region", { name: "Bytes a second" }).getByRole("row", { name: /Store bytes: put/ }).waitFor();
+  await page.getByRole("region", { name: "Dollars a day" }).getByRole("row", { name: /: S3 storage/ }).waitFor();
   await page.getByRole("img", { name: /windows in (Segments|Parts)/ }).waitFor();
   assert.match(await page.locator(".levels rect title").first().textContent(), /^(Segments|Parts), 20\d\d-.*: \d+ objects, /);
   await page.getByText(/^Windows \(\d+\)$/).click();
   await page.getByRole("region", { name: "Windows" }).getByRole("row").nth(1).waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("the lake shows what a sample takes in each column", async () => {
+  const page = await visit(browser, "about:blank");
+  await page.route("**/api/v1/status/lake*", async (route) => {
+    assert.match(route.request().url(), /columns=true/);
+    const reply = await (await route.fetch()).json();
+    reply.data.columns = { blocks: 2, samples: 1000, bytes: 400, rows: [{ file: "samples", column: "v_int", bytes: 300, bytesPerSample: 0.3 }, { file: "series", bytes: 100, bytesPerSample: 0.1 }] };
+    await route.fulfill({ json: reply });
+  });
+  await page.goto(`${server.url}/#/lake`);
+  const rows = page.getByRole("region", { name: "Bytes per sample by column, in the 2 largest blocks" }).getByRole("row");
+  await rows.nth(2).waitFor();
+  assert.deepEqual(await rows.nth(1).locator("th, td").allTextContents(), ["samples: v_int", "300 B", "0.3", "75 %"]);
+  assert.deepEqual(await rows.nth(2).locator("th, td").allTextContents(), ["series: all columns", "100 B", "0.1", "25 %"]);
   assert.deepEqual(page.faults, []);
 });
 

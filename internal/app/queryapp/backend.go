@@ -33,7 +33,9 @@ func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
 }
 
 // Lake describes the objects of a tenant.
-func (b backend) Lake(ctx context.Context) (any, error) { return b.Stage.Lake(ctx) }
+func (b backend) Lake(ctx context.Context, columns bool) (any, error) {
+	return b.Stage.Lake(ctx, columns)
+}
 
 // SQL runs a SQL statement.
 func (b backend) SQL(ctx context.Context, q api.SQLQuery, out api.SQLOutput) error {

@@ -2,14 +2,26 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strconv"
 )
 
 // Laker is a Backend that can describe the objects of a tenant.
 type Laker interface {
-	// Lake returns the description, to be encoded as JSON. Errors are those of a Backend.
-	Lake(ctx context.Context) (any, error)
+	// Lake returns the description, to be encoded as JSON; with columns, it also has the sizes of
+	// columns, which cost a read of each block. Errors are those of a Backend.
+	Lake(ctx context.Context, columns bool) (any, error)
 }
 
 // lake answers /api/v1/status/lake.
-func (s *server) lake(r *http.Request) (any, error) { return s.lakes.Lake(r.Context()) }
+func (s *server) lake(r *http.Request) (any, error) {
+	columns := false
+	if v := r.FormValue("columns"); v != "" {
+		var err error
+		if columns, err = strconv.ParseBool(v); err != nil {
+			return nil, badRequest(fmt.Sprintf("columns must be true or false, not %q", v))
+		}
+	}
+	return s.lakes.Lake(r.Context(), columns)
+}

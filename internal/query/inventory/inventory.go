@@ -24,6 +24,7 @@ type Inventory struct {
 	Waiting         Waiting    `json:"waiting"`
 	Deletions       []Deletion `json:"deletions"`
 	DollarsPerMonth float64    `json:"dollarsPerMonth"` // list price of S3 Standard in us-east-1 for Bytes
+	Columns         *Columns   `json:"columns,omitempty"`
 }
 
 // Level is what all windows of a level hold. The level of segments is "segment"; their series and
