@@ -35,12 +35,12 @@ type floats struct {
 	tried []byte
 }
 
-func newFloats(files Files, z *zstd.Encoder, o Options) *floats {
+func newFloats(files Files, z, tries *zstd.Encoder, o Options) *floats {
 	schema := keySchema("promlake_samples", parquetfile.Bare(ColInt, format.Int64), parquetfile.Bare(ColDiv, format.Double))
 	if o.HasST {
 		schema.Add(parquetfile.Timestamp(segment.ColST))
 	}
-	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(z, o.Level >= key.L12h), zstd: z}
+	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(tries, o.Level >= key.L12h), zstd: z}
 	f.keyColumns.reset()
 	return f
 }

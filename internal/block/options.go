@@ -53,5 +53,10 @@ var squeeze = [...]zstd.EncoderLevel{
 	key.Part: zstd.SpeedFastest,
 	key.L2h:  zstd.SpeedDefault,
 	key.L12h: zstd.SpeedBetterCompression,
-	key.L24h: zstd.SpeedBestCompression,
+	key.L24h: zstd.SpeedBetterCompression,
 }
+
+// trial returns the compression level at which the layouts of integers are compared for a block of
+// level l. Trials take more time than the pages that are kept, and a faster level nearly always
+// chooses the same layouts.
+func trial(l key.Level) zstd.EncoderLevel { return min(squeeze[l], zstd.SpeedDefault) }

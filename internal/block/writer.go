@@ -36,6 +36,7 @@ type Writer struct {
 	view  *series.View
 	opts  Options
 	zstd  *zstd.Encoder
+	trial *zstd.Encoder // of layouts
 
 	rows      []entry
 	ids       idSet
@@ -57,9 +58,13 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{files: files, view: view, opts: o, zstd: z, ids: idSet{mask: math.MaxUint64, taken: map[uint64]struct{}{}}}
+	tries, err := o.Encoders.Get(trial(o.Level))
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: idSet{mask: math.MaxUint64, taken: map[uint64]struct{}{}}}
 	w.meta = Meta{Version: FormatVersion, HasST: o.HasST, MinT: math.MaxInt64, MaxT: math.MinInt64}
-	w.floats, w.hists, w.exemplars = newFloats(files, z, o), newHists(files, z, o), newExemplars(files, z, o)
+	w.floats, w.hists, w.exemplars = newFloats(files, z, tries, o), newHists(files, z, o), newExemplars(files, z, o)
 	return w, nil
 }
 
@@ -166,6 +171,7 @@ func (w *Writer) Close(h Header) (Meta, error) {
 		return m, err
 	}
 	w.opts.Encoders.Put(squeeze[w.opts.Level], w.zstd)
+	w.opts.Encoders.Put(trial(w.opts.Level), w.trial)
 	return m, nil
 }
 
