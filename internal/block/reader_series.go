@@ -18,11 +18,12 @@ type Row struct {
 	MinT, MaxT               int64
 }
 
-// Series reads the series table. The label sets become references into t, to which it adds those
-// that are missing; the caller holds t's write lock. Labels decide, so equal identifiers of
+// Series reads the series table. The label sets that keep chooses by their series.ID, nil all,
+// become references into t, to which it adds those that are missing; the others are series.None.
+// The caller holds t's write lock. Labels decide, so equal identifiers of
 // different label sets do no harm. Errors: ErrFormat, series.ErrFull, and those of the Source.
-func (r *Reader) Series(t *series.Table) ([]Row, error) {
-	d := seriesReader{r: r, dec: segment.NewSeriesDecoder(t, r.moved), rows: make([]Row, 0, min(r.meta.Series, maxGroupRows))}
+func (r *Reader) Series(t *series.Table, keep func(id uint64) bool) ([]Row, error) {
+	d := seriesReader{r: r, dec: segment.NewSeriesDecoder(t, r.moved, keep), rows: make([]Row, 0, min(r.meta.Series, maxGroupRows))}
 	for _, f := range r.meta.one(SeriesFile) {
 		if err := d.file(f); err != nil {
 			return nil, err

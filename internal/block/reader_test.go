@@ -35,7 +35,7 @@ func labelsAt(v *series.View, ref series.Ref) labels.Labels {
 
 // readBlock reads a whole block, the samples of each series in pieces.
 func readBlock(r *block.Reader, table *series.Table, piece func() int64) (out []input, err error) {
-	rows, err := r.Series(table)
+	rows, err := r.Series(table, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func TestReaderRows(t *testing.T) {
 	r, err := block.Open(out)
 	require.NoError(t, err)
 	table := series.NewTable(1)
-	rows, err := r.Series(table)
+	rows, err := r.Series(table, nil)
 	require.NoError(t, err)
 	v := table.View()
 	for _, row := range rows {
@@ -179,7 +179,7 @@ func TestReaderTellsCollisionsApart(t *testing.T) {
 		require.NoError(t, err)
 		r, err := block.Open(files)
 		require.NoError(t, err)
-		_, err = r.Series(series.NewTable(1))
+		_, err = r.Series(series.NewTable(1), nil)
 		require.ErrorIs(t, err, block.ErrFormat, "identifiers that no collision explains")
 		r.AllowAnyIDs()
 		table := series.NewTable(1)

@@ -66,7 +66,7 @@ func TestRowReaders(t *testing.T) {
 		files, m := write(t, inputs, nil, o, block.Header{})
 		r, err := block.Open(files)
 		require.NoError(t, err)
-		table, err := r.Series(series.NewTable(1))
+		table, err := r.Series(series.NewTable(1), nil)
 		require.NoError(t, err)
 		var floatRows, histRows, exRows []int64
 		for _, row := range table {

@@ -59,7 +59,7 @@ func readInOrder(files *memFiles) (string, error) {
 		return "", err
 	}
 	table := series.NewTable(1)
-	rows, err := r.Series(table)
+	rows, err := r.Series(table, nil)
 	if err != nil {
 		return "", err
 	}

@@ -62,7 +62,7 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: idSet{mask: math.MaxUint64, taken: map[uint64]struct{}{}}}
+	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64)}
 	w.meta = Meta{Version: FormatVersion, HasST: o.HasST, MinT: math.MaxInt64, MaxT: math.MinInt64}
 	w.floats, w.hists, w.exemplars = newFloats(files, z, tries, o), newHists(files, z, o), newExemplars(files, z, o)
 	return w, nil

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := segment.Decode(b, series.NewTable(0)); err != nil {
+	if _, err := segment.Decode(b, series.NewTable(0), nil); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

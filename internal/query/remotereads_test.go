@@ -184,7 +184,7 @@ func TestBlocksThroughSpans(t *testing.T) {
 		st := newLake(t, store, query.Settings{}).Stage
 		r, err := block.Open(spanSource{t, st, dir, prefix})
 		require.NoError(t, err)
-		rows, err = r.Series(series.NewTable(7))
+		rows, err = r.Series(series.NewTable(7), nil)
 		require.NoError(t, err)
 		require.NoError(t, r.Floats().Next(r.Meta().Floats, &floats))
 		hists, err = r.Hists().Next(r.Meta().Hists, nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Decode decodes a segment. Label sets that t does not have are interned; the caller must hold t's
+// Decode decodes the series of a segment that keep chooses by their series.ID, nil all: the rows of
+// others have the reference series.None. Label sets that t does not have are interned; the caller must hold t's
 // write lock. The batch's View is nil: the caller sets it after all changes of t. The batch does
 // not alias data.
 //
@@ -17,12 +18,12 @@ import (
 // are read once per dictionary entry, and a row costs work only for labels that it has.
 //
 // Errors: ErrFormat (also for a segment of a later version), and series.ErrFull.
-func Decode(data []byte, t *series.Table) (*Batch, error) {
+func Decode(data []byte, t *series.Table, keep func(id uint64) bool) (*Batch, error) {
 	l, err := parquetfile.ReadLayout(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, asFormat(err)
 	}
-	d := decoder{layout: l, series: NewSeriesDecoder(t, 0)}
+	d := decoder{layout: l, series: NewSeriesDecoder(t, 0, keep)}
 	if err := checkVersion(l.KeyValues); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ type labelColumn struct {
 	dict []string
 	hash []uint64 // by dictionary entry; 0 for ""
 	runs []parquetfile.Run
+	ords []uint32 // by dictionary entry: ordinal in the table plus one, or 0 if not known yet
 }
 
 // mapLabel is a label in the labels MAP.

@@ -79,7 +79,7 @@ func TestDecode(t *testing.T) {
 			want, err := segmenttest.Rows(file)
 			require.NoError(t, err)
 			for _, table := range []*series.Table{series.NewTable(seed), known, known} {
-				b, err := segment.Decode(slices.Clone(file), table)
+				b, err := segment.Decode(slices.Clone(file), table, nil)
 				require.NoError(t, err)
 				require.Nil(t, b.View)
 				require.Equal(t, meta, b.Metadata)
@@ -99,7 +99,7 @@ func TestDecodeOwnsItsMemory(t *testing.T) {
 	want, err := segmenttest.Rows(file)
 	require.NoError(t, err)
 	table := series.NewTable(1)
-	b, err := segment.Decode(file, table)
+	b, err := segment.Decode(file, table, nil)
 	require.NoError(t, err)
 	clear(file)
 	sameRows(t, want, batchRows(t, b, table))
@@ -113,7 +113,7 @@ func TestDecodeMeetsKnownSeries(t *testing.T) {
 	file, _, err := segmenttest.Encode([]segment.Row{{Labels: labels.FromStrings("__name__", "up", "a", "b", "Zone", "z"), Floats: []segment.Float{{T: 1, V: 2}}}}, nil)
 	require.NoError(t, err)
 	for range 2 {
-		b, err := segment.Decode(file, table)
+		b, err := segment.Decode(file, table, nil)
 		require.NoError(t, err)
 		require.Equal(t, []series.Ref{ref}, b.Rows)
 		require.Equal(t, 1, table.Len())
@@ -130,7 +130,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"front missing": file[1:],
 		"later version": bytes.Replace(file, []byte("promlake.segment.version\x18\x011"), []byte("promlake.segment.version\x18\x012"), 1),
 	} {
-		_, err := segment.Decode(bad, series.NewTable(1))
+		_, err := segment.Decode(bad, series.NewTable(1), nil)
 		require.ErrorIs(t, err, segment.ErrFormat, name)
 	}
 }
@@ -139,7 +139,7 @@ func TestDecodeRefuses(t *testing.T) {
 func checkCorrupt(t *testing.T, data []byte) {
 	t.Helper()
 	table := series.NewTable(1)
-	b, err := segment.Decode(data, table)
+	b, err := segment.Decode(data, table, nil)
 	if err != nil {
 		require.ErrorIs(t, err, segment.ErrFormat)
 		return
@@ -192,14 +192,14 @@ func BenchmarkDecode(b *testing.B) {
 				file, info, err := segmenttest.Encode(rows, nil)
 				require.NoError(b, err)
 				table := series.NewTable(1)
-				_, err = segment.Decode(file, table)
+				_, err = segment.Decode(file, table, nil)
 				require.NoError(b, err)
 				b.ReportAllocs()
 				for b.Loop() {
 					if !known {
 						table = series.NewTable(1)
 					}
-					_, err := segment.Decode(file, table)
+					_, err := segment.Decode(file, table, nil)
 					require.NoError(b, err)
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(int64(b.N)*info.Samples), "ns/sample")

@@ -70,7 +70,7 @@ func bitsOf(vals []float64) []uint64 {
 // decodeAll formats what Decode returns, which is everything.
 func decodeAll(file []byte) (string, error) {
 	table := series.NewTable(1)
-	b, err := segment.Decode(file, table)
+	b, err := segment.Decode(file, table, nil)
 	if err != nil {
 		return "", err
 	}

@@ -95,7 +95,13 @@ func TestComparePriorityAgainstReference(t *testing.T) {
 			got[i] = Ref(i)
 		}
 		want := slices.Clone(got)
+		sorted := slices.Clone(got)
 		slices.SortFunc(got, func(a, b Ref) int { return ComparePriority(&v, a, b) })
+		SortPriority(&v, sorted)
+		require.Equal(t, got, sorted, "seed %d", seed)
+		rng.Shuffle(len(sorted), func(i, j int) { sorted[i], sorted[j] = sorted[j], sorted[i] })
+		sortPriority(&v, sorted, 4+uint(seed%8)) // some priority labels do not fit
+		require.Equal(t, got, sorted, "seed %d", seed)
 		slices.SortFunc(want, func(a, b Ref) int { return referencePriority(sets[a], sets[b]) })
 		require.Equal(t, want, got, "seed %d", seed)
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
+// None is no label set.
+const None Ref = 1<<32 - 1
+
 // Ref is the index of a label set in its Table, dense from 0 in order of insertion.
 type Ref uint32
 
@@ -128,10 +131,9 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	if ref, ok := t.byLabel.get(k); ok {
 		return ref, nil
 	}
-	if len(t.metric) >= maxRefs || len(t.pairs)+len(lset) >= maxRefs {
+	if t.full(len(lset)) {
 		return 0, ErrFull
 	}
-	ref := Ref(len(t.metric))
 	var metric uint32
 	hasName := false
 	for _, l := range lset {
@@ -145,12 +147,62 @@ func (t *Table) Intern(lset []Label) (Ref, error) {
 	if !hasName {
 		metric = t.internValue(&t.metrics, "")
 	}
+	return t.add(k, metric), nil
+}
+
+// MetricOrd returns the ordinal of a metric name, "" for none, and adds the name if it is new.
+func (t *Table) MetricOrd(name string) uint32 { return t.internValue(&t.metrics, name) }
+
+// NameOrd returns the ordinal of a label name other than __name__, and adds the name if it is new.
+func (t *Table) NameOrd(name string) uint32 { return t.internName(name) }
+
+// ValueOrd returns the ordinal of a value of the label name with an ordinal, and adds the value if
+// it is new.
+func (t *Table) ValueOrd(name uint32, v string) uint32 { return t.internValue(t.values[name], v) }
+
+// InternPairs is Intern for a label set as ordinals of this table: its metric and its other labels,
+// sorted by name. It copies pairs.
+func (t *Table) InternPairs(metric uint32, pairs []Pair) (Ref, error) {
+	m, rest := t.metrics.vals[metric], pairs
+	t.buf = t.buf[:0]
+	for len(rest) > 0 && t.names[rest[0].Name] < model.MetricNameLabel {
+		t.appendPair(rest[0])
+		rest = rest[1:]
+	}
+	if m != "" {
+		t.buf = appendLabel(t.buf, model.MetricNameLabel, m)
+	}
+	for _, p := range rest {
+		t.appendPair(p)
+	}
+	k := xxh3.Hash128Seed(t.buf, t.seed)
+	if ref, ok := t.byLabel.get(k); ok {
+		return ref, nil
+	}
+	if t.full(len(pairs)) {
+		return 0, ErrFull
+	}
+	t.pairs = append(t.pairs, pairs...)
+	return t.add(k, metric), nil
+}
+
+func (t *Table) appendPair(p Pair) {
+	t.buf = appendLabel(t.buf, t.names[p.Name], t.values[p.Name].vals[p.Value])
+}
+
+// full reports whether the table has no room for a label set of n labels.
+func (t *Table) full(n int) bool { return len(t.metric) >= maxRefs || len(t.pairs)+n >= maxRefs }
+
+// add adds a label set with the canonical key k, whose pairs are the last ones and whose bytes are
+// in buf.
+func (t *Table) add(k Key, metric uint32) Ref {
+	ref := Ref(len(t.metric))
 	t.metric = append(t.metric, metric)
 	t.start = append(t.start, uint32(len(t.pairs)))
 	t.ids = append(t.ids, xxh3.Hash(t.buf))
 	t.firstBy = append(t.firstBy, Key{})
 	t.byLabel.put(k, ref)
-	return ref, nil
+	return ref
 }
 
 // mapEntryBytes approximates the memory of a string in a dict in addition to its bytes.

@@ -147,7 +147,7 @@ func (c *cache) segment(ctx context.Context, store catalog.Getter, k string) ([]
 		return known, err
 	}
 	t := series.NewTable(1)
-	b, err := segment.Decode(data, t)
+	b, err := segment.Decode(data, t, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func decodeBlock(files memFiles) ([]sample, error) {
 		return nil, err
 	}
 	t := series.NewTable(1)
-	rows, err := r.Series(t)
+	rows, err := r.Series(t, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ func TestMain(m *testing.M) {
 	for i := range int64(1000) {
 		many = append(many, sample{point{0, i}, 1})
 	}
-	if _, err := segment.Decode(newTools().encode(many), series.NewTable(0)); err != nil {
+	if _, err := segment.Decode(newTools().encode(many), series.NewTable(0), nil); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

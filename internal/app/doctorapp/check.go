@@ -114,7 +114,7 @@ func (d *doctor) segment(ctx context.Context, ref *catalog.SegmentRef, out *Dama
 	if _, err := parquetfile.Verify(in, n); err != nil {
 		return n, err
 	}
-	_, err = segment.Decode(body, series.NewTable(0)) // what has no checksums must still make sense
+	_, err = segment.Decode(body, series.NewTable(0), nil) // what has no checksums must still make sense
 	return n, err
 }
 
@@ -146,7 +146,7 @@ func (d *doctor) block(ctx context.Context, b *catalog.Block, out *Damaged) (n i
 			return 0, fmt.Errorf("verify %s: %w", f.Name, err)
 		}
 	}
-	_, err = r.Series(series.NewTable(0))
+	_, err = r.Series(series.NewTable(0), nil)
 	return 0, err
 }
 

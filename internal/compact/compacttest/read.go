@@ -169,7 +169,7 @@ func ReadBlock(src block.Source) ([]segment.Row, []segment.Metadata, error) {
 		return nil, nil, err
 	}
 	t := series.NewTable(7)
-	rows, err := r.Series(t)
+	rows, err := r.Series(t, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/promlake/promlake/internal/block"
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
 )
 
 // Block reads the series of a block that are in in's slice; Merge reads its samples. The tombstones
@@ -27,23 +28,17 @@ func Block(name string, r *block.Reader, in *Into, through ulid.ULID) (*Source, 
 
 // fromBlock makes rows of the series that are in the slice.
 func (s *Source) fromBlock(r *block.Reader, in *Into) error {
-	table := in.target()
-	rows, err := r.Series(table)
+	rows, err := r.Series(in.Table, in.keep())
 	if err != nil {
 		return err
 	}
-	view := table.View()
 	s.rows = make([]row, 0, len(rows))
 	var next row
 	for i := range rows {
 		b := &rows[i]
-		ref, ok, err := in.keep(&view, b.Ref)
-		if err != nil {
-			return err
-		}
-		if ok {
+		if b.Ref != series.None {
 			at := next
-			at.ref = ref
+			at.ref = b.Ref
 			if err := at.setCounts(b.Floats, b.Hists, b.Exemplars); err != nil {
 				return err
 			}

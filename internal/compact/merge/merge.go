@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
@@ -118,7 +117,7 @@ func (m *merger) order() ([]series.Ref, error) {
 			}
 		}
 	}
-	slices.SortFunc(refs, func(a, b series.Ref) int { return series.ComparePriority(m.view, a, b) })
+	series.SortPriority(m.view, refs)
 	pos := make([]uint32, m.view.Len())
 	for i, r := range refs {
 		pos[r] = uint32(i)

@@ -8,18 +8,16 @@ import (
 
 	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/series"
 )
 
 // Segment decodes the series of a segment that are in in's slice. The tombstones above through
 // apply to it. Errors: segment.ErrFormat.
 func Segment(name string, data []byte, in *Into, through ulid.ULID) (*Source, []segment.Metadata, error) {
-	table := in.target()
-	b, err := segment.Decode(data, table)
+	b, err := segment.Decode(data, in.Table, in.keep())
 	if err != nil {
 		return nil, nil, fmt.Errorf("decode %s: %w", name, err)
 	}
-	view := table.View()
-	b.View = &view
 	s := &Source{name: name, hasST: b.ST != nil, through: through}
 	if err := s.fromBatch(b, in); err != nil {
 		return nil, nil, err
@@ -46,12 +44,8 @@ func (s *Source) fromBatch(b *segment.Batch, in *Into) error {
 			exemplars = len(b.Exemplars[ex].Exemplars)
 			ex++
 		}
-		ref, ok, err := in.keep(b.View, r)
-		if err != nil {
-			return s.fail(err)
-		}
-		if ok {
-			at.ref = ref
+		if r != series.None {
+			at.ref = r
 			if err := at.setCounts(int64(floats), int64(hists), int64(exemplars)); err != nil {
 				return s.fail(err)
 			}

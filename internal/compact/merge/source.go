@@ -69,31 +69,14 @@ func (r *row) setCounts(floats, hists, exemplars int64) error {
 type Into struct {
 	Table *series.Table
 	Slice catalog.Slice // of the series identifiers; the zero value is all
-
-	labels []series.Label
 }
 
 func (in *Into) whole() bool { return in.Slice.Of <= 1 }
 
-// target returns the table that a source is decoded into: Table, or one from which keep copies.
-func (in *Into) target() *series.Table {
+// keep returns what chooses the label sets of the slice, nil for all.
+func (in *Into) keep() func(id uint64) bool {
 	if in.whole() {
-		return in.Table
+		return nil
 	}
-	return series.NewTable(in.Table.Seed())
-}
-
-// keep returns the reference in Table of a label set of target, and whether it is in the slice.
-// Membership is by the identifier of the label set, even if a block stores another one because two
-// of its label sets had the same.
-func (in *Into) keep(v *series.View, r series.Ref) (series.Ref, bool, error) {
-	if in.whole() {
-		return r, true, nil
-	}
-	if !in.Slice.Contains(v.ID(r)) {
-		return 0, false, nil
-	}
-	in.labels = appendLabels(in.labels[:0], v, r)
-	ref, err := in.Table.Intern(in.labels)
-	return ref, true, err
+	return in.Slice.Contains
 }
