@@ -125,7 +125,7 @@ var allowed = map[string][]string{
 		"internal/query/querier", "internal/query/request", "internal/query/rollups", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/source", "internal/query/sql",
 		"internal/query/sql/encode", "internal/query/sql/statement", "internal/query/sql/views",
-		"internal/query/workdir", "internal/settings",
+		"internal/query/usage", "internal/query/workdir", "internal/settings", "internal/tenant",
 	},
 	"internal/query/buckets": {
 		"internal/block", "internal/query/lookup", "internal/query/metrics", "internal/query/request",
@@ -140,7 +140,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/cardinality": {},
 	"internal/query/api": {
-		"internal/cost", "internal/expression", "internal/key", "internal/memory", "internal/query/cardinality", "internal/query/request", "internal/settings",
+		"internal/cost", "internal/expression", "internal/key", "internal/memory", "internal/query/cardinality", "internal/query/request", "internal/query/usage", "internal/settings",
 		"internal/telemetry", "internal/tenant", "internal/timeparam",
 	},
 	"internal/query/inventory":      {"internal/block", "internal/catalog", "internal/cost", "internal/key"},
@@ -169,7 +169,7 @@ var allowed = map[string][]string{
 	"internal/query/engine": {
 		"internal/catalog", "internal/memory", "internal/query/exec", "internal/query/fetch",
 		"internal/query/plan", "internal/query/request", "internal/query/samples",
-		"internal/query/snapshot", "internal/tenant",
+		"internal/query/snapshot", "internal/query/usage", "internal/tenant",
 	},
 	"internal/query/exec": {
 		"internal/catalog", "internal/memory", "internal/query/duck",
@@ -235,6 +235,7 @@ var allowed = map[string][]string{
 		"internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/index",
 		"internal/query/metrics", "internal/query/workdir", "internal/rollup", "internal/segment",
 	},
+	"internal/query/usage":   {},
 	"internal/query/workdir": {},
 
 	// Nouns.

@@ -39,6 +39,8 @@ type Settings struct {
 	SpillBytes       int64 `name:"query.spill-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space in --query.cache-dir that DuckDB may use beyond its memory." when:"Lower it if the disk is small. In a function, the default is 96MiB."`
 	Threads          int   `name:"query.threads" default:"0" min:"0" help:"DuckDB's threads. 0 is one for each processor." when:"Lower it to leave processors to other work."`
 
+	UsageBytes int64 `name:"query.usage-bytes" type:"bytes" default:"16MiB" min:"0" help:"Memory for the names of metrics that queries asked for, about 200 bytes each. A name beyond it is not counted. 0 counts none." when:"Raise it if /api/v1/status/metric_names_stats answers \"complete\": false."`
+
 	SQL sql.Limits `embed:""`
 
 	// CacheDir belongs to one process at a time. A temporary directory is removed on Close.

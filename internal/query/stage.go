@@ -42,7 +42,9 @@ import (
 	"github.com/promlake/promlake/internal/query/sql/encode"
 	"github.com/promlake/promlake/internal/query/sql/statement"
 	"github.com/promlake/promlake/internal/query/sql/views"
+	"github.com/promlake/promlake/internal/query/usage"
 	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Stage is the query stage. It implements storage.SampleAndChunkQueryable and
@@ -56,6 +58,7 @@ type Stage struct {
 	exec     *exec.Executor
 	engine   *engine.Engine
 	sql      *sql.Runner
+	usage    *usage.Counter
 }
 
 var (
@@ -96,18 +99,19 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		},
 		Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, DB: db, Metrics: m, Logger: logger,
 	}
+	asked := usage.New(s.UsageBytes, reg, now)
 	e := engine.New(engine.Settings{
 		MaxConcurrency: s.MaxConcurrency, MaxSamples: s.MaxSamples, MaxFetchedBytes: s.MaxFetchedBytes, MaxSubquerySteps: s.MaxSubquerySteps,
 		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
 		DelayedNameRemoval: s.DelayedNameRemoval, UseStartTimestamps: s.UseStartTimestamps,
-	}, x, reg, logger)
+	}, x, asked, reg, logger)
 	statements := &sql.Runner{
 		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
 		Snapshots: snapshots, Store: &views.Store{Tables: tables, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m}, Engine: e, Work: work, Logger: logger,
 	}
 	stage := &Stage{
 		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
-		settings: s, work: work, db: db, exec: x, engine: e, sql: statements,
+		settings: s, work: work, db: db, exec: x, engine: e, sql: statements, usage: asked,
 	}
 	statements.Queryable = stage
 	statements.Metadata = func(ctx context.Context) (map[string][]metadata.Metadata, error) {
@@ -151,6 +155,10 @@ func (s *Stage) Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 		return err
 	})
 }
+
+// Usage returns how often queries asked for the metrics of the context's tenant, rules included.
+// SQL counts where it asks in PromQL.
+func (s *Stage) Usage(ctx context.Context) usage.Report { return s.usage.Of(tenant.From(ctx)) }
 
 // Settings returns the settings with their defaults.
 func (s *Stage) Settings() Settings { return s.settings }

@@ -80,13 +80,18 @@ export class Api {
   }
 
   async get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<Reply<T>> {
+    const began = performance.now();
+    const reply = await this.whole<ReplyBody & { data?: T }>(path, params, signal);
+    return { data: reply.data as T, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
+  }
+
+  // whole returns a reply that has its data beside its status.
+  async whole<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     const body = form(params);
     return this.slots.run(async () => {
-      const began = performance.now();
       const response = await this.request(path, body, body.length > 1500, signal);
       const text = await reached(response.text(), signal);
-      const reply = parse(response, text) as ReplyBody & { data?: T };
-      return { data: reply.data as T, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
+      return parse(response, text) as T;
     }, signal);
   }
 

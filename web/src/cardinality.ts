@@ -3,7 +3,7 @@ import { h, replace } from "./dom";
 import { formatValue } from "./format";
 import type { Context } from "./panel";
 import type { State } from "./state";
-import { bounds, formatDuration } from "./time";
+import { bounds, formatDuration, formatTime } from "./time";
 
 // Which metrics and labels make most series in the time range, and what they cost: the extended
 // answer of /api/v1/status/tsdb (docs/cardinality.md).
@@ -24,6 +24,13 @@ interface Explored {
   seriesCountByFocusLabelValue?: Row[];
   seriesCountByLabelValuePair?: Row[];
   labelValueCountByLabelName?: Row[];
+}
+
+// Unasked are the metrics of /api/v1/status/metric_names_stats?le=0.
+interface Unasked {
+  statsCollectedSince: number; // seconds
+  complete: boolean;
+  records: { metricName: string; series: number; samples: number; bytes: number; dollarsPerMonth: number }[];
 }
 
 type Change = Partial<Pick<State, "filter" | "only" | "compare">>;
@@ -86,7 +93,7 @@ export class CardinalityView {
   private async show(signal: AbortSignal): Promise<void> {
     const { start, end } = bounds(this.ctx.range(), Date.now());
     const length = end - start;
-    const [now, before] = await Promise.all([this.ask(start, end, signal), this.state().compare ? this.ask(start - length, start, signal) : undefined]);
+    const [now, before, unasked] = await Promise.all([this.ask(start, end, signal), this.state().compare ? this.ask(start - length, start, signal) : undefined, this.unasked(start, end, signal)]);
     const { filter, only } = this.state();
     const change = before ? `, ${signed(now.totalSeries - before.totalSeries)} since the ${formatDuration(length)} before` : "";
     replace(this.status, h("p", {}, `${count(now.totalSeries)} series${change}, ${count(now.totalLabelValuePairs)} label pairs`));
@@ -103,14 +110,37 @@ export class CardinalityView {
       table("Series by label", "Label", "Series", labels, labels0, (n) => this.change({ only: n })),
       table("Series by label pair", "Label pair", "Series", pairs, pairs0, (text) => narrow(matcher(...pair(text)))),
       table("Values by label", "Label", "Values", values, values0, (n) => this.change({ only: n })),
+      unasked && this.unaskedTable(unasked, (n) => narrow(matcher("__name__", n))),
     );
   }
 
-  private async ask(start: number, end: number, signal: AbortSignal): Promise<Explored> {
+  private unaskedTable(u: Unasked, narrow: (name: string) => void): HTMLElement | null {
+    const rows = u.records.map((r) => ({ name: r.metricName, value: r.series, samples: r.samples, bytes: r.bytes, dollarsPerMonth: r.dollarsPerMonth }));
+    const list = table("Metrics that nobody asked for", "Metric", "Series", rows, undefined, narrow);
+    const price = u.records.reduce((sum, r) => sum + r.dollarsPerMonth, 0);
+    const since = `No query of this server has named them since ${formatTime(u.statsCollectedSince * 1000, this.ctx.zone())}, when it started: ${dollars(price)} a month.`;
+    list?.insertBefore(h("p", { class: "muted" }, u.complete ? since : `${since} Some names of queries had no room in the count (--query.usage-bytes).`), list.children[1]!);
+    return list;
+  }
+
+  // unasked is undefined if the server does not count what queries ask for.
+  private async unasked(start: number, end: number, signal: AbortSignal): Promise<Unasked | undefined> {
+    try {
+      return await this.ctx.api.whole<Unasked>("status/metric_names_stats", { ...this.selected(start, end), le: "0", limit: topN }, signal);
+    } catch (e) {
+      if (e instanceof ApiError && e.status === 404) return undefined;
+      throw e;
+    }
+  }
+
+  private selected(start: number, end: number): Record<string, string | undefined> {
     const seconds = (ms: number) => (ms / 1000).toFixed(3);
-    const { filter, only } = this.state();
     const asOf = this.ctx.asOf();
-    const params = { topN, start: seconds(start), end: seconds(end), "match[]": filter, focusLabel: only, as_of: asOf === undefined ? undefined : seconds(asOf) };
+    return { start: seconds(start), end: seconds(end), "match[]": this.state().filter, as_of: asOf === undefined ? undefined : seconds(asOf) };
+  }
+
+  private async ask(start: number, end: number, signal: AbortSignal): Promise<Explored> {
+    const params = { ...this.selected(start, end), topN, focusLabel: this.state().only };
     return (await this.ctx.api.get<Explored>("status/tsdb", params, signal)).data;
   }
 }

@@ -270,6 +270,16 @@ test("cardinality counts the time range, drills down, compares and opens a metri
   await copy.getByText(/series, \+[\d,]+ since the 1h before/).waitFor();
   await page.getByRole("button", { name: "Explore node_cpu_seconds_total" }).click();
   assert.equal(await series(page), 1);
+  // A metric that a query named is not among those that nobody asked for.
+  const name = "node_cpu_guest_seconds_total";
+  await page.goto(`${server.url}/#/cardinality?range=1h&filter=${encodeURIComponent(`{__name__="${name}"}`)}`);
+  const unasked = list("Metrics that nobody asked for");
+  await unasked.getByRole("button", { name }).waitFor();
+  assert.match(await unasked.textContent(), /No query of this server has named them since 20\d\d-.*: (\$|less|<).* a month/);
+  await fetch(`${server.url}/api/v1/query?query=${name}`);
+  await page.evaluate(() => document.activeElement?.blur());
+  await page.keyboard.press("r");
+  await until("it is listed no more", async () => (await unasked.getByRole("button", { name }).count()) === 0);
   await page.goto(`${server.url}/#/cardinality?filter=%7B`);
   await page.getByRole("alert").waitFor();
   assert.match(await page.getByRole("alert").textContent(), /match\[\]|parse error|selector/);

@@ -19,6 +19,7 @@ var (
 	_ api.SQLer      = backend{}
 	_ api.Weigher    = backend{}
 	_ api.Laker      = backend{}
+	_ api.Asker      = backend{}
 )
 
 // backend is an api.Backend: the engine evaluates queries, the stage reads their data.

@@ -47,6 +47,7 @@ type server struct {
 	explains Explainer              // nil: the backend cannot explain queries
 	sql      SQLer                  // nil: the backend has no SQL
 	lakes    Laker                  // nil: the backend cannot describe its objects
+	asks     Asker                  // nil: the backend does not count what queries ask for
 
 	withStats func() (map[string]http.Handler, error) // by upstream's path: see statsHandlers
 }
@@ -79,6 +80,7 @@ func New(settings Settings, backend Backend, budget *memory.Budget, now func() t
 	s.explains, _ = backend.(Explainer)
 	s.sql, _ = backend.(SQLer)
 	s.lakes, _ = backend.(Laker)
+	s.asks, _ = backend.(Asker)
 	upstream, err := s.upstream(reg, nil)
 	if err != nil {
 		return nil, err

@@ -90,6 +90,9 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	if s.lakes != nil {
 		served[lakePath] = func(http.Handler) http.Handler { return s.withAsOf(s.json(s.lake)) }
 	}
+	if s.asks != nil && s.weigher() != nil {
+		served[namesStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(s.namesStats)) }
+	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden := map[string]bool{}
 	router := route.New().WithInstrumentation(func(path string, h http.HandlerFunc) http.HandlerFunc {
@@ -101,7 +104,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return guarded(apiPath+path, withPath(choose(h)))
 	})
 	upstream.Register(router)
-	for _, path := range []string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath} {
+	for _, path := range []string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath, namesStatsPath} {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}

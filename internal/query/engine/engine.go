@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/query/exec"
+	"github.com/promlake/promlake/internal/query/usage"
 )
 
 // defaultSubqueryStep is the step of a subquery that names none, like Prometheus' default
@@ -39,6 +40,7 @@ type Engine struct {
 	upstream *promql.Engine
 	parser   parser.Parser
 	gate     *gate
+	usage    *usage.Counter
 }
 
 var _ promql.QueryEngine = (*Engine)(nil)
@@ -57,11 +59,11 @@ type Settings struct {
 	DelayedNameRemoval, UseStartTimestamps bool // upstream's feature flags
 }
 
-// New returns an engine whose queries read through x. reg may be nil.
-func New(s Settings, x *exec.Executor, reg prometheus.Registerer, logger *slog.Logger) *Engine {
+// New returns an engine whose queries read through x, and are counted by u. reg may be nil.
+func New(s Settings, x *exec.Executor, u *usage.Counter, reg prometheus.Registerer, logger *slog.Logger) *Engine {
 	p := parser.NewParser(ParserOptions())
 	return &Engine{
-		settings: s, exec: x, parser: p, gate: newGate(s.MaxConcurrency),
+		settings: s, exec: x, parser: p, gate: newGate(s.MaxConcurrency), usage: u,
 		upstream: promql.NewEngine(promql.EngineOpts{
 			Logger:                   logger,
 			Reg:                      reg,

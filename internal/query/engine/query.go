@@ -12,6 +12,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Query is a query of upstream's engine, which has checked its text. Exec changes its statement
@@ -45,6 +46,9 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 	total := q.Stats().Timers.GetTimer(stats.ExecTotalTime).Start()
 	var res *promql.Result
 	err := q.Run(asked, func(ctx context.Context) error {
+		if q.asked.Expr != nil {
+			q.engine.usage.Query(tenant.From(ctx), q.asked.Expr)
+		}
 		notes, err := q.push(ctx)
 		if err == nil {
 			err = q.walkable()
