@@ -33,7 +33,7 @@ type cli struct {
 	Doctor  doctorCmd  `cmd:"" help:"Find damaged objects in a store, and take them out of what counts."`
 	Config  configCmd  `cmd:"" help:"Print the settings of promlake serve and the source of each."`
 	Check   checkCmd   `cmd:"" help:"Check the files of promlake serve --config.file."`
-	Rules   rulesCmd   `cmd:"" help:"Test rules."`
+	Rules   rulesCmd   `cmd:"" help:"Test rules, and evaluate them over the past."`
 	Token   tokenCmd   `cmd:"" help:"Make a token for requests to a server."`
 	Cost    costCmd    `cmd:"" help:"Estimate what a load costs on AWS."`
 	Redrive redriveCmd `cmd:"" help:"Move dead letters of remote_write back to their queue, or tell what they are."`
@@ -45,7 +45,7 @@ func newCLI() *cli {
 	c := settings.Default[cli]()
 	c.Serve.Settings, c.Config.Settings = app.DefaultSettings(), app.DefaultSettings()
 	c.Compact.Compact, c.Inspect.Compact = compactapp.DefaultSettings(), compactapp.DefaultSettings()
-	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log, &c.Export.Log} {
+	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log, &c.Export.Log, &c.Rules.Replay.Log} {
 		log.Level = "warn"
 	}
 	c.Cost.Load = cost.DefaultLoad()

@@ -15,7 +15,8 @@ import (
 
 // rulesCmd are the tools for who writes rules.
 type rulesCmd struct {
-	Test rulesTestCmd `cmd:"" help:"Run promtool's unit tests of rules."`
+	Test   rulesTestCmd   `cmd:"" help:"Run promtool's unit tests of rules."`
+	Replay rulesReplayCmd `cmd:"" help:"Tell when an alert would have fired."`
 }
 
 type rulesTestCmd struct {

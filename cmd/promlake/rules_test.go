@@ -47,3 +47,28 @@ tests:
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "--junit: open ")
 }
+
+func TestRulesReplay(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("r.yml", []byte("groups: [{name: g, rules: [{alert: B, expr: 'sum(up) + 2', for: 1m}]}]"), 0o600))
+	store := filled(t)
+	args := []string{"rules", "replay", "B", "--rules", "r.yml", "--store", store, "--start", "2026-01-02T03:04:10Z", "--end", "2026-01-02T03:07:10Z"}
+	code, out, errs := command(args...)
+	require.Equal(t, 0, code, errs)
+	require.Regexp(t, `^PENDING SINCE +FIRING AT +RESOLVED AT +VALUE +LABELS\n2026-01-02T03:0\S+Z +2026-01-02T03:0\S+Z +still active +5 +\{alertname="B"\}\n3 evaluations, 1 episodes, 1 of them fired\n$`, out)
+	code, out, errs = command(append(args, "--format", "json")...)
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, `"labels": {
+      "alertname": "B"
+    },`)
+	require.Contains(t, out, `"value": "5"`)
+	require.NotContains(t, out, "resolvedAt")
+	for flag, want := range map[string]string{"--start": "--start", "--end": "--end", "--as-of": "--as-of"} {
+		code, _, errs = command(append(args, flag, "soon")...)
+		require.Equal(t, 1, code)
+		require.Contains(t, errs, want+` "soon": want RFC 3339 or seconds since 1970`)
+	}
+	code, _, errs = command("rules", "replay", "B", "--start", "0")
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "missing flags: --rules")
+}

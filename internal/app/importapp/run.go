@@ -25,7 +25,7 @@ type Outcome struct {
 // Blocks imports the blocks of a TSDB. now is the clock that measures the duration. The outcome is
 // valid with an error of the import too.
 func Blocks(ctx context.Context, s Settings, t TSDB, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
-	set, err := s.bulk()
+	set, err := s.Bulk()
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func Blocks(ctx context.Context, s Settings, t TSDB, now func() time.Time, progr
 
 // BlocksInto is Blocks for a store that is open. s.Store is not used.
 func BlocksInto(ctx context.Context, store objstore.Store, s Settings, t TSDB, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
-	set, err := s.bulk()
+	set, err := s.Bulk()
 	if err != nil {
 		return nil, err
 	}

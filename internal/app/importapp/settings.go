@@ -40,8 +40,8 @@ const unitSamples = 200_000_000
 // minMemory is what the writers of blocks need beside the series, in bytes, each.
 const minMemory = 64 << 20
 
-// bulk returns the settings of the import, and limits the memory of this process.
-func (s *Settings) bulk() (out bulk.Settings, err error) {
+// Bulk returns the settings of the import, and limits the memory of this process.
+func (s *Settings) Bulk() (out bulk.Settings, err error) {
 	if err := settings.Check(*s); err != nil {
 		return out, err
 	}
