@@ -88,8 +88,14 @@ func open(t *testing.T, s *sink, change func(*listen.Settings)) (*listen.Listene
 	t.Helper()
 	set := listen.Settings{Address: "127.0.0.1:0", Tenant: "team", QueueBytes: 1 << 20, MaxConnections: 10, Interval: time.Millisecond}
 	change(&set)
+	return openFor(t, s, set, listen.Protocol{Name: "test", Decode: s.decode})
+}
+
+// openFor is open for a protocol.
+func openFor(t *testing.T, s *sink, set listen.Settings, p listen.Protocol) (*listen.Listener, func(name string, values ...string) float64) {
+	t.Helper()
 	reg := prometheus.NewRegistry()
-	l, err := listen.Open(t.Context(), set, listen.Protocol{Name: "test", Decode: s.decode}, s, reg, slog.New(slog.DiscardHandler), time.Now)
+	l, err := listen.Open(t.Context(), set, p, s, reg, slog.New(slog.DiscardHandler), time.Now)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

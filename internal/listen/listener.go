@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/promlake/promlake/internal/remotewrite"
 )
@@ -34,6 +35,10 @@ type Listener struct {
 	writer  sync.WaitGroup
 	stop    chan struct{} // closed when Close begins
 
+	received  chan struct{}       // closed when no reader runs any more
+	arriving  *semaphore.Weighted // bytes of messages
+	unpacking sync.Mutex          // held while a message becomes lines: one at a time takes memory
+
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 	ended bool
@@ -43,26 +48,32 @@ type Listener struct {
 
 // Open listens and begins to append.
 func Open(ctx context.Context, set Settings, protocol Protocol, sink Sink, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Listener, error) {
-	tcp, udp, err := both(ctx, set.Address)
+	tcp, udp, err := both(ctx, set.Address, protocol.Unpack == nil)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", protocol.Name, err)
 	}
 	l := &Listener{
 		set: set, protocol: protocol, sink: sink, now: now, logger: logger.With("protocol", protocol.Name), queue: newQueue(set.QueueBytes),
-		tcp: tcp, udp: udp, stop: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		tcp: tcp, udp: udp, stop: make(chan struct{}), received: make(chan struct{}), arriving: semaphore.NewWeighted(maxArriving), conns: map[net.Conn]struct{}{},
 	}
 	l.met = newMetrics(reg, protocol.Name, func() float64 { return float64(l.queue.size()) })
 	l.ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	l.readers.Go(l.accept)
-	l.readers.Go(l.datagrams)
-	l.writer.Go(l.write)
-	go l.tick()
+	if l.udp != nil {
+		l.readers.Go(l.datagrams)
+	}
+	if protocol.Aggregate != nil {
+		l.writer.Go(l.flush)
+	} else {
+		l.writer.Go(l.write)
+		go l.tick()
+	}
 	l.logger.Info("accepting lines", "address", tcp.Addr().String(), "tenant", set.Tenant)
 	return l, nil
 }
 
-// both listens over TCP and UDP. Port 0 is a port that is free in both.
-func both(ctx context.Context, address string) (tcp net.Listener, udp net.PacketConn, err error) {
+// both listens over TCP, and with datagrams over UDP. Port 0 is a port that is free in both.
+func both(ctx context.Context, address string, datagrams bool) (tcp net.Listener, udp net.PacketConn, err error) {
 	var lc net.ListenConfig
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -71,6 +82,9 @@ func both(ctx context.Context, address string) (tcp net.Listener, udp net.Packet
 	for range 10 {
 		if tcp, err = lc.Listen(ctx, "tcp", address); err != nil {
 			return nil, nil, err
+		}
+		if !datagrams {
+			return tcp, nil, nil
 		}
 		if udp, err = lc.ListenPacket(ctx, "udp", tcp.Addr().String()); err == nil {
 			return tcp, udp, nil
@@ -82,7 +96,7 @@ func both(ctx context.Context, address string) (tcp net.Listener, udp net.Packet
 	return nil, nil, err
 }
 
-// Addr is where the listener listens, over TCP and UDP.
+// Addr is where the listener listens, over TCP and mostly UDP.
 func (l *Listener) Addr() string { return l.tcp.Addr().String() }
 
 // tick makes lines ready that have waited for the interval.
@@ -113,20 +127,27 @@ func (l *Listener) write() {
 
 // append appends a batch, again and again if that fails.
 func (l *Listener) append(b batch) {
+	l.store(b.count(), int64(len(b.lines))+remotewrite.CostFloat*int64(b.count()), func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		return l.protocol.Decode(b.lines, b.came, g, rules, room)
+	})
+}
+
+// store appends the samples of some lines, again and again if that fails.
+func (l *Listener) store(lines int, size int64, source Source) {
 	whole := false
-	source := func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-		out, err := l.protocol.Decode(b.lines, b.came, g, rules, room)
+	noted := func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		out, err := source(g, rules, room)
 		whole = err != nil
 		return out, err
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		refused, err := l.sink.Append(l.ctx, l.set.Tenant, int64(len(b.lines))+remotewrite.CostFloat*int64(b.count()), source)
+		refused, err := l.sink.Append(l.ctx, l.set.Tenant, size, noted)
 		if err == nil {
 			if refused != nil {
 				l.met.refused.Inc()
 				l.complain("lines were refused", "err", refused)
 				if whole {
-					l.met.dropped.WithLabelValues(droppedRefused).Add(float64(b.count()))
+					l.met.dropped.WithLabelValues(droppedRefused).Add(float64(lines))
 				}
 			}
 			return
@@ -136,8 +157,8 @@ func (l *Listener) append(b batch) {
 		select {
 		case <-time.After(pause):
 		case <-l.ctx.Done():
-			l.met.dropped.WithLabelValues(droppedShutdown).Add(float64(b.count()))
-			l.logger.Error("lines are lost: they could not be stored before the process ended", "lines", b.count(), "err", err)
+			l.met.dropped.WithLabelValues(droppedShutdown).Add(float64(lines))
+			l.logger.Error("lines are lost: they could not be stored before the process ended", "lines", lines, "err", err)
 			return
 		}
 	}
@@ -160,7 +181,10 @@ func (l *Listener) Close(ctx context.Context) error {
 		return nil
 	}
 	l.ended = true
-	err := errors.Join(l.tcp.Close(), l.udp.Close())
+	err := l.tcp.Close()
+	if l.udp != nil {
+		err = errors.Join(err, l.udp.Close())
+	}
 	for c := range l.conns {
 		_ = c.Close() // its reader reports it
 	}
@@ -178,6 +202,7 @@ func (l *Listener) Close(ctx context.Context) error {
 	}
 	l.queue.close() // readers that still wait for room go on
 	<-read
+	close(l.received)
 	l.writer.Wait()
 	l.cancel()
 	return err

@@ -2,6 +2,7 @@ package listen
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net"
 	"time"
@@ -28,7 +29,11 @@ func (l *Listener) accept() {
 		}
 		l.met.open.Inc()
 		l.readers.Go(func() {
-			l.connection(c)
+			if l.protocol.Unpack != nil {
+				l.messages(c)
+			} else {
+				l.connection(c)
+			}
 			l.met.open.Dec()
 			_ = c.Close() // nothing was written
 			l.mu.Lock()
@@ -46,7 +51,7 @@ func (l *Listener) admit(c net.Conn) bool {
 		return false
 	}
 	if len(l.conns) >= l.set.MaxConnections {
-		l.complain("a connection was closed at once: too many are open", "limit", l.set.MaxConnections, "flag", "--"+l.protocol.Name+".max-connections")
+		l.complain("a connection was closed at once: too many are open", "limit", l.set.MaxConnections, "flag", "--"+cmp.Or(l.protocol.Flags, l.protocol.Name)+".max-connections")
 		return false
 	}
 	l.conns[c] = struct{}{}
@@ -109,13 +114,20 @@ func (l *Listener) datagrams() {
 	}
 }
 
-// take adds complete lines to the queue.
+// take adds complete lines up, or to the queue.
 func (l *Listener) take(lines []byte, transport string, wait bool) {
 	if len(lines) == 0 {
 		return
 	}
 	n := float64(bytes.Count(lines, []byte{'\n'}))
 	l.met.lines.WithLabelValues(transport).Add(n)
+	if l.protocol.Aggregate != nil {
+		l.protocol.Aggregate.Add(lines, func(reason string, err error) {
+			l.met.dropped.WithLabelValues(reason).Inc()
+			l.complain("a part of a line was left out", "err", err)
+		})
+		return
+	}
 	if l.queue.add(lines, l.now(), wait) {
 		return
 	}

@@ -48,7 +48,7 @@ func documented(t *testing.T, heading string) string {
 // after a restart.
 func TestLines(t *testing.T) {
 	s := settings.Default[listenapp.Settings]()
-	for _, l := range []*listenapp.Lines{&s.Graphite, &s.Influx, &s.OpenTSDB} {
+	for _, l := range []*listenapp.Lines{&s.Graphite.Lines, &s.Influx, &s.OpenTSDB} {
 		l.Listen, l.Tenant, l.Interval = "127.0.0.1:0", "lines", time.Millisecond
 		require.True(t, s.Enabled())
 	}

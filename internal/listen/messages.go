@@ -1,0 +1,76 @@
+package listen
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// messages reads messages until the sender or the listener ends the connection. One that is too
+// long ends it too.
+func (l *Listener) messages(c net.Conn) {
+	from := c.RemoteAddr().String()
+	buf := make([]byte, maxLine)
+	for {
+		_ = c.SetReadDeadline(time.Now().Add(idle)) // fails only with the connection
+		var head [4]byte
+		if n, err := io.ReadFull(c, head[:]); err != nil {
+			if n > 0 {
+				l.met.dropped.WithLabelValues(droppedPartial).Inc()
+			}
+			return
+		}
+		size := binary.BigEndian.Uint32(head[:])
+		if int64(size) > int64(l.protocol.MaxMessage) {
+			l.met.dropped.WithLabelValues(droppedLong).Inc()
+			l.complain("a connection was closed: its message is too long", "limit", l.protocol.MaxMessage, "bytes", size, "from", from)
+			return
+		}
+		if err := l.arriving.Acquire(l.ctx, int64(size)); err != nil {
+			return // the process ends
+		}
+		_ = c.SetReadDeadline(time.Now().Add(messageTime))
+		message, err := receive(c, buf, int(size))
+		if err == nil {
+			l.unpack(message, from)
+		} else {
+			l.met.dropped.WithLabelValues(droppedPartial).Inc()
+		}
+		l.arriving.Release(int64(size))
+		if err != nil {
+			return
+		}
+	}
+}
+
+// receive reads size bytes. Memory grows with what has arrived, whatever was announced.
+func receive(r io.Reader, buf []byte, size int) ([]byte, error) {
+	n := 0
+	for n < size {
+		if n == len(buf) {
+			buf = append(buf, make([]byte, min(len(buf), size-n))...)
+		}
+		k, err := r.Read(buf[n:min(size, len(buf))])
+		if n += k; err != nil && n < size {
+			return nil, errors.Join(err, io.ErrUnexpectedEOF)
+		}
+	}
+	return buf[:size], nil
+}
+
+// unpack takes the lines of a message.
+func (l *Listener) unpack(message []byte, from string) {
+	l.unpacking.Lock()
+	defer l.unpacking.Unlock()
+	bad, why, err := l.protocol.Unpack(message, func(lines []byte) { l.take(lines, "tcp", true) })
+	if bad > 0 {
+		l.met.dropped.WithLabelValues(droppedPoint).Add(float64(bad))
+		l.complain("points of a message were left out", "points", bad, "err", why, "from", from)
+	}
+	if err != nil {
+		l.met.dropped.WithLabelValues(droppedMessage).Inc()
+		l.complain("a message was left out, or the rest of it", "err", err, "from", from)
+	}
+}

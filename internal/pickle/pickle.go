@@ -1,0 +1,219 @@
+// Package pickle reads plain data of Python's pickle format: numbers, texts, tuples and lists. It
+// executes nothing: opcodes that make objects of classes, or call functions, are refused.
+//
+// It knows the opcodes of all protocols (0 to 5) for such data. The format is that of Python's
+// Lib/pickletools.py.
+package pickle
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrInvalid marks data that is no pickle of plain data, or exceeds a limit.
+var ErrInvalid = errors.New("invalid pickle")
+
+// Kind is the kind of a value.
+type Kind uint8
+
+// The kinds.
+const (
+	None Kind = iota
+	Number
+	Text
+	Sequence // a tuple or a list
+	mark
+)
+
+// Value is a Python object.
+type Value struct {
+	Kind   Kind
+	Number float64 // of an integer, a float or a truth value
+	Text   []byte
+	items  *[]Value // shared by all values that stand for one list
+}
+
+// Items are those of a tuple or a list, which may contain itself.
+func (v Value) Items() []Value {
+	if v.items == nil {
+		return nil
+	}
+	return *v.items
+}
+
+// maxValues is how many values a pickle may make, in lists, tuples, and the memo. They take 64
+// bytes each at most twice, since slices grow.
+const maxValues = 1 << 19
+
+// Decode returns the object of a pickle. Its texts are parts of data where that is possible.
+func Decode(data []byte) (Value, error) {
+	m := machine{data: data, left: maxValues}
+	for {
+		op, err := m.byte()
+		if err != nil {
+			return Value{}, err
+		}
+		if op == '.' {
+			break
+		}
+		if err := m.step(op); err != nil {
+			return Value{}, err
+		}
+		if m.left < 0 {
+			return Value{}, fmt.Errorf("%w: it has more than %d values: send fewer points in a message", ErrInvalid, maxValues)
+		}
+	}
+	v, err := m.pop()
+	if err == nil && v.Kind == mark {
+		err = m.invalid("the stack ends with a mark")
+	}
+	return v, err
+}
+
+// machine is the stack machine of the format.
+type machine struct {
+	data  []byte
+	at    int
+	stack []Value
+	memo  map[uint64]Value
+	left  int // values that may still be made
+}
+
+func (m *machine) invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s at byte %d", ErrInvalid, fmt.Sprintf(format, args...), m.at)
+}
+
+func (m *machine) byte() (byte, error) {
+	b, err := m.bytes(1)
+	if err != nil {
+		return 0, err
+	}
+	return b[0], nil
+}
+
+// bytes returns the next n bytes.
+func (m *machine) bytes(n uint64) ([]byte, error) {
+	if n > uint64(len(m.data)-m.at) {
+		return nil, m.invalid("it ends too early")
+	}
+	b := m.data[m.at : m.at+int(n)]
+	m.at += int(n)
+	return b, nil
+}
+
+// unsigned returns a little-endian integer of n bytes.
+func (m *machine) unsigned(n uint64) (uint64, error) {
+	b, err := m.bytes(n)
+	if err != nil {
+		return 0, err
+	}
+	var all [8]byte
+	copy(all[:], b)
+	return binary.LittleEndian.Uint64(all[:]), nil
+}
+
+// sized returns bytes after their length, which has n bytes.
+func (m *machine) sized(n uint64) ([]byte, error) {
+	size, err := m.unsigned(n)
+	if err != nil {
+		return nil, err
+	}
+	return m.bytes(size)
+}
+
+func (m *machine) push(v Value) {
+	m.left--
+	m.stack = append(m.stack, v)
+}
+
+func (m *machine) number(v float64) { m.push(Value{Kind: Number, Number: v}) }
+
+func (m *machine) pop() (Value, error) {
+	if len(m.stack) == 0 {
+		return Value{}, m.invalid("the stack is empty")
+	}
+	v := m.stack[len(m.stack)-1]
+	m.stack = m.stack[:len(m.stack)-1]
+	return v, nil
+}
+
+// popMark removes the values above the last mark, and the mark.
+func (m *machine) popMark() ([]Value, error) {
+	for i := len(m.stack) - 1; i >= 0; i-- {
+		if m.stack[i].Kind == mark {
+			above := m.stack[i+1:]
+			m.stack = m.stack[:i]
+			return above, nil
+		}
+	}
+	return nil, m.invalid("there is no mark")
+}
+
+// sequence pushes a tuple or list of copies of values.
+func (m *machine) sequence(values []Value) {
+	items := append([]Value(nil), values...)
+	m.left -= len(items)
+	m.push(Value{Kind: Sequence, items: &items})
+}
+
+// tuple pushes a tuple of the last n values.
+func (m *machine) tuple(n int) error {
+	if len(m.stack) < n {
+		return m.invalid("the stack is empty")
+	}
+	from := len(m.stack) - n
+	values := m.stack[from:]
+	for _, v := range values {
+		if v.Kind == mark {
+			return m.invalid("a mark in a tuple")
+		}
+	}
+	m.stack = m.stack[:from]
+	m.sequence(values)
+	return nil
+}
+
+// extend appends values to the list that is the last of the stack.
+func (m *machine) extend(values ...Value) error {
+	if len(m.stack) == 0 || m.stack[len(m.stack)-1].items == nil {
+		return m.invalid("append to what is no list")
+	}
+	list := m.stack[len(m.stack)-1].items
+	m.left -= len(values)
+	*list = append(*list, values...)
+	return nil
+}
+
+// put remembers the last value of the stack.
+func (m *machine) put(key uint64) error {
+	if len(m.stack) == 0 {
+		return m.invalid("the stack is empty")
+	}
+	if m.memo == nil {
+		m.memo = map[uint64]Value{}
+	}
+	m.left--
+	m.memo[key] = m.stack[len(m.stack)-1]
+	return nil
+}
+
+// get pushes a value that put has remembered.
+func (m *machine) get(key uint64) error {
+	v, ok := m.memo[key]
+	if !ok {
+		return m.invalid("nothing was remembered as %d", key)
+	}
+	m.push(v)
+	return nil
+}
+
+// float64s returns a big-endian float.
+func (m *machine) float64s() (float64, error) {
+	b, err := m.bytes(8)
+	if err != nil {
+		return 0, err
+	}
+	return math.Float64frombits(binary.BigEndian.Uint64(b)), nil
+}

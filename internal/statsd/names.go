@@ -1,0 +1,79 @@
+package statsd
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/promlake/promlake/internal/series"
+)
+
+// labelsOf returns the labels of an event, sorted by name. Of equal tags the last counts. Names are
+// made valid in the way of statsd_exporter: what is not a letter, digit, underscore or colon
+// becomes an underscore.
+func labelsOf(e *event) ([]series.Label, error) {
+	if !utf8.Valid(e.name) || !utf8.Valid(e.tags) {
+		return nil, errors.New("names and tags are not valid UTF-8")
+	}
+	metric, tags, separator := splitName(string(e.name))
+	if metric == "" {
+		return nil, errors.New("the metric has no name")
+	}
+	out := []series.Label{{Name: model.MetricNameLabel, Value: escape(metric)}}
+	add := func(text, separator string) error {
+		for tag := range strings.SplitSeq(text, ",") {
+			if tag = strings.TrimSpace(tag); tag == "" {
+				continue
+			}
+			name, value, ok := strings.Cut(tag, separator)
+			if name = escape(name); !ok || name == "" || value == "" || name == model.MetricNameLabel {
+				return errors.New("a tag is not a name and a value with " + separator + " between them")
+			}
+			out = slices.DeleteFunc(out, func(l series.Label) bool { return l.Name == name })
+			out = append(out, series.Label{Name: name, Value: value})
+		}
+		return nil
+	}
+	if err := errors.Join(add(tags, separator), add(string(e.tags), ":")); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// splitName divides a name from tags: name,tag=v (InfluxDB), name#tag=v (Librato), name[tag=v]rest
+// (SignalFx).
+func splitName(text string) (name, tags, separator string) {
+	if before, rest, ok := strings.Cut(text, "["); ok {
+		if inside, after, ok := strings.Cut(rest, "]"); ok {
+			return before + after, inside, "="
+		}
+	}
+	if i := strings.IndexAny(text, ",#"); i >= 0 {
+		return text[:i], text[i+1:], "="
+	}
+	return text, "", "="
+}
+
+// escape makes a name valid.
+func escape(name string) string {
+	if name == "" {
+		return ""
+	}
+	out := make([]byte, 0, len(name)+1)
+	if '0' <= name[0] && name[0] <= '9' {
+		out = append(out, '_')
+	}
+	for _, r := range name {
+		if r < utf8.RuneSelf && (bytes.IndexByte([]byte("_:"), byte(r)) >= 0 || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z') {
+			out = append(out, byte(r))
+		} else {
+			out = append(out, '_')
+		}
+	}
+	return string(out)
+}
