@@ -41,8 +41,8 @@ func (s source) transport(ctx context.Context, io flags.Streams, vs flags.Values
 	return loopback.Transport(h), done, nil
 }
 
-// queryOf opens a query stage over a store, for all tenants. done releases what it holds; no request
-// may be under way then.
+// queryOf opens a query stage over a store, for all tenants. done releases what it holds; no
+// request may be under way then.
 func queryOf(
 	ctx context.Context, store string, log telemetry.LogSettings, settings queryapp.Settings, io flags.Streams, vs flags.Values,
 ) (h http.Handler, done func() error, err error) {

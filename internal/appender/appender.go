@@ -88,8 +88,8 @@ func (a *transactionAppender) Append(ref storage.SeriesRef, ls labels.Labels, st
 		}
 		a.tx.Exemplars = append(a.tx.Exemplars, Exemplar{len(a.tx.Samples) - 1, e})
 	}
-	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte, which
-	// keeps them apart from scraped ones in the scrape's cache.
+	// The names of a scrape's own families (up, scrape_duration_seconds, …) end with this byte,
+	// which keeps them apart from scraped ones in the scrape's cache.
 	if family := strings.TrimSuffix(opts.MetricFamilyName, "\xff"); !opts.Metadata.IsEmpty() && family != "" {
 		a.tx.describe(family, string(opts.Metadata.Type), opts.Metadata.Help, opts.Metadata.Unit)
 	}

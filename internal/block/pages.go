@@ -64,8 +64,9 @@ type intPages struct {
 	dict  []byte
 }
 
-// newIntPages returns an intPages that compares layouts after compression with z. It tries deltas in
-// whole bytes only if bytes is true, because they double the time and pay off where series are long.
+// newIntPages returns an intPages that compares layouts after compression with z. It tries deltas
+// in whole bytes only if bytes is true, because they double the time and pay off where series are
+// long.
 func newIntPages(z *zstd.Encoder, bytes bool) *intPages { return &intPages{zstd: z, bytes: bytes} }
 
 // lay divides vals into pages that end where series end. ends are the ends of the series in vals,

@@ -199,8 +199,8 @@ func put(t *testing.T, store objstore.Store, k, value string) {
 	require.NoError(t, err)
 }
 
-// TestOrderWithinTick: of two segments that the store got in one tick of its clock, the one with the
-// later ULID has the higher rank, also where the lowest bits of its time overflow.
+// TestOrderWithinTick: of two segments that the store got in one tick of its clock, the one with
+// the later ULID has the higher rank, also where the lowest bits of its time overflow.
 func TestOrderWithinTick(t *testing.T) {
 	const overflow = 1 << 30 // ms
 	for _, wrong := range []time.Duration{0, time.Hour, -time.Hour, 5 * 24 * time.Hour, -5 * 24 * time.Hour} {

@@ -145,6 +145,13 @@ func TestSplit(t *testing.T) {
 // TestSplitIsAtomic: the sources count until the last slice is done.
 func TestSplitIsAtomic(t *testing.T) {
 	l := newLake(t)
+	l.splitDay(func() { l.check("t") })
+}
+
+// splitDay stores a day that no job may merge as a whole, and runs job by job until all of its
+// slices are live. It calls after after each job.
+func (l *lake) splitDay(after func()) {
+	l.t.Helper()
 	s := l.stage(Settings{MaxJobSamples: 400}, 2)
 	l.scrape("t", "0:00", "2:00", 5*time.Minute, 30)
 	l.at("2:15").untilIdle(l.stage(Settings{}, 3))
@@ -152,13 +159,13 @@ func TestSplitIsAtomic(t *testing.T) {
 	for n := 0; ; n++ {
 		jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
 		if len(jobs) == 0 {
-			require.Greater(t, n, 2)
-			break
+			require.Greater(l.t, n, 2)
+			return
 		}
-		r, err := s.Run(t.Context(), "t", jobs[0])
-		require.NoError(t, err)
-		require.Equal(t, Done, r.Outcome)
-		l.check("t")
+		r, err := s.Run(l.t.Context(), "t", jobs[0])
+		require.NoError(l.t, err)
+		require.Equal(l.t, Done, r.Outcome)
+		after()
 	}
 }
 
@@ -166,20 +173,8 @@ func TestSplitIsAtomic(t *testing.T) {
 // recorded.
 func TestSplitOfOtherRank(t *testing.T) {
 	l := newLake(t)
-	s := l.stage(Settings{MaxJobSamples: 400}, 2)
-	l.scrape("t", "0:00", "2:00", 5*time.Minute, 30)
-	l.at("2:15").untilIdle(l.stage(Settings{}, 3))
-	l.at("24:15")
-	for n := 0; ; n++ {
-		jobs := Plan(s.Settings(), l.now, l.snapshot("t"))
-		if len(jobs) == 0 {
-			require.Greater(t, n, 2)
-			break
-		}
-		r, err := s.Run(t.Context(), "t", jobs[0])
-		require.NoError(t, err)
-		require.Equal(t, Done, r.Outcome)
-		_, err = catalog.Commit(t.Context(), l.mem, "t", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+	l.splitDay(func() {
+		_, err := catalog.Commit(t.Context(), l.mem, "t", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			if len(m.Splits) == 1 && len(m.Splits[0].Done) == 1 {
 				m.Splits[0].Done = slices.Clone(m.Splits[0].Done)
 				m.Splits[0].Done[0].Rank[15]++
@@ -187,7 +182,7 @@ func TestSplitOfOtherRank(t *testing.T) {
 			return m, nil
 		})
 		require.NoError(t, err)
-	}
+	})
 	blocks := l.snapshot("t").Blocks
 	require.Greater(t, len(blocks), 1)
 	for _, b := range blocks {

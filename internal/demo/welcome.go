@@ -35,7 +35,8 @@ const dashboard = "#/dashboards?range=15m&refresh=5s&dash=machine"
 const askEvery = 200 * time.Millisecond
 
 // Welcome waits until the process at base answers the examples, or ctx ends. Then it prints to out
-// the URL of the dashboard and commands that can be pasted into a shell. Requests have the token if it is not "".
+// the URL of the dashboard and commands that can be pasted into a shell. Requests have the token if
+// it is not "".
 func Welcome(ctx context.Context, s Settings, base, token string, out io.Writer, logger *slog.Logger) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()

@@ -10,8 +10,8 @@ import (
 )
 
 // Transport returns a RoundTripper that calls h, and returns an answer as soon as h begins it. The
-// body is read while h writes it; to close the body ends h's context and waits for h. An answer that
-// h breaks off is an error of its body.
+// body is read while h writes it; to close the body ends h's context and waits for h. An answer
+// that h breaks off is an error of its body.
 func Transport(h http.Handler) http.RoundTripper { return transport{h} }
 
 type transport struct{ h http.Handler }

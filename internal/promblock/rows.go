@@ -89,8 +89,8 @@ func (r *Rows) Len() int { return len(r.rows) }
 func (r *Rows) Ref(i int) series.Ref { return r.rows[i].ref }
 
 // Read appends the samples of the i-th series, in the order of time and without those that
-// tombstones of the block delete, to floats and hists. It returns hists. It leaves floats.ST empty if
-// it is empty and no sample has a start timestamp. Errors: CorruptError.
+// tombstones of the block delete, to floats and hists. It returns hists. It leaves floats.ST empty
+// if it is empty and no sample has a start timestamp. Errors: CorruptError.
 func (r *Rows) Read(i int, floats *live.Run, hists []segment.Hist) ([]segment.Hist, error) {
 	at, histsAt := len(floats.TS), len(hists)
 	s := &r.rows[i]

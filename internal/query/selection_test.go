@@ -71,7 +71,8 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 	}
 }
 
-// changingRows returns rows of a step, sorted as segments have them. Their series change now and then.
+// changingRows returns rows of a step, sorted as segments have them. Their series change now and
+// then.
 func changingRows(rng *rand.Rand, step int, from int64) (rows []segment.Row) {
 	for m := range 3 {
 		for i := range 5 {

@@ -22,8 +22,8 @@ func floatRows(rng *rand.Rand) []segment.Row {
 	return slices.DeleteFunc(randomRows(rng), func(r segment.Row) bool { return len(r.Hists) > 0 })
 }
 
-// TestSQLAggregates: PromQL's functions as aggregates have the values of promql(), bit for bit, over
-// segments, blocks, duplicates and deletions.
+// TestSQLAggregates: PromQL's functions as aggregates have the values of promql(), bit for bit,
+// over segments, blocks, duplicates and deletions.
 func TestSQLAggregates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	l := newLake(t, newDirStore(t), query.Settings{})

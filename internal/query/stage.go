@@ -66,8 +66,8 @@ var (
 	_ storage.ExemplarQueryable       = (*Stage)(nil)
 )
 
-// selectionShare is the inverse of the share of the memory for series tables and recent samples that
-// is taken for what selectors matched.
+// selectionShare is the inverse of the share of the memory for series tables and recent samples
+// that is taken for what selectors matched.
 const selectionShare = 4
 
 // New returns a query stage over store. It does no I/O: the first read opens directories and

@@ -26,8 +26,9 @@ type Rules struct {
 
 	// Relabel changes or drops label sets before they are checked.
 	Relabel []*relabel.Config
-	// Admit refuses valid label sets, which are sorted and new to the generation, with a *Rejection;
-	// nil: none. It is called with the lock of the generation's table and must not keep the set.
+	// Admit refuses valid label sets, which are sorted and new to the generation, with a
+	// *Rejection; nil: none. It is called with the lock of the generation's table and must not keep
+	// the set.
 	Admit func([]series.Label) error
 	// Discard counts refused samples; nil: nobody does. The error is nil for what breaks no rule.
 	Discard func(r Reason, err error, samples int)

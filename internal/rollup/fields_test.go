@@ -61,8 +61,8 @@ func TestReadRows(t *testing.T) {
 	}
 }
 
-// TestJoin: a row and the row of one later sample of its bucket, each with the fields alone that are
-// asked for, make the row of all samples.
+// TestJoin: a row and the row of one later sample of its bucket, each with the fields alone that
+// are asked for, make the row of all samples.
 func TestJoin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	step := rollup.Steps()[0]

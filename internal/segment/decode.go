@@ -10,9 +10,9 @@ import (
 )
 
 // Decode decodes the series of a segment that keep chooses by their series.ID, nil all: the rows of
-// others have the reference series.None. Label sets that t does not have are interned; the caller must hold t's
-// write lock. The batch's View is nil: the caller sets it after all changes of t. The batch does
-// not alias data.
+// others have the reference series.None. Label sets that t does not have are interned; the caller
+// must hold t's write lock. The batch's View is nil: the caller sets it after all changes of t. The
+// batch does not alias data.
 //
 // A label set that t knows from an earlier segment costs a hash of integers and one lookup: strings
 // are read once per dictionary entry, and a row costs work only for labels that it has.

@@ -3,9 +3,7 @@ package functions
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/freeaddr"
 	"github.com/promlake/promlake/internal/lambda/lambdatest"
 )
 
@@ -30,7 +29,10 @@ func underRIE(t *testing.T, program string, env ...string) string {
 		require.Empty(t, os.Getenv("CI"), "the emulator is missing: make test-go fetches it")
 		t.Skip("tests/functions/fetch-rie.sh fetches the emulator: ", err)
 	}
-	listen, api := freeAddr(t), freeAddr(t)
+	listen, err := freeaddr.Pick()
+	require.NoError(t, err)
+	api, err := freeaddr.Pick()
+	require.NoError(t, err)
 	cmd := exec.Command(rie, "--runtime-interface-emulator-address", listen, "--runtime-api-address", api, bootstrap(program))
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "AWS_LAMBDA_FUNCTION_NAME=" + program, "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512"}, env...)
 	out := lambdatest.LogTo(t)
@@ -50,21 +52,6 @@ func underRIE(t *testing.T, program string, env ...string) string {
 		return err == nil
 	}, 2*time.Minute, 10*time.Millisecond)
 	return "http://" + listen + "/2015-03-31/functions/function/invocations"
-}
-
-// freeAddr returns a loopback address with a free port below those that the kernel gives to
-// connections and to listeners on port 0, so that none of these takes it before its user does.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
-		if err == nil {
-			require.NoError(t, ln.Close())
-			return ln.Addr().String()
-		}
-	}
-	require.Fail(t, "none of 1000 ports is free")
-	return ""
 }
 
 func emulated(t *testing.T, url string, e event) []byte {

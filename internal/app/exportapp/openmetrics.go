@@ -77,8 +77,8 @@ func (o *OpenMetrics) Close() error {
 
 var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// openMetricsName returns name and labels. Names that are no identifiers are quoted, as Prometheus 3
-// reads them.
+// openMetricsName returns name and labels. Names that are no identifiers are quoted, as Prometheus
+// 3 reads them.
 func openMetricsName(ls labels.Labels) string {
 	var b strings.Builder
 	name := ls.Get(model.MetricNameLabel)

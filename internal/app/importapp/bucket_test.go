@@ -19,9 +19,9 @@ import (
 	"github.com/promlake/promlake/internal/promblock/promblocktest"
 )
 
-// TestBucket: a block of a bucket is fetched file by file, and its directory is removed. What stands
-// for a folder is no file, a block without meta.json is not complete, and no object becomes a file
-// elsewhere.
+// TestBucket: a block of a bucket is fetched file by file, and its directory is removed. What
+// stands for a folder is no file, a block without meta.json is not complete, and no object becomes
+// a file elsewhere.
 func TestBucket(t *testing.T) {
 	const start = 1_700_006_400_000
 	block := promblocktest.Write(t, t.TempDir(), start, start+7_200_000, promblocktest.History(1, start, 2*time.Hour))

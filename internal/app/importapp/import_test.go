@@ -75,8 +75,8 @@ func blocks(t *testing.T) (string, oracle) {
 	return dir, oracle{promblocktest.Queryable(t, first, second, third), promblocktest.Without(all, hours(27), hours(28), deleted)}
 }
 
-// oracle is upstream's view of the blocks, and of the same samples without its TSDB, whose iterators
-// panic in some queries of histograms that are stale midway. Then the other view counts.
+// oracle is upstream's view of the blocks, and of the same samples without its TSDB, whose
+// iterators panic in some queries of histograms that are stale midway. Then the other view counts.
 type oracle struct{ blocks, plain storage.Queryable }
 
 func importInto(t *testing.T, store objstore.Store, dir string) *importapp.Outcome {
@@ -279,8 +279,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTheStoreWins holds that samples which the store has stay, before and after compaction, however
-// late the import comes.
+// TestTheStoreWins holds that samples which the store has stay, before and after compaction,
+// however late the import comes.
 func TestTheStoreWins(t *testing.T) {
 	dir := t.TempDir()
 	at := hours(1)

@@ -23,8 +23,8 @@ import (
 	"github.com/promlake/promlake/internal/settings"
 )
 
-// protocols are the listeners with an expression and its value for each sample of the lines that the
-// documentation has.
+// protocols are the listeners with an expression and its value for each sample of the lines that
+// the documentation has.
 var protocols = map[string]map[string]string{
 	listenapp.Graphite: {`{"servers.web01.load"}`: "0.7", `{"disk.used",host="web01",path="/"}`: "12.5"},
 	listenapp.Influx:   {`climate_temp{room="kitchen"}`: "20.5", `climate_open{room="kitchen"}`: "1"},

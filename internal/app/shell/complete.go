@@ -45,7 +45,8 @@ func Complete(names []string, line string, position int) (head string, completio
 		return head, nil, tail
 	}
 	// All completions begin with the same letters, because the line editor writes what they have in
-	// common in the place of the word: with those of the word, or else in the case of the first name.
+	// common in the place of the word: with those of the word, or else in the case of the first
+	// name.
 	if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, word) }) {
 		i := slices.IndexFunc(names, func(n string) bool { return len(n) >= len(word) && strings.EqualFold(n[:len(word)], word) })
 		if i < 0 {

@@ -32,7 +32,8 @@ type Shell struct {
 	Terminal Terminal
 	Ask      Asker
 	Out      io.Writer
-	// Cancellable returns a context that ends with ctx, or when the user cancels what runs (Ctrl-C).
+	// Cancellable returns a context that ends with ctx, or when the user cancels what runs
+	// (Ctrl-C).
 	Cancellable func(ctx context.Context) (context.Context, context.CancelFunc)
 }
 

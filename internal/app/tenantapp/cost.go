@@ -19,8 +19,8 @@ const (
 )
 
 // Price returns what Delete costs at a region's prices: a listing of everything before the dry run,
-// before the deletion and after it, one of its rules each time, a commit, which reads and lists manifests and puts two, the
-// store's time four times, and one deletion for each object.
+// before the deletion and after it, one of its rules each time, a commit, which reads and lists
+// manifests and puts two, the store's time four times, and one deletion for each object.
 func (s *Survey) Price(p *cost.Prices) Cost {
 	t := s.Total()
 	pages := int64(math.Ceil(float64(t.Objects) / listed))

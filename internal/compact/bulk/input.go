@@ -41,8 +41,8 @@ type Opened interface {
 	Close() error
 }
 
-// Keep returns the reference of a label set, whose slice it does not keep, and whether it is wanted.
-// If so, Rows needs this many bytes of memory for it.
+// Keep returns the reference of a label set, whose slice it does not keep, and whether it is
+// wanted. If so, Rows needs this many bytes of memory for it.
 type Keep func(lset []series.Label, bytes int64) (series.Ref, bool, error)
 
 // Rows are the series that Scan found.

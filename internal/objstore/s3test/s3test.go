@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -23,6 +22,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/promlake/promlake/internal/freeaddr"
 )
 
 const (
@@ -96,7 +97,7 @@ const supervisor = `exec 3<&0; "$@" & gateway=$!; (cat <&3 >/dev/null; kill -9 $
 func start(t testing.TB) (*Gateway, error) {
 	// before the Cleanup below, so that they are removed after it
 	data, sidecar := t.TempDir(), t.TempDir()
-	addr, err := freeAddr()
+	addr, err := freeaddr.Pick()
 	if err != nil {
 		return nil, err
 	}
@@ -186,17 +187,4 @@ func stop(t testing.TB, cmd *exec.Cmd, stdin io.Closer, exited <-chan struct{}) 
 		_ = cmd.Process.Kill()
 		<-exited
 	}
-}
-
-// freeAddr returns a loopback address with a free port below those that the kernel gives to
-// connections and to listeners on port 0, so that none of these takes it before its user does.
-func freeAddr() (string, error) {
-	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
-		if err == nil {
-			addr := l.Addr().String()
-			return addr, l.Close()
-		}
-	}
-	return "", errors.New("find a free port: none of 1000 is")
 }

@@ -93,8 +93,8 @@ type objectRows struct {
 	from, upto int64
 }
 
-// The memory (bytes) of a selection without parts, of a part, and of a series without labels, about.
-// So also selectors that match nothing are bounded in number.
+// The memory (bytes) of a selection without parts, of a part, and of a series without labels,
+// about. So also selectors that match nothing are bounded in number.
 const (
 	selectionBytes       = 512
 	partBytes            = 192

@@ -5,21 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/promlake/promlake/internal/freeaddr"
 )
 
 // ErrNotReady reports a server that did not answer on its ready path in time or ended before.
 var ErrNotReady = errors.New("server is not ready")
 
 const (
-	readyTimeout = 30 * time.Second // from start to the first good answer on the ready path
+	readyTimeout = 2 * time.Minute // from start to the first good answer on the ready path
 	readyPoll    = 20 * time.Millisecond
 	stopTimeout  = 60 * time.Second // from SIGTERM to SIGKILL
 	logTail      = 4 << 10          // bytes of output that an error quotes
@@ -49,7 +49,7 @@ func Start(ctx context.Context, spec Spec, dir string) (*Process, error) {
 			return nil, fmt.Errorf("write %s's %s: %w", spec.Name, name, err)
 		}
 	}
-	addr, err := freeAddr()
+	addr, err := freeaddr.Pick()
 	if err != nil {
 		return nil, err
 	}
@@ -179,17 +179,4 @@ func (p *Process) tail() string {
 		return err.Error()
 	}
 	return string(b)
-}
-
-// freeAddr returns a loopback address with a free port below those that the kernel gives to
-// connections and to listeners on port 0, so that none of these takes it before its user does.
-func freeAddr() (string, error) {
-	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
-		if err == nil {
-			addr := l.Addr().String()
-			return addr, l.Close()
-		}
-	}
-	return "", errors.New("find a free port: none of 1000 is")
 }

@@ -65,7 +65,7 @@ int64_t prom_budget_process_needed(const prom_budget *b);
 // refused.
 bool prom_budget_fits(prom_budget *b, size_t n);
 
-// Writes why an allocation of b failed (its limit, the process's, or the machine's memory), or that its query was
-// cancelled, and returns false.
+// Writes why an allocation of b failed (its limit, the process's, or the machine's memory), or that
+// its query was cancelled, and returns false.
 bool prom_memory_error(const prom_budget *b, char err[PROM_ERROR_BYTES]);
 bool prom_cancel_error(char err[PROM_ERROR_BYTES]);
