@@ -126,7 +126,7 @@ var allowed = map[string][]string{
 		"internal/catalog", "internal/expression", "internal/key", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
 		"internal/query/buckets", "internal/query/engine", "internal/query/exec", "internal/query/explain",
 		"internal/query/index", "internal/query/inventory", "internal/query/lookup", "internal/query/metrics",
-		"internal/query/querier", "internal/query/request", "internal/query/rollups", "internal/query/samples",
+		"internal/query/price", "internal/query/querier", "internal/query/request", "internal/query/rollups", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/source", "internal/query/sql",
 		"internal/query/sql/encode", "internal/query/sql/statement", "internal/query/sql/views",
 		"internal/query/usage", "internal/query/workdir", "internal/settings", "internal/tenant",
@@ -135,6 +135,7 @@ var allowed = map[string][]string{
 		"internal/block", "internal/query/lookup", "internal/query/metrics", "internal/query/request",
 		"internal/query/rollups", "internal/query/samples", "internal/query/source", "internal/rollup",
 	},
+	"internal/query/price": {"internal/cost", "internal/query/source"},
 	"internal/query/rollups": {
 		"internal/block", "internal/query/index", "internal/query/metrics", "internal/query/source", "internal/rollup",
 	},
@@ -182,9 +183,9 @@ var allowed = map[string][]string{
 		"internal/query/snapshot", "internal/query/source", "internal/tenant",
 	},
 	"internal/query/explain": {
-		"internal/block", "internal/cost", "internal/query/duck", "internal/query/engine",
+		"internal/block", "internal/query/duck", "internal/query/engine",
 		"internal/query/exec", "internal/query/lookup", "internal/query/plan",
-		"internal/query/plan/ordinals", "internal/query/request", "internal/query/source",
+		"internal/query/plan/ordinals", "internal/query/price", "internal/query/request", "internal/query/source",
 		"internal/segment",
 	},
 	"internal/query/fetch": {"internal/objstore", "internal/parquetfile", "internal/query/lru"},
@@ -222,7 +223,7 @@ var allowed = map[string][]string{
 	"internal/query/sql": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/timeparam", "internal/objstore", "internal/query/duck",
 		"internal/query/duck/arrowrows", "internal/query/duck/promsql", "internal/query/duck/table", "internal/query/engine",
-		"internal/query/request", "internal/query/snapshot", "internal/query/source",
+		"internal/query/price", "internal/query/request", "internal/query/snapshot", "internal/query/source",
 		"internal/query/sql/encode", "internal/query/sql/pushdown", "internal/query/sql/statement",
 		"internal/query/sql/views", "internal/query/workdir", "internal/tenant",
 	},
@@ -231,8 +232,8 @@ var allowed = map[string][]string{
 	"internal/query/sql/statement": {},
 	"internal/query/sql/views": {
 		"internal/catalog", "internal/query/duck/promsql", "internal/query/duck/table",
-		"internal/query/buckets", "internal/query/lookup", "internal/query/metrics", "internal/query/request",
-		"internal/query/samples", "internal/query/sql/pushdown", "internal/rollup",
+		"internal/query/buckets", "internal/query/lookup", "internal/query/metrics", "internal/query/price", "internal/query/request",
+		"internal/query/samples", "internal/query/source", "internal/query/sql/pushdown", "internal/rollup",
 	},
 	"internal/query/source": {
 		"internal/block", "internal/catalog", "internal/checksum", "internal/key", "internal/objstore",

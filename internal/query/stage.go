@@ -33,6 +33,7 @@ import (
 	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/metrics"
+	"github.com/promlake/promlake/internal/query/price"
 	"github.com/promlake/promlake/internal/query/querier"
 	"github.com/promlake/promlake/internal/query/rollups"
 	"github.com/promlake/promlake/internal/query/samples"
@@ -113,7 +114,14 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
 		settings: s, work: work, db: db, exec: x, engine: e, sql: statements, usage: asked,
 	}
-	statements.Queryable = stage
+	statements.Queryable, statements.Remote = stage, !files.Local()
+	statements.Price = func(ctx context.Context, query string, start, end time.Time, step time.Duration) (price.Cost, error) {
+		e, err := stage.Explain(ctx, explain.Question{Text: query, Start: start, End: end, Step: step})
+		if err != nil {
+			return price.Cost{}, err
+		}
+		return e.Cost, nil
+	}
 	statements.Metadata = func(ctx context.Context) (map[string][]metadata.Metadata, error) {
 		return stage.Storage.Metadata(ctx, "", -1, 0)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/query/engine"
 	"github.com/promlake/promlake/internal/query/exec"
 	"github.com/promlake/promlake/internal/query/plan"
+	"github.com/promlake/promlake/internal/query/price"
 	"github.com/promlake/promlake/internal/query/request"
 )
 
@@ -35,7 +36,7 @@ type Explanation struct {
 	Pushed    []Subtree  `json:"pushed"`
 	Kept      []string   `json:"kept"` // why parts of the query are the engine's
 	Selectors []Selector `json:"selectors"`
-	Cost      Cost       `json:"cost"` // of the whole query, as things are cached now
+	Cost      price.Cost `json:"cost"` // of the whole query, as things are cached now
 }
 
 // Subtree is a part of the query that DuckDB evaluates.
@@ -61,10 +62,10 @@ type Statement struct {
 	SQL string `json:"sql,omitempty"`
 	// EquivalentSQL has the same result. It reads the files, and runs wherever the functions are,
 	// see promlake sql.
-	EquivalentSQL string    `json:"equivalent_sql"`
-	Files         []File    `json:"files"` // that the query reads
-	Cost          Cost      `json:"cost"`
-	Analysis      *Analysis `json:"analysis,omitempty"`
+	EquivalentSQL string     `json:"equivalent_sql"`
+	Files         []File     `json:"files"` // that the query reads
+	Cost          price.Cost `json:"cost"`
+	Analysis      *Analysis  `json:"analysis,omitempty"`
 }
 
 // File is an object that is read, in part.
@@ -146,7 +147,7 @@ type explainer struct {
 
 func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
 	if !e.Files.Local() {
-		e.out.Cost.add(Cost{Lists: 1, Gets: 1}) // the segments, and the manifest
+		e.out.Cost.Add(price.Snapshot())
 	}
 	for _, s := range pl.Pushed {
 		sub, err := e.subtree(ctx, s)
@@ -158,7 +159,7 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 	for _, sel := range planned.Selectors() {
 		e.out.Selectors = append(e.out.Selectors, e.selector(sel))
 	}
-	all := newUsage()
+	all := &price.Usage{}
 	for _, s := range pl.Pushed {
 		for _, l := range s.Leaves {
 			if _, err := e.add(ctx, l, all); err != nil {
@@ -167,9 +168,9 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 		}
 	}
 	for _, sel := range exec.Kept(pl, planned) {
-		all.add(e.RawReadOf(ctx, sel))
+		addInput(all, e.RawReadOf(ctx, sel))
 	}
-	e.out.Cost.add(all.cost())
+	e.out.Cost.Add(all.Cost())
 	return nil
 }
 
@@ -219,7 +220,7 @@ func explainedNode(n plan.Node) Node {
 // statement renders a statement as it runs, and as it would read the objects where they are.
 func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statement, err error) {
 	values, scans := make([]plan.Scan, len(s.Leaves)), make([]plan.Scan, len(s.Leaves))
-	all := newUsage()
+	all := &price.Usage{}
 	for i, l := range s.Leaves {
 		res, wanted, err := e.Wanted(l)
 		if err != nil {
@@ -234,7 +235,7 @@ func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statemen
 		out.Files = append(out.Files, filesOf(read, scan.explained())...)
 		values[i], scans[i] = exec.ScanOf(int64(i)), scan.scan(e.Files.Path)
 	}
-	out.Cost.add(all.cost())
+	out.Cost.Add(all.Cost())
 	if _, leaf := s.Root.(*plan.Leaf); !leaf {
 		out.SQL = s.Statement(values, "").Text()
 	}

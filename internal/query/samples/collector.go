@@ -89,6 +89,12 @@ func (r *Collector) HistParts(ctx context.Context) ([]source.Parts, request.Tota
 	return p.files, p.took
 }
 
+// ExemplarParts returns what is read of the blocks' exemplars.
+func (r *Collector) ExemplarParts(ctx context.Context) ([]source.Parts, request.Totals) {
+	p := r.plan(ctx, block.ExemplarFiles, r.MinT, (*index.Table).Exemplars)
+	return p.files, p.took
+}
+
 // hold counts samples before they are decoded. Those of a batch are soon released.
 func (r *Collector) hold(n int64) error {
 	if held := r.size.Add(n); held > int64(r.reader.settings.MaxSamples) && !r.inBatch {

@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/duck/arrowrows"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/sql/encode"
 	"github.com/promlake/promlake/internal/query/sql/pushdown"
@@ -45,6 +46,7 @@ type execution struct {
 	mentions int                                          // of views, in the statement that is being planned
 	failed   error                                        // the first one of a table
 	metrics  map[string]*metricTable                      // by key
+	calls    []*promqlTable                               // of promql, each once
 	reached  [2]int64                                     // ms: the range that calls of promql read
 	counts   map[string][]func() (stored, computed int64) // of rows of buckets, by scan
 	notes    annotations.Annotations                      // of PromQL
@@ -55,6 +57,8 @@ type scan struct {
 	key        string
 	name       string
 	constraint pushdown.Constraint
+	table      table.Table
+	reads      []int // positions in the table's columns
 }
 
 // String implements fmt.Stringer.
@@ -89,13 +93,18 @@ func (x *execution) plan() error {
 				if step, ok := views.RollupSteps[viewOf(*id)]; ok {
 					c = c.Buckets(step.Millis, key.MinTime, key.MaxTime)
 				}
-				x.add(scan{key: *id, name: viewOf(*id), constraint: c})
+				t, err := x.bindScan(f.Arguments)
+				if err != nil {
+					return err
+				}
+				x.add(scan{key: *id, name: viewOf(*id), constraint: c, table: t, reads: f.Reads})
 			}
 		case metricFunction:
 			name, mint, maxt, err := metricArguments(f.Arguments)
 			k := metricKey(name, mint, maxt)
 			if m := x.metrics[k]; err == nil && m != nil {
-				x.add(scan{key: k, name: metricFunction + " " + name, constraint: m.base().And(f.Constraint(m.shape.Meaning))})
+				t := &views.Samples{Store: x.Store, Reader: &reader{x, k, m.base()}, Shape: m.shape}
+				x.add(scan{key: k, name: metricFunction + " " + name, constraint: m.base().And(f.Constraint(m.shape.Meaning)), table: t})
 			}
 		}
 	}
@@ -123,6 +132,7 @@ func (x *execution) add(s scan) {
 	for i := range x.scans {
 		if x.scans[i].key == s.key {
 			x.scans[i].constraint = x.scans[i].constraint.Or(s.constraint)
+			x.scans[i].reads = append(x.scans[i].reads, s.reads...)
 			return
 		}
 	}
@@ -148,7 +158,12 @@ func (x *execution) within(key string) pushdown.Constraint {
 // execute runs the statement and writes its rows.
 func (x *execution) execute() error {
 	text, allowed := x.stmt.Text, mapping.StatementTypeSelect
+	var e *explanation
 	if x.stmt.Explain {
+		var err error
+		if e, err = x.forecast(); err != nil {
+			return err
+		}
 		text, allowed = "EXPLAIN "+text, mapping.StatementTypeExplain
 		if x.stmt.Analyze {
 			text = "EXPLAIN ANALYZE " + x.stmt.Text
@@ -197,7 +212,7 @@ func (x *execution) execute() error {
 		return err
 	}
 	if x.stmt.Explain {
-		return x.explained(conv.Schema())
+		return x.explained(e, conv.Schema())
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -124,7 +125,17 @@ func (x *execution) bindPromQL(arguments []*string) (table.Table, error) {
 	if stmt, ok := q.Statement().(*parser.EvalStmt); ok {
 		x.reach(promql.FindMinMaxTime(stmt))
 	}
+	x.call(p)
 	return &views.Values{Eval: p.eval}, nil
+}
+
+// call notes a call of promql, which is bound each time that the statement is planned.
+func (x *execution) call(p *promqlTable) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !slices.ContainsFunc(x.calls, func(q *promqlTable) bool { return *q == *p }) {
+		x.calls = append(x.calls, p)
+	}
 }
 
 // promqlTable is a call of promql.

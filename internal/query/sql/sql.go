@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/prometheus/model/metadata"
 	"github.com/prometheus/prometheus/storage"
@@ -26,6 +27,7 @@ import (
 	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/engine"
+	"github.com/promlake/promlake/internal/query/price"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
@@ -57,6 +59,9 @@ type Runner struct {
 	Store     *views.Store
 	Engine    *engine.Engine
 	Queryable storage.Queryable // that the engine evaluates PromQL over
+	// Price returns what a PromQL query takes from the store.
+	Price  func(ctx context.Context, query string, start, end time.Time, step time.Duration) (price.Cost, error)
+	Remote bool // the store is
 	// Metadata returns the descriptions of metric families by name.
 	Metadata func(context.Context) (map[string][]metadata.Metadata, error)
 	Work     *workdir.Dir

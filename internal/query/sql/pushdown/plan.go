@@ -20,6 +20,7 @@ type Scan struct {
 	columns   []string  // of the table, by position
 	conds     []node    // of which all hold, over outputs
 	outputs   []int     // by column of the scan's result: its position in columns, -1 for others
+	Reads     []int     // positions in the table's columns that are read
 }
 
 // document is the answer of json_serialize_plan.
@@ -94,6 +95,9 @@ func (n node) scan(conds []node) *Scan {
 			at = -1
 		}
 		s.outputs = append(s.outputs, int(at))
+		if at >= 0 {
+			s.Reads = append(s.Reads, int(at))
+		}
 	}
 	if projected := n.list("projection_ids"); len(projected) > 0 { // those of them that it returns
 		read := s.outputs

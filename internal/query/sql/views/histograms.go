@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/histogram"
@@ -45,15 +46,18 @@ func (t *Histograms) Open([]int) (table.Scan, error) {
 		return nil, t.Reader.Fail(err)
 	}
 	s := &histogramScan{Histograms: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
-	for i := range s.res.Series {
-		for _, p := range s.res.Series[i].At {
-			if s.res.Hists(p) > 0 {
-				s.series = append(s.series, i)
-				break
-			}
+	s.series = withHists(res)
+	return s, nil
+}
+
+// withHists returns the series that have native histograms.
+func withHists(res *lookup.Resolution) (out []int) {
+	for i := range res.Series {
+		if slices.ContainsFunc(res.Series[i].At, func(p lookup.Place) bool { return res.Hists(p) > 0 }) {
+			out = append(out, i)
 		}
 	}
-	return s, nil
+	return out
 }
 
 // histogramScan is one pass over the histograms of a resolution, series by series.
