@@ -107,7 +107,11 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		ingestapp.New(s.Ingest, writers...),
 		queryapp.New(warmed(s.Query), readers...),
 		pageapp.New(s.Page),
-		editingRules(s, func() {}),
+		editingRules(s, func() {
+			if monitor != nil {
+				monitor.RulesChanged()
+			}
+		}),
 	}
 	if s.Compaction.Enabled {
 		all = append(all, compactapp.Background(s.Compact, s.Compaction.Interval))

@@ -29,6 +29,7 @@ type Exemplar struct {
 
 // Transaction is what one scrape, or one evaluation of a rule, appended and committed.
 type Transaction struct {
+	Tenant    string // whose samples these are, where a receiver takes those of several
 	Samples   []Sample
 	Exemplars []Exemplar // ascending by sample
 	Metadata  []segment.Metadata

@@ -27,7 +27,6 @@ type Sink interface {
 // Spool is a queue of transactions. It is safe for concurrent use.
 type Spool struct {
 	set    Settings
-	tenant string
 	sink   Sink
 	disk   *disk
 	met    *metrics
@@ -61,14 +60,14 @@ const (
 	replayTimeout = time.Minute
 )
 
-// Open returns a running spool that appends to a tenant.
-func Open(s Settings, tenant string, sink Sink, reg prometheus.Registerer, logger *slog.Logger) (*Spool, error) {
+// Open returns a running spool.
+func Open(s Settings, sink Sink, reg prometheus.Registerer, logger *slog.Logger) (*Spool, error) {
 	d, err := openDisk(s.Dir, s.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
 	q := &Spool{
-		set: s, tenant: tenant, sink: sink, disk: d, logger: logger,
+		set: s, sink: sink, disk: d, logger: logger,
 		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	if q.met, err = newMetrics(reg, d); err != nil {
@@ -88,7 +87,15 @@ func (e *MemoryError) Error() string {
 	return fmt.Sprintf("samples of %d bytes wait in memory, and no more fit into the limit of %d bytes (scrape.queue-memory): the samples are dropped", e.Bytes, e.Max)
 }
 
-// Add takes a transaction. It does not wait for the store. After a *MemoryError the samples are
+// AddTo returns Add for the transactions of a tenant, as an appendable calls it.
+func (q *Spool) AddTo(tenant string) func(*appender.Transaction) error {
+	return func(t *appender.Transaction) error {
+		t.Tenant = tenant
+		return q.Add(t)
+	}
+}
+
+// Add takes a transaction of the tenant that it names. It does not wait for the store. After a *MemoryError the samples are
 // lost, and counted as dropped.
 func (q *Spool) Add(t *appender.Transaction) error {
 	n := t.Bytes()

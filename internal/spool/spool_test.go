@@ -110,6 +110,7 @@ func newStore() *store { return &store{samples: map[string]int{}} }
 func transaction(t int64) *appender.Transaction {
 	l := func(name string) labels.Labels { return labels.FromStrings(model.MetricNameLabel, name, "job", "j") }
 	return &appender.Transaction{
+		Tenant: "team",
 		Samples: []appender.Sample{
 			{Labels: l("a_total"), ST: t - 1000, T: t, V: float64(t)},
 			{Labels: l("b"), T: t, V: math.Float64frombits(value.StaleNaN)},
@@ -124,7 +125,7 @@ func transaction(t int64) *appender.Transaction {
 
 func open(t *testing.T, s Settings, sink Sink) *Spool {
 	t.Helper()
-	q, err := Open(s, "team", sink, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	q, err := Open(s, sink, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	return q
 }
@@ -196,9 +197,9 @@ func TestOutage(t *testing.T) {
 	require.NoError(t, q.Close(t.Context()))
 	require.Empty(t, s.kept())
 
-	_, err := Open(settingsIn(dir), "team", s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	_, err := Open(settingsIn(dir), s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	_, err = Open(settingsIn(dir), "team", s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	_, err = Open(settingsIn(dir), s, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "does another process use it? set scrape.queue-dir")
 
 	s.set(func(s *store) { s.away = false })
@@ -260,7 +261,7 @@ func TestFullQueue(t *testing.T) {
 	s := newStore()
 	s.away = true
 	reg := prometheus.NewRegistry()
-	q, err := Open(set, "team", s, reg, slog.New(slog.DiscardHandler))
+	q, err := Open(set, s, reg, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
@@ -281,7 +282,7 @@ func TestMemoryLimit(t *testing.T) {
 	s := newStore()
 	s.hang = true
 	reg := prometheus.NewRegistry()
-	q, err := Open(set, "team", s, reg, slog.New(slog.DiscardHandler))
+	q, err := Open(set, s, reg, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.NoError(t, q.Add(transaction(1_000_000)))
 	var full *MemoryError
@@ -311,7 +312,7 @@ func TestPartlyRefused(t *testing.T) {
 		s := newStore()
 		s.away, s.refuse = away, errors.New("a label is too long")
 		reg := prometheus.NewRegistry()
-		q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), "team", s, reg, slog.New(slog.DiscardHandler))
+		q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), s, reg, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		tx := transaction(1_000_000)
 		tx.Samples = append(tx.Samples, appender.Sample{Labels: labels.FromStrings(model.MetricNameLabel, "long", "job", strings.Repeat("x", 1<<16)), T: 1_000_000, V: 1})
@@ -345,7 +346,7 @@ func TestRefusedAsAWhole(t *testing.T) {
 	s := newStore()
 	s.room = 1
 	reg := prometheus.NewRegistry()
-	q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), "team", s, reg, slog.New(slog.DiscardHandler))
+	q, err := Open(settingsIn(filepath.Join(t.TempDir(), "queue")), s, reg, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.NoError(t, q.Add(transaction(1_000_000)))
 	require.NoError(t, q.Sync(t.Context()))
@@ -411,4 +412,51 @@ func TestFileFormat(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, record{tenant: "team", samples: 3, message: []byte("message")}, r)
 	require.NoError(t, d.close())
+}
+
+// TestTenantsAreApart: the samples of each tenant go to it, also by way of the directory, and those
+// of one tenant stay in their order.
+func TestTenantsAreApart(t *testing.T) {
+	s := newStore()
+	q := open(t, settingsIn(filepath.Join(t.TempDir(), "queue")), s)
+	add := func(tenant string, at int64) {
+		require.NoError(t, q.AddTo(tenant)(transaction(at)))
+	}
+	for i := range int64(30) {
+		add(fmt.Sprint("t", i%10), 1_000_000+i)
+	}
+	require.NoError(t, q.Sync(t.Context()))
+	s.set(func(s *store) { s.away = true })
+	add("a", 2_000_000)
+	add("b", 2_000_000)
+	require.NoError(t, q.Sync(t.Context()))
+	require.True(t, q.Down())
+	s.set(func(s *store) { s.away = false })
+	require.Eventually(t, func() bool { return q.disk.size() == 0 }, time.Minute, time.Millisecond)
+	require.NoError(t, q.Close(t.Context()))
+	got := map[string]int{}
+	for k := range s.kept() {
+		tenant, _, found := strings.Cut(k, "[")
+		if found {
+			got[tenant]++
+		}
+	}
+	require.Len(t, got, 12)
+	require.Equal(t, got["a"], got["b"])
+	require.Equal(t, got["t0"], got["t9"])
+
+	var txs []*appender.Transaction
+	for i, tenant := range []string{"b", "a", "b", "a", "b"} {
+		x := transaction(int64(i))
+		x.Tenant = tenant
+		txs = append(txs, x)
+	}
+	var order []string
+	for _, part := range parts(txs) {
+		for _, x := range part {
+			order = append(order, fmt.Sprint(x.Tenant, x.Samples[0].T))
+			require.Equal(t, part[0].Tenant, x.Tenant)
+		}
+	}
+	require.Equal(t, []string{"a1", "a3", "b0", "b2", "b4"}, order)
 }

@@ -1,11 +1,15 @@
 package spool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/promlake/promlake/internal/appender"
 	"github.com/promlake/promlake/internal/remotewrite"
@@ -15,8 +19,12 @@ const (
 	// maxSamples is the number of samples from which transactions are appended, or written to a
 	// file, in several parts.
 	maxSamples = 50_000
-	// maxParallel bounds the appends at a time.
+	// maxParallel bounds the samples of the appends at a time, as a number of full parts, and the
+	// files that are replayed at a time.
 	maxParallel = 8
+	// maxAppends bounds the appends at a time. Most of the time of an append is a wait, so that many
+	// tenants with few samples each do not wait for one another.
+	maxAppends = 256
 	// complainEvery is the time between two log entries on refusals.
 	complainEvery = time.Minute
 	// maxReplayBytes bounds the files that are read at a time.
@@ -25,18 +33,26 @@ const (
 
 // append appends transactions and returns the parts for which that failed.
 func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transaction) {
-	ctx, cancel := context.WithTimeout(q.ctx, q.set.Patience)
-	defer cancel()
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	slots := make(chan struct{}, maxParallel)
+	room := semaphore.NewWeighted(maxParallel * maxSamples)
 	for _, part := range parts(txs) {
-		slots <- struct{}{}
+		weight := int64(min(max(samplesOf(part), maxParallel*maxSamples/maxAppends), maxParallel*maxSamples))
+		_ = room.Acquire(context.Background(), weight) // appends end
+		if q.down.Load() {                             // another part failed meanwhile
+			room.Release(weight)
+			mu.Lock()
+			failed = append(failed, part)
+			mu.Unlock()
+			continue
+		}
 		wg.Go(func() {
-			defer func() { <-slots }()
+			defer room.Release(weight)
+			ctx, cancel := context.WithTimeout(q.ctx, q.set.Patience)
+			defer cancel()
 			var got taken
-			refused, err := q.sink.Append(ctx, q.tenant, sizeOf(part), source(part, &got))
-			q.note(refused)
+			refused, err := q.sink.Append(ctx, part[0].Tenant, sizeOf(part), source(part, &got))
+			q.note(part[0].Tenant, refused)
 			switch {
 			case err == nil && refused != nil && got.none:
 				q.met.dropped.Add(float64(samplesOf(part)))
@@ -59,14 +75,14 @@ func (q *Spool) append(txs []*appender.Transaction) (failed [][]*appender.Transa
 }
 
 // note counts a refusal. It is logged once in a while, because every scrape may repeat it.
-func (q *Spool) note(refused error) {
+func (q *Spool) note(tenant string, refused error) {
 	if refused == nil {
 		return
 	}
 	q.met.refused.Inc()
 	now := time.Now().UnixMilli()
 	if last := q.complained.Load(); now-last >= complainEvery.Milliseconds() && q.complained.CompareAndSwap(last, now) {
-		q.logger.Warn("a part of the scraped samples, or of the results of rules, was refused; promlake_queue_refused_appends_total counts further refusals", "tenant", q.tenant, "err", refused)
+		q.logger.Warn("a part of the scraped samples, or of the results of rules, was refused; promlake_queue_refused_appends_total counts further refusals", "tenant", tenant, "err", refused)
 	}
 }
 
@@ -92,11 +108,13 @@ func source(txs []*appender.Transaction, got *taken) func(*remotewrite.Generatio
 	}
 }
 
-// parts divides transactions into parts of about maxSamples.
+// parts divides transactions into parts of one tenant and of about maxSamples. The transactions of a
+// tenant stay in their order; txs is sorted by tenant.
 func parts(txs []*appender.Transaction) (out [][]*appender.Transaction) {
+	slices.SortStableFunc(txs, func(a, b *appender.Transaction) int { return cmp.Compare(a.Tenant, b.Tenant) })
 	n, from := 0, 0
 	for i, t := range txs {
-		if n > 0 && n+len(t.Samples) > maxSamples {
+		if i > from && (t.Tenant != txs[from].Tenant || n > 0 && n+len(t.Samples) > maxSamples) {
 			out, from, n = append(out, txs[from:i]), i, 0
 		}
 		n += len(t.Samples)
@@ -121,7 +139,7 @@ func (q *Spool) spill(txs []*appender.Transaction) {
 		n := samplesOf(part)
 		message, err := appender.Encode(part)
 		if err == nil {
-			err = q.disk.put(record{tenant: q.tenant, samples: n, message: message})
+			err = q.disk.put(record{tenant: part[0].Tenant, samples: n, message: message})
 		}
 		if err != nil {
 			q.met.dropped.Add(float64(n))

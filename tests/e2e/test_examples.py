@@ -102,6 +102,7 @@ def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
     for args in to_server:
         run([programs.promlake, *(a.replace("http://127.0.0.1:9009", server.url) for a in args)], tmp_path)
     check_endpoint(server, tmp_path)
+    check_rules(server, tmp_path)
     server.stop()
     for file in (ROOT / "infra/prometheus").iterdir():
         shutil.copy(file, tmp_path)
@@ -131,6 +132,18 @@ def check_endpoint(server: Server, directory: Path) -> None:
             assert json.load(answer)["status"] == "success", statement
     (program,) = (code for code in blocks_of_code("python") if ENDPOINT in code)
     run([sys.executable, "-c", program.replace(ENDPOINT, server.url)], directory)
+
+
+def check_rules(server: Server, directory: Path) -> None:
+    """The lines of the documentation of rules set, show and remove a group."""
+    (script,) = re.findall(r"^```\n(curl .*?)^```$", (ROOT / "docs/rules.md").read_text(), re.MULTILINE | re.DOTALL)
+    done = subprocess.run(
+        ["bash", "-euc", script.replace("curl ", "curl -sS --fail-with-body ").replace(ENDPOINT, server.url)],
+        cwd=directory, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count('"status":"success"') == 2
+    assert "web:\n    - name: availability\n      interval: 30s\n" in done.stdout
 
 
 def blocks_of_code(language: str) -> list[str]:

@@ -1,5 +1,5 @@
 // Package promapp scrapes targets, evaluates rules and notifies Alertmanagers as a configuration
-// file of Prometheus says, with Prometheus' own packages. Samples go to the ingest stage of the
+// file of Prometheus says, with Prometheus' own packages, and evaluates the rules of tenants. Samples go to the ingest stage of the
 // process, and rules read through its query stage.
 package promapp
 
@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/storage"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/appender"
@@ -39,7 +40,8 @@ type Monitor struct {
 
 	scraping  *scraping
 	notifying *notifying
-	ruling    *ruling
+	ruling    *ruling      // of rule_files
+	tenants   *tenantRules // nil: they are not evaluated
 
 	reloading sync.Mutex                        // held while a configuration is applied
 	current   atomic.Pointer[promconfig.Config] // nil before the first one is applied
@@ -86,7 +88,7 @@ func (m *Monitor) Build(_ context.Context, p process.Parts) (process.Stage, erro
 		// A directory has no interval between flushes, so that each scrape would be a segment.
 		m.set.Queue.Linger = linger
 	}
-	if m.queue, err = spool.Open(m.set.Queue, m.tenant, m.sink, p.Registry, p.Logger); err != nil {
+	if m.queue, err = spool.Open(m.set.Queue, m.sink, p.Registry, p.Logger); err != nil {
 		return nil, err
 	}
 	if err = m.compose(c); err == nil {
@@ -107,7 +109,7 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 	if err != nil {
 		return err
 	}
-	m.to = appender.New(m.queue.Add)
+	m.to = appender.New(m.queue.AddTo(m.tenant))
 	sd, err := discovery.CreateAndRegisterSDMetrics(p.Registry)
 	if err != nil {
 		return fmt.Errorf("register metrics of service discovery: %w", err)
@@ -131,9 +133,26 @@ func (m *Monitor) compose(c *promconfig.Config) error {
 		}
 		return nil, false
 	}
-	m.ruling = newRuling(m.set, m.tenant, m.query, appender.V1{Appendable: m.to}, m.queue, rules.SendAlerts(m.notifying.manager, external.String()), external, offset, texts,
-		c.GlobalConfig.MetricNameValidationScheme, p.Registry, component(p.Logger, "rules"), p.Now)
-	return nil
+	e := newEvaluating(m.set, m.query, m.queue, external, offset, c.GlobalConfig.MetricNameValidationScheme, component(p.Logger, "rules"), p.Now)
+	link := external.String()
+	m.ruling = e.ruling(m.tenant, appender.V1{Appendable: m.to}, rules.SendAlerts(m.notifying.manager, link), fileLoader{e.parser, texts, e.logger}, p.Registry)
+	if !m.set.Evaluate {
+		return nil
+	}
+	to := func(id string) storage.Appendable {
+		if id == m.tenant {
+			return appender.V1{Appendable: m.to}
+		}
+		return appender.V1{Appendable: appender.New(m.queue.AddTo(id))}
+	}
+	notify := func(id string) rules.NotifyFunc {
+		if id == m.tenant {
+			return rules.SendAlerts(m.notifying.manager, link)
+		}
+		return rules.SendAlerts(named{m.notifying.manager, id}, link)
+	}
+	m.tenants, err = newTenantRules(e, p.Store, to, notify, p.Registry, component(p.Logger, "ruler"))
+	return err
 }
 
 func component(l *slog.Logger, name string) *slog.Logger { return l.With("component", name) }
@@ -146,7 +165,26 @@ func (m *Monitor) apply(c *promconfig.Config) error {
 	}
 	m.current.Store(c)
 	m.to.SetOutOfOrderWindow(c.StorageConfig.TSDBConfig.OutOfOrderTimeWindow)
-	return errors.Join(m.scraping.apply(c), m.notifying.apply(c), m.ruling.apply(c))
+	if m.tenants != nil {
+		m.tenants.apply(c)
+	}
+	return errors.Join(m.scraping.apply(c), m.notifying.apply(c), m.applyRules(c))
+}
+
+// applyRules makes the rule files of a configuration the current ones.
+func (m *Monitor) applyRules(c *promconfig.Config) error {
+	files, err := c.RulePaths()
+	if err != nil {
+		return err
+	}
+	return m.ruling.update(time.Duration(c.GlobalConfig.EvaluationInterval), c.GlobalConfig.ExternalLabels, files)
+}
+
+// RulesChanged lets the rules of tenants be looked at soon, because this process has changed some.
+func (m *Monitor) RulesChanged() {
+	if m.tenants != nil {
+		m.tenants.changed()
+	}
 }
 
 // begin starts everything once the process is ready.
@@ -160,6 +198,12 @@ func (m *Monitor) begin() {
 	m.notifying.start()
 	m.scraping.start()
 	m.ruling.start()
+	if m.tenants != nil {
+		m.tenants.start()
+	}
+	if !m.set.Configured() {
+		return
+	}
 	m.signals = onHangup(func() { _ = m.reload() })
 	c := m.current.Load()
 	m.parts.Logger.Info("scraping and evaluating rules", "jobs", len(c.Scrapes), "rule files", len(c.RuleFiles), "tenant", m.tenant)
@@ -178,6 +222,9 @@ func (m *Monitor) Drain(ctx context.Context) error {
 		m.signals()
 	}
 	var errs []error
+	if m.tenants != nil {
+		errs = append(errs, m.tenants.stop(ctx))
+	}
 	if m.ruling != nil {
 		// Rules end before scraping does, so that no alert on missing samples fires.
 		errs = append(errs, m.ruling.stop(ctx))

@@ -56,16 +56,21 @@ func onHangup(f func()) (end func()) {
 // graph leads the links of notifications, which are those of Prometheus' page, to the page.
 func (m *Monitor) graph(w http.ResponseWriter, r *http.Request) {
 	parameters := r.URL.Query()
-	if m.tenant != tenant.Default {
-		parameters.Set("tenant", m.tenant)
+	if m.tenant != tenant.Default && !parameters.Has(tenantLabel) {
+		parameters.Set(tenantLabel, m.tenant)
 	}
 	// relative, so that it works behind a proxy that removes a prefix
 	w.Header().Set("Location", "./#/explore?"+parameters.Encode())
 	w.WriteHeader(http.StatusFound)
 }
 
-// Routes implements process.Stage: Prometheus' endpoint for reloads, and its links.
+// Routes implements process.Stage: the links of notifications, and with a configuration Prometheus'
+// endpoint for reloads.
 func (m *Monitor) Routes() []process.Route {
+	routes := []process.Route{{Pattern: "GET /graph", Name: "/graph", Access: auth.Public, Handler: http.HandlerFunc(m.graph)}}
+	if !m.set.Configured() {
+		return routes
+	}
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if !m.set.Lifecycle {
 			http.Error(w, "Lifecycle API is not enabled: set --web.enable-lifecycle.", http.StatusForbidden)
@@ -75,9 +80,8 @@ func (m *Monitor) Routes() []process.Route {
 			http.Error(w, fmt.Sprintf("failed to reload config: %s", err), http.StatusInternalServerError)
 		}
 	})
-	return []process.Route{
-		{Pattern: "GET /graph", Name: "/graph", Access: auth.Public, Handler: http.HandlerFunc(m.graph)},
-		{Pattern: "POST /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
-		{Pattern: "PUT /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
-	}
+	return append(routes,
+		process.Route{Pattern: "POST /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
+		process.Route{Pattern: "PUT /-/reload", Name: "/-/reload", Access: auth.Operate, Handler: h},
+	)
 }

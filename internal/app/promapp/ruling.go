@@ -9,13 +9,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/spool"
 	"github.com/promlake/promlake/internal/tenant"
@@ -27,63 +26,60 @@ type Querying interface {
 	Engine() promql.QueryEngine
 }
 
-// ruling is upstream's rule manager over the query stage.
+// evaluating is what the rule managers of all tenants share.
+type evaluating struct {
+	set    Settings
+	query  Querying
+	queue  *spool.Spool
+	url    *url.URL // of links
+	offset func() time.Duration
+	scheme model.ValidationScheme
+	parser parser.Parser
+	logger *slog.Logger
+	now    func() time.Time
+
+	answer      rules.QueryFunc
+	concurrency rules.RuleConcurrencyController // of the first manager; bounds the rules of all
+}
+
+func newEvaluating(s Settings, q Querying, queue *spool.Spool, u *url.URL, offset func() time.Duration, scheme model.ValidationScheme, logger *slog.Logger, now func() time.Time) *evaluating {
+	return &evaluating{
+		set: s, query: q, queue: queue, url: u, offset: offset, scheme: scheme, parser: parser.NewParser(query.ParserOptions()), logger: logger, now: now,
+		answer: rules.EngineQueryFunc(q.Engine(), q),
+	}
+}
+
+// ruling is upstream's rule manager of a tenant over the query stage.
 type ruling struct {
+	*evaluating
+
 	manager *rules.Manager
-	tenant  string
-	queue   *spool.Spool
-	now     func() time.Time
-	logger  *slog.Logger
-	url     *url.URL
-	answer  rules.QueryFunc
-	offset  func() time.Duration
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when the manager has ended
 	started bool
 }
 
-func newRuling(s Settings, id string, q Querying, to storage.Appendable, queue *spool.Spool, notify rules.NotifyFunc, u *url.URL, offset func() time.Duration, texts func(string) ([]byte, bool), scheme model.ValidationScheme, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *ruling {
+// ruling returns the rule manager of a tenant, which does not evaluate anything yet. Its results go
+// to an appendable, and its alerts to notify. load reads its groups.
+func (e *evaluating) ruling(id string, to storage.Appendable, notify rules.NotifyFunc, load rules.GroupLoader, reg prometheus.Registerer) *ruling {
 	ctx, cancel := context.WithCancel(tenant.With(context.Background(), id))
-	r := &ruling{
-		tenant: id, queue: queue, now: now, logger: logger, url: u, offset: offset,
-		answer: rules.EngineQueryFunc(q.Engine(), q), cancel: cancel, done: make(chan struct{}),
+	r := &ruling{evaluating: e, cancel: cancel, done: make(chan struct{})}
+	options := &rules.ManagerOptions{
+		NameValidationScheme: e.scheme, ExternalURL: e.url, QueryFunc: r.evaluate, NotifyFunc: notify, Context: ctx,
+		Appendable: to, Queryable: e.query, Logger: e.logger, Registerer: reg,
+		OutageTolerance: e.set.OutageTolerance, ForGracePeriod: e.set.GracePeriod, ResendDelay: e.set.ResendDelay,
+		DefaultRuleQueryOffset: e.offset, MaxConcurrentEvals: e.set.MaxConcurrency, ConcurrentEvalsEnabled: e.set.MaxConcurrency > 1,
+		RuleConcurrencyController: e.concurrency, Parser: e.parser, GroupLoader: load,
 	}
-	p := parser.NewParser(query.ParserOptions())
-	r.manager = rules.NewManager(&rules.ManagerOptions{
-		NameValidationScheme: scheme, ExternalURL: u, QueryFunc: r.query, NotifyFunc: notify, Context: ctx,
-		Appendable: to, Queryable: q, Logger: logger, Registerer: reg,
-		OutageTolerance: s.OutageTolerance, ForGracePeriod: s.GracePeriod, ResendDelay: s.ResendDelay,
-		DefaultRuleQueryOffset: offset, MaxConcurrentEvals: s.MaxConcurrency, ConcurrentEvalsEnabled: s.MaxConcurrency > 1,
-		Parser: p, GroupLoader: loader{p, texts, logger},
-	})
+	r.manager = rules.NewManager(options)
+	e.concurrency = options.RuleConcurrencyController
 	return r
 }
 
-// loader reads rule files from the disk, or from the configuration if it has their text. It
-// implements rules.GroupLoader.
-type loader struct {
-	parser parser.Parser
-	texts  func(path string) ([]byte, bool)
-	logger *slog.Logger
-}
-
-// Load implements rules.GroupLoader.
-func (l loader) Load(path string, ignoreUnknownFields bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
-	if text, ok := l.texts(path); ok {
-		return rulefmt.Parse(text, ignoreUnknownFields, scheme, l.parser, l.logger)
-	}
-	return rulefmt.ParseFile(path, ignoreUnknownFields, scheme, l.parser, l.logger)
-}
-
-// Parse implements rules.GroupLoader.
-func (l loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
-
-func (r *ruling) apply(c *promconfig.Config) error {
-	files, err := c.RulePaths()
-	if err != nil {
-		return err
-	}
-	return r.manager.Update(time.Duration(c.GlobalConfig.EvaluationInterval), files, c.GlobalConfig.ExternalLabels, r.url.String(), r.iterate)
+// update replaces the groups by those of the files, which the loader reads. Groups that did not
+// change go on.
+func (r *ruling) update(interval time.Duration, external labels.Labels, files []string) error {
+	return r.manager.Update(interval, files, external, r.url.String(), r.iterate)
 }
 
 // maxWait bounds the time for which rules wait for samples that are not stored yet.
@@ -106,9 +102,9 @@ func (r *ruling) fresh(ctx context.Context) context.Context {
 	return query.WithSince(ctx, r.now())
 }
 
-// query evaluates the expression of a rule. A rule that depends on another one of its group waits
-// for the other's result.
-func (r *ruling) query(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
+// evaluate evaluates the expression of a rule. A rule that depends on another one of its group
+// waits for the other's result.
+func (r *ruling) evaluate(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
 	if rule := rules.FromOriginContext(ctx); rule.Name != "" && !rule.NoDependencyRules {
 		ctx = r.fresh(ctx)
 	}

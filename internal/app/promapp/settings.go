@@ -35,6 +35,9 @@ type Settings struct {
 	ResendDelay     time.Duration `name:"rules.alert.resend-delay" default:"1m" min:"0" help:"Least time before an alert is sent again to Alertmanager." when:"Rarely."`
 	MaxConcurrency  int64         `name:"rules.max-concurrent-evals" default:"4" min:"1" help:"Rules that do not depend on each other and are evaluated at once within groups. 1 evaluates the rules of a group one after another." when:"Raise it if groups take longer than their interval and processors are free."`
 
+	Evaluate     bool          `name:"ruler.evaluate" negatable:"" default:"true" help:"Evaluate the rules that tenants have set by the ruler API." when:"Turn it off on all but one or two of several processes over one store."`
+	PollInterval time.Duration `name:"ruler.poll-interval" default:"30s" min:"1ms" help:"Time between two listings of the store for rules that other processes have changed. Changes by this process count at once." when:"Lower it if changes must count sooner; each listing is one request."`
+
 	NotificationQueue int  `name:"alertmanager.notification-queue-capacity" default:"10000" min:"1" help:"Notifications that wait for an Alertmanager. Further ones replace the oldest." when:"Rarely."`
 	NotificationBatch int  `name:"alertmanager.notification-batch-size" default:"256" min:"1" help:"Notifications in one request to an Alertmanager." when:"Rarely."`
 	Drain             bool `name:"alertmanager.drain-notification-queue-on-shutdown" negatable:"" default:"true" help:"Send waiting notifications before the process ends." when:"Rarely."`
@@ -49,8 +52,11 @@ type Settings struct {
 // DefaultSettings returns settings that neither scrape nor evaluate anything.
 func DefaultSettings() Settings { return settings.Default[Settings]() }
 
-// Enabled reports whether there is a configuration.
-func (s Settings) Enabled() bool { return s.ConfigFile != "" || s.Config != nil }
+// Configured reports whether there is a configuration.
+func (s Settings) Configured() bool { return s.ConfigFile != "" || s.Config != nil }
+
+// Enabled reports whether there is something to scrape or to evaluate.
+func (s Settings) Enabled() bool { return s.Configured() || s.Evaluate }
 
 // Validate returns an error that names the flags of invalid settings.
 func (s Settings) Validate() error {
@@ -99,10 +105,14 @@ func (s Settings) GlobalURLs(listen string) v1.GlobalURLOptions {
 	return v1.GlobalURLOptions{ListenAddress: listen, Host: external.Host, Scheme: external.Scheme}
 }
 
-// load reads the configuration.
+// load reads the configuration. Without one it is Prometheus' default, which scrapes nothing.
 func (s Settings) load(p process.Parts) (*promconfig.Config, error) {
-	if s.Config != nil {
+	switch {
+	case s.Config != nil:
 		return s.Config(p.URL, p.Token, p.Logger)
+	case s.ConfigFile != "":
+		return promconfig.Load(s.ConfigFile, p.Logger)
+	default:
+		return promconfig.Parse(nil, ".", p.Logger)
 	}
-	return promconfig.Load(s.ConfigFile, p.Logger)
 }

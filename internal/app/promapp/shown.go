@@ -1,9 +1,12 @@
 package promapp
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"github.com/prometheus/prometheus/rules"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/tenant"
@@ -12,7 +15,7 @@ import (
 // shows reports whether a request may see the targets and rules: those of one tenant, which are
 // there once the monitor is built.
 func (m *Monitor) shows(ctx context.Context) bool {
-	return m.current.Load() != nil && tenant.From(ctx) == m.tenant
+	return m.set.Configured() && m.current.Load() != nil && tenant.From(ctx) == m.tenant
 }
 
 // ScrapePools implements api.Monitoring.
@@ -39,17 +42,48 @@ func (m *Monitor) Alertmanagers(ctx context.Context) v1.AlertmanagerRetriever {
 	return m.notifying.manager
 }
 
-// Rules implements api.Monitoring.
+// Rules implements api.Monitoring: the rules that the tenant has set, and for the tenant of the
+// configuration those of rule_files.
 func (m *Monitor) Rules(ctx context.Context) v1.RulesRetriever {
-	if !m.shows(ctx) {
+	if m.current.Load() == nil {
 		return nil
 	}
-	return m.ruling.manager
+	var own *rules.Manager
+	if m.tenants != nil {
+		own = m.tenants.manager(tenant.From(ctx))
+	}
+	switch files := m.shows(ctx); {
+	case files && own != nil:
+		return &both{m.ruling.manager, own}
+	case files:
+		return m.ruling.manager
+	case own != nil:
+		return own
+	default:
+		return nil
+	}
+}
+
+// both are the rules of two managers. It implements v1.RulesRetriever.
+type both struct{ a, b *rules.Manager }
+
+// RuleGroups implements v1.RulesRetriever. The groups are sorted like those of one manager.
+func (r *both) RuleGroups() []*rules.Group {
+	all := slices.Concat(r.a.RuleGroups(), r.b.RuleGroups())
+	slices.SortStableFunc(all, func(x, y *rules.Group) int {
+		return cmp.Or(cmp.Compare(x.File(), y.File()), cmp.Compare(x.Name(), y.Name()))
+	})
+	return all
+}
+
+// AlertingRules implements v1.RulesRetriever.
+func (r *both) AlertingRules() []*rules.AlertingRule {
+	return slices.Concat(r.a.AlertingRules(), r.b.AlertingRules())
 }
 
 // ConfigYAML implements api.Monitoring. Secrets are hidden.
 func (m *Monitor) ConfigYAML() string {
-	if c := m.current.Load(); c != nil {
+	if c := m.current.Load(); c != nil && m.set.Configured() {
 		return c.String()
 	}
 	return ""

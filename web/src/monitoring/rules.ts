@@ -41,7 +41,7 @@ interface RuleGroup {
   lastEvaluation: string;
 }
 
-const none = "This server evaluates no rules for this tenant. Start promlake serve with --config.file=prometheus.yml whose rule_files name files with groups of rules; --config.tenant chooses the tenant.";
+const none = "This server evaluates no rules for this tenant. Send a group of rules to /prometheus/config/v1/rules/NAMESPACE, or start promlake serve with --config.file=prometheus.yml whose rule_files name files with groups of rules; --config.tenant chooses the tenant.";
 const duration = (s: number | undefined) => (s ? formatDuration(s * 1000) : "");
 
 async function groups(api: Api, type?: string): Promise<RuleGroup[]> {

@@ -1,0 +1,173 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app"
+)
+
+// set sends a rule group, or removes one if body is "".
+func (c caller) set(t *testing.T, base, path, body string) {
+	t.Helper()
+	method := http.MethodPost
+	if body == "" {
+		method = http.MethodDelete
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, base+"/prometheus/config/v1/rules/"+path, strings.NewReader(body))
+	require.NoError(t, err)
+	resp, err := (&http.Client{Transport: c}).Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusAccepted, resp.StatusCode, string(text))
+}
+
+// values waits until an expression has this many results.
+func (c caller) values(t *testing.T, base, expr string, n int) {
+	t.Helper()
+	body := lines{}
+	require.Eventually(t, func() bool {
+		_, text := c.ask(t, base, expr)
+		body.b.Reset()
+		_, _ = body.Write([]byte(text))
+		return strings.Contains(text, `"status":"success"`) && strings.Count(text, `"metric"`) == n
+	}, 2*time.Minute, 20*time.Millisecond, "%s of %s: %s", expr, c.tenant, &body)
+}
+
+// groups returns the file and name of the groups that a tenant sees.
+func (c caller) groups(t *testing.T, base string) (out []string) {
+	t.Helper()
+	code, body := c.get(t, base+"/api/v1/rules")
+	require.Equal(t, http.StatusOK, code, body)
+	var answer struct {
+		Data struct{ Groups []struct{ File, Name string } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	for _, g := range answer.Data.Groups {
+		out = append(out, filepath.Base(g.File)+"/"+g.Name)
+	}
+	return out
+}
+
+// evaluating returns settings of a process over a store that evaluates the rules of tenants.
+func evaluating(t *testing.T, store string) app.Settings {
+	t.Helper()
+	s := defaults()
+	s.Process.Store, s.Compaction.Enabled = store, false
+	s.Prometheus.Queue.Dir = filepath.Join(t.TempDir(), "queue")
+	s.Prometheus.PollInterval, s.Prometheus.ResendDelay = 50*time.Millisecond, 100*time.Millisecond
+	s.Ruler.MinInterval = time.Millisecond
+	return s
+}
+
+const sums = "name: sums\ninterval: 300ms\nrules:\n- {record: sum, expr: sum(up)}\n- {record: double, expr: 2 * sum}\n- {alert: Up, expr: up == 1, labels: {tenant: forged}}\n"
+
+// TestRulesOfTenants: what tenants set at one process, another one evaluates, each with the data of
+// its tenant only.
+func TestRulesOfTenants(t *testing.T) {
+	am := newAlertmanager(t)
+	s, file := monitoring(t, fmt.Sprintf(`
+rule_files: [files.yml]
+alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
+`, am.addr))
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "files.yml"), []byte("groups: [{name: f, interval: 300ms, rules: [{record: of_file, expr: '1'}]}]"), 0o600))
+	store := s.Process.Store
+	e := evaluating(t, store)
+	e.Prometheus.ConfigFile = file
+	edits := evaluating(t, store)
+	edits.Prometheus.Evaluate = false
+	there, here := start(t, e), start(t, edits)
+
+	a, b, nobody := caller{tenant: "team-a"}, caller{tenant: "team-b"}, caller{}
+	require.NoError(t, a.write(t, here.url, "up"))
+	require.NoError(t, b.write(t, here.url, "up"))
+	require.NoError(t, b.write(t, here.url, "up2"))
+	a.set(t, here.url, "web", sums)
+	b.set(t, here.url, "web", sums)
+	nobody.set(t, here.url, "own", "name: g\ninterval: 300ms\nrules: [{record: of_api, expr: vector(3)}]\n")
+	for _, c := range []caller{a, b} {
+		c.values(t, there.url, "double == 2", 1)
+		c.values(t, there.url, `ALERTS{alertname="Up",alertstate="firing",tenant="forged"}`, 1)
+		require.Equal(t, []string{"web/sums"}, c.groups(t, there.url))
+		_, body := c.get(t, there.url+"/api/v1/alerts")
+		require.Contains(t, body, `"alertname":"Up"`)
+		c.values(t, there.url, `{__name__=~"of_.*"}`, 0)
+	}
+	nobody.values(t, there.url, "of_file", 1)
+	nobody.values(t, there.url, "of_api == 3", 1)
+	require.Equal(t, []string{"files.yml/f", "own/g"}, nobody.groups(t, there.url))
+	require.Empty(t, a.groups(t, here.url), "it evaluates nothing")
+	require.Eventually(t, func() bool {
+		seen := map[string]bool{}
+		for _, x := range am.received("Up") {
+			seen[x.Labels["tenant"]] = strings.HasSuffix(x.GeneratorURL, "&tenant="+x.Labels["tenant"])
+		}
+		return len(seen) == 2 && seen["team-a"] && seen["team-b"]
+	}, 2*time.Minute, 20*time.Millisecond)
+	_, metrics := get(t, there.url+"/metrics")
+	for _, line := range []string{
+		"promlake_ruler_tenants 3", "promlake_ruler_groups 3", "promlake_ruler_load_failures_total 0",
+		`promlake_prometheus_rule_group_rules{rule_group="web;sums",tenant="team-a"} 3`,
+	} {
+		require.Contains(t, metrics, "\n"+line+"\n")
+	}
+
+	// A change replaces the group; what it no longer computes ends.
+	a.set(t, here.url, "web", "name: sums\ninterval: 300ms\nrules: [{record: sum, expr: sum(up) + 10}]\n")
+	a.values(t, there.url, "sum == 11", 1)
+	a.values(t, there.url, `{__name__=~"double|ALERTS.*"}`, 0)
+	b.values(t, there.url, "sum == 1", 1)
+
+	// A restart goes on with the rules of the store.
+	there.end(t)
+	goesOn := func(metric string) string {
+		return fmt.Sprintf("timestamp(%s) > %.3f", metric, float64(time.Now().UnixMilli())/1000)
+	}
+	sum, alert := goesOn("sum"), goesOn(`ALERTS{alertstate="firing"}`)
+	there = start(t, e)
+	a.values(t, there.url, sum, 1)
+	b.values(t, there.url, alert, 1) // comes after the first evaluations of a process
+
+	// The series of a group that is removed end, and so do its alerts.
+	a.set(t, here.url, "web/sums", "")
+	b.set(t, here.url, "web", "")
+	for _, c := range []caller{a, b} {
+		c.values(t, there.url, `{__name__=~"sum|double|ALERTS.*"}`, 0)
+		require.Empty(t, c.groups(t, there.url))
+	}
+	nobody.values(t, there.url, goesOn("of_api"), 1)
+	there.end(t)
+	here.end(t)
+}
+
+// TestOwnRulesCountAtOnce: a process does not wait for its next listing to see its own changes, and
+// needs no configuration to evaluate them.
+func TestOwnRulesCountAtOnce(t *testing.T) {
+	s := evaluating(t, "file://"+t.TempDir())
+	s.Prometheus.PollInterval = time.Hour
+	srv := start(t, s)
+	a := caller{tenant: "a"}
+	for i := range 3 {
+		a.set(t, srv.url, "n", fmt.Sprintf("name: g%d\ninterval: 300ms\nrules: [{record: r, expr: vector(%d)}]\n", i, i))
+		a.values(t, srv.url, fmt.Sprintf("r == %d", i), 1)
+		a.set(t, srv.url, fmt.Sprintf("n/g%d", i), "")
+	}
+	code, body := caller{}.get(t, srv.url+"/api/v1/status/buildinfo")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, body, `"ruler_config_api":"true"`)
+	require.NotContains(t, body, "application")
+	code, _ = get(t, srv.url+"/-/reload")
+	require.Equal(t, http.StatusNotFound, code, "there is no configuration")
+	srv.end(t)
+}
