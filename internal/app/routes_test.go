@@ -60,6 +60,15 @@ var access = map[string]auth.Access{
 	"POST /api/v1/import/csv":                   auth.Write,
 	"POST /prometheus/api/v1/import/csv":        auth.Write,
 
+	"POST /datadog/api/v1/series":    auth.Write,
+	"POST /datadog/api/v2/series":    auth.Write,
+	"POST /api/v2/series":            auth.Write,
+	"GET /datadog/api/v1/validate":   auth.Write,
+	"GET /api/v1/validate":           auth.Write,
+	"POST /datadog/api/v1/check_run": auth.Write,
+	"POST /datadog/api/v1/metadata":  auth.Write,
+	"POST /datadog/intake/":          auth.Write,
+
 	"PUT /metrics/{group...}":                             auth.Write,
 	"POST /metrics/{group...}":                            auth.Write,
 	"DELETE /metrics/{group...}":                          auth.Write,

@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
-	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
+	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/datadog", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
 	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/lineprotocol", "internal/listen", "internal/opentsdb", "internal/remotewrite", "internal/statsd", "internal/tenant"},
 	"internal/app/exportapp": {"internal/key"},
 	"internal/app/importapp": {
@@ -113,7 +113,7 @@ var allowed = map[string][]string{
 	},
 	"internal/compact/merge": {"internal/block", "internal/catalog", "internal/live", "internal/segment", "internal/series"},
 	"internal/ingest": {
-		"internal/admission", "internal/csvlines", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
+		"internal/admission", "internal/csvlines", "internal/datadog", "internal/ingest/body", "internal/ingest/group", "internal/ingest/inflight", "internal/ingest/layout", "internal/ingest/quota", "internal/jsonlines", "internal/key",
 		"internal/lineprotocol", "internal/memory",
 		"internal/message", "internal/objstore", "internal/opentsdb", "internal/otlp", "internal/promtext", "internal/push", "internal/queue", "internal/remotewrite", "internal/segment", "internal/series", "internal/settings", "internal/tenant",
 	},
@@ -271,6 +271,7 @@ var allowed = map[string][]string{
 	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
 	"internal/lineprotocol":                {"internal/key", "internal/remotewrite", "internal/series"},
 	"internal/csvlines":                    {"internal/remotewrite", "internal/series", "internal/timeparam"},
+	"internal/datadog":                     {"internal/jsontext", "internal/remotewrite", "internal/series"},
 	"internal/graphite":                    {"internal/pickle", "internal/remotewrite", "internal/series"},
 	"internal/pickle":                      {},
 	"internal/statsd":                      {"internal/remotewrite", "internal/segment", "internal/series"},

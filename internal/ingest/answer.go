@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/promlake/promlake/internal/datadog"
 	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/ingest/group"
 	"github.com/promlake/promlake/internal/ingest/inflight"
@@ -88,7 +89,7 @@ func status(err error) int {
 		return http.StatusUnsupportedMediaType
 	case errors.As(err, &large), errors.As(err, &dense), errors.As(err, &bulky), errors.As(err, &pushed):
 		return http.StatusRequestEntityTooLarge
-	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, push.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
+	case errors.As(err, &partial), errors.As(err, &whole), errors.As(err, &parameter), errors.As(err, &refused), errors.Is(err, remotewrite.ErrMalformed), errors.Is(err, promtext.ErrInvalid), errors.Is(err, otlp.ErrMalformed), errors.Is(err, opentsdb.ErrInvalid), errors.Is(err, datadog.ErrInvalid), errors.Is(err, push.ErrInvalid), errors.Is(err, body.ErrInvalid), errors.Is(err, errTenant):
 		return http.StatusBadRequest
 	case errors.As(err, &tenants):
 		return http.StatusTooManyRequests

@@ -13,16 +13,20 @@ from support.server import Server
 from support.stores import directory_store
 
 WRITES = ("/api/v1/write", "/api/v1/push", "/api/v1/import/prometheus", "/api/v1/import", "/api/v1/import/csv", "/api/v1/otlp/v1/metrics")
-LINES = tuple(
+DATADOG = (
+    "/datadog/api/v1/series", "/datadog/api/v2/series", "/api/v2/series", "/datadog/api/v1/check_run", "/datadog/api/v1/metadata",
+    "/datadog/intake/",
+)  # fmt: skip
+LINES = (*(
     (method, prefix + path)
     for prefix in ("", "/influx")
     for method, path in (
         ("POST", "/write"), ("POST", "/api/v2/write"), ("POST", "/api/v3/write_lp"),
         ("GET", "/query"), ("POST", "/query"), ("GET", "/ping"),
     )
-) + tuple(("POST", path) for path in (
-    "/api/put", "/opentsdb/api/put", "/otlp/v1/metrics", "/opentelemetry/v1/metrics", "/v1/metrics",
-))  # fmt: skip
+), ("GET", "/datadog/api/v1/validate"), ("GET", "/api/v1/validate"), *(("POST", path) for path in (
+    *DATADOG, "/api/put", "/opentsdb/api/put", "/otlp/v1/metrics", "/opentelemetry/v1/metrics", "/v1/metrics",
+)))  # fmt: skip
 QUERIES = (
     "/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/explain", "/api/v1/sql", "/api/v1/series", "/api/v1/labels",
     "/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/format_query", "/api/v1/parse_query", "/api/v1/read",

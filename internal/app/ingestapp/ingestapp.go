@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/datadog"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
@@ -43,6 +44,26 @@ var otlpPatterns = []string{
 	"/otlp/v1/metrics",
 	"/opentelemetry/v1/metrics",
 	"/v1/metrics",
+}
+
+// datadogRoutes are those of Datadog's agent and clients, below /datadog as with VictoriaMetrics.
+// Version 1 of series is only there: its own path is that of Prometheus' series.
+func datadogRoutes(in *ingest.Stage) (routes []process.Route) {
+	v2 := in.DatadogHandler(datadog.V2)
+	for pattern, h := range map[string]http.Handler{
+		"POST /datadog/api/v1/series":    in.DatadogHandler(datadog.V1),
+		"POST /datadog/api/v2/series":    v2,
+		"POST /api/v2/series":            v2,
+		"GET /datadog/api/v1/validate":   ingest.DatadogAnswer(http.StatusOK, `{"valid":true}`),
+		"GET /api/v1/validate":           ingest.DatadogAnswer(http.StatusOK, `{"valid":true}`),
+		"POST /datadog/api/v1/check_run": ingest.DatadogAnswer(http.StatusAccepted, `{"status":"ok"}`),
+		"POST /datadog/api/v1/metadata":  ingest.DatadogAnswer(http.StatusOK, `{}`),
+		"POST /datadog/intake/":          ingest.DatadogAnswer(http.StatusOK, `{}`),
+	} {
+		_, name, _ := strings.Cut(pattern, " ")
+		routes = append(routes, process.Route{Pattern: pattern, Name: name, Access: auth.Write, Handler: h})
+	}
+	return routes
 }
 
 // pushPrefixes are those of the paths of a Pushgateway's groups: its own, and that of
@@ -128,6 +149,7 @@ func (s stage) Routes() []process.Route {
 			}
 		}
 	}
+	routes = append(routes, datadogRoutes(s.ingest)...)
 	for _, path := range otlpPatterns {
 		routes = append(routes, process.Route{Pattern: "POST " + path, Name: path, Access: auth.Write, Handler: s.ingest.OTLPHandler()})
 	}

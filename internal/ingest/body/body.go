@@ -90,7 +90,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader that takes the memory of bodies from a budget. The counter has a label
-// for the form: snappy, gzip, zstd, protobuf, json or text.
+// for the form: snappy, gzip, zstd, deflate, protobuf, json or text.
 func NewReader(limits Limits, budget *inflight.Budget, now func() time.Time, bytes *prometheus.CounterVec) *Reader {
 	return &Reader{limits, budget, now, bytes}
 }

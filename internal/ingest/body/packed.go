@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
 
 	"github.com/promlake/promlake/internal/ingest/inflight"
 )
@@ -18,9 +19,10 @@ type Packing string
 
 // The packings.
 const (
-	Plain Packing = ""
-	Gzip  Packing = "gzip"
-	Zstd  Packing = "zstd"
+	Plain   Packing = ""
+	Gzip    Packing = "gzip"
+	Zstd    Packing = "zstd"
+	Deflate Packing = "deflate" // the zlib format
 )
 
 // ReadPacked reads the body of a tenant's request that is compressed by a packing. The form is what
@@ -97,6 +99,9 @@ func unpackerOf(p Packing, sent []byte) (unpacker, error) {
 	switch p {
 	case Gzip:
 		z, err := gzip.NewReader(bytes.NewReader(sent))
+		return stream{z, len(sent)}, err
+	case Deflate:
+		z, err := zlib.NewReader(bytes.NewReader(sent))
 		return stream{z, len(sent)}, err
 	case Zstd:
 		most, err := mostOf(sent)
