@@ -164,6 +164,11 @@ bench-storage: bin/promlake peers ## Compare the size of a day of samples in Pro
 bench-query: bin/promlake peers ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench query).
 	$(GO) run ./tests/bench query $(ARGS)
 
+.PHONY: bench-web
+bench-web: bin/promlake ## Measure the page in Chromium: many series, many metric names, the first load.
+	@tests/tools/system.sh browser
+	@cd web && node tests/bench.mjs
+
 .PHONY: bench-peers
 bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache/peers; nothing is installed or started.
 

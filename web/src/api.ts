@@ -1,6 +1,7 @@
 // Client of the HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/). The API's
 // address is relative to the page, so the page works under any path prefix.
 
+import { MatrixReader } from "./matrix";
 import { Slots } from "./slots";
 
 export type Labels = Record<string, string>;
@@ -95,6 +96,23 @@ export class Api {
     }, signal);
   }
 
+  // matrix is get for range queries, whose replies may be large: it reads them as they arrive.
+  async matrix(path: string, params: Params, signal: AbortSignal): Promise<Reply<Answer>> {
+    const body = form(params);
+    return this.slots.run(async () => {
+      const began = performance.now();
+      const response = await this.request(path, body, body.length > 1500, signal);
+      const reader = new MatrixReader();
+      if (!response.ok || !response.body) await reader.take(await reached(response.text(), signal));
+      else {
+        const parts = response.body.pipeThrough(new TextDecoderStream()).getReader();
+        for (let p = await reached(parts.read(), signal); !p.done; p = await reached(parts.read(), signal)) await reader.take(p.value);
+      }
+      const reply = checked(response, () => reader.end(), () => reader.text()) as ReplyBody & { data: Answer };
+      return { data: reply.data, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
+    }, signal);
+  }
+
   // stream passes a successful reply on in parts, as they arrive. It leaves the browser time to
   // draw and to react between them.
   async stream(path: string, params: Params, signal: AbortSignal, take: (part: string) => void): Promise<void> {
@@ -177,11 +195,15 @@ async function reached<T>(step: Promise<T>, signal?: AbortSignal): Promise<T> {
 
 // parse reads a reply and throws the error that it reports.
 function parse(response: Response, text: string): ReplyBody {
+  return checked(response, () => JSON.parse(text) as unknown, () => text);
+}
+
+function checked(response: Response, read: () => unknown, text: () => string): ReplyBody {
   let reply: ReplyBody;
   try {
-    reply = JSON.parse(text) as ReplyBody;
+    reply = read() as ReplyBody;
   } catch {
-    throw new ApiError(response.status, "http", `${response.status} ${response.statusText}: ${text.slice(0, 300)}`);
+    throw new ApiError(response.status, "http", `${response.status} ${response.statusText}: ${text().slice(0, 300)}`);
   }
   if (!response.ok || reply.status !== "success") {
     throw new ApiError(response.status, reply.errorType ?? "http", reply.error ?? `${response.status} ${response.statusText}`);

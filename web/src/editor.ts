@@ -7,6 +7,7 @@ import { EditorView, keymap, placeholder, type Command } from "@codemirror/view"
 import { tags } from "@lezer/highlight";
 import { PromQLExtension } from "@prometheus-io/codemirror-promql";
 import type { Api } from "./api";
+import { completion } from "./completion";
 import { pastExpressions } from "./state";
 
 const highlight = HighlightStyle.define([
@@ -80,13 +81,7 @@ export function mount(label: string, hint: string, text: string, run: Command, o
 // editor makes a PromQL editor with completion from the server, linting and help texts. Enter runs
 // the query, Shift+Enter starts a line.
 export function editor(api: Api, text: string, run: () => void): Editor {
-  const promql = new PromQLExtension().setComplete({
-    remote: {
-      url: api.url("").replace(/\/$/, ""),
-      fetchFn: (input, init) => fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...api.headers() } }),
-      cache: { initialMetricList: [] },
-    },
-  });
+  const promql = new PromQLExtension().setComplete({ completeStrategy: completion(api) });
   const submit = () => (run(), true);
   return mount("PromQL expression", "PromQL, for example: sum by (mode) (rate(node_cpu_seconds_total[5m]))", text, submit, [
     autocompletion({ maxRenderedOptions: 100 }),

@@ -1,9 +1,11 @@
 import uPlot from "uplot";
 import type { Series } from "./api";
+import { eachPoint, lastOf } from "./compact";
 import { h, replace } from "./dom";
 import type { Dot } from "./exemplars";
 import { formatValue, legend, shared, type Unit } from "./format";
 import { Frame } from "./frame";
+import { gradual } from "./gradual";
 import { formatTime, type Zone } from "./time";
 import { legendChanged, type Values } from "./values";
 
@@ -65,6 +67,9 @@ export interface Graph {
 const powers = Array.from({ length: 80 }, (_, i) => 2 ** (i - 10));
 // drawn is the number of series that a graph draws: those with the largest last values.
 export const drawn = 500;
+// manyLines is from how many lines on they, and then the legend, are drawn in steps.
+const manyLines = 60;
+const lineWidth = 1.5;
 // All graphs of the page share the crosshair.
 const crosshair = uPlot.sync("page");
 
@@ -86,7 +91,7 @@ export function columns(series: Series[], o: Pick<GraphOptions, "start" | "end" 
       const i = Math.round((t * 1000 - o.start) / o.step);
       if (i >= 0 && i < n && Number.isFinite(v) && (!o.log || v > 0)) row[i] = v;
     };
-    for (const [t, v] of s.values ?? []) put(t, Number(v));
+    eachPoint(s, put);
     for (const [t, x] of s.histograms ?? []) put(t, Number(x.count)); // a native histogram is drawn by its count
     return row;
   });
@@ -99,14 +104,19 @@ function stack(values: (number | null)[][]): (number | null)[][] {
 }
 
 export function graph(all: Series[], o: GraphOptions): Graph {
-  const last = (s: Series) => Number(s.values?.at(-1)?.[1] ?? s.histograms?.at(-1)?.[1].count ?? 0);
-  const series = all.length > drawn ? [...all].sort((a, b) => last(b) - last(a)).slice(0, drawn) : all;
+  const series = all.length > drawn ? largest(all) : all;
   const { times, values } = columns(series, o);
   const hidden = shared(series);
   return lines(
     { times, values, names: series.map((s) => legend(s.metric, hidden)), titles: series.map((s) => legend(s.metric)), total: all.length },
     { ...o, format: (v) => formatValue(v, o.unit), binary: o.unit.startsWith("bytes"), bounds: [o.start / 1000, o.end / 1000] },
   );
+}
+
+// largest are the series that a graph of many draws.
+function largest(all: Series[]): Series[] {
+  const rank = all.map((s, i) => [lastOf(s), i] as const);
+  return rank.sort(([a, i], [b, j]) => b - a || i - j).slice(0, drawn).map(([, i]) => all[i]!);
 }
 
 export function lines({ times, values, names, titles, total }: Lines, o: LineOptions): Graph {
@@ -120,6 +130,9 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
   const css = getComputedStyle(document.documentElement);
   const axis = { stroke: css.getPropertyValue("--muted"), grid: { stroke: css.getPropertyValue("--grid"), width: 1 }, ticks: { stroke: css.getPropertyValue("--grid"), width: 1 } };
   let nearest = -1;
+  // Plain lines of a graph with many are drawn in steps; uPlot then draws the rest of it.
+  const many = names.length > manyLines && !o.stacked && (!style || (style.draw === "line" && !style.opacity && !style.connected));
+  const steps = many ? gradual(colourOf, lineWidth, (yes) => frame.dom.setAttribute("aria-busy", String(yes))) : undefined;
 
   const u = new uPlot(
     {
@@ -142,9 +155,10 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
           return {
             label: names[i]!,
             stroke: c,
-            width: style?.draw === "points" ? 0 : 1.5,
+            width: style?.draw === "points" ? 0 : lineWidth,
             spanGaps: style?.connected ?? false,
             points: { show: style?.draw === "points" || lone(values[i]!), size: 4, fill: c },
+            ...(steps ? { paths: () => null } : {}),
             ...(style?.draw === "bars" ? { paths: uPlot.paths.bars!({ size: [0.8, 40] }), points: { show: false } } : {}),
             ...(opacity ? { fill: c.replace(")", ` / ${opacity})`) } : {}),
           };
@@ -160,7 +174,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
         ],
         setSeries: [(_p, i) => void (nearest = i === null ? -1 : i - 1)],
         setCursor: [(p) => showTip(p)],
-        draw: [(p) => drawLevels(p, style?.levels ?? []), (p) => drawDots(p, o.dots ?? [], css.getPropertyValue("--text"))],
+        draw: [(p) => steps?.draw(p), (p) => drawLevels(p, style?.levels ?? []), (p) => drawDots(p, o.dots ?? [], css.getPropertyValue("--text"))],
       },
     },
     [times, ...shown] as uPlot.AlignedData,
@@ -180,7 +194,13 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
     frame.tell(p, h("div", { class: "muted" }, formatTime(times[i]! * 1000, o.zone)), at >= 0 && h("div", {}, h("strong", {}, v === null || v === undefined ? "no sample" : written(at, v)), " ", h("code", {}, titles[at]!)));
   }
 
-  if (style?.legend ?? true) legendKeys(keys, names, total, u, colourOf, style?.notes ?? []);
+  let ended = false;
+  if (style?.legend ?? true) {
+    const list = () => ended || legendKeys(keys, names, total, u, colourOf, style?.notes ?? []);
+    // The browser may react to input between the lines and a long legend.
+    if (names.length > manyLines) setTimeout(list);
+    else list();
+  }
   frame.fit(u, o.height);
   return {
     dom: frame.dom,
@@ -193,6 +213,8 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
     },
     canvas: () => u.ctx.canvas,
     destroy: () => {
+      ended = true;
+      steps?.stop();
       frame.destroy();
       u.destroy();
     },

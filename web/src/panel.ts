@@ -1,9 +1,9 @@
 import { ApiError, queryParams, type Answer, type Api, type Reply } from "./api";
-import { choice, download, h, replace } from "./dom";
+import { choice, download, h, pause, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { exemplars, listed, type Dot } from "./exemplars";
 import { formatValue, unitOf, type Unit } from "./format";
-import { graph, type Graph } from "./graph";
+import { drawn, graph, type Graph } from "./graph";
 import { cellsOf, heatmap, isHistogram } from "./heatmap";
 import { Ranged } from "./ranged";
 import { remember, type PanelState } from "./state";
@@ -85,6 +85,8 @@ export class Result {
     const range = this.ctx.range();
     const step = g.step ?? stepFor(range.length, this.dom.clientWidth || 800);
     const [{ series, start, end, reply: r }, dots] = await Promise.all([this.query.ask(g.expr, range, step, refresh, signal), this.dots(g, signal)]);
+    if (series.length > drawn) await pause(); // the browser may react to input
+    if (signal.aborted) return;
     this.answer = { ...r.data, result: series };
     this.tell(r, series.length, step);
     this.drop();

@@ -39,7 +39,7 @@ export class Ranged {
     const old = this.shown;
     const again = refresh && old && old.expr === expr && old.step === step && old.asOf === asOf && old.start <= start && old.end >= start && old.end <= end;
     const from = again ? Math.max(start, Math.floor((old.end - renew) / step) * step) : start;
-    const reply = await this.ctx.api.get<Answer>("query_range", { ...rangeParams(expr, from, end, step, asOf), stats: "all" }, signal);
+    const reply = await this.ctx.api.matrix("query_range", { ...rangeParams(expr, from, end, step, asOf), stats: "all" }, signal);
     const fresh = reply.data.result as Series[];
     const series = again ? merge(old.series, fresh, start, from) : fresh;
     this.shown = { expr, start, end, step, asOf, series };

@@ -333,6 +333,47 @@ test("a server that goes away and returns", async () => {
   }
 });
 
+test("a large answer is read as it arrives, drawn in steps, and saved as it was", async () => {
+  const page = await visit(browser, "about:blank");
+  const now = Math.floor(Date.now() / 60_000) * 60;
+  // Texts that look like the end of a series, numbers that JavaScript writes otherwise, histograms.
+  const strange = ']},{"metric":{"__name__":"x"},"values":[[1,"1"]]},{"metric":{';
+  const values = (i) => Array.from({ length: 20 }, (_, j) => [now - 1200 + j * 60, i === 7 ? ["+Inf", "NaN", "-Inf", "-0", "1e+30", "1000000000000000000000000"][j % 6] : String(i + j / 8)]);
+  const all = Array.from({ length: 600 }, (_, i) => ({ metric: { __name__: "many", metric: String(i), i: i === 3 ? strange : String(i) }, ...(i === 9 ? { histograms: [[now - 60, { count: "3", sum: "4", buckets: [[0, "1", "2", "3"]] }]] } : { values: values(i) }) }));
+  const data = { resultType: "matrix", result: all };
+  await page.route("**/api/v1/query_range*", (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ status: "success", data, warnings: ["partial"] }) }));
+  await page.goto(explore("many", `&end=${new Date((now - 60) * 1000).toISOString()}&g0.step_input=1m`));
+  await page.getByText("The 500 largest of 600 series").waitFor();
+  await page.getByText("partial").waitFor();
+  await until("all lines are drawn", async () => (await page.locator('.graph[aria-busy="true"]').count()) === 0);
+  assert.equal(await page.locator(".key").count(), 500);
+  // The graph is not empty: some point in its middle has the colour of a line.
+  assert.ok(await page.locator("canvas").evaluate((c) => c.getContext("2d").getImageData(c.width / 2, 0, 1, c.height).data.some((v, i) => i % 4 === 3 && v > 200)));
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save the answer").selectOption("json")]);
+  assert.deepEqual(JSON.parse(await readFile(await file.path(), "utf8")), data);
+  assert.deepEqual(page.faults, []);
+});
+
+test("many metric names are completed, wherever they have what is typed", async () => {
+  const page = await visit(browser, "about:blank");
+  const names = Array.from({ length: 20_000 }, (_, i) => `metric_${String(i).padStart(5, "0")}_total`).concat("a_Rare_name_total", "z_last");
+  await page.route("**/api/v1/label/__name__/values*", (route) => route.fulfill({ json: { status: "success", data: names } }));
+  await page.goto(`${server.url}/#/explore`);
+  await page.locator(".editor").click();
+  const first = page.locator(".cm-tooltip-autocomplete li").first();
+  const type = async (text, wanted) => {
+    await page.keyboard.press("Control+A");
+    await page.keyboard.type(text, { delay: 30 });
+    await until(`${text} finds ${wanted}`, async () => (await first.count()) > 0 && (await first.textContent()).includes(wanted));
+    await page.keyboard.press("Escape");
+  };
+  await type("metric_19999", "metric_19999_total");
+  await type("rare_n", "a_Rare_name_total");
+  await type("z_las", "z_last");
+  await type("rate", "rate");
+  assert.deepEqual(page.faults, []);
+});
+
 test("answers that take longer than the refresh are shown", async () => {
   const page = await visit(browser, "about:blank");
   await page.route("**/api/v1/query_range*", async (route) => {

@@ -1,0 +1,52 @@
+import type { Labels, Point, Series } from "./api";
+
+// Compact is a series of a large answer. Its points are numbers in arrays: as the texts that the
+// server sends, five million points would take half a gigabyte, and cleaning up after them would
+// keep the page busy.
+export class Compact implements Series {
+  private constructor(
+    readonly metric: Labels,
+    readonly times: Float64Array, // seconds; series may share them
+    readonly floats: Float64Array,
+  ) {}
+
+  // of compacts a series. It returns the series itself if it has histograms, or a value that would
+  // be written otherwise than the server wrote it. before is the series before it.
+  static of(s: Series, before: Series | undefined): Series {
+    const points = s.values;
+    if (!points || s.histograms) return s;
+    const floats = new Float64Array(points.length);
+    let times = before instanceof Compact && before.times.length === points.length ? before.times : undefined;
+    for (let i = 0; i < points.length; i++) {
+      const [t, v] = points[i]!;
+      floats[i] = number(v);
+      if (written(floats[i]!) !== v) return s;
+      if (times?.[i] !== t) times = undefined;
+    }
+    return new Compact(s.metric, times ?? Float64Array.from(points, (p) => p[0]), floats);
+  }
+
+  // values are the points as the server sent them, made anew each time.
+  get values(): Point[] {
+    return Array.from(this.floats, (v, i) => [this.times[i]!, written(v)]);
+  }
+
+  toJSON(): Series {
+    return { metric: this.metric, values: this.values };
+  }
+}
+
+const number = (v: string) => (v === "+Inf" ? Infinity : v === "-Inf" ? -Infinity : Number(v));
+const written = (v: number) => (v === Infinity ? "+Inf" : v === -Infinity ? "-Inf" : Object.is(v, -0) ? "-0" : String(v));
+
+// eachPoint calls visit with each float of a series.
+export function eachPoint(s: Series, visit: (seconds: number, v: number) => void): void {
+  if (s instanceof Compact) s.floats.forEach((v, i) => visit(s.times[i]!, v));
+  else for (const [t, v] of s.values ?? []) visit(t, Number(v));
+}
+
+// lastOf is the last value of a series; of a histogram, its count.
+export function lastOf(s: Series): number {
+  if (s instanceof Compact) return s.floats.at(-1) ?? 0;
+  return Number(s.values?.at(-1)?.[1] ?? s.histograms?.at(-1)?.[1].count ?? 0);
+}
