@@ -24,7 +24,7 @@ type importTSDBCmd struct {
 
 // Run imports and prints what that did, also when it failed midway.
 func (c *importTSDBCmd) Run(ctx context.Context, io flags.Streams) error {
-	p := newPace(io)
+	p := newPace(io, "samples")
 	defer p.end()
 	o, err := importapp.Blocks(ctx, c.Import, c.TSDB, time.Now, p.see)
 	p.end()
@@ -40,22 +40,23 @@ func (c *importTSDBCmd) Run(ctx context.Context, io flags.Streams) error {
 // every is how often a pace prints a line where there is no terminal.
 const every = 10 * time.Second
 
-// pace shows how far work on samples is, how fast it is, and how long it will take: as a bar on a
+// pace shows how far work is, how fast it is, and how long it will take: as a bar on a
 // terminal, otherwise as lines.
 type pace struct {
-	io  flags.Streams
-	bar *bar
+	io   flags.Streams
+	bar  *bar
+	unit string // of the work
 
 	mu           sync.Mutex
 	begin, drawn time.Time
 }
 
-func newPace(io flags.Streams) *pace {
+func newPace(io flags.Streams, unit string) *pace {
 	now := time.Now()
-	return &pace{io: io, bar: newBar(io.Err), begin: now, drawn: now}
+	return &pace{io: io, bar: newBar(io.Err), unit: unit, begin: now, drawn: now}
 }
 
-// see is told that done of about total samples are read.
+// see is told that done of about total units are done.
 func (p *pace) see(done, total int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +68,7 @@ func (p *pace) see(done, total int64) {
 		return
 	}
 	p.drawn = now
-	text := paceText(done, total, now.Sub(p.begin))
+	text := paceText(p.unit, done, total, now.Sub(p.begin))
 	if p.bar != nil {
 		p.bar.show(done, total, text)
 		return
@@ -76,8 +77,8 @@ func (p *pace) see(done, total int64) {
 }
 
 // paceText describes the progress after some time.
-func paceText(done, total int64, took time.Duration) string {
-	text := fmt.Sprintf("%s of about %s samples, %s", human.Count(done), human.Count(total), human.PerSecond(done, took))
+func paceText(unit string, done, total int64, took time.Duration) string {
+	text := fmt.Sprintf("%s of about %s %s, %s", human.Count(done), human.Count(total), unit, human.PerSecond(done, took))
 	if done > 0 && total > done {
 		left := time.Duration(float64(took) * float64(total-done) / float64(done))
 		text += fmt.Sprintf(", %s left", left.Round(time.Second))

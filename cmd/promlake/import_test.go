@@ -62,6 +62,6 @@ func TestImport(t *testing.T) {
 }
 
 func TestPace(t *testing.T) {
-	require.Equal(t, "1.0M of about 4.0M samples, 500.0k/s, 6s left", paceText(1_000_000, 4_000_000, 2*time.Second))
-	require.Equal(t, "0 of about 4 samples, –", paceText(0, 4, 0))
+	require.Equal(t, "1.0M of about 4.0M samples, 500.0k/s, 6s left", paceText("samples", 1_000_000, 4_000_000, 2*time.Second))
+	require.Equal(t, "0 of about 4 samples, –", paceText("samples", 0, 4, 0))
 }

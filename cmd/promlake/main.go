@@ -45,7 +45,7 @@ func newCLI() *cli {
 	c := settings.Default[cli]()
 	c.Serve.Settings, c.Config.Settings = app.DefaultSettings(), app.DefaultSettings()
 	c.Compact.Compact, c.Inspect.Compact = compactapp.DefaultSettings(), compactapp.DefaultSettings()
-	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log, &c.Export.Log, &c.Rules.Replay.Log} {
+	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log, &c.Export.Log, &c.Rules.Replay.Log, &c.Rules.Backfill.Log} {
 		log.Level = "warn"
 	}
 	c.Cost.Load = cost.DefaultLoad()

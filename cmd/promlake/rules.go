@@ -17,6 +17,8 @@ import (
 type rulesCmd struct {
 	Test   rulesTestCmd   `cmd:"" help:"Run promtool's unit tests of rules."`
 	Replay rulesReplayCmd `cmd:"" help:"Tell when an alert would have fired."`
+
+	Backfill rulesBackfillCmd `cmd:"" help:"Write what recording rules would have written in the past. May be killed and repeated."`
 }
 
 type rulesTestCmd struct {

@@ -72,3 +72,26 @@ func TestRulesReplay(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Contains(t, errs, "missing flags: --rules")
 }
+
+func TestRulesBackfill(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("r.yml", []byte("groups: [{name: g, rules: [{record: up:sum, expr: sum(up)}]}]"), 0o600))
+	store := filled(t)
+	args := []string{"rules", "backfill", "--rules", "r.yml", "--store", store, "--start", "2026-01-02T03:04:10Z", "--end", "2026-01-02T03:07:10Z"}
+	code, out, errs := command(append(args, "--dry-run")...)
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, "to write: samples   about 3\n")
+	code, out, errs = command(args...)
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, "evaluated        2026-01-02T03:04:10Z to 2026-01-02T03:07:10Z\n")
+	require.Contains(t, out, "samples written  3\n")
+	code, out, errs = command("query", "--store", store, "--time", "2026-01-02T03:07:10Z", "up:sum")
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, "  3\n")
+	code, out, errs = command(args...)
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, "evaluations done before  3\n")
+	code, _, errs = command(append(args, "--end", "soon")...)
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, `--end "soon": want RFC 3339 or seconds since 1970`)
+}

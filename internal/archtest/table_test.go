@@ -64,7 +64,8 @@ var allowed = map[string][]string{
 		"internal/telemetry",
 	},
 	"internal/app/rulesapp": {
-		"internal/app/process", "internal/app/queryapp", "internal/memory", "internal/objstore", "internal/query", "internal/query/request", "internal/ruleeval", "internal/tenant",
+		"internal/app/human", "internal/app/importapp", "internal/app/process", "internal/app/queryapp", "internal/compact/bulk", "internal/cost", "internal/key", "internal/live", "internal/memory", "internal/objstore",
+		"internal/objstore/probe", "internal/query", "internal/query/request", "internal/ruleeval", "internal/segment", "internal/series", "internal/tenant",
 	},
 	"internal/app/shell":     {"internal/app/human"},
 	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},

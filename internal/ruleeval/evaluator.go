@@ -93,11 +93,34 @@ func (e *Evaluator) Evaluations(from, to int64) (n int64) {
 	return n
 }
 
+// Bounds returns the times of the first and of the last sample (ms) that targets may write.
+func (e *Evaluator) Bounds() (first, last int64) {
+	first, last = math.MaxInt64, math.MinInt64
+	for _, r := range e.Targets {
+		offset := r.group.QueryOffset()
+		first, last = min(first, e.Start.Add(-offset).UnixMilli()), max(last, e.End.Add(-offset).UnixMilli())
+	}
+	return first, last
+}
+
+// Earliest returns the time (ms) from which on the results in [from, to) depend on results of
+// rules.
+func (e *Evaluator) Earliest(from, to int64) int64 {
+	earliest := from
+	for p, s := range e.needs(span{from, to}, 1) {
+		if p.whole {
+			return math.MinInt64
+		}
+		earliest = min(earliest, s.from)
+	}
+	return earliest
+}
+
 // span are the times [from, to) (ms) of samples.
 type span struct{ from, to int64 }
 
-// times returns the first time of evaluations of a group, from start on, whose samples are in a span,
-// and a time that none exceeds.
+// times returns the first time of evaluations of a group, from start on, whose samples are in a
+// span, and a time that none exceeds.
 func (e *Evaluator) times(g *group, s span, start time.Time) (first, last time.Time) {
 	offset := g.QueryOffset()
 	from, to := start, e.End
@@ -140,7 +163,7 @@ func (e *Evaluator) Whole(ctx context.Context) (*Memory, error) {
 // earlier evaluations, with the more the longer they fail.
 func (e *Evaluator) Window(ctx context.Context, whole *Memory, from, to int64) (*Memory, error) {
 	for earlier := 1; ; earlier *= 2 {
-		r := &run{e: e, to: newMemory(e.MemoryBytes, e.MemoryAdvice), whole: whole, from: from, primed: map[*Rule]bool{}}
+		r := &run{e: e, to: newMemory(e.MemoryBytes, e.MemoryAdvice), whole: whole, from: from, earlier: earlier, primed: map[*Rule]bool{}}
 		needs := e.needs(span{from, to}, earlier)
 		for _, p := range e.parts {
 			if s, ok := needs[p]; ok && !p.whole {

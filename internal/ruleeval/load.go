@@ -115,8 +115,8 @@ func Load(f Files) (*Rules, error) {
 	return out, nil
 }
 
-// make returns a rule of upstream's without state. An alerting rule writes its series from the first
-// evaluation on.
+// make returns a rule of upstream's without state. An alerting rule writes its series from the
+// first evaluation on.
 func (r *Rule) make(f *Files) rules.Rule {
 	if r.alerting == nil {
 		return rules.NewRecordingRule(r.record, r.expr, r.labels)

@@ -15,8 +15,8 @@ import (
 	"github.com/promlake/promlake/internal/appender"
 )
 
-// Memory holds what rules have written. It is written by one goroutine; reads may be concurrent once
-// that is done.
+// Memory holds what rules have written. It is written by one goroutine; reads may be concurrent
+// once that is done.
 type Memory struct {
 	limit, bytes int64
 	advice       string
@@ -120,6 +120,16 @@ func (m *Memory) Each(from, to int64, visit func(ls labels.Labels, samples []Sam
 		}
 	}
 	return nil
+}
+
+// Count returns the number of samples in [from, to) (ms).
+func (m *Memory) Count(from, to int64) (n int64) {
+	for _, all := range m.byHash {
+		for _, s := range all {
+			n += int64(len(s.between(from, to-1)))
+		}
+	}
+	return n
 }
 
 // between returns the samples in [mint, maxt].

@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// part is what is evaluated together: one rule, or rules whose results depend on each other's order.
+// part is what is evaluated together: one rule, or rules whose results depend on each other's
+// order.
 type part struct {
 	rules []*Rule // by group, then in its order
 	// whole means that the part must be evaluated from the beginning, because what it writes may
@@ -16,8 +17,8 @@ type part struct {
 	whole bool
 }
 
-// overlap is how long before an evaluation another rule of the part may have written a series with a
-// later time, because of which a sample of the evaluation is refused.
+// overlap is how long before an evaluation another rule of the part may have written a series with
+// a later time, because of which a sample of the evaluation is refused.
 func (p *part) overlap() time.Duration {
 	var offset, interval time.Duration
 	for i, a := range p.rules {
@@ -37,8 +38,8 @@ type graph struct {
 	reads []map[int]time.Duration // of each rule: the rules that it reads, and how far back
 }
 
-// newGraph returns the rules that targets read, directly or through others, and themselves, if these
-// are producers.
+// newGraph returns the rules that targets read, directly or through others, and themselves, if
+// these are producers.
 func newGraph(targets, producers []*Rule) *graph {
 	g := &graph{place: map[*Rule]int{}}
 	add := func(r *Rule) int {

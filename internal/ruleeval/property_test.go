@@ -265,7 +265,7 @@ func past(t *testing.T, path string, data []datum, start, end time.Time, window 
 	return out, e
 }
 
-var cases = flag.Uint64("cases", 12, "random rule files that are compared with live evaluation")
+var cases = flag.Uint64("cases", 8, "random rule files that are compared with live evaluation")
 
 // TestPastIsWhatLiveEvaluationWrites compares random rules over random data, bit for bit.
 func TestPastIsWhatLiveEvaluationWrites(t *testing.T) {

@@ -19,8 +19,8 @@ type read struct {
 }
 
 // analyze returns the selectors of an expression. ranged reports whether a range query has the
-// result of an instant query at each of its steps: the result at a time depends on no other step and
-// on no later sample.
+// result of an instant query at each of its steps: the result at a time depends on no other step
+// and on no later sample.
 func analyze(expr parser.Expr, lookback time.Duration) (reads []read, ranged bool) {
 	ranged = true
 	// The expressions that experimental durations consist of may name the step of a range query.

@@ -20,11 +20,12 @@ type run struct {
 	to    *Memory
 
 	from     int64          // of the window, ms
-	primed   map[*Rule]bool // targets with a successful evaluation before the window; nil: not needed
+	earlier  int            // evaluations before the window for which everything that they read is there
+	primed   map[*Rule]bool // rules of which one of these succeeded; nil: not needed
 	failures int64          // evaluations that failed in the window
 }
 
-// stepper evaluates the rules of a part that are of one group.
+// stepper evaluates rules of a part that are of one group and begin at the same time.
 type stepper struct {
 	upstream *rules.Group
 	rules    []*Rule
@@ -59,6 +60,11 @@ func (r *run) part(ctx context.Context, p *part, s span) error {
 	}
 }
 
+// early reports whether a rule of a part is evaluated before the first evaluation of targets.
+func (r *run) early(p *part, rule *Rule) bool {
+	return r.e.Anew && !p.whole && !slices.Contains(r.e.Targets, rule)
+}
+
 // steppers returns the groups of a part, in the order of the files.
 func (r *run) steppers(p *part, s span) (all []*stepper) {
 	to := r.to.appendable()
@@ -66,12 +72,13 @@ func (r *run) steppers(p *part, s span) (all []*stepper) {
 		g := &stepper{asking: map[string]*querying{}}
 		from := p.rules[at].group
 		var made []rules.Rule
-		for ; at < len(p.rules) && p.rules[at].group == from; at++ {
+		early := r.early(p, p.rules[at])
+		for ; at < len(p.rules) && p.rules[at].group == from && r.early(p, p.rules[at]) == early; at++ {
 			g.rules = append(g.rules, p.rules[at])
 			made = append(made, p.rules[at].make(&r.e.Rules.files))
 		}
 		start := r.e.Start
-		if r.e.Anew && !p.whole && !slices.ContainsFunc(g.rules, func(r2 *Rule) bool { return slices.Contains(r.e.Targets, r2) }) {
+		if early {
 			start = time.Unix(0, 0)
 		}
 		g.at, g.last = r.e.times(from, s, start)
@@ -146,12 +153,13 @@ func (r *run) step(ctx context.Context, g *stepper) error {
 			return fmt.Errorf("evaluate %s of group %s at %s: %w", g.rules[0].name, g.upstream.Name(), at.Format(time.RFC3339Nano), q.failed)
 		}
 	}
-	inside := at.Add(-g.upstream.QueryOffset()).UnixMilli() >= r.from
+	sample := at.Add(-g.upstream.QueryOffset()).UnixMilli()
+	inside, complete := sample >= r.from, sample >= r.from-int64(r.earlier)*g.upstream.Interval().Milliseconds()
 	for i, rule := range g.upstream.Rules() {
 		err := rule.LastError()
 		switch {
 		case r.primed != nil && !inside:
-			r.primed[g.rules[i]] = r.primed[g.rules[i]] || err == nil
+			r.primed[g.rules[i]] = r.primed[g.rules[i]] || err == nil && complete
 		case err != nil:
 			r.failures++
 			err = fmt.Errorf("%s of group %s at %s: %w", rule.Name(), g.upstream.Name(), at.Format(time.RFC3339Nano), err)

@@ -78,8 +78,8 @@ func alertsText(all []alert) string {
 // indented puts indent before every line but the first.
 func indented(text, indent string) string { return strings.ReplaceAll(text, "\n", "\n"+indent) }
 
-// difference describes alerts as JSON, with colours where the expected ones and those that are there
-// differ.
+// difference describes alerts as JSON, with colours where the expected ones and those that are
+// there differ.
 func difference(want, got []alert) (string, error) {
 	encode := func(all []alert) ([]byte, error) {
 		if len(all) == 0 {

@@ -1,7 +1,7 @@
 // Package ruletest runs promtool's unit tests of rules: files that name rule files, input series,
 // and the alerts and samples that are expected at some times
-// (https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/). Verdicts, output
-// and exit codes are promtool's.
+// (https://prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules/). Verdicts,
+// output and exit codes are promtool's.
 package ruletest
 
 import (
@@ -115,8 +115,8 @@ func (t *test) last() time.Duration {
 // defaultInterval is that of evaluations if the file names none.
 const defaultInterval = model.Duration(time.Minute)
 
-// read reads a unit test file. Rule files are relative to its directory. warn is told about patterns
-// that match none.
+// read reads a unit test file. Rule files are relative to its directory. warn is told about
+// patterns that match none.
 func read(path string, warn func(string)) (*file, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

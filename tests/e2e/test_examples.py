@@ -64,7 +64,7 @@ def test_links_have_targets(document: Path, target: str) -> None:
 
 def test_flags_in_the_documentation_exist(programs: Programs) -> None:
     known = {"help"}
-    names = ("serve", "query up", "compact", "inspect", "doctor", "import tsdb", "export", "token")
+    names = ("serve", "query up", "compact", "inspect", "doctor", "import tsdb", "export", "token", "rules test", "rules replay", "rules backfill")
     commands = ([programs.promlake, *name.split()] for name in names)
     for args in (*commands, [programs.ingest_fn], [programs.query_fn], [programs.compact_fn]):
         text = subprocess.run([*args, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
@@ -72,7 +72,7 @@ def test_flags_in_the_documentation_exist(programs: Programs) -> None:
         for name in re.findall(r"--\[no-\]([a-z][a-z0-9.-]*)", text):
             known.update({name, f"no-{name}"})
     documents = ("getting-started", "import", "export", "remote-write", "querying", "sql", "operations", "compaction", "deletion")
-    for name in (*documents, "security", "architecture", "admission", "listeners"):
+    for name in (*documents, "security", "architecture", "admission", "listeners", "rules-tools"):
         text = (ROOT / f"docs/{name}.md").read_text()
         used = set(re.findall(r"`--([a-z][a-z0-9.-]*)", text))
         assert used <= known, f"docs/{name}.md"
@@ -107,6 +107,8 @@ def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
     for file in (ROOT / "infra/prometheus").iterdir():
         shutil.copy(file, tmp_path)
     make_blocks(programs, tmp_path)
+    rule = {"record": "job:up:sum", "expr": "sum by (job) (up)"}
+    (tmp_path / "recording.yml").write_text(json.dumps({"groups": [{"name": "jobs", "rules": [rule]}]}))
     for args in every:
         if args not in to_server:
             run([programs.promlake, *args], tmp_path)

@@ -88,8 +88,8 @@ groups:
 // minutes is a time after the origin.
 func minutes(n float64) time.Time { return origin.Add(time.Duration(n * float64(time.Minute))) }
 
-// replay returns episodes with their times in minutes after the origin, rounded to the minute of the
-// sample that was seen; -1 is never.
+// replay returns episodes with their times in minutes after the origin, rounded to the minute of
+// the sample that was seen; -1 is never.
 func replay(t *testing.T, l *rulesapp.Lake, r rulesapp.Replay) (out []string, all *rulesapp.Replayed) {
 	t.Helper()
 	all, err := l.Replay(t.Context(), r, now())

@@ -1,5 +1,5 @@
-// Package rulesapp evaluates rules over a tenant's past: it says when an alert would have fired, and
-// writes the results of recording rules as blocks.
+// Package rulesapp evaluates rules over a tenant's past: it says when an alert would have fired,
+// and writes the results of recording rules as blocks.
 package rulesapp
 
 import (

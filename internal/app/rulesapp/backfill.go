@@ -1,0 +1,225 @@
+package rulesapp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/promlake/promlake/internal/app/importapp"
+	"github.com/promlake/promlake/internal/compact/bulk"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore/probe"
+	"github.com/promlake/promlake/internal/ruleeval"
+)
+
+// Backfill asks for the results of recording rules over a time that is past.
+type Backfill struct {
+	Source
+	Import importapp.Settings // its store is not used: the lake's is
+	Start  time.Time
+	End    time.Time // at most the store's time
+	// Attempt distinguishes backfills of the same rules and times. What a lower one has done is
+	// done again, and of two results, that of the higher one counts.
+	Attempt int
+}
+
+// backfill is one call of Lake.Backfill.
+type backfill struct {
+	Backfill
+	lake   *Lake
+	set    bulk.Settings
+	rules  *ruleeval.Rules
+	e      *ruleeval.Evaluator
+	ctx    context.Context // reads the tenant
+	whole  whole
+	inputs []bulk.Input
+	evals  map[string]int64 // of each input
+	done   atomic.Int64
+	total  int64
+}
+
+// Backfill writes the results of the recording rules as blocks, as if the rules had been evaluated
+// live from Start to End. It may end or be killed at any time and be repeated. progress is told how
+// many evaluations are done, of how many; it may be nil. The outcome is valid with an error of the
+// import, too.
+func (l *Lake) Backfill(ctx context.Context, b Backfill, now func() time.Time, progress func(done, total int64)) (*Backfilled, error) {
+	begin := now()
+	f := &backfill{Backfill: b, lake: l, evals: map[string]int64{}}
+	if err := f.prepare(ctx, begin, progress); err != nil {
+		return nil, err
+	}
+	out := &Backfilled{Start: f.Start, End: f.End, Recording: len(f.rules.Recording()), Alerting: len(f.rules.Alerting(""))}
+	if !f.Import.DryRun {
+		if err := probe.Check(ctx, l.Store); err != nil {
+			return nil, err
+		}
+	}
+	records, err := bulk.Records(ctx, l.Store, f.Import.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	at, err := l.Store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := bulk.MakePlan(f.set, at, f.inputs, records)
+	if err != nil {
+		return nil, err
+	}
+	f.count(&plan, out)
+	if f.Import.DryRun {
+		out.Preview, err = f.preview(&plan)
+		return out, err
+	}
+	out.Report, err = bulk.Run(f.ctx, f.set, l.Store, f.Import.Tenant, plan, nil)
+	out.Took, out.Note = now().Sub(begin), noted(f.e)
+	if err != nil {
+		return out, fmt.Errorf("%w\nthe backfill is not complete: the same command continues it", err)
+	}
+	return out, nil
+}
+
+// prepare reads the rules and divides the time into inputs, which are windows of the level.
+func (f *backfill) prepare(ctx context.Context, now time.Time, progress func(done, total int64)) (err error) {
+	if f.set, err = f.Import.Bulk(); err != nil {
+		return err
+	}
+	if f.ctx, err = reader(ctx, f.Import.Tenant, now); err != nil {
+		return err
+	}
+	at, err := f.lake.Store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if f.End.After(at) {
+		f.End = at
+	}
+	if err := check(f.Start, f.End); err != nil {
+		return err
+	}
+	if f.rules, err = f.lake.load(f.Source); err != nil {
+		return err
+	}
+	if len(f.rules.Recording()) == 0 {
+		return fmt.Errorf("backfill: %s has no recording rules", strings.Join(f.Files, ", "))
+	}
+	o := f.options()
+	o.Done = func(n int64) {
+		if done := f.done.Add(n); progress != nil {
+			progress(done, max(done, f.total))
+		}
+	}
+	if f.e, err = ruleeval.New(o); err != nil {
+		return err
+	}
+	first, last := f.e.Bounds()
+	if first < key.MinTime || last > key.MaxTime {
+		return errors.New("backfill: --start and --end: want years 0 to 9999")
+	}
+	for w := f.set.Level.WindowOf(first); int64(w) <= last; w = key.Window(f.set.Level.End(w)) {
+		from, to := int64(w), f.set.Level.End(w)
+		if n := f.e.Evaluations(from, to); n > 0 {
+			in := f.input(from, to, max(from, first), min(to-1, last), n)
+			f.inputs, f.evals[in.ID] = append(f.inputs, in), n
+		}
+	}
+	return nil
+}
+
+// options are those of an evaluation of all recording rules.
+func (f *backfill) options() ruleeval.Options {
+	return ruleeval.Options{
+		Rules: f.rules, Targets: f.rules.Recording(), Producers: f.rules.Recording(), Data: f.lake.Query, Engine: f.lake.Query.Engine(), Fatal: fatal,
+		Start: f.Start, End: f.End, MemoryBytes: f.set.MemoryBytes / int64(f.set.Concurrency),
+		MemoryAdvice: "raise --memory-limit, or lower --level or --concurrency",
+	}
+}
+
+// input is a window as an input. Its identity is that of what the rules write in it: the rules, the
+// times of their first and last evaluation, and the lookback of queries.
+func (f *backfill) input(from, to, mint, maxt, evaluations int64) bulk.Input {
+	h := sha256.New()
+	for _, r := range f.rules.Recording() {
+		fmt.Fprintln(h, r)
+	}
+	fmt.Fprintln(h, f.lake.Query.Settings().LookbackDelta, from, to, maxt)
+	if start := f.Start.UnixMilli(); f.e.Earliest(from, to) <= start {
+		fmt.Fprintln(h, start)
+	}
+	if f.Attempt > 1 {
+		fmt.Fprintln(h, "attempt", f.Attempt)
+	}
+	w := &window{f: f, from: from, to: to}
+	const (
+		idBytes = 16
+		rankMs  = 256 // inputs of different attempts have different ranks
+	)
+	return bulk.Input{
+		ID: "rules/" + hex.EncodeToString(h.Sum(nil)[:idBytes]), Written: time.UnixMilli(to + rankMs*int64(f.Attempt)), MinT: mint, MaxT: maxt, Samples: evaluations,
+		Open: func(context.Context) (bulk.Opened, error) { return w, nil },
+	}
+}
+
+// count fills in what is left to do.
+func (f *backfill) count(plan *bulk.Plan, out *Backfilled) {
+	left := map[int]bool{}
+	for _, u := range plan.Units {
+		for _, i := range u.Inputs {
+			left[i] = true
+		}
+	}
+	for i := range plan.Inputs {
+		n := f.evals[plan.Inputs[i].ID]
+		if left[i] {
+			f.total += n
+			out.Windows++
+		} else {
+			out.Present += n
+		}
+	}
+	out.Evaluations = f.total
+}
+
+// Preview estimates what a backfill would write.
+type Preview struct {
+	Samples int64
+	Blocks  int64
+}
+
+// probes is the number of windows of which a dry run evaluates a part.
+const probes = 5
+
+// preview evaluates every rule once in some windows.
+func (f *backfill) preview(plan *bulk.Plan) (*Preview, error) {
+	p := &Preview{Blocks: int64(len(plan.Units))}
+	e, err := ruleeval.New(f.options())
+	if err != nil || len(plan.Units) == 0 {
+		return p, err
+	}
+	longest := time.Duration(0)
+	for _, r := range f.rules.Recording() {
+		longest = max(longest, r.Interval())
+	}
+	first, last := f.e.Bounds()
+	samples, evaluations := int64(0), int64(0)
+	for i := range probes {
+		from := first + (last-first)*int64(2*i+1)/(2*probes)
+		to := min(from+longest.Milliseconds(), last+1)
+		m, err := e.Window(f.ctx, nil, from, to)
+		if err != nil {
+			return nil, err
+		}
+		evaluations += e.Evaluations(from, to)
+		samples += m.Count(from, to)
+	}
+	if evaluations > 0 {
+		p.Samples = int64(math.Round(float64(samples) / float64(evaluations) * float64(f.total)))
+	}
+	return p, nil
+}
