@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/cost"
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/rulestore"
 	"github.com/promlake/promlake/internal/telemetry"
 	"github.com/promlake/promlake/internal/tenant"
 )
@@ -33,6 +34,9 @@ type tenantListCmd struct {
 func (c *tenantListCmd) Run(ctx context.Context, io flags.Streams) error {
 	return withStore(ctx, io, c.Log, c.Store, func(store objstore.Store) error {
 		tenants, err := catalog.Tenants(ctx, store)
+		if err == nil {
+			tenants, err = rulestore.AddTenants(ctx, store, tenants)
+		}
 		if err != nil {
 			return err
 		}

@@ -171,3 +171,37 @@ func TestOwnRulesCountAtOnce(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, code, "there is no configuration")
 	srv.end(t)
 }
+
+// TestDamagedRules: the rules of a tenant that cannot be read are reported, and stay as they were;
+// those of others go on. They count once they can be read.
+func TestDamagedRules(t *testing.T) {
+	dir := t.TempDir()
+	s := evaluating(t, "file://"+dir)
+	srv := start(t, s)
+	a, b := caller{tenant: "a"}, caller{tenant: "b"}
+	group := func(v int) string {
+		return fmt.Sprintf("name: g\ninterval: 300ms\nrules: [{record: r, expr: vector(%d)}]\n", v)
+	}
+	a.set(t, srv.url, "n", group(1))
+	b.set(t, srv.url, "n", group(1))
+	a.values(t, srv.url, "r == 1", 1)
+	file := filepath.Join(dir, "rules", "a.json")
+	good, err := os.ReadFile(file)
+	require.NoError(t, err)
+	put := func(text string) {
+		require.NoError(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		require.NoError(t, os.Rename(file+".new", file))
+	}
+	put(strings.Replace(string(good), "vector(1)", "vector(2)", 1)) // its checksum is wrong
+	require.Eventually(t, func() bool {
+		_, metrics := get(t, srv.url+"/metrics")
+		return strings.Contains(metrics, "\npromlake_ruler_load_failures_total ") && !strings.Contains(metrics, "\npromlake_ruler_load_failures_total 0\n")
+	}, 2*time.Minute, 20*time.Millisecond)
+	b.set(t, srv.url, "n", group(3))
+	b.values(t, srv.url, "r == 3", 1)
+	a.values(t, srv.url, fmt.Sprintf("timestamp(r) > %d and r == 1", time.Now().Unix()), 1)
+	put(string(good))
+	a.set(t, srv.url, "n", group(4))
+	a.values(t, srv.url, "r == 4", 1)
+	srv.end(t)
+}

@@ -71,6 +71,20 @@ func List(ctx context.Context, store objstore.Lister) iter.Seq2[Listed, error] {
 	}
 }
 
+// AddTenants returns tenants, which ascend, together with those that have or had rules.
+func AddTenants(ctx context.Context, store objstore.Lister, tenants []string) ([]string, error) {
+	out := slices.Clone(tenants)
+	for l, err := range List(ctx, store) {
+		if err != nil {
+			return nil, err
+		}
+		if at, found := slices.BinarySearch(out, l.Tenant); !found {
+			out = slices.Insert(out, at, l.Tenant)
+		}
+	}
+	return out, nil
+}
+
 // Listed is a tenant that List found.
 type Listed struct{ Tenant, ETag string }
 

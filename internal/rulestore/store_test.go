@@ -121,4 +121,7 @@ func TestList(t *testing.T) {
 		got = append(got, l.Tenant)
 	}
 	require.Equal(t, []string{"a", "b"}, got)
+	all, err := rulestore.AddTenants(t.Context(), store, []string{"0", "a", "aa"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"0", "a", "aa", "b"}, all)
 }

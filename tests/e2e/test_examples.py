@@ -81,7 +81,8 @@ def test_flags_in_the_documentation_exist(programs: Programs) -> None:
 def examples() -> Iterator[list[str]]:
     """Returns the commands of the documentation that read or change the local store or server of its examples."""
     for document in DOCUMENTS:
-        for line in re.findall(r"^(?:bin/)?promlake (.*)$", document.read_text(), re.MULTILINE):
+        text = document.read_text().replace("\\\n", " ")  # a command of several lines
+        for line in re.findall(r"^(?:bin/)?promlake (.*)$", text, re.MULTILINE):
             args = shlex.split(line)
             if args[0] not in {"serve", "redrive"} and "s3://" not in line:
                 yield args

@@ -47,7 +47,7 @@ PAGE = ("/", "/dashboards", "/assets/page.js", "/assets/page.css", "/assets/lice
 HEALTH = ("/-/healthy", "/-/ready")
 NOWHERE = (
     "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics",
-    "/graph",
+    "/graph", "/config/v1/rules", "/prometheus/config/v1/rules",
     "/federate/x", "/-/healthy/x",
 )  # fmt: skip
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/catalog"
@@ -43,13 +42,8 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, f func(from, to o
 		if tenants, err = catalog.Tenants(ctx, from); err != nil {
 			return err
 		}
-		for l, err := range rulestore.List(ctx, from) {
-			if err != nil {
-				return err
-			}
-			if !slices.Contains(tenants, l.Tenant) {
-				tenants = append(tenants, l.Tenant)
-			}
+		if tenants, err = rulestore.AddTenants(ctx, from, tenants); err != nil {
+			return err
 		}
 	}
 	return f(from, to, tenants)
