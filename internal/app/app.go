@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
+	"github.com/promlake/promlake/internal/app/flightapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/listenapp"
 	"github.com/promlake/promlake/internal/app/pageapp"
@@ -35,6 +36,7 @@ type Settings struct {
 	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
 	Page       pageapp.Settings    `embed:"" group:"Page"`
 	Listeners  listenapp.Settings  `embed:"" group:"Ingest"`
+	Flight     flightapp.Settings  `embed:"" group:"Query"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
 	Feeder     demo.Settings       `embed:"" group:"Demo"`
 }
@@ -122,6 +124,9 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	}
 	if lines != nil {
 		all = append(all, lines.Build) // ends before the stage that it writes to
+	}
+	if s.Flight.Listen != "" {
+		all = append(all, flightapp.New(s.Flight).Build)
 	}
 	if s.Demo {
 		all = append(all, demonstrating(s.Feeder, out))

@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 
 	// Composition.
 	"internal/app": {
-		"internal/app/compactapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
+		"internal/app/compactapp", "internal/app/flightapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
 		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/ruler", "internal/settings",
 	},
 	"internal/app/compactapp": {
@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	},
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
+	"internal/app/flightapp": {"internal/app/process", "internal/flightsql", "internal/loopback", "internal/telemetry"},
 	"internal/app/ingestapp": {"internal/app/flags", "internal/app/process", "internal/auth", "internal/datadog", "internal/ingest", "internal/lambda", "internal/queue/sqsqueue"},
 	"internal/app/listenapp": {"internal/app/process", "internal/graphite", "internal/lineprotocol", "internal/listen", "internal/opentsdb", "internal/remotewrite", "internal/statsd", "internal/tenant"},
 	"internal/app/exportapp": {"internal/key"},
@@ -89,6 +90,7 @@ var allowed = map[string][]string{
 	"internal/lambda":            {"internal/settings"},
 	"internal/lambda/emulator":   {},
 	"internal/lambda/lambdatest": {"internal/lambda/emulator"},
+	"internal/flightsql":         {},
 	"internal/loopback":          {},
 	"internal/memory":            {},
 	"internal/scrape":            {},

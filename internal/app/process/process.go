@@ -47,7 +47,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, builders ...Build
 	go func() { served <- srv.Serve(limited{ln, conns}) }()
 
 	ready := make(chan struct{})
-	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready}
+	p := Parts{Logger: logger, Now: time.Now, URL: localURL(ln.Addr()), Ready: ready, Handler: g, IdleTimeout: s.IdleTimeout}
 	made, err := start(ctx, s, s.budget(), p, isLoopback(ln.Addr()), builders)
 	if err == nil {
 		if err = conns.register(made.reg); err != nil {

@@ -27,6 +27,10 @@ type Parts struct {
 	URL      string          // where this process answers on this machine, no trailing slash
 	Token    string          // what this process sends when it asks itself there; "" where requests need no token
 	Ready    <-chan struct{} // closed once the process answers requests
+
+	// Handler answers as the HTTP server does, behind the same guards; nil in programs without one.
+	Handler     http.Handler
+	IdleTimeout time.Duration // of connections
 }
 
 // Route is one HTTP handler of a stage.

@@ -1,0 +1,153 @@
+package flightsql
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// endpoint is the address of the API behind the transport, which is a handler of this process.
+const endpoint = "http://localhost/api/v1/sql"
+
+// statement is a statement with its parameters. Its JSON is the body of a request to the API, and
+// the handle of a prepared statement.
+type statement struct {
+	Query  string `json:"query"`
+	Params []any  `json:"params,omitempty"`
+	Format string `json:"format"`
+}
+
+// passed are the names of the metadata that become headers of a request.
+var passed = []string{"authorization", "x-scope-orgid"}
+
+// ask sends a statement to the API, and returns the reader of its result. The caller releases it
+// and closes the body.
+func (s *service) ask(ctx context.Context, st statement) (*ipc.Reader, io.Closer, error) {
+	st.Format = "arrow"
+	body, err := json.Marshal(st)
+	if err != nil {
+		return nil, nil, status.Errorf(codes.InvalidArgument, "write the parameters as JSON: %v", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, status.FromContextError(err).Err()
+	}
+	r.Header.Set("Content-Type", "application/json")
+	md, _ := metadata.FromIncomingContext(ctx)
+	for _, name := range passed {
+		for _, v := range md.Get(name) {
+			r.Header.Add(name, v)
+		}
+	}
+	answer, err := s.api.Do(r)
+	if err != nil {
+		return nil, nil, failure(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		err := refusal(answer)
+		return nil, nil, errors.Join(err, answer.Body.Close())
+	}
+	in, err := ipc.NewReader(answer.Body)
+	if err != nil {
+		_ = answer.Body.Close() // the read has failed already
+		return nil, nil, failure(fmt.Errorf("read the result: %w", err))
+	}
+	return in, answer.Body, nil
+}
+
+// stream asks a statement and passes its rows on as they come.
+func (s *service) stream(ctx context.Context, st statement) (*arrow.Schema, <-chan flight.StreamChunk, error) {
+	in, body, err := s.ask(ctx, st)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make(chan flight.StreamChunk)
+	go func() {
+		defer close(out)
+		defer func() { _ = body.Close() }() // what was read is complete, or an error is passed on
+		defer in.Release()
+		send := func(c flight.StreamChunk) bool {
+			select {
+			case out <- c:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}
+		for in.Next() {
+			b := in.RecordBatch()
+			b.Retain()
+			if !send(flight.StreamChunk{Data: b}) {
+				b.Release()
+				return
+			}
+		}
+		if err := in.Err(); err != nil {
+			send(flight.StreamChunk{Err: failure(fmt.Errorf("the result is incomplete: %w", err))})
+		}
+	}()
+	return in.Schema(), out, nil
+}
+
+// schema returns the schema of a statement's result, which is not computed.
+func (s *service) schema(ctx context.Context, st statement) (*arrow.Schema, error) {
+	st.Query = "SELECT * FROM (\n" + st.Query + "\n) LIMIT 0"
+	in, body, err := s.ask(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Release()
+	return in.Schema(), body.Close()
+}
+
+// failure gives an error the code of a call.
+func failure(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	default:
+		return status.Error(codes.Internal, err.Error())
+	}
+}
+
+// refusedCodes are the codes for the types of errors of Prometheus' API.
+var refusedCodes = map[string]codes.Code{
+	"bad_data": codes.InvalidArgument, "execution": codes.FailedPrecondition, "timeout": codes.DeadlineExceeded, "canceled": codes.Canceled,
+	"unavailable": codes.Unavailable, "unauthorized": codes.Unauthenticated, "forbidden": codes.PermissionDenied, "not_found": codes.NotFound,
+}
+
+// refusal is the error of an answer that is no result.
+func refusal(answer *http.Response) error {
+	const most = 64 << 10
+	b, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	if err != nil {
+		return failure(fmt.Errorf("read the error of status %d: %w", answer.StatusCode, err))
+	}
+	var e struct {
+		Kind string `json:"errorType"`
+		Text string `json:"error"`
+	}
+	if json.Unmarshal(b, &e) != nil || e.Text == "" {
+		e.Text = string(bytes.TrimSpace(b))
+	}
+	code, ok := refusedCodes[e.Kind]
+	switch {
+	case ok:
+	case answer.StatusCode == http.StatusServiceUnavailable, answer.StatusCode == http.StatusTooManyRequests:
+		code = codes.Unavailable
+	default:
+		code = codes.Internal
+	}
+	return status.Error(code, e.Text)
+}

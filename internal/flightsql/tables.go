@@ -1,0 +1,178 @@
+package flightsql
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/flight"
+	"github.com/apache/arrow-go/v18/arrow/flight/flightsql"
+	"github.com/apache/arrow-go/v18/arrow/flight/flightsql/schema_ref"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+)
+
+// The names of the tables as statements have them: catalog.schema.table.
+const (
+	catalogName = "memory"
+	schemaName  = "main"
+	tableType   = "VIEW"
+)
+
+// describe registers what clients may ask of the server.
+func (s *service) describe(version string) error {
+	for id, v := range map[flightsql.SqlInfo]any{
+		flightsql.SqlInfoFlightSqlServerName:         "Promlake",
+		flightsql.SqlInfoFlightSqlServerVersion:      version,
+		flightsql.SqlInfoFlightSqlServerArrowVersion: "1.5",
+		flightsql.SqlInfoFlightSqlServerReadOnly:     true,
+		flightsql.SqlInfoFlightSqlServerSql:          true,
+		flightsql.SqlInfoFlightSqlServerSubstrait:    false,
+		flightsql.SqlInfoFlightSqlServerTransaction:  int32(flightsql.SqlTransactionNone),
+		flightsql.SqlInfoFlightSqlServerCancel:       false,
+		flightsql.SqlInfoDDLCatalog:                  false,
+		flightsql.SqlInfoDDLSchema:                   false,
+		flightsql.SqlInfoDDLTable:                    false,
+		flightsql.SqlInfoIdentifierQuoteChar:         `"`,
+	} {
+		if err := s.RegisterSqlInfo(id, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows returns a result of texts; a column of binary takes them as bytes.
+func rows(schema *arrow.Schema, values ...[]string) (*arrow.Schema, <-chan flight.StreamChunk, error) {
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for _, row := range values {
+		for i, v := range row {
+			switch f := b.Field(i).(type) {
+			case *array.StringBuilder:
+				f.Append(v)
+			case *array.BinaryBuilder:
+				f.Append([]byte(v))
+			}
+		}
+	}
+	out := make(chan flight.StreamChunk, 1)
+	out <- flight.StreamChunk{Data: b.NewRecordBatch()}
+	close(out)
+	return schema, out, nil
+}
+
+// GetFlightInfoCatalogs implements flightsql.Server.
+func (*service) GetFlightInfoCatalogs(_ context.Context, desc *flight.FlightDescriptor) (*flight.FlightInfo, error) {
+	return info(desc, desc.Cmd, schema_ref.Catalogs), nil
+}
+
+// DoGetCatalogs implements flightsql.Server.
+func (*service) DoGetCatalogs(context.Context) (*arrow.Schema, <-chan flight.StreamChunk, error) {
+	return rows(schema_ref.Catalogs, []string{catalogName})
+}
+
+// GetFlightInfoSchemas implements flightsql.Server.
+func (*service) GetFlightInfoSchemas(_ context.Context, _ flightsql.GetDBSchemas, desc *flight.FlightDescriptor) (*flight.FlightInfo, error) {
+	return info(desc, desc.Cmd, schema_ref.DBSchemas), nil
+}
+
+// DoGetDBSchemas implements flightsql.Server.
+func (*service) DoGetDBSchemas(_ context.Context, q flightsql.GetDBSchemas) (*arrow.Schema, <-chan flight.StreamChunk, error) {
+	if !inCatalog(q.GetCatalog()) || !like(q.GetDBSchemaFilterPattern(), schemaName) {
+		return rows(schema_ref.DBSchemas)
+	}
+	return rows(schema_ref.DBSchemas, []string{catalogName, schemaName})
+}
+
+// GetFlightInfoTableTypes implements flightsql.Server.
+func (*service) GetFlightInfoTableTypes(_ context.Context, desc *flight.FlightDescriptor) (*flight.FlightInfo, error) {
+	return info(desc, desc.Cmd, schema_ref.TableTypes), nil
+}
+
+// DoGetTableTypes implements flightsql.Server.
+func (*service) DoGetTableTypes(context.Context) (*arrow.Schema, <-chan flight.StreamChunk, error) {
+	return rows(schema_ref.TableTypes, []string{tableType})
+}
+
+// GetFlightInfoTables implements flightsql.Server.
+func (*service) GetFlightInfoTables(_ context.Context, q flightsql.GetTables, desc *flight.FlightDescriptor) (*flight.FlightInfo, error) {
+	return info(desc, desc.Cmd, tablesSchema(q)), nil
+}
+
+func tablesSchema(q flightsql.GetTables) *arrow.Schema {
+	if q.GetIncludeSchema() {
+		return schema_ref.TablesWithIncludedSchema
+	}
+	return schema_ref.Tables
+}
+
+// DoGetTables implements flightsql.Server.
+func (s *service) DoGetTables(ctx context.Context, q flightsql.GetTables) (*arrow.Schema, <-chan flight.StreamChunk, error) {
+	names, err := s.tables(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	wanted := inCatalog(q.GetCatalog()) && like(q.GetDBSchemaFilterPattern(), schemaName) && ofType(q.GetTableTypes())
+	var out [][]string
+	for _, name := range names {
+		if !wanted || !like(q.GetTableNameFilterPattern(), name) {
+			continue
+		}
+		row := []string{catalogName, schemaName, name, tableType}
+		if q.GetIncludeSchema() {
+			schema, err := s.schema(ctx, statement{Query: "FROM " + name})
+			if err != nil {
+				return nil, nil, err
+			}
+			row = append(row, string(flight.SerializeSchema(schema, memory.DefaultAllocator)))
+		}
+		out = append(out, row)
+	}
+	return rows(tablesSchema(q), out...)
+}
+
+// tables returns the names of the tables.
+func (s *service) tables(ctx context.Context) (out []string, err error) {
+	in, body, err := s.ask(ctx, statement{Query: "SHOW TABLES"})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }() // it was read to its end
+	defer in.Release()
+	for in.Next() {
+		if names, ok := in.RecordBatch().Column(0).(*array.String); ok {
+			for i := range names.Len() {
+				out = append(out, strings.Clone(names.Value(i)))
+			}
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, failure(err)
+	}
+	return out, nil
+}
+
+func inCatalog(catalog *string) bool {
+	return catalog == nil || *catalog == "" || *catalog == catalogName
+}
+
+func ofType(types []string) bool {
+	for _, t := range types {
+		if t == tableType {
+			return true
+		}
+	}
+	return len(types) == 0
+}
+
+// like reports whether a name matches a pattern of SQL's LIKE; nil and "" match every name.
+func like(pattern *string, name string) bool {
+	if pattern == nil || *pattern == "" {
+		return true
+	}
+	re := strings.NewReplacer("%", ".*", "_", ".").Replace(regexp.QuoteMeta(*pattern))
+	ok, err := regexp.MatchString("^(?s:"+re+")$", name)
+	return err == nil && ok
+}
