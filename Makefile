@@ -169,6 +169,11 @@ bench-web: bin/promlake ## Measure the page in Chromium: many series, many metri
 	@tests/tools/system.sh browser
 	@cd web && node tests/bench.mjs
 
+.PHONY: pictures
+pictures: bin/promlake ## Take the pictures of docs/web.md anew.
+	@tests/tools/system.sh browser
+	@cd web && node tests/pictures.mjs ../docs/images
+
 .PHONY: bench-peers
 bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache/peers; nothing is installed or started.
 
