@@ -26,6 +26,25 @@ export class Compact implements Series {
     return new Compact(s.metric, times ?? Float64Array.from(points, (p) => p[0]), floats);
   }
 
+  // joined are the points of old in [start, from) and those of fresh, in ms. It is undefined if
+  // there are none.
+  static joined(old: Compact, fresh: Compact | undefined, start: number, from: number): Compact | undefined {
+    const at = (ms: number) => {
+      const i = old.times.findIndex((t) => t * 1000 >= ms - 0.5);
+      return i < 0 ? old.times.length : i;
+    };
+    const [low, high] = [at(start), at(from)];
+    const more = fresh?.times.length ?? 0;
+    if (high - low + more <= 0) return undefined;
+    const join = (a: Float64Array, b: Float64Array | undefined) => {
+      const out = new Float64Array(high - low + more);
+      out.set(a.subarray(low, high));
+      if (b) out.set(b, high - low);
+      return out;
+    };
+    return new Compact(old.metric, join(old.times, fresh?.times), join(old.floats, fresh?.floats));
+  }
+
   // values are the points as the server sent them, made anew each time.
   get values(): Point[] {
     return Array.from(this.floats, (v, i) => [this.times[i]!, written(v)]);

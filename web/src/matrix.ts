@@ -45,7 +45,7 @@ export class MatrixReader {
   end(): unknown {
     if (!this.series.length) return JSON.parse(this.rest);
     const reply = JSON.parse(head + this.rest) as { data: Answer };
-    this.series.push(...(reply.data.result as Series[]));
+    for (const s of reply.data.result as Series[]) this.series.push(Compact.of(s, this.series.at(-1)));
     reply.data.result = this.series;
     return reply;
   }

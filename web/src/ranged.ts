@@ -1,4 +1,5 @@
 import { rangeParams, type Answer, type Reply, type Series } from "./api";
+import { Compact } from "./compact";
 import type { Context } from "./panel";
 import { bounds, type Range } from "./time";
 
@@ -58,15 +59,31 @@ export function merge(old: Series[], fresh: Series[], start: number, from: numbe
   const out = new Map<string, Series>();
   const kept = <T>(points: [number, T][] | undefined) => (points ?? []).filter(([t]) => t * 1000 >= start - 0.5 && t * 1000 < from - 0.5);
   for (const s of old) {
+    if (s instanceof Compact) {
+      out.set(id(s), s);
+      continue;
+    }
     const values = kept(s.values);
     const histograms = kept(s.histograms);
     if (values.length || histograms.length) out.set(id(s), { metric: s.metric, ...(values.length ? { values } : {}), ...(histograms.length ? { histograms } : {}) });
   }
+  const ended = new Set([...out].flatMap(([key, s]) => (s instanceof Compact ? [key] : []))); // as far as fresh does not have them
   for (const s of fresh) {
-    const o = out.get(id(s));
-    const values = [...(o?.values ?? []), ...(s.values ?? [])];
+    const key = id(s);
+    const o = out.get(key);
+    ended.delete(key);
+    if (o instanceof Compact && s instanceof Compact) {
+      out.set(key, Compact.joined(o, s, start, from) ?? s);
+      continue;
+    }
+    const values = [...kept(o?.values), ...(s.values ?? [])];
     const histograms = [...(o?.histograms ?? []), ...(s.histograms ?? [])];
-    out.set(id(s), { metric: s.metric, ...(values.length ? { values } : {}), ...(histograms.length ? { histograms } : {}) });
+    out.set(key, { metric: s.metric, ...(values.length ? { values } : {}), ...(histograms.length ? { histograms } : {}) });
+  }
+  for (const key of ended) {
+    const rest = Compact.joined(out.get(key) as Compact, undefined, start, from);
+    if (rest) out.set(key, rest);
+    else out.delete(key);
   }
   return [...out.values()];
 }

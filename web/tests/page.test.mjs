@@ -354,6 +354,33 @@ test("a large answer is read as it arrives, drawn in steps, and saved as it was"
   assert.deepEqual(page.faults, []);
 });
 
+test("refreshes of a large answer ask for its end, and keep the rest", async () => {
+  const page = await visit(browser, "about:blank");
+  const stopped = Math.floor(Date.now() / 1000) - 300;
+  const point = (i, t) => [t, String(i * 1e6 + (t % 1000))];
+  const asked = [];
+  await page.route("**/api/v1/query_range*", (route) => {
+    const q = new URL(route.request().url()).searchParams;
+    const [start, end] = [Number(q.get("start")), Number(q.get("end"))];
+    asked.push(end - start);
+    const times = Array.from({ length: Math.floor(end - start) + 1 }, (_, i) => start + i);
+    const one = (i) => ({ metric: { i: String(i) }, values: times.filter((t) => i > 1 || t <= stopped).map((t) => point(i, t)) });
+    const result = Array.from({ length: 5 }, (_, i) => one(i)).filter((s) => s.values.length);
+    return route.fulfill({ contentType: "application/json", body: JSON.stringify({ status: "success", data: { resultType: "matrix", result } }) });
+  });
+  await page.goto(`${server.url}/#/explore?range=15m&refresh=1s&g0.step_input=1s&g0.expr=many`);
+  await until("the end was asked for thrice", () => asked.filter((s) => s < 300).length >= 3);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByLabel("Save the answer").selectOption("json")]);
+  const { result: series } = JSON.parse(await readFile(await file.path(), "utf8"));
+  assert.equal(series.length, 5);
+  for (const [i, s] of series.entries()) {
+    const first = s.values[0][0];
+    assert.deepEqual(s.values, s.values.map((_, j) => point(i, first + j)), `series ${i} has each point once`);
+    assert.ok(i > 1 ? s.values.length === 901 : s.values.at(-1)[0] === stopped, `series ${i} has ${s.values.length} points`);
+  }
+  assert.deepEqual(page.faults, []);
+});
+
 test("many metric names are completed, wherever they have what is typed", async () => {
   const page = await visit(browser, "about:blank");
   const names = Array.from({ length: 20_000 }, (_, i) => `metric_${String(i).padStart(5, "0")}_total`).concat("a_Rare_name_total", "z_last");
