@@ -2,7 +2,6 @@ package ruleeval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -236,6 +235,3 @@ func (r *run) opts(query rules.QueryFunc, to storage.Appendable) *rules.ManagerO
 		Logger: slog.New(slog.DiscardHandler), Context: context.Background(), ExternalURL: r.e.url,
 	}
 }
-
-// errStopped is the cause of a context that ended without another.
-var errStopped = errors.New("stopped")

@@ -23,10 +23,6 @@ type read struct {
 // and on no later sample.
 func analyze(expr parser.Expr, lookback time.Duration) (reads []read, ranged bool) {
 	ranged = true
-	// The expressions that experimental durations consist of may name the step of a range query.
-	moved := func(original time.Duration, computed *parser.DurationExpr, at *int64, bound parser.ItemType) (time.Duration, bool) {
-		return original, computed == nil && at == nil && bound == 0
-	}
 	parser.Inspect(expr, func(n parser.Node, path []parser.Node) error {
 		if c, ok := n.(*parser.Call); ok && c.Func.Name == "info" {
 			ranged = false // it looks for labels in the whole range
@@ -39,12 +35,12 @@ func analyze(expr parser.Expr, lookback time.Duration) (reads []read, ranged boo
 		r := read{matchers: s.LabelMatchers, reach: lookback}
 		bounded := true
 		shift := func(original time.Duration, computed *parser.DurationExpr, at *int64, bound parser.ItemType) {
-			d, ok := moved(original, computed, at, bound)
-			bounded = bounded && ok
-			if d < 0 {
+			// A computed duration may name the step of a range query.
+			bounded = bounded && computed == nil && at == nil && bound == 0
+			if original < 0 {
 				ranged = false
 			}
-			r.reach += max(d, 0)
+			r.reach += max(original, 0)
 		}
 		shift(s.OriginalOffset, s.OriginalOffsetExpr, s.Timestamp, s.StartOrEnd)
 		if s.Smoothed || s.Anchored {

@@ -2,7 +2,6 @@ package ruleeval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -143,7 +142,7 @@ func (r *run) step(ctx context.Context, g *stepper) error {
 	g.at = at.Add(g.upstream.Interval())
 	g.upstream.Eval(ctx, at)
 	if ctx.Err() != nil {
-		return errors.Join(context.Cause(ctx), errStopped)
+		return context.Cause(ctx)
 	}
 	if r.to.full != nil {
 		return r.to.full
