@@ -29,7 +29,7 @@ type Flags struct {
 	Batch       int           `default:"2000" help:"Samples in a request."`
 	Concurrency int           `default:"4" help:"Number of senders."`
 	Rate        float64       `help:"Samples per second (0 = as fast as each server answers)."`
-	Protocol    string        `default:"1" enum:"1,2,influx,text,otlp" help:"Version of remote_write sent to Promlake, 1 or 2 (the peers support only 1); or influx, text or otlp to the servers that have it. Debian's VictoriaMetrics has no otlp."`
+	Protocol    string        `default:"1" enum:"1,2,influx,text,otlp,datadog" help:"Version of remote_write sent to Promlake, 1 or 2 (the peers support only 1); or influx, text, otlp or datadog to the servers that have it. Debian's VictoriaMetrics has no otlp, and no protobuf of datadog."`
 	Settle      time.Duration `default:"5s" help:"Time after the load during which a server's CPU time still counts (deferred work)."`
 	WorkDir     string        `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
 	JSON        bool          `name:"json" help:"Print every run as JSON, one object a line, instead of the table."`

@@ -21,7 +21,7 @@ type Flags struct {
 	Hosts       int               `default:"200" help:"Number of virtual hosts (with the default capture, 507 series each)."`
 	Duration    time.Duration     `default:"60s" help:"Duration of the load."`
 	Rounds      int               `help:"End after this number of scrapes of every host (0 = only --duration ends the load)."`
-	Protocol    string            `default:"1" enum:"1,2,influx,text,otlp" help:"Version of remote_write, 1 or 2; or influx, text or otlp."`
+	Protocol    string            `default:"1" enum:"1,2,influx,text,otlp,datadog" help:"Version of remote_write, 1 or 2; or influx, text, otlp or datadog."`
 	Batch       int               `default:"2000" help:"Samples in a request."`
 	Concurrency int               `default:"4" help:"Number of senders; each has its own share of the series."`
 	Rate        float64           `help:"Samples per second over all senders (0 = as fast as the server answers)."`

@@ -46,7 +46,7 @@ func requestHeaders(v wire.Version, further map[string]string) http.Header {
 		h.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
 	case wire.Influx, wire.Text:
 		h.Set("Content-Type", "text/plain; charset=utf-8")
-	case wire.OTLP:
+	case wire.OTLP, wire.Datadog:
 		h.Set("Content-Type", "application/x-protobuf")
 	default:
 		h.Set("Content-Type", "application/x-protobuf")

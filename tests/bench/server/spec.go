@@ -35,7 +35,7 @@ func Specs(serverBin, peersDir string) []Spec {
 	return []Spec{
 		{
 			Name: Promlake, Binary: serverBin, WritePath: "/api/v1/write", ReadyPath: "/-/ready",
-			Paths: map[string]string{"influx": "/write", "text": "/api/v1/import/prometheus", "otlp": "/opentelemetry/v1/metrics"},
+			Paths: map[string]string{"influx": "/write", "text": "/api/v1/import/prometheus", "otlp": "/opentelemetry/v1/metrics", "datadog": "/api/v2/series"},
 			Args: func(addr, dir string) []string {
 				return []string{"serve", "--listen", addr, "--store", "file://" + filepath.Join(dir, "store")}
 			},

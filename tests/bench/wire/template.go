@@ -25,23 +25,24 @@ type Version int
 
 // The protocols.
 const (
-	V1     Version = 1 // prometheus.WriteRequest
-	V2     Version = 2 // io.prometheus.write.v2.Request
-	Influx Version = 3 // InfluxDB's line protocol
-	Text   Version = 4 // Prometheus' text format
-	OTLP   Version = 5 // ExportMetricsServiceRequest
+	V1      Version = 1 // prometheus.WriteRequest
+	V2      Version = 2 // io.prometheus.write.v2.Request
+	Influx  Version = 3 // InfluxDB's line protocol
+	Text    Version = 4 // Prometheus' text format
+	OTLP    Version = 5 // ExportMetricsServiceRequest
+	Datadog Version = 6 // datadog.agentpayload.MetricPayload
 )
 
-var versions = map[Version]string{V1: "1", V2: "2", Influx: "influx", Text: "text", OTLP: "otlp"}
+var versions = map[Version]string{V1: "1", V2: "2", Influx: "influx", Text: "text", OTLP: "otlp", Datadog: "datadog"}
 
-// Parse returns the protocol with a name: 1, 2, influx, text or otlp.
+// Parse returns the protocol with a name: 1, 2, influx, text, otlp or datadog.
 func Parse(name string) (Version, error) {
 	for v, n := range versions {
 		if n == name {
 			return v, nil
 		}
 	}
-	return 0, fmt.Errorf("protocol %q: want 1 or 2 (of remote_write), influx, text or otlp", name)
+	return 0, fmt.Errorf("protocol %q: want 1 or 2 (of remote_write), influx, text, otlp or datadog", name)
 }
 
 func (v Version) String() string { return versions[v] }
@@ -76,6 +77,8 @@ func New(v Version, series []Series) (*Template, error) {
 		return newText(series), nil
 	case OTLP:
 		return newOTLP(series), nil
+	case Datadog:
+		return newDatadog(series), nil
 	}
 	return nil, fmt.Errorf("protocol %d is not known", v)
 }
