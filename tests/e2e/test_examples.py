@@ -166,7 +166,8 @@ def check_sql(directory: Path) -> None:
 
 
 def check_python(directory: Path) -> None:
-    code = [c for c in blocks_of_code("python") if ENDPOINT not in c]
+    # The program for Flight SQL needs a server with a listener for it, and a token.
+    code = [c for c in blocks_of_code("python") if ENDPOINT not in c and "adbc_driver_flightsql" not in c]
     assert len(code) == 2
     for program in code:
         run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'client')!r})\n{program}"], directory)
