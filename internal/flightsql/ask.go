@@ -72,7 +72,7 @@ func (s *service) stream(ctx context.Context, st statement) (*arrow.Schema, <-ch
 	if err != nil {
 		return nil, nil, err
 	}
-	out := make(chan flight.StreamChunk)
+	schema, out := in.Schema(), make(chan flight.StreamChunk)
 	go func() {
 		defer close(out)
 		defer func() { _ = body.Close() }() // what was read is complete, or an error is passed on
@@ -97,7 +97,7 @@ func (s *service) stream(ctx context.Context, st statement) (*arrow.Schema, <-ch
 			send(flight.StreamChunk{Err: failure(fmt.Errorf("the result is incomplete: %w", err))})
 		}
 	}()
-	return in.Schema(), out, nil
+	return schema, out, nil
 }
 
 // schema returns the schema of a statement's result, which is not computed.

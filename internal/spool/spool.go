@@ -95,8 +95,8 @@ func (q *Spool) AddTo(tenant string) func(*appender.Transaction) error {
 	}
 }
 
-// Add takes a transaction of the tenant that it names. It does not wait for the store. After a *MemoryError the samples are
-// lost, and counted as dropped.
+// Add takes a transaction of the tenant that it names. It does not wait for the store. After a
+// *MemoryError the samples are lost, and counted as dropped.
 func (q *Spool) Add(t *appender.Transaction) error {
 	n := t.Bytes()
 	q.mu.Lock()
