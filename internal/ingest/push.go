@@ -199,8 +199,9 @@ func (g pushGroup) save(ctx context.Context, state push.State, etag string) erro
 const (
 	// sweepPushesEvery is how many groups a process creates between two sweeps.
 	sweepPushesEvery = 64
-	// pushIdle is how long a state is kept after its last change. The series of a group that is idle
-	// for longer than the lookback of queries are not seen any more, so they need no stale markers.
+	// pushIdle is how long a state is kept after its last change. The series of a group that is
+	// idle for longer than the lookback of queries are not seen any more, so they need no stale
+	// markers.
 	pushIdle = 7 * 24 * time.Hour
 )
 

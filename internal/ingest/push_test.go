@@ -74,7 +74,8 @@ func (l *lake) series() (out []string) {
 // second moves the clock on.
 func (l *lake) second() { l.later.Add(int64(time.Second)) }
 
-// TestPushes: PUT replaces a group, POST what has the same names, DELETE ends it; each in all modes.
+// TestPushes: PUT replaces a group, POST what has the same names, DELETE ends it; each in all
+// modes.
 func TestPushes(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(string(mode), func(t *testing.T) {

@@ -26,9 +26,9 @@ type Protocol struct {
 	// Decode reads complete lines that came at a time (see remotewrite.Collect).
 	Decode func(lines []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
 	// Unpack makes lines of a message, if connections carry messages after their length (4 bytes,
-	// big-endian) instead of lines. Such protocols have no datagrams. It calls add with lines, which
-	// are valid until add returns, and returns how many points are left out, the reason of the first,
-	// and the error that ended it. nil: connections carry lines.
+	// big-endian) instead of lines. Such protocols have no datagrams. It calls add with lines,
+	// which are valid until add returns, and returns how many points are left out, the reason of
+	// the first, and the error that ended it. nil: connections carry lines.
 	Unpack func(message []byte, add func(lines []byte)) (bad int, why, err error)
 	// MaxMessage is the longest message, in bytes.
 	MaxMessage int
@@ -38,8 +38,8 @@ type Protocol struct {
 
 // Aggregate adds lines up in bounded memory. It is safe for concurrent use.
 type Aggregate interface {
-	// Add takes complete lines, which are valid until it returns. drop is called for each event that
-	// is left out.
+	// Add takes complete lines, which are valid until it returns. drop is called for each event
+	// that is left out.
 	Add(lines []byte, drop func(reason string, err error))
 	// Flush returns what the lines add up to now: the number of samples, their memory in bytes, and
 	// their source.

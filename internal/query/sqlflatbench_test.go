@@ -116,8 +116,8 @@ func best(b *testing.B, run func()) time.Duration {
 
 var readBytes = regexp.MustCompile(`row groups, (\d+) bytes`)
 
-// BenchmarkSQLAgainstFlat compares statements with plain DuckDB over a flat Parquet file of the same
-// samples: the ratios of the shortest times of five, and of the bytes that are read. It also
+// BenchmarkSQLAgainstFlat compares statements with plain DuckDB over a flat Parquet file of the
+// same samples: the ratios of the shortest times of five, and of the bytes that are read. It also
 // measures rows as Arrow over HTTP. Run it with -benchtime 1x.
 func BenchmarkSQLAgainstFlat(b *testing.B) {
 	l, db, path, rows := flatLake(b, 200)

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"unsafe"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -102,7 +103,7 @@ func (m *Memory) series(ls labels.Labels) *memSeries {
 	}
 	s := &memSeries{labels: ls}
 	m.byHash[h] = append(m.byHash[h], s)
-	name := ls.Get(labels.MetricName)
+	name := ls.Get(model.MetricNameLabel)
 	m.byName[name] = append(m.byName[name], s)
 	m.bytes += seriesBytes + int64(ls.ByteSize())
 	return s
@@ -154,7 +155,7 @@ type memQuerier struct {
 func (q *memQuerier) Select(_ context.Context, _ bool, _ *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	set := &memSet{at: -1}
 	for name, all := range q.m.byName {
-		if slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == labels.MetricName && !m.Matches(name) }) {
+		if slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel && !m.Matches(name) }) {
 			continue
 		}
 		for _, s := range all {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -81,7 +82,7 @@ func (r *Rule) writes(ms []*labels.Matcher) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(ms, func(m *labels.Matcher) bool {
 			switch {
-			case m.Name == labels.MetricName:
+			case m.Name == model.MetricNameLabel:
 				return !m.Matches(name)
 			case r.record == "" && m.Name == labels.AlertName:
 				return !m.Matches(r.name)
@@ -96,10 +97,10 @@ func (r *Rule) writes(ms []*labels.Matcher) bool {
 // wrote reports whether a series may be one that the rule writes.
 func (r *Rule) wrote(ls labels.Labels) bool {
 	if r.record == "" {
-		name := ls.Get(labels.MetricName)
+		name := ls.Get(model.MetricNameLabel)
 		return (name == alertsMetric || name == forStateMetric) && ls.Get(labels.AlertName) == r.name
 	}
-	if ls.Get(labels.MetricName) != r.record {
+	if ls.Get(model.MetricNameLabel) != r.record {
 		return false
 	}
 	same := true

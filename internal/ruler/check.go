@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"go.yaml.in/yaml/v3"
 
@@ -123,7 +122,7 @@ func (a *api) check(g rulefmt.RuleGroup, node *yaml.Node) error {
 		errs = append(errs, fmt.Errorf("group %q: limit: want 0 (none) or more, got %d", g.Name, g.Limit))
 	}
 	for name, v := range g.Labels {
-		if !model.UTF8Validation.IsValidLabelName(name) || name == labels.MetricName {
+		if !model.UTF8Validation.IsValidLabelName(name) || name == model.MetricNameLabel {
 			errs = append(errs, fmt.Errorf("group %q: invalid label name: %s", g.Name, name))
 		}
 		if !model.LabelValue(v).IsValid() {

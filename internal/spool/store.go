@@ -22,8 +22,8 @@ const (
 	// maxParallel bounds the samples of the appends at a time, as a number of full parts, and the
 	// files that are replayed at a time.
 	maxParallel = 8
-	// maxAppends bounds the appends at a time. Most of the time of an append is a wait, so that many
-	// tenants with few samples each do not wait for one another.
+	// maxAppends bounds the appends at a time. Most of the time of an append is a wait, so that
+	// many tenants with few samples each do not wait for one another.
 	maxAppends = 256
 	// complainEvery is the time between two log entries on refusals.
 	complainEvery = time.Minute
@@ -108,8 +108,8 @@ func source(txs []*appender.Transaction, got *taken) func(*remotewrite.Generatio
 	}
 }
 
-// parts divides transactions into parts of one tenant and of about maxSamples. The transactions of a
-// tenant stay in their order; txs is sorted by tenant.
+// parts divides transactions into parts of one tenant and of about maxSamples. The transactions of
+// a tenant stay in their order; txs is sorted by tenant.
 func parts(txs []*appender.Transaction) (out [][]*appender.Transaction) {
 	slices.SortStableFunc(txs, func(a, b *appender.Transaction) int { return cmp.Compare(a.Tenant, b.Tenant) })
 	n, from := 0, 0

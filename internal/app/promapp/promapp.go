@@ -1,6 +1,6 @@
 // Package promapp scrapes targets, evaluates rules and notifies Alertmanagers as a configuration
-// file of Prometheus says, with Prometheus' own packages, and evaluates the rules of tenants. Samples go to the ingest stage of the
-// process, and rules read through its query stage.
+// file of Prometheus says, with Prometheus' own packages, and evaluates the rules of tenants.
+// Samples go to the ingest stage of the process, and rules read through its query stage.
 package promapp
 
 import (

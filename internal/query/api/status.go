@@ -48,8 +48,8 @@ func (s *server) buildInfo() v1.PrometheusVersion {
 	}
 }
 
-// rulerBuildInfo is upstream's build information with Mimir's further fields, by which Grafana knows
-// that rules can be changed.
+// rulerBuildInfo is upstream's build information with Mimir's further fields, by which Grafana
+// knows that rules can be changed.
 type rulerBuildInfo struct {
 	v1.PrometheusVersion
 

@@ -80,8 +80,8 @@ func (x *execution) describe(s scan, usage *price.Usage) (string, error) {
 	return text, nil
 }
 
-// explained writes the explanation after DuckDB's, whose columns are texts. If the statement ran, the
-// numbers of rows of buckets are exact.
+// explained writes the explanation after DuckDB's, whose columns are texts. If the statement ran,
+// the numbers of rows of buckets are exact.
 func (x *execution) explained(e *explanation, schema *arrow.Schema) error {
 	if len(schema.Fields()) != 2 {
 		return nil

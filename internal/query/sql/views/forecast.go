@@ -59,7 +59,8 @@ func everyone(res *lookup.Resolution) []int {
 	return out
 }
 
-// objects counts the objects that hold series, and the bytes of segments, which are read as a whole.
+// objects counts the objects that hold series, and the bytes of segments, which are read as a
+// whole.
 func (f *Forecast) objects(res *lookup.Resolution, usage *price.Usage) {
 	f.Series = len(res.Series)
 	held := make([]bool, len(res.Objects))
