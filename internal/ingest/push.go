@@ -178,15 +178,23 @@ func (g pushGroup) load(ctx context.Context) (state push.State, etag string, err
 	return state, o.ETag, nil
 }
 
-// save replaces the state with an ETag. The error is objstore.ErrPrecondition if it has changed.
+// save replaces the state with an ETag. The error is objstore.ErrPrecondition if it has changed. A
+// store may repeat a put whose first answer was lost, and then find its own effect: that is no
+// change, or the samples of the push would be written twice.
 func (g pushGroup) save(ctx context.Context, state push.State, etag string) error {
 	ctx, cancel := context.WithTimeout(ctx, g.stage.set.FlushTimeout)
 	defer cancel()
+	state.ID = newReference()
 	b, err := state.Encode()
 	if err != nil {
 		return err
 	}
 	_, err = g.stage.store.Put(ctx, g.key, bytes.NewReader(b), objstore.Condition{IfAbsent: etag == "", IfMatch: etag})
+	if errors.Is(err, objstore.ErrPrecondition) {
+		if now, _, readErr := g.load(ctx); readErr == nil && now.ID == state.ID {
+			err = nil
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("write the state of a group of pushed metrics: %w", err)
 	}

@@ -277,6 +277,17 @@ func TestPushFaults(t *testing.T) {
 	}
 }
 
+// TestPushFindsItsOwnState: a store may repeat a put whose first answer was lost, and say that the
+// state has changed. The push is then stored once.
+func TestPushFindsItsOwnState(t *testing.T) {
+	l := calm(t)
+	require.Equal(t, 200, l.pushed("PUT", "job/j", "a 1\n").Code)
+	l.second()
+	l.faults.Add(func(c memstore.Call) bool { return c.Op == memstore.Put && isPush(c.Key) }, memstore.Fault{When: memstore.After, Err: objstore.ErrPrecondition})
+	require.Equal(t, 200, l.pushed("PUT", "job/j", "b 2\n").Code)
+	require.Equal(t, []string{`{__name__="a", job="j"} 1@0 end@1000`, `{__name__="b", job="j"} 2@1000`}, l.series())
+}
+
 // TestDamagedPushState: a damaged state is replaced.
 func TestDamagedPushState(t *testing.T) {
 	l := calm(t)

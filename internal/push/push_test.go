@@ -181,9 +181,10 @@ func TestStateFormat(t *testing.T) {
 	require.NoError(t, err)
 	change, err := push.State{}.Push(name, m, true, now, limits)
 	require.NoError(t, err)
+	change.Next.ID = "5e7a01c2b9d4"
 	b, err := change.Next.Encode()
 	require.NoError(t, err)
-	require.Equal(t, `{"version":1,"labels":{"instance":"","job":"j"},"at":1700000000000,"pushed":1700000000000,"failed":0,`+
+	require.Equal(t, `{"version":1,"id":"5e7a01c2b9d4","labels":{"instance":"","job":"j"},"at":1700000000000,"pushed":1700000000000,"failed":0,`+
 		`"families":{"a":{"floats":[{"__name__":"a","job":"j","x":"1"}]}},"crc32c":"`, string(b[:len(b)-10]))
 	back, err := push.Decode(b)
 	require.NoError(t, err)

@@ -24,6 +24,7 @@ const Version = 1
 // has pushed to.
 type State struct {
 	Version  int                `json:"version"`
+	ID       string             `json:"id"`     // random, of this state: no other has it
 	Labels   map[string]string  `json:"labels"` // the grouping key
 	At       int64              `json:"at"`     // ms, of the samples of the last change
 	Pushed   int64              `json:"pushed"` // ms, of the last push that succeeded; 0: none since the group was deleted
