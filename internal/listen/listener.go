@@ -36,7 +36,7 @@ type Listener struct {
 	stop    chan struct{} // closed when Close begins
 
 	received  chan struct{}       // closed when no reader runs any more
-	arriving  *semaphore.Weighted // bytes of messages
+	arriving  *semaphore.Weighted // bytes of messages, beyond those that fit into a line's buffer
 	unpacking sync.Mutex          // held while a message becomes lines: one at a time takes memory
 
 	mu    sync.Mutex

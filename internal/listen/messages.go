@@ -1,8 +1,10 @@
 package listen
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -28,29 +30,44 @@ func (l *Listener) messages(c net.Conn) {
 			l.complain("a connection was closed: its message is too long", "limit", l.protocol.MaxMessage, "bytes", size, "from", from)
 			return
 		}
-		if err := l.arriving.Acquire(l.ctx, int64(size)); err != nil {
-			return // the process ends
-		}
-		_ = c.SetReadDeadline(time.Now().Add(messageTime))
-		message, err := receive(c, buf, int(size))
-		if err == nil {
-			l.unpack(message, from)
-		} else {
+		if err := l.message(c, buf, int(size), from); err != nil {
 			l.met.dropped.WithLabelValues(droppedPartial).Inc()
-		}
-		l.arriving.Release(int64(size))
-		if err != nil {
 			return
 		}
 	}
 }
 
-// receive reads size bytes. Memory grows with what has arrived, whatever was announced.
-func receive(r io.Reader, buf []byte, size int) ([]byte, error) {
+// message receives and unpacks a message of size bytes.
+func (l *Listener) message(c net.Conn, buf []byte, size int, from string) error {
+	_ = c.SetReadDeadline(time.Now().Add(messageTime)) // fails only with the connection
+	ctx, cancel := context.WithTimeout(l.ctx, messageTime)
+	defer cancel()
+	held := int64(0)
+	defer func() { l.arriving.Release(held) }()
+	message, err := receive(c, buf, size, func(n int64) error {
+		if err := l.arriving.Acquire(ctx, n); err != nil {
+			return fmt.Errorf("wait for memory: %w", err)
+		}
+		held += n
+		return nil
+	})
+	if err == nil {
+		l.unpack(message, from)
+	}
+	return err
+}
+
+// receive reads size bytes, first into buf. Memory grows with what has arrived, whatever was
+// announced; grow is called before it does, with the number of bytes.
+func receive(r io.Reader, buf []byte, size int, grow func(n int64) error) ([]byte, error) {
 	n := 0
 	for n < size {
 		if n == len(buf) {
-			buf = append(buf, make([]byte, min(len(buf), size-n))...)
+			more := min(len(buf), size-n)
+			if err := grow(int64(more)); err != nil {
+				return nil, err
+			}
+			buf = append(buf, make([]byte, more)...)
 		}
 		k, err := r.Read(buf[n:min(size, len(buf))])
 		if n += k; err != nil && n < size {

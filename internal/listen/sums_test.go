@@ -130,3 +130,27 @@ func TestMessages(t *testing.T) {
 	eventually(t, func() bool { return count("dropped_lines_total", "incomplete") == 2 })
 	eventually(t, func() bool { return count("connections") == 0 })
 }
+
+// TestAnnouncedMessagesTakeNoMemory: messages that were announced and do not arrive keep no other
+// one waiting.
+func TestAnnouncedMessagesTakeNoMemory(t *testing.T) {
+	const size = 8 << 20
+	s := &sink{}
+	l, count := openFor(t, s, listen.Settings{Address: "127.0.0.1:0", Tenant: "team", QueueBytes: 1 << 20, MaxConnections: 10, Interval: time.Millisecond}, listen.Protocol{
+		Name: "test", Decode: s.decode, MaxMessage: size,
+		Unpack: func(m []byte, add func([]byte)) (bad int, why, err error) {
+			add(append(m, '\n'))
+			return 0, nil, nil
+		},
+	})
+	announced := binary.BigEndian.AppendUint32(nil, size)
+	for range 8 { // more than all messages together may take
+		write(t, dial(t, "tcp", l), string(announced)+"x")
+	}
+	eventually(t, func() bool { return count("connections") == 8 })
+	long := strings.Repeat("long", 50_000)
+	write(t, dial(t, "tcp", l), message(long))
+	eventually(t, func() bool { return len(s.got()) == 1 })
+	require.Equal(t, []string{long + "\n"}, s.got())
+	require.Zero(t, count("dropped_lines_total", "incomplete"), "those that were announced still wait")
+}
