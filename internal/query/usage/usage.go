@@ -104,7 +104,7 @@ func (c *Counter) Query(tenant string, expr parser.Expr) {
 	for text, m := range patterns {
 		p := t.patterns[text]
 		if p == nil {
-			if !c.room(text) {
+			if !c.fits(text, patternBytes(text)) {
 				t.complete = false
 				continue
 			}
@@ -116,9 +116,12 @@ func (c *Counter) Query(tenant string, expr parser.Expr) {
 }
 
 // room takes the memory of an entry, or counts that there is none. mu is held.
-func (c *Counter) room(key string) bool {
-	cost := int64(entryBytes + len(key))
-	if len(key) > maxLength || c.used+cost > c.limit {
+func (c *Counter) room(key string) bool { return c.fits(key, 0) }
+
+// fits is room for an entry that takes more bytes beside its name.
+func (c *Counter) fits(key string, more int64) bool {
+	cost := entryBytes + int64(len(key)) + more
+	if len(key) > maxLength || cost > c.limit-c.used {
 		c.missed.Inc()
 		return false
 	}

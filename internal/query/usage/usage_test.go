@@ -108,3 +108,21 @@ func TestConcurrent(t *testing.T) {
 	require.Equal(t, uint64(800), r.Asked("up").Queries)
 	require.Equal(t, uint64(800), r.Asked("node_load1").Queries)
 }
+
+// TestPatternsTakeWhatTheyCompileTo: a pattern of a few bytes that is large once it is compiled
+// counts as large.
+func TestPatternsTakeWhatTheyCompileTo(t *testing.T) {
+	c := usage.New(1<<20, nil, time.Now)
+	c.Query("a", parse(t, `{__name__=~"node_(cpu|load).+"}`))
+	small := c.Of("a")
+	require.True(t, small.Complete)
+	require.Less(t, small.Used, int64(8<<10))
+	c.Query("a", parse(t, `{__name__=~"x(abcdefghij){90}y.+"}`))
+	large := c.Of("a")
+	require.True(t, large.Complete)
+	require.Greater(t, large.Used-small.Used, int64(100<<10))
+	c.Query("a", parse(t, `{__name__=~"x(abcdefghijabcdefghijabcdefghij){1000}y.+"}`))
+	beyond := c.Of("a")
+	require.False(t, beyond.Complete)
+	require.Equal(t, large.Used, beyond.Used)
+}
