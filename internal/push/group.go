@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -46,11 +45,9 @@ func ParseGroup(path string) (Group, error) {
 		case i > 0 && l.Name == "job":
 			continue
 		}
-		g = slices.DeleteFunc(g, func(x series.Label) bool { return x.Name == l.Name })
 		g = append(g, l)
 	}
-	slices.SortFunc(g, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
-	return g, nil
+	return series.LastOfEach(g), nil
 }
 
 // labelOf reads two elements of a path.

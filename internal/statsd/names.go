@@ -3,7 +3,6 @@ package statsd
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -33,7 +32,6 @@ func labelsOf(e *event) ([]series.Label, error) {
 			if name = escape(name); !ok || name == "" || value == "" || name == model.MetricNameLabel {
 				return errors.New("a tag is not a name and a value with " + separator + " between them")
 			}
-			out = slices.DeleteFunc(out, func(l series.Label) bool { return l.Name == name })
 			out = append(out, series.Label{Name: name, Value: value})
 		}
 		return nil
@@ -41,8 +39,7 @@ func labelsOf(e *event) ([]series.Label, error) {
 	if err := errors.Join(add(tags, separator), add(string(e.tags), ":")); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	return series.LastOfEach(out), nil
 }
 
 // splitName divides a name from tags: name,tag=v (InfluxDB), name#tag=v (Librato), name[tag=v]rest
