@@ -60,9 +60,6 @@ func (t *Transaction) Bytes() int64 {
 	return n
 }
 
-// keyPrefix begins the keys of series. Nobody else's keys begin with this byte.
-const keyPrefix = 'A'
-
 // Collect adds transactions to a collector.
 func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 	return func(c *remotewrite.Collector) error {
@@ -80,7 +77,7 @@ func Collect(txs []*Transaction) func(*remotewrite.Collector) error {
 					exemplars = exemplars[1:]
 				}
 				text = s.Labels.Bytes(text)
-				key = append(append(key[:0], keyPrefix), text...)
+				key = append(append(key[:0], remotewrite.KeysOfAppender), text...)
 				known, err := c.Series(c.Key(key))
 				if err != nil {
 					return err

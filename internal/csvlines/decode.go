@@ -93,10 +93,9 @@ type badLine struct{ err error }
 
 func (b *badLine) Error() string { return b.err.Error() }
 
-// begin puts what all series of the request share into the key. Nobody else's keys begin with this
-// byte.
+// begin puts what all series of the request share into the key.
 func (d *decoder) begin() {
-	d.key = binary.AppendUvarint(append(d.key[:0], 'C'), uint64(len(d.Labels)))
+	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfCSV), uint64(len(d.Labels)))
 	for _, l := range d.Labels {
 		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
 	}

@@ -49,8 +49,7 @@ type decoder struct {
 // read adds all lines to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
 	d.c = c
-	// Nobody else's keys begin with this byte.
-	d.key = binary.AppendUvarint(append(d.key[:0], 'J'), uint64(len(d.Labels)))
+	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfJSONLines), uint64(len(d.Labels)))
 	for _, l := range d.Labels {
 		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
 	}

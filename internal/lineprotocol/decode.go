@@ -133,9 +133,7 @@ type decoder struct {
 // read adds all lines to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
 	p := NewParser(d.Body)
-	// No other decoder's keys begin with this byte: label fields of remote-write begin with a tag,
-	// 0x0a.
-	d.key = remotewrite.AppendKey(append(d.key[:0], 'L'), d.Database)
+	d.key = remotewrite.AppendKey(append(d.key[:0], remotewrite.KeysOfLineProtocol), d.Database)
 	database := len(d.key)
 	for {
 		l, err := p.Next()

@@ -26,7 +26,7 @@ import (
 // the reason ReasonLine.
 func DecodeLines(body []byte, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 	return remotewrite.Collect(g, rules, room, func(c *remotewrite.Collector) error {
-		key := []byte{'U'} // nobody else's keys begin with this byte
+		key := []byte{remotewrite.KeysOfTelnet}
 		for line := range bytes.Lines(body) {
 			if line = bytes.TrimSpace(line); len(line) == 0 {
 				continue

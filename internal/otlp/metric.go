@@ -172,7 +172,7 @@ func (d *decoder) checkTemporality() error {
 // identifyMetric computes the key that the metric's series share.
 func (d *decoder) identifyMetric() {
 	m := &d.metric
-	d.text = append(append(d.text[:0], 'O', 'm'), byte(m.kind), byte(m.temporality))
+	d.text = append(append(d.text[:0], remotewrite.KeysOfOTLP, 'm'), byte(m.kind), byte(m.temporality))
 	d.text = appendText(appendText(appendKey(appendKey(d.text, d.resource.key), d.scope.key), m.name), m.unit)
 	m.key = d.c.Key(d.text)
 }

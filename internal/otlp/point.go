@@ -85,7 +85,7 @@ func (d *decoder) member(m, widest member, v float64) error {
 		return nil
 	}
 	d.float(v)
-	d.text = append(appendKey(append(d.text[:0], 'O', 'p'), p.key), m.kind)
+	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'p'), p.key), m.kind)
 	if m.kind == memberBucket || m.kind == memberQuantile {
 		d.text = protowire.AppendFixed64(d.text, math.Float64bits(m.value))
 	}
@@ -94,7 +94,7 @@ func (d *decoder) member(m, widest member, v float64) error {
 
 // members computes the key that the series of the data point at hand share.
 func (d *decoder) members() {
-	d.text = append(appendKey(append(d.text[:0], 'O', 'a'), d.metric.key), d.point.attributes...)
+	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'a'), d.metric.key), d.point.attributes...)
 	d.point.key = d.c.Key(d.text)
 }
 
@@ -104,7 +104,7 @@ func (d *decoder) single(exemplars []byte) error {
 	if err != nil {
 		return err
 	}
-	d.text = append(appendKey(append(d.text[:0], 'O', 'v'), d.metric.key), d.point.attributes...)
+	d.text = append(appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 'v'), d.metric.key), d.point.attributes...)
 	if err := d.place(d.c.Key(d.text), member{}, member{}); err != nil {
 		return err
 	}

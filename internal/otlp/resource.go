@@ -39,7 +39,7 @@ type resource struct {
 
 // begin begins a resource with the fields of its attributes.
 func (d *decoder) begin(attributes []byte) {
-	d.text = append(append(d.text[:0], 'O', 'r'), attributes...)
+	d.text = append(append(d.text[:0], remotewrite.KeysOfOTLP, 'r'), attributes...)
 	d.resource = resource{attributes: attributes, key: d.c.Key(d.text), from: ^uint64(0)}
 }
 
@@ -102,7 +102,7 @@ func (d *decoder) targetInfo() error {
 	if r.to == 0 {
 		return nil
 	}
-	d.text = appendKey(append(d.text[:0], 'O', 't'), r.key)
+	d.text = appendKey(append(d.text[:0], remotewrite.KeysOfOTLP, 't'), r.key)
 	k := d.c.Key(d.text)
 	if !d.c.Knows(k) {
 		if err := d.identify(); err != nil {

@@ -153,11 +153,10 @@ func (d *decoder) sample(p textparse.Parser) error {
 }
 
 // keyOf returns the key of a series of the family at hand. The parser writes the labels le and
-// quantile by the type of the family, so that is a part of the key. Nobody else's keys begin with
-// this byte.
+// quantile by the type of the family, so that is a part of the key.
 func (d *decoder) keyOf(text []byte) series.Key {
 	if d.prefix == 0 {
-		d.key = binary.AppendUvarint(append(d.key[:0], 'T'), uint64(len(d.Labels)))
+		d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfText), uint64(len(d.Labels)))
 		for _, l := range d.Labels {
 			d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
 		}

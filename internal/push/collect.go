@@ -9,9 +9,6 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// keyPrefix begins the keys of series. Nobody else's keys begin with this byte.
-const keyPrefix = 'P'
-
 // samples adds what was pushed, and the times of the group, to a collector.
 func (c *Change) samples(to *remotewrite.Collector) error {
 	if c.pushed != nil {
@@ -70,7 +67,7 @@ func (c *Change) add(to *remotewrite.Collector, s *sample) error {
 		}
 		to.Exemplar(e)
 	}
-	known, err := to.Series(to.Key(append([]byte{keyPrefix}, s.series.Labels.Bytes(nil)...)))
+	known, err := to.Series(to.Key(append([]byte{remotewrite.KeysOfPushes}, s.series.Labels.Bytes(nil)...)))
 	if known || err != nil {
 		return err
 	}

@@ -147,9 +147,9 @@ func (x *entry) suffixed(t int64, suffix string, v float64) point {
 	return point{labels: lset, key: keyOf(lset), t: t, v: v}
 }
 
-// keyOf returns the key of a label set. Nobody else's keys begin with this byte.
+// keyOf returns the key of a label set.
 func keyOf(lset []series.Label) []byte {
-	key := []byte{'S'}
+	key := []byte{remotewrite.KeysOfStatsD}
 	for _, l := range lset {
 		key = remotewrite.AppendKey(remotewrite.AppendKey(key, l.Name), l.Value)
 	}
