@@ -66,8 +66,7 @@ type decoder struct {
 // read adds all series to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
 	d.c = c
-	// Nobody else's keys begin with this byte.
-	d.key = binary.AppendUvarint(append(d.key[:0], 'W'), uint64(len(d.Labels)))
+	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfDatadog), uint64(len(d.Labels)))
 	for _, l := range d.Labels {
 		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
 	}
@@ -122,12 +121,7 @@ func (d *decoder) labelSet() ([]series.Label, error) {
 		return nil, errors.New(`"metric" is missing`)
 	}
 	var out []series.Label
-	set := func(name, value string) {
-		out = slices.DeleteFunc(out, func(l series.Label) bool { return l.Name == name })
-		if value != "" {
-			out = append(out, series.Label{Name: name, Value: value})
-		}
-	}
+	set := func(name, value string) { out = append(out, series.Label{Name: name, Value: value}) }
 	for _, t := range d.tags {
 		name, value, ok := strings.Cut(t, ":")
 		if !ok {
@@ -148,11 +142,11 @@ func (d *decoder) labelSet() ([]series.Label, error) {
 	for _, l := range d.Labels {
 		set(l.Name, l.Value)
 	}
+	out = slices.DeleteFunc(series.LastOfEach(out), func(l series.Label) bool { return l.Value == "" })
 	for _, l := range out {
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {
 			return nil, errors.New("its texts are not valid UTF-8")
 		}
 	}
-	slices.SortFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }

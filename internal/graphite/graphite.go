@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -32,7 +31,7 @@ type Request struct {
 // be read are left out and reported as offences with the reason ReasonLine.
 func Decode(r Request, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 	return remotewrite.Collect(g, rules, room, func(c *remotewrite.Collector) error {
-		key := []byte{'G'} // nobody else's keys begin with this byte
+		key := []byte{remotewrite.KeysOfGraphite}
 		for line := range bytes.Lines(r.Body) {
 			if line = bytes.TrimSpace(line); len(line) == 0 {
 				continue
@@ -116,11 +115,9 @@ func labelsOf(path []byte) ([]series.Label, error) {
 		if !ok || name == "" || value == "" || name == model.MetricNameLabel {
 			return nil, fmt.Errorf("the tag %s is not a name and a value with = between them", remotewrite.Quote(tag))
 		}
-		out = slices.DeleteFunc(out, func(l series.Label) bool { return l.Name == name })
 		out = append(out, series.Label{Name: name, Value: value})
 	}
-	slices.SortFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	return series.LastOfEach(out), nil
 }
 
 // text views bytes as a string, which is valid no longer than they are unchanged.

@@ -16,8 +16,9 @@ import (
 // The points that Python 3 has written by pickle.dumps(points, protocol=index):
 //
 //	[("servers.web01.load", (1700000000, 0.7)), ("disk.used;host=web01;path=/", (1700000000.5, 12)),
-//	 ("ü.big", (1700000001, 2**70)), ("neg", (1700000002, -3)), ("servers.web01.load", (1700000003, True)),
-//	 ("t", (1700000004, "1.5")), ("inf", (1700000005, float("inf"))), ("small", (1700000006, 70000))]
+//	 ("ü.big", (1700000001, 2**70)), ("neg", (1700000002, -3)),
+//	 ("servers.web01.load", (1700000003, True)), ("t", (1700000004, "1.5")),
+//	 ("inf", (1700000005, float("inf"))), ("small", (1700000006, 70000))]
 var dumps = []string{
 	"(lp0\x0a(Vservers.web01.load\x0ap1\x0a(I1700000000\x0aF0.7\x0atp2\x0atp3\x0aa(Vdisk.used;host=web01;path=/\x0ap4\x0a(F1700000000.5\x0aI12\x0atp5\x0atp6\x0aa(V\xfc.big\x0ap7\x0a(I1700000001\x0aL1180591620717411303424L\x0atp8\x0atp9\x0aa(Vneg\x0ap10\x0a(I1700000002\x0aI-3\x0atp11\x0atp12\x0aa(g1\x0a(I1700000003\x0aI01\x0atp13\x0atp14\x0aa(Vt\x0ap15\x0a(I1700000004\x0aV1.5\x0ap16\x0atp17\x0atp18\x0aa(Vinf\x0ap19\x0a(I1700000005\x0aFinf\x0atp20\x0atp21\x0aa(Vsmall\x0ap22\x0a(I1700000006\x0aI70000\x0atp23\x0atp24\x0aa.",
 	"]q\x00((X\x12\x00\x00\x00servers.web01.loadq\x01(J\x00\xf1SeG?\xe6fffffftq\x02tq\x03(X\x1b\x00\x00\x00disk.used;host=web01;path=/q\x04(GA\xd9T\xfc@ \x00\x00K\x0ctq\x05tq\x06(X\x06\x00\x00\x00\xc3\xbc.bigq\x07(J\x01\xf1SeL1180591620717411303424L\x0atq\x08tq\x09(X\x03\x00\x00\x00negq\x0a(J\x02\xf1SeJ\xfd\xff\xff\xfftq\x0btq\x0c(h\x01(J\x03\xf1SeI01\x0atq\x0dtq\x0e(X\x01\x00\x00\x00tq\x0f(J\x04\xf1SeX\x03\x00\x00\x001.5q\x10tq\x11tq\x12(X\x03\x00\x00\x00infq\x13(J\x05\xf1SeG\x7f\xf0\x00\x00\x00\x00\x00\x00tq\x14tq\x15(X\x05\x00\x00\x00smallq\x16(J\x06\xf1SeJp\x11\x01\x00tq\x17tq\x18e.",
