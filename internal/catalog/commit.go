@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -19,8 +18,6 @@ import (
 const (
 	maxRaces  = 100 // lost races of one commit
 	maxUnsure = 3   // puts of one commit with unknown effect
-	firstWait = 20 * time.Millisecond
-	longWait  = 2 * time.Second
 )
 
 // Commit changes a tenant's manifest. It is the one place where objects become or cease to be
@@ -86,7 +83,7 @@ func (c *commit) run(ctx context.Context) (Manifest, error) {
 		if !errors.Is(err, errAgain) {
 			return m, err
 		}
-		if err := wait(ctx, c.races+c.puts); err != nil {
+		if err := objstore.AfterRace(ctx, c.races+c.puts); err != nil {
 			return Manifest{}, err
 		}
 	}
@@ -254,16 +251,4 @@ func equal(a, b Manifest) (bool, error) {
 		return false, fmt.Errorf("encode manifest: %w", err)
 	}
 	return bytes.Equal(x, y), nil
-}
-
-// wait sleeps before the n-th attempt after the first, for a random time that grows with n.
-func wait(ctx context.Context, n int) error {
-	t := time.NewTimer(mathrand.N(min(longWait, firstWait<<min(n, 10))))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

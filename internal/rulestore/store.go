@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	mathrand "math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -27,8 +25,6 @@ type Store interface {
 const (
 	maxRaces  = 100 // lost races of one commit
 	maxUnsure = 3   // puts of one commit with unknown effect
-	firstWait = 10 * time.Millisecond
-	longWait  = time.Second
 )
 
 // ErrConflict reports that other edits came first too often: try again.
@@ -102,7 +98,7 @@ func Commit(ctx context.Context, store Store, tenant string, edit func(Rules) (R
 	failed := 0
 	for races := 0; races <= maxRaces; races++ {
 		if races > 0 {
-			if err := wait(ctx, races); err != nil {
+			if err := objstore.AfterRace(ctx, races); err != nil {
 				return Rules{}, fmt.Errorf("change rules of tenant %s: %w", tenant, err)
 			}
 		}
@@ -139,16 +135,4 @@ func Commit(ctx context.Context, store Store, tenant string, edit func(Rules) (R
 		}
 	}
 	return Rules{}, fmt.Errorf("change rules of tenant %s: %w", tenant, ErrConflict)
-}
-
-// wait sleeps before the n-th attempt after the first, for a random time that grows with n.
-func wait(ctx context.Context, n int) error {
-	t := time.NewTimer(mathrand.N(min(longWait, firstWait<<min(n, 10))))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -38,18 +38,6 @@ func (s *Store) forecast(from Reader, usage *price.Usage, of func(*lookup.Resolu
 	return f, nil
 }
 
-// resolve matches the series of a scan; res is nil if it reads nothing.
-func (s *Store) resolve(from Reader) (ctx context.Context, res *lookup.Resolution, r Read, err error) {
-	ctx, r, err = from.Read()
-	if err == nil && r.MinT <= r.MaxT {
-		res, err = s.match(ctx, r)
-	}
-	if err != nil {
-		err = from.Fail(err)
-	}
-	return ctx, res, r, err
-}
-
 // everyone is the positions of all series.
 func everyone(res *lookup.Resolution) []int {
 	out := make([]int, len(res.Series))

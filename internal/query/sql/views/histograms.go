@@ -34,16 +34,12 @@ func (*Histograms) Rows() int64 { return 100_000 }
 
 // Open implements table.Table.
 func (t *Histograms) Open([]int) (table.Scan, error) {
-	ctx, r, err := t.Reader.Read()
+	ctx, res, r, err := t.Store.resolve(t.Reader)
 	if err != nil {
-		return nil, t.Reader.Fail(err)
+		return nil, err
 	}
-	if r.MinT > r.MaxT {
+	if res == nil {
 		return &list{}, nil
-	}
-	res, err := t.Store.match(ctx, r)
-	if err != nil {
-		return nil, t.Reader.Fail(err)
 	}
 	s := &histogramScan{Histograms: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	s.series = withHists(res)

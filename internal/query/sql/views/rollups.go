@@ -74,16 +74,12 @@ func (*Rollup) fields(columns []int) (out []rollup.Field) {
 
 // Open implements table.Table.
 func (t *Rollup) Open(columns []int) (table.Scan, error) {
-	ctx, r, err := t.Reader.Read()
+	ctx, res, r, err := t.Store.resolve(t.Reader)
 	if err != nil {
-		return nil, t.Reader.Fail(err)
+		return nil, err
 	}
-	if r.MinT > r.MaxT {
+	if res == nil {
 		return &list{}, nil
-	}
-	res, err := t.Store.match(ctx, r)
-	if err != nil {
-		return nil, t.Reader.Fail(err)
 	}
 	s, err := t.Store.Buckets.Open(ctx, res, t.Step, r.MinT, r.MaxT, t.fields(columns))
 	if err != nil {

@@ -73,16 +73,12 @@ func (*Samples) Rows() int64 { return 10_000_000 }
 
 // Open implements table.Table.
 func (t *Samples) Open([]int) (table.Scan, error) {
-	ctx, r, err := t.Reader.Read()
+	ctx, res, r, err := t.Store.resolve(t.Reader)
 	if err != nil {
-		return nil, t.Reader.Fail(err)
+		return nil, err
 	}
-	if r.MinT > r.MaxT {
+	if res == nil {
 		return &list{}, nil
-	}
-	res, err := t.Store.match(ctx, r)
-	if err != nil {
-		return nil, t.Reader.Fail(err)
 	}
 	s := &sampleScan{Samples: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	s.divide()

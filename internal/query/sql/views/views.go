@@ -47,6 +47,18 @@ func (s *Store) match(ctx context.Context, r Read) (*lookup.Resolution, error) {
 	return m.Resolution(), nil
 }
 
+// resolve matches the series of a scan; res is nil if it reads nothing.
+func (s *Store) resolve(from Reader) (ctx context.Context, res *lookup.Resolution, r Read, err error) {
+	ctx, r, err = from.Read()
+	if err == nil && r.MinT <= r.MaxT {
+		res, err = s.match(ctx, r)
+	}
+	if err != nil {
+		err = from.Fail(err)
+	}
+	return ctx, res, r, err
+}
+
 // Reader returns what the scans of a table read. It is called when a scan begins; the context is
 // that of the statement, and Fail records an error of the scan with its type, which DuckDB loses.
 // Counts is called with a function that returns, after the scan, how many rows of buckets were
