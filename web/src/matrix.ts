@@ -5,7 +5,8 @@ import { pause } from "./dom";
 // Reads the reply of a range query while it arrives, one series after the other, so that a reply of
 // a hundred megabytes never keeps the page busy for long:
 //
-//	{"status":"success","data":{"resultType":"matrix","result":[{"metric":{…},"values":[…]},{"metric":{…},…}],…},…}
+//	{"status":"success","data":{"resultType":"matrix","result":[
+//	  {"metric":{…},"values":[…]},{"metric":{…},…}],…},…}
 //
 // The text between two series, with its quotes, occurs nowhere else: strings escape theirs. A reply
 // with another form, such as an error, is read as a whole.
