@@ -65,7 +65,7 @@ var allowed = map[string][]string{
 		"internal/telemetry",
 	},
 	"internal/app/rulesapp": {
-		"internal/app/human", "internal/app/importapp", "internal/app/process", "internal/app/queryapp", "internal/compact/bulk", "internal/cost", "internal/key", "internal/live", "internal/memory", "internal/objstore",
+		"internal/app/human", "internal/app/importapp", "internal/app/process", "internal/app/queryapp", "internal/compact/bulk", "internal/key", "internal/live", "internal/memory", "internal/objstore",
 		"internal/objstore/probe", "internal/query", "internal/query/request", "internal/ruleeval", "internal/segment", "internal/series", "internal/tenant",
 	},
 	"internal/app/shell":     {"internal/app/human"},

@@ -109,13 +109,25 @@ func (p *preview) rows(t *human.Table, o *Outcome) {
 	t.Row("to import: series", human.Count(p.series))
 	t.Row("to import: samples", "about "+human.Count(n))
 	t.Row("bytes in the store", "about "+human.Bytes(bytes))
-	if prices, err := cost.ReadPrices(cmp.Or(os.Getenv("AWS_REGION"), cost.DefaultRegion)); err == nil {
-		storage := prices.Price(cost.S3Storage)
-		t.Row("storage", fmt.Sprintf("about $%.4f a month (%s, Amazon S3 Standard)", storage.Dollars(float64(bytes)/gib), prices.Region))
-	}
+	PriceRows(t, bytes, 0)
 	conflicts := "none: the tenant has nothing in these windows"
 	if p.occupied > 0 {
 		conflicts = fmt.Sprintf("%d windows have %s segments and blocks of %s samples; of equal series and times, the tenant's samples stay", p.occupied, human.Count(int64(p.segments)), human.Count(p.samples))
 	}
 	t.Row("conflicts", conflicts)
+}
+
+// PriceRows adds what bytes in the store cost a month, and what puts cost, if there are any, in the
+// region of the environment.
+func PriceRows(t *human.Table, bytes, puts int64) {
+	prices, err := cost.ReadPrices(cmp.Or(os.Getenv("AWS_REGION"), cost.DefaultRegion))
+	if err != nil {
+		t.Row("price", err.Error())
+		return
+	}
+	storage, put := prices.Price(cost.S3Storage), prices.Price(cost.S3Put)
+	t.Row("storage", fmt.Sprintf("about $%.4f a month (%s, Amazon S3 Standard)", storage.Dollars(float64(bytes)/gib), prices.Region))
+	if puts > 0 {
+		t.Row("writing", fmt.Sprintf("about $%.4f", put.Dollars(float64(puts))))
+	}
 }

@@ -1,14 +1,12 @@
 package rulesapp
 
 import (
-	"cmp"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/compact/bulk"
-	"github.com/promlake/promlake/internal/cost"
 )
 
 // Backfilled is what a backfill did, or would do.
@@ -31,7 +29,6 @@ const (
 	sampleBytes = 4
 	// puts is about how many objects a block and its commit write.
 	puts = 7
-	gib  = 1 << 30
 )
 
 // Text describes the outcome.
@@ -70,11 +67,5 @@ func (p *Preview) rows(t *human.Table) {
 	t.Row("to write: blocks", human.Count(p.Blocks))
 	t.Row("to write: samples", "about "+human.Count(p.Samples))
 	t.Row("bytes in the store", "about "+human.Bytes(bytes))
-	prices, err := cost.ReadPrices(cmp.Or(os.Getenv("AWS_REGION"), cost.DefaultRegion))
-	if err != nil {
-		return
-	}
-	storage, put := prices.Price(cost.S3Storage), prices.Price(cost.S3Put)
-	t.Row("storage", fmt.Sprintf("about $%.4f a month (%s, Amazon S3 Standard)", storage.Dollars(float64(bytes)/gib), prices.Region))
-	t.Row("writing", fmt.Sprintf("about $%.4f", put.Dollars(float64(p.Blocks*puts))))
+	importapp.PriceRows(t, bytes, p.Blocks*puts)
 }
