@@ -327,22 +327,36 @@ func TestCommitErrorWhileUnsure(t *testing.T) {
 	})
 }
 
-// TestCommitRaces: committers race over a store that fails now and then before and after the
-// effect; nothing is lost or applied twice.
+// unsteady fails the next swaps of a manifest, before and after the effect by turns.
+type unsteady struct {
+	objstore.Store
+	left int // failures
+}
+
+func (u *unsteady) Put(ctx context.Context, k string, body io.ReadSeeker, cond objstore.Condition) (string, error) {
+	if u.left == 0 || !strings.HasSuffix(k, "/manifest.json") {
+		return u.Store.Put(ctx, k, body, cond)
+	}
+	u.left--
+	if u.left%2 == 0 {
+		return "", errFault
+	}
+	_, _ = u.Store.Put(ctx, k, body, cond)
+	return "", errFault
+}
+
+// TestCommitRaces: committers race over a store that fails as often as a commit bears it, before
+// and after the effect; nothing is lost or applied twice.
 func TestCommitRaces(t *testing.T) {
-	const committers, each = 4, 8
+	const committers, each, borne = 4, 8, 3
 	synctest.Test(t, func(t *testing.T) {
-		store := newStore(t, func(c memstore.Call) memstore.Fault {
-			if toManifest(c) && c.N%7 < 2 {
-				return memstore.Fault{Err: errFault, When: memstore.When(c.N % 7)}
-			}
-			return memstore.Fault{}
-		})
-		results := make(chan error)
+		store := newStore(t, nil)
+		results := make(chan error, committers*each)
 		for i := range committers {
 			go func() {
 				for n := range each {
-					_, err := catalog.Commit(t.Context(), store, "a", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+					flaky := &unsteady{store, (i + n) % (borne + 1)}
+					_, err := catalog.Commit(t.Context(), flaky, "a", func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 						time.Sleep(time.Duration(i) * time.Millisecond)
 						return tick(i*each+n)(m, time.Now())
 					})
