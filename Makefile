@@ -153,7 +153,11 @@ soak-faults: versitygw | system ## Check two servers over a faulty store, with k
 	PROMLAKE_FAULTS_SECONDS=$(FAULTS) PROMLAKE_FAULTS_DELETION_DELAY=30s $(GO) test -run '^TestFaults$$' -count=1 -v -timeout 0 ./tests/faults
 
 .PHONY: bench
-bench: bin/promlake ## Compare how Promlake and the fetched peers ingest (ARGS= goes to tests/bench ingest).
+bench: bin/promlake peers ## Compare Promlake with VictoriaMetrics in everything, in one table (ARGS= goes to tests/bench all).
+	$(GO) run ./tests/bench all $(ARGS)
+
+.PHONY: bench-ingest
+bench-ingest: bin/promlake ## Compare how Promlake and the fetched peers ingest (ARGS= goes to tests/bench ingest).
 	$(GO) run ./tests/bench ingest $(ARGS)
 
 .PHONY: bench-storage
@@ -164,8 +168,12 @@ bench-storage: bin/promlake peers ## Compare the size of a day of samples in Pro
 bench-query: bin/promlake peers ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench query).
 	$(GO) run ./tests/bench query $(ARGS)
 
+.PHONY: bench-growth
+bench-growth: bin/promlake peers ## Compare what samples and queries cost with 100,000 to 5 million series (ARGS= goes to tests/bench growth).
+	$(GO) run ./tests/bench growth $(ARGS)
+
 .PHONY: bench-web
-bench-web: bin/promlake ## Measure the page in Chromium: many series, many metric names, the first load.
+bench-web: bin/promlake peers ## Measure the page in Chromium, and that of Debian's Prometheus (PEER=no leaves it out).
 	@tests/tools/system.sh browser
 	@cd web && node tests/bench.mjs
 

@@ -299,15 +299,23 @@ var allowed = map[string][]string{
 	"third_party/duckdb": {},
 
 	// Tests of the whole and of the house.
-	"internal/freeaddr":   {},
-	"internal/archtest":   {},
-	"tests/bench":         {"tests/bench/cost", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/storage"},
+	"internal/freeaddr": {},
+	"internal/archtest": {},
+	"tests/bench": {
+		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/storage",
+	},
+	"tests/bench/all": {
+		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table",
+	},
 	"tests/bench/capture": {},
 	"tests/bench/cost": {
 		"internal/compact", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire",
 	},
 	"tests/bench/fleet": {"tests/bench/capture"},
+	"tests/bench/growth": {
+		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
+	},
 	"tests/bench/ingest": {
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/proc", "tests/bench/server", "tests/bench/table", "tests/bench/wire",
 	},

@@ -2,7 +2,7 @@
 //
 // The path of a sample: capture (recorded scrapes) → fleet (the same scrapes as N virtual hosts) →
 // wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program started for
-// the run). Each command has a package: ingest, storage, query, cost, load.
+// the run). Each command has a package: ingest, storage, query, growth, cost, load.
 package main
 
 import (
@@ -13,7 +13,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/promlake/promlake/tests/bench/all"
 	"github.com/promlake/promlake/tests/bench/cost"
+	"github.com/promlake/promlake/tests/bench/growth"
 	"github.com/promlake/promlake/tests/bench/ingest"
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/query"
@@ -21,10 +23,12 @@ import (
 )
 
 type cli struct {
+	All     all.Flags     `cmd:"" help:"Run ingest, storage, query and growth beside VictoriaMetrics, print one table, and draw it."`
 	Ingest  ingest.Flags  `cmd:"" help:"Compare how Promlake and its peers ingest equal remote_write traffic."`
 	Storage storage.Flags `cmd:"" help:"Compare the size and the compaction of a day of samples in Promlake and VictoriaMetrics."`
 	Query   query.Flags   `cmd:"" help:"Compare how fast Promlake and its peers answer PromQL, cold and warm."`
 	Cost    cost.Flags    `cmd:"" help:"Measure the processor time, store requests and bytes of ingestion and compaction."`
+	Growth  growth.Flags  `cmd:"" help:"Compare what samples and small queries cost as the number of series grows."`
 	Load    load.Flags    `cmd:"" help:"Send scrapes of many virtual hosts to a running server by remote_write."`
 }
 

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/promlake/promlake/tests/bench/capture"
 	"github.com/promlake/promlake/tests/bench/fleet"
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
 	"github.com/promlake/promlake/tests/bench/wire"
 )
 
@@ -37,33 +39,69 @@ type Flags struct {
 
 // Run measures all servers and prints the table.
 func (f *Flags) Run(ctx context.Context) error {
+	runs, err := f.measure(ctx)
+	if err != nil {
+		return err
+	}
+	return publish(os.Stdout, f.JSON, runs)
+}
+
+// Compare measures Promlake and VictoriaMetrics under a load with a name.
+func (f *Flags) Compare(ctx context.Context, name string) ([]table.Comparison, error) {
+	runs, err := f.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(runs, run.broken); i >= 0 {
+		return nil, fmt.Errorf("%w: %s", errFailed, runs[i])
+	}
+	var out []table.Comparison
+	for _, what := range []struct {
+		name, unit string
+		of         func(load.Server) float64
+	}{
+		{"processor", "CPU-s per million samples", func(s load.Server) float64 { return s.CPUPerMillion }},
+		{"peak memory", "MB", func(s load.Server) float64 { return float64(s.PeakRSSBytes) / 1e6 }},
+	} {
+		c := table.Comparison{Name: name + ", " + what.name, Unit: what.unit}
+		for of, figure := range map[string]*float64{server.Promlake: &c.Promlake, server.VictoriaMetrics: &c.Peer} {
+			own := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return r.Server != of })
+			*figure, _ = median(own, ofProcess(what.of))
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// measure loads the servers one after the other.
+func (f *Flags) measure(ctx context.Context) ([]run, error) {
 	if f.Repeat < 1 {
-		return fmt.Errorf("rounds %d: want 1 or more", f.Repeat)
+		return nil, fmt.Errorf("rounds %d: want 1 or more", f.Repeat)
 	}
 	c, err := capture.Open("")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	hosts, err := fleet.New(c, f.Hosts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	protocol, err := wire.Parse(f.Protocol)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	specs, err := f.Installed(server.Promlake, server.VictoriaMetrics, server.Prometheus)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if specs = having(specs, protocol); len(specs) == 0 {
-		return fmt.Errorf("none of these servers takes %s", protocol)
+		return nil, fmt.Errorf("none of these servers takes %s", protocol)
 	}
 	var runs []run
 	for _, spec := range schedule(specs, f.Repeat) {
 		r, err := once(ctx, spec, hosts, f.settings(spec, protocol), f.WorkDir)
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		if err != nil {
 			r.Error = err.Error()
@@ -71,7 +109,7 @@ func (f *Flags) Run(ctx context.Context) error {
 		fmt.Fprintln(os.Stderr, "bench:", r)
 		runs = append(runs, r)
 	}
-	return publish(os.Stdout, f.JSON, runs)
+	return runs, nil
 }
 
 // having returns the servers that take a protocol, with its path.

@@ -26,6 +26,7 @@ type Flags struct {
 	Concurrency int               `default:"4" help:"Number of senders; each has its own share of the series."`
 	Rate        float64           `help:"Samples per second over all senders (0 = as fast as the server answers)."`
 	Interval    time.Duration     `default:"15s" help:"Time between two scrapes of a host, in sample time."`
+	Churn       float64           `help:"Share of the hosts that new ones replace in every 10 minutes of sample time, such as 0.01."`
 	Start       time.Time         `help:"Sample time of the first scrape, RFC 3339 (default: such that the run ends now, or some hours ago without --rate)."`
 	Settle      time.Duration     `help:"Time after the last answer during which the server's CPU time still counts."`
 	Timeout     time.Duration     `default:"30s" help:"Maximal wait for an answer."`
@@ -53,7 +54,7 @@ func (f *Flags) Run(ctx context.Context) error {
 	}
 	report, err := Run(ctx, hosts, Settings{
 		URL: f.URL, PID: f.PID, Protocol: protocol, Batch: f.Batch, Concurrency: f.Concurrency, Rate: f.Rate,
-		Duration: f.Duration, Rounds: f.Rounds, Interval: f.Interval, Start: f.Start, Settle: f.Settle, Timeout: f.Timeout, Headers: f.Header,
+		Duration: f.Duration, Rounds: f.Rounds, Interval: f.Interval, Churn: f.Churn, Start: f.Start, Settle: f.Settle, Timeout: f.Timeout, Headers: f.Header,
 	}, time.Now)
 	if report.SamplesSent == 0 && err != nil {
 		return err // nothing to report

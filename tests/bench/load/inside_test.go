@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/tests/bench/capture"
+	"github.com/promlake/promlake/tests/bench/fleet"
+	"github.com/promlake/promlake/tests/bench/wire"
 )
 
 func TestSettingsDefaults(t *testing.T) {
@@ -35,6 +39,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		"rounds -1: want 0 or more":                      func(s *Settings) { s.Rounds = -1 },
 		"interval 1.5ms: want whole milliseconds":        func(s *Settings) { s.Interval = 1500 * time.Microsecond },
 		"settle -1s: want 0 or more":                     func(s *Settings) { s.Settle = -time.Second },
+		"churn 1.5: want a share from 0 to 1":            func(s *Settings) { s.Churn = 1.5 },
 		"timeout -1s: want more than 0":                  func(s *Settings) { s.Timeout = -time.Second },
 		`first path segment in URL cannot contain colon`: func(s *Settings) { s.URL = "127.0.0.1:9" },
 	} {
@@ -76,4 +81,26 @@ func TestPercentile(t *testing.T) {
 	} {
 		require.Equal(t, tc.want, percentile(tc.of, tc.q), "%v of %d", tc.q, len(tc.of))
 	}
+}
+
+// TestChurn replaces one batch of twelve after 20 minutes with one sender in four, which is 2% of
+// all, and goes round when all were replaced.
+func TestChurn(t *testing.T) {
+	first, last := churn{share: 0.01}, churn{share: 0.01, offset: 0.76}
+	require.Equal(t, 0, first.due(12, time.Hour))
+	require.Equal(t, 0, last.due(12, 19*time.Minute))
+	require.Equal(t, 1, last.due(12, 20*time.Minute))
+	last.replaced = 1
+	require.Equal(t, 0, last.due(12, 29*time.Minute))
+
+	c, err := capture.Open("")
+	require.NoError(t, err)
+	f, err := fleet.New(c, 2)
+	require.NoError(t, err)
+	plan, err := planBatches(f, wire.V1, f.PerHost(), 1)
+	require.NoError(t, err)
+	all := churn{share: 1}
+	require.NoError(t, all.renew(f, wire.V1, plan[0], 20*time.Minute))
+	require.Equal(t, []int{4 * f.PerHost(), 5 * f.PerHost()}, []int{plan[0][0].first, plan[0][1].first})
+	require.Equal(t, "host_5:9100", f.Labels(plan[0][1].first).Get("instance"))
 }

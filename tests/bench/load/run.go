@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/tests/bench/fleet"
 	"github.com/promlake/promlake/tests/bench/proc"
@@ -30,7 +31,10 @@ func Run(ctx context.Context, f *fleet.Fleet, settings Settings, now func() time
 	if err != nil {
 		return Report{}, err
 	}
-	total := sendAll(ctx, f, s, plan, client, now)
+	total, err := sendAll(ctx, f, s, plan, client, now)
+	if err != nil {
+		return Report{}, err
+	}
 	own, err := measure(0, now)
 	if err != nil {
 		return Report{}, err
@@ -48,22 +52,25 @@ func Run(ctx context.Context, f *fleet.Fleet, settings Settings, now func() time
 
 // sendAll runs one sender for each part of the plan until the duration is over and every request is
 // answered.
-func sendAll(ctx context.Context, f *fleet.Fleet, s Settings, plan [][]batch, client *http.Client, now func() time.Time) *tally {
+func sendAll(ctx context.Context, f *fleet.Fleet, s Settings, plan [][]batch, client *http.Client, now func() time.Time) (*tally, error) {
 	stop, cancel := context.WithTimeout(ctx, s.Duration)
 	defer cancel()
 	var (
 		pace    = &pacer{rate: s.Rate, begin: now(), now: now}
 		headers = requestHeaders(s.Protocol, s.Headers)
 		tallies = make([]*tally, len(plan))
-		all     sync.WaitGroup
+		all     errgroup.Group
 	)
 	for i, batches := range plan {
-		one := &sender{settings: s, fleet: f, batches: batches, client: client, headers: headers.Clone(), pace: pace, now: now}
+		one := &sender{
+			settings: s, fleet: f, batches: batches, churn: churn{share: s.Churn, offset: float64(i) / float64(len(plan))},
+			client: client, headers: headers.Clone(), pace: pace, now: now,
+		}
 		tallies[i] = &one.tally
-		all.Go(func() { one.run(ctx, stop) })
+		all.Go(func() error { return one.run(ctx, stop) })
 	}
-	all.Wait()
-	return merge(tallies)
+	err := all.Wait()
+	return merge(tallies), err
 }
 
 // newClient returns a client with one lasting connection for each sender, straight to the server.

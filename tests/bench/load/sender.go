@@ -20,6 +20,7 @@ type sender struct {
 	settings Settings
 	fleet    *fleet.Fleet
 	batches  []batch
+	churn    churn
 	client   *http.Client
 	headers  http.Header
 	pace     *pacer
@@ -31,21 +32,26 @@ type sender struct {
 	tally  tally
 }
 
-// run sends until stop ends or the last round is done. Requests in progress continue, under ctx.
-func (s *sender) run(ctx, stop context.Context) {
+// run sends until stop ends or the last round is done. Requests in progress continue, under ctx. An
+// error means that a request could not be built.
+func (s *sender) run(ctx, stop context.Context) error {
 	if len(s.batches) == 0 {
-		return
+		return nil
 	}
 	for round := 0; s.settings.Rounds == 0 || round < s.settings.Rounds; round++ {
+		if err := s.churn.renew(s.fleet, s.settings.Protocol, s.batches, time.Duration(round)*s.settings.Interval); err != nil {
+			return err
+		}
 		for _, b := range s.batches {
 			if !s.pace.wait(stop, b.body.Len()) {
-				return
+				return nil
 			}
 			if !s.send(ctx, b, round) && !sleep(stop, failurePause) {
-				return
+				return nil
 			}
 		}
 	}
+	return nil
 }
 
 // send sends one batch and reports whether the server accepted it.

@@ -22,6 +22,8 @@ const (
 	// assumedRate is the rate in samples/s by which the first timestamp of a run without a rate is
 	// chosen. A faster run ends in the future; Start avoids that.
 	assumedRate = 2_000_000
+	// churnPeriod is the sample time after which the next hosts are replaced.
+	churnPeriod = 10 * time.Minute
 )
 
 // Settings of a load. The zero value of a field means its default.
@@ -40,8 +42,10 @@ type Settings struct {
 	// sample time of the first scrape; default: so that the run ends at now, or before now without
 	// a Rate (see assumedRate)
 	Start   time.Time
-	Settle  time.Duration     // how long after the last answer the server's work still counts
-	Timeout time.Duration     // of a request, default 30s
+	Settle  time.Duration // how long after the last answer the server's work still counts
+	Timeout time.Duration // of a request, default 30s
+	// share of the hosts that new ones replace in every churnPeriod of sample time, 0 to 1
+	Churn   float64
 	Headers map[string]string // further request headers, such as the tenant
 }
 
@@ -92,6 +96,7 @@ func (s Settings) validate() error {
 		{s.Rounds >= 0, fmt.Sprintf("rounds %d: want 0 or more", s.Rounds)},
 		{s.Interval >= time.Millisecond && s.Interval%time.Millisecond == 0, fmt.Sprintf("interval %s: want whole milliseconds", s.Interval)},
 		{s.Settle >= 0, fmt.Sprintf("settle %s: want 0 or more", s.Settle)},
+		{s.Churn >= 0 && s.Churn <= 1, fmt.Sprintf("churn %g: want a share from 0 to 1", s.Churn)},
 		{s.Timeout > 0, fmt.Sprintf("timeout %s: want more than 0", s.Timeout)},
 	} {
 		if !rule.ok {

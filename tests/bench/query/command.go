@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
 )
 
 var errFailed = errors.New("a question failed or its answers differ; see above")
@@ -35,30 +36,43 @@ type Flags struct {
 }
 
 // Run prepares the servers, measures them and prints the tables.
-func (f *Flags) Run(ctx context.Context) (err error) {
-	s, err := f.scale()
-	if err != nil {
-		return err
-	}
-	dir := f.Data
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "bench-query-"); err != nil {
-			return fmt.Errorf("make folder: %w", err)
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return fmt.Errorf("resolve %s: %w", dir, err)
-	}
-	targets, err := f.targets(dir)
-	if err != nil {
-		return err
-	}
-	r, err := f.measure(ctx, s, targets)
+func (f *Flags) Run(ctx context.Context) error {
+	r, err := f.measureAll(ctx)
 	if err != nil {
 		return err
 	}
 	return r.publish(os.Stdout, f.JSON)
+}
+
+// Compare prepares Promlake and VictoriaMetrics and measures their queries.
+func (f *Flags) Compare(ctx context.Context) ([]table.Comparison, error) {
+	r, err := f.measureAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.comparisons(), r.failures()
+}
+
+func (f *Flags) measureAll(ctx context.Context) (r *report, err error) {
+	s, err := f.scale()
+	if err != nil {
+		return nil, err
+	}
+	dir := f.Data
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "bench-query-"); err != nil {
+			return nil, fmt.Errorf("make folder: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("resolve %s: %w", dir, err)
+	}
+	targets, err := f.targets(dir)
+	if err != nil {
+		return nil, err
+	}
+	return f.measure(ctx, s, targets)
 }
 
 // measure prepares every target, then sends the questions.

@@ -95,7 +95,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	poll := time.NewTicker(readyPoll)
 	defer poll.Stop()
 	for {
-		if ready(ctx, p.url(p.spec.ReadyPath)) {
+		if ready(ctx, p.URL(p.spec.ReadyPath)) {
 			return nil
 		}
 		select {
@@ -125,9 +125,10 @@ func ready(ctx context.Context, url string) bool {
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // WriteURL is the server's remote_write endpoint.
-func (p *Process) WriteURL() string { return p.url(p.spec.WritePath) }
+func (p *Process) WriteURL() string { return p.URL(p.spec.WritePath) }
 
-func (p *Process) url(path string) string { return "http://" + p.addr + path }
+// URL is the address of a path of the server, such as /metrics.
+func (p *Process) URL(path string) string { return "http://" + p.addr + path }
 
 // Stop sends SIGTERM, so that the server can write its buffers, and SIGKILL after a minute. It
 // returns an error if the server needed SIGKILL or had ended before.

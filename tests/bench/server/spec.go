@@ -64,6 +64,7 @@ func Specs(serverBin, peersDir string) []Spec {
 type Flags struct {
 	ServerBin string   `default:"bin/promlake" help:"Promlake's binary."`
 	PeersDir  string   `default:".cache/peers" help:"Folder with the peers, as fetch-peers.sh leaves it."`
+	PeersBin  string   `env:"PEERS_BIN" type:"existingfile" help:"VictoriaMetrics' binary, instead of the one in the folder."`
 	Only      []string `enum:"promlake,victoria-metrics,prometheus" help:"Run only these servers (promlake, victoria-metrics, prometheus)."`
 }
 
@@ -77,6 +78,9 @@ func (f Flags) Installed(names ...string) ([]Spec, error) {
 	for _, s := range Specs(f.ServerBin, f.PeersDir) {
 		if !slices.Contains(names, s.Name) || len(f.Only) > 0 && !slices.Contains(f.Only, s.Name) {
 			continue
+		}
+		if s.Name == VictoriaMetrics && f.PeersBin != "" {
+			s.Binary = f.PeersBin
 		}
 		if err := s.Installed(); err != nil {
 			fmt.Fprintf(os.Stderr, "bench: skipped: %v\n", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/capture"
 	"github.com/promlake/promlake/tests/bench/fleet"
 	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
 )
 
 // Flags of the command.
@@ -34,22 +35,40 @@ type Flags struct {
 var day = time.Date(2026, time.March, 3, 0, 0, 0, 0, time.UTC)
 
 // Run measures the servers and prints the tables.
-func (f *Flags) Run(ctx context.Context) (err error) {
-	rounds, err := f.rounds()
+func (f *Flags) Run(ctx context.Context) error {
+	results, err := f.replay(ctx)
 	if err != nil {
 		return err
+	}
+	return publish(os.Stdout, f.JSON, results)
+}
+
+// Compare measures Promlake and VictoriaMetrics.
+func (f *Flags) Compare(ctx context.Context) ([]table.Comparison, error) {
+	results, err := f.replay(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return comparisons(results), nil
+}
+
+// replay measures the servers in a folder of its own.
+func (f *Flags) replay(ctx context.Context) (results []result, err error) {
+	rounds, err := f.rounds()
+	if err != nil {
+		return nil, err
 	}
 	c, err := capture.Open(f.Capture)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r, err := fleet.NewReplay(c, fleet.ReplaySettings{Hosts: f.Hosts, Rounds: rounds, Start: day, Interval: f.Interval, Vary: f.Vary})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := os.MkdirTemp(f.WorkDir, "bench-storage-")
 	if err != nil {
-		return fmt.Errorf("make folder: %w", err)
+		return nil, fmt.Errorf("make folder: %w", err)
 	}
 	defer func() {
 		if f.Keep {
@@ -59,11 +78,7 @@ func (f *Flags) Run(ctx context.Context) (err error) {
 		}
 	}()
 	fmt.Fprintf(os.Stderr, "bench: %d hosts of %d series, %d scrapes each\n", f.Hosts, r.PerHost(), rounds)
-	results, err := f.measure(ctx, r, rounds, dir)
-	if err != nil {
-		return err
-	}
-	return publish(os.Stdout, f.JSON, results)
+	return f.measure(ctx, r, rounds, dir)
 }
 
 // measure runs the chosen servers one after the other, each in its own folder.

@@ -125,7 +125,12 @@ func columnBytes(files []string) (map[string]int64, error) {
 			return nil, fmt.Errorf("read footer of %s: %w", path, err)
 		}
 		for _, g := range f.Metadata().RowGroups {
+			seen := map[int64]bool{} // chunks that have two names count once
 			for _, c := range g.Columns {
+				if seen[c.MetaData.DataPageOffset] {
+					continue
+				}
+				seen[c.MetaData.DataPageOffset] = true
 				sum[c.MetaData.PathInSchema[0]] += c.MetaData.TotalCompressedSize
 			}
 		}

@@ -34,6 +34,34 @@ func publish(w io.Writer, asJSON bool, results []result) error {
 	return table.Write(w, tables...)
 }
 
+// comparisons are the bytes of a sample, and what compaction costs, which is a part of ingestion in
+// VictoriaMetrics.
+func comparisons(results []result) (out []table.Comparison) {
+	of := func(name string) *result {
+		for i := range results {
+			if results[i].Name == name {
+				return &results[i]
+			}
+		}
+		return nil
+	}
+	own, peer := of(server.Promlake), of(server.VictoriaMetrics)
+	if own == nil {
+		return nil
+	}
+	bytes := table.Comparison{Name: "a day of samples", Unit: "bytes per sample", Promlake: own.share(own.bytes() - own.rollups())}
+	rollups := table.Comparison{Name: "a day of samples, with rollups", Unit: "bytes per sample", Promlake: own.share(own.bytes())}
+	if peer != nil {
+		bytes.Peer = peer.share(peer.bytes())
+		rollups.Peer = bytes.Peer
+	}
+	return []table.Comparison{
+		bytes, rollups,
+		{Name: "compaction of the day", Unit: "CPU-s per million samples", Promlake: own.Compact.CPU.Seconds() / float64(own.Samples) * 1e6},
+		{Name: "compaction of the day, peak memory", Unit: "MB", Promlake: float64(own.Compact.PeakRSS) / 1e6},
+	}
+}
+
 // sizes compares what the servers keep. Rollups, which VictoriaMetrics does not have, have columns
 // of their own.
 func sizes(results []result) [][]string {

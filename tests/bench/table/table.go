@@ -57,3 +57,40 @@ func Median(values []float64) (median float64, known bool) {
 	v := slices.Sorted(slices.Values(values))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
 }
+
+// Comparison is a figure of Promlake beside that of a peer. Less is better.
+type Comparison struct {
+	Name     string  `json:"name"`
+	Unit     string  `json:"unit"`
+	Promlake float64 `json:"promlake"`
+	Peer     float64 `json:"peer,omitempty"` // 0: the peer has no such figure
+}
+
+// Ratio is Promlake's figure divided by the peer's, and whether there is one.
+func (c Comparison) Ratio() (ratio float64, known bool) {
+	if c.Peer == 0 {
+		return 0, false
+	}
+	return c.Promlake / c.Peer, true
+}
+
+// Comparisons returns the table of comparisons: a row for each.
+func Comparisons(all []Comparison) [][]string {
+	rows := [][]string{{"measured", "unit", "promlake", "victoria-metrics", "ratio"}}
+	for _, c := range all {
+		peer, ratio := Unknown, Unknown
+		if r, known := c.Ratio(); known {
+			peer, ratio = number(c.Peer), fmt.Sprintf("%.2f", r)
+		}
+		rows = append(rows, []string{c.Name, c.Unit, number(c.Promlake), peer, ratio})
+	}
+	return rows
+}
+
+// number has three significant digits.
+func number(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}

@@ -1,0 +1,36 @@
+package growth
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/tests/bench/load"
+	"github.com/promlake/promlake/tests/bench/server"
+)
+
+func measured(name string, series int, sample, query float64) result {
+	return result{
+		Server: name, Series: series, Queries: asked{First: queries{CPU: 4}, Again: queries{CPU: query}},
+		Load: load.Report{Server: &load.Server{CPUPerMillion: sample, PeakRSSBytes: 90e6}},
+	}
+}
+
+func TestRows(t *testing.T) {
+	got := rows([]result{
+		measured(server.Promlake, 1000, 0.5, 1), measured(server.VictoriaMetrics, 1000, 1, 0.5),
+		measured(server.Promlake, 9000, 1, 1.25), measured(server.Promlake, 10000, 1, 0),
+	})
+	require.Equal(t, [][]string{
+		{"1000", "promlake", "0.500", "1.00", "0.50", "90.00", "1.00", "1.00", "4.00", "1.00", "1.00", "1.00", "1.00", "2.00"},
+		{"1000", "victoria-metrics", "1.000", "1.00", "–", "90.00", "1.00", "–", "4.00", "1.00", "–", "0.50", "1.00", "–"},
+		{"9000", "promlake", "1.000", "0.50", "–", "10.00", "9.00", "–", "4.00", "1.00", "–", "1.25", "0.80", "–"},
+		{"10000", "promlake", "1.000", "0.50", "–", "9.00", "10.00", "–", "4.00", "1.00", "–", "0.00", "–", "–"},
+	}, got[1:])
+}
+
+func TestAnswered(t *testing.T) {
+	require.NoError(t, answered([]byte(`{"data":{"result":[{"metric":{}}]}}`)))
+	require.ErrorContains(t, answered([]byte(`{"data":{"result":[]}}`)), "no series")
+	require.ErrorContains(t, answered([]byte(`x`)), "parse answer")
+}
