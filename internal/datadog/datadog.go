@@ -1,6 +1,7 @@
 // Package datadog reads series as Datadog's API takes them
 // (https://docs.datadoghq.com/api/latest/metrics/#submit-metrics): JSON of versions 1 and 2, and
-// the protobuf message of version 2, datadog.agentpayload.MetricPayload
+// the protobuf message of version 2, datadog.agentpayload.MetricPayload; and the sketches of the
+// agent's distributions, datadog.agentpayload.SketchPayload
 // (https://github.com/DataDog/agent-payload/blob/master/proto/metrics/agent_payload.proto).
 package datadog
 
@@ -30,6 +31,7 @@ const (
 	V1         Form = 1 // JSON of /api/v1/series
 	V2         Form = 2 // JSON of /api/v2/series
 	V2Protobuf Form = 3
+	Sketches   Form = 4 // protobuf of /api/beta/sketches
 )
 
 // Request is one body with the parameters that came with it.
@@ -61,6 +63,8 @@ type decoder struct {
 	labels []series.Label // host, device and resources
 	tags   []string
 	points int
+
+	sketches [][]byte // messages
 }
 
 // read adds all series to the collector.
@@ -71,8 +75,11 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
 	}
 	d.own = len(d.key)
-	if d.Form == V2Protobuf {
-		return d.readProtobuf()
+	switch d.Form {
+	case V2Protobuf:
+		return d.readPayload(d.field, d.end)
+	case Sketches:
+		return d.readPayload(d.sketchField, d.endSketches)
 	}
 	return d.readJSON()
 }
@@ -80,7 +87,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 // begin starts a series.
 func (d *decoder) begin() {
 	d.count++
-	d.metric, d.labels, d.tags, d.points = "", d.labels[:0], d.tags[:0], 0
+	d.metric, d.labels, d.tags, d.points, d.sketches = "", d.labels[:0], d.tags[:0], 0, d.sketches[:0]
 }
 
 // point adds a sample of the series at hand.

@@ -29,6 +29,9 @@ func samples(b *remotewrite.Batch) (out []string) {
 	for _, f := range b.Floats {
 		out = append(out, fmt.Sprintf("%s %v @%v", remotewritetest.Labels(&view, f.Ref), f.V, float64(f.T-now)/1000))
 	}
+	for _, h := range b.Hists {
+		out = append(out, fmt.Sprintf("%s %v @%v", remotewritetest.Labels(&view, h.Ref), h.H, float64(h.T-now)/1000))
+	}
 	return out
 }
 
@@ -138,10 +141,11 @@ func TestInvalid(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	for form, body := range forms {
-		f.Add([]byte(body), uint8(form))
+		f.Add([]byte(body), uint8(form)-1)
 	}
+	f.Add([]byte(sketches), uint8(datadog.Sketches)-1)
 	f.Fuzz(func(t *testing.T, body []byte, form uint8) {
-		r := datadog.Request{Body: body, Form: datadog.Form(1 + form%3)}
+		r := datadog.Request{Body: body, Form: datadog.Form(1 + form%4)}
 		b, err := decode(t, remotewrite.NewGeneration(1), r)
 		if err != nil {
 			return

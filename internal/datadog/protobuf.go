@@ -11,18 +11,19 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// readProtobuf adds the series of a MetricPayload: series = 1.
-func (d *decoder) readProtobuf() error {
+// readPayload adds the series of a MetricPayload (series = 1) or of a SketchPayload (sketches = 1).
+// field reads a field of one, and end adds it.
+func (d *decoder) readPayload(field func(num protowire.Number, data []byte, v uint64) error, end func() error) error {
 	var full error // there is no room
 	err := fields(d.Body, func(num protowire.Number, data []byte, _ uint64) error {
 		if num != 1 || data == nil {
 			return nil
 		}
 		d.begin()
-		if err := fields(data, d.field); err != nil {
+		if err := fields(data, field); err != nil {
 			return fmt.Errorf("series %d: %w", d.count, err)
 		}
-		full = d.end()
+		full = end()
 		return full
 	})
 	if full != nil {
@@ -78,7 +79,7 @@ func (d *decoder) field(num protowire.Number, data []byte, _ uint64) error {
 }
 
 // errWire reports a field of a kind that the message does not have: fixed32, or a group.
-var errWire = errors.New("a field has a type that datadog.agentpayload.MetricPayload does not have")
+var errWire = errors.New("a field has a type that the message does not have")
 
 // fields calls use with each field of a message, in place: the bytes of a text or message, which
 // are not nil, or a number.

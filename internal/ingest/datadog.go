@@ -15,8 +15,8 @@ import (
 )
 
 // DatadogHandler serves POST requests with series of Datadog's API in a version: datadog.V1 or
-// datadog.V2, which is also taken as protobuf. Its parameter is extra_label=name=value, repeatable.
-// Answers have Datadog's form.
+// datadog.V2, which is also taken as protobuf; or with datadog.Sketches, which are protobuf. Its
+// parameter is extra_label=name=value, repeatable. Answers have Datadog's form.
 func (s *Stage) DatadogHandler(version datadog.Form) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.datadog(r, version)
@@ -55,7 +55,12 @@ func DatadogAnswer(code int, answer string) http.Handler {
 func (s *Stage) datadog(r *http.Request, version datadog.Form) (p wireFormat, err error) {
 	form := "json"
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if kind == "application/x-protobuf" || kind == "application/protobuf" {
+	switch packed := kind == "application/x-protobuf" || kind == "application/protobuf"; {
+	case version == datadog.Sketches:
+		if form = "protobuf"; !packed {
+			return p, unsupported{fmt.Sprintf("content type %q is not supported for sketches, only application/x-protobuf", kind)}
+		}
+	case packed:
 		if version == datadog.V1 {
 			return p, unsupported{fmt.Sprintf("content type %q is not supported by version 1, only application/json", kind)}
 		}

@@ -57,6 +57,8 @@ func TestDatadogRefused(t *testing.T) {
 		{datadog.V1, "/", "", []string{"Content-Type", "application/x-protobuf"}, 415, "not supported by version 1, only application/json"},
 		{datadog.V1, "/", "", []string{"Content-Encoding", "br"}, 415, "br encoding is not supported, only gzip and zstd"},
 		{datadog.V1, "/", "x", []string{"Content-Encoding", "deflate"}, 400, "invalid request body: deflate"},
+		{datadog.Sketches, "/", "{}", []string{"Content-Type", "application/json"}, 415, "not supported for sketches, only application/x-protobuf"},
+		{datadog.Sketches, "/", "x", []string{"Content-Type", "application/x-protobuf"}, 400, "invalid series"},
 		{datadog.V1, "/?extra_label=x", "", nil, 400, "must have the form name=value"},
 		{datadog.V1, "/", `{"series":[{"points":[[1,1]]}]}`, nil, 400, `"metric" is missing (invalid_data_point)`},
 	} {

@@ -51,14 +51,15 @@ var otlpPatterns = []string{
 func datadogRoutes(in *ingest.Stage) (routes []process.Route) {
 	v2 := in.DatadogHandler(datadog.V2)
 	for pattern, h := range map[string]http.Handler{
-		"POST /datadog/api/v1/series":    in.DatadogHandler(datadog.V1),
-		"POST /datadog/api/v2/series":    v2,
-		"POST /api/v2/series":            v2,
-		"GET /datadog/api/v1/validate":   ingest.DatadogAnswer(http.StatusOK, `{"valid":true}`),
-		"GET /api/v1/validate":           ingest.DatadogAnswer(http.StatusOK, `{"valid":true}`),
-		"POST /datadog/api/v1/check_run": ingest.DatadogAnswer(http.StatusAccepted, `{"status":"ok"}`),
-		"POST /datadog/api/v1/metadata":  ingest.DatadogAnswer(http.StatusOK, `{}`),
-		"POST /datadog/intake/":          ingest.DatadogAnswer(http.StatusOK, `{}`),
+		"POST /datadog/api/v1/series":     in.DatadogHandler(datadog.V1),
+		"POST /datadog/api/v2/series":     v2,
+		"POST /api/v2/series":             v2,
+		"POST /datadog/api/beta/sketches": in.DatadogHandler(datadog.Sketches),
+		"GET /datadog/api/v1/validate":    ingest.DatadogAnswer(http.StatusOK, `{"valid":true}`),
+		"GET /api/v1/validate":            ingest.DatadogAnswer(http.StatusOK, `{"valid":true}`),
+		"POST /datadog/api/v1/check_run":  ingest.DatadogAnswer(http.StatusAccepted, `{"status":"ok"}`),
+		"POST /datadog/api/v1/metadata":   ingest.DatadogAnswer(http.StatusOK, `{}`),
+		"POST /datadog/intake/":           ingest.DatadogAnswer(http.StatusOK, `{}`),
 	} {
 		_, name, _ := strings.Cut(pattern, " ")
 		routes = append(routes, process.Route{Pattern: pattern, Name: name, Access: auth.Write, Handler: h})
