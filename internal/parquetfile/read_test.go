@@ -36,12 +36,37 @@ func TestRunsReadBack(t *testing.T) {
 			b := h.finish()
 			require.NoError(t, hybridRuns(b, width, len(want), limit, collect))
 			require.Equal(t, want, got)
+			readsSome(t, rng, append([]byte{byte(width)}, b...), want, limit)
 			if len(want) > 0 {
 				require.ErrorIs(t, hybridRuns(b, width, len(want), slices.Max(want), func(Run) {}), ErrFormat, "a value beyond the limit")
 				require.ErrorIs(t, hybridRuns(b[:len(b)-1], width, len(want), limit, func(Run) {}), ErrFormat, "cut off")
 				require.ErrorIs(t, hybridRuns(b, width, len(want)+8, limit, func(Run) {}), ErrFormat, "too few")
 			}
 		}
+	}
+}
+
+// readsSome reads indexes of random ranges of a page by a cursor.
+func readsSome(t *testing.T, rng *rand.Rand, page []byte, want []int, limit int) {
+	p := &DataPage{Encoding: format.RLEDictionary, Values: page}
+	c, err := p.Indexes(len(want), limit)
+	require.NoError(t, err)
+	for at := 0; at < len(want); {
+		from := at + rng.IntN(len(want)-at)
+		at = from + 1 + rng.IntN(len(want)-from)
+		var got []int
+		require.NoError(t, c.Runs(from, at, func(r Run) { got = append(got, slices.Repeat([]int{r.Index}, r.N)...) }))
+		require.Equal(t, want[from:at], got)
+	}
+	require.ErrorIs(t, c.Runs(len(want), len(want)+1, func(Run) {}), ErrFormat)
+	if n := len(want); n > 0 {
+		c, err = p.Indexes(n, slices.Max(want))
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Runs(0, n, func(Run) {}), ErrFormat, "a value beyond the limit")
+		cut := &DataPage{Encoding: format.RLEDictionary, Values: page[:len(page)-1]}
+		c, err = cut.Indexes(n, limit)
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Runs(n-1, n, func(Run) {}), ErrFormat, "cut off")
 	}
 }
 

@@ -2,6 +2,7 @@ package parquetfile
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -22,6 +23,61 @@ func (p *DataPage) Runs(n, entries int, visit func(Run)) error {
 		return fmt.Errorf("%w: dictionary indexes: %w", ErrFormat, errCut)
 	}
 	return hybridRuns(p.Values[1:], int(p.Values[0]), n, entries, visit)
+}
+
+// IndexCursor reads dictionary indexes of a page at ascending positions. A copy of a cursor starts
+// where that cursor stands.
+type IndexCursor struct {
+	h       hybridReader
+	at, n   int // position, and number of values
+	entries int
+}
+
+// Indexes returns a cursor at the first of the n dictionary indexes of a page, which must stay in
+// memory. Every index that is read must be less than entries.
+func (p *DataPage) Indexes(n, entries int) (c IndexCursor, err error) {
+	if p.Encoding != format.RLEDictionary {
+		return c, p.unsupported("dictionary indexes")
+	}
+	c = IndexCursor{n: n, entries: entries}
+	if n > 0 {
+		err = c.h.reset(p.Values)
+	}
+	return c, err
+}
+
+// Runs calls visit for the indexes at positions [from, to), run by run. from is not before the end
+// of the last call. Adjacent runs may have the same index.
+func (c *IndexCursor) Runs(from, to int, visit func(Run)) error {
+	if from < c.at || to > c.n {
+		return fmt.Errorf("%w: dictionary indexes %d to %d of %d", ErrFormat, from, to, c.n)
+	}
+	if err := c.h.skip(from - c.at); err != nil {
+		return err
+	}
+	for c.at = from; c.at < to; {
+		if c.h.left == 0 {
+			if err := c.h.open(); err != nil {
+				return err
+			}
+		}
+		run := Run{c.h.value, min(to-c.at, c.h.left)}
+		if c.h.bits != nil {
+			run = Run{0, 1}
+			if c.h.width > 0 {
+				run.Index = int(c.h.packed(c.h.pos))
+			}
+		}
+		if run.Index >= c.entries {
+			return errIndex(run.Index, c.entries)
+		}
+		visit(run)
+		if err := c.h.skip(run.N); err != nil {
+			return err
+		}
+		c.at += run.N
+	}
+	return nil
 }
 
 // Lists appends the number of elements of each list in a page to counts, and returns the total of
@@ -79,10 +135,12 @@ func (l *listLevels) repeat(r Run) {
 			l.extend(n, d.Index == 1)
 			continue
 		}
-		for range n {
-			l.close()
-			l.open, l.begun, l.count = true, true, d.Index
+		l.close()
+		l.counts = slices.Grow(l.counts, n)
+		for range n - 1 { // lists of one element, or of none, that end at once
+			l.counts = append(l.counts, d.Index)
 		}
+		l.open, l.begun, l.count = true, true, d.Index
 	}
 }
 

@@ -19,10 +19,15 @@ import (
 
 // TestSelectionsAreThoseOfANewStage: a stage that remembers what its selectors matched finds what a
 // stage finds that was started just now, while objects come and go, series change, and samples are
-// deleted. The sizes of the memory are: nothing fits, some selections fit, all fit.
+// deleted. The sizes of the memory are: nothing fits, some selections fit, all fit; and selections
+// fit, but not the series tables, because of many other series.
 func TestSelectionsAreThoseOfANewStage(t *testing.T) {
-	for _, bytes := range []int64{1, 64 << 10, 64 << 20} {
-		t.Run(fmt.Sprintf("bytes=%d", bytes), func(t *testing.T) {
+	for _, tc := range []struct {
+		bytes  int64
+		others int // series in each segment
+	}{{1, 0}, {64 << 10, 0}, {64 << 20, 0}, {512 << 10, 1000}} {
+		bytes := tc.bytes
+		t.Run(fmt.Sprintf("bytes=%d,others=%d", bytes, tc.others), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(bytes), 1))
 			store := newDirStore(t)
 			l := newLake(t, store, query.Settings{IndexCacheBytes: bytes})
@@ -36,7 +41,7 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 			for step := range 40 {
 				from := int64(1000 * step)
 				for _, tenantID := range []string{tenant.Default, "other"} {
-					seg := l.writeSegment(tenantID, key.WindowOf(from), changingRows(rng, step, from), nil)
+					seg := l.writeSegment(tenantID, key.WindowOf(from), append(changingRows(rng, step, from), otherRows(tc.others, from)...), nil)
 					if segments = append(segments, seg); len(segments) > 12 && rng.IntN(3) == 0 {
 						require.NoError(t, store.Delete(t.Context(), segments[0].String()))
 						segments = segments[1:]
@@ -53,6 +58,9 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 					ctx = tenant.With(ctx, "other")
 				}
 				mint, maxt := from-int64(rng.IntN(30_000)), from+int64(rng.IntN(1000))
+				if tc.others > 0 {
+					mint = from - 30_000 // with all objects, so that whole tables are read only at first
+				}
 				fresh := newLake(t, store, query.Settings{})
 				for _, ms := range selectors {
 					want, err := fresh.Resolve(ctx, mint, maxt, ms...)
@@ -61,6 +69,9 @@ func TestSelectionsAreThoseOfANewStage(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, want, got, "step %d: %v in [%d, %d]", step, ms, mint, maxt)
 				}
+			}
+			if tc.others > 0 {
+				require.Less(t, l.counted("promlake_query_cache_misses_total", "index"), 40., "of more than a hundred objects")
 			}
 			if hits := l.counted("promlake_query_cache_hits_total", "selection"); bytes == 1 {
 				require.Zero(t, hits)
@@ -95,6 +106,16 @@ func changingRows(rng *rand.Rand, step int, from int64) (rows []segment.Row) {
 		}
 	}
 	slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
+	return rows
+}
+
+// otherRows returns rows of series that no selector of the tests matches. They come last in a
+// segment.
+func otherRows(n int, at int64) []segment.Row {
+	rows := make([]segment.Row, n)
+	for i := range rows {
+		rows[i] = segment.Row{Labels: metric("other", "i", fmt.Sprintf("%04d", i)), Floats: []segment.Float{{T: at, V: 1}}}
+	}
 	return rows
 }
 

@@ -43,8 +43,8 @@ type SeriesDecoder struct {
 
 // NewSeriesDecoder returns a decoder into t. moved is the largest difference between a stored
 // series_id and the hash of its labels: 0 in segments; a block increments identifiers to avoid
-// collisions. keep chooses label sets by their series.ID, from a range that is wider than moved; nil
-// keeps all.
+// collisions. keep chooses label sets by their series.ID, from a range that is wider than moved;
+// nil keeps all.
 func NewSeriesDecoder(t *series.Table, moved uint64, keep func(id uint64) bool) *SeriesDecoder {
 	return &SeriesDecoder{table: t, moved: moved, keep: keep}
 }

@@ -27,7 +27,7 @@ var ways = []struct {
 }{
 	{"in place", false, query.Settings{MinPushedSamples: -1}},
 	{"fetched, delayed name removal", true, query.Settings{MinPushedSamples: -1, DelayedNameRemoval: true, UseStartTimestamps: true}},
-	{"in parts", false, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: partsMemory}},
+	{"in parts, tables of matching rows", false, query.Settings{MinPushedSamples: -1, QueryMemoryBytes: partsMemory, IndexCacheBytes: 1}},
 }
 
 // partsMemory is so small that statements are divided into parts, and some are rejected.

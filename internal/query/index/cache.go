@@ -29,6 +29,9 @@ func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, entries: lru.New[Sized](limit)}
 }
 
+// Limit returns the bytes that the cache may hold.
+func (c *Cache) Limit() int64 { return c.limit }
+
 // Bytes returns the memory of the values that the cache holds.
 func (c *Cache) Bytes() int64 {
 	c.mu.Lock()

@@ -17,24 +17,42 @@ type mapped struct {
 
 // labelMap adds a column for every name in the labels MAP, if the file has one.
 func (l *loader) labelMap() error {
+	byName, err := l.mapped()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		l.builder.reset()
+		if err := l.builder.spread(name, byName[name], l.rows); err != nil {
+			return err
+		}
+		if err := l.finish(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mapped returns the entries of the labels MAP by name, ascending by row.
+func (l *loader) mapped() (map[string][]mapped, error) {
 	key := l.layout.Column(parquetfile.MapPath(segment.ColLabels, "key")...)
 	value := l.layout.Column(parquetfile.MapPath(segment.ColLabels, "value")...)
 	if key < 0 && value < 0 {
-		return nil
+		return nil, nil
 	}
 	if key < 0 || value < 0 {
-		return fmt.Errorf("%w: %w: keys or values are missing", parquetfile.ErrFormat, errShape)
+		return nil, fmt.Errorf("%w: %w: keys or values are missing", parquetfile.ErrFormat, errShape)
 	}
 	names, counts, err := l.strings(key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	values, valueCounts, err := l.strings(value)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !slices.Equal(counts, valueCounts) {
-		return fmt.Errorf("%w: %w: keys and values are not aligned", parquetfile.ErrFormat, errShape)
+		return nil, fmt.Errorf("%w: %w: keys and values are not aligned", parquetfile.ErrFormat, errShape)
 	}
 	byName, at := map[string][]mapped{}, 0
 	for row, n := range counts {
@@ -43,18 +61,11 @@ func (l *loader) labelMap() error {
 			at++
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		if err := l.mapColumn(name, byName[name]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return byName, nil
 }
 
-// mapColumn adds the column of one name. entries ascend by row.
-func (l *loader) mapColumn(name string, entries []mapped) error {
-	b := &l.builder
-	b.reset()
+// spread fills a column of so many rows with the entries of one name, which ascend by row.
+func (b *builder) spread(name string, entries []mapped, rows int) error {
 	for i, e := range entries {
 		if i > 0 && entries[i-1].row == e.row {
 			return fmt.Errorf("%w: label %q occurs twice in a row", parquetfile.ErrFormat, name)
@@ -63,8 +74,8 @@ func (l *loader) mapColumn(name string, entries []mapped) error {
 		b.values = append(b.values, e.value)
 		b.add(len(b.values)-1, 1)
 	}
-	b.fill(l.rows)
-	return l.finish(name)
+	b.fill(rows)
+	return nil
 }
 
 // strings reads a list column of strings in all row groups. counts holds the length of each row's

@@ -60,42 +60,41 @@ func loadBlock(in io.ReaderAt, size int64, m *block.Meta, seed uint64) (*Table, 
 }
 
 // places reads the positions of series in the files of a kind, which have total rows.
-func (l *loader) places(start, count string, total int64) ([]uint64, error) {
+func (l *loader) places(start, count string, total int64) (spans, error) {
 	starts, err := l.int64s(start)
 	if err != nil {
-		return nil, err
+		return spans{}, err
 	}
-	ends, err := l.counts(count, total)
+	s, err := l.counts(count, total)
 	if err != nil {
-		return nil, err
+		return spans{}, err
 	}
 	for i, at := range starts {
-		if uint64(at) != ends[i] {
-			return nil, fmt.Errorf("%w: %s of series %d is %d, the series before it have %d rows", errShape, start, i, at, ends[i])
+		if uint64(at) != s.from[i] {
+			return spans{}, fmt.Errorf("%w: %s of series %d is %d, the series before it have %d rows", errShape, start, i, at, s.from[i])
 		}
 	}
-	return ends, nil
+	return s, nil
 }
 
-// counts reads the numbers of rows of series and returns their running sums. The sum of all is
-// total.
-func (l *loader) counts(name string, total int64) ([]uint64, error) {
+// counts reads the numbers of rows of series, which follow one another. The sum of all is total.
+func (l *loader) counts(name string, total int64) (spans, error) {
 	vals, err := l.int64s(name)
 	if err != nil {
-		return nil, err
+		return spans{}, err
 	}
 	ends, at := make([]uint64, 1, len(vals)+1), int64(0)
 	for i, n := range vals {
 		if n < 0 || n > total-at {
-			return nil, fmt.Errorf("%w: %s of series %d is %d", errShape, name, i, n)
+			return spans{}, fmt.Errorf("%w: %s of series %d is %d", errShape, name, i, n)
 		}
 		at += n
 		ends = append(ends, uint64(at))
 	}
 	if at != total {
-		return nil, fmt.Errorf("%w: %s has the sum %d, meta.json has %d", errShape, name, at, total)
+		return spans{}, fmt.Errorf("%w: %s has the sum %d, meta.json has %d", errShape, name, at, total)
 	}
-	return ends, nil
+	return running(ends), nil
 }
 
 // times reads the first and last times of series. No time is before base (ms).
@@ -167,8 +166,8 @@ func (l *loader) lists(columns *segment.Columns) error {
 	var all [][]int64
 	var each [][]int
 	for _, c := range []struct {
-		name string
-		ends *[]uint64
+		name  string
+		spans *spans
 	}{{segment.ColTS, &t.floats}, {segment.ColHistTS, &t.hists}, {segment.ColExTS, &t.exs}} {
 		if c.name != segment.ColTS && !columns.Has(c.name) {
 			continue
@@ -177,7 +176,7 @@ func (l *loader) lists(columns *segment.Columns) error {
 		if err != nil {
 			return err
 		}
-		*c.ends = endsOf(counts)
+		*c.spans = running(endsOf(counts))
 		all, each = append(all, ts), append(each, counts)
 	}
 	base := int64(math.MaxInt64)

@@ -6,6 +6,8 @@
 package index
 
 import (
+	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -17,79 +19,118 @@ import (
 // certainty, even if a sender tries to make them collide; stored IDs do not have that property.
 type Key = xxh3.Uint128
 
-// Table is the series of one object, one row per series, in the order of the object. It is
-// immutable.
+// Table is the series of one object, one row per series, in the order of the object. A table of
+// some rows (see Some) knows only these, by their positions in the object. It is immutable.
 type Table struct {
 	names   []string // label names, sorted; __name__ is one of them
 	columns []column // parallel to names
 
-	ids  []uint64 // by row, as stored
-	keys []Key
-	// rows+1 entries: the float samples of row i are [floats[i], floats[i+1]) of the object's
-	floats []uint64
-	hists  []uint64 // the same for native histograms; nil if there are none
-	exs    []uint64 // the same for exemplars
+	some    []uint32 // the rows that the table knows, ascending; nil: all
+	rowsKey string   // identifies them; empty: all
+
+	// by row, or parallel to some
+	ids    []uint64 // as stored
+	keys   []Key
+	floats spans // of the float samples among the object's
+	hists  spans // the same for native histograms; empty if there are none
+	exs    spans // the same for exemplars
 
 	base int64 // ms
-	// by row, in ms after base: time of the first and last sample, histogram or exemplar; a row
-	// without any has from > upto
+	// by row, or parallel to some, in ms after base: time of the first and last sample, histogram
+	// or exemplar; a row without any has from > upto
 	from, upto []uint32
 }
 
-// Rows returns the number of series.
+// spans are the positions [from, to) that rows have among the samples of an object.
+type spans struct{ from, to []uint64 }
+
+// running returns the spans of rows whose samples follow one another. ends has an entry more than
+// there are rows: where each begins, and the end of the last one.
+func running(ends []uint64) spans { return spans{ends[:len(ends)-1], ends[1:]} }
+
+func (s spans) of(i int) (first, n int64) {
+	if s.to == nil {
+		return 0, 0
+	}
+	return int64(s.from[i]), int64(s.to[i] - s.from[i])
+}
+
+// total returns the number of samples of spans that follow one another.
+func (s spans) total() int64 {
+	if len(s.to) == 0 {
+		return 0
+	}
+	return int64(s.to[len(s.to)-1] - s.from[0])
+}
+
+// Rows returns the number of series that the table knows.
 func (t *Table) Rows() int { return len(t.ids) }
+
+// Partial reports whether the table knows only some of the object's rows.
+func (t *Table) Partial() bool { return t.some != nil }
+
+// RowsKey identifies the rows that the table knows among those of the object. It is empty for all
+// of them.
+func (t *Table) RowsKey() string { return t.rowsKey }
+
+// at returns the index of a row in the fields of the table.
+func (t *Table) at(row int) int {
+	if t.some == nil {
+		return row
+	}
+	i, ok := slices.BinarySearch(t.some, uint32(row))
+	if !ok {
+		panic(fmt.Sprintf("index: row %d is not among the %d rows of the table", row, len(t.some)))
+	}
+	return i
+}
 
 // Names returns the label names of all series, sorted. Callers must not change it.
 func (t *Table) Names() []string { return t.names }
 
 // ID returns the stored series_id of a row.
-func (t *Table) ID(row int) uint64 { return t.ids[row] }
+func (t *Table) ID(row int) uint64 { return t.ids[t.at(row)] }
 
 // Key returns the key of a row's series.
-func (t *Table) Key(row int) Key { return t.keys[row] }
+func (t *Table) Key(row int) Key { return t.keys[t.at(row)] }
 
 // Floats returns the position of a row's float samples among the object's, which are counted over
-// all of its files or lists: n samples from first on.
-func (t *Table) Floats(row int) (first, n int64) { return place(t.floats, row) }
+// all of its files: n samples from first on. In a segment, only the samples of the table's rows are
+// counted.
+func (t *Table) Floats(row int) (first, n int64) { return t.floats.of(t.at(row)) }
 
-// Hists returns the position of a row's native histograms among the object's.
-func (t *Table) Hists(row int) (first, n int64) { return place(t.hists, row) }
+// Hists returns the position of a row's native histograms, counted as float samples are.
+func (t *Table) Hists(row int) (first, n int64) { return t.hists.of(t.at(row)) }
 
-func place(ends []uint64, row int) (first, n int64) {
-	if ends == nil {
-		return 0, 0
-	}
-	return int64(ends[row]), int64(ends[row+1] - ends[row])
-}
+// Exemplars returns the position of a row's exemplars, counted as float samples are. A table of
+// some rows has none.
+func (t *Table) Exemplars(row int) (first, n int64) { return t.exs.of(t.at(row)) }
 
-// Exemplars returns the position of a row's exemplars among the object's.
-func (t *Table) Exemplars(row int) (first, n int64) { return place(t.exs, row) }
+// TotalFloats returns the number of float samples of all rows. It is not for tables of some rows of
+// a block.
+func (t *Table) TotalFloats() int64 { return t.floats.total() }
 
-// TotalFloats returns the number of float samples of all rows.
-func (t *Table) TotalFloats() int64 { return total(t.floats) }
+// TotalHists returns the number of native histograms of all rows, where TotalFloats works.
+func (t *Table) TotalHists() int64 { return t.hists.total() }
 
-// TotalHists returns the number of native histograms of all rows.
-func (t *Table) TotalHists() int64 { return total(t.hists) }
-
-// TotalExemplars returns the number of exemplars of all rows.
-func (t *Table) TotalExemplars() int64 { return total(t.exs) }
-
-func total(ends []uint64) int64 {
-	if ends == nil {
-		return 0
-	}
-	return int64(ends[len(ends)-1])
-}
+// TotalExemplars returns the number of exemplars of all rows, where TotalFloats works.
+func (t *Table) TotalExemplars() int64 { return t.exs.total() }
 
 // Times returns the times (ms) of the first and the last sample, histogram or exemplar of a row. If
-// it has none, mint > maxt.
+// it has none, mint > maxt. A table of some rows leaves out exemplars.
 func (t *Table) Times(row int) (mint, maxt int64) {
-	return t.base + int64(t.from[row]), t.base + int64(t.upto[row])
+	i := t.at(row)
+	return t.base + int64(t.from[i]), t.base + int64(t.upto[i])
 }
 
 // Bytes returns the approximate size of the table in memory.
 func (t *Table) Bytes() int64 {
-	n := int64(256 + 8*len(t.ids) + 16*len(t.keys) + 8*len(t.floats) + 8*len(t.hists) + 8*len(t.exs) + 8*len(t.from))
+	perSpan := 8 // running spans share their memory
+	if t.some != nil {
+		perSpan = 16
+	}
+	n := int64(256 + len(t.rowsKey) + 4*len(t.some) + 8*len(t.ids) + 16*len(t.keys) + 8*len(t.from))
+	n += int64(perSpan * (len(t.floats.to) + len(t.hists.to) + len(t.exs.to)))
 	for i := range t.columns {
 		n += int64(16+len(t.names[i])) + t.columns[i].bytes()
 	}
@@ -121,6 +162,7 @@ func (t *Table) NewReader() *Reader {
 // Labels returns the label set of a row.
 func (r *Reader) Labels(row int) labels.Labels {
 	r.build.Reset()
+	row = r.table.at(row)
 	for i := range r.table.columns {
 		c := &r.table.columns[i]
 		if v := c.dict.value(int(c.code(uint32(row), &r.at[i]))); v != "" {

@@ -2,6 +2,8 @@ package index_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -79,12 +81,14 @@ func times(r *segment.Row) (mint, maxt int64) {
 }
 
 // asSegment writes rows as a segment and loads it.
-func asSegment(t *testing.T, rows []segment.Row) *index.Table {
+func asSegment(t *testing.T, rows []segment.Row) (*index.Table, someOf) {
 	b, _, err := segmenttest.Encode(rows, nil)
 	require.NoError(t, err)
 	out, err := index.LoadSegment(bytes.NewReader(b), int64(len(b)), seed)
 	require.NoError(t, err)
-	return out
+	return out, func(ctx context.Context, s index.Some) (*index.Table, error) {
+		return s.Segment(ctx, bytes.NewReader(b), int64(len(b)))
+	}
 }
 
 // memFiles implements block.Files.
@@ -129,17 +133,22 @@ func writeBlock(t *testing.T, rows []segment.Row) (memFiles, block.Meta) {
 	return files, m
 }
 
-func asBlock(t *testing.T, rows []segment.Row) *index.Table {
+func asBlock(t *testing.T, rows []segment.Row) (*index.Table, someOf) {
 	files, m := writeBlock(t, rows)
 	b := files[block.SeriesFile].Bytes()
 	out, err := index.LoadBlock(bytes.NewReader(b), int64(len(b)), &m, seed)
 	require.NoError(t, err)
-	return out
+	return out, func(ctx context.Context, s index.Some) (*index.Table, error) {
+		return s.Block(ctx, bytes.NewReader(b), int64(len(b)), &m)
+	}
 }
+
+// someOf reads some rows of an object.
+type someOf func(context.Context, index.Some) (*index.Table, error)
 
 var objects = []struct {
 	name string
-	load func(*testing.T, []segment.Row) *index.Table
+	load func(*testing.T, []segment.Row) (*index.Table, someOf)
 }{{"segment", asSegment}, {"block", asBlock}}
 
 // TestTable: rows have the labels, places and times that were written, in segments and blocks, and
@@ -154,7 +163,8 @@ func TestTable(t *testing.T) {
 				for i := range rows {
 					byLabels[rows[i].Labels.String()] = &rows[i]
 				}
-				table, other := o.load(t, rows), asSegment(t, rows)
+				table, _ := o.load(t, rows)
+				other, _ := asSegment(t, rows)
 				require.Equal(t, n, table.Rows())
 				require.Positive(t, table.Bytes())
 				keys := map[string]index.Key{}
@@ -204,7 +214,7 @@ func TestSelect(t *testing.T) {
 	for _, o := range objects {
 		t.Run(o.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(7, 7))
-			table := o.load(t, randomRows(rng, 1200))
+			table, _ := o.load(t, randomRows(rng, 1200))
 			lsets := make([]labels.Labels, table.Rows())
 			for row, r := 0, table.NewReader(); row < len(lsets); row++ {
 				lsets[row] = r.Labels(row)
@@ -251,6 +261,9 @@ func keysOf(m map[string]bool) (out []string) {
 	return out
 }
 
+// everything is a selector of all series, whatever their names.
+var everything = [][]*labels.Matcher{{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".*")}}
+
 // TestCorrupt: any wrong byte and any truncation leads to other rows or an error of the format,
 // never to a panic.
 func TestCorrupt(t *testing.T) {
@@ -271,12 +284,19 @@ func TestCorrupt(t *testing.T) {
 		if rng.IntN(4) == 0 {
 			b = b[:rng.IntN(len(b))]
 		}
+		some := index.Some{Seed: 1, Sets: everything, Most: len(rows)}
 		if seed%2 == 0 {
-			if _, err := index.LoadSegment(bytes.NewReader(b), int64(len(b)), 1); err != nil {
-				require.ErrorIs(t, err, segment.ErrFormat)
+			_, err := index.LoadSegment(bytes.NewReader(b), int64(len(b)), 1)
+			_, err2 := some.Segment(t.Context(), bytes.NewReader(b), int64(len(b)))
+			for _, err := range []error{err, err2} {
+				require.True(t, err == nil || errors.Is(err, segment.ErrFormat), err)
 			}
-		} else if _, err := index.LoadBlock(bytes.NewReader(b), int64(len(b)), &m, 1); err != nil {
-			require.ErrorIs(t, err, block.ErrFormat)
+		} else {
+			_, err := index.LoadBlock(bytes.NewReader(b), int64(len(b)), &m, 1)
+			_, err2 := some.Block(t.Context(), bytes.NewReader(b), int64(len(b)), &m)
+			for _, err := range []error{err, err2} {
+				require.True(t, err == nil || errors.Is(err, block.ErrFormat), err)
+			}
 		}
 	}
 }

@@ -140,6 +140,7 @@ func Evaluated(ctx context.Context, n int) error {
 // Snapshot is a snapshot of one tenant that was taken for a query.
 type Snapshot struct {
 	catalog.Snapshot
+	Wide bool // it has the objects of a range that is wider by replica.Around
 	used atomic.Bool
 }
 

@@ -37,7 +37,7 @@ func (f *Footer) Bytes() int64 { return f.bytes }
 // label names. No sets match everything.
 func (f *Footer) MayMatch(sets [][]*labels.Matcher) bool {
 	refuses := func(m *labels.Matcher) bool {
-		return m.Name != model.MetricNameLabel && !m.Matches("") && !contains(f.LabelColumns, m.Name) && !contains(f.MapNames, m.Name)
+		return m.Name != model.MetricNameLabel && !m.Matches("") && !f.HasLabel(m.Name)
 	}
 	for _, ms := range sets {
 		if !slices.ContainsFunc(ms, refuses) {
@@ -45,6 +45,11 @@ func (f *Footer) MayMatch(sets [][]*labels.Matcher) bool {
 		}
 	}
 	return len(sets) == 0
+}
+
+// HasLabel reports whether a series of an object can have a label.
+func (f *Footer) HasLabel(name string) bool {
+	return contains(f.LabelColumns, name) || contains(f.MapNames, name)
 }
 
 // Names returns a key of the label names: MayMatch answers the same for objects of equal keys.

@@ -1,0 +1,383 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/zeebo/xxh3"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// Some selects the rows of an object that match one of several lists of matchers, and reads the
+// table of these rows alone. It costs less than the whole table, but for one selection only: it is
+// for objects whose whole tables have no room in memory.
+type Some struct {
+	Seed uint64 // of keys
+	Sets [][]*labels.Matcher
+	Most int // rows that may match
+}
+
+// Segment reads some rows of a segment of size bytes. The table is nil if more than s.Most rows
+// match. Errors: segment.ErrFormat, those of in, and ctx's once it ends.
+func (s Some) Segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, error) {
+	t, err := s.segment(ctx, in, size)
+	return t, broken(segment.ErrFormat, err)
+}
+
+func (s Some) segment(ctx context.Context, in io.ReaderAt, size int64) (*Table, error) {
+	columns, err := segment.OpenColumns(in, size)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.begin(ctx, in, columns.Layout)
+	if l == nil || l.rows == 0 || err != nil {
+		return l.partial(), err
+	}
+	return l.table, l.lists(columns)
+}
+
+// Block reads some rows of a block's series table of size bytes. m is the block's meta.json. See
+// Segment; the error of the format is block.ErrFormat.
+func (s Some) Block(ctx context.Context, in io.ReaderAt, size int64, m *block.Meta) (*Table, error) {
+	t, err := s.block(ctx, in, size, m)
+	return t, broken(block.ErrFormat, err)
+}
+
+func (s Some) block(ctx context.Context, in io.ReaderAt, size int64, m *block.Meta) (*Table, error) {
+	layout, err := parquetfile.ReadLayout(in, size)
+	if err != nil {
+		return nil, err
+	}
+	if layout.Rows != m.Series {
+		return nil, fmt.Errorf("%w: %d series, meta.json has %d", errShape, layout.Rows, m.Series)
+	}
+	l, err := s.begin(ctx, in, layout)
+	if l == nil || l.rows == 0 || err != nil {
+		return l.partial(), err
+	}
+	if l.table.floats, err = l.places(block.ColRowStart, block.ColRowCount, m.Floats); err != nil {
+		return nil, err
+	}
+	if m.Hists > 0 {
+		if l.table.hists, err = l.places(block.ColHistStart, block.ColHistCount, m.Hists); err != nil {
+			return nil, err
+		}
+	}
+	return l.table, l.times(m.MinT)
+}
+
+// begin finds the rows and reads what identifies their series. The loader is nil if too many match.
+func (s Some) begin(ctx context.Context, in io.ReaderAt, layout *parquetfile.Layout) (*someLoader, error) {
+	if layout.Rows > maxRows {
+		return nil, fmt.Errorf("%w: %d series, the limit is %d", parquetfile.ErrFormat, layout.Rows, maxRows)
+	}
+	l := &someLoader{
+		loader: loader{in: in, layout: layout, seed: s.Seed, table: &Table{some: []uint32{}}},
+		labels: labelsOf(layout), groups: make([]someGroup, len(layout.Groups)),
+	}
+	first := uint32(0)
+	for i := range l.groups {
+		g := &l.groups[i]
+		var err error
+		if g.columns, err = l.mapColumns(i); err != nil {
+			return nil, err
+		}
+		for _, ms := range s.Sets {
+			rows, err := l.match(ctx, i, ms)
+			if err != nil {
+				return nil, err
+			}
+			g.rows = Union(g.rows, rows)
+		}
+		if len(l.table.some)+count(g.rows) > s.Most {
+			return nil, nil
+		}
+		for _, r := range g.rows {
+			for row := r.From; row < r.To; row++ {
+				l.table.some = append(l.table.some, first+row)
+			}
+		}
+		if len(g.rows) == 0 {
+			g.columns = nil // none of it is read again
+		}
+		first += uint32(layout.Groups[i].Rows)
+	}
+	if l.rows = len(l.table.some); l.rows == 0 {
+		return l, nil
+	}
+	l.table.rowsKey = rowsKey(l.table.some, s.Seed)
+	return l, l.identify()
+}
+
+// rowsKey returns a key of rows. Different rows have different keys with near certainty, also if a
+// sender tries to make them collide.
+func rowsKey(rows []uint32, seed uint64) string {
+	b := make([]byte, 0, 4*len(rows))
+	for _, row := range rows {
+		b = binary.LittleEndian.AppendUint32(b, row)
+	}
+	sum := xxh3.Hash128Seed(b, seed).Bytes()
+	return " of rows " + string(sum[:])
+}
+
+// partial returns the table of a loader, nil if there is none.
+func (l *someLoader) partial() *Table {
+	if l == nil {
+		return nil
+	}
+	return l.table
+}
+
+// someLoader reads the rows that match, in the order of the object.
+type someLoader struct {
+	loader // of as many rows as match
+	labels map[string]int
+	groups []someGroup
+}
+
+// someGroup is what is known of a row group.
+type someGroup struct {
+	rows []Range // that match, counted from the group's first
+	// of the labels that were read so far, and of all that have no column of their own
+	columns map[string]*groupColumn
+}
+
+// match returns the rows of a group that match, counted from its first.
+func (l *someLoader) match(ctx context.Context, group int, ms []*labels.Matcher) ([]Range, error) {
+	out := []Range{{0, uint32(l.layout.Groups[group].Rows)}}
+	for _, m := range selectiveFirst(ms) {
+		c, err := l.column(group, m.Name)
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			if !m.Matches("") {
+				return nil, nil
+			}
+			continue
+		}
+		wanted, err := c.matching(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if out, err = c.filter(out, wanted); err != nil {
+			return nil, fmt.Errorf("label %s: %w", m.Name, err)
+		}
+		if len(out) == 0 {
+			return nil, nil
+		}
+	}
+	return out, nil
+}
+
+// selectiveFirst orders matchers: that of the metric, whose rows are adjacent, then other
+// equalities, then the rest.
+func selectiveFirst(ms []*labels.Matcher) []*labels.Matcher {
+	cost := func(m *labels.Matcher) int {
+		switch {
+		case m.Type != labels.MatchEqual:
+			return 2
+		case m.Name != model.MetricNameLabel:
+			return 1
+		}
+		return 0
+	}
+	out := slices.Clone(ms)
+	slices.SortStableFunc(out, func(a, b *labels.Matcher) int { return cost(a) - cost(b) })
+	return out
+}
+
+// identify reads labels and identifiers of the rows.
+func (l *someLoader) identify() error {
+	l.table.keys = make([]Key, l.rows)
+	for _, name := range l.names() {
+		if err := l.add(name); err != nil {
+			return err
+		}
+	}
+	leaf := l.layout.Column(segment.ColSeriesID)
+	if leaf < 0 {
+		return fmt.Errorf("%w: column %s is missing", parquetfile.ErrFormat, segment.ColSeriesID)
+	}
+	var ids []uint64
+	err := l.pick(leaf, func(g *parquetfile.GroupReader, rows []Range) (err error) {
+		ids = ids[:0]
+		err = g.Pages(leaf, &l.chunk, func(p *parquetfile.DataPage) (err error) {
+			ids, err = p.Uint64s(ids)
+			return err
+		})
+		return appendRows(&l.table.ids, ids, rows, err)
+	})
+	if err != nil {
+		return fmt.Errorf("column %s: %w", segment.ColSeriesID, err)
+	}
+	return l.sort()
+}
+
+// pick calls read for the row groups with rows, after loading a leaf.
+func (l *someLoader) pick(leaf int, read func(g *parquetfile.GroupReader, rows []Range) error) error {
+	for i := range l.groups {
+		if len(l.groups[i].rows) == 0 {
+			continue
+		}
+		g, err := l.layout.Read(i, l.in, l.buf, []int{leaf})
+		if err != nil {
+			return err
+		}
+		l.buf = g.Buffer()
+		if err := read(&g, l.groups[i].rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendRows appends the values of rows to dst, unless err is set.
+func appendRows[T any](dst *[]T, values []T, rows []Range, err error) error {
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if int(r.To) > len(values) {
+			return fmt.Errorf("%w: %w: %d values, expected row %d", parquetfile.ErrFormat, errShape, len(values), r.To)
+		}
+		*dst = append(*dst, values[r.From:r.To]...)
+	}
+	return nil
+}
+
+// int64s reads a flat column of integers.
+func (l *someLoader) int64s(name string) (out []int64, err error) {
+	leaf := l.layout.Column(name)
+	if leaf < 0 || l.layout.Leaves[leaf].Nested {
+		return nil, fmt.Errorf("%w: there is no integer column %s", parquetfile.ErrFormat, name)
+	}
+	var all []int64
+	err = l.pick(leaf, func(g *parquetfile.GroupReader, rows []Range) (err error) {
+		all, err = g.Int64s(leaf, &l.chunk, all[:0])
+		return appendRows(&out, all, rows, err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("column %s: %w", name, err)
+	}
+	return out, nil
+}
+
+// places reads the positions of series in the files of a kind, which have total rows.
+func (l *someLoader) places(start, count string, total int64) (s spans, err error) {
+	starts, err := l.int64s(start)
+	if err != nil {
+		return s, err
+	}
+	counts, err := l.int64s(count)
+	if err != nil {
+		return s, err
+	}
+	for i, at := range starts {
+		if n := counts[i]; at < 0 || n < 0 || at > total || n > total-at {
+			return s, fmt.Errorf("%w: %d rows from row %d on, of %d", errShape, n, at, total)
+		}
+		s.from, s.to = append(s.from, uint64(at)), append(s.to, uint64(at+counts[i]))
+	}
+	return s, nil
+}
+
+// times reads the first and last times of series. No time is before base (ms).
+func (l *someLoader) times(base int64) error {
+	from, err := l.int64s(block.ColMinTS)
+	if err != nil {
+		return err
+	}
+	upto, err := l.int64s(block.ColMaxTS)
+	if err != nil {
+		return err
+	}
+	return l.bounds(base, from, upto)
+}
+
+// lists reads the numbers of samples of the rows of a segment, and their first and last times.
+func (l *someLoader) lists(columns *segment.Columns) error {
+	from, upto := slices.Repeat([]int64{math.MaxInt64}, l.rows), slices.Repeat([]int64{math.MinInt64}, l.rows)
+	for _, c := range []struct {
+		name  string
+		spans *spans
+	}{{segment.ColTS, &l.table.floats}, {segment.ColHistTS, &l.table.hists}} {
+		if c.name != segment.ColTS && !columns.Has(c.name) {
+			continue
+		}
+		counts, ts, err := columns.Times(c.name)
+		if err != nil {
+			return err
+		}
+		lists, err := l.table.Pick(counts)
+		if err != nil {
+			return err
+		}
+		ends := make([]uint64, 1, l.rows+1)
+		for i, at := range lists {
+			n := at.To - at.From
+			ends = append(ends, ends[i]+uint64(n))
+			if n > 0 {
+				from[i], upto[i] = min(from[i], ts[at.From]), max(upto[i], ts[at.To-1])
+			}
+		}
+		*c.spans = running(ends)
+	}
+	return l.bounds(slices.Min(from), from, upto)
+}
+
+// bounds sets the times of rows. Those of a row without samples are not in order.
+func (l *someLoader) bounds(base int64, from, upto []int64) error {
+	b := newBounds(base, l.rows)
+	for i := range from {
+		if from[i] <= upto[i] {
+			if err := b.see(i, from[i], upto[i]); err != nil {
+				return err
+			}
+		}
+	}
+	b.store(l.table)
+	return nil
+}
+
+// Pick returns which elements of the lists of a segment belong to the rows of a partial table:
+// those of each row. counts holds the lengths of the lists of all rows of the segment.
+func (t *Table) Pick(counts []int) ([]Range, error) {
+	out := make([]Range, 0, len(t.some))
+	row, at := 0, 0
+	for _, wanted := range t.some {
+		if int(wanted) >= len(counts) {
+			return nil, fmt.Errorf("%w: %d lists, expected one for row %d", errShape, len(counts), wanted)
+		}
+		for ; row < int(wanted); row++ {
+			at += counts[row]
+		}
+		out = append(out, Range{uint32(at), uint32(at + counts[row])})
+	}
+	return out, nil
+}
+
+// KnownRows returns the rows that a partial table knows, as ascending ranges that do not touch.
+func (t *Table) KnownRows() (out []Range) {
+	for _, row := range t.some {
+		out = join(out, row, row+1)
+	}
+	return out
+}
+
+// WithoutLabels returns a partial table without labels and keys, for those who know the series of
+// its rows already.
+func (t *Table) WithoutLabels() *Table {
+	bare := *t
+	bare.names, bare.columns, bare.keys = nil, nil, nil
+	return &bare
+}

@@ -1,0 +1,230 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/parquetfile"
+	"github.com/promlake/promlake/internal/segment"
+)
+
+// groupColumn is the column of a label in a row group, as the file has it.
+type groupColumn struct {
+	values []string // in the order of the dictionary
+	pages  []codePage
+	runs   []valueRun // of all rows of the group; instead of pages, for labels of the MAP
+}
+
+// codePage is a page of a column. codes stands at its first row.
+type codePage struct {
+	from, to uint32
+	codes    parquetfile.IndexCursor
+}
+
+// labelsOf returns the leaves of labels by name.
+func labelsOf(layout *parquetfile.Layout) map[string]int {
+	out := map[string]int{}
+	for leaf := range layout.Leaves {
+		e := &layout.Leaves[leaf]
+		name, ok := strings.CutPrefix(e.Path[0], segment.LabelPrefix)
+		if e.Path[0] == segment.ColMetric {
+			name, ok = model.MetricNameLabel, true
+		}
+		if ok && len(e.Path) == 1 && !e.Nested && e.Type == format.ByteArray {
+			out[name] = leaf
+		}
+	}
+	return out
+}
+
+// column returns the column of a label in a row group, nil if no series of the group has it.
+func (l *someLoader) column(group int, name string) (c *groupColumn, err error) {
+	columns := l.groups[group].columns
+	if c, ok := columns[name]; ok {
+		return c, nil
+	}
+	leaf, ok := l.labels[name]
+	if !ok {
+		return nil, nil // the names of the MAP are among the columns
+	}
+	if c, err = l.read(group, leaf); err != nil {
+		return nil, fmt.Errorf("label %s: %w", name, err)
+	}
+	columns[name] = c
+	return c, nil
+}
+
+// read reads the column of a leaf in a row group.
+func (l *someLoader) read(group, leaf int) (*groupColumn, error) {
+	g, err := l.layout.Read(group, l.in, l.buf, []int{leaf})
+	if err != nil {
+		return nil, err
+	}
+	l.buf = g.Buffer()
+	if err := g.Chunk(leaf, &l.chunk); err != nil {
+		return nil, err
+	}
+	l.chunk.Dict = slices.Clone(l.chunk.Dict) // it may alias the buffer
+	c := &groupColumn{}
+	if c.values, err = l.chunk.Strings(nil); err != nil {
+		return nil, err
+	}
+	rows := uint32(0)
+	err = l.chunk.Pages(func(p *parquetfile.DataPage) error {
+		p.Values = slices.Clone(p.Values) // the next page takes its memory
+		codes, err := p.Indexes(p.Entries, len(c.values))
+		c.pages = append(c.pages, codePage{rows, rows + uint32(p.Entries), codes})
+		rows += uint32(p.Entries)
+		return err
+	})
+	if err == nil && int64(rows) != g.Group.Rows {
+		err = fmt.Errorf("%w: %w: %d labels of %d series", parquetfile.ErrFormat, errShape, rows, g.Group.Rows)
+	}
+	return c, err
+}
+
+// mapColumns returns the columns of the names in the labels MAP of a row group.
+func (l *someLoader) mapColumns(group int) (map[string]*groupColumn, error) {
+	one := loader{in: l.in, layout: &parquetfile.Layout{Leaves: l.layout.Leaves, Groups: l.layout.Groups[group : group+1]}, buf: l.buf}
+	one.rows = int(one.layout.Groups[0].Rows)
+	byName, err := one.mapped()
+	if err != nil {
+		return nil, fmt.Errorf("column %s: %w", segment.ColLabels, err)
+	}
+	l.buf = one.buf
+	columns := make(map[string]*groupColumn, len(byName)+2)
+	for name, entries := range byName {
+		b := builder{}
+		b.reset()
+		if err := b.spread(name, entries, one.rows); err != nil {
+			return nil, err
+		}
+		columns[name] = &groupColumn{values: b.values, runs: b.runs}
+	}
+	return columns, nil
+}
+
+// names returns the names of the labels that the rows' series may have.
+func (l *someLoader) names() []string {
+	seen := maps.Clone(l.labels)
+	for i := range l.groups {
+		if len(l.groups[i].rows) > 0 {
+			for name := range l.groups[i].columns {
+				seen[name] = 0
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// add adds the column of a label to the table.
+func (l *someLoader) add(name string) error {
+	b := &l.builder
+	b.reset()
+	for i := range l.groups {
+		if len(l.groups[i].rows) == 0 {
+			continue
+		}
+		c, err := l.column(i, name)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			b.fill(int(b.rows) + count(l.groups[i].rows))
+			continue
+		}
+		if err := c.pick(b, l.groups[i].rows); err != nil {
+			return fmt.Errorf("label %s: %w", name, err)
+		}
+	}
+	return l.finish(name)
+}
+
+// pick appends the values of rows to a builder.
+func (c *groupColumn) pick(b *builder, rows []Range) error {
+	known := make([]int32, len(c.values)) // the position in b.values, plus one
+	return c.each(rows, func(r Range, value int) {
+		if known[value] == 0 {
+			b.values = append(b.values, c.values[value])
+			known[value] = int32(len(b.values))
+		}
+		b.add(int(known[value]-1), int(r.To-r.From))
+	})
+}
+
+// matching reports which values match. It returns ctx's error once ctx ends.
+func (c *groupColumn) matching(ctx context.Context, m *labels.Matcher) ([]bool, error) {
+	out := make([]bool, len(c.values))
+	for i, v := range c.values {
+		if i%valuesAtOnce == 0 && ctx.Err() != nil {
+			return nil, fmt.Errorf("match values of label %s: %w", m.Name, ctx.Err())
+		}
+		out[i] = m.Matches(v)
+	}
+	return out, nil
+}
+
+// filter returns those of rows whose values are wanted.
+func (c *groupColumn) filter(rows []Range, wanted []bool) (out []Range, err error) {
+	err = c.each(rows, func(r Range, value int) {
+		if wanted[value] {
+			out = join(out, r.From, r.To)
+		}
+	})
+	return out, err
+}
+
+// each calls visit for pieces of rows that have one value each, in order.
+func (c *groupColumn) each(rows []Range, visit func(r Range, value int)) error {
+	if c.pages == nil {
+		c.eachRun(rows, visit)
+		return nil
+	}
+	for _, p := range c.pages {
+		for _, r := range rows {
+			from, to := max(r.From, p.from), min(r.To, p.to)
+			if from >= to {
+				continue
+			}
+			at := from
+			err := p.codes.Runs(int(from-p.from), int(to-p.from), func(x parquetfile.Run) {
+				visit(Range{at, at + uint32(x.N)}, x.Index)
+				at += uint32(x.N)
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *groupColumn) eachRun(rows []Range, visit func(r Range, value int)) {
+	run := 0
+	for _, r := range rows {
+		run += sort.Search(len(c.runs)-run, func(i int) bool { return c.runs[run+i].end > r.From })
+		for from := r.From; from < r.To; run++ {
+			to := min(r.To, c.runs[run].end)
+			visit(Range{from, to}, int(c.runs[run].value))
+			if from = to; c.runs[run].end > to {
+				break
+			}
+		}
+	}
+}
+
+// count returns the number of rows of ranges.
+func count(rows []Range) (n int) {
+	for _, r := range rows {
+		n += int(r.To - r.From)
+	}
+	return n
+}
