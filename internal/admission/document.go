@@ -58,6 +58,11 @@ type overrides struct {
 	PastGrace       *model.Duration   `yaml:"past_grace_period"`
 	Relabel         []*relabel.Config `yaml:"metric_relabel_configs"`
 
+	HADedup    *bool           `yaml:"accept_ha_samples"`
+	HAReplica  *string         `yaml:"ha_replica_label"`
+	HACluster  *string         `yaml:"ha_cluster_label"`
+	HAFailover *model.Duration `yaml:"ha_tracker_failover_timeout"`
+
 	GlobalSeries *int `yaml:"max_global_series_per_user"` // not supported
 }
 
@@ -123,6 +128,10 @@ func (o *overrides) over(l Limits) (*Limits, error) {
 	set(&l.MaxLabelValueBytes, o.LabelValueBytes)
 	set(&l.CreationGracePeriod, (*time.Duration)(o.CreationGrace))
 	set(&l.PastGracePeriod, (*time.Duration)(o.PastGrace))
+	set(&l.HA.Dedup, o.HADedup)
+	set(&l.HA.ReplicaLabel, o.HAReplica)
+	set(&l.HA.ClusterLabel, o.HACluster)
+	set(&l.HA.FailoverTimeout, (*time.Duration)(o.HAFailover))
 	l.Relabel = o.Relabel
 	scheme := model.UTF8Validation
 	if l.NameScheme == remotewrite.LegacyNames {

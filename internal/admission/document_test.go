@@ -11,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/replica"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -32,6 +33,10 @@ overrides:
     max_label_value_length: 4096
     creation_grace_period: 1m
     past_grace_period: 2d
+    accept_ha_samples: false
+    ha_replica_label: replica
+    ha_cluster_label: prometheus
+    ha_tracker_failover_timeout: 1m
     metric_relabel_configs:
       - source_labels: [__name__]
         regex: debug_.*
@@ -54,6 +59,7 @@ func TestParse(t *testing.T) {
 			MaxLabelNames: 30, MaxLabelNameBytes: 64, MaxLabelValueBytes: 4096, CreationGracePeriod: time.Minute, PastGracePeriod: 48 * time.Hour, NameScheme: "utf8",
 		},
 		IngestionRate: 1000.5, IngestionBurst: 20000, RequestRate: 10, RequestBurst: 20, MaxHourlySeries: 5000, MaxDailySeries: 9000,
+		HA: replica.Settings{ReplicaLabel: "replica", ClusterLabel: "prometheus", FailoverTimeout: time.Minute},
 	}, a)
 	require.True(t, a.CountsSeries())
 	for _, id := range []string{"team-b", "team-c", "other"} {
@@ -86,6 +92,11 @@ func TestParseRefuses(t *testing.T) {
 		"overrides: {a: {max_hourly_series: -1}}":                  "max_hourly_series: want 0 to 50000000, got -1",
 		"overrides: {a: {creation_grace_period: 200y}}":            "creation_grace_period: want 0 to 100y",
 		"overrides: {a: {max_global_series_per_user: 5}}":          "use max_hourly_series",
+		"overrides: {a: {ha_replica_label: cluster}}":              `tenant a: ha_replica_label: want another label than ha_cluster_label, got "cluster" for both`,
+		"overrides: {a: {ha_replica_label: ''}}":                   "ha_replica_label: want the name of a label",
+		"overrides: {a: {ha_replica_label: __name__}}":             "ha_replica_label: want the name of a label",
+		"overrides: {a: {ha_cluster_label: ''}}":                   "ha_cluster_label: want the name of a label",
+		"overrides: {a: {ha_tracker_failover_timeout: 10m}}":       "ha_tracker_failover_timeout: want 1s to 5m0s, got 10m0s",
 		"overrides: {a|b: {}}":                                     `"a|b" is no name of a tenant`,
 		"overrides: {'': {}}":                                      `"" is no name of a tenant`,
 		"overrides: {a: {}}\n---\noverrides: {}":                   "want one YAML document, got several",

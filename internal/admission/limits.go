@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 
 	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/replica"
 )
 
 // Limits bound what one tenant may write to one process. The flags are the defaults of all tenants;
@@ -26,6 +27,10 @@ type Limits struct {
 	MaxHourlySeries int     `name:"ingest.max-hourly-series" default:"0" min:"0" max:"50000000" help:"Series that a tenant may write to this process in one hour of the clock (UTC). 0 is no limit. Up to 0.4 % more may pass, because they are counted by a Bloom filter." when:"To bound active series in a shared service."`
 	MaxDailySeries  int     `name:"ingest.max-daily-series" default:"0" min:"0" max:"50000000" help:"Like --ingest.max-hourly-series, in one day (UTC)." when:"To bound the churn of series: label values that change all the time."`
 
+	// HA says which series of the tenant are replicas of one another. Its flags belong to the query
+	// stage.
+	HA replica.Settings `kong:"-"`
+
 	// Relabel are the rules that series pass before they are checked: metric_relabel_configs of the
 	// runtime configuration.
 	Relabel []*relabel.Config `kong:"-"`
@@ -39,6 +44,8 @@ const (
 	mostLabelValueBytes = 1 << 20
 	mostGrace           = 100 * 365 * 24 * time.Hour
 	mostSeries          = 50_000_000
+
+	leastFailover, mostFailover = time.Second, 5 * time.Minute // as --query.ha-failover-timeout
 )
 
 // Accepted returns limits that refuse nothing which the limits of any tenant accept.
@@ -82,5 +89,9 @@ func (l *Limits) check() error {
 	within("max_label_value_length", l.MaxLabelValueBytes, 1, mostLabelValueBytes)
 	grace("creation_grace_period", l.CreationGracePeriod)
 	grace("past_grace_period", l.PastGracePeriod)
+	if t := l.HA.FailoverTimeout; t < leastFailover || t > mostFailover {
+		errs = append(errs, fmt.Errorf("ha_tracker_failover_timeout: want %s to %s, got %s", leastFailover, mostFailover, t))
+	}
+	errs = append(errs, l.HA.Validate("ha_replica_label", "ha_cluster_label"))
 	return errors.Join(errs...)
 }

@@ -2,21 +2,23 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/replica"
+	"github.com/promlake/promlake/internal/tenant"
 )
 
 // Settings say where the runtime configuration is. The tags are those of package settings.
 type Settings struct {
 	File   string        `name:"runtime-config.file" placeholder:"FILE" help:"YAML file with limits and relabeling of single tenants, or store for the object config/runtime.yaml of the store. Empty: all tenants have the defaults." when:"In a service that several teams share; functions take store. See admission.md."`
-	Period time.Duration `name:"runtime-config.reload-period" default:"10s" above:"0" help:"Age at which the next write request reads --runtime-config.file again. A change counts within this time." when:"Raise it to pay for fewer GET requests of functions."`
+	Period time.Duration `name:"runtime-config.reload-period" default:"10s" above:"0" help:"Age at which the next request reads --runtime-config.file again. A change counts within this time." when:"Raise it to pay for fewer GET requests of functions."`
 }
 
 // readTimeout bounds one read of the document.
@@ -42,14 +44,29 @@ type Runtime struct {
 	tenants prometheus.Gauge
 }
 
+// registered returns a metric that is registered in reg, which may be nil: the one that is there if
+// another part of the process has registered it.
+func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	var known prometheus.AlreadyRegisteredError
+	switch err := reg.Register(c); {
+	case errors.As(err, &known):
+		return known.ExistingCollector.(C)
+	case err != nil:
+		panic(err)
+	}
+	return c
+}
+
 // New reads the document for the first time, and returns an error if that fails.
 func New(ctx context.Context, s Settings, store objstore.Getter, defaults Limits, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Runtime, error) {
-	f := promauto.With(reg)
 	r := &Runtime{
 		period: s.Period, now: now, logger: logger, turn: make(chan struct{}, 1),
-		reloads: f.NewCounterVec(prometheus.CounterOpts{Namespace: "promlake", Name: "runtime_config_reads_total", Help: "Reads of the runtime configuration by result: changed, unchanged or failed."}, []string{"result"}),
-		good:    f.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_last_reload_successful", Help: "1 if the runtime configuration could be read and was valid when it was read last."}),
-		tenants: f.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_tenants", Help: "Tenants with limits of their own."}),
+		reloads: registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "promlake", Name: "runtime_config_reads_total", Help: "Reads of the runtime configuration by result: changed, unchanged or failed."}, []string{"result"})),
+		good:    registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_last_reload_successful", Help: "1 if the runtime configuration could be read and was valid when it was read last."})),
+		tenants: registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_tenants", Help: "Tenants with limits of their own."})),
 	}
 	r.known.Store(Defaults(defaults))
 	r.good.Set(1)
@@ -81,6 +98,11 @@ func (r *Runtime) Current(ctx context.Context) *Document {
 		}
 	}
 	return r.known.Load()
+}
+
+// Replicas returns which series of the context's tenant are replicas of one another.
+func (r *Runtime) Replicas(ctx context.Context) replica.Rule {
+	return r.Current(ctx).Of(tenant.From(ctx)).HA.Rule()
 }
 
 // due reports whether the last read is old. A clock that was set back makes it due.

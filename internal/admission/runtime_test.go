@@ -126,3 +126,20 @@ func TestWithoutADocument(t *testing.T) {
 	require.False(t, r.Overriding())
 	require.Zero(t, r.Current(t.Context()).Of("a").IngestionRate)
 }
+
+// TestOneRegistry: a process may have two, such as a function that evaluates rules: one for
+// queries, and one, without a document, for what it writes. They share their metrics.
+func TestOneRegistry(t *testing.T) {
+	store, reg := memstore.New(memstore.Settings{}), prometheus.NewRegistry()
+	_, err := store.Put(t.Context(), admission.ObjectKey, strings.NewReader("overrides: {a: {}}"), objstore.Condition{})
+	require.NoError(t, err)
+	for _, file := range []string{admission.InStore, ""} {
+		_, err := admission.New(t.Context(), admission.Settings{File: file}, store, settings.Default[admission.Limits](), reg, slog.New(slog.DiscardHandler), time.Now)
+		require.NoError(t, err)
+	}
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+		# HELP promlake_runtime_config_tenants Tenants with limits of their own.
+		# TYPE promlake_runtime_config_tenants gauge
+		promlake_runtime_config_tenants 1
+	`), "promlake_runtime_config_tenants"))
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore/storeurl"
 	"github.com/promlake/promlake/internal/promconfig"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/replica"
 	"github.com/promlake/promlake/internal/ruler"
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -83,6 +84,10 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	var writers []func(*ingest.Stage)
 	var readers []func(*query.Stage)
 	var monitor *promapp.Monitor
+	s.Ingest.Limits.HA = s.Query.Query.HA
+	shared := &tenants{}
+	s.Query.Query.Tenants = shared
+	writers = append(writers, func(in *ingest.Stage) { shared.in = in })
 	if s.Demo && s.Prometheus.ConfigFile == "" {
 		s.Prometheus.Config = func(url, token string, logger *slog.Logger) (*promconfig.Config, error) {
 			return demo.Config(s.Feeder, url, token, logger)
@@ -133,6 +138,12 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	}
 	return all
 }
+
+// tenants is the runtime configuration of the ingest stage, for queries.
+type tenants struct{ in *ingest.Stage }
+
+// Replicas implements query.Tenants.
+func (t *tenants) Replicas(ctx context.Context) replica.Rule { return t.in.Tenants().Replicas(ctx) }
 
 // warmed are the query stage's settings for a process that stays.
 func warmed(s queryapp.Settings) queryapp.Settings {

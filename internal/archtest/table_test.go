@@ -77,7 +77,7 @@ var allowed = map[string][]string{
 
 	// Between the composition and the nouns: who may ask, what a process writes of itself, and what
 	// it scrapes.
-	"internal/admission":         {"internal/objstore", "internal/remotewrite", "internal/tenant"},
+	"internal/admission":         {"internal/objstore", "internal/remotewrite", "internal/replica", "internal/tenant"},
 	"internal/appender":          {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promconfig":        {},
 	"internal/ruler":             {"internal/expression", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant"},
@@ -132,7 +132,7 @@ var allowed = map[string][]string{
 		"internal/query/price", "internal/query/querier", "internal/query/request", "internal/query/rollups", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/source", "internal/query/sql",
 		"internal/query/sql/encode", "internal/query/sql/statement", "internal/query/sql/views",
-		"internal/query/usage", "internal/query/workdir", "internal/settings", "internal/tenant",
+		"internal/query/usage", "internal/query/workdir", "internal/replica", "internal/settings", "internal/tenant",
 	},
 	"internal/query/buckets": {
 		"internal/block", "internal/query/lookup", "internal/query/metrics", "internal/query/request",
@@ -198,7 +198,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/lookup": {
 		"internal/block", "internal/catalog", "internal/live", "internal/query/index",
-		"internal/query/lru", "internal/query/metrics", "internal/query/request", "internal/query/source",
+		"internal/query/lru", "internal/query/metrics", "internal/query/request", "internal/query/source", "internal/replica",
 	},
 	"internal/query/lru":           {},
 	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
@@ -215,13 +215,13 @@ var allowed = map[string][]string{
 	"internal/query/samples": {
 		"internal/block", "internal/live", "internal/memory", "internal/query/duck/promsql",
 		"internal/query/index", "internal/query/lookup", "internal/query/metrics",
-		"internal/query/plan", "internal/query/request", "internal/query/rollups", "internal/query/source", "internal/rollup",
+		"internal/query/plan", "internal/query/request", "internal/query/rollups", "internal/query/source", "internal/replica", "internal/rollup",
 		"internal/segment",
 	},
 	"internal/query/snapshot": {
 		"internal/catalog", "internal/key", "internal/objstore", "internal/query/fetch",
 		"internal/query/lru", "internal/query/metrics", "internal/query/request",
-		"internal/query/source", "internal/tenant",
+		"internal/query/source", "internal/replica", "internal/tenant",
 	},
 	"internal/query/sql": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/timeparam", "internal/objstore", "internal/query/duck",
@@ -277,6 +277,7 @@ var allowed = map[string][]string{
 	"internal/datadog":                     {"internal/jsontext", "internal/remotewrite", "internal/series"},
 	"internal/graphite":                    {"internal/pickle", "internal/remotewrite", "internal/series"},
 	"internal/pickle":                      {},
+	"internal/replica":                     {},
 	"internal/statsd":                      {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/jsonlines":                   {"internal/jsontext", "internal/remotewrite", "internal/series"},
 	"internal/jsontext":                    {},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/ingest/quota"
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/segment"
 )
@@ -259,6 +262,42 @@ func TestHourlySeries(t *testing.T) {
 		l.ok(protocolV1, items("c", "a"), team...)
 		require.Equal(t, http.StatusBadRequest, l.send(protocolV1, items("b"), team...).Code)
 	})
+}
+
+// TestSeriesAreCountedInTheMemoryOfTheProcess: a sender is told to try again while there is no
+// memory to count its series, and is never told to give up. Each time another request for memory is
+// refused, until none is left.
+func TestSeriesAreCountedInTheMemoryOfTheProcess(t *testing.T) {
+	uncounted := 0
+	for refused := int64(1); ; refused++ {
+		set := quick()
+		set.InflightWait, set.Limits.MaxHourlySeries = time.Millisecond, 10
+		var asked atomic.Int64
+		usage := func() int64 {
+			if asked.Load() == refused {
+				return 1 << 30
+			}
+			return 0
+		}
+		clock := func() time.Time { return time.Unix(asked.Add(1), 0) } // every measurement is a new one
+		process := memory.New(1<<30, memory.Probe{Usage: usage, Free: func() {}, Now: clock}, nil)
+		l := newLakeThrough(t, set, func() time.Time { return time.UnixMilli(someTime) }, func(s objstore.Store) objstore.Store { return s }, Within(process))
+		w := l.send(protocolV1, []item{gauge("m", at(someTime, 1))})
+		if asked.Load() < refused {
+			break
+		}
+		if w.Code == http.StatusNoContent { // a second request for the same memory was granted
+			continue
+		}
+		require.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body)
+		require.Equal(t, "1", w.Header().Get("Retry-After"))
+		require.Contains(t, w.Body.String(), memory.Flag)
+		if strings.HasPrefix(w.Body.String(), "count series: ") {
+			uncounted++
+			l.ok(protocolV1, []item{gauge("m", at(someTime, 1))})
+		}
+	}
+	require.Equal(t, 1, uncounted)
 }
 
 // TestStaleConsumer: what a front accepts under a tenant's limits, its consumer accepts, whatever

@@ -83,7 +83,7 @@ func status(err error) int {
 		return http.StatusBadRequest
 	case errors.As(err, &rate):
 		return http.StatusTooManyRequests
-	case errors.As(err, &busy), errors.As(err, &slow), errors.Is(err, group.ErrClosing), errors.Is(err, errContended):
+	case errors.As(err, &busy), errors.Is(err, memory.ErrMemory), errors.As(err, &slow), errors.Is(err, group.ErrClosing), errors.Is(err, errContended):
 		return http.StatusServiceUnavailable
 	case errors.As(err, &unsup):
 		return http.StatusUnsupportedMediaType

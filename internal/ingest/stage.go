@@ -91,6 +91,7 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	for _, o := range opts {
 		o(s)
 	}
+	s.quotas.Memory = s.memory
 	s.inflight = inflight.New(set.MaxInflightBytes, s.memory, s.met.inflightBytes)
 	s.bodies = body.NewReader(set.body(), s.inflight, now, s.met.bodyBytes)
 	s.otlp = otlp.NewTranslator(set.OTLP)
@@ -104,6 +105,9 @@ func New(set Settings, store objstore.Store, reg prometheus.Registerer, log *slo
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
+
+// Tenants returns the runtime configuration, which other stages of the process may share.
+func (s *Stage) Tenants() *admission.Runtime { return s.runtime }
 
 // Close refuses new requests, makes durable what was accepted, and lets the waiting requests be
 // answered. If ctx ends first, flushes under way are cancelled and their requests get a retryable

@@ -96,6 +96,22 @@ func TestExplainAnalyze(t *testing.T) {
 	require.Positive(t, ex.Cost.Bytes)
 }
 
+// TestExplainWithoutStatements: an estimate has the selectors and the cost of the whole plan.
+func TestExplainWithoutStatements(t *testing.T) {
+	l := newLake(t, newDirStore(t), pushAll)
+	layouts[0].write(l, tenant.Default, pushRows())
+	q := question(`sum by (job) (rate(m1[5m]))`)
+	want, err := l.Explain(t.Context(), q)
+	require.NoError(t, err)
+	q.WithoutStatements = true
+	got, err := l.Explain(t.Context(), q)
+	require.NoError(t, err)
+	require.NotEmpty(t, want.Pushed[0].Statements)
+	want.Pushed[0].Statements = want.Pushed[0].Statements[:0]
+	require.Equal(t, want, got)
+	require.Positive(t, got.Selectors[0].Samples)
+}
+
 func TestExplainSmallQuery(t *testing.T) {
 	l := newLake(t, &remoteStore{Store: newDirStore(t)}, query.Settings{})
 	layouts[1].write(l, tenant.Default, pushRows())

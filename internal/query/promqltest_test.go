@@ -44,8 +44,8 @@ func (s skipping) Run(name string, fn func(*testing.T)) bool {
 
 // TestBuiltin runs upstream's acceptance suite with the stage's engine over real segments and
 // blocks that are read through DuckDB: over every layout with everything evaluated in SQL that can
-// be, over blocks with the default division, and over segments with nothing pushed. The engine has
-// the feature flags that the suite expects.
+// be, over blocks with the default division, and over segments with nothing pushed and no room for
+// series tables. The engine has the feature flags that the suite expects.
 func TestBuiltin(t *testing.T) {
 	flags := func(minPushed int64) query.Settings {
 		return query.Settings{DelayedNameRemoval: true, UseStartTimestamps: true, Threads: 1, MinPushedSamples: minPushed}
@@ -54,7 +54,9 @@ func TestBuiltin(t *testing.T) {
 		t.Run("pushed/"+layout.name, func(t *testing.T) { builtin(t, layout.name, layout.write, flags(-1)) })
 	}
 	t.Run("default/"+layouts[1].name, func(t *testing.T) { builtin(t, layouts[1].name, layouts[1].write, flags(50_000)) })
-	t.Run("plain/"+layouts[0].name, func(t *testing.T) { builtin(t, layouts[0].name, layouts[0].write, flags(math.MaxInt64)) })
+	crowded := flags(math.MaxInt64)
+	crowded.IndexCacheBytes = 1
+	t.Run("plain/"+layouts[0].name, func(t *testing.T) { builtin(t, layouts[0].name, layouts[0].write, crowded) })
 }
 
 // builtin runs the suite over one layout, and requires that something was pushed down if pushdown

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/query/duck"
 	"github.com/promlake/promlake/internal/query/sql"
+	"github.com/promlake/promlake/internal/replica"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -41,7 +44,10 @@ type Settings struct {
 
 	UsageBytes int64 `name:"query.usage-bytes" type:"bytes" default:"16MiB" min:"0" help:"Memory for the names of metrics that queries asked for, about 200 bytes each. A name beyond it is not counted. 0 counts none." when:"Raise it if /api/v1/status/metric_names_stats answers \"complete\": false."`
 
-	SQL sql.Limits `embed:""`
+	SQL sql.Limits       `embed:""`
+	HA  replica.Settings `embed:""`
+	// Tenants have rules of their own. nil: all have that of HA.
+	Tenants Tenants `kong:"-"`
 
 	// CacheDir belongs to one process at a time. A temporary directory is removed on Close.
 	CacheDir string `name:"query.cache-dir" placeholder:"DIR" help:"Directory for fetched objects and DuckDB's spilled data, emptied at the start. Default: a temporary directory, /tmp/promlake in a function." when:"Set it to a fast local disk."`
@@ -53,13 +59,19 @@ type Settings struct {
 	FetchConcurrency int   `name:"query.fetch-concurrency" default:"64" min:"1" help:"Store requests that one query has in flight." when:"Lower it if the store throttles."`
 }
 
+// Tenants know the settings of single tenants.
+type Tenants interface {
+	// Replicas returns which series of the context's tenant are replicas of one another.
+	Replicas(ctx context.Context) replica.Rule
+}
+
 // WithDefaults fills unset fields and validates the rest, by the names of the flags.
 func (s Settings) WithDefaults() (Settings, error) {
 	settings.Fill(&s)
 	if s.Threads == 0 {
 		s.Threads = runtime.GOMAXPROCS(0)
 	}
-	if err := settings.Check(s); err != nil {
+	if err := errors.Join(settings.Check(s), s.HA.Validate("query.ha-replica-label", "query.ha-cluster-label")); err != nil {
 		return s, fmt.Errorf("query settings: %w", err)
 	}
 	if s.CacheDir != "" {

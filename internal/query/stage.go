@@ -45,6 +45,7 @@ import (
 	"github.com/promlake/promlake/internal/query/sql/views"
 	"github.com/promlake/promlake/internal/query/usage"
 	"github.com/promlake/promlake/internal/query/workdir"
+	"github.com/promlake/promlake/internal/replica"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -85,7 +86,12 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}, store, work, m)
 	snapshots := snapshot.New(snapshot.Settings{MaxStaleness: s.MaxStaleness, PartialResponse: s.PartialResponse}, store, files, now, m, logger)
 	tables := lookup.New(files, cache, s.IndexCacheBytes/selectionShare, m, s.MaxSeries, s.MaxSegments)
-	rolled := &rollups.Reader{Files: files, Cache: cache, Metrics: m}
+	rule := s.HA.Rule()
+	shown := &lookup.Chooser{Tables: tables, Rule: func(context.Context) replica.Rule { return rule }}
+	if s.Tenants != nil {
+		shown.Rule = s.Tenants.Replicas
+	}
+	rolled := &rollups.Reader{Files: files, Cache: cache, Metrics: m, Whole: tables.Whole}
 	reader := samples.New(samples.Settings{
 		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes,
 	}, files, cache, rolled, m)
@@ -98,7 +104,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 			MaxSamples: s.MaxSamples, Threads: s.Threads, QueryMemoryBytes: s.QueryMemoryBytes, DuckMemoryBytes: s.MemoryLimitBytes,
 			FetchBytesPerSecond: s.FetchBytesPerSecond, SamplesPerSecond: s.SamplesPerSecond,
 		},
-		Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, DB: db, Metrics: m, Logger: logger,
+		Snapshots: snapshots, Files: files, Series: shown, Samples: reader, DB: db, Metrics: m, Logger: logger,
 	}
 	asked := usage.New(s.UsageBytes, reg, now)
 	e := engine.New(engine.Settings{
@@ -111,12 +117,12 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		Snapshots: snapshots, Store: &views.Store{Tables: tables, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m}, Engine: e, Work: work, Logger: logger,
 	}
 	stage := &Stage{
-		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
+		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},
 		settings: s, work: work, db: db, exec: x, engine: e, sql: statements, usage: asked,
 	}
 	statements.Queryable, statements.Remote = stage, !files.Local()
 	statements.Price = func(ctx context.Context, query string, start, end time.Time, step time.Duration) (price.Cost, error) {
-		e, err := stage.Explain(ctx, explain.Question{Text: query, Start: start, End: end, Step: step})
+		e, err := stage.Explain(ctx, explain.Question{Text: query, Start: start, End: end, Step: step, WithoutStatements: true})
 		if err != nil {
 			return price.Cost{}, err
 		}

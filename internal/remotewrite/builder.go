@@ -27,8 +27,8 @@ type Rules struct {
 	// Relabel changes or drops label sets before they are checked.
 	Relabel []*relabel.Config
 	// Admit refuses valid label sets, which are sorted and new to the generation, with a
-	// *Rejection; nil: none. It is called with the lock of the generation's table and must not keep
-	// the set.
+	// *Rejection; nil: none. Any other error ends the message, whose fault it is not. It is called
+	// with the lock of the generation's table and must not keep the set.
 	Admit func([]series.Label) error
 	// Discard counts refused samples; nil: nobody does. The error is nil for what breaks no rule.
 	Discard func(r Reason, err error, samples int)
@@ -161,6 +161,11 @@ func (b *Builder) AppendLabel(l series.Label) {
 	}
 }
 
+// admitError is an error of Admit.
+type admitError struct{ error }
+
+func (e *admitError) Unwrap() error { return e.error }
+
 // Intern adds the label set at hand to the generation's table, with k as a key of it, or returns a
 // *Rejection. It returns NoRef if the rules drop the set. The caller holds the table's lock.
 func (b *Builder) Intern(k series.Key) (series.Ref, error) {
@@ -180,7 +185,7 @@ func (b *Builder) Intern(k series.Key) (series.Ref, error) {
 	}
 	if b.Admit != nil {
 		if err := b.Admit(lset); err != nil {
-			return 0, err
+			return 0, &admitError{err}
 		}
 	}
 	table := b.Batch.Generation.Table

@@ -157,9 +157,11 @@ func (d *decoder) resolve(version Protocol) error {
 	for _, m := range d.misses {
 		ref, err := d.learn(version, m)
 		if r, ok := errors.AsType[*Rejection](err); ok {
-			d.Batch.reject(err)
-			d.discard(r.Reason, err, m.from.samples(m.to))
+			d.Batch.reject(r)
+			d.discard(r.Reason, r, m.from.samples(m.to))
 			ref = NoRef
+		} else if own, ok := errors.AsType[*admitError](err); ok {
+			return own.error
 		} else if err != nil {
 			return fmt.Errorf("%w: %w", ErrMalformed, err)
 		} else if ref == NoRef {

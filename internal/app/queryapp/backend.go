@@ -30,7 +30,7 @@ type backend struct {
 
 // Explain describes how a query is evaluated.
 func (b backend) Explain(ctx context.Context, q api.ExplainQuery) (any, error) {
-	return b.Stage.Explain(ctx, query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze})
+	return b.Stage.Explain(ctx, query.Question{Text: q.Text, Start: q.Start, End: q.End, Step: q.Step, Lookback: q.Lookback, Analyze: q.Analyze, WithoutStatements: q.WithoutStatements})
 }
 
 // Lake describes the objects of a tenant.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
 	"github.com/promlake/promlake/internal/objstore"
@@ -15,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/query/admin"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/settings"
 )
 
 // stage implements process.Stage.
@@ -30,6 +32,15 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		s := within(s, p.Memory.Limit(), p.Flags).joined(p.Flags)
 		promsql.LimitProcess(p.Memory.Limit())
+		if s.Query.Tenants == nil && s.Tenants.File != "" {
+			defaults := settings.Default[admission.Limits]()
+			defaults.HA = s.Query.HA
+			tenants, err := admission.New(ctx, s.Tenants, p.Store, defaults, p.Registry, p.Logger, p.Now)
+			if err != nil {
+				return nil, fmt.Errorf("start query: %w", err)
+			}
+			s.Query.Tenants = tenants
+		}
 		q, err := query.New(s.Query, p.Store, p.Registry, p.Logger, p.Now)
 		if err != nil {
 			return nil, fmt.Errorf("start query: %w", err)

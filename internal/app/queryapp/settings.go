@@ -1,6 +1,7 @@
 package queryapp
 
 import (
+	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/admin"
@@ -14,7 +15,9 @@ type Settings struct {
 	Query query.Settings `embed:""`
 	API   api.Settings   `embed:""`
 	Admin admin.Settings `embed:""`
-	Warm  bool           `kong:"-"` // open DuckDB as soon as the process answers: for one that stays, and not for a function
+	// Tenants is the runtime configuration, unless Query.Tenants is set.
+	Tenants admission.Settings `kong:"-"`
+	Warm    bool               `kong:"-"` // open DuckDB as soon as the process answers: for one that stays, and not for a function
 
 	fitted bool // ForFunction has divided the memory
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/bits-and-blooms/bloom/v3"
 	"github.com/zeebo/xxh3"
 
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/series"
 )
 
@@ -15,7 +16,9 @@ import (
 // probability below maxLayers*falsePositives.
 type filter struct {
 	period time.Duration
-	number int64 // of the period, since the epoch
+	memory *memory.Budget // of the process, which the layers are charged to; nil: it has no limit
+	held   int64          // bytes of the layers
+	number int64          // of the period, since the epoch
 	count  int
 	layers []*bloom.BloomFilter // each is full when the next is made
 	free   int                  // series that the last layer still takes
@@ -33,8 +36,15 @@ const (
 // at begins another period if the time is in one.
 func (f *filter) at(now time.Time) {
 	if n := now.UnixNano() / int64(f.period); n != f.number {
-		*f = filter{period: f.period, number: n}
+		f.release()
+		*f = filter{period: f.period, memory: f.memory, number: n}
 	}
+}
+
+// release gives back the memory of the layers, which are not used any more.
+func (f *filter) release() {
+	f.memory.Release(f.held)
+	f.held = 0
 }
 
 // has reports whether the series was added, rarely also for one that was not.
@@ -47,14 +57,27 @@ func (f *filter) has(id []byte) bool {
 	return false
 }
 
-func (f *filter) add(id []byte) {
-	if f.free == 0 {
-		f.free = firstLayer
-		for range f.layers {
-			f.free *= layerGrowth
-		}
-		f.layers = append(f.layers, bloom.NewWithEstimates(uint(f.free), falsePositives))
+// room makes room for another series. It returns a *memory.Error if the process has none.
+func (f *filter) room() error {
+	if f.free > 0 {
+		return nil
 	}
+	free := firstLayer
+	for range f.layers {
+		free *= layerGrowth
+	}
+	bits, hashes := bloom.EstimateParameters(uint(free), falsePositives)
+	size := int64(bits)/8 + 8
+	if err := f.memory.TryAcquire(size); err != nil {
+		return err
+	}
+	f.held += size
+	f.free, f.layers = free, append(f.layers, bloom.New(bits, hashes))
+	return nil
+}
+
+// add adds a series, for which room was called.
+func (f *filter) add(id []byte) {
 	f.layers[len(f.layers)-1].Add(id)
 	f.free--
 	f.count++

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/promlake/promlake/internal/admission"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -24,8 +25,8 @@ type Quota struct {
 	daily    filter
 }
 
-func newQuota(now time.Time) *Quota {
-	return &Quota{used: now, hourly: filter{period: time.Hour}, daily: filter{period: 24 * time.Hour}}
+func newQuota(now time.Time, b *memory.Budget) *Quota {
+	return &Quota{used: now, hourly: filter{period: time.Hour, memory: b}, daily: filter{period: 24 * time.Hour, memory: b}}
 }
 
 // RateError reports that a tenant exceeds a rate.
@@ -104,7 +105,8 @@ func (q *Quota) take(bucket **rate.Limiter, now time.Time, e RateError) error {
 // maxWait is the longest wait that a sender is asked for.
 const maxWait = time.Hour
 
-// Series counts a series, or returns a *remotewrite.Rejection.
+// Series counts a series, or returns a *remotewrite.Rejection. A *memory.Error reports that the
+// process has no memory to count it; the sender may try again.
 func (q *Quota) Series(l *admission.Limits, lset []series.Label, now time.Time) error {
 	id := identify(lset)
 	q.mu.Lock()
@@ -118,6 +120,16 @@ func (q *Quota) Series(l *admission.Limits, lset []series.Label, now time.Time) 
 	}
 	if day && q.daily.count >= l.MaxDailySeries {
 		return full(remotewrite.ReasonDailySeries, l.MaxDailySeries, "day", lset)
+	}
+	if hour {
+		if err := q.hourly.room(); err != nil {
+			return fmt.Errorf("count series: %w", err)
+		}
+	}
+	if day {
+		if err := q.daily.room(); err != nil {
+			return fmt.Errorf("count series: %w", err)
+		}
 	}
 	if hour {
 		q.hourly.add(id)
@@ -135,6 +147,9 @@ func full(r remotewrite.Reason, limit int, period string, lset []series.Label) e
 
 // Quotas are those of all tenants.
 type Quotas struct {
+	// Memory is charged with what counts series; nil: it has no limit.
+	Memory *memory.Budget
+
 	mu    sync.Mutex
 	all   map[string]*Quota
 	sweep int // tenants at which the unused are dropped
@@ -153,6 +168,7 @@ func (qs *Quotas) Of(tenant string, now time.Time) *Quota {
 	if len(qs.all) >= qs.sweep {
 		for id, q := range qs.all {
 			if q.idle(now) {
+				q.release()
 				delete(qs.all, id)
 			}
 		}
@@ -161,7 +177,7 @@ func (qs *Quotas) Of(tenant string, now time.Time) *Quota {
 	if qs.all == nil {
 		qs.all = map[string]*Quota{}
 	}
-	q := newQuota(now)
+	q := newQuota(now, qs.Memory)
 	qs.all[tenant] = q
 	return q
 }
@@ -173,4 +189,14 @@ func (q *Quota) idle(now time.Time) bool {
 	defer q.mu.Unlock()
 	age := now.Sub(q.used)
 	return age >= keep || age >= maxWait && q.hourly.count+q.daily.count == 0
+}
+
+// release gives back the memory of a quota that is forgotten. A request that still has it counts
+// the series anew.
+func (q *Quota) release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.hourly.release()
+	q.daily.release()
+	q.hourly, q.daily = filter{period: time.Hour}, filter{period: 24 * time.Hour}
 }

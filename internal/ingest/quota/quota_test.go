@@ -10,6 +10,7 @@ import (
 
 	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/ingest/quota"
+	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/series"
 )
@@ -98,6 +99,35 @@ func TestSeries(t *testing.T) {
 		require.NoError(t, q.Series(l, lset(i), next))
 	}
 	require.NoError(t, q.Series(l, lset(-1), begin.Add(24*time.Hour)))
+}
+
+// TestMemory: what counts series is charged to the memory of the process, which refuses to grow it,
+// and gets it back when the period or the tenant is over.
+func TestMemory(t *testing.T) {
+	b := memory.New(8<<10, memory.Probe{Usage: func() int64 { return 0 }, Now: time.Now}, nil)
+	qs := quota.Quotas{Memory: b}
+	q := qs.Of("a", begin)
+	l := &admission.Limits{MaxHourlySeries: 1e6}
+	var err error
+	counted := 0
+	for ; err == nil && counted < 1e6; counted++ {
+		err = q.Series(l, lset(counted), begin)
+	}
+	require.ErrorIs(t, err, memory.ErrMemory)
+	require.ErrorContains(t, err, memory.Flag)
+	require.Less(t, counted, 2_000, "two bytes a series, in layers")
+	require.NoError(t, q.Series(l, lset(0), begin), "it is counted already")
+	require.Error(t, b.TryAcquire(8<<10))
+	require.NoError(t, q.Series(&admission.Limits{}, lset(0), begin.Add(time.Hour)))
+	require.NoError(t, b.TryAcquire(8<<10), "the hour is over")
+	b.Release(8 << 10)
+
+	require.NoError(t, q.Series(l, lset(0), begin.Add(time.Hour)))
+	require.Error(t, b.TryAcquire(8<<10))
+	for i := range 1000 {
+		qs.Of(fmt.Sprint(i), begin.Add(26*time.Hour))
+	}
+	require.NoError(t, b.TryAcquire(8<<10), "the tenant is forgotten")
 }
 
 // TestUnusedQuotasAreForgotten after a day, and those that count no series after an hour.

@@ -27,13 +27,17 @@ type ExplainQuery struct {
 	Step       time.Duration
 	Lookback   time.Duration // 0 = the backend's
 	Analyze    bool          // also run the plan and include its measurements
+
+	// WithoutStatements leaves out the SQL statements, whose texts grow with the number of series.
+	// Analyze is then false.
+	WithoutStatements bool
 }
 
 // maxSteps is upstream's limit on the points per series of a range query.
 const maxSteps = 11000
 
 // explain answers /api/v1/explain. Its parameters are query, and time as for /query, or start, end
-// and step as for /query_range.
+// and step as for /query_range; analyze, and statements=false.
 func (s *server) explain(r *http.Request) (any, error) {
 	q, err := s.explainQuery(r)
 	if err != nil {
@@ -54,6 +58,15 @@ func (s *server) explainQuery(r *http.Request) (q ExplainQuery, err error) {
 	if v := r.FormValue("analyze"); v != "" {
 		if q.Analyze, err = strconv.ParseBool(v); err != nil {
 			return q, invalid("analyze", err)
+		}
+	}
+	if v := r.FormValue("statements"); v != "" {
+		with, err := strconv.ParseBool(v)
+		if err != nil {
+			return q, invalid("statements", err)
+		}
+		if q.WithoutStatements = !with; !with && q.Analyze {
+			return q, badRequest(`invalid parameter "statements": analyze=true needs the statements; leave one of the two out`)
 		}
 	}
 	if v := r.FormValue("lookback_delta"); v != "" {

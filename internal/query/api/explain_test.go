@@ -31,7 +31,7 @@ func (explaining) Explain(ctx context.Context, q api.ExplainQuery) (any, error) 
 	}
 	asOf := request.From(ctx).AsOf
 	return map[string]any{
-		"query": q.Text, "start": q.Start.Unix(), "end": q.End.Unix(), "step": q.Step.String(), "lookback": q.Lookback.String(), "analyze": q.Analyze, "asOf": asOf.Unix(),
+		"query": q.Text, "start": q.Start.Unix(), "end": q.End.Unix(), "step": q.Step.String(), "lookback": q.Lookback.String(), "analyze": q.Analyze, "asOf": asOf.Unix(), "brief": q.WithoutStatements,
 	}, nil
 }
 
@@ -42,9 +42,13 @@ func TestExplain(t *testing.T) {
 		code int
 		want string
 	}{
-		{url.Values{"query": {"up"}, "time": {"12"}}, 200, `{"status":"success","data":{"analyze":false,"asOf":-62135596800,"end":12,"lookback":"0s","query":"up","start":12,"step":"0s"}}`},
+		{url.Values{"query": {"up"}, "time": {"12"}}, 200, `{"status":"success","data":{"analyze":false,"asOf":-62135596800,"brief":false,"end":12,"lookback":"0s","query":"up","start":12,"step":"0s"}}`},
 		{url.Values{"query": {"up"}, "start": {"0"}, "end": {"60"}, "step": {"15"}, "analyze": {"true"}, "lookback_delta": {"1m"}, "as_of": {"7"}}, 200,
-			`{"status":"success","data":{"analyze":true,"asOf":7,"end":60,"lookback":"1m0s","query":"up","start":0,"step":"15s"}}`},
+			`{"status":"success","data":{"analyze":true,"asOf":7,"brief":false,"end":60,"lookback":"1m0s","query":"up","start":0,"step":"15s"}}`},
+		{url.Values{"query": {"up"}, "time": {"12"}, "statements": {"false"}}, 200, `{"status":"success","data":{"analyze":false,"asOf":-62135596800,"brief":true,"end":12,"lookback":"0s","query":"up","start":12,"step":"0s"}}`},
+		{url.Values{"query": {"up"}, "analyze": {"true"}, "statements": {"0"}}, 400,
+			`{"status":"error","errorType":"bad_data","error":"invalid parameter \"statements\": analyze=true needs the statements; leave one of the two out"}`},
+		{url.Values{"query": {"up"}, "statements": {"few"}}, 400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"statements\": strconv.ParseBool: parsing \"few\": invalid syntax"}`},
 		{url.Values{}, 400, `{"status":"error","errorType":"bad_data","error":"parameter \"query\" is missing"}`},
 		{url.Values{"query": {"bad"}}, 400, `{"status":"error","errorType":"bad_data","error":"invalid parameter \"query\": no such thing"}`},
 		{url.Values{"query": {"broken"}}, 500, `{"status":"error","errorType":"internal","error":"disk on fire"}`},

@@ -53,7 +53,7 @@ func (q *Query) push(ctx context.Context) (notes annotations.Annotations, err er
 		if err != nil {
 			return err
 		}
-		q.view.snap = &p.Snap
+		q.view.snap, q.view.wide = &p.Snap, p.Wide
 		if len(results) == 0 {
 			q.exec.Metrics.Kept.Inc()
 			return nil
@@ -93,7 +93,7 @@ func (q *Query) Parse() (parser.Expr, error) {
 // snapshot.Range.Read does.
 func (q *Query) Attempt(ctx context.Context, fn func(*exec.Attempt) error) (annotations.Annotations, error) {
 	span := q.exec.Snapshots.Range(promql.FindMinMaxTime(q.stmt))
-	return span.Read(ctx, func(snap catalog.Snapshot) error { return fn(q.exec.Attempt(span, snap)) })
+	return span.ReadWide(ctx, func(snap catalog.Snapshot, wide bool) error { return fn(q.exec.Attempt(span, snap, wide)) })
 }
 
 // Options returns what the planner must know of the query.

@@ -60,7 +60,7 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 		defer q.view.release()
 		if q.view.snap != nil { // the engine's reads see the objects that the plan has seen
 			r := request.From(ctx)
-			r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap}
+			r.Snapshot = &request.Snapshot{Snapshot: *q.view.snap, Wide: q.view.wide}
 			ctx = request.With(ctx, r)
 		}
 		res = q.Query.Exec(ctx)

@@ -18,6 +18,7 @@ import (
 type view struct {
 	storage.Queryable
 	snap    *catalog.Snapshot // that the plan was made on; nil: none was
+	wide    bool              // snap is wider than the query's range by replica.Around
 	results map[string]*exec.Result
 }
 

@@ -41,7 +41,7 @@ type Executor struct {
 	Settings  Settings
 	Snapshots *snapshot.Cache
 	Files     *source.Files
-	Tables    *lookup.Tables
+	Series    *lookup.Chooser
 	Samples   *samples.Reader
 	DB        *duck.DB
 	Metrics   *metrics.Metrics
@@ -53,6 +53,7 @@ type Attempt struct {
 	*Executor
 	Span     *snapshot.Range                               // of the query
 	Snap     catalog.Snapshot                              // of Span
+	Wide     bool                                          // Snap is wider than Span by replica.Around
 	Resolved map[*parser.VectorSelector]*lookup.Resolution // by Plan
 
 	known map[string]*lookup.Resolution // by selectorKey
@@ -60,9 +61,9 @@ type Attempt struct {
 	raw   []*Input                      // likewise, of the engine's selectors
 }
 
-// Attempt returns a try on a snapshot of a time range.
-func (x *Executor) Attempt(span *snapshot.Range, snap catalog.Snapshot) *Attempt {
-	return &Attempt{Executor: x, Span: span, Snap: snap, known: map[string]*lookup.Resolution{}}
+// Attempt returns a try on a snapshot of a time range, or of a wider one (snapshot.ReadWide).
+func (x *Executor) Attempt(span *snapshot.Range, snap catalog.Snapshot, wide bool) *Attempt {
+	return &Attempt{Executor: x, Span: span, Snap: snap, Wide: wide, known: map[string]*lookup.Resolution{}}
 }
 
 // Plan finds the series of the selectors, and lets the planner decide which parts of the query are
@@ -76,7 +77,7 @@ func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 		k := selectorKey(mint, maxt, sel.Matchers)
 		r := p.known[k]
 		if r == nil {
-			m, err := p.Tables.Match(ctx, p.Snap, mint, maxt, sel.Matchers)
+			m, err := p.Series.Match(ctx, p.Snap, p.Wide, mint, maxt, sel.Matchers)
 			if err != nil {
 				return nil, err
 			}

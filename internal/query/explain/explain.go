@@ -26,6 +26,9 @@ type Question struct {
 	Step       time.Duration
 	Lookback   time.Duration // 0 = the stage's
 	Analyze    bool          // run the statements, and report their measurements
+
+	// WithoutStatements leaves out the statements, whose texts grow with the number of series.
+	WithoutStatements bool
 }
 
 // Explanation is how a query is answered.
@@ -44,7 +47,7 @@ type Subtree struct {
 	Name       string      `json:"name"`
 	Expr       string      `json:"expr"`
 	Tree       Node        `json:"tree"`
-	Statements []Statement `json:"statements"` // more than one if its samples do not fit into the memory of a query
+	Statements []Statement `json:"statements"` // more than one if its samples do not fit into the memory of a query; none without
 }
 
 // Node is an operation of a subtree.
@@ -61,8 +64,8 @@ type Statement struct {
 	// from 0. "": the subtree is a leaf alone.
 	SQL string `json:"sql,omitempty"`
 	// EquivalentSQL has the same result. It reads the files, and runs wherever the functions are,
-	// see promlake sql.
-	EquivalentSQL string     `json:"equivalent_sql"`
+	// see promlake sql. "": no SQL chooses among the samples of replicas.
+	EquivalentSQL string     `json:"equivalent_sql,omitempty"`
 	Files         []File     `json:"files"` // that the query reads
 	Cost          price.Cost `json:"cost"`
 	Analysis      *Analysis  `json:"analysis,omitempty"`
@@ -79,7 +82,8 @@ type File struct {
 type Selector struct {
 	Selector string `json:"selector"`
 	Series   int    `json:"series"`
-	Samples  int64  `json:"samples"` // about
+	Replicas int    `json:"replicas,omitempty"` // series as stored, if replicas are shown as one
+	Samples  int64  `json:"samples"`            // about
 	Segments int    `json:"segments"`
 	Blocks   int    `json:"blocks"`
 	Refused  string `json:"refused,omitempty"` // why none of it can be pushed
@@ -128,7 +132,7 @@ func Explain(asked context.Context, e *engine.Engine, q storage.Queryable, ask Q
 				return err
 			}
 			out = &Explanation{Version: explanationVersion, Query: query.String(), Engine: pl.Expr.String(), Pushed: []Subtree{}, Kept: append([]string{}, pl.Kept...), Selectors: []Selector{}}
-			return (&explainer{Attempt: p, out: out, analyze: ask.Analyze}).fill(ctx, pl, planned)
+			return (&explainer{Attempt: p, out: out, analyze: ask.Analyze, brief: ask.WithoutStatements}).fill(ctx, pl, planned)
 		})
 		return engine.StorageError(err)
 	})
@@ -143,6 +147,7 @@ type explainer struct {
 	*exec.Attempt
 	out     *Explanation
 	analyze bool
+	brief   bool // without statements
 }
 
 func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query) error {
@@ -177,6 +182,9 @@ func (e *explainer) fill(ctx context.Context, pl *plan.Plan, planned *plan.Query
 func (e *explainer) selector(sel plan.Selector) Selector {
 	r := e.Resolved[sel.Expr]
 	out := Selector{Selector: sel.Expr.String(), Series: len(r.Series), Samples: r.Samples, Refused: exec.Refused(r)}
+	for i := range r.Replicas {
+		out.Replicas += len(r.Replicas[i])
+	}
 	for i := range r.Objects {
 		if r.Objects[i].IsBlock() {
 			out.Blocks++
@@ -188,7 +196,10 @@ func (e *explainer) selector(sel plan.Selector) Selector {
 }
 
 func (e *explainer) subtree(ctx context.Context, s *plan.Pushed) (Subtree, error) {
-	out := Subtree{Name: s.Name, Expr: e.out.Query[s.Pos.Start:s.Pos.End], Tree: explainedNode(s.Root)}
+	out := Subtree{Name: s.Name, Expr: e.out.Query[s.Pos.Start:s.Pos.End], Tree: explainedNode(s.Root), Statements: []Statement{}}
+	if e.brief {
+		return out, nil
+	}
 	parts, _, ok := s.Partition(e.MaxRows(s, 1))
 	if !ok {
 		parts = []*plan.Pushed{s}
@@ -220,7 +231,7 @@ func explainedNode(n plan.Node) Node {
 // statement renders a statement as it runs, and as it would read the objects where they are.
 func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statement, err error) {
 	values, scans := make([]plan.Scan, len(s.Leaves)), make([]plan.Scan, len(s.Leaves))
-	all := &price.Usage{}
+	all, replicas := &price.Usage{}, false
 	for i, l := range s.Leaves {
 		res, wanted, err := e.Wanted(l)
 		if err != nil {
@@ -231,6 +242,9 @@ func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statemen
 			return out, err
 		}
 		mint, maxt := e.Span.Clip(l.Range())
+		if res.Replicas != nil {
+			replicas, mint, maxt = true, read.Whole.MinT, read.Whole.MaxT
+		}
 		scan := newLeafScan(res, wanted, mint, maxt)
 		out.Files = append(out.Files, filesOf(read, scan.explained())...)
 		values[i], scans[i] = exec.ScanOf(int64(i)), scan.scan(e.Files.Path)
@@ -239,6 +253,8 @@ func (e *explainer) statement(ctx context.Context, s *plan.Pushed) (out Statemen
 	if _, leaf := s.Root.(*plan.Leaf); !leaf {
 		out.SQL = s.Statement(values, "").Text()
 	}
-	out.EquivalentSQL = s.Statement(scans, "").Text()
+	if !replicas {
+		out.EquivalentSQL = s.Statement(scans, "").Text()
+	}
 	return out, nil
 }

@@ -28,6 +28,8 @@ type Match struct {
 	MinT, MaxT int64    // ms, inclusive
 	Series     []Series // distinct; their number is no order
 	Rows       [][]Row  // by object, ascending; objects may share them, so nobody changes them
+
+	Replicas *Replicas // nil: each series is shown as it is stored
 }
 
 // Series is a series that matches.
@@ -53,9 +55,16 @@ func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 	id := selectionKey(snap.Tenant, sets)
 	selected := s.selections.get(id, len(snap.Segments)+len(snap.Blocks))
 	parts, unknown, found := selected.known(objs)
+	crowded := s.crowded(objs)
+	if crowded { // whole tables that were there when the rows were matched may be gone
+		for _, i := range s.held(objs, m.Tables, func(i int) bool { return parts[i] != nil && len(parts[i].rows) > 0 && parts[i].table == nil }) {
+			parts[i] = nil
+			unknown = append(unknown, i)
+		}
+	}
 	s.metrics.CountLookups("selection", len(objs)-len(unknown), len(unknown))
 	if len(unknown) > 0 {
-		ranges, err := s.selectRows(ctx, m, unknown, sets)
+		ranges, err := s.selectRows(ctx, m, unknown, sets, crowded)
 		if err != nil {
 			return nil, err
 		}
@@ -77,6 +86,11 @@ func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 					return nil, s.tooMany()
 				}
 			}
+		}
+	}
+	for i, p := range parts {
+		if p != nil && m.Tables[i] == nil {
+			m.Tables[i] = p.table
 		}
 	}
 	if err := s.load(ctx, objs, m.Tables, func(i int) bool { return parts[i] != nil && len(parts[i].rows) > 0 }); err != nil {
@@ -111,7 +125,7 @@ func (s *Tables) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, max
 		}
 	}
 	m := &Match{Scope: Scope{Objects: objs, Unread: unread, Tables: make([]*index.Table, len(objs))}, MinT: mint, MaxT: maxt, Rows: make([][]Row, len(objs))}
-	ranges, err := s.selectRows(ctx, m, which, sets)
+	ranges, err := s.selectRows(ctx, m, which, sets, false)
 	if err != nil {
 		return nil, err
 	}
@@ -131,18 +145,27 @@ func (s *Tables) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, max
 	return m, m.cover(snap.Tombstones)
 }
 
-// selectRows returns the rows of some of the match's objects that match one of sets, and sets the
-// tables of these objects.
-func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][]*labels.Matcher) ([][]index.Range, error) {
+// selectRows returns the rows of some objects that match one of sets, and sets their series tables.
+// If the objects are crowded, tables that are not in the cache are read for the rows alone.
+func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][]*labels.Matcher, crowded bool) ([][]index.Range, error) {
 	wanted := make([]bool, len(m.Objects))
 	for _, i := range which {
 		wanted[i] = true
+	}
+	if crowded {
+		if err := s.loadSome(ctx, m, wanted, sets); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.load(ctx, m.Objects, m.Tables, func(i int) bool { return wanted[i] }); err != nil {
 		return nil, err
 	}
 	out := make([][]index.Range, len(which))
 	for k, i := range which {
+		if m.Tables[i].Partial() {
+			out[k] = m.Tables[i].KnownRows()
+			continue
+		}
 		for _, ms := range sets {
 			rows, err := m.Tables[i].Select(ctx, ms)
 			if err != nil {

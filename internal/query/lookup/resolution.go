@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/replica"
 )
 
 // Resolution is a match as the planner needs it: the series by labels, with their ids and places.
@@ -16,13 +18,18 @@ type Resolution struct {
 	HasHists bool             // a series has native histograms in an object that overlaps the range
 	Starts   bool             // an object has start timestamps
 	Samples  int64            // float samples in range, about: those of a series are taken to be evenly spaced in an object
+
+	// Replicas are what the series consist of, parallel to them, each list in the order of the
+	// replicas. nil: each series is shown as it is stored.
+	Replicas [][]ResolvedSeries
+	Rule     replica.Rule // that chooses among them
 }
 
 // ResolvedSeries is one series of a resolution.
 type ResolvedSeries struct {
 	Series
 	ID uint64  // as stored; in the first of its objects, if they do not agree
-	At []Place // ascending objects
+	At []Place // ascending objects; those of replicas may be of one object
 }
 
 // Place identifies the row of a series in an object. There are as many as series times objects.
@@ -90,27 +97,75 @@ func (m *Match) Resolution() *Resolution {
 			s.At = append(s.At, Place{int32(i), x.N})
 		}
 	}
+	if m.Replicas != nil {
+		out.group(m.Replicas)
+		return out
+	}
 	slices.SortFunc(out.Series, func(a, b ResolvedSeries) int { return labels.Compare(a.Labels, b.Labels) })
 	return out
+}
+
+// group replaces the series of a resolution by those that are shown of their replicas.
+func (r *Resolution) group(of *Replicas) {
+	groups := slices.SortedFunc(slices.Values(of.Groups), func(a, b Group) int { return labels.Compare(a.Labels, b.Labels) })
+	stored := r.Series
+	r.Series, r.Replicas, r.Rule = make([]ResolvedSeries, len(groups)), make([][]ResolvedSeries, len(groups)), of.Rule
+	for i, g := range groups {
+		members := stored[g.From:g.To]
+		s := ResolvedSeries{Series: Series{Labels: g.Labels}, ID: members[0].ID, At: members[0].At}
+		for k := range members {
+			s.Tombstones = append(s.Tombstones, members[k].Tombstones...)
+			if k > 0 {
+				s.At = append(s.At[:len(s.At):len(s.At)], members[k].At...)
+			}
+		}
+		slices.SortStableFunc(s.At, func(a, b Place) int { return cmp.Compare(a.Object, b.Object) })
+		r.Series[i], r.Replicas[i] = s, members
+	}
 }
 
 // Match returns the match of the series at some positions, in [mint, maxt] (ms). Its series are
 // parallel to the positions.
 func (r *Resolution) Match(positions []int, mint, maxt int64) *Match {
+	if r.Replicas != nil {
+		return r.matchReplicas(positions, mint, maxt)
+	}
+	return r.match(r.Series, positions, mint, maxt)
+}
+
+// matchReplicas is Match of a resolution with replicas: its groups are parallel to the positions.
+func (r *Resolution) matchReplicas(positions []int, mint, maxt int64) *Match {
+	of := &Replicas{Rule: r.Rule, MinT: mint, MaxT: maxt, Groups: make([]Group, len(positions))}
+	var stored []ResolvedSeries
+	for i, w := range positions {
+		of.Groups[i] = Group{r.Series[w].Labels, len(stored), len(stored) + len(r.Replicas[w])}
+		stored = append(stored, r.Replicas[w]...)
+	}
+	all := make([]int, len(stored))
+	for i := range all {
+		all[i] = i
+	}
+	m := r.match(stored, all, mint-replica.Around, maxt+replica.Around)
+	m.Replicas = of
+	return m
+}
+
+// match returns the match of some of series.
+func (r *Resolution) match(series []ResolvedSeries, positions []int, mint, maxt int64) *Match {
 	m := &Match{Scope: r.Scope, MinT: mint, MaxT: maxt, Series: make([]Series, len(positions)), Rows: make([][]Row, len(r.Objects))}
 	counts, total := make([]int, len(r.Objects)), 0
 	for _, w := range positions {
-		for _, p := range r.Series[w].At {
+		for _, p := range series[w].At {
 			counts[p.Object]++
 		}
-		total += len(r.Series[w].At)
+		total += len(series[w].At)
 	}
 	room := make([]Row, total)
 	for i, n := range counts {
 		m.Rows[i], room = room[:0:n], room[n:]
 	}
 	for i, w := range positions {
-		x := &r.Series[w]
+		x := &series[w]
 		m.Series[i] = x.Series
 		for _, p := range x.At {
 			m.Rows[p.Object] = append(m.Rows[p.Object], Row{int32(i), p.Row})

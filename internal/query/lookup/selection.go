@@ -91,6 +91,7 @@ type objectRows struct {
 	// ms: the latest first time and the earliest last time of a row. All rows overlap a range that
 	// does not end before the former and does not begin after the latter.
 	from, upto int64
+	table      *index.Table // of these rows alone, if the whole one was not read
 }
 
 // The memory (bytes) of a selection without parts, of a part, and of a series without labels,
@@ -150,6 +151,12 @@ func (x *selection) extend(objs []source.Object, parts []*objectRows, unknown []
 			x.last = newObjectRows(tables[i], rows)
 			x.parts[name] = x.last
 			x.bytes += partBytes + int64(len(name))
+		}
+		if p := x.parts[name]; p.table == nil && tables[i].Partial() {
+			known := *p
+			known.table = tables[i].WithoutLabels()
+			x.parts[name] = &known
+			x.bytes += known.table.Bytes()
 		}
 		parts[i] = x.parts[name]
 	}

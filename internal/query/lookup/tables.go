@@ -89,6 +89,16 @@ func (s *Tables) Objects(ctx context.Context, snap catalog.Snapshot, mint, maxt 
 // load sets the series tables of the objects for which wanted is true, unless they are set, from
 // the cache or from the objects.
 func (s *Tables) load(ctx context.Context, objs []source.Object, tables []*index.Table, wanted func(i int) bool) error {
+	rest := s.held(objs, tables, wanted)
+	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) (err error) {
+		i := rest[k]
+		tables[i], err = s.Whole(ctx, &objs[i])
+		return err
+	})
+}
+
+// held sets those of the tables that load sets which the cache holds, and returns the others.
+func (s *Tables) held(objs []source.Object, tables []*index.Table, wanted func(i int) bool) []int {
 	which := make([]int, 0, len(objs))
 	for i := range objs {
 		if tables[i] == nil && wanted(i) {
@@ -100,9 +110,51 @@ func (s *Tables) load(ctx context.Context, objs []source.Object, tables []*index
 	}
 	rest := index.Held(s.cache, len(which), func(k int) string { return objs[which[k]].Series }, func(k int, t *index.Table) { tables[which[k]] = t })
 	s.metrics.CountLookups("index", len(which)-len(rest), 0)
-	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) (err error) {
-		i := which[rest[k]]
-		tables[i], err = s.table(ctx, &objs[i])
+	for k, i := range rest {
+		rest[k] = which[i]
+	}
+	return rest
+}
+
+// The memory (bytes) of a row of a series table, and of a sample in a decoded segment, about.
+const (
+	tableRowBytes   = 56
+	listSampleBytes = 16
+)
+
+// crowded reports whether the cache is too small for the series tables of objects and for the
+// samples of those that are segments. Whole tables would then push one another out, and every query
+// would decode all of them.
+func (s *Tables) crowded(objs []source.Object) bool {
+	n := int64(0)
+	for i := range objs {
+		f := objs[i].Footer
+		n += tableRowBytes * f.Rows
+		if f.Meta == nil {
+			n += listSampleBytes * f.Samples
+		}
+	}
+	return n > s.cache.Limit()
+}
+
+// someShare is the inverse of the share of an object's rows up to which reading them alone costs
+// clearly less than the whole table.
+const someShare = 4
+
+// loadSome sets the series tables of the wanted objects that the cache does not hold to tables of
+// the rows that match one of sets, except where these are too many.
+func (s *Tables) loadSome(ctx context.Context, m *Match, wanted []bool, sets [][]*labels.Matcher) error {
+	rest := s.held(m.Objects, m.Tables, func(i int) bool { return wanted[i] })
+	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) error {
+		o := &m.Objects[rest[k]]
+		some := index.Some{Seed: s.seed, Sets: sets, Most: int(o.Footer.Rows / someShare)}
+		t, err := s.read(ctx, o, func(in source.Reader, size int64) (*index.Table, error) {
+			if o.Footer.Meta == nil {
+				return some.Segment(ctx, in, size)
+			}
+			return some.Block(ctx, in, size, o.Footer.Meta)
+		})
+		m.Tables[rest[k]] = t
 		return err
 	})
 }
@@ -131,29 +183,35 @@ func (s *Tables) count(ctx context.Context, objs []source.Object) {
 	s.metrics.Rows.Add(float64(rows))
 }
 
-// table returns the series table of one object.
-func (s *Tables) table(ctx context.Context, o *source.Object) (*index.Table, error) {
-	t, hit, err := index.Get(ctx, s.cache, o.Series, func() (t *index.Table, err error) {
-		m, size := o.Footer.Meta, o.Size
-		if m != nil {
-			f := m.File(block.SeriesFile)
-			if f == nil {
-				return nil, fmt.Errorf("%w: meta.json names no %s", block.ErrFormat, block.SeriesFile)
+// Whole returns the whole series table of an object.
+func (s *Tables) Whole(ctx context.Context, o *source.Object) (*index.Table, error) {
+	t, hit, err := index.Get(ctx, s.cache, o.Series, func() (*index.Table, error) {
+		return s.read(ctx, o, func(in source.Reader, size int64) (*index.Table, error) {
+			if o.Footer.Meta == nil {
+				return index.LoadSegment(in, size, s.seed)
 			}
-			size = f.Bytes
-		}
-		in := s.files.Open(ctx, o.Series, size)
-		switch err = in.Prefetch([][2]int64{{0, size}}); {
-		case err != nil:
-		case m == nil:
-			t, err = index.LoadSegment(in, size, s.seed)
-		default:
-			t, err = index.LoadBlock(in, size, m, s.seed)
-		}
-		return t, errors.Join(err, in.Close())
+			return index.LoadBlock(in, size, o.Footer.Meta, s.seed)
+		})
 	})
 	s.metrics.CountLookup("index", hit)
-	if err != nil {
+	return t, err
+}
+
+// read calls load with the file of an object's series, of size bytes.
+func (s *Tables) read(ctx context.Context, o *source.Object, load func(in source.Reader, size int64) (*index.Table, error)) (t *index.Table, err error) {
+	size := o.Size
+	if m := o.Footer.Meta; m != nil {
+		f := m.File(block.SeriesFile)
+		if f == nil {
+			return nil, o.Broken(fmt.Errorf("read series of %s: %w: meta.json names no %s", o.Series, block.ErrFormat, block.SeriesFile))
+		}
+		size = f.Bytes
+	}
+	in := s.files.Open(ctx, o.Series, size)
+	if err = in.Prefetch([][2]int64{{0, size}}); err == nil {
+		t, err = load(in, size)
+	}
+	if err = errors.Join(err, in.Close()); err != nil {
 		return nil, o.Broken(fmt.Errorf("read series of %s: %w", o.Series, err))
 	}
 	return t, nil

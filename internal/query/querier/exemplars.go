@@ -33,7 +33,7 @@ func (q *exemplarQuerier) Select(start, end int64, sets ...[]*labels.Matcher) (o
 	s := q.Storage
 	err = s.Metrics.Measure("exemplars", func() error {
 		_, err := s.Snapshots.Range(start, end).Read(q.ctx, func(snap catalog.Snapshot) error {
-			m, err := s.Tables.Exemplars(q.ctx, snap, start, end, sets...)
+			m, err := s.Series.Exemplars(q.ctx, snap, start, end, sets...)
 			if err == nil {
 				out, err = s.Samples.Exemplars(q.ctx, m)
 			}

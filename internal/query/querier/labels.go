@@ -10,21 +10,28 @@ import (
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/lookup"
 )
 
 // LabelValues implements storage.LabelQuerier.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return q.distinct(ctx, "label_values", hints, ms, func(t *index.Table, rows []index.Range) []string { return t.Values(name, rows) })
+	return q.distinct(ctx, "label_values", hints, ms, func(t *index.Table, rows []index.Range) ([]string, error) {
+		return t.Values(name, rows), nil
+	})
 }
 
-// LabelNames implements storage.LabelQuerier.
+// LabelNames implements storage.LabelQuerier. The label of replicas is hidden where their series
+// are shown without it.
 func (q *querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return q.distinct(ctx, "label_names", hints, ms, (*index.Table).Used)
+	rule := q.Series.Rule(ctx).For(ms)
+	return q.distinct(ctx, "label_names", hints, ms, func(t *index.Table, rows []index.Range) ([]string, error) {
+		return lookup.ShownNames(ctx, t, rows, rule)
+	})
 }
 
 // distinct returns the distinct strings that of returns for the series tables with matching rows,
 // sorted, and at most as many as the hints allow.
-func (q *querier) distinct(ctx context.Context, operation string, hints *storage.LabelHints, ms []*labels.Matcher, of func(*index.Table, []index.Range) []string) (out []string, notes annotations.Annotations, err error) {
+func (q *querier) distinct(ctx context.Context, operation string, hints *storage.LabelHints, ms []*labels.Matcher, of func(*index.Table, []index.Range) ([]string, error)) (out []string, notes annotations.Annotations, err error) {
 	if q.MinT > q.MaxT {
 		return nil, nil, nil
 	}
@@ -33,13 +40,14 @@ func (q *querier) distinct(ctx context.Context, operation string, hints *storage
 			seen := map[string]struct{}{}
 			out = nil
 			return q.Tables.Each(ctx, snap, q.MinT, q.MaxT, ms, func(t *index.Table, rows []index.Range) error {
-				for _, s := range of(t, rows) {
+				found, err := of(t, rows)
+				for _, s := range found {
 					if _, known := seen[s]; !known {
 						seen[s] = struct{}{}
 						out = append(out, s)
 					}
 				}
-				return nil
+				return err
 			})
 		})
 		return err

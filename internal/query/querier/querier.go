@@ -28,7 +28,8 @@ import (
 type Storage struct {
 	Snapshots    *snapshot.Cache
 	Files        *source.Files
-	Tables       *lookup.Tables
+	Tables       *lookup.Tables  // series as they are stored
+	Series       *lookup.Chooser // and as they are shown
 	Samples      *samples.Reader
 	Metrics      *metrics.Metrics
 	Logger       *slog.Logger
@@ -68,8 +69,8 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 		err = q.Metrics.Measure("select", func() error {
 			st, outer := &request.Stats{}, request.From(ctx).Stats
 			ctx := request.WithStats(ctx, st)
-			notes, err = q.Read(ctx, func(snap catalog.Snapshot) error {
-				out, err = read(ctx, snap, mint, maxt, hints, ms)
+			notes, err = q.ReadWide(ctx, func(snap catalog.Snapshot, wide bool) error {
+				out, err = read(ctx, snap, wide, mint, maxt, hints, ms)
 				return err
 			})
 			t := st.Totals()
@@ -84,8 +85,8 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 }
 
 // sampled returns the series that match, with their samples.
-func (q *querier) sampled(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
-	m, err := q.Tables.Match(ctx, snap, mint, maxt, ms)
+func (q *querier) sampled(ctx context.Context, snap catalog.Snapshot, wide bool, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
+	m, err := q.Series.Match(ctx, snap, wide, mint, maxt, ms)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +100,8 @@ func (q *querier) sampled(ctx context.Context, snap catalog.Snapshot, mint, maxt
 }
 
 // labelled returns the series that match, without samples. They may have none in the range.
-func (q *querier) labelled(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
-	series, err := q.Tables.Series(ctx, snap, mint, maxt, ms)
+func (q *querier) labelled(ctx context.Context, snap catalog.Snapshot, _ bool, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
+	series, err := q.Series.Series(ctx, snap, mint, maxt, ms)
 	if err != nil {
 		return nil, err
 	}

@@ -8,30 +8,35 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/index"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/query/lookup"
+	"github.com/promlake/promlake/internal/query/request"
 )
 
 // Stats returns the cardinality of the series in the recent window, for /api/v1/status/tsdb: their
-// number and time range (ms), and the limit largest entries by metric, label name (values, and
-// bytes of values over all series) and label pair.
+// number and time range (ms), as they are stored, and the limit largest entries by metric, label
+// name (values, and bytes of values over all series) and label pair.
 func (s *Storage) Stats(ctx context.Context, limit int) (*tsdb.Stats, error) {
 	from, to := s.Recent()
 	q := &querier{s.Snapshots.Range(from, to), s}
 	out := &tsdb.Stats{MinTime: math.MaxInt64, MaxTime: math.MinInt64}
 	pairs := map[labels.Label]uint64{}
-	set := q.Select(ctx, false, &storage.SelectHints{Start: from, End: to, Func: "series"})
-	for set.Next() {
-		out.NumSeries++
-		set.At().Labels().Range(func(l labels.Label) { pairs[l]++ })
-	}
-	if err := set.Err(); err != nil {
-		return nil, err
-	}
 	_, err := q.Read(ctx, func(snap catalog.Snapshot) error {
+		clear(pairs)
+		series, err := s.Tables.Series(ctx, snap, q.MinT, q.MaxT, nil) // each replica
+		if err == nil {
+			err = request.Found(ctx, series, lookup.LabelsOf)
+		}
+		if err != nil {
+			return err
+		}
+		out.NumSeries = uint64(len(series))
+		for i := range series {
+			series[i].Labels.Range(func(l labels.Label) { pairs[l]++ })
+		}
 		objs, _, err := s.Tables.Objects(ctx, snap, from, to)
 		for _, o := range objs {
 			out.MinTime, out.MaxTime = min(out.MinTime, o.Footer.MinT), max(out.MaxTime, o.Footer.MaxT)

@@ -5,6 +5,7 @@ package request
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -26,6 +27,10 @@ type Request struct {
 	// nil: each read takes its own.
 	Snapshot *Snapshot
 }
+
+// ErrNarrow reports that a read needs the objects of a wider range than those of its snapshot. The
+// snapshot's range takes a wider one and repeats the read.
+var ErrNarrow = errors.New("the snapshot is too narrow")
 
 type ctxKey struct{}
 

@@ -20,6 +20,7 @@ type Reader struct {
 	Files   *source.Files
 	Cache   *index.Cache // of places
 	Metrics *metrics.Metrics
+	Whole   func(context.Context, *source.Object) (*index.Table, error) // the series table of an object
 }
 
 // Places map the rows of the series table of a block to rows of one of its rollups. They are
@@ -54,10 +55,15 @@ func (p *Places) Group(row int64) int {
 func (p *Places) First(group int) int64 { return p.first[group] }
 
 // Places returns where a block's rollup, of this width, has its rows: from the cache or from the
-// rollup. t is the series table of the block.
+// rollup. t is the series table of the block, or a table of some of its rows.
 func (r *Reader) Places(ctx context.Context, o *source.Object, t *index.Table, file *block.File, step rollup.Step) (*Places, error) {
 	key := o.Block.File(file.Name)
 	p, hit, err := index.Get(ctx, r.Cache, "columns of "+key, func() (p *Places, err error) {
+		if t.Partial() {
+			if t, err = r.Whole(ctx, o); err != nil {
+				return nil, err
+			}
+		}
 		in := r.Files.Open(ctx, key, file.Bytes)
 		if file.Bytes <= source.WholeBytes {
 			err = in.Prefetch([][2]int64{{0, file.Bytes}})

@@ -67,8 +67,11 @@ func (r *Collector) Held() int64 { return r.size.Load() }
 
 // Joined returns the float samples of a series of a batch, none if it has none, and what the kernel
 // may assume of them if its last series was that of the last call. They are valid until the next
-// call.
+// call. Of a match with replicas, it is a series as shown.
 func (r *Collector) Joined(series int) (t []int64, v []float64, facts promsql.Facts) {
+	if r.Replicas != nil {
+		return r.chosenFloats(&r.Replicas.Groups[series])
+	}
 	s := r.got[series]
 	if len(s.floats) == 0 {
 		return nil, nil, 0

@@ -28,16 +28,45 @@ func (s *Reader) Exemplars(ctx context.Context, m *lookup.Match) ([]exemplar.Que
 		return nil, err
 	}
 	out := make([]exemplar.QueryResult, 0, len(m.Series))
-	for i, es := range r.found {
-		if len(es) == 0 {
-			continue
+	add := func(lset labels.Labels, of ...[]exemplar.Exemplar) {
+		if es := distinct(of...); len(es) > 0 {
+			out = append(out, exemplar.QueryResult{SeriesLabels: lset, Exemplars: es})
 		}
-		slices.SortFunc(es, compareExemplars)
-		es = slices.CompactFunc(es, func(a, b exemplar.Exemplar) bool { return compareExemplars(a, b) == 0 })
-		out = append(out, exemplar.QueryResult{SeriesLabels: m.Series[i].Labels, Exemplars: es})
+	}
+	if m.Replicas != nil {
+		for _, g := range m.Replicas.Groups {
+			add(g.Labels, r.found[g.From:g.To]...)
+		}
+	} else {
+		for i, es := range r.found {
+			add(m.Series[i].Labels, es)
+		}
 	}
 	slices.SortFunc(out, func(a, b exemplar.QueryResult) int { return labels.Compare(a.SeriesLabels, b.SeriesLabels) })
 	return out, nil
+}
+
+// distinct returns the exemplars of the replicas of a series, each once, ascending by time.
+// Replicas read the same exemplar at different times, unless the target gives it one: among
+// several, an exemplar with equal labels and value counts once, at the earliest time.
+func distinct(of ...[]exemplar.Exemplar) []exemplar.Exemplar {
+	es := slices.Concat(of...)
+	slices.SortFunc(es, compareExemplars)
+	es = slices.CompactFunc(es, func(a, b exemplar.Exemplar) bool { return compareExemplars(a, b) == 0 })
+	if len(of) == 1 {
+		return es
+	}
+	type content struct {
+		labels string
+		value  float64
+	}
+	seen := map[content]bool{}
+	return slices.DeleteFunc(es, func(e exemplar.Exemplar) bool {
+		c := content{e.Labels.String(), e.Value}
+		again := seen[c]
+		seen[c] = !e.Labels.IsEmpty()
+		return again
+	})
 }
 
 func compareExemplars(a, b exemplar.Exemplar) int {
@@ -66,9 +95,9 @@ func (e *exemplarLists) Bytes() int64 {
 	return n
 }
 
-// segmentExemplars returns all exemplars of a segment, n by its series table.
-func (s *Reader) segmentExemplars(ctx context.Context, o *source.Object, n int64) (*exemplarLists, error) {
-	return lists(ctx, s, "exemplars", "exemplars of "+o.Series, o, func(c *segment.Columns) (e *exemplarLists, err error) {
+// segmentExemplars returns all exemplars of a segment. t is its whole series table.
+func (s *Reader) segmentExemplars(ctx context.Context, o *source.Object, t *index.Table) (*exemplarLists, error) {
+	return lists(ctx, s, "exemplars", "exemplars of "+o.Series, o, t, func(c *segment.Columns) (e *exemplarLists, err error) {
 		e = &exemplarLists{}
 		if _, e.t, err = c.Times(segment.ColExTS); err != nil {
 			return nil, err
@@ -79,7 +108,7 @@ func (s *Reader) segmentExemplars(ctx context.Context, o *source.Object, n int64
 		if _, e.labels, err = c.Blobs(segment.ColExLabels); err != nil {
 			return nil, err
 		}
-		if int64(len(e.t)) != n || int64(len(e.v)) != n || int64(len(e.labels)) != n {
+		if n := t.TotalExemplars(); int64(len(e.t)) != n || int64(len(e.v)) != n || int64(len(e.labels)) != n {
 			return nil, fmt.Errorf("%w: %d times, %d values, %d label sets of %d exemplars", segment.ErrFormat, len(e.t), len(e.v), len(e.labels), n)
 		}
 		return e, nil
@@ -93,7 +122,7 @@ func (r *exemplarCollector) segments(ctx context.Context) error {
 		if o.Footer.Meta != nil || len(r.Rows[i]) == 0 {
 			continue
 		}
-		e, err := r.reader.segmentExemplars(ctx, o, t.TotalExemplars())
+		e, err := r.reader.segmentExemplars(ctx, o, t)
 		if err != nil {
 			return err
 		}

@@ -2,11 +2,11 @@ package samples
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"sync"
 
 	"github.com/promlake/promlake/internal/query/duck/promsql"
+	"github.com/promlake/promlake/internal/replica"
 )
 
 const (
@@ -63,6 +63,9 @@ type Memory struct {
 
 	joined points     // of the last series that was more than one fragment
 	last   []fragment // of the last series, in order; none if they overlapped
+
+	replicas  []replica.Series // of the last series of a match with replicas
+	stretches []replica.Stretch
 }
 
 // memories keeps memory from one leaf to the next.
@@ -114,7 +117,7 @@ func (m *Memory) join(s *collected) (p points, facts promsql.Facts) {
 	}
 	if !sequential(s.floats) {
 		m.last = nil
-		return s.merge(math.MinInt64, math.MinInt64), facts // there are no histograms
+		return s.merge(), facts // there are no histograms
 	}
 	same := slices.EqualFunc(m.last, s.floats, func(f, g fragment) bool {
 		return f.n == g.n && f.n > 0 && &f.batch.t[f.off] == &g.batch.t[g.off]

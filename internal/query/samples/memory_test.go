@@ -73,7 +73,7 @@ func TestJoin(t *testing.T) {
 			s.floats = append(s.floats, fragment{b, 0, uint32(len(b.t)), uint32(rank)})
 		}
 		c := &collected{Series: s.Series, floats: append([]fragment(nil), s.floats...)}
-		want := c.merge(0, 0)
+		want := c.merge()
 		got, facts := m.join(s)
 		require.Equal(t, want.t, append([]int64(nil), got.t...))
 		require.Equal(t, want.v, append([]float64(nil), got.v...))

@@ -15,9 +15,8 @@ type points struct {
 	h  []*histPoint // nil where the sample is a float; nil = all are floats
 }
 
-// merge returns the samples that count of all objects (package live). mint and unread are those of
-// setResetHints.
-func (s *collected) merge(mint, unread int64) points {
+// merge returns the samples that count of all objects (package live).
+func (s *collected) merge() points {
 	if len(s.hists) == 0 && len(s.floats) == 1 {
 		return s.floats[0].points()
 	}
@@ -46,7 +45,6 @@ func (s *collected) merge(mint, unread int64) points {
 			p.st[i] = f.ST[x.At]
 		}
 	}
-	p.setResetHints(mint, unread)
 	return p
 }
 

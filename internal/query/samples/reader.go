@@ -41,9 +41,9 @@ func New(s Settings, files *source.Files, cache *index.Cache, r *rollups.Reader,
 // take. Larger segments are decoded for every read.
 const sampleShare = 16
 
-// lists returns what load makes of a segment's columns, from the cache, where it has the given
-// name, unless the segment is too large for it.
-func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *source.Object, load func(*segment.Columns) (T, error)) (T, error) {
+// lists returns what load makes of a segment's columns for the rows of t, its series table: from
+// the cache, where it has the given name, unless it is too large for it.
+func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *source.Object, t *index.Table, load func(*segment.Columns) (T, error)) (T, error) {
 	open := func() (out T, err error) {
 		in := s.files.Open(ctx, o.Series, o.Size)
 		err = in.Prefetch([][2]int64{{0, o.Size}})
@@ -59,7 +59,11 @@ func lists[T index.Sized](ctx context.Context, s *Reader, what, name string, o *
 		}
 		return out, nil
 	}
-	if o.Footer.Samples*16 > s.settings.CacheBytes/sampleShare {
+	samples := o.Footer.Samples
+	if t.Partial() {
+		samples = t.TotalFloats() + t.TotalHists()
+	}
+	if samples*16 > s.settings.CacheBytes/sampleShare {
 		return open()
 	}
 	out, hit, err := index.Get(ctx, s.cache, name, open)

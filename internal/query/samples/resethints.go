@@ -11,8 +11,12 @@ import (
 // unknown, so that the engine detects resets, as with upstream's storage.
 //
 // Samples before mint (ms) are only compared with, if they are later than unread (ms), before which
-// there may be samples that were not read. They are dropped.
+// there may be samples that were not read. They are dropped. Without histograms there is nothing to
+// do.
 func (p *points) setResetHints(mint, unread int64) {
+	if p.h == nil {
+		return
+	}
 	first := 0
 	for first < len(p.t) && p.t[first] < mint {
 		first++

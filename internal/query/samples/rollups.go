@@ -48,7 +48,7 @@ var standIns = map[string]rollup.StandIn{
 // [mint, maxt] (ms) with fewer rows than there are samples. It returns nil if there are none.
 func FindRollups(l *plan.Leaf, res *lookup.Resolution, wanted []int, mint, maxt int64) *Rollups {
 	standIn, ok := standIns[l.Func]
-	if !ok {
+	if !ok || res.Replicas != nil { // a bucket stands for samples of one replica
 		return nil
 	}
 	x := &Rollups{res: res, standIn: standIn, blocks: make([]rollupPart, len(res.Objects))}

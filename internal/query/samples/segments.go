@@ -30,39 +30,66 @@ func (b *blobs) Bytes() int64 {
 	return n
 }
 
-// segmentFloats returns all float samples of a segment, n by its series table.
-func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, n int64) (*batch, error) {
-	return lists(ctx, s, "samples", o.Lists, o, func(c *segment.Columns) (b *batch, err error) {
+// listsKey is the key of the lists of a segment in the cache: of those of the rows of t, its series
+// table.
+func listsKey(o *source.Object, t *index.Table) string { return o.Lists + t.RowsKey() }
+
+// ofRows returns a function that keeps, of the elements of the lists of a segment, those of the
+// rows of t, its series table. counts holds the lengths of the lists.
+func ofRows[T any](t *index.Table) func(counts []int, all []T, err error) ([]T, error) {
+	return func(counts []int, all []T, err error) ([]T, error) {
+		if err != nil || !t.Partial() {
+			return all, err
+		}
+		lists, err := t.Pick(counts)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", segment.ErrFormat, err)
+		}
+		n := 0
+		for _, r := range lists {
+			n += int(r.To - r.From)
+		}
+		out := make([]T, 0, n)
+		for _, r := range lists {
+			out = append(out, all[r.From:r.To]...)
+		}
+		return out, nil
+	}
+}
+
+// segmentFloats returns the float samples of the rows of t, the series table of a segment.
+func (s *Reader) segmentFloats(ctx context.Context, o *source.Object, t *index.Table) (*batch, error) {
+	return lists(ctx, s, "samples", listsKey(o, t), o, t, func(c *segment.Columns) (b *batch, err error) {
 		b = &batch{}
-		if _, b.t, err = c.Times(segment.ColTS); err != nil {
+		if b.t, err = ofRows[int64](t)(c.Times(segment.ColTS)); err != nil {
 			return nil, err
 		}
-		if _, b.v, err = c.Doubles(segment.ColValue); err != nil {
+		if b.v, err = ofRows[float64](t)(c.Doubles(segment.ColValue)); err != nil {
 			return nil, err
 		}
 		if c.Has(segment.ColST) {
-			if _, b.st, err = c.Times(segment.ColST); err != nil {
+			if b.st, err = ofRows[int64](t)(c.Times(segment.ColST)); err != nil {
 				return nil, err
 			}
 		}
-		if int64(len(b.t)) != n || int64(len(b.v)) != n || b.st != nil && int64(len(b.st)) != n {
+		if n := t.TotalFloats(); int64(len(b.t)) != n || int64(len(b.v)) != n || b.st != nil && int64(len(b.st)) != n {
 			return nil, fmt.Errorf("%w: %d times, %d values, %d start timestamps of %d samples", segment.ErrFormat, len(b.t), len(b.v), len(b.st), n)
 		}
 		return b, nil
 	})
 }
 
-// segmentHists returns all native histograms of a segment, n by its series table.
-func (s *Reader) segmentHists(ctx context.Context, o *source.Object, n int64) (*blobs, error) {
-	return lists(ctx, s, "histograms", "histograms of "+o.Series, o, func(c *segment.Columns) (b *blobs, err error) {
+// segmentHists returns the native histograms of the rows of t, the series table of a segment.
+func (s *Reader) segmentHists(ctx context.Context, o *source.Object, t *index.Table) (*blobs, error) {
+	return lists(ctx, s, "histograms", "histograms of "+o.Series+t.RowsKey(), o, t, func(c *segment.Columns) (b *blobs, err error) {
 		b = &blobs{}
-		if _, b.t, err = c.Times(segment.ColHistTS); err != nil {
+		if b.t, err = ofRows[int64](t)(c.Times(segment.ColHistTS)); err != nil {
 			return nil, err
 		}
-		if _, b.data, err = c.Blobs(segment.ColHist); err != nil {
+		if b.data, err = ofRows[string](t)(c.Blobs(segment.ColHist)); err != nil {
 			return nil, err
 		}
-		if int64(len(b.t)) != n || int64(len(b.data)) != n {
+		if n := t.TotalHists(); int64(len(b.t)) != n || int64(len(b.data)) != n {
 			return nil, fmt.Errorf("%w: %d times, %d messages of %d histograms", segment.ErrFormat, len(b.t), len(b.data), n)
 		}
 		return b, nil
@@ -78,7 +105,7 @@ func (r *Collector) segments(ctx context.Context) error {
 			which = append(which, i)
 		}
 	}
-	rest := index.Held(r.reader.cache, len(which), func(k int) string { return r.Objects[which[k]].Lists }, func(k int, b *batch) { floats[which[k]] = b })
+	rest := index.Held(r.reader.cache, len(which), func(k int) string { return listsKey(&r.Objects[which[k]], r.Tables[which[k]]) }, func(k int, b *batch) { floats[which[k]] = b })
 	r.reader.metrics.CountLookups("samples", len(which)-len(rest), 0)
 	for k, i := range which {
 		if floats[i] != nil && r.Tables[i].TotalHists() > 0 {
@@ -141,12 +168,12 @@ func (r *Collector) listed(ctx context.Context, object int) (floats *batch, hist
 		return slices.ContainsFunc(r.Rows[object], func(x lookup.Row) bool { _, n := places(t, int(x.N)); return n > 0 })
 	}
 	if has((*index.Table).Floats) {
-		if floats, err = r.reader.segmentFloats(ctx, o, t.TotalFloats()); err != nil {
+		if floats, err = r.reader.segmentFloats(ctx, o, t); err != nil {
 			return nil, nil, err
 		}
 	}
 	if has((*index.Table).Hists) {
-		hists, err = r.reader.segmentHists(ctx, o, t.TotalHists())
+		hists, err = r.reader.segmentHists(ctx, o, t)
 	}
 	return floats, hists, err
 }

@@ -49,6 +49,9 @@ func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.Sel
 		}
 	}
 	s.metrics.Samples.Add(float64(r.size.Load()))
+	if m.Replicas != nil {
+		return r.chosen(hints), nil
+	}
 	series := slices.DeleteFunc(r.got, func(s *collected) bool {
 		return len(s.floats) == 0 && !slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= m.MinT })
 	})
@@ -75,7 +78,9 @@ func merged(series []*collected, hints *storage.SelectHints, mint, unread int64)
 	out := make([]*Series, len(series))
 	backing := make([]Series, len(series))
 	for i, s := range series {
-		backing[i] = Series{s.Labels, s.merge(mint, unread)}
+		p := s.merge()
+		p.setResetHints(mint, unread)
+		backing[i] = Series{s.Labels, p}
 		out[i] = &backing[i]
 		series[i] = nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/request"
+	"github.com/promlake/promlake/internal/replica"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -48,12 +49,19 @@ type Range struct {
 	MinT, MaxT int64 // ms, inclusive, within what keys can name
 
 	mu    sync.Mutex
-	taken map[moment]catalog.Snapshot
+	taken map[moment]extent
+	wide  bool // what is taken from now on is wide
+}
+
+// extent is a snapshot of the range, or of one that is wider by replica.Around on both sides.
+type extent struct {
+	catalog.Snapshot
+	wide bool
 }
 
 // Range returns the range [mint, maxt] (ms).
 func (s *Cache) Range(mint, maxt int64) *Range {
-	return &Range{cache: s, MinT: max(mint, key.MinTime), MaxT: min(maxt, key.MaxTime), taken: map[moment]catalog.Snapshot{}}
+	return &Range{cache: s, MinT: max(mint, key.MinTime), MaxT: min(maxt, key.MaxTime), taken: map[moment]extent{}}
 }
 
 // Clip returns the part of [mint, maxt] (ms) that is in the range.
@@ -62,22 +70,29 @@ func (r *Range) Clip(mint, maxt int64) (int64, int64) {
 }
 
 // snapshot returns the range's snapshot for ctx's tenant and time; fresh replaces it by a new one.
-func (r *Range) snapshot(ctx context.Context, fresh bool) (snap catalog.Snapshot, err error) {
+func (r *Range) snapshot(ctx context.Context, fresh bool) (e extent, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	req := request.From(ctx)
 	m := moment{tenant.From(ctx), req.AsOf}
-	if snap, ok := r.taken[m]; ok && !fresh {
-		return snap, nil
+	if e, ok := r.taken[m]; ok && !fresh && (e.wide || !r.wide) {
+		return e, nil
 	}
 	snap, ok := req.Snapshot.Take(m.tenant)
-	if !ok {
-		if snap, err = r.cache.take(ctx, m, r.MinT, r.MaxT); err != nil {
-			return snap, err
+	if ok {
+		e = extent{snap, req.Snapshot.Wide}
+	} else {
+		mint, maxt := r.MinT, r.MaxT
+		if r.wide && mint <= maxt {
+			mint, maxt = max(mint-replica.Around, key.MinTime), min(maxt+replica.Around, key.MaxTime)
 		}
+		if snap, err = r.cache.take(ctx, m, mint, maxt); err != nil {
+			return e, err
+		}
+		e = extent{snap, r.wide}
 	}
-	r.taken[m] = snap
-	return snap, nil
+	r.taken[m] = e
+	return e, nil
 }
 
 // Read calls fn with the snapshot, and once more with a fresh one if an object was gone: compaction
@@ -85,13 +100,31 @@ func (r *Range) snapshot(ctx context.Context, fresh bool) (snap catalog.Snapshot
 // more, from the store. If it still is, the read fails or fn is called without the object,
 // depending on the settings. The annotations name the objects without which fn was called last.
 func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (annotations.Annotations, error) {
+	return r.read(ctx, func(snap catalog.Snapshot, _ bool) error { return fn(snap) })
+}
+
+// ReadWide is Read for a fn that may need the objects of a range that is wider by replica.Around on
+// both sides. wide reports whether the snapshot has them. If fn returns request.ErrNarrow, it is
+// called again with one that has.
+func (r *Range) ReadWide(ctx context.Context, fn func(snap catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
+	notes, err := r.read(ctx, fn)
+	if errors.Is(err, request.ErrNarrow) {
+		r.mu.Lock()
+		r.wide = true
+		r.mu.Unlock()
+		notes, err = r.read(ctx, fn)
+	}
+	return notes, err
+}
+
+func (r *Range) read(ctx context.Context, fn func(snap catalog.Snapshot, wide bool) error) (annotations.Annotations, error) {
 	s, left := r.cache, &leftOut{}
 	for _, fresh := range []bool{false, true} {
-		snap, err := r.snapshot(ctx, fresh)
+		e, err := r.snapshot(ctx, fresh)
 		if err != nil {
 			return left.notes, err
 		}
-		err = s.reading(ctx, left, snap, fn)
+		err = s.reading(ctx, left, e.Snapshot, func(snap catalog.Snapshot) error { return fn(snap, e.wide) })
 		switch {
 		case !errors.Is(err, objstore.ErrNotFound):
 			return left.notes, err
@@ -102,7 +135,7 @@ func (r *Range) Read(ctx context.Context, fn func(catalog.Snapshot) error) (anno
 		s.epoch++ // reads that begin from now on take new snapshots
 		s.mu.Unlock()
 		s.metrics.Replans.Inc()
-		s.logger.Debug("replan a read whose objects are gone", "tenant", snap.Tenant, "err", err)
+		s.logger.Debug("replan a read whose objects are gone", "tenant", e.Tenant, "err", err)
 	}
 	return left.notes, nil
 }
