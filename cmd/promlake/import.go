@@ -13,7 +13,8 @@ import (
 )
 
 type importCmd struct {
-	TSDB importTSDBCmd `cmd:"" name:"tsdb" help:"Import the blocks of a Prometheus, of Thanos or of Mimir. May be killed and repeated."`
+	TSDB       importTSDBCmd       `cmd:"" name:"tsdb" help:"Import the blocks of a Prometheus, of Thanos or of Mimir. May be killed and repeated."`
+	Prometheus importPrometheusCmd `cmd:"" name:"prometheus" help:"Import what a running server has, through Prometheus' remote read API. May be killed and repeated."`
 }
 
 type importTSDBCmd struct {
@@ -24,9 +25,42 @@ type importTSDBCmd struct {
 
 // Run imports and prints what that did, also when it failed midway.
 func (c *importTSDBCmd) Run(ctx context.Context, io flags.Streams) error {
+	return bring(ctx, io, c.Import, c.TSDB)
+}
+
+type importPrometheusCmd struct {
+	URL   string   `name:"url" required:"" placeholder:"URL" help:"Server to read: a Prometheus, or another one with its remote read API. /api/v1/read is added."`
+	Match []string `name:"match" sep:"none" placeholder:"SELECTOR" help:"Series to import. Repeatable. Default: all."`
+	Start string   `name:"start" placeholder:"T" required:"" help:"First time: RFC 3339 or seconds since 1970."`
+	End   string   `name:"end" placeholder:"T" help:"Last time. Default: now."`
+
+	HTTPConfig string        `name:"http.config.file" placeholder:"FILE" help:"HTTP client configuration of Prometheus: basic_auth, authorization, oauth2, tls_config, http_headers, proxy_url."`
+	Token      string        `name:"token" placeholder:"TOKEN" secret:"" help:"Bearer token for the server; better set by its variable, for arguments can be seen in process lists."`
+	Header     []string      `name:"header" sep:"none" placeholder:"NAME:VALUE" help:"Header of all requests, such as X-Scope-OrgID:team-a. Repeatable."`
+	Timeout    time.Duration `name:"timeout" default:"10m" above:"0" help:"Longest time of one request, which reads two hours."`
+	Identity   string        `name:"identity" placeholder:"NAME" help:"What identifies the samples, so that they are not imported twice. Default: --url and the tenant of --header. Set it if the address of the server changes during an import."`
+
+	Import importapp.Settings `embed:""`
+}
+
+// Run imports and prints what that did, also when it failed midway.
+func (c *importPrometheusCmd) Run(ctx context.Context, io flags.Streams) (err error) {
+	r := importapp.Remote{URL: c.URL, Match: c.Match, HTTPConfig: c.HTTPConfig, Headers: c.Header, Token: c.Token, Timeout: c.Timeout, Identity: c.Identity}
+	now := time.Now()
+	if r.Start, err = parseTime("start", c.Start, now); err != nil {
+		return err
+	}
+	if r.End, err = parseTime("end", c.End, now); err != nil {
+		return err
+	}
+	return bring(ctx, io, c.Import, r)
+}
+
+// bring imports from a source and prints what that did.
+func bring(ctx context.Context, io flags.Streams, set importapp.Settings, src importapp.Source) error {
 	p := newPace(io, "samples")
 	defer p.end()
-	o, err := importapp.Blocks(ctx, c.Import, c.TSDB, time.Now, p.see)
+	o, err := importapp.Run(ctx, set, src, time.Now, p.see)
 	p.end()
 	if o == nil {
 		return err

@@ -61,6 +61,23 @@ func TestImport(t *testing.T) {
 	require.Contains(t, errs, "a/b")
 }
 
+func TestImportPrometheus(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "store")
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--url", "http://127.0.0.1:1", "--start", "yesterday"}, `--start "yesterday": want RFC 3339 or seconds since 1970`},
+		{[]string{"--url", "http://127.0.0.1:1", "--start", "1", "--end", "0"}, "want a start before the end"},
+		{[]string{"--url", "127.0.0.1:1", "--start", "1"}, "want the http:// or https:// address of a server"},
+		{[]string{"--start", "1"}, "missing flags: --url"},
+	} {
+		_, errs, status := invoke(t, append([]string{"import", "prometheus", "--store", store}, tc.args...)...)
+		require.NotZero(t, status)
+		require.Contains(t, errs, tc.want)
+	}
+}
+
 func TestPace(t *testing.T) {
 	require.Equal(t, "1.0M of about 4.0M samples, 500.0k/s, 6s left", paceText("samples", 1_000_000, 4_000_000, 2*time.Second))
 	require.Equal(t, "0 of about 4 samples, –", paceText("samples", 0, 4, 0))

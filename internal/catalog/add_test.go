@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/catalog"
@@ -14,9 +15,10 @@ func TestAdd(t *testing.T) {
 	live := blk(key.L2h, 0, 5*minute, 2*sec)
 	m := chain(t, replace(5*minute, segments(sid(0, sec)), live))
 	b := blk(key.L2h, 0, 6*minute, sec)
-	next, err := m.Add(at(6*minute), b)
+	next, err := m.Add(at(6*minute), b, []string{"a", "b"}, nil)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []catalog.Block{live, b}, next.Blocks)
+	require.Equal(t, []catalog.Import{catalog.ImportOf(b, []string{"a", "b"})}, next.Imports)
 	require.Len(t, m.Blocks, 1, "a transition leaves its receiver alone")
 
 	of := func(change func(*catalog.Block)) catalog.Block {
@@ -25,26 +27,35 @@ func TestAdd(t *testing.T) {
 		change(&x)
 		return x
 	}
+	same := of(func(*catalog.Block) {})
 	for _, tc := range []struct {
-		name string
-		b    catalog.Block
-		want error
+		name     string
+		b        catalog.Block
+		inputs   []string
+		recorded []ulid.ULID
+		want     error
 	}{
-		{"the same again", of(func(*catalog.Block) {}), catalog.ErrConflict},
-		{"a slice of it", of(func(x *catalog.Block) { x.Slice = catalog.Slice{Index: 1, Of: 2} }), catalog.ErrConflict},
-		{"in a longer window", of(func(x *catalog.Block) { x.Level, x.Window = key.L24h, key.L24h.WindowOf(int64(x.Window)) }), catalog.ErrConflict},
-		{"known", b, catalog.ErrConflict},
-		{"of another rank", of(func(x *catalog.Block) { x.Rank = id(0, 9) }), nil},
-		{"of another window", of(func(x *catalog.Block) { *x = blk(key.L2h, 1, 6*minute, sec) }), nil},
-		{"too late", of(func(x *catalog.Block) { x.ID, x.Rank = id(6*minute-catalog.MaxJobAge-time.Second), id(0, 9) }), catalog.ErrConflict},
-		{"of nothing", of(func(x *catalog.Block) { x.Series, x.Samples, x.Bytes = 0, 0, 0 }), catalog.ErrInvalid},
-		{"with tombstones of the future", of(func(x *catalog.Block) { x.Rank, x.DeletesThrough = id(0, 9), id(6*minute) }), catalog.ErrInvalid},
+		{"the same again", same, []string{"a", "b"}, nil, catalog.ErrConflict},
+		{"one input again", same, []string{"b", "c"}, nil, catalog.ErrConflict},
+		{"another input", same, []string{"c"}, nil, nil},
+		{"after the record of the first", same, []string{"b"}, []ulid.ULID{b.ID}, nil},
+		{"a slice of it", of(func(x *catalog.Block) { x.Slice = catalog.Slice{Index: 1, Of: 2} }), []string{"a"}, nil, catalog.ErrConflict},
+		{"in a longer window", of(func(x *catalog.Block) { x.Level, x.Window = key.L24h, key.L24h.WindowOf(int64(x.Window)) }), []string{"a"}, nil, catalog.ErrConflict},
+		{"known", b, []string{"c"}, nil, catalog.ErrConflict},
+		{"of another window", of(func(x *catalog.Block) { *x = blk(key.L2h, 1, 6*minute, sec) }), []string{"a"}, nil, nil},
+		{"too late", of(func(x *catalog.Block) { x.ID = id(6*minute - catalog.MaxJobAge - time.Second) }), []string{"c"}, nil, catalog.ErrConflict},
+		{"of nothing", of(func(x *catalog.Block) { x.Series, x.Samples, x.Bytes = 0, 0, 0 }), []string{"c"}, nil, catalog.ErrInvalid},
+		{"of no input", same, nil, nil, catalog.ErrInvalid},
+		{"of inputs without order", same, []string{"d", "c"}, nil, catalog.ErrInvalid},
+		{"with tombstones of the future", of(func(x *catalog.Block) { x.DeletesThrough = id(6 * minute) }), []string{"c"}, nil, catalog.ErrInvalid},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := next.Add(at(6*minute), tc.b)
+			_, err := next.Add(at(6*minute), tc.b, tc.inputs, tc.recorded)
 			require.ErrorIs(t, err, tc.want)
 		})
 	}
+	require.Empty(t, next.Recorded([]ulid.ULID{b.ID, id(0)}).Imports)
+	require.Empty(t, next.Clear(at(7*minute), nil).Imports)
 }
 
 func TestSlicesWithin(t *testing.T) {

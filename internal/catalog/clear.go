@@ -27,7 +27,7 @@ func (m Manifest) Clear(now time.Time, segments []SegmentID) Manifest {
 		}
 	}
 	next := m.consume(now, s)
-	next.Splits = nil
+	next.Splits, next.Imports = nil, nil
 	return next
 }
 

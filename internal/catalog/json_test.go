@@ -51,6 +51,11 @@ func everything(t *testing.T) catalog.Manifest {
 		func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			return m.Forget([]catalog.SegmentID{sid(0, 2*sec)}, []catalog.BlockID{two.BlockID()})
 		},
+		func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+			b := sliced(blk(key.L2h, 20, 8*minute, sec), 1, 2)
+			b.DeletesThrough = m.LastTombstone
+			return m.Add(at(8*minute), b, []string{"tsdb/01KDY025W80000000000000000"}, nil)
+		},
 	)
 	return m
 }
@@ -173,8 +178,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"no window":           strings.Replace(good, `"20260102T0000Z"`, `"20260102T0001Z"`, 1),
 		"no window of level":  strings.Replace(good, `"24h","window":"20260102T0000Z"`, `"24h","window":"20260102T0200Z"`, 1),
 		"bad matcher":         strings.Replace(good, `"type":"="`, `"type":"=="`, 1),
-		"id of generation 0":  strings.Replace(good, `"generation":9`, `"generation":0`, 1),
-		"oldest is newer":     strings.Replace(good, `"oldest":{"generation":1`, `"oldest":{"generation":10`, 1),
+		"id of generation 0":  strings.Replace(good, `"generation":10`, `"generation":0`, 1),
+		"oldest is newer":     strings.Replace(good, `"oldest":{"generation":1`, `"oldest":{"generation":11`, 1),
 		"tombstone is newer":  strings.Replace(good, `"last_tombstone":"01`, `"last_tombstone":"00`, 1),
 		"negative samples":    strings.Replace(good, `"samples":30`, `"samples":-30`, 1),
 		"sealed by the next":  strings.Replace(good, `"by":"01`, `"by":"02`, 1),

@@ -54,6 +54,7 @@ type Manifest struct {
 	Tombstones []Tombstone `json:"tombstones,omitempty"` // by id
 	Sealed     []Sealed    `json:"sealed,omitempty"`     // live segments that a tombstone covers; by window, id
 	Splits     []Split     `json:"splits,omitempty"`     // by id
+	Imports    []Import    `json:"imports,omitempty"`    // committed imports whose records may not be written yet; by block
 }
 
 // Point names a manifest of a tenant's history.
@@ -190,6 +191,7 @@ func (m Manifest) point() Point { return Point{Generation: m.Generation, ID: m.I
 func (m Manifest) clone() Manifest {
 	m.Blocks, m.Consumed, m.Retired = slices.Clone(m.Blocks), slices.Clone(m.Consumed), slices.Clone(m.Retired)
 	m.Tombstones, m.Sealed, m.Splits = slices.Clone(m.Tombstones), slices.Clone(m.Sealed), slices.Clone(m.Splits)
+	m.Imports = slices.Clone(m.Imports)
 	return m
 }
 
@@ -203,6 +205,7 @@ func (m *Manifest) sort() {
 	slices.SortFunc(m.Tombstones, func(a, b Tombstone) int { return a.ID.Compare(b.ID) })
 	slices.SortFunc(m.Sealed, func(a, b Sealed) int { return compareSegments(a.SegmentID, b.SegmentID) })
 	slices.SortFunc(m.Splits, func(a, b Split) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(m.Imports, func(a, b Import) int { return a.Block.Compare(b.Block) })
 }
 
 func compareSegments(a, b SegmentID) int {

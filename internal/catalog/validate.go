@@ -24,6 +24,7 @@ func (m Manifest) validate() error {
 		ascending("tombstones", m.Tombstones, func(t Tombstone) ulid.ULID { return t.ID }, ulid.ULID.Compare),
 		ascending("sealed", m.Sealed, func(s Sealed) SegmentID { return s.SegmentID }, compareSegments),
 		ascending("splits", m.Splits, func(s Split) ulid.ULID { return s.ID }, ulid.ULID.Compare),
+		ascending("imports", m.Imports, func(x Import) ulid.ULID { return x.Block }, ulid.ULID.Compare),
 		m.validateEntries(),
 	)
 }
@@ -52,6 +53,11 @@ func (m Manifest) validateEntries() error {
 	}
 	for _, s := range m.Splits {
 		if err := s.validate(); err != nil {
+			return err
+		}
+	}
+	for _, x := range m.Imports {
+		if err := x.validate(); err != nil {
 			return err
 		}
 	}

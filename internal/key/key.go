@@ -38,6 +38,10 @@ const (
 	MinTime int64 = -62167219200000
 	MaxTime int64 = 253402300799999
 
+	// Quarantine begins the keys of copies of damaged objects; the object's key follows. Nothing
+	// deletes them.
+	Quarantine = "quarantine/"
+
 	// QueueMillis is the length of a period of the write queue in milliseconds. Periods begin at
 	// multiples of it. By the queue's clock, all messages of a segment were sent in one period, so
 	// that a deletion can apply to everything that was sent until the end of a period (package

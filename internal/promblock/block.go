@@ -9,6 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
@@ -20,7 +21,7 @@ import (
 
 // CorruptError reports a chunk that cannot be read.
 type CorruptError struct {
-	Block   ulid.ULID
+	Block   ulid.ULID // zero: the chunk is in no block, but came from a server
 	Series  labels.Labels
 	Segment int // number of the file below chunks/, from 1
 	Offset  int // of the chunk in that file, bytes
@@ -29,6 +30,9 @@ type CorruptError struct {
 
 // Error implements error.
 func (e *CorruptError) Error() string {
+	if e.Block == (ulid.ULID{}) {
+		return fmt.Sprintf("series %s: corrupt chunk: %v", e.Series, e.Err)
+	}
 	return fmt.Sprintf("block %s: series %s: corrupt chunk in chunks/%06d at offset %d: %v", e.Block, e.Series, e.Segment, e.Offset, e.Err)
 }
 
@@ -100,7 +104,7 @@ type Keep func(lset []series.Label, bytes int64) (series.Ref, bool, error)
 // Scan reads the series that have chunks in [from, to) (ms) and that keep wants. Errors: ErrFormat,
 // and those of keep and ctx.
 func (b *Block) Scan(ctx context.Context, from, to int64, keep Keep) (*Rows, error) {
-	s := &scan{b: b, rows: &Rows{b: b, from: from, to: to}, keep: keep}
+	s := &scan{b: b, rows: &Rows{source: b, from: from, to: to}, keep: keep}
 	name, value := index.AllPostingsKey()
 	p, err := b.index.Postings(ctx, name, value)
 	if err != nil {
@@ -122,6 +126,27 @@ func (b *Block) Scan(ctx context.Context, from, to int64, keep Keep) (*Rows, err
 
 func (b *Block) broken(what string, err error) error {
 	return fmt.Errorf("block %s: %s: %w: %w", b.meta.ULID, what, ErrFormat, err)
+}
+
+// load implements source.
+func (b *Block) load(m chunks.Meta) (chunkenc.Chunk, error) {
+	c, _, err := b.chunks.ChunkOrIterable(m)
+	return c, err
+}
+
+// release implements source.
+func (b *Block) release(c chunkenc.Chunk) error { return b.pool.Put(c) }
+
+// corrupt implements source.
+func (b *Block) corrupt(series storage.SeriesRef, ref chunks.ChunkRef, err error) (*CorruptError, bool) {
+	segment, offset := chunks.BlockChunkRef(ref).Unpack()
+	c := &CorruptError{Block: b.meta.ULID, Segment: segment + 1, Offset: offset, Err: err}
+	var builder labels.ScratchBuilder
+	var metas []chunks.Meta
+	if b.index.Series(series, &builder, &metas) == nil {
+		c.Series = builder.Labels()
+	}
+	return c, b.opts.Skip != nil && b.opts.Skip(c)
 }
 
 // scan is one call of Scan. Its buffers are reused for every series.

@@ -15,7 +15,7 @@ import (
 // decode appends the samples of a chunk that are in r's range.
 func (r *Rows) decode(p *place, floats *live.Run, hists []segment.Hist) ([]segment.Hist, error) {
 	r.chunk.Ref = p.ref
-	c, _, err := r.b.chunks.ChunkOrIterable(r.chunk)
+	c, err := r.source.load(r.chunk)
 	if err != nil {
 		return hists, err
 	}
@@ -30,7 +30,7 @@ func (r *Rows) decode(p *place, floats *live.Run, hists []segment.Hist) ([]segme
 	if err != nil {
 		return hists, err
 	}
-	return hists, r.b.pool.Put(c)
+	return hists, r.source.release(c)
 }
 
 // xor appends the floats of a chunk of n samples without start timestamps. whole: all of them are

@@ -1,5 +1,6 @@
 // Package promblock reads the blocks of Prometheus' TSDB, as Prometheus, Thanos and Mimir write
-// them: directories with meta.json, index, chunks and tombstones. The formats are upstream's
+// them: directories with meta.json, index, chunks and tombstones. It also keeps the chunks that a
+// server sends, to read them in the same way. The formats are upstream's
 // (github.com/prometheus/prometheus/tsdb/docs/format); this package selects series and times, and
 // turns chunks into columns.
 package promblock

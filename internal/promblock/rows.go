@@ -4,7 +4,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
@@ -18,7 +17,7 @@ import (
 // Rows are the series that Scan found, with the places of their chunks. A Rows belongs to one
 // goroutine.
 type Rows struct {
-	b        *Block
+	source   source
 	from, to int64 // [from, to), ms
 	rows     []row
 	places   []place // of row 0, then of row 1, …
@@ -28,6 +27,16 @@ type Rows struct {
 	chunk  chunks.Meta
 	floats chunkenc.Iterator
 	others chunkenc.Iterator
+}
+
+// source is where the chunks of rows are.
+type source interface {
+	// load reads a chunk, and release takes it back when its samples are read.
+	load(chunks.Meta) (chunkenc.Chunk, error)
+	release(chunkenc.Chunk) error
+	// corrupt describes a chunk of a series that cannot be read, and reports whether it is left
+	// out.
+	corrupt(series storage.SeriesRef, chunk chunks.ChunkRef, err error) (c *CorruptError, skip bool)
 }
 
 // row is a series with places [at, at+n).
@@ -124,24 +133,11 @@ func (r *Rows) part(p *part, floats *live.Run, hists []segment.Hist) ([]segment.
 		if err == nil {
 			continue
 		}
-		c := r.corrupt(p.source, r.places[int(p.at)+i].ref, err)
-		if r.b.opts.Skip == nil || !r.b.opts.Skip(c) {
+		if c, skip := r.source.corrupt(p.source, r.places[int(p.at)+i].ref, err); !skip {
 			return hists, c
 		}
 		floats.TS, floats.V, floats.ST = floats.TS[:before], floats.V[:before], floats.ST[:min(before, len(floats.ST))]
 		hists = hists[:histsBefore]
 	}
 	return hists, nil
-}
-
-// corrupt describes a chunk that cannot be read.
-func (r *Rows) corrupt(source storage.SeriesRef, ref chunks.ChunkRef, err error) *CorruptError {
-	segment, offset := chunks.BlockChunkRef(ref).Unpack()
-	c := &CorruptError{Block: r.b.meta.ULID, Segment: segment + 1, Offset: offset, Err: err}
-	var b labels.ScratchBuilder
-	var metas []chunks.Meta
-	if r.b.index.Series(source, &b, &metas) == nil {
-		c.Series = b.Labels()
-	}
-	return c
 }

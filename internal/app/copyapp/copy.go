@@ -45,8 +45,8 @@ type Result struct {
 // delete in the source. Everything that was acknowledged before the call is in the copy. Nobody may
 // use the tenant in the destination meanwhile.
 //
-//	mark ─▶ snapshot: list segments, read manifest ─▶ copy segments and blocks
-//	     ─▶ delete what a former attempt left ─▶ rules ─▶ manifest ─▶ unmark
+//	mark ─▶ snapshot: list segments, read manifest ─▶ copy segments, blocks, records of imports
+//	     ─▶ delete what a former attempt left ─▶ rules, states of pushes ─▶ manifest ─▶ unmark
 //
 // The snapshot is that of a reader, so its objects stay in the source for the deletion delay. When
 // an object is gone before it is copied, Tenant takes a new snapshot and keeps what is already
@@ -123,32 +123,48 @@ func (c *copying) look(ctx context.Context) error {
 	return nil
 }
 
-// copyRules copies the tenant's rules as they are now.
-func (c *copying) copyRules(ctx context.Context) error {
-	k := key.Rules(c.r.Tenant)
-	b, _, err := objstore.ReadAll(ctx, c.from, k)
-	if errors.Is(err, objstore.ErrNotFound) {
-		return nil
+// copyMutable copies what is overwritten, as it is now: the tenant's rules, and the states of its
+// groups of pushed metrics.
+func (c *copying) copyMutable(ctx context.Context) error {
+	keys := []string{key.Rules(c.r.Tenant)}
+	for obj, err := range c.from.List(ctx, key.PushesPrefix(c.r.Tenant), "") {
+		if err != nil {
+			return err
+		}
+		keys = append(keys, obj.Key)
 	}
-	if err != nil {
-		return err
+	for _, k := range keys {
+		b, _, err := objstore.ReadAll(ctx, c.from, k)
+		if errors.Is(err, objstore.ErrNotFound) { // there are none, or it was deleted
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := c.to.Put(ctx, k, bytes.NewReader(b), objstore.Condition{}); err != nil {
+			return err
+		}
+		c.copied.Add(1)
+		c.bytes.Add(int64(len(b)))
 	}
-	if _, err := c.to.Put(ctx, k, bytes.NewReader(b), objstore.Condition{}); err != nil {
-		return err
-	}
-	c.copied.Add(1)
-	c.bytes.Add(int64(len(b)))
 	return nil
 }
 
 // attempt copies one snapshot. ErrNotFound: an object of it is gone.
 func (c *copying) attempt(ctx context.Context) error {
+	before, err := c.records(ctx)
+	if err != nil {
+		return err
+	}
 	snap, err := catalog.Take(ctx, c.from, c.r.Tenant, key.MinTime, key.MaxTime)
 	if err != nil {
 		return err
 	}
 	want, err := c.objects(ctx, &snap)
 	if err != nil {
+		return err
+	}
+	if err := c.addRecords(ctx, want, before, &snap.Manifest); err != nil {
 		return err
 	}
 	if err := c.copyAll(ctx, want, lanes(&snap, want)); err != nil {
@@ -160,7 +176,7 @@ func (c *copying) attempt(ctx context.Context) error {
 	if err := c.deleteOthers(ctx, want); err != nil {
 		return err
 	}
-	if err := c.copyRules(ctx); err != nil {
+	if err := c.copyMutable(ctx); err != nil {
 		return err
 	}
 	if c.r.Generation = snap.Manifest.Generation; c.r.Generation > 0 {
@@ -204,6 +220,42 @@ func (c *copying) objects(ctx context.Context, snap *catalog.Snapshot) (map[stri
 		}
 	}
 	return want, nil
+}
+
+// records returns the sizes of the records of imports, by key.
+func (c *copying) records(ctx context.Context) (map[string]int64, error) {
+	out := map[string]int64{}
+	for obj, err := range c.from.List(ctx, key.ImportsPrefix(c.r.Tenant), "") {
+		if err != nil {
+			return nil, err
+		}
+		out[obj.Key] = obj.Size
+	}
+	return out, nil
+}
+
+// addRecords adds the records of the imports that the manifest's blocks have: without them the copy
+// would import the same again, and with others it would not import what it lacks. A record follows
+// the commit of its block, so those that were there before the snapshot count. Of later ones, those
+// count whose blocks the manifest names; it may have dropped their imports since.
+func (c *copying) addRecords(ctx context.Context, want, before map[string]int64, m *catalog.Manifest) error {
+	later, err := c.records(ctx)
+	if err != nil {
+		return err
+	}
+	named := map[string]bool{}
+	for _, b := range m.Blocks {
+		named[key.Import(c.r.Tenant, b.ID)] = true
+	}
+	for _, r := range m.Retired {
+		named[key.Import(c.r.Tenant, r.ID)] = true
+	}
+	for k, size := range later {
+		if _, ok := before[k]; ok || named[k] {
+			want[k] = size
+		}
+	}
+	return nil
 }
 
 // lane is the objects that are copied one after another: the live segments of a window in the order

@@ -216,9 +216,10 @@ func live(t *testing.T, s objstore.Store) {
 	}
 }
 
-// TestCopyRules: the rules of a tenant are copied as they are when its data is, also by a copy that
-// finds those of one that did not finish. Those of a destination in use are not replaced.
-func TestCopyRules(t *testing.T) {
+// TestCopyMutable: the rules of a tenant and the states of its groups of pushed metrics are copied
+// as they are when its data is, also by a copy that finds those of one that did not finish. Those
+// of a destination in use are not replaced.
+func TestCopyMutable(t *testing.T) {
 	from, to := memstore.New(memstore.Settings{}), memstore.New(memstore.Settings{})
 	put := func(store objstore.Store, k, text string) {
 		_, err := store.Put(t.Context(), k, strings.NewReader(text), objstore.Condition{})
@@ -227,16 +228,21 @@ func TestCopyRules(t *testing.T) {
 	put(from, key.Rules(name), "new rules")
 	put(from, key.Rules(name+".json"), "rules of another tenant")
 	put(to, key.Rules(name), "old rules")
+	group, former := key.Push(name, strings.Repeat("a", 32)), key.Push(name, strings.Repeat("b", 32))
+	put(from, group, "series")
+	put(to, former, "series of a group that was deleted since")
 	_, err := copyapp.Tenant(t.Context(), from, to, name)
 	require.ErrorIs(t, err, copyapp.ErrOccupied)
 	put(to, copyapp.MarkPrefix+name, "")
 	r, err := copyapp.Tenant(t.Context(), from, to, name)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, r.Copied)
-	got, _, err := objstore.ReadAll(t.Context(), to, key.Rules(name))
-	require.NoError(t, err)
-	require.Equal(t, "new rules", string(got))
-	require.Equal(t, []string{key.Rules(name)}, to.Keys())
+	require.EqualValues(t, 2, r.Copied)
+	for k, want := range map[string]string{key.Rules(name): "new rules", group: "series"} {
+		got, _, err := objstore.ReadAll(t.Context(), to, k)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	require.ElementsMatch(t, []string{key.Rules(name), group}, to.Keys())
 }
 
 // TestCopyKeepsTheOrder: of two values of a sample the one that was written later counts in the

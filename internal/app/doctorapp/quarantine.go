@@ -8,12 +8,9 @@ import (
 	"time"
 
 	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 )
-
-// QuarantinePrefix begins the keys of quarantined objects; the object's former key follows.
-// Promlake neither reads nor deletes these objects.
-const QuarantinePrefix = "quarantine/"
 
 // live reports whether a source is live at present.
 func (d *doctor) live(ctx context.Context, src source) (bool, error) {
@@ -64,7 +61,7 @@ func (d *doctor) copy(ctx context.Context, f *Damaged) error {
 		if err != nil {
 			return err
 		}
-		_, err = d.store.Put(ctx, QuarantinePrefix+obj.Key, bytes.NewReader(body), objstore.Condition{IfAbsent: true})
+		_, err = d.store.Put(ctx, key.Quarantine+obj.Key, bytes.NewReader(body), objstore.Condition{IfAbsent: true})
 		if err != nil && !errors.Is(err, objstore.ErrPrecondition) { // an earlier attempt has copied it
 			return fmt.Errorf("keep %s: %w", obj.Key, err)
 		}

@@ -11,3 +11,9 @@ func (t TSDB) Inputs(ctx context.Context) ([]bulk.Input, error) {
 	f, err := t.find(ctx, "")
 	return f.inputs, err
 }
+
+// RemoteInputs returns the windows of a server as inputs.
+func RemoteInputs(ctx context.Context, r Remote) ([]bulk.Input, error) {
+	f, err := r.find(ctx, "")
+	return f.inputs, err
+}

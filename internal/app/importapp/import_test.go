@@ -77,11 +77,14 @@ func blocks(t *testing.T) (string, oracle) {
 
 // oracle is upstream's view of the blocks, and of the same samples without its TSDB, whose
 // iterators panic in some queries of histograms that are stale midway. Then the other view counts.
-type oracle struct{ blocks, plain storage.Queryable }
+type oracle struct {
+	blocks promblocktest.Blocks
+	plain  storage.Queryable
+}
 
 func importInto(t *testing.T, store objstore.Store, dir string) *importapp.Outcome {
 	t.Helper()
-	o, err := importapp.BlocksInto(t.Context(), store, options(), importapp.TSDB{Source: dir}, time.Now, nil)
+	o, err := importapp.RunInto(t.Context(), store, options(), importapp.TSDB{Source: dir}, time.Now, nil)
 	require.NoError(t, err)
 	return o
 }
@@ -226,7 +229,7 @@ func TestKilled(t *testing.T) {
 	opts := options()
 	opts.Concurrency, opts.Level = 1, "2h"
 	run := func(store objstore.Store) (*importapp.Outcome, error) {
-		return importapp.BlocksInto(t.Context(), store, opts, importapp.TSDB{Source: dir}, time.Now, nil)
+		return importapp.RunInto(t.Context(), store, opts, importapp.TSDB{Source: dir}, time.Now, nil)
 	}
 	_, err := run(clean)
 	require.NoError(t, err)
@@ -296,7 +299,7 @@ func TestTheStoreWins(t *testing.T) {
 	clock = now()
 	opts := options()
 	opts.DryRun = true
-	o, err := importapp.BlocksInto(t.Context(), store, opts, importapp.TSDB{Source: dir}, time.Now, nil)
+	o, err := importapp.RunInto(t.Context(), store, opts, importapp.TSDB{Source: dir}, time.Now, nil)
 	require.NoError(t, err)
 	require.Contains(t, o.Text(), "1 windows have 1 segments")
 	require.Regexp(t, `to import: series +1\n`, o.Text())
@@ -340,9 +343,9 @@ func TestSlices(t *testing.T) {
 	plan := func(store objstore.Store) bulk.Plan {
 		inputs, err := importapp.TSDB{Source: dir}.Inputs(t.Context())
 		require.NoError(t, err)
-		records, err := bulk.Records(t.Context(), store, name)
+		past, err := bulk.ReadPast(t.Context(), store, name)
 		require.NoError(t, err)
-		p, err := bulk.MakePlan(set, now(), inputs, records)
+		p, err := bulk.MakePlan(set, now(), inputs, past)
 		require.NoError(t, err)
 		return p
 	}
@@ -389,7 +392,7 @@ func TestRetention(t *testing.T) {
 	store := newStore(nil)
 	opts := options()
 	opts.TenantRetention = map[string]time.Duration{name: 40 * time.Hour}
-	o, err := importapp.BlocksInto(t.Context(), store, opts, importapp.TSDB{Source: dir}, time.Now, nil)
+	o, err := importapp.RunInto(t.Context(), store, opts, importapp.TSDB{Source: dir}, time.Now, nil)
 	require.NoError(t, err)
 	require.Contains(t, o.Text(), "samples past the retention")
 	m, _, err := catalog.ReadManifest(t.Context(), store, name)
@@ -404,9 +407,9 @@ func TestRetention(t *testing.T) {
 	opts.TenantRetention = nil
 	inputs, err := importapp.TSDB{Source: dir}.Inputs(t.Context())
 	require.NoError(t, err)
-	records, err := bulk.Records(t.Context(), store, name)
+	past, err := bulk.ReadPast(t.Context(), store, name)
 	require.NoError(t, err)
-	later, err := bulk.MakePlan(bulk.Settings{Level: key.L12h, WindowDelay: time.Minute}, now().Add(48*time.Hour), inputs, records)
+	later, err := bulk.MakePlan(bulk.Settings{Level: key.L12h, WindowDelay: time.Minute}, now().Add(48*time.Hour), inputs, past)
 	require.NoError(t, err)
 	require.Len(t, later.Units, 2, "what was past the retention")
 	require.InDelta(t, n, later.Present, float64(n)/20)

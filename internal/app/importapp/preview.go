@@ -31,8 +31,22 @@ type preview struct {
 	samples  int64 // of the blocks in these windows
 }
 
-// look counts the series of a plan.
-func look(ctx context.Context, plan *bulk.Plan) (p *preview, err error) {
+// look previews an import.
+func look(ctx context.Context, o *Outcome) (p *preview, err error) {
+	p = &preview{}
+	if p.series, err = o.found.series(ctx, &o.plan); err != nil {
+		return nil, err
+	}
+	for i, u := range o.plan.Units {
+		if i == 0 || u.Window != o.plan.Units[i-1].Window {
+			p.windows++
+		}
+	}
+	return p, nil
+}
+
+// countSeries counts the series of a plan's inputs by reading them.
+func countSeries(ctx context.Context, plan *bulk.Plan) (int64, error) {
 	used := map[int]bool{}
 	for _, u := range plan.Units {
 		for _, i := range u.Inputs {
@@ -47,7 +61,7 @@ func look(ctx context.Context, plan *bulk.Plan) (p *preview, err error) {
 		}
 		in, err := plan.Inputs[i].Open(ctx)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		_, err = in.Scan(ctx, plan.Inputs[i].MinT, plan.Inputs[i].MaxT+1, func(lset []series.Label, _ int64) (series.Ref, bool, error) {
 			var id uint64
@@ -56,16 +70,10 @@ func look(ctx context.Context, plan *bulk.Plan) (p *preview, err error) {
 			return 0, false, nil
 		})
 		if err := errors.Join(err, in.Close()); err != nil {
-			return nil, err
+			return 0, err
 		}
 	}
-	p = &preview{series: int64(len(ids))}
-	for i, u := range plan.Units {
-		if i == 0 || u.Window != plan.Units[i-1].Window {
-			p.windows++
-		}
-	}
-	return p, nil
+	return int64(len(ids)), nil
 }
 
 // compare counts what the tenant has in the windows of the plan.

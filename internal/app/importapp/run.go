@@ -22,20 +22,33 @@ type Outcome struct {
 	preview  *preview // of a dry run
 }
 
-// Blocks imports the blocks of a TSDB. now is the clock that measures the duration. The outcome is
-// valid with an error of the import too.
-func Blocks(ctx context.Context, s Settings, t TSDB, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
-	set, err := s.Bulk()
+// Source is where samples are imported from: a TSDB or a Remote.
+type Source interface {
+	// find looks for what can be imported. dir is for temporary files.
+	find(ctx context.Context, dir string) (found, error)
+}
+
+// found is what a source has.
+type found struct {
+	inputs []bulk.Input
+	// describe adds what was found to the outcome.
+	describe func(*human.Table)
+	// series returns about how many series the inputs of a plan have.
+	series func(context.Context, *bulk.Plan) (int64, error)
+	// left adds what was left out while samples were read.
+	left func(*human.Table)
+}
+
+// Run imports from a source. now is the clock that measures the duration. The outcome is valid with
+// an error of the import too.
+func Run(ctx context.Context, s Settings, src Source, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
+	o, set, err := prepare(ctx, s, src)
 	if err != nil {
 		return nil, err
 	}
-	o := &Outcome{settings: s}
-	if o.found, err = t.find(ctx, s.TempDir); err != nil {
-		return nil, err
-	}
 	if s.DryRun && storeurl.Exists(s.Store) != nil { // nothing is there yet
-		if o.plan, err = bulk.MakePlan(set, now(), o.found.inputs, nil); err == nil {
-			o.preview, err = look(ctx, &o.plan)
+		if o.plan, err = bulk.MakePlan(set, now(), o.found.inputs, bulk.Past{}); err == nil {
+			o.preview, err = look(ctx, o)
 		}
 		return o, err
 	}
@@ -46,17 +59,23 @@ func Blocks(ctx context.Context, s Settings, t TSDB, now func() time.Time, progr
 	return o, o.run(ctx, set, store, now, progress)
 }
 
-// BlocksInto is Blocks for a store that is open. s.Store is not used.
-func BlocksInto(ctx context.Context, store objstore.Store, s Settings, t TSDB, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
-	set, err := s.Bulk()
+// RunInto is Run for a store that is open. s.Store is not used.
+func RunInto(ctx context.Context, store objstore.Store, s Settings, src Source, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
+	o, set, err := prepare(ctx, s, src)
 	if err != nil {
 		return nil, err
 	}
-	o := &Outcome{settings: s}
-	if o.found, err = t.find(ctx, s.TempDir); err != nil {
-		return nil, err
-	}
 	return o, o.run(ctx, set, store, now, progress)
+}
+
+// prepare checks the settings and looks for what can be imported.
+func prepare(ctx context.Context, s Settings, src Source) (o *Outcome, set bulk.Settings, err error) {
+	if set, err = s.Bulk(); err != nil {
+		return nil, set, err
+	}
+	o = &Outcome{settings: s}
+	o.found, err = src.find(ctx, s.TempDir)
+	return o, set, err
 }
 
 // run plans the import into a store and does it, unless it is a dry run.
@@ -67,7 +86,7 @@ func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Sto
 			return err
 		}
 	}
-	records, err := bulk.Records(ctx, store, o.settings.Tenant)
+	past, err := bulk.ReadPast(ctx, store, o.settings.Tenant)
 	if err != nil {
 		return err
 	}
@@ -75,11 +94,11 @@ func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Sto
 	if err != nil {
 		return err
 	}
-	if o.plan, err = bulk.MakePlan(set, at, o.found.inputs, records); err != nil {
+	if o.plan, err = bulk.MakePlan(set, at, o.found.inputs, past); err != nil {
 		return err
 	}
 	if o.settings.DryRun {
-		if o.preview, err = look(ctx, &o.plan); err == nil {
+		if o.preview, err = look(ctx, o); err == nil {
 			err = o.preview.compare(ctx, store, o.settings.Tenant, &o.plan)
 		}
 		return err
@@ -95,16 +114,15 @@ func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Sto
 // Text describes the outcome.
 func (o *Outcome) Text() string {
 	table := human.Table{Left: 2}
-	table.Row("blocks found", human.Count(int64(len(o.found.inputs))))
-	table.Row("their size", human.Bytes(o.found.bytes))
-	for _, s := range o.found.skipped {
-		table.Row("not read", s)
-	}
+	o.found.describe(&table)
 	if o.plan.Present > 0 {
 		table.Row("samples imported before", "about "+human.Count(o.plan.Present))
 	}
 	if o.plan.Expired > 0 {
 		table.Row("samples past the retention", "about "+human.Count(o.plan.Expired))
+	}
+	if n := o.plan.Lost; n > 0 {
+		table.Row("imported blocks in quarantine", human.Count(int64(n))+"; --restore imports their windows again")
 	}
 	if o.preview != nil {
 		o.preview.rows(&table, o)
@@ -118,9 +136,7 @@ func (o *Outcome) Text() string {
 	if o.report.Equal > 0 {
 		table.Row("samples of overlapping blocks left out", human.Count(o.report.Equal))
 	}
-	if n := o.found.corrupt.Load(); n > 0 {
-		table.Row("corrupt chunks left out", human.Count(n))
-	}
+	o.found.left(&table)
 	table.Row("bytes written", human.Bytes(o.report.Bytes))
 	table.Row("time", o.took.Round(time.Millisecond).String())
 	table.Row("speed", human.PerSecond(o.report.Samples, o.took)+" samples")

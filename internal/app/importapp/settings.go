@@ -1,5 +1,5 @@
 // Package importapp writes histories from elsewhere into a store: the blocks of a Prometheus, of
-// Thanos or of Mimir.
+// Thanos or of Mimir, and what a server has that answers Prometheus' remote read.
 package importapp
 
 import (
@@ -21,6 +21,8 @@ type Settings struct {
 	Store  string `name:"store" default:"file://./data" help:"Object store to import into. A missing directory is made."`
 	Tenant string `name:"tenant" placeholder:"NAME" help:"Tenant that gets the samples. Default: anonymous."`
 	DryRun bool   `name:"dry-run" help:"Only tell what would be imported, what it would cost a month, and what the tenant has already."`
+
+	Restore bool `name:"restore" help:"Import again what was imported into windows of which promlake doctor has put a block into quarantine."`
 
 	Level       string `name:"level" default:"12h" enum:"2h,12h,24h" help:"Range of the largest blocks that are written: ${enum}. Compaction makes blocks of 24h of the others; 24h takes eight times as long, because it has rollups and compresses best, and leaves nothing to compaction." when:"Set 24h if nothing compacts the store."`
 	Concurrency int    `name:"concurrency" default:"0" min:"0" help:"Blocks that are written at once. 0 is the number of processors." when:"Lower it if the machine has other work."`
@@ -77,7 +79,7 @@ func (s *Settings) Bulk() (out bulk.Settings, err error) {
 		keep = s.Retention
 	}
 	return bulk.Settings{
-		Level: level, MemoryBytes: limit / 3, Concurrency: n, TempDir: s.TempDir, Rollups: s.Rollups,
+		Level: level, MemoryBytes: limit / 3, Concurrency: n, TempDir: s.TempDir, Rollups: s.Rollups, Restore: s.Restore,
 		Retention: keep, WindowDelay: s.WindowDelay, MaxSamples: unitSamples,
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/promlake/promlake/internal/app/human"
 	"github.com/promlake/promlake/internal/compact/bulk"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
@@ -27,22 +28,22 @@ type TSDB struct {
 	SkipCorrupt    bool   `name:"skip-corrupt" help:"Leave out chunks that cannot be read, and count them. Default: the first one ends the import."`
 }
 
-// found are the blocks of a source.
-type found struct {
+// blocks are those of a source.
+type blocks struct {
 	inputs  []bulk.Input
 	bytes   int64    // of all inputs
 	skipped []string // one line for each block that is not read
-	corrupt *atomic.Int64
+	corrupt atomic.Int64
 }
 
-// find looks for the blocks. Those of a bucket are fetched to dir when they are read.
+// find implements Source. Blocks of a bucket are fetched to dir when they are read.
 func (t TSDB) find(ctx context.Context, dir string) (found, error) {
-	f := found{corrupt: &atomic.Int64{}}
-	blocks, err := t.list(ctx, dir)
+	f := &blocks{}
+	all, err := t.list(ctx, dir)
 	if err != nil {
-		return f, err
+		return found{}, err
 	}
-	for _, b := range blocks {
+	for _, b := range all {
 		if b.Skipped != "" {
 			f.skipped = append(f.skipped, fmt.Sprintf("block %s %s", b.Meta.ULID, b.Skipped))
 			continue
@@ -51,12 +52,26 @@ func (t TSDB) find(ctx context.Context, dir string) (found, error) {
 			continue
 		}
 		f.bytes += b.Bytes
-		f.inputs = append(f.inputs, t.input(&b, &f))
+		f.inputs = append(f.inputs, t.input(&b, f))
 	}
-	if len(blocks) == 0 {
-		return f, fmt.Errorf("import: %s has no block: want a directory with meta.json, or one with such directories below it, named by ULIDs", t.Source)
+	if len(all) == 0 {
+		return found{}, fmt.Errorf("import: %s has no block: want a directory with meta.json, or one with such directories below it, named by ULIDs", t.Source)
 	}
-	return f, nil
+	return found{inputs: f.inputs, describe: f.describe, series: countSeries, left: f.left}, nil
+}
+
+func (f *blocks) describe(table *human.Table) {
+	table.Row("blocks found", human.Count(int64(len(f.inputs))))
+	table.Row("their size", human.Bytes(f.bytes))
+	for _, s := range f.skipped {
+		table.Row("not read", s)
+	}
+}
+
+func (f *blocks) left(table *human.Table) {
+	if n := f.corrupt.Load(); n > 0 {
+		table.Row("corrupt chunks left out", human.Count(n))
+	}
 }
 
 // source is a block, and how it becomes a directory.
@@ -66,7 +81,7 @@ type source struct {
 }
 
 // input is a block as an input of an import.
-func (t TSDB) input(b *source, f *found) bulk.Input {
+func (t TSDB) input(b *source, f *blocks) bulk.Input {
 	o := promblock.Options{}
 	id := "tsdb/" + b.Meta.ULID.String()
 	if t.ExternalLabels {

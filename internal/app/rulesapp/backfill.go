@@ -60,7 +60,7 @@ func (l *Lake) Backfill(ctx context.Context, b Backfill, now func() time.Time, p
 			return nil, err
 		}
 	}
-	records, err := bulk.Records(ctx, l.Store, f.Import.Tenant)
+	past, err := bulk.ReadPast(ctx, l.Store, f.Import.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (l *Lake) Backfill(ctx context.Context, b Backfill, now func() time.Time, p
 	if err != nil {
 		return nil, err
 	}
-	plan, err := bulk.MakePlan(f.set, at, f.inputs, records)
+	plan, err := bulk.MakePlan(f.set, at, f.inputs, past)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/catalog"
@@ -31,7 +33,7 @@ func (e *MemoryError) Error() string {
 // Report counts what an import did.
 type Report struct {
 	Blocks  int64
-	Present int64 // blocks that an import which was cut short had committed
+	Present int64 // blocks that another import had committed since the plan was made
 	Series  int64 // of all blocks
 	Samples int64
 	Bytes   int64
@@ -47,6 +49,7 @@ type importer struct {
 	store    objstore.Store
 	tenant   string
 	plan     *Plan
+	ledger   *ledger
 	progress Progress
 	total    int64
 	done     atomic.Int64
@@ -71,6 +74,10 @@ func Run(ctx context.Context, set Settings, store objstore.Store, tenant string,
 		return Report{}, err
 	}
 	im := &importer{set: set, store: store, tenant: tenant, plan: &plan, progress: progress, total: plan.Samples(), inputs: make([]held, len(plan.Inputs))}
+	im.ledger = &ledger{store: store, tenant: tenant, restore: set.Restore, past: plan.past.clone(), recorded: map[ulid.ULID]bool{}}
+	if err := im.ledger.settle(ctx); err != nil {
+		return Report{}, err
+	}
 	for _, u := range plan.Units {
 		for _, i := range u.Inputs {
 			im.inputs[i].users++
@@ -93,6 +100,11 @@ func Run(ctx context.Context, set Settings, store objstore.Store, tenant string,
 	err := g.Wait()
 	if err == nil {
 		err = context.Cause(ctx)
+	}
+	if err == nil {
+		_, err = catalog.Commit(ctx, store, tenant, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+			return m.Recorded(im.ledger.written()), nil
+		})
 	}
 	for i := range im.inputs { // of units that were not begun
 		if o := im.inputs[i].opened; o != nil {

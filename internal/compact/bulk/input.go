@@ -4,9 +4,11 @@
 //	records ─▶ plan: units ─▶ scan, merge ─▶ files of the block ─▶ manifest ─▶ record
 //
 // A unit is the samples of a part of the series in one window. It becomes one block, which is live
-// from the commit of the manifest on (catalog.Add). The record that follows names the inputs whose
-// samples are in the block, so that they are not imported again. If the process ends between the
-// two, the next one finds the block in the manifest by its rank, which is a hash of the unit.
+// from the commit of the manifest on (catalog.Add). This commit also puts into the manifest which
+// inputs the block holds. The record, an object of its own, says the same. Only when it is written
+// does a later commit take the import out of the manifest. So wherever an import is cut short, and
+// whatever becomes of the block (compaction, deletion, retention), the next import sees what was
+// imported.
 //
 // The rank of an imported block is lower than that of everything that was written to the store.
 // Samples that the store has therefore win over imported ones of the same series and time. Of two

@@ -35,12 +35,16 @@ func (u Unit) String() string {
 	return s
 }
 
-// Plan is what is left to import. The same records, inputs and time give the same plan.
+// Plan is what is left to import. The same past, inputs and time give the same plan.
 type Plan struct {
 	Inputs  []Input // by Written, then ID
 	Units   []Unit  // in the order of time
 	Expired int64   // samples in windows that are past the retention, about
 	Present int64   // samples that records name as imported, about
+	Lost    int     // imports of these inputs whose blocks are in quarantine, unless Settings.Restore
+
+	past Past
+	lost []Record // that are done again
 }
 
 // Samples returns about how many samples the units have.
@@ -59,11 +63,16 @@ type planner struct {
 	records []Record
 }
 
-// MakePlan plans the import of inputs into a tenant with records, at a time of the store's clock.
+// MakePlan plans the import of inputs into a tenant with a past, at a time of the store's clock.
 // Windows that are closed become blocks of the highest level that Settings allow; a window that is
 // open becomes a part.
-func MakePlan(set Settings, now time.Time, inputs []Input, records []Record) (Plan, error) {
-	p := &planner{set: &set, now: now, records: records}
+func MakePlan(set Settings, now time.Time, inputs []Input, past Past) (Plan, error) {
+	p := &planner{set: &set, now: now}
+	p.past = past
+	if p.records, p.lost = past.sorted(); !set.Restore {
+		p.Lost = count(inputs, p.lost, p.records)
+		p.records, p.lost = append(p.records, p.lost...), nil
+	}
 	p.Inputs = slices.Clone(inputs)
 	slices.SortFunc(p.Inputs, func(a, b Input) int { return cmp.Or(a.Written.Compare(b.Written), cmp.Compare(a.ID, b.ID)) })
 	windows := map[key.Window]bool{}
@@ -87,6 +96,20 @@ func MakePlan(set Settings, now time.Time, inputs []Input, records []Record) (Pl
 		p.window(set.Level, w)
 	}
 	return p.Plan, nil
+}
+
+// count returns how many of the lost records name one of the inputs and were not restored.
+func count(inputs []Input, lost, kept []Record) (n int) {
+	for _, r := range lost {
+		if slices.ContainsFunc(inputs, func(in Input) bool {
+			return r.names(in.ID) && !slices.ContainsFunc(kept, func(k Record) bool {
+				return k.names(in.ID) && k.Overlaps(r.Level, r.Window) && k.Slice.Shares(r.Slice)
+			})
+		}) {
+			n++
+		}
+	}
+	return n
 }
 
 // window plans one window.
@@ -191,4 +214,15 @@ func (p *Plan) rank(u *Unit) (rank ulid.ULID, inputs []string) {
 	newest := p.Inputs[u.Inputs[len(u.Inputs)-1]].Written.UnixMilli()
 	_ = rank.SetTime(uint64(max(newest, 0)) >> rankShift) // fits after the shift
 	return rank, inputs
+}
+
+// deletesThrough returns the tombstones that do not apply to a unit's block: those before the
+// import, or before the first import of what is done again.
+func (p *Plan) deletesThrough(u *Unit, last ulid.ULID) ulid.ULID {
+	for _, r := range p.lost {
+		if r.Overlaps(u.Level, u.Window) && slices.ContainsFunc(u.Inputs, func(i int) bool { return r.names(p.Inputs[i].ID) }) && r.DeletesThrough.Compare(last) < 0 {
+			last = r.DeletesThrough
+		}
+	}
+	return last
 }

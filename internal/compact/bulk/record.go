@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/oklog/ulid/v2"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
@@ -20,67 +19,46 @@ import (
 const recordVersion = 1
 
 // Record says which inputs are imported, for a part of the series in one window. Its object is
-// written after the commit of the block (schemas/keys.md).
+// written after the commit of the block (schemas/keys.md); until then the manifest has the import.
 type Record struct {
-	Version int           `json:"version"`
-	Inputs  []string      `json:"inputs"` // IDs, sorted
-	Level   key.Level     `json:"level"`
-	Window  key.Window    `json:"window"`
-	Slice   catalog.Slice `json:"slice,omitzero"`
-	Block   ulid.ULID     `json:"block"` // zero: there was nothing to write
-	Series  int64         `json:"series"`
-	Samples int64         `json:"samples"`
-	Bytes   int64         `json:"bytes"`
+	Version int `json:"version"`
+	catalog.Import
 }
 
 // has reports whether the samples of an input in a unit are imported.
 func (r *Record) has(input string, u *Unit) bool {
-	if int64(r.Window) > u.from() || r.Level.End(r.Window) < u.to() || !u.Slice.Within(r.Slice) {
-		return false
-	}
+	return int64(r.Window) <= u.from() && r.Level.End(r.Window) >= u.to() && u.Slice.Within(r.Slice) && r.names(input)
+}
+
+// part reports whether the samples of an input in the unit are imported for some of its series or
+// times.
+func (r *Record) part(input string, u *Unit) bool {
+	return r.Overlaps(u.Level, u.Window) && r.Slice.Shares(u.Slice) && !r.has(input, u) && r.names(input)
+}
+
+func (r *Record) names(input string) bool {
 	_, ok := slices.BinarySearch(r.Inputs, input)
 	return ok
 }
 
-// readers is the number of records that are read at once.
-const readers = 16
-
-// Records returns the records of a tenant's imports.
-func Records(ctx context.Context, store objstore.Store, tenant string) ([]Record, error) {
-	var keys []string
-	for obj, err := range store.List(ctx, key.ImportsPrefix(tenant), "") {
-		if err != nil {
-			return nil, fmt.Errorf("list imports of tenant %s: %w", tenant, err)
-		}
-		if _, _, err := key.ParseImport(obj.Key); err == nil {
-			keys = append(keys, obj.Key)
-		}
+// readRecord reads the record under a key.
+func readRecord(ctx context.Context, store objstore.Store, k string) (r Record, err error) {
+	b, _, err := objstore.ReadAll(ctx, store, k)
+	if err != nil {
+		return r, err
 	}
-	out := make([]Record, len(keys))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(readers)
-	for i, k := range keys {
-		g.Go(func() error {
-			b, _, err := objstore.ReadAll(ctx, store, k)
-			if err != nil {
-				return err
-			}
-			if err := json.Unmarshal(b, &out[i]); err != nil {
-				return fmt.Errorf("decode %s: %w", k, err)
-			}
-			if out[i].Version != recordVersion {
-				return fmt.Errorf("decode %s: version %d, this program reads %d", k, out[i].Version, recordVersion)
-			}
-			return nil
-		})
+	if err := json.Unmarshal(b, &r); err != nil {
+		return r, fmt.Errorf("decode %s: %w", k, err)
 	}
-	return out, g.Wait()
+	if r.Version != recordVersion {
+		return r, fmt.Errorf("decode %s: version %d, this program reads %d", k, r.Version, recordVersion)
+	}
+	return r, nil
 }
 
-// keep writes the record of a unit. That another process was first does not matter.
-func (r Record) keep(ctx context.Context, store objstore.Store, tenant string, id ulid.ULID) error {
-	r.Version = recordVersion
-	b, err := json.Marshal(r)
+// keep writes the record of an import. That another process was first does not matter.
+func keep(ctx context.Context, store objstore.Store, tenant string, id ulid.ULID, x catalog.Import) error {
+	b, err := json.Marshal(Record{recordVersion, x})
 	if err != nil {
 		return fmt.Errorf("encode record: %w", err)
 	}

@@ -3,11 +3,8 @@ package bulk
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -17,19 +14,29 @@ import (
 	"github.com/promlake/promlake/internal/compact/blockio"
 	"github.com/promlake/promlake/internal/compact/merge"
 	"github.com/promlake/promlake/internal/compact/sink"
-	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/series"
 )
 
 // cleanupTimeout bounds the removal of a block that was not committed.
 const cleanupTimeout = 30 * time.Second
 
-// unit writes the block of a unit and commits it. errTooLarge: it must be divided.
-func (im *importer) unit(ctx context.Context, u *Unit) error {
+// unit writes the block of a unit and commits it. errTooLarge: it must be divided. errAgain: it
+// must be repeated.
+func (im *importer) unit(ctx context.Context, planned *Unit) error {
 	m, _, err := catalog.ReadManifest(ctx, im.store, im.tenant)
 	if err != nil {
 		return err
+	}
+	u, err := im.ledger.left(ctx, m, im.plan, planned)
+	if err != nil {
+		return err
+	}
+	if len(u.Inputs) == 0 {
+		im.read(u.Samples)
+		im.mu.Lock()
+		defer im.mu.Unlock()
+		im.report.Present++
+		return nil
 	}
 	now, err := im.store.Now(ctx)
 	if err != nil {
@@ -38,38 +45,17 @@ func (im *importer) unit(ctx context.Context, u *Unit) error {
 	if now.Before(m.Time()) {
 		now = m.Time()
 	}
-	rank, inputs := im.plan.rank(u)
-	id, err := identify(rank, u.Slice, now)
+	id, err := ulid.New(ulid.Timestamp(now), rand.Reader)
 	if err != nil {
-		return err
+		return fmt.Errorf("make an identifier: %w", err)
 	}
-	w := &work{
-		im: im, u: u, record: Record{Inputs: inputs, Level: u.Level, Window: u.Window, Slice: u.Slice},
-		entry: catalog.Block{Level: u.Level, Window: u.Window, ID: id, Rank: rank, DeletesThrough: m.LastTombstone, MaxT: -1, Slice: u.Slice},
-	}
-	if done, err := w.landed(ctx, m); done || err != nil {
-		return err
-	}
+	w := &work{im: im, u: &u}
+	w.entry = catalog.Block{Level: u.Level, Window: u.Window, ID: id, DeletesThrough: im.plan.deletesThrough(&u, m.LastTombstone), MaxT: -1, Slice: u.Slice}
+	w.entry.Rank, w.inputs = im.plan.rank(&u)
 	if err := w.write(ctx); err != nil {
 		return err
 	}
 	return w.commit(ctx)
-}
-
-// marked is the part of an identifier's entropy that is the same in every attempt, in bytes. The
-// rest is random.
-const marked = 5
-
-// identify returns an identifier for a unit's block.
-func identify(rank ulid.ULID, s catalog.Slice, now time.Time) (ulid.ULID, error) {
-	id, err := ulid.New(ulid.Timestamp(now), rand.Reader)
-	if err != nil {
-		return id, fmt.Errorf("make an identifier: %w", err)
-	}
-	b := binary.BigEndian.AppendUint64(rank[:], uint64(max(s.Of, 1)))
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64(b, uint64(s.Index)))
-	copy(id[6:6+marked], sum[:])
-	return id, nil
 }
 
 // work is one attempt at a unit.
@@ -77,68 +63,12 @@ type work struct {
 	im     *importer
 	u      *Unit
 	entry  catalog.Block
-	record Record
+	inputs []string // IDs, sorted
 	files  *blockio.Writer
 	table  *series.Table
 	memory int64 // of rows
 	buf    []byte
 	equal  int64 // samples that another input has, too
-}
-
-// landed reports whether an import that was cut short has committed the unit's block, and then
-// writes the record. errTooLarge: it has committed a part of the slice.
-func (w *work) landed(ctx context.Context, m catalog.Manifest) (bool, error) {
-	b, ok := m.Imported(w.entry)
-	if ok && !w.u.Slice.Within(b.Slice) {
-		return false, errTooLarge
-	}
-	if !ok {
-		merged, err := w.merged(ctx, m)
-		if err != nil || !merged {
-			return false, err
-		}
-		b = catalog.Block{ID: w.entry.ID}
-	}
-	r := w.record
-	r.Block, r.Slice, r.Series, r.Samples, r.Bytes = b.ID, b.Slice, b.Series, b.Samples, b.Bytes
-	if !ok {
-		r.Slice = w.u.Slice
-	}
-	if err := r.keep(ctx, w.im.store, w.im.tenant, b.ID); err != nil {
-		return false, err
-	}
-	w.im.read(w.u.Samples)
-	w.im.mu.Lock()
-	w.im.report.Present++
-	w.im.mu.Unlock()
-	return true, nil
-}
-
-// merged reports whether a live block was made of the unit's block.
-func (w *work) merged(ctx context.Context, m catalog.Manifest) (bool, error) {
-	for _, b := range m.Blocks {
-		if int64(b.Window) > w.u.from() || b.Level.End(b.Window) < w.u.to() || b.Rank.Compare(w.entry.Rank) < 0 {
-			continue
-		}
-		raw, _, err := objstore.ReadAll(ctx, w.im.store, b.Key(w.im.tenant).File(block.MetaFile))
-		if errors.Is(err, objstore.ErrNotFound) { // replaced and deleted since the manifest was read
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		meta, err := block.ReadMeta(raw)
-		if err != nil {
-			return false, fmt.Errorf("read %s: %w", b.BlockID(), err)
-		}
-		if slices.ContainsFunc(meta.Sources, func(prefix string) bool {
-			source, _, err := key.ParseBlockFile(prefix + block.MetaFile)
-			return err == nil && slices.Equal(source.ID.Entropy()[:marked], w.entry.ID.Entropy()[:marked])
-		}) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // write merges the inputs and writes the files of the block.
@@ -197,7 +127,7 @@ func (w *work) end(to *sink.Sink, stats merge.Stats) error {
 	}
 	h := block.Header{
 		Level: w.entry.Level, Window: w.entry.Window, Rank: w.entry.Rank, DeletesThrough: w.entry.DeletesThrough,
-		Slice: block.Slice{Index: w.entry.Slice.Index, Of: w.entry.Slice.Of}, Sources: w.record.Inputs,
+		Slice: block.Slice{Index: w.entry.Slice.Index, Of: w.entry.Slice.Of}, Sources: w.inputs,
 	}
 	meta, err := to.Close(h)
 	if err != nil {
@@ -239,46 +169,50 @@ func (w *work) remove(ctx context.Context) error {
 // commit makes the block live and writes the record. If the commit fails, the block is left to
 // garbage collection, because the commit may have taken effect.
 func (w *work) commit(ctx context.Context) error {
-	r := &w.record
-	if w.entry.Bytes > 0 {
-		_, err := catalog.Commit(ctx, w.im.store, w.im.tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
-			return m.Add(now, w.entry)
-		})
-		if errors.Is(err, catalog.ErrConflict) {
-			return w.refused(ctx, err)
+	im := w.im
+	if w.entry.Bytes == 0 {
+		x := catalog.ImportOf(w.entry, w.inputs)
+		x.Block = ulid.ULID{}
+		return keep(ctx, im.store, im.tenant, w.entry.ID, x)
+	}
+	_, err := catalog.Commit(ctx, im.store, im.tenant, func(m catalog.Manifest, now time.Time) (catalog.Manifest, error) {
+		left, err := im.ledger.left(ctx, m, im.plan, w.u)
+		if err == nil && len(left.Inputs) < len(w.u.Inputs) {
+			err = errImported
 		}
 		if err != nil {
-			return err
+			return m, err
 		}
-		r.Block, r.Series, r.Samples, r.Bytes = w.entry.ID, w.entry.Series, w.entry.Samples, w.entry.Bytes
+		return m.Add(now, w.entry, w.inputs, im.ledger.written())
+	})
+	if err != nil {
+		return w.refused(ctx, err)
 	}
-	if err := r.keep(ctx, w.im.store, w.im.tenant, w.entry.ID); err != nil {
+	x := catalog.ImportOf(w.entry, w.inputs)
+	if err := im.ledger.record(ctx, x); err != nil {
 		return err
 	}
-	w.im.mu.Lock()
-	defer w.im.mu.Unlock()
-	sum := &w.im.report
-	if w.entry.Bytes > 0 {
-		sum.Blocks++
-	}
-	sum.Series, sum.Samples, sum.Bytes, sum.Equal = sum.Series+r.Series, sum.Samples+r.Samples, sum.Bytes+r.Bytes, sum.Equal+w.equal
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	sum := &im.report
+	sum.Blocks++
+	sum.Series, sum.Samples, sum.Bytes, sum.Equal = sum.Series+x.Series, sum.Samples+x.Samples, sum.Bytes+x.Bytes, sum.Equal+w.equal
 	return nil
 }
 
-// refused handles a conflict: another process has imported the unit meanwhile, or the unit took so
-// long that it must be divided.
-func (w *work) refused(ctx context.Context, conflict error) error {
-	m, _, err := catalog.ReadManifest(ctx, w.im.store, w.im.tenant)
-	if err != nil {
-		return errors.Join(conflict, err)
+// refused handles an error of the commit: another import has done the unit or a part of it
+// meanwhile, or the unit took so long that it must be divided.
+func (w *work) refused(ctx context.Context, err error) error {
+	again, divide := errors.Is(err, errImported), errors.Is(err, errTooLarge) || errors.Is(err, catalog.ErrConflict)
+	if errors.Is(err, catalog.ErrUnknownEffect) || !again && !divide {
+		return err
 	}
-	_, ok := m.Imported(w.entry)
 	if err := w.remove(ctx); err != nil {
 		return err
 	}
 	w.im.read(-w.u.Samples)
-	if done, err := w.landed(ctx, m); ok && (done || err != nil) {
-		return err
+	if again {
+		return fmt.Errorf("%w: %w", errAgain, err)
 	}
-	return fmt.Errorf("%w: %w", errTooLarge, conflict)
+	return fmt.Errorf("%w: %w", errTooLarge, err)
 }

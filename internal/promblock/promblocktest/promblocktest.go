@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
@@ -54,27 +55,46 @@ func Write(t testing.TB, dir string, from, to int64, all []Series) string {
 	return path
 }
 
+// Blocks are open blocks as upstream's storage.
+type Blocks []*tsdb.Block
+
 // Queryable returns upstream's view of the blocks at these directories.
-func Queryable(t testing.TB, dirs ...string) storage.Queryable {
+func Queryable(t testing.TB, dirs ...string) Blocks {
 	t.Helper()
-	var blocks []*tsdb.Block
+	var blocks Blocks
 	for _, dir := range dirs {
 		b, err := tsdb.OpenBlock(slog.New(slog.DiscardHandler), dir, nil, nil)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, b.Close()) })
 		blocks = append(blocks, b)
 	}
-	return storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
-		var all []storage.Querier
-		for _, b := range blocks {
-			q, err := tsdb.NewBlockQuerier(b, mint, maxt)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, q)
+	return blocks
+}
+
+// Querier implements storage.Queryable.
+func (bs Blocks) Querier(mint, maxt int64) (storage.Querier, error) {
+	var all []storage.Querier
+	for _, b := range bs {
+		q, err := tsdb.NewBlockQuerier(b, mint, maxt)
+		if err != nil {
+			return nil, err
 		}
-		return storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), nil
-	})
+		all = append(all, q)
+	}
+	return storage.NewMergeQuerier(all, nil, storage.ChainedSeriesMerge), nil
+}
+
+// ChunkQuerier implements storage.ChunkQueryable.
+func (bs Blocks) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+	var all []storage.ChunkQuerier
+	for _, b := range bs {
+		q, err := tsdb.NewBlockChunkQuerier(b, mint, maxt)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, q)
+	}
+	return storage.NewMergeChunkQuerier(all, nil, storage.NewCompactingChunkSeriesMerger(storage.ChainedSeriesMerge)), nil
 }
 
 // Step is the time between two samples of a series of History, ms.
@@ -155,4 +175,19 @@ func Part(all []Series, rest int) (out []Series) {
 		}
 	}
 	return out
+}
+
+// Count returns the number of samples that a querier has.
+func Count(t testing.TB, q storage.Querier) (n int64) {
+	t.Helper()
+	set := q.Select(t.Context(), false, nil, labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"))
+	for set.Next() {
+		it := set.At().Iterator(nil)
+		for it.Next() != chunkenc.ValNone {
+			n++
+		}
+		require.NoError(t, it.Err())
+	}
+	require.NoError(t, set.Err())
+	return n
 }

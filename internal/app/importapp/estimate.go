@@ -1,0 +1,147 @@
+package importapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// estimate is about how many samples a server has: at some times, how many series.
+type estimate struct {
+	points   []point // ascending; none: unknown
+	interval float64 // ms between two samples of a series
+	err      error   // why it is unknown
+}
+
+type point struct {
+	at     int64 // ms
+	series float64
+}
+
+const (
+	// probes is the number of times at which series are counted.
+	probes = 10
+	// usualInterval is that between samples, in ms, unless the series up shows another one.
+	usualInterval = 60_000
+	// maxAnswer bounds the answer of a query, bytes.
+	maxAnswer = 1 << 20
+	// estimateTimeout bounds a query. What is imported does not depend on it.
+	estimateTimeout = 30 * time.Second
+)
+
+// estimate asks the server's query API.
+func (s *server) estimate(ctx context.Context, first, last int64) (e estimate) {
+	step := max(1000, (last-first)/probes)
+	counts := map[int64]float64{}
+	for _, match := range s.Match {
+		values, err := s.query(ctx, "/api/v1/query_range", url.Values{
+			"query": {"count(" + match + ")"}, "start": {seconds(first)}, "end": {seconds(last)}, "step": {seconds(step)},
+		})
+		if err != nil {
+			return estimate{err: err}
+		}
+		for at, v := range values {
+			counts[at] += v
+		}
+	}
+	e.interval = usualInterval
+	const span = 600_000
+	values, err := s.query(ctx, "/api/v1/query", url.Values{"query": {"avg(count_over_time(up[10m]))"}, "time": {seconds(last)}})
+	for _, v := range values {
+		if err == nil && v > 0 {
+			e.interval = span / v
+		}
+	}
+	for at := first; at <= last; at += step {
+		e.points = append(e.points, point{at, counts[at]})
+	}
+	return e
+}
+
+// seconds formats a time or duration in ms as the API takes it.
+func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
+
+// query asks a query whose answer has one series at most, and returns its values by time in ms.
+func (s *server) query(ctx context.Context, path string, form url.Values) (map[int64]float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, fmt.Errorf("make a request: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the number of series: %w", err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Status, Error string
+		Data          struct {
+			Result []struct {
+				Value  sample
+				Values []sample
+			}
+		}
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	if err != nil || answer.Status != "success" {
+		return nil, errors.Join(fmt.Errorf("ask for the number of series: the server answers %s: %s", resp.Status, answer.Error), err)
+	}
+	out := map[int64]float64{}
+	for _, r := range answer.Data.Result {
+		for _, v := range append(r.Values, r.Value) {
+			if v.at > 0 {
+				out[v.at] = v.value
+			}
+		}
+	}
+	return out, nil
+}
+
+// sample is a pair of the API: a time in seconds, and a value as text.
+type sample struct {
+	at    int64 // ms
+	value float64
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *sample) UnmarshalJSON(b []byte) error {
+	var at float64
+	var text string
+	if err := json.Unmarshal(b, &[]any{&at, &text}); err != nil {
+		return err
+	}
+	p.at = int64(at*1000 + 0.5)
+	var err error
+	p.value, err = strconv.ParseFloat(text, 64)
+	return err
+}
+
+// samples returns about how many samples there are in [from, to], ms.
+func (e *estimate) samples(from, to int64) int64 {
+	for i := len(e.points) - 1; i >= 0; i-- {
+		if p := e.points[i]; p.at <= from || i == 0 {
+			return int64(p.series * float64(to-from+1) / e.interval)
+		}
+	}
+	return 0
+}
+
+// most returns the largest number of series.
+func (e *estimate) most() (n int64) {
+	for _, p := range e.points {
+		n = max(n, int64(p.series))
+	}
+	return n
+}

@@ -1,0 +1,165 @@
+package importapp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	config_util "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage/remote"
+
+	"github.com/promlake/promlake/internal/app/human"
+	"github.com/promlake/promlake/internal/compact/bulk"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// Remote names samples of a server with Prometheus' remote read API.
+type Remote struct {
+	URL        string        // of the server, with or without /api/v1/read
+	Match      []string      // selectors; none: all series
+	Start, End time.Time     // inclusive
+	HTTPConfig string        // file with Prometheus' configuration of an HTTP client; "" is none
+	Headers    []string      // "Name: value", of all requests
+	Token      string        // bearer token, if not empty
+	Timeout    time.Duration // of one request, which reads two hours
+	Identity   string        // identifies the samples instead of URL and tenant, if not empty
+}
+
+// tenantHeader is the header by which servers tell tenants apart.
+const tenantHeader = "X-Scope-OrgID"
+
+// server is a Remote whose settings are checked.
+type server struct {
+	Remote
+	base   string // the URL without /api/v1/read
+	sets   [][]*labels.Matcher
+	read   remote.ReadClient
+	http   *http.Client
+	dir    string // for temporary files
+	guess  estimate
+	prefix string // of the inputs' identifiers
+}
+
+// find implements Source. Every window of two hours is an input. Its samples are streamed to a file
+// in dir when they are read.
+func (r Remote) find(ctx context.Context, dir string) (found, error) {
+	s := &server{Remote: r, dir: dir}
+	if err := s.prepare(); err != nil {
+		return found{}, fmt.Errorf("import: %w", err)
+	}
+	first, last := s.Start.UnixMilli(), s.End.UnixMilli()
+	if first > last || first < key.MinTime || last > key.MaxTime {
+		return found{}, fmt.Errorf("import: from %s to %s: want a start before the end, and years 0 to 9999", s.Start.UTC().Format(time.RFC3339), s.End.UTC().Format(time.RFC3339))
+	}
+	s.guess = s.estimate(ctx, first, last)
+	var inputs []bulk.Input
+	for w := key.WindowOf(first); int64(w) <= last; w = key.Window(w.End()) {
+		inputs = append(inputs, s.input(w, max(first, int64(w)), min(last, w.End()-1)))
+	}
+	return found{
+		inputs: inputs,
+		describe: func(t *human.Table) {
+			t.Row("windows of two hours", human.Count(int64(len(inputs))))
+			if s.guess.err != nil {
+				t.Row("samples to import are unknown", s.guess.err.Error())
+			}
+		},
+		series: func(context.Context, *bulk.Plan) (int64, error) { return s.guess.most(), nil },
+		left:   func(*human.Table) {},
+	}, nil
+}
+
+// prepare checks the settings and makes the clients.
+func (s *server) prepare() (err error) {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("--url %q: want the http:// or https:// address of a server", s.URL)
+	}
+	const path = "/api/v1/read"
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), path)
+	s.base = u.String()
+	u.Path += path
+	match := slices.Sorted(slices.Values(s.Match))
+	if len(match) == 0 {
+		match = []string{`{__name__=~".+"}`}
+	}
+	s.Match = slices.Compact(match)
+	if s.sets, err = parser.NewParser(parser.Options{}).ParseMetricSelectors(s.Match); err != nil {
+		return fmt.Errorf("--match: %w", err)
+	}
+	headers, err := s.headers()
+	if err != nil {
+		return err
+	}
+	conf := config_util.DefaultHTTPClientConfig
+	if s.HTTPConfig != "" {
+		c, _, err := config_util.LoadHTTPConfigFile(s.HTTPConfig)
+		if err != nil {
+			return fmt.Errorf("--http.config.file: %w", err)
+		}
+		conf = *c
+	}
+	if s.read, err = remote.NewReadClient("import", &remote.ClientConfig{
+		URL: &config_util.URL{URL: u}, Timeout: model.Duration(s.Timeout), HTTPClientConfig: conf, Headers: headers, ChunkedReadLimit: config.DefaultChunkedReadLimit,
+	}); err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	c, ok := s.read.(*remote.Client)
+	if !ok {
+		return errors.New("make a client: upstream's is of another type")
+	}
+	c.Client.Transport = refusing{c.Client.Transport}
+	s.http = c.Client
+	identity := s.Identity
+	if identity == "" {
+		u.User = nil
+		identity = u.String() + " " + headers[tenantHeader]
+	}
+	sum := sha256.Sum256([]byte(identity + "\n" + strings.Join(s.Match, "\n")))
+	s.prefix = "read/" + hex.EncodeToString(sum[:8]) + "/"
+	return nil
+}
+
+// headers returns the headers of all requests.
+func (s *server) headers() (map[string]string, error) {
+	out := map[string]string{}
+	for _, h := range s.Headers {
+		name, value, ok := strings.Cut(h, ":")
+		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+		if name == http.CanonicalHeaderKey(tenantHeader) {
+			name = tenantHeader
+		}
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--header %q: want a name, a colon and a value", name)
+		}
+		out[name] = strings.TrimSpace(value)
+	}
+	if s.Token != "" {
+		out["Authorization"] = "Bearer " + s.Token
+	}
+	return out, nil
+}
+
+// input is a part of a window (ms, inclusive) as an input of an import. Samples of a whole window
+// are taken as the same whenever it is read.
+func (s *server) input(w key.Window, from, to int64) bulk.Input {
+	id := s.prefix + w.String()
+	if from > int64(w) || to < w.End()-1 {
+		id += fmt.Sprintf("/%d-%d", from, to)
+	}
+	return bulk.Input{
+		ID: id, Written: time.UnixMilli(to), MinT: from, MaxT: to, Samples: s.guess.samples(from, to),
+		Open: func(context.Context) (bulk.Opened, error) { return &stream{server: s, from: from, to: to}, nil },
+	}
+}

@@ -1,0 +1,121 @@
+package bulk
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+)
+
+// Past is what was imported into a tenant before.
+type Past struct {
+	Records     map[string]Record // by key, or by block if the manifest has it
+	Quarantined []catalog.BlockID // blocks that were damaged, and do not count any more
+
+	seen time.Time // of the manifest that was read last; zero: none
+}
+
+// ReadPast reads the past of a tenant. It writes nothing.
+func ReadPast(ctx context.Context, store objstore.Store, tenant string) (Past, error) {
+	p := Past{Records: map[string]Record{}}
+	// An import leaves the manifest when its record is there, so the manifest is read first.
+	m, _, err := catalog.ReadManifest(ctx, store, tenant)
+	if err != nil {
+		return p, err
+	}
+	if err := p.read(ctx, store, tenant, m); err != nil {
+		return p, err
+	}
+	prefix := key.Quarantine + key.BlocksPrefix(tenant)
+	for obj, err := range store.List(ctx, prefix, "") {
+		if err != nil {
+			return p, fmt.Errorf("list quarantined blocks of tenant %s: %w", tenant, err)
+		}
+		if b, _, err := key.ParseBlockFile(obj.Key[len(key.Quarantine):]); err == nil {
+			p.Quarantined = append(p.Quarantined, catalog.BlockID{Level: b.Level, Window: b.Window, ID: b.ID})
+		}
+	}
+	p.Quarantined = slices.Compact(p.Quarantined) // a block has several files
+	return p, nil
+}
+
+func (p Past) clone() Past {
+	records := map[string]Record{}
+	maps.Copy(records, p.Records)
+	return Past{records, p.Quarantined, p.seen}
+}
+
+// readers is the number of records that are read at once.
+const readers = 16
+
+// read adds the imports of a manifest, and the records of all imports that were committed between
+// the manifest of the last call and this one. Such a commit came after a manifest that is not older
+// than that of the last call, and its block is not older than catalog.MaxJobAge by then.
+func (p *Past) read(ctx context.Context, store objstore.Store, tenant string, m catalog.Manifest) error {
+	for _, x := range m.Imports {
+		p.Records[key.Import(tenant, x.Block)] = Record{recordVersion, x}
+	}
+	var keys []string
+	for obj, err := range store.List(ctx, key.ImportsPrefix(tenant), p.after(tenant)) {
+		if err != nil {
+			return fmt.Errorf("list imports of tenant %s: %w", tenant, err)
+		}
+		if _, _, err := key.ParseImport(obj.Key); err != nil {
+			continue
+		}
+		if _, ok := p.Records[obj.Key]; !ok {
+			keys = append(keys, obj.Key)
+		}
+	}
+	out := make([]Record, len(keys))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	for i, k := range keys {
+		g.Go(func() (err error) {
+			out[i], err = readRecord(ctx, store, k)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, k := range keys {
+		p.Records[k] = out[i]
+	}
+	p.seen = m.Time()
+	return nil
+}
+
+// after returns a key before those of the records that read has not seen.
+func (p *Past) after(tenant string) string {
+	var oldest ulid.ULID
+	if err := oldest.SetTime(ulid.Timestamp(p.seen.Add(-catalog.MaxJobAge - time.Millisecond))); err != nil || p.seen.UnixMilli() < 2*catalog.MaxJobAge.Milliseconds() {
+		return ""
+	}
+	return key.Import(tenant, oldest)
+}
+
+// sorted returns the records that count, and those whose block, or one that was made of it, is in
+// quarantine: a block that is not older and shares a time of the window.
+func (p *Past) sorted() (kept, lost []Record) {
+	for _, k := range slices.Sorted(maps.Keys(p.Records)) {
+		r := p.Records[k]
+		if r.Block != (ulid.ULID{}) && slices.ContainsFunc(p.Quarantined, func(q catalog.BlockID) bool {
+			return r.Overlaps(q.Level, q.Window) && cmp.Compare(q.ID.Time(), r.Block.Time()) >= 0
+		}) {
+			lost = append(lost, r)
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept, lost
+}
