@@ -28,6 +28,7 @@ type cli struct {
 	Inspect inspectCmd `cmd:"" help:"Tell what a store holds and what the compactor would do next."`
 	Copy    copyCmd    `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
 	Import  importCmd  `cmd:"" help:"Import the history of another system into a store."`
+	Publish publishCmd `cmd:"" help:"Publish a store's blocks as Iceberg tables, which other engines read."`
 	Export  exportCmd  `cmd:"" help:"Write samples as OpenMetrics, as blocks of Prometheus, or as JSON lines."`
 	Tenant  tenantCmd  `cmd:"" help:"List the tenants of a store, or remove one whole."`
 	Doctor  doctorCmd  `cmd:"" help:"Find damaged objects in a store, and take them out of what counts."`
@@ -45,7 +46,7 @@ func newCLI() *cli {
 	c := settings.Default[cli]()
 	c.Serve.Settings, c.Config.Settings = app.DefaultSettings(), app.DefaultSettings()
 	c.Compact.Compact, c.Inspect.Compact = compactapp.DefaultSettings(), compactapp.DefaultSettings()
-	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log, &c.Export.Log, &c.Rules.Replay.Log, &c.Rules.Backfill.Log} {
+	for _, log := range []*telemetry.LogSettings{&c.Query.Log, &c.Read.Log, &c.Inspect.Log, &c.Copy.Log, &c.Tenant.List.Log, &c.Tenant.Delete.Log, &c.Doctor.Log, &c.Export.Log, &c.Publish.Log, &c.Rules.Replay.Log, &c.Rules.Backfill.Log} {
 		log.Level = "warn"
 	}
 	c.Cost.Load = cost.DefaultLoad()

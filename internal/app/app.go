@@ -15,6 +15,7 @@ import (
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/promapp"
+	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
@@ -33,6 +34,7 @@ type Settings struct {
 	Query      queryapp.Settings   `embed:"" group:"Query"`
 	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
+	Publish    publishapp.Settings `embed:"" group:"Compaction"`
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
 	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
 	Page       pageapp.Settings    `embed:"" group:"Page"`
@@ -70,6 +72,9 @@ func (s Settings) Validate() error {
 	if s.Compaction.Enabled && s.Query.Query.Timeout >= s.Compact.DeletionDelay {
 		return fmt.Errorf("query.timeout: want less than compactor.deletion-delay (%s), after which replaced objects are deleted, got %s",
 			s.Compact.DeletionDelay, s.Query.Query.Timeout)
+	}
+	if s.Publish.Enabled && s.Publish.Interval >= s.Compact.DeletionDelay {
+		return fmt.Errorf("publish.interval: want less than compactor.deletion-delay (%s), after which files of published tables are deleted, got %s", s.Compact.DeletionDelay, s.Publish.Interval)
 	}
 	// In a directory, objects appear in the order of their times, however long a put takes.
 	if _, local := storeurl.Directory(s.Process.Store); s.Compaction.Enabled && !local && s.Ingest.FlushTimeout >= s.Compact.SettleDelay {
@@ -122,6 +127,9 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	}
 	if s.Compaction.Enabled {
 		all = append(all, compactapp.Background(s.Compact, s.Compaction.Interval))
+	}
+	if s.Publish.Enabled {
+		all = append(all, publishapp.New(s.Publish, s.Process.Store))
 	}
 	if monitor != nil {
 		// Its last samples are still stored, because it ends before the stages that it uses.

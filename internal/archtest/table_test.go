@@ -4,8 +4,8 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/rollup", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
-	verbs    = []string{"internal/compact", "internal/ingest", "internal/query"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	verbs    = []string{"internal/compact", "internal/ingest", "internal/publish", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
 
@@ -16,7 +16,7 @@ var allowed = map[string][]string{
 	// Programs.
 	"cmd/promlake": {
 		"internal/app", "internal/app/compactapp", "internal/app/copyapp", "internal/app/doctorapp", "internal/app/exportapp", "internal/app/flags", "internal/app/human", "internal/app/importapp", "internal/app/inspectapp",
-		"internal/app/process", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/query", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
+		"internal/app/process", "internal/app/publishapp", "internal/app/queryapp", "internal/app/rulesapp", "internal/app/shell", "internal/app/sqlapp", "internal/app/tenantapp", "internal/auth", "internal/catalog", "internal/compact", "internal/cost", "internal/loopback", "internal/message", "internal/objstore", "internal/objstore/probe", "internal/promconfig", "internal/publish", "internal/query", "internal/query/explain", "internal/queue", "internal/queue/sqsqueue", "internal/ruletest", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant",
 	},
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings"},
@@ -25,8 +25,8 @@ var allowed = map[string][]string{
 
 	// Composition.
 	"internal/app": {
-		"internal/app/compactapp", "internal/app/flightapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/queryapp",
-		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/ruler", "internal/settings",
+		"internal/app/compactapp", "internal/app/doctorapp", "internal/app/flightapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/publishapp", "internal/app/queryapp", "internal/app/ruleapp",
+		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/replica", "internal/ruler", "internal/settings",
 	},
 	"internal/app/compactapp": {
 		"internal/app/process", "internal/auth", "internal/compact", "internal/key", "internal/lambda", "internal/objstore",
@@ -60,6 +60,9 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/appender", "internal/auth", "internal/objstore", "internal/promconfig", "internal/query", "internal/query/api", "internal/rulestore", "internal/settings", "internal/spool", "internal/tenant",
 	},
 	"internal/app/pageapp": {"internal/app/process", "internal/auth", "internal/dashboards", "web"},
+	"internal/app/publishapp": {
+		"internal/app/process", "internal/catalog", "internal/objstore", "internal/objstore/storeurl", "internal/publish",
+	},
 	"internal/app/queryapp": {
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/settings",
 		"internal/telemetry",
@@ -125,6 +128,7 @@ var allowed = map[string][]string{
 	"internal/ingest/inflight": {"internal/memory"},
 	"internal/ingest/quota":    {"internal/admission", "internal/remotewrite", "internal/series"},
 	"internal/ingest/layout":   {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/publish":         {"internal/block", "internal/catalog", "internal/iceberg", "internal/key", "internal/objstore", "internal/segment"},
 	"internal/query": {
 		"internal/catalog", "internal/expression", "internal/key", "internal/objstore", "internal/query/duck", "internal/query/duck/promsql",
 		"internal/query/buckets", "internal/query/engine", "internal/query/exec", "internal/query/explain",
@@ -281,6 +285,7 @@ var allowed = map[string][]string{
 	"internal/statsd":                      {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/jsonlines":                   {"internal/jsontext", "internal/remotewrite", "internal/series"},
 	"internal/jsontext":                    {},
+	"internal/iceberg":                     {},
 	"internal/opentsdb":                    {"internal/jsontext", "internal/remotewrite", "internal/series"},
 	"internal/otlp":                        {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promtext":                    {"internal/remotewrite", "internal/segment", "internal/series"},

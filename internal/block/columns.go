@@ -29,8 +29,8 @@ func (m *Meta) Columns() []ColumnBytes {
 		for c, name := range leaves[kind] {
 			n := int64(0)
 			for g := range f.RowGroups {
-				if c < len(f.RowGroups[g].Columns) {
-					n += f.RowGroups[g].Columns[c][1]
+				if columns := f.RowGroups[g].Stored(); c < len(columns) {
+					n += columns[c][1]
 				}
 			}
 			if n > 0 {

@@ -15,6 +15,13 @@ const (
 	ColDiv = "v_div"
 )
 
+// Aliases: the same bytes as series_id and as the times, as plain signed integers, which readers of
+// Iceberg tables need. ColTSMillis is also the ending of the names of other times.
+const (
+	ColSignedID = "id_signed"
+	ColTSMillis = "ts_ms"
+)
+
 // floats writes samples-NNNN.parquet.
 type floats struct {
 	keyColumns
@@ -40,6 +47,8 @@ func newFloats(files Files, z, tries *zstd.Encoder, o Options) *floats {
 	if o.HasST {
 		schema.Add(parquetfile.Timestamp(segment.ColST))
 	}
+	schema.Add(parquetfile.Bare(ColSignedID, format.Int64))
+	schema.Add(parquetfile.Bare(ColTSMillis, format.Int64))
 	f := &floats{table: newTable(files, z, SamplesFile, o.FileBytes, schema), hasST: o.HasST, limit: o.RowGroupRows, pages: newIntPages(tries, o.Level >= key.L12h), zstd: z}
 	f.keyColumns.reset()
 	return f
@@ -92,6 +101,8 @@ func (f *floats) flush() error {
 		return err
 	}
 	f.columns()
+	f.pq.Alias(ColSignedID, segment.ColSeriesID)
+	f.pq.Alias(ColTSMillis, segment.ColTS)
 	g := f.group
 	f.keyColumns.reset()
 	f.cols.Reset()

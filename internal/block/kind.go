@@ -26,9 +26,10 @@ func (k Kind) Times() Kind { return Kind{k.prefix, k.leaves[:1]} }
 
 // Bytes returns the size of the chunks of AppendChunks.
 func (k Kind) Bytes(g *RowGroup) (n int64) {
+	columns := g.Stored()
 	for _, c := range k.leaves {
-		if c < len(g.Columns) {
-			n += g.Columns[c][1]
+		if c < len(columns) {
+			n += columns[c][1]
 		}
 	}
 	return n
@@ -37,9 +38,10 @@ func (k Kind) Bytes(g *RowGroup) (n int64) {
 // AppendChunks appends where the column chunks lie ([offset, length] in bytes) that a read of rows
 // of g needs. The times come first.
 func (k Kind) AppendChunks(dst [][2]int64, g *RowGroup) [][2]int64 {
+	columns := g.Stored()
 	for _, c := range k.leaves {
-		if c < len(g.Columns) {
-			dst = append(dst, g.Columns[c])
+		if c < len(columns) {
+			dst = append(dst, columns[c])
 		}
 	}
 	return dst

@@ -20,7 +20,18 @@ const (
 	ColExCount   = "ex_count"
 	ColMinTS     = "min_ts"
 	ColMaxTS     = "max_ts"
+	ColMinMillis = "min_" + ColTSMillis // alias
+	ColMaxMillis = "max_" + ColTSMillis // alias
 )
+
+// seriesKeys is the number of columns of series.parquet before those of the labels.
+const seriesKeys = 2
+
+// seriesFigures are the columns of series.parquet after those of the labels.
+var seriesFigures = []string{ColRowStart, ColRowCount, ColHistStart, ColHistCount, ColExCount, ColMinTS, ColMaxTS}
+
+// seriesAliases are the columns of series.parquet that share the bytes of others.
+var seriesAliases = []struct{ name, of string }{{ColSignedID, segment.ColSeriesID}, {ColMinMillis, ColMinTS}, {ColMaxMillis, ColMaxTS}}
 
 // seriesGroupRows is how many series a row group of series.parquet holds at most.
 const seriesGroupRows = 32 << 10
@@ -43,11 +54,16 @@ func writeSeries(files Files, z *zstd.Encoder, limit int, v *series.View, rows [
 	labels.Plan(v, refs)
 	s := parquetfile.NewSchema("promlake_series")
 	labels.Schema(s)
-	for _, name := range []string{ColRowStart, ColRowCount, ColHistStart, ColHistCount, ColExCount} {
-		s.Add(parquetfile.Bare(name, format.Int64))
+	for _, name := range seriesFigures {
+		if name == ColMinTS || name == ColMaxTS {
+			s.Add(parquetfile.Timestamp(name))
+		} else {
+			s.Add(parquetfile.Bare(name, format.Int64))
+		}
 	}
-	s.Add(parquetfile.Timestamp(ColMinTS))
-	s.Add(parquetfile.Timestamp(ColMaxTS))
+	for _, a := range seriesAliases {
+		s.Add(parquetfile.Bare(a.name, format.Int64))
+	}
 	w := seriesWriter{
 		table: newTable(files, z, func(int) string { return SeriesFile }, math.MaxInt64, s), view: v, labels: labels,
 	}
@@ -91,11 +107,14 @@ func (w *seriesWriter) group(rows []entry, refs []series.Ref) error {
 	}
 	w.labels.Write(w.pq, &w.s, v, refs, ids)
 	vals := make([]int64, len(rows))
-	for c, name := range []string{ColRowStart, ColRowCount, ColHistStart, ColHistCount, ColExCount, ColMinTS, ColMaxTS} {
+	for c, name := range seriesFigures {
 		for i := range cols {
 			vals[i] = cols[i][c]
 		}
 		w.pq.Add(parquetfile.Int64s(name, &w.s, vals))
+	}
+	for _, a := range seriesAliases {
+		w.pq.Alias(a.name, a.of)
 	}
 	return w.endGroup(g)
 }

@@ -10,6 +10,7 @@
 //	v1/<tenant>/manifests/<ulid>.json                   a copy of an earlier manifest
 //	v1/<tenant>/imports/<ulid>.json                     the record of an import
 //	v1/<tenant>/pushes/<id>.json                        the state of a group of pushed metrics
+//	v1/<tenant>/iceberg/<table>/…                       the metadata of an Iceberg table
 //	rules/<tenant>.json                                 the tenant's rule groups
 //
 // <window> is the start of a window (2h, or that of the level) as YYYYMMDDTHHMMZ (UTC), so that

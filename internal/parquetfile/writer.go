@@ -95,6 +95,21 @@ func (w *Writer) add(c Chunk) error {
 	return nil
 }
 
+// Alias adds a column to the current row group that shares the chunk of another one, of, which was
+// added before: the same pages have a second name, and may have another logical type in the schema.
+// Only the footer grows. An alias has no statistics, because its type may order the values
+// differently.
+func (w *Writer) Alias(name, of string) {
+	for i := range w.group.Columns {
+		if m := w.group.Columns[i].MetaData; len(m.PathInSchema) == 1 && m.PathInSchema[0] == of {
+			m.PathInSchema, m.Statistics = []string{name}, format.Statistics{}
+			w.group.Columns = append(w.group.Columns, format.ColumnChunk{MetaData: m})
+			return
+		}
+	}
+	w.err = cmp.Or(w.err, fmt.Errorf("alias %s: the row group has no column %s", name, of))
+}
+
 // codec returns the compression of a chunk's pages.
 func (w *Writer) codec(c *Chunk) format.CompressionCodec {
 	n := len(c.Dict)

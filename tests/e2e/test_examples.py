@@ -64,7 +64,7 @@ def test_links_have_targets(document: Path, target: str) -> None:
 
 def test_flags_in_the_documentation_exist(programs: Programs) -> None:
     known = {"help"}
-    names = ("serve", "query up", "compact", "inspect", "doctor", "import tsdb", "export", "token")
+    names = ("serve", "query up", "compact", "inspect", "doctor", "import tsdb", "import prometheus", "export", "publish", "token")
     rules = ("rules test", "rules replay", "rules backfill")
     commands = ([programs.promlake, *name.split()] for name in names + rules)
     for args in (*commands, [programs.ingest_fn], [programs.query_fn], [programs.compact_fn]):

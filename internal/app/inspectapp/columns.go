@@ -53,7 +53,8 @@ func (sizes columnSizes) addFile(f *block.File) {
 		return
 	}
 	for _, g := range f.RowGroups {
-		for i, chunk := range g.Columns[:min(len(g.Columns), len(names))] {
+		columns := g.Stored()
+		for i, chunk := range columns[:min(len(columns), len(names))] {
 			sizes[Column{File: kind, Column: names[i]}] += chunk[1]
 			rest -= chunk[1]
 		}

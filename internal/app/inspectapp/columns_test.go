@@ -10,8 +10,10 @@ import (
 
 func TestColumnsAddUpToTheBlock(t *testing.T) {
 	group := func(lengths ...int64) (g block.RowGroup) {
+		at := int64(4)
 		for _, n := range lengths {
-			g.Columns = append(g.Columns, block.Chunk{4, n})
+			g.Columns = append(g.Columns, block.Chunk{at, n})
+			at += n
 		}
 		return g
 	}

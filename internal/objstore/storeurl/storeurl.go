@@ -18,6 +18,7 @@ import (
 	"maps"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,31 @@ func Open(ctx context.Context, rawURL string) (objstore.Store, error) {
 func Directory(rawURL string) (string, bool) {
 	dir, ok := strings.CutPrefix(rawURL, "file://")
 	return dir, ok || !strings.Contains(rawURL, "://")
+}
+
+// Location returns the URI of the store of rawURL without parameters, as other programs have it:
+// the object of a key is at the location followed by the key.
+func Location(rawURL string) (string, error) {
+	if dir, ok := Directory(rawURL); ok {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Errorf("find the store's directory: %w", err)
+		}
+		return "file://" + strings.TrimSuffix(abs, "/") + "/", nil
+	}
+	rest, ok := strings.CutPrefix(rawURL, "s3://")
+	if !ok {
+		scheme, _, _ := strings.Cut(rawURL, "://")
+		return "", fmt.Errorf("open store: unknown scheme %q, want file or s3", scheme)
+	}
+	c, err := parseS3(rest)
+	if err != nil {
+		return "", err
+	}
+	if prefix := strings.Trim(c.Prefix, "/"); prefix != "" {
+		return "s3://" + c.Bucket + "/" + prefix + "/", nil
+	}
+	return "s3://" + c.Bucket + "/", nil
 }
 
 // Exists returns an error if rawURL is a directory that does not exist, which Open would create.

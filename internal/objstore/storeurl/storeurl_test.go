@@ -37,6 +37,24 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
+func TestLocation(t *testing.T) {
+	t.Chdir(t.TempDir())
+	wd, err := os.Getwd()
+	require.NoError(t, err)
+	for url, want := range map[string]string{
+		"file:///var/lib/x": "file:///var/lib/x/", "/var/lib/x/": "file:///var/lib/x/", "file://./data": "file://" + wd + "/data/", "file:///": "file:///",
+		"s3://bucket": "s3://bucket/", "s3://bucket/a/b/?endpoint=http://localhost&secret_key=s": "s3://bucket/a/b/",
+	} {
+		got, err := Location(url)
+		require.NoError(t, err, url)
+		assert.Equal(t, want, got, url)
+	}
+	for _, url := range []string{"gs://bucket", "s3://", "s3:///x", "s3://b?x=1"} {
+		_, err := Location(url)
+		assert.Error(t, err, url)
+	}
+}
+
 func TestParseS3(t *testing.T) {
 	for url, want := range map[string]s3store.Config{
 		"bucket":                  {Bucket: "bucket"},

@@ -1,0 +1,149 @@
+// Package publishapp publishes Iceberg tables as a stage of a process.
+package publishapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/storeurl"
+	"github.com/promlake/promlake/internal/publish"
+)
+
+// Settings are those of the stage.
+type Settings struct {
+	Enabled  bool          `name:"publish.iceberg" default:"false" help:"Keep Iceberg tables over the blocks of all tenants, for other engines." when:"Set it in one process if Spark, Trino, DuckDB or others read the store."`
+	Interval time.Duration `name:"publish.interval" default:"1m" above:"0" help:"Time from the end of one publication of Iceberg tables to the start of the next. Must be below --compactor.deletion-delay." when:"Raise it to pay for fewer GET requests."`
+	Location string        `name:"publish.location" placeholder:"URI" help:"Where other engines find the store, such as s3a://bucket/prefix. Default: the URL of --store without parameters." when:"Set it if engines reach the store by another URI."`
+}
+
+// Locate returns the function that gives the URI of a key below location, or below the store's URL
+// if location is "".
+func Locate(location, store string) (func(key string) string, error) {
+	if location == "" {
+		var err error
+		if location, err = storeurl.Location(store); err != nil {
+			return nil, err
+		}
+	} else if !strings.Contains(location, "://") {
+		return nil, fmt.Errorf("publish: location: want a URI such as s3a://bucket/prefix, got %q", location)
+	}
+	location = strings.TrimRight(location, "/") + "/"
+	return func(key string) string { return location + key }, nil
+}
+
+// background publishes until it is drained. It implements process.Stage.
+type background struct {
+	publisher *publish.Publisher
+	store     objstore.Store
+	log       *slog.Logger
+	results   *prometheus.CounterVec
+	cancel    context.CancelFunc
+	done      chan struct{}     // closed when the last publication has ended
+	seen      map[string]uint64 // by tenant: the generation that its tables show
+}
+
+// New returns the builder of the stage over the store of a URL.
+func New(s Settings, store string) process.Builder {
+	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+		locate, err := Locate(s.Location, store)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		b := &background{
+			publisher: publish.New(p.Store, publish.Settings{Location: locate}), store: p.Store, log: p.Logger, cancel: cancel,
+			done: make(chan struct{}), seen: map[string]uint64{},
+			results: promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
+				Name: "promlake_publish_total", Help: "Publications of a tenant's Iceberg tables after its blocks had changed, by result.",
+			}, []string{"result"}),
+		}
+		go func() {
+			defer close(b.done)
+			select {
+			case <-p.Ready:
+				b.repeat(ctx, s.Interval)
+			case <-ctx.Done():
+			}
+		}()
+		return b, nil
+	}
+}
+
+func (b *background) repeat(ctx context.Context, pause time.Duration) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			b.all(ctx)
+			t.Reset(pause)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// all publishes the tenants whose manifest has changed. A failure is counted and logged, and the
+// tenant's turn comes again.
+func (b *background) all(ctx context.Context) {
+	tenants, err := catalog.Tenants(ctx, b.store)
+	if err != nil {
+		b.ended(ctx, "", err)
+		return
+	}
+	for _, t := range tenants {
+		m, _, err := catalog.ReadManifest(ctx, b.store, t)
+		if err == nil && m.Generation == b.seen[t] {
+			continue
+		}
+		if err == nil {
+			var r publish.Report
+			if r, err = b.publisher.Publish(ctx, t); err == nil {
+				b.seen[t] = r.Generation
+			}
+		}
+		b.ended(ctx, t, err)
+	}
+}
+
+func (b *background) ended(ctx context.Context, tenant string, err error) {
+	switch {
+	case err == nil:
+		b.results.WithLabelValues("ok").Inc()
+	case ctx.Err() == nil:
+		b.results.WithLabelValues("error").Inc()
+		b.log.ErrorContext(ctx, "publication failed", "tenant", tenant, "error", err)
+	}
+}
+
+// Routes implements process.Stage.
+func (*background) Routes() []process.Route { return nil }
+
+// Drain implements process.Stage. It cancels the publication under way, which leaves the tables in
+// their former or their new state.
+func (b *background) Drain(ctx context.Context) error {
+	b.cancel()
+	select {
+	case <-b.done:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(errors.New("end publication"), ctx.Err())
+	}
+}
+
+// Close implements process.Stage.
+func (b *background) Close() error {
+	b.cancel()
+	<-b.done
+	return nil
+}
