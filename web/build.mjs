@@ -10,8 +10,8 @@ await rm(join(dist, "assets"), { recursive: true, force: true });
 await mkdir(join(dist, "assets"), { recursive: true });
 
 const result = await build({
-  entryPoints: [join(here, "src/main.ts")],
-  outfile: join(dist, "assets/page.js"),
+  entryPoints: { page: join(here, "src/main.ts"), worker: join(here, "src/worker.ts") },
+  outdir: join(dist, "assets"),
   bundle: true,
   format: "esm",
   target: "es2022",

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/promlake/promlake/internal/app/compactapp"
+	"github.com/promlake/promlake/internal/app/doctorapp"
 	"github.com/promlake/promlake/internal/app/flightapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/listenapp"
@@ -38,6 +39,7 @@ type Settings struct {
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
 	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
 	Page       pageapp.Settings    `embed:"" group:"Page"`
+	Doctor     doctorapp.Served    `embed:"" group:"Page"`
 	Listeners  listenapp.Settings  `embed:"" group:"Ingest"`
 	Flight     flightapp.Settings  `embed:"" group:"Query"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
@@ -119,6 +121,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		ingestapp.New(s.Ingest, writers...),
 		queryapp.New(warmed(s.Query), readers...),
 		pageapp.New(s.Page),
+		doctorapp.New(s.Doctor),
 		editingRules(s, func() {
 			if monitor != nil {
 				monitor.RulesChanged()

@@ -100,6 +100,7 @@ var access = map[string]auth.Access{
 	"GET /ping":                    auth.Public,
 	"GET /influx/ping":             auth.Public,
 
+	"GET /api/v1/status/doctor":             auth.Operate,
 	"/api/v1/status/config":                 auth.Operate,
 	"/api/v1/status/flags":                  auth.Operate,
 	"/api/v1/status/runtimeinfo":            auth.Operate,

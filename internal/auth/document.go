@@ -79,6 +79,7 @@ func (d Document) Text() ([]byte, error) {
 type grant struct {
 	tenants []string // sorted; nil: any
 	access  map[Access]bool
+	entry   Entry // that it was made of
 }
 
 // grants returns the grant of each token, by the token's sum.
@@ -119,7 +120,7 @@ func (e Entry) grant() (*grant, error) {
 	if sum == SumOf("") {
 		errs = append(errs, errors.New("sha256: is the hash of an empty token"))
 	}
-	g := &grant{access: map[Access]bool{}}
+	g := &grant{access: map[Access]bool{}, entry: e}
 	if len(e.Tenants) == 0 {
 		errs = append(errs, errors.New(`tenants: want at least one, or "*" for any`))
 	}

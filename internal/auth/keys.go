@@ -20,6 +20,8 @@ type keys interface {
 	// find returns nil for an unknown token. It fails, with errUnavailable, only until a document
 	// was read.
 	find(ctx context.Context, sum Sum) (*grant, error)
+	// all returns the grants of all tokens, and fails as find does. The map does not change.
+	all(ctx context.Context) (map[Sum]*grant, error)
 }
 
 // read reads and validates a source's document.
@@ -60,6 +62,11 @@ func newFileKeys(file secret.File, logger *slog.Logger) (*fileKeys, error) {
 }
 
 func (k *fileKeys) find(ctx context.Context, sum Sum) (*grant, error) {
+	grants, err := k.all(ctx)
+	return grants[sum], err
+}
+
+func (k *fileKeys) all(ctx context.Context) (map[Sum]*grant, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	info, err := os.Stat(string(k.file))
@@ -77,7 +84,7 @@ func (k *fileKeys) find(ctx context.Context, sum Sum) (*grant, error) {
 		k.grants = grants
 		k.logger.Info("read changed document of tokens", "tokens", len(grants))
 	}
-	return k.grants[sum], nil
+	return k.grants, nil
 }
 
 // same reports whether the file was not written in between.

@@ -55,14 +55,24 @@ func (k *remoteKeys) find(ctx context.Context, sum Sum) (*grant, error) {
 	if known.grants[sum] == nil {
 		age, wait = 0, true
 	}
+	grants, err := k.upTo(ctx, age, wait)
+	return grants[sum], err
+}
+
+func (k *remoteKeys) all(ctx context.Context) (map[Sum]*grant, error) {
+	return k.upTo(ctx, remoteAge, k.known.Load().grants == nil)
+}
+
+// upTo returns the grants of the document, as refresh has it.
+func (k *remoteKeys) upTo(ctx context.Context, age time.Duration, wait bool) (map[Sum]*grant, error) {
 	if err := k.refresh(ctx, age, wait); err != nil {
 		return nil, err
 	}
-	known = k.known.Load()
+	known := k.known.Load()
 	if known.grants == nil {
 		return nil, fmt.Errorf("%w: %w", errUnavailable, known.err)
 	}
-	return known.grants[sum], nil
+	return known.grants, nil
 }
 
 // refresh reads the document if it is older than age and due allows a read. With wait, it waits for

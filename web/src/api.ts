@@ -1,7 +1,7 @@
 // Client of the HTTP API (https://prometheus.io/docs/prometheus/latest/querying/api/). The API's
 // address is relative to the page, so the page works under any path prefix.
 
-import { MatrixReader } from "./matrix";
+import { Decoder } from "./decoder";
 import { Slots } from "./slots";
 
 export type Labels = Record<string, string>;
@@ -55,6 +55,7 @@ export class Api {
   private token: string;
   tenant: string;
   private readonly slots = new Slots(atOnce);
+  private readonly decoder = new Decoder();
   onUnauthorized: () => void = () => {};
 
   constructor(private readonly base: URL) {
@@ -96,19 +97,14 @@ export class Api {
     }, signal);
   }
 
-  // matrix is get for range queries, whose replies may be large: it reads them as they arrive.
+  // matrix is get for range queries, whose replies may be large: a worker reads them.
   async matrix(path: string, params: Params, signal: AbortSignal): Promise<Reply<Answer>> {
     const body = form(params);
     return this.slots.run(async () => {
       const began = performance.now();
-      const response = await this.request(path, body, body.length > 1500, signal);
-      const reader = new MatrixReader();
-      if (!response.ok || !response.body) await reader.take(await reached(response.text(), signal));
-      else {
-        const parts = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        for (let p = await reached(parts.read(), signal); !p.done; p = await reached(parts.read(), signal)) await reader.take(p.value);
-      }
-      const reply = checked(response, () => reader.end(), () => reader.text()) as ReplyBody & { data: Answer };
+      const { response, read, text } = await reached(this.decoder.read(...this.order(path, body, body.length > 1500), signal), signal);
+      if (response.status === 401) this.onUnauthorized();
+      const reply = checked(response, read, () => text) as ReplyBody & { data: Answer };
       return { data: reply.data, warnings: reply.warnings ?? [], infos: reply.infos ?? [], took: performance.now() - began };
     }, signal);
   }
@@ -152,18 +148,17 @@ export class Api {
   }
 
   private async request(path: string, body: string, post: boolean, signal?: AbortSignal): Promise<Response> {
-    const url = this.url(`api/v1/${path}`) + (post || !body ? "" : `?${body}`);
-    const response = await reached(
-      fetch(url, {
-        method: post ? "POST" : "GET",
-        headers: post ? { ...this.headers(), "Content-Type": "application/x-www-form-urlencoded" } : this.headers(),
-        ...(post ? { body } : {}),
-        ...(signal ? { signal } : {}),
-      }),
-      signal,
-    );
+    const [url, init] = this.order(path, body, post);
+    const response = await reached(fetch(url, { ...init, ...(signal ? { signal } : {}) }), signal);
     if (response.status === 401) this.onUnauthorized();
     return response;
+  }
+
+  // order is what fetch needs for a request.
+  private order(path: string, body: string, post: boolean): [url: string, init: RequestInit] {
+    const url = this.url(`api/v1/${path}`);
+    if (!post) return [body ? `${url}?${body}` : url, { headers: this.headers() }];
+    return [url, { method: "POST", headers: { ...this.headers(), "Content-Type": "application/x-www-form-urlencoded" }, body }];
   }
 }
 
@@ -198,7 +193,7 @@ function parse(response: Response, text: string): ReplyBody {
   return checked(response, () => JSON.parse(text) as unknown, () => text);
 }
 
-function checked(response: Response, read: () => unknown, text: () => string): ReplyBody {
+function checked(response: Pick<Response, "ok" | "status" | "statusText">, read: () => unknown, text: () => string): ReplyBody {
   let reply: ReplyBody;
   try {
     reply = read() as ReplyBody;

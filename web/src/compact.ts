@@ -26,6 +26,12 @@ export class Compact implements Series {
     return new Compact(s.metric, times ?? Float64Array.from(points, (p) => p[0]), floats);
   }
 
+  // copied is a series that another thread has sent. A Compact arrives as an object without a
+  // class.
+  static copied(s: Series | Pick<Compact, "metric" | "times" | "floats">): Series {
+    return "floats" in s ? new Compact(s.metric, s.times, s.floats) : s;
+  }
+
   // joined are the points of old in [start, from) and those of fresh, in ms. It is undefined if
   // there are none.
   static joined(old: Compact, fresh: Compact | undefined, start: number, from: number): Compact | undefined {

@@ -34,6 +34,20 @@ const theme = EditorView.theme({
   ".cm-completionInfo": { whiteSpace: "pre-wrap", maxWidth: "30rem" },
 });
 
+// typedOver handles text that replaces a selection. The browser would give it the colour of the old
+// text, by an inline style, which the page's Content-Security-Policy forbids.
+const typedOver = EditorView.domEventHandlers({
+  beforeinput(e, view) {
+    const { from, to, empty } = view.state.selection.main;
+    const { data } = e;
+    if (e.inputType !== "insertText" || !data || empty || view.composing) return false;
+    e.preventDefault();
+    const insert = () => view.state.update({ changes: { from, to, insert: data }, selection: { anchor: from + data.length }, userEvent: "input.type", scrollIntoView: true });
+    if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, data, insert))) view.dispatch(insert());
+    return true;
+  },
+});
+
 export interface Editor {
   readonly dom: HTMLElement;
   text(): string;
@@ -56,6 +70,7 @@ export function mount(label: string, hint: string, text: string, run: Command, o
       doc: text,
       extensions: [
         theme,
+        typedOver,
         history(),
         bracketMatching(),
         closeBrackets(),

@@ -7,7 +7,7 @@ interface Share {
   considered: number;
   read: number;
 }
-interface Cost {
+export interface Cost {
   lists: number;
   gets: number;
   bytes: number;
@@ -35,10 +35,18 @@ interface Analysis {
 }
 interface Statement {
   sql?: string; // none: the subtree is a range function alone
-  equivalent_sql: string;
+  equivalent_sql?: string; // none: replicas are among the series
   files?: { key: string; rowGroups: Share; bytes: Share }[];
   cost: Cost;
   analysis?: Analysis;
+}
+export interface Selector {
+  selector: string;
+  series: number;
+  samples: number; // about
+  segments: number;
+  blocks: number;
+  refused?: string;
 }
 interface Explanation {
   version: number;
@@ -46,12 +54,13 @@ interface Explanation {
   engine: string;
   pushed?: { name: string; expr: string; tree: Operation; statements?: Statement[] }[];
   kept?: string[];
-  selectors?: { selector: string; series: number; samples: number; segments: number; blocks: number; refused?: string }[];
+  selectors?: Selector[];
   cost: Cost;
 }
 
 const count = (n: number) => n.toLocaleString("en");
-const dollars = (n: number) => (n === 0 ? "$0" : `$${n < 0.01 ? n.toExponential(1) : n.toFixed(2)}`);
+// written is an amount of dollars.
+export const written = (n: number) => (n === 0 ? "$0" : `$${n < 0.01 ? n.toExponential(1) : n.toFixed(2)}`);
 
 // explanation asks how a range query is evaluated and shows the plan. With analyze, the server also
 // runs the statements and reports their times.
@@ -68,7 +77,7 @@ export async function explanation(api: Api, into: HTMLElement, expr: string, sta
 function plan(x: Explanation): HTMLElement[] {
   const out: HTMLElement[] = [
     h("h3", {}, analyzed(x) ? "Actual cost" : "Estimated cost"),
-    h("p", {}, `${count(x.cost.lists + x.cost.gets)} requests to the store (${count(x.cost.lists)} LIST, ${count(x.cost.gets)} GET), ${dollars(x.cost.dollars)}; ${formatValue(x.cost.bytes, "bytes")} of samples, cached or not.`),
+    h("p", {}, `${count(x.cost.lists + x.cost.gets)} requests to the store (${count(x.cost.lists)} LIST, ${count(x.cost.gets)} GET), ${written(x.cost.dollars)}; ${formatValue(x.cost.bytes, "bytes")} of samples, cached or not.`),
     h("h3", {}, "Evaluated by the engine"),
     h("pre", {}, x.engine),
   ];
@@ -102,7 +111,7 @@ function statement(s: Statement): HTMLElement {
     a?.operator ? h("details", {}, h("summary", {}, "DuckDB's operators"), operators(a.operator)) : null,
     h("details", { open: true }, h("summary", {}, `Objects (${files.length})`), grid(["Object", "Row groups read", "Bytes read"], files)),
     s.sql ? sql("The statement that runs", s.sql) : null,
-    sql("The same over the files, for promlake sql", s.equivalent_sql),
+    s.equivalent_sql ? sql("The same over the files, for promlake sql", s.equivalent_sql) : null,
   );
 }
 

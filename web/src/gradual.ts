@@ -1,5 +1,5 @@
 import uPlot from "uplot";
-import { pause } from "./dom";
+import { pause } from "./pause";
 
 // Draws the lines of a graph with many of them in steps, so that the browser reacts to input
 // between them. uPlot draws all lines of a graph at once.

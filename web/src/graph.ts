@@ -103,14 +103,17 @@ function stack(values: (number | null)[][]): (number | null)[][] {
   return values.map((row) => row.map((v, i) => (v === null ? null : (sums[i] = sums[i]! + v))));
 }
 
-export function graph(all: Series[], o: GraphOptions): Graph {
+// linesOf are the lines that a graph of series draws.
+export function linesOf(all: Series[], o: GraphOptions): Lines {
   const series = all.length > drawn ? largest(all) : all;
   const { times, values } = columns(series, o);
   const hidden = shared(series);
-  return lines(
-    { times, values, names: series.map((s) => legend(s.metric, hidden)), titles: series.map((s) => legend(s.metric)), total: all.length },
-    { ...o, format: (v) => formatValue(v, o.unit), binary: o.unit.startsWith("bytes"), bounds: [o.start / 1000, o.end / 1000] },
-  );
+  return { times, values, names: series.map((s) => legend(s.metric, hidden)), titles: series.map((s) => legend(s.metric)), total: all.length };
+}
+
+// graph draws the lines of series.
+export function graph(of: Lines, o: GraphOptions): Graph {
+  return lines(of, { ...o, format: (v) => formatValue(v, o.unit), binary: o.unit.startsWith("bytes"), bounds: [o.start / 1000, o.end / 1000] });
 }
 
 // largest are the series that a graph of many draws.
@@ -140,7 +143,7 @@ export function lines({ times, values, names, titles, total }: Lines, o: LineOpt
       height: o.height === "fill" ? 120 : o.height,
       tzDate: (ts) => (o.zone === "utc" ? uPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000)),
       legend: { show: false },
-      cursor: { sync: { key: crosshair.key }, drag: { x: true, y: false, setScale: !o.zoom }, focus: { prox: 24 }, points: { size: 6 } },
+      cursor: { sync: { key: crosshair.key }, drag: { x: true, y: false, setScale: !o.zoom }, focus: { prox: 24 }, points: { size: 6, one: names.length > manyLines } },
       focus: { alpha: names.length > 60 ? 1 : 0.35 },
       scales: { x: { time: true, ...(o.bounds ? { range: o.bounds } : {}) }, y: o.log ? { distr: 3 } : { range: (u, min, max) => limited(yRange(u, min, max), style) } },
       axes: [

@@ -1,60 +1,88 @@
 import { ApiError, type Api } from "./api";
+import { doctor } from "./doctor";
 import { h, replace } from "./dom";
 
-// The view of the server itself: build, process and flags.
+// The view of the server itself: build, process, limits, tokens, health and flags.
 
-interface Named {
-  name: string;
-  value: number | string;
+// List is a table with a title. The first cell of a row names it.
+interface List {
+  title: string;
+  note?: string;
+  head: string[];
+  rows: string[][];
 }
 
-const count = (n: number | string) => (typeof n === "number" ? n.toLocaleString("en") : n);
-
-async function show(into: HTMLElement, ask: () => Promise<(HTMLElement | null)[]>): Promise<void> {
-  try {
-    replace(into, ...(await ask()));
-  } catch (e) {
-    replace(into, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
-  }
+interface Tokens {
+  required: boolean;
+  tokens: { id: string; tenants: string[]; access: string[]; comment?: string }[];
 }
 
-function list(title: string, head: [string, string], rows: Named[]): HTMLElement {
-  return h(
-    "section",
-    { class: "panel" },
-    h("h2", {}, title),
+function list({ title, note, head, rows }: List): HTMLElement {
+  const table = () =>
     h(
       "div",
-      { class: "scroll", tabIndex: 0 },
+      { class: "scroll", tabIndex: 0, role: "region", "aria-label": title },
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, head[0]), h("th", { scope: "col", class: "number" }, head[1]))),
-        h("tbody", {}, ...rows.map((r) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, r.name)), h("td", { class: "number" }, count(r.value))))),
+        h("thead", {}, h("tr", {}, ...head.map((t) => h("th", { scope: "col" }, t)))),
+        h("tbody", {}, ...rows.map(([name, ...cells]) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, name)), ...cells.map((c) => h("td", {}, c))))),
       ),
-    ),
-  );
+    );
+  return h("section", { class: "panel" }, h("h2", {}, title), note ? h("p", { class: "muted" }, note) : null, rows.length ? table() : null);
 }
 
-// status shows the build, the process and its flags.
-export function status(api: Api, into: HTMLElement): Promise<void> {
-  return show(into, async () => {
-    const named = (o: Record<string, unknown>) =>
-      Object.entries(o)
-        .map(([name, v]) => ({ name, value: String(v) }))
-        .filter((r) => r.value !== "")
-        .sort((a, b) => (a.name < b.name ? -1 : 1));
-    const build = await api.get<Record<string, unknown>>("status/buildinfo");
-    // Only an operator's token reads about the process.
-    const operator = async (path: string) => {
-      try {
-        return (await api.get<Record<string, unknown>>(path)).data;
-      } catch (e) {
-        if (e instanceof ApiError && e.status === 403) return undefined;
-        throw e;
-      }
-    };
-    const [runtime, flags] = await Promise.all([operator("status/runtimeinfo"), operator("status/flags")]);
-    return [h("div", { class: "lists" }, list("Build", ["Name", "Value"], named(build.data)), runtime ? list("Process", ["Name", "Value"], named(runtime)) : null, flags ? list("Flags", ["Flag", "Value"], named(flags)) : null)];
-  });
+const named = (o: Record<string, unknown>) =>
+  Object.entries(o)
+    .map(([name, v]) => [name, String(v)])
+    .filter(([, v]) => v !== "")
+    .sort(([a], [b]) => (a! < b! ? -1 : 1));
+
+// limits are the flags that bound something.
+const isLimit = (flag: string) => /(^|[.-])(max|limit|limits|timeout|bytes|retention|concurrency)([.-]|$)/.test(flag);
+
+function tokens(t: Tokens): List {
+  const note = !t.required ? "Requests need no token." : t.tokens.length ? "The first digits of a token's SHA-256 find its entry in the document." : "The document has no token.";
+  return { title: "Tokens", note, head: ["SHA-256", "Tenants", "Access", "Comment"], rows: t.tokens.map((x) => [`${x.id}…`, x.tenants.join(", "), x.access.join(", "), x.comment ?? ""]) };
+}
+
+// StatusView shows the build, and to operators the process as well.
+export class StatusView {
+  readonly dom = h("div", { class: "lists" });
+  private readonly health: HTMLElement;
+
+  constructor(private readonly api: Api) {
+    this.health = doctor(api);
+  }
+
+  refresh(): void {
+    void this.show();
+  }
+
+  destroy(): void {}
+
+  private async show(): Promise<void> {
+    try {
+      const build = await this.api.get<Record<string, unknown>>("status/buildinfo");
+      const [runtime, flags, keys] = await Promise.all([this.operator<Record<string, unknown>>("status/runtimeinfo"), this.operator<Record<string, unknown>>("status/flags"), this.operator<Tokens>("status/tokens")]);
+      const all = named(flags ?? {});
+      const about: List[] = [{ title: "Build", head: ["Name", "Value"], rows: named(build.data) }];
+      if (runtime) about.push({ title: "Process", head: ["Name", "Value"], rows: named(runtime) });
+      if (keys) about.push(tokens(keys));
+      const set: List[] = flags ? [{ title: "Limits", head: ["Flag", "Value"], rows: all.filter(([f]) => isLimit(f!)) }, { title: "Other flags", head: ["Flag", "Value"], rows: all.filter(([f]) => !isLimit(f!)) }] : [];
+      replace(this.dom, ...about.map(list), flags ? this.health : null, ...set.map(list), flags ? null : h("p", { class: "muted" }, "The token is not one of an operator: process, limits, tokens and health are not shown."));
+    } catch (e) {
+      replace(this.dom, h("p", { class: "bad", role: "alert" }, e instanceof ApiError ? e.message : String(e)));
+    }
+  }
+
+  // operator returns what only an operator's token reads, if the server has it.
+  private async operator<T>(path: string): Promise<T | undefined> {
+    try {
+      return (await this.api.get<T>(path)).data;
+    } catch (e) {
+      if (e instanceof ApiError && (e.status === 403 || e.status === 404)) return undefined;
+      throw e;
+    }
+  }
 }

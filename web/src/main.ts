@@ -7,7 +7,7 @@ import { choice, h, replace } from "./dom";
 import { editor } from "./editor";
 import { explanation } from "./explain";
 import { LakeView } from "./lake";
-import { status } from "./lists";
+import { StatusView } from "./lists";
 import { Listing } from "./monitoring/listing";
 import { alerts, monitored, rules } from "./monitoring/rules";
 import { targets } from "./monitoring/targets";
@@ -126,9 +126,12 @@ function open(): void {
       shown = l;
       break;
     }
-    case "status":
-      shown = { refresh: () => void status(api, main), destroy() {} };
+    case "status": {
+      const v = new StatusView(api);
+      replace(main, v.dom);
+      shown = v;
       break;
+    }
   }
   shown.refresh();
 }
@@ -349,7 +352,7 @@ const follow = () => {
   if (!location.hash) {
     // Somebody's first look: the last minutes, live.
     state.refresh = 5_000;
-    state.range = { length: 900_000 };
+    state.range = { length: 300_000 };
   }
   header();
   open();

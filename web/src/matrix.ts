@@ -1,9 +1,9 @@
 import type { Answer, Series } from "./api";
 import { Compact } from "./compact";
-import { pause } from "./dom";
+import { pause } from "./pause";
 
 // Reads the reply of a range query while it arrives, one series after the other, so that a reply of
-// a hundred megabytes never keeps the page busy for long:
+// a hundred megabytes is never in memory as a whole:
 //
 //	{"status":"success","data":{"resultType":"matrix","result":[
 //	  {"metric":{…},"values":[…]},{"metric":{…},…}],…},…}
@@ -13,28 +13,35 @@ import { pause } from "./dom";
 
 const head = '{"status":"success","data":{"resultType":"matrix","result":[';
 const between = ']},{"metric":{';
-// slice is how long a part may be read before the page can react, in ms.
+// slice is how long a part may be read before other requests have their turn, in ms.
 const slice = 16;
 
 export class MatrixReader {
   private rest = "";
-  private readonly series: Series[] = [];
+  private begun = false; // a series was read
+  private last: Series | undefined;
+  private series: Series[] = []; // that pass did not get
+
+  // pass gets the series in parts.
+  constructor(private readonly pass: (series: Series[]) => void) {}
 
   // take reads what arrived.
   async take(part: string): Promise<void> {
     const known = this.rest.length;
     this.rest += part;
-    if (!this.series.length && !this.rest.startsWith(head)) return;
-    let from = this.series.length ? 0 : head.length;
+    if (!this.begun && !this.rest.startsWith(head)) return;
+    let from = this.begun ? 0 : head.length;
     let began = performance.now();
     for (let at = this.rest.indexOf(between, Math.max(from, known - between.length)); at >= 0; at = this.rest.indexOf(between, from)) {
-      this.series.push(Compact.of(JSON.parse(this.rest.slice(from, at + 2)) as Series, this.series.at(-1)));
+      this.add(JSON.parse(this.rest.slice(from, at + 2)) as Series);
       from = at + 3;
+      this.begun = true;
       if (performance.now() - began < slice) continue;
+      this.flush();
       await pause();
       began = performance.now();
     }
-    if (from > 0 && this.series.length) this.rest = this.rest.slice(from);
+    if (this.begun) this.rest = this.rest.slice(from);
   }
 
   // text is what is not read yet.
@@ -42,12 +49,24 @@ export class MatrixReader {
     return this.rest;
   }
 
-  // end returns the whole reply as JSON would be read.
+  // end passes the last series, and returns the reply without the series that it has passed.
   end(): unknown {
-    if (!this.series.length) return JSON.parse(this.rest);
+    if (!this.begun) return JSON.parse(this.rest);
     const reply = JSON.parse(head + this.rest) as { data: Answer };
-    for (const s of reply.data.result as Series[]) this.series.push(Compact.of(s, this.series.at(-1)));
-    reply.data.result = this.series;
+    for (const s of reply.data.result as Series[]) this.add(s);
+    reply.data.result = [];
+    this.flush();
     return reply;
+  }
+
+  private add(s: Series): void {
+    this.last = Compact.of(s, this.last);
+    this.series.push(this.last);
+  }
+
+  private flush(): void {
+    const { series } = this;
+    this.series = [];
+    if (series.length) this.pass(series);
   }
 }

@@ -1,15 +1,17 @@
-import { ApiError, queryParams, type Answer, type Api, type Reply } from "./api";
-import { choice, download, h, pause, replace } from "./dom";
+import { ApiError, queryParams, rangeParams, type Answer, type Api, type Reply } from "./api";
+import { choice, download, h, replace } from "./dom";
 import { editor, type Editor } from "./editor";
 import { exemplars, listed, type Dot } from "./exemplars";
-import { formatValue, unitOf, type Unit } from "./format";
-import { drawn, graph, type Graph } from "./graph";
+import { formatValue, unitOf } from "./format";
+import { drawn, graph, linesOf, type Graph, type GraphOptions } from "./graph";
 import { cellsOf, heatmap, isHistogram } from "./heatmap";
+import { pause } from "./pause";
 import { Ranged } from "./ranged";
 import { remember, type PanelState } from "./state";
 import { csv, table } from "./table";
 import { bounds, formatDuration, parseDuration, stepFor, type Range, type Zone } from "./time";
 import { ValuesTable } from "./values";
+import { estimate, heavy, question } from "./weigh";
 
 // What all panels of a view share.
 export interface Context {
@@ -20,8 +22,7 @@ export interface Context {
   zoom(start: number, end: number): void;
 }
 
-// Result asks one expression and shows the answer as a graph or a table. Explore's panels and the
-// tiles of a dashboard are both made of it.
+// Result asks one expression and shows the answer as a graph or a table.
 export class Result {
   readonly dom: HTMLElement;
   answer: Answer | undefined;
@@ -31,11 +32,13 @@ export class Result {
   private drawing: Graph | undefined;
   private readonly values = new ValuesTable();
   private readonly query: Ranged;
+  private allowed = ""; // the heavy query that may run
+  private waits = false; // a heavy query waits for a decision
 
   constructor(
     private readonly ctx: Context,
     private readonly height: number,
-    private readonly unit?: Unit,
+    private readonly explain: (expr: string) => void,
   ) {
     this.query = new Ranged(ctx);
     this.dom = h("div", { class: "result", "aria-busy": "false" }, this.status, this.body, this.values.dom);
@@ -45,9 +48,10 @@ export class Result {
   // that moved on is asked again.
   async ask(g: PanelState, refresh = false): Promise<void> {
     // Refreshes that come faster than answers must not cancel each other for good.
-    if (refresh && this.running) return;
+    if (refresh && (this.running || this.waits)) return;
     this.running?.abort();
     const run = (this.running = new AbortController());
+    this.waits = false;
     if (!g.expr.trim()) {
       this.running = undefined;
       this.clear();
@@ -55,6 +59,7 @@ export class Result {
     }
     this.dom.setAttribute("aria-busy", "true");
     try {
+      if (!refresh && (await this.weigh(g, run.signal))) return;
       if (g.tab === "table") await this.instant(g, run.signal);
       else await this.ranged(g, refresh, run.signal);
     } catch (e) {
@@ -71,6 +76,31 @@ export class Result {
     }
   }
 
+  // weigh estimates a query before it runs. If the query is heavy and the user has not decided yet,
+  // it asks, and reports true.
+  private async weigh(g: PanelState, signal: AbortSignal): Promise<boolean> {
+    const range = this.ctx.range();
+    const { start, end } = bounds(range, Date.now());
+    const asOf = this.ctx.asOf();
+    const step = this.step(g, range);
+    const which = JSON.stringify([g.expr, g.tab === "table", range.length, step, asOf]);
+    if (which === this.allowed) return false;
+    const e = await estimate(this.ctx.api, g.tab === "table" ? queryParams(g.expr, end, asOf) : rangeParams(g.expr, start, end, step, asOf), signal);
+    if (!e || !heavy(e)) return false;
+    this.waits = true;
+    this.empty();
+    const run = () => {
+      this.allowed = which;
+      void this.ask(g);
+    };
+    replace(this.status, question(e, run, () => this.explain(g.expr)));
+    return true;
+  }
+
+  private step(g: PanelState, range: Range): number {
+    return g.step ?? stepFor(range.length, this.dom.clientWidth || 800);
+  }
+
   private async instant(g: PanelState, signal: AbortSignal): Promise<void> {
     const { end } = bounds(this.ctx.range(), Date.now());
     const r = await this.ctx.api.get<Answer>("query", { ...queryParams(g.expr, end, this.ctx.asOf()), stats: "all" }, signal);
@@ -78,13 +108,18 @@ export class Result {
     this.answer = r.data;
     this.drop();
     this.values.hide();
-    replace(this.body, table(r.data, this.unit ?? unitOf(g.expr)));
+    replace(this.body, table(r.data, unitOf(g.expr)));
   }
 
   private async ranged(g: PanelState, refresh: boolean, signal: AbortSignal): Promise<void> {
     const range = this.ctx.range();
-    const step = g.step ?? stepFor(range.length, this.dom.clientWidth || 800);
+    const step = this.step(g, range);
     const [{ series, start, end, reply: r }, dots] = await Promise.all([this.query.ask(g.expr, range, step, refresh, signal), this.dots(g, signal)]);
+    const unit = unitOf(g.expr);
+    const zone = this.ctx.zone();
+    const zoom = (s: number, e: number) => this.ctx.zoom(s, e);
+    const how: GraphOptions = { unit, stacked: g.stacked, log: g.log, zone, start, end, step, height: this.height, zoom, ...(dots ? { dots: dots.dots } : {}) };
+    const of = g.tab === "heatmap" ? undefined : linesOf(series, how);
     if (series.length > drawn) await pause(); // the browser may react to input
     if (signal.aborted) return;
     this.answer = { ...r.data, result: series };
@@ -95,10 +130,7 @@ export class Result {
       replace(this.body, h("p", { class: "muted" }, "No series in this time range."));
       return;
     }
-    const unit = this.unit ?? unitOf(g.expr);
-    const zone = this.ctx.zone();
-    const zoom = (s: number, e: number) => this.ctx.zoom(s, e);
-    if (g.tab === "heatmap") {
+    if (!of) {
       if (!isHistogram(series)) {
         this.values.hide();
         replace(this.body, h("p", { class: "warn" }, "A heatmap shows the buckets of histograms: sum by (le) (rate(name_bucket[5m])), or sum(rate(name[5m])) of a native histogram."));
@@ -110,7 +142,7 @@ export class Result {
       this.values.show(g.expr, this.drawing.dom, this.drawing.values);
       return;
     }
-    this.drawing = graph(series, { unit, stacked: g.stacked, log: g.log, zone, start, end, step, height: this.height, zoom, ...(dots ? { dots: dots.dots } : {}) });
+    this.drawing = graph(of, how);
     replace(this.body, this.drawing.dom, dots && listed(dots.dots, dots.total, zone));
     this.values.show(g.expr, this.drawing.dom, this.drawing.values);
   }
@@ -176,7 +208,7 @@ export class Panel {
     private readonly explain: (expr: string) => void,
   ) {
     this.input = editor(ctx.api, state.expr, () => this.submit());
-    this.result = new Result(ctx, 320);
+    this.result = new Result(ctx, 320, explain);
     const tabs = choice("Show as", [["graph", "Graph"], ["heatmap", "Heatmap"], ["table", "Table"]], state.tab, (v) => this.set({ tab: v === "table" || v === "heatmap" ? v : "graph" }));
     const scale = choice("Scale", [["", "Linear"], ["stacked", "Stacked"], ["log", "Logarithmic"]], state.stacked ? "stacked" : state.log ? "log" : "", (v) => this.set({ stacked: v === "stacked", log: v === "log" }));
     const dots = h("input", { type: "checkbox", checked: state.exemplars, onchange: () => this.set({ exemplars: dots.checked }) });

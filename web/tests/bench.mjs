@@ -1,20 +1,26 @@
 // Measures the page in Chromium before a real server with generated data (make bench-web): drawing
-// many series, completing among many metric names, the first load. It prints a table for
+// many series, completing among many metric names, the first load, dashboards; and the page of
+// Debian's prometheus, where it can do the same (PEER=no leaves it out). It prints a table for
 // docs/web.md.
-import { cpus } from "node:os";
 import { gzipSync } from "node:zlib";
 import { readFile } from "node:fs/promises";
-import { open, Server, until, visit } from "./harness.mjs";
+import { cpus, loadavg } from "node:os";
+import { measured } from "./bench-peer.mjs";
+import { open, Server, until } from "./harness.mjs";
+import { drawing, fresh, typing } from "./measure.mjs";
 
 const drawnSeries = 10_000;
-const points = 500;
+const length = 499; // seconds; with a step of one, 500 points
 const names = 200_000;
+const panels = 30;
 const rounds = 5;
+const peerRounds = 3; // a drawing takes it half a minute
+const keys = "_name_1234";
 
-const results = [];
-const report = (what, values, aim) => {
-  const sorted = values.map((v) => Math.round(v)).sort((a, b) => a - b);
-  results.push([what, `${sorted[sorted.length >> 1]} ms`, `${sorted.at(-1)} ms`, aim]);
+const written = (n) => n.toLocaleString("en");
+const row = (what, values, peer, aim) => {
+  const [median, most] = [values, peer ?? []].map((all) => all.map(Math.round).sort((a, b) => a - b)).map((all) => [all[all.length >> 1], all.at(-1)]).map(([m, top]) => (m === undefined ? "–" : `${written(m)} (${written(top)})`));
+  return `| ${[what, median, most, aim].join(" | ")} |`;
 };
 
 // store writes lines of the text format.
@@ -25,104 +31,6 @@ async function store(server, lines) {
   }
 }
 
-// Watch runs in the page before its script. It records how long the page's thread was busy at a
-// time, that is, how long an input would have waited.
-function watch() {
-  const w = (window.watched = { longest: 0, lastByte: 0, canvas: 0 });
-  let last = performance.now();
-  const channel = new MessageChannel();
-  channel.port1.onmessage = () => {
-    const now = performance.now();
-    w.longest = Math.max(w.longest, now - last);
-    last = now;
-    setTimeout(() => channel.port2.postMessage(0), 1);
-  };
-  channel.port2.postMessage(0);
-  new PerformanceObserver((list) => {
-    for (const e of list.getEntries()) if (e.name.includes("query_range")) w.lastByte = e.responseEnd;
-  }).observe({ type: "resource", buffered: true });
-}
-
-// busiest is the longest task of the page's thread in a trace, in ms of processor time: how long an
-// input waits on a machine with nothing else to do.
-function busiest(trace) {
-  const events = JSON.parse(trace.toString()).traceEvents;
-  const tasks = events.filter((e) => e.ph === "X" && e.name.endsWith("RunTask") && e.tdur !== undefined);
-  const threads = events.filter((e) => e.name === "thread_name" && e.args?.name === "CrRendererMain").map((e) => `${e.pid}.${e.tid}`);
-  return Math.max(...tasks.filter((e) => threads.includes(`${e.pid}.${e.tid}`)).map((e) => e.tdur / 1000));
-}
-
-async function fresh(browser, url) {
-  const page = await visit(browser, "about:blank");
-  await page.addInitScript(watch);
-  await page.goto(url);
-  return page;
-}
-
-// draw asks for all series, and waits until the graph is on the screen and its legend is there.
-async function draw(browser, server, now) {
-  const url = `${server.url}/#/explore?range=250s&end=${new Date(now).toISOString()}&g0.step_input=500ms&g0.expr=bench_value`;
-  const page = await fresh(browser, `${server.url}/#/explore?range=250s`);
-  await page.locator(".editor").waitFor();
-  await browser.startTracing(page, { categories: ["toplevel"] });
-  await page.evaluate(() => (window.watched.longest = 0));
-  await page.evaluate((u) => {
-    window.begun = performance.now();
-    location.href = u;
-    const w = window.watched;
-    const look = () => {
-      if (!document.querySelector(".graph canvas") || document.querySelector('.result[aria-busy="true"], .graph[aria-busy="true"]')) return requestAnimationFrame(look);
-      requestAnimationFrame(() => setTimeout(() => (w.canvas = performance.now())));
-    };
-    look();
-  }, url);
-  await until("the graph is drawn", () => page.evaluate(() => window.watched.canvas > 0));
-  // The figures of the network are reported after the response's end.
-  await until("the last byte is known", () => page.evaluate(() => window.watched.lastByte > 0));
-  const w = await page.evaluate(() => ({ ...window.watched, begun: window.begun }));
-  const task = busiest(await browser.stopTracing());
-  await page.context().close();
-  return { drawn: w.canvas - w.lastByte, frozen: w.longest, task, total: w.canvas - w.begun };
-}
-
-// complete types a name, a key at a time, and measures from each key until the list is drawn.
-async function complete(browser, server) {
-  const page = await fresh(browser, `${server.url}/#/explore?range=1h`);
-  await page.locator(".editor").click();
-  await page.keyboard.type("bench");
-  await page.getByText("bench_name_000").first().waitFor();
-  await page.evaluate(() => {
-    window.watched.longest = 0;
-    window.keys = [];
-    const root = document.querySelector(".editor").shadowRoot;
-    addEventListener(
-      "keydown",
-      () => {
-        const at = performance.now();
-        const text = () => root.querySelector(".cm-tooltip-autocomplete [aria-selected]")?.textContent;
-        const content = () => root.querySelector(".cm-content").textContent;
-        const before = content();
-        const look = () => {
-          const typed = content();
-          if (typed === before || !text()?.includes(typed)) return requestAnimationFrame(look);
-          requestAnimationFrame(() => setTimeout(() => window.keys.push(performance.now() - at)));
-        };
-        requestAnimationFrame(look);
-      },
-      true,
-    );
-  });
-  let n = 0;
-  for (const key of "_name_1234") {
-    await page.keyboard.press(key);
-    n++;
-    await until("the list is drawn", () => page.evaluate((m) => window.keys.length >= m, n));
-  }
-  const w = await page.evaluate(() => ({ keys: window.keys, longest: window.watched.longest }));
-  await page.context().close();
-  return w;
-}
-
 async function firstLoad(browser, server) {
   const page = await fresh(browser, `${server.url}/#/explore`);
   await page.locator(".editor").waitFor();
@@ -131,33 +39,106 @@ async function firstLoad(browser, server) {
   return ms;
 }
 
-const server = await Server.start();
-const browser = await open();
-try {
-  const now = Math.floor(Date.now() / 1000) * 1000;
-  const lines = [];
-  for (let t = now - 270_000; t <= now; t += 30_000) for (let i = 0; i < drawnSeries; i++) lines.push(`bench_value{instance="host-${i % 100}",device="disk-${Math.floor(i / 100)}"} ${((i * 7919) % 1000) + 50 * Math.sin(i + t / 30_000)} ${t}`);
-  await store(server, lines);
-  const loads = [];
-  for (let i = 0; i < rounds; i++) loads.push(await firstLoad(browser, server));
-  report("First load until the editor is there", loads, "1,000 ms");
-  const drawings = [];
-  for (let i = 0; i < rounds; i++) drawings.push(await draw(browser, server, now));
-  report(`${drawnSeries} series × ${points} points: from the last byte until they are drawn`, drawings.map((d) => d.drawn), "1,000 ms");
-  report("… the longest task, in processor time", drawings.map((d) => d.task), "100 ms");
-  report("… the longest time without a reaction to input", drawings.map((d) => d.frozen), "100 ms");
-  report("… from the click until they are drawn", drawings.map((d) => d.total), "–");
+// draw asks for all series, and waits until the graph is on the screen and its legend is there.
+async function draw(browser, server, now) {
+  const url = `${server.url}/#/explore?range=${length}s&end=${new Date(now).toISOString()}&g0.step_input=1s&g0.expr=bench_value`;
+  const page = await fresh(browser, `${server.url}/#/explore?range=${length}s`);
+  await page.locator(".editor").waitFor();
+  const ready = () => document.querySelector(".graph canvas") && !document.querySelector('.result[aria-busy="true"], .graph[aria-busy="true"]') && document.querySelector(".key");
+  const figures = await drawing(browser, page, () => page.evaluate((u) => void (location.href = u), url), ready);
+  await page.context().close();
+  return figures;
+}
 
-  await store(server, Array.from({ length: names }, (_, i) => `bench_name_${String(i).padStart(6, "0")}_total 1 ${now}`));
-  const typed = [];
-  for (let i = 0; i < 2; i++) typed.push(await complete(browser, server));
-  report(`${names} metric names: from a key until the list is drawn`, typed.flatMap((t) => t.keys), "50 ms");
-  report("… the longest time without a reaction to input", typed.map((t) => t.longest), "100 ms");
+// complete types a name, a key at a time, and measures from each key until the list is drawn.
+async function complete(browser, server) {
+  const page = await fresh(browser, `${server.url}/#/explore?range=1h`);
+  await page.locator(".editor").click();
+  await page.keyboard.type("bench");
+  await page.getByText("bench_name_000").first().waitFor();
+  const figures = await typing(page, "bench", keys, () => document.querySelector(".editor").shadowRoot.querySelector(".cm-tooltip-autocomplete [aria-selected]")?.textContent);
+  await page.context().close();
+  return figures;
+}
+
+// refresh opens a dashboard whose panels draw a hundred lines or one, and refreshes it.
+async function refresh(browser, server, now) {
+  const page = await fresh(browser, "about:blank", { viewport: { width: 1280, height: 2400 } });
+  const many = { title: "Many", panels: Array.from({ length: panels }, (_, i) => ({ type: "timeseries", title: `Host ${i}`, gridPos: { x: (i % 6) * 4, y: Math.floor(i / 6) * 7, w: 4, h: 7 }, targets: [{ refId: "A", expr: i % 2 ? `sum by (instance) (rate(bench_value{instance="host-${i}"}[2m]))` : `bench_value{instance="host-${i}"}` }] })) };
+  await page.route("**/api/v1/dashboards/many.json", (route) => route.fulfill({ json: { status: "success", data: many } }));
+  await page.goto(`${server.url}/#/dashboards?range=15m&end=${new Date(now).toISOString()}&dash=file%3Amany.json`);
+  await page.waitForFunction((n) => document.querySelectorAll(".card canvas").length === n, panels);
+  await until("nothing is asked", () => page.evaluate(() => !document.querySelector('[aria-busy="true"]')));
+  const ms = await page.evaluate(async () => {
+    const begun = performance.now();
+    document.activeElement?.blur();
+    dispatchEvent(new KeyboardEvent("keydown", { key: "r" }));
+    while (!document.querySelector('.card[aria-busy="true"]')) await new Promise(requestAnimationFrame); // the variables come first
+    while (document.querySelector('[aria-busy="true"]')) await new Promise(requestAnimationFrame);
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    return performance.now() - begun;
+  });
+  await page.context().close();
+  return ms;
+}
+
+// firstView starts a server as make run does, and measures from when it is ready until the first
+// dashboard shows this machine.
+async function firstView(browser) {
+  const server = await Server.start("--demo");
+  const begun = performance.now();
+  try {
+    const page = await fresh(browser, server.url);
+    await page.waitForFunction(() => ["[role=meter]", ".card canvas"].every((what) => document.querySelector(what)));
+    const ms = performance.now() - begun;
+    await page.context().close();
+    return ms;
+  } finally {
+    await server.stop();
+  }
+}
+
+const repeated = async (n, one) => {
+  const out = [];
+  for (let i = 0; i < n; i++) out.push(await one());
+  return out;
+};
+
+const now = Math.floor(Date.now() / 60_000) * 60_000;
+const lines = [];
+for (let t = now - 540_000; t <= now; t += 60_000) for (let i = 0; i < drawnSeries; i++) lines.push(`bench_value{instance="host-${i % 100}",device="disk-${Math.floor(i / 100)}"} ${((i * 7919) % 1000) + 50 * Math.sin(i + t / 30_000)} ${t}`);
+const named = Array.from({ length: names }, (_, i) => `bench_name_${String(i).padStart(6, "0")}_total 1 ${now}`);
+
+const began = loadavg()[0];
+const browser = await open();
+let loads, drawings, refreshes, typed, views, peer;
+try {
+  views = await repeated(rounds, () => firstView(browser));
+  const server = await Server.start();
+  try {
+    await store(server, lines);
+    loads = await repeated(rounds, () => firstLoad(browser, server));
+    drawings = await repeated(rounds, () => draw(browser, server, now));
+    refreshes = await repeated(rounds, () => refresh(browser, server, now));
+    await store(server, named);
+    typed = await repeated(2, () => complete(browser, server));
+  } finally {
+    await server.stop();
+  }
+  if (process.env.PEER !== "no") peer = await measured(browser, peerRounds, now, { lines, length, names: named, keys });
 } finally {
   await browser.close();
-  await server.stop();
 }
 let size = 0;
-for (const file of ["index.html", "assets/page.js", "assets/page.css"]) size += gzipSync(await readFile(new URL(`../dist/${file}`, import.meta.url))).length;
-console.log(`${cpus().length} processors, ${cpus()[0].model}; page: ${Math.round(size / 1000)} kB compressed\n`);
-for (const row of [["what", "median", "most", "aim"], ["---", "---", "---", "---"], ...results]) console.log(`| ${row.join(" | ")} |`);
+for (const file of ["index.html", "assets/page.js", "assets/page.css", "assets/worker.js"]) size += gzipSync(await readFile(new URL(`../dist/${file}`, import.meta.url))).length;
+const of = (name) => [drawings.map((d) => d[name]), peer?.drawings.map((d) => d[name])];
+console.log(`${cpus().length} processors, ${cpus()[0].model}, load ${began.toFixed(1)} before and ${loadavg()[0].toFixed(1)} after; page: ${Math.round(size / 1000)} kB compressed\n`);
+console.log(`| median of ${rounds}, of Prometheus ${peerRounds} (most), ms | Promlake | Debian's Prometheus | aim |\n|---|---|---|---|`);
+console.log(row("First load until the editor is there", loads, peer?.loads, "1,000"));
+console.log(row(`${written(drawnSeries)} series × ${length + 1} points: from the last byte until they are drawn`, ...of("drawn"), "1,000"));
+console.log(row("the same: the longest task of the page's thread, in processor time", ...of("task"), "100"));
+console.log(row("the same: the longest time that a key waited for a reaction", ...of("frozen"), "100"));
+console.log(row("the same: from the click until they are drawn, with the server's time", ...of("total"), "–"));
+console.log(row(`${written(names)} metric names: from a key until the list is drawn`, typed.flat(), peer?.typed.flat(), "50"));
+console.log(row(`Refresh of a dashboard of ${panels} panels`, refreshes, undefined, "2,000"));
+console.log(row("`make run`: from the server's readiness until the first dashboard shows this machine", views, undefined, "10,000"));

@@ -1,13 +1,20 @@
 // Dashboards of Grafana on the page, in a real browser before a real server that stores this
 // machine's metrics and those of a small cluster.
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import axe from "axe-core";
+import { exposition } from "./dashboards/series.mjs";
 import { cluster, goRuntime, hostile, kubernetes, legacy, nodeExporter, strange } from "./fixtures.mjs";
 import { open, Server, until, visit } from "./harness.mjs";
+
+// Dashboards that people have from Grafana's collection: their structure, written after the
+// documentation of their exporters. What a panel cannot show is named on it.
+const collection = new URL("dashboards/", import.meta.url).pathname;
+const collected = { alertmanager: ["Panels of type alertlist are not supported."], blackbox: [], cadvisor: [], mysql: [], nginx: [], postgresql: [], prometheus: [], redis: [] };
+const largest = 8_000; // bytes of a file
 
 let server, browser, folder;
 
@@ -16,6 +23,7 @@ before(async () => {
   await mkdir(join(folder, "team"));
   for (const [name, dashboard] of Object.entries({ node: nodeExporter, "team/kubernetes": kubernetes, go: goRuntime, legacy, strange })) await writeFile(join(folder, `${name}.json`), JSON.stringify(dashboard));
   await writeFile(join(folder, "broken.json"), "{");
+  for (const name of Object.keys(collected)) await cp(join(collection, `${name}.json`), join(folder, "collection", `${name}.json`));
   server = await Server.start("--demo", "--demo.interval=1s", "--web.dashboards", folder);
   await until("rates of this machine are there", async () => {
     const r = await fetch(`${server.url}/api/v1/query?query=${encodeURIComponent("rate(node_network_receive_bytes_total[1m]) and on() rate(prometheus_rule_evaluation_duration_histogram_seconds_bucket[1m])")}`).then((x) => x.json());
@@ -32,8 +40,8 @@ after(async () => {
 
 // write stores the last minutes of the cluster's metrics. Instant queries find them for five
 // minutes.
-async function write() {
-  const written = await fetch(`${server.url}/api/v1/import/prometheus`, { method: "POST", body: cluster(Math.floor(Date.now() / 15_000) * 15_000) });
+async function write(text = cluster) {
+  const written = await fetch(`${server.url}/api/v1/import/prometheus`, { method: "POST", body: text(Math.floor(Date.now() / 15_000) * 15_000) });
   assert.equal(written.status, 204, await written.text());
 }
 
@@ -137,6 +145,30 @@ test("a dashboard of a Go program: heatmap, names of values, legends", async () 
   assert.equal(await page.locator("main [role=alert]").count(), 0);
   assert.deepEqual(page.faults, []);
 });
+
+for (const [name, unsupported] of Object.entries(collected)) {
+  test(`the dashboard ${name} renders`, async () => {
+    assert.ok((await stat(join(collection, `${name}.json`))).size <= largest);
+    await write(exposition);
+    const page = await visit(browser, link(`file:collection/${name}.json`), { viewport: { width: 1280, height: 3000 } });
+    await page.locator(".card").first().waitFor();
+    for (const row of await page.locator("details.section:not([open]) > summary").all()) await row.click();
+    const empty = () => page.locator(".card").evaluateAll((cards) => cards.filter((c) => !c.querySelector("canvas, [role=meter], tbody tr, .stat-value, .stat-name, .words, li button.expr") && !c.textContent.includes("not supported")).map((c) => c.textContent));
+    await until("every panel shows something", async () => {
+      if ((await page.locator('[aria-busy="true"]').count()) > 0) return false;
+      if ((await empty()).length === 0) return true;
+      await page.evaluate(() => document.activeElement?.blur());
+      await page.keyboard.press("r");
+      return false;
+    });
+    assert.deepEqual(await page.locator("main [role=alert]").allTextContents(), []);
+    assert.deepEqual(await page.locator("main .card p.warn").allTextContents(), unsupported);
+    // A row or panel of a variable has the name of its value, also if all values are chosen and
+    // there is only one.
+    assert.deepEqual(await page.locator("main h2").allTextContents().then((all) => all.filter((t) => /^All |\$/.test(t))), []);
+    assert.deepEqual(page.faults, []);
+  });
+}
 
 test("a file of an old Grafana is opened from the disk, and kept by the tab", async () => {
   const page = await visit(browser, server.url);

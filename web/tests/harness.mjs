@@ -14,7 +14,7 @@ const program = new URL("../../bin/promlake", import.meta.url).pathname;
 
 // freePort returns a free port below those that the kernel gives to connections, so that none of
 // them takes it.
-async function freePort() {
+export async function freePort() {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 22_000);
     const s = createServer().listen(port, "127.0.0.1");

@@ -1,7 +1,7 @@
 // The ways through the page as a person goes them, in a real browser before a real server that
 // stores this machine's metrics.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import axe from "axe-core";
@@ -11,8 +11,10 @@ let server, browser;
 
 before(async () => {
   server = await Server.start("--demo");
-  await until("this machine's metrics are there", async () => {
-    const r = await fetch(`${server.url}/api/v1/query?query=node_load15`).then((x) => x.json());
+  // The steps of graphs are multiples of at most ten seconds: the last one must not be older than
+  // the first samples.
+  await until("a graph has a sample of this machine", async () => {
+    const r = await fetch(`${server.url}/api/v1/query?query=node_load15&time=${Math.floor(Date.now() / 10_000) * 10}`).then((x) => x.json());
     return r.data.result.length > 0;
   });
   browser = await open();
@@ -81,7 +83,10 @@ test("a query is completed, run, drawn, listed, saved and linked", async () => {
 test("dragging over a graph zooms, and the browser's back button returns", async () => {
   const page = await visit(browser, explore("node_load1"));
   await page.locator("canvas").waitFor();
-  const over = await page.locator(".u-over").boundingBox();
+  const over = await until("the graph has its width", async () => {
+    const box = await page.locator(".u-over").boundingBox();
+    return box && box.width > 600 && box;
+  });
   await page.mouse.move(over.x + over.width * 0.5, over.y + 40);
   await page.mouse.down();
   await page.mouse.move(over.x + over.width * 0.75, over.y + 40, { steps: 5 });
@@ -164,6 +169,42 @@ test("explain shows the plan, the price and what was measured", async () => {
   await page.getByRole("cell", { name: "node_cpu_seconds_total" }).waitFor();
   await page.getByRole("button", { name: "Run and measure" }).click();
   await page.getByText("Evaluated by the engine").waitFor();
+  assert.deepEqual(page.faults, []);
+});
+
+test("a heavy query shows its estimate and runs when the user says so", async () => {
+  const page = await visit(browser, "about:blank");
+  let asked = 0;
+  await page.route("**/api/v1/explain*", async (route) => {
+    // The view Explain asks for the statements as well.
+    if (new URL(route.request().url()).searchParams.get("statements") !== "false") return route.continue();
+    const reply = await (await route.fetch()).json();
+    for (const of of ["series", "samples"]) assert.equal(typeof reply.data.selectors[0][of], "number");
+    Object.assign(reply.data.selectors[0], { series: 12_000, samples: 70_000_000 });
+    Object.assign(reply.data.cost, { bytes: 3 * 2 ** 30, dollars: 0.02 });
+    await route.fulfill({ json: reply });
+  });
+  await page.route("**/api/v1/query_range*", (route) => (asked++, route.continue()));
+  await page.goto(explore("node_load1", "&refresh=1s"));
+  const question = page.getByRole("group", { name: "Estimate of a heavy query" });
+  await question.getByText("about 70,000,000 samples of 12,000 series, 3 GiB ($0.02)").waitFor();
+  // Neither a refresh of the header nor an automatic one decides.
+  await page.keyboard.press("Escape");
+  await page.evaluate(() => document.activeElement?.blur());
+  await page.keyboard.press("r");
+  await question.waitFor();
+  assert.equal(asked, 0);
+  await question.getByRole("button", { name: "Run anyway" }).focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await series(page), 1);
+  // The decision holds for this query: another one is asked about.
+  await page.getByRole("button", { name: "Run" }).click();
+  assert.equal(await series(page), 1);
+  assert.equal(await question.count(), 0);
+  await page.getByLabel("Length of the time range").selectOption("6h");
+  await question.waitFor();
+  await question.getByRole("button", { name: "Explain it" }).click();
+  await until("the query is in Explain", async () => /#\/explain\?.*g0\.expr=node_load1/.test(page.url()));
   assert.deepEqual(page.faults, []);
 });
 
@@ -381,6 +422,29 @@ test("refreshes of a large answer ask for its end, and keep the rest", async () 
   assert.deepEqual(page.faults, []);
 });
 
+test("the browser keeps the last two hundred queries", async () => {
+  const page = await visit(browser, `${server.url}/#/explore?range=15m&g0.tab=table&g0.expr=vector(0)`);
+  await page.getByRole("cell", { name: "0", exact: true }).waitFor();
+  await page.evaluate(() => localStorage.setItem("promlake.history", JSON.stringify(Array.from({ length: 200 }, (_, i) => `vector(${200 - i})`))));
+  await page.locator(".editor").click();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("vector(201)");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Enter");
+  await page.getByRole("cell", { name: "201", exact: true }).waitFor();
+  // Another tab has them too, the newest first; the oldest is gone.
+  const other = await page.context().newPage();
+  await other.goto(`${server.url}/#/explore`);
+  await other.locator(".editor").click();
+  await other.keyboard.press("Control+Space");
+  const rows = other.locator(".cm-tooltip-autocomplete li");
+  await rows.first().waitFor();
+  assert.match(await rows.first().textContent(), /^vector\(201\)/);
+  const kept = await other.evaluate(() => JSON.parse(localStorage.getItem("promlake.history")));
+  assert.deepEqual([kept.length, kept.at(0), kept.at(-1)], [200, "vector(201)", "vector(2)"]);
+  assert.deepEqual(page.faults, []);
+});
+
 test("many metric names are completed, wherever they have what is typed", async () => {
   const page = await visit(browser, "about:blank");
   const names = Array.from({ length: 20_000 }, (_, i) => `metric_${String(i).padStart(5, "0")}_total`).concat("a_Rare_name_total", "z_last");
@@ -399,6 +463,18 @@ test("many metric names are completed, wherever they have what is typed", async 
   await type("z_las", "z_last");
   await type("rate", "rate");
   assert.deepEqual(page.faults, []);
+});
+
+test("a worker that cannot be loaded is reported, and the next query loads it", async () => {
+  const page = await visit(browser, "about:blank");
+  let lost = true;
+  await page.route("**/assets/worker.js", (route) => (lost ? route.abort() : route.continue()));
+  await page.goto(explore("node_load1"));
+  await page.getByText("The server did not answer (assets/worker.js cannot be loaded)").waitFor();
+  lost = false;
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.locator("canvas").waitFor();
+  assert.equal(await page.getByRole("alert").count(), 0);
 });
 
 test("answers that take longer than the refresh are shown", async () => {
@@ -426,6 +502,15 @@ test("the page asks for a token when the server requires one", async () => {
     await page.getByLabel("Bearer token").fill(token);
     await page.getByRole("button", { name: "Use" }).click();
     await page.getByRole("cell", { name: "7", exact: true }).waitFor();
+    // A token that is no longer valid is asked for again, and what was shown stays in place.
+    const next = (await run("token", "--tenant", "team-a", "--access", "read", "--tokens", tokens)).trim();
+    const all = JSON.parse(await readFile(tokens, "utf8"));
+    await writeFile(tokens, JSON.stringify({ ...all, tokens: all.tokens.slice(1) }));
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByText("needs a valid token").waitFor();
+    await page.getByLabel("Bearer token").fill(next);
+    await page.getByRole("button", { name: "Use" }).click();
+    await until("the query is answered again", async () => (await page.getByRole("alert").count()) === 0 && (await page.getByRole("cell", { name: "7", exact: true }).count()) === 1);
     // It is kept in memory only.
     assert.equal(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }])).then((s) => s.includes("team") || s.length > 2000), false);
     await page.reload();
@@ -434,6 +519,41 @@ test("the page asks for a token when the server requires one", async () => {
   } finally {
     await guarded.stop();
   }
+});
+
+test("the status shows limits, tokens without secrets, and the health of the store", async () => {
+  const tokens = `${server.folder}/operators.json`;
+  const operator = (await run("token", "--tenant", "*", "--access", "read,admin", "--comment", "<b>ops</b>", "--tokens", tokens)).trim();
+  await run("token", "--tenant", "team-a", "--access", "read", "--tokens", tokens);
+  const guarded = await Server.start("--auth.tokens", `file:${tokens}`, "--query.max-series=12345");
+  try {
+    const page = await visit(browser, `${guarded.url}/#/status`);
+    await page.getByLabel("Bearer token").fill(operator);
+    await page.getByRole("button", { name: "Use" }).click();
+    const rows = page.getByRole("region", { name: "Tokens" }).getByRole("row");
+    await until("both tokens are listed", async () => (await rows.count()) === 3);
+    assert.deepEqual((await rows.allTextContents()).slice(1).map((t) => t.slice(9)), ["*read, admin<b>ops</b>", "team-aread"]);
+    const { tokens: entries } = JSON.parse(await readFile(tokens, "utf8"));
+    const text = await page.locator("main").textContent();
+    for (const secret of [operator, ...entries.map((e) => e.sha256)]) assert.equal(text.includes(secret), false);
+    assert.match(await page.getByRole("region", { name: "Limits" }).textContent(), /query\.max-series12345/);
+    await page.getByRole("button", { name: "Examine the store" }).click();
+    await page.getByText("No object is damaged: 0 segments and 0 blocks of anonymous").waitFor();
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await guarded.stop();
+  }
+  // Without tokens, everybody is an operator. Damage is named.
+  const page = await visit(browser, "about:blank");
+  const damaged = { object: "v1/a/x", error: "checksum <i>differs</i>", min_time: "2026-01-01T00:00:00Z", max_time: "2026-01-01T01:00:00Z", series: 3, samples: 1200 };
+  await page.goto(`${server.url}/#/status`);
+  await page.getByText("Requests need no token.").waitFor();
+  await page.getByRole("button", { name: "Examine the store" }).click();
+  await page.getByText(/No object is damaged: \d+ segments and \d+ blocks of anonymous, .*B read/).waitFor();
+  await page.route("**/api/v1/status/doctor", (route) => route.fulfill({ json: { status: "success", data: { tenants: [{ tenant: "a", segments: 1, blocks: 2, bytes: 10, damaged: [damaged] }] } } }));
+  await page.getByRole("button", { name: "Examine the store" }).click();
+  await page.getByText("v1/a/x: checksum <i>differs</i>. From 2026-01-01T00:00:00Z to 2026-01-01T01:00:00Z, 1,200 samples of 3 series.").waitFor();
+  assert.deepEqual(page.faults, []);
 });
 
 for (const theme of ["light", "dark"]) {
@@ -458,6 +578,6 @@ for (const theme of ["light", "dark"]) {
 
 test("the first load is small", async () => {
   let sum = 0;
-  for (const file of ["index.html", "assets/page.js", "assets/page.css"]) sum += gzipSync(await readFile(new URL(`../dist/${file}`, import.meta.url))).length;
+  for (const file of ["index.html", "assets/page.js", "assets/page.css", "assets/worker.js"]) sum += gzipSync(await readFile(new URL(`../dist/${file}`, import.meta.url))).length;
   assert.ok(sum <= 300_000, `${sum} bytes compressed`);
 });

@@ -18,6 +18,18 @@ type Settings struct {
 	Tenant     string // "" is all
 	Verify     bool   // read every byte of the live objects, and not only what describes them
 	Quarantine bool   // take damaged objects out of what counts, and keep their bytes
+	MaxObjects int    // a tenant with more live objects is a TooManyError; 0: no limit
+}
+
+// TooManyError reports a tenant whose examination would read more objects than the settings allow.
+type TooManyError struct {
+	Tenant         string
+	Objects, Limit int
+}
+
+// Error implements error.
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("tenant %s has %d live objects, and one request may examine %d (--web.doctor-max-objects): run promlake doctor --tenant %s", e.Tenant, e.Objects, e.Limit, e.Tenant)
 }
 
 // concurrency bounds the objects that are read at once: a segment is in memory as a whole.
@@ -67,6 +79,9 @@ func (d *doctor) examine(ctx context.Context) (Tenant, error) {
 	}
 	t.Segments, t.Blocks = len(snap.Segments), len(snap.Blocks)
 	sources := sourcesOf(snap)
+	if most := d.settings.MaxObjects; most > 0 && len(sources) > most {
+		return t, &TooManyError{d.tenant, len(sources), most}
+	}
 	found := make([]*Damaged, len(sources))
 	var mu sync.Mutex
 	g, gctx := errgroup.WithContext(ctx)

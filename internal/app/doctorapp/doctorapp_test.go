@@ -145,7 +145,7 @@ func TestQuarantine(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &parsed))
 	require.True(t, parsed.Tenants[0].Damaged[0].Quarantined)
 	for k, want := range kept {
-		require.Equal(t, want, read(t, l.store, doctorapp.QuarantinePrefix+k))
+		require.Equal(t, want, read(t, l.store, key.Quarantine+k))
 	}
 	r = l.examine(doctorapp.Settings{Verify: true})
 	require.True(t, r.Healthy())

@@ -92,6 +92,8 @@ func TestRunGuardsStagesAndMetrics(t *testing.T) {
 		return resp.StatusCode
 	}
 	require.Equal(t, 200, ask("/metrics", "operator"))
+	require.Equal(t, 200, ask("/api/v1/status/tokens", "operator"))
+	require.Equal(t, 401, ask("/api/v1/status/tokens", ""))
 	require.Equal(t, 200, ask("/metrics", f.parts.Token), "a process may ask itself")
 	require.Equal(t, 403, ask("/wait", "operator"))
 	select {

@@ -174,6 +174,7 @@ func routes(reg *prometheus.Registry, site *auth.Site, guard *auth.Guard, all st
 		Pattern: "GET /metrics", Name: "/metrics", Access: auth.Operate,
 		Handler: promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 	})
+	handle(Route{Pattern: "GET /api/v1/status/tokens", Name: "/api/v1/status/tokens", Access: auth.Operate, Handler: guard.List()})
 	for _, stage := range all {
 		for _, r := range stage.Routes() {
 			handle(r)

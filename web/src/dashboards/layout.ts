@@ -20,7 +20,9 @@ export interface PlacedSection {
 function values(name: string, scope: Scope): Value[] | undefined {
   const v = scope.get(name);
   if (!name || !v) return undefined;
-  return v.values.map((value, i) => ({ ...single(value), texts: [v.texts.length === v.values.length ? v.texts[i]! : value], several: v.several, raw: false }));
+  // The only text of All is that, however many values it stands for.
+  const named = v.texts.length === v.values.length && v.texts[0] !== "All";
+  return v.values.map((value, i) => ({ ...single(value), texts: [named ? v.texts[i]! : value], several: v.several, raw: false }));
 }
 
 // mostRepeats bounds the copies of one panel or row.

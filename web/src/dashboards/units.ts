@@ -42,7 +42,8 @@ const time = (unit: number): Write => (v, decimals) => {
   const s = v * unit;
   if (s === 0) return "0 s";
   const step = steps.find(([least]) => Math.abs(s) >= least) ?? steps.at(-1)!;
-  return `${digits(s / step[0], decimals)} ${step[1]}`;
+  const n = digits(s / step[0], decimals);
+  return `${n} ${n === "1" && step[0] >= 60 ? step[1].slice(0, -1) : step[1]}`;
 };
 
 // long writes a duration with its two largest parts, for example 3d 4h.

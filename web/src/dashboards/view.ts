@@ -10,6 +10,11 @@ import { picker } from "./pickers";
 import { first, Sources } from "./sources";
 import { ordered, resolve, valueOf, type Variable } from "./variables";
 
+// A server that has just begun has no data yet: while a variable, and then a panel, has no values,
+// the dashboard asks again after pause (ms), at most so many times.
+const pause = 1_000;
+const tries = 30;
+
 // DashboardsView shows one dashboard, which the address names, and the list of all.
 export class DashboardsView {
   readonly dom: HTMLElement;
@@ -24,6 +29,8 @@ export class DashboardsView {
   private built = ""; // what the cards were built of
   private picked = ""; // what the pickers were built of
   private run = 0;
+  private tried = 0;
+  private again: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly ctx: Context,
@@ -52,6 +59,7 @@ export class DashboardsView {
 
   destroy(): void {
     this.run++;
+    clearTimeout(this.again);
     this.sight.disconnect();
     for (const c of this.cards.values()) c.destroy();
   }
@@ -98,13 +106,19 @@ export class DashboardsView {
   // panels. A later call ends an earlier one.
   private async show(): Promise<void> {
     const run = ++this.run;
+    clearTimeout(this.again);
     const id = this.id();
     this.body.setAttribute("aria-busy", "true");
     try {
       const dashboard = this.loaded?.id === id ? this.loaded.dashboard : await this.sources.load(id);
       const variables = await this.variables(dashboard);
       if (run !== this.run) return;
-      if (this.loaded?.id !== id) void this.choices();
+      if (this.loaded?.id !== id) {
+        this.tried = 0;
+        void this.choices();
+      }
+      const none = [...variables.values()].some((v) => v.spec.type === "query" && !v.options.length && !v.problem);
+      if (none || this.tried) this.wait(none);
       this.loaded = { id, dashboard };
       const notes = dashboard.notes.map((n) => h("p", { class: "warn" }, n));
       replace(this.status, dashboard.description && h("p", { class: "muted" }, dashboard.description), ...notes);
@@ -126,6 +140,18 @@ export class DashboardsView {
     } finally {
       if (run === this.run) this.body.setAttribute("aria-busy", "false");
     }
+  }
+
+  // wait asks again soon: all, or the panels if some of them has no data.
+  private wait(all: boolean): void {
+    if (this.tried++ >= tries) return;
+    const ask = () => {
+      if (all) return void this.show();
+      if (!this.body.querySelector(".empty")) return;
+      for (const c of this.cards.values()) c.refresh(true);
+      this.wait(false);
+    };
+    this.again = setTimeout(ask, pause);
   }
 
   private async variables(d: Dashboard): Promise<Map<string, Variable>> {
