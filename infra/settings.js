@@ -41,6 +41,10 @@ const PARAMETERS = {
 
   'runtime-config': oneOf('on', 'off'),
 
+  rules: oneOf('on', 'off'),
+  'alertmanager-url': optional(matching('https?://[^,\\s]+(,https?://[^,\\s]+)*', 'URLs, separated by commas')),
+  'rules-delay': integer(0, 240),
+
   retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
   'tenant-retention': optional(matching(`[^=,\\s]+=${PERIOD}(,[^=,\\s]+=${PERIOD})*`, 'TENANT=PERIOD,... such as team-a=30d')),
 
@@ -49,12 +53,14 @@ const PARAMETERS = {
   'plan-memory': integer(256, 10240),
   'compact-memory': integer(512, 10240),
   'query-memory': integer(512, 10240),
+  'rules-memory': integer(512, 10240),
 
   'ingest-timeout': integer(5, HTTP_API_SECONDS - 1),
   'flush-timeout': integer(10, 900),
   'plan-timeout': integer(30, 900),
   'compact-timeout': integer(120, JOB_SECONDS),
   'query-timeout': integer(10, DELETION_SECONDS - 60),
+  'rules-timeout': integer(10, 59),
 
   'compact-tmp': integer(512, 10240),
   'query-tmp': integer(512, 10240),
@@ -63,6 +69,7 @@ const PARAMETERS = {
   'query-concurrency': optional(integer(1, 100000)),
   'flush-concurrency': integer(2, 1000),
   'compact-concurrency': integer(2, 1000),
+  'rules-concurrency': integer(2, 1000),
   'batch-size': integer(1, 10000),
   'batch-seconds': integer(0, 300),
   'max-receives': integer(3, 1000),
@@ -138,6 +145,7 @@ const selfMetrics = (p) => {
 const logging = (p) => ({ LogFormat: 'JSON', ApplicationLogLevel: 'TRACE', SystemLogLevel: p.systemLogLevel.toUpperCase() });
 
 const derive = (p) => {
+  if (p.rules === 'off' && p.alertmanagerUrl !== '') throw new Error(`parameter alertmanager-url: want rules=on, too, got "${p.alertmanagerUrl}"`);
   const self = selfMetrics(p);
   const tokens = p.auth === 'tokens' ? [p.tokens] : [];
   const own = (source) => (source === NO_VALUE ? [] : [p.selfToken]);
@@ -150,6 +158,10 @@ const derive = (p) => {
     queryMayRead: mayRead([...tokens, ...own(self.selfTokenSource)]),
     othersMayRead: mayRead(own(self.selfTokenSource)),
     runtimeConfigFile: p.runtimeConfig === 'on' ? 'store' : NO_VALUE,
+    rulesOn: p.rules === 'on',
+    alertmanagers: p.alertmanagerUrl || NO_VALUE,
+    // Grafana edits rules only where the data source says that it is Mimir.
+    rulerApplication: p.rules === 'on' ? 'Grafana Mimir' : NO_VALUE,
     tenantRetention: p.tenantRetention || NO_VALUE,
     ingestConcurrency: p.ingestConcurrency || NO_VALUE,
     queryConcurrency: p.queryConcurrency || NO_VALUE,

@@ -48,6 +48,12 @@ const code = (zip, directory) => {
   return { S3Bucket: { Ref: 'CodeBucket' }, S3Key: { 'Fn::Sub': `\${CodePrefix}${name}` } };
 };
 
+// text is a template with one resource on a line: CloudFormation takes a file of 51,200 bytes.
+const text = ({ Resources, ...rest }) => {
+  const lines = Object.entries(Resources).map(([id, resource]) => `${JSON.stringify(id)}:${JSON.stringify(resource)}`);
+  return `${JSON.stringify(rest).slice(0, -1)},"Resources":{\n${lines.join(',\n')}\n}}\n`;
+};
+
 const main = (compiled, dist, arch, template) => {
   const directory = path.dirname(template);
   for (const old of fs.readdirSync(directory)) if (old.endsWith('.zip')) fs.rmSync(path.join(directory, old));
@@ -75,7 +81,7 @@ const main = (compiled, dist, arch, template) => {
     Resources: resources,
     Outputs: outputs,
   };
-  fs.writeFileSync(template, `${JSON.stringify(plain, null, 1)}\n`);
+  fs.writeFileSync(template, text(plain));
 };
 
 main(...process.argv.slice(2));

@@ -1,17 +1,23 @@
 // Command query-fn runs the query stage as a separate process or as an AWS Lambda function: it
-// evaluates PromQL over the objects of a store. It reads the same PROMLAKE_* variables and flags as
-// `promlake serve`. Any number of instances may read one store.
+// evaluates PromQL over the objects of a store, and the rules of tenants on a schedule. It reads
+// the same PROMLAKE_* variables and flags as `promlake serve`. Any number of instances may run over
+// one store.
 package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 
+	"github.com/promlake/promlake/internal/admission"
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/app/pageapp"
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/app/ruleapp"
 	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/ruler"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -22,16 +28,20 @@ const (
 
 // cli is the grammar of the command line.
 type cli struct {
-	Process process.Settings  `embed:"" group:"Process"`
-	Query   queryapp.Settings `embed:"" group:"Query"`
-	Page    pageapp.Settings  `embed:"" group:"Page"`
-	Lambda  lambda.Settings   `embed:"" group:"AWS Lambda"`
+	Process process.Settings   `embed:"" group:"Process"`
+	Query   queryapp.Settings  `embed:"" group:"Query"`
+	Tenants admission.Settings `embed:"" group:"Query"`
+	Rules   ruleapp.Settings   `embed:"" group:"Rules"`
+	Ruler   ruler.Settings     `embed:"" group:"Rules"`
+	Page    pageapp.Settings   `embed:"" group:"Page"`
+	Lambda  lambda.Settings    `embed:"" group:"AWS Lambda"`
 }
 
 func newCLI() *cli {
 	c := settings.Default[cli]()
 	c.Process = process.SettingsOf(program)
 	c.Process.CheckStore = false // it may have no right to write
+	c.Ruler.Enabled = false      // it may have no right to write
 	c.Lambda.Streaming = true    // answers outgrow Lambda's payloads, and the function's URL is there for them
 	return &c
 }
@@ -39,6 +49,7 @@ func newCLI() *cli {
 // Run serves the stage until ctx, or the function's environment, ends.
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
 	c.Process.Flags = vs
+	c.Query.Tenants = c.Tenants
 	if lambda.Running() {
 		memory := lambda.MemoryBytes()
 		c.Query = queryapp.ForFunction(c.Query, memory, vs)
@@ -46,7 +57,26 @@ func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error 
 			c.Process.MemoryLimit = queryapp.HeapBytes(c.Query.Query, memory)
 		}
 	}
-	return process.Serve(ctx, c.Process, c.Lambda, io.Err, queryapp.New(c.Query), pageapp.New(c.Page))
+	if err := errors.Join(c.Rules.Validate(), c.Ruler.Validate()); err != nil {
+		return fmt.Errorf("check settings: %w", err)
+	}
+	return process.Serve(ctx, c.Process, c.Lambda, io.Err, c.builders()...)
+}
+
+// builders make the stages of the process.
+func (c *cli) builders() []process.Builder {
+	if c.Ruler.Enabled || c.Ruler.Application != "" { // another function behind the same address may have the API
+		c.Query.API.Ruler, c.Query.API.Application = true, c.Ruler.Application
+	}
+	rules := ruleapp.New(c.Rules)
+	all := []process.Builder{queryapp.New(c.Query, rules.ReadFrom), pageapp.New(c.Page)}
+	if c.Ruler.Enabled {
+		all = append(all, ruleapp.Editing(c.Ruler, c.Query.API.Expressions, func() {}))
+	}
+	if c.Rules.Scheduled {
+		all = append(all, rules.Build)
+	}
+	return all
 }
 
 func main() {

@@ -75,7 +75,7 @@ module.exports = async ({ resolveVariable }) => {
       actions,
     ),
   };
-  for (const name of FUNCTIONS) {
+  for (const name of s.rulesOn ? [...FUNCTIONS, 'rules'] : FUNCTIONS) {
     const failing = `The ${name} function fails: see its log group.`;
     const throttled = `The ${name} function is throttled: the account's or its own concurrency is used up.`;
     Resources[`${title(name)}ErrorsAlarm`] = alarm(failing, ofFunction(name, 'Errors'), actions);

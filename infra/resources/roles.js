@@ -19,6 +19,11 @@ const getRuntimeConfig = allow(['s3:GetObject'], { 'Fn::Sub': '${Bucket.Arn}/con
 // A large object is uploaded in parts; a failed upload is aborted at once.
 const putObjects = allow(['s3:PutObject', 's3:AbortMultipartUpload'], objects);
 const deleteObjects = allow(['s3:DeleteObject'], objects);
+// The function of rules reads samples and rules, and writes samples, states, and rules that tenants
+// change.
+const ofRules = (prefix) => ({ 'Fn::Sub': `\${Bucket.Arn}/${prefix}/*` });
+const forRules = (actions) => ({ Effect: 'Allow', Action: actions, Resource: [objects, ofRules('rules'), ofRules('rules-state')] });
+const listRules = allow(['s3:ListBucket'], arn('Bucket'), { StringLike: { 's3:prefix': ['v1/*', 'rules/*', 'rules-state/*'] } });
 const send = (queue) => allow(['sqs:SendMessage'], arn(queue));
 // Lambda itself uses the function's role to receive messages from a queue.
 const receive = (queue) => allow(['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'], arn(queue));
@@ -52,7 +57,17 @@ module.exports = async ({ resolveVariable }) => {
       FlushRole: role('FlushLogGroup', [receive('WriteQueue'), putObjects, ...limits, ...s.othersMayRead]),
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
-      QueryRole: role('QueryLogGroup', [listObjects, getObjects, ...s.queryMayRead]),
+      QueryRole: role('QueryLogGroup', [listObjects, getObjects, ...limits, ...s.queryMayRead]),
+      ...(s.rulesOn && {
+        RulesRole: role('RulesLogGroup', [
+          send('RulesQueue'),
+          receive('RulesQueue'),
+          listRules,
+          forRules(['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload']),
+          ...limits,
+          ...s.queryMayRead,
+        ]),
+      }),
     },
   };
 };

@@ -18,6 +18,7 @@ import (
 	"github.com/promlake/promlake/internal/app/promapp"
 	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
+	"github.com/promlake/promlake/internal/app/ruleapp"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
@@ -122,7 +123,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		queryapp.New(warmed(s.Query), readers...),
 		pageapp.New(s.Page),
 		doctorapp.New(s.Doctor),
-		editingRules(s, func() {
+		ruleapp.Editing(s.Ruler, s.Query.API.Expressions, func() {
 			if monitor != nil {
 				monitor.RulesChanged()
 			}

@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"compact-fn":              {"internal/app/compactapp", "internal/app/flags", "internal/app/process", "internal/lambda", "internal/settings"},
 	"ingest-fn":               {"internal/app/flags", "internal/app/ingestapp", "internal/app/process", "internal/ingest", "internal/lambda", "internal/settings"},
 	"infra/localstack/lambda": {"internal/app/flags", "internal/lambda/emulator"},
-	"query-fn":                {"internal/app/flags", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp", "internal/lambda", "internal/settings"},
+	"query-fn":                {"internal/admission", "internal/app/flags", "internal/app/pageapp", "internal/app/process", "internal/app/queryapp", "internal/app/ruleapp", "internal/lambda", "internal/ruler", "internal/settings"},
 
 	// Composition.
 	"internal/app": {
@@ -67,6 +67,10 @@ var allowed = map[string][]string{
 		"internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/settings",
 		"internal/telemetry",
 	},
+	"internal/app/ruleapp": {
+		"internal/app/process", "internal/auth", "internal/expression", "internal/ingest", "internal/lambda", "internal/memory", "internal/query", "internal/queue/sqsqueue", "internal/remotewrite",
+		"internal/rulefn", "internal/ruler", "internal/settings", "internal/tenant",
+	},
 	"internal/app/rulesapp": {
 		"internal/app/human", "internal/app/importapp", "internal/app/process", "internal/app/queryapp", "internal/compact/bulk", "internal/key", "internal/live", "internal/memory", "internal/objstore",
 		"internal/objstore/probe", "internal/query", "internal/query/request", "internal/ruleeval", "internal/segment", "internal/series", "internal/tenant",
@@ -84,6 +88,9 @@ var allowed = map[string][]string{
 	"internal/appender":          {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/promconfig":        {},
 	"internal/ruler":             {"internal/expression", "internal/rulestore", "internal/settings", "internal/telemetry", "internal/tenant"},
+	"internal/rulefn":            {"internal/appender", "internal/key", "internal/objstore", "internal/queue", "internal/ruleeval", "internal/rulestate", "internal/rulestep", "internal/rulestore", "internal/settings", "internal/tenant"},
+	"internal/rulestate":         {"internal/checksum", "internal/key", "internal/objstore"},
+	"internal/rulestep":          {"internal/rulestate", "internal/rulestore"},
 	"internal/rulestore":         {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/listen":            {"internal/remotewrite"},
 	"internal/spool":             {"internal/appender", "internal/remotewrite", "internal/settings"},

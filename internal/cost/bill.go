@@ -16,12 +16,13 @@ const (
 	Plan    Component = "schedule"
 	Storage Component = "storage"
 	Query   Component = "queries"
+	Rules   Component = "rules"
 	Logs    Component = "logs and alarms"
 	Servers Component = "instances"
 )
 
 // Components lists all components.
-var Components = []Component{Front, Ingest, Servers, Queue, Flush, Writes, Compact, Plan, Storage, Query, Logs}
+var Components = []Component{Front, Ingest, Servers, Queue, Flush, Writes, Compact, Plan, Storage, Query, Rules, Logs}
 
 // Line is one item of a bill.
 type Line struct {

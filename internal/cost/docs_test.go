@@ -111,8 +111,8 @@ func TestDocumentation(t *testing.T) {
 	b := estimate(t, million())
 	for _, c := range cost.Components {
 		rows := 1
-		if c == cost.Servers {
-			rows = 0
+		if c == cost.Servers || c == cost.Rules {
+			rows = 0 // not in this load
 		}
 		p.figures(t, rows, `\| `+regexp.QuoteMeta(string(c))+` \| ([\d.]+) \| .*`, func([]string) []float64 { return []float64{b.Of(c)} })
 	}
@@ -125,6 +125,21 @@ func TestDocumentation(t *testing.T) {
 			return []float64{estimate(t, l).Dollars()}
 		})
 	}
+	p.figures(t, 3, `\| ([\d,]+) rules \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|`, func(row []string) []float64 {
+		l := million()
+		l.Rules, l.RulesPerGroup = number(t, row[1]), number(t, row[2])
+		var compute, requests float64
+		for _, line := range estimate(t, l).Lines {
+			switch {
+			case line.Component != cost.Rules:
+			case line.Unit == cost.LambdaArm64 || line.Unit == cost.LambdaRequest:
+				compute += line.Dollars
+			default:
+				requests += line.Dollars
+			}
+		}
+		return []float64{compute, requests, compute + requests}
+	})
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(p.text), 0o644))
 	}

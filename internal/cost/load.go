@@ -57,6 +57,9 @@ type Load struct {
 	SamplesPerQuery float64 `name:"samples-per-query" help:"Samples that a query reads."`
 	BytesPerAnswer  float64 `name:"bytes-per-answer" help:"Bytes of an answer that leave AWS."`
 
+	Rules         float64 `name:"rules" help:"Rules of tenants that a function evaluates every minute."`
+	RulesPerGroup float64 `name:"rules-per-group" help:"Rules of a group. Each group has a state, which every evaluation puts."`
+
 	Memory Memory `embed:"" prefix:"memory."`
 }
 
@@ -74,6 +77,7 @@ type Memory struct {
 	Plan    int `name:"plan" help:"Memory of the plan function, MiB."`
 	Compact int `name:"compact" help:"Memory of the compact function, MiB."`
 	Query   int `name:"query" help:"Memory of the query function, MiB."`
+	Rules   int `name:"rules" help:"Memory of the function that evaluates rules, MiB."`
 }
 
 // DefaultLoad is a million series, scraped and sent with Prometheus' defaults except for
@@ -83,8 +87,8 @@ func DefaultLoad() Load {
 		Series: 1e6, Scrape: 15 * time.Second, Retention: 90 * day, Tenants: 1,
 		Senders: 10, SamplesPerSend: 10_000, SendDeadline: 5 * time.Second,
 		Mode: Buffered, WriteThrough: HTTPAPI, Arch: "arm64", Queue: QueueBatch{Messages: 10_000, Window: 10 * time.Second}, SystemLogs: "warn",
-		QueriesPerDay: 10_000, SamplesPerQuery: 1e6, BytesPerAnswer: 20_000,
-		Memory: Memory{Ingest: 512, Flush: 1024, Plan: 512, Compact: 2048, Query: 2048},
+		QueriesPerDay: 10_000, SamplesPerQuery: 1e6, BytesPerAnswer: 20_000, RulesPerGroup: 20,
+		Memory: Memory{Ingest: 512, Flush: 1024, Plan: 512, Compact: 2048, Query: 2048, Rules: 1769},
 		Region: "us-east-1",
 	}
 }
@@ -103,7 +107,7 @@ func (l *Load) Check() error {
 	}{
 		{"series", l.Series, 0, 1e10}, {"churn", l.Churn, 0, 100}, {"samples-per-send", l.SamplesPerSend, 1, 1e6},
 		{"queries-per-day", l.QueriesPerDay, 0, 1e9}, {"samples-per-query", l.SamplesPerQuery, 0, 1e12}, {"bytes-per-answer", l.BytesPerAnswer, 0, 1e9},
-		{"tenants", float64(l.Tenants), 1, 1e5}, {"senders", float64(l.Senders), 1, 1e6}, {"messages of a batch", float64(l.Queue.Messages), 1, 10_000},
+		{"rules", l.Rules, 0, 1e7}, {"rules-per-group", l.RulesPerGroup, 1, 1e4}, {"tenants", float64(l.Tenants), 1, 1e5}, {"senders", float64(l.Senders), 1, 1e6}, {"messages of a batch", float64(l.Queue.Messages), 1, 10_000},
 	} {
 		if !(v.value >= v.from && v.value <= v.to) { // false for NaN, too
 			bad("%s: want %g to %g, got %g", v.name, v.from, v.to, v.value)
@@ -123,7 +127,7 @@ func (l *Load) Check() error {
 	for _, m := range []struct {
 		name string
 		mib  int
-	}{{"ingest", l.Memory.Ingest}, {"flush", l.Memory.Flush}, {"plan", l.Memory.Plan}, {"compact", l.Memory.Compact}, {"query", l.Memory.Query}} {
+	}{{"ingest", l.Memory.Ingest}, {"flush", l.Memory.Flush}, {"plan", l.Memory.Plan}, {"compact", l.Memory.Compact}, {"query", l.Memory.Query}, {"rules", l.Memory.Rules}} {
 		if m.mib < 128 || m.mib > 10_240 {
 			bad("memory of %s: want 128 to 10240 MiB, got %d", m.name, m.mib)
 		}

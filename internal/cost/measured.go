@@ -78,6 +78,10 @@ type Measured struct {
 	QueryGetBytes Figure `json:"query_bytes_per_get"`
 	QueryRounds   Figure `json:"query_rounds"` // sequential requests
 
+	RuleCPU      Figure `json:"rule_cpu"`       // per evaluation of a rule
+	RulesAtOnce  Figure `json:"rules_at_once"`  // per invocation
+	StatesAtOnce Figure `json:"states_at_once"` // requests of an invocation
+
 	// Lambda's own lines, if enabled
 	SystemLogBytes Figure `json:"log_bytes_per_invocation"`
 	TickLogBytes   Figure `json:"log_bytes_per_tick"`

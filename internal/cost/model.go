@@ -31,6 +31,7 @@ func Estimate(l Load, p *Prices, m *Measured) (*Bill, error) {
 	w.schedule()
 	w.storage()
 	w.queries()
+	w.rules()
 	w.logs()
 	w.bill.settle(p)
 	return &w.bill, nil

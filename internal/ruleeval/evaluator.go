@@ -139,7 +139,7 @@ var everything = span{math.MinInt64, math.MaxInt64 / int64(time.Millisecond)}
 
 // Whole evaluates what must be evaluated from the beginning. It returns nil if nothing must.
 func (e *Evaluator) Whole(ctx context.Context) (*Memory, error) {
-	r := &run{e: e, to: newMemory(e.MemoryBytes, e.MemoryAdvice)}
+	r := &run{e: e, to: NewMemory(e.MemoryBytes, e.MemoryAdvice)}
 	some := false
 	for _, p := range e.parts {
 		if p.whole {
@@ -162,7 +162,7 @@ func (e *Evaluator) Whole(ctx context.Context) (*Memory, error) {
 // earlier evaluations, with the more the longer they fail.
 func (e *Evaluator) Window(ctx context.Context, whole *Memory, from, to int64) (*Memory, error) {
 	for earlier := 1; ; earlier *= 2 {
-		r := &run{e: e, to: newMemory(e.MemoryBytes, e.MemoryAdvice), whole: whole, from: from, earlier: earlier, primed: map[*Rule]bool{}}
+		r := &run{e: e, to: NewMemory(e.MemoryBytes, e.MemoryAdvice), whole: whole, from: from, earlier: earlier, primed: map[*Rule]bool{}}
 		needs := e.needs(span{from, to}, earlier)
 		for _, p := range e.parts {
 			if s, ok := needs[p]; ok && !p.whole {

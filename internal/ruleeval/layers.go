@@ -9,11 +9,11 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// layers are several storages with different samples as one.
-type layers []storage.Queryable
+// Layers are several storages with different samples as one.
+type Layers []storage.Queryable
 
 // Querier implements storage.Queryable.
-func (l layers) Querier(mint, maxt int64) (storage.Querier, error) {
+func (l Layers) Querier(mint, maxt int64) (storage.Querier, error) {
 	var all []storage.Querier
 	for _, q := range l {
 		one, err := q.Querier(mint, maxt)

@@ -50,15 +50,15 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("the results of the rules need more than %d bytes: %s", e.Limit, e.Advice)
 }
 
-// newMemory returns an empty Memory that refuses samples beyond limit bytes, about, with an advice.
-func newMemory(limit int64, advice string) *Memory {
+// NewMemory returns an empty Memory that refuses samples beyond limit bytes, about, with an advice.
+func NewMemory(limit int64, advice string) *Memory {
 	return &Memory{limit: limit, advice: advice, byHash: map[uint64][]*memSeries{}, byName: map[string][]*memSeries{}}
 }
 
 // appendable returns an appendable that refuses what live evaluation refuses. The times of its
 // samples ascend.
 func (m *Memory) appendable() storage.Appendable {
-	return appender.V1{Appendable: appender.New(m.add)}
+	return appender.V1{Appendable: appender.New(m.Add)}
 }
 
 const (
@@ -67,8 +67,8 @@ const (
 	sampleBytes = int64(unsafe.Sizeof(Sample{})) * 3 / 2 // with the room that slices have to grow
 )
 
-// add adds a transaction of an appendable.
-func (m *Memory) add(tx *appender.Transaction) error {
+// Add adds a transaction of an appendable.
+func (m *Memory) Add(tx *appender.Transaction) error {
 	for i := range tx.Samples {
 		x := &tx.Samples[i]
 		s := m.series(x.Labels)
@@ -107,6 +107,19 @@ func (m *Memory) series(ls labels.Labels) *memSeries {
 	m.byName[name] = append(m.byName[name], s)
 	m.bytes += seriesBytes + int64(ls.ByteSize())
 	return s
+}
+
+// Bytes is about the memory of the samples.
+func (m *Memory) Bytes() int64 { return m.bytes }
+
+// MayHave reports whether a series may match, by its name.
+func (m *Memory) MayHave(ms []*labels.Matcher) bool {
+	for name := range m.byName {
+		if !slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel && !m.Matches(name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Each calls visit with each series that has samples in [from, to) (ms), and with these.

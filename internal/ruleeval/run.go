@@ -113,7 +113,7 @@ func (r *run) data(others bool) storage.Queryable {
 	if r.e.Anew {
 		start = math.MinInt64 / 2 // query offsets are subtracted
 	}
-	l := layers{before{r.e.Data, r.e.graph.rules, start}, r.to}
+	l := Layers{before{r.e.Data, r.e.graph.rules, start}, r.to}
 	if r.whole != nil {
 		l = append(l, r.whole)
 	}

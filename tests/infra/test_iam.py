@@ -42,7 +42,7 @@ OWN_TOKEN = {name: {("ssm:GetParameter", "self-token")} for name in FUNCTIONS}
 # The ingest function of a stack with its own metrics writes them to itself.
 OWN_TOKEN_ELSEWHERE = OWN_TOKEN | {"ingest": set[tuple[str, str]]()}
 RUNTIME_CONFIG_READ = {
-    name: {("s3:GetObject", "runtime config")} if name in ("ingest", "flush") else set[tuple[str, str]]() for name in FUNCTIONS
+    name: {("s3:GetObject", "runtime config")} if name in ("ingest", "flush", "query") else set[tuple[str, str]]() for name in FUNCTIONS
 }
 DIRECT = BUFFERED | {"ingest": {("sqs:SendMessage", "write queue")} | OBJECTS_WRITTEN, "query": OBJECTS_READ}
 GROUPED = BUFFERED | {"ingest": BUFFERED["ingest"] | OBJECTS_WRITTEN}

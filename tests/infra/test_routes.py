@@ -15,7 +15,7 @@ from support.stores import directory_store
 WRITES = ("/api/v1/write", "/api/v1/push", "/api/v1/import/prometheus", "/api/v1/import", "/api/v1/import/csv", "/api/v1/otlp/v1/metrics")
 DATADOG = (
     "/datadog/api/v1/series", "/datadog/api/v2/series", "/api/v2/series", "/datadog/api/v1/check_run", "/datadog/api/v1/metadata",
-    "/datadog/intake/",
+    "/datadog/intake/", "/datadog/api/beta/sketches",
 )  # fmt: skip
 # Prefixes with one route for each method: a template from a file may have 51,200 bytes.
 PREFIXES = ("/influx/", "/datadog/")
@@ -46,7 +46,7 @@ POSTED = {
     "/api/v1/labels",
     "/api/v1/read",
 }
-PAGE = ("/", "/dashboards", "/assets/page.js", "/assets/page.css", "/assets/licenses.txt")
+PAGE = ("/", "/dashboards", "/assets/page.js", "/assets/worker.js", "/assets/page.css", "/assets/licenses.txt")
 HEALTH = ("/-/healthy", "/-/ready")
 NOWHERE = (
     "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics",

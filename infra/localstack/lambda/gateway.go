@@ -70,6 +70,7 @@ var (
 		"GET /",
 		"GET /dashboards",
 		"GET /assets/page.js",
+		"GET /assets/worker.js",
 		"GET /assets/page.css",
 		"GET /assets/licenses.txt",
 		"GET /-/healthy",

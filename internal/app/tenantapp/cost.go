@@ -19,12 +19,13 @@ const (
 )
 
 // Price returns what Delete costs at a region's prices: a listing of everything before the dry run,
-// before the deletion and after it, one of its rules each time, a commit, which reads and lists
-// manifests and puts two, the store's time four times, and one deletion for each object.
+// before the deletion and after it, one of its rules and one of their states each time, a commit,
+// which reads and lists manifests and puts two, the store's time four times, and one deletion for
+// each object.
 func (s *Survey) Price(p *cost.Prices) Cost {
 	t := s.Total()
 	pages := int64(math.Ceil(float64(t.Objects) / listed))
-	c := Cost{Lists: 2*max(pages, 1) + 6, Puts: 2, Gets: 6, Deletes: t.Objects}
+	c := Cost{Lists: 2*max(pages, 1) + 9, Puts: 2, Gets: 6, Deletes: t.Objects}
 	put, get, storage := p.Price(cost.S3Put), p.Price(cost.S3Get), p.Price(cost.S3Storage)
 	c.Dollars = put.Dollars(float64(c.Lists+c.Puts)) + get.Dollars(float64(c.Gets))
 	c.Monthly = storage.Dollars(float64(t.Bytes) / bytes)

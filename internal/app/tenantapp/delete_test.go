@@ -96,6 +96,7 @@ func filled(t *testing.T) *world {
 	w.put("v1/" + name + "b/segments/x")
 	w.put("v1/team/segments/x")
 	w.put("rules/" + name + ".json")
+	w.put(key.RuleState(name, "n", "g"))
 	w.put("rules/" + name + ".json.json") // of another tenant
 	w.now = w.now.Add(time.Hour)
 	return w
@@ -111,16 +112,16 @@ func TestDelete(t *testing.T) {
 	w := filled(t)
 	s, err := tenantapp.Look(t.Context(), w, name)
 	require.NoError(t, err)
-	require.Equal(t, []int64{4, 2, 2, 1, 1}, []int64{s.Segments.Objects, s.Blocks.Objects, s.History.Objects - 1, s.Manifest.Objects, s.Other.Objects - 1})
+	require.Equal(t, []int64{4, 2, 2, 1, 2}, []int64{s.Segments.Objects, s.Blocks.Objects, s.History.Objects - 1, s.Manifest.Objects, s.Other.Objects - 1})
 	p, err := cost.ReadPrices("us-east-1")
 	require.NoError(t, err)
 	price := s.Price(p)
-	require.Equal(t, tenantapp.Cost{Lists: 8, Puts: 2, Gets: 6, Deletes: s.Total().Objects, Dollars: price.Dollars, Monthly: price.Monthly}, price)
-	require.InDelta(t, 10*5e-6+6*4e-7, price.Dollars, 1e-12)
+	require.Equal(t, tenantapp.Cost{Lists: 11, Puts: 2, Gets: 6, Deletes: s.Total().Objects, Dollars: price.Dollars, Monthly: price.Monthly}, price)
+	require.InDelta(t, 13*5e-6+6*4e-7, price.Dollars, 1e-12)
 
 	r, err := w.delete()
 	require.NoError(t, err)
-	require.EqualValues(t, 8, r.Deleted)
+	require.EqualValues(t, 9, r.Deleted)
 	require.Equal(t, w.now.Add(20*time.Minute), r.KeptUntil, "a job under way must not commit")
 	for _, k := range w.Keys() {
 		require.True(t, slices.Contains(others, k) || strings.HasPrefix(k, "v1/"+name+"/manifest"), k)
@@ -153,7 +154,7 @@ func TestDeleteRefusesABusyTenant(t *testing.T) {
 	require.Equal(t, before, w.Keys())
 	r, err := tenantapp.Delete(t.Context(), w, name, tenantapp.Settings{})
 	require.NoError(t, err)
-	require.EqualValues(t, 9, r.Deleted)
+	require.EqualValues(t, 10, r.Deleted)
 }
 
 // TestDeleteUnderWriters: a removal during writes ends, and reports that it has not removed

@@ -23,7 +23,7 @@ type Survey struct {
 	Blocks   Pile      // files of blocks
 	History  Pile      // copies of earlier manifests
 	Manifest Pile      // one object, or none
-	Other    Pile      // the tenant's rules, records of imports, and keys that the grammar does not derive
+	Other    Pile      // the tenant's rules and their states, records of imports, and keys that the grammar does not derive
 	Newest   time.Time // segment, by the store's clock; zero if there is none
 
 	segments []catalog.SegmentID
@@ -43,7 +43,7 @@ func (s *Survey) Total() (sum Pile) {
 func Look(ctx context.Context, store catalog.Lister, tenant string) (*Survey, error) {
 	s := &Survey{Tenant: tenant}
 	rules := key.Rules(tenant)
-	for _, prefix := range []string{key.TenantPrefix(tenant), rules} {
+	for _, prefix := range []string{key.TenantPrefix(tenant), rules, key.RuleStatesOf(tenant)} {
 		for obj, err := range store.List(ctx, prefix, "") {
 			if err != nil {
 				return nil, fmt.Errorf("list tenant %s: %w", tenant, err)

@@ -1,10 +1,13 @@
-package app
+// Package ruleapp connects the rules of tenants to a process: the API that changes them, and their
+// evaluation by functions.
+package ruleapp
 
 import (
 	"context"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/expression"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/ruler"
 )
@@ -19,11 +22,10 @@ type rulesAPI struct {
 // Routes implements process.Stage.
 func (a rulesAPI) Routes() []process.Route { return a.routes }
 
-// editingRules returns the builder of the API for the rules of tenants. changed is called after
-// each edit.
-func editingRules(s Settings, changed func()) process.Builder {
-	set := s.Ruler
-	set.Parser, set.Expressions = query.ParserOptions(), s.Query.API.Expressions
+// Editing returns the builder of the API for the rules of tenants. limits bound their expressions.
+// changed is called after each edit.
+func Editing(set ruler.Settings, limits expression.Limits, changed func()) process.Builder {
+	set.Parser, set.Expressions = query.ParserOptions(), limits
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
 		var a rulesAPI
 		for _, r := range ruler.Routes(set, p.Store, changed, p.Registry, p.Logger) {

@@ -1,0 +1,75 @@
+'use strict';
+
+// The function that evaluates the rules of tenants, and its queue; nothing without rules=on. It is
+// query-fn with other settings, and serves the API that changes rules, so that the function that
+// answers queries need not write.
+
+const seconds = (n) => `${n}s`;
+
+// functions are what osls makes of it.
+module.exports.functions = async ({ resolveVariable }) => {
+  const s = await resolveVariable('self:custom.settings');
+  if (!s.rulesOn) return {};
+  const route = (method) => (path) => ({ httpApi: { method, path, authorizer: s.authorizer } });
+  const paths = ['/config/v1/{proxy+}', '/prometheus/config/v1/{proxy+}'];
+  return {
+    rules: {
+      handler: 'bootstrap',
+      package: { artifact: `../dist/${s.architecture}/query-fn.zip` },
+      role: 'RulesRole',
+      memorySize: s.rulesMemory,
+      timeout: s.rulesTimeout,
+      maximumRetryAttempts: 0, // the next minute retries
+      maximumEventAge: 60,
+      environment: {
+        PROMLAKE_AUTH_TOKENS: s.tokensSource,
+        PROMLAKE_RUNTIME_CONFIG_FILE: s.runtimeConfigFile,
+        PROMLAKE_QUERY_CACHE_DIR: '/tmp/promlake',
+        PROMLAKE_RULER_SCHEDULED: 'true',
+        PROMLAKE_RULER_ENABLE_API: 'true',
+        PROMLAKE_RULER_QUEUE_URL: { Ref: 'RulesQueue' },
+        PROMLAKE_RULER_SAMPLE_DELAY: seconds(s.rulesDelay),
+        PROMLAKE_RULER_ALERTMANAGER_URL: s.alertmanagers,
+        PROMLAKE_RULER_EXTERNAL_URL: { 'Fn::Sub': 'https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}' },
+      },
+      events: [
+        { schedule: { rate: ['rate(1 minute)'], description: 'Promlake evaluates the rules of tenants.' } },
+        {
+          sqs: {
+            arn: { 'Fn::GetAtt': ['RulesQueue', 'Arn'] },
+            batchSize: 1,
+            maximumConcurrency: s.rulesConcurrency,
+            functionResponseType: 'ReportBatchItemFailures',
+          },
+        },
+        ...paths.map(route('GET')),
+        ...paths.map(route('POST')),
+        ...paths.map(route('DELETE')),
+      ],
+    },
+  };
+};
+
+// resources are the queue and the log format.
+module.exports.resources = async ({ resolveVariable }) => {
+  const s = await resolveVariable('self:custom.settings');
+  const stage = await resolveVariable('sls:stage');
+  if (!s.rulesOn) return { Resources: {} };
+  return {
+    Resources: {
+      // Rule groups to evaluate now. Messages are hints that the next minute repeats: they expire
+      // soon, so the queue needs no dead-letter queue.
+      RulesQueue: {
+        Type: 'AWS::SQS::Queue',
+        Properties: {
+          QueueName: `promlake-${stage}-rules.fifo`,
+          FifoQueue: true,
+          SqsManagedSseEnabled: true,
+          MessageRetentionPeriod: Math.max(60, s.rulesTimeout),
+          VisibilityTimeout: s.rulesTimeout,
+        },
+      },
+    },
+    extensions: { RulesLambdaFunction: { Properties: { LoggingConfig: s.logging } } },
+  };
+};

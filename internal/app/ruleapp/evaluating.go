@@ -1,0 +1,148 @@
+package ruleapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/ingest"
+	"github.com/promlake/promlake/internal/lambda"
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/queue/sqsqueue"
+	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/rulefn"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// Evaluator evaluates the rules of tenants at each event of a schedule. The composition passes it
+// the query stage before it is built.
+type Evaluator struct {
+	process.Idle
+
+	set    Settings
+	query  *query.Stage
+	ingest *ingest.Stage
+	runner *rulefn.Runner
+	ctx    context.Context // ends when the stage drains
+	cancel context.CancelFunc
+}
+
+var (
+	_ process.Scheduled = (*Evaluator)(nil)
+	_ process.Consumer  = (*Evaluator)(nil)
+)
+
+// New returns an evaluator.
+func New(s Settings) *Evaluator { return &Evaluator{set: s} }
+
+// ReadFrom names the stage that rules read from.
+func (e *Evaluator) ReadFrom(q *query.Stage) { e.query = q }
+
+// Build makes the evaluator a stage. It is built after the stage that it reads from. It writes
+// segments itself, whatever the mode of the ingest stage of others is: rules that follow must see
+// the results at once, and one object has the results of many groups.
+func (e *Evaluator) Build(ctx context.Context, p process.Parts) (process.Stage, error) {
+	if e.query == nil {
+		return nil, errors.New("evaluate rules: it needs a query stage in the same process")
+	}
+	direct := ingest.DefaultSettings()
+	direct.Mode = ingest.Direct
+	in, err := ingest.New(direct, p.Store, p.Registry, p.Logger, p.Now, ingest.Within(p.Memory))
+	if err != nil {
+		return nil, fmt.Errorf("evaluate rules: %w", err)
+	}
+	e.ingest = in
+	sender, err := e.set.Rules.Sender()
+	if err != nil {
+		return nil, err
+	}
+	parts := rulefn.Parts{
+		Store: p.Store, Reading: e.query, Sink: sink{in}, Sender: sender, Parser: parser.NewParser(query.ParserOptions()),
+		Enter: func(ctx context.Context, id string) context.Context {
+			return query.WithSince(tenant.With(ctx, id), p.Now())
+		},
+		Retry: passes, Registry: p.Registry, Logger: p.Logger, Now: p.Now,
+	}
+	if e.set.QueueURL != "" {
+		if parts.Queue, err = sqsqueue.Open(ctx, e.set.QueueURL, sqsqueue.Metrics(p.Registry)); err != nil {
+			return nil, fmt.Errorf("evaluate rules: %w", err)
+		}
+	}
+	if e.runner, err = rulefn.New(e.set.Rules, parts); err != nil {
+		return nil, err
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	return e, nil
+}
+
+// Tick implements process.Scheduled.
+func (e *Evaluator) Tick(ctx context.Context, at time.Time) error {
+	ctx, stop := e.until(ctx)
+	defer stop()
+	return e.runner.Tick(ctx, at)
+}
+
+// Consume implements process.Consumer. Only what is no message with rule groups is delivered again:
+// the next tick finds everything else that failed.
+func (e *Evaluator) Consume(ctx context.Context, batch []lambda.Message) (failed []string, err error) {
+	ctx, stop := e.until(ctx)
+	defer stop()
+	for _, m := range batch {
+		if err := e.runner.Work(ctx, []byte(m.Body)); errors.Is(err, rulefn.ErrMessage) {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// until is ctx until the stage drains.
+func (e *Evaluator) until(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.ctx, cancel)
+	if e.ctx.Err() != nil {
+		cancel() // AfterFunc takes its time
+	}
+	return ctx, func() { stop(); cancel() }
+}
+
+// Drain implements process.Stage.
+func (e *Evaluator) Drain(ctx context.Context) error {
+	e.cancel()
+	if err := e.ingest.Close(ctx); err != nil {
+		return fmt.Errorf("flush results of rules: %w", err)
+	}
+	return nil
+}
+
+// sink writes results of rules by an ingest stage. It implements rulefn.Sink.
+type sink struct{ ingest *ingest.Stage }
+
+// Write implements rulefn.Sink.
+func (s sink) Write(ctx context.Context, id string, message []byte, samples int) (refused, err error) {
+	return s.ingest.Append(ctx, id, int64(len(message)+samples*remotewrite.CostFloat), func(g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+		return remotewrite.Decode(remotewrite.V2, message, g, rules, room)
+	})
+}
+
+// passes reports whether a query failed for a reason that passes: the store is away, or memory is
+// short. Limits and damaged objects do not pass.
+func passes(err error) bool {
+	var (
+		storage promql.ErrStorage
+		limit   *query.LimitError
+		damaged *query.DamagedError
+		gone    *query.GoneError
+	)
+	if errors.As(err, &limit) || errors.As(err, &damaged) {
+		return false
+	}
+	// Upstream's engine gives errors of selectors that it reads itself no type, but this text.
+	return errors.As(err, &storage) || errors.As(err, &gone) || errors.Is(err, memory.ErrMemory) || strings.Contains(err.Error(), "expanding series: ")
+}

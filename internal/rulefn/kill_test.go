@@ -1,0 +1,173 @@
+package rulefn_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/notifier"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/appender"
+	"github.com/promlake/promlake/internal/objstore/memstore"
+	"github.com/promlake/promlake/internal/ruleeval"
+	"github.com/promlake/promlake/internal/rulestate"
+	"github.com/promlake/promlake/internal/rulestore"
+)
+
+var (
+	kills  = flag.Int("kills", 12, "kills of the function; 0: one before and one after every request")
+	worlds = flag.Uint64("worlds", 2, "random data with which the function is killed")
+)
+
+const ticks = 8 // minutes
+
+// groups read each other's results, their own, and those of alerts.
+func groups() []rulestore.Group {
+	offset := model.Duration(20 * time.Second)
+	return []rulestore.Group{
+		{Name: "alerts", Interval: model.Duration(30 * time.Second), Rules: []rulestore.Rule{
+			{Alert: "High", Expr: "sum_v > 3", For: model.Duration(time.Minute), KeepFiringFor: model.Duration(45 * time.Second), Labels: map[string]string{"severity": "{{ if gt $value 8.0 }}page{{ else }}ticket{{ end }}"}, Annotations: map[string]string{"value": "{{ $value }} {{ with query \"count(sum_v)\" }}{{ . | first | value }}{{ end }}"}},
+			{Record: "firing", Expr: `count by (alertstate) (ALERTS)`},
+		}},
+		{Name: "counts", QueryOffset: &offset, Rules: []rulestore.Rule{
+			{Record: "evaluations", Expr: "evaluations + 1 or vector(1)"},
+			{Record: "window", Expr: "sum_over_time(firing[3m])"},
+			{Alert: "Any", Expr: `count({__name__=~"firing|window"}) > 0`},
+		}},
+		{Name: "sums", Interval: model.Duration(15 * time.Second), Limit: 9, Rules: []rulestore.Rule{
+			{Record: "sum_v", Expr: "v or v offset 1m", Labels: map[string]string{"by": "sums"}},
+			{Record: "twice", Expr: "sum_v * 2 + sum_v offset 15s"},
+		}},
+	}
+}
+
+// TestKilledAtEveryRequest kills the function before and after requests to the store and to
+// Alertmanager. Another one continues at the next minute. All samples and notifications that are
+// delivered in the end are those of upstream's groups, which were never killed.
+func TestKilledAtEveryRequest(t *testing.T) {
+	for seed := range *worlds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			base := randomData(r, (ticks+2)*time.Minute)
+			wantSamples, wantSent := uninterrupted(t, base)
+			whole := newWorld(t, base)
+			whole.rules(groups()...)
+			first := run(whole)
+			total := whole.calls
+			samples, sent := whole.delivered()
+			require.Equal(t, wantSamples, samples)
+			require.Equal(t, wantSent, sent)
+			require.NotEmpty(t, sent)
+			all := 2 * total
+			// A group that was never evaluated begins at the tick that finds it, so that tick
+			// is not killed.
+			for n := 2 * first; n < all; n++ {
+				if *kills > 0 && r.IntN(all-2*first) >= *kills {
+					continue
+				}
+				w := newWorld(t, base)
+				w.rules(groups()...)
+				w.kill, w.when = n/2+1, []memstore.When{memstore.Before, memstore.After}[n%2]
+				run(w)
+				samples, sent := w.delivered()
+				require.Equal(t, wantSamples, samples, "killed at %d of %d", n, all)
+				require.Equal(t, wantSent, sent, "killed at %d of %d", n, all)
+			}
+		})
+	}
+}
+
+// run lets the function work for some minutes. Its last ticks are not killed, and find nothing that
+// is due but what a kill has left. It returns the number of requests until the first tick is done.
+func run(w *world) (first int) {
+	f := w.function()
+	for i := range ticks + 2 {
+		if !w.tick(f, origin.Add(time.Duration(min(i, ticks))*time.Minute)) {
+			f = w.function()
+		}
+		if i == 0 {
+			first = w.calls
+		}
+	}
+	return first
+}
+
+// uninterrupted evaluates the groups with upstream's, each at its times.
+func uninterrupted(t *testing.T, base *ruleeval.Memory) (samples, sent map[string]string) {
+	t.Helper()
+	engine := newEngine()
+	defer func() { require.NoError(t, engine.Close()) }()
+	samples, sent = map[string]string{}, map[string]string{}
+	written := ruleeval.NewMemory(math.MaxInt64, "")
+	to := appender.V1{Appendable: appender.New(func(tx *appender.Transaction) error {
+		for _, s := range tx.Samples {
+			samples[fmt.Sprintf("%s@%d", s.Labels, s.T)] = fmt.Sprintf("%016x", math.Float64bits(s.V))
+		}
+		return written.Add(tx)
+	})}
+	link := &url.URL{Scheme: "http", Host: "example.com", Path: "/p"}
+	opts := &rules.ManagerOptions{
+		QueryFunc: func(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
+			return rules.EngineQueryFunc(engine, ruleeval.Layers{base, written})(ctx, expr, at)
+		},
+		NotifyFunc: rules.SendAlerts(sender(sent), link.String()), ExternalURL: link, Appendable: to, Context: t.Context(),
+		ResendDelay: time.Minute, Logger: slog.New(slog.DiscardHandler), Metrics: rules.NewGroupMetrics(nil),
+	}
+	type moment struct {
+		at time.Time
+		g  *rules.Group
+	}
+	var all []moment
+	for _, def := range groups() {
+		g := upstream(t, def, opts)
+		for at := g.EvalTimestamp(origin.UnixNano()); !at.After(origin.Add(ticks * time.Minute)); at = at.Add(g.Interval()) {
+			all = append(all, moment{at, g})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
+	for _, m := range all {
+		m.g.Eval(t.Context(), m.at)
+	}
+	return samples, sent
+}
+
+// sender notes what is sent. It implements rules.Sender.
+type sender map[string]string
+
+func (s sender) Send(alerts ...*notifier.Alert) {
+	for _, a := range alerts {
+		s[text(rulestate.Notification{Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: a.EndsAt, GeneratorURL: a.GeneratorURL})] = ""
+	}
+}
+
+func upstream(t *testing.T, g rulestore.Group, opts *rules.ManagerOptions) *rules.Group {
+	t.Helper()
+	interval := time.Duration(g.Interval)
+	if interval == 0 {
+		interval = time.Minute
+	}
+	var made []rules.Rule
+	for _, r := range g.Rules {
+		expr, err := language.ParseExpr(r.Expr)
+		require.NoError(t, err)
+		ls := rules.FromMaps(g.Labels, r.Labels)
+		if r.Record != "" {
+			made = append(made, rules.NewRecordingRule(r.Record, expr, ls))
+		} else {
+			made = append(made, rules.NewAlertingRule(r.Alert, expr, time.Duration(r.For), time.Duration(r.KeepFiringFor), ls, labels.FromMap(r.Annotations), labels.EmptyLabels(), "http://example.com/p", true, opts.Logger))
+		}
+	}
+	return rules.NewGroup(rules.GroupOptions{Name: g.Name, File: "n", Interval: interval, Limit: g.Limit, Rules: made, QueryOffset: (*time.Duration)(g.QueryOffset), Opts: opts})
+}

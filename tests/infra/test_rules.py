@@ -1,0 +1,110 @@
+"""The stack with rules=on: a function that evaluates the rules of tenants, and serves the API that changes them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Package
+from policies import allows
+from stack_template import FUNCTIONS, Template, read, seconds
+from support.programs import Programs
+from test_iam import ACTIONS, check_rights, plus, resources, statements
+from test_iam import BUFFERED as RIGHTS
+from test_template import lint, variables
+
+STAGE = "test-rules"
+ALERTMANAGERS = "https://user:secret@am-1.example.com,http://am-2.example.com:9093/am"
+SCHEDULE_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def folder(package: Package) -> Path:
+    return package(
+        STAGE, "arm64", "rules=on", f"alertmanager-url={ALERTMANAGERS}", "rules-delay=20", "rules-concurrency=7", "runtime-config=on"
+    )
+
+
+@pytest.fixture(scope="module")
+def rules(folder: Path) -> Template:
+    return read(folder / "cloudformation.json")
+
+
+def test_it_is_well_formed(rules: Template, folder: Path, tmp_path: Path) -> None:
+    done = lint(tmp_path, rules=rules)
+    assert done.returncode == 0, done.stdout
+    assert (folder / "cloudformation.json").stat().st_size < 51_200
+
+
+def test_nothing_is_there_by_default(default: Template) -> None:
+    assert not [name for name in default.resources if name.startswith("Rules")]
+    assert "PROMLAKE_RULER_APPLICATION" not in default.function("query")["Environment"]["Variables"]
+
+
+def test_the_function(rules: Template, programs: Programs) -> None:
+    p = rules.function("rules")
+    env = p["Environment"]["Variables"]
+    assert re.fullmatch(r"parameter-CodePrefixquery-fn-[0-9a-f]{16}\.zip", p["Code"]["S3Key"])
+    assert set(env) <= variables(programs.query_fn)
+    assert env["PROMLAKE_RULER_SCHEDULED"] == env["PROMLAKE_RULER_ENABLE_API"] == "true"
+    assert env["PROMLAKE_RULER_ALERTMANAGER_URL"] == ALERTMANAGERS
+    assert env["PROMLAKE_AUTH_TOKENS"] == f"ssm:/promlake/{STAGE}/tokens", "the API is public"
+    assert seconds(env["PROMLAKE_RULER_SAMPLE_DELAY"]) == 20
+    assert env["PROMLAKE_RULER_QUEUE_URL"] == rules.ref("RulesQueue")
+    assert p["LoggingConfig"] == rules.function("query")["LoggingConfig"]
+    assert rules.function("query")["Environment"]["Variables"]["PROMLAKE_RULER_APPLICATION"] == "Grafana Mimir"
+
+
+def test_evaluations_never_overlap(rules: Template) -> None:
+    assert rules.function("rules")["Timeout"] < SCHEDULE_SECONDS
+    (clock,) = [r for _, r in rules.of_type("AWS::Events::Rule") if r["Targets"][0]["Arn"] == rules.arn("RulesLambdaFunction")]
+    assert (clock["ScheduleExpression"], clock["State"]) == ("rate(1 minute)", "ENABLED")
+    assert rules.properties("RulesLambdaEvConf")["MaximumRetryAttempts"] == 0
+    queue = rules.properties("RulesQueue")
+    assert queue["FifoQueue"], "two invocations would evaluate the same groups"
+    assert queue["VisibilityTimeout"] >= rules.function("rules")["Timeout"]
+    assert queue["MessageRetentionPeriod"] <= 2 * SCHEDULE_SECONDS, "the next minute repeats them"
+    source = rules.properties("RulesEventSourceMappingSQSRulesQueue")
+    assert (source["BatchSize"], source["ScalingConfig"]) == (1, {"MaximumConcurrency": 7})
+
+
+def test_routes(rules: Template) -> None:
+    target = next(f"integrations/{rules.ref(n)}" for n, i in rules.of_type("AWS::ApiGatewayV2::Integration")
+                  if i["IntegrationUri"] == rules.arn("RulesLambdaFunction"))  # fmt: skip
+    assert {r["RouteKey"] for _, r in rules.of_type("AWS::ApiGatewayV2::Route") if r["Target"] == target} == {
+        f"{method} {prefix}/config/v1/{{proxy+}}" for method in ("GET", "POST", "DELETE") for prefix in ("", "/prometheus")
+    }
+
+
+def test_rights(rules: Template) -> None:
+    """It reads samples and rules and writes samples, states and rules; the other functions have no more rights than without it."""
+    config = {
+        name: {("s3:GetObject", "runtime config")} if name in ("ingest", "flush", "query") else set[tuple[str, str]]() for name in FUNCTIONS
+    }
+    check_rights(rules, STAGE, plus(RIGHTS, config))
+    bucket, policy = rules.arn("Bucket"), statements(rules, "rules")
+    named = resources(rules, STAGE) | {
+        "rules": f"{bucket}/rules/team-a.json", "state": f"{bucket}/rules-state/team-a/0.json", "rules queue": rules.arn("RulesQueue"),
+    }  # fmt: skip
+    have = {
+        (action, what) for action in ACTIONS for what, arn in named.items() if action != "s3:ListBucket" and allows(policy, action, arn)
+    }
+    assert have == {
+        *((f"s3:{action}", what) for action in ("GetObject", "PutObject", "AbortMultipartUpload") for what in ("object", "rules", "state")),
+        *((f"sqs:{action}", "rules queue") for action in ("SendMessage", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")),
+        ("s3:GetObject", "runtime config"), ("ssm:GetParameter", "tokens"),
+    }  # fmt: skip
+    for prefix, allowed in (("v1/", True), ("rules/", True), ("rules-state/team-a/", True), ("", False), ("config/", False)):
+        assert allows(policy, "s3:ListBucket", bucket, {"s3:prefix": prefix}) == allowed, prefix
+
+
+def test_alarms(rules: Template) -> None:
+    alarms = dict(rules.of_type("AWS::CloudWatch::Alarm"))
+    for name, metric in (("RulesErrorsAlarm", "Errors"), ("RulesThrottlesAlarm", "Throttles")):
+        assert alarms[name]["MetricName"] == metric
+        assert alarms[name]["Dimensions"][0]["Value"] == rules.function("rules")["FunctionName"]
+
+
+def test_logs(rules: Template) -> None:
+    assert rules.properties("RulesLogGroup")["RetentionInDays"] == 14
+    assert "NoValue" not in json.dumps(rules.document)
