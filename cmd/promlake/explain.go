@@ -49,7 +49,11 @@ func explained(e *explain.Explanation) string {
 		fmt.Fprintf(&b, "kept: %s\n", k)
 	}
 	for _, s := range e.Selectors {
-		fmt.Fprintf(&b, "selector %s: %d series, %d samples in %d segments and %d blocks\n", s.Selector, s.Series, s.Samples, s.Segments, s.Blocks)
+		replicas := ""
+		if s.Replicas > 0 {
+			replicas = fmt.Sprintf(" of %d replicas", s.Replicas)
+		}
+		fmt.Fprintf(&b, "selector %s: %d series%s, %d samples in %d segments and %d blocks\n", s.Selector, s.Series, replicas, s.Samples, s.Segments, s.Blocks)
 	}
 	for _, p := range e.Pushed {
 		fmt.Fprintf(&b, "\npushed %s: %s\n", p.Name, p.Expr)
@@ -65,7 +69,9 @@ func explained(e *explain.Explanation) string {
 			if s.SQL != "" {
 				fmt.Fprintf(&b, "  runs: %s;\n", s.SQL)
 			}
-			fmt.Fprintf(&b, "  equivalent: %s;\n", s.EquivalentSQL)
+			if s.EquivalentSQL != "" {
+				fmt.Fprintf(&b, "  equivalent: %s;\n", s.EquivalentSQL)
+			}
 			if a := s.Analysis; a != nil {
 				fmt.Fprintf(&b, "  took %.1f ms, %d rows, aggregates held %s\n", a.Seconds*1000, a.Rows, human.Bytes(a.PeakBytes))
 				for _, l := range a.Leaves {

@@ -36,8 +36,8 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/key", "internal/objstore", "internal/objstore/probe", "internal/objstore/storeurl", "internal/rulestore",
 	},
 	"internal/app/doctorapp": {
-		"internal/app/human", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
-		"internal/objstore", "internal/parquetfile", "internal/segment", "internal/series",
+		"internal/app/human", "internal/app/process", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/compact/blockio", "internal/key",
+		"internal/objstore", "internal/parquetfile", "internal/segment", "internal/series", "internal/tenant",
 	},
 	"internal/app/flags":     {"internal/settings"},
 	"internal/app/human":     {},
@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/objstore", "internal/objstore/storeurl", "internal/publish",
 	},
 	"internal/app/queryapp": {
-		"internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/settings",
+		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/settings",
 		"internal/telemetry",
 	},
 	"internal/app/ruleapp": {
@@ -133,7 +133,7 @@ var allowed = map[string][]string{
 	"internal/ingest/body":     {"internal/ingest/inflight"},
 	"internal/ingest/group":    {"internal/ingest/inflight", "internal/remotewrite"},
 	"internal/ingest/inflight": {"internal/memory"},
-	"internal/ingest/quota":    {"internal/admission", "internal/remotewrite", "internal/series"},
+	"internal/ingest/quota":    {"internal/admission", "internal/memory", "internal/remotewrite", "internal/series"},
 	"internal/ingest/layout":   {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/publish":         {"internal/block", "internal/catalog", "internal/iceberg", "internal/key", "internal/objstore", "internal/segment"},
 	"internal/query": {
@@ -285,7 +285,7 @@ var allowed = map[string][]string{
 	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
 	"internal/lineprotocol":                {"internal/key", "internal/remotewrite", "internal/series"},
 	"internal/csvlines":                    {"internal/remotewrite", "internal/series", "internal/timeparam"},
-	"internal/datadog":                     {"internal/jsontext", "internal/remotewrite", "internal/series"},
+	"internal/datadog":                     {"internal/jsontext", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/graphite":                    {"internal/pickle", "internal/remotewrite", "internal/series"},
 	"internal/pickle":                      {},
 	"internal/replica":                     {},

@@ -73,7 +73,7 @@ def test_flags_in_the_documentation_exist(programs: Programs) -> None:
         for name in re.findall(r"--\[no-\]([a-z][a-z0-9.-]*)", text):
             known.update({name, f"no-{name}"})
     documents = ("getting-started", "import", "export", "remote-write", "querying", "sql", "operations", "compaction", "deletion")
-    for name in (*documents, "security", "architecture", "admission", "listeners", "rules-tools"):
+    for name in (*documents, "security", "architecture", "admission", "listeners", "rules-tools", "ha", "iceberg"):
         text = (ROOT / f"docs/{name}.md").read_text()
         used = set(re.findall(r"`--([a-z][a-z0-9.-]*)", text))
         assert used <= known, f"docs/{name}.md"

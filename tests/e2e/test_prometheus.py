@@ -1,7 +1,9 @@
-"""A real Prometheus writes, and it and Promlake answer the same queries with the same numbers."""
+"""A real Prometheus writes or is imported, and it and Promlake answer the same queries with the same numbers."""
 
 import json
+import re
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -17,11 +19,15 @@ from support.stores import Gateway, directory_store
 SCRAPES = 20
 RANGE_SECONDS = 8
 STORES = ("file", "s3")
+KINDS = (*STORES, "import")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A Prometheus and the servers that it writes to, with evaluation times at which all of them hold all samples."""
+    """A Prometheus, the servers that it writes to, and one over a store into which it was imported.
+
+    At the evaluation times all of them hold all samples.
+    """
 
     prometheus: Prometheus
     servers: dict[str, Server]
@@ -40,6 +46,9 @@ def pair(programs: Programs, gateway: Gateway, tmp_path_factory: pytest.TempPath
         start, end = evaluation_times(first, newest(prometheus.client))
         for server in servers.values():
             wait_until(lambda: caught_up(server, end), "Promlake to catch up", context=server.process.log)  # noqa: B023
+        imported = directory_store(directory / "imported")
+        imports(programs, prometheus.url, imported.url, start - HISTORY_SECONDS)
+        servers["import"] = Server([programs.promlake, "serve"], imported, directory / "import")
         yield Pair(prometheus, servers, start, end)
         for server in servers.values():
             server.stop()
@@ -47,6 +56,18 @@ def pair(programs: Programs, gateway: Gateway, tmp_path_factory: pytest.TempPath
         prometheus.cleanup()
         for server in servers.values():
             server.cleanup()
+
+
+HISTORY_SECONDS = 600
+
+
+def imports(programs: Programs, url: str, store: str, start: float) -> None:
+    """Imports twice what a Prometheus has since a time. The second time, the samples of the same range are there."""
+    args = ["import", "prometheus", "--url", url, "--store", store, "--start", repr(start), "--end", repr(time.time())]
+    for pattern in (r"samples written +[1-9]", r"samples written +0\n"):
+        done = subprocess.run([programs.promlake, *args], capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        assert re.search(pattern, done.stdout), done.stdout
 
 
 def caught_up(server: Server, end: float) -> bool:
@@ -95,7 +116,7 @@ CLOSE = [
 ]
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("expr", EXACT)
 def test_same_numbers(pair: Pair, kind: str, expr: str) -> None:
     want, got = range_query(pair.prometheus.url, expr, pair), range_query(pair.servers[kind].url, expr, pair)
@@ -103,7 +124,7 @@ def test_same_numbers(pair: Pair, kind: str, expr: str) -> None:
     assert got == want
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("expr", CLOSE)
 def test_close_numbers(pair: Pair, kind: str, expr: str) -> None:
     want, got = range_query(pair.prometheus.url, expr, pair), range_query(pair.servers[kind].url, expr, pair)
@@ -114,7 +135,7 @@ def test_close_numbers(pair: Pair, kind: str, expr: str) -> None:
         assert [float(v) for _, v in got[labels]] == pytest.approx([float(v) for _, v in points], rel=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("selector", ["{job='node'}", "{job='prometheus'}"])
 def test_same_samples(pair: Pair, kind: str, selector: str) -> None:
     """The store holds exactly the scraped samples, with times, values and labels."""
@@ -124,7 +145,7 @@ def test_same_samples(pair: Pair, kind: str, selector: str) -> None:
     assert by_labels(got) == by_labels(want)
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_same_names(pair: Pair, kind: str) -> None:
     peer, client = pair.prometheus.client, pair.servers[kind].client()
     times = (pair.start, pair.end)
@@ -156,7 +177,7 @@ PROMTOOL = [
 ]
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("command", PROMTOOL, ids=lambda c: c[0])
 def test_promtool(programs: Programs, pair: Pair, kind: str, command: list[str]) -> None:
     want, got = (promtool(programs, pair, command, url) for url in (pair.prometheus.url, pair.servers[kind].url))

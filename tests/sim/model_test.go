@@ -217,7 +217,7 @@ func newer(x, c *value, resolution time.Duration) bool {
 	case x.queued && c.queued:
 		return x.sent.UnixMilli()/key.QueueMillis > c.resent.UnixMilli()/key.QueueMillis
 	case c.queued: // its segment may hold messages up to the end of its period
-		return x.place().Sub(c.place()) > slack+time.Duration(key.QueueMillis)*time.Millisecond
+		return x.oldest().Sub(c.place()) > slack+time.Duration(key.QueueMillis)*time.Millisecond
 	case x.queued:
 		return x.sent.Sub(c.place()) > slack
 	}

@@ -159,10 +159,11 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestKnownSeeds runs schedules that failed once: two found objects missing, and in two a request
-// that was sent to the queue again was judged by its first message.
+// TestKnownSeeds runs schedules that failed once: two found objects missing, in two a request that
+// was sent to the queue again was judged by its first message, and in one a request that was stored
+// again was judged by its second object, which the reader could not see yet.
 func TestKnownSeeds(t *testing.T) {
-	for _, seed := range []uint64{770016147, 660001979, 1000060152, 1000068167} {
+	for _, seed := range []uint64{770016147, 660001979, 1000060152, 1000068167, 1000112367} {
 		synctest.Test(t, func(t *testing.T) {
 			_, _, err := play(seed, 1, nil, &tally{})
 			require.NoError(t, err)
