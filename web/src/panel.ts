@@ -33,7 +33,7 @@ export class Result {
   private readonly values = new ValuesTable();
   private readonly query: Ranged;
   private allowed = ""; // the heavy query that may run
-  private waits = false; // a heavy query waits for a decision
+  private asked = ""; // the heavy query that waits for a decision
 
   constructor(
     private readonly ctx: Context,
@@ -48,11 +48,11 @@ export class Result {
   // that moved on is asked again.
   async ask(g: PanelState, refresh = false): Promise<void> {
     // Refreshes that come faster than answers must not cancel each other for good.
-    if (refresh && (this.running || this.waits)) return;
+    if (refresh && (this.running || this.asked)) return;
     this.running?.abort();
     const run = (this.running = new AbortController());
-    this.waits = false;
     if (!g.expr.trim()) {
+      this.asked = "";
       this.running = undefined;
       this.clear();
       return;
@@ -84,10 +84,12 @@ export class Result {
     const asOf = this.ctx.asOf();
     const step = this.step(g, range);
     const which = JSON.stringify([g.expr, g.tab === "table", range.length, step, asOf]);
+    if (which === this.asked && which !== this.allowed) return true; // the question is there
+    this.asked = "";
     if (which === this.allowed) return false;
     const e = await estimate(this.ctx.api, g.tab === "table" ? queryParams(g.expr, end, asOf) : rangeParams(g.expr, start, end, step, asOf), signal);
     if (!e || !heavy(e)) return false;
-    this.waits = true;
+    this.asked = which;
     this.empty();
     const run = () => {
       this.allowed = which;

@@ -188,7 +188,7 @@ test("a heavy query shows its estimate and runs when the user says so", async ()
   await page.goto(explore("node_load1", "&refresh=1s"));
   const question = page.getByRole("group", { name: "Estimate of a heavy query" });
   await question.getByText("about 70,000,000 samples of 12,000 series, 3 GiB ($0.02)").waitFor();
-  // Neither a refresh of the header nor an automatic one decides.
+  // Neither a refresh of the header nor an automatic one decides, or asks again.
   await page.keyboard.press("Escape");
   await page.evaluate(() => document.activeElement?.blur());
   await page.keyboard.press("r");
