@@ -135,7 +135,7 @@ def answers(server: Server) -> dict[str, bytes]:
 
 
 def ask(server: Server, path: str, form: dict[str, str]) -> bytes:
-    with urllib.request.urlopen(f"{server.url}/api/v1/{path}?{urllib.parse.urlencode(form)}", timeout=60) as response:
+    with urllib.request.urlopen(f"{server.url}/api/v1/{path}?{urllib.parse.urlencode(form)}", timeout=300) as response:
         return response.read()
 
 

@@ -179,7 +179,7 @@ def start_prometheus(programs: Programs, directory: Path, promlake: str) -> Proc
 
 
 def ask(url: str, path: str, form: dict[str, str]) -> Any:
-    with urllib.request.urlopen(f"{url}/api/v1/{path}", data=urllib.parse.urlencode(form).encode(), timeout=30) as response:
+    with urllib.request.urlopen(f"{url}/api/v1/{path}", data=urllib.parse.urlencode(form).encode(), timeout=300) as response:
         body = json.load(response)
     assert body["status"] == "success", body
     return body["data"]
@@ -239,7 +239,7 @@ def test_variables_have_values(run: Run, query: str) -> None:
 
 def ask_values(url: str, label: str, selector: str) -> list[str]:
     query = urllib.parse.urlencode({"match[]": selector, "start": repr(time.time() - 600)})
-    with urllib.request.urlopen(f"{url}/api/v1/label/{label}/values?{query}", timeout=30) as response:
+    with urllib.request.urlopen(f"{url}/api/v1/label/{label}/values?{query}", timeout=300) as response:
         return json.load(response)["data"]
 
 

@@ -13,7 +13,7 @@ def test_the_documentations_requests(server: Server) -> None:
     page = (ROOT / "docs/datadog.md").read_text()
     (commands,) = re.findall(r"```\n(curl .*?)```", page, re.DOTALL)
     commands = commands.replace("curl ", "curl --fail-with-body --silent --show-error ").replace("http://127.0.0.1:9009", server.url)
-    subprocess.run(["sh", "-ec", commands], check=True, timeout=60, capture_output=True)
+    subprocess.run(["sh", "-ec", commands], check=True, timeout=300, capture_output=True)
     found = re.search(r"PromQL reads them as `(.*?)` and `(.*?)`", page)
     assert found
     for selector, value in zip(found.groups(), (0.7, 3), strict=True):
@@ -32,7 +32,7 @@ SKETCHES = bytes.fromhex(
 def test_sketches_are_histograms(server: Server) -> None:
     headers = {"Content-Type": "application/x-protobuf"}
     request = urllib.request.Request(f"{server.url}/datadog/api/beta/sketches", data=SKETCHES, headers=headers)
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=300) as response:
         assert response.status == 202
     for query, value in {
         "histogram_count(sum_over_time(latency[1m]))": 9,

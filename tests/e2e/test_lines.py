@@ -90,6 +90,6 @@ def test_the_documentations_csv(server: Server) -> None:
     page = (ROOT / "docs/lines.md").read_text()
     (command,) = re.findall(r"```\n(echo .*?)```", page, re.DOTALL)
     assert shlex.split(command)[0] == "echo"
-    subprocess.run(["sh", "-ec", command.replace("http://127.0.0.1:9009", server.url)], check=True, timeout=60, capture_output=True)
+    subprocess.run(["sh", "-ec", command.replace("http://127.0.0.1:9009", server.url)], check=True, timeout=300, capture_output=True)
     (sample,) = vector(server.client(), "temperature_celsius", 1_700_000_000).samples
     assert (sample.value, sample.labels["city"]) == (20.5, "Berlin")

@@ -19,7 +19,7 @@ NOW_MS = int(time.time() * 1000)
 
 
 def get(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=30) as response:
+    with urllib.request.urlopen(url, timeout=300) as response:
         return response.read().decode()
 
 
@@ -82,7 +82,7 @@ def test_command_line_asks_a_store(programs: Programs, start: Start, store: Stor
     assert server.sender().write(series("up", [(NOW_MS, 1)], job="api")).status == 204
     server.stop()
     command = [programs.promlake, "query", "--store", store.url, "--format", "json", "--time", str(NOW_MS / 1000), "up"]
-    done = subprocess.run(command, env={**store.env, "HOME": "/nonexistent"}, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, env={**store.env, "HOME": "/nonexistent"}, capture_output=True, text=True, timeout=300, check=True)
     assert json.loads(done.stdout)["result"] == [{"metric": {"__name__": "up", "job": "api"}, "value": [NOW_MS / 1000, "1"]}]
 
 
@@ -108,7 +108,7 @@ def test_compaction_as_a_process_of_its_own(programs: Programs, start: Start, st
     while True:  # a bucket's clock has an uncertainty of seconds, during which nothing settles
         cycles += 1
         request = urllib.request.Request(f"{compactor.url}/-/compact", method="POST")
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=300) as response:
             done = json.loads(response.read())
         assert done["status"] == "success"
         if done["data"]["jobs"]:
@@ -134,12 +134,12 @@ def test_a_store_is_all_the_state(start: Start, store: Store) -> None:
 
 
 def test_version(programs: Programs) -> None:
-    done = subprocess.run([programs.promlake, "version"], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([programs.promlake, "version"], capture_output=True, text=True, timeout=300, check=True)
     assert re.fullmatch(r"promlake \S+ \(revision \S+, go\S+\)\n", done.stdout)
 
 
 @pytest.mark.parametrize("args", [["serve", "--nonsense"], ["nonsense"], ["serve", "--query.timeout", "soon"]])
 def test_wrong_arguments(programs: Programs, args: list[str]) -> None:
-    done = subprocess.run([programs.promlake, *args], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([programs.promlake, *args], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("promlake: error: ")

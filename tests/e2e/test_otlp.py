@@ -82,7 +82,7 @@ def test_python_sdk(configured: Server) -> None:
         urllib.request.Request(
             f"{configured.url}/api/v1/metadata?metric=http_server_requests_bytes_total", headers={"X-Scope-OrgID": "team-a"}
         ),
-        timeout=60,
+        timeout=300,
     ) as answer:
         (meta,) = json.load(answer)["data"]["http_server_requests_bytes_total"]
     assert (meta["type"], meta["help"], meta["unit"]) == ("counter", "Bytes served.", "bytes")
@@ -91,7 +91,7 @@ def test_python_sdk(configured: Server) -> None:
 def post(url: str, body: object) -> tuple[int, dict]:
     request = urllib.request.Request(url, data=json.dumps(body).encode(), headers={"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as refused:
         return refused.code, json.load(refused)

@@ -187,7 +187,7 @@ def test_promtool(programs: Programs, pair: Pair, kind: str, command: list[str])
 
 def promtool(programs: Programs, pair: Pair, command: list[str], url: str) -> list[str]:
     args = [a.format(start=f"{pair.start:.3f}", end=f"{pair.end:.3f}", url=url) for a in command]
-    done = subprocess.run([programs.promtool, "query", *args], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([programs.promtool, "query", *args], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return sorted(done.stdout.splitlines())
 
@@ -204,7 +204,7 @@ def by_labels(data: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def ask(url: str, path: str, form: dict[str, str]) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{url}/api/v1/{path}", data=urllib.parse.urlencode(form).encode(), timeout=30) as response:
+    with urllib.request.urlopen(f"{url}/api/v1/{path}", data=urllib.parse.urlencode(form).encode(), timeout=300) as response:
         body = json.load(response)
     assert body["status"] == "success"
     assert not body.get("warnings")

@@ -49,7 +49,7 @@ def test_the_documentations_requests(server: Server) -> None:
     commands = re.search(r"```\n(echo .*?)```", page, re.DOTALL)
     assert commands
     text = commands[1].replace("curl ", "curl --fail-with-body --silent --show-error ").replace("http://127.0.0.1:9009", server.url)
-    subprocess.run(["sh", "-ec", text], check=True, timeout=60, capture_output=True)
+    subprocess.run(["sh", "-ec", text], check=True, timeout=300, capture_output=True)
     (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(program.replace("http://127.0.0.1:9009", server.url), {})  # noqa: S102
     (queries,) = re.findall(r"```\n(last_over_time.*?)```", page, re.DOTALL)

@@ -43,7 +43,7 @@ def delete(server: Server, tenant: str | None = None, **form: str) -> tuple[int,
     body = urllib.parse.urlencode({"match[]" if name == "match" else name: value for name, value in form.items()}).encode()
     request = urllib.request.Request(f"{server.url}/api/v1/admin/tsdb/delete_series", body, headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=300) as response:
             return response.status, json.loads(response.read() or b"null")
     except urllib.error.HTTPError as e:
         return e.code, json.loads(e.read())

@@ -190,7 +190,7 @@ def test_same_rules_in_the_api(beside: Beside) -> None:
 
 
 def _described(url: str) -> list[dict[str, object]]:
-    with urllib.request.urlopen(f"{url}/api/v1/rules", timeout=30) as response:
+    with urllib.request.urlopen(f"{url}/api/v1/rules", timeout=300) as response:
         data = json.load(response)["data"]
     (group,) = data["groups"]
     keep = ("name", "query", "type", "health", "labels", "duration", "state")

@@ -28,7 +28,7 @@ def traffic() -> list[Series]:
 def ask(server: Server, query: str, params: object = None, form: str = "arrow") -> bytes:
     body = json.dumps({"query": query, "params": params, "format": form}).encode()
     request = urllib.request.Request(f"{server.url}/api/v1/sql", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=300) as response:
         return response.read()
 
 

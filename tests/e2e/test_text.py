@@ -14,13 +14,13 @@ NOW = int(time.time())
 
 def push(server: Server, body: bytes, parameters: str = "", **headers: str) -> int:
     request = urllib.request.Request(f"{server.url}/api/v1/import/prometheus{parameters}", data=body, headers=headers)
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=300) as response:
         return response.status
 
 
 def test_own_metrics_come_back(server: Server) -> None:
     """A process's own /metrics is what exporters write."""
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as response:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=300) as response:
         body = response.read()
     assert push(server, gzip.compress(body), f"?extra_label=job%3Dbackup&timestamp={NOW * 1000}", **{"Content-Encoding": "gzip"}) == 204
     client = server.client()

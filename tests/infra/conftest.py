@@ -33,7 +33,7 @@ def package(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Ite
             "HOME": str(home),
         }
         args = [ROOT / "infra/package.sh", stage, "us-east-1", arch, *parameters]
-        done = subprocess.run(args, env=env, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(args, env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return folder
 

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/deploy.md").read_text()
 def defaults() -> dict[str, str]:
     """Returns the parameters of serverless.yml by name."""
     code = "console.log(JSON.stringify(require('js-yaml').load(require('fs').readFileSync('serverless.yml', 'utf8')).params.default))"
-    done = subprocess.run(["node", "-e", code], cwd=ROOT / "infra", capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(["node", "-e", code], cwd=ROOT / "infra", capture_output=True, text=True, timeout=300, check=True)
     return {name: str(value) for name, value in json.loads(done.stdout).items()}
 
 
@@ -37,7 +37,7 @@ def test_parameters(programs: Programs) -> None:  # noqa: ARG001 (Node's package
 def test_make_targets() -> None:
     commands = re.findall(r"^make ([a-z-]+)(.*)$", PAGE, re.MULTILINE)
     assert {target for target, _ in commands} >= {"build", "deploy", "package", "remove"}
-    text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True).stdout
+    text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout
     for target, arguments in commands:
         assert f"make {target} " in text
         assert set(re.findall(r"\b([A-Z]+)=", re.sub(r"'[^']*'", "", arguments))) <= {"STAGE", "PARAMS", "ARCH", "REGION"}

@@ -106,7 +106,7 @@ def servers(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def status(server: Server, method: str, path: str) -> int:
     data = b"" if method == "POST" else None
     try:
-        with urllib.request.urlopen(urllib.request.Request(f"{server.url}{path}", data=data, method=method), timeout=30) as response:
+        with urllib.request.urlopen(urllib.request.Request(f"{server.url}{path}", data=data, method=method), timeout=300) as response:
             return response.status
     except urllib.error.HTTPError as e:
         return e.code

@@ -24,7 +24,7 @@ require('./settings.js')({options, resolveVariable})
 def settings(**given: str) -> tuple[int, str]:
     parameters = {name.replace("_", "-"): value for name, value in given.items()}
     done = subprocess.run(
-        ["node", "-e", CALL, json.dumps(parameters)], cwd=ROOT / "infra", capture_output=True, text=True, timeout=30, check=False
+        ["node", "-e", CALL, json.dumps(parameters)], cwd=ROOT / "infra", capture_output=True, text=True, timeout=300, check=False
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -93,7 +93,7 @@ def test_wrong_parameters(given: dict[str, str], error: str, programs: Programs)
 )
 def test_package_refuses(args: list[str], error: str, programs: Programs) -> None:  # noqa: ARG001
     """It does so in one line, before anything is packaged."""
-    done = subprocess.run([ROOT / "infra/package.sh", *args], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([ROOT / "infra/package.sh", *args], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith(f"package: {error}")
     assert done.stderr.count("\n") == 1

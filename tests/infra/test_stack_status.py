@@ -83,7 +83,7 @@ def ask(cloud: CloudFormation, programs: Programs) -> Ask:  # noqa: ARG001 (Node
         url = f"http://127.0.0.1:{cloud.server_port}"
         env = os.environ | {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_MAX_ATTEMPTS": "1"}
         line = ["node", ROOT / "infra/stack.js", command, "promlake-test", "us-east-1", *args]
-        return subprocess.run(line, env=env, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(line, env=env, capture_output=True, text=True, timeout=300, check=False)
 
     return ask
 

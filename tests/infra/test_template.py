@@ -37,7 +37,7 @@ def lint(directory: Path, **templates: Template) -> subprocess.CompletedProcess[
         paths.append(directory / f"{name}.json")
         paths[-1].write_text(json.dumps(template.document))
     args = [Path(sys.executable).with_name("cfn-lint"), *paths, "--regions", *REGIONS]
-    return subprocess.run(args, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(args, capture_output=True, text=True, timeout=300, check=False)
 
 
 def check_functions(t: Template, arch: str) -> None:
@@ -280,7 +280,7 @@ def test_variables_are_flags(stage: str, request: pytest.FixtureRequest, program
 
 
 def variables(program: Path) -> set[str]:
-    text = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=30, check=True).stdout
+    text = subprocess.run([program, "--help"], capture_output=True, text=True, timeout=300, check=True).stdout
     return set(re.findall(r"\$(PROMLAKE_[A-Z0-9_]+)", text))
 
 

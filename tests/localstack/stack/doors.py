@@ -40,7 +40,7 @@ class Door:
             given["Authorization"] = f"Bearer {self.token}"
         if self.tenant is not None:
             given["X-Scope-OrgID"] = self.tenant
-        connection = HTTPConnection("127.0.0.1", at.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", at.port, timeout=300)
         try:
             connection.request(method, path, body, given)
             response = connection.getresponse()

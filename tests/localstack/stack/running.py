@@ -120,7 +120,7 @@ class Stack:
     def promlake(self, *args: str) -> str:
         """Runs a command of promlake, which must succeed, against this AWS."""
         env = {**os.environ, **KEYS, "AWS_REGION": self.description["region"], "AWS_ENDPOINT_URL": self.description["endpoint"]}
-        done = subprocess.run([ROOT / "bin/promlake", *args], env=env, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([ROOT / "bin/promlake", *args], env=env, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, f"promlake {args}: {done.stdout}{done.stderr}"
         return done.stdout
 
