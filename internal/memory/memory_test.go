@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -188,6 +189,7 @@ func TestMachineBytes(t *testing.T) {
 }
 
 func TestResident(t *testing.T) {
+	debug.FreeOSMemory() // so that nothing of earlier tests is returned meanwhile
 	before := Resident()
 	require.Positive(t, before)
 	block := make([]byte, 64<<20)
