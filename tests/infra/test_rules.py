@@ -11,6 +11,7 @@ from stack_template import FUNCTIONS, Template, read, seconds
 from support.programs import Programs
 from test_iam import ACTIONS, check_rights, plus, resources, statements
 from test_iam import BUFFERED as RIGHTS
+from test_routes import gateway, table
 from test_template import lint, variables
 
 STAGE = "test-rules"
@@ -68,12 +69,14 @@ def test_evaluations_never_overlap(rules: Template) -> None:
     assert (source["BatchSize"], source["ScalingConfig"]) == (1, {"MaximumConcurrency": 7})
 
 
-def test_routes(rules: Template) -> None:
-    target = next(f"integrations/{rules.ref(n)}" for n, i in rules.of_type("AWS::ApiGatewayV2::Integration")
-                  if i["IntegrationUri"] == rules.arn("RulesLambdaFunction"))  # fmt: skip
-    assert {r["RouteKey"] for _, r in rules.of_type("AWS::ApiGatewayV2::Route") if r["Target"] == target} == {
-        f"{method} {prefix}/config/v1/{{proxy+}}" for method in ("GET", "POST", "DELETE") for prefix in ("", "/prometheus")
+def test_routes(rules: Template, default: Template) -> None:
+    """The function serves the API for rules, also behind the gateway for LocalStack, and takes nothing else from the others."""
+    routes = table(rules, "rules")
+    assert {key for key, function in routes.items() if function == "rules"} == {
+        (method, f"{prefix}/config/v1/{{proxy+}}") for method in ("GET", "POST", "DELETE") for prefix in ("", "/prometheus")
     }
+    assert {key: function for key, function in routes.items() if function != "rules"} == table(default)
+    assert gateway("ingest", "query", "rules") == routes
 
 
 def test_rights(rules: Template) -> None:

@@ -17,6 +17,7 @@ type gateway struct {
 	Region   string        `name:"region" help:"AWS region of the functions."`
 	Ingest   string        `name:"ingest" required:"" help:"Name or ARN of the ingest function, which receives remote_write."`
 	Query    string        `name:"query" required:"" help:"Name or ARN of the query function, which receives all other requests."`
+	Rules    string        `name:"rules" help:"Name or ARN of the function that evaluates rules; empty: there is none, as without rules=on."`
 	Timeout  time.Duration `name:"timeout" help:"Maximal wait for a function; API Gateway waits 30s."`
 }
 
@@ -24,8 +25,8 @@ func newGateway() gateway {
 	return gateway{Listen: "127.0.0.1:0", Region: "us-east-1", Timeout: emulator.MaxGatewayDuration}
 }
 
-// The HTTP API's routes to each function, equal to those of infra/serverless.yml. Other paths get
-// 404.
+// The HTTP API's routes to each function, equal to those of infra/serverless.yml and, for the
+// function that evaluates rules, of infra/resources/rules.js. Other paths get 404.
 var (
 	ingestRoutes = []string{
 		"POST /api/v1/write",
@@ -76,6 +77,14 @@ var (
 		"GET /-/healthy",
 		"GET /-/ready",
 	}
+	rulesRoutes = []string{
+		"GET /config/v1/{proxy+}",
+		"POST /config/v1/{proxy+}",
+		"DELETE /config/v1/{proxy+}",
+		"GET /prometheus/config/v1/{proxy+}",
+		"POST /prometheus/config/v1/{proxy+}",
+		"DELETE /prometheus/config/v1/{proxy+}",
+	}
 )
 
 // Run serves until ctx ends.
@@ -86,11 +95,15 @@ func (g *gateway) Run(ctx context.Context, out flags.Streams) error {
 		return err
 	}
 	routes := map[string]emulator.Invoker{}
-	for _, r := range ingestRoutes {
-		routes[r] = remote{client, g.Ingest, log}
+	add := func(function string, keys []string) {
+		for _, k := range keys {
+			routes[k] = remote{client, function, log}
+		}
 	}
-	for _, r := range queryRoutes {
-		routes[r] = remote{client, g.Query, log}
+	add(g.Ingest, ingestRoutes)
+	add(g.Query, queryRoutes)
+	if g.Rules != "" {
+		add(g.Rules, rulesRoutes)
 	}
 	return serve(ctx, out, g.Listen, &emulator.Gateway{Routes: routes, Timeout: g.Timeout})
 }

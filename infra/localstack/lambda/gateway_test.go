@@ -31,6 +31,8 @@ func lambdaAPI(t *testing.T) *httptest.Server {
 				return
 			}
 			_, _ = io.WriteString(w, `{"statusCode":200,"body":"eA==","isBase64Encoded":true}`)
+		case "/2015-03-31/functions/promlake-dev-rules/invocations":
+			_, _ = io.WriteString(w, `{"statusCode":202,"headers":{"x-from":"rules"}}`)
 		default:
 			w.WriteHeader(http.StatusNotFound)
 		}
@@ -39,11 +41,13 @@ func lambdaAPI(t *testing.T) *httptest.Server {
 	return srv
 }
 
-func TestGateway(t *testing.T) {
+// startGateway runs a gateway in front of lambdaAPI, and returns a function that sends it requests.
+func startGateway(t *testing.T, rules string) (ask func(method, path string) (code int, body string, h http.Header)) {
+	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	g := newGateway()
-	g.Endpoint, g.Ingest, g.Query = lambdaAPI(t).URL, "promlake-dev-ingest", "promlake-dev-query"
+	g.Endpoint, g.Ingest, g.Query, g.Rules = lambdaAPI(t).URL, "promlake-dev-ingest", "promlake-dev-query", rules
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- g.Run(t.Context(), flags.Streams{Out: in, Err: io.Discard}) }()
@@ -53,7 +57,7 @@ func TestGateway(t *testing.T) {
 	url, ok := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "listening on ")
 	require.True(t, ok, string(line[:n]))
 
-	ask := func(method, path string) (int, string, http.Header) {
+	return func(method, path string) (int, string, http.Header) {
 		req, err := http.NewRequest(method, url+path, nil)
 		require.NoError(t, err)
 		resp, err := http.DefaultClient.Do(req)
@@ -63,6 +67,10 @@ func TestGateway(t *testing.T) {
 		require.NoError(t, err)
 		return resp.StatusCode, string(b), resp.Header
 	}
+}
+
+func TestGateway(t *testing.T) {
+	ask := startGateway(t, "")
 	for _, path := range []string{"/api/v1/write", "/api/v1/push", "/prometheus/api/v1/write", "/prometheus/api/v1/push"} {
 		code, _, h := ask("POST", path)
 		require.Equal(t, 204, code, path)
@@ -74,9 +82,26 @@ func TestGateway(t *testing.T) {
 	code, body, _ = ask("GET", "/api/v1/boom")
 	require.Equal(t, 500, code)
 	require.JSONEq(t, `{"message":"Internal Server Error"}`, body)
-	for _, path := range []string{"/assets/x", "/metrics", "/-/compact", "/prometheus/metrics"} {
+	for _, path := range []string{"/assets/x", "/metrics", "/-/compact", "/prometheus/metrics", "/config/v1/rules"} {
 		code, body, _ = ask("GET", path)
 		require.Equal(t, 404, code, path)
 		require.JSONEq(t, `{"message":"Not Found"}`, body)
 	}
+}
+
+// TestGatewayToRules: the API for rules exists where there is a function for it.
+func TestGatewayToRules(t *testing.T) {
+	ask := startGateway(t, "promlake-dev-rules")
+	for _, path := range []string{"/config/v1/rules", "/prometheus/config/v1/rules/web/availability"} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			code, _, h := ask(method, path)
+			require.Equal(t, 202, code, path)
+			require.Equal(t, "rules", h.Get("X-From"), path)
+		}
+		code, _, _ := ask("PUT", path)
+		require.Equal(t, 404, code, path)
+	}
+	code, body, _ := ask("GET", "/api/v1/query?query=up")
+	require.Equal(t, 200, code)
+	require.Equal(t, "x", body)
 }
