@@ -6,7 +6,7 @@ import boto3
 
 REGION = "us-east-1"
 ACCOUNT_KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-FUNCTIONS = ("ingest", "flush", "plan", "compact", "query")
+FUNCTIONS = ("ingest", "flush", "plan", "compact", "query", "rules")
 
 
 class Cloud:

@@ -26,6 +26,7 @@ LOOPBACK = "127.0.0.1"
 TENANTS = ("anonymous", "team-a")
 OWN_TENANT = "promlake"
 ANY_TENANT = "*"
+RULES_DELAY_SECONDS = 3  # above batch-seconds
 PROMLAKE = ROOT / "bin/promlake"
 LAMBDA = ROOT / ".cache/bin/lambda"
 
@@ -130,14 +131,14 @@ class Stack:
     def _deploy(self) -> None:
         """Deploys as to AWS, with another endpoint and another URL for the functions' own metrics."""
         env = {**ACCOUNT_KEYS, "AWS_REGION": REGION, "AWS_ENDPOINT_URL": self._endpoint}
-        parameters = f"self-metrics={self._gateway}/api/v1/write batch-seconds=1"
+        parameters = f"self-metrics={self._gateway}/api/v1/write batch-seconds=1 rules=on rules-delay={RULES_DELAY_SECONDS}"
         command = ["make", "-C", ROOT, "deploy", f"STAGE={self._stage}", f"AWS_ENDPOINT_URL={self._endpoint}", f"PARAMS={parameters}"]
         run(command, self._state / "deploy.log", env)
 
     def _start_gateway(self) -> None:
         """Starts the gateway in place of the HTTP API, which LocalStack does not have."""
         command = [LAMBDA, "gateway", "--listen", f"{LOOPBACK}:{self._gateway_port}", "--endpoint", self._endpoint]
-        command += ["--region", REGION, "--ingest", self._cloud.function("ingest"), "--query", self._cloud.function("query")]
+        command += ["--region", REGION, *(x for name in ("ingest", "query", "rules") for x in (f"--{name}", self._cloud.function(name)))]
         child = Child(command, self._state / "gateway.log", ACCOUNT_KEYS)
         self._children.append(child)
         child.wait_for_line("listening on ")

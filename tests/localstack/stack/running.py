@@ -88,12 +88,12 @@ class Stack:
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not self.pids(function), f"the processes of {function} to be gone")
 
-    def tick(self) -> dict[str, Any]:
-        """Runs the plan function as the schedule does, and returns its answer."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def tick(self, function: str = "plan", at: datetime | None = None) -> dict[str, Any]:
+        """Runs a function as its schedule does, now or as at another time, and returns its answer."""
+        time = (at or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
         event = {"version": "0", "id": "1", "source": "aws.events", "detail-type": "Scheduled Event", "account": "000000000000"}
-        event |= {"time": now, "region": self.description["region"], "resources": [], "detail": {}}
-        answer = self.functions.invoke(FunctionName=self.name("plan"), Payload=json.dumps(event))
+        event |= {"time": time, "region": self.description["region"], "resources": [], "detail": {}}
+        answer = self.functions.invoke(FunctionName=self.name(function), Payload=json.dumps(event))
         return {"error": answer.get("FunctionError"), "payload": answer["Payload"].read()}
 
     def queue(self, output: str) -> str:
