@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,8 +149,13 @@ type sender map[string]string
 
 func (s sender) Send(alerts ...*notifier.Alert) {
 	for _, a := range alerts {
-		s[text(rulestate.Notification{Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: a.EndsAt, GeneratorURL: a.GeneratorURL})] = ""
+		s[text(rulestate.Notification{Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: a.EndsAt, GeneratorURL: onPage(a.GeneratorURL)})] = ""
 	}
+}
+
+// onPage returns the address on the page for one of upstream's.
+func onPage(link string) string {
+	return strings.TrimSuffix(strings.Replace(link, "/graph?", "/#/explore?", 1), "&g0.tab=1")
 }
 
 func upstream(t *testing.T, g rulestore.Group, opts *rules.ManagerOptions) *rules.Group {

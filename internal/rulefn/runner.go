@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -81,6 +82,10 @@ type Runner struct {
 	waiting   map[string]bool   // keys of states whose outboxes are known to wait
 }
 
+// explore is the address of an expression on the page. Unlike a server, the stack's HTTP API has no
+// route from /graph, the path of Prometheus' links.
+const explore = "/#/explore?g0.expr="
+
 // New returns a runner. It does no I/O.
 func New(s Settings, p Parts) (*Runner, error) {
 	if err := s.Validate(); err != nil {
@@ -96,6 +101,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 	}
 	o := &rulestep.Options{
 		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.ResendDelay, ExternalURL: u,
+		Link:      func(expr string) string { return u.String() + explore + url.QueryEscape(expr) },
 		MaxSeries: s.MaxSeries, Retry: p.Retry, Logger: p.Logger,
 	}
 	o.Prepare()

@@ -183,7 +183,7 @@ func TestAlertmanagerIsAway(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Len(t, got[0], 1)
 	require.Equal(t, map[string]any{"alertname": "Always", "tenant": tenant}, got[0][0]["labels"])
-	require.Equal(t, "http://example.com/p/graph?g0.expr=vector%281%29&g0.tab=1&tenant=t", got[0][0]["generatorURL"])
+	require.Equal(t, "http://example.com/p/#/explore?g0.expr=vector%281%29&tenant=t", got[0][0]["generatorURL"])
 	require.NoError(t, w.function().Tick(t.Context(), minute(2)), "nothing is due")
 }
 

@@ -35,7 +35,7 @@ func example() *rulestate.Group {
 			}}},
 		},
 		Outbox: rulestate.Outbox{Samples: []byte{1, 2, 3}, Count: 1, Notifications: []rulestate.Notification{{
-			Labels: ls, Annotations: labels.EmptyLabels(), StartsAt: at.Add(-time.Minute), EndsAt: at.Add(4 * time.Minute), GeneratorURL: "http://h/graph?g0.expr=up",
+			Labels: ls, Annotations: labels.EmptyLabels(), StartsAt: at.Add(-time.Minute), EndsAt: at.Add(4 * time.Minute), GeneratorURL: "http://h/#/explore?g0.expr=up",
 		}}},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"github.com/prometheus/prometheus/util/strutil"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/appender"
@@ -228,6 +229,7 @@ func compare(t *testing.T, seed uint64) {
 
 	options := &rulestep.Options{
 		Parser: parser.NewParser(parser.Options{}), ResendDelay: resend, ExternalURL: link, MaxSeries: 1000,
+		Link:  func(expr string) string { return link.String() + strutil.TableLinkForExpression(expr) },
 		Retry: func(error) bool { return false }, Logger: slog.New(slog.DiscardHandler),
 	}
 	options.Prepare()

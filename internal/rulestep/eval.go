@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/util/strutil"
 
 	"github.com/promlake/promlake/internal/rulestate"
 )
@@ -124,7 +123,7 @@ func (e *evaluation) rule(ctx context.Context, r *rule, state *rulestate.Rule) e
 		return &SeriesError{n, e.group.opts.MaxSeries}
 	}
 	if r.Alert != "" {
-		link := e.group.opts.ExternalURL.String() + strutil.TableLinkForExpression(r.expr.String())
+		link := e.group.opts.Link(r.expr.String())
 		e.result.Notifications = append(e.result.Notifications, due(alerts, e.at, e.group.Interval(), e.group.opts.ResendDelay, link)...)
 	}
 	written, err := e.write(ctx, vector, state.Series)

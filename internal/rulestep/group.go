@@ -24,8 +24,10 @@ type Options struct {
 	Interval    time.Duration // of groups that name none
 	QueryOffset time.Duration // of groups that name none
 	ResendDelay time.Duration // least time before an alert is sent again
-	ExternalURL *url.URL      // of links in notifications and templates
-	MaxSeries   int           // that the rules of a group may write at one time
+	ExternalURL *url.URL      // in templates
+	// Link returns where users see the results of an expression, for notifications.
+	Link      func(expr string) string
+	MaxSeries int // that the rules of a group may write at one time
 	// Retry reports whether a query failed for a reason that passes, such as a store that is away.
 	// Then the evaluation has no result, and is to be repeated.
 	Retry  func(error) bool

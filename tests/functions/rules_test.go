@@ -83,7 +83,7 @@ rules:
 	require.Len(t, alerts, 1)
 	require.Equal(t, map[string]any{"alertname": "High", "tenant": "team-a"}, alerts[0]["labels"])
 	require.Equal(t, map[string]any{"summary": "3 hosts"}, alerts[0]["annotations"])
-	require.Equal(t, "https://prom.example.com/graph?g0.expr=load%3Acount+%3E+2&g0.tab=1&tenant=team-a", alerts[0]["generatorURL"])
+	require.Equal(t, "https://prom.example.com/#/explore?g0.expr=load%3Acount+%3E+2&tenant=team-a", alerts[0]["generatorURL"])
 	mu.Unlock()
 
 	second := evaluator()

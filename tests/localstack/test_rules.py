@@ -1,6 +1,7 @@
 """Rules of a tenant: set through the gateway, evaluated by the function's schedule, with results in the store and at Alertmanager."""
 
 import secrets
+import urllib.parse
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -71,6 +72,7 @@ def test_rules(stack: Stack, door: Door, alertmanager: Alertmanager) -> None:
     (alert,) = alertmanager.alerts()
     assert alert["labels"] == {"alertname": "High", "severity": "page", "tenant": door.tenant}
     assert alert["annotations"] == {"summary": "4 in all"}
+    assert door.send("GET", urllib.parse.urlsplit(alert["generatorURL"]).path).status == 200, "the page"
 
     # A process that knows nothing goes on, and ends what the tenant has removed.
     reply = door.send("DELETE", f"{RULES}/web/load")
