@@ -69,6 +69,9 @@ func (c *cli) builders() []process.Builder {
 		c.Query.API.Ruler, c.Query.API.Application = true, c.Ruler.Application
 	}
 	rules := ruleapp.New(c.Rules)
+	if c.Rules.Scheduled {
+		c.Query.API.Rules = rules
+	}
 	all := []process.Builder{queryapp.New(c.Query, rules.ReadFrom), pageapp.New(c.Page)}
 	if c.Ruler.Enabled {
 		all = append(all, ruleapp.Editing(c.Ruler, c.Query.API.Expressions, func() {}))

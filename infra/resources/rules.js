@@ -1,8 +1,8 @@
 'use strict';
 
 // The function that evaluates the rules of tenants, and its queue; nothing without rules=on. It is
-// query-fn with other settings, and serves the API that changes rules, so that the function that
-// answers queries need not write.
+// query-fn with other settings, and serves the API that changes and shows rules, so that the
+// function that answers queries needs no rights on them.
 
 const seconds = (n) => `${n}s`;
 
@@ -11,7 +11,9 @@ module.exports.functions = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
   if (!s.rulesOn) return {};
   const route = (method) => (path) => ({ httpApi: { method, path, authorizer: s.authorizer } });
-  const paths = ['/config/v1/{proxy+}', '/prometheus/config/v1/{proxy+}'];
+  const below = (...paths) => ['', '/prometheus'].flatMap((prefix) => paths.map((path) => prefix + path));
+  const changed = below('/config/v1/{proxy+}');
+  const shown = below('/api/v1/rules', '/api/v1/alerts'); // these would else go to the query function
   return {
     rules: {
       handler: 'bootstrap',
@@ -42,9 +44,9 @@ module.exports.functions = async ({ resolveVariable }) => {
             functionResponseType: 'ReportBatchItemFailures',
           },
         },
-        ...paths.map(route('GET')),
-        ...paths.map(route('POST')),
-        ...paths.map(route('DELETE')),
+        ...[...changed, ...shown].map(route('GET')),
+        ...changed.map(route('POST')),
+        ...changed.map(route('DELETE')),
       ],
     },
   };

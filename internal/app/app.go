@@ -105,7 +105,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		s.Prometheus.Queue.Patience += max(s.Ingest.FlushInterval, ingest.RemoteFlushInterval)
 		s.Prometheus.ExternalURL = s.Process.Site.ExternalURL
 		monitor = promapp.New(s.Prometheus)
-		s.Query.API.Monitoring = monitor
+		s.Query.API.Monitoring, s.Query.API.Rules = monitor, monitor
 		s.Query.API.GlobalURLs = s.Prometheus.GlobalURLs(s.Process.Listen)
 		writers = append(writers, func(in *ingest.Stage) { monitor.WriteTo(in) })
 		readers = append(readers, func(q *query.Stage) { monitor.ReadFrom(q) })

@@ -59,17 +59,35 @@ func (r *Runner) survey(ctx context.Context, at time.Time) (all []work, errs []e
 // load returns the groups of a tenant whose rules have the version etag, or a later one. A group
 // that cannot be parsed is left out.
 func (r *Runner) load(ctx context.Context, tenant, etag string) (*rules, error) {
-	r.mu.Lock()
-	t := r.tenants[tenant]
-	r.mu.Unlock()
-	if t != nil && t.etag == etag {
+	if t := r.loaded(tenant, etag); t != nil {
 		return t, nil
 	}
+	return r.current(ctx, tenant)
+}
+
+// loaded returns the groups of a tenant if this version is loaded, else nil.
+func (r *Runner) loaded(tenant, etag string) *rules {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tenants[tenant]; t != nil && t.etag == etag {
+		return t
+	}
+	return nil
+}
+
+// current returns the groups that a tenant has in the store now, as load does.
+func (r *Runner) current(ctx context.Context, tenant string) (*rules, error) {
 	doc, etag, err := rulestore.Read(ctx, r.Store, tenant)
 	if err != nil {
 		return nil, err
 	}
-	t = &rules{etag: etag}
+	if etag == "" { // nobody has ever set rules
+		return &rules{}, nil
+	}
+	if t := r.loaded(tenant, etag); t != nil {
+		return t, nil
+	}
+	t := &rules{etag: etag}
 	for _, ns := range doc.Namespaces {
 		for _, g := range ns.Groups {
 			one, err := rulestep.Compile(r.options, ns.Name, g)

@@ -7,6 +7,7 @@ package rulestate
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -35,9 +36,23 @@ type Rule struct {
 	// Series are those that the last successful evaluation wrote. Those that the next one does not
 	// write become stale.
 	Series []labels.Labels `json:"series,omitempty"`
+	// Error is why the last evaluation failed; "" if it did not.
+	Error string `json:"error,omitempty"`
 	// Alerts of an alerting rule, ascending by labels: active ones, and resolved ones that are
 	// still sent.
 	Alerts []Alert `json:"alerts,omitempty"`
+}
+
+// maxErrorBytes is how much of an error a state keeps.
+const maxErrorBytes = 1024
+
+// Fail notes why an evaluation failed, in at most 1 KiB.
+func (r *Rule) Fail(err error) {
+	text := err.Error()
+	if len(text) > maxErrorBytes {
+		text = text[:maxErrorBytes-len("…")] + "…"
+	}
+	r.Error = strings.ToValidUTF8(text, "") // the cut may be within a character
 }
 
 // Alert states.

@@ -28,7 +28,7 @@ func example() *rulestate.Group {
 	return &rulestate.Group{
 		Version: rulestate.Version, ID: ulid.MustParse("01K1GZ8V6D8Q7N0XJ5W3C2B1A9"), Namespace: "web", Name: "availability", Evaluated: at,
 		Rules: []rulestate.Rule{
-			{Key: "job:up:avg{}", Series: []labels.Labels{labels.FromStrings("__name__", "job:up:avg", "job", "a")}},
+			{Key: "job:up:avg{}", Series: []labels.Labels{labels.FromStrings("__name__", "job:up:avg", "job", "a")}, Error: "many-to-many matching not allowed"},
 			{Key: `Down{severity="page"}`, Alerts: []rulestate.Alert{{
 				Labels: ls, Annotations: labels.FromStrings("summary", "a > b"), State: rulestate.Firing, Value: 0.5,
 				ActiveAt: at.Add(-time.Hour), FiredAt: at.Add(-time.Minute), KeepFiringSince: at, LastSentAt: at, ValidUntil: at.Add(4 * time.Minute),

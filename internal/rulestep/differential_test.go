@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"sort"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ var timelines = flag.Uint64("timelines", 60, "random timelines that are compared
 // TestTimelinesEqualUpstreams compares groups whose state is encoded and decoded between any two
 // evaluations with groups of upstream that are never restarted: over random timelines, in which
 // series come and go, queries fail, evaluations are missed and rules change, all samples and
-// notifications are equal.
+// notifications are equal, and what upstream's API shows of the groups.
 func TestTimelinesEqualUpstreams(t *testing.T) {
 	for seed := range *timelines {
 		compare(t, seed)
@@ -265,6 +266,31 @@ func compare(t *testing.T, seed uint64) {
 		again, err := rulestate.Encode(state)
 		require.NoError(t, err)
 		require.Equal(t, body, again)
+		shown, err := group.Shown(state)
+		require.NoError(t, err)
+		require.Equal(t, at, shown.GetLastEvaluation().UTC())
+		require.Equal(t, describe(live), describe(shown), "timeline %d, step %d", seed, step)
 		at = at.Add(interval * time.Duration(1+max(0, r.IntN(12)-10)*r.IntN(9)))
 	}
+}
+
+// describe returns what upstream's API shows of a group, without times of the clock.
+func describe(g *rules.Group) (out []string) {
+	out = append(out, fmt.Sprintln(g.Name(), g.File(), g.Interval(), g.Limit()))
+	for _, rule := range g.Rules() {
+		// Of several samples that are refused, upstream's error names that of any alert.
+		failure, _, _ := strings.Cut(fmt.Sprint(rule.LastError()), ";")
+		text := fmt.Sprintln(rule.Name(), rule.Query(), rule.Labels(), rule.Health(), failure, rule.GetEvaluationTimestamp().IsZero())
+		if a, ok := rule.(*rules.AlertingRule); ok {
+			text += fmt.Sprintln(a.State(), a.HoldDuration(), a.KeepFiringFor(), a.Annotations())
+			var alerts []string
+			for _, one := range a.ActiveAlerts() {
+				alerts = append(alerts, fmt.Sprintln(one.Labels, one.Annotations, one.State, one.ActiveAt.UTC(), one.KeepFiringSince.UTC(), one.Value))
+			}
+			sort.Strings(alerts)
+			text += fmt.Sprint(alerts)
+		}
+		out = append(out, text)
+	}
+	return out
 }

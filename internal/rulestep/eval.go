@@ -41,7 +41,10 @@ func (e *SeriesError) Error() string {
 // An error says that the evaluation must be repeated, and that what was appended does not count:
 // ctx ended, or a query failed for a reason that passes.
 func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time, query rules.QueryFunc, to storage.Appendable) (*rulestate.Group, *Result, error) {
-	states, gone := g.adopt(before)
+	states, _, gone := g.adopt(before)
+	for i := range states {
+		states[i].Error = ""
+	}
 	after := &rulestate.Group{Version: rulestate.Version, Namespace: g.namespace, Name: g.group.Name, Evaluated: at, Rules: states}
 	res := &Result{}
 	e := &evaluation{group: g, at: at, sampled: at.Add(-g.offset), query: query, to: to, result: res}
@@ -54,6 +57,7 @@ func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time,
 		if err == nil {
 			continue
 		}
+		states[i].Fail(err)
 		err = fmt.Errorf("evaluate rule %d, %q, of group %q of namespace %q at %s: %w", i+1, r.name(), g.group.Name, g.namespace, at.Format(time.RFC3339Nano), err)
 		if g.opts.Retry(err) {
 			return nil, nil, err
@@ -66,24 +70,24 @@ func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time,
 	return after, res, nil
 }
 
-// adopt returns the states of the group's rules, and the series of rules that are gone. Rules are
-// found by name and labels, those with equal ones in their order, as upstream's Group.CopyState
-// does.
-func (g *Group) adopt(before *rulestate.Group) (states []rulestate.Rule, gone []labels.Labels) {
+// adopt returns the states of the group's rules, which of them have one already, and the series of
+// rules that are gone. Rules are found by name and labels, those with equal ones in their order, as
+// upstream's Group.CopyState does.
+func (g *Group) adopt(before *rulestate.Group) (states []rulestate.Rule, known []bool, gone []labels.Labels) {
 	places := map[string][]int{}
 	for i, r := range before.Rules {
 		places[r.Key] = append(places[r.Key], i)
 	}
-	states = make([]rulestate.Rule, len(g.rules))
+	states, known = make([]rulestate.Rule, len(g.rules)), make([]bool, len(g.rules))
 	for i := range g.rules {
 		r := &g.rules[i]
 		states[i].Key = r.key
 		if at := places[r.key]; len(at) > 0 {
-			states[i].Series = before.Rules[at[0]].Series
-			if r.Alert != "" {
-				states[i].Alerts = before.Rules[at[0]].Alerts
+			states[i] = before.Rules[at[0]]
+			if r.Alert == "" {
+				states[i].Alerts = nil
 			}
-			places[r.key] = at[1:]
+			known[i], places[r.key] = true, at[1:]
 		}
 	}
 	for _, r := range before.Rules {
@@ -91,7 +95,7 @@ func (g *Group) adopt(before *rulestate.Group) (states []rulestate.Rule, gone []
 			gone = append(gone, r.Series...) // also of its twins, as upstream has it
 		}
 	}
-	return states, gone
+	return states, known, gone
 }
 
 // evaluation is one evaluation of a group.
@@ -126,7 +130,10 @@ func (e *evaluation) rule(ctx context.Context, r *rule, state *rulestate.Rule) e
 		link := e.group.opts.Link(r.expr.String())
 		e.result.Notifications = append(e.result.Notifications, due(alerts, e.at, e.group.Interval(), e.group.opts.ResendDelay, link)...)
 	}
-	written, err := e.write(ctx, vector, state.Series)
+	written, refused, err := e.write(ctx, vector, state.Series)
+	if refused != nil {
+		state.Fail(refused)
+	}
 	if err != nil {
 		return err
 	}
@@ -157,11 +164,11 @@ func (e *evaluation) alerts(ctx context.Context, r *rule, state *rulestate.Rule)
 
 // write appends the result of a rule, and stale markers for series that it does not write any more.
 // It returns the series of the result, without those that were refused because another rule wrote
-// them.
-func (e *evaluation) write(ctx context.Context, vector promql.Vector, before []labels.Labels) ([]labels.Labels, error) {
+// them, and why the last one of these was.
+func (e *evaluation) write(ctx context.Context, vector promql.Vector, before []labels.Labels) (written []labels.Labels, refused, err error) {
 	app := e.to.Appender(ctx)
 	app.SetOptions(&storage.AppendOptions{DiscardOutOfOrder: true})
-	written := make([]labels.Labels, 0, len(vector))
+	written = make([]labels.Labels, 0, len(vector))
 	has := make(map[string]bool, len(vector))
 	var buf []byte
 	for _, s := range vector {
@@ -173,6 +180,7 @@ func (e *evaluation) write(ctx context.Context, vector promql.Vector, before []l
 		}
 		if err != nil {
 			e.discarded(s.Metric, err)
+			refused = err
 			continue
 		}
 		buf = s.Metric.Bytes(buf)
@@ -185,7 +193,7 @@ func (e *evaluation) write(ctx context.Context, vector promql.Vector, before []l
 		}
 	}
 	slices.SortFunc(written, labels.Compare)
-	return written, app.Commit()
+	return written, refused, app.Commit()
 }
 
 // end marks the series of rules that are gone.

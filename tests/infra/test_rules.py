@@ -11,7 +11,7 @@ from stack_template import FUNCTIONS, Template, read, seconds
 from support.programs import Programs
 from test_iam import ACTIONS, check_rights, plus, resources, statements
 from test_iam import BUFFERED as RIGHTS
-from test_routes import gateway, table
+from test_routes import gateway, route, table
 from test_template import lint, variables
 
 STAGE = "test-rules"
@@ -72,9 +72,12 @@ def test_evaluations_never_overlap(rules: Template) -> None:
 def test_routes(rules: Template, default: Template) -> None:
     """The function serves the API for rules, also behind the gateway for LocalStack, and takes nothing else from the others."""
     routes = table(rules, "rules")
+    changed = [(method, "/config/v1/{proxy+}") for method in ("GET", "POST", "DELETE")]
+    shown = [("GET", "/api/v1/rules"), ("GET", "/api/v1/alerts")]
     assert {key for key, function in routes.items() if function == "rules"} == {
-        (method, f"{prefix}/config/v1/{{proxy+}}") for method in ("GET", "POST", "DELETE") for prefix in ("", "/prometheus")
+        (method, prefix + path) for method, path in changed + shown for prefix in ("", "/prometheus")
     }
+    assert all(route(routes, method, path) == "rules" for method, path in shown), "not the query function's longer prefix"
     assert {key: function for key, function in routes.items() if function != "rules"} == table(default)
     assert gateway("ingest", "query", "rules") == routes
 

@@ -74,6 +74,11 @@ def test_rules(stack: Stack, door: Door, alertmanager: Alertmanager) -> None:
     assert alert["annotations"] == {"summary": "4 in all"}
     assert door.send("GET", urllib.parse.urlsplit(alert["generatorURL"]).path).status == 200, "the page"
 
+    (group,) = door.ask("rules", "GET")["groups"]
+    assert (group["file"], group["name"]) == ("web", "load")
+    assert [(r["name"], r["health"], r.get("state")) for r in group["rules"]] == [("load:sum", "ok", None), ("High", "ok", "firing")]
+    assert [a["labels"] for a in door.ask("alerts", "GET")["alerts"]] == [{"alertname": "High", "severity": "page"}]
+
     # A process that knows nothing goes on, and ends what the tenant has removed.
     reply = door.send("DELETE", f"{RULES}/web/load")
     assert reply.status == 202, reply

@@ -77,7 +77,11 @@ var (
 		"GET /-/healthy",
 		"GET /-/ready",
 	}
-	rulesRoutes = []string{
+	rulesRoutes = []string{ // more specific than those to the query function, as on AWS
+		"GET /api/v1/rules",
+		"GET /api/v1/alerts",
+		"GET /prometheus/api/v1/rules",
+		"GET /prometheus/api/v1/alerts",
 		"GET /config/v1/{proxy+}",
 		"POST /config/v1/{proxy+}",
 		"DELETE /config/v1/{proxy+}",

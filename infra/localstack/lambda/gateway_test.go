@@ -89,7 +89,8 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// TestGatewayToRules: the API for rules exists where there is a function for it.
+// TestGatewayToRules: the API for rules exists where there is a function for it, which also shows
+// the rules.
 func TestGatewayToRules(t *testing.T) {
 	ask := startGateway(t, "promlake-dev-rules")
 	for _, path := range []string{"/config/v1/rules", "/prometheus/config/v1/rules/web/availability"} {
@@ -100,6 +101,11 @@ func TestGatewayToRules(t *testing.T) {
 		}
 		code, _, _ := ask("PUT", path)
 		require.Equal(t, 404, code, path)
+	}
+	for _, path := range []string{"/api/v1/rules?type=alert", "/prometheus/api/v1/alerts"} {
+		code, _, h := ask("GET", path)
+		require.Equal(t, 202, code, path)
+		require.Equal(t, "rules", h.Get("X-From"), path)
 	}
 	code, body, _ := ask("GET", "/api/v1/query?query=up")
 	require.Equal(t, 200, code)

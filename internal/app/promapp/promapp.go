@@ -52,6 +52,7 @@ type Monitor struct {
 var (
 	_ process.Stage  = (*Monitor)(nil)
 	_ api.Monitoring = (*Monitor)(nil)
+	_ api.RuleGroups = (*Monitor)(nil)
 )
 
 // linger is how long scrapes wait for each other before they go to a directory.

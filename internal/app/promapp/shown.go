@@ -42,11 +42,11 @@ func (m *Monitor) Alertmanagers(ctx context.Context) v1.AlertmanagerRetriever {
 	return m.notifying.manager
 }
 
-// Rules implements api.Monitoring: the rules that the tenant has set, and for the tenant of the
+// Rules implements api.RuleGroups: the rules that the tenant has set, and for the tenant of the
 // configuration those of rule_files.
-func (m *Monitor) Rules(ctx context.Context) v1.RulesRetriever {
+func (m *Monitor) Rules(ctx context.Context) (v1.RulesRetriever, error) {
 	if m.current.Load() == nil {
-		return nil
+		return nil, nil
 	}
 	var own *rules.Manager
 	if m.tenants != nil {
@@ -54,13 +54,13 @@ func (m *Monitor) Rules(ctx context.Context) v1.RulesRetriever {
 	}
 	switch files := m.shows(ctx); {
 	case files && own != nil:
-		return &both{m.ruling.manager, own}
+		return &both{m.ruling.manager, own}, nil
 	case files:
-		return m.ruling.manager
+		return m.ruling.manager, nil
 	case own != nil:
-		return own
+		return own, nil
 	default:
-		return nil
+		return nil, nil
 	}
 }
 

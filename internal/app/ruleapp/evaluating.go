@@ -9,20 +9,22 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	v1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/rulefn"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
-// Evaluator evaluates the rules of tenants at each event of a schedule. The composition passes it
-// the query stage before it is built.
+// Evaluator evaluates the rules of tenants at each event of a schedule, and shows them. The
+// composition passes it the query stage before it is built.
 type Evaluator struct {
 	process.Idle
 
@@ -37,6 +39,7 @@ type Evaluator struct {
 var (
 	_ process.Scheduled = (*Evaluator)(nil)
 	_ process.Consumer  = (*Evaluator)(nil)
+	_ api.RuleGroups    = (*Evaluator)(nil)
 )
 
 // New returns an evaluator.
@@ -100,6 +103,12 @@ func (e *Evaluator) Consume(ctx context.Context, batch []lambda.Message) (failed
 		}
 	}
 	return nil, nil
+}
+
+// Rules implements api.RuleGroups: the rules that the tenant has set, with the results of their last
+// evaluations by any invocation.
+func (e *Evaluator) Rules(ctx context.Context) (v1.RulesRetriever, error) {
+	return e.runner.Shown(ctx, tenant.From(ctx))
 }
 
 // until is ctx until the stage drains.

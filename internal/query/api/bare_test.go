@@ -28,7 +28,7 @@ func (s *server) whole(registerer prometheus.Registerer, render v1.StatsRenderer
 		noTSDB{}, noDirectory, enableAdmin,
 		enableSearch, maxSearchLimit,
 		s.logger,
-		noRules,
+		rulesOf,
 		s.settings.RemoteReadSampleLimit, s.settings.RemoteReadConcurrency, s.settings.RemoteReadFrameBytes,
 		isAgent,
 		s.cors,

@@ -51,8 +51,8 @@ func (s *server) served() map[string]choice {
 		"/targets/metadata":      keep,
 		"/targets/relabel_steps": keep,
 		"/alertmanagers":         keep,
-		"/alerts":                keep,
-		"/rules":                 keep,
+		"/alerts":                s.withRules,
+		"/rules":                 s.withRules,
 
 		"/features":           keep,
 		"/status/buildinfo":   keep,

@@ -37,8 +37,10 @@ type Settings struct {
 	Flags map[string]string `kong:"-"`
 	// ConfigYAML is the effective configuration, for /api/v1/status/config.
 	ConfigYAML string `kong:"-"`
-	// Monitoring is what the process scrapes and evaluates; nil: nothing.
+	// Monitoring is what the process scrapes, and whom it notifies; nil: nothing.
 	Monitoring Monitoring `kong:"-"`
+	// Rules are those that the process evaluates; nil: none.
+	Rules RuleGroups `kong:"-"`
 	// GlobalURLs is what the URLs of targets and rules on this machine become for other machines.
 	// Without it, upstream's API reports an error for each such target.
 	GlobalURLs v1.GlobalURLOptions `kong:"-"`

@@ -59,7 +59,7 @@ func (s *server) fields(registerer prometheus.Registerer, render v1.StatsRendere
 	var code v1.OverrideErrorCode = overrideCode
 	return map[string]any{
 		"Queryable": s.backend, "QueryEngine": s.backend, "ExemplarQueryable": s.backend,
-		"scrapePoolsRetriever": shown.ScrapePools, "targetRetriever": shown.Targets, "alertmanagerRetriever": shown.Alertmanagers, "rulesRetriever": shown.Rules,
+		"scrapePoolsRetriever": shown.ScrapePools, "targetRetriever": shown.Targets, "alertmanagerRetriever": shown.Alertmanagers, "rulesRetriever": rulesOf,
 		"now": time.Now, "config": latestConfig, "flagsMap": s.settings.Flags, "ready": always, "globalURLOptions": s.settings.GlobalURLs,
 		"db": noTSDB{}, "dbDir": noDirectory, "enableAdmin": enableAdmin,
 		"enableSearch": enableSearch, "maxSearchLimit": maxSearchLimit, "metaCache": nil,
