@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/oklog/ulid/v2"
@@ -62,7 +61,7 @@ type Block struct {
 // Open opens the block in a directory. The caller closes it. Errors: ErrFormat.
 func Open(dir string, o Options) (b *Block, err error) {
 	b = &Block{opts: o, pool: chunkenc.NewPool()}
-	if b.block, err = tsdb.OpenBlock(slog.New(slog.DiscardHandler), dir, b.pool, nil); err != nil {
+	if b.block, err = openBlock(dir, b.pool); err != nil {
 		return nil, fmt.Errorf("%w: open %s: %w", ErrFormat, dir, err)
 	}
 	b.meta = b.block.Meta()
@@ -105,8 +104,7 @@ type Keep func(lset []series.Label, bytes int64) (series.Ref, bool, error)
 // and those of keep and ctx.
 func (b *Block) Scan(ctx context.Context, from, to int64, keep Keep) (*Rows, error) {
 	s := &scan{b: b, rows: &Rows{source: b, from: from, to: to}, keep: keep}
-	name, value := index.AllPostingsKey()
-	p, err := b.index.Postings(ctx, name, value)
+	p, err := b.all(ctx)
 	if err != nil {
 		return nil, b.broken("read postings", err)
 	}
@@ -143,7 +141,7 @@ func (b *Block) corrupt(series storage.SeriesRef, ref chunks.ChunkRef, err error
 	c := &CorruptError{Block: b.meta.ULID, Segment: segment + 1, Offset: offset, Err: err}
 	var builder labels.ScratchBuilder
 	var metas []chunks.Meta
-	if b.index.Series(series, &builder, &metas) == nil {
+	if b.series(series, &builder, &metas) == nil {
 		c.Series = builder.Labels()
 	}
 	return c, b.opts.Skip != nil && b.opts.Skip(c)
@@ -162,7 +160,7 @@ type scan struct {
 
 // series adds the series at which p stands.
 func (s *scan) series(p index.Postings) error {
-	if err := s.b.index.Series(p.At(), &s.builder, &s.metas); err != nil {
+	if err := s.b.series(p.At(), &s.builder, &s.metas); err != nil {
 		return s.b.broken(fmt.Sprintf("read series %d", p.At()), err)
 	}
 	within := slices.DeleteFunc(s.metas, func(m chunks.Meta) bool { return m.MaxTime < s.rows.from || m.MinTime >= s.rows.to })
@@ -170,6 +168,11 @@ func (s *scan) series(p index.Postings) error {
 		return nil
 	}
 	s.labels()
+	for i := 1; i < len(s.lset); i++ {
+		if s.lset[i-1].Name == s.lset[i].Name {
+			return s.b.broken(fmt.Sprintf("read series %d", p.At()), fmt.Errorf("it has label %s twice", s.lset[i].Name))
+		}
+	}
 	ref, ok, err := s.keep(s.lset, rowBytes+int64(len(within))*placeBytes)
 	if err != nil || !ok {
 		return err

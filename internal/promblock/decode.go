@@ -13,7 +13,9 @@ import (
 )
 
 // decode appends the samples of a chunk that are in r's range.
-func (r *Rows) decode(p *place, floats *live.Run, hists []segment.Hist) ([]segment.Hist, error) {
+func (r *Rows) decode(p *place, floats *live.Run, hists []segment.Hist) (out []segment.Hist, err error) {
+	out = hists // of a panic
+	defer guard(&err)
 	r.chunk.Ref = p.ref
 	c, err := r.source.load(r.chunk)
 	if err != nil {

@@ -1,0 +1,62 @@
+package promblock_test
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/tsdb/index"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/promblock"
+	"github.com/promlake/promlake/internal/promblock/promblocktest"
+	"github.com/promlake/promlake/internal/series"
+)
+
+// TestHostileChunk holds that a chunk which upstream's decoder panics about, for its checksum
+// matches, is an error like any other corrupt chunk.
+func TestHostileChunk(t *testing.T) {
+	dir := promblocktest.Write(t, t.TempDir(), 0, 300_000, history())
+	file := filepath.Join(dir, "chunks", "000001")
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	// The first chunk, at offset 8: length, encoding, data, CRC-32C of encoding and data. One byte
+	// of data is less than the number of samples has.
+	chunk := []byte{1, byte(chunkenc.EncXOR), 0}
+	chunk = binary.BigEndian.AppendUint32(chunk, crc32.Checksum(chunk[1:], crc32.MakeTable(crc32.Castagnoli)))
+	copy(raw[8:], chunk)
+	require.NoError(t, os.WriteFile(file, raw, 0o600))
+	_, _, _, err = read(t, dir, promblock.Options{}, 0, 300_000)
+	var corrupt *promblock.CorruptError
+	require.ErrorAs(t, err, &corrupt)
+	require.Equal(t, 8, corrupt.Offset)
+	require.ErrorContains(t, err, "it cannot be decoded")
+}
+
+// TestLabelTwice holds that a series with a label twice, which the store cannot have, is an error.
+func TestLabelTwice(t *testing.T) {
+	var b labels.ScratchBuilder
+	b.Add("__name__", "a")
+	b.Add("job", "x")
+	b.Add("job", "y")
+	dir := promblocktest.Write(t, t.TempDir(), 0, 300_000, history())
+	w, err := index.NewWriter(t.Context(), filepath.Join(dir, "index")) // upstream's head refuses it
+	require.NoError(t, err)
+	for _, symbol := range []string{"__name__", "a", "job", "x", "y"} {
+		require.NoError(t, w.AddSymbol(symbol))
+	}
+	require.NoError(t, w.AddSeries(1, b.Labels(), chunks.Meta{Ref: 8, MaxTime: 1000}))
+	require.NoError(t, w.AddSeries(2, labels.FromStrings("__name__", "x"), chunks.Meta{Ref: 8, MaxTime: 1000})) // as many series as uses of job
+	require.NoError(t, w.Close())
+	block, err := promblock.Open(dir, promblock.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, block.Close()) }()
+	_, err = block.Scan(t.Context(), 0, 300_000, func([]series.Label, int64) (series.Ref, bool, error) { return 0, false, nil })
+	require.ErrorIs(t, err, promblock.ErrFormat)
+	require.ErrorContains(t, err, "it has label job twice")
+}
