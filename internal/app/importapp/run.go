@@ -19,6 +19,7 @@ type Outcome struct {
 	found    found
 	report   bulk.Report
 	took     time.Duration
+	begun    bool     // a part may be imported
 	preview  *preview // of a dry run
 }
 
@@ -39,13 +40,14 @@ type found struct {
 	left func(*human.Table)
 }
 
-// Run imports from a source. now is the clock that measures the duration. The outcome is valid with
-// an error of the import too.
+// Run imports from a source, and limits the memory of the process. now is the clock that measures
+// the duration. The outcome is valid with an error of the import too.
 func Run(ctx context.Context, s Settings, src Source, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
 	o, set, err := prepare(ctx, s, src)
 	if err != nil {
 		return nil, err
 	}
+	s.LimitProcess()
 	if s.DryRun && storeurl.Exists(s.Store) != nil { // nothing is there yet
 		if o.plan, err = bulk.MakePlan(set, now(), o.found.inputs, bulk.Past{}); err == nil {
 			o.preview, err = look(ctx, o)
@@ -56,16 +58,27 @@ func Run(ctx context.Context, s Settings, src Source, now func() time.Time, prog
 	if err != nil {
 		return nil, err
 	}
-	return o, o.run(ctx, set, store, now, progress)
+	return o, o.checked(ctx, set, store, now, progress)
 }
 
-// RunInto is Run for a store that is open. s.Store is not used.
+// RunInto is Run for a store that is open, without the limit of the process. s.Store is not used.
 func RunInto(ctx context.Context, store objstore.Store, s Settings, src Source, now func() time.Time, progress bulk.Progress) (*Outcome, error) {
 	o, set, err := prepare(ctx, s, src)
 	if err != nil {
 		return nil, err
 	}
-	return o, o.run(ctx, set, store, now, progress)
+	return o, o.checked(ctx, set, store, now, progress)
+}
+
+// Share imports from a source in a process that has other work, into its store. s.MemoryLimit is
+// the share of the import; s.Store is not used. The report is valid with an error too.
+func Share(ctx context.Context, store objstore.Store, s Settings, src Source, now func() time.Time) (bulk.Report, error) {
+	o, set, err := prepare(ctx, s, src)
+	if err != nil {
+		return bulk.Report{}, err
+	}
+	err = o.run(ctx, set, store, now, nil)
+	return o.report, err
 }
 
 // prepare checks the settings and looks for what can be imported.
@@ -78,14 +91,23 @@ func prepare(ctx context.Context, s Settings, src Source) (o *Outcome, set bulk.
 	return o, set, err
 }
 
-// run plans the import into a store and does it, unless it is a dry run.
-func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Store, now func() time.Time, progress bulk.Progress) error {
-	begin := now()
+// checked is run for a command, which checks the store first unless it is a dry run.
+func (o *Outcome) checked(ctx context.Context, set bulk.Settings, store objstore.Store, now func() time.Time, progress bulk.Progress) error {
 	if !o.settings.DryRun {
 		if err := probe.Check(ctx, store); err != nil {
 			return err
 		}
 	}
+	err := o.run(ctx, set, store, now, progress)
+	if err != nil && o.begun {
+		err = fmt.Errorf("%w\nthe import is not complete: the same command continues it", err)
+	}
+	return err
+}
+
+// run plans the import into a store and does it, unless it is a dry run.
+func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Store, now func() time.Time, progress bulk.Progress) error {
+	begin := now()
 	past, err := bulk.ReadPast(ctx, store, o.settings.Tenant)
 	if err != nil {
 		return err
@@ -103,12 +125,10 @@ func (o *Outcome) run(ctx context.Context, set bulk.Settings, store objstore.Sto
 		}
 		return err
 	}
+	o.begun = true
 	o.report, err = bulk.Run(ctx, set, store, o.settings.Tenant, o.plan, progress)
 	o.took = now().Sub(begin)
-	if err != nil {
-		return fmt.Errorf("%w\nthe import is not complete: the same command continues it", err)
-	}
-	return nil
+	return err
 }
 
 // Text describes the outcome.

@@ -42,7 +42,27 @@ const unitSamples = 200_000_000
 // minMemory is what the writers of blocks need beside the series, in bytes, each.
 const minMemory = 64 << 20
 
-// Bulk returns the settings of the import, and limits the memory of this process.
+// limit returns the memory that the import may use, in bytes.
+func (s *Settings) limit() int64 {
+	limit := s.MemoryLimit
+	if limit == 0 {
+		limit = memory.DefaultLimit()
+	}
+	if limit == 0 {
+		limit = 1 << 30 // the machine does not say
+	}
+	return limit
+}
+
+// LimitProcess limits the memory of a process that does nothing but import. GOMEMLIMIT, where it is
+// set, stands.
+func (s *Settings) LimitProcess() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(s.limit() / 10 * 9)
+	}
+}
+
+// Bulk returns the settings of the import, whose blocks share the memory limit.
 func (s *Settings) Bulk() (out bulk.Settings, err error) {
 	if err := settings.Check(*s); err != nil {
 		return out, err
@@ -57,22 +77,13 @@ func (s *Settings) Bulk() (out bulk.Settings, err error) {
 	if err != nil {
 		return out, err
 	}
-	limit := s.MemoryLimit
-	if limit == 0 {
-		limit = memory.DefaultLimit()
-	}
-	if limit == 0 {
-		limit = 1 << 30 // the machine does not say
-	}
+	limit := s.limit()
 	n := s.Concurrency
 	if n == 0 { // as many as have room
 		n = max(1, int(min(int64(runtime.GOMAXPROCS(0)), limit/(2*minMemory))))
 	}
 	if limit < int64(n)*minMemory {
 		return out, fmt.Errorf("import: --memory-limit of %d bytes, want at least %d for each of %d blocks at once: raise it, or lower --concurrency", limit, minMemory, n)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit / 10 * 9)
 	}
 	keep, ok := s.TenantRetention[s.Tenant]
 	if !ok {

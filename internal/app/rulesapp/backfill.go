@@ -90,6 +90,7 @@ func (f *backfill) prepare(ctx context.Context, now time.Time, progress func(don
 	if f.set, err = f.Import.Bulk(); err != nil {
 		return err
 	}
+	f.Import.LimitProcess()
 	if f.ctx, err = reader(ctx, f.Import.Tenant, now); err != nil {
 		return err
 	}
