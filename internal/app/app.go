@@ -11,6 +11,7 @@ import (
 	"github.com/promlake/promlake/internal/app/compactapp"
 	"github.com/promlake/promlake/internal/app/doctorapp"
 	"github.com/promlake/promlake/internal/app/flightapp"
+	"github.com/promlake/promlake/internal/app/importapp"
 	"github.com/promlake/promlake/internal/app/ingestapp"
 	"github.com/promlake/promlake/internal/app/listenapp"
 	"github.com/promlake/promlake/internal/app/pageapp"
@@ -19,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/ruleapp"
+	"github.com/promlake/promlake/internal/app/uploadapp"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
@@ -36,6 +38,7 @@ type Settings struct {
 	Query      queryapp.Settings   `embed:"" group:"Query"`
 	Compaction compactapp.Schedule `embed:"" group:"Compaction"`
 	Compact    compactapp.Settings `embed:"" group:"Compaction"`
+	Uploads    uploadapp.Settings  `embed:"" group:"Compaction"`
 	Publish    publishapp.Settings `embed:"" group:"Compaction"`
 	Prometheus promapp.Settings    `embed:"" group:"Scraping and rules"`
 	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
@@ -129,6 +132,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 			}
 		}),
 	}
+	all = append(all, uploadapp.New(s.Uploads, imports(s.Compact)))
 	if s.Compaction.Enabled {
 		all = append(all, compactapp.Background(s.Compact, s.Compaction.Interval))
 	}
@@ -149,6 +153,14 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		all = append(all, demonstrating(s.Feeder, out))
 	}
 	return all
+}
+
+// imports are the settings of imports into a store that is compacted with these settings.
+func imports(c compactapp.Settings) importapp.Settings {
+	s := settings.Default[importapp.Settings]()
+	s.TempDir, s.Rollups, s.WindowDelay = c.TempDir, c.Rollups, c.WindowDelay
+	s.Retention, s.TenantRetention = c.Retention, c.TenantRetention
+	return s
 }
 
 // tenants is the runtime configuration of the ingest stage, for queries.

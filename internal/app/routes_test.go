@@ -77,6 +77,11 @@ var access = map[string]auth.Access{
 	"POST /api/v1/import/prometheus/metrics/{group...}":   auth.Write,
 	"DELETE /api/v1/import/prometheus/metrics/{group...}": auth.Write,
 
+	"POST /api/v1/upload/block/{block}/start":  auth.Write,
+	"POST /api/v1/upload/block/{block}/files":  auth.Write,
+	"POST /api/v1/upload/block/{block}/finish": auth.Write,
+	"GET /api/v1/upload/block/{block}/check":   auth.Write,
+
 	"GET /api/v1/status/refused":              auth.Read,
 	"GET /prometheus/api/v1/status/refused":   auth.Read,
 	"POST /api/put":                           auth.Write,

@@ -4,7 +4,7 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam", "internal/upload"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/publish", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 
 	// Composition.
 	"internal/app": {
-		"internal/app/compactapp", "internal/app/doctorapp", "internal/app/flightapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/publishapp", "internal/app/queryapp", "internal/app/ruleapp",
+		"internal/app/compactapp", "internal/app/doctorapp", "internal/app/flightapp", "internal/app/importapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/publishapp", "internal/app/queryapp", "internal/app/ruleapp", "internal/app/uploadapp",
 		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/replica", "internal/ruler", "internal/settings",
 	},
 	"internal/app/compactapp": {
@@ -78,9 +78,12 @@ var allowed = map[string][]string{
 	"internal/app/shell":     {"internal/app/human"},
 	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
 	"internal/app/tenantapp": {"internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
-	"internal/dashboards":    {},
-	"internal/demo":          {"internal/demo/node", "internal/promconfig", "internal/settings"},
-	"internal/demo/node":     {},
+	"internal/app/uploadapp": {
+		"internal/app/importapp", "internal/app/process", "internal/auth", "internal/catalog", "internal/checksum", "internal/compact/bulk", "internal/key", "internal/memory", "internal/objstore", "internal/promblock", "internal/tenant", "internal/upload",
+	},
+	"internal/dashboards": {},
+	"internal/demo":       {"internal/demo/node", "internal/promconfig", "internal/settings"},
+	"internal/demo/node":  {},
 
 	// Between the composition and the nouns: who may ask, what a process writes of itself, and what
 	// it scrapes.
@@ -307,6 +310,7 @@ var allowed = map[string][]string{
 	"internal/telemetry":                   {},
 	"internal/tenant":                      {},
 	"internal/timeparam":                   {},
+	"internal/upload":                      {"internal/checksum", "internal/key", "internal/promblock"},
 
 	// Headers of others.
 	"third_party/duckdb": {},

@@ -38,7 +38,14 @@ type Meta struct {
 		Downsample struct {
 			Resolution int64 `json:"resolution"` // ms; 0: samples as they were scraped
 		} `json:"downsample"`
+		Files []MetaEntry `json:"files"`
 	} `json:"thanos"`
+}
+
+// MetaEntry is a file of a block, as meta.json lists it.
+type MetaEntry struct {
+	Path  string `json:"rel_path"`   // from the directory of the block, with slashes
+	Bytes int64  `json:"size_bytes"` // 0: unknown, as that of meta.json itself
 }
 
 // ReadMeta decodes a meta.json. Errors: ErrFormat.

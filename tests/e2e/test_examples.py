@@ -150,6 +150,21 @@ def check_rules(server: Server, directory: Path) -> None:
     assert "web:\n    - name: availability\n      interval: 30s\n" in done.stdout
 
 
+def test_block_upload(programs: Programs, start: Start, tmp_path: Path) -> None:
+    """The script of the documentation of imports uploads a block of Prometheus, whose samples queries have then."""
+    make_blocks(programs, tmp_path)
+    server = start(directory_store(tmp_path / "data"), "--compactor.block-upload-enabled")
+    (script,) = re.findall(r"^```\n(for dir in .*?)^```$", (ROOT / "docs/import.md").read_text(), re.MULTILINE | re.DOTALL)
+    script = script.replace("curl ", "curl -sS --fail-with-body ").replace(ENDPOINT, server.url)
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == '{"result":"complete"}\n'
+    asked = urllib.parse.urlencode({"query": "old[5m]", "time": "1767225660"})
+    with urllib.request.urlopen(f"{server.url}/api/v1/query?{asked}", timeout=60) as answer:
+        (found,) = json.load(answer)["data"]["result"]
+    assert found["values"] == [[1767225600, "1"], [1767225660, "2"]]
+
+
 def blocks_of_code(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "docs/sql.md").read_text(), re.MULTILINE | re.DOTALL)
 

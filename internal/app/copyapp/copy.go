@@ -51,7 +51,7 @@ type Result struct {
 // The snapshot is that of a reader, so its objects stay in the source for the deletion delay. When
 // an object is gone before it is copied, Tenant takes a new snapshot and keeps what is already
 // copied. The manifest is written last: a destination without it has no block and, if the copy was
-// interrupted, a mark.
+// interrupted, a mark. Uploads of blocks are not copied: their clients begin anew.
 func Tenant(ctx context.Context, from, to objstore.Store, tenant string) (Result, error) {
 	c := &copying{from: from, to: to, r: Result{Tenant: tenant}}
 	if err := c.run(ctx); err != nil {

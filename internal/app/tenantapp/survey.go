@@ -23,7 +23,7 @@ type Survey struct {
 	Blocks   Pile      // files of blocks
 	History  Pile      // copies of earlier manifests
 	Manifest Pile      // one object, or none
-	Other    Pile      // the tenant's rules and their states, records of imports, and keys that the grammar does not derive
+	Other    Pile      // the tenant's rules and their states, records of imports, uploads, and keys that the grammar does not derive
 	Newest   time.Time // segment, by the store's clock; zero if there is none
 
 	segments []catalog.SegmentID

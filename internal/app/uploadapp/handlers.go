@@ -1,0 +1,153 @@
+package uploadapp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/internal/upload"
+)
+
+// handler answers with 200, or with the status of an error and its text, as Mimir does.
+func (s *stage) handler(handle func(http.ResponseWriter, *http.Request, key.Upload) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u, err := s.parse(r)
+		if err == nil {
+			err = handle(w, r, u)
+		}
+		if err == nil {
+			return // with 200
+		}
+		code := status(err)
+		if code == http.StatusServiceUnavailable && r.Context().Err() == nil {
+			s.log.Error("a request for an upload failed", "tenant", u.Tenant, "block", r.PathValue("block"), "path", r.URL.Path, "err", err)
+		}
+		if l, ok := errors.AsType[*upload.LimitError](err); ok {
+			s.limited.WithLabelValues(l.Limit).Inc()
+		}
+		http.Error(w, err.Error(), code)
+	})
+}
+
+// parse returns the upload that a request names.
+func (s *stage) parse(r *http.Request) (u key.Upload, err error) {
+	if !s.set.Enabled {
+		return u, refuse(http.StatusBadRequest, "block upload is disabled: --compactor.block-upload-enabled enables it")
+	}
+	if u.Tenant, err = tenant.FromRequest(r); err != nil {
+		return u, &refusal{http.StatusBadRequest, err}
+	}
+	u.ID, err = parseBlock(r.PathValue("block"))
+	return u, err
+}
+
+// errExists refuses what would change a block that is imported.
+var errExists = &refusal{http.StatusConflict, errors.New("block already exists")}
+
+// errAbsent reports an upload that was not started.
+var errAbsent = &refusal{http.StatusNotFound, errors.New("block upload not started: send its meta.json to …/start first")}
+
+// start takes the meta.json of a block. An upload that was started before begins anew; the files
+// that are there stay.
+func (s *stage) start(_ http.ResponseWriter, r *http.Request, u key.Upload) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, upload.MaxMeta+1))
+	if err != nil {
+		return &refusal{http.StatusBadRequest, fmt.Errorf("read meta.json: %w", err)}
+	}
+	if len(body) > upload.MaxMeta {
+		return &refusal{http.StatusRequestEntityTooLarge, &upload.LimitError{
+			Limit: upload.LimitMeta, Text: fmt.Sprintf("meta.json has more than %d bytes, the limit: divide the block", upload.MaxMeta),
+		}}
+	}
+	now, err := s.store.Now(r.Context())
+	if err != nil {
+		return err
+	}
+	announced, err := upload.Announce(u.ID, body, upload.Limits{Bytes: s.set.MaxBytes, Range: s.set.MaxRange, Retention: s.retention(u.Tenant)}, now)
+	if err != nil {
+		return err
+	}
+	_, err = s.change(r.Context(), u, func(current upload.State) (upload.State, error) {
+		switch current.Result {
+		case upload.Complete:
+			return current, errExists
+		case upload.Validating:
+			return current, refuse(http.StatusConflict, "the block is complete, and is being validated")
+		}
+		return announced, nil
+	})
+	return err
+}
+
+// file takes a file of a block.
+func (s *stage) file(w http.ResponseWriter, r *http.Request, u key.Upload) error {
+	path := r.URL.Query().Get("path")
+	if !key.IsUploadFile(path) {
+		return refuse(http.StatusBadRequest, "invalid path %q: want index, tombstones, or chunks/ and six digits", path)
+	}
+	state, err := s.open(r.Context(), u)
+	if err != nil {
+		return err
+	}
+	f, ok := state.File(path)
+	if !ok {
+		return refuse(http.StatusBadRequest, "file %s is not in thanos.files of the block's meta.json", path)
+	}
+	if n := r.ContentLength; n >= 0 && n != f.Bytes {
+		return wrongLength(f, n)
+	}
+	return s.receive(w, r, u, f)
+}
+
+func wrongLength(f upload.File, n int64) error {
+	return refuse(http.StatusBadRequest, "file %s has %d bytes, meta.json says %d", f.Path, n, f.Bytes)
+}
+
+// finish begins the import of a block whose files are all there.
+func (s *stage) finish(_ http.ResponseWriter, r *http.Request, u key.Upload) error {
+	files, err := s.files(r.Context(), u)
+	if err != nil {
+		return err
+	}
+	_, err = s.change(r.Context(), u, func(current upload.State) (upload.State, error) {
+		switch {
+		case !current.Exists():
+			return current, errAbsent
+		case current.Result == upload.Complete:
+			return current, errExists
+		case current.Result == upload.Validating:
+			return current, nil // a process that has died may have begun it
+		}
+		return current.Finish(files)
+	})
+	if err != nil {
+		return err
+	}
+	s.queue.add(u)
+	return nil
+}
+
+// answer is that of check.
+type answer struct {
+	Result upload.Result `json:"result"`
+	Error  string        `json:"error,omitempty"`
+}
+
+// check answers how far an upload is.
+func (s *stage) check(w http.ResponseWriter, r *http.Request, u key.Upload) error {
+	state, _, err := s.read(r.Context(), u)
+	if err != nil {
+		return err
+	}
+	if !state.Exists() {
+		return errAbsent
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// A client that went away needs no answer.
+	_ = json.NewEncoder(w).Encode(answer{state.Result, state.Error})
+	return nil
+}

@@ -1,0 +1,145 @@
+package uploadapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/upload"
+)
+
+// sweeping sweeps the store when the process is ready, and then from time to time.
+func (s *stage) sweeping(ctx context.Context, ready <-chan struct{}) {
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return
+	}
+	for resume := true; ; resume = false {
+		if err := s.sweep(ctx, resume); err != nil && ctx.Err() == nil {
+			s.log.Warn("uploads that nobody has finished were not deleted; that is tried again later", "err", err)
+		}
+		if !sleep(ctx, min(sweepInterval, s.set.DeletionDelay)) {
+			return
+		}
+	}
+}
+
+// swept is what the store has of an upload.
+type swept struct {
+	key.Upload
+	state string    // ETag; "": it has none
+	files int       // beside the state
+	last  time.Time // of any change
+}
+
+// sweep deletes the uploads of all tenants that nobody has changed for the deletion delay, and what
+// is left of those that are imported. With resume it also continues imports: those that a process
+// began which has died. A process that is not new may not, because others may do them now.
+func (s *stage) sweep(ctx context.Context, resume bool) error {
+	tenants, err := catalog.Tenants(ctx, s.store)
+	if err != nil {
+		return err
+	}
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, tenant := range tenants {
+		uploads, err := s.look(ctx, tenant)
+		errs = append(errs, err)
+		for _, x := range uploads {
+			if err := s.tidy(ctx, x, now, resume); err != nil {
+				errs = append(errs, fmt.Errorf("tenant %s: upload %s: %w", tenant, x.ID, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// look lists the uploads of a tenant, except the complete ones of which only the state is left, and
+// that an earlier sweep has read.
+func (s *stage) look(ctx context.Context, tenant string) (out []swept, err error) {
+	for obj, err := range s.store.List(ctx, key.UploadsPrefix(tenant), "") {
+		if err != nil {
+			return nil, fmt.Errorf("list uploads of tenant %s: %w", tenant, err)
+		}
+		u, path, err := key.ParseUploadFile(obj.Key)
+		if err != nil {
+			continue
+		}
+		if len(out) == 0 || out[len(out)-1].Upload != u {
+			out = append(out, swept{Upload: u})
+		}
+		x := &out[len(out)-1]
+		if path == key.UploadState {
+			x.state = obj.ETag
+		} else {
+			x.files++
+		}
+		if obj.Modified.After(x.last) {
+			x.last = obj.Modified
+		}
+	}
+	return slices.DeleteFunc(out, func(x swept) bool {
+		return x.files == 0 && x.state != "" && s.known[x.File(key.UploadState)] == x.state
+	}), nil
+}
+
+// tidy does what is due for an upload.
+func (s *stage) tidy(ctx context.Context, x swept, now time.Time, resume bool) error {
+	state, etag, err := s.read(ctx, x.Upload)
+	damaged := errors.Is(err, checksum.ErrDamaged)
+	if err != nil && !damaged {
+		return err
+	}
+	switch state.Result {
+	case upload.Complete:
+		if x.files > 0 {
+			err = s.remove(ctx, x.Upload)
+		}
+		if err == nil {
+			s.known[x.File(key.UploadState)] = etag
+		}
+		return err
+	case upload.Validating:
+		if resume {
+			s.queue.add(x.Upload)
+		}
+		return nil
+	}
+	if now.Sub(x.last) < s.set.DeletionDelay && !state.Expired || etag != x.state && !damaged {
+		return nil
+	}
+	if err := s.expire(ctx, x, state); err != nil {
+		return err
+	}
+	s.log.Info("deleted an upload that nobody has finished", "tenant", x.Tenant, "block", x.ID.String())
+	s.ended.WithLabelValues("expired").Inc()
+	return nil
+}
+
+// expire deletes an upload. It changes the state first: from then on, all requests but start find
+// no upload. A start in this moment may lose its state; the first file is then refused.
+func (s *stage) expire(ctx context.Context, x swept, state upload.State) error {
+	if state.Exists() {
+		err := s.write(ctx, x.Upload, state.Expire(), x.state)
+		if errors.Is(err, objstore.ErrPrecondition) {
+			return nil // the client goes on
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.remove(ctx, x.Upload); err != nil {
+		return err
+	}
+	return s.store.Delete(ctx, x.File(key.UploadState))
+}

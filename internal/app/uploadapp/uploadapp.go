@@ -1,0 +1,208 @@
+// Package uploadapp takes blocks of Prometheus over HTTP, by Mimir's API for block uploads, and
+// imports them.
+//
+//	start ─▶ files, one by one ─▶ finish ─▶ queue ─▶ import ─▶ complete
+//
+// The files of a block and the state of its upload (package upload) are objects below uploads/ of
+// the tenant. finish swaps the state to validating: from then on the block is imported, by this
+// process, or after its death by any that is asked to finish again or that starts. The protocol of
+// imports lets every sample count once, however often and by how many processes that is tried
+// (package bulk).
+package uploadapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/promlake/promlake/internal/app/importapp"
+	"github.com/promlake/promlake/internal/app/process"
+	"github.com/promlake/promlake/internal/auth"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/upload"
+)
+
+// Settings are those of uploads. The names are Mimir's where it has them. The tags are those of
+// package settings.
+type Settings struct {
+	Enabled       bool          `name:"compactor.block-upload-enabled" default:"false" help:"Take blocks of Prometheus by Mimir's API for block uploads, as mimirtool backfill sends them. A quarter of --memory-limit is for their import." when:"Turn it on to import over HTTP."`
+	MaxBytes      int64         `name:"compactor.block-upload-max-block-size-bytes" type:"bytes" default:"64GiB" min:"1" help:"Largest block, the sum of its files. It is kept in the store, and in --compactor.data-dir while it is imported." when:"Lower it if --compactor.data-dir is small."`
+	MaxRange      time.Duration `name:"compactor.block-upload-max-block-range" type:"period" default:"31d" above:"0" help:"Longest time that a block may cover. The longest blocks of Prometheus cover 31 days." when:"Raise it for longer blocks."`
+	DeletionDelay time.Duration `name:"compactor.block-upload-deletion-delay" default:"24h" above:"0" help:"Time after its last change at which an upload that was not finished, or has failed, is deleted." when:"Raise it if uploads pause for longer."`
+}
+
+const (
+	// minShare is the least memory of an import, in bytes.
+	minShare = 64 << 20
+	// sharePart is the part of the process's memory that an import may use.
+	sharePart = 4
+	// unlimited stands for the memory of a process without a limit, in bytes.
+	unlimited = 1 << 30
+	// bodies is the number of files that the process receives at once. Others wait.
+	bodies = 4
+	// sweepInterval is the time between two searches for uploads that nobody has finished.
+	sweepInterval = time.Hour
+)
+
+// stage implements process.Stage.
+type stage struct {
+	set    Settings
+	im     importapp.Settings // without a tenant
+	store  objstore.Store
+	memory *memory.Budget
+	log    *slog.Logger
+	now    func() time.Time
+
+	receiving chan struct{} // has a token for each file that is being received
+	queue     queue
+	known     map[string]string // ETags of states of complete uploads, by key; sweep's
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+
+	ended   *prometheus.CounterVec
+	limited *prometheus.CounterVec
+}
+
+// New returns the builder of a stage that answers
+//
+//	POST /api/v1/upload/block/{block}/start             body: meta.json
+//	POST /api/v1/upload/block/{block}/files?path={path} body: a file
+//	POST /api/v1/upload/block/{block}/finish
+//	GET  /api/v1/upload/block/{block}/check
+//
+// and imports finished blocks, one at a time. im are the settings of the imports; the stage sets
+// their memory, concurrency and tenant. It counts in the process's registry:
+//
+//	promlake_block_uploads_total{result}                     complete, failed, expired
+//	promlake_block_upload_limited_requests_total{limit}      blocks and bodies beyond a limit
+func New(set Settings, im importapp.Settings) process.Builder {
+	return func(_ context.Context, p process.Parts) (process.Stage, error) {
+		s := &stage{set: set, im: im, store: p.Store, memory: p.Memory, log: p.Logger, now: p.Now, cancel: func() {}}
+		s.ended = promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
+			Name: "promlake_block_uploads_total",
+			Help: "Uploads of blocks that ended, by result: complete, failed, and expired (nobody finished them within --compactor.block-upload-deletion-delay).",
+		}, []string{"result"})
+		s.limited = promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
+			Name: "promlake_block_upload_limited_requests_total", Help: "Uploads of blocks that were refused by a limit.",
+		}, []string{"limit"})
+		if !set.Enabled {
+			return s, nil
+		}
+		if err := s.share(); err != nil {
+			return nil, err
+		}
+		s.receiving, s.queue.wake, s.known = make(chan struct{}, bodies), make(chan struct{}, 1), map[string]string{}
+		ctx, cancel := context.WithCancel(context.Background())
+		s.cancel = cancel
+		s.running.Go(func() { s.sweeping(ctx, p.Ready) })
+		s.running.Go(func() { s.importing(ctx) })
+		return s, nil
+	}
+}
+
+// share gives the import its part of the process's memory.
+func (s *stage) share() error {
+	limit := s.memory.Limit()
+	if limit == 0 {
+		limit = unlimited
+	}
+	s.im.MemoryLimit, s.im.Concurrency = max(limit/sharePart, minShare), 1
+	if s.im.MemoryLimit > limit/2 {
+		return fmt.Errorf("compactor.block-upload-enabled: %s is %d bytes, want at least %d, so that an import may use a part of it", memory.Flag, limit, 2*minShare)
+	}
+	return nil
+}
+
+// Routes implements process.Stage. Without --compactor.block-upload-enabled they refuse.
+func (s *stage) Routes() []process.Route {
+	const base = "/api/v1/upload/block/{block}/"
+	var all []process.Route
+	for _, r := range []struct {
+		method, name string
+		handle       func(http.ResponseWriter, *http.Request, key.Upload) error
+	}{
+		{http.MethodPost, "start", s.start},
+		{http.MethodPost, "files", s.file},
+		{http.MethodPost, "finish", s.finish},
+		{http.MethodGet, "check", s.check},
+	} {
+		all = append(all, process.Route{Pattern: r.method + " " + base + r.name, Name: base + r.name, Access: auth.Write, Handler: s.handler(r.handle)})
+	}
+	return all
+}
+
+// Drain implements process.Stage. It ends the import, none of whose uncommitted work is visible.
+// Another process, or the next start of this one, continues it.
+func (s *stage) Drain(ctx context.Context) error {
+	s.cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.running.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("end the import of an upload: %w", ctx.Err())
+	}
+}
+
+// Close implements process.Stage.
+func (s *stage) Close() error {
+	s.cancel()
+	s.running.Wait()
+	return nil
+}
+
+// refusal is an error with its HTTP status.
+type refusal struct {
+	status int
+	err    error
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.err.Error() }
+
+// Unwrap returns the cause.
+func (r *refusal) Unwrap() error { return r.err }
+
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Errorf(format, args...)}
+}
+
+// status returns the HTTP status for an error.
+func status(err error) int {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.status
+	}
+	if _, ok := errors.AsType[*upload.LimitError](err); ok {
+		return http.StatusBadRequest
+	}
+	switch {
+	case errors.Is(err, upload.ErrInvalid), errors.Is(err, upload.ErrMissing):
+		return http.StatusBadRequest
+	case errors.Is(err, upload.ErrExpired):
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusServiceUnavailable
+}
+
+// parseBlock parses the name of a block.
+func parseBlock(name string) (ulid.ULID, error) {
+	id, err := ulid.ParseStrict(name)
+	if err != nil || id.String() != name {
+		return id, refuse(http.StatusBadRequest, "invalid block ID %q: want a ULID", name)
+	}
+	return id, nil
+}

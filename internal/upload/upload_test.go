@@ -1,0 +1,132 @@
+package upload_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/upload"
+)
+
+const block = "01M830A8Q5FDT227PX59J0YKC3"
+
+var (
+	id     = ulid.MustParse(block)
+	now    = time.UnixMilli(1_700_000_000_000)
+	limits = upload.Limits{Bytes: 1000, Range: 24 * time.Hour, Retention: 30 * 24 * time.Hour}
+)
+
+// meta is a valid meta.json, in which pairs of texts are replaced.
+func meta(replace ...string) string {
+	return strings.NewReplacer(replace...).Replace(`{"ulid":"` + block + `","version":1,"minTime":1699900000000,"maxTime":1699907200000,` +
+		`"thanos":{"files":[{"rel_path":"index","size_bytes":400},{"rel_path":"chunks/000001","size_bytes":600},{"rel_path":"meta.json"}]}}`)
+}
+
+func TestAnnounce(t *testing.T) {
+	s, err := upload.Announce(id, []byte(meta()), limits, now)
+	require.NoError(t, err)
+	require.Equal(t, upload.Uploading, s.Result)
+	require.Equal(t, []upload.File{{Path: "chunks/000001", Bytes: 600}, {Path: "index", Bytes: 400}}, s.Files)
+	f, ok := s.File("index")
+	require.True(t, ok)
+	require.Equal(t, int64(400), f.Bytes)
+	_, ok = s.File("tombstones")
+	require.False(t, ok)
+
+	_, err = upload.Announce(id, []byte(meta(`"thanos":{`, `"thanos":{"labels":{"__org_id__":"1"},`)), limits, now)
+	require.NoError(t, err, "labels of Mimir itself")
+
+	var limit *upload.LimitError
+	for _, tc := range []struct {
+		name string
+		body string
+		want string
+		is   error
+	}{
+		{"no JSON", `{`, "meta.json", upload.ErrInvalid},
+		{"version", meta(`"version":1`, `"version":2`), "version 2, want 1", upload.ErrInvalid},
+		{"another block", meta(block, "01M830A8Q5FDT227PX59J0YKC4"), "it is of block 01M830A8Q5FDT227PX59J0YKC4", upload.ErrInvalid},
+		{"downsampled", meta(`"thanos":{`, `"thanos":{"downsample":{"resolution":300000},`), "is downsampled", upload.ErrInvalid},
+		{"external labels", meta(`"thanos":{`, `"thanos":{"labels":{"replica":"a"},`), `external label "replica"`, upload.ErrInvalid},
+		{"negative", meta("1699900000000", "-1"), "minTime -1", upload.ErrInvalid},
+		{"reversed", meta("1699900000000", "1699907200001"), "minTime 1699907200001 and maxTime 1699907200000", upload.ErrInvalid},
+		{"future", meta("1699907200000", "1700000000001"), "in the future", upload.ErrInvalid},
+		{"expired", meta("1699900000000", "1600000000000", "1699907200000", "1600007200000"), "samples are kept for 720h0m0s", upload.ErrExpired},
+		{"no list", meta(`"files"`, `"others"`), "thanos.files does not list index", upload.ErrInvalid},
+		{"no index", meta(`"index"`, `"tombstones"`), "thanos.files does not list index", upload.ErrInvalid},
+		{"path", meta(`chunks/000001`, `../x`), `"../x", want`, upload.ErrInvalid},
+		{"empty file", meta(`:600`, `:0`), "chunks/000001 with a size of 0 bytes", upload.ErrInvalid},
+		{"negative file", meta(`:600`, `:-600`), "size of -600", upload.ErrInvalid},
+		{"twice", meta(`chunks/000001`, `index`), "index twice", upload.ErrInvalid},
+		{"long", meta("1699900000000", "1699800000000"), "the limit is 24h0m0s: divide it, or raise --" + upload.LimitRange, nil},
+		{"forever", meta("1699900000000", "0"), "the limit is 24h0m0s", nil},
+		{"large", meta(`:600`, `:601`), "more than 1000 bytes, the limit: divide the block, or raise --" + upload.LimitBytes, nil},
+		{"overflow", meta(`:600`, `:9223372036854775807`), "more than 1000 bytes", nil},
+	} {
+		_, err := upload.Announce(id, []byte(tc.body), limits, now)
+		require.ErrorContains(t, err, tc.want, tc.name)
+		if tc.is != nil {
+			require.ErrorIs(t, err, tc.is, tc.name)
+		} else {
+			require.ErrorAs(t, err, &limit, tc.name)
+		}
+	}
+}
+
+func TestFinish(t *testing.T) {
+	s, err := upload.Announce(id, []byte(meta()), limits, now)
+	require.NoError(t, err)
+	there := map[string]upload.File{"index": {Bytes: 400, ETag: "i"}, "tombstones": {Bytes: 1}}
+	_, err = s.Finish(there)
+	require.ErrorIs(t, err, upload.ErrMissing)
+	require.ErrorContains(t, err, "chunks/000001 is missing")
+	there["chunks/000001"] = upload.File{Bytes: 599}
+	_, err = s.Finish(there)
+	require.ErrorContains(t, err, "chunks/000001 has 599 bytes, meta.json says 600")
+	there["chunks/000001"] = upload.File{Bytes: 600, ETag: "c"}
+	v, err := s.Finish(there)
+	require.NoError(t, err)
+	require.Equal(t, upload.Validating, v.Result)
+	require.NotEqual(t, s.ID, v.ID)
+	require.Equal(t, []upload.File{{Path: "chunks/000001", Bytes: 600, ETag: "c"}, {Path: "index", Bytes: 400, ETag: "i"}}, v.Files)
+
+	f := v.Fail(errors.New(strings.Repeat("ü", 3000)))
+	require.Equal(t, upload.Failed, f.Result)
+	require.Less(t, len(f.Error), 2100)
+	again, err := f.Finish(there)
+	require.NoError(t, err)
+	require.Empty(t, again.Error)
+	c := again.Complete()
+	require.Equal(t, upload.Complete, c.Result)
+	require.Empty(t, c.Files)
+	require.Empty(t, c.Meta)
+	x := f.Expire()
+	require.True(t, f.Exists())
+	require.False(t, x.Exists())
+}
+
+// TestFormat pins the bytes of a state.
+func TestFormat(t *testing.T) {
+	s := upload.State{Version: 1, ID: "R4ND0M", Result: upload.Failed, Error: "x", Meta: json.RawMessage(`{"version":1}`), Files: []upload.File{{Path: "index", Bytes: 4, ETag: `"e"`}}, Expired: true}
+	b, err := s.Encode()
+	require.NoError(t, err)
+	require.Equal(t, `{"version":1,"id":"R4ND0M","result":"failed","error":"x","meta":{"version":1},"files":[{"path":"index","bytes":4,"etag":"\"e\""}],"expired":true,"crc32c":"`, string(b[:len(b)-10]))
+	back, err := upload.Decode(b)
+	require.NoError(t, err)
+	require.Equal(t, s, back)
+	_, err = upload.Decode([]byte(strings.Replace(string(b), "failed", "compl1", 1)))
+	require.ErrorIs(t, err, checksum.ErrDamaged)
+	_, err = upload.Decode([]byte(`{"version":1}`))
+	require.ErrorIs(t, err, checksum.ErrDamaged)
+	s.Version = 2
+	b, err = s.Encode()
+	require.NoError(t, err)
+	_, err = upload.Decode(b)
+	require.ErrorContains(t, err, "version 2, this program reads 1")
+}
