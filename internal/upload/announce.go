@@ -29,8 +29,9 @@ const (
 	LimitMeta  = "meta.json" // has no flag
 )
 
-// MaxMeta is the largest meta.json, in bytes: it lists about ten thousand files.
-const MaxMeta = 1 << 20
+// MaxMeta is the largest meta.json, in bytes: it lists some three thousand files, and Prometheus
+// puts half a gigabyte of chunks into each.
+const MaxMeta = 256 << 10
 
 // LimitError reports a block beyond a limit.
 type LimitError struct {

@@ -54,6 +54,11 @@ var errAbsent = &refusal{http.StatusNotFound, errors.New("block upload not start
 // start takes the meta.json of a block. An upload that was started before begins anew; the files
 // that are there stay.
 func (s *stage) start(_ http.ResponseWriter, r *http.Request, u key.Upload) error {
+	end, err := s.turn(r.Context())
+	if err != nil {
+		return err
+	}
+	defer end()
 	body, err := io.ReadAll(io.LimitReader(r.Body, upload.MaxMeta+1))
 	if err != nil {
 		return &refusal{http.StatusBadRequest, fmt.Errorf("read meta.json: %w", err)}
@@ -89,6 +94,11 @@ func (s *stage) file(w http.ResponseWriter, r *http.Request, u key.Upload) error
 	if !key.IsUploadFile(path) {
 		return refuse(http.StatusBadRequest, "invalid path %q: want index, tombstones, or chunks/ and six digits", path)
 	}
+	end, err := s.turn(r.Context())
+	if err != nil {
+		return err
+	}
+	defer end()
 	state, err := s.open(r.Context(), u)
 	if err != nil {
 		return err

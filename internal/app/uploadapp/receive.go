@@ -1,6 +1,7 @@
 package uploadapp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,16 +17,20 @@ import (
 // stall is the time within which a client must send some of a file.
 const stall = time.Minute
 
+// turn waits until a request's body may be received. The caller calls end then.
+func (s *stage) turn(ctx context.Context) (end func(), err error) {
+	select {
+	case s.receiving <- struct{}{}:
+		return func() { <-s.receiving }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // receive puts the body of a request into the store as a file of an upload. It goes through a
 // temporary file, because a store may read it twice.
 func (s *stage) receive(w http.ResponseWriter, r *http.Request, u key.Upload, f upload.File) (err error) {
 	ctx := r.Context()
-	select {
-	case s.receiving <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-s.receiving }()
 	tmp, err := os.CreateTemp(s.im.TempDir, "promlake-upload-*")
 	if err != nil {
 		return fmt.Errorf("make a temporary file: %w", err)

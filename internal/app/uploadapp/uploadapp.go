@@ -38,7 +38,7 @@ type Settings struct {
 	Enabled       bool          `name:"compactor.block-upload-enabled" default:"false" help:"Take blocks of Prometheus by Mimir's API for block uploads, as mimirtool backfill sends them. A quarter of --memory-limit is for their import." when:"Turn it on to import over HTTP."`
 	MaxBytes      int64         `name:"compactor.block-upload-max-block-size-bytes" type:"bytes" default:"64GiB" min:"1" help:"Largest block, the sum of its files. It is kept in the store, and in --compactor.data-dir while it is imported." when:"Lower it if --compactor.data-dir is small."`
 	MaxRange      time.Duration `name:"compactor.block-upload-max-block-range" type:"period" default:"31d" above:"0" help:"Longest time that a block may cover. The longest blocks of Prometheus cover 31 days." when:"Raise it for longer blocks."`
-	DeletionDelay time.Duration `name:"compactor.block-upload-deletion-delay" default:"24h" above:"0" help:"Time after its last change at which an upload that was not finished, or has failed, is deleted." when:"Raise it if uploads pause for longer."`
+	DeletionDelay time.Duration `name:"compactor.block-upload-deletion-delay" default:"24h" min:"1m" help:"Time after its last change at which an upload that was not finished, or has failed, is deleted." when:"Raise it if uploads pause for longer."`
 }
 
 const (
@@ -48,7 +48,7 @@ const (
 	sharePart = 4
 	// unlimited stands for the memory of a process without a limit, in bytes.
 	unlimited = 1 << 30
-	// bodies is the number of files that the process receives at once. Others wait.
+	// bodies is the number of files and meta.json that the process receives at once. Others wait.
 	bodies = 4
 	// sweepInterval is the time between two searches for uploads that nobody has finished.
 	sweepInterval = time.Hour
@@ -63,7 +63,7 @@ type stage struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	receiving chan struct{} // has a token for each file that is being received
+	receiving chan struct{} // has a token for each body that is being received
 	queue     queue
 	known     map[string]string // ETags of states of complete uploads, by key; sweep's
 	cancel    context.CancelFunc

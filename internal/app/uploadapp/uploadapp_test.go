@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, code)
 	s.want(http.StatusBadRequest, "invalid meta.json", b.id, "start", []byte("{"))
 	s.want(http.StatusBadRequest, "it is of block", "01M830A8Q5FDT227PX59J0YKC3", "start", b.meta)
-	s.want(http.StatusRequestEntityTooLarge, "more than 1048576 bytes", b.id, "start", bytes.Repeat([]byte(" "), 1<<20+1))
+	s.want(http.StatusRequestEntityTooLarge, "more than 262144 bytes", b.id, "start", bytes.Repeat([]byte(" "), 1<<18+1))
 	large := bytes.Replace(b.meta, []byte(`"size_bytes":`), []byte(`"size_bytes":9999`), 1)
 	s.want(http.StatusBadRequest, "more than 10000 bytes, the limit: divide the block, or raise --compactor.block-upload-max-block-size-bytes", b.id, "start", large)
 	require.Empty(t, uploads(store))
@@ -187,6 +187,28 @@ func TestWaits(t *testing.T) {
 	require.Equal(t, "failed", result)
 	require.Contains(t, reason, "the file has changed since the upload was finished")
 	result, reason = s.wait(b.id)
+	require.Equal(t, "complete", result, reason)
+	require.Equal(t, smallSamples, samples(t, store).Count())
+}
+
+// TestFinishElsewhere: another process continues what one that has died was asked to finish, when
+// it is asked to finish, too.
+func TestFinishElsewhere(t *testing.T) {
+	used := &atomic.Int64{}
+	used.Store(1 << 30)
+	store := newStore(&clock{})
+	b := small(t, "up")
+	other := serve(t, store)
+	require.NoError(t, uploadapp.Sweep(t.Context(), other.stage))
+	s := serve(t, store, func(o *options) { o.memory = memory.New(1<<30, probe(used), nil) })
+	s.send(b)
+	s.want(200, "", b.id, "finish", nil)
+	s.kill()
+	require.NoError(t, uploadapp.Sweep(t.Context(), other.stage), "of a process that is not new")
+	result, _ := other.state(b.id)
+	require.Equal(t, "validating", result)
+	other.want(200, "", b.id, "finish", nil)
+	result, reason := other.wait(b.id)
 	require.Equal(t, "complete", result, reason)
 	require.Equal(t, smallSamples, samples(t, store).Count())
 }
