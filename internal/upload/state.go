@@ -2,11 +2,12 @@
 // client has announced, what is there, and what has become of it. The state is one object, which is
 // replaced by compare-and-swap (schemas/keys.md).
 //
-//	          start              finish                 import
-//	(nothing) ─────▶ uploading ─────────▶ validating ────────▶ complete
-//	                   ▲  ▲                 ▲    │
-//	                   │  └── start ── failed ◀──┘ error
-//	                   start          └─ finish ─▶ validating
+//	            start            finish             import
+//	(nothing) ─────────▶ uploading ──────▶ validating ──────▶ complete
+//	                         ▲              │      ▲
+//	                         │        error │      │ finish
+//	                         │ start        ▼      │
+//	                         └────────────── failed
 package upload
 
 import (

@@ -56,7 +56,7 @@ func (b Staged) find(_ context.Context, dir string) (found, error) {
 	return found{inputs: f.inputs, describe: func(*human.Table) {}, series: countSeries, left: f.left}, nil
 }
 
-// hidden is an error whose text has the name of the block where the cause has a temporary directory.
+// hidden is an error whose text has the name of the block in the place of a temporary directory.
 type hidden struct {
 	error
 	dir, name string
