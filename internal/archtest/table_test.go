@@ -47,7 +47,7 @@ var allowed = map[string][]string{
 	"internal/app/exportapp": {"internal/key"},
 	"internal/app/importapp": {
 		"internal/app/human", "internal/catalog", "internal/compact/bulk", "internal/cost", "internal/key", "internal/memory", "internal/objstore",
-		"internal/objstore/probe", "internal/objstore/storeurl", "internal/promblock", "internal/series", "internal/settings", "internal/tenant",
+		"internal/objstore/probe", "internal/objstore/storeurl", "internal/promblock", "internal/series", "internal/settings", "internal/tempdir", "internal/tenant",
 	},
 	"internal/app/inspectapp": {
 		"internal/app/human", "internal/block", "internal/catalog", "internal/compact", "internal/key",
@@ -258,7 +258,7 @@ var allowed = map[string][]string{
 		"internal/query/metrics", "internal/query/workdir", "internal/rollup", "internal/segment",
 	},
 	"internal/query/usage":   {},
-	"internal/query/workdir": {},
+	"internal/query/workdir": {"internal/tempdir"},
 
 	// Nouns.
 	"internal/block":                       {"internal/checksum", "internal/key", "internal/parquetfile", "internal/segment", "internal/series"},
@@ -317,6 +317,7 @@ var allowed = map[string][]string{
 
 	// Tests of the whole and of the house.
 	"internal/freeaddr": {},
+	"internal/tempdir":  {},
 	"internal/archtest": {},
 	"tests/bench": {
 		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/storage",

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,14 @@ func TestBucket(t *testing.T) {
 	put(strings.Repeat("0", 26)+"/index", []byte("no meta.json"))
 
 	dir := t.TempDir()
+	killed := filepath.Join(dir, "promlake-import-killed", "block")
+	require.NoError(t, os.MkdirAll(killed, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(killed, "index"), []byte("x"), 0o600))
+	left := func() []string {
+		names, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, ".lock") })
+	}
 	found, err := bucket{store, dir}.list(t.Context())
 	require.NoError(t, err)
 	require.Len(t, found, 1)
@@ -47,15 +56,16 @@ func TestBucket(t *testing.T) {
 	at, remove, err := found[0].fetch(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, want, files(t, at))
+	require.Equal(t, []string{filepath.Dir(at)}, left(), "what a killed import left is removed")
 	b, err := promblock.Open(at, promblock.Options{})
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
 	require.NoError(t, remove())
-	require.Empty(t, files(t, dir))
+	require.Empty(t, left())
 
 	_, _, err = bucket{store, dir}.fetch(t.Context(), name+"/", []string{name + "/index", name + "/../outside"})
 	require.ErrorContains(t, err, name+"/../outside")
-	require.Empty(t, files(t, dir))
+	require.Empty(t, left())
 
 	put(name+"/"+promblock.DeletionMark, []byte("{}"))
 	found, err = bucket{store, dir}.list(t.Context())

@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/storeurl"
 	"github.com/promlake/promlake/internal/promblock"
+	"github.com/promlake/promlake/internal/tempdir"
 )
 
 // TSDB names blocks of a Prometheus, of Thanos or of a tenant of Mimir.
@@ -208,10 +209,14 @@ func (b bucket) look(ctx context.Context, folder string) (s source, ok bool, err
 
 // fetch copies a block to a directory.
 func (b bucket) fetch(ctx context.Context, folder string, files []string) (dir string, remove func() error, err error) {
-	if dir, err = os.MkdirTemp(b.dir, "promlake-import-*"); err != nil {
+	tmp, err := tempdir.Make(b.dir, "promlake-import-")
+	if err != nil {
 		return "", nil, fmt.Errorf("make a directory for block %s: %w", folder, err)
 	}
-	remove = func() error { return os.RemoveAll(dir) }
+	dir, remove = filepath.Join(tmp.Path, "block"), tmp.Remove
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("make a directory for block %s: %w", folder, err), remove())
+	}
 	for _, k := range files {
 		name, err := filepath.Localize(strings.TrimPrefix(k, folder))
 		if err != nil { // such as ../x, which would be a file elsewhere

@@ -35,7 +35,10 @@ func (s *stage) receive(w http.ResponseWriter, r *http.Request, u key.Upload, f 
 	if err != nil {
 		return fmt.Errorf("make a temporary file: %w", err)
 	}
-	defer func() { err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name())) }()
+	defer func() { err = errors.Join(err, tmp.Close()) }()
+	if err := os.Remove(tmp.Name()); err != nil { // so that no crash leaves it behind
+		return fmt.Errorf("remove the name of a temporary file: %w", err)
+	}
 
 	// The client may take longer than --http.read-timeout for a large file, but not pause.
 	c := &patient{r.Body, http.NewResponseController(w), nil}

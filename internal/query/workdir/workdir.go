@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/promlake/promlake/internal/tempdir"
 )
 
 // Dir is the directory of one process for fetched data and spilled data, made at first use:
@@ -24,8 +26,9 @@ type Dir struct {
 	Configured string
 
 	mu   sync.Mutex
-	dir  string // "" until made
-	lock *os.File
+	dir  string       // "" until made
+	temp *tempdir.Dir // of a temporary one
+	lock *os.File     // of a configured one
 }
 
 // Subdirectories of a Dir.
@@ -34,7 +37,8 @@ const (
 	Spill   = "spill"
 )
 
-const lockFile = "lock"
+// temporary begins the names of temporary directories.
+const temporary = "promlake-query-"
 
 // Path returns the absolute path of a subdirectory, which exists.
 func (w *Dir) Path(sub string) (string, error) {
@@ -49,34 +53,41 @@ func (w *Dir) Path(sub string) (string, error) {
 }
 
 func (w *Dir) make() error {
-	dir, lock, err := w.locked()
+	dir, err := w.locked()
 	if err != nil {
 		return err
 	}
 	for _, sub := range []string{Fetched, Spill} {
 		p := filepath.Join(dir, sub)
 		if err := errors.Join(os.RemoveAll(p), os.Mkdir(p, 0o755)); err != nil {
-			return errors.Join(err, lock.Close())
+			return errors.Join(err, w.release())
 		}
 	}
-	w.dir, w.lock = dir, lock
+	w.dir = dir
 	return nil
 }
 
 // locked returns the directory, with its lock held.
-func (w *Dir) locked() (string, *os.File, error) {
+func (w *Dir) locked() (dir string, err error) {
 	if w.Configured == "" {
-		tmp, err := filepath.Abs(os.TempDir())
-		if err != nil {
-			return "", nil, err
+		if w.temp, err = tempdir.Make("", temporary); err != nil {
+			return "", err
 		}
-		return makeTemporary(tmp)
+		return w.temp.Path, nil
 	}
 	if err := os.MkdirAll(w.Configured, 0o755); err != nil {
-		return "", nil, err
+		return "", err
 	}
-	lock, err := hold(w.Configured)
-	return w.Configured, lock, err
+	w.lock, err = tempdir.Hold(w.Configured)
+	return w.Configured, err
+}
+
+// release gives the lock back. It removes a temporary directory.
+func (w *Dir) release() error {
+	if w.Configured == "" {
+		return w.temp.Remove()
+	}
+	return w.lock.Close()
 }
 
 // Close removes the contents, and the directory if it is a temporary one.
@@ -86,12 +97,7 @@ func (w *Dir) Close() error {
 	if w.dir == "" {
 		return nil
 	}
-	var err error
-	if w.Configured == "" {
-		err = removeTemporary(w.dir)
-	} else {
-		err = errors.Join(os.RemoveAll(filepath.Join(w.dir, Fetched)), os.RemoveAll(filepath.Join(w.dir, Spill)))
-	}
+	err := errors.Join(os.RemoveAll(filepath.Join(w.dir, Fetched)), os.RemoveAll(filepath.Join(w.dir, Spill)))
 	w.dir = ""
-	return errors.Join(err, w.lock.Close())
+	return errors.Join(err, w.release())
 }
