@@ -118,6 +118,7 @@ e2e-programs: build versitygw lambda-emulator peers infra-programs
 
 .PHONY: e2e
 e2e: $(VENV_READY) e2e-programs ## Run the Python tests of the client, the whole system and the packaging (ARGS= goes to pytest).
+	@tests/tools/system.sh clients
 	PROMLAKE_E2E_PROGRAMS=ready $(VENV)/bin/python -m pytest $(ARGS)
 
 .PHONY: test-web

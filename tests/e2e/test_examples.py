@@ -156,11 +156,11 @@ def test_block_upload(programs: Programs, start: Start, tmp_path: Path) -> None:
     server = start(directory_store(tmp_path / "data"), "--compactor.block-upload-enabled")
     (script,) = re.findall(r"^```\n(for dir in .*?)^```$", (ROOT / "docs/import.md").read_text(), re.MULTILINE | re.DOTALL)
     script = script.replace("curl ", "curl -sS --fail-with-body ").replace(ENDPOINT, server.url)
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == '{"result":"complete"}\n'
     asked = urllib.parse.urlencode({"query": "old[5m]", "time": "1767225660"})
-    with urllib.request.urlopen(f"{server.url}/api/v1/query?{asked}", timeout=60) as answer:
+    with urllib.request.urlopen(f"{server.url}/api/v1/query?{asked}", timeout=300) as answer:
         (found,) = json.load(answer)["data"]["result"]
     assert found["values"] == [[1767225600, "1"], [1767225660, "2"]]
 

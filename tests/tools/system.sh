@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs missing dependencies of the build and the tests that no package manager of theirs
 # provides. Without missing ones it does nothing and needs neither root nor the network.
-# usage: system.sh [browser | package ARCH...]
+# usage: system.sh [browser | clients | package ARCH...]
 #   browser   also a browser for the page's tests
+#   clients   also the programs that commands in the documentation use
 #   package   also the dependencies of packaging functions for these architectures (arm64, x86_64)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -34,6 +35,11 @@ fi
 
 if [ "${1:-}" = browser ]; then
     need chromium command -v chromium # the page's tests
+fi
+
+if [ "${1:-}" = clients ]; then
+    need curl command -v curl
+    need jq command -v jq
 fi
 
 install_missing() {
