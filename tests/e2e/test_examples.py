@@ -156,7 +156,8 @@ def test_block_upload(programs: Programs, start: Start, tmp_path: Path) -> None:
     server = start(directory_store(tmp_path / "data"), "--compactor.block-upload-enabled")
     (script,) = re.findall(r"^```\n(for dir in .*?)^```$", (ROOT / "docs/import.md").read_text(), re.MULTILINE | re.DOTALL)
     script = script.replace("curl ", "curl -sS --fail-with-body ").replace(ENDPOINT, server.url)
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == '{"result":"complete"}\n'
     asked = urllib.parse.urlencode({"query": "old[5m]", "time": "1767225660"})
