@@ -9,8 +9,8 @@
 //	                                                    they consumed
 //	v1/<tenant>/manifests/<ulid>.json                   a copy of an earlier manifest
 //	v1/<tenant>/imports/<ulid>.json                     the record of an import
-//	v1/<tenant>/uploads/<ulid>/<file>                   an uploaded block that is not imported yet,
-//	                                                    and the state of its upload
+//	v1/<tenant>/uploads/<ulid>/<file>                   an uploaded block that waits for its
+//	                                                    import, and the state of its upload
 //	v1/<tenant>/pushes/<id>.json                        the state of a group of pushed metrics
 //	v1/<tenant>/iceberg/<table>/…                       the metadata of an Iceberg table
 //	rules/<tenant>.json                                 the tenant's rule groups

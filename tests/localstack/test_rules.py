@@ -56,7 +56,8 @@ def test_rules(stack: Stack, door: Door, alertmanager: Alertmanager) -> None:
     assert reply.status == 200, reply
     assert b"record: load:sum" in reply.body
 
-    # The group is evaluated once a minute, at a time of its own: samples of the minutes before count.
+    # The group is evaluated once a minute, at a time of its own. Samples of the minutes before
+    # count.
     now = datetime.now(UTC)
     before = int((now - timedelta(minutes=2)).timestamp() * 1000)
     assert door.write([series("load", [(before, n)], n=str(n)) for n in (1.0, 3.0)]).status == 204

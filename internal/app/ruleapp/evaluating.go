@@ -105,8 +105,8 @@ func (e *Evaluator) Consume(ctx context.Context, batch []lambda.Message) (failed
 	return nil, nil
 }
 
-// Rules implements api.RuleGroups: the rules that the tenant has set, with the results of their last
-// evaluations by any invocation.
+// Rules implements api.RuleGroups: the rules that the tenant has set, with the results of their
+// last evaluations by any invocation.
 func (e *Evaluator) Rules(ctx context.Context) (v1.RulesRetriever, error) {
 	return e.runner.Shown(ctx, tenant.From(ctx))
 }
