@@ -4,7 +4,9 @@
 //	v1/<tenant>/iceberg/<table>/metadata/v<n>.metadata.json   the table; the newest n counts
 //	                                     version-hint.text    the newest n, or a little less
 //	                                     <ulid>-list.avro     the manifests of a snapshot
-//	                                     <day>-<digest>-<ulid>.avro   the data files of a UTC day
+//	                                     <day>-<digest>-<n>-<ulid>.avro
+//	                                                          the data files of a UTC day, n of
+//	                                                          whose blocks are left out
 //
 // This is the layout of Iceberg's file system tables ("Hadoop tables"). The commit point is the put
 // of the next v<n>.metadata.json on condition that it does not exist. Everything else is written

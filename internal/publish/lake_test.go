@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -38,6 +39,7 @@ type lake struct {
 	ids   io.Reader
 	fault func(memstore.Call) memstore.Fault
 	puts  []string
+	old   bool // blocks are written as by earlier versions
 }
 
 func newLake(t *testing.T) *lake {
@@ -90,6 +92,14 @@ func (l *lake) add(day int, level key.Level, sets ...labels.Labels) catalog.Bloc
 	return b
 }
 
+// addOld commits a block as earlier versions wrote them, without aliases of columns.
+func (l *lake) addOld(day int) {
+	l.t.Helper()
+	l.old = true
+	l.add(day, key.L24h, up("a"))
+	l.old = false
+}
+
 // files is a block in memory. It implements block.Files.
 type files map[string]*bytes.Buffer
 
@@ -123,8 +133,18 @@ func (l *lake) files(level key.Level, at int64, sets []labels.Labels) files {
 	for _, ref := range refs {
 		require.NoError(l.t, w.Append(ref, &block.Samples{TS: []int64{at, at + 1000}, V: []float64{1.5, 2}}))
 	}
-	_, err = w.Close(block.Header{Level: level})
+	m, err := w.Close(block.Header{Level: level})
 	require.NoError(l.t, err)
+	if l.old {
+		for i := range m.Files {
+			for g := range m.Files[i].RowGroups {
+				m.Files[i].RowGroups[g].Columns = m.Files[i].RowGroups[g].Stored()
+			}
+		}
+		body, err := json.Marshal(m)
+		require.NoError(l.t, err)
+		out[block.MetaFile] = bytes.NewBuffer(body)
+	}
 	return out
 }
 

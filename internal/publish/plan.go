@@ -5,7 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/key"
@@ -72,4 +76,17 @@ func (d *day) stem() string {
 		h.Write([]byte("\n" + b.BlockID().String()))
 	}
 	return time.UnixMilli(d.start).UTC().Format("20060102") + "-" + hex.EncodeToString(h.Sum(nil)[:8]) + "-"
+}
+
+// manifestName is the name of a manifest from which a number of the day's blocks are left out,
+// because an earlier version wrote them.
+func manifestName(stem string, old int, id ulid.ULID) string {
+	return stem + strconv.Itoa(old) + "-" + id.String() + ".avro"
+}
+
+// leftOut returns the number of blocks that a manifest with this stem leaves out.
+func leftOut(name, stem string) int {
+	n, _, _ := strings.Cut(strings.TrimPrefix(name, stem), "-")
+	old, _ := strconv.Atoi(n) // manifestName made the name
+	return old
 }

@@ -63,6 +63,26 @@ func TestPublish(t *testing.T) {
 	require.Equal(t, first.meta.TableUUID, third.meta.TableUUID)
 }
 
+// TestBlocksOfEarlierVersions: blocks without the columns of the tables are left out, and counted by
+// each publication until they are replaced.
+func TestBlocksOfEarlierVersions(t *testing.T) {
+	l := newLake(t)
+	l.addOld(0)
+	l.add(1, key.L24h, up("a"))
+	for n := range 3 {
+		if n == 2 {
+			l.add(2, key.L24h, up("a"))
+		}
+		r := l.publish()
+		require.Equal(t, 1, r.Old)
+		require.Equal(t, 1+n/2, r.Blocks)
+		require.EqualValues(t, 1+n/2, r.Tables[1].Files)
+	}
+	l.clear()
+	l.add(0, key.L24h, up("a"))
+	require.Zero(t, l.publish().Old)
+}
+
 // TestColumns: a label has a column from the block on in which it first appears, with an id of its
 // own for good.
 func TestColumns(t *testing.T) {

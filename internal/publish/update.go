@@ -36,6 +36,7 @@ func (v *version) update(ctx context.Context, days []day) (TableReport, error) {
 	for _, d := range days {
 		if i := slices.IndexFunc(before, func(m iceberg.ManifestFile) bool { return strings.HasPrefix(base(m.Path), d.stem()) }); i >= 0 {
 			kept = append(kept, before[i])
+			v.old += leftOut(base(before[i].Path), d.stem())
 		} else {
 			fresh = append(fresh, d)
 		}
@@ -112,19 +113,22 @@ func (v *version) manifests(ctx context.Context, days []day) (out []manifest, me
 		if err != nil {
 			return nil, nil, err
 		}
-		m := manifest{name: d.stem() + id.String() + ".avro"}
+		var m manifest
+		old := 0
 		for _, b := range d.blocks {
 			meta, err := v.meta(ctx, b)
 			if err != nil {
 				return nil, nil, err
 			}
 			if !meta.Aliased() {
-				v.old++
+				old++
 				continue
 			}
 			metas = append(metas, *meta)
 			m.files = append(m.files, v.table.dataFiles(meta, b.Key(v.tenant).File, v.set.Location, d.start)...)
 		}
+		m.name = manifestName(d.stem(), old, id)
+		v.old += old
 		out = append(out, m)
 	}
 	return out, metas, nil
