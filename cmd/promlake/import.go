@@ -32,7 +32,7 @@ type importPrometheusCmd struct {
 	URL   string   `name:"url" required:"" placeholder:"URL" help:"Server to read: a Prometheus, or another one with its remote read API. /api/v1/read is added."`
 	Match []string `name:"match" sep:"none" placeholder:"SELECTOR" help:"Series to import. Repeatable. Default: all."`
 	Start string   `name:"start" placeholder:"T" required:"" help:"First time: RFC 3339 or seconds since 1970."`
-	End   string   `name:"end" placeholder:"T" help:"Last time. Default: now."`
+	End   string   `name:"end" placeholder:"T" help:"Last time, at most now. Default: now."`
 
 	HTTPConfig string        `name:"http.config.file" placeholder:"FILE" help:"HTTP client configuration of Prometheus: basic_auth, authorization, oauth2, tls_config, http_headers, proxy_url."`
 	Token      string        `name:"token" placeholder:"TOKEN" secret:"" help:"Bearer token for the server; better set by its variable, for arguments can be seen in process lists."`
@@ -45,8 +45,8 @@ type importPrometheusCmd struct {
 
 // Run imports and prints what that did, also when it failed midway.
 func (c *importPrometheusCmd) Run(ctx context.Context, io flags.Streams) (err error) {
-	r := importapp.Remote{URL: c.URL, Match: c.Match, HTTPConfig: c.HTTPConfig, Headers: c.Header, Token: c.Token, Timeout: c.Timeout, Identity: c.Identity}
-	now := time.Now()
+	r := importapp.Remote{URL: c.URL, Match: c.Match, HTTPConfig: c.HTTPConfig, Headers: c.Header, Token: c.Token, Timeout: c.Timeout, Identity: c.Identity, Now: time.Now()}
+	now := r.Now
 	if r.Start, err = parseTime("start", c.Start, now); err != nil {
 		return err
 	}

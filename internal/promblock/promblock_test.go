@@ -147,3 +147,14 @@ func TestSkip(t *testing.T) {
 		require.ErrorIs(t, err, promblock.ErrFormat, text)
 	}
 }
+
+// TestSpoolHasNoName: a process that is killed leaves no file.
+func TestSpoolHasNoName(t *testing.T) {
+	dir := t.TempDir()
+	s, err := promblock.NewSpool(dir)
+	require.NoError(t, err)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoError(t, s.Close())
+}

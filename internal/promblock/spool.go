@@ -20,7 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// Spool is a temporary file with series and their chunks, in any order. First all series are added,
+// Spool is a temporary file without a name, with series and their chunks, in any order. First all series are added,
 // by one goroutine; then Scan may be called concurrently. Nothing of a series stays in memory.
 //
 //	series  = labels chunks
@@ -39,6 +39,9 @@ func NewSpool(dir string) (*Spool, error) {
 	f, err := os.CreateTemp(dir, "promlake-import-*")
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary file: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil { // so that no crash leaves it behind
+		return nil, errors.Join(fmt.Errorf("remove the name of a temporary file: %w", err), f.Close())
 	}
 	return &Spool{file: f, w: bufio.NewWriterSize(f, 1<<18), pool: chunkenc.NewPool()}, nil
 }
@@ -74,7 +77,7 @@ func (s *Spool) End() error {
 }
 
 // Close removes the file. No method may run.
-func (s *Spool) Close() error { return errors.Join(s.file.Close(), os.Remove(s.file.Name())) }
+func (s *Spool) Close() error { return s.file.Close() }
 
 // Scan is Block.Scan.
 func (s *Spool) Scan(ctx context.Context, from, to int64, keep Keep) (*Rows, error) {

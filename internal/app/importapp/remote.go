@@ -34,7 +34,13 @@ type Remote struct {
 	Token      string        // bearer token, if not empty
 	Timeout    time.Duration // of one request, which reads two hours
 	Identity   string        // identifies the samples instead of URL and tenant, if not empty
+	// Now is the time at which the server is asked: there is nothing to read after it. A window that
+	// ends less than settle before it counts as a part of one. Zero: the server gets no more samples.
+	Now time.Time
 }
+
+// settle is how long a server may still get samples of a window that has ended.
+const settle = 10 * time.Minute
 
 // tenantHeader is the header by which servers tell tenants apart.
 const tenantHeader = "X-Scope-OrgID"
@@ -61,6 +67,12 @@ func (r Remote) find(ctx context.Context, dir string) (found, error) {
 	first, last := s.Start.UnixMilli(), s.End.UnixMilli()
 	if first > last || first < key.MinTime || last > key.MaxTime {
 		return found{}, fmt.Errorf("import: from %s to %s: want a start before the end, and years 0 to 9999", s.Start.UTC().Format(time.RFC3339), s.End.UTC().Format(time.RFC3339))
+	}
+	if !s.Now.IsZero() {
+		last = min(last, s.Now.UnixMilli())
+		if first > last {
+			return found{}, fmt.Errorf("import: --start %s is in the future", s.Start.UTC().Format(time.RFC3339))
+		}
 	}
 	s.guess = s.estimate(ctx, first, last)
 	var inputs []bulk.Input
@@ -155,7 +167,8 @@ func (s *server) headers() (map[string]string, error) {
 // are taken as the same whenever it is read.
 func (s *server) input(w key.Window, from, to int64) bulk.Input {
 	id := s.prefix + w.String()
-	if from > int64(w) || to < w.End()-1 {
+	settled := s.Now.IsZero() || w.End() <= s.Now.Add(-settle).UnixMilli()
+	if from > int64(w) || to < w.End()-1 || !settled {
 		id += fmt.Sprintf("/%d-%d", from, to)
 	}
 	return bulk.Input{

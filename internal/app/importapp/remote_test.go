@@ -115,6 +115,7 @@ func TestRemote(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, int64(16), p.reads.Load(), "windows of two hours, and one repeated")
 		same(t, store, want, 1, 30)
+
 		left, err := os.ReadDir(opts.TempDir)
 		require.NoError(t, err)
 		require.Empty(t, left)
@@ -130,6 +131,35 @@ func TestRemote(t *testing.T) {
 		require.Equal(t, int64(16), p.reads.Load(), "nothing was read")
 		require.Empty(t, store.Violations())
 	}
+}
+
+// TestRemoteGrows holds that a window which may still get samples, or has not even begun, does not
+// count as imported: a later import reads it again.
+func TestRemoteGrows(t *testing.T) {
+	want := whole(t)
+	p, store := newPeer(t, want.blocks), newStore(nil)
+	for _, tc := range []struct {
+		now   time.Duration // after the start
+		reads int64
+	}{
+		{13 * time.Hour, 7},
+		{14*time.Hour + time.Minute, 2}, // the window that was under way, and a minute of the next
+		{31 * time.Hour, 9},             // also the one that had just ended
+		{31 * time.Hour, 0},
+	} {
+		r := p.all()
+		r.Now = start.Add(tc.now)
+		before := p.reads.Load()
+		_, err := importapp.RunInto(t.Context(), store, options(), r, time.Now, nil)
+		require.NoError(t, err)
+		require.Equal(t, tc.reads, p.reads.Load()-before, tc.now)
+	}
+	same(t, store, want, 1, 30)
+
+	early := p.all()
+	early.Now = start.Add(-time.Second)
+	_, err := importapp.RunInto(t.Context(), store, options(), early, time.Now, nil)
+	require.ErrorContains(t, err, "is in the future")
 }
 
 // TestRemoteSlices holds that windows whose series need more memory than there is are read once,
