@@ -147,7 +147,8 @@ type someLoader struct {
 // someGroup is what is known of a row group.
 type someGroup struct {
 	rows []Range // that match, counted from the group's first
-	// of the labels that were read so far, and of all that have no column of their own
+	// of the labels that were read so far, and of all that have no column of their own; only those
+	// that are still needed
 	columns map[string]*groupColumn
 }
 

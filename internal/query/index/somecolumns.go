@@ -144,6 +144,7 @@ func (l *someLoader) add(name string) error {
 		if err := c.pick(b, l.groups[i].rows); err != nil {
 			return fmt.Errorf("label %s: %w", name, err)
 		}
+		delete(l.groups[i].columns, name) // no name is read twice
 	}
 	return l.finish(name)
 }
