@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/replica"
+	"github.com/promlake/promlake/internal/telemetry"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -44,29 +44,13 @@ type Runtime struct {
 	tenants prometheus.Gauge
 }
 
-// registered returns a metric that is registered in reg, which may be nil: the one that is there if
-// another part of the process has registered it.
-func registered[C prometheus.Collector](reg prometheus.Registerer, c C) C {
-	if reg == nil {
-		return c
-	}
-	var known prometheus.AlreadyRegisteredError
-	switch err := reg.Register(c); {
-	case errors.As(err, &known):
-		return known.ExistingCollector.(C)
-	case err != nil:
-		panic(err)
-	}
-	return c
-}
-
 // New reads the document for the first time, and returns an error if that fails.
 func New(ctx context.Context, s Settings, store objstore.Getter, defaults Limits, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) (*Runtime, error) {
 	r := &Runtime{
 		period: s.Period, now: now, logger: logger, turn: make(chan struct{}, 1),
-		reloads: registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "promlake", Name: "runtime_config_reads_total", Help: "Reads of the runtime configuration by result: changed, unchanged or failed."}, []string{"result"})),
-		good:    registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_last_reload_successful", Help: "1 if the runtime configuration could be read and was valid when it was read last."})),
-		tenants: registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_tenants", Help: "Tenants with limits of their own."})),
+		reloads: telemetry.Registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "promlake", Name: "runtime_config_reads_total", Help: "Reads of the runtime configuration by result: changed, unchanged or failed."}, []string{"result"})),
+		good:    telemetry.Registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_last_reload_successful", Help: "1 if the runtime configuration could be read and was valid when it was read last."})),
+		tenants: telemetry.Registered(reg, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "promlake", Name: "runtime_config_tenants", Help: "Tenants with limits of their own."})),
 	}
 	r.known.Store(Defaults(defaults))
 	r.good.Set(1)
