@@ -14,7 +14,7 @@ import (
 // readPayload adds the series of a MetricPayload (series = 1) or of a SketchPayload (sketches = 1).
 // field reads a field of one, and end adds it.
 func (d *decoder) readPayload(field func(num protowire.Number, data []byte, v uint64) error, end func() error) error {
-	var full error // there is no room
+	var failed error // end's
 	err := fields(d.Body, func(num protowire.Number, data []byte, _ uint64) error {
 		if num != 1 || data == nil {
 			return nil
@@ -23,11 +23,11 @@ func (d *decoder) readPayload(field func(num protowire.Number, data []byte, v ui
 		if err := fields(data, field); err != nil {
 			return fmt.Errorf("series %d: %w", d.count, err)
 		}
-		full = end()
-		return full
+		failed = end()
+		return failed
 	})
-	if full != nil {
-		return full
+	if failed != nil {
+		return failed
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -62,7 +62,7 @@ func (d *decoder) sketchField(num protowire.Number, data []byte, _ uint64) error
 }
 
 // endSketches adds the sketches of the series at hand, and the series. An error means that there is
-// no room.
+// no room, or that a sketch is malformed (ErrInvalid).
 func (d *decoder) endSketches() error {
 	for _, data := range d.sketches {
 		if err := d.c.HistogramRoom(len(data)); err != nil {

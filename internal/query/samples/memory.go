@@ -76,6 +76,7 @@ func (m *Memory) reset() {
 	m.times.reset()
 	m.values.reset()
 	clear(m.fragments) // so that they hold no batch
+	clear(m.replicas[:cap(m.replicas)])
 	m.last = nil
 }
 
