@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/replica"
 	"github.com/promlake/promlake/internal/segment"
@@ -225,4 +226,27 @@ func TestReplicasAcrossWindows(t *testing.T) {
 		got = seriesOf(t, l.exec(t.Context(), asked{text: `sum(up) + on() sum(up offset 1s)`, end: window.Add(20 * time.Second)}))
 		require.Equal(t, map[string]map[int64]float64{`{}`: {window.UnixMilli() + 20_000: 26}}, got)
 	}
+}
+
+// TestReplicasInBatches: a query whose series are read in several batches reads no more around its
+// range than one whose series are read at once.
+func TestReplicasInBatches(t *testing.T) {
+	const pairs, every = 400, 10_000 // more than 128 Ki samples of all, see lookup.Resolution.Batches
+	now := testNow().UnixMilli()
+	var rows []segment.Row
+	for i := range 2 * pairs {
+		row := segment.Row{Labels: metric("m", "cluster", "x", "__replica__", fmt.Sprint(i%2), "i", fmt.Sprint(i/2))}
+		for at := now - 4*hour; at < now; at += every {
+			row.Floats = append(row.Floats, segment.Float{T: at, V: float64(at)})
+		}
+		rows = append(rows, row)
+	}
+	l := newLake(t, newDirStore(t), query.Settings{MinPushedSamples: -1, HA: ha})
+	l.writeBlocks(tenant.Default, blockShape{level: key.L24h}, rows)
+	read := func(text string) float64 {
+		before := l.counted("promlake_query_samples_read_total")
+		require.NoError(t, l.exec(t.Context(), asked{text: text, end: testNow().Add(-2 * time.Hour)}).Err)
+		return l.counted("promlake_query_samples_read_total") - before
+	}
+	require.Equal(t, pairs*read(`sum(rate(m{i="7"}[5m]))`), read(`sum(rate(m[5m]))`))
 }

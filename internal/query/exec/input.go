@@ -19,6 +19,8 @@ import (
 type Input struct {
 	Res     *lookup.Resolution
 	wanted  []int              // positions in res
+	mint    int64              // ms; samples that are shown, while Whole has more of replicas
+	maxt    int64              // ms
 	Whole   *samples.Collector // of wanted
 	Rolled  *samples.Rollups   // nil: samples are read everywhere
 	Taken   [][]lookup.Row     // by object: of which rollups are read
@@ -59,7 +61,7 @@ func (p *Attempt) ReadOf(ctx context.Context, l *plan.Leaf) (*Input, error) {
 		return nil, err
 	}
 	mint, maxt := p.Span.Clip(l.Range())
-	out := &Input{Res: res, wanted: wanted, Whole: p.Samples.Collect(res.Match(wanted, mint, maxt))}
+	out := &Input{Res: res, wanted: wanted, mint: mint, maxt: maxt, Whole: p.Samples.Collect(res.Match(wanted, mint, maxt))}
 	reads := []*samples.Collector{out.Whole}
 	if out.Rolled = samples.FindRollups(l, res, wanted, mint, maxt); out.Rolled != nil {
 		var edges []*samples.Collector
@@ -82,7 +84,7 @@ func (p *Attempt) RawReadOf(ctx context.Context, sel plan.Selector) *Input {
 		wanted[i] = i
 	}
 	mint, maxt := p.Span.Clip(sel.MinT, sel.MaxT)
-	out := &Input{Res: res, wanted: wanted, Whole: p.Samples.Collect(res.Match(wanted, mint, maxt))}
+	out := &Input{Res: res, wanted: wanted, mint: mint, maxt: maxt, Whole: p.Samples.Collect(res.Match(wanted, mint, maxt))}
 	out.Files, out.took = out.Whole.FloatParts(ctx)
 	if res.HasHists {
 		files, took := out.Whole.HistParts(ctx)

@@ -124,7 +124,7 @@ func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinal
 		for i, o := range ordinals {
 			some[i] = read.wanted[o]
 		}
-		match = read.Res.Match(some, read.Whole.MinT, read.Whole.MaxT)
+		match = read.Res.Match(some, read.mint, read.maxt)
 	} else { // the whole read is the batch
 		slices.Sort(ordinals)
 	}
