@@ -84,7 +84,7 @@ function open(): void {
   document.title = `${titles.find(([v]) => v === state.view)![1]} · Promlake`;
   switch (state.view) {
     case "dashboards": {
-      const d = new DashboardsView(context, () => state, update, explore);
+      const d = new DashboardsView(context, () => state, update, explore, explain);
       replace(main, d.dom);
       shown = d;
       break;
@@ -102,7 +102,7 @@ function open(): void {
       break;
     }
     case "cardinality": {
-      const c = new CardinalityView(context, () => state, update, explore);
+      const c = new CardinalityView(context, () => state, update, explore, explain);
       replace(main, c.dom);
       shown = c;
       break;

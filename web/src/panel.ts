@@ -11,7 +11,7 @@ import { remember, type PanelState } from "./state";
 import { csv, table } from "./table";
 import { bounds, formatDuration, parseDuration, stepFor, type Range, type Zone } from "./time";
 import { ValuesTable } from "./values";
-import { estimate, heavy, question } from "./weigh";
+import { estimate, Gate, question } from "./weigh";
 
 // What all panels of a view share.
 export interface Context {
@@ -32,8 +32,7 @@ export class Result {
   private drawing: Graph | undefined;
   private readonly values = new ValuesTable();
   private readonly query: Ranged;
-  private allowed = ""; // the heavy query that may run
-  private asked = ""; // the heavy query that waits for a decision
+  private readonly gate = new Gate();
 
   constructor(
     private readonly ctx: Context,
@@ -48,11 +47,11 @@ export class Result {
   // that moved on is asked again.
   async ask(g: PanelState, refresh = false): Promise<void> {
     // Refreshes that come faster than answers must not cancel each other for good.
-    if (refresh && (this.running || this.asked)) return;
+    if (refresh && (this.running || this.gate.waits)) return;
     this.running?.abort();
     const run = (this.running = new AbortController());
     if (!g.expr.trim()) {
-      this.asked = "";
+      this.gate.forget();
       this.running = undefined;
       this.clear();
       return;
@@ -78,25 +77,23 @@ export class Result {
 
   // weigh estimates a query before it runs. If the query is heavy and the user has not decided yet,
   // it asks, and reports true.
-  private async weigh(g: PanelState, signal: AbortSignal): Promise<boolean> {
+  private weigh(g: PanelState, signal: AbortSignal): Promise<boolean> {
     const range = this.ctx.range();
     const { start, end } = bounds(range, Date.now());
     const asOf = this.ctx.asOf();
     const step = this.step(g, range);
-    const which = JSON.stringify([g.expr, g.tab === "table", range.length, step, asOf]);
-    if (which === this.asked && which !== this.allowed) return true; // the question is there
-    this.asked = "";
-    if (which === this.allowed) return false;
-    const e = await estimate(this.ctx.api, g.tab === "table" ? queryParams(g.expr, end, asOf) : rangeParams(g.expr, start, end, step, asOf), signal);
-    if (!e || !heavy(e)) return false;
-    this.asked = which;
-    this.empty();
-    const run = () => {
-      this.allowed = which;
-      void this.ask(g);
-    };
-    replace(this.status, question(e, run, () => this.explain(g.expr)));
-    return true;
+    return this.gate.closed(
+      JSON.stringify([g.expr, g.tab === "table", range.length, step, asOf]),
+      () => estimate(this.ctx.api, g.tab === "table" ? queryParams(g.expr, end, asOf) : rangeParams(g.expr, start, end, step, asOf), signal),
+      (e, pass) => {
+        this.empty();
+        const run = () => {
+          pass();
+          void this.ask(g);
+        };
+        replace(this.status, question(e, run, () => this.explain(g.expr)));
+      },
+    );
   }
 
   private step(g: PanelState, range: Range): number {

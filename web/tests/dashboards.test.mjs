@@ -243,6 +243,44 @@ test("thirty panels ask at most six queries at once", async () => {
   assert.deepEqual(page.faults, []);
 });
 
+test("a heavy panel shows its estimate and asks when the user says so", async () => {
+  const page = await visit(browser, "about:blank");
+  let weighed = 0;
+  let asked = 0;
+  await page.route("**/api/v1/explain*", async (route) => {
+    weighed++;
+    const reply = await (await route.fetch()).json();
+    if (/heavy/.test(route.request().url())) {
+      Object.assign(reply.data, { selectors: [{ series: 6_000, samples: 30_000_000 }] });
+      Object.assign(reply.data.cost, { bytes: 2 ** 20, dollars: 0.005 });
+    }
+    await route.fulfill({ json: reply });
+  });
+  await page.route("**/api/v1/query_range*", (route) => (/heavy/.test(route.request().url()) && asked++, route.continue()));
+  const panel = (title, x, ...exprs) => ({ type: "timeseries", title, gridPos: { x, y: 0, w: 12, h: 6 }, targets: exprs.map((expr, i) => ({ refId: "AB"[i], expr })) });
+  const dashboard = { title: "Weighed", panels: [panel("Light", 0, "node_load1"), panel("Heavy", 12, "node_load1 or heavy", "node_load5 or heavy")] };
+  await page.route("**/api/v1/dashboards/weighed.json", (route) => route.fulfill({ json: { status: "success", data: dashboard } }));
+  await page.goto(link("file:weighed.json", "&refresh=1s"));
+  // Each query is light; together they are heavy. Other panels do not wait.
+  const question = card(page, "Heavy").getByRole("group", { name: "Estimate of a heavy query" });
+  await question.getByText("about 60,000,000 samples of 12,000 series, 2 MiB ($0.01)").waitFor();
+  await drawn(page, "Light", "canvas");
+  // Neither automatic refreshes nor one of the header decide, or weigh the same again.
+  await page.keyboard.press("r");
+  await until("the other panel was refreshed", async () => (await card(page, "Light").getAttribute("aria-busy")) === "false");
+  assert.equal(asked, 0);
+  assert.equal(weighed, 3);
+  await question.getByRole("button", { name: "Run anyway" }).click();
+  await card(page, "Heavy").locator("canvas").waitFor();
+  assert.equal(await question.count(), 0);
+  assert.equal(weighed, 3);
+  // The decision holds for this length of the time range.
+  await page.getByLabel("Length of the time range").selectOption("6h");
+  await question.getByRole("button", { name: "Explain it" }).click();
+  await until("the query is in Explain", async () => /#\/explain\?.*g0\.expr=node_load1\+or\+heavy/.test(page.url().replaceAll("%20", "+")));
+  assert.deepEqual(page.faults, []);
+});
+
 test("accessible and within its width", async () => {
   await write();
   const page = await visit(browser, "about:blank", { colorScheme: "dark" });

@@ -8,6 +8,7 @@ import { inText, type Scope } from "./interpolate";
 import type { PanelSpec, Place } from "./model";
 import { Queries } from "./query";
 import { ValuesTable } from "../values";
+import { Gate, question } from "../weigh";
 import { unsupportedTransformations } from "./transform";
 
 // Card is a panel of a dashboard. It asks only while it is in sight, so that a long dashboard costs
@@ -23,13 +24,15 @@ export class Card {
   private drawing: Graph | undefined;
   private stale: "no" | "refresh" | "all" = "all"; // what it must ask when it comes into sight
   private visible = false;
+  private readonly gate = new Gate();
 
   constructor(
     private readonly ctx: Context,
     private readonly spec: PanelSpec,
     private readonly scope: Scope,
     place: Place,
-    explore: (expr: string) => void,
+    private readonly explore: (expr: string) => void,
+    private readonly explain: (expr: string) => void,
   ) {
     this.queries = new Queries(ctx, spec);
     this.title = inText(spec.title, scope);
@@ -43,7 +46,7 @@ export class Card {
         { class: "row card-head" },
         h("h2", {}, this.title),
         spec.description && h("button", { type: "button", class: "quiet", "aria-label": `About ${this.title}`, "aria-expanded": "false", onclick: (e: Event) => (e.currentTarget as HTMLElement).setAttribute("aria-expanded", String((about.hidden = !about.hidden) === false)) }, "i"),
-        spec.targets.length > 0 && h("button", { type: "button", class: "quiet", "aria-label": `Explore ${this.title}`, onclick: () => explore(this.queries.expressions(scope)[0]!) }, "Explore"),
+        spec.targets.length > 0 && h("button", { type: "button", class: "quiet", "aria-label": `Explore ${this.title}`, onclick: () => this.explore(this.queries.expressions(scope)[0]!) }, "Explore"),
       ),
       about,
       this.status,
@@ -53,16 +56,16 @@ export class Card {
     );
     Object.assign(this.dom.style, { gridColumn: `${place.x + 1} / span ${place.w}`, gridRow: `${place.y + 1} / span ${place.h}` });
     if (!asked) {
-      replace(this.body, ...this.unasked(explore));
+      replace(this.body, ...this.unasked());
       this.stale = "no";
     }
   }
 
   // unasked is the content of a panel without queries that the page draws.
-  private unasked(explore: (expr: string) => void): (HTMLElement | null)[] {
+  private unasked(): (HTMLElement | null)[] {
     if (this.spec.type === "text") return [words(this.spec, this.scope)];
     if (asks(this.spec.type)) return [h("p", { class: "muted empty" }, "No PromQL query")];
-    const queries = this.queries.expressions(this.scope).map((e) => h("li", {}, h("button", { type: "button", class: "quiet expr", onclick: () => explore(e) }, e)));
+    const queries = this.queries.expressions(this.scope).map((e) => h("li", {}, h("button", { type: "button", class: "quiet expr", onclick: () => this.explore(e) }, e)));
     return [h("p", { class: "warn" }, `Panels of type ${this.spec.type} are not supported.`), queries.length ? h("p", {}, "Its queries in Explore:") : null, h("ul", {}, ...queries)];
   }
 
@@ -86,13 +89,15 @@ export class Card {
 
   private async ask(refresh: boolean): Promise<void> {
     // Refreshes that come faster than answers must not cancel each other for good.
-    if (refresh && this.running) return;
+    if (refresh && (this.running || this.gate.waits)) return;
     this.running?.abort();
     const run = (this.running = new AbortController());
     this.stale = "no";
     this.dom.setAttribute("aria-busy", "true");
     try {
-      const data = await this.queries.ask(this.scope, this.dom.clientWidth || 600, refresh, run.signal);
+      const pixels = this.dom.clientWidth || 600;
+      if (!refresh && (await this.weigh(pixels, run.signal))) return;
+      const data = await this.queries.ask(this.scope, pixels, refresh, run.signal);
       this.drawing?.destroy();
       const picture = draw(this.spec, data, this.ctx, this.scope);
       this.drawing = picture.graph;
@@ -110,6 +115,23 @@ export class Card {
         this.dom.setAttribute("aria-busy", "false");
       }
     }
+  }
+
+  // weigh estimates the queries before they run. If they are heavy and the user has not decided yet,
+  // it asks, and reports true.
+  private weigh(pixels: number, signal: AbortSignal): Promise<boolean> {
+    return this.gate.closed(
+      this.queries.key(this.scope, pixels),
+      () => this.queries.estimate(this.scope, pixels, signal),
+      (e, pass) => {
+        this.clear();
+        const run = () => {
+          pass();
+          void this.ask(false);
+        };
+        replace(this.status, question(e, run, () => this.explain(this.queries.expressions(this.scope)[0]!)));
+      },
+    );
   }
 
   private clear(): void {

@@ -1,9 +1,10 @@
-import { queryParams, type Answer, type Labels, type Point, type Series } from "../api";
+import { queryParams, rangeParams, type Answer, type Labels, type Point, type Series } from "../api";
 import { legend, shared } from "../format";
 import { columns } from "../graph";
 import type { Context } from "../panel";
 import { Ranged } from "../ranged";
 import { bounds, formatDuration, parseDuration, stepFor, type Range } from "../time";
+import { estimate, together, type Estimate } from "../weigh";
 import { inExpression, inText, single, type Scope } from "./interpolate";
 import type { PanelSpec, Target } from "./model";
 import type { Values } from "./reduce";
@@ -43,10 +44,7 @@ export class Queries {
 
   // ask runs all queries. With refresh, range queries ask only for what is new.
   async ask(scope: Scope, pixels: number, refresh: boolean, signal: AbortSignal): Promise<Data> {
-    const range = this.range(scope);
-    const least = this.leastStep(scope);
-    const step = stepFor(range.length, pixels, least);
-    const inner = new Map([...scope, ...times(range, step, this.scraped(scope))]);
+    const { range, step, inner } = this.timed(scope, pixels);
     const b = bounds(range, Date.now());
     const data: Data = { times: [], start: Math.floor(b.start / step) * step, end: Math.floor(b.end / step) * step, step, lines: [], tables: [], warnings: [] };
     const answers = await Promise.all(this.spec.targets.map((t) => this.one(t, inner, range, step, refresh, signal)));
@@ -67,12 +65,35 @@ export class Queries {
     return data;
   }
 
+  // estimate is what all queries together would read.
+  async estimate(scope: Scope, pixels: number, signal: AbortSignal): Promise<Estimate | undefined> {
+    const { range, step, inner } = this.timed(scope, pixels);
+    const { start, end } = bounds(range, Date.now());
+    const asOf = this.ctx.asOf();
+    const params = (t: Target) => {
+      const expr = inExpression(t.expr, inner);
+      return isInstant(t) ? queryParams(expr, end, asOf) : rangeParams(expr, start, end, step, asOf);
+    };
+    return together(await Promise.all(this.spec.targets.map((t) => estimate(this.ctx.api, params(t), signal))));
+  }
+
+  // key identifies what the queries ask, wherever the time range ends.
+  key(scope: Scope, pixels: number): string {
+    const { range, step } = this.timed(scope, pixels);
+    return JSON.stringify([range.length, step, this.ctx.asOf()]);
+  }
+
   // expressions lists the queries as they are asked.
   expressions(scope: Scope): string[] {
-    const range = this.range(scope);
-    const least = this.leastStep(scope);
-    const inner = new Map([...scope, ...times(range, stepFor(range.length, 600, least), this.scraped(scope))]);
+    const { inner } = this.timed(scope, 600);
     return this.spec.targets.map((t) => inExpression(t.expr, inner));
+  }
+
+  // timed is the time range of the queries, their step, and the variables with those of the time.
+  private timed(scope: Scope, pixels: number): { range: Range; step: number; inner: Scope } {
+    const range = this.range(scope);
+    const step = stepFor(range.length, pixels, this.leastStep(scope));
+    return { range, step, inner: new Map([...scope, ...times(range, step, this.scraped(scope))]) };
   }
 
   private range(scope: Scope): Range {
@@ -91,7 +112,7 @@ export class Queries {
 
   private async one(t: Target, scope: Scope, range: Range, step: number, refresh: boolean, signal: AbortSignal): Promise<{ series: Series[]; warnings: string[]; instant: boolean; start?: number; end?: number }> {
     const expr = inExpression(t.expr, scope);
-    if (t.instant || t.table) {
+    if (isInstant(t)) {
       const { end } = bounds(range, Date.now());
       const r = await this.ctx.api.get<Answer>("query", queryParams(expr, end, this.ctx.asOf()), signal);
       return { series: vector(r.data), warnings: r.warnings, instant: true };
@@ -102,6 +123,8 @@ export class Queries {
     return { series: m.series, warnings: m.reply.warnings, instant: false, start: m.start, end: m.end };
   }
 }
+
+const isInstant = (t: Target) => t.instant || t.table;
 
 // duration reads a least step, such as 30s or >30s. It is 0 if there is none.
 const duration = (step: string, scope: Scope) => parseDuration(inText(step, scope).replace(/^[<>]/, "")) ?? 0;

@@ -37,6 +37,7 @@ export class DashboardsView {
     private readonly state: () => State,
     private readonly change: (c: Partial<State>) => void,
     private readonly explore: (expr: string) => void,
+    private readonly explain: (expr: string) => void,
   ) {
     this.sources = new Sources(ctx.api);
     this.sight = new IntersectionObserver((all) => {
@@ -184,7 +185,7 @@ export class DashboardsView {
     const sections = layOut(d.sections, scope).map((s) => {
       const grid = h("div", { class: "cards" });
       for (const p of s.panels) {
-        const card = new Card(this.ctx, p.spec, p.scope, p.place, this.explore);
+        const card = new Card(this.ctx, p.spec, p.scope, p.place, this.explore, this.explain);
         this.cards.set(card.dom, card);
         grid.appendChild(card.dom);
       }
