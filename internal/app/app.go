@@ -20,6 +20,7 @@ import (
 	"github.com/promlake/promlake/internal/app/publishapp"
 	"github.com/promlake/promlake/internal/app/queryapp"
 	"github.com/promlake/promlake/internal/app/ruleapp"
+	"github.com/promlake/promlake/internal/app/tenantapp"
 	"github.com/promlake/promlake/internal/app/uploadapp"
 	"github.com/promlake/promlake/internal/demo"
 	"github.com/promlake/promlake/internal/ingest"
@@ -44,6 +45,7 @@ type Settings struct {
 	Ruler      ruler.Settings      `embed:"" group:"Scraping and rules"`
 	Page       pageapp.Settings    `embed:"" group:"Page"`
 	Doctor     doctorapp.Served    `embed:"" group:"Page"`
+	Tenants    tenantapp.Served    `embed:"" group:"Page"`
 	Listeners  listenapp.Settings  `embed:"" group:"Ingest"`
 	Flight     flightapp.Settings  `embed:"" group:"Query"`
 	Demo       bool                `name:"demo" group:"Demo" default:"false" help:"Serve this machine's metrics at /metrics/node, scrape them and this process by an example configuration unless --config.file names another, and print example queries." when:"Set it to try Promlake out."`
@@ -126,6 +128,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 		queryapp.New(warmed(s.Query), readers...),
 		pageapp.New(s.Page),
 		doctorapp.New(s.Doctor),
+		tenantapp.New(s.Tenants),
 		ruleapp.Editing(s.Ruler, s.Query.API.Expressions, func() {
 			if monitor != nil {
 				monitor.RulesChanged()

@@ -106,6 +106,7 @@ var access = map[string]auth.Access{
 	"GET /influx/ping":             auth.Public,
 
 	"GET /api/v1/status/doctor":             auth.Operate,
+	"GET /api/v1/status/tenants":            auth.Operate,
 	"/api/v1/status/config":                 auth.Operate,
 	"/api/v1/status/flags":                  auth.Operate,
 	"/api/v1/status/runtimeinfo":            auth.Operate,

@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 
 	// Composition.
 	"internal/app": {
-		"internal/app/compactapp", "internal/app/doctorapp", "internal/app/flightapp", "internal/app/importapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/publishapp", "internal/app/queryapp", "internal/app/ruleapp", "internal/app/uploadapp",
+		"internal/app/compactapp", "internal/app/doctorapp", "internal/app/flightapp", "internal/app/importapp", "internal/app/ingestapp", "internal/app/listenapp", "internal/app/pageapp", "internal/app/process", "internal/app/promapp", "internal/app/publishapp", "internal/app/queryapp", "internal/app/ruleapp", "internal/app/tenantapp", "internal/app/uploadapp",
 		"internal/auth", "internal/demo", "internal/ingest", "internal/objstore/storeurl", "internal/promconfig", "internal/query", "internal/replica", "internal/ruler", "internal/settings",
 	},
 	"internal/app/compactapp": {
@@ -75,9 +75,11 @@ var allowed = map[string][]string{
 		"internal/app/human", "internal/app/importapp", "internal/app/process", "internal/app/queryapp", "internal/compact/bulk", "internal/key", "internal/live", "internal/memory", "internal/objstore",
 		"internal/objstore/probe", "internal/query", "internal/query/request", "internal/ruleeval", "internal/segment", "internal/series", "internal/tenant",
 	},
-	"internal/app/shell":     {"internal/app/human"},
-	"internal/app/sqlapp":    {"internal/query/duck", "internal/query/duck/promsql"},
-	"internal/app/tenantapp": {"internal/catalog", "internal/cost", "internal/key", "internal/objstore"},
+	"internal/app/shell":  {"internal/app/human"},
+	"internal/app/sqlapp": {"internal/query/duck", "internal/query/duck/promsql"},
+	"internal/app/tenantapp": {
+		"internal/app/process", "internal/auth", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/query/inventory", "internal/telemetry",
+	},
 	"internal/app/uploadapp": {
 		"internal/app/importapp", "internal/app/process", "internal/auth", "internal/catalog", "internal/checksum", "internal/compact/bulk", "internal/key", "internal/memory", "internal/objstore", "internal/promblock", "internal/tenant", "internal/upload",
 	},

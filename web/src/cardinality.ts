@@ -1,6 +1,6 @@
 import { ApiError } from "./api";
 import { h, replace } from "./dom";
-import { formatValue } from "./format";
+import { dollars, formatValue } from "./format";
 import type { Context } from "./panel";
 import type { State } from "./state";
 import { bounds, formatDuration, formatTime } from "./time";
@@ -36,7 +36,6 @@ interface Unasked {
 type Change = Partial<Pick<State, "filter" | "only" | "compare">>;
 
 const count = (n: number) => n.toLocaleString("en");
-const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? "< $0.01" : `$${n.toFixed(2)}`);
 const isName = (s: string) => /^[a-zA-Z_:][\w:]*$/.test(s);
 // topN is the length of the lists.
 const topN = "50";

@@ -71,3 +71,6 @@ export function shared(series: readonly { metric: Record<string, string> }[]): S
   for (const [l, v] of Object.entries(first.metric)) if (series.every((s) => s.metric[l] === v)) out.add(l);
   return out;
 }
+
+// dollars writes a price a month.
+export const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? "< $0.01" : `$${n.toFixed(2)}`);

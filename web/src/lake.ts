@@ -1,8 +1,9 @@
 import { activity, type Activity, type Rate } from "./activity";
 import { ApiError, type Answer, type Api, type Series } from "./api";
 import { h, replace } from "./dom";
-import { formatValue } from "./format";
+import { dollars, formatValue } from "./format";
 import type { Context } from "./panel";
+import { tenants } from "./tenants";
 import { bounds, formatTime, type Zone } from "./time";
 
 // What the lake of a tenant holds: the answer of /api/v1/status/lake as figures, as a picture of
@@ -35,7 +36,6 @@ interface Inventory {
 
 const count = (n: number) => n.toLocaleString("en");
 const bytes = (n: number) => formatValue(n, "bytes");
-const dollars = (n: number) => (n === 0 ? "$0" : n < 0.01 ? "less than $0.01" : `$${n.toFixed(2)}`);
 // tiny writes dollars that may be far less than a cent.
 const tiny = (n: number) => (n === 0 ? "$0" : n < 0.01 ? `$${Number(n.toPrecision(2))}` : `$${n.toFixed(2)}`);
 const titles: Record<string, string> = { segment: "Segments", part: "Parts", "24h": "24h, rollups" };
@@ -47,8 +47,15 @@ const shownWindows = 500;
 export class LakeView {
   readonly dom = h("div", { class: "lake" });
   private running = false;
+  private readonly tenants: HTMLElement;
 
-  constructor(private readonly ctx: Context) {}
+  // open shows another tenant.
+  constructor(
+    private readonly ctx: Context,
+    open: (tenant: string) => void,
+  ) {
+    this.tenants = tenants(ctx.api, () => ctx.zone(), open);
+  }
 
   refresh(): void {
     if (this.running) return;
@@ -76,7 +83,7 @@ export class LakeView {
         lagOf(api),
         activity(api, bounds(this.ctx.range(), Date.now()).end, asOf),
       ]);
-      this.draw(content(lake.data, flags, lag, now, this.ctx.zone()));
+      this.draw([...content(lake.data, flags, lag, now, this.ctx.zone()), flags ? this.tenants : null]);
     } catch (e) {
       replace(this.dom, h("p", { class: "bad", role: "alert" }, e instanceof ApiError && e.status === 404 ? "This server does not describe its lake: it is older than this page." : e instanceof Error ? e.message : String(e)));
     }

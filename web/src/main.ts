@@ -96,13 +96,13 @@ function open(): void {
       shown = openExplain();
       break;
     case "lake": {
-      const l = new LakeView(context);
+      const l = new LakeView(context, switchTo);
       replace(main, l.dom);
       shown = l;
       break;
     }
     case "cardinality": {
-      const c = new CardinalityView(context, () => state, update, explore, explain);
+      const c = new CardinalityView(context, () => state, update, explore);
       replace(main, c.dom);
       shown = c;
       break;
@@ -265,12 +265,15 @@ function moment(label: string, none: string, at: number | undefined, set: (at: n
 function tenant(): HTMLElement {
   api.tenant = state.tenant;
   const f = h("input", { class: "short", placeholder: "tenant", "aria-label": "Tenant (X-Scope-OrgID); empty means the default", value: state.tenant });
-  f.addEventListener("change", () => {
-    api.tenant = f.value.trim();
-    update({ tenant: api.tenant });
-    void detect();
-  });
+  f.addEventListener("change", () => switchTo(f.value.trim()));
   return f;
+}
+
+// switchTo shows the data of another tenant.
+function switchTo(tenant: string): void {
+  api.tenant = tenant;
+  update({ tenant });
+  void detect();
 }
 
 function askToken(why: string): void {

@@ -279,6 +279,45 @@ test("the lake shows its levels, what it costs and what waits", async () => {
   assert.deepEqual(page.faults, []);
 });
 
+test("an operator lists the tenants of the store, and opens the lake of one", async () => {
+  const tokens = `${server.folder}/lake.json`;
+  const operator = (await run("token", "--tenant", "*", "--access", "read,write,admin", "--comment", "ops", "--tokens", tokens)).trim();
+  const reader = (await run("token", "--tenant", "team-a", "--access", "read", "--tokens", tokens)).trim();
+  const guarded = await Server.start("--auth.tokens", `file:${tokens}`);
+  try {
+    for (const [tenant, text] of [["team-a", "a 1\n"], ["team-b", "b 1\nb2 2\n"]]) {
+      const headers = { Authorization: `Bearer ${operator}`, "X-Scope-OrgID": tenant };
+      assert.equal((await fetch(`${guarded.url}/api/v1/import/prometheus`, { method: "POST", headers, body: text })).status, 204);
+    }
+    const page = await visit(browser, `${guarded.url}/#/lake?tenant=team-a`);
+    const sign = async (token) => {
+      await page.getByLabel("Bearer token").fill(token);
+      await page.getByRole("button", { name: "Use" }).click();
+    };
+    await sign(reader);
+    await page.getByRole("region", { name: "Stored" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "List the tenants" }).count(), 0); // not for readers
+    await page.getByRole("button", { name: "Token" }).click();
+    await sign(operator);
+    await page.getByRole("button", { name: "List the tenants" }).click();
+    const rows = page.getByRole("region", { name: "Tenants by bytes" }).getByRole("row");
+    await until("both tenants are listed", async () => (await rows.count()) === 3);
+    assert.deepEqual((await rows.allTextContents()).slice(1).map((t) => /^team-[ab]/.exec(t)[0]).sort(), ["team-a", "team-b"]);
+    await page.getByRole("button", { name: "Show the lake of team-b" }).click();
+    await until("the header names the tenant", async () => (await page.getByLabel("Tenant (X-Scope-OrgID)").inputValue()) === "team-b");
+    assert.match(page.url(), /tenant=team-b/);
+    assert.equal(await rows.count(), 3); // the list stays
+    // A damaged tenant does not hide the others, and names are text.
+    const hostile = [{ tenant: "<b>x</b>", segments: 0, blocks: 0, bytes: 0, samples: 0, start: 0, end: 0, waiting: 0, deletions: 0, dollarsPerMonth: 0, error: "read manifest: <i>damaged</i>" }];
+    await page.route("**/api/v1/status/tenants", (route) => route.fulfill({ json: { status: "success", data: { tenants: hostile } } }));
+    await page.getByRole("button", { name: "List the tenants" }).click();
+    await page.getByText("read manifest: <i>damaged</i>").waitFor();
+    assert.deepEqual(page.faults, []);
+  } finally {
+    await guarded.stop();
+  }
+});
+
 test("the lake shows what a sample takes in each column", async () => {
   const page = await visit(browser, "about:blank");
   await page.route("**/api/v1/status/lake*", async (route) => {

@@ -1,0 +1,97 @@
+package tenantapp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/query/inventory"
+)
+
+// Stored is what a tenant stores. Bytes, samples and times are those of live objects; the times are
+// in ms since the Unix epoch, and 0 if there are none.
+type Stored struct {
+	Tenant    string `json:"tenant"`
+	Segments  int    `json:"segments"`
+	Blocks    int    `json:"blocks"`
+	Bytes     int64  `json:"bytes"`
+	Samples   int64  `json:"samples"`   // of blocks
+	Start     int64  `json:"start"`     // of the first window
+	End       int64  `json:"end"`       // of the last window, exclusive
+	Waiting   int    `json:"waiting"`   // objects that wait to be deleted
+	Deletions int    `json:"deletions"` // that are not yet applied everywhere
+	// DollarsPerMonth is the list price of S3 Standard in us-east-1 for Bytes.
+	DollarsPerMonth float64 `json:"dollarsPerMonth"`
+	Error           string  `json:"error,omitempty"` // why the rest is unknown
+}
+
+// TooManyError reports a store with more tenants than one request may describe.
+type TooManyError struct{ Tenants, Limit int }
+
+// Error implements error.
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("the store has %d tenants, and one request may describe %d (--web.max-tenants)", e.Tenants, e.Limit)
+}
+
+// overviewers is the number of tenants that are read at once.
+const overviewers = 8
+
+// Overview describes all tenants of a store, the one with most bytes first. It lists the segments
+// and reads the manifest of each. A manifest that cannot be read is part of the result. Errors are
+// a *TooManyError and those of listing the tenants.
+func Overview(ctx context.Context, store objstore.Store, limit int) ([]Stored, error) {
+	tenants, err := catalog.Tenants(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if len(tenants) > limit {
+		return nil, &TooManyError{len(tenants), limit}
+	}
+	out := make([]Stored, len(tenants))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(overviewers)
+	for i, name := range tenants {
+		g.Go(func() error {
+			out[i] = storedBy(ctx, store, name)
+			return ctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out, func(a, b Stored) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return out, nil
+}
+
+func storedBy(ctx context.Context, store objstore.Store, tenant string) Stored {
+	s, err := catalog.Take(ctx, store, tenant, key.MinTime, key.MaxTime)
+	if err != nil {
+		return Stored{Tenant: tenant, Error: err.Error()}
+	}
+	v := inventory.Of(s)
+	out := Stored{
+		Tenant: tenant, Segments: len(s.Segments), Blocks: len(s.Blocks), Bytes: v.Bytes,
+		Waiting: v.Waiting.Segments + v.Waiting.Blocks, DollarsPerMonth: v.DollarsPerMonth,
+	}
+	for _, l := range v.Levels {
+		out.Samples += l.Samples
+	}
+	for i, w := range v.Windows { // by start
+		if i == 0 {
+			out.Start = w.Start
+		}
+		out.End = max(out.End, w.End)
+	}
+	for _, d := range v.Deletions {
+		if d.Objects > 0 {
+			out.Deletions++
+		}
+	}
+	return out
+}
