@@ -26,8 +26,10 @@ func (r *Rows) decode(p *place, floats *live.Run, hists []segment.Hist) (out []s
 		r.floats = c.Iterator(r.floats)
 		err = r.xor(r.floats, c.NumSamples(), p.minT >= r.from && p.maxT < r.to, floats)
 	default:
-		r.others = c.Iterator(r.others)
-		hists, err = r.any(r.others, floats, hists)
+		if err = checkBuckets(c); err == nil {
+			r.others = c.Iterator(r.others)
+			hists, err = r.any(r.others, floats, hists)
+		}
 	}
 	if err != nil {
 		return hists, err

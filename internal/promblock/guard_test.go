@@ -18,24 +18,35 @@ import (
 	"github.com/promlake/promlake/internal/series"
 )
 
-// TestHostileChunk holds that a chunk which upstream's decoder panics about, for its checksum
-// matches, is an error like any other corrupt chunk.
+// TestHostileChunk holds that a chunk whose checksum matches, but which upstream's decoder panics
+// about or makes room for that is never filled, is an error like any other corrupt chunk.
 func TestHostileChunk(t *testing.T) {
 	dir := promblocktest.Write(t, t.TempDir(), 0, 300_000, history())
 	file := filepath.Join(dir, "chunks", "000001")
 	raw, err := os.ReadFile(file)
 	require.NoError(t, err)
-	// The first chunk, at offset 8: length, encoding, data, CRC-32C of encoding and data. One byte
-	// of data is less than the number of samples has.
-	chunk := []byte{1, byte(chunkenc.EncXOR), 0}
-	chunk = binary.BigEndian.AppendUint32(chunk, crc32.Checksum(chunk[1:], crc32.MakeTable(crc32.Castagnoli)))
-	copy(raw[8:], chunk)
-	require.NoError(t, os.WriteFile(file, raw, 0o600))
-	_, _, _, err = read(t, dir, promblock.Options{}, 0, 300_000)
-	var corrupt *promblock.CorruptError
-	require.ErrorAs(t, err, &corrupt)
-	require.Equal(t, 8, corrupt.Offset)
-	require.ErrorContains(t, err, "it cannot be decoded")
+	for _, tc := range []struct {
+		encoding chunkenc.Encoding
+		data     []byte
+		want     string
+	}{
+		// One byte is less than the number of samples has.
+		{chunkenc.EncXOR, []byte{0}, "it cannot be decoded"},
+		// One sample, zero threshold 0, schema 0 (bit 0), one positive span (10 001) of 2^24 buckets
+		// (1111110 and 25 bits), offset 0 (bit 0), no negative span (bit 0), and nothing more.
+		{chunkenc.EncHistogram, []byte{0, 1, 0, 0, 0b0100_0111, 0b1111_0100, 0, 0, 0}, "its spans have more than 72 buckets, the limit of a chunk of 9 bytes"},
+	} {
+		// The first chunk, at offset 8: length, encoding, data, CRC-32C of encoding and data.
+		chunk := append([]byte{byte(len(tc.data)), byte(tc.encoding)}, tc.data...)
+		chunk = binary.BigEndian.AppendUint32(chunk, crc32.Checksum(chunk[1:], crc32.MakeTable(crc32.Castagnoli)))
+		copy(raw[8:], chunk)
+		require.NoError(t, os.WriteFile(file, raw, 0o600))
+		_, _, _, err = read(t, dir, promblock.Options{}, 0, 300_000)
+		var corrupt *promblock.CorruptError
+		require.ErrorAs(t, err, &corrupt)
+		require.Equal(t, 8, corrupt.Offset)
+		require.ErrorContains(t, err, tc.want)
+	}
 }
 
 // TestLabelTwice holds that a series with a label twice, which the store cannot have, is an error.

@@ -1,0 +1,4 @@
+package promblock
+
+// CheckBuckets is checkBuckets.
+var CheckBuckets = checkBuckets
