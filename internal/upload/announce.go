@@ -24,14 +24,19 @@ type Limits struct {
 
 // Names of limits, which errors name and metrics count.
 const (
-	LimitBytes = "compactor.block-upload-max-block-size-bytes"
-	LimitRange = "compactor.block-upload-max-block-range"
-	LimitMeta  = "meta.json" // has no flag
+	LimitBytes      = "compactor.block-upload-max-block-size-bytes"
+	LimitRange      = "compactor.block-upload-max-block-range"
+	LimitMeta       = "meta.json"  // has no flag
+	LimitTombstones = "tombstones" // has no flag
 )
 
 // MaxMeta is the largest meta.json, in bytes: it lists some three thousand files, and Prometheus
 // puts half a gigabyte of chunks into each.
 const MaxMeta = 256 << 10
+
+// MaxTombstones is the largest file of tombstones, in bytes: half a million deletions of a series at
+// least. An import has all of them in memory.
+const MaxTombstones = 16 << 20
 
 // LimitError reports a block beyond a limit.
 type LimitError struct {
@@ -72,6 +77,9 @@ func Announce(id ulid.ULID, body []byte, limits Limits, now time.Time) (State, e
 	if err != nil {
 		return State{}, err
 	}
+	if err := plausible(&meta, files); err != nil {
+		return State{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 	return State{Version: Version, ID: rand.Text(), Result: Uploading, Meta: body, Files: files}, nil
 }
 
@@ -96,6 +104,49 @@ func check(id ulid.ULID, meta *promblock.Meta, now time.Time) error {
 	return nil
 }
 
+// Files of a block beside its chunks.
+const (
+	index      = "index"
+	tombstones = "tombstones"
+)
+
+// What the files of a block can hold at most, whatever encodings it has.
+const (
+	samplesPerByte = 8 // of chunks: a float that repeats takes a bit
+	bytesPerChunk  = 8 // length, encoding, number of samples and checksum
+	bytesPerSeries = 8 // of the index: length, labels, chunks and checksum
+)
+
+// plausible returns an error if the files cannot hold what meta.json claims. An import is planned
+// by these numbers.
+func plausible(meta *promblock.Meta, files []File) error {
+	var chunks, series uint64 // bytes
+	for _, f := range files {
+		switch f.Path {
+		case index:
+			series = uint64(f.Bytes)
+		case tombstones:
+		default:
+			chunks += uint64(f.Bytes)
+		}
+	}
+	for _, x := range []struct {
+		name         string
+		claims, most uint64
+		where        string
+		bytes        uint64
+	}{
+		{"numSamples", meta.Stats.NumSamples, chunks * samplesPerByte, "chunks", chunks},
+		{"numChunks", meta.Stats.NumChunks, chunks / bytesPerChunk, "chunks", chunks},
+		{"numSeries", meta.Stats.NumSeries, series / bytesPerSeries, index, series},
+	} {
+		if x.claims > x.most {
+			return fmt.Errorf("stats.%s is %d, but %d bytes of %s hold %d at most", x.name, x.claims, x.bytes, x.where, x.most)
+		}
+	}
+	return nil
+}
+
 // list returns the files that a meta.json names, by path.
 func list(entries []promblock.MetaEntry, limit int64) (files []File, err error) {
 	var total int64
@@ -107,6 +158,8 @@ func list(entries []promblock.MetaEntry, limit int64) (files []File, err error) 
 			return nil, fmt.Errorf("%w: thanos.files has %q, want index, tombstones, or chunks/ and six digits", ErrInvalid, e.Path)
 		case e.Bytes <= 0:
 			return nil, fmt.Errorf("%w: thanos.files has %s with a size of %d bytes", ErrInvalid, e.Path, e.Bytes)
+		case e.Path == tombstones && e.Bytes > MaxTombstones:
+			return nil, &LimitError{LimitTombstones, fmt.Sprintf("tombstones has %d bytes, the limit is %d: let Prometheus clean its tombstones, or divide the block", e.Bytes, MaxTombstones)}
 		case e.Bytes > limit-total:
 			return nil, &LimitError{LimitBytes, fmt.Sprintf("the files of the block have more than %d bytes, the limit: divide the block, or raise --%s", limit, LimitBytes)}
 		}
@@ -119,7 +172,7 @@ func list(entries []promblock.MetaEntry, limit int64) (files []File, err error) 
 			return nil, fmt.Errorf("%w: thanos.files has %s twice", ErrInvalid, files[i].Path)
 		}
 	}
-	if !slices.ContainsFunc(files, func(f File) bool { return f.Path == "index" }) {
+	if !slices.ContainsFunc(files, func(f File) bool { return f.Path == index }) {
 		return nil, fmt.Errorf("%w: thanos.files does not list index: want rel_path and size_bytes of each file of the block", ErrInvalid)
 	}
 	return files, nil

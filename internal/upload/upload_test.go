@@ -25,7 +25,7 @@ var (
 // meta is a valid meta.json, in which pairs of texts are replaced.
 func meta(replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(`{"ulid":"` + block + `","version":1,"minTime":1699900000000,"maxTime":1699907200000,` +
-		`"thanos":{"files":[{"rel_path":"index","size_bytes":400},{"rel_path":"chunks/000001","size_bytes":600},{"rel_path":"meta.json"}]}}`)
+		`"stats":{"numSamples":4800,"numChunks":75,"numSeries":50},"thanos":{"files":[{"rel_path":"index","size_bytes":400},{"rel_path":"chunks/000001","size_bytes":600},{"rel_path":"meta.json"}]}}`)
 }
 
 func TestAnnounce(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAnnounce(t *testing.T) {
 		{"downsampled", meta(`"thanos":{`, `"thanos":{"downsample":{"resolution":300000},`), "is downsampled", upload.ErrInvalid},
 		{"external labels", meta(`"thanos":{`, `"thanos":{"labels":{"replica":"a"},`), `external label "replica"`, upload.ErrInvalid},
 		{"negative", meta("1699900000000", "-1"), "minTime -1", upload.ErrInvalid},
-		{"reversed", meta("1699900000000", "1699907200001"), "minTime 1699907200001 and maxTime 1699907200000", upload.ErrInvalid},
+		{"reversed", meta("1699900000000", "1699907200001", `"numSamples":4800,`, ""), "minTime 1699907200001 and maxTime 1699907200000", upload.ErrInvalid},
 		{"future", meta("1699907200000", "1700000000001"), "in the future", upload.ErrInvalid},
 		{"expired", meta("1699900000000", "1600000000000", "1699907200000", "1600007200000"), "samples are kept for 720h0m0s", upload.ErrExpired},
 		{"no list", meta(`"files"`, `"others"`), "thanos.files does not list index", upload.ErrInvalid},
@@ -67,6 +67,11 @@ func TestAnnounce(t *testing.T) {
 		{"long", meta("1699900000000", "1699800000000"), "the limit is 24h0m0s: divide it, or raise --" + upload.LimitRange, nil},
 		{"forever", meta("1699900000000", "0"), "the limit is 24h0m0s", nil},
 		{"large", meta(`:600`, `:601`), "more than 1000 bytes, the limit: divide the block, or raise --" + upload.LimitBytes, nil},
+		{"samples", meta(":4800", ":4801"), "stats.numSamples is 4801, but 600 bytes of chunks hold 4800 at most", upload.ErrInvalid},
+		{"all samples", meta(":4800", ":18446744073709551615"), "stats.numSamples is 18446744073709551615", upload.ErrInvalid},
+		{"chunks", meta(":75", ":76"), "stats.numChunks is 76, but 600 bytes of chunks hold 75 at most", upload.ErrInvalid},
+		{"series", meta(":50", ":51"), "stats.numSeries is 51, but 400 bytes of index hold 50 at most", upload.ErrInvalid},
+		{"tombstones", meta("chunks/000001", "tombstones", ":600", ":16777217"), "tombstones has 16777217 bytes, the limit is 16777216", nil},
 		{"overflow", meta(`:600`, `:9223372036854775807`), "more than 1000 bytes", nil},
 	} {
 		_, err := upload.Announce(id, []byte(tc.body), limits, now)
