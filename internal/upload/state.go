@@ -11,6 +11,8 @@
 package upload
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -37,13 +39,15 @@ const (
 
 // State is that of an upload. The zero value is that of a block which nobody has uploaded.
 type State struct {
-	Version int             `json:"version"`
-	ID      string          `json:"id"` // random, of this state: no other has it
-	Result  Result          `json:"result"`
-	Error   string          `json:"error,omitempty"`   // why it has failed
-	Meta    json.RawMessage `json:"meta,omitempty"`    // meta.json of the block; none once it is complete
-	Files   []File          `json:"files,omitempty"`   // by path; none once it is complete
-	Expired bool            `json:"expired,omitempty"` // it is being deleted
+	Version int    `json:"version"`
+	ID      string `json:"id"` // random, of this state: no other has it
+	Result  Result `json:"result"`
+	Error   string `json:"error,omitempty"` // why it has failed
+	// Attempts is the number of imports that began, and were neither ended nor given back.
+	Attempts int             `json:"attempts,omitempty"`
+	Meta     json.RawMessage `json:"meta,omitempty"`    // meta.json of the block; none once it is complete
+	Files    []File          `json:"files,omitempty"`   // by path; none once it is complete
+	Expired  bool            `json:"expired,omitempty"` // it is being deleted
 }
 
 // File is a file of the block.
@@ -51,6 +55,36 @@ type File struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
 	ETag  string `json:"etag,omitempty"` // of the object that is imported
+}
+
+// MaxAttempts bounds the imports of an upload that end with their processes. A block that kills the
+// process which reads it must not kill all that follow.
+const MaxAttempts = 3
+
+// errAttempts is why an upload has failed that no more attempt is made at.
+var errAttempts = fmt.Errorf("%d imports of the block ended with the process, the limit: "+
+	"it may be damaged or need more than --memory-limit; finish the upload again to repeat the import", MaxAttempts)
+
+// Begin returns the state in which an import begins. It is the failed one after MaxAttempts.
+func (s *State) Begin() State {
+	if s.Attempts >= MaxAttempts {
+		return s.Fail(errAttempts)
+	}
+	next := s.next(s.Result)
+	next.Attempts = s.Attempts + 1
+	return next
+}
+
+// GiveBack returns the state without the attempt that Begin has counted.
+func (s *State) GiveBack() State {
+	next := s.next(s.Result)
+	next.Attempts = max(0, s.Attempts-1)
+	return next
+}
+
+// Same reports whether the files that are imported in both states are the same.
+func (s *State) Same(o *State) bool {
+	return bytes.Equal(s.Meta, o.Meta) && slices.Equal(s.Files, o.Files)
 }
 
 // Exists reports whether there is an upload that is not being deleted.
@@ -108,17 +142,18 @@ func (s *State) Complete() State {
 	return next
 }
 
-// Expire returns the state of an upload that is being deleted.
+// Expire returns the state of an upload that is being deleted. Files without a state have one then,
+// too.
 func (s *State) Expire() State {
-	next := s.next(s.Result)
-	next.Expired = true
+	next := s.next(cmp.Or(s.Result, Uploading))
+	next.Version, next.Expired = Version, true
 	return next
 }
 
-// next is the state with another result.
+// next is the state with another result, for which nothing was attempted.
 func (s *State) next(r Result) State {
 	next := *s
-	next.ID, next.Result, next.Error = rand.Text(), r, ""
+	next.ID, next.Result, next.Error, next.Attempts = rand.Text(), r, "", 0
 	return next
 }
 
@@ -131,8 +166,11 @@ func (s *State) Encode() ([]byte, error) {
 	return checksum.Append(b)
 }
 
-// Decode is the inverse of State.Encode. It returns checksum.ErrDamaged for damaged bytes, and an
-// error for a version that it does not know.
+// ErrState reports bytes that are no state of an upload, or one of another version.
+var ErrState = errors.New("decode state of an upload")
+
+// Decode is the inverse of State.Encode. Errors: ErrState; for damaged bytes also
+// checksum.ErrDamaged.
 func Decode(b []byte) (s State, err error) {
 	present, err := checksum.Verify(b)
 	if err == nil && !present {
@@ -145,7 +183,7 @@ func Decode(b []byte) (s State, err error) {
 		err = fmt.Errorf("version %d, this program reads %d", s.Version, Version)
 	}
 	if err != nil {
-		return State{}, fmt.Errorf("decode state of an upload: %w", err)
+		return State{}, fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return s, nil
 }

@@ -114,18 +114,55 @@ func TestFinish(t *testing.T) {
 	x := f.Expire()
 	require.True(t, f.Exists())
 	require.False(t, x.Exists())
+	x = (&upload.State{}).Expire()
+	require.Equal(t, upload.Version, x.Version, "of files without a state")
+	require.True(t, x.Expired)
+}
+
+// TestAttempts: an import begins MaxAttempts times. What is given back, and what came before the
+// client has finished the upload again, does not count.
+func TestAttempts(t *testing.T) {
+	s, err := upload.Announce(id, []byte(meta()), limits, now)
+	require.NoError(t, err)
+	there := map[string]upload.File{"index": {Bytes: 400, ETag: "i"}, "chunks/000001": {Bytes: 600, ETag: "c"}}
+	first, err := s.Finish(there)
+	require.NoError(t, err)
+	s = first
+	for range 2 {
+		for n := range upload.MaxAttempts {
+			next := s.Begin()
+			require.NotEqual(t, s.ID, next.ID)
+			back := next.GiveBack()
+			require.Equal(t, n, back.Attempts)
+			s = back.Begin()
+			require.Equal(t, upload.Validating, s.Result)
+			require.Equal(t, n+1, s.Attempts)
+			require.True(t, s.Same(&first))
+		}
+		s = s.Begin()
+		require.Equal(t, upload.Failed, s.Result)
+		require.Contains(t, s.Error, "3 imports of the block ended with the process, the limit")
+		s, err = s.Finish(there)
+		require.NoError(t, err)
+		require.Zero(t, s.Attempts)
+	}
+	there["index"] = upload.File{Bytes: 400, ETag: "j"}
+	other, err := s.Finish(there)
+	require.NoError(t, err)
+	require.False(t, s.Same(&other))
 }
 
 // TestFormat pins the bytes of a state.
 func TestFormat(t *testing.T) {
-	s := upload.State{Version: 1, ID: "R4ND0M", Result: upload.Failed, Error: "x", Meta: json.RawMessage(`{"version":1}`), Files: []upload.File{{Path: "index", Bytes: 4, ETag: `"e"`}}, Expired: true}
+	s := upload.State{Version: 1, ID: "R4ND0M", Result: upload.Failed, Error: "x", Attempts: 2, Meta: json.RawMessage(`{"version":1}`), Files: []upload.File{{Path: "index", Bytes: 4, ETag: `"e"`}}, Expired: true}
 	b, err := s.Encode()
 	require.NoError(t, err)
-	require.Equal(t, `{"version":1,"id":"R4ND0M","result":"failed","error":"x","meta":{"version":1},"files":[{"path":"index","bytes":4,"etag":"\"e\""}],"expired":true,"crc32c":"`, string(b[:len(b)-10]))
+	require.Equal(t, `{"version":1,"id":"R4ND0M","result":"failed","error":"x","attempts":2,"meta":{"version":1},"files":[{"path":"index","bytes":4,"etag":"\"e\""}],"expired":true,"crc32c":"`, string(b[:len(b)-10]))
 	back, err := upload.Decode(b)
 	require.NoError(t, err)
 	require.Equal(t, s, back)
 	_, err = upload.Decode([]byte(strings.Replace(string(b), "failed", "compl1", 1)))
+	require.ErrorIs(t, err, upload.ErrState)
 	require.ErrorIs(t, err, checksum.ErrDamaged)
 	_, err = upload.Decode([]byte(`{"version":1}`))
 	require.ErrorIs(t, err, checksum.ErrDamaged)
@@ -133,5 +170,6 @@ func TestFormat(t *testing.T) {
 	b, err = s.Encode()
 	require.NoError(t, err)
 	_, err = upload.Decode(b)
+	require.ErrorIs(t, err, upload.ErrState)
 	require.ErrorContains(t, err, "version 2, this program reads 1")
 }

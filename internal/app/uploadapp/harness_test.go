@@ -124,12 +124,16 @@ type options struct {
 	settings uploadapp.Settings
 	imports  importapp.Settings
 	memory   *memory.Budget
+	log      io.Writer
 }
+
+// pauses are those between the attempts of an import.
+var pauses = []time.Duration{time.Millisecond, time.Millisecond, time.Millisecond}
 
 // serve starts a process over a store.
 func serve(t *testing.T, store objstore.Store, change ...func(*options)) *server {
 	t.Helper()
-	o := options{settings: settings.Default[uploadapp.Settings](), imports: settings.Default[importapp.Settings]()}
+	o := options{settings: settings.Default[uploadapp.Settings](), imports: settings.Default[importapp.Settings](), log: io.Discard}
 	o.settings.Enabled, o.imports.Level, o.imports.TempDir = true, "2h", t.TempDir()
 	for _, f := range change {
 		f(&o)
@@ -138,8 +142,8 @@ func serve(t *testing.T, store objstore.Store, change ...func(*options)) *server
 	close(ready)
 	s := &server{t: t, reg: prometheus.NewRegistry()}
 	var err error
-	s.stage, err = uploadapp.New(o.settings, o.imports)(t.Context(), process.Parts{
-		Store: store, Registry: s.reg, Memory: o.memory, Logger: slog.New(slog.DiscardHandler), Now: time.Now, Ready: ready,
+	s.stage, err = uploadapp.NewWith(o.settings, o.imports, pauses...)(t.Context(), process.Parts{
+		Store: store, Registry: s.reg, Memory: o.memory, Logger: slog.New(slog.NewTextHandler(o.log, nil)), Now: time.Now, Ready: ready,
 	})
 	require.NoError(t, err)
 	mux := http.NewServeMux()

@@ -3,6 +3,7 @@ package uploadapp
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -57,10 +58,6 @@ func (q *queue) take(ctx context.Context) (key.Upload, bool) {
 	}
 }
 
-// pauses are the waits before another attempt to import a block. The last one repeats while the
-// store does not take the state of the failure, either.
-var pauses = []time.Duration{time.Second, 10 * time.Second, time.Minute}
-
 // importing imports one upload after another until ctx ends.
 func (s *stage) importing(ctx context.Context) {
 	for {
@@ -68,21 +65,33 @@ func (s *stage) importing(ctx context.Context) {
 		if !ok {
 			return
 		}
-		for n := 0; ; n++ {
-			err := s.bring(ctx, u)
-			if err != nil && ctx.Err() == nil && (n >= len(pauses) || isFinal(err)) {
-				err = s.fail(ctx, u, err)
-			}
-			if err == nil || ctx.Err() != nil {
-				break
-			}
-			pause := pauses[min(n, len(pauses)-1)]
-			s.log.Warn("the import of an uploaded block is tried again", "tenant", u.Tenant, "block", u.ID.String(), "after", pause, "err", err)
-			if !sleep(ctx, pause) {
-				return
-			}
-		}
+		s.attempt(ctx, u)
 	}
+}
+
+// attempt imports an upload, and tries again while the store fails. The end of ctx is orderly, so
+// the attempt does not count then.
+func (s *stage) attempt(ctx context.Context, u key.Upload) {
+	log := s.log.With("tenant", u.Tenant, "block", u.ID.String())
+	var state upload.State // with which the attempt has begun
+	for n := 0; ctx.Err() == nil; n++ {
+		err := s.bring(ctx, u, &state, log)
+		if err != nil && ctx.Err() == nil && state.Exists() && (n >= len(s.times.pauses) || isFinal(err)) {
+			err = s.fail(ctx, u, state, err, log)
+		}
+		if err == nil {
+			return
+		}
+		if errors.Is(err, upload.ErrState) { // others wait
+			log.Error("an uploaded block is not imported: the state of its upload cannot be read", "key", u.File(key.UploadState), "err", err)
+			s.ended.WithLabelValues("unreadable").Inc()
+			return
+		}
+		pause := s.times.pauses[min(n, len(s.times.pauses)-1)]
+		log.Warn("the import of an uploaded block is tried again", "after", pause, "err", err)
+		sleep(ctx, pause)
+	}
+	s.giveBack(ctx, u, state, log)
 }
 
 // sleep waits, and reports whether ctx has not ended.
@@ -108,66 +117,110 @@ func isFinal(err error) bool {
 	return errors.Is(err, promblock.ErrFormat) || errors.Is(err, importapp.ErrChanged)
 }
 
+// giveBackTimeout bounds giveBack.
+const giveBackTimeout = 5 * time.Second
+
 // errMoved reports an upload that another process has taken further.
 var errMoved = errors.New("the upload has changed")
 
-// bring imports an upload that is validating, and then deletes its files.
-func (s *stage) bring(ctx context.Context, u key.Upload) error {
-	state, _, err := s.read(ctx, u)
-	if err != nil || state.Result != upload.Validating {
-		return err
-	}
+// bring imports an upload that is validating, and then deletes its files. state becomes the one in
+// which the attempt has begun; with that, bring may be called again.
+func (s *stage) bring(ctx context.Context, u key.Upload, state *upload.State, log *slog.Logger) error {
 	im := s.im
 	im.Tenant = u.Tenant
+	if err := s.memory.Acquire(ctx, im.MemoryLimit); err != nil {
+		return err
+	}
+	defer s.memory.Release(im.MemoryLimit)
+	if !state.Exists() {
+		begun, err := s.begin(ctx, u, log)
+		if err != nil || begun.Result != upload.Validating {
+			return err
+		}
+		*state = begun
+	}
 	src := importapp.Staged{Store: s.store, Prefix: u.Prefix(), Meta: state.Meta, Files: map[string]string{}}
 	for _, f := range state.Files {
 		src.Files[f.Path] = f.ETag
 	}
-	if err := s.memory.Acquire(ctx, im.MemoryLimit); err != nil {
-		return err
-	}
 	r, err := importapp.Share(ctx, s.store, im, src, s.now)
-	s.memory.Release(im.MemoryLimit)
 	if err != nil {
 		return err
 	}
-	ended, err := s.end(ctx, u, state.ID, state.Complete())
+	ended, err := s.end(ctx, u, *state, state.Complete())
 	if err != nil || !ended {
 		return err
 	}
-	s.log.Info("imported an uploaded block", "tenant", u.Tenant, "block", u.ID.String(), "blocks", r.Blocks, "samples", r.Samples, "bytes", r.Bytes)
+	s.ended.WithLabelValues(string(upload.Complete)).Inc()
+	log.Info("imported an uploaded block", "blocks", r.Blocks, "samples", r.Samples, "bytes", r.Bytes)
 	if err := s.remove(ctx, u); err != nil {
-		s.log.Warn("files of an imported upload were not deleted; that is tried again later", "tenant", u.Tenant, "block", u.ID.String(), "err", err)
+		log.Warn("files of an imported upload were not deleted; that is tried again later", "err", err)
 	}
 	return nil
 }
 
+// begin counts an attempt to import an upload, before any of its files is read. The state that it
+// returns is validating, unless there is nothing to import or there were too many attempts.
+func (s *stage) begin(ctx context.Context, u key.Upload, log *slog.Logger) (upload.State, error) {
+	began := false
+	state, err := s.change(ctx, u, func(current upload.State) (upload.State, error) {
+		if began = current.Exists() && current.Result == upload.Validating; began {
+			return current.Begin(), nil
+		}
+		return current, nil
+	})
+	if err == nil && began && state.Result == upload.Failed {
+		s.failed(state, log)
+	}
+	return state, err
+}
+
+// giveBack takes back the count of an attempt that ends in an orderly way, as ctx has.
+func (s *stage) giveBack(ctx context.Context, u key.Upload, state upload.State, log *slog.Logger) {
+	if !state.Exists() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
+	_, err := s.change(ctx, u, func(current upload.State) (upload.State, error) {
+		if current.ID != state.ID {
+			return current, nil
+		}
+		return current.GiveBack(), nil
+	})
+	if err != nil {
+		log.Warn("an import that ended with the process counts as an attempt", "err", err)
+	}
+}
+
 // fail enters the error of an import in the state. The files stay, so that the client can finish
 // the upload again.
-func (s *stage) fail(ctx context.Context, u key.Upload, cause error) error {
-	state, _, err := s.read(ctx, u)
-	if err != nil || state.Result != upload.Validating {
-		return err
+func (s *stage) fail(ctx context.Context, u key.Upload, state upload.State, cause error, log *slog.Logger) error {
+	last := state.Fail(cause)
+	ended, err := s.end(ctx, u, state, last)
+	if ended {
+		s.failed(last, log)
 	}
-	s.log.Error("an uploaded block was not imported", "tenant", u.Tenant, "block", u.ID.String(), "err", cause)
-	_, err = s.end(ctx, u, state.ID, state.Fail(cause))
 	return err
 }
 
-// end replaces the state with an ID by the last one of an attempt, and reports whether it was still
-// there.
-func (s *stage) end(ctx context.Context, u key.Upload, id string, last upload.State) (bool, error) {
+// failed logs and counts an upload that has failed.
+func (s *stage) failed(state upload.State, log *slog.Logger) {
+	log.Error("an uploaded block was not imported", "err", state.Error)
+	s.ended.WithLabelValues(string(state.Result)).Inc()
+}
+
+// end replaces the state of an attempt by the last one, and reports whether it was still there. All
+// samples count even if another attempt has begun or failed meanwhile with the same files.
+func (s *stage) end(ctx context.Context, u key.Upload, state, last upload.State) (bool, error) {
 	_, err := s.change(ctx, u, func(current upload.State) (upload.State, error) {
-		if current.ID != id {
-			return current, errMoved
+		if current.ID == state.ID || last.Result == upload.Complete && current.Exists() && current.Same(&state) {
+			return last, nil
 		}
-		return last, nil
+		return current, errMoved
 	})
 	if errors.Is(err, errMoved) {
 		return false, nil
-	}
-	if err == nil {
-		s.ended.WithLabelValues(string(last.Result)).Inc()
 	}
 	return err == nil, err
 }

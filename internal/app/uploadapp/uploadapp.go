@@ -54,6 +54,13 @@ const (
 	sweepInterval = time.Hour
 )
 
+// times are what tests shorten.
+type times struct {
+	// pauses are the waits before another attempt to import a block. The last one repeats while the
+	// store does not take the state of the failure, either.
+	pauses []time.Duration
+}
+
 // stage implements process.Stage.
 type stage struct {
 	set    Settings
@@ -62,6 +69,7 @@ type stage struct {
 	memory *memory.Budget
 	log    *slog.Logger
 	now    func() time.Time
+	times  times
 
 	receiving chan struct{} // has a token for each body that is being received
 	queue     queue
@@ -83,14 +91,18 @@ type stage struct {
 // and imports finished blocks, one at a time. im are the settings of the imports; the stage sets
 // their memory, concurrency and tenant. It counts in the process's registry:
 //
-//	promlake_block_uploads_total{result}                     complete, failed, expired
+//	promlake_block_uploads_total{result}                     complete, failed, expired, unreadable
 //	promlake_block_upload_limited_requests_total{limit}      blocks and bodies beyond a limit
 func New(set Settings, im importapp.Settings) process.Builder {
+	return build(set, im, times{pauses: []time.Duration{time.Second, 10 * time.Second, time.Minute}})
+}
+
+func build(set Settings, im importapp.Settings, t times) process.Builder {
 	return func(_ context.Context, p process.Parts) (process.Stage, error) {
-		s := &stage{set: set, im: im, store: p.Store, memory: p.Memory, log: p.Logger, now: p.Now, cancel: func() {}}
+		s := &stage{set: set, im: im, store: p.Store, memory: p.Memory, log: p.Logger, now: p.Now, times: t, cancel: func() {}}
 		s.ended = promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "promlake_block_uploads_total",
-			Help: "Uploads of blocks that ended, by result: complete, failed, and expired (nobody finished them within --compactor.block-upload-deletion-delay).",
+			Help: "Uploads of blocks that ended, by result: complete, failed, expired (nobody finished them within --compactor.block-upload-deletion-delay), and unreadable (their state in the store cannot be decoded, so they are not imported).",
 		}, []string{"result"})
 		s.limited = promauto.With(p.Registry).NewCounterVec(prometheus.CounterOpts{
 			Name: "promlake_block_upload_limited_requests_total", Help: "Uploads of blocks that were refused by a limit.",
@@ -142,7 +154,7 @@ func (s *stage) Routes() []process.Route {
 }
 
 // Drain implements process.Stage. It ends the import, none of whose uncommitted work is visible.
-// Another process, or the next start of this one, continues it.
+// Another process, or the next start of this one, continues it, and this attempt does not count.
 func (s *stage) Drain(ctx context.Context) error {
 	s.cancel()
 	done := make(chan struct{})

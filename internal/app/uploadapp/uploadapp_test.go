@@ -2,7 +2,6 @@ package uploadapp_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,7 +22,6 @@ import (
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/objstore"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/settings"
 )
 
@@ -111,7 +109,7 @@ func TestRefused(t *testing.T) {
 # TYPE promlake_block_upload_limited_requests_total counter
 promlake_block_upload_limited_requests_total{limit="compactor.block-upload-max-block-size-bytes"} 1
 promlake_block_upload_limited_requests_total{limit="meta.json"} 1
-# HELP promlake_block_uploads_total Uploads of blocks that ended, by result: complete, failed, and expired (nobody finished them within --compactor.block-upload-deletion-delay).
+# HELP promlake_block_uploads_total Uploads of blocks that ended, by result: complete, failed, expired (nobody finished them within --compactor.block-upload-deletion-delay), and unreadable (their state in the store cannot be decoded, so they are not imported).
 # TYPE promlake_block_uploads_total counter
 promlake_block_uploads_total{result="complete"} 1
 `)))
@@ -211,178 +209,6 @@ func TestFinishElsewhere(t *testing.T) {
 	result, reason := other.wait(b.id)
 	require.Equal(t, "complete", result, reason)
 	require.Equal(t, smallSamples, samples(t, store).Count())
-}
-
-var errKilled = errors.New("killed")
-
-// TestKilled kills a process at every request to the store, before and after its effect. A new
-// process continues what was finished, by itself or when it is asked to finish again. A client
-// repeats the rest. No sample is lost or imported twice.
-func TestKilled(t *testing.T) {
-	b := small(t, "up")
-	for at, total := 0, 1; at < total; at++ {
-		for _, when := range []memstore.When{memstore.Before, memstore.After} {
-			var n atomic.Int64
-			var dead atomic.Bool
-			dying := at > 0
-			store := memstore.New(memstore.Settings{Now: (&clock{}).now, Faults: func(memstore.Call) memstore.Fault {
-				f := memstore.Fault{}
-				if i := int(n.Add(1)); dying && i >= at {
-					dead.Store(true)
-					f.Err = errKilled
-					if i == at {
-						f.When = when
-					}
-				}
-				return f
-			}})
-			label := fmt.Sprintf("killed at request %d (%v)", at, when)
-			first := serve(t, store)
-			first.try(b, dead.Load)
-			first.kill()
-			if at == 0 {
-				total = int(n.Load()) + 1
-				break
-			}
-			dying = false
-			second := serve(t, store)
-			switch result, reason := second.wait(b.id); result {
-			case "complete":
-			case "", "uploading":
-				second.upload(b)
-			default:
-				t.Fatalf("%s: %s %s", label, result, reason)
-			}
-			require.Equal(t, smallSamples, samples(t, store).Count(), label)
-			require.Eventually(t, func() bool { return len(uploads(store)) == 1 }, time.Minute, time.Millisecond, "%s: %v", label, uploads(store))
-			blocks := 0
-			for _, k := range store.Keys() {
-				if strings.HasPrefix(k, "v1/"+name+"/imports/") {
-					blocks++
-				}
-			}
-			require.Equal(t, 2, blocks, label)
-		}
-	}
-}
-
-// try uploads a block until it is complete or the process dies.
-func (s *server) try(b block, dead func() bool) {
-	s.t.Helper()
-	s.ask(http.MethodPost, b.id, "start", b.meta)
-	for path, raw := range b.files {
-		s.ask(http.MethodPost, b.id, files(path), raw)
-	}
-	s.ask(http.MethodPost, b.id, "finish", nil)
-	require.Eventually(s.t, func() bool {
-		if dead() {
-			return true
-		}
-		_, text := s.ask(http.MethodGet, b.id, "check", nil)
-		return strings.Contains(text, "complete")
-	}, time.Minute, 10*time.Millisecond)
-}
-
-// TestOutage: a store that fails for a moment does not fail the upload.
-func TestOutage(t *testing.T) {
-	script := &memstore.Script{}
-	script.Add(func(c memstore.Call) bool { return c.Op == memstore.Put && c.Key == key.Manifest(name) }, memstore.Fault{Err: errors.New("no answer")})
-	store := memstore.New(memstore.Settings{Now: (&clock{}).now, Faults: script.Next})
-	serve(t, store).upload(small(t, "up"))
-	require.Zero(t, script.Left())
-	require.Equal(t, smallSamples, samples(t, store).Count())
-}
-
-// TestSweep: what nobody has finished for a day is deleted. Complete uploads, those that are under
-// way and other objects stay.
-func TestSweep(t *testing.T) {
-	c, used := &clock{}, &atomic.Int64{}
-	store := newStore(c)
-	s := serve(t, store, func(o *options) { o.memory = memory.New(1<<30, probe(used), nil) })
-	done, failed, begun, waiting := small(t, "done"), small(t, "failed"), small(t, "begun"), small(t, "waiting")
-	s.upload(done)
-	index := failed.files["index"]
-	failed.files["index"] = bytes.Repeat([]byte("x"), len(index))
-	s.send(failed)
-	s.want(200, "", failed.id, "finish", nil)
-	result, _ := s.wait(failed.id)
-	require.Equal(t, "failed", result)
-	s.send(begun)
-	used.Store(1 << 30)
-	s.send(waiting)
-	s.want(200, "", waiting.id, "finish", nil)
-	orphan := key.UploadsPrefix(name) + "01M830A8Q5FDT227PX59J0YKC3/index"
-	other := key.UploadsPrefix(name) + "notes.txt"
-	for _, k := range []string{orphan, other, key.UploadsPrefix(name) + done.id + "/index"} {
-		_, err := store.Put(t.Context(), k, strings.NewReader("x"), objstore.Condition{})
-		require.NoError(t, err)
-	}
-
-	c.pass(23 * time.Hour)
-	require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
-	for _, b := range []block{failed, begun} {
-		require.Contains(t, uploads(store), b.id+"/index")
-	}
-	require.Contains(t, store.Keys(), orphan)
-	require.NotContains(t, uploads(store), done.id+"/index", "what is left of a complete upload")
-	s.want(200, "", begun.id, files("index"), begun.files["index"]) // the client goes on
-
-	c.pass(2 * time.Hour)
-	for range 2 {
-		require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
-	}
-	left := strings.Join(uploads(store), " ")
-	require.NotContains(t, left, failed.id)
-	require.NotContains(t, store.Keys(), orphan)
-	require.Contains(t, store.Keys(), other)
-	for b, want := range map[*block]string{&done: "complete", &failed: "", &begun: "uploading", &waiting: "validating"} {
-		result, _ := s.state(b.id)
-		require.Equal(t, want, result)
-	}
-
-	c.pass(23 * time.Hour)
-	require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
-	s.want(http.StatusNotFound, "not started", begun.id, "finish", nil)
-
-	used.Store(0)
-	result, reason := s.wait(waiting.id)
-	require.Equal(t, "complete", result, reason)
-	failed.files["index"] = index
-	s.upload(failed)
-	require.Equal(t, 3*smallSamples, samples(t, store).Count())
-}
-
-// TestSweepKilled kills a sweep at every request. The next one deletes the rest.
-func TestSweepKilled(t *testing.T) {
-	b := small(t, "up")
-	for at := 1; ; at++ {
-		c := &clock{}
-		var n atomic.Int64
-		var dying atomic.Bool
-		store := memstore.New(memstore.Settings{Now: c.now, Faults: func(memstore.Call) memstore.Fault {
-			if dying.Load() && int(n.Add(1)) >= at {
-				return memstore.Fault{Err: errKilled}
-			}
-			return memstore.Fault{}
-		}})
-		s := serve(t, store)
-		s.send(b)
-		c.pass(25 * time.Hour)
-		dying.Store(true)
-		err := uploadapp.Sweep(t.Context(), s.stage)
-		dying.Store(false)
-		require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
-		if len(uploads(store)) > 0 { // files whose state was deleted first, or none
-			c.pass(25 * time.Hour)
-			require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
-		}
-		require.Empty(t, uploads(store), "killed at request %d", at)
-		s.upload(b)
-		require.Equal(t, smallSamples, samples(t, store).Count())
-		if err == nil {
-			return
-		}
-	}
 }
 
 // TestCopyAndDeletion: a copy of the store has the imported samples and nothing of the uploads.

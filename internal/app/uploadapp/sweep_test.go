@@ -1,0 +1,110 @@
+package uploadapp_test
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/app/uploadapp"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/memory"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/memstore"
+)
+
+// TestSweep: what nobody has finished for a day is deleted. Complete uploads, those that are under
+// way and other objects stay.
+func TestSweep(t *testing.T) {
+	c, used := &clock{}, &atomic.Int64{}
+	store := newStore(c)
+	s := serve(t, store, func(o *options) { o.memory = memory.New(1<<30, probe(used), nil) })
+	done, failed, begun, waiting := small(t, "done"), small(t, "failed"), small(t, "begun"), small(t, "waiting")
+	s.upload(done)
+	index := failed.files["index"]
+	failed.files["index"] = bytes.Repeat([]byte("x"), len(index))
+	s.send(failed)
+	s.want(200, "", failed.id, "finish", nil)
+	result, _ := s.wait(failed.id)
+	require.Equal(t, "failed", result)
+	s.send(begun)
+	used.Store(1 << 30)
+	s.send(waiting)
+	s.want(200, "", waiting.id, "finish", nil)
+	orphan := key.UploadsPrefix(name) + "01M830A8Q5FDT227PX59J0YKC3/index"
+	other := key.UploadsPrefix(name) + "notes.txt"
+	for _, k := range []string{orphan, other, key.UploadsPrefix(name) + done.id + "/index"} {
+		_, err := store.Put(t.Context(), k, strings.NewReader("x"), objstore.Condition{})
+		require.NoError(t, err)
+	}
+
+	c.pass(23 * time.Hour)
+	require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
+	for _, b := range []block{failed, begun} {
+		require.Contains(t, uploads(store), b.id+"/index")
+	}
+	require.Contains(t, store.Keys(), orphan)
+	require.NotContains(t, uploads(store), done.id+"/index", "what is left of a complete upload")
+	s.want(200, "", begun.id, files("index"), begun.files["index"]) // the client goes on
+
+	c.pass(2 * time.Hour)
+	for range 2 {
+		require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
+	}
+	left := strings.Join(uploads(store), " ")
+	require.NotContains(t, left, failed.id)
+	require.NotContains(t, store.Keys(), orphan)
+	require.Contains(t, store.Keys(), other)
+	for b, want := range map[*block]string{&done: "complete", &failed: "", &begun: "uploading", &waiting: "validating"} {
+		result, _ := s.state(b.id)
+		require.Equal(t, want, result)
+	}
+
+	c.pass(23 * time.Hour)
+	require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
+	s.want(http.StatusNotFound, "not started", begun.id, "finish", nil)
+
+	used.Store(0)
+	result, reason := s.wait(waiting.id)
+	require.Equal(t, "complete", result, reason)
+	failed.files["index"] = index
+	s.upload(failed)
+	require.Equal(t, 3*smallSamples, samples(t, store).Count())
+}
+
+// TestSweepKilled kills a sweep at every request. The next one deletes the rest.
+func TestSweepKilled(t *testing.T) {
+	b := small(t, "up")
+	for at := 1; ; at++ {
+		c := &clock{}
+		var n atomic.Int64
+		var dying atomic.Bool
+		store := memstore.New(memstore.Settings{Now: c.now, Faults: func(memstore.Call) memstore.Fault {
+			if dying.Load() && int(n.Add(1)) >= at {
+				return memstore.Fault{Err: errKilled}
+			}
+			return memstore.Fault{}
+		}})
+		s := serve(t, store)
+		s.send(b)
+		c.pass(25 * time.Hour)
+		dying.Store(true)
+		err := uploadapp.Sweep(t.Context(), s.stage)
+		dying.Store(false)
+		require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
+		if len(uploads(store)) > 0 { // files whose state was deleted first, or none
+			c.pass(25 * time.Hour)
+			require.NoError(t, uploadapp.Sweep(t.Context(), s.stage))
+		}
+		require.Empty(t, uploads(store), "killed at request %d", at)
+		s.upload(b)
+		require.Equal(t, smallSamples, samples(t, store).Count())
+		if err == nil {
+			return
+		}
+	}
+}
