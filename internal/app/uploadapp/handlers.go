@@ -51,6 +51,9 @@ var errExists = &refusal{http.StatusConflict, errors.New("block already exists")
 // errAbsent reports an upload that was not started.
 var errAbsent = &refusal{http.StatusNotFound, errors.New("block upload not started: send its meta.json to …/start first")}
 
+// errExpired refuses to start an upload that is being deleted.
+var errExpired = &refusal{http.StatusServiceUnavailable, errors.New("the upload has expired and is being deleted: try again later")}
+
 // start takes the meta.json of a block. An upload that was started before begins anew; the files
 // that are there stay.
 func (s *stage) start(_ http.ResponseWriter, r *http.Request, u key.Upload) error {
@@ -77,10 +80,12 @@ func (s *stage) start(_ http.ResponseWriter, r *http.Request, u key.Upload) erro
 		return err
 	}
 	_, err = s.change(r.Context(), u, func(current upload.State) (upload.State, error) {
-		switch current.Result {
-		case upload.Complete:
+		switch {
+		case current.Expired:
+			return current, errExpired
+		case current.Result == upload.Complete:
 			return current, errExists
-		case upload.Validating:
+		case current.Result == upload.Validating:
 			return current, refuse(http.StatusConflict, "the block is complete, and is being validated")
 		}
 		return announced, nil

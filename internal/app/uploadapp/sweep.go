@@ -115,10 +115,15 @@ func (s *stage) tidy(ctx context.Context, x swept, now time.Time, resume bool) e
 		}
 		return nil
 	}
-	if now.Sub(x.last) < s.set.DeletionDelay && !state.Expired || etag != x.state && !damaged {
+	idle := s.set.DeletionDelay
+	if state.Expired {
+		idle = takeOver
+	}
+	if now.Sub(x.last) < idle || etag != x.state && !damaged {
 		return nil
 	}
-	if err := s.expire(ctx, x, state); err != nil {
+	deleted, err := s.expire(ctx, x, state)
+	if err != nil || !deleted {
 		return err
 	}
 	s.log.Info("deleted an upload that nobody has finished", "tenant", x.Tenant, "block", x.ID.String())
@@ -126,20 +131,26 @@ func (s *stage) tidy(ctx context.Context, x swept, now time.Time, resume bool) e
 	return nil
 }
 
-// expire deletes an upload. It changes the state first: from then on, all requests but start find
-// no upload. A start in this moment may lose its state; the first file is then refused.
-func (s *stage) expire(ctx context.Context, x swept, state upload.State) error {
-	if state.Exists() {
-		err := s.write(ctx, x.Upload, state.Expire(), x.state)
-		if errors.Is(err, objstore.ErrPrecondition) {
-			return nil // the client goes on
-		}
-		if err != nil {
-			return err
-		}
+// takeOver is the age of the mark of an upload that is being deleted at which another process goes
+// on with the deletion: the one that has set the mark has died, because it ends sooner.
+const takeOver = sweepInterval
+
+// expire deletes an upload, or reports that it was changed since it was listed. The state is marked
+// first, by compare-and-swap, and deleted last. In between no request changes anything, and only
+// the process that has set the mark deletes. So what a client starts and finishes before or
+// afterwards stays whole.
+func (s *stage) expire(ctx context.Context, x swept, state upload.State) (deleted bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, takeOver/2)
+	defer cancel()
+	err = s.write(ctx, x.Upload, state.Expire(), x.state)
+	if errors.Is(err, objstore.ErrPrecondition) {
+		return false, nil // the client goes on
 	}
-	if err := s.remove(ctx, x.Upload); err != nil {
-		return err
+	if err == nil {
+		err = s.remove(ctx, x.Upload)
 	}
-	return s.store.Delete(ctx, x.File(key.UploadState))
+	if err == nil {
+		err = s.store.Delete(ctx, x.File(key.UploadState))
+	}
+	return err == nil, err
 }

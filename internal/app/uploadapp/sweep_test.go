@@ -108,3 +108,75 @@ func TestSweepKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestSweepRaces stops a sweep before one of its requests, while a client uploads the block again.
+// What the client has been told to be finished is imported, and nothing else is.
+func TestSweepRaces(t *testing.T) {
+	b := small(t, "up")
+	prefix := key.UploadsPrefix(name) + b.id + "/"
+	mark := func(c memstore.Call) bool { return c.Op == memstore.Put && c.Key == prefix+key.UploadState }
+	afterMark := func(c memstore.Call) bool { return c.Op == memstore.List && c.Key == prefix }
+	for what, tc := range map[string]struct {
+		orphans bool // the files have no state
+		before  func(memstore.Call) bool
+		start   int // status
+	}{
+		"listed":          {false, mark, http.StatusOK},
+		"listed, orphans": {true, mark, http.StatusOK},
+		"marked":          {false, afterMark, http.StatusServiceUnavailable},
+		"marked, orphans": {true, afterMark, http.StatusServiceUnavailable},
+		"deletes":         {false, func(c memstore.Call) bool { return c.Op == memstore.Delete && c.Key != prefix+key.UploadState }, http.StatusServiceUnavailable},
+		"deletes state":   {false, func(c memstore.Call) bool { return c.Op == memstore.Delete && c.Key == prefix+key.UploadState }, http.StatusServiceUnavailable},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c, used := &clock{}, &atomic.Int64{}
+			var armed atomic.Bool
+			at, on := make(chan struct{}), make(chan struct{})
+			store := memstore.New(memstore.Settings{Now: c.now, Faults: func(call memstore.Call) memstore.Fault {
+				if armed.Load() && tc.before(call) && armed.CompareAndSwap(true, false) {
+					close(at)
+					return memstore.Fault{Until: on}
+				}
+				return memstore.Fault{}
+			}})
+			s := serve(t, store, func(o *options) { o.memory = memory.New(1<<30, probe(used), nil) })
+			used.Store(1 << 30) // no import begins
+			s.send(b)
+			if tc.orphans {
+				require.NoError(t, store.Delete(t.Context(), prefix+key.UploadState))
+			}
+			c.pass(25 * time.Hour)
+			armed.Store(true)
+			swept := make(chan error, 1)
+			go func() { swept <- uploadapp.Sweep(t.Context(), s.stage) }()
+			select {
+			case <-at:
+			case err := <-swept:
+				t.Fatalf("the sweep has ended: %v", err)
+			}
+			if tc.start == http.StatusOK {
+				s.send(b)
+				s.want(200, "", b.id, "finish", nil)
+			} else {
+				s.want(http.StatusNotFound, "not started", b.id, "finish", nil)
+				s.want(http.StatusServiceUnavailable, "is being deleted: try again later", b.id, "start", b.meta)
+				s.want(http.StatusNotFound, "not started", b.id, files("index"), b.files["index"])
+				other := serve(t, store)
+				c.pass(59 * time.Minute)
+				require.NoError(t, uploadapp.Sweep(t.Context(), other.stage), "leaves the deletion to the first one")
+				s.want(http.StatusServiceUnavailable, "is being deleted: try again later", b.id, "start", b.meta)
+			}
+			close(on)
+			require.NoError(t, <-swept)
+			if tc.start != http.StatusOK {
+				require.Empty(t, uploads(store))
+				s.send(b)
+				s.want(200, "", b.id, "finish", nil)
+			}
+			used.Store(0)
+			result, reason := s.wait(b.id)
+			require.Equal(t, "complete", result, reason)
+			require.Equal(t, smallSamples, samples(t, store).Count())
+		})
+	}
+}
