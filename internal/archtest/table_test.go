@@ -81,7 +81,7 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/auth", "internal/catalog", "internal/cost", "internal/key", "internal/objstore", "internal/query/inventory", "internal/telemetry",
 	},
 	"internal/app/uploadapp": {
-		"internal/app/importapp", "internal/app/process", "internal/auth", "internal/catalog", "internal/checksum", "internal/compact/bulk", "internal/key", "internal/memory", "internal/objstore", "internal/promblock", "internal/tenant", "internal/upload",
+		"internal/app/importapp", "internal/app/process", "internal/auth", "internal/catalog", "internal/checksum", "internal/compact/bulk", "internal/ingest/body", "internal/key", "internal/memory", "internal/objstore", "internal/promblock", "internal/tenant", "internal/upload",
 	},
 	"internal/dashboards": {},
 	"internal/demo":       {"internal/demo/node", "internal/promconfig", "internal/settings"},

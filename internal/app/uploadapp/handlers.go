@@ -56,16 +56,18 @@ var errExpired = &refusal{http.StatusServiceUnavailable, errors.New("the upload 
 
 // start takes the meta.json of a block. An upload that was started before begins anew; the files
 // that are there stay.
-func (s *stage) start(_ http.ResponseWriter, r *http.Request, u key.Upload) error {
+func (s *stage) start(w http.ResponseWriter, r *http.Request, u key.Upload) error {
 	end, err := s.turn(r.Context())
 	if err != nil {
 		return err
 	}
 	defer end()
-	body, err := io.ReadAll(io.LimitReader(r.Body, upload.MaxMeta+1))
+	in := s.body(w, r)
+	body, err := io.ReadAll(io.LimitReader(in, upload.MaxMeta+1))
 	if err != nil {
-		return &refusal{http.StatusBadRequest, fmt.Errorf("read meta.json: %w", err)}
+		return s.unread(w, "meta.json", err)
 	}
+	in.End()
 	if len(body) > upload.MaxMeta {
 		return &refusal{http.StatusRequestEntityTooLarge, &upload.LimitError{
 			Limit: upload.LimitMeta, Text: fmt.Sprintf("meta.json has more than %d bytes, the limit: divide the block", upload.MaxMeta),

@@ -115,6 +115,7 @@ func small(t *testing.T, metric string) block {
 type server struct {
 	t     *testing.T
 	url   string
+	mux   *http.ServeMux
 	stage process.Stage
 	reg   *prometheus.Registry
 	kill  func()
@@ -125,6 +126,8 @@ type options struct {
 	imports  importapp.Settings
 	memory   *memory.Budget
 	log      io.Writer
+	grace    time.Duration // of bodies
+	now      func() time.Time
 }
 
 // pauses are those between the attempts of an import.
@@ -133,7 +136,7 @@ var pauses = []time.Duration{time.Millisecond, time.Millisecond, time.Millisecon
 // serve starts a process over a store.
 func serve(t *testing.T, store objstore.Store, change ...func(*options)) *server {
 	t.Helper()
-	o := options{settings: settings.Default[uploadapp.Settings](), imports: settings.Default[importapp.Settings](), log: io.Discard}
+	o := options{settings: settings.Default[uploadapp.Settings](), imports: settings.Default[importapp.Settings](), log: io.Discard, grace: time.Minute, now: time.Now}
 	o.settings.Enabled, o.imports.Level, o.imports.TempDir = true, "2h", t.TempDir()
 	for _, f := range change {
 		f(&o)
@@ -142,15 +145,15 @@ func serve(t *testing.T, store objstore.Store, change ...func(*options)) *server
 	close(ready)
 	s := &server{t: t, reg: prometheus.NewRegistry()}
 	var err error
-	s.stage, err = uploadapp.NewWith(o.settings, o.imports, pauses...)(t.Context(), process.Parts{
-		Store: store, Registry: s.reg, Memory: o.memory, Logger: slog.New(slog.NewTextHandler(o.log, nil)), Now: time.Now, Ready: ready,
+	s.stage, err = uploadapp.NewWith(o.settings, o.imports, o.grace, pauses...)(t.Context(), process.Parts{
+		Store: store, Registry: s.reg, Memory: o.memory, Logger: slog.New(slog.NewTextHandler(o.log, nil)), Now: o.now, Ready: ready,
 	})
 	require.NoError(t, err)
-	mux := http.NewServeMux()
+	s.mux = http.NewServeMux()
 	for _, r := range s.stage.Routes() {
-		mux.Handle(r.Pattern, r.Handler)
+		s.mux.Handle(r.Pattern, r.Handler)
 	}
-	srv := httptest.NewServer(mux)
+	srv := httptest.NewServer(s.mux)
 	s.url = srv.URL
 	ended := false
 	s.kill = func() {

@@ -9,13 +9,20 @@ import (
 	"os"
 	"time"
 
+	"github.com/promlake/promlake/internal/ingest/body"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/upload"
 )
 
-// stall is the time within which a client must send some of a file.
-const stall = time.Minute
+// A body may arrive at any rate for bodyGrace, and must have bodyRate bytes a second afterwards.
+const (
+	bodyGrace = time.Minute
+	bodyRate  = 8 << 10
+)
+
+// limitRate is the name of the limit of the rate, which has no flag.
+const limitRate = "body rate"
 
 // turn waits until a request's body may be received. The caller calls end then.
 func (s *stage) turn(ctx context.Context) (end func(), err error) {
@@ -40,11 +47,10 @@ func (s *stage) receive(w http.ResponseWriter, r *http.Request, u key.Upload, f 
 		return fmt.Errorf("remove the name of a temporary file: %w", err)
 	}
 
-	// The client may take longer than --http.read-timeout for a large file, but not pause.
-	c := &patient{r.Body, http.NewResponseController(w), nil}
-	n, err := io.Copy(tmp, io.LimitReader(c, f.Bytes+1))
-	if c.failed != nil {
-		return &refusal{http.StatusBadRequest, fmt.Errorf("read file %s: %w", f.Path, c.failed)}
+	in := s.body(w, r)
+	n, err := io.Copy(tmp, io.LimitReader(in, f.Bytes+1))
+	if in.failed != nil {
+		return s.unread(w, "file "+f.Path, in.failed)
 	}
 	if err != nil {
 		return fmt.Errorf("write a temporary file: %w", err)
@@ -52,7 +58,7 @@ func (s *stage) receive(w http.ResponseWriter, r *http.Request, u key.Upload, f 
 	if n != f.Bytes {
 		return wrongLength(f, n)
 	}
-	c.wait(time.Time{}) // the rest does not depend on the client
+	in.End() // the rest does not depend on the client
 	if _, err := tmp.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("rewind a temporary file: %w", err)
 	}
@@ -62,23 +68,34 @@ func (s *stage) receive(w http.ResponseWriter, r *http.Request, u key.Upload, f 
 	return nil
 }
 
-// patient is a request's body whose client must send something within each stall.
-type patient struct {
-	body   io.Reader
-	conn   *http.ResponseController
+// sent is a request's body. The client may take longer than --http.read-timeout for a large file,
+// but not pause.
+type sent struct {
+	*body.Paced
 	failed error // the first error of the body
 }
 
+// body returns the body of a request.
+func (s *stage) body(w http.ResponseWriter, r *http.Request) *sent {
+	return &sent{Paced: body.NewPaced(w, r, s.now, s.times.grace, bodyRate)}
+}
+
 // Read implements io.Reader.
-func (p *patient) Read(b []byte) (int, error) {
-	p.wait(time.Now().Add(stall))
-	n, err := p.body.Read(b)
+func (b *sent) Read(p []byte) (int, error) {
+	n, err := b.Paced.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		p.failed = err
+		b.failed = err
 	}
 	return n, err
 }
 
-// wait sets the time until which the client may send. Where there is no connection it has no
-// effect.
-func (p *patient) wait(until time.Time) { _ = p.conn.SetReadDeadline(until) }
+// unread refuses a body that did not arrive.
+func (s *stage) unread(w http.ResponseWriter, what string, err error) error {
+	if _, slow := errors.AsType[*body.SlowError](err); slow {
+		w.Header().Set("Connection", "close") // the rest of the body is not waited for
+		return &refusal{http.StatusRequestTimeout, &upload.LimitError{
+			Limit: limitRate, Text: fmt.Sprintf("%s arrives too slowly: the limit is %d bytes a second after %s; try again", what, bodyRate, s.times.grace),
+		}}
+	}
+	return &refusal{http.StatusBadRequest, fmt.Errorf("read %s: %w", what, err)}
+}

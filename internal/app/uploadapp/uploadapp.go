@@ -59,6 +59,7 @@ type times struct {
 	// pauses are the waits before another attempt to import a block. The last one repeats while the
 	// store does not take the state of the failure, either.
 	pauses []time.Duration
+	grace  time.Duration // of the rate of bodies
 }
 
 // stage implements process.Stage.
@@ -94,7 +95,7 @@ type stage struct {
 //	promlake_block_uploads_total{result}                     complete, failed, expired, unreadable
 //	promlake_block_upload_limited_requests_total{limit}      blocks and bodies beyond a limit
 func New(set Settings, im importapp.Settings) process.Builder {
-	return build(set, im, times{pauses: []time.Duration{time.Second, 10 * time.Second, time.Minute}})
+	return build(set, im, times{pauses: []time.Duration{time.Second, 10 * time.Second, time.Minute}, grace: bodyGrace})
 }
 
 func build(set Settings, im importapp.Settings, t times) process.Builder {

@@ -121,13 +121,13 @@ func (r *Reader) Read(w http.ResponseWriter, req *http.Request, tenant string) (
 }
 
 // decompress reads the body, which begins with head, and decompresses it.
-func (r *Reader) decompress(req *http.Request, in *paced, head []byte, decoded int64, c *inflight.Charge) (*Message, error) {
+func (r *Reader) decompress(req *http.Request, in *Paced, head []byte, decoded int64, c *inflight.Charge) (*Message, error) {
 	packed, err := r.receive(in, head, req.ContentLength, func(more int64) error { return r.await(req.Context(), c, more, false) })
 	defer func() { recycle(packed) }()
 	if err != nil {
 		return nil, err
 	}
-	in.end()
+	in.End()
 	if decoded > int64(len(packed))*maxExpansion {
 		return nil, fmt.Errorf("%w: snappy: %d bytes cannot hold the %d bytes that they claim", ErrInvalid, len(packed), decoded)
 	}

@@ -21,9 +21,9 @@ func (e *SlowError) Error() string {
 	return fmt.Sprintf("request body arrives too slowly: %d bytes so far, the limit is %d bytes a second (min-body-rate) after %s (body-grace); try again", e.got, e.rate, e.grace)
 }
 
-// paced reads a request's body as long as it arrives in time: n bytes may take the grace period
-// and n/rate seconds, and not more than the server's own limit for a request.
-type paced struct {
+// Paced reads a request's body as long as it arrives in time: n bytes may take the grace period and
+// n/rate seconds.
+type Paced struct {
 	body  io.Reader
 	conn  *http.ResponseController
 	now   func() time.Time
@@ -34,16 +34,23 @@ type paced struct {
 	got   int64
 }
 
-func (r *Reader) paced(w http.ResponseWriter, req *http.Request) *paced {
-	p := &paced{body: req.Body, conn: http.NewResponseController(w), now: r.now, began: r.now(), grace: r.limits.Grace, rate: r.limits.MinRate}
+// NewPaced returns the reader of a request's body. now is the clock, grace the time in which the
+// body may arrive at any rate, and rate what it must have afterwards, in bytes/s.
+func NewPaced(w http.ResponseWriter, req *http.Request, now func() time.Time, grace time.Duration, rate int64) *Paced {
+	return &Paced{body: req.Body, conn: http.NewResponseController(w), now: now, began: now(), grace: grace, rate: rate}
+}
+
+// paced reads the body no longer than the server's own limit for a request, too.
+func (r *Reader) paced(w http.ResponseWriter, req *http.Request) *Paced {
+	p := NewPaced(w, req, r.now, r.limits.Grace, r.limits.MinRate)
 	if server, ok := req.Context().Value(http.ServerContextKey).(*http.Server); ok {
 		p.most = server.ReadTimeout
 	}
 	return p
 }
 
-// Read implements io.Reader.
-func (p *paced) Read(b []byte) (int, error) {
+// Read implements io.Reader. Errors: *SlowError.
+func (p *Paced) Read(b []byte) (int, error) {
 	allowed := p.grace + time.Duration(float64(p.got)/float64(p.rate)*float64(time.Second))
 	if p.most > 0 {
 		allowed = min(allowed, p.most)
@@ -64,13 +71,12 @@ func (p *paced) Read(b []byte) (int, error) {
 }
 
 // pause calls f, whose time does not count as the sender's.
-func (p *paced) pause(f func() error) error {
+func (p *Paced) pause(f func() error) error {
 	begin := p.now()
 	err := f()
 	p.began = p.began.Add(p.now().Sub(begin))
 	return err
 }
 
-// end removes the deadline: the connection must stay readable while the request waits for its
-// flush.
-func (p *paced) end() { _ = p.conn.SetReadDeadline(time.Time{}) }
+// End removes the deadline: the connection must stay readable while the request is served.
+func (p *Paced) End() { _ = p.conn.SetReadDeadline(time.Time{}) }

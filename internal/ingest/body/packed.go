@@ -42,13 +42,13 @@ func (r *Reader) ReadPacked(w http.ResponseWriter, req *http.Request, tenant str
 
 // unpack reads the body. The memory of what is compressed is charged as it grows, since no header
 // states its size.
-func (r *Reader) unpack(req *http.Request, in *paced, c *inflight.Charge, p Packing, form string) (*Message, error) {
+func (r *Reader) unpack(req *http.Request, in *Paced, c *inflight.Charge, p Packing, form string) (*Message, error) {
 	sent, err := r.receive(in, nil, req.ContentLength, func(more int64) error { return r.await(req.Context(), c, more, false) })
 	defer func() { recycle(sent) }()
 	if err != nil {
 		return nil, err
 	}
-	in.end()
+	in.End()
 	u, err := unpackerOf(p, sent)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, p, err)

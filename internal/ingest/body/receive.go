@@ -49,7 +49,7 @@ func recycle(b []byte) {
 
 // receive reads a body of length bytes (-1: unknown), which begins with head. grow charges the
 // request for more bytes. The caller gives the body to recycle, also after an error.
-func (r *Reader) receive(p *paced, head []byte, length int64, grow func(int64) error) (b []byte, err error) {
+func (r *Reader) receive(p *Paced, head []byte, length int64, grow func(int64) error) (b []byte, err error) {
 	most := length
 	if most < 0 {
 		most = r.limits.MaxRequestBytes + 1
