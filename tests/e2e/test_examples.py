@@ -151,15 +151,22 @@ def check_rules(server: Server, directory: Path) -> None:
 
 
 def test_block_upload(programs: Programs, start: Start, tmp_path: Path) -> None:
-    """The script of the documentation of imports uploads a block of Prometheus, whose samples queries have then."""
+    """The script of the documentation of imports uploads a block of Prometheus, whose samples queries have then.
+
+    A block that is refused comes first.
+    """
     make_blocks(programs, tmp_path)
+    (block,) = (tmp_path / "prometheus-data").glob("01*")
+    shutil.copytree(block, block.with_name("01" + 24 * "0"))
     server = start(directory_store(tmp_path / "data"), "--compactor.block-upload-enabled")
     (script,) = re.findall(r"^```\n(for dir in .*?)^```$", (ROOT / "docs/import.md").read_text(), re.MULTILINE | re.DOTALL)
     script = script.replace("curl ", "curl -sS --fail-with-body ").replace(ENDPOINT, server.url)
     command = ["bash", "-euo", "pipefail", "-c", script]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == '{"result":"complete"}\n'
+    refused, complete = done.stdout.splitlines()
+    assert refused == f"invalid meta.json: it is of block {block.name}, the request names 01{24 * '0'}"
+    assert complete == '{"result":"complete"}'
     asked = urllib.parse.urlencode({"query": "old[5m]", "time": "1767225660"})
     with urllib.request.urlopen(f"{server.url}/api/v1/query?{asked}", timeout=300) as answer:
         (found,) = json.load(answer)["data"]["result"]
