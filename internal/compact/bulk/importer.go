@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/catalog"
@@ -74,7 +73,7 @@ func Run(ctx context.Context, set Settings, store objstore.Store, tenant string,
 		return Report{}, err
 	}
 	im := &importer{set: set, store: store, tenant: tenant, plan: &plan, progress: progress, total: plan.Samples(), inputs: make([]held, len(plan.Inputs))}
-	im.ledger = &ledger{store: store, tenant: tenant, restore: set.Restore, past: plan.past.clone(), recorded: map[ulid.ULID]bool{}}
+	im.ledger = newLedger(store, tenant, plan.past, set.Restore)
 	if err := im.ledger.settle(ctx); err != nil {
 		return Report{}, err
 	}

@@ -33,21 +33,33 @@ type ledger struct {
 
 	mu       sync.Mutex
 	past     Past
+	known    index              // of past: what counts
 	recorded map[ulid.ULID]bool // blocks whose records are in the store
 }
 
-// records returns the imports that count beside the manifest m, which was just read.
-func (l *ledger) records(ctx context.Context, m catalog.Manifest) ([]Record, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.past.read(ctx, l.store, l.tenant, m); err != nil {
-		return nil, err
+// newLedger returns the ledger of an import that begins with a past. What is in quarantine does not
+// count with restore.
+func newLedger(store objstore.Store, tenant string, past Past, restore bool) *ledger {
+	l := &ledger{store: store, tenant: tenant, restore: restore, past: past.clone(), known: index{}, recorded: map[ulid.ULID]bool{}}
+	l.learn(byKey(past.Records))
+	return l
+}
+
+// learn adds records to what is known. The caller holds mu, or has the only reference.
+func (l *ledger) learn(records []Record) {
+	for _, r := range records {
+		if !l.restore || !l.past.lost(&r) {
+			l.known.add(r)
+		}
 	}
-	kept, lost := l.past.sorted()
-	if !l.restore {
-		kept = append(kept, lost...)
-	}
-	return kept, nil
+}
+
+// look adds the imports that were committed before the manifest m, which was just read. The caller
+// holds mu.
+func (l *ledger) look(ctx context.Context, m catalog.Manifest) error {
+	added, err := l.past.read(ctx, l.store, l.tenant, m)
+	l.learn(added)
+	return err
 }
 
 // settle writes the records of the imports that the manifest has.
@@ -81,13 +93,15 @@ func (l *ledger) written() []ulid.ULID {
 // imported some for a part of the series. errBeside: for a part of the window.
 func (l *ledger) left(ctx context.Context, m catalog.Manifest, p *Plan, u *Unit) (Unit, error) {
 	out := *u
-	records, err := l.records(ctx, m)
-	if err != nil {
+	out.Inputs = nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.look(ctx, m); err != nil {
 		return out, err
 	}
-	out.Inputs = nil
 	for _, i := range u.Inputs {
 		id := p.Inputs[i].ID
+		records := l.known[id]
 		if slices.ContainsFunc(records, func(r Record) bool { return r.has(id, u) }) {
 			continue
 		}

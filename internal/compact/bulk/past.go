@@ -32,7 +32,7 @@ func ReadPast(ctx context.Context, store objstore.Store, tenant string) (Past, e
 	if err != nil {
 		return p, err
 	}
-	if err := p.read(ctx, store, tenant, m); err != nil {
+	if _, err := p.read(ctx, store, tenant, m); err != nil {
 		return p, err
 	}
 	prefix := key.Quarantine + key.BlocksPrefix(tenant)
@@ -59,20 +59,24 @@ const readers = 16
 
 // read adds the imports of a manifest, and the records of all imports that were committed between
 // the manifest of the last call and this one. Such a commit came after a manifest that is not older
-// than that of the last call, and its block is not older than catalog.MaxJobAge by then.
-func (p *Past) read(ctx context.Context, store objstore.Store, tenant string, m catalog.Manifest) error {
+// than that of the last call, and its block is not older than catalog.MaxJobAge by then. It returns
+// what it has added, in the order of keys.
+func (p *Past) read(ctx context.Context, store objstore.Store, tenant string, m catalog.Manifest) ([]Record, error) {
+	added := map[string]Record{}
 	for _, x := range m.Imports {
-		p.Records[key.Import(tenant, x.Block)] = Record{recordVersion, x}
+		if k := key.Import(tenant, x.Block); !p.has(k) {
+			added[k] = Record{recordVersion, x}
+		}
 	}
 	var keys []string
 	for obj, err := range store.List(ctx, key.ImportsPrefix(tenant), p.after(tenant)) {
 		if err != nil {
-			return fmt.Errorf("list imports of tenant %s: %w", tenant, err)
+			return nil, fmt.Errorf("list imports of tenant %s: %w", tenant, err)
 		}
 		if _, _, err := key.ParseImport(obj.Key); err != nil {
 			continue
 		}
-		if _, ok := p.Records[obj.Key]; !ok {
+		if _, ok := added[obj.Key]; !ok && !p.has(obj.Key) {
 			keys = append(keys, obj.Key)
 		}
 	}
@@ -86,13 +90,28 @@ func (p *Past) read(ctx context.Context, store objstore.Store, tenant string, m 
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return nil, err
 	}
 	for i, k := range keys {
-		p.Records[k] = out[i]
+		added[k] = out[i]
 	}
+	maps.Copy(p.Records, added)
 	p.seen = m.Time()
-	return nil
+	return byKey(added), nil
+}
+
+func (p *Past) has(k string) bool {
+	_, ok := p.Records[k]
+	return ok
+}
+
+// byKey returns records in the order of their keys.
+func byKey(records map[string]Record) []Record {
+	out := make([]Record, 0, len(records))
+	for _, k := range slices.Sorted(maps.Keys(records)) {
+		out = append(out, records[k])
+	}
+	return out
 }
 
 // after returns a key before those of the records that read has not seen.
@@ -104,18 +123,42 @@ func (p *Past) after(tenant string) string {
 	return key.Import(tenant, oldest)
 }
 
-// sorted returns the records that count, and those whose block, or one that was made of it, is in
-// quarantine: a block that is not older and shares a time of the window.
-func (p *Past) sorted() (kept, lost []Record) {
-	for _, k := range slices.Sorted(maps.Keys(p.Records)) {
-		r := p.Records[k]
-		if r.Block != (ulid.ULID{}) && slices.ContainsFunc(p.Quarantined, func(q catalog.BlockID) bool {
-			return r.Overlaps(q.Level, q.Window) && cmp.Compare(q.ID.Time(), r.Block.Time()) >= 0
-		}) {
+// divide returns the records that count, and those that are lost.
+func (p *Past) divide() (kept, lost []Record) {
+	for _, r := range byKey(p.Records) {
+		if p.lost(&r) {
 			lost = append(lost, r)
-			continue
+		} else {
+			kept = append(kept, r)
 		}
-		kept = append(kept, r)
 	}
 	return kept, lost
+}
+
+// lost reports whether the block of a record, or one that was made of it, is in quarantine: a block
+// that is not older and shares a time of the window.
+func (p *Past) lost(r *Record) bool {
+	return r.Block != (ulid.ULID{}) && slices.ContainsFunc(p.Quarantined, func(q catalog.BlockID) bool {
+		return r.Overlaps(q.Level, q.Window) && cmp.Compare(q.ID.Time(), r.Block.Time()) >= 0
+	})
+}
+
+// index has the records that name an input, by input.
+type index map[string][]Record
+
+// indexOf returns the index of records.
+func indexOf(records ...[]Record) index {
+	x := index{}
+	for _, part := range records {
+		for _, r := range part {
+			x.add(r)
+		}
+	}
+	return x
+}
+
+func (x index) add(r Record) {
+	for _, input := range r.Inputs {
+		x[input] = append(x[input], r)
+	}
 }

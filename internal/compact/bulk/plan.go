@@ -58,9 +58,9 @@ func (p *Plan) Samples() (n int64) {
 // planner is one call of MakePlan.
 type planner struct {
 	Plan
-	set     *Settings
-	now     time.Time
-	records []Record
+	set   *Settings
+	now   time.Time
+	known index
 }
 
 // MakePlan plans the import of inputs into a tenant with a past, at a time of the store's clock.
@@ -69,9 +69,11 @@ type planner struct {
 func MakePlan(set Settings, now time.Time, inputs []Input, past Past) (Plan, error) {
 	p := &planner{set: &set, now: now}
 	p.past = past
-	if p.records, p.lost = past.sorted(); !set.Restore {
-		p.Lost = count(inputs, p.lost, p.records)
-		p.records, p.lost = append(p.records, p.lost...), nil
+	kept, lost := past.divide()
+	p.known, p.lost = indexOf(kept), lost
+	if !set.Restore {
+		p.Lost = count(inputs, lost, p.known)
+		p.known, p.lost = indexOf(kept, lost), nil
 	}
 	p.Inputs = slices.Clone(inputs)
 	slices.SortFunc(p.Inputs, func(a, b Input) int { return cmp.Or(a.Written.Compare(b.Written), cmp.Compare(a.ID, b.ID)) })
@@ -99,11 +101,11 @@ func MakePlan(set Settings, now time.Time, inputs []Input, past Past) (Plan, err
 }
 
 // count returns how many of the lost records name one of the inputs and were not restored.
-func count(inputs []Input, lost, kept []Record) (n int) {
+func count(inputs []Input, lost []Record, kept index) (n int) {
 	for _, r := range lost {
 		if slices.ContainsFunc(inputs, func(in Input) bool {
-			return r.names(in.ID) && !slices.ContainsFunc(kept, func(k Record) bool {
-				return k.names(in.ID) && k.Overlaps(r.Level, r.Window) && k.Slice.Shares(r.Slice)
+			return r.names(in.ID) && !slices.ContainsFunc(kept[in.ID], func(k Record) bool {
+				return k.Overlaps(r.Level, r.Window) && k.Slice.Shares(r.Slice)
 			})
 		}) {
 			n++
@@ -135,9 +137,11 @@ func (p *planner) window(l key.Level, w key.Window) {
 // slices plans the slices of a window into which earlier imports divided it.
 func (p *planner) slices(u Unit, all []int) {
 	of := 1
-	for _, r := range p.records {
-		if r.Window == u.Window && r.Level.Millis() == u.Level.Millis() && slices.ContainsFunc(all, func(i int) bool { return slices.Contains(r.Inputs, p.Inputs[i].ID) }) {
-			of = max(of, r.Slice.Of)
+	for _, in := range all {
+		for _, r := range p.known[p.Inputs[in].ID] {
+			if r.Window == u.Window && r.Level.Millis() == u.Level.Millis() {
+				of = max(of, r.Slice.Of)
+			}
 		}
 	}
 	for i := range of {
@@ -147,7 +151,7 @@ func (p *planner) slices(u Unit, all []int) {
 		}
 		for _, in := range all {
 			n := p.Inputs[in].within(u.from(), u.to()) / int64(of)
-			if slices.ContainsFunc(p.records, func(r Record) bool { return r.has(p.Inputs[in].ID, &s) }) {
+			if slices.ContainsFunc(p.known[p.Inputs[in].ID], func(r Record) bool { return r.has(p.Inputs[in].ID, &s) }) {
 				p.Present += n
 				continue
 			}
@@ -186,9 +190,10 @@ func (p *planner) open(u *Unit) bool {
 // partly reports whether a shorter window in that of the unit was imported from one of the inputs,
 // as happens while the window is open.
 func (p *planner) partly(u *Unit, inputs []int) bool {
-	return slices.ContainsFunc(p.records, func(r Record) bool {
-		return int64(r.Window) >= u.from() && r.Level.End(r.Window) <= u.to() && r.Level.Millis() < u.Level.Millis() &&
-			slices.ContainsFunc(inputs, func(i int) bool { return slices.Contains(r.Inputs, p.Inputs[i].ID) })
+	return slices.ContainsFunc(inputs, func(i int) bool {
+		return slices.ContainsFunc(p.known[p.Inputs[i].ID], func(r Record) bool {
+			return int64(r.Window) >= u.from() && r.Level.End(r.Window) <= u.to() && r.Level.Millis() < u.Level.Millis()
+		})
 	})
 }
 
