@@ -32,8 +32,8 @@ func TestHostileChunk(t *testing.T) {
 	}{
 		// One byte is less than the number of samples has.
 		{chunkenc.EncXOR, []byte{0}, "it cannot be decoded"},
-		// One sample, zero threshold 0, schema 0 (bit 0), one positive span (10 001) of 2^24 buckets
-		// (1111110 and 25 bits), offset 0 (bit 0), no negative span (bit 0), and nothing more.
+		// One sample, zero threshold 0, schema 0 (bit 0), one positive span (10 001) of 2^24
+		// buckets (1111110 and 25 bits), offset 0 (bit 0), no negative span (bit 0), and no more.
 		{chunkenc.EncHistogram, []byte{0, 1, 0, 0, 0b0100_0111, 0b1111_0100, 0, 0, 0}, "its spans have more than 72 buckets, the limit of a chunk of 9 bytes"},
 	} {
 		// The first chunk, at offset 8: length, encoding, data, CRC-32C of encoding and data.

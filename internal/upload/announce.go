@@ -34,8 +34,8 @@ const (
 // puts half a gigabyte of chunks into each.
 const MaxMeta = 256 << 10
 
-// MaxTombstones is the largest file of tombstones, in bytes: half a million deletions of a series at
-// least. An import has all of them in memory.
+// MaxTombstones is the largest file of tombstones, in bytes: half a million deletions of a series
+// at least. An import has all of them in memory.
 const MaxTombstones = 16 << 20
 
 // LimitError reports a block beyond a limit.

@@ -5,9 +5,9 @@
 //
 // The files of a block and the state of its upload (package upload) are objects below uploads/ of
 // the tenant. finish swaps the state to validating: from then on the block is imported, by this
-// process, or after its death by any that is asked to finish again or that starts. The protocol of
-// imports lets every sample count once, however often and by how many processes that is tried
-// (package bulk).
+// process, or after its death by any that is asked to finish again or that starts; not by a fourth
+// one, because the block may be what killed the others. The protocol of imports lets every sample
+// count once, however often and by how many processes that is tried (package bulk).
 package uploadapp
 
 import (
