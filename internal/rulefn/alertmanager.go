@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-openapi/strfmt"
@@ -48,19 +49,36 @@ func (s Settings) Sender() (Sender, error) {
 
 // Send implements Sender. Every Alertmanager gets all notifications, also if another one fails.
 func (a *alertmanagers) Send(ctx context.Context, id string, all []rulestate.Notification) error {
-	var errs []error
+	var bodies [][]byte
 	for batch := range slices.Chunk(all, maxBatch) {
 		body, err := json.Marshal(postable(id, batch))
 		if err != nil {
 			return fmt.Errorf("encode notifications: %w", err)
 		}
-		for _, u := range a.urls {
-			if err := a.post(ctx, u, body); err != nil {
-				errs = append(errs, fmt.Errorf("notify Alertmanager %s: %w", u.Redacted(), err))
+		bodies = append(bodies, body)
+	}
+	errs := make([]error, len(a.urls))
+	var wg sync.WaitGroup
+	for i, u := range a.urls {
+		wg.Go(func() {
+			if err := a.postAll(ctx, u, bodies); err != nil {
+				errs[i] = fmt.Errorf("notify Alertmanager %s: %w", u.Redacted(), err)
 			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// postAll posts to an Alertmanager until it fails: one that does not answer takes the time of one
+// request.
+func (a *alertmanagers) postAll(ctx context.Context, u *url.URL, bodies [][]byte) error {
+	for _, body := range bodies {
+		if err := a.post(ctx, u, body); err != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func (a *alertmanagers) post(ctx context.Context, u *url.URL, body []byte) error {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/promlake/promlake/internal/queue"
@@ -73,34 +74,43 @@ func (r *Runner) dispatch(ctx context.Context, at time.Time, all []work) error {
 // need not be delivered again. Errors: ErrMessage, of one that must not be ignored.
 func (r *Runner) Work(ctx context.Context, body []byte) error {
 	begin := r.Now()
+	w, at, err := r.receive(ctx, body)
+	var sum Report
+	if len(w.groups) > 0 {
+		var failed error
+		sum, failed = r.all(ctx, []work{w}, at)
+		err = errors.Join(err, failed)
+	}
+	r.note(ctx, sum, w.rules(), r.Now().Sub(begin), err)
+	return err
+}
+
+// receive returns the work that a message names, and the time until which it is to be done, also if
+// a part of it could not be found.
+func (r *Runner) receive(ctx context.Context, body []byte) (w work, at time.Time, err error) {
 	var m message
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&m); err != nil {
-		return fmt.Errorf("%w: %w", ErrMessage, err)
+		return w, at, fmt.Errorf("%w: %w", ErrMessage, err)
 	}
 	if id, err := tenant.Parse(m.Tenant); m.Version != messageVersion || err != nil || id != m.Tenant || m.At.IsZero() || len(m.Groups) == 0 {
-		return fmt.Errorf("%w: version %d, tenant %q, time %s, %d groups", ErrMessage, m.Version, m.Tenant, m.At, len(m.Groups))
+		return w, at, fmt.Errorf("%w: version %d, tenant %q, time %s, %d groups", ErrMessage, m.Version, m.Tenant, m.At, len(m.Groups))
 	}
-	w := work{tenant: m.Tenant, etag: m.ETag}
+	w = work{tenant: m.Tenant, etag: m.ETag}
 	t, err := r.load(ctx, m.Tenant, m.ETag)
 	if err != nil {
-		return w.wrap(err)
+		return w, at, w.wrap(err)
 	}
 	gone, err := r.removed(ctx, m.Tenant, t)
-	if err != nil {
-		return w.wrap(err)
-	}
 	named := map[string]bool{}
 	for _, k := range m.Groups {
 		named[k] = true
 	}
-	for _, g := range append(gone, t.groups...) {
+	for _, g := range slices.Concat(gone, t.groups) {
 		if named[g.key] {
 			w.groups = append(w.groups, g)
 		}
 	}
-	sum, err := r.run(ctx, w, m.At)
-	r.note(ctx, sum, w.rules(), r.Now().Sub(begin), err)
-	return err
+	return w, m.At, w.wrap(err)
 }

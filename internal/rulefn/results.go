@@ -26,12 +26,33 @@ type results struct {
 }
 
 func newResults(reading storage.Queryable, p parser.Parser) *results {
-	r := &results{reading: reading, parser: p, memory: ruleeval.NewMemory(math.MaxInt64, ""), selectors: map[string][][]*labels.Matcher{}}
+	r := &results{reading: reading, parser: p, selectors: map[string][][]*labels.Matcher{}}
+	r.restart()
+	return r
+}
+
+// restart empties what is seen and what was appended.
+func (r *results) restart() {
+	r.memory = ruleeval.NewMemory(math.MaxInt64, "")
 	r.appendable = appender.V1{Appendable: appender.New(func(tx *appender.Transaction) error {
 		r.txs = append(r.txs, tx)
 		return r.memory.Add(tx)
 	})}
-	return r
+}
+
+// undo forgets all transactions but the first n: an evaluation that does not count has no results.
+func (r *results) undo(n int) error {
+	if len(r.txs) == n {
+		return nil
+	}
+	r.txs = r.txs[:n]
+	r.restart()
+	for _, tx := range r.txs {
+		if err := r.memory.Add(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // full reports whether the results take too much memory.

@@ -4,42 +4,66 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/snappy"
-	"github.com/prometheus/prometheus/promql"
-	promrules "github.com/prometheus/prometheus/rules"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/promlake/promlake/internal/appender"
 	"github.com/promlake/promlake/internal/rulestate"
 )
 
-// requests is the number of states that are read or written at once.
-const requests = 16
+const (
+	requests  = 16 // states that are read or written at once
+	senders   = 64 // tenants whose notifications are sent at once
+	maxErrors = 10 // of a tenant that are logged in one line
+)
 
 // member is a group in a run.
 type member struct {
 	*group
 
-	state   *rulestate.Group
-	etag    string
-	unsent  []rulestate.Notification // of former evaluations, which were not delivered
-	changed bool                     // evaluated in this run
-	txs     []*appender.Transaction  // of this run
-	notices []rulestate.Notification // of this run
+	state     *rulestate.Group
+	etag      string                   // of the state in the store
+	unsent    []rulestate.Notification // of former evaluations, which may not be sent
+	failed    bool                     // not to be evaluated any more in this run
+	changed   bool                     // evaluated in this run
+	committed bool                     // the evaluations of this run count
+	txs       []*appender.Transaction  // of this run
+	notices   []rulestate.Notification // of this run
 }
 
-// run evaluates groups of a tenant for all times that are due. What an error prevents is due again
-// at the next run. A run of another invocation may be under way: of two evaluations of a group the
-// one that is committed first counts.
-func (r *Runner) run(ctx context.Context, w work, at time.Time) (sum Report, err error) {
-	all, err := r.states(ctx, w)
-	if err != nil {
-		return sum, w.wrap(err)
+// all runs the work of tenants, one after another. Notifications are sent meanwhile: a receiver
+// that does not answer delays no evaluation.
+func (r *Runner) all(ctx context.Context, todo []work, at time.Time) (sum Report, err error) {
+	errs, sent := make([]error, 2*len(todo)), make([]int, len(todo))
+	var sending errgroup.Group
+	sending.SetLimit(senders)
+	for i, w := range todo {
+		one, m, err := r.run(ctx, w, at)
+		sum.add(one)
+		errs[2*i] = w.wrap(err)
+		sending.Go(func() (_ error) {
+			n, err := r.sendMail(ctx, m)
+			sent[i], errs[2*i+1] = n, w.wrap(err)
+			return
+		})
 	}
-	if err := r.redeliver(ctx, w.tenant, all); err != nil {
-		return sum, w.wrap(err)
+	_ = sending.Wait() // the errors are in errs
+	for _, n := range sent {
+		sum.Notifications += n
+	}
+	return sum, errors.Join(errs...)
+}
+
+// run evaluates groups of a tenant for all times that are due, and returns the notifications that
+// are to be sent. What an error prevents is due again at the next run. A run of another invocation
+// may be under way: of two evaluations of a group the one that is committed first counts.
+func (r *Runner) run(ctx context.Context, w work, at time.Time) (sum Report, m mail, err error) {
+	all, errs := r.states(ctx, w)
+	if err := r.redeliver(ctx, w.tenant, all, at); err != nil {
+		return sum, m, few(append(errs, err))
 	}
 	evaluated := make([]time.Time, len(all))
 	groups := make([]*group, len(all))
@@ -47,99 +71,84 @@ func (r *Runner) run(ctx context.Context, w work, at time.Time) (sum Report, err
 		evaluated[i], groups[i] = m.state.Evaluated, m.group
 	}
 	todo, missed := moments(groups, evaluated, at, r.set.CatchUp)
-	stopped := r.evaluate(ctx, w.tenant, all, todo, &sum)
+	errs = append(errs, r.evaluate(ctx, w.tenant, all, todo, &sum)...)
 	for i, n := range missed {
 		if all[i].changed {
 			sum.Missed += n
 		}
 	}
-	committed, err := r.commit(ctx, w.tenant, all)
+	committed, failed := r.commit(ctx, w.tenant, all)
+	errs = append(errs, failed...)
 	r.met.missed.Add(float64(sum.Missed))
-	return sum, w.wrap(errors.Join(stopped, err, r.deliver(ctx, w.tenant, committed, &sum)))
+	if err := r.deliver(ctx, w.tenant, committed, &sum); err != nil {
+		errs = append(errs, err)
+		committed = nil // samples come before notifications
+	}
+	return sum, newMail(w.tenant, committed, all), few(errs)
 }
 
-// states reads the states of the groups.
-func (r *Runner) states(ctx context.Context, w work) ([]*member, error) {
-	out := make([]*member, len(w.groups))
+// states reads the states of the groups. A group whose state cannot be read is left out.
+func (r *Runner) states(ctx context.Context, w work) (all []*member, errs []error) {
+	out, failed := make([]*member, len(w.groups)), make([]error, len(w.groups))
 	var g errgroup.Group
 	g.SetLimit(requests)
 	for i, one := range w.groups {
-		g.Go(func() (err error) {
+		g.Go(func() (_ error) {
 			m := &member{group: one}
-			m.state, m.etag, err = rulestate.Read(ctx, r.Store, w.tenant, one.Namespace(), one.Name())
+			m.state, m.etag, failed[i] = rulestate.Read(ctx, r.Store, w.tenant, one.Namespace(), one.Name())
 			out[i] = m
-			return err
+			return
 		})
 	}
-	return out, g.Wait()
-}
-
-// evaluate evaluates groups at the moments, in memory, until little time is left. An error ends it;
-// evaluations before it count.
-func (r *Runner) evaluate(ctx context.Context, tenant string, all []*member, todo []moment, sum *Report) error {
-	enough := share(ctx, 3, 5)
-	results, reading := newResults(r.Reading, r.Parser), r.Enter(ctx, tenant)
-	for _, next := range todo {
-		if results.full() || !enough() {
-			return nil // the rest is due at the next run
-		}
-		m := all[next.group]
-		from := len(results.txs)
-		state, res, err := m.Eval(reading, m.state, next.at, func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
-			return promrules.EngineQueryFunc(r.Reading.Engine(), results.data(expr))(ctx, expr, t)
-		}, results.appendable)
-		if err != nil {
-			return err
-		}
-		if !m.changed {
-			sum.Groups++
-		}
-		m.state, m.changed = state, true
-		m.txs = append(m.txs, results.txs[from:]...)
-		m.notices = append(m.notices, res.Notifications...)
-		sum.Evaluations += m.Len()
-		sum.Failed += len(res.Failures)
-		r.met.evaluated(m.Len(), res.Failures)
-		for _, err := range res.Failures {
-			r.Logger.WarnContext(ctx, "a rule failed", "tenant", tenant, "err", err)
+	_ = g.Wait() // the errors are in failed
+	for i, m := range out {
+		if failed[i] != nil {
+			errs = append(errs, failed[i])
+		} else {
+			all = append(all, m)
 		}
 	}
-	return nil
+	return all, errs
 }
 
 // commit replaces the states of the groups that were evaluated, and returns those that count now.
-func (r *Runner) commit(ctx context.Context, tenant string, all []*member) (committed []*member, err error) {
-	errs, ok := make([]error, len(all)), make([]bool, len(all))
+func (r *Runner) commit(ctx context.Context, tenant string, all []*member) (committed []*member, errs []error) {
+	failed := make([]error, len(all))
 	var g errgroup.Group
 	g.SetLimit(requests)
 	for i, m := range all {
 		if !m.changed {
 			continue
 		}
-		g.Go(func() error {
-			if errs[i] = m.fill(r.Sender != nil); errs[i] == nil {
-				m.etag, errs[i] = rulestate.Commit(ctx, r.Store, tenant, m.state, m.etag, r.set.MaxStateBytes, "--ruler.max-state-bytes")
+		g.Go(func() (_ error) {
+			var etag string
+			err := m.fill(r.Sender != nil)
+			if err == nil {
+				etag, err = rulestate.Commit(ctx, r.Store, tenant, m.state, m.etag, r.set.MaxStateBytes, "--ruler.max-state-bytes")
 			}
 			switch {
-			case errs[i] == nil:
-				ok[i] = true
+			case err == nil:
+				m.etag, m.committed = etag, true
 				r.met.groups.WithLabelValues("committed").Inc()
-			case errors.Is(errs[i], rulestate.ErrOvertaken):
+			case errors.Is(err, rulestate.ErrOvertaken):
 				r.met.groups.WithLabelValues("overtaken").Inc()
-				errs[i] = nil
 			default:
+				failed[i] = err
 				r.met.groups.WithLabelValues("failed").Inc()
 			}
-			return nil
+			return
 		})
 	}
-	_ = g.Wait() // the errors are in errs
+	_ = g.Wait() // the errors are in failed
 	for i, m := range all {
-		if ok[i] {
+		if m.committed {
 			committed = append(committed, m)
 		}
+		if failed[i] != nil {
+			errs = append(errs, failed[i])
+		}
 	}
-	return committed, errors.Join(errs...)
+	return committed, errs
 }
 
 // fill puts what the run has to deliver into the outbox of the state.
@@ -147,7 +156,7 @@ func (m *member) fill(notify bool) error {
 	o := &m.state.Outbox
 	*o = rulestate.Outbox{}
 	if notify {
-		o.Notifications = latest(m.unsent, m.notices)
+		o.Notifications = latest(slices.Concat(m.unsent, m.notices), m.state.Evaluated)
 	}
 	for _, tx := range m.txs {
 		o.Count += len(tx.Samples)
@@ -163,29 +172,10 @@ func (m *member) fill(notify bool) error {
 	return nil
 }
 
-// latest returns the notifications of this run after those of former ones which no newer one
-// replaces: Alertmanager needs the latest of each alert only.
-func latest(former, now []rulestate.Notification) (out []rulestate.Notification) {
-	replaced := map[string]bool{}
-	for _, n := range now {
-		replaced[string(n.Labels.Bytes(nil))] = true
+// few joins errors, of which a log line shows the first ones.
+func few(errs []error) error {
+	if more := len(errs) - maxErrors; more > 0 {
+		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more errors", more))
 	}
-	for _, n := range former {
-		if !replaced[string(n.Labels.Bytes(nil))] {
-			out = append(out, n)
-		}
-	}
-	return append(out, now...)
-}
-
-// share returns a function that reports whether less than a share of the time until the deadline of
-// ctx has passed.
-func share(ctx context.Context, of, all time.Duration) func() bool {
-	end, ok := ctx.Deadline()
-	if !ok {
-		return func() bool { return ctx.Err() == nil }
-	}
-	begin := time.Now()
-	latest := begin.Add(end.Sub(begin) * of / all)
-	return func() bool { return ctx.Err() == nil && time.Now().Before(latest) }
+	return errors.Join(errs...)
 }

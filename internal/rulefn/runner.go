@@ -79,7 +79,6 @@ type Runner struct {
 	mu        sync.Mutex
 	tenants   map[string]*rules // by tenant
 	delivered map[string]string // versions of states whose outboxes are delivered, by key
-	waiting   map[string]bool   // keys of states whose outboxes are known to wait
 }
 
 // explore is the address of an expression on the page. Unlike a server, the stack's HTTP API has no
@@ -105,7 +104,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 		MaxSeries: s.MaxSeries, Retry: p.Retry, Logger: p.Logger,
 	}
 	o.Prepare()
-	return &Runner{Parts: p, set: s, options: o, met: met, tenants: map[string]*rules{}, delivered: map[string]string{}, waiting: map[string]bool{}}, nil
+	return &Runner{Parts: p, set: s, options: o, met: met, tenants: map[string]*rules{}, delivered: map[string]string{}}, nil
 }
 
 // Tick does the work of a scheduled time: it finds the groups of all tenants that are due, and
@@ -127,13 +126,9 @@ func (r *Runner) Tick(ctx context.Context, at time.Time) error {
 	} else {
 		// No tenant is always the last one, for which there may be no time.
 		from := rand.IntN(max(len(work), 1))
-		for _, w := range slices.Concat(work[from:], work[:from]) {
-			one, err := r.run(ctx, w, at)
-			sum.add(one)
-			if err != nil {
-				errs = append(errs, err)
-			}
-		}
+		var err error
+		sum, err = r.all(ctx, slices.Concat(work[from:], work[:from]), at)
+		errs = append(errs, err)
 	}
 	err := errors.Join(errs...)
 	r.note(ctx, sum, total, r.Now().Sub(begin), err)

@@ -1,6 +1,7 @@
 package rulefn_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"math"
@@ -17,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
-	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue/memqueue"
 	"github.com/promlake/promlake/internal/ruleeval"
 	"github.com/promlake/promlake/internal/rulefn"
@@ -129,21 +129,53 @@ func TestQueue(t *testing.T) {
 }
 
 // TestRetries: an evaluation whose query fails for a reason that passes is repeated, one that fails
-// for good is not.
+// for good is not. Other groups go on.
 func TestRetries(t *testing.T) {
 	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
 	g := one("a", time.Minute)
-	g.Rules = append(g.Rules, rulestore.Rule{Record: "wrong", Expr: `vector(1) + on() (label_replace(vector(1), "a", "1", "", "") or label_replace(vector(1), "a", "2", "", ""))`})
-	w.rules(g)
+	g.Rules = append(g.Rules,
+		rulestore.Rule{Record: "wrong", Expr: `vector(1) + on() (label_replace(vector(1), "a", "1", "", "") or label_replace(vector(1), "a", "2", "", ""))`},
+		rulestore.Rule{Record: "read", Expr: "v or vector(1)"})
+	later := one("b", time.Minute) // evaluated after the other one in each minute
+	later.Rules[0].Expr = `timestamp(n{g="a"})`
+	w.rules(g, later)
+	count := func(text string) (n int) {
+		samples, _ := w.delivered()
+		for k := range samples {
+			if strings.Contains(k, text) {
+				n++
+			}
+		}
+		return n
+	}
 	f := w.function()
 	w.tick(f, minute(0))
+	require.Equal(t, 1, count(`g="a"`), "the other rules have their results")
+	require.Equal(t, 1, count(`"read"`))
+	w.read = func(_ context.Context, metric string) error {
+		if metric == "v" {
+			return errAway
+		}
+		return nil
+	}
+	err := f.Tick(t.Context(), minute(1))
+	require.ErrorIs(t, err, errAway)
+	require.ErrorContains(t, err, `evaluate rule 3, "read", of group "a" of namespace "n"`)
+	require.Equal(t, 1, count(`g="a"`))
+	require.Equal(t, 2, count(`g="b"`))
 	samples, _ := w.delivered()
-	require.Len(t, samples, 1, "the other rule has its result")
-	w.kill, w.when = w.calls+3, memstore.Before // rules are listed, the state and the samples are read
-	require.False(t, w.tick(f, minute(1)))
-	require.True(t, w.tick(f, minute(2)))
-	samples, _ = w.delivered()
-	require.Len(t, samples, 3)
+	values := map[string]bool{}
+	for k, v := range samples {
+		if strings.Contains(k, `g="b"`) {
+			values[v] = true
+		}
+	}
+	require.Len(t, values, 1, "what the failed evaluation wrote before does not count")
+	w.read = nil
+	w.tick(f, minute(2))
+	require.Equal(t, 3, count(`g="a"`))
+	require.Equal(t, 3, count(`"read"`))
+	require.Equal(t, 3, count(`g="b"`))
 }
 
 // TestAlertmanagerIsAway: notifications wait in the states, the latest of each alert.
@@ -170,6 +202,7 @@ func TestAlertmanagerIsAway(t *testing.T) {
 	sender, err := w.set.Sender()
 	require.NoError(t, err)
 	w.sender = sender
+	w.set.ResendDelay = time.Hour // later evaluations have nothing to send
 	w.rules(rulestore.Group{Name: "g", Rules: []rulestore.Rule{{Alert: "Always", Expr: "vector(1)", Annotations: map[string]string{"a": "<b>"}}}})
 	f := w.function()
 	for i := range 3 {

@@ -20,6 +20,9 @@ type group struct {
 	gone bool // the tenant has removed it: its series end
 }
 
+// tick is the time between two ticks.
+const tick = time.Minute
+
 // rules are the groups of a tenant.
 type rules struct {
 	etag   string // of the object
@@ -41,7 +44,7 @@ func (r *Runner) survey(ctx context.Context, at time.Time) (all []work, errs []e
 			continue
 		}
 		for _, g := range t.groups {
-			if at.Sub(g.Last(at)) < r.set.CatchUp || r.waits(g.key) {
+			if r.looks(at.Sub(g.Last(at))) {
 				w.groups = append(w.groups, g)
 			}
 		}
@@ -54,6 +57,13 @@ func (r *Runner) survey(ctx context.Context, at time.Time) (all []work, errs []e
 		}
 	}
 	return all, errs
+}
+
+// looks reports whether the state of a group is read this long after an evaluation became due:
+// within the time of catching up, since it may not be made, and once in each such time after it,
+// since its notifications may not be sent.
+func (r *Runner) looks(after time.Duration) bool {
+	return after < r.set.CatchUp || after%r.set.CatchUp < tick
 }
 
 // load returns the groups of a tenant whose rules have the version etag, or a later one. A group
@@ -107,7 +117,7 @@ func (r *Runner) current(ctx context.Context, tenant string) (*rules, error) {
 
 // removed returns the groups without rules whose states have series that must end, because the
 // tenant has removed the groups. States are listed when the rules have changed, and once by each
-// process.
+// process. A state that cannot be read is an error beside the groups.
 func (r *Runner) removed(ctx context.Context, tenant string, t *rules) (out []*group, err error) {
 	r.mu.Lock()
 	ended := t.ended
@@ -119,32 +129,35 @@ func (r *Runner) removed(ctx context.Context, tenant string, t *rules) (out []*g
 	for _, g := range t.groups {
 		known[g.key] = true
 	}
+	var errs []error
 	for obj, err := range r.Store.List(ctx, key.RuleStatesOf(tenant), "") {
 		if err != nil {
-			return nil, err
+			return out, few(append(errs, err))
 		}
 		if _, _, err := key.ParseRuleState(obj.Key); err != nil || known[obj.Key] {
 			continue
 		}
 		s, _, err := rulestate.ReadKey(ctx, r.Store, obj.Key)
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		if s.Idle() {
 			continue
 		}
 		one, err := rulestep.Compile(r.options, s.Namespace, rulestore.Group{Name: s.Name})
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		out = append(out, &group{Group: one, key: obj.Key, gone: true})
 	}
-	if len(out) == 0 {
+	if len(out) == 0 && len(errs) == 0 {
 		r.mu.Lock()
 		t.ended = true
 		r.mu.Unlock()
 	}
-	return out, nil
+	return out, few(errs)
 }
 
 // moment is one evaluation of a group.

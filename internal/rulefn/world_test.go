@@ -37,10 +37,11 @@ import (
 	"github.com/promlake/promlake/internal/rulestore"
 )
 
-const tenant = "t"
+const tenant, other = "t", "u"
 
 var (
 	errKilled = errors.New("killed")
+	errAway   = errors.New("away")
 	origin    = time.Unix(1_700_000_000, 0).UTC()
 	language  = parser.NewParser(parser.Options{})
 )
@@ -59,7 +60,9 @@ type world struct {
 	engine *promql.Engine
 	set    rulefn.Settings
 	queue  queue.Sender
-	sender rulefn.Sender // default: the world
+	sender rulefn.Sender                                  // default: the world
+	logger *slog.Logger                                   // default: none
+	read   func(ctx context.Context, metric string) error // called before each read of a metric; nil: no error
 
 	mu    sync.Mutex // of calls and dead, while a function works
 	calls int
@@ -70,7 +73,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB, base *ruleeval.Memory) *world {
-	w := &world{t: t, base: base, engine: newEngine(), set: rulefn.DefaultSettings()}
+	w := &world{t: t, base: base, engine: newEngine(), set: rulefn.DefaultSettings(), logger: slog.New(slog.DiscardHandler)}
 	w.set.ExternalURL = "http://example.com/p"
 	w.Store = memstore.New(memstore.Settings{Faults: func(memstore.Call) memstore.Fault {
 		w.mu.Lock()
@@ -97,8 +100,8 @@ func (w *world) function() *rulefn.Runner {
 	r, err := rulefn.New(w.set, rulefn.Parts{
 		Store: w.Store, Reading: w, Sink: w, Sender: to, Queue: w.queue, Parser: language,
 		Enter: func(ctx context.Context, _ string) context.Context { return ctx },
-		Retry: func(err error) bool { return errors.Is(err, errKilled) }, Registry: prometheus.NewRegistry(),
-		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+		Retry: func(err error) bool { return errors.Is(err, errKilled) || errors.Is(err, errAway) }, Registry: prometheus.NewRegistry(),
+		Logger: w.logger, Now: time.Now,
 	})
 	require.NoError(w.t, err)
 	return r
@@ -109,13 +112,13 @@ func (w *world) Engine() promql.QueryEngine { return w.engine }
 
 // Write implements rulefn.Sink.
 func (w *world) Write(ctx context.Context, id string, message []byte, _ int) (refused, err error) {
-	require.Equal(w.t, tenant, id)
+	require.Contains(w.t, []string{tenant, other}, id)
 	return nil, w.put(ctx, "samples/", message)
 }
 
 // Send implements rulefn.Sender.
 func (w *world) Send(ctx context.Context, id string, all []rulestate.Notification) error {
-	require.Equal(w.t, tenant, id)
+	require.Contains(w.t, []string{tenant, other}, id)
 	body, err := json.Marshal(all)
 	require.NoError(w.t, err)
 	return w.put(ctx, "sent/", body)
@@ -142,7 +145,26 @@ func (w *world) Querier(mint, maxt int64) (storage.Querier, error) {
 	if err := all.Add(stored); err != nil {
 		return nil, err
 	}
-	return ruleeval.Layers{w.base, all}.Querier(mint, maxt)
+	q, err := ruleeval.Layers{w.base, all}.Querier(mint, maxt)
+	return tapped{q, w}, err
+}
+
+// tapped is a querier whose reads the world may let fail.
+type tapped struct {
+	storage.Querier
+	w *world
+}
+
+// Select implements storage.Querier.
+func (q tapped) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+	for _, m := range ms {
+		if m.Name == labels.MetricName && q.w.read != nil {
+			if err := q.w.read(ctx, m.Value); err != nil {
+				return storage.ErrSeriesSet(err)
+			}
+		}
+	}
+	return q.Querier.Select(ctx, sorted, hints, ms...)
 }
 
 // each reads objects in the order of their keys.
@@ -221,9 +243,11 @@ func (w *world) tick(f *rulefn.Runner, at time.Time) bool {
 }
 
 // rules sets the groups of the tenant.
-func (w *world) rules(groups ...rulestore.Group) {
+func (w *world) rules(groups ...rulestore.Group) { w.t.Helper(); w.rulesOf(tenant, groups...) }
+
+func (w *world) rulesOf(id string, groups ...rulestore.Group) {
 	w.t.Helper()
-	_, err := rulestore.Commit(w.t.Context(), w.Store, tenant, func(r rulestore.Rules) (rulestore.Rules, error) {
+	_, err := rulestore.Commit(w.t.Context(), w.Store, id, func(r rulestore.Rules) (rulestore.Rules, error) {
 		r.Namespaces = nil
 		for _, g := range groups {
 			r = r.Set("n", g)

@@ -19,9 +19,9 @@ const (
 	forStateMetric = "ALERTS_FOR_STATE"
 	stateLabel     = "alertstate"
 
-	// resolvedRetention is how long a resolved alert is sent again, as upstream's constant of this
+	// ResolvedRetention is how long a resolved alert is sent again, as upstream's constant of this
 	// name.
-	resolvedRetention = 15 * time.Minute
+	ResolvedRetention = 15 * time.Minute
 )
 
 // alerting is what decides about the alerts of a rule.
@@ -66,7 +66,7 @@ func (r *alerting) advance(before, found []rulestate.Alert, at, sampled time.Tim
 				keep = at.Sub(a.KeepFiringSince) < r.keepFiringFor
 			}
 			if !keep {
-				forget := a.State == rulestate.Pending || !a.ResolvedAt.IsZero() && at.Sub(a.ResolvedAt) > resolvedRetention
+				forget := a.State == rulestate.Pending || !a.ResolvedAt.IsZero() && at.Sub(a.ResolvedAt) > ResolvedRetention
 				if a.State != rulestate.Resolved {
 					a.State, a.ResolvedAt = rulestate.Resolved, at
 				}

@@ -52,7 +52,7 @@ func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time,
 		r := &g.rules[i]
 		err := e.rule(ctx, r, &states[i])
 		if ctx.Err() != nil {
-			return nil, nil, context.Cause(ctx)
+			return nil, nil, fmt.Errorf("evaluate group %q of namespace %q at %s: %w", g.group.Name, g.namespace, at.Format(time.RFC3339Nano), context.Cause(ctx))
 		}
 		if err == nil {
 			continue

@@ -1,0 +1,76 @@
+package rulefn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	promrules "github.com/prometheus/prometheus/rules"
+)
+
+// evaluate evaluates groups at the moments, in memory, in three fifths of the time that is left:
+// the rest is for commits and deliveries. A group whose evaluation fails is left to the next run;
+// its evaluations before that count.
+func (r *Runner) evaluate(ctx context.Context, tenant string, all []*member, todo []moment, sum *Report) (errs []error) {
+	ctx, cancel := budget(ctx, 3, 5)
+	defer cancel()
+	results, reading := newResults(r.Reading, r.Parser), r.Enter(ctx, tenant)
+	for i, next := range todo {
+		m := all[next.group]
+		switch {
+		case m.failed:
+			continue
+		case ctx.Err() != nil:
+			return append(errs, fmt.Errorf("%d of %d evaluations of groups wait for the next run, because there is no time left: %w", len(todo)-i, len(todo), context.Cause(ctx)))
+		case results.full():
+			return append(errs, fmt.Errorf("%d of %d evaluations of groups wait for the next run, because the results of one run may take about %d bytes", len(todo)-i, len(todo), maxResultBytes))
+		}
+		from := len(results.txs)
+		if err := r.step(reading, tenant, m, next.at, results, sum); err != nil {
+			m.failed = true
+			errs = append(errs, err)
+			if err := results.undo(from); err != nil {
+				return append(errs, err)
+			}
+		}
+	}
+	return errs
+}
+
+// step evaluates a group once. It may take two thirds of the time that is left, so that groups
+// after it have their turn, too.
+func (r *Runner) step(ctx context.Context, tenant string, m *member, at time.Time, results *results, sum *Report) error {
+	ctx, cancel := budget(ctx, 2, 3)
+	defer cancel()
+	from := len(results.txs)
+	state, res, err := m.Eval(ctx, m.state, at, func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
+		return promrules.EngineQueryFunc(r.Reading.Engine(), results.data(expr))(ctx, expr, t)
+	}, results.appendable)
+	if err != nil {
+		return err
+	}
+	if !m.changed {
+		sum.Groups++
+	}
+	m.state, m.changed = state, true
+	m.txs = append(m.txs, results.txs[from:]...)
+	m.notices = append(m.notices, res.Notifications...)
+	sum.Evaluations += m.Len()
+	sum.Failed += len(res.Failures)
+	r.met.evaluated(m.Len(), res.Failures)
+	for _, err := range res.Failures {
+		r.Logger.WarnContext(ctx, "a rule failed", "tenant", tenant, "err", err)
+	}
+	return nil
+}
+
+// budget returns ctx for a share of the time until its deadline, if it has one.
+func budget(ctx context.Context, of, all time.Duration) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	share := time.Until(end) * of / all
+	return context.WithTimeoutCause(ctx, share, fmt.Errorf("it may take %s, which is %d/%d of the time that was left: %w", share, of, all, context.DeadlineExceeded))
+}
