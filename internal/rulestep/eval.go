@@ -39,7 +39,8 @@ func (e *SeriesError) Error() string {
 // appendable, in one transaction for each rule.
 //
 // An error says that the evaluation must be repeated, and that what was appended does not count:
-// ctx ended, or a query failed for a reason that passes.
+// ctx ended, or a query failed for a reason that passes, also one of a template, whose error would
+// else become the text of a label or an annotation.
 func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time, query rules.QueryFunc, to storage.Appendable) (*rulestate.Group, *Result, error) {
 	states, _, gone := g.adopt(before)
 	for i := range states {
@@ -47,22 +48,30 @@ func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time,
 	}
 	after := &rulestate.Group{Version: rulestate.Version, Namespace: g.namespace, Name: g.group.Name, Evaluated: at, Rules: states}
 	res := &Result{}
-	e := &evaluation{group: g, at: at, sampled: at.Add(-g.offset), query: query, to: to, result: res}
+	var passing error // of the queries
+	noted := func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
+		v, err := query(ctx, expr, t)
+		if err != nil && g.opts.Retry(err) {
+			passing = err
+		}
+		return v, err
+	}
+	e := &evaluation{group: g, at: at, sampled: at.Add(-g.offset), query: noted, to: to, result: res}
 	for i := range g.rules {
 		r := &g.rules[i]
 		err := e.rule(ctx, r, &states[i])
 		if ctx.Err() != nil {
 			return nil, nil, fmt.Errorf("evaluate group %q of namespace %q at %s: %w", g.group.Name, g.namespace, at.Format(time.RFC3339Nano), context.Cause(ctx))
 		}
-		if err == nil {
+		if passing == nil && err == nil {
 			continue
 		}
-		states[i].Fail(err)
-		err = fmt.Errorf("evaluate rule %d, %q, of group %q of namespace %q at %s: %w", i+1, r.name(), g.group.Name, g.namespace, at.Format(time.RFC3339Nano), err)
-		if g.opts.Retry(err) {
-			return nil, nil, err
+		where := fmt.Sprintf("evaluate rule %d, %q, of group %q of namespace %q at %s", i+1, r.name(), g.group.Name, g.namespace, at.Format(time.RFC3339Nano))
+		if passing != nil {
+			return nil, nil, fmt.Errorf("%s: %w", where, passing)
 		}
-		res.Failures = append(res.Failures, err)
+		states[i].Fail(err)
+		res.Failures = append(res.Failures, fmt.Errorf("%s: %w", where, err))
 	}
 	if err := e.end(ctx, gone); err != nil {
 		return nil, nil, err
