@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 		"internal/telemetry",
 	},
 	"internal/app/ruleapp": {
-		"internal/app/process", "internal/auth", "internal/expression", "internal/ingest", "internal/lambda", "internal/memory", "internal/query", "internal/query/api", "internal/queue/sqsqueue", "internal/remotewrite",
+		"internal/app/process", "internal/auth", "internal/expression", "internal/ingest", "internal/lambda", "internal/query", "internal/query/api", "internal/queue/sqsqueue", "internal/remotewrite",
 		"internal/rulefn", "internal/ruler", "internal/settings", "internal/tenant",
 	},
 	"internal/app/rulesapp": {

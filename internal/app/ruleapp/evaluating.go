@@ -14,7 +14,6 @@ import (
 	"github.com/promlake/promlake/internal/app/process"
 	"github.com/promlake/promlake/internal/ingest"
 	"github.com/promlake/promlake/internal/lambda"
-	"github.com/promlake/promlake/internal/memory"
 	"github.com/promlake/promlake/internal/query"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/queue/sqsqueue"
@@ -140,12 +139,12 @@ func (s sink) Write(ctx context.Context, id string, message []byte, samples int)
 	})
 }
 
-// passes reports whether a query failed for a reason that passes: the store is away, or memory is
-// short. Limits and damaged objects do not pass.
+// passes reports whether a query failed for a reason that passes: the store is away. Limits, also
+// that of the process's memory, and damaged objects do not pass.
 func passes(err error) bool {
 	var (
 		storage promql.ErrStorage
-		limit   *query.LimitError
+		limit   interface{ QueryLimit() bool }
 		damaged *query.DamagedError
 		gone    *query.GoneError
 	)
@@ -153,5 +152,5 @@ func passes(err error) bool {
 		return false
 	}
 	// Upstream's engine gives errors of selectors that it reads itself no type, but this text.
-	return errors.As(err, &storage) || errors.As(err, &gone) || errors.Is(err, memory.ErrMemory) || strings.Contains(err.Error(), "expanding series: ")
+	return errors.As(err, &storage) || errors.As(err, &gone) || strings.Contains(err.Error(), "expanding series: ")
 }
