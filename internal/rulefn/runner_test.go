@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -254,4 +255,10 @@ func TestSettings(t *testing.T) {
 		change(&s)
 		require.Error(t, s.Validate())
 	}
+	s.Alertmanagers = "https://a, ftp://user:password@b"
+	require.ErrorContains(t, s.Validate(), "another URL in place 2")
+	require.NotContains(t, s.Validate().Error(), "password")
+	field, _ := reflect.TypeFor[rulefn.Settings]().FieldByName("Alertmanagers")
+	_, secret := field.Tag.Lookup("secret")
+	require.True(t, secret, "a URL may have a password")
 }

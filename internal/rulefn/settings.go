@@ -30,7 +30,7 @@ type Settings struct {
 	MaxStateBytes int64 `name:"ruler.max-state-bytes" type:"bytes" default:"16MiB" min:"1KiB" help:"Size of the object with the state of a rule group. A group with a larger state is not evaluated." when:"Together with --ruler.max-series-per-group."`
 	MaxRules      int   `name:"ruler.max-rules-per-invocation" default:"1000" min:"1" help:"Rules that one invocation evaluates if there is a queue for others. Groups are not divided." when:"Lower it if invocations take longer than their interval."`
 
-	Alertmanagers string        `name:"ruler.alertmanager-url" placeholder:"URLS" help:"URLs of Alertmanagers without /api/v2/alerts, separated by commas. Each gets all notifications. Without one there are none." when:"Set it to be notified of alerts."`
+	Alertmanagers string        `name:"ruler.alertmanager-url" placeholder:"URLS" secret:"" help:"URLs of Alertmanagers without /api/v2/alerts, separated by commas. Each gets all notifications. Without one there are none." when:"Set it to be notified of alerts."`
 	NotifyTimeout time.Duration `name:"ruler.notification-timeout" default:"10s" above:"0" help:"Longest time of a request to an Alertmanager." when:"Rarely."`
 	ExternalURL   string        `name:"ruler.external.url" placeholder:"URL" help:"URL at which users reach the query function, for links in notifications." when:"Set it with --ruler.alertmanager-url."`
 }
@@ -50,15 +50,16 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// alertmanagers returns the URLs of notifications.
+// alertmanagers returns the URLs of notifications. They may have passwords, so an error does not
+// repeat them.
 func (s Settings) alertmanagers() (out []*url.URL, err error) {
-	for text := range strings.SplitSeq(s.Alertmanagers, ",") {
+	for i, text := range strings.Split(s.Alertmanagers, ",") {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
 		}
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("ruler.alertmanager-url: want http://host or https://host, got %q", text)
+			return nil, fmt.Errorf("ruler.alertmanager-url: want http://host or https://host, separated by commas, got another URL in place %d", i+1)
 		}
 		out = append(out, u)
 	}
