@@ -8,7 +8,6 @@ import (
 	"github.com/klauspost/compress/snappy"
 
 	"github.com/promlake/promlake/internal/appender"
-	"github.com/promlake/promlake/internal/rulestate"
 )
 
 // redeliver writes the samples in outboxes that may not be delivered, because an invocation was
@@ -16,15 +15,17 @@ import (
 // before the groups are evaluated again; those that are stored already count once. Notifications in
 // these outboxes become unsent ones of the groups.
 func (r *Runner) redeliver(ctx context.Context, tenant string, all []*member, at time.Time) error {
-	late := 0
+	var late []*member
 	for _, m := range all {
-		if m.state.Outbox.Empty() || r.wasDelivered(m.key, m.etag) {
-			continue
+		if !m.state.Outbox.Empty() && !r.wasDelivered(m.key, m.etag) {
+			late = append(late, m)
 		}
-		late++
-		if err := r.rewrite(ctx, tenant, &m.state.Outbox); err != nil {
-			return fmt.Errorf("deliver the samples of group %q of namespace %q: %w", m.Name(), m.Namespace(), err)
-		}
+	}
+	if err := r.rewrite(ctx, tenant, late); err != nil {
+		return fmt.Errorf("deliver the samples of %d groups again: %w", len(late), err)
+	}
+	r.met.redelivered.Add(float64(len(late)))
+	for _, m := range late {
 		if r.Sender != nil {
 			m.unsent = latest(m.state.Outbox.Notifications, at)
 		}
@@ -32,20 +33,39 @@ func (r *Runner) redeliver(ctx context.Context, tenant string, all []*member, at
 			r.setDelivered(m.key, m.etag)
 		}
 	}
-	r.met.redelivered.Add(float64(late))
 	return nil
 }
 
-// rewrite writes the samples of an outbox again.
-func (r *Runner) rewrite(ctx context.Context, tenant string, o *rulestate.Outbox) error {
-	if o.Count == 0 {
-		return nil
+// maxJoinedBytes is the size of joined messages from which on they are written.
+const maxJoinedBytes = 8 << 20
+
+// rewrite writes the samples of outboxes again, in as few messages as possible: with a queue, most
+// evaluations are those of other processes.
+func (r *Runner) rewrite(ctx context.Context, tenant string, late []*member) error {
+	var messages [][]byte
+	bytes, samples := 0, 0
+	for i, m := range late {
+		if o := &m.state.Outbox; o.Count > 0 {
+			message, err := snappy.Decode(nil, o.Samples)
+			if err != nil {
+				return fmt.Errorf("group %q of namespace %q: %w", m.Name(), m.Namespace(), err)
+			}
+			messages = append(messages, message)
+			bytes, samples = bytes+len(message), samples+o.Count
+		}
+		if samples == 0 || bytes < maxJoinedBytes && i < len(late)-1 {
+			continue
+		}
+		joined, err := appender.Join(messages)
+		if err == nil {
+			err = r.write(ctx, tenant, joined, samples)
+		}
+		if err != nil {
+			return err
+		}
+		messages, bytes, samples = nil, 0, 0
 	}
-	message, err := snappy.Decode(nil, o.Samples)
-	if err != nil {
-		return err
-	}
-	return r.write(ctx, tenant, message, o.Count)
+	return nil
 }
 
 // write makes samples durable. What is refused is counted and logged, and not written again.

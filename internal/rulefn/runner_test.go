@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -219,6 +220,47 @@ func TestAlertmanagerIsAway(t *testing.T) {
 	require.Equal(t, map[string]any{"alertname": "Always", "tenant": tenant}, got[0][0]["labels"])
 	require.Equal(t, "http://example.com/p/#/explore?g0.expr=vector%281%29&tenant=t", got[0][0]["generatorURL"])
 	require.NoError(t, w.function().Tick(t.Context(), minute(2)), "nothing is due")
+}
+
+// TestEvaluationsOfOthers: samples of groups that other processes have evaluated are written again,
+// in one message.
+func TestEvaluationsOfOthers(t *testing.T) {
+	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
+	w.rules(one("a", time.Minute), one("b", time.Minute), one("c", 30*time.Second))
+	w.tick(w.function(), minute(0))
+	require.Equal(t, 1, w.writes)
+	want, _ := w.delivered()
+	for _, k := range w.keysOf("samples/") {
+		require.NoError(t, w.Delete(t.Context(), k)) // the first delivery was lost
+	}
+	f := w.function()
+	w.tick(f, minute(0))
+	require.Equal(t, 2, w.writes)
+	again, _ := w.delivered()
+	require.Equal(t, want, again)
+	w.tick(f, minute(0))
+	require.Equal(t, 2, w.writes, "the process knows what it has delivered")
+	w.tick(w.function(), minute(1))
+	require.Equal(t, 4, w.writes, "results of others, then those of this run")
+}
+
+// TestJoinedMessagesAreBounded: what is written again is divided if it is large.
+func TestJoinedMessagesAreBounded(t *testing.T) {
+	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
+	large := func(name string) rulestore.Group {
+		g := one(name, time.Minute)
+		g.Rules[0].Expr = `label_replace(vector(1), "a", "` + strings.Repeat("x", 5<<20) + `", "", "")`
+		return g
+	}
+	w.rules(large("a"), large("b"), large("c"))
+	w.tick(w.function(), minute(0))
+	want, _ := w.delivered()
+	require.Equal(t, 1, w.writes)
+	w.tick(w.function(), minute(0))
+	require.Equal(t, 3, w.writes, "of two groups, and of one")
+	again, _ := w.delivered()
+	require.Len(t, again, 3)
+	require.True(t, maps.Equal(want, again))
 }
 
 func TestStatesAreBounded(t *testing.T) {

@@ -64,12 +64,13 @@ type world struct {
 	logger *slog.Logger                                   // default: none
 	read   func(ctx context.Context, metric string) error // called before each read of a metric; nil: no error
 
-	mu    sync.Mutex // of calls and dead, while a function works
-	calls int
-	kill  int // the call at which the function dies; 0: none
-	when  memstore.When
-	dead  bool
-	end   context.CancelFunc
+	mu     sync.Mutex // of calls and dead, while a function works
+	calls  int
+	writes int // of samples
+	kill   int // the call at which the function dies; 0: none
+	when   memstore.When
+	dead   bool
+	end    context.CancelFunc
 }
 
 func newWorld(t testing.TB, base *ruleeval.Memory) *world {
@@ -113,6 +114,7 @@ func (w *world) Engine() promql.QueryEngine { return w.engine }
 // Write implements rulefn.Sink.
 func (w *world) Write(ctx context.Context, id string, message []byte, _ int) (refused, err error) {
 	require.Contains(w.t, []string{tenant, other}, id)
+	w.writes++
 	return nil, w.put(ctx, "samples/", message)
 }
 
