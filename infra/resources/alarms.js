@@ -28,6 +28,16 @@ const ofQueue = (queue, metric) => ({
   Statistic: 'Maximum',
 });
 
+// ofLog makes a metric of a function's log lines with a msg. Lambda does not wrap lines that are JSON already.
+const ofLog = (name, metric, stage, msg, value, unit) => ({
+  Type: 'AWS::Logs::MetricFilter',
+  Properties: {
+    LogGroupName: { Ref: `${title(name)}LogGroup` },
+    FilterPattern: `{ $.msg = "${msg}" }`,
+    MetricTransformations: [{ MetricNamespace: `Promlake/${stage}`, MetricName: metric, MetricValue: value, Unit: unit }],
+  },
+});
+
 const ofFunction = (name, metric) => ({
   Namespace: 'AWS/Lambda',
   MetricName: metric,
@@ -51,18 +61,8 @@ module.exports = async ({ resolveVariable }) => {
       { ...ofQueue('WriteQueue', 'ApproximateAgeOfOldestMessage'), Threshold: s.alarmAgeSeconds, EvaluationPeriods: 1 },
       actions,
     ),
-    // The plan function logs a line with msg "planned" and lag_seconds at every tick. Lambda does
-    // not wrap lines that are JSON already.
-    LagFilter: {
-      Type: 'AWS::Logs::MetricFilter',
-      Properties: {
-        LogGroupName: { Ref: 'PlanLogGroup' },
-        FilterPattern: '{ $.msg = "planned" }',
-        MetricTransformations: [
-          { MetricNamespace: `Promlake/${stage}`, MetricName: 'CompactionLag', MetricValue: '$.lag_seconds', Unit: 'Seconds' },
-        ],
-      },
-    },
+    // The plan function logs a line with msg "planned" and lag_seconds at every tick.
+    LagFilter: ofLog('plan', 'CompactionLag', stage, 'planned', '$.lag_seconds', 'Seconds'),
     LagAlarm: alarm(
       'Closed windows do not become blocks, or nothing plans any more: queries become slower, nothing is lost.',
       {
@@ -80,6 +80,15 @@ module.exports = async ({ resolveVariable }) => {
     const throttled = `The ${name} function is throttled: the account's or its own concurrency is used up.`;
     Resources[`${title(name)}ErrorsAlarm`] = alarm(failing, ofFunction(name, 'Errors'), actions);
     Resources[`${title(name)}ThrottlesAlarm`] = alarm(throttled, ofFunction(name, 'Throttles'), actions);
+  }
+  if (s.rulesOn) {
+    // An invocation from the queue does not fail, because its message need not be delivered again.
+    Resources.RulesFailuresFilter = ofLog('rules', 'RulesFailures', stage, 'evaluating rules failed', '1', 'Count');
+    Resources.RulesFailuresAlarm = alarm(
+      'Rules are not evaluated, or their results are not delivered: see the log group of the rules function.',
+      { Namespace: `Promlake/${stage}`, MetricName: 'RulesFailures', Statistic: 'Sum', Threshold: 1 },
+      actions,
+    );
   }
   return { Resources };
 };

@@ -26,6 +26,7 @@ module.exports.functions = async ({ resolveVariable }) => {
       environment: {
         PROMLAKE_AUTH_TOKENS: s.tokensSource,
         PROMLAKE_RUNTIME_CONFIG_FILE: s.runtimeConfigFile,
+        PROMLAKE_QUERY_TIMEOUT: seconds(Math.floor(s.rulesTimeout / 5)), // three fifths are for queries
         PROMLAKE_QUERY_CACHE_DIR: '/tmp/promlake',
         PROMLAKE_RULER_SCHEDULED: 'true',
         PROMLAKE_RULER_ENABLE_API: 'true',

@@ -38,10 +38,10 @@ func (r *Runner) evaluate(ctx context.Context, tenant string, all []*member, tod
 	return errs
 }
 
-// step evaluates a group once. It may take two thirds of the time that is left, so that groups
+// step evaluates a group once. It may take three quarters of the time that is left, so that groups
 // after it have their turn, too.
 func (r *Runner) step(ctx context.Context, tenant string, m *member, at time.Time, results *results, sum *Report) error {
-	ctx, cancel := budget(ctx, 2, 3)
+	ctx, cancel := budget(ctx, 3, 4)
 	defer cancel()
 	from := len(results.txs)
 	state, res, err := m.Eval(ctx, m.state, at, func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {

@@ -76,7 +76,7 @@ func TestSlowGroup(t *testing.T) {
 		defer cancel()
 		err := w.function().Tick(ctx, minute(0))
 		require.ErrorContains(t, err, `evaluate group "slow" of namespace "n"`)
-		require.ErrorContains(t, err, "it may take 23.2s, which is 2/3 of the time that was left")
+		require.ErrorContains(t, err, "it may take 26.1s, which is 3/4 of the time that was left")
 		require.NoError(t, ctx.Err())
 		require.Equal(t, names, w.withSamples(names))
 	})

@@ -3,7 +3,7 @@
 // may overlap, be left out, or be killed at any time: every evaluation counts once, and its samples
 // and notifications are delivered at least once.
 //
-//	list rules/ ─▶ groups that are due ─▶ read their states ─▶ deliver what may not be delivered
+//	list rules/ ─▶ groups that are due ─▶ read their states ─▶ write samples that may not be written
 //	    ─▶ evaluate in memory ─▶ commit the states ─▶ write samples ─▶ send notifications
 package rulefn
 

@@ -61,7 +61,7 @@ def test_alarms(default: Template) -> None:
     alarms = {name for name, _ in default.of_type("AWS::CloudWatch::Alarm")}
     named = set(re.findall(r"^\| (?:a function's )?`…?(\w+Alarm)`", PAGE, re.MULTILINE))
     expected = {re.sub(r"^(Ingest|Flush|Plan|Compact|Query)(?=Errors|Throttles)", "", name) for name in alarms}
-    assert named == expected
+    assert named == expected | {"RulesFailuresAlarm"}, "and the one that rules=on adds"
 
 
 def test_the_table_of_rights(default: Template) -> None:

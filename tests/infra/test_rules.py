@@ -69,6 +69,14 @@ def test_evaluations_never_overlap(rules: Template) -> None:
     assert (source["BatchSize"], source["ScalingConfig"]) == (1, {"MaximumConcurrency": 7})
 
 
+def test_a_query_leaves_time_to_others(rules: Template) -> None:
+    """Evaluations have three fifths of the function's time, a group three quarters of that, in which two of its queries may time out."""
+    timeout = rules.function("rules")["Timeout"]
+    query = seconds(rules.function("rules")["Environment"]["Variables"]["PROMLAKE_QUERY_TIMEOUT"])
+    assert query >= 1
+    assert 2 * query < timeout * 3 / 5 * 3 / 4
+
+
 def test_routes(rules: Template, default: Template) -> None:
     """The function serves the API for rules, also behind the gateway for LocalStack, and takes nothing else from the others."""
     routes = table(rules, "rules")
@@ -109,6 +117,14 @@ def test_alarms(rules: Template) -> None:
     for name, metric in (("RulesErrorsAlarm", "Errors"), ("RulesThrottlesAlarm", "Throttles")):
         assert alarms[name]["MetricName"] == metric
         assert alarms[name]["Dimensions"][0]["Value"] == rules.function("rules")["FunctionName"]
+    failures = rules.properties("RulesFailuresFilter")
+    assert failures["LogGroupName"] == rules.properties("RulesLogGroup")["LogGroupName"]
+    assert failures["FilterPattern"] == '{ $.msg = "evaluating rules failed" }'
+    (metric,) = failures["MetricTransformations"]
+    assert metric["MetricValue"] == "1"
+    alarm = alarms["RulesFailuresAlarm"]
+    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == (metric["MetricNamespace"], metric["MetricName"], "Sum")
+    assert alarm["AlarmActions"] == alarms["RulesErrorsAlarm"]["AlarmActions"]
 
 
 def test_logs(rules: Template) -> None:
