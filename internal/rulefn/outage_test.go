@@ -193,8 +193,8 @@ func TestOutboxIsBounded(t *testing.T) {
 	}
 }
 
-// TestLongIntervals: what waits in the state of a group with a long interval is sent within the time
-// of catching up, by the process that evaluated it and by others.
+// TestLongIntervals: what waits in the state of a group with a long interval is sent within the
+// time of catching up, by the process that evaluated it and by others.
 func TestLongIntervals(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		away := true

@@ -44,10 +44,10 @@ func (r *Runner) all(ctx context.Context, todo []work, at time.Time) (sum Report
 		one, m, err := r.run(ctx, w, at)
 		sum.add(one)
 		errs[2*i] = w.wrap(err)
-		sending.Go(func() (_ error) {
+		sending.Go(func() error {
 			n, err := r.sendMail(ctx, m)
 			sent[i], errs[2*i+1] = n, w.wrap(err)
-			return
+			return nil
 		})
 	}
 	_ = sending.Wait() // the errors are in errs
@@ -93,11 +93,11 @@ func (r *Runner) states(ctx context.Context, w work) (all []*member, errs []erro
 	var g errgroup.Group
 	g.SetLimit(requests)
 	for i, one := range w.groups {
-		g.Go(func() (_ error) {
+		g.Go(func() error {
 			m := &member{group: one}
 			m.state, m.etag, failed[i] = rulestate.Read(ctx, r.Store, w.tenant, one.Namespace(), one.Name())
 			out[i] = m
-			return
+			return nil
 		})
 	}
 	_ = g.Wait() // the errors are in failed
@@ -120,7 +120,7 @@ func (r *Runner) commit(ctx context.Context, tenant string, all []*member) (comm
 		if !m.changed {
 			continue
 		}
-		g.Go(func() (_ error) {
+		g.Go(func() error {
 			var etag string
 			err := m.fill(r.Sender != nil)
 			if err == nil {
@@ -136,7 +136,7 @@ func (r *Runner) commit(ctx context.Context, tenant string, all []*member) (comm
 				failed[i] = err
 				r.met.groups.WithLabelValues("failed").Inc()
 			}
-			return
+			return nil
 		})
 	}
 	_ = g.Wait() // the errors are in failed

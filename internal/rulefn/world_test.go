@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	writev2 "github.com/prometheus/prometheus/prompb/io/prometheus/write/v2"
@@ -160,7 +161,7 @@ type tapped struct {
 // Select implements storage.Querier.
 func (q tapped) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	for _, m := range ms {
-		if m.Name == labels.MetricName && q.w.read != nil {
+		if m.Name == model.MetricNameLabel && q.w.read != nil {
 			if err := q.w.read(ctx, m.Value); err != nil {
 				return storage.ErrSeriesSet(err)
 			}
