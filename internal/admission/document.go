@@ -47,6 +47,8 @@ func Defaults(l Limits) *Document { return &Document{defaults: &l} }
 type overrides struct {
 	IngestionRate   *float64          `yaml:"ingestion_rate"`
 	IngestionBurst  *int              `yaml:"ingestion_burst_size"`
+	BytesRate       *int64            `yaml:"ingestion_bytes_rate"`
+	BytesBurst      *int64            `yaml:"ingestion_bytes_burst_size"`
 	RequestRate     *float64          `yaml:"request_rate"`
 	RequestBurst    *int              `yaml:"request_burst_size"`
 	MaxHourlySeries *int              `yaml:"max_hourly_series"`
@@ -119,6 +121,8 @@ func (o *overrides) over(l Limits) (*Limits, error) {
 	}
 	set(&l.IngestionRate, o.IngestionRate)
 	set(&l.IngestionBurst, o.IngestionBurst)
+	set(&l.BytesRate, o.BytesRate)
+	set(&l.BytesBurst, o.BytesBurst)
 	set(&l.RequestRate, o.RequestRate)
 	set(&l.RequestBurst, o.RequestBurst)
 	set(&l.MaxHourlySeries, o.MaxHourlySeries)

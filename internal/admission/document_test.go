@@ -24,6 +24,8 @@ overrides:
   team-a:
     ingestion_rate: 1000.5
     ingestion_burst_size: 20000
+    ingestion_bytes_rate: 1000000
+    ingestion_bytes_burst_size: 5000000
     request_rate: 10
     request_burst_size: 20
     max_hourly_series: 5000
@@ -58,7 +60,7 @@ func TestParse(t *testing.T) {
 		Limits: remotewrite.Limits{
 			MaxLabelNames: 30, MaxLabelNameBytes: 64, MaxLabelValueBytes: 4096, CreationGracePeriod: time.Minute, PastGracePeriod: 48 * time.Hour, NameScheme: "utf8",
 		},
-		IngestionRate: 1000.5, IngestionBurst: 20000, RequestRate: 10, RequestBurst: 20, MaxHourlySeries: 5000, MaxDailySeries: 9000,
+		IngestionRate: 1000.5, IngestionBurst: 20000, BytesRate: 1_000_000, BytesBurst: 5_000_000, RequestRate: 10, RequestBurst: 20, MaxHourlySeries: 5000, MaxDailySeries: 9000,
 		HA: replica.Settings{ReplicaLabel: "replica", ClusterLabel: "prometheus", FailoverTimeout: time.Minute},
 	}, a)
 	require.True(t, a.CountsSeries())
@@ -84,6 +86,8 @@ func TestParseRefuses(t *testing.T) {
 		"override: {}":                                             "field override not found",
 		"overrides: {a: {ingestion_rat: 5}}":                       "field ingestion_rat not found",
 		"overrides: {a: {ingestion_rate: fast}}":                   "cannot unmarshal",
+		"overrides: {a: {ingestion_bytes_rate: -1}}":               "tenant a: ingestion_bytes_rate: want 0 (no limit) to 1e12, got -1",
+		"overrides: {a: {ingestion_bytes_burst_size: 0}}":          "tenant a: ingestion_bytes_burst_size: want 1 to 1099511627776, got 0",
 		"overrides: {a: {ingestion_rate: -1}}":                     "tenant a: ingestion_rate: want 0 (no limit) to 1e12, got -1",
 		"overrides: {a: {ingestion_rate: .nan}}":                   "tenant a: ingestion_rate: want 0",
 		"overrides: {a: {ingestion_burst_size: 0}}":                "tenant a: ingestion_burst_size: want 1 to 1000000000, got 0",

@@ -22,6 +22,8 @@ type Limits struct {
 
 	IngestionRate   float64 `name:"distributor.ingestion-rate-limit" default:"0" min:"0" help:"Samples a second that a tenant may write to this process. 0 is no limit." when:"In a service that several teams share. The runtime configuration sets it for single tenants."`
 	IngestionBurst  int     `name:"distributor.ingestion-burst-size" default:"200000" min:"1" help:"Samples that a tenant may write at once under --distributor.ingestion-rate-limit. A larger request is refused for good." when:"Raise it above the largest request of the senders."`
+	BytesRate       int64   `name:"distributor.ingestion-bytes-rate-limit" type:"bytes" default:"0" min:"0" help:"Bytes a second that a tenant may write to this process, as request bodies after decompression. 0 is no limit." when:"In a service that several teams share, if samples are of very different sizes: long labels, native histograms."`
+	BytesBurst      int64   `name:"distributor.ingestion-bytes-burst-size" type:"bytes" default:"128MiB" min:"1" help:"Bytes that a tenant may write at once under --distributor.ingestion-bytes-rate-limit. A larger request is refused for good." when:"Raise it above the largest request of the senders."`
 	RequestRate     float64 `name:"distributor.request-rate-limit" default:"0" min:"0" help:"Write requests a second that a tenant may send to this process. 0 is no limit." when:"If senders send very many small requests."`
 	RequestBurst    int     `name:"distributor.request-burst-size" default:"100" min:"1" help:"Write requests that a tenant may send at once under --distributor.request-rate-limit." when:"Raise it if a tenant has many senders that write at the same moment."`
 	MaxHourlySeries int     `name:"ingest.max-hourly-series" default:"0" min:"0" max:"50000000" help:"Series that a tenant may write to this process in one hour of the clock (UTC). 0 is no limit. Up to 0.4 % more may pass, because they are counted by a Bloom filter." when:"To bound active series in a shared service."`
@@ -80,6 +82,8 @@ func (l *Limits) check() error {
 	}
 	rate("ingestion_rate", l.IngestionRate)
 	within("ingestion_burst_size", l.IngestionBurst, 1, 1_000_000_000)
+	rate("ingestion_bytes_rate", float64(l.BytesRate))
+	within("ingestion_bytes_burst_size", int(l.BytesBurst), 1, 1<<40)
 	rate("request_rate", l.RequestRate)
 	within("request_burst_size", l.RequestBurst, 1, 1_000_000_000)
 	within("max_hourly_series", l.MaxHourlySeries, 0, mostSeries)

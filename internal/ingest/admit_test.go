@@ -131,6 +131,32 @@ func TestRates(t *testing.T) {
 	})
 }
 
+// TestRateOfBytes: the bytes of bodies count after decompression, in every protocol, and a body
+// beyond the rate is not decoded.
+func TestRateOfBytes(t *testing.T) {
+	inModes(t, func(t *testing.T, mode Mode) {
+		l, _ := governed(t, mode, "overrides: {team: {ingestion_bytes_rate: 100, ingestion_bytes_burst_size: 1000}}")
+		line := fmt.Sprintf("m{a=%q} 1 %d\n", long(800), int64(someTime))
+		require.Equal(t, http.StatusNoContent, l.text("/", line, team...).Code)
+		sent := item{Lset: []string{"__name__", "n", "a", long(600)}, Floats: []segment.Float{at(someTime, 1)}}
+		for _, version := range protocols {
+			w := l.send(version, []item{sent}, team...)
+			require.Equal(t, http.StatusTooManyRequests, w.Code)
+			require.Contains(t, w.Body.String(), "too many bytes: the limit is 100 a second and 1000 at once (ingestion_bytes_rate of the tenant, or --distributor.ingestion-bytes-rate-limit); try again in ")
+			require.NotEqual(t, "1", w.Header().Get("Retry-After"))
+		}
+		l.ok(protocolV1, []item{sent}) // of another tenant
+		w := l.text("/", line+line, team...)
+		require.Equal(t, http.StatusBadRequest, w.Code)
+		require.Contains(t, w.Body.String(), "bytes in one request, the limit is 1000 (ingestion_bytes_burst_size of the tenant")
+		l.later.Add(int64(10 * time.Second))
+		l.ok(protocolV2, []item{sent}, team...)
+		require.InDelta(t, 3, testutil.ToFloat64(l.stage.met.limited.WithLabelValues("ingestion_bytes_rate")), 0)
+		require.Len(t, l.refused("team"), 3)
+		require.Zero(t, l.inflight())
+	})
+}
+
 // inUTC gives a refusal's time the location of the lake's clock.
 func inUTC(r quota.Refusal, l *lake) quota.Refusal {
 	r.Time = r.Time.In(l.now().Location())

@@ -267,7 +267,7 @@ func TestSettings(t *testing.T) {
 	}
 	require.ErrorContains(t, err, `ingest.mode: want one of auto, grouped, direct, buffered, got ""`)
 	require.ErrorContains(t, err, "ingest.flush-timeout: want less than ingest.settle-delay (0s), so that no merge overlooks a segment that is still being written, got 0s")
-	require.Equal(t, 30, strings.Count(err.Error(), "\n"))
+	require.Equal(t, 31, strings.Count(err.Error(), "\n"))
 	for _, tc := range []struct {
 		mode Mode
 		last time.Duration // flush timeout

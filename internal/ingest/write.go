@@ -78,6 +78,11 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 		return group.Request{}, err
 	}
 	defer msg.Release()
+	if err := t.quota.Bytes(limits, len(msg.Bytes), came); err != nil {
+		t.exceeded(err, 0)
+		charge.Release()
+		return group.Request{}, err
+	}
 	size := int64(len(msg.Bytes))
 	free := s.set.MaxInflightBytes - size
 	most := free

@@ -4,6 +4,7 @@ package quota
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ type Quota struct {
 	used     time.Time     // last
 	requests *rate.Limiter // nil: no request was counted
 	samples  *rate.Limiter
+	bytes    *rate.Limiter
 	hourly   filter
 	daily    filter
 }
@@ -45,19 +47,21 @@ func (e *RateError) Error() string {
 		return fmt.Sprintf("%d %s in one request, the limit is %d (%s of the tenant, or --%s): send fewer in a request",
 			e.Asked, e.Unit, e.Burst, burstOf[e.Limit].limit, burstOf[e.Limit].flag)
 	}
-	return fmt.Sprintf("too many %s: the limit is %v a second and %d at once (%s of the tenant, or --%s); try again in %s",
-		e.Unit, e.Rate, e.Burst, e.Limit, e.Flag, e.Wait.Round(time.Millisecond))
+	return fmt.Sprintf("too many %s: the limit is %s a second and %d at once (%s of the tenant, or --%s); try again in %s",
+		e.Unit, strconv.FormatFloat(e.Rate, 'f', -1, 64), e.Burst, e.Limit, e.Flag, e.Wait.Round(time.Millisecond))
 }
 
 // burstOf names the burst of each rate.
 var burstOf = map[string]struct{ limit, flag string }{
 	limitSamples:  {"ingestion_burst_size", "distributor.ingestion-burst-size"},
+	limitBytes:    {"ingestion_bytes_burst_size", "distributor.ingestion-bytes-burst-size"},
 	limitRequests: {"request_burst_size", "distributor.request-burst-size"},
 }
 
 // The rates, by their names in the runtime configuration.
 const (
 	limitSamples  = "ingestion_rate"
+	limitBytes    = "ingestion_bytes_rate"
 	limitRequests = "request_rate"
 )
 
@@ -69,6 +73,11 @@ func (q *Quota) Request(l *admission.Limits, now time.Time) error {
 // Samples counts samples, or returns a *RateError.
 func (q *Quota) Samples(l *admission.Limits, n int, now time.Time) error {
 	return q.take(&q.samples, now, RateError{Limit: limitSamples, Flag: "distributor.ingestion-rate-limit", Unit: "samples", Rate: l.IngestionRate, Burst: l.IngestionBurst, Asked: n})
+}
+
+// Bytes counts bytes of request bodies, or returns a *RateError.
+func (q *Quota) Bytes(l *admission.Limits, n int, now time.Time) error {
+	return q.take(&q.bytes, now, RateError{Limit: limitBytes, Flag: "distributor.ingestion-bytes-rate-limit", Unit: "bytes", Rate: float64(l.BytesRate), Burst: int(l.BytesBurst), Asked: n})
 }
 
 // take takes from a bucket, or returns what lacks.

@@ -36,6 +36,14 @@ func TestRates(t *testing.T) {
 	require.Zero(t, rate.Wait)
 	require.EqualError(t, rate, "1001 samples in one request, the limit is 1000 (ingestion_burst_size of the tenant, or --distributor.ingestion-burst-size): send fewer in a request")
 
+	l.BytesRate, l.BytesBurst = 1<<20, 4<<20
+	require.NoError(t, q.Bytes(&admission.Limits{}, math.MaxInt, now), "no limit")
+	require.NoError(t, q.Bytes(l, 4<<20, now))
+	require.ErrorAs(t, q.Bytes(l, 2<<20, now), &rate)
+	require.Equal(t, 2*time.Second, rate.Wait)
+	require.EqualError(t, rate, "too many bytes: the limit is 1048576 a second and 4194304 at once (ingestion_bytes_rate of the tenant, or --distributor.ingestion-bytes-rate-limit); try again in 2s")
+	require.EqualError(t, q.Bytes(l, 4<<20+1, now), "4194305 bytes in one request, the limit is 4194304 (ingestion_bytes_burst_size of the tenant, or --distributor.ingestion-bytes-burst-size): send fewer in a request")
+
 	require.NoError(t, q.Request(l, now))
 	require.ErrorAs(t, q.Request(l, now), &rate)
 	require.Equal(t, 2*time.Second, rate.Wait)
