@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/rules"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
@@ -230,7 +231,8 @@ func TestLongIntervals(t *testing.T) {
 }
 
 // TestDamagedState: a group whose state cannot be read is not evaluated, and the error names the
-// object. Other groups are evaluated, and groups that were removed end.
+// object, also where the groups are shown. Other groups are evaluated, and groups that were removed
+// end.
 func TestDamagedState(t *testing.T) {
 	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
 	w.rules(one("a", time.Minute), one("b", time.Minute), one("c", time.Minute))
@@ -242,6 +244,12 @@ func TestDamagedState(t *testing.T) {
 	_, err = w.Put(t.Context(), damaged, bytes.NewReader([]byte("{}")), objstore.Condition{IfMatch: obj.ETag})
 	require.NoError(t, err)
 	require.ErrorContains(t, f.Tick(t.Context(), minute(1)), damaged)
+	shown, err := f.Shown(t.Context(), tenant)
+	require.NoError(t, err)
+	require.Len(t, shown, 3)
+	require.Equal(t, rules.HealthBad, shown[0].Rules()[0].Health())
+	require.ErrorContains(t, shown[0].Rules()[0].LastError(), damaged)
+	require.Equal(t, rules.HealthGood, shown[1].Rules()[0].Health())
 	samples, _ := w.delivered()
 	require.Len(t, samples, 3+2)
 

@@ -2,6 +2,7 @@ package rulefn
 
 import (
 	"context"
+	"errors"
 
 	promrules "github.com/prometheus/prometheus/rules"
 	"golang.org/x/sync/errgroup"
@@ -25,7 +26,8 @@ func (s Shown) AlertingRules() (out []*promrules.AlertingRule) {
 }
 
 // Shown returns the groups that a tenant has set, as they were after their last evaluations, which
-// any invocation may have made: it reads the rules, and the state of each group.
+// any invocation may have made: it reads the rules, and the state of each group. All rules of a
+// group whose state is damaged are shown with that error.
 func (r *Runner) Shown(ctx context.Context, tenant string) (Shown, error) {
 	t, err := r.current(ctx, tenant)
 	if err != nil {
@@ -37,8 +39,11 @@ func (r *Runner) Shown(ctx context.Context, tenant string) (Shown, error) {
 	for i, g := range t.groups {
 		all.Go(func() error {
 			state, _, err := rulestate.Read(ctx, r.Store, tenant, g.Namespace(), g.Name())
-			if err == nil {
+			switch {
+			case err == nil:
 				out[i], err = g.Group.Shown(state)
+			case errors.Is(err, rulestate.ErrState):
+				out[i], err = g.Group.ShownFailed(err)
 			}
 			return err
 		})

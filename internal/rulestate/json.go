@@ -22,25 +22,27 @@ func Encode(g *Group) ([]byte, error) {
 	return checksum.Append(b.Bytes())
 }
 
-// Decode reads a document. It returns checksum.ErrDamaged for damaged bytes, and an error for a
-// version that it does not know.
+// ErrState reports bytes that are no state of a group, or one of another version.
+var ErrState = errors.New("decode rule state")
+
+// Decode reads a document. Errors: ErrState; for damaged bytes also checksum.ErrDamaged.
 func Decode(b []byte) (*Group, error) {
 	present, err := checksum.Verify(b)
 	if err != nil {
-		return nil, fmt.Errorf("decode rule state: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
 	}
 	if !present {
-		return nil, fmt.Errorf("decode rule state: %w: there is no checksum", checksum.ErrDamaged)
+		return nil, fmt.Errorf("%w: %w: there is no checksum", ErrState, checksum.ErrDamaged)
 	}
 	g := &Group{}
 	if err := json.Unmarshal(b, g); err != nil {
-		return nil, fmt.Errorf("decode rule state: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
 	}
 	if g.Version != Version {
-		return nil, fmt.Errorf("decode rule state: version %d, this program reads %d", g.Version, Version)
+		return nil, fmt.Errorf("%w: version %d, this program reads %d", ErrState, g.Version, Version)
 	}
 	if err := g.check(); err != nil {
-		return nil, fmt.Errorf("decode rule state: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return g, nil
 }

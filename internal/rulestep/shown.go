@@ -41,6 +41,19 @@ func (g *Group) Shown(state *rulestate.Group) (*rules.Group, error) {
 	return out, set(out, "lastEvaluation", state.Evaluated)
 }
 
+// ShownFailed returns the group without alerts, as it is shown if all rules fail for one reason.
+func (g *Group) ShownFailed(reason error) (*rules.Group, error) {
+	out, err := g.Shown(&rulestate.Group{})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range out.Rules() {
+		r.SetHealth(rules.HealthBad)
+		r.SetLastError(reason)
+	}
+	return out, nil
+}
+
 // shown returns the rule with the alerts of its state.
 func (r *rule) shown(o *Options, state *rulestate.Rule) (rules.Rule, error) {
 	if r.Alert == "" {

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,6 +158,17 @@ rules:
 	require.NoError(t, err)
 	require.Len(t, states, 3)
 	require.NoError(t, os.WriteFile(states[0], []byte("{}"), 0o600))
-	code, _ = get(second, "/api/v1/rules", nil)
-	require.Equal(t, 500, code, "it is not known what a damaged state has")
+	_, data = get(second, "/api/v1/rules", nil)
+	var damaged []string
+	for _, g := range data["groups"].([]any) {
+		for _, r := range g.(map[string]any)["rules"].([]any) {
+			if text, _ := r.(map[string]any)["lastError"].(string); strings.Contains(text, "decode rule state") {
+				damaged = append(damaged, g.(map[string]any)["name"].(string))
+				require.Contains(t, text, filepath.Base(states[0]))
+				require.Equal(t, "err", r.(map[string]any)["health"])
+			}
+		}
+	}
+	require.NotEmpty(t, damaged, "the rules of the damaged group")
+	require.Len(t, slices.Compact(damaged), 1, "no other group")
 }
