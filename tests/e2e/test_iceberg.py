@@ -5,22 +5,17 @@ import math
 import urllib.parse
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from time import time
-from typing import Any
 
 import duckdb
-import duckdb_extension_avro
-import duckdb_extension_iceberg
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from promlake import connect
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.table import StaticTable
 from support.commands import Commands
+from support.iceberg import Row, by_duckdb, by_pyiceberg, duckdb_with_iceberg
 from support.programs import Programs
 from support.remote_write import series
 from support.server import Start
@@ -31,8 +26,6 @@ DAY_MS = 24 * 60 * 60 * 1000
 FIRST_MS = (int(time() * 1000) // DAY_MS - 3) * DAY_MS
 STEP_MS = 20 * 60 * 1000
 EDGES = [0.0, -0.0, math.inf, -math.inf, math.nan, 5e-290, 1.7e308, 2.0**53 + 2, 0.1, 12.233999999999998]
-
-Row = tuple[str, tuple[tuple[str, str], ...], int, str]
 
 
 @dataclass(frozen=True)
@@ -78,49 +71,18 @@ def by_sql(lake: Lake) -> Counter[Row]:
     return Counter((r["metric"], tuple(sorted(r["labels"])), round(r["ts"].timestamp() * 1000), repr(r["value"])) for r in rows)
 
 
-def joined(samples: list[dict[str, Any]], table: list[dict[str, Any]]) -> Counter[Row]:
-    """Gives each sample the labels of its series."""
-    labels = {}
-    for row in table:
-        of = {name.removeprefix("l_"): value for name, value in row.items() if name.startswith("l_") and value}
-        labels[row["metric"], row["series_id"]] = tuple(sorted({**of, **dict(row["labels"] or {})}.items()))
-    return Counter((s["metric"], labels[s["metric"], s["series_id"]], s["ts_ms"], repr(s["value"])) for s in samples)
-
-
-def by_pyiceberg(tables: dict[str, str]) -> Counter[Row]:
-    samples = StaticTable.from_metadata(tables["samples"]).scan().to_arrow()
-    value = pc.divide(pc.cast(samples["v_int"], pa.float64(), safe=False), samples["v_div"])
-    return joined(
-        samples.append_column("value", value).to_pylist(), StaticTable.from_metadata(tables["series"]).scan().to_arrow().to_pylist()
-    )
-
-
 @pytest.fixture
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        for module in (duckdb_extension_avro, duckdb_extension_iceberg):
-            (extension,) = Path(module.__file__).parent.glob("extensions/**/*.duckdb_extension")
-            connection.load_extension(str(extension))
+    with duckdb_with_iceberg() as connection:
         yield connection
 
 
-@pytest.fixture
-def by_duckdb(duck: duckdb.DuckDBPyConnection) -> Callable[[dict[str, str]], Counter[Row]]:
-    def read(tables: dict[str, str]) -> Counter[Row]:
-        folders = {name: metadata.rsplit("/metadata/", 1)[0] for name, metadata in tables.items()}
-        samples = duck.execute("SELECT metric, series_id, ts_ms, v_int / v_div AS value FROM iceberg_scan(?)", [folders["samples"]])
-        rows = samples.to_arrow_table().to_pylist()
-        return joined(rows, duck.execute("FROM iceberg_scan(?)", [folders["series"]]).to_arrow_table().to_pylist())
-
-    return read
-
-
-def test_readers_give_the_rows_of_sql(lake: Lake, by_duckdb: Callable[[dict[str, str]], Counter[Row]]) -> None:
+def test_readers_give_the_rows_of_sql(lake: Lake, duck: duckdb.DuckDBPyConnection) -> None:
     tables = lake.publish()
     want = by_sql(lake)
     assert want.total() == 6 * 2 * DAY_MS // STEP_MS
     assert by_pyiceberg(tables) == want
-    assert by_duckdb(tables) == want
+    assert by_duckdb(duck, tables) == want
 
 
 def test_conditions_prune_files(lake: Lake, duck: duckdb.DuckDBPyConnection) -> None:
@@ -133,7 +95,7 @@ def test_conditions_prune_files(lake: Lake, duck: duckdb.DuckDBPyConnection) -> 
     assert "Total Files Read: 1" in duck.execute(plan, [samples, second]).fetchall()[0][1]
 
 
-def test_tables_follow_the_store(lake: Lake, start: Start, by_duckdb: Callable[[dict[str, str]], Counter[Row]]) -> None:
+def test_tables_follow_the_store(lake: Lake, start: Start, duck: duckdb.DuckDBPyConnection) -> None:
     """After a deletion and late samples, and their compaction, the next version has them, and the one before stays readable."""
     before = lake.publish()
     rows = by_pyiceberg(before)
@@ -150,5 +112,5 @@ def test_tables_follow_the_store(lake: Lake, start: Start, by_duckdb: Callable[[
     want = by_sql(lake)
     assert sum(r[0] == "late" for r in want) == 1
     assert want.total() == rows.total() + 1 - 2 * DAY_MS // STEP_MS
-    assert by_pyiceberg(after) == by_duckdb(after) == want
+    assert by_pyiceberg(after) == by_duckdb(duck, after) == want
     assert lake.publish() == after, "nothing changed"
