@@ -43,6 +43,7 @@ const PARAMETERS = {
 
   rules: oneOf('on', 'off'),
   'alertmanager-url': optional(matching('https?://[^,\\s]+(,https?://[^,\\s]+)*', 'URLs, separated by commas')),
+  'rules-external-labels': optional(matching('[^=,\\s]+=[^=,\\s]+(,[^=,\\s]+=[^=,\\s]+)*', 'NAME=VALUE,... such as cluster=prod')),
   'rules-delay': integer(0, 240),
 
   retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
@@ -146,6 +147,7 @@ const logging = (p) => ({ LogFormat: 'JSON', ApplicationLogLevel: 'TRACE', Syste
 
 const derive = (p) => {
   if (p.rules === 'off' && p.alertmanagerUrl !== '') throw new Error(`parameter alertmanager-url: want rules=on, too, got "${p.alertmanagerUrl}"`);
+  if (p.rules === 'off' && p.rulesExternalLabels !== '') throw new Error(`parameter rules-external-labels: want rules=on, too, got "${p.rulesExternalLabels}"`);
   const self = selfMetrics(p);
   const tokens = p.auth === 'tokens' ? [p.tokens] : [];
   const own = (source) => (source === NO_VALUE ? [] : [p.selfToken]);
@@ -160,6 +162,7 @@ const derive = (p) => {
     runtimeConfigFile: p.runtimeConfig === 'on' ? 'store' : NO_VALUE,
     rulesOn: p.rules === 'on',
     alertmanagers: p.alertmanagerUrl || NO_VALUE,
+    rulesExternalLabels: p.rulesExternalLabels || NO_VALUE,
     // Grafana edits rules only where the data source says that it is Mimir.
     rulerApplication: p.rules === 'on' ? 'Grafana Mimir' : NO_VALUE,
     tenantRetention: p.tenantRetention || NO_VALUE,

@@ -36,6 +36,8 @@ const (
 type alertmanagers struct {
 	urls   []*url.URL // a password in one is that of basic authentication
 	client *http.Client
+	// external are the labels that notifications get unless their alerts have them.
+	external labels.Labels
 }
 
 // Sender returns a Sender to the Alertmanagers of the settings; nil if there are none.
@@ -44,14 +46,18 @@ func (s Settings) Sender() (Sender, error) {
 	if err != nil || len(urls) == 0 {
 		return nil, err
 	}
-	return &alertmanagers{urls, &http.Client{Timeout: s.NotifyTimeout}}, nil
+	external, err := s.externalLabels()
+	if err != nil {
+		return nil, err
+	}
+	return &alertmanagers{urls, &http.Client{Timeout: s.NotifyTimeout}, external}, nil
 }
 
 // Send implements Sender. Every Alertmanager gets all notifications, also if another one fails.
 func (a *alertmanagers) Send(ctx context.Context, id string, all []rulestate.Notification) error {
 	var bodies [][]byte
 	for batch := range slices.Chunk(all, maxBatch) {
-		body, err := json.Marshal(postable(id, batch))
+		body, err := json.Marshal(a.postable(id, batch))
 		if err != nil {
 			return fmt.Errorf("encode notifications: %w", err)
 		}
@@ -107,10 +113,15 @@ func (a *alertmanagers) post(ctx context.Context, u *url.URL, body []byte) error
 }
 
 // postable returns notifications as the API has them. A label of a rule cannot name another tenant.
-func postable(id string, all []rulestate.Notification) models.PostableAlerts {
+func (a *alertmanagers) postable(id string, all []rulestate.Notification) models.PostableAlerts {
 	out := make(models.PostableAlerts, 0, len(all))
 	for _, n := range all {
 		ls := labels.NewBuilder(n.Labels)
+		a.external.Range(func(l labels.Label) {
+			if !n.Labels.Has(l.Name) {
+				ls.Set(l.Name, l.Value)
+			}
+		})
 		if id != tenant.Default {
 			ls.Set(tenantLabel, id)
 			n.GeneratorURL += "&" + tenantLabel + "=" + url.QueryEscape(id)

@@ -94,12 +94,16 @@ func New(s Settings, p Parts) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	external, err := s.externalLabels()
+	if err != nil {
+		return nil, err
+	}
 	met, err := newMetrics(p.Registry)
 	if err != nil {
 		return nil, err
 	}
 	o := &rulestep.Options{
-		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.ResendDelay, ExternalURL: u,
+		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.ResendDelay, ExternalURL: u, ExternalLabels: external,
 		Link:      func(expr string) string { return u.String() + explore + url.QueryEscape(expr) },
 		MaxSeries: s.MaxSeries, Retry: p.Retry, Logger: p.Logger,
 	}

@@ -201,11 +201,14 @@ func TestAlertmanagerIsAway(t *testing.T) {
 	defer server.Close()
 	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
 	w.set.Alertmanagers = strings.Replace(server.URL, "http://", "http://u:p@", 1) + "/am/"
+	w.set.ExternalLabels = "cluster=prod, zone=other"
 	sender, err := w.set.Sender()
 	require.NoError(t, err)
 	w.sender = sender
 	w.set.ResendDelay = time.Hour // later evaluations have nothing to send
-	w.rules(rulestore.Group{Name: "g", Rules: []rulestore.Rule{{Alert: "Always", Expr: "vector(1)", Annotations: map[string]string{"a": "<b>"}}}})
+	w.rules(rulestore.Group{Name: "g", Rules: []rulestore.Rule{{
+		Alert: "Always", Expr: "vector(1)", Labels: map[string]string{"zone": "own"}, Annotations: map[string]string{"a": "<b> in {{ $externalLabels.cluster }}"},
+	}}})
 	f := w.function()
 	for i := range 3 {
 		err := f.Tick(t.Context(), minute(i))
@@ -217,7 +220,8 @@ func TestAlertmanagerIsAway(t *testing.T) {
 	require.Equal(t, []string{"POST /am/api/v2/alerts u p"}, paths)
 	require.Len(t, got, 1)
 	require.Len(t, got[0], 1)
-	require.Equal(t, map[string]any{"alertname": "Always", "tenant": tenant}, got[0][0]["labels"])
+	require.Equal(t, map[string]any{"alertname": "Always", "tenant": tenant, "cluster": "prod", "zone": "own"}, got[0][0]["labels"])
+	require.Equal(t, map[string]any{"a": "<b> in prod"}, got[0][0]["annotations"])
 	require.Equal(t, "http://example.com/p/#/explore?g0.expr=vector%281%29&tenant=t", got[0][0]["generatorURL"])
 	require.NoError(t, w.function().Tick(t.Context(), minute(2)), "nothing is due")
 }
@@ -292,6 +296,9 @@ func TestSettings(t *testing.T) {
 		func(s *rulefn.Settings) { s.Alertmanagers = "http://a,ftp://b" },
 		func(s *rulefn.Settings) { s.ExternalURL = "example.com" },
 		func(s *rulefn.Settings) { s.CatchUp = time.Second },
+		func(s *rulefn.Settings) { s.ExternalLabels = "cluster" },
+		func(s *rulefn.Settings) { s.ExternalLabels = "cluster=a,cluster=b" },
+		func(s *rulefn.Settings) { s.ExternalLabels = "=a" },
 	} {
 		s := rulefn.DefaultSettings()
 		change(&s)

@@ -13,6 +13,10 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -30,9 +34,10 @@ type Settings struct {
 	MaxStateBytes int64 `name:"ruler.max-state-bytes" type:"bytes" default:"16MiB" min:"1KiB" help:"Size of the object with the state of a rule group. A group with a larger state is not evaluated." when:"Together with --ruler.max-series-per-group."`
 	MaxRules      int   `name:"ruler.max-rules-per-invocation" default:"1000" min:"1" help:"Rules that one invocation evaluates if there is a queue for others. Groups are not divided." when:"Lower it if invocations take longer than their interval."`
 
-	Alertmanagers string        `name:"ruler.alertmanager-url" placeholder:"URLS" secret:"" help:"URLs of Alertmanagers without /api/v2/alerts, separated by commas. Each gets all notifications. Without one there are none." when:"Set it to be notified of alerts."`
-	NotifyTimeout time.Duration `name:"ruler.notification-timeout" default:"10s" above:"0" help:"Longest time of a request to an Alertmanager." when:"Rarely."`
-	ExternalURL   string        `name:"ruler.external.url" placeholder:"URL" help:"URL at which users reach the query function, for links in notifications." when:"Set it with --ruler.alertmanager-url."`
+	Alertmanagers  string        `name:"ruler.alertmanager-url" placeholder:"URLS" secret:"" help:"URLs of Alertmanagers without /api/v2/alerts, separated by commas. Each gets all notifications. Without one there are none." when:"Set it to be notified of alerts."`
+	NotifyTimeout  time.Duration `name:"ruler.notification-timeout" default:"10s" above:"0" help:"Longest time of a request to an Alertmanager." when:"Rarely."`
+	ExternalLabels string        `name:"ruler.external-labels" placeholder:"NAME=VALUE,…" help:"Labels that notifications get unless their alerts have them, and that templates have as $externalLabels, as Prometheus' external_labels. Separated by commas." when:"If several systems send to one Alertmanager: cluster=prod."`
+	ExternalURL    string        `name:"ruler.external.url" placeholder:"URL" help:"URL at which users reach the query function, for links in notifications." when:"Set it with --ruler.alertmanager-url."`
 }
 
 // DefaultSettings returns the settings for ordinary use.
@@ -47,7 +52,26 @@ func (s Settings) Validate() error {
 	if _, err := s.external(); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := s.externalLabels(); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
+}
+
+// externalLabels returns the labels that notifications get.
+func (s Settings) externalLabels() (labels.Labels, error) {
+	b := labels.NewBuilder(labels.EmptyLabels())
+	for pair := range strings.SplitSeq(s.ExternalLabels, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if !ok || value == "" || !model.UTF8Validation.IsValidLabelName(name) || !utf8.ValidString(value) || b.Get(name) != "" {
+			return labels.EmptyLabels(), fmt.Errorf("ruler.external-labels: want NAME=VALUE, separated by commas, each name once, got %q", s.ExternalLabels)
+		}
+		b.Set(name, value)
+	}
+	return b.Labels(), nil
 }
 
 // alertmanagers returns the URLs of notifications. They may have passwords, so an error does not

@@ -132,7 +132,7 @@ func randomGroup(r *rand.Rand, interval time.Duration, offset model.Duration) ru
 		one.Annotations = map[string]string{}
 		for i, text := range []string{
 			`{{ $value | humanize }} of {{ $labels.job }}`, `{{ with query "count(c)" }}{{ . | first | value }}{{ end }}`,
-			`{{ if gt $value 5.0 }}{{ else }}x{{ end }}`, "{{ $externalURL }}",
+			`{{ if gt $value 5.0 }}{{ else }}x{{ end }}`, "{{ $externalURL }} {{ $externalLabels.cluster }}",
 		} {
 			if r.IntN(4) == 0 {
 				one.Annotations[fmt.Sprint("a", i)] = text
@@ -192,6 +192,9 @@ func (r *record) take() []string {
 	return out
 }
 
+// external are the external labels of both.
+var external = labels.FromStrings("cluster", "prod")
+
 // upstream returns a group of upstream's.
 func upstream(t *testing.T, g rulestore.Group, opts *rules.ManagerOptions) *rules.Group {
 	t.Helper()
@@ -205,7 +208,7 @@ func upstream(t *testing.T, g rulestore.Group, opts *rules.ManagerOptions) *rule
 			made = append(made, rules.NewRecordingRule(r.Record, expr, ls))
 			continue
 		}
-		made = append(made, rules.NewAlertingRule(r.Alert, expr, time.Duration(r.For), time.Duration(r.KeepFiringFor), ls, labels.FromMap(r.Annotations), labels.EmptyLabels(), link.String(), true, slog.New(slog.DiscardHandler)))
+		made = append(made, rules.NewAlertingRule(r.Alert, expr, time.Duration(r.For), time.Duration(r.KeepFiringFor), ls, labels.FromMap(r.Annotations), external, link.String(), true, slog.New(slog.DiscardHandler)))
 	}
 	return rules.NewGroup(rules.GroupOptions{
 		Name: g.Name, File: namespace, Interval: time.Duration(g.Interval), Limit: g.Limit, Rules: made, QueryOffset: (*time.Duration)(g.QueryOffset), Opts: opts,
@@ -229,7 +232,7 @@ func compare(t *testing.T, seed uint64) {
 	live := upstream(t, def, opts)
 
 	options := &rulestep.Options{
-		Parser: parser.NewParser(parser.Options{}), ResendDelay: resend, ExternalURL: link, MaxSeries: 1000,
+		Parser: parser.NewParser(parser.Options{}), ResendDelay: resend, ExternalURL: link, ExternalLabels: external, MaxSeries: 1000,
 		Link:  func(expr string) string { return link.String() + strutil.TableLinkForExpression(expr) },
 		Retry: func(error) bool { return false }, Logger: slog.New(slog.DiscardHandler),
 	}

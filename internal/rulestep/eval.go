@@ -155,7 +155,7 @@ func (e *evaluation) rule(ctx context.Context, r *rule, state *rulestate.Rule) e
 // labels and annotations, and advance what becomes of them.
 func (e *evaluation) alerts(ctx context.Context, r *rule, state *rulestate.Rule) (promql.Vector, []rulestate.Alert, error) {
 	o := e.group.opts
-	now := rules.NewAlertingRule(r.Alert, r.expr, 0, 0, r.labels, labels.FromMap(r.Annotations), labels.EmptyLabels(), o.ExternalURL.String(), false, o.Logger)
+	now := rules.NewAlertingRule(r.Alert, r.expr, 0, 0, r.labels, labels.FromMap(r.Annotations), o.ExternalLabels, o.ExternalURL.String(), false, o.Logger)
 	if _, err := now.Eval(ctx, e.group.offset, e.at, e.query, o.ExternalURL, 0); err != nil {
 		return nil, nil, err
 	}

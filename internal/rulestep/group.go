@@ -25,6 +25,8 @@ type Options struct {
 	QueryOffset time.Duration // of groups that name none
 	ResendDelay time.Duration // least time before an alert is sent again
 	ExternalURL *url.URL      // in templates
+	// ExternalLabels are those of templates. Senders add them to notifications.
+	ExternalLabels labels.Labels
 	// Link returns where users see the results of an expression, for notifications.
 	Link      func(expr string) string
 	MaxSeries int // that the rules of a group may write at one time

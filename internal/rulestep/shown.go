@@ -59,7 +59,7 @@ func (r *rule) shown(o *Options, state *rulestate.Rule) (rules.Rule, error) {
 	if r.Alert == "" {
 		return rules.NewRecordingRule(r.Record, r.expr, r.labels), nil
 	}
-	out := rules.NewAlertingRule(r.Alert, r.expr, time.Duration(r.For), time.Duration(r.KeepFiringFor), r.labels, labels.FromMap(r.Annotations), labels.EmptyLabels(), o.ExternalURL.String(), true, o.Logger)
+	out := rules.NewAlertingRule(r.Alert, r.expr, time.Duration(r.For), time.Duration(r.KeepFiringFor), r.labels, labels.FromMap(r.Annotations), o.ExternalLabels, o.ExternalURL.String(), true, o.Logger)
 	active := make(map[uint64]*rules.Alert, len(state.Alerts))
 	for _, a := range state.Alerts {
 		active[a.Labels.Hash()] = &rules.Alert{

@@ -22,7 +22,14 @@ SCHEDULE_SECONDS = 60
 @pytest.fixture(scope="module")
 def folder(package: Package) -> Path:
     return package(
-        STAGE, "arm64", "rules=on", f"alertmanager-url={ALERTMANAGERS}", "rules-delay=20", "rules-concurrency=7", "runtime-config=on"
+        STAGE,
+        "arm64",
+        "rules=on",
+        f"alertmanager-url={ALERTMANAGERS}",
+        "rules-external-labels=cluster=prod,region=eu",
+        "rules-delay=20",
+        "rules-concurrency=7",
+        "runtime-config=on",
     )
 
 
@@ -49,6 +56,7 @@ def test_the_function(rules: Template, programs: Programs) -> None:
     assert set(env) <= variables(programs.query_fn)
     assert env["PROMLAKE_RULER_SCHEDULED"] == env["PROMLAKE_RULER_ENABLE_API"] == "true"
     assert env["PROMLAKE_RULER_ALERTMANAGER_URL"] == ALERTMANAGERS
+    assert env["PROMLAKE_RULER_EXTERNAL_LABELS"] == "cluster=prod,region=eu"
     assert env["PROMLAKE_AUTH_TOKENS"] == f"ssm:/promlake/{STAGE}/tokens", "the API is public"
     assert seconds(env["PROMLAKE_RULER_SAMPLE_DELAY"]) == 20
     assert env["PROMLAKE_RULER_QUEUE_URL"] == rules.ref("RulesQueue")
