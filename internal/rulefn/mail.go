@@ -18,19 +18,19 @@ type mail struct {
 	notices []rulestate.Notification
 }
 
-// newMail returns the notifications of the states that were committed in a run, then those that
-// still wait in the states of other groups.
+// newMail returns the notifications of all evaluations that may not have been sent: each event of
+// former ones, then those of the states that were committed in this run.
 func newMail(tenant string, committed, all []*member) mail {
 	m := mail{tenant: tenant}
-	for _, one := range committed {
-		m.from = append(m.from, one)
-		m.notices = append(m.notices, one.state.Outbox.Notifications...)
-	}
 	for _, one := range all {
 		if !one.committed && len(one.unsent) > 0 {
 			m.from = append(m.from, one)
-			m.notices = append(m.notices, one.unsent...)
 		}
+		m.notices = append(m.notices, one.unsent...)
+	}
+	for _, one := range committed {
+		m.from = append(m.from, one)
+		m.notices = append(m.notices, one.notices...)
 	}
 	return m
 }
@@ -70,16 +70,23 @@ func (r *Runner) empty(ctx context.Context, tenant string, m *member) error {
 	return err
 }
 
-// latest returns the last notification of each alert, which is all that Alertmanager needs, without
-// those of alerts that have ended so long before a time that they are not sent again.
-func latest(all []rulestate.Notification, at time.Time) (out []rulestate.Notification) {
+// recent returns notifications without those of alerts that ended so long before a time that they
+// are not sent again.
+func recent(all []rulestate.Notification, at time.Time) []rulestate.Notification {
+	return slices.DeleteFunc(slices.Clone(all), func(n rulestate.Notification) bool { return at.Sub(n.EndsAt) > rulestep.ResolvedRetention })
+}
+
+// latest returns the last notification of each alert of former evaluations that has none of now:
+// while Alertmanager is away, it is all that must wait.
+func latest(former, now []rulestate.Notification) (out []rulestate.Notification) {
 	known := map[string]bool{}
-	for _, n := range slices.Backward(all) {
+	for _, n := range now {
+		known[string(n.Labels.Bytes(nil))] = true
+	}
+	for _, n := range slices.Backward(former) {
 		if alert := string(n.Labels.Bytes(nil)); !known[alert] {
 			known[alert] = true
-			if at.Sub(n.EndsAt) <= rulestep.ResolvedRetention {
-				out = append(out, n)
-			}
+			out = append(out, n)
 		}
 	}
 	slices.Reverse(out)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/klauspost/compress/snappy"
@@ -39,12 +38,14 @@ type member struct {
 func (r *Runner) all(ctx context.Context, todo []work, at time.Time) (sum Report, err error) {
 	errs, sent := make([]error, 2*len(todo)), make([]int, len(todo))
 	var sending errgroup.Group
-	sending.SetLimit(senders)
+	slots := make(chan struct{}, senders) // the evaluations do not wait for one
 	for i, w := range todo {
 		one, m, err := r.run(ctx, w, at)
 		sum.add(one)
 		errs[2*i] = w.wrap(err)
 		sending.Go(func() error {
+			slots <- struct{}{}
+			defer func() { <-slots }()
 			n, err := r.sendMail(ctx, m)
 			sent[i], errs[2*i+1] = n, w.wrap(err)
 			return nil
@@ -156,7 +157,7 @@ func (m *member) fill(notify bool) error {
 	o := &m.state.Outbox
 	*o = rulestate.Outbox{}
 	if notify {
-		o.Notifications = latest(slices.Concat(m.unsent, m.notices), m.state.Evaluated)
+		o.Notifications = append(latest(m.unsent, m.notices), m.notices...)
 	}
 	for _, tx := range m.txs {
 		o.Count += len(tx.Samples)

@@ -205,7 +205,6 @@ func TestAlertmanagerIsAway(t *testing.T) {
 	sender, err := w.set.Sender()
 	require.NoError(t, err)
 	w.sender = sender
-	w.set.ResendDelay = time.Hour // later evaluations have nothing to send
 	w.rules(rulestore.Group{Name: "g", Rules: []rulestore.Rule{{
 		Alert: "Always", Expr: "vector(1)", Labels: map[string]string{"zone": "own"}, Annotations: map[string]string{"a": "<b> in {{ $externalLabels.cluster }}"},
 	}}})
