@@ -28,7 +28,8 @@ const ofQueue = (queue, metric) => ({
   Statistic: 'Maximum',
 });
 
-// ofLog makes a metric of a function's log lines with a msg. Lambda does not wrap lines that are JSON already.
+// ofLog makes a metric of a function's log lines with a msg. Lambda does not wrap lines that are
+// JSON already.
 const ofLog = (name, metric, stage, msg, value, unit) => ({
   Type: 'AWS::Logs::MetricFilter',
   Properties: {

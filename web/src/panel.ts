@@ -83,7 +83,7 @@ export class Result {
     const asOf = this.ctx.asOf();
     const step = this.step(g, range);
     return this.gate.closed(
-      JSON.stringify([g.expr, g.tab === "table", range.length, step, asOf]),
+      JSON.stringify([g.expr, g.tab === "table", range, step, asOf]),
       () => estimate(this.ctx.api, g.tab === "table" ? queryParams(g.expr, end, asOf) : rangeParams(g.expr, start, end, step, asOf), signal),
       (e, pass) => {
         this.empty();

@@ -57,7 +57,8 @@ export class Gate {
     this.asked = "";
     if (what === this.open) return false;
     const e = await weigh();
-    if (!e || !heavy(e)) {
+    if (!e) return false; // the next time there may be an estimate
+    if (!heavy(e)) {
       this.open = what;
       return false;
     }

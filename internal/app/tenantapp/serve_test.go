@@ -45,7 +45,7 @@ func ask(t *testing.T, r process.Route) (int, []tenantapp.Stored, string) {
 	return w.Code, body.Data.Tenants, body.Error
 }
 
-// TestTenants: each tenant is described by its live objects, and a damaged one does not hide others.
+// TestTenants: each tenant is described by its live objects, and a damaged one hides no other.
 func TestTenants(t *testing.T) {
 	w := filled(t)
 	window := key.WindowOf(w.now.Add(-time.Hour).UnixMilli())

@@ -117,7 +117,7 @@ export class Card {
     }
   }
 
-  // weigh estimates the queries before they run. If they are heavy and the user has not decided yet,
+  // weigh estimates the queries before they run. If they are heavy and the user has not decided,
   // it asks, and reports true.
   private weigh(pixels: number, signal: AbortSignal): Promise<boolean> {
     return this.gate.closed(

@@ -77,10 +77,10 @@ export class Queries {
     return together(await Promise.all(this.spec.targets.map((t) => estimate(this.ctx.api, params(t), signal))));
   }
 
-  // key identifies what the queries ask, wherever the time range ends.
+  // key identifies what the queries ask. A time range that ends now is the same one later.
   key(scope: Scope, pixels: number): string {
     const { range, step } = this.timed(scope, pixels);
-    return JSON.stringify([range.length, step, this.ctx.asOf()]);
+    return JSON.stringify([range, step, this.ctx.asOf()]);
   }
 
   // expressions lists the queries as they are asked.
