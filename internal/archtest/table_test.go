@@ -4,7 +4,7 @@ package archtest
 // imports no other verb. Only the composition (internal/app, cmd, the functions) and tests import
 // several verbs.
 var (
-	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/tenant", "internal/timeparam", "internal/upload"}
+	nouns    = []string{"internal/admission", "internal/auth", "internal/block", "internal/catalog", "internal/checksum", "internal/cost", "internal/expression", "internal/iceberg", "internal/key", "internal/lambda", "internal/live", "internal/memory", "internal/message", "internal/objstore", "internal/parquetfile", "internal/promblock", "internal/queue", "internal/remotewrite", "internal/replica", "internal/rollup", "internal/rulestate", "internal/rulestore", "internal/scrape", "internal/secret", "internal/segment", "internal/series", "internal/telemetry", "internal/temporality", "internal/tenant", "internal/timeparam", "internal/upload"}
 	verbs    = []string{"internal/compact", "internal/ingest", "internal/publish", "internal/query"}
 	composes = []string{"cmd", "compact-fn", "infra", "ingest-fn", "internal/app", "query-fn", "tests"}
 )
@@ -215,6 +215,7 @@ var allowed = map[string][]string{
 	"internal/query/lookup": {
 		"internal/block", "internal/catalog", "internal/live", "internal/query/index",
 		"internal/query/lru", "internal/query/metrics", "internal/query/request", "internal/query/source", "internal/replica",
+		"internal/temporality",
 	},
 	"internal/query/lru":           {},
 	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
@@ -225,14 +226,14 @@ var allowed = map[string][]string{
 		"internal/block", "internal/catalog", "internal/key", "internal/query/index",
 		"internal/query/lookup", "internal/query/metrics", "internal/query/request",
 		"internal/query/samples", "internal/query/snapshot", "internal/query/source",
-		"internal/segment", "internal/tenant",
+		"internal/segment", "internal/temporality", "internal/tenant",
 	},
 	"internal/query/request": {"internal/catalog", "internal/memory"},
 	"internal/query/samples": {
 		"internal/block", "internal/live", "internal/memory", "internal/query/duck/promsql",
 		"internal/query/index", "internal/query/lookup", "internal/query/metrics",
 		"internal/query/plan", "internal/query/request", "internal/query/rollups", "internal/query/source", "internal/replica", "internal/rollup",
-		"internal/segment",
+		"internal/segment", "internal/temporality",
 	},
 	"internal/query/snapshot": {
 		"internal/catalog", "internal/key", "internal/objstore", "internal/query/fetch",
@@ -299,7 +300,7 @@ var allowed = map[string][]string{
 	"internal/jsontext":                    {},
 	"internal/iceberg":                     {},
 	"internal/opentsdb":                    {"internal/jsontext", "internal/remotewrite", "internal/series"},
-	"internal/otlp":                        {"internal/key", "internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/otlp":                        {"internal/key", "internal/remotewrite", "internal/segment", "internal/series", "internal/temporality"},
 	"internal/promtext":                    {"internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/push":                        {"internal/checksum", "internal/remotewrite", "internal/segment", "internal/series"},
 	"internal/remotewrite":                 {"internal/key", "internal/segment", "internal/series", "internal/settings"},
@@ -318,9 +319,10 @@ var allowed = map[string][]string{
 	"third_party/duckdb": {},
 
 	// Tests of the whole and of the house.
-	"internal/freeaddr": {},
-	"internal/tempdir":  {},
-	"internal/archtest": {},
+	"internal/freeaddr":    {},
+	"internal/tempdir":     {},
+	"internal/temporality": {},
+	"internal/archtest":    {},
 	"tests/bench": {
 		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/storage",
 	},

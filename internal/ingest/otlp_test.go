@@ -34,7 +34,7 @@ func (l *lake) otlp(body string, headers ...string) *httptest.ResponseRecorder {
 	return w
 }
 
-// upMetrics has a gauge up of a job at a time (ms), and deltas of another metric.
+// upMetrics has a gauge up of a job at a time (ms), and deltas of a sum that may fall.
 func upMetrics(at int64, deltas int) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -113,7 +113,7 @@ func TestOTLPPartial(t *testing.T) {
 		answer := pmetricotlp.NewExportResponse()
 		require.NoError(t, answer.UnmarshalProto(w.Body.Bytes()))
 		require.EqualValues(t, 3, answer.PartialSuccess().RejectedDataPoints())
-		require.Contains(t, answer.PartialSuccess().ErrorMessage(), `metric "events": delta temporality is refused`)
+		require.Contains(t, answer.PartialSuccess().ErrorMessage(), `metric "events": a sum that is not monotonic is refused with delta temporality`)
 		require.Contains(t, answer.PartialSuccess().ErrorMessage(), "otlp.native-delta-ingestion")
 		require.Len(t, l.keys(anonymous), 1)
 

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/temporality"
 )
 
 // set sets a label as Prometheus does: it replaces one with this name, and an empty value removes
@@ -93,13 +94,16 @@ func (d *decoder) shared(attributes []byte) ([]series.Label, error) {
 		return nil, err
 	}
 	if d.set.TypeAndUnitLabels {
-		if t := d.metric.typeName(); t != string(model.MetricTypeUnknown) {
+		if t := d.typeName(); t != string(model.MetricTypeUnknown) {
 			lset = set(lset, model.MetricTypeLabel, t)
 		}
 		units := otlptranslator.UnitNamer{UTF8Allowed: d.set.UTF8()}
 		if unit := d.metric.family.unit; unit != "" {
 			lset = set(lset, model.MetricUnitLabel, units.Build(unit))
 		}
+	}
+	if d.metric.temporality == delta && !d.set.NativeDelta {
+		lset = set(lset, temporality.Label, temporality.Delta)
 	}
 	d.labels = lset
 	return lset, nil

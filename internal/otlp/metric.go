@@ -34,27 +34,28 @@ func (k kind) translated() otlptranslator.MetricType {
 	}[k]
 }
 
-// temporality is the AggregationTemporality of a metric.
-type temporality uint64
+// aggregation is the AggregationTemporality of a metric.
+type aggregation uint64
 
 // The temporalities.
 const (
-	delta      temporality = 1
-	cumulative temporality = 2
+	delta      aggregation = 1
+	cumulative aggregation = 2
 )
 
 // metric is the metric whose data points are being read.
 type metric struct {
 	name, unit, help []byte
 	kind             kind
-	temporality      temporality // of sums and histograms
+	temporality      aggregation // of sums and histograms
 	family           *family
 	key              series.Key // of the metric of this resource and scope
 }
 
-// typeName is the type in Prometheus' words.
-func (m *metric) typeName() string {
-	if m.temporality == delta {
+// typeName is the type of the metric at hand in Prometheus' words.
+func (d *decoder) typeName() string {
+	m := &d.metric
+	if m.temporality == delta && d.set.NativeDelta {
 		return string(model.MetricTypeUnknown)
 	}
 	return string([...]model.MetricType{
@@ -112,7 +113,7 @@ func (d *decoder) readData(data protowire.Number, msg []byte) error {
 			points++
 			r.is(protowire.BytesType)
 		case r.num == 2 && data != dataGauge && data != dataSummary:
-			m.temporality = temporality(r.varint())
+			m.temporality = aggregation(r.varint())
 		case r.num == 3 && data == dataSum:
 			monotonic = r.varint() != 0
 		}
@@ -151,19 +152,20 @@ func (d *decoder) readData(data protowire.Number, msg []byte) error {
 	if err := each(msg, 1, "data", readPoint); err != nil {
 		return err
 	}
-	return d.describe(segment.Metadata{Metric: m.family.name, Type: m.typeName(), Help: view(m.help), Unit: m.family.unit})
+	return d.describe(segment.Metadata{Metric: m.family.name, Type: d.typeName(), Help: view(m.help), Unit: m.family.unit})
 }
 
-// errDelta is the reason why delta points are refused.
-var errDelta = errors.New("delta temporality is refused: set cumulative at the sender " +
-	"(OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative, or the Collector's processor deltatocumulative), or store the points as they are (otlp.native-delta-ingestion)")
+// errFalling is the reason why delta points of sums that may fall are refused: the value of such a
+// sum matters, and without all points since its beginning nobody knows it.
+var errFalling = errors.New("a sum that is not monotonic is refused with delta temporality: send it as cumulative, " +
+	"as SDKs do with OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta, or store its points as they are (otlp.native-delta-ingestion)")
 
 func (d *decoder) checkTemporality() error {
 	switch t := d.metric.temporality; {
-	case t == cumulative, t == delta && d.set.NativeDelta:
+	case t == delta && d.metric.kind == upDownCounter && !d.set.NativeDelta:
+		return &remotewrite.Rejection{Reason: remotewrite.ReasonTemporality, Err: fmt.Errorf("metric %s: %w", quote(d.metric.name), errFalling)}
+	case t == cumulative, t == delta:
 		return nil
-	case t == delta:
-		return &remotewrite.Rejection{Reason: remotewrite.ReasonTemporality, Err: fmt.Errorf("metric %s: %w", quote(d.metric.name), errDelta)}
 	default:
 		return &remotewrite.Rejection{Reason: remotewrite.ReasonTemporality, Err: fmt.Errorf("metric %s: aggregation temporality %d is neither delta (1) nor cumulative (2)", quote(d.metric.name), t)}
 	}

@@ -106,6 +106,46 @@ func good(ms pmetric.MetricSlice) {
 	at(p)
 }
 
+// TestDelta: points of delta temporality become series with a label, whose samples have the points'
+// start times, and counters otherwise. As Prometheus stores them, they have neither label nor type.
+func TestDelta(t *testing.T) {
+	msg := marshal(t, metrics(func(ms pmetric.MetricSlice) {
+		m := ms.AppendEmpty()
+		m.SetName("requests")
+		s := m.SetEmptySum()
+		s.SetIsMonotonic(true)
+		s.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		p := s.DataPoints().AppendEmpty()
+		p.SetIntValue(3)
+		p.SetStartTimestamp((now - 15_000) * 1_000_000)
+		at(p)
+		m = ms.AppendEmpty()
+		m.SetName("size")
+		e := m.SetEmptyExponentialHistogram()
+		e.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		h := e.DataPoints().AppendEmpty()
+		h.SetCount(2)
+		h.SetZeroCount(2)
+		h.SetStartTimestamp((now - 15_000) * 1_000_000)
+		at(h)
+	}))
+	for native, want := range map[bool]struct{ label, counter, histogram string }{
+		false: {`__temporality__="delta", `, "counter", "histogram"},
+		true:  {"", "unknown", "unknown"},
+	} {
+		set := settings.Default[otlp.Settings]()
+		set.NativeDelta = native
+		got := decode(t, otlp.NewTranslator(set), msg, remotewrite.NewGeneration(7))
+		require.NoError(t, got.offence)
+		require.Zero(t, got.rejected)
+		require.Len(t, got.samples, 2)
+		require.Contains(t, got.samples, floatText(`{__name__="requests_total", `+want.label+`job="shop"}`, now-15_000, now, 3))
+		require.Contains(t, got.samples[1], `{__name__="size", `+want.label+`job="shop"}`)
+		require.Contains(t, got.meta["requests_total"], want.counter)
+		require.Contains(t, got.meta["size"], want.histogram)
+	}
+}
+
 // TestRefused: data points that break a rule are counted, and the others are stored.
 func TestRefused(t *testing.T) {
 	number := func(ms pmetric.MetricSlice, name string) pmetric.NumberDataPoint {
@@ -136,7 +176,7 @@ func TestRefused(t *testing.T) {
 				p.SetIntValue(1)
 				at(p)
 			}
-		}, 3, `metric "requests": delta temporality is refused: set cumulative at the sender`},
+		}, 3, `metric "requests": a sum that is not monotonic is refused with delta temporality`},
 		"no temporality": {func(ms pmetric.MetricSlice) {
 			at(ms.AppendEmpty().SetEmptyHistogram().DataPoints().AppendEmpty())
 		}, 1, "aggregation temporality 0 is neither delta (1) nor cumulative (2) (aggregation_temporality)"},

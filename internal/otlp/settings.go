@@ -24,7 +24,7 @@ type Settings struct {
 	TypeAndUnitLabels    bool     `name:"otlp.enable-type-and-unit-labels" default:"false" help:"Add the labels __type__ and __unit__ to series." when:"With names without suffixes, to tell metrics of one name but different units apart."`
 	KeyPrefix            bool     `name:"otlp.label-name-underscore-sanitization" negatable:"" default:"true" help:"Put key in front of label names that begin with one underscore." when:"Never, except to match an existing system."`
 	Underscores          bool     `name:"otlp.label-name-preserve-multiple-underscores" negatable:"" default:"true" help:"Keep several underscores in a row in label names." when:"Never, except to match an existing system."`
-	NativeDelta          bool     `name:"otlp.native-delta-ingestion" default:"false" help:"Store points with delta temporality as they are, with their start time: sum_over_time adds them up; rate and increase need cumulative points. If not set, delta points are refused." when:"If senders can only send delta temporality."`
+	NativeDelta          bool     `name:"otlp.native-delta-ingestion" default:"false" help:"Store points with delta temporality as Prometheus' feature of this name does: without the label __temporality__, so that rate and increase do not know them." when:"Never, except to match an existing system."`
 }
 
 // Validate reports settings that contradict each other.

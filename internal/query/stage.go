@@ -93,7 +93,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}
 	rolled := &rollups.Reader{Files: files, Cache: cache, Metrics: m, Whole: tables.Whole}
 	reader := samples.New(samples.Settings{
-		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes,
+		MaxSamples: s.MaxSamples, Threads: s.Threads, Lookback: s.LookbackDelta, CacheBytes: s.IndexCacheBytes, Starts: s.UseStartTimestamps,
 	}, files, cache, rolled, m)
 	db := duck.New(duck.Settings{
 		MemoryLimitBytes: s.MemoryLimitBytes, TempBytes: s.SpillBytes, Threads: s.Threads, Connections: s.MaxConcurrency,

@@ -76,7 +76,7 @@ func New(s Settings, x *exec.Executor, u *usage.Counter, reg prometheus.Register
 			EnableNegativeOffset:     true,
 			EnablePerStepStats:       true,
 			EnableDelayedNameRemoval: s.DelayedNameRemoval,
-			UseStartTimestamps:       s.UseStartTimestamps,
+			UseStartTimestamps:       true, // the reader gives them only where they count
 			Parser:                   p,
 		}),
 	}

@@ -84,6 +84,9 @@ func (p *Attempt) Plan(ctx context.Context, planned *plan.Query) (*plan.Plan, er
 			if err := request.Found(ctx, m.Series, lookup.LabelsOf); err != nil {
 				return nil, err
 			}
+			if m.HasDeltas() && !p.Wide {
+				return nil, request.ErrNarrow // the engine's reads of the counters need it
+			}
 			r = m.Resolution()
 			p.known[k] = r
 		}
@@ -138,6 +141,8 @@ func Refused(r *lookup.Resolution) string {
 		}
 	}
 	switch {
+	case r.HasDeltas:
+		return "there are series of delta temporality"
 	case r.HasHists:
 		return "there are native histograms among the series"
 	case !r.IDsAgree:

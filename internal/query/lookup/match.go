@@ -30,6 +30,9 @@ type Match struct {
 	Rows       [][]Row  // by object, ascending; objects may share them, so nobody changes them
 
 	Replicas *Replicas // nil: each series is shown as it is stored
+	// Totals: series of delta temporality are shown as running totals. Samples before From (ms), of
+	// any series, are there only for them.
+	Totals *Totals
 }
 
 // Series is a series that matches.

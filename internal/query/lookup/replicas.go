@@ -102,20 +102,20 @@ func ShownNames(ctx context.Context, t *index.Table, rows []index.Range, rule re
 // hasReplicas reports whether a series is that of a replica. Objects without the labels have none,
 // which costs a comparison for each.
 func (m *Match) hasReplicas(rule replica.Rule) bool {
-	if !rule.On() || !slices.ContainsFunc(m.Objects, named(rule)) {
+	if !rule.On() || !slices.ContainsFunc(m.Objects, named(rule.Replica, rule.Cluster)) {
 		return false
 	}
 	return slices.ContainsFunc(m.Series, func(s Series) bool { return rule.Has(s.Labels) })
 }
 
-// named returns a function that reports whether an object has both labels of a rule. Of objects
-// with equal label names in a row it looks at the first.
-func named(rule replica.Rule) func(o source.Object) bool {
+// named returns a function that reports whether an object has all of some labels. Of objects with
+// equal label names in a row it looks at the first.
+func named(names ...string) func(o source.Object) bool {
 	var last *source.Footer
 	var answer bool
 	return func(o source.Object) bool {
 		if last == nil || last.Names() != o.Footer.Names() {
-			last, answer = o.Footer, o.Footer.HasLabel(rule.Replica) && o.Footer.HasLabel(rule.Cluster)
+			last, answer = o.Footer, !slices.ContainsFunc(names, func(n string) bool { return !o.Footer.HasLabel(n) })
 		}
 		return answer
 	}

@@ -13,11 +13,12 @@ import (
 // Resolution is a match as the planner needs it: the series by labels, with their ids and places.
 type Resolution struct {
 	Scope
-	Series   []ResolvedSeries // by labels, distinct; those that may have a sample in the range
-	IDsAgree bool             // in all objects equal ids stand for equal labels, and equal labels for equal ids
-	HasHists bool             // a series has native histograms in an object that overlaps the range
-	Starts   bool             // an object has start timestamps
-	Samples  int64            // float samples in range, about: those of a series are taken to be evenly spaced in an object
+	Series    []ResolvedSeries // by labels, distinct; those that may have a sample in the range
+	IDsAgree  bool             // in all objects equal ids stand for equal labels, and equal labels for equal ids
+	HasHists  bool             // a series has native histograms in an object that overlaps the range
+	HasDeltas bool             // a series has delta temporality
+	Starts    bool             // an object has start timestamps
+	Samples   int64            // float samples in range, about: those of a series are taken to be evenly spaced in an object
 
 	// Replicas are what the series consist of, parallel to them, each list in the order of the
 	// replicas. nil: each series is shown as it is stored.
@@ -56,7 +57,7 @@ func (s *Scope) Hists(p Place) int64 {
 
 // Resolution orders the series by labels.
 func (m *Match) Resolution() *Resolution {
-	out := &Resolution{Scope: m.Scope, Series: make([]ResolvedSeries, len(m.Series))}
+	out := &Resolution{Scope: m.Scope, Series: make([]ResolvedSeries, len(m.Series)), HasDeltas: m.HasDeltas()}
 	counts := make([]int, len(m.Series))
 	total := 0
 	for i, members := range m.Rows {

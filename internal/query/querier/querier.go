@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/internal/query/samples"
 	"github.com/promlake/promlake/internal/query/snapshot"
 	"github.com/promlake/promlake/internal/query/source"
+	"github.com/promlake/promlake/internal/temporality"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -86,7 +87,11 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 
 // sampled returns the series that match, with their samples.
 func (q *querier) sampled(ctx context.Context, snap catalog.Snapshot, wide bool, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
-	m, err := q.Series.Match(ctx, snap, wide, mint, maxt, ms)
+	match := q.Series.Match
+	if hints != nil && temporality.Functions(hints.Func) {
+		match = q.Series.MatchTotals
+	}
+	m, err := match(ctx, snap, wide, mint, maxt, ms)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type Settings struct {
 	Threads    int           // that decode at once
 	Lookback   time.Duration // how far before the range the histogram that shows a counter reset is searched
 	CacheBytes int64         // of the cache
+	Starts     bool          // functions of counters get the start timestamps of all samples
 }
 
 // reader reads the samples of matched series. It is safe for concurrent use.

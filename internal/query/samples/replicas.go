@@ -52,7 +52,7 @@ func (r *Collector) chosenFloats(g *lookup.Group) (t []int64, v []float64, facts
 }
 
 // chosen is merged for a match with replicas: the series as shown that have samples in the range.
-func (r *Collector) chosen(hints *storage.SelectHints) []*Series {
+func (r *Collector) chosen(hints *storage.SelectHints, as *view) []*Series {
 	groups := slices.Clone(r.Replicas.Groups)
 	if hints != nil && hints.ShardCount > 0 {
 		groups = slices.DeleteFunc(groups, func(g lookup.Group) bool {
@@ -65,7 +65,7 @@ func (r *Collector) chosen(hints *storage.SelectHints) []*Series {
 		if hints != nil && hints.Limit > 0 && len(out) == hints.Limit {
 			break
 		}
-		if p := r.chosenPoints(&groups[i]); len(p.t) > 0 {
+		if p := r.chosenPoints(&groups[i], as); len(p.t) > 0 {
 			out = append(out, &Series{groups[i].Labels, p})
 		}
 	}
@@ -74,7 +74,7 @@ func (r *Collector) chosen(hints *storage.SelectHints) []*Series {
 
 // chosenPoints returns the samples of a series in the range of the match's replicas. It frees those
 // of which it is made.
-func (r *Collector) chosenPoints(g *lookup.Group) points {
+func (r *Collector) chosenPoints(g *lookup.Group, as *view) points {
 	all, of := make([]points, 0, g.To-g.From), make([]replica.Series, 0, g.To-g.From)
 	for i := g.From; i < g.To; i++ {
 		if p := r.got[i].merge(); len(p.t) > 0 {
@@ -103,10 +103,7 @@ func (r *Collector) chosenPoints(g *lookup.Group) points {
 		}
 	}
 	end, _ := between(out.t, r.Replicas.MaxT+1, math.MaxInt64)
-	out = out.slice(0, end)
-	out.setResetHints(r.Replicas.MinT, r.Unread)
-	first, _ := between(out.t, r.Replicas.MinT, math.MaxInt64)
-	return out.slice(first, len(out.t))
+	return as.of(g.Labels, out.slice(0, end))
 }
 
 // appendOrZero appends a stretch of a column, or as many zeros if there is no such column.

@@ -39,7 +39,8 @@ func (s *collected) take(f fragment, d *live.Deletions) {
 }
 
 // Select returns the series of a match that have samples in its range, by labels. Of them the
-// hints, which may be nil, choose a shard, and no more than a limit.
+// hints, which may be nil, choose a shard, and no more than a limit. The samples are those that the
+// function of the hints reads.
 func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.SelectHints) ([]*Series, error) {
 	r := s.Collect(m)
 	r.work = memory.Of(ctx)
@@ -49,23 +50,24 @@ func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.Sel
 		}
 	}
 	s.metrics.Samples.Add(float64(r.size.Load()))
+	as := s.viewOf(m, hints)
 	if m.Replicas != nil {
-		return r.chosen(hints), nil
+		return r.chosen(hints, as), nil
 	}
 	series := slices.DeleteFunc(r.got, func(s *collected) bool {
 		return len(s.floats) == 0 && !slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= m.MinT })
 	})
-	return merged(series, hints, m.MinT, r.Unread), nil
+	return merged(series, hints, as), nil
 }
 
 // Labelled returns series without samples, by labels, as the hints choose them.
 func Labelled(found []lookup.Series, hints *storage.SelectHints) []*Series {
-	return merged(readable(found), hints, 0, 0)
+	return merged(readable(found), hints, nil)
 }
 
-// merged returns the series that the hints choose, with their samples in order. mint and unread are
-// those of setResetHints. The fragments are freed.
-func merged(series []*collected, hints *storage.SelectHints, mint, unread int64) []*Series {
+// merged returns the series that the hints choose, with their samples in order. Without a view they
+// have none. The fragments are freed.
+func merged(series []*collected, hints *storage.SelectHints, as *view) []*Series {
 	if hints != nil && hints.ShardCount > 0 {
 		series = slices.DeleteFunc(series, func(s *collected) bool {
 			return labels.StableHash(s.Labels)%hints.ShardCount != hints.ShardIndex
@@ -75,13 +77,18 @@ func merged(series []*collected, hints *storage.SelectHints, mint, unread int64)
 	if hints != nil && hints.Limit > 0 && len(series) > hints.Limit {
 		series = series[:hints.Limit]
 	}
-	out := make([]*Series, len(series))
+	out := make([]*Series, 0, len(series))
 	backing := make([]Series, len(series))
 	for i, s := range series {
-		p := s.merge()
-		p.setResetHints(mint, unread)
-		backing[i] = Series{s.Labels, p}
-		out[i] = &backing[i]
+		backing[i].lset = s.Labels
+		if as != nil {
+			p := as.of(s.Labels, s.merge())
+			if len(p.t) == 0 {
+				continue
+			}
+			backing[i].points = p
+		}
+		out = append(out, &backing[i])
 		series[i] = nil
 	}
 	return out

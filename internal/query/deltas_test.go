@@ -1,0 +1,228 @@
+package query_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/query/explain"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+const second = int64(1000)
+
+// counted has the same events as a cumulative counter c and as points of delta temporality d, both
+// as numbers and as native histograms (ch, dh). The sender begins three hours before now and
+// collects every 15 s. Some collections fail, so that the next point has their events, and the
+// sender is away a few times, for up to five minutes.
+func counted(rng *rand.Rand, name string) (rows []segment.Row, starts []int64) {
+	c, d := segment.Row{Labels: metric("c", "s", name)}, segment.Row{Labels: metric("d", "s", name, "__temporality__", "delta")}
+	ch, dh := segment.Row{Labels: metric("ch", "s", name)}, segment.Row{Labels: metric("dh", "s", name, "__temporality__", "delta")}
+	now := testNow().UnixMilli()
+	begin := now - 180*minute + rng.Int64N(15*second)
+	start, last, total := begin, begin, 0.0
+	var hist *histogram.FloatHistogram
+	starts = append(starts, start)
+	for t := begin + 15*second; t < now; t += 15 * second {
+		switch rng.IntN(60) {
+		case 0: // the sender starts again
+			t += rng.Int64N(300 * second)
+			start, last, total, hist = t-15*second+1+rng.Int64N(10*second), 0, 0, nil
+			last = start
+			starts = append(starts, start)
+		case 1, 2:
+			continue
+		}
+		n := rng.Int64N(20) * rng.Int64N(3)
+		if last == start {
+			n += 5
+		}
+		total += float64(n)
+		c.Floats = append(c.Floats, segment.Float{ST: start, T: t, V: total})
+		d.Floats = append(d.Floats, segment.Float{ST: last, T: t, V: float64(n)})
+
+		h := tsdbutil.GenerateTestHistogram(n)
+		h.CounterResetHint, h.Sum = histogram.GaugeType, float64(3*n) // whole numbers, whose sums are exact
+		dh.Hists = append(dh.Hists, segment.Hist{ST: last, T: t, H: h})
+		f := h.ToFloat(nil)
+		f.CounterResetHint = histogram.UnknownCounterReset
+		if hist != nil {
+			f, _, _, _ = hist.Copy().Add(f)
+		}
+		hist = f
+		ch.Hists = append(ch.Hists, segment.Hist{ST: start, T: t, FH: f.Copy()})
+		last = t
+	}
+	return []segment.Row{c, d, ch, dh}, starts
+}
+
+// counters are queries of which %s is a counter (h: of histograms).
+var counters = []string{
+	`increase(%s[2m])`, `increase(%s[5m])`, `rate(%s[17m] offset 3m)`, `irate(%s[2m])`, `resets(%s[1h])`, `sum(rate(%s[5m]))`,
+	`sum(increase(%s[30s]))`, `topk(3, increase(%s[1h]))`, `max_over_time(increase(%s[5m])[20m:1m])`, `sum_over_time(rate(%s[1m])[10m:7s])`,
+}
+
+// TestDeltas: points of delta temporality and the cumulative counter of the same events have equal
+// rates, bit for bit, if start timestamps are used for both; also where the sender started again,
+// failed or was away, and in whatever order and objects the samples are stored.
+func TestDeltas(t *testing.T) {
+	var rows []segment.Row
+	for i := range 6 {
+		of, _ := counted(rand.New(rand.NewPCG(1, uint64(i))), fmt.Sprint(i))
+		rows = append(rows, of...)
+	}
+	histograms := []string{`resets(%s[1h])`}
+	for _, text := range counters[:4] {
+		histograms = append(histograms, "histogram_count("+text+")", "histogram_sum("+text+")")
+	}
+	for _, layout := range layouts {
+		for _, push := range []query.Settings{pushAll, pushNone} {
+			t.Run(fmt.Sprint(layout.name, " ", push.MinPushedSamples), func(t *testing.T) {
+				push.UseStartTimestamps = true
+				l := newLake(t, newDirStore(t), push)
+				layout.write(l, tenant.Default, rows)
+				for of, texts := range map[[2]string][]string{{"c", "d"}: counters, {"ch", "dh"}: histograms} {
+					for _, text := range texts {
+						a := asked{text: fmt.Sprintf(text, of[0]), start: testNow().Add(-181 * time.Minute), end: testNow(), step: 13 * time.Second}
+						want := ratesOf(t, l, a)
+						a.text = fmt.Sprintf(text, of[1])
+						require.Equal(t, want, ratesOf(t, l, a), a.text)
+						require.NotEmpty(t, want, text)
+						a.end, a.step = a.start.Add(90*time.Minute), 0
+						got := ratesOf(t, l, a)
+						a.text = fmt.Sprintf(text, of[0])
+						require.Equal(t, ratesOf(t, l, a), got, "instant %s", a.text)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestDeltasByDefault: without start timestamps of cumulative counters, the rates are equal too,
+// except where a counter starts within the window: then the events of its first point count.
+func TestDeltasByDefault(t *testing.T) {
+	rows, starts := counted(rand.New(rand.NewPCG(3, 3)), "x")
+	l := newLake(t, newDirStore(t), query.Settings{})
+	writeMixture(l, tenant.Default, rows)
+	a := asked{text: `increase(c[5m])`, start: testNow().Add(-180 * time.Minute), end: testNow(), step: 7 * time.Second}
+	want := ratesOf(t, l, a)
+	a.text = `increase(d[5m])`
+	got := ratesOf(t, l, a)
+	compared := 0
+	for _, x := range got["x"] {
+		if slices.ContainsFunc(starts, func(s int64) bool { return x.T-5*minute-15*second <= s && s <= x.T }) {
+			continue
+		}
+		i := slices.IndexFunc(want["x"], func(p promql.FPoint) bool { return p.T == x.T })
+		require.GreaterOrEqual(t, i, 0)
+		require.Equal(t, want["x"][i], x)
+		compared++
+	}
+	require.Greater(t, compared, 300)
+
+	// All events count, those of the first points too.
+	var sum float64
+	for _, f := range rows[1].Floats {
+		sum += f.V
+	}
+	whole := asked{text: `increase(d[200m])`, end: time.UnixMilli(rows[1].Floats[len(rows[1].Floats)-1].T)}
+	require.Equal(t, sum, ratesOf(t, l, whole)["x"][0].F)
+
+	// Whatever is no counter's function sees the points, and so do steps of subqueries that it makes.
+	whole.text = `sum_over_time(d[200m])`
+	require.Equal(t, sum, ratesOf(t, l, whole)["x"][0].F)
+	whole.text = `max_over_time(d[200m])`
+	require.Less(t, ratesOf(t, l, whole)["x"][0].F, 60.0)
+	whole.text = `rate(d[100m:15s])`
+	stepped := ratesOf(t, l, whole)["x"][0].F
+	whole.text = `rate(d[100m])`
+	require.InEpsilon(t, ratesOf(t, l, whole)["x"][0].F, stepped, 0.03)
+
+	e, err := l.Explain(t.Context(), explain.Question{Text: `rate(d[5m])`, Start: testNow(), End: testNow()})
+	require.NoError(t, err)
+	require.Equal(t, "there are series of delta temporality", e.Selectors[0].Refused)
+}
+
+// TestDeltasAreExtrapolatedAsCounters: rate does not extrapolate to times at which a counter would be
+// negative. So it matters what a counter had counted before the window, which no point in the window
+// tells: much, or next to nothing.
+func TestDeltasAreExtrapolatedAsCounters(t *testing.T) {
+	now := testNow().UnixMilli()
+	for name, n := range map[string]func(age int64) float64{ // events of a point, by the age (ms) of its counter
+		"idle for an hour": func(age int64) float64 { return float64(pick(age < hour, 50, pick(age < 2*hour, 0, 7))) },
+		"began slowly":     func(age int64) float64 { return float64(pick(age < 2*hour-minute, 0, pick(age < 2*hour, 1, 100))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin := now - 2*hour - 2*minute
+			if name == "began slowly" {
+				begin = now - 4*minute
+			}
+			c, d := segment.Row{Labels: metric("c", "s", "1")}, segment.Row{Labels: metric("d", "s", "1", "__temporality__", "delta")}
+			total := 0.0
+			for at := begin + 15*second; at < now; at += 15 * second {
+				v := n(at - begin + pick(name == "began slowly", 2*hour-2*minute, int64(0)))
+				total += v
+				c.Floats = append(c.Floats, segment.Float{ST: begin, T: at, V: total})
+				d.Floats = append(d.Floats, segment.Float{ST: at - 15*second, T: at, V: v})
+			}
+			l := newLake(t, newDirStore(t), query.Settings{UseStartTimestamps: true})
+			l.write(tenant.Default, []segment.Row{c, d})
+			for ago := range 30 {
+				a := asked{text: `rate(c[2m])`, end: testNow().Add(-time.Duration(4*ago) * time.Second)}
+				want := ratesOf(t, l, a)
+				a.text = `rate(d[2m])`
+				require.Equal(t, want, ratesOf(t, l, a), a)
+			}
+		})
+	}
+}
+
+// TestSparseDeltas: an event long after the last one counts, in a window that has no other point.
+func TestSparseDeltas(t *testing.T) {
+	now := testNow().UnixMilli()
+	row := segment.Row{Labels: metric("errors_total", "__temporality__", "delta")}
+	for _, ago := range []int64{10 * 60 * minute, 100 * minute, minute} {
+		row.Floats = append(row.Floats, segment.Float{ST: now - ago - 15*second, T: now - ago, V: 3})
+	}
+	l := newLake(t, newDirStore(t), query.Settings{})
+	l.write(tenant.Default, []segment.Row{row})
+	for text, want := range map[string]float64{
+		`increase(errors_total[5m])`: 3, `increase(errors_total[3h])`: 6, `rate(errors_total[5m])`: 0.01, `errors_total`: 3,
+	} {
+		got := l.exec(t.Context(), asked{text: text, end: testNow()})
+		require.NoError(t, got.Err)
+		v, err := got.Vector()
+		require.NoError(t, err)
+		require.Len(t, v, 1, text)
+		require.InEpsilon(t, want, v[0].F, 0.02, text)
+	}
+}
+
+// ratesOf returns the values of a query's series by their label s.
+func ratesOf(t *testing.T, l *lake, a asked) map[string][]promql.FPoint {
+	t.Helper()
+	r := l.exec(t.Context(), a)
+	require.NoError(t, r.Err, a.text)
+	out := map[string][]promql.FPoint{}
+	switch v := r.Value.(type) {
+	case promql.Matrix:
+		for _, s := range v {
+			out[s.Metric.Get("s")] = s.Floats
+		}
+	case promql.Vector:
+		for _, s := range v {
+			out[s.Metric.Get("s")] = []promql.FPoint{{T: s.T, F: s.F}}
+		}
+	}
+	return out
+}
