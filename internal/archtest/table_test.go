@@ -329,6 +329,7 @@ var allowed = map[string][]string{
 	"tests/bench/all": {
 		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table",
 	},
+	"tests/bench/answer":  {},
 	"tests/bench/capture": {},
 	"tests/bench/cost": {
 		"internal/compact", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
@@ -344,7 +345,7 @@ var allowed = map[string][]string{
 	"tests/bench/load":   {"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
 	"tests/bench/peer":   {},
 	"tests/bench/proc":   {},
-	"tests/bench/query":  {"tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
+	"tests/bench/query":  {"tests/bench/answer", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
 	"tests/bench/server": {"internal/freeaddr"},
 	"tests/bench/storage": {
 		"internal/block", "internal/catalog", "internal/objstore/filestore", "internal/tenant",

@@ -7,27 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/tests/bench/answer"
 	"github.com/promlake/promlake/tests/bench/server"
 )
 
-func TestParse(t *testing.T) {
-	a, err := parse([]byte(`{"status":"success","data":{"result":[{"metric":{"a":"b"},"values":[[1.5,"2"],[2,"NaN"]]},{"metric":{},"value":[3,"+Inf"]}]}}`))
-	require.NoError(t, err)
-	require.Len(t, a, 2)
-	require.Equal(t, 2.0, a[`{a="b"}`][1500])
-	require.True(t, math.IsNaN(a[`{a="b"}`][2000]))
-	require.Equal(t, map[int64]float64{3000: math.Inf(1)}, a[`{}`])
-	for _, bad := range []string{`{"status":"error"}`, `no`, `{"status":"success","data":{"result":[{"metric":{},"value":[3,"x"]}]}}`} {
-		_, err := parse([]byte(bad))
-		require.Error(t, err, bad)
-	}
-}
-
 func TestAgreement(t *testing.T) {
 	nan := math.NaN()
-	base := answer{"x": {1: 1, 2: nan}, "y": {1: math.Inf(1)}}
-	require.NoError(t, equal(answer{"x": {1: 1 + 1e-12, 2: nan}, "y": {1: math.Inf(1)}}, base))
-	for want, a := range map[string]answer{
+	base := answer.Answer{"x": {1: 1, 2: nan}, "y": {1: math.Inf(1)}}
+	require.NoError(t, equal(answer.Answer{"x": {1: 1 + 1e-12, 2: nan}, "y": {1: math.Inf(1)}}, base))
+	for want, a := range map[string]answer.Answer{
 		"empty":            {},
 		"1 series missing": {"x": {1: 1, 2: nan}},
 		"1 extra":          {"x": {1: 1, 2: nan}, "y": {1: math.Inf(1)}, "z": {1: 1}},
@@ -37,11 +25,11 @@ func TestAgreement(t *testing.T) {
 	} {
 		require.ErrorContains(t, equal(a, base), want)
 	}
-	require.NoError(t, alike(question{}, base, answer{"x": {1: 7, 2: 8}, "y": {1: 9}}))
-	require.ErrorContains(t, alike(question{}, base, answer{"x": {1: 7}, "y": {1: 9}}), "1 of 3 points in only one")
-	require.ErrorContains(t, alike(question{}, base, answer{"z": {1: 7}}), "1 series missing, 2 extra")
-	require.NoError(t, alike(question{Ties: true}, base, answer{"z": {1: 7}}))
-	require.Error(t, alike(question{Ties: true}, base, answer{}))
+	require.NoError(t, alike(question{}, base, answer.Answer{"x": {1: 7, 2: 8}, "y": {1: 9}}))
+	require.ErrorContains(t, alike(question{}, base, answer.Answer{"x": {1: 7}, "y": {1: 9}}), "1 of 3 points in only one")
+	require.ErrorContains(t, alike(question{}, base, answer.Answer{"z": {1: 7}}), "1 series missing, 2 extra")
+	require.NoError(t, alike(question{Ties: true}, base, answer.Answer{"z": {1: 7}}))
+	require.Error(t, alike(question{Ties: true}, base, answer.Answer{}))
 }
 
 func TestTables(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/promlake/promlake/tests/bench/answer"
 	"github.com/promlake/promlake/tests/bench/peer"
 	"github.com/promlake/promlake/tests/bench/proc"
 	"github.com/promlake/promlake/tests/bench/server"
@@ -31,7 +32,7 @@ type cell struct {
 	Error   string    `json:"error,omitempty"`
 	Apart   string    `json:"apart,omitempty"` // how the answer is not that of a peer
 
-	answer answer
+	answer answer.Answer
 	spent  time.Duration // processor time in all turns
 }
 
@@ -84,7 +85,7 @@ func (c *cell) ask(ctx context.Context, root string, q question) float64 {
 	if err == nil {
 		c.Bytes = len(body)
 		if c.answer == nil {
-			c.answer, err = parse(body)
+			c.answer, err = answer.Parse(body)
 		}
 	}
 	if err != nil && c.Error == "" {
