@@ -173,6 +173,10 @@ bench-query: bin/promlake peers ## Compare how fast Promlake, VictoriaMetrics an
 bench-growth: bin/promlake peers ## Compare what samples and queries cost with 100,000 to 5 million series (ARGS= goes to tests/bench growth).
 	$(GO) run ./tests/bench growth $(ARGS)
 
+.PHONY: bench-rules
+bench-rules: bin/promlake peers ## Compare scraping and rules of Promlake and Prometheus (ARGS= goes to tests/bench rules).
+	$(GO) run ./tests/bench rules $(ARGS)
+
 .PHONY: bench-web
 bench-web: bin/promlake peers ## Measure the page in Chromium, and that of Debian's Prometheus (PEER=no leaves it out).
 	@tests/tools/system.sh browser

@@ -324,7 +324,7 @@ var allowed = map[string][]string{
 	"internal/temporality": {},
 	"internal/archtest":    {},
 	"tests/bench": {
-		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/storage",
+		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/storage",
 	},
 	"tests/bench/all": {
 		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table",
@@ -342,10 +342,13 @@ var allowed = map[string][]string{
 	"tests/bench/ingest": {
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/proc", "tests/bench/server", "tests/bench/table", "tests/bench/wire",
 	},
-	"tests/bench/load":   {"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
-	"tests/bench/peer":   {},
-	"tests/bench/proc":   {},
-	"tests/bench/query":  {"tests/bench/answer", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
+	"tests/bench/load":  {"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
+	"tests/bench/peer":  {},
+	"tests/bench/proc":  {},
+	"tests/bench/query": {"tests/bench/answer", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
+	"tests/bench/rules": {
+		"tests/bench/answer", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
+	},
 	"tests/bench/server": {"internal/freeaddr"},
 	"tests/bench/storage": {
 		"internal/block", "internal/catalog", "internal/objstore/filestore", "internal/tenant",

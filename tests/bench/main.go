@@ -2,7 +2,7 @@
 //
 // The path of a sample: capture (recorded scrapes) → fleet (the same scrapes as N virtual hosts) →
 // wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program started for
-// the run). Each command has a package: ingest, storage, query, growth, cost, load.
+// the run). Each command has a package: ingest, storage, query, growth, rules, cost, load.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/ingest"
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/query"
+	"github.com/promlake/promlake/tests/bench/rules"
 	"github.com/promlake/promlake/tests/bench/storage"
 )
 
@@ -27,6 +28,7 @@ type cli struct {
 	Ingest  ingest.Flags  `cmd:"" help:"Compare how Promlake and its peers ingest equal remote_write traffic."`
 	Storage storage.Flags `cmd:"" help:"Compare the size and the compaction of a day of samples in Promlake and VictoriaMetrics."`
 	Query   query.Flags   `cmd:"" help:"Compare how fast Promlake and its peers answer PromQL, cold and warm."`
+	Rules   rules.Flags   `cmd:"" help:"Compare what scraping and rules cost in Promlake and Prometheus with one configuration."`
 	Cost    cost.Flags    `cmd:"" help:"Measure the processor time, store requests and bytes of ingestion and compaction."`
 	Growth  growth.Flags  `cmd:"" help:"Compare what samples and small queries cost as the number of series grows."`
 	Load    load.Flags    `cmd:"" help:"Send scrapes of many virtual hosts to a running server by remote_write."`

@@ -10,8 +10,9 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// families reads a page of metrics. It returns an error if a wanted family is missing.
-func families(ctx context.Context, url string, want ...string) (map[string]*dto.MetricFamily, error) {
+// Families reads the page of metrics at url: metric families by name. It returns an error if a
+// wanted family is missing.
+func Families(ctx context.Context, url string, want ...string) (map[string]*dto.MetricFamily, error) {
 	text, err := Get(ctx, url)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func AwaitBlocks(ctx context.Context, root string) error {
 // head returns the seconds that Prometheus's head spans and the number of compactions so far.
 func head(ctx context.Context, url string) (span, compactions float64, err error) {
 	const from, to, done = "prometheus_tsdb_head_min_time_seconds", "prometheus_tsdb_head_max_time_seconds", "prometheus_tsdb_compactions_total"
-	all, err := families(ctx, url, from, to, done)
+	all, err := Families(ctx, url, from, to, done)
 	if err != nil {
 		return 0, 0, err
 	}

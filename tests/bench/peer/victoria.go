@@ -62,7 +62,7 @@ func awaitMerges(ctx context.Context, url string) (parts float64, err error) {
 // merges returns VictoriaMetrics' numbers of running merges and of parts with samples (without the
 // index).
 func merges(ctx context.Context, url string) (active, parts float64, err error) {
-	all, err := families(ctx, url, "vm_parts", "vm_active_merges")
+	all, err := Families(ctx, url, "vm_parts", "vm_active_merges")
 	if err != nil {
 		return 0, 0, err
 	}

@@ -62,10 +62,11 @@ func Specs(serverBin, peersDir string) []Spec {
 
 // Flags choose servers.
 type Flags struct {
-	ServerBin string   `default:"bin/promlake" help:"Promlake's binary."`
-	PeersDir  string   `default:".cache/peers" help:"Folder with the peers, as fetch-peers.sh leaves it."`
-	PeersBin  string   `env:"PEERS_BIN" type:"existingfile" help:"VictoriaMetrics' binary, instead of the one in the folder."`
-	Only      []string `enum:"promlake,victoria-metrics,prometheus" help:"Run only these servers (promlake, victoria-metrics, prometheus)."`
+	ServerBin  string   `default:"bin/promlake" help:"Promlake's binary."`
+	PeersDir   string   `default:".cache/peers" help:"Folder with the peers, as fetch-peers.sh leaves it."`
+	PeersBin   string   `env:"PEERS_BIN" type:"existingfile" help:"VictoriaMetrics' binary, instead of the one in the folder."`
+	Prometheus string   `name:"prometheus-bin" env:"PROMETHEUS_BIN" type:"existingfile" help:"Prometheus' binary, instead of the one in the folder."`
+	Only       []string `enum:"promlake,victoria-metrics,prometheus" help:"Run only these servers (promlake, victoria-metrics, prometheus)."`
 }
 
 // ErrNone reports that no chosen server is installed.
@@ -81,6 +82,9 @@ func (f Flags) Installed(names ...string) ([]Spec, error) {
 		}
 		if s.Name == VictoriaMetrics && f.PeersBin != "" {
 			s.Binary = f.PeersBin
+		}
+		if s.Name == Prometheus && f.Prometheus != "" {
+			s.Binary = f.Prometheus
 		}
 		if err := s.Installed(); err != nil {
 			fmt.Fprintf(os.Stderr, "bench: skipped: %v\n", err)
