@@ -67,7 +67,7 @@ class Connection:
         Args:
             query: One SELECT, FROM, DESCRIBE, EXPLAIN …
             params: Values of `$1`, `$2`, … or `?`, or a mapping for `$name`: None, bool, int, float,
-                str, datetime, and lists of them.
+                str, datetime, and flat lists of one of these types.
 
         Raises:
             PromlakeError: The statement is refused or fails.

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Parameters are the values of $1, $2, … or ?, or of $name: JSON scalars.
+// Parameters are the values of $1, $2, … or ?, or of $name: JSON scalars, and arrays of scalars of
+// one kind.
 type Parameters struct {
 	positional []any
 	named      map[string]any
@@ -101,6 +102,8 @@ func (p Parameters) constant(parameter map[string]any) (any, error) {
 	}
 	value := map[string]any{"is_null": false}
 	switch v := v.(type) {
+	case []any:
+		return list(name, v, parameter["query_location"])
 	case nil:
 		value["type"], value["is_null"] = kind("NULL"), true
 	case bool:
@@ -121,9 +124,9 @@ func (p Parameters) constant(parameter map[string]any) (any, error) {
 		}
 		value["type"], value["value"] = kind("DOUBLE"), f
 	default:
-		return nil, refuse("the value of the parameter $%s is not a string, number, boolean or null", name)
+		return nil, refuse("the value of the parameter $%s is not a string, number, boolean or null, nor a list", name)
 	}
-	constant := map[string]any{"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "query_location": parameter["query_location"], "value": value}
+	constant := constantNode(value, parameter["query_location"])
 	if value["type"].(map[string]any)["id"] != "DOUBLE" {
 		return constant, nil
 	}
@@ -131,6 +134,61 @@ func (p Parameters) constant(parameter map[string]any) (any, error) {
 		"class": "CAST", "type": "OPERATOR_CAST", "alias": "", "query_location": parameter["query_location"],
 		"child": constant, "cast_type": kind("DOUBLE"), "try_cast": false,
 	}, nil
+}
+
+// list returns the node of a list: its JSON, which DuckDB parses, so that a long list makes one node.
+func list(name string, items []any, location any) (any, error) {
+	item := ""
+	for _, x := range items {
+		found := ""
+		switch x := x.(type) {
+		case nil:
+			continue
+		case bool:
+			found = "BOOLEAN"
+		case string:
+			if strings.ContainsRune(x, 0) {
+				return nil, refuse("the value of the parameter $%s has a NUL character", name)
+			}
+			found = "VARCHAR"
+		case json.Number:
+			if i, ok := new(big.Int).SetString(x.String(), 10); ok && i.IsInt64() {
+				found = "BIGINT"
+			} else if _, err := x.Float64(); err == nil {
+				found = "DOUBLE"
+			} else {
+				return nil, refuse("the value %s of the parameter $%s is not a number of 64 bits", x, name)
+			}
+		default:
+			return nil, refuse("the list of the parameter $%s has a value that is not a string, number, boolean or null", name)
+		}
+		switch {
+		case item == "" || item == "BIGINT" && found == "DOUBLE":
+			item = found
+		case item != found && (item != "DOUBLE" || found != "BIGINT"):
+			return nil, refuse("the list of the parameter $%s has values of the types %s and %s", name, item, found)
+		}
+	}
+	if item == "" {
+		item = "VARCHAR"
+	}
+	body, err := json.Marshal(items)
+	if err != nil {
+		return nil, fmt.Errorf("write the list of the parameter $%s: %w", name, err)
+	}
+	varchar := func(s string) any {
+		return constantNode(map[string]any{"type": kind("VARCHAR"), "is_null": false, "value": s}, location)
+	}
+	return map[string]any{
+		"class": "FUNCTION", "type": "FUNCTION", "alias": "", "query_location": location,
+		"function_name": "from_json", "schema": "", "catalog": "", "children": []any{varchar(string(body)), varchar(`["` + item + `"]`)},
+		"filter": nil, "order_bys": map[string]any{"type": "ORDER_MODIFIER", "orders": []any{}},
+		"distinct": false, "is_operator": false, "export_state": false,
+	}, nil
+}
+
+func constantNode(value map[string]any, location any) map[string]any {
+	return map[string]any{"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "query_location": location, "value": value}
 }
 
 func kind(id string) map[string]any { return map[string]any{"id": id, "type_info": nil} }
