@@ -21,7 +21,7 @@ PROGRAMS := bin/promlake bin/ingest-fn bin/query-fn bin/compact-fn
 PAGE := web/dist/index.html
 VENV := .venv
 VENV_READY := $(VENV)/.ready
-PYTHON_CODE := client tests infra
+PYTHON_CODE := client tests infra docs/notebooks
 SHELL_CODE = .ci/run $(shell git ls-files --cached --others --exclude-standard -- '*.sh')
 
 STORE ?= file://./data
@@ -183,9 +183,13 @@ bench-web: bin/promlake peers ## Measure the page in Chromium, and that of Debia
 	@cd web && node tests/bench.mjs
 
 .PHONY: pictures
-pictures: bin/promlake ## Take the pictures of docs/web.md anew.
+pictures: bin/promlake notebook-pictures ## Take the pictures of docs/web.md and docs/notebook.md anew.
 	@tests/tools/system.sh browser
 	@cd web && node tests/pictures.mjs ../docs/images
+
+.PHONY: notebook-pictures
+notebook-pictures: bin/promlake $(VENV_READY)
+	@PROMLAKE_E2E_PROGRAMS=ready PROMLAKE_PICTURES=docs/images $(VENV)/bin/python -m pytest -q tests/e2e/test_notebook.py
 
 .PHONY: bench-peers
 bench-peers: peers ## Fetch Debian's prometheus and victoria-metrics into .cache/peers; nothing is installed or started.
