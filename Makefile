@@ -177,6 +177,10 @@ bench-growth: bin/promlake peers ## Compare what samples and queries cost with 1
 bench-rules: bin/promlake peers ## Compare scraping and rules of Promlake and Prometheus (ARGS= goes to tests/bench rules).
 	$(GO) run ./tests/bench rules $(ARGS)
 
+.PHONY: bench-import
+bench-import: bin/promlake ## Measure the import of 50 million samples, kill it, and compare it with the source (ARGS= goes to tests/bench import).
+	$(GO) run ./tests/bench import --kills 10 --queries 2000 $(ARGS)
+
 .PHONY: bench-web
 bench-web: bin/promlake peers ## Measure the page in Chromium, and that of Debian's Prometheus (PEER=no leaves it out).
 	@tests/tools/system.sh browser

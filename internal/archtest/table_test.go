@@ -324,7 +324,7 @@ var allowed = map[string][]string{
 	"internal/temporality": {},
 	"internal/archtest":    {},
 	"tests/bench": {
-		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/storage",
+		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/storage",
 	},
 	"tests/bench/all": {
 		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table",
@@ -338,6 +338,10 @@ var allowed = map[string][]string{
 	"tests/bench/fleet": {"tests/bench/capture"},
 	"tests/bench/growth": {
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
+	},
+	"tests/bench/imports": {
+		"internal/catalog", "internal/compact/blockio", "internal/compact/compacttest", "internal/objstore", "internal/objstore/filestore", "internal/promblock/promblocktest", "internal/query", "internal/tenant",
+		"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/table",
 	},
 	"tests/bench/ingest": {
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/proc", "tests/bench/server", "tests/bench/table", "tests/bench/wire",

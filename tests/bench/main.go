@@ -2,7 +2,7 @@
 //
 // The path of a sample: capture (recorded scrapes) → fleet (the same scrapes as N virtual hosts) →
 // wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program started for
-// the run). Each command has a package: ingest, storage, query, growth, rules, cost, load.
+// the run). Each command has a package: ingest, storage, query, growth, rules, cost, imports, load.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/all"
 	"github.com/promlake/promlake/tests/bench/cost"
 	"github.com/promlake/promlake/tests/bench/growth"
+	"github.com/promlake/promlake/tests/bench/imports"
 	"github.com/promlake/promlake/tests/bench/ingest"
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/query"
@@ -31,6 +32,7 @@ type cli struct {
 	Rules   rules.Flags   `cmd:"" help:"Compare what scraping and rules cost in Promlake and Prometheus with one configuration."`
 	Cost    cost.Flags    `cmd:"" help:"Measure the processor time, store requests and bytes of ingestion and compaction."`
 	Growth  growth.Flags  `cmd:"" help:"Compare what samples and small queries cost as the number of series grows."`
+	Import  imports.Flags `cmd:"" help:"Measure the import of a Prometheus TSDB, kill it, and compare samples and answers with the source."`
 	Load    load.Flags    `cmd:"" help:"Send scrapes of many virtual hosts to a running server by remote_write."`
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -97,61 +96,30 @@ func compactAll(t *testing.T, store objstore.Store) {
 }
 
 // questions are random queries over the history.
-func questions(seed uint64, n int) []question {
+func questions(seed uint64, n int) []promblocktest.Question {
 	r := rand.New(rand.NewPCG(seed, 3))
 	selectors := []string{"requests_total", "temperature", "latency", "sizes", "changes", `requests_total{instance="b"}`, `{instance=~"a|b"}`, `{cluster="west",n!="3"}`, `latency{instance="b"}`}
 	shapes := []string{
 		"%s", "rate(%s[7m])", "increase(%s[1h])", "count_over_time(%s[20m])", "last_over_time(%s[2h])", "sum by (instance) (rate(%s[10m]))", "max_over_time(%s[45m])", "resets(%s[3h])",
 		"count by (job) (%s)", "histogram_quantile(0.9, %s)", "histogram_count(rate(%s[15m]))", "sum_over_time(%s[13m])", "%s offset 3h", "delta(%s[1h])", "changes(%s[90m])", "present_over_time(%s[4m])", "timestamp(%s)",
 	}
-	out := make([]question, n)
+	out := make([]promblocktest.Question, n)
 	for i := range out {
-		q := question{text: fmt.Sprintf(shapes[r.IntN(len(shapes))], selectors[r.IntN(len(selectors))])}
-		q.from = hours(-1) + r.Int64N(32*3600_000)
-		q.to = q.from + r.Int64N(6*3600_000)
-		q.step = time.Duration(1+r.IntN(1800)) * time.Second
+		q := promblocktest.Question{Text: fmt.Sprintf(shapes[r.IntN(len(shapes))], selectors[r.IntN(len(selectors))])}
+		q.From = hours(-1) + r.Int64N(32*3600_000)
+		q.To = q.From + r.Int64N(6*3600_000)
+		q.Step = time.Duration(1+r.IntN(1800)) * time.Second
 		out[i] = q
 	}
 	return out
 }
 
-type question struct {
-	text     string
-	from, to int64
-	step     time.Duration
-}
-
-// ask returns the answer of an engine as text, with the bits of all floats.
-func (q question) ask(t *testing.T, e promql.QueryEngine, from storage.Queryable) string {
+// ask returns the answer of an engine.
+func ask(t *testing.T, q promblocktest.Question, e promql.QueryEngine, from storage.Queryable) string {
 	t.Helper()
-	ctx := tenant.With(t.Context(), name)
-	asked, err := e.NewRangeQuery(ctx, from, nil, q.text, time.UnixMilli(q.from), time.UnixMilli(q.to), q.step)
+	text, err := q.Ask(tenant.With(t.Context(), name), e, from)
 	require.NoError(t, err)
-	defer asked.Close()
-	res := asked.Exec(ctx)
-	if res.Err != nil {
-		return "error: " + res.Err.Error()
-	}
-	m, err := res.Matrix()
-	require.NoError(t, err)
-	var lines []string
-	for _, s := range m {
-		var b strings.Builder
-		b.WriteString(s.Metric.String())
-		for _, p := range s.Floats {
-			bits := math.Float64bits(p.F)
-			if math.IsNaN(p.F) {
-				bits = math.Float64bits(math.NaN())
-			}
-			fmt.Fprintf(&b, " %d:%x", p.T, bits)
-		}
-		for _, p := range s.Histograms {
-			fmt.Fprintf(&b, " %d:%s", p.T, p.H)
-		}
-		lines = append(lines, b.String())
-	}
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
+	return text
 }
 
 // same asks random questions of a store and of upstream's view.
@@ -167,11 +135,11 @@ func same(t *testing.T, store objstore.Store, want oracle, seed uint64, n int) {
 	})
 	answers := 0
 	for _, q := range questions(seed, n) {
-		expected := q.ask(t, upstream, want.blocks)
+		expected := ask(t, q, upstream, want.blocks)
 		if strings.Contains(expected, "unexpected error: runtime error") {
-			expected = q.ask(t, upstream, want.plain)
+			expected = ask(t, q, upstream, want.plain)
 		}
-		require.Equal(t, expected, q.ask(t, st.Engine(), st), "%s from %d to %d every %s", q.text, q.from, q.to, q.step)
+		require.Equal(t, expected, ask(t, q, st.Engine(), st), q.String())
 		if expected != "" {
 			answers++
 		}
@@ -331,8 +299,8 @@ func sum(t *testing.T, from storage.Queryable, store objstore.Store) string {
 	}
 	require.NoError(t, err)
 	defer func() { require.NoError(t, st.Close()) }()
-	q := question{text: "sum_over_time(up[1h]) * 1000 + count_over_time(up[1h])", from: hours(1.5), to: hours(1.5), step: time.Minute}
-	return q.ask(t, promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, Parser: parser.NewParser(query.ParserOptions())}), from)
+	q := promblocktest.Question{Text: "sum_over_time(up[1h]) * 1000 + count_over_time(up[1h])", From: hours(1.5), To: hours(1.5), Step: time.Minute}
+	return ask(t, q, promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, Parser: parser.NewParser(query.ParserOptions())}), from)
 }
 
 // TestSlices holds that windows whose series need more memory than there is are written in slices,
