@@ -33,7 +33,7 @@ func TestBook(t *testing.T) {
 		"a deletion of a write that failed": {[]func(*book){write(1, false), remove(0, ts, true)}, []value{nothing}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBook("s")
+			b := newBook(&protocols[0], "s")
 			for _, r := range tc.requests {
 				r(b)
 			}
@@ -50,6 +50,33 @@ func TestBook(t *testing.T) {
 				}
 			}
 			require.Error(t, b.check(map[int64]value{ts + 1: 1}, "A1"), "nobody wrote there")
+		})
+	}
+}
+
+// TestPushBook: which answers agree with a sequence of pushes.
+func TestPushBook(t *testing.T) {
+	b := newPushBook("s")
+	b.pushed(1, true)
+	b.pushed(2, false)
+	b.pushed(3, true)
+	for _, good := range [][]sample{{{10, 1}, {20, 3}}, {{10, 1}, {20, 3}, {15, 2}}, {{20, 1}, {10, 3}, {10, 1}}} {
+		require.NoError(t, b.check(good, "A1"))
+	}
+	require.ErrorContains(t, b.check([]sample{{10, 1}, {15, 2}}, "A1"), "answers nothing, allowed are [3]")
+	require.ErrorContains(t, b.check([]sample{{10, 1}, {15, 4}, {20, 3}}, "A1"), "answers 4, allowed are []")
+}
+
+// TestProtocols: an encoder writes every point with a time in its unit.
+func TestProtocols(t *testing.T) {
+	for i := range protocols {
+		p := &protocols[i]
+		t.Run(p.name, func(t *testing.T) {
+			const ts = 1_700_000_000_000
+			two := p.encode("7", []sample{{ts, 41}, {ts + 60_000, 43}})
+			require.NotEqual(t, two, p.encode("7", []sample{{ts, 41}, {ts + 60_000, 44}}))
+			require.NotEqual(t, two, p.encode("7", []sample{{ts, 41}, {ts + 60_000 + p.unit, 43}}))
+			require.NotEqual(t, two, p.encode("8", []sample{{ts, 41}, {ts + 60_000, 43}}))
 		})
 	}
 }

@@ -23,9 +23,10 @@ func (v value) String() string {
 // book is what one series may hold, by timestamp (ms), after a sequence of requests that did not
 // overlap: what the last acknowledged one made of it, or one after it that was not acknowledged.
 type book struct {
-	series string
-	points map[int64]*point
-	events []string
+	protocol *protocol
+	series   string
+	points   map[int64]*point
+	events   []string
 }
 
 type point struct {
@@ -34,7 +35,12 @@ type point struct {
 	by   string    // the process that took it
 }
 
-func newBook(series string) *book { return &book{series: series, points: map[int64]*point{}} }
+func newBook(p *protocol, series string) *book {
+	return &book{protocol: p, series: series, points: map[int64]*point{}}
+}
+
+// selector selects the series of the book.
+func (b *book) selector() string { return fmt.Sprintf("%s{s=%q}", b.protocol.metric, b.series) }
 
 func (b *book) note(format string, args ...any) {
 	b.events = append(b.events, time.Now().UTC().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
@@ -106,6 +112,6 @@ func (b *book) wrong(ts int64, got value, may []value, from string) error {
 			history = append(history, e)
 		}
 	}
-	text := fmt.Sprintf("series %s at %d: %s answers %s, allowed are %v; its history:\n%s", b.series, ts, from, got, may, strings.Join(history, "\n"))
+	text := fmt.Sprintf("series %s at %d: %s answers %s, allowed are %v; its history:\n%s", b.selector(), ts, from, got, may, strings.Join(history, "\n"))
 	return &mismatch{b.series, ts, text}
 }

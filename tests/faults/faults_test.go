@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -45,19 +46,50 @@ type world struct {
 	client    *http.Client    // of the writers
 	transport *http.Transport // of the proxies
 
-	acknowledged, failed, killed, values atomic.Int64
+	acknowledged, killed, values atomic.Int64
 
 	mu        sync.Mutex
 	rng       *rand.Rand
 	log       []string // of servers
 	requests  []string // of proxies
 	compacted int
+	counts    map[string]*count // by protocol
+}
+
+// count is the number of requests that were acknowledged and of those that failed.
+type count struct{ acknowledged, failed int }
+
+func (w *world) count(p *protocol, acknowledged bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.counts[p.name]
+	if c == nil {
+		c = &count{}
+		w.counts[p.name] = c
+	}
+	if acknowledged {
+		c.acknowledged++
+	} else {
+		c.failed++
+	}
+}
+
+// tally describes the requests of each protocol.
+func (w *world) tally() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(w.counts)) {
+		c := w.counts[name]
+		lines = append(lines, fmt.Sprintf("%s: %d acknowledged, %d failed", name, c.acknowledged, c.failed))
+	}
+	return strings.Join(lines, "\n")
 }
 
 func newWorld(t *testing.T, seed uint64, deletionDelay time.Duration) *world {
 	g := s3test.Start(t)
 	w := &world{
-		rng: rand.New(rand.NewPCG(seed, 0)), deletionDelay: deletionDelay,
+		rng: rand.New(rand.NewPCG(seed, 0)), deletionDelay: deletionDelay, counts: map[string]*count{},
 		client:    &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: writers}},
 		transport: &http.Transport{MaxIdleConnsPerHost: 256},
 	}
@@ -109,9 +141,10 @@ func (w *world) run(ctx context.Context, more func(round int) bool) error {
 	g, within := errgroup.WithContext(ctx)
 	var all []*writer
 	for n := range writers {
-		wr := &writer{world: w, rng: rand.New(rand.NewPCG(w.draw(), 0))}
+		wr := &writer{world: w, rng: rand.New(rand.NewPCG(w.draw(), 0)), pushes: newPushBook(fmt.Sprint(n))}
 		for k := range seriesPerWriter {
-			wr.books = append(wr.books, newBook(fmt.Sprint(n*seriesPerWriter+k)))
+			i := n*seriesPerWriter + k
+			wr.books = append(wr.books, newBook(&protocols[i%len(protocols)], fmt.Sprint(i)))
 		}
 		all = append(all, wr)
 		g.Go(func() error {
@@ -185,7 +218,7 @@ func TestFaults(t *testing.T) {
 		more = func(int) bool { return time.Since(begin) < time.Duration(length)*time.Second }
 	}
 	err := w.run(t.Context(), more)
-	t.Logf("seed %d: %s, %d acknowledged, %d failed, %d kills, %d merges", seed, time.Since(begin).Round(time.Second), w.acknowledged.Load(), w.failed.Load(), w.killed.Load(), w.merges())
+	t.Logf("seed %d: %s, %d acknowledged, %d kills, %d merges\n%s", seed, time.Since(begin).Round(time.Second), w.acknowledged.Load(), w.killed.Load(), w.merges(), w.tally())
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, w.evidence(err))
 	}

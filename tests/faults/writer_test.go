@@ -13,9 +13,6 @@ import (
 	"net/url"
 	"strconv"
 	"time"
-
-	"github.com/golang/snappy"
-	"github.com/prometheus/prometheus/prompb"
 )
 
 // tick is how long two writes of one point by two processes are apart (decision 011).
@@ -23,17 +20,22 @@ const tick = 3 * time.Second
 
 // writer sends one request after another, about series of its own, and checks the answers.
 type writer struct {
-	world *world
-	rng   *rand.Rand
-	books []*book
+	world  *world
+	rng    *rand.Rand
+	books  []*book
+	pushes *pushBook
 }
 
-// round is a write or, every tenth time, a deletion, and a check of all series by one server.
+// round is a write or, every fifth time, a push, or, every tenth time, a deletion, and a check of all
+// series by one server.
 func (w *writer) round(ctx context.Context, n int) error {
 	var err error
-	if n%10 == 7 {
+	switch {
+	case n%10 == 7:
 		err = w.remove(ctx)
-	} else {
+	case n%5 == 3:
+		err = w.push(ctx)
+	default:
 		err = w.write(ctx)
 	}
 	if err != nil {
@@ -48,7 +50,7 @@ func (w *writer) write(ctx context.Context) error {
 	b, s := w.books[w.rng.IntN(len(w.books))], w.world.servers[w.rng.IntN(2)]
 	var at []int64
 	for range 1 + w.rng.IntN(3) {
-		at = append(at, w.world.times[w.rng.IntN(len(w.world.times))])
+		at = append(at, w.world.times[w.rng.IntN(len(w.world.times))]/b.protocol.unit*b.protocol.unit)
 	}
 	for range 1 + w.rng.IntN(3) {
 		if err := w.overwrite(ctx, b, s, at); err != nil {
@@ -68,20 +70,16 @@ func (w *writer) overwrite(ctx context.Context, b *book, s *server, at []int64) 
 		}
 	}
 	values := map[int64]value{}
-	series := prompb.TimeSeries{Labels: []prompb.Label{{Name: "__name__", Value: "m"}, {Name: "s", Value: b.series}}}
+	var points []sample
 	for _, ts := range at {
 		v := value(w.world.values.Add(1))
 		values[ts] = v // of equal times the last counts
-		series.Samples = append(series.Samples, prompb.Sample{Timestamp: ts, Value: float64(v)})
-	}
-	body, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{series}}).Marshal()
-	if err != nil {
-		return fmt.Errorf("encode write: %w", err)
+		points = append(points, sample{ts, v})
 	}
 	for ts, v := range values {
 		b.note("%d := %s by %s", ts, v, i)
 	}
-	ok, err := w.send(ctx, s, i, "/api/v1/write", snappy.Encode(nil, body))
+	ok, err := w.send(ctx, s, i, b.protocol, b.protocol.path, b.protocol.encode(b.series, points))
 	for ts, v := range values {
 		b.wrote(ts, v, i.name, ok)
 		b.note("%d := %s by %s, acknowledged: %t", ts, v, i, ok)
@@ -92,7 +90,7 @@ func (w *writer) overwrite(ctx context.Context, b *book, s *server, at []int64) 
 // remove deletes a series, all of it or in a range.
 func (w *writer) remove(ctx context.Context) error {
 	b, s := w.books[w.rng.IntN(len(w.books))], w.world.servers[w.rng.IntN(2)]
-	q, mint, maxt := url.Values{"match[]": {fmt.Sprintf(`m{s=%q}`, b.series)}}, int64(0), int64(math.MaxInt64)
+	q, mint, maxt := url.Values{"match[]": {b.selector()}}, int64(0), int64(math.MaxInt64)
 	if w.rng.IntN(2) == 0 {
 		mint, maxt = w.world.times[w.rng.IntN(len(w.world.times))], w.world.times[w.rng.IntN(len(w.world.times))]
 		mint, maxt = min(mint, maxt), max(mint, maxt)
@@ -101,7 +99,7 @@ func (w *writer) remove(ctx context.Context) error {
 	}
 	i := s.current()
 	b.note("delete from %d to %d by %s", mint, maxt, i)
-	ok, err := w.send(ctx, s, i, "/api/v1/admin/tsdb/delete_series?"+q.Encode(), nil)
+	ok, err := w.send(ctx, s, i, deletion, deletion.path+"?"+q.Encode(), nil)
 	b.deleted(mint, maxt, ok)
 	b.note("delete from %d to %d by %s, acknowledged: %t", mint, maxt, i, ok)
 	return err
@@ -111,14 +109,18 @@ func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f'
 
 // send returns when a request is over, and reports whether it was acknowledged. If it was not, the
 // process is killed, so that no part of the request takes effect later.
-func (w *writer) send(ctx context.Context, s *server, i *incarnation, path string, body []byte) (bool, error) {
+func (w *writer) send(ctx context.Context, s *server, i *incarnation, p *protocol, path string, body []byte) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url+path, bytes.NewReader(body))
 	if err != nil {
 		return false, fmt.Errorf("make request: %w", err)
 	}
+	if p.contentType != "" {
+		req.Header.Set("Content-Type", p.contentType)
+	}
 	code, text, err := w.world.do(req)
+	w.world.count(p, err == nil && code/100 == 2)
 	switch {
 	case err == nil && code/100 == 2:
 		return true, w.acknowledged()
@@ -127,7 +129,6 @@ func (w *writer) send(ctx context.Context, s *server, i *incarnation, path strin
 	case ctx.Err() != nil:
 		return false, fmt.Errorf("%s does not answer: %w", i, ctx.Err())
 	}
-	w.world.failed.Add(1)
 	return false, s.replace(i)
 }
 
@@ -145,24 +146,43 @@ func (w *writer) acknowledged() error {
 
 // check asks a server for all series of the writer.
 func (w *writer) check(ctx context.Context, s *server) error {
+	first, last := w.world.times[0], w.world.times[len(w.world.times)-1]
 	for _, b := range w.books {
-		got, from, err := w.world.ask(ctx, s, b.series)
+		got, from, err := w.world.ask(ctx, s, b.selector(), first, last)
 		if err != nil {
 			return err
 		}
-		if err := b.check(got, from); err != nil {
+		points := map[int64]value{}
+		for _, x := range got {
+			points[x.ts] = x.v
+		}
+		if len(points) < len(got) {
+			return fmt.Errorf("series %s: %s answers a time twice: %v", b.selector(), from, got)
+		}
+		if err := b.check(points, from); err != nil {
 			return err
 		}
 	}
-	return nil
+	now := time.Now()
+	got, from, err := w.world.ask(ctx, s, w.pushes.selector(), now.Add(-2*wrong-patience).UnixMilli(), now.Add(2*wrong).UnixMilli())
+	if err != nil {
+		return err
+	}
+	return w.pushes.check(got, from)
 }
 
-// ask returns all samples of a series, from the first process of the server that answers.
-func (w *world) ask(ctx context.Context, s *server, series string) (map[int64]value, string, error) {
+// sample is a point of a request or of an answer.
+type sample struct {
+	ts int64 // ms
+	v  value
+}
+
+// ask returns the samples of a selector between two times (ms), from the first process of the server
+// that answers.
+func (w *world) ask(ctx context.Context, s *server, selector string, from, to int64) ([]sample, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	from, to := w.times[0], w.times[len(w.times)-1]
-	q := url.Values{"query": {fmt.Sprintf(`m{s=%q}[%dms]`, series, to-from+1000)}, "time": {seconds(to)}}
+	q := url.Values{"query": {fmt.Sprintf(`%s[%dms]`, selector, to-from+1000)}, "time": {seconds(to)}}
 	var failure error
 	for ctx.Err() == nil {
 		i := s.current()
@@ -181,7 +201,7 @@ func (w *world) ask(ctx context.Context, s *server, series string) (map[int64]va
 	return nil, "", errors.Join(ctx.Err(), failure)
 }
 
-func parse(text []byte) (map[int64]value, error) {
+func parse(text []byte) (got []sample, err error) {
 	var answer struct {
 		Data struct {
 			Result []struct{ Values [][2]any }
@@ -190,14 +210,13 @@ func parse(text []byte) (map[int64]value, error) {
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}
-	got := map[int64]value{}
 	for _, r := range answer.Data.Result {
 		for _, pair := range r.Values {
 			v, err := strconv.ParseFloat(pair[1].(string), 64)
 			if err != nil {
 				return nil, fmt.Errorf("read answer: %w", err)
 			}
-			got[int64(math.Round(pair[0].(float64)*1000))] = value(v)
+			got = append(got, sample{int64(math.Round(pair[0].(float64) * 1000)), value(v)})
 		}
 	}
 	return got, nil
