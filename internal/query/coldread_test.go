@@ -33,10 +33,14 @@ type distantStore struct {
 	objstore.Store
 	delay time.Duration
 
-	mu    sync.Mutex
-	count map[string]int // by kind of object; "list" for listings
-	bytes map[string]int64
+	mu       sync.Mutex
+	count    map[string]int // by kind of object; "list" for listings
+	bytes    map[string]int64
+	requests []requestTime
 }
+
+// requestTime is when a request began and when it was answered.
+type requestTime struct{ begun, ended time.Time }
 
 func newDistantStore(s objstore.Store, delay time.Duration) *distantStore {
 	return &distantStore{Store: s, delay: delay, count: map[string]int{}, bytes: map[string]int64{}}
@@ -47,7 +51,23 @@ func (s *distantStore) asked(kind string, n int64) {
 	s.count[kind]++
 	s.bytes[kind] += n
 	s.mu.Unlock()
+	begun := time.Now()
 	time.Sleep(s.delay)
+	s.mu.Lock()
+	s.requests = append(s.requests, requestTime{begun, time.Now()})
+	s.mu.Unlock()
+}
+
+// rounds returns the largest number of requests of which each began after the end of the one before.
+func (s *distantStore) rounds() int {
+	slices.SortFunc(s.requests, func(a, b requestTime) int { return a.ended.Compare(b.ended) })
+	n, last := 0, time.Time{}
+	for _, r := range s.requests {
+		if !r.begun.Before(last) {
+			n, last = n+1, r.ended
+		}
+	}
+	return n
 }
 
 func (s *distantStore) Get(ctx context.Context, k string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
@@ -175,6 +195,16 @@ func TestColdRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestColdSQL: a statement over several batches of series fetches their samples at once.
+func TestColdSQL(t *testing.T) {
+	dir := newDirStore(t)
+	writeColdBlock(t, newLake(t, dir, query.Settings{}), 4, 50, 2000)
+	store := newDistantStore(dir, 0)
+	l := newLake(t, store, query.Settings{CacheDir: t.TempDir(), Threads: 2})
+	require.Equal(t, []string{"400000"}, l.sql("SELECT count(*) FROM samples"))
+	require.Equal(t, map[string]int{"list": 1, "manifest.json": 2, "meta.json": 1, "series.parquet": 1, "samples": 1}, store.count)
 }
 
 // TestNoDuckDB: what needs no statement does not open DuckDB, whose directory would be there.

@@ -63,9 +63,9 @@ var flatStatements = []flatStatement{
 	},
 }
 
-// flatLake returns a lake with 30 days of samples every minute, and the path of the same samples as
-// a flat Parquet file, sorted by series and time.
-func flatLake(b *testing.B, series int) (l *lake, db *sql.DB, path string, rows int) {
+// writeMonth stores 30 days of samples every minute in a block for each day, and returns their
+// number.
+func writeMonth(b *testing.B, store *dirStore, series int) (l *lake, rows int) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const days = 30
 	all := make([]segment.Row, series)
@@ -79,8 +79,15 @@ func flatLake(b *testing.B, series int) (l *lake, db *sql.DB, path string, rows 
 		}
 		rows += len(all[i].Floats)
 	}
-	l = newLake(b, newDirStore(b), query.Settings{})
+	l = newLake(b, store, query.Settings{})
 	l.writeBlocks(tenant.Default, blockShape{level: key.L24h, groupRows: 128 << 10, fileBytes: 64 << 20, rollups: true}, all)
+	return l, rows
+}
+
+// flatLake returns a lake with 30 days of samples every minute, and the path of the same samples as
+// a flat Parquet file, sorted by series and time.
+func flatLake(b *testing.B, series int) (l *lake, db *sql.DB, path string, rows int) {
+	l, rows = writeMonth(b, newDirStore(b), series)
 	raw := filepath.Join(b.TempDir(), "raw.parquet")
 	f, err := os.Create(raw)
 	require.NoError(b, err)

@@ -3,6 +3,7 @@ package views
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -13,6 +14,7 @@ import (
 	"github.com/promlake/promlake/internal/query/duck/table"
 	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/query/samples"
+	"github.com/promlake/promlake/internal/query/source"
 )
 
 // Samples is a table with a row for each float sample: the samples of range selectors, so without
@@ -82,8 +84,15 @@ func (t *Samples) Open([]int) (table.Scan, error) {
 	}
 	s := &sampleScan{Samples: t, ctx: ctx, res: res, mint: r.MinT, maxt: r.MaxT}
 	s.divide()
+	if err := s.prefetch(); err != nil {
+		return nil, t.Reader.Fail(errors.Join(err, s.ahead.Close()))
+	}
 	return s, nil
 }
+
+// aheadBytes is the most that a scan fetches at once. A larger scan fetches batch by batch: each
+// takes many requests then, and the scan may end after a few of its rows.
+const aheadBytes = 64 << 20
 
 // sampleScan is one pass over the samples of a resolution.
 type sampleScan struct {
@@ -94,6 +103,20 @@ type sampleScan struct {
 	floats     [][]int // positions of series without native histograms, by batch
 	mixed      []int   // the others, which are read one by one
 	next       atomic.Int64
+	ahead      source.Fetch // what all batches read, if it was fetched at once
+}
+
+// prefetch fetches what several batches read at once, so that the scan waits for the store once.
+func (s *sampleScan) prefetch() error {
+	if s.Store.Files.Local() || len(s.floats) < 2 {
+		return nil
+	}
+	parts, _ := s.Store.Samples.Collect(s.res.Match(slices.Concat(s.floats...), s.mint, s.maxt)).FloatParts(s.ctx)
+	s.ahead.Add(parts)
+	if s.ahead.Bytes() > aheadBytes {
+		return nil
+	}
+	return s.Store.Files.Prefetch(s.ctx, &s.ahead)
 }
 
 // divide divides the series into batches.
@@ -123,7 +146,11 @@ func (s *sampleScan) divide() {
 func (s *sampleScan) Threads() int { return len(s.floats) + len(s.mixed) }
 
 // Close implements table.Scan.
-func (s *sampleScan) Close() {}
+func (s *sampleScan) Close() {
+	if err := s.ahead.Close(); err != nil {
+		_ = s.Reader.Fail(err)
+	}
+}
 
 // Cursor implements table.Scan.
 func (s *sampleScan) Cursor() table.Cursor {

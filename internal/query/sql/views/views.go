@@ -17,11 +17,13 @@ import (
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
 	"github.com/promlake/promlake/internal/query/samples"
+	"github.com/promlake/promlake/internal/query/source"
 	"github.com/promlake/promlake/internal/query/sql/pushdown"
 )
 
 // Store reads a tenant's objects.
 type Store struct {
+	Files   *source.Files
 	Tables  *lookup.Tables
 	Samples *samples.Reader
 	Buckets *buckets.Reader
