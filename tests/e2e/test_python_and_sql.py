@@ -132,6 +132,8 @@ def test_results(connected: tuple[Server, Connect]) -> None:
     many = lake.sql("SELECT i FROM range(300000) t(i)").batches()
     assert sum(batch.num_rows for batch in many) == 300_000
     assert lake.sql("SELECT count(*) FROM samples WHERE metric <> 'changed'", []).fetchall() == [(9 * COUNT + 1,)]
+    times = lake.sql("SELECT unnest($names), unnest($times)::TIMESTAMPTZ", {"names": ["a", None], "times": [MOMENT, MOMENT]})
+    assert times.fetchall() == [("a", MOMENT), (None, MOMENT)]
     assert open_lake(tenant="nobody").sql("SELECT count(*) FROM samples").fetchall() == [(0,)]
 
 
