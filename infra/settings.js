@@ -4,6 +4,8 @@
 // requires, and derived values. An invalid parameter stops packaging with an error that names it,
 // its value and the valid ones. serverless.yml explains each parameter.
 
+const yaml = require('js-yaml');
+
 const NO_VALUE = { Ref: 'AWS::NoValue' };
 
 const HTTP_API_SECONDS = 30; // API Gateway waits no longer for a function
@@ -28,6 +30,24 @@ const oneOf = (...choices) => ({
 const matching = (pattern, want) => ({ want, check: (text) => (new RegExp(`^(${pattern})$`).test(text) ? text : undefined) });
 const optional = ({ want, check }) => ({ want: `${want}, or nothing`, check: (text) => (text === '' ? '' : check(text)) });
 
+// relabeling is the YAML text of relabel configurations, which the function checks completely. Its
+// length is bounded because Lambda takes 4 KB of variables.
+const RELABEL_KEYS = ['source_labels', 'separator', 'regex', 'modulus', 'target_label', 'replacement', 'action'];
+const RELABEL_BYTES = 2048;
+const relabeling = {
+  want: `a YAML list of Prometheus' alert_relabel_configs with the keys ${RELABEL_KEYS.join(', ')}, of at most ${RELABEL_BYTES} bytes`,
+  check: (text) => {
+    let list;
+    try {
+      list = yaml.load(text);
+    } catch {
+      return undefined;
+    }
+    const entry = (e) => e !== null && typeof e === 'object' && !Array.isArray(e) && Object.keys(e).every((k) => RELABEL_KEYS.includes(k));
+    return Array.isArray(list) && list.every(entry) && Buffer.byteLength(text) <= RELABEL_BYTES ? text : undefined;
+  },
+};
+
 const PARAMETERS = {
   architecture: oneOf('arm64', 'x86_64'),
   mode: oneOf('buffered', 'direct', 'grouped'),
@@ -44,6 +64,7 @@ const PARAMETERS = {
   rules: oneOf('on', 'off'),
   'alertmanager-url': optional(matching('https?://[^,\\s]+(,https?://[^,\\s]+)*', 'URLs, separated by commas')),
   'rules-external-labels': optional(matching('[^=,\\s]+=[^=,\\s]+(,[^=,\\s]+=[^=,\\s]+)*', 'NAME=VALUE,... such as cluster=prod')),
+  'rules-alert-relabel-configs': optional(relabeling),
   'rules-delay': integer(0, 240),
 
   retention: matching(PERIOD, 'a period such as 90d, 0 for ever'),
@@ -146,8 +167,9 @@ const selfMetrics = (p) => {
 const logging = (p) => ({ LogFormat: 'JSON', ApplicationLogLevel: 'TRACE', SystemLogLevel: p.systemLogLevel.toUpperCase() });
 
 const derive = (p) => {
-  if (p.rules === 'off' && p.alertmanagerUrl !== '') throw new Error(`parameter alertmanager-url: want rules=on, too, got "${p.alertmanagerUrl}"`);
-  if (p.rules === 'off' && p.rulesExternalLabels !== '') throw new Error(`parameter rules-external-labels: want rules=on, too, got "${p.rulesExternalLabels}"`);
+  for (const name of ['alertmanager-url', 'rules-external-labels', 'rules-alert-relabel-configs']) {
+    if (p.rules === 'off' && p[camel(name)] !== '') throw new Error(`parameter ${name}: want rules=on, too, got "${p[camel(name)]}"`);
+  }
   const self = selfMetrics(p);
   const tokens = p.auth === 'tokens' ? [p.tokens] : [];
   const own = (source) => (source === NO_VALUE ? [] : [p.selfToken]);
@@ -163,6 +185,7 @@ const derive = (p) => {
     rulesOn: p.rules === 'on',
     alertmanagers: p.alertmanagerUrl || NO_VALUE,
     rulesExternalLabels: p.rulesExternalLabels || NO_VALUE,
+    rulesAlertRelabelConfigs: p.rulesAlertRelabelConfigs || NO_VALUE,
     // Grafana edits rules only where the data source says that it is Mimir.
     rulerApplication: p.rules === 'on' ? 'Grafana Mimir' : NO_VALUE,
     tenantRetention: p.tenantRetention || NO_VALUE,

@@ -34,6 +34,7 @@ module.exports.functions = async ({ resolveVariable }) => {
         PROMLAKE_RULER_SAMPLE_DELAY: seconds(s.rulesDelay),
         PROMLAKE_RULER_ALERTMANAGER_URL: s.alertmanagers,
         PROMLAKE_RULER_EXTERNAL_LABELS: s.rulesExternalLabels,
+        PROMLAKE_RULER_ALERT_RELABEL_CONFIGS: s.rulesAlertRelabelConfigs,
         PROMLAKE_RULER_EXTERNAL_URL: { 'Fn::Sub': 'https://${HttpApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}' },
       },
       events: [

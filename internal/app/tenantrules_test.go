@@ -79,7 +79,9 @@ func TestRulesOfTenants(t *testing.T) {
 	am := newAlertmanager(t)
 	s, file := monitoring(t, fmt.Sprintf(`
 rule_files: [files.yml]
-alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
+alerting:
+  alertmanagers: [{static_configs: [{targets: [%q]}]}]
+  alert_relabel_configs: [{source_labels: [tenant], regex: forged, action: drop}, {source_labels: [tenant], target_label: team}]
 `, am.addr))
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "files.yml"), []byte("groups: [{name: f, interval: 300ms, rules: [{record: of_file, expr: '1'}]}]"), 0o600))
 	store := s.Process.Store
@@ -112,6 +114,7 @@ alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 		seen := map[string]bool{}
 		for _, x := range am.received("Up") {
 			seen[x.Labels["tenant"]] = strings.HasSuffix(x.GeneratorURL, "&tenant="+x.Labels["tenant"])
+			require.Equal(t, x.Labels["tenant"], x.Labels["team"], "alerts are relabeled when they have the tenant")
 		}
 		return len(seen) == 2 && seen["team-a"] && seen["team-b"]
 	}, 2*time.Minute, 20*time.Millisecond)

@@ -16,6 +16,7 @@ import (
 	"github.com/go-openapi/strfmt"
 	"github.com/prometheus/alertmanager/api/v2/models"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
 
 	"github.com/promlake/promlake/internal/rulestate"
 	"github.com/promlake/promlake/internal/tenant"
@@ -38,6 +39,8 @@ type alertmanagers struct {
 	client *http.Client
 	// external are the labels that notifications get unless their alerts have them.
 	external labels.Labels
+	// relabeling changes and drops notifications that have these labels.
+	relabeling []*relabel.Config
 }
 
 // Sender returns a Sender to the Alertmanagers of the settings; nil if there are none.
@@ -50,16 +53,21 @@ func (s Settings) Sender() (Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &alertmanagers{urls, &http.Client{Timeout: s.NotifyTimeout}, external}, nil
+	relabeling, err := s.relabeling()
+	if err != nil {
+		return nil, err
+	}
+	return &alertmanagers{urls, &http.Client{Timeout: s.NotifyTimeout}, external, relabeling}, nil
 }
 
 // Send implements Sender. Every Alertmanager gets all notifications, also if another one fails.
-func (a *alertmanagers) Send(ctx context.Context, id string, all []rulestate.Notification) error {
+func (a *alertmanagers) Send(ctx context.Context, id string, all []rulestate.Notification) (sent int, err error) {
 	var bodies [][]byte
-	for batch := range slices.Chunk(all, maxBatch) {
-		body, err := json.Marshal(a.postable(id, batch))
+	alerts := a.postable(id, all)
+	for batch := range slices.Chunk(alerts, maxBatch) {
+		body, err := json.Marshal(batch)
 		if err != nil {
-			return fmt.Errorf("encode notifications: %w", err)
+			return 0, fmt.Errorf("encode notifications: %w", err)
 		}
 		bodies = append(bodies, body)
 	}
@@ -73,7 +81,7 @@ func (a *alertmanagers) Send(ctx context.Context, id string, all []rulestate.Not
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return len(alerts), errors.Join(errs...)
 }
 
 // postAll posts to an Alertmanager until it fails: one that does not answer takes the time of one
@@ -112,7 +120,8 @@ func (a *alertmanagers) post(ctx context.Context, u *url.URL, body []byte) error
 	return nil
 }
 
-// postable returns notifications as the API has them. A label of a rule cannot name another tenant.
+// postable returns notifications as the API has them, without those that relabeling drops. A label
+// of a rule cannot name another tenant. The order of the steps is that of upstream's notifier.
 func (a *alertmanagers) postable(id string, all []rulestate.Notification) models.PostableAlerts {
 	out := make(models.PostableAlerts, 0, len(all))
 	for _, n := range all {
@@ -125,6 +134,9 @@ func (a *alertmanagers) postable(id string, all []rulestate.Notification) models
 		if id != tenant.Default {
 			ls.Set(tenantLabel, id)
 			n.GeneratorURL += "&" + tenantLabel + "=" + url.QueryEscape(id)
+		}
+		if !relabel.ProcessBuilder(ls, a.relabeling...) {
+			continue
 		}
 		out = append(out, &models.PostableAlert{
 			Annotations: n.Annotations.Map(), StartsAt: date(n.StartsAt), EndsAt: date(n.EndsAt),

@@ -39,16 +39,15 @@ func newMail(tenant string, committed, all []*member) mail {
 // states.
 func (r *Runner) sendMail(ctx context.Context, m mail) (sent int, err error) {
 	if r.Sender != nil && len(m.notices) > 0 {
-		err := r.Sender.Send(ctx, m.tenant, m.notices)
+		sent, err = r.Sender.Send(ctx, m.tenant, m.notices)
 		result := "sent"
 		if err != nil {
 			result = "failed"
 		}
-		r.met.notifications.WithLabelValues(result).Add(float64(len(m.notices)))
+		r.met.notifications.WithLabelValues(result).Add(float64(sent))
 		if err != nil {
-			return 0, fmt.Errorf("send %d notifications, which wait in the states: %w", len(m.notices), err)
+			return 0, fmt.Errorf("send %d notifications, which wait in the states: %w", sent, err)
 		}
-		sent = len(m.notices)
 	}
 	var errs []error
 	for _, one := range m.from {

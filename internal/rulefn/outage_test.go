@@ -28,9 +28,9 @@ import (
 )
 
 // sending is a function as a rulefn.Sender.
-type sending func(ctx context.Context, id string, all []rulestate.Notification) error
+type sending func(ctx context.Context, id string, all []rulestate.Notification) (int, error)
 
-func (s sending) Send(ctx context.Context, id string, all []rulestate.Notification) error {
+func (s sending) Send(ctx context.Context, id string, all []rulestate.Notification) (int, error) {
 	return s(ctx, id, all)
 }
 
@@ -120,9 +120,9 @@ func TestTimeIsOver(t *testing.T) {
 func TestAlertmanagerDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
-		w.sender = sending(func(ctx context.Context, _ string, _ []rulestate.Notification) error {
+		w.sender = sending(func(ctx context.Context, _ string, all []rulestate.Notification) (int, error) {
 			<-ctx.Done()
-			return ctx.Err()
+			return len(all), ctx.Err()
 		})
 		w.rules(always("a", time.Minute))
 		w.rulesOf(other, always("b", time.Minute))
@@ -164,7 +164,9 @@ func TestOneAlertmanagerIsAway(t *testing.T) {
 	for i := range all {
 		all[i].Labels = labels.FromStrings("alertname", "A", "i", fmt.Sprint(i))
 	}
-	require.ErrorContains(t, sender.Send(t.Context(), tenant, all), "503 Service Unavailable")
+	n, err := sender.Send(t.Context(), tenant, all)
+	require.ErrorContains(t, err, "503 Service Unavailable")
+	require.Len(t, all, n)
 	require.EqualValues(t, 1, bad.Load())
 	require.EqualValues(t, 3, good.Load())
 }
@@ -173,7 +175,7 @@ func TestOneAlertmanagerIsAway(t *testing.T) {
 // latest of each other alert, and none of alerts that ended long ago.
 func TestOutboxIsBounded(t *testing.T) {
 	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
-	w.sender = sending(func(context.Context, string, []rulestate.Notification) error { return errAway })
+	w.sender = sending(func(_ context.Context, _ string, all []rulestate.Notification) (int, error) { return len(all), errAway })
 	w.rules(rulestore.Group{Name: "a", Interval: model.Duration(30 * time.Second), Rules: []rulestore.Rule{
 		{Alert: "New", Expr: "vector(time())", Labels: map[string]string{"at": "{{ $value }}"}},
 		{Alert: "Always", Expr: "vector(1)"},
@@ -204,9 +206,9 @@ func TestLongIntervals(t *testing.T) {
 		away := true
 		w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
 		w.rules(always("a", time.Hour))
-		w.sender = sending(func(ctx context.Context, id string, all []rulestate.Notification) error {
+		w.sender = sending(func(ctx context.Context, id string, all []rulestate.Notification) (int, error) {
 			if away {
-				return errAway
+				return len(all), errAway
 			}
 			return w.Send(ctx, id, all)
 		})

@@ -46,8 +46,9 @@ type Sink interface {
 
 // Sender delivers notifications.
 type Sender interface {
-	// Send returns when each receiver has accepted the notifications of a tenant.
-	Send(ctx context.Context, tenant string, all []rulestate.Notification) error
+	// Send returns when each receiver has accepted the notifications of a tenant. sent is the
+	// number of those that relabeling does not drop, also with an error.
+	Send(ctx context.Context, tenant string, all []rulestate.Notification) (sent int, err error)
 }
 
 // Parts are what a Runner uses.

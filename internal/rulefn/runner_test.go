@@ -298,6 +298,7 @@ func TestSettings(t *testing.T) {
 		func(s *rulefn.Settings) { s.ExternalLabels = "cluster" },
 		func(s *rulefn.Settings) { s.ExternalLabels = "cluster=a,cluster=b" },
 		func(s *rulefn.Settings) { s.ExternalLabels = "=a" },
+		func(s *rulefn.Settings) { s.RelabelConfigs = "[{action: dorp}]" },
 	} {
 		s := rulefn.DefaultSettings()
 		change(&s)

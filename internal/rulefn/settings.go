@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
+	"go.yaml.in/yaml/v2"
 
 	"github.com/promlake/promlake/internal/settings"
 )
@@ -37,6 +39,7 @@ type Settings struct {
 	Alertmanagers  string        `name:"ruler.alertmanager-url" placeholder:"URLS" secret:"" help:"URLs of Alertmanagers without /api/v2/alerts, separated by commas. Each gets all notifications. Without one there are none." when:"Set it to be notified of alerts."`
 	NotifyTimeout  time.Duration `name:"ruler.notification-timeout" default:"10s" above:"0" help:"Longest time of a request to an Alertmanager." when:"Rarely."`
 	ExternalLabels string        `name:"ruler.external-labels" placeholder:"NAME=VALUE,…" help:"Labels that notifications get unless their alerts have them, and that templates have as $externalLabels, as Prometheus' external_labels. Separated by commas." when:"If several systems send to one Alertmanager: cluster=prod."`
+	RelabelConfigs string        `name:"ruler.alert-relabel-configs" placeholder:"YAML" help:"Relabeling of notifications after --ruler.external-labels, which may drop them: the YAML text of Prometheus' alert_relabel_configs, a list." when:"To drop alerts, or to change their labels, on the way to Alertmanager."`
 	ExternalURL    string        `name:"ruler.external.url" placeholder:"URL" help:"URL at which users reach the query function, for links in notifications." when:"Set it with --ruler.alertmanager-url."`
 }
 
@@ -53,6 +56,9 @@ func (s Settings) Validate() error {
 		errs = append(errs, err)
 	}
 	if _, err := s.externalLabels(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := s.relabeling(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -72,6 +78,24 @@ func (s Settings) externalLabels() (labels.Labels, error) {
 		b.Set(name, value)
 	}
 	return b.Labels(), nil
+}
+
+// relabeling returns what notifications are relabeled with, which is checked as upstream's
+// configuration file is.
+func (s Settings) relabeling() (out []*relabel.Config, err error) {
+	if err := yaml.UnmarshalStrict([]byte(s.RelabelConfigs), &out); err != nil {
+		return nil, fmt.Errorf("ruler.alert-relabel-configs: want YAML as in Prometheus' alert_relabel_configs: %w", err)
+	}
+	for i, c := range out {
+		err := errors.New("it is empty")
+		if c != nil {
+			err = c.Validate(model.UTF8Validation)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ruler.alert-relabel-configs: entry %d: %w", i+1, err)
+		}
+	}
+	return out, nil
 }
 
 // alertmanagers returns the URLs of notifications. They may have passwords, so an error does not

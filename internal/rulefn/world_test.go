@@ -120,11 +120,11 @@ func (w *world) Write(ctx context.Context, id string, message []byte, _ int) (re
 }
 
 // Send implements rulefn.Sender.
-func (w *world) Send(ctx context.Context, id string, all []rulestate.Notification) error {
+func (w *world) Send(ctx context.Context, id string, all []rulestate.Notification) (int, error) {
 	require.Contains(w.t, []string{tenant, other}, id)
 	body, err := json.Marshal(all)
 	require.NoError(w.t, err)
-	return w.put(ctx, "sent/", body)
+	return len(all), w.put(ctx, "sent/", body)
 }
 
 func (w *world) put(ctx context.Context, prefix string, body []byte) error {

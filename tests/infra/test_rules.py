@@ -16,6 +16,7 @@ from test_template import lint, variables
 
 STAGE = "test-rules"
 ALERTMANAGERS = "https://user:secret@am-1.example.com,http://am-2.example.com:9093/am"
+RELABELING = "[{source_labels: [severity], regex: 'info|none', replacement: 'a=$1', target_label: b}, {regex: a, action: labeldrop}]"
 SCHEDULE_SECONDS = 60
 
 
@@ -27,6 +28,7 @@ def folder(package: Package) -> Path:
         "rules=on",
         f"alertmanager-url={ALERTMANAGERS}",
         "rules-external-labels=cluster=prod,region=eu",
+        f"rules-alert-relabel-configs={RELABELING}",
         "rules-delay=20",
         "rules-concurrency=7",
         "runtime-config=on",
@@ -57,6 +59,7 @@ def test_the_function(rules: Template, programs: Programs) -> None:
     assert env["PROMLAKE_RULER_SCHEDULED"] == env["PROMLAKE_RULER_ENABLE_API"] == "true"
     assert env["PROMLAKE_RULER_ALERTMANAGER_URL"] == ALERTMANAGERS
     assert env["PROMLAKE_RULER_EXTERNAL_LABELS"] == "cluster=prod,region=eu"
+    assert env["PROMLAKE_RULER_ALERT_RELABEL_CONFIGS"] == RELABELING
     assert env["PROMLAKE_AUTH_TOKENS"] == f"ssm:/promlake/{STAGE}/tokens", "the API is public"
     assert seconds(env["PROMLAKE_RULER_SAMPLE_DELAY"]) == 20
     assert env["PROMLAKE_RULER_QUEUE_URL"] == rules.ref("RulesQueue")
