@@ -105,6 +105,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 	}
 	o := &rulestep.Options{
 		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.ResendDelay, ExternalURL: u, ExternalLabels: external,
+		OutageTolerance: s.OutageTolerance, GracePeriod: s.GracePeriod,
 		Link:      func(expr string) string { return u.String() + explore + url.QueryEscape(expr) },
 		MaxSeries: s.MaxSeries, Retry: p.Retry, Logger: p.Logger,
 	}

@@ -32,6 +32,9 @@ type Settings struct {
 	CatchUp     time.Duration `name:"ruler.catch-up" default:"5m" min:"1m" help:"Evaluations that were missed are made up for if they are at most this old. Older ones are counted as missed, as in Prometheus." when:"Raise it if gaps after outages matter more than the time to close them."`
 	ResendDelay time.Duration `name:"ruler.resend-delay" default:"1m" min:"0" help:"Least time before an alert is sent again to Alertmanager." when:"Rarely."`
 
+	OutageTolerance time.Duration `name:"ruler.for-outage-tolerance" default:"1h" min:"0" help:"Longest time since the last ALERTS_FOR_STATE of another program, such as a server, after which alerts continue its \"for\" time when a function evaluates their group for the first time." when:"Raise it if nothing evaluates the rules for longer than that before functions do."`
+	GracePeriod     time.Duration `name:"ruler.for-grace-period" default:"10m" min:"0" help:"Least time between the first evaluation and an alert that continues the \"for\" time of another program. Alerts with a shorter \"for\" begin again." when:"Rarely."`
+
 	MaxSeries     int   `name:"ruler.max-series-per-group" default:"20000" min:"1" help:"Series that the rules of a group may write at one time. A rule that goes beyond it has no result." when:"Raise it, and the function's memory, for groups with many series."`
 	MaxStateBytes int64 `name:"ruler.max-state-bytes" type:"bytes" default:"16MiB" min:"1KiB" help:"Size of the object with the state of a rule group. A group with a larger state is not evaluated." when:"Together with --ruler.max-series-per-group."`
 	MaxRules      int   `name:"ruler.max-rules-per-invocation" default:"1000" min:"1" help:"Rules that one invocation evaluates if there is a queue for others. Groups are not divided." when:"Lower it if invocations take longer than their interval."`

@@ -255,7 +255,7 @@ func compare(t *testing.T, seed uint64) {
 		}
 		data.advance(at)
 		live.Eval(t.Context(), at)
-		after, res, err := group.Eval(t.Context(), state, at, data.query, ours)
+		after, res, err := group.Eval(t.Context(), state, at, rulestep.Data{Query: data.query, To: ours})
 		require.NoError(t, err)
 		for _, n := range res.Notifications {
 			got.Send(&notifier.Alert{Labels: n.Labels, Annotations: n.Annotations, StartsAt: n.StartsAt, EndsAt: n.EndsAt, GeneratorURL: n.GeneratorURL})

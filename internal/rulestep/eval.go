@@ -33,42 +33,45 @@ func (e *SeriesError) Error() string {
 	return fmt.Sprintf("the rules of the group write %d series or more, the limit is %d (--ruler.max-series-per-group): divide the group, or aggregate more", e.Series, e.Limit)
 }
 
+// Data is what an evaluation reads and writes.
+type Data struct {
+	// Query answers expressions. Whether they see what earlier rules of the group have appended
+	// depends on it.
+	Query rules.QueryFunc
+	// Past has the samples of programs that have evaluated the group without a state. nil: there are
+	// none.
+	Past storage.Queryable
+	// To takes samples and stale markers, in one transaction for each rule.
+	To storage.Appendable
+}
+
 // Eval evaluates the rules of the group, one after another, at a time that Last returned, and
-// returns the state afterwards, without an outbox. It does not change before. Whether queries see
-// what earlier rules of the group appended depends on query. Samples and stale markers go to the
-// appendable, in one transaction for each rule.
+// returns the state afterwards, without an outbox. It does not change before. At the first
+// evaluation of a group, its alerts continue their "for" times from the past.
 //
 // An error says that the evaluation must be repeated, and that what was appended does not count:
 // ctx ended, or a query failed for a reason that passes, also one of a template, whose error would
 // else become the text of a label or an annotation.
-func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time, query rules.QueryFunc, to storage.Appendable) (*rulestate.Group, *Result, error) {
+func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time, data Data) (*rulestate.Group, *Result, error) {
 	states, _, gone := g.adopt(before)
 	for i := range states {
 		states[i].Error = ""
 	}
 	after := &rulestate.Group{Version: rulestate.Version, Namespace: g.namespace, Name: g.group.Name, Evaluated: at, Rules: states}
 	res := &Result{}
-	var passing error // of the queries
-	noted := func(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
-		v, err := query(ctx, expr, t)
-		if err != nil && g.opts.Retry(err) {
-			passing = err
-		}
-		return v, err
-	}
-	e := &evaluation{group: g, at: at, sampled: at.Add(-g.offset), query: noted, to: to, result: res}
+	e := &evaluation{group: g, first: before.Evaluated.IsZero(), at: at, sampled: at.Add(-g.offset), data: data, result: res}
 	for i := range g.rules {
 		r := &g.rules[i]
 		err := e.rule(ctx, r, &states[i])
 		if ctx.Err() != nil {
 			return nil, nil, fmt.Errorf("evaluate group %q of namespace %q at %s: %w", g.group.Name, g.namespace, at.Format(time.RFC3339Nano), context.Cause(ctx))
 		}
-		if passing == nil && err == nil {
+		if e.passing == nil && err == nil {
 			continue
 		}
 		where := fmt.Sprintf("evaluate rule %d, %q, of group %q of namespace %q at %s", i+1, r.name(), g.group.Name, g.namespace, at.Format(time.RFC3339Nano))
-		if passing != nil {
-			return nil, nil, fmt.Errorf("%s: %w", where, passing)
+		if e.passing != nil {
+			return nil, nil, fmt.Errorf("%s: %w", where, e.passing)
 		}
 		states[i].Fail(err)
 		res.Failures = append(res.Failures, fmt.Errorf("%s: %w", where, err))
@@ -110,12 +113,27 @@ func (g *Group) adopt(before *rulestate.Group) (states []rulestate.Rule, known [
 // evaluation is one evaluation of a group.
 type evaluation struct {
 	group   *Group
+	first   bool // of the group
 	at      time.Time
 	sampled time.Time // of queries and samples
-	query   rules.QueryFunc
-	to      storage.Appendable
+	data    Data
 	result  *Result
-	series  int // written so far
+	series  int   // written so far
+	passing error // of the last query that failed for a reason that passes
+}
+
+// query implements rules.QueryFunc.
+func (e *evaluation) query(ctx context.Context, expr string, t time.Time) (promql.Vector, error) {
+	v, err := e.data.Query(ctx, expr, t)
+	e.note(err)
+	return v, err
+}
+
+// note remembers an error of the data if it passes.
+func (e *evaluation) note(err error) {
+	if err != nil && e.group.opts.Retry(err) {
+		e.passing = err
+	}
 }
 
 // rule evaluates a rule and changes its state. After an error the state is as before, except that a
@@ -155,13 +173,16 @@ func (e *evaluation) rule(ctx context.Context, r *rule, state *rulestate.Rule) e
 // labels and annotations, and advance what becomes of them.
 func (e *evaluation) alerts(ctx context.Context, r *rule, state *rulestate.Rule) (promql.Vector, []rulestate.Alert, error) {
 	o := e.group.opts
-	now := rules.NewAlertingRule(r.Alert, r.expr, 0, 0, r.labels, labels.FromMap(r.Annotations), o.ExternalLabels, o.ExternalURL.String(), false, o.Logger)
+	now := rules.NewAlertingRule(r.Alert, r.expr, time.Duration(r.For), 0, r.labels, labels.FromMap(r.Annotations), o.ExternalLabels, o.ExternalURL.String(), false, o.Logger)
 	if _, err := now.Eval(ctx, e.group.offset, e.at, e.query, o.ExternalURL, 0); err != nil {
 		return nil, nil, err
 	}
+	if e.first && e.data.Past != nil && now.ActiveAlertsCount() > 0 && r.For > 0 && time.Duration(r.For) >= o.GracePeriod {
+		e.restore(ctx, now)
+	}
 	var found []rulestate.Alert
 	now.ForEachActiveAlert(func(a *rules.Alert) {
-		found = append(found, rulestate.Alert{Labels: a.Labels, Annotations: a.Annotations, State: rulestate.Pending, Value: rulestate.Value(a.Value), ActiveAt: e.at})
+		found = append(found, rulestate.Alert{Labels: a.Labels, Annotations: a.Annotations, State: rulestate.Pending, Value: rulestate.Value(a.Value), ActiveAt: a.ActiveAt})
 	})
 	machine := alerting{name: r.Alert, labels: r.labels, hold: time.Duration(r.For), keepFiringFor: time.Duration(r.KeepFiringFor), limit: e.group.group.Limit}
 	after, vector, err := machine.advance(state.Alerts, found, e.at, e.sampled)
@@ -175,7 +196,7 @@ func (e *evaluation) alerts(ctx context.Context, r *rule, state *rulestate.Rule)
 // It returns the series of the result, without those that were refused because another rule wrote
 // them, and why the last one of these was.
 func (e *evaluation) write(ctx context.Context, vector promql.Vector, before []labels.Labels) (written []labels.Labels, refused, err error) {
-	app := e.to.Appender(ctx)
+	app := e.data.To.Appender(ctx)
 	app.SetOptions(&storage.AppendOptions{DiscardOutOfOrder: true})
 	written = make([]labels.Labels, 0, len(vector))
 	has := make(map[string]bool, len(vector))
@@ -210,7 +231,7 @@ func (e *evaluation) end(ctx context.Context, gone []labels.Labels) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	app := e.to.Appender(ctx)
+	app := e.data.To.Appender(ctx)
 	app.SetOptions(&storage.AppendOptions{DiscardOutOfOrder: true})
 	for _, ls := range gone {
 		e.mark(app, ls)

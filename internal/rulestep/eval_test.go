@@ -36,12 +36,12 @@ func TestQueriesOfTemplates(t *testing.T) {
 		g, err := rulestep.Compile(o, "n", rulestore.Group{Name: "g", Rules: []rulestore.Rule{rule}})
 		require.NoError(t, err)
 		eval := func(inner error) (*rulestate.Group, error) {
-			state, _, err := g.Eval(t.Context(), &rulestate.Group{}, time.Unix(60, 0), func(_ context.Context, expr string, _ time.Time) (promql.Vector, error) {
+			state, _, err := g.Eval(t.Context(), &rulestate.Group{}, time.Unix(60, 0), rulestep.Data{Query: func(_ context.Context, expr string, _ time.Time) (promql.Vector, error) {
 				if expr == "inner" && inner != nil {
 					return nil, inner
 				}
 				return promql.Vector{{Metric: labels.EmptyLabels(), F: 3}}, nil
-			}, appender.V1{Appendable: appender.New(func(*appender.Transaction) error { return nil })})
+			}, To: appender.V1{Appendable: appender.New(func(*appender.Transaction) error { return nil })}})
 			return state, err
 		}
 		_, err = eval(away)

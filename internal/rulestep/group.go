@@ -24,7 +24,9 @@ type Options struct {
 	Interval    time.Duration // of groups that name none
 	QueryOffset time.Duration // of groups that name none
 	ResendDelay time.Duration // least time before an alert is sent again
-	ExternalURL *url.URL      // in templates
+	// OutageTolerance and GracePeriod are those of upstream's groups, for alerts that continue.
+	OutageTolerance, GracePeriod time.Duration
+	ExternalURL                  *url.URL // in templates
 	// ExternalLabels are those of templates. Senders add them to notifications.
 	ExternalLabels labels.Labels
 	// Link returns where users see the results of an expression, for notifications.

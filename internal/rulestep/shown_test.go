@@ -51,7 +51,7 @@ func TestShownBeforeAnEvaluation(t *testing.T) {
 	failure := errors.New(strings.Repeat("é", 1000))
 	failing := func(context.Context, string, time.Time) (promql.Vector, error) { return nil, failure }
 	to := appender.V1{Appendable: appender.New(func(*appender.Transaction) error { return nil })}
-	state, _, err := compile().Eval(t.Context(), state, time.Unix(1_700_000_000, 0), failing, to)
+	state, _, err := compile().Eval(t.Context(), state, time.Unix(1_700_000_000, 0), rulestep.Data{Query: failing, To: to})
 	require.NoError(t, err)
 	def.Rules = append(def.Rules, rulestore.Rule{Alert: "New", Expr: "b"})
 	require.Equal(t, []rules.RuleHealth{rules.HealthBad, rules.HealthUnknown}, health(state))
@@ -62,7 +62,7 @@ func TestShownBeforeAnEvaluation(t *testing.T) {
 	require.True(t, strings.HasSuffix(kept, "…"))
 
 	fine := func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }
-	state, _, err = compile().Eval(t.Context(), state, time.Unix(1_700_000_060, 0), fine, to)
+	state, _, err = compile().Eval(t.Context(), state, time.Unix(1_700_000_060, 0), rulestep.Data{Query: fine, To: to})
 	require.NoError(t, err)
 	require.Equal(t, []rules.RuleHealth{rules.HealthGood, rules.HealthGood}, health(state))
 }

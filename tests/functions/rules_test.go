@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -44,6 +45,7 @@ func TestRules(t *testing.T) {
 	evaluator := func(env ...string) *emulator.Function {
 		return lambdatest.Start(t, emulator.Settings{Path: bootstrap("query-fn"), Name: "rules", Env: append([]string{
 			"PROMLAKE_STORE=file://" + s.store, "PROMLAKE_RULER_SCHEDULED=true", "PROMLAKE_RULER_ALERTMANAGER_URL=" + alertmanager.URL,
+			"PROMLAKE_RULER_ALERT_RELABEL_CONFIGS=- {source_labels: [tenant, alertname], regex: team-a;Quiet, action: drop}\n- {source_labels: [tenant], target_label: team}\n",
 			"PROMLAKE_RULER_EXTERNAL_URL=https://prom.example.com", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 		}, env...)})
 	}
@@ -67,7 +69,9 @@ func TestRules(t *testing.T) {
 	a = set(`name: load
 rules:
 - {record: "load:count", expr: "count(node_load5)"}
-- {alert: High, expr: "load:count > 2", annotations: {summary: "{{ $value }} hosts"}}`)
+- {alert: High, expr: "load:count > 2", annotations: {summary: "{{ $value }} hosts"}}
+- {alert: Quiet, expr: "vector(1)"}
+- {alert: Slow, expr: "vector(1)", for: 1h}`)
 	require.Equal(t, 202, a.Status, a.Body)
 
 	value := func(expr, time string) map[string]string {
@@ -81,7 +85,7 @@ rules:
 	require.Len(t, states, 1)
 	mu.Lock()
 	require.Len(t, alerts, 1)
-	require.Equal(t, map[string]any{"alertname": "High", "tenant": "team-a"}, alerts[0]["labels"])
+	require.Equal(t, map[string]any{"alertname": "High", "tenant": "team-a", "team": "team-a"}, alerts[0]["labels"], "the other one is dropped")
 	require.Equal(t, map[string]any{"summary": "3 hosts"}, alerts[0]["annotations"])
 	require.Equal(t, "https://prom.example.com/#/explore?g0.expr=load%3Acount+%3E+2&tenant=team-a", alerts[0]["generatorURL"])
 	mu.Unlock()
@@ -100,8 +104,16 @@ rules:
 	require.JSONEq(t, `{"batchItemFailures":[]}`, string(b))
 	require.Equal(t, map[string]string{"": "[1764000300 5]"}, value("count_over_time(load:count[5m])", "1764000300"))
 	mu.Lock()
-	defer mu.Unlock()
 	for _, a := range alerts {
 		require.Equal(t, alerts[0]["startsAt"], a["startsAt"], "the alert goes on in each process")
 	}
+	mu.Unlock()
+
+	// Without its state the group is one that a server has evaluated. Its alert continues, as in
+	// Prometheus later by the time without evaluations.
+	const slow = `ALERTS_FOR_STATE{alertname="Slow"}`
+	require.Equal(t, map[string]string{"": "[1764000300 1]"}, value(`count(`+slow+`)`, "1764000300"))
+	require.NoError(t, os.Remove(states[0]))
+	tick(evaluator(), "2025-11-24T16:07:00Z")
+	require.Equal(t, map[string]string{"": "[1764000420 120]"}, value(`max(`+slow+`) - max(`+slow+` offset 2m)`, "1764000420"))
 }
