@@ -107,7 +107,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.ResendDelay, ExternalURL: u, ExternalLabels: external,
 		OutageTolerance: s.OutageTolerance, GracePeriod: s.GracePeriod,
 		Link:      func(expr string) string { return u.String() + explore + url.QueryEscape(expr) },
-		MaxSeries: s.MaxSeries, Retry: p.Retry, Logger: p.Logger,
+		MaxSeries: s.MaxSeries, Retry: p.Retry, Now: p.Now, Logger: p.Logger,
 	}
 	o.Prepare()
 	return &Runner{Parts: p, set: s, options: o, met: met, tenants: map[string]*rules{}, delivered: map[string]string{}}, nil

@@ -25,14 +25,23 @@ type Group struct {
 	Name      string    `json:"name"`
 	// Evaluated is the time of the last evaluation whose results are here; zero before the first.
 	Evaluated time.Time `json:"evaluated,omitzero"`
-	Rules     []Rule    `json:"rules"`
-	Outbox    Outbox    `json:"outbox"`
+	Measured
+	Rules  []Rule `json:"rules"`
+	Outbox Outbox `json:"outbox"`
+}
+
+// Measured is what the clock said about the last evaluation of a group or rule. It is zero if the
+// program that evaluated did not measure it. Results never depend on it.
+type Measured struct {
+	LastEvaluation time.Time `json:"lastEvaluation,omitzero"` // its beginning
+	EvaluationTime float64   `json:"evaluationTime,omitzero"` // seconds
 }
 
 // Rule is the state of one rule, in the order of the group.
 type Rule struct {
 	// Key is the name of the rule and its labels. It finds the rule in a group that has changed.
 	Key string `json:"key"`
+	Measured
 	// Series are those that the last successful evaluation wrote. Those that the next one does not
 	// write become stale.
 	Series []labels.Labels `json:"series,omitempty"`

@@ -24,12 +24,14 @@ import (
 // example is a state with every field.
 func example() *rulestate.Group {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	clock := at.Add(time.Minute)
 	ls := labels.FromStrings("alertname", "Down", "job", "<é>")
 	return &rulestate.Group{
 		Version: rulestate.Version, ID: ulid.MustParse("01K1GZ8V6D8Q7N0XJ5W3C2B1A9"), Namespace: "web", Name: "availability", Evaluated: at,
+		Measured: rulestate.Measured{LastEvaluation: clock, EvaluationTime: 0.25},
 		Rules: []rulestate.Rule{
-			{Key: "job:up:avg{}", Series: []labels.Labels{labels.FromStrings("__name__", "job:up:avg", "job", "a")}, Error: "many-to-many matching not allowed"},
-			{Key: `Down{severity="page"}`, Alerts: []rulestate.Alert{{
+			{Key: "job:up:avg{}", Measured: rulestate.Measured{LastEvaluation: clock, EvaluationTime: 0.0625}, Series: []labels.Labels{labels.FromStrings("__name__", "job:up:avg", "job", "a")}, Error: "many-to-many matching not allowed"},
+			{Key: `Down{severity="page"}`, Measured: rulestate.Measured{LastEvaluation: clock.Add(time.Second / 16), EvaluationTime: 0.125}, Alerts: []rulestate.Alert{{
 				Labels: ls, Annotations: labels.FromStrings("summary", "a > b"), State: rulestate.Firing, Value: 0.5,
 				ActiveAt: at.Add(-time.Hour), FiredAt: at.Add(-time.Minute), KeepFiringSince: at, LastSentAt: at, ValidUntil: at.Add(4 * time.Minute),
 			}}},
@@ -53,6 +55,20 @@ func TestExampleOfTheSchema(t *testing.T) {
 	back, err := rulestate.Decode(b)
 	require.NoError(t, err)
 	require.Equal(t, example(), back)
+}
+
+// TestStatesOfOlderPrograms: a state without times of the clock has none.
+func TestStatesOfOlderPrograms(t *testing.T) {
+	old := `{"version":1,"id":"01K1GZ8V6D8Q7N0XJ5W3C2B1A9","namespace":"web","name":"availability","evaluated":"2026-01-02T03:04:05Z","rules":[{"key":"a{}"}],"outbox":{}}`
+	b, err := checksum.Append([]byte(old + "\n"))
+	require.NoError(t, err)
+	g, err := rulestate.Decode(b)
+	require.NoError(t, err)
+	require.Zero(t, g.Measured)
+	require.Zero(t, g.Rules[0].Measured)
+	again, err := rulestate.Encode(g)
+	require.NoError(t, err)
+	require.Equal(t, string(b), string(again))
 }
 
 func TestDecodeRefuses(t *testing.T) {

@@ -53,6 +53,7 @@ type Data struct {
 // ctx ended, or a query failed for a reason that passes, also one of a template, whose error would
 // else become the text of a label or an annotation.
 func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time, data Data) (*rulestate.Group, *Result, error) {
+	begin := g.opts.Now()
 	states, _, gone := g.adopt(before)
 	for i := range states {
 		states[i].Error = ""
@@ -62,7 +63,9 @@ func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time,
 	e := &evaluation{group: g, first: before.Evaluated.IsZero(), at: at, sampled: at.Add(-g.offset), data: data, result: res}
 	for i := range g.rules {
 		r := &g.rules[i]
+		ruleBegin := g.opts.Now()
 		err := e.rule(ctx, r, &states[i])
+		states[i].Measured = g.opts.since(ruleBegin)
 		if ctx.Err() != nil {
 			return nil, nil, fmt.Errorf("evaluate group %q of namespace %q at %s: %w", g.group.Name, g.namespace, at.Format(time.RFC3339Nano), context.Cause(ctx))
 		}
@@ -79,7 +82,13 @@ func (g *Group) Eval(ctx context.Context, before *rulestate.Group, at time.Time,
 	if err := e.end(ctx, gone); err != nil {
 		return nil, nil, err
 	}
+	after.Measured = g.opts.since(begin)
 	return after, res, nil
+}
+
+// since measures an evaluation that began at a time of the clock, and ends now.
+func (o *Options) since(begin time.Time) rulestate.Measured {
+	return rulestate.Measured{LastEvaluation: begin.Round(0).UTC(), EvaluationTime: o.Now().Sub(begin).Seconds()}
 }
 
 // adopt returns the states of the group's rules, which of them have one already, and the series of

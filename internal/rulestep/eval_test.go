@@ -25,7 +25,7 @@ func TestQueriesOfTemplates(t *testing.T) {
 	away, wrong := errors.New("the store is away"), errors.New("wrong")
 	o := &rulestep.Options{
 		Parser: parser.NewParser(parser.Options{}), Interval: time.Minute, ExternalURL: &url.URL{}, Link: func(string) string { return "" }, MaxSeries: 10,
-		Retry: func(err error) bool { return errors.Is(err, away) }, Logger: slog.New(slog.DiscardHandler),
+		Retry: func(err error) bool { return errors.Is(err, away) }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}
 	o.Prepare()
 	text := `{{ with query "inner" }}{{ . | first | value }}{{ end }}`

@@ -35,6 +35,7 @@ type Options struct {
 	// Retry reports whether a query failed for a reason that passes, such as a store that is away.
 	// Then the evaluation has no result, and is to be repeated.
 	Retry  func(error) bool
+	Now    func() time.Time // measures evaluations; their results do not depend on it
 	Logger *slog.Logger
 
 	metrics *rules.Metrics // of upstream's groups, which only know their times here

@@ -50,7 +50,7 @@ func restoringOptions(tolerance, grace time.Duration) *rulestep.Options {
 		Parser: parser.NewParser(parser.Options{}), Interval: time.Minute, ResendDelay: resend, ExternalURL: link, ExternalLabels: external, MaxSeries: 1000,
 		OutageTolerance: tolerance, GracePeriod: grace,
 		Link:  func(expr string) string { return link.String() + strutil.TableLinkForExpression(expr) },
-		Retry: func(err error) bool { return errors.As(err, new(promql.ErrStorage)) && !errors.Is(err, errDamaged) }, Logger: slog.New(slog.DiscardHandler),
+		Retry: func(err error) bool { return errors.As(err, new(promql.ErrStorage)) && !errors.Is(err, errDamaged) }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}
 	o.Prepare()
 	return o

@@ -14,8 +14,8 @@ import (
 )
 
 // Shown returns the group of upstream's that its API shows, as it was after the evaluation that
-// left the state. The times are those of the schedule; how long evaluations took is not known, and
-// 0. A rule that was not evaluated yet has the health "unknown".
+// left the state. Where a program has left no time of the clock, the time of the last evaluation is
+// that of the schedule, and it took 0. A rule that was not evaluated yet has the health "unknown".
 func (g *Group) Shown(state *rulestate.Group) (*rules.Group, error) {
 	states, known, _ := g.adopt(state)
 	made := make([]rules.Rule, len(g.rules))
@@ -27,7 +27,8 @@ func (g *Group) Shown(state *rulestate.Group) (*rules.Group, error) {
 		if !known[i] {
 			continue
 		}
-		made[i].SetEvaluationTimestamp(state.Evaluated)
+		made[i].SetEvaluationTimestamp(lastEvaluation(states[i].Measured, state))
+		made[i].SetEvaluationDuration(took(states[i].Measured))
 		made[i].SetHealth(rules.HealthGood)
 		if text := states[i].Error; text != "" {
 			made[i].SetHealth(rules.HealthBad)
@@ -38,7 +39,19 @@ func (g *Group) Shown(state *rulestate.Group) (*rules.Group, error) {
 		Name: g.group.Name, File: g.namespace, Interval: g.Interval(), Limit: g.group.Limit, Rules: made, QueryOffset: &g.offset,
 		Opts: &rules.ManagerOptions{Metrics: g.opts.metrics, Logger: g.opts.Logger},
 	})
-	return out, set(out, "lastEvaluation", state.Evaluated)
+	return out, errors.Join(set(out, "lastEvaluation", lastEvaluation(state.Measured, state)), set(out, "evaluationTime", took(state.Measured)))
+}
+
+// lastEvaluation is when an evaluation of the group, or of one of its rules, took place.
+func lastEvaluation(m rulestate.Measured, state *rulestate.Group) time.Time {
+	if m.LastEvaluation.IsZero() {
+		return state.Evaluated
+	}
+	return m.LastEvaluation
+}
+
+func took(m rulestate.Measured) time.Duration {
+	return time.Duration(m.EvaluationTime * float64(time.Second))
 }
 
 // ShownFailed returns the group without alerts, as it is shown if all rules fail for one reason.
