@@ -21,7 +21,7 @@ import (
 
 // TestAlertsContinueFromAServer: a server evaluates rules for 15 minutes, and functions go on a
 // minute later. An alert that is pending keeps its time, a firing one fires at once, one with a
-// short "for" begins again. Only the first evaluation reads the past, also after the store was away.
+// short "for" begins again. Only the first evaluation reads the past, also if the store was away.
 func TestAlertsContinueFromAServer(t *testing.T) {
 	hold := func(name string, d time.Duration) rulestore.Rule {
 		return rulestore.Rule{Alert: name, Expr: "vector(1)", For: model.Duration(d)}

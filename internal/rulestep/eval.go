@@ -38,7 +38,7 @@ type Data struct {
 	// Query answers expressions. Whether they see what earlier rules of the group have appended
 	// depends on it.
 	Query rules.QueryFunc
-	// Past has the samples of programs that have evaluated the group without a state. nil: there are
+	// Past has the samples of programs that evaluated the group without a state. nil: there are
 	// none.
 	Past storage.Queryable
 	// To takes samples and stale markers, in one transaction for each rule.

@@ -63,7 +63,7 @@ func continueOne(t *testing.T, seed uint64) (continued int) {
 	def := randomGroup(r, interval, model.Duration([]time.Duration{0, 45 * time.Second}[r.IntN(2)]))
 	tolerance, grace := []time.Duration{10 * time.Minute, time.Hour}[r.IntN(2)], []time.Duration{0, 2 * interval, 10 * time.Minute}[r.IntN(3)]
 	for i := range def.Rules {
-		// An alert without "for" fires in upstream's first evaluation, and begins with the second one
+		// An alert without "for" fires in upstream's first evaluation, then begins with the second
 		// again if there is no grace period.
 		if def.Rules[i].Alert != "" {
 			def.Rules[i].For = model.Duration([]time.Duration{interval, 4 * interval, 20 * time.Minute, time.Hour}[r.IntN(4)])

@@ -22,7 +22,7 @@ import (
 )
 
 // TestShownBeforeAnEvaluation: what was not evaluated yet is unknown, also a rule that was added to
-// a group since its last evaluation. A state keeps the beginning of an error. Times are those of the
+// a group since its last evaluation. A state keeps the start of an error. Times are those of the
 // clock, or of the schedule if the state was left by a program that measured nothing.
 func TestShownBeforeAnEvaluation(t *testing.T) {
 	clock := time.Unix(1_700_000_100, 5).UTC()
