@@ -59,6 +59,7 @@ type overrides struct {
 	CreationGrace   *model.Duration   `yaml:"creation_grace_period"`
 	PastGrace       *model.Duration   `yaml:"past_grace_period"`
 	Relabel         []*relabel.Config `yaml:"metric_relabel_configs"`
+	PendingUploads  *int              `yaml:"compactor_block_upload_max_pending_blocks"`
 
 	HADedup    *bool           `yaml:"accept_ha_samples"`
 	HAReplica  *string         `yaml:"ha_replica_label"`
@@ -136,6 +137,7 @@ func (o *overrides) over(l Limits) (*Limits, error) {
 	set(&l.HA.ReplicaLabel, o.HAReplica)
 	set(&l.HA.ClusterLabel, o.HACluster)
 	set(&l.HA.FailoverTimeout, (*time.Duration)(o.HAFailover))
+	set(&l.PendingUploads, o.PendingUploads)
 	l.Relabel = o.Relabel
 	scheme := model.UTF8Validation
 	if l.NameScheme == remotewrite.LegacyNames {

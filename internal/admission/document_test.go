@@ -35,6 +35,7 @@ overrides:
     max_label_value_length: 4096
     creation_grace_period: 1m
     past_grace_period: 2d
+    compactor_block_upload_max_pending_blocks: 7
     accept_ha_samples: false
     ha_replica_label: replica
     ha_cluster_label: prometheus
@@ -61,7 +62,7 @@ func TestParse(t *testing.T) {
 			MaxLabelNames: 30, MaxLabelNameBytes: 64, MaxLabelValueBytes: 4096, CreationGracePeriod: time.Minute, PastGracePeriod: 48 * time.Hour, NameScheme: "utf8",
 		},
 		IngestionRate: 1000.5, IngestionBurst: 20000, BytesRate: 1_000_000, BytesBurst: 5_000_000, RequestRate: 10, RequestBurst: 20, MaxHourlySeries: 5000, MaxDailySeries: 9000,
-		HA: replica.Settings{ReplicaLabel: "replica", ClusterLabel: "prometheus", FailoverTimeout: time.Minute},
+		HA: replica.Settings{ReplicaLabel: "replica", ClusterLabel: "prometheus", FailoverTimeout: time.Minute}, PendingUploads: 7,
 	}, a)
 	require.True(t, a.CountsSeries())
 	for _, id := range []string{"team-b", "team-c", "other"} {
@@ -82,33 +83,34 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"overrides: 5":                                             "cannot unmarshal",
-		"override: {}":                                             "field override not found",
-		"overrides: {a: {ingestion_rat: 5}}":                       "field ingestion_rat not found",
-		"overrides: {a: {ingestion_rate: fast}}":                   "cannot unmarshal",
-		"overrides: {a: {ingestion_bytes_rate: -1}}":               "tenant a: ingestion_bytes_rate: want 0 (no limit) to 1e12, got -1",
-		"overrides: {a: {ingestion_bytes_burst_size: 0}}":          "tenant a: ingestion_bytes_burst_size: want 1 to 1099511627776, got 0",
-		"overrides: {a: {ingestion_rate: -1}}":                     "tenant a: ingestion_rate: want 0 (no limit) to 1e12, got -1",
-		"overrides: {a: {ingestion_rate: .nan}}":                   "tenant a: ingestion_rate: want 0",
-		"overrides: {a: {ingestion_burst_size: 0}}":                "tenant a: ingestion_burst_size: want 1 to 1000000000, got 0",
-		"overrides: {a: {request_burst_size: 0}}":                  "request_burst_size: want 1",
-		"overrides: {a: {max_label_names_per_series: 1001}}":       "max_label_names_per_series: want 1 to 1000, got 1001",
-		"overrides: {a: {max_hourly_series: -1}}":                  "max_hourly_series: want 0 to 50000000, got -1",
-		"overrides: {a: {creation_grace_period: 200y}}":            "creation_grace_period: want 0 to 100y",
-		"overrides: {a: {max_global_series_per_user: 5}}":          "use max_hourly_series",
-		"overrides: {a: {ha_replica_label: cluster}}":              `tenant a: ha_replica_label: want another label than ha_cluster_label, got "cluster" for both`,
-		"overrides: {a: {ha_replica_label: ''}}":                   "ha_replica_label: want the name of a label",
-		"overrides: {a: {ha_replica_label: __name__}}":             "ha_replica_label: want the name of a label",
-		"overrides: {a: {ha_cluster_label: ''}}":                   "ha_cluster_label: want the name of a label",
-		"overrides: {a: {ha_tracker_failover_timeout: 10m}}":       "ha_tracker_failover_timeout: want 1s to 5m0s, got 10m0s",
-		"overrides: {a|b: {}}":                                     `"a|b" is no name of a tenant`,
-		"overrides: {'': {}}":                                      `"" is no name of a tenant`,
-		"overrides: {a: {}}\n---\noverrides: {}":                   "want one YAML document, got several",
-		"overrides: {a: {metric_relabel_configs: [null]}}":         "rule 1 is empty",
-		"overrides: {a: {metric_relabel_configs: [{}]}}":           "rule 1: relabel configuration for replace action requires 'target_label' value",
-		"overrides: {a: {metric_relabel_configs: [{regex: '('}]}}": "missing closing )",
-		"overrides: {a: {}, a: {}}":                                "already defined",
-		strings.Repeat("#", admission.MaxBytes+1):                  "1048577 bytes, at most 1048576 are allowed",
+		"overrides: 5":                                                    "cannot unmarshal",
+		"override: {}":                                                    "field override not found",
+		"overrides: {a: {ingestion_rat: 5}}":                              "field ingestion_rat not found",
+		"overrides: {a: {ingestion_rate: fast}}":                          "cannot unmarshal",
+		"overrides: {a: {ingestion_bytes_rate: -1}}":                      "tenant a: ingestion_bytes_rate: want 0 (no limit) to 1e12, got -1",
+		"overrides: {a: {ingestion_bytes_burst_size: 0}}":                 "tenant a: ingestion_bytes_burst_size: want 1 to 1099511627776, got 0",
+		"overrides: {a: {ingestion_rate: -1}}":                            "tenant a: ingestion_rate: want 0 (no limit) to 1e12, got -1",
+		"overrides: {a: {ingestion_rate: .nan}}":                          "tenant a: ingestion_rate: want 0",
+		"overrides: {a: {ingestion_burst_size: 0}}":                       "tenant a: ingestion_burst_size: want 1 to 1000000000, got 0",
+		"overrides: {a: {request_burst_size: 0}}":                         "request_burst_size: want 1",
+		"overrides: {a: {max_label_names_per_series: 1001}}":              "max_label_names_per_series: want 1 to 1000, got 1001",
+		"overrides: {a: {max_hourly_series: -1}}":                         "max_hourly_series: want 0 to 50000000, got -1",
+		"overrides: {a: {compactor_block_upload_max_pending_blocks: -1}}": "compactor_block_upload_max_pending_blocks: want 0 to 1000000, got -1",
+		"overrides: {a: {creation_grace_period: 200y}}":                   "creation_grace_period: want 0 to 100y",
+		"overrides: {a: {max_global_series_per_user: 5}}":                 "use max_hourly_series",
+		"overrides: {a: {ha_replica_label: cluster}}":                     `tenant a: ha_replica_label: want another label than ha_cluster_label, got "cluster" for both`,
+		"overrides: {a: {ha_replica_label: ''}}":                          "ha_replica_label: want the name of a label",
+		"overrides: {a: {ha_replica_label: __name__}}":                    "ha_replica_label: want the name of a label",
+		"overrides: {a: {ha_cluster_label: ''}}":                          "ha_cluster_label: want the name of a label",
+		"overrides: {a: {ha_tracker_failover_timeout: 10m}}":              "ha_tracker_failover_timeout: want 1s to 5m0s, got 10m0s",
+		"overrides: {a|b: {}}":                                            `"a|b" is no name of a tenant`,
+		"overrides: {'': {}}":                                             `"" is no name of a tenant`,
+		"overrides: {a: {}}\n---\noverrides: {}":                          "want one YAML document, got several",
+		"overrides: {a: {metric_relabel_configs: [null]}}":                "rule 1 is empty",
+		"overrides: {a: {metric_relabel_configs: [{}]}}":                  "rule 1: relabel configuration for replace action requires 'target_label' value",
+		"overrides: {a: {metric_relabel_configs: [{regex: '('}]}}":        "missing closing )",
+		"overrides: {a: {}, a: {}}":                                       "already defined",
+		strings.Repeat("#", admission.MaxBytes+1):                         "1048577 bytes, at most 1048576 are allowed",
 	} {
 		_, err := admission.Parse([]byte(text), defaults())
 		require.ErrorContains(t, err, want, "%.100s", text)

@@ -33,6 +33,10 @@ type Limits struct {
 	// stage.
 	HA replica.Settings `kong:"-"`
 
+	// PendingUploads bounds the blocks that the tenant uploads at once; 0 is no limit. Its flag belongs
+	// to block uploads.
+	PendingUploads int `kong:"-"`
+
 	// Relabel are the rules that series pass before they are checked: metric_relabel_configs of the
 	// runtime configuration.
 	Relabel []*relabel.Config `kong:"-"`
@@ -91,6 +95,7 @@ func (l *Limits) check() error {
 	within("max_label_names_per_series", l.MaxLabelNames, 1, mostLabelNames)
 	within("max_label_name_length", l.MaxLabelNameBytes, 1, mostLabelNameBytes)
 	within("max_label_value_length", l.MaxLabelValueBytes, 1, mostLabelValueBytes)
+	within("compactor_block_upload_max_pending_blocks", l.PendingUploads, 0, 1_000_000)
 	grace("creation_grace_period", l.CreationGracePeriod)
 	grace("past_grace_period", l.PastGracePeriod)
 	if t := l.HA.FailoverTimeout; t < leastFailover || t > mostFailover {

@@ -97,9 +97,9 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	var writers []func(*ingest.Stage)
 	var readers []func(*query.Stage)
 	var monitor *promapp.Monitor
-	s.Ingest.Limits.HA = s.Query.Query.HA
+	s.Ingest.Limits.HA, s.Ingest.Limits.PendingUploads = s.Query.Query.HA, s.Uploads.MaxPending
 	shared := &tenants{}
-	s.Query.Query.Tenants = shared
+	s.Query.Query.Tenants, s.Uploads.Tenants = shared, shared
 	writers = append(writers, func(in *ingest.Stage) { shared.in = in })
 	if s.Demo && s.Prometheus.ConfigFile == "" {
 		s.Prometheus.Config = func(url, token string, logger *slog.Logger) (*promconfig.Config, error) {
@@ -166,11 +166,16 @@ func imports(c compactapp.Settings) importapp.Settings {
 	return s
 }
 
-// tenants is the runtime configuration of the ingest stage, for queries.
+// tenants is the runtime configuration of the ingest stage, for queries and uploads.
 type tenants struct{ in *ingest.Stage }
 
 // Replicas implements query.Tenants.
 func (t *tenants) Replicas(ctx context.Context) replica.Rule { return t.in.Tenants().Replicas(ctx) }
+
+// PendingUploads implements uploadapp.Tenants.
+func (t *tenants) PendingUploads(ctx context.Context, tenant string) int {
+	return t.in.Tenants().Current(ctx).Of(tenant).PendingUploads
+}
 
 // warmed are the query stage's settings for a process that stays.
 func warmed(s queryapp.Settings) queryapp.Settings {

@@ -26,6 +26,7 @@ type Limits struct {
 const (
 	LimitBytes      = "compactor.block-upload-max-block-size-bytes"
 	LimitRange      = "compactor.block-upload-max-block-range"
+	LimitPending    = "compactor.block-upload-max-pending-blocks"
 	LimitMeta       = "meta.json"  // has no flag
 	LimitTombstones = "tombstones" // has no flag
 )

@@ -81,6 +81,11 @@ func (s *stage) start(w http.ResponseWriter, r *http.Request, u key.Upload) erro
 	if err != nil {
 		return err
 	}
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if err := s.admit(r.Context(), u); err != nil {
+		return err
+	}
 	_, err = s.change(r.Context(), u, func(current upload.State) (upload.State, error) {
 		switch {
 		case current.Expired:

@@ -65,7 +65,7 @@ func (s *stage) sweep(ctx context.Context, resume bool) error {
 }
 
 // look lists the uploads of a tenant, except the complete ones of which only the state is left, and
-// that an earlier sweep has read.
+// that was read before.
 func (s *stage) look(ctx context.Context, tenant string) (out []swept, err error) {
 	for obj, err := range s.store.List(ctx, key.UploadsPrefix(tenant), "") {
 		if err != nil {
@@ -89,7 +89,7 @@ func (s *stage) look(ctx context.Context, tenant string) (out []swept, err error
 		}
 	}
 	return slices.DeleteFunc(out, func(x swept) bool {
-		return x.files == 0 && x.state != "" && s.known[x.File(key.UploadState)] == x.state
+		return x.files == 0 && x.state != "" && s.known.has(x.File(key.UploadState), x.state)
 	}), nil
 }
 
@@ -106,7 +106,7 @@ func (s *stage) tidy(ctx context.Context, x swept, now time.Time, resume bool) e
 			err = s.remove(ctx, x.Upload)
 		}
 		if err == nil {
-			s.known[x.File(key.UploadState)] = etag
+			s.known.add(x.File(key.UploadState), etag)
 		}
 		return err
 	case upload.Validating:

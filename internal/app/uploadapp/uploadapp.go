@@ -38,7 +38,17 @@ type Settings struct {
 	Enabled       bool          `name:"compactor.block-upload-enabled" default:"false" help:"Take blocks of Prometheus by Mimir's API for block uploads, as mimirtool backfill sends them. A quarter of --memory-limit is for their import." when:"Turn it on to import over HTTP."`
 	MaxBytes      int64         `name:"compactor.block-upload-max-block-size-bytes" type:"bytes" default:"64GiB" min:"1" help:"Largest block, the sum of its files. It is kept in the store, and in --compactor.data-dir while it is imported." when:"Lower it if --compactor.data-dir is small."`
 	MaxRange      time.Duration `name:"compactor.block-upload-max-block-range" type:"period" default:"31d" above:"0" help:"Longest time that a block may cover. The longest blocks of Prometheus cover 31 days." when:"Raise it for longer blocks."`
+	MaxPending    int           `name:"compactor.block-upload-max-pending-blocks" default:"100" min:"0" max:"1000000" help:"Blocks of a tenant whose upload has begun and that are not imported yet, also failed ones. Another block is refused until one of them is imported or deleted. 0 is no limit." when:"Lower it to bound what a tenant keeps in the store. The runtime configuration sets it for single tenants."`
 	DeletionDelay time.Duration `name:"compactor.block-upload-deletion-delay" default:"24h" min:"1m" help:"Time after its last change at which an upload that was not finished, or has failed, is deleted." when:"Raise it if uploads pause for longer."`
+
+	// Tenants has the limits of single tenants; nil: all have MaxPending.
+	Tenants Tenants `kong:"-"`
+}
+
+// Tenants are the limits of tenants.
+type Tenants interface {
+	// PendingUploads returns how many blocks a tenant may upload at once; 0: any number.
+	PendingUploads(ctx context.Context, tenant string) int
 }
 
 const (
@@ -74,7 +84,8 @@ type stage struct {
 
 	receiving chan struct{} // has a token for each body that is being received
 	queue     queue
-	known     map[string]string // ETags of states of complete uploads, by key; sweep's
+	known     known
+	starting  sync.Mutex // held while uploads of the tenant are counted and one begins
 	cancel    context.CancelFunc
 	running   sync.WaitGroup
 
@@ -114,7 +125,8 @@ func build(set Settings, im importapp.Settings, t times) process.Builder {
 		if err := s.share(); err != nil {
 			return nil, err
 		}
-		s.receiving, s.queue.wake, s.known = make(chan struct{}, bodies), make(chan struct{}, 1), map[string]string{}
+		s.receiving, s.queue.wake = make(chan struct{}, bodies), make(chan struct{}, 1)
+		s.known.etags = map[string]string{}
 		ctx, cancel := context.WithCancel(context.Background())
 		s.cancel = cancel
 		s.running.Go(func() { s.sweeping(ctx, p.Ready) })
@@ -199,7 +211,10 @@ func status(err error) int {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.status
 	}
-	if _, ok := errors.AsType[*upload.LimitError](err); ok {
+	if l, ok := errors.AsType[*upload.LimitError](err); ok {
+		if l.Limit == upload.LimitPending {
+			return http.StatusTooManyRequests // until others are imported
+		}
 		return http.StatusBadRequest
 	}
 	switch {

@@ -1,0 +1,73 @@
+package uploadapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/promlake/promlake/internal/checksum"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/upload"
+)
+
+// known are the states of complete uploads that were read. They do not change.
+type known struct {
+	mu    sync.Mutex
+	etags map[string]string // by key
+}
+
+func (k *known) has(object, etag string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.etags[object] == etag
+}
+
+func (k *known) add(object, etag string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.etags[object] = etag
+}
+
+// admit returns *upload.LimitError if an upload would begin beyond the limit of its tenant. One that
+// has begun may begin anew. Several processes may together begin some more.
+func (s *stage) admit(ctx context.Context, u key.Upload) error {
+	limit := s.set.MaxPending
+	if s.set.Tenants != nil {
+		limit = s.set.Tenants.PendingUploads(ctx, u.Tenant)
+	}
+	if limit == 0 {
+		return nil
+	}
+	if own, _, err := s.read(ctx, u); err != nil || own.Version != 0 {
+		return err
+	}
+	uploads, err := s.look(ctx, u.Tenant)
+	if err != nil {
+		return err
+	}
+	pending := 0
+	for _, x := range uploads {
+		if x.state == "" {
+			continue // only files: the sweep deletes them
+		}
+		state, etag, err := s.read(ctx, x.Upload)
+		switch {
+		case err != nil && !errors.Is(err, checksum.ErrDamaged):
+			return err
+		case err == nil && state.Result == upload.Complete:
+			if x.files == 0 {
+				s.known.add(x.File(key.UploadState), etag)
+			}
+		case err != nil || state.Version != 0:
+			pending++
+		}
+	}
+	if pending < limit {
+		return nil
+	}
+	return &upload.LimitError{Limit: upload.LimitPending, Text: fmt.Sprintf(
+		"the tenant has %d blocks whose upload has begun and that are not imported, the limit is %d: "+
+			"finish these, wait for their import, or raise --%s; an upload that nobody changes is deleted after %s",
+		pending, limit, upload.LimitPending, s.set.DeletionDelay)}
+}
