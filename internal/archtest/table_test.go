@@ -219,7 +219,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/lru":           {},
 	"internal/query/metrics":       {"internal/memory", "internal/query/request"},
-	"internal/query/plan":          {"internal/query/plan/ordinals"},
+	"internal/query/plan":          {"internal/query/plan/ordinals", "internal/temporality"},
 	"internal/query/plan/ordinals": {},
 	"internal/query/plan/plantest": {},
 	"internal/query/querier": {

@@ -34,20 +34,20 @@ func (k kind) translated() otlptranslator.MetricType {
 	}[k]
 }
 
-// aggregation is the AggregationTemporality of a metric.
-type aggregation uint64
+// aggregationTemporality is the AggregationTemporality of a metric.
+type aggregationTemporality uint64
 
 // The temporalities.
 const (
-	delta      aggregation = 1
-	cumulative aggregation = 2
+	delta      aggregationTemporality = 1
+	cumulative aggregationTemporality = 2
 )
 
 // metric is the metric whose data points are being read.
 type metric struct {
 	name, unit, help []byte
 	kind             kind
-	temporality      aggregation // of sums and histograms
+	temporality      aggregationTemporality // of sums and histograms
 	family           *family
 	key              series.Key // of the metric of this resource and scope
 }
@@ -113,7 +113,7 @@ func (d *decoder) readData(data protowire.Number, msg []byte) error {
 			points++
 			r.is(protowire.BytesType)
 		case r.num == 2 && data != dataGauge && data != dataSummary:
-			m.temporality = aggregation(r.varint())
+			m.temporality = aggregationTemporality(r.varint())
 		case r.num == 3 && data == dataSum:
 			monotonic = r.varint() != 0
 		}

@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -206,6 +207,34 @@ func TestSparseDeltas(t *testing.T) {
 		require.Len(t, v, 1, text)
 		require.InEpsilon(t, want, v[0].F, 0.02, text)
 	}
+}
+
+// TestTotalsAreCounted: totals take memory beside the points that they are made of, so both count
+// for the limit of a query's samples.
+func TestTotalsAreCounted(t *testing.T) {
+	now := testNow().UnixMilli()
+	c, d := segment.Row{Labels: metric("c")}, segment.Row{Labels: metric("d", "__temporality__", "delta")}
+	h := segment.Row{Labels: metric("h", "__temporality__", "delta")}
+	for i := range int64(100) {
+		at := now - (100-i)*15*second
+		c.Floats = append(c.Floats, segment.Float{T: at, V: float64(i)})
+		d.Floats = append(d.Floats, segment.Float{ST: at - 15*second, T: at, V: 1})
+		h.Hists = append(h.Hists, segment.Hist{ST: at - 15*second, T: at, H: &histogram.Histogram{
+			CounterResetHint: histogram.GaugeType, Schema: 8, Count: 1, Sum: 1,
+			PositiveSpans: []histogram.Span{{Offset: int32(2 * i), Length: 1}}, PositiveBuckets: []int64{1},
+		}})
+	}
+	l := newLake(t, newDirStore(t), query.Settings{MaxSamples: 1500, MinPushedSamples: math.MaxInt64})
+	l.write(tenant.Default, []segment.Row{c, d, h})
+	err := func(text string) error { return l.exec(t.Context(), asked{text: text, end: testNow()}).Err }
+	require.NoError(t, err(`rate(d[1h])`))
+	require.NoError(t, err(`histogram_count(sum_over_time(h[1h]))`))
+	require.ErrorContains(t, err(`rate(h[1h])`), "samples", "the last total has a hundred buckets")
+
+	l = newLake(t, l.store, query.Settings{MaxSamples: 150, MinPushedSamples: math.MaxInt64})
+	require.NoError(t, err(`rate(c[1h])`))
+	require.NoError(t, err(`sum_over_time(d[1h])`))
+	require.ErrorContains(t, err(`rate(d[1h])`), "samples")
 }
 
 // ratesOf returns the values of a query's series by their label s.

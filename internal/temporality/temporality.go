@@ -16,8 +16,9 @@ const (
 // Has reports whether a series with these labels has delta temporality.
 func Has(l labels.Labels) bool { return l.Get(Label) == Delta }
 
-// Functions reports whether a function of PromQL reads the samples of a counter as running totals.
-func Functions(name string) bool {
+// ReadsTotals reports whether a function of PromQL reads samples as the totals of a counter. These
+// are the functions that use start timestamps.
+func ReadsTotals(name string) bool {
 	return name == "rate" || name == "irate" || name == "increase" || name == "resets"
 }
 

@@ -85,7 +85,7 @@ type stage struct {
 	receiving chan struct{} // has a token for each body that is being received
 	queue     queue
 	known     known
-	starting  sync.Mutex // held while uploads of the tenant are counted and one begins
+	starting  sync.Mutex // held while the uploads of a tenant are counted and one of any tenant begins
 	cancel    context.CancelFunc
 	running   sync.WaitGroup
 

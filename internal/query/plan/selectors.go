@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/temporality"
 )
 
 // Selector is a selector of a query, to be resolved to series before planning.
@@ -134,5 +136,5 @@ func opaque(name string) bool { return name == "info" || name == "start_timestam
 
 // needsStarts reports whether a function reads the start timestamps of samples. Statements do not.
 func (o Options) needsStarts(name string) bool {
-	return o.StartTimestamps && (name == "rate" || name == "irate" || name == "increase" || name == "resets")
+	return o.StartTimestamps && temporality.ReadsTotals(name)
 }

@@ -88,7 +88,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 // sampled returns the series that match, with their samples.
 func (q *querier) sampled(ctx context.Context, snap catalog.Snapshot, wide bool, mint, maxt int64, hints *storage.SelectHints, ms []*labels.Matcher) ([]*samples.Series, error) {
 	match := q.Series.Match
-	if hints != nil && temporality.Functions(hints.Func) {
+	if hints != nil && temporality.ReadsTotals(hints.Func) {
 		match = q.Series.MatchTotals
 	}
 	m, err := match(ctx, snap, wide, mint, maxt, ms)

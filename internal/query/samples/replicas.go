@@ -52,7 +52,7 @@ func (r *Collector) chosenFloats(g *lookup.Group) (t []int64, v []float64, facts
 }
 
 // chosen is merged for a match with replicas: the series as shown that have samples in the range.
-func (r *Collector) chosen(hints *storage.SelectHints, as *view) []*Series {
+func (r *Collector) chosen(hints *storage.SelectHints, as *view) ([]*Series, error) {
 	groups := slices.Clone(r.Replicas.Groups)
 	if hints != nil && hints.ShardCount > 0 {
 		groups = slices.DeleteFunc(groups, func(g lookup.Group) bool {
@@ -65,16 +65,20 @@ func (r *Collector) chosen(hints *storage.SelectHints, as *view) []*Series {
 		if hints != nil && hints.Limit > 0 && len(out) == hints.Limit {
 			break
 		}
-		if p := r.chosenPoints(&groups[i], as); len(p.t) > 0 {
+		p, err := as.of(groups[i].Labels, r.chosenPoints(&groups[i]))
+		if err != nil {
+			return nil, err
+		}
+		if len(p.t) > 0 {
 			out = append(out, &Series{groups[i].Labels, p})
 		}
 	}
-	return out
+	return out, nil
 }
 
-// chosenPoints returns the samples of a series in the range of the match's replicas. It frees those
-// of which it is made.
-func (r *Collector) chosenPoints(g *lookup.Group, as *view) points {
+// chosenPoints returns the samples of a series up to the end of the range of the match's replicas,
+// all of those in the range. It frees those of which it is made.
+func (r *Collector) chosenPoints(g *lookup.Group) points {
 	all, of := make([]points, 0, g.To-g.From), make([]replica.Series, 0, g.To-g.From)
 	for i := g.From; i < g.To; i++ {
 		if p := r.got[i].merge(); len(p.t) > 0 {
@@ -103,7 +107,7 @@ func (r *Collector) chosenPoints(g *lookup.Group, as *view) points {
 		}
 	}
 	end, _ := between(out.t, r.Replicas.MaxT+1, math.MaxInt64)
-	return as.of(g.Labels, out.slice(0, end))
+	return out.slice(0, end)
 }
 
 // appendOrZero appends a stretch of a column, or as many zeros if there is no such column.

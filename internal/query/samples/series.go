@@ -50,24 +50,25 @@ func (s *Reader) Select(ctx context.Context, m *lookup.Match, hints *storage.Sel
 		}
 	}
 	s.metrics.Samples.Add(float64(r.size.Load()))
-	as := s.viewOf(m, hints)
+	as := r.view(hints)
 	if m.Replicas != nil {
-		return r.chosen(hints, as), nil
+		return r.chosen(hints, as)
 	}
 	series := slices.DeleteFunc(r.got, func(s *collected) bool {
 		return len(s.floats) == 0 && !slices.ContainsFunc(s.hists, func(h histPoint) bool { return h.t >= m.MinT })
 	})
-	return merged(series, hints, as), nil
+	return merged(series, hints, as)
 }
 
 // Labelled returns series without samples, by labels, as the hints choose them.
 func Labelled(found []lookup.Series, hints *storage.SelectHints) []*Series {
-	return merged(readable(found), hints, nil)
+	out, _ := merged(readable(found), hints, nil) // only views fail
+	return out
 }
 
 // merged returns the series that the hints choose, with their samples in order. Without a view they
 // have none. The fragments are freed.
-func merged(series []*collected, hints *storage.SelectHints, as *view) []*Series {
+func merged(series []*collected, hints *storage.SelectHints, as *view) ([]*Series, error) {
 	if hints != nil && hints.ShardCount > 0 {
 		series = slices.DeleteFunc(series, func(s *collected) bool {
 			return labels.StableHash(s.Labels)%hints.ShardCount != hints.ShardIndex
@@ -82,7 +83,10 @@ func merged(series []*collected, hints *storage.SelectHints, as *view) []*Series
 	for i, s := range series {
 		backing[i].lset = s.Labels
 		if as != nil {
-			p := as.of(s.Labels, s.merge())
+			p, err := as.of(s.Labels, s.merge())
+			if err != nil {
+				return nil, err
+			}
 			if len(p.t) == 0 {
 				continue
 			}
@@ -91,7 +95,7 @@ func merged(series []*collected, hints *storage.SelectHints, as *view) []*Series
 		out = append(out, &backing[i])
 		series[i] = nil
 	}
-	return out
+	return out, nil
 }
 
 // Series is a series in memory. It implements storage.Series.

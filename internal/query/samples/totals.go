@@ -17,11 +17,16 @@ const assumed = 2
 
 // totals returns the running totals of points of delta temporality, at the same times, as functions
 // of counters read them. Each has the start timestamp of its counter (temporality.Chain). A counter
-// that may have begun before the points that are known begins with a share of what they count.
+// that may have begun before the points that are known begins with a multiple of what they count.
 //
 // Without ranges there is one counter, since who reads its values one by one sees no start
-// timestamps. p shares its memory with others and stays as it is.
-func (p points) totals(known int64, ranges bool) points {
+// timestamps. p shares its memory with others and stays as it is. hold is called before totals take
+// memory, with samples as Collector.hold counts them, because those of histograms may have many more
+// buckets than the points.
+func (p points) totals(known int64, ranges bool, hold func(samples int64) error) (points, error) {
+	if err := hold(int64(len(p.t))); err != nil {
+		return points{}, err
+	}
 	passed := func(i int) bool { return p.passed(i) }
 	chains := temporality.Chains(p.t, p.st, known, passed)
 	if !ranges && len(chains) > 0 {
@@ -50,11 +55,14 @@ func (p points) totals(known int64, ranges bool) points {
 				out.v[i] = sum
 			default:
 				hist = added(hist, h)
+				if err := hold(int64(hist.Size() / histogramUnit)); err != nil {
+					return points{}, err
+				}
 				out.h[i] = &histPoint{rank: h.rank, t: h.t, st: c.Start, fh: hist.Copy()}
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // past returns what a counter is taken to have counted before its first point.

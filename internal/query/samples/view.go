@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/promlake/promlake/internal/query/lookup"
 	"github.com/promlake/promlake/internal/temporality"
 )
 
@@ -18,16 +17,19 @@ type view struct {
 	starts bool  // it gets start timestamps
 	totals bool  // it reads series of delta temporality as running totals
 	ranges bool  // it reads ranges of samples, and not the values of a subquery
+	// hold counts samples that are made, before they are.
+	hold func(samples int64) error
 }
 
-// viewOf returns the view of a match that the function of the hints has.
-func (s *Reader) viewOf(m *lookup.Match, hints *storage.SelectHints) *view {
-	out := &view{from: m.MinT, known: m.MinT, unread: m.Unread, starts: true}
+// view returns how the function of the hints sees the match, which was read.
+func (r *Collector) view(hints *storage.SelectHints) *view {
+	m := r.Match
+	out := &view{from: m.MinT, known: m.MinT, unread: m.Unread, starts: true, hold: r.hold}
 	if m.Replicas != nil {
 		out.from, out.known = m.Replicas.MinT, m.Replicas.MinT // some before are left out
 	}
-	if hints != nil && temporality.Functions(hints.Func) {
-		out.starts, out.totals, out.ranges = s.settings.Starts, m.Totals != nil, hints.Range > 0
+	if hints != nil && temporality.ReadsTotals(hints.Func) {
+		out.starts, out.totals, out.ranges = r.reader.settings.Starts, m.Totals != nil, hints.Range > 0
 	}
 	if m.Totals != nil {
 		out.from = m.Totals.From
@@ -36,10 +38,13 @@ func (s *Reader) viewOf(m *lookup.Match, hints *storage.SelectHints) *view {
 }
 
 // of returns what is seen of the samples of a series.
-func (w *view) of(lset labels.Labels, p points) points {
+func (w *view) of(lset labels.Labels, p points) (points, error) {
 	switch {
 	case w.totals && temporality.Has(lset):
-		p = p.totals(w.known, w.ranges)
+		var err error
+		if p, err = p.totals(w.known, w.ranges, w.hold); err != nil {
+			return points{}, err
+		}
 	case !w.starts && p.h == nil:
 		p.st = nil
 	case !w.starts:
@@ -47,5 +52,5 @@ func (w *view) of(lset labels.Labels, p points) points {
 	}
 	p.setResetHints(w.from, w.unread)
 	first, _ := between(p.t, w.from, math.MaxInt64)
-	return p.slice(first, len(p.t))
+	return p.slice(first, len(p.t)), nil
 }
