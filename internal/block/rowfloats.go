@@ -42,10 +42,18 @@ func (f *FloatReader) Read(dst *FloatRun) error {
 	if _, err := f.Values(dst.V[at:]); err != nil || !f.st {
 		return err
 	}
+	at = len(dst.ST)
+	dst.ST = slices.Grow(dst.ST, n)[:at+n]
+	return f.Starts(dst.ST[at:])
+}
+
+// Starts reads the start timestamps (ms) of the selected rows, in order, into dst, whose length is
+// what Select returned. It is for files that have them. Errors are those of Select.
+func (f *FloatReader) Starts(dst []int64) error {
 	return f.each(leafST, f.rows, func(_ int, r Rows) error {
-		at := len(dst.ST)
-		dst.ST = slices.Grow(dst.ST, int(r.N))[:at+int(r.N)]
-		return f.words.Int64s(dst.ST[at:])
+		st := dst[:r.N]
+		dst = dst[r.N:]
+		return f.words.Int64s(st)
 	})
 }
 

@@ -148,7 +148,8 @@ func (c *ChunkReader) page(dst []byte) ([]byte, error) {
 	return body, nil
 }
 
-// decompress decodes a zstd frame into dst. size is the size in its header.
+// decompress decodes a zstd frame into the memory of dst, all of which the result keeps for the next
+// page, or into more. size is the size in its header.
 func decompress(dst, b []byte, size int64) ([]byte, error) {
 	const maxRatio = 1 << 16 // zstd cannot compress more, so that a wrong size cannot claim memory
 	if size < 0 || size > MaxPage || size > int64(len(b))*maxRatio {
@@ -162,6 +163,9 @@ func decompress(dst, b []byte, size int64) ([]byte, error) {
 	out, err := z.DecodeAll(b, dst[:0:size])
 	if err != nil {
 		return nil, fmt.Errorf("decompress page: %w", err)
+	}
+	if len(out) > 0 && int64(len(out)) <= size && &out[0] == &dst[:1][0] {
+		return dst[:len(out)], nil
 	}
 	return out, nil
 }

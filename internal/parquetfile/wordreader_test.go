@@ -179,3 +179,17 @@ func BenchmarkWordReader(b *testing.B) {
 		})
 	}
 }
+
+// TestPagesShareMemory: a small page between two large ones does not cost them their memory.
+func TestPagesShareMemory(t *testing.T) {
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	large, small := bytes.Repeat([]byte("large "), 1000), []byte("small")
+	var pages [3][]byte
+	for i, plain := range [][]byte{large, small, large} {
+		pages[i], err = decompress(pages[max(i-1, 0)], z.EncodeAll(plain, nil), int64(len(plain)))
+		require.NoError(t, err)
+		require.Equal(t, plain, pages[i])
+	}
+	require.Same(t, &pages[0][0], &pages[2][0])
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/checksum"
 	"github.com/promlake/promlake/internal/key"
 	"github.com/promlake/promlake/internal/query"
@@ -46,18 +47,38 @@ func TestDamagedCopyIsFetchedAgain(t *testing.T) {
 	require.Zero(t, l.counted("promlake_query_damaged_objects_total"))
 }
 
+// damageColumn flips a bit at the end of a column of the first row group of a block's first sample
+// file, and returns the file's path.
+func damageColumn(t *testing.T, store *dirStore, b catalog.Block, leaf int) (path string) {
+	t.Helper()
+	dir := store.LocalPath(b.Key(tenant.Default).Prefix())
+	raw, err := os.ReadFile(filepath.Join(dir, block.MetaFile))
+	require.NoError(t, err)
+	m, err := block.ReadMeta(raw)
+	require.NoError(t, err)
+	i := slices.IndexFunc(m.Files, func(f block.File) bool { return f.Name == block.SamplesFile(0) })
+	chunk := m.Files[i].RowGroups[0].Columns[leaf]
+	path = filepath.Join(dir, block.SamplesFile(0))
+	raw, err = os.ReadFile(path)
+	require.NoError(t, err)
+	raw[chunk[0]+chunk[1]-1] ^= 1
+	require.NoError(t, os.WriteFile(path, raw, 0o600))
+	return path
+}
+
 // TestDamagedBlock flips a bit of the times in a block's sample file, which only a read of samples
 // meets.
 func TestDamagedBlock(t *testing.T) {
 	for _, partial := range []bool{false, true} {
 		store := newDirStore(t)
-		l := newLake(t, store, query.Settings{PartialResponse: partial})
+		settings := query.Settings{PartialResponse: partial}
+		l := newLake(t, store, settings)
 		row := func(job string, at int64) []segment.Row {
 			return []segment.Row{{Labels: metric("m", "job", job), Floats: []segment.Float{{T: at, V: 1}, {T: at + 1000, V: 2}}}}
 		}
-		l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, row("block", 1000))
+		b := l.writeBlocks(tenant.Default, blockShape{level: key.L2h}, row("block", 1000))[0]
 		l.write(tenant.Default, row("segment", 1000))
-		read := func() (jobs []string, set storage.SeriesSet) {
+		read := func(l *lake) (jobs []string, set storage.SeriesSet) {
 			q, err := l.Querier(0, 10_000)
 			require.NoError(t, err)
 			set = q.Select(t.Context(), true, nil, equal(model.MetricNameLabel, "m"))
@@ -66,26 +87,13 @@ func TestDamagedBlock(t *testing.T) {
 			}
 			return jobs, set
 		}
-		jobs, set := read()
+		jobs, set := read(l)
 		require.NoError(t, set.Err())
 		require.Equal(t, []string{"block", "segment"}, jobs)
 
-		metas, err := filepath.Glob(filepath.Join(store.dir, "v1", tenant.Default, "blocks", "*", "*", "*", block.MetaFile))
-		require.NoError(t, err)
-		require.Len(t, metas, 1)
-		raw, err := os.ReadFile(metas[0])
-		require.NoError(t, err)
-		m, err := block.ReadMeta(raw)
-		require.NoError(t, err)
-		i := slices.IndexFunc(m.Files, func(f block.File) bool { return f.Name == block.SamplesFile(0) })
-		times := m.Files[i].RowGroups[0].Columns[2]
-		path := filepath.Join(filepath.Dir(metas[0]), block.SamplesFile(0))
-		b, err := os.ReadFile(path)
-		require.NoError(t, err)
-		b[times[0]+times[1]-1] ^= 1
-		require.NoError(t, os.WriteFile(path, b, 0o600))
+		path := damageColumn(t, store, b, 2)
 
-		jobs, set = read()
+		jobs, set = read(newLake(t, store, settings)) // the other one keeps the samples
 		prefix, err := filepath.Rel(store.dir, filepath.Dir(path))
 		require.NoError(t, err)
 		if !partial {

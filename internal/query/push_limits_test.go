@@ -179,8 +179,9 @@ func TestPushedReplan(t *testing.T) {
 			}
 		}
 		old := write()
-		want := l.exec(t.Context(), a)
+		want := newLake(t, store, pushAll).exec(t.Context(), a)
 		require.NoError(t, want.Err)
+		require.NoError(t, l.exec(t.Context(), lastHours("m2")).Err, "takes the snapshot; samples of m1 would be kept")
 		b := write()
 		l.commit(tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
 			m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(x catalog.Block) bool {

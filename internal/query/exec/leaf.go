@@ -118,8 +118,8 @@ func (r *Run) Leaf(ctx context.Context, l *plan.Leaf) (out *Values, err error) {
 
 // batch reads the series of some ordinals of the leaf, and evaluates them.
 func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinals []uint32, memory *samples.Memory, out *Values) error {
-	some, match := read.wanted, read.Whole.Match
-	if len(ordinals) < len(read.wanted) || read.Rolled != nil {
+	some, match, only := read.wanted, read.Whole.Match, len(ordinals) == len(read.wanted)
+	if !only || read.Rolled != nil {
 		some = make([]int, len(ordinals))
 		for i, o := range ordinals {
 			some[i] = read.wanted[o]
@@ -128,7 +128,7 @@ func (r *Run) batch(ctx context.Context, k *promsql.Kernel, read *Input, ordinal
 	} else { // the whole read is the batch
 		slices.Sort(ordinals)
 	}
-	got := r.Samples.CollectBatch(match, memory)
+	got := r.Samples.CollectBatch(match, memory, only)
 	if err := read.Rolled.Read(ctx, got, some); err != nil {
 		return err
 	}

@@ -58,8 +58,8 @@ func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 	id := selectionKey(snap.Tenant, sets)
 	selected := s.selections.get(id, len(snap.Segments)+len(snap.Blocks))
 	parts, unknown, found := selected.known(objs)
-	crowded := s.crowded(objs)
-	if crowded { // whole tables that were there when the rows were matched may be gone
+	left := s.room(objs)
+	if left != ample { // whole tables that were there when the rows were matched may be gone
 		for _, i := range s.held(objs, m.Tables, func(i int) bool { return parts[i] != nil && len(parts[i].rows) > 0 && parts[i].table == nil }) {
 			parts[i] = nil
 			unknown = append(unknown, i)
@@ -67,7 +67,7 @@ func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 	}
 	s.metrics.CountLookups("selection", len(objs)-len(unknown), len(unknown))
 	if len(unknown) > 0 {
-		ranges, err := s.selectRows(ctx, m, unknown, sets, crowded)
+		ranges, err := s.selectRows(ctx, m, unknown, sets, left)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func (s *Tables) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, max
 		}
 	}
 	m := &Match{Scope: Scope{Objects: objs, Unread: unread, Tables: make([]*index.Table, len(objs))}, MinT: mint, MaxT: maxt, Rows: make([][]Row, len(objs))}
-	ranges, err := s.selectRows(ctx, m, which, sets, false)
+	ranges, err := s.selectRows(ctx, m, which, sets, ample)
 	if err != nil {
 		return nil, err
 	}
@@ -149,14 +149,15 @@ func (s *Tables) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, max
 }
 
 // selectRows returns the rows of some objects that match one of sets, and sets their series tables.
-// If the objects are crowded, tables that are not in the cache are read for the rows alone.
-func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][]*labels.Matcher, crowded bool) ([][]index.Range, error) {
+// left is the room for the tables of all objects; unless it is ample, tables that are not in the
+// cache may be read for the rows alone.
+func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][]*labels.Matcher, left room) ([][]index.Range, error) {
 	wanted := make([]bool, len(m.Objects))
 	for _, i := range which {
 		wanted[i] = true
 	}
-	if crowded {
-		if err := s.loadSome(ctx, m, wanted, sets); err != nil {
+	if left != ample {
+		if err := s.loadSome(ctx, m, wanted, sets, left); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"unique"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -25,6 +26,7 @@ type Tables struct {
 	files       *source.Files
 	cache       *index.Cache
 	selections  *selections
+	partial     *index.Often // reads of rows, by key of the series file
 	metrics     *metrics.Metrics
 	maxSeries   int // that one selector may match
 	maxSegments int // segments and blocks that one selector may read
@@ -35,7 +37,7 @@ type Tables struct {
 // selectionBytes.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, selections: newSelections(selectionBytes), metrics: m,
+		files: files, cache: cache, selections: newSelections(selectionBytes), partial: index.NewOften(), metrics: m,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }
@@ -122,10 +124,22 @@ const (
 	listSampleBytes = 16
 )
 
-// crowded reports whether the cache is too small for the series tables of objects and for the
-// samples of those that are segments. Whole tables would then push one another out, and every query
-// would decode all of them.
-func (s *Tables) crowded(objs []source.Object) bool {
+// room is how much of the cache the whole series tables of some objects would take.
+type room int
+
+const (
+	ample   room = iota // a small share of it
+	limited             // a large share of it
+	none                // more than it has
+)
+
+// ampleShare is the inverse of the share of the cache up to which whole tables are read at once.
+const ampleShare = 4
+
+// room returns how much of the cache the series tables of objects take, with the samples of those
+// that are segments. If it has too little room, whole tables would push one another out, and every
+// query would decode all of them.
+func (s *Tables) room(objs []source.Object) room {
 	n := int64(0)
 	for i := range objs {
 		f := objs[i].Footer
@@ -134,7 +148,13 @@ func (s *Tables) crowded(objs []source.Object) bool {
 			n += listSampleBytes * f.Samples
 		}
 	}
-	return n > s.cache.Limit()
+	switch limit := s.cache.Limit(); {
+	case n <= limit/ampleShare:
+		return ample
+	case n <= limit:
+		return limited
+	}
+	return none
 }
 
 // someShare is the inverse of the share of an object's rows up to which reading them alone costs
@@ -142,9 +162,13 @@ func (s *Tables) crowded(objs []source.Object) bool {
 const someShare = 4
 
 // loadSome sets the series tables of the wanted objects that the cache does not hold to tables of
-// the rows that match one of sets, except where these are too many.
-func (s *Tables) loadSome(ctx context.Context, m *Match, wanted []bool, sets [][]*labels.Matcher) error {
+// the rows that match one of sets, except where these are too many, and where the whole table is
+// worth its room.
+func (s *Tables) loadSome(ctx context.Context, m *Match, wanted []bool, sets [][]*labels.Matcher, left room) error {
 	rest := s.held(m.Objects, m.Tables, func(i int) bool { return wanted[i] })
+	if left == limited {
+		rest = slices.DeleteFunc(rest, func(i int) bool { return s.partial.Whole(m.Objects[i].Series) })
+	}
 	return s.files.Each(ctx, len(rest), func(ctx context.Context, k int) error {
 		o := &m.Objects[rest[k]]
 		some := index.Some{Seed: s.seed, Sets: sets, Most: int(o.Footer.Rows / someShare)}

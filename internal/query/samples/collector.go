@@ -28,20 +28,22 @@ type Collector struct {
 	size    atomic.Int64 // samples held; a histogram counts as its bytes / 16
 	inBatch bool         // of a larger read: its samples are soon released
 	counted bool         // the larger read counts what is read
+	keep    bool         // later reads may use what is decoded of blocks
 	work    *memory.Work // of the request that holds the samples; nil: nobody counts them
 	memory  *Memory      // of a batch: for the samples of blocks; nil: each read allocates
 }
 
 // Collect returns a collector of the samples of a match.
 func (s *Reader) Collect(m *lookup.Match) *Collector {
-	return &Collector{Match: m, reader: s, got: readable(m.Series)}
+	return &Collector{Match: m, reader: s, got: readable(m.Series), keep: true}
 }
 
-// CollectBatch returns a collector for a batch of a larger read, which counts what is read. The
-// samples lie in memory until that is given to the next batch.
-func (s *Reader) CollectBatch(m *lookup.Match, to *Memory) *Collector {
+// CollectBatch returns a collector for a batch of a larger read, which counts what is read; only
+// means that the read has no other batch. The samples lie in memory until that is given to the next
+// batch.
+func (s *Reader) CollectBatch(m *lookup.Match, to *Memory, only bool) *Collector {
 	r := s.CollectShare(m, to)
-	r.counted = true
+	r.counted, r.keep = true, only
 	return r
 }
 
@@ -50,7 +52,7 @@ func (s *Reader) CollectBatch(m *lookup.Match, to *Memory) *Collector {
 func (s *Reader) CollectShare(m *lookup.Match, to *Memory) *Collector {
 	to.reset()
 	r := s.Collect(m)
-	r.inBatch, r.memory = true, to
+	r.inBatch, r.memory, r.keep = true, to, false
 	return r
 }
 
@@ -82,19 +84,19 @@ func (r *Collector) Joined(series int) (t []int64, v []float64, facts promsql.Fa
 
 // FloatParts returns what is read of the blocks' float samples.
 func (r *Collector) FloatParts(ctx context.Context) ([]source.Parts, request.Totals) {
-	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats)
+	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats, nil)
 	return p.files, p.took
 }
 
 // HistParts returns what is read of the blocks' native histograms.
 func (r *Collector) HistParts(ctx context.Context) ([]source.Parts, request.Totals) {
-	p := r.plan(ctx, block.HistFiles, r.histsFrom(), (*index.Table).Hists)
+	p := r.plan(ctx, block.HistFiles, r.histsFrom(), (*index.Table).Hists, nil)
 	return p.files, p.took
 }
 
 // ExemplarParts returns what is read of the blocks' exemplars.
 func (r *Collector) ExemplarParts(ctx context.Context) ([]source.Parts, request.Totals) {
-	p := r.plan(ctx, block.ExemplarFiles, r.MinT, (*index.Table).Exemplars)
+	p := r.plan(ctx, block.ExemplarFiles, r.MinT, (*index.Table).Exemplars, nil)
 	return p.files, p.took
 }
 
@@ -116,6 +118,8 @@ type rowGroup struct {
 	group   *block.RowGroup
 	members []lookup.Row // with rows in the group, in order
 	rows    []block.Rows // theirs
+	key     string       // of decoded samples in the cache; empty: they are not kept
+	all     bool         // the key is that of all rows of the row group
 }
 
 // readPlan is a planned read of a kind of blocks' files.
@@ -127,8 +131,9 @@ type readPlan struct {
 }
 
 // plan plans the read of a kind of files. places returns which of their rows a row of a series
-// table has. Row groups without such a row, or outside of [mint, r.MaxT] (ms), are left out.
-func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64)) *readPlan {
+// table has. Row groups without such a row, or outside of [mint, r.MaxT] (ms), are left out, and
+// those for which held, if it is not nil, returns true: it has their samples.
+func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places func(t *index.Table, row int) (first, n int64), held func(*rowGroup) bool) *readPlan {
 	out := &readPlan{}
 	for i := range r.Objects {
 		m := r.Objects[i].Footer.Meta
@@ -140,7 +145,7 @@ func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places f
 		for j := range m.Files {
 			if f := &m.Files[j]; k.Has(f) && len(members) > 0 {
 				file := r.reader.files.Parts(ctx, r.Objects[i].Block.File(f.Name), f.Bytes)
-				out.file(&file, i, k, f, mint, r.MaxT, members, at)
+				out.file(&file, i, k, f, mint, r.MaxT, members, at, held)
 				if len(file.Spans) > 0 {
 					out.files = append(out.files, file)
 				}
@@ -151,7 +156,7 @@ func (r *Collector) plan(ctx context.Context, k block.Kind, mint int64, places f
 }
 
 // file plans the read of one file.
-func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []lookup.Row, at func(lookup.Row) (first, n int64)) {
+func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.File, mint, maxt int64, members []lookup.Row, at func(lookup.Row) (first, n int64), held func(*rowGroup) bool) {
 	for i := range f.RowGroups {
 		g := &f.RowGroups[i]
 		size := k.Bytes(g)
@@ -170,9 +175,15 @@ func (p *readPlan) file(file *source.Parts, object int, k block.Kind, f *block.F
 			first, n := at(x)
 			from, to := max(first, g.FirstRow), min(first+n, end)
 			rows[j] = block.Rows{From: from, N: to - from}
-			p.rows += to - from
 		}
-		p.groups = append(p.groups, rowGroup{object, file.In, g, members[lo:hi], rows})
+		x := rowGroup{object: object, in: file.In, group: g, members: members[lo:hi], rows: rows}
+		if held != nil && held(&x) {
+			continue
+		}
+		for _, r := range rows {
+			p.rows += r.N
+		}
+		p.groups = append(p.groups, x)
 		file.Spans = k.AppendChunks(file.Spans, g)
 	}
 }

@@ -114,7 +114,7 @@ func (c *counter) whole() {
 
 // blocks counts the samples of a kind in the rows that whole has left, by their times.
 func (c *counter) blocks(ctx context.Context, k block.Kind, places func(t *index.Table, row int) (first, n int64)) error {
-	p := c.plan(ctx, k.Times(), c.MinT, places)
+	p := c.plan(ctx, k.Times(), c.MinT, places, nil)
 	counts := make([][]int64, len(p.groups)) // by row group and member
 	err := c.run(ctx, p, func(i int, g *rowGroup) error {
 		fr := floatReaders.Get().(*block.FloatReader)

@@ -142,7 +142,7 @@ func (r *exemplarCollector) segments(ctx context.Context) error {
 // blocks reads the exemplars in blocks, which are few: one row group after the other.
 func (r *exemplarCollector) blocks(ctx context.Context) error {
 	var er block.ExemplarReader
-	p := r.plan(ctx, block.ExemplarFiles, r.MinT, (*index.Table).Exemplars)
+	p := r.plan(ctx, block.ExemplarFiles, r.MinT, (*index.Table).Exemplars, nil)
 	p.rows = 0
 	return r.run(ctx, p, func(_ int, g *rowGroup) error {
 		if _, err := er.Select(g.in, g.group, g.rows, r.MinT, r.MaxT); err != nil {

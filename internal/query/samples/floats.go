@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/promlake/promlake/internal/block"
-	"github.com/promlake/promlake/internal/query/index"
 )
 
 // batch holds float samples of some series, one after the other.
@@ -30,27 +29,38 @@ var floatReaders = sync.Pool{New: func() any { return new(block.FloatReader) }}
 
 // blockFloats reads the float samples in blocks.
 func (r *Collector) blockFloats(ctx context.Context) error {
-	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats)
+	p, err := r.planFloats(ctx)
+	if err != nil {
+		return err
+	}
 	got := make([][]fragment, len(p.groups)) // by row group and member
-	err := r.run(ctx, p, func(i int, g *rowGroup) (err error) {
-		got[i], err = r.groupFloats(g)
+	err = r.run(ctx, p, func(i int, g *rowGroup) (err error) {
+		got[i], err = r.groupFloats(ctx, g)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for i := range p.groups {
-		for j, f := range got[i] {
-			if f.n > 0 {
-				r.got[p.groups[i].members[j].Series].take(f, &r.Deletions)
-			}
-		}
+		r.takeGroup(&p.groups[i], got[i])
 	}
 	return nil
 }
 
+// takeGroup takes the fragments of a row group, by member.
+func (r *Collector) takeGroup(g *rowGroup, all []fragment) {
+	for i, f := range all {
+		if f.n > 0 {
+			r.got[g.members[i].Series].take(f, &r.Deletions)
+		}
+	}
+}
+
 // groupFloats reads one row group.
-func (r *Collector) groupFloats(g *rowGroup) ([]fragment, error) {
+func (r *Collector) groupFloats(ctx context.Context, g *rowGroup) ([]fragment, error) {
+	if g.key != "" {
+		return r.keptFloats(ctx, g)
+	}
 	fr := floatReaders.Get().(*block.FloatReader)
 	defer floatReaders.Put(fr)
 	if r.memory != nil {

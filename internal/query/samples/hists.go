@@ -40,7 +40,7 @@ func (r *Collector) histsFrom() int64 { return r.MinT - r.reader.settings.Lookba
 // blockHists reads the native histograms in blocks.
 func (r *Collector) blockHists(ctx context.Context) error {
 	from := r.histsFrom()
-	p := r.plan(ctx, block.HistFiles, from, (*index.Table).Hists)
+	p := r.plan(ctx, block.HistFiles, from, (*index.Table).Hists, nil)
 	if len(p.groups) > 0 {
 		r.Unread = max(r.Unread, from-1)
 	}

@@ -28,14 +28,15 @@ type Settings struct {
 type Reader struct {
 	settings Settings
 	files    *source.Files
-	cache    *index.Cache // of decoded lists and stand-ins
+	cache    *index.Cache // of decoded lists, samples of blocks and stand-ins
+	partial  *index.Often // reads of rows, by key of the samples of their row group
 	rollups  *rollups.Reader
 	metrics  *metrics.Metrics
 }
 
 // New returns a reader.
 func New(s Settings, files *source.Files, cache *index.Cache, r *rollups.Reader, m *metrics.Metrics) *Reader {
-	return &Reader{settings: s, files: files, cache: cache, rollups: r, metrics: m}
+	return &Reader{settings: s, files: files, cache: cache, partial: index.NewOften(), rollups: r, metrics: m}
 }
 
 // sampleShare is the inverse of the share of the cache that the decoded samples of one segment may

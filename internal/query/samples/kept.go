@@ -1,0 +1,175 @@
+package samples
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/promlake/promlake/internal/block"
+	"github.com/promlake/promlake/internal/query/index"
+)
+
+// kept are decoded float samples of a row group: those of some ranges of rows, or of all rows. They
+// are immutable.
+type kept struct {
+	ranges []batch // by range
+	all    *batch  // of all rows, from first on; ranges is empty then
+	first  int64
+	bytes  int64
+}
+
+// Bytes implements index.Sized.
+func (k *kept) Bytes() int64 { return k.bytes }
+
+// The inverses of the shares of the cache that the kept samples of some ranges of a row group, of
+// all of it, and of one read may take. What takes more is decoded for every read.
+const (
+	keptRangesShare = 256
+	keptGroupShare  = 32
+	keptReadShare   = 16
+)
+
+// keptSampleBytes is the memory of a sample with a start timestamp.
+const keptSampleBytes = 24
+
+// planFloats plans the read of the float samples in blocks, and takes those that are kept of an
+// earlier read.
+func (r *Collector) planFloats(ctx context.Context) (*readPlan, error) {
+	var failed error
+	hits, misses, room := 0, 0, r.reader.settings.CacheBytes/keptReadShare
+	p := r.plan(ctx, block.FloatFiles, r.MinT, (*index.Table).Floats, func(g *rowGroup) bool {
+		bytes := keptBytes(g.rows)
+		if !r.keep || bytes > r.reader.settings.CacheBytes/keptRangesShare {
+			return false
+		}
+		series := r.Objects[g.object].Series
+		keys := [2]string{keptKey(series, g.allRows()), keptKey(series, g.rows)}
+		var found *kept
+		index.Held(r.reader.cache, len(keys), func(i int) string { return keys[i] }, func(_ int, k *kept) { found = k })
+		if found == nil {
+			if misses++; bytes <= room && r.mostlyInside(g.group) {
+				room -= bytes
+				fits := keptBytes(g.allRows()) <= r.reader.settings.CacheBytes/keptGroupShare
+				if g.key = keys[1]; fits && r.reader.partial.Whole(keys[0]) {
+					g.key, g.all = keys[0], true
+				}
+			}
+			return false
+		}
+		hits++
+		all, err := r.within(g, found)
+		if err != nil {
+			failed = err
+			return true
+		}
+		r.takeGroup(g, all)
+		return true
+	})
+	r.reader.metrics.CountLookups("samples", hits, misses)
+	return p, failed
+}
+
+// allRows are all rows of the row group, as one range.
+func (g *rowGroup) allRows() []block.Rows {
+	return []block.Rows{{From: g.group.FirstRow, N: g.group.Rows}}
+}
+
+// keptBytes is the memory of the samples of some rows, at most.
+func keptBytes(rows []block.Rows) (bytes int64) {
+	for _, x := range rows {
+		bytes += keptSampleBytes * x.N
+	}
+	return bytes
+}
+
+// mostlyInside reports whether most samples of a row group are in the range of the read. All of
+// them are decoded to be kept: rules and panels read the same rows again, in windows that move on.
+func (r *Collector) mostlyInside(g *block.RowGroup) bool {
+	return 2*(min(g.MaxT, r.MaxT)-max(g.MinT, r.MinT)) >= g.MaxT-g.MinT
+}
+
+// keptKey returns the key of the samples of some rows of a block. series is the key of its series
+// file, which no other object has.
+func keptKey(series string, rows []block.Rows) string {
+	b := make([]byte, 0, 16*len(rows))
+	for _, r := range rows {
+		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, uint64(r.From)), uint64(r.N))
+	}
+	sum := xxh3.Hash128(b).Bytes()
+	return "samples of " + series + string(sum[:])
+}
+
+// keptFloats reads one row group through the cache.
+func (r *Collector) keptFloats(ctx context.Context, g *rowGroup) ([]fragment, error) {
+	o := &r.Objects[g.object]
+	k, _, err := index.Get(ctx, r.reader.cache, g.key, func() (*kept, error) { return decodeKept(g, o.Footer.Meta.HasST) })
+	switch {
+	case err != nil && g.all: // what this read does not want may be damaged
+		g.key, g.all = keptKey(o.Series, g.rows), false
+		return r.keptFloats(ctx, g)
+	case err != nil:
+		return nil, err
+	}
+	return r.within(g, k)
+}
+
+// decodeKept reads the samples that a row group is to keep; st means that it has start timestamps.
+func decodeKept(g *rowGroup, st bool) (*kept, error) {
+	fr := floatReaders.Get().(*block.FloatReader)
+	defer floatReaders.Put(fr)
+	rows := g.rows
+	if g.all {
+		rows = g.allRows()
+	}
+	total, err := fr.Select(g.in, g.group, st, rows, math.MinInt64, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	t, v := slices.Clone(fr.AllTimes()), make([]float64, total)
+	stale, err := fr.Values(v)
+	if err != nil {
+		return nil, err
+	}
+	var starts []int64
+	if st {
+		starts = make([]int64, total)
+		if err := fr.Starts(starts); err != nil {
+			return nil, err
+		}
+	}
+	k := &kept{bytes: int64(128 + 8*len(t) + 8*len(v) + 8*len(starts))}
+	if g.all {
+		k.first, k.all = g.group.FirstRow, &batch{t: t, v: v, st: starts, clean: !stale}
+		return k, nil
+	}
+	k.ranges = make([]batch, len(rows))
+	k.bytes += int64(unsafe.Sizeof(batch{})) * int64(len(rows))
+	for i, x := range fr.Rows() {
+		from := fr.TimesAt(i)
+		k.ranges[i] = batch{t: t[from : from+int(x.N)], v: v[:x.N:x.N], clean: !stale}
+		v = v[x.N:]
+		if st {
+			k.ranges[i].st, starts = starts[:x.N:x.N], starts[x.N:]
+		}
+	}
+	return k, nil
+}
+
+// within returns the kept samples of a row group that are in the range of the read, by member.
+func (r *Collector) within(g *rowGroup, k *kept) ([]fragment, error) {
+	out, total := make([]fragment, len(g.rows)), int64(0)
+	for i, x := range g.rows {
+		b, first := k.all, int(x.From-k.first)
+		if b == nil {
+			b, first = &k.ranges[i], 0
+		}
+		lo, hi := between(b.t[first:first+int(x.N)], r.MinT, r.MaxT)
+		out[i] = fragment{b, uint32(first + lo), uint32(hi - lo), uint32(g.object)}
+		total += int64(hi - lo)
+	}
+	return out, r.hold(total)
+}
