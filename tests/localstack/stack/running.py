@@ -1,5 +1,6 @@
 """The running stack, its functions and its queues."""
 
+import contextlib
 import json
 import os
 import signal
@@ -85,7 +86,8 @@ class Stack:
     def end(self, function: str) -> None:
         """Kills the processes of an idle function, so that the next one starts without caches."""
         for pid in self.pids(function):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself, after a change of its variables
+                os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not self.pids(function), f"the processes of {function} to be gone")
 
     def tick(self, function: str = "plan", at: datetime | None = None) -> dict[str, Any]:
