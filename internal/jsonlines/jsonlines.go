@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -156,35 +155,30 @@ func (d *decoder) parse(line []byte) error {
 	return nil
 }
 
+// usualLabels is the number of labels that are read without growth.
+const usualLabels = 16
+
 // labels returns the labels of the line at hand, sorted by name.
 func (d *decoder) labels() ([]series.Label, error) {
 	if !utf8.Valid(d.metric) {
 		return nil, errors.New(`"metric" is not valid UTF-8`)
 	}
-	in := json.NewDecoder(bytes.NewReader(d.metric))
-	if t, err := in.Token(); err != nil || t != json.Delim('{') {
+	if d.metric[0] != '{' {
 		return nil, errors.New(`"metric" is not an object`)
 	}
-	var out []series.Label
-	for in.More() {
-		name, err := in.Token()
-		if err != nil {
-			return nil, fmt.Errorf(`"metric": %w`, err)
+	out := make([]series.Label, 0, usualLabels+len(d.Labels))
+	p := jsontext.New(d.metric)
+	err := p.Object(func(name string) error {
+		if p.Peek() != '"' {
+			return fmt.Errorf("the value of %s is not a string", remotewrite.Quote(name))
 		}
-		value, err := in.Token()
-		if err != nil {
-			return nil, fmt.Errorf(`"metric": %w`, err)
+		value, err := p.String()
+		if err == nil && !slices.ContainsFunc(d.Labels, func(x series.Label) bool { return x.Name == name }) {
+			out = append(out, series.Label{Name: strings.Clone(name), Value: value})
 		}
-		text, ok := value.(string)
-		if !ok {
-			return nil, fmt.Errorf(`"metric": the value of %s is not a string`, remotewrite.Quote(name.(string)))
-		}
-		l := series.Label{Name: name.(string), Value: text}
-		if !slices.ContainsFunc(d.Labels, func(x series.Label) bool { return x.Name == l.Name }) {
-			out = append(out, l)
-		}
-	}
-	if _, err := in.Token(); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf(`"metric": %w`, err)
 	}
 	out = append(out, d.Labels...)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unsafe"
 )
 
@@ -48,7 +49,7 @@ func (p *Parser) Unexpected(want string) error {
 	return fmt.Errorf("%q at byte %d, where %s is expected", p.text[p.at], p.at+1, want)
 }
 
-// Object reads an object. It calls f at each value, which f reads.
+// Object reads an object. It calls f at each value, which f reads. The name is valid until f returns.
 func (p *Parser) Object(f func(name string) error) error {
 	if !p.take('{') {
 		return p.Unexpected("{")
@@ -57,7 +58,7 @@ func (p *Parser) Object(f func(name string) error) error {
 		if !first && !p.take(',') {
 			return p.Unexpected(", or }")
 		}
-		name, err := p.String()
+		name, err := p.name()
 		if err != nil {
 			return err
 		}
@@ -98,6 +99,12 @@ func (p *Parser) Array(f func() error) error {
 
 // String reads a string.
 func (p *Parser) String() (string, error) {
+	s, err := p.name()
+	return strings.Clone(s), err
+}
+
+// name reads a string that may be a part of the text.
+func (p *Parser) name() (string, error) {
 	if p.Peek() != '"' {
 		return "", p.Unexpected("a string")
 	}
@@ -106,7 +113,7 @@ func (p *Parser) String() (string, error) {
 		return "", err
 	}
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1]), nil
+		return view(raw[1 : len(raw)-1]), nil
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -118,17 +125,21 @@ func (p *Parser) String() (string, error) {
 // Raw returns the bytes of a value. Of an object or array it checks only where it ends.
 func (p *Parser) Raw() ([]byte, error) {
 	p.Peek()
-	from, depth, text := p.at, 0, false
-	for ; p.at < len(p.text); p.at++ {
+	from, depth := p.at, 0
+	if n := flat(p.text[from:]); n > 0 {
+		p.at += n
+		return p.text[from:p.at], nil
+	}
+	for p.at < len(p.text) {
 		switch c := p.text[p.at]; {
-		case text && c == '\\':
-			p.at++
 		case c == '"':
-			if text = !text; !text && depth == 0 {
-				p.at++
+			if !p.skipString() {
+				return nil, errEnd
+			}
+			if depth == 0 {
 				return p.text[from:p.at], nil
 			}
-		case text:
+			continue
 		case c == '{', c == '[':
 			depth++
 		case depth == 0 && (c == ',' || c == '}' || c == ']'):
@@ -142,8 +153,45 @@ func (p *Parser) Raw() ([]byte, error) {
 				return p.text[from:p.at], nil
 			}
 		}
+		p.at++
 	}
-	return nil, errors.New("the text ends within a value")
+	return nil, errEnd
+}
+
+// flat returns the length of the object that a text begins with, if nothing in it needs a closer
+// look: no other object, and no escaped quote. Else it returns 0.
+func flat(text []byte) int {
+	if len(text) == 0 || text[0] != '{' {
+		return 0
+	}
+	n := bytes.IndexByte(text, '}') + 1
+	if n == 0 || bytes.IndexByte(text[1:n], '{') >= 0 || bytes.IndexByte(text[:n], '\\') >= 0 || bytes.Count(text[:n], []byte{'"'})%2 != 0 {
+		return 0
+	}
+	return n
+}
+
+var errEnd = errors.New("the text ends within a value")
+
+// skipString skips the string that begins here. It reports whether the string ends.
+func (p *Parser) skipString() bool {
+	from := p.at
+	for {
+		n := bytes.IndexByte(p.text[p.at+1:], '"')
+		if n < 0 {
+			p.at = len(p.text)
+			return false
+		}
+		p.at += 1 + n
+		escapes := 0
+		for p.text[p.at-1-escapes] == '\\' && p.at-1-escapes > from {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			p.at++
+			return true
+		}
+	}
 }
 
 // number returns the bytes of a number.

@@ -32,7 +32,7 @@ func TestDraw(t *testing.T) {
 
 func TestSteps(t *testing.T) {
 	f := Flags{Large: true}
-	require.Len(t, f.steps(), len(loads)+3)
+	require.Len(t, f.steps(), len(loads())+3)
 }
 
 func TestComparisons(t *testing.T) {

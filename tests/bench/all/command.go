@@ -14,6 +14,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/server"
 	"github.com/promlake/promlake/tests/bench/storage"
 	"github.com/promlake/promlake/tests/bench/table"
+	"github.com/promlake/promlake/tests/bench/wire"
 )
 
 // Flags of the command.
@@ -55,15 +56,26 @@ func (f *Flags) Run(ctx context.Context) error {
 	return table.Write(os.Stdout, table.Comparisons(all))
 }
 
-// loads are the loads of ingestion: hosts of 507 series, their scrapes, and samples in a request.
-var loads = []struct {
+// load is a load of ingestion: hosts of 507 series, their scrapes, and samples in a request.
+type load struct {
 	name                  string
 	hosts, scrapes, batch int
-}{
-	{"10,140 series × 500 samples", 20, 500, 2000},
-	{"101,400 series × 60 samples", 200, 60, 2000},
-	{"101,400 series × 60 samples, 10,000 in a request", 200, 60, 10_000},
-	{"1,014,000 series × 6 samples, 10,000 in a request", 2000, 6, 10_000},
+	protocol              wire.Version
+}
+
+func loads() []load {
+	out := []load{
+		{"10,140 series × 500 samples", 20, 500, 2000, wire.V1},
+		{"101,400 series × 60 samples", 200, 60, 2000, wire.V1},
+		{"101,400 series × 60 samples, 10,000 in a request", 200, 60, 10_000, wire.V1},
+		{"1,014,000 series × 6 samples, 10,000 in a request", 2000, 6, 10_000, wire.V1},
+	}
+	for v := wire.V1; v.Valid(); v++ {
+		if v != wire.V2 { // Promlake's peers have only version 1
+			out = append(out, load{"101,400 series × 20 samples, protocol " + v.String(), 200, 20, 2000, v})
+		}
+	}
+	return out
 }
 
 // longest bounds a load, which ends after its scrapes.
@@ -74,9 +86,9 @@ func (f *Flags) steps() (out []step) {
 	if len(servers.Only) == 0 {
 		servers.Only = []string{server.Promlake, server.VictoriaMetrics}
 	}
-	for _, l := range loads {
+	for _, l := range loads() {
 		flags := ingest.Flags{
-			Flags: servers, Repeat: 1, Hosts: l.hosts, Scrapes: l.scrapes, Batch: l.batch, Duration: longest, Concurrency: 4, Protocol: "1", Settle: 5 * time.Second,
+			Flags: servers, Repeat: 1, Hosts: l.hosts, Scrapes: l.scrapes, Batch: l.batch, Duration: longest, Concurrency: 4, Protocol: l.protocol.String(), Settle: 5 * time.Second,
 		}
 		out = append(out, step{l.name, func(ctx context.Context) ([]table.Comparison, error) { return flags.Compare(ctx, l.name) }})
 	}

@@ -31,7 +31,7 @@ type Flags struct {
 	Batch       int           `default:"2000" help:"Samples in a request."`
 	Concurrency int           `default:"4" help:"Number of senders."`
 	Rate        float64       `help:"Samples per second (0 = as fast as each server answers)."`
-	Protocol    string        `default:"1" enum:"1,2,influx,text,otlp,datadog" help:"Version of remote_write sent to Promlake, 1 or 2 (the peers support only 1); or influx, text, otlp or datadog to the servers that have it. Debian's VictoriaMetrics has no otlp, and no protobuf of datadog."`
+	Protocol    string        `default:"1" enum:"1,2,influx,text,otlp,datadog,opentsdb,jsonlines,csv,graphite" help:"Version of remote_write sent to Promlake, 1 or 2 (the peers support only 1); or ${enum} to the servers that have it. Debian's VictoriaMetrics has no otlp, and no protobuf of datadog."`
 	Settle      time.Duration `default:"5s" help:"Time after the load during which a server's CPU time still counts (deferred work)."`
 	WorkDir     string        `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
 	JSON        bool          `name:"json" help:"Print every run as JSON, one object a line, instead of the table."`
@@ -46,12 +46,14 @@ func (f *Flags) Run(ctx context.Context) error {
 	return publish(os.Stdout, f.JSON, runs)
 }
 
-// Compare measures Promlake and VictoriaMetrics under a load with a name.
+// Compare measures Promlake and VictoriaMetrics under a load with a name. A VictoriaMetrics that
+// refuses all of it does not have the protocol, and has no figures.
 func (f *Flags) Compare(ctx context.Context, name string) ([]table.Comparison, error) {
 	runs, err := f.measure(ctx)
 	if err != nil {
 		return nil, err
 	}
+	runs = slices.DeleteFunc(runs, func(r run) bool { return r.Server != server.Promlake && r.Error == "" && r.Report.RequestsOK == 0 })
 	if i := slices.IndexFunc(runs, run.broken); i >= 0 {
 		return nil, fmt.Errorf("%w: %s", errFailed, runs[i])
 	}
@@ -112,16 +114,15 @@ func (f *Flags) measure(ctx context.Context) ([]run, error) {
 	return runs, nil
 }
 
-// having returns the servers that take a protocol, with its path.
+// having returns the servers that take a protocol, at their WriteURL.
 func having(specs []server.Spec, protocol wire.Version) (out []server.Spec) {
 	for _, s := range specs {
-		path, ok := s.Paths[protocol.String()]
+		taking, ok := s.Taking(protocol.String())
 		if protocol.Remote() {
-			path, ok = s.WritePath, true
+			taking, ok = s, true
 		}
 		if ok {
-			s.WritePath = path
-			out = append(out, s)
+			out = append(out, taking)
 		}
 	}
 	return out

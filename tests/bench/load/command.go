@@ -16,12 +16,12 @@ var errFailed = errors.New("not every request succeeded")
 
 // Flags of the command that loads a running server.
 type Flags struct {
-	URL         string            `required:"" help:"URL of the endpoint, such as http://127.0.0.1:9009/api/v1/write."`
+	URL         string            `required:"" help:"URL of the endpoint, such as http://127.0.0.1:9009/api/v1/write, or tcp://127.0.0.1:2003 for graphite."`
 	PID         int               `name:"pid" help:"Process of the server, to report its CPU time and memory (0 = none)."`
 	Hosts       int               `default:"200" help:"Number of virtual hosts (with the default capture, 507 series each)."`
 	Duration    time.Duration     `default:"60s" help:"Duration of the load."`
 	Rounds      int               `help:"End after this number of scrapes of every host (0 = only --duration ends the load)."`
-	Protocol    string            `default:"1" enum:"1,2,influx,text,otlp,datadog" help:"Version of remote_write, 1 or 2; or influx, text, otlp or datadog."`
+	Protocol    string            `default:"1" enum:"1,2,influx,text,otlp,datadog,opentsdb,jsonlines,csv,graphite" help:"Version of remote_write, 1 or 2; or another protocol (${enum})."`
 	Batch       int               `default:"2000" help:"Samples in a request."`
 	Concurrency int               `default:"4" help:"Number of senders; each has its own share of the series."`
 	Rate        float64           `help:"Samples per second over all senders (0 = as fast as the server answers)."`

@@ -31,7 +31,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		`URL "ftp://x": want http or https`:              func(s *Settings) { s.URL = "ftp://x" },
 		`URL "": want http or https`:                     func(s *Settings) { s.URL = "" },
 		"pid -1: want a process or 0":                    func(s *Settings) { s.PID = -1 },
-		"protocol 7: want 1 or 2":                        func(s *Settings) { s.Protocol = 7 },
+		"unknown protocol 11":                            func(s *Settings) { s.Protocol = 11 },
 		"batch -1: want 1 to 1000000 samples":            func(s *Settings) { s.Batch = -1 },
 		"concurrency 1025: want 1 to 1024":               func(s *Settings) { s.Concurrency = 1025 },
 		"rate -1: want samples/s or 0":                   func(s *Settings) { s.Rate = -1 },

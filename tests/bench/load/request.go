@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -20,6 +21,8 @@ const (
 	OutcomeTransport = "transport error"
 	// 2xx, but the headers of protocol 2, or OTLP's answer, do not confirm every sample
 	OutcomeUnconfirmed = "unconfirmed"
+	// lines over TCP, which no server answers, are with the kernel
+	OutcomeWritten = "written"
 )
 
 // headerWritten is how a receiver of protocol 2 confirms samples; without it none count as written
@@ -44,8 +47,10 @@ func requestHeaders(v wire.Version, further map[string]string) http.Header {
 	case wire.V2:
 		h.Set("Content-Type", "application/x-protobuf;proto=io.prometheus.write.v2.Request")
 		h.Set("X-Prometheus-Remote-Write-Version", "2.0.0")
-	case wire.Influx, wire.Text:
+	case wire.Influx, wire.Text, wire.CSV:
 		h.Set("Content-Type", "text/plain; charset=utf-8")
+	case wire.OpenTSDB, wire.JSONLines:
+		h.Set("Content-Type", "application/json")
 	case wire.OTLP, wire.Datadog:
 		h.Set("Content-Type", "application/x-protobuf")
 	default:
@@ -65,6 +70,9 @@ func requestHeaders(v wire.Version, further map[string]string) http.Header {
 func (s *sender) post(ctx context.Context, body []byte, samples int) outcome {
 	ctx, cancel := context.WithTimeout(ctx, s.settings.Timeout)
 	defer cancel()
+	if s.settings.Protocol == wire.Graphite {
+		return s.stream(ctx, body)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.settings.URL, bytes.NewReader(body))
 	if err != nil {
 		return outcome{kind: OutcomeTransport, message: fmt.Sprintf("make request: %v", err)}
@@ -83,6 +91,28 @@ func (s *sender) post(ctx context.Context, body []byte, samples int) outcome {
 		return broken(fmt.Errorf("read answer: %w", err))
 	}
 	return judge(s.settings.Protocol, resp.StatusCode, resp.Header, message, samples)
+}
+
+// stream writes one body to the sender's connection, which the first one opens. A failure closes it.
+func (s *sender) stream(ctx context.Context, body []byte) outcome {
+	if s.conn == nil {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(s.settings.URL, "tcp://"))
+		if err != nil {
+			return broken(err)
+		}
+		s.conn = conn
+	}
+	deadline, _ := ctx.Deadline()
+	err := s.conn.SetWriteDeadline(deadline)
+	if err == nil {
+		_, err = s.conn.Write(body)
+	}
+	if err != nil {
+		err = errors.Join(err, s.conn.Close())
+		s.conn = nil
+		return broken(err)
+	}
+	return outcome{kind: OutcomeWritten, ok: true}
 }
 
 func judge(v wire.Version, status int, h http.Header, message []byte, samples int) outcome {

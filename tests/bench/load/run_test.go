@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -182,4 +184,47 @@ func TestReportPrints(t *testing.T) {
 	var back load.Report
 	require.NoError(t, json.Unmarshal(data.Bytes(), &back))
 	require.Equal(t, r, back)
+}
+
+// TestLinesOverTCP: every sample is written once, to a connection of each sender, and a refused
+// connection is a failure.
+func TestLinesOverTCP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	const senders = 3
+	lines := make(chan []string, senders)
+	for range senders {
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				lines <- []string{err.Error()}
+				return
+			}
+			b, err := io.ReadAll(conn)
+			lines <- append(strings.Split(strings.TrimSpace(string(b)), "\n"), fmt.Sprint(err))
+		}()
+	}
+	settings := load.Settings{URL: "tcp://" + l.Addr().String(), Protocol: wire.Graphite, Batch: 12, Concurrency: senders, Rounds: 7, Start: start}
+	r, err := load.Run(t.Context(), smallFleet(t), settings, time.Now)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{load.OutcomeWritten: 5 * 7}, r.Outcomes)
+	require.Equal(t, int64(5*10*7), r.Samples)
+	arrived := map[string]int{}
+	for range senders {
+		got := <-lines
+		require.Equal(t, "<nil>", got[len(got)-1])
+		for _, line := range got[:len(got)-1] {
+			arrived[line]++
+		}
+	}
+	require.Len(t, arrived, 5*10*7)
+	for line, times := range arrived {
+		require.Equal(t, 1, times, line)
+	}
+
+	require.NoError(t, l.Close())
+	settings.Rounds, settings.Concurrency = 1, 1
+	r, err = load.Run(t.Context(), smallFleet(t), settings, time.Now)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{load.OutcomeTransport: 5}, r.Outcomes)
 }

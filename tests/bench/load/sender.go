@@ -2,6 +2,8 @@ package load
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -22,6 +24,7 @@ type sender struct {
 	batches  []batch
 	churn    churn
 	client   *http.Client
+	conn     net.Conn // of lines over TCP, once one is open
 	headers  http.Header
 	pace     *pacer
 	now      func() time.Time
@@ -34,10 +37,15 @@ type sender struct {
 
 // run sends until stop ends or the last round is done. Requests in progress continue, under ctx. An
 // error means that a request could not be built.
-func (s *sender) run(ctx, stop context.Context) error {
+func (s *sender) run(ctx, stop context.Context) (err error) {
 	if len(s.batches) == 0 {
 		return nil
 	}
+	defer func() {
+		if s.conn != nil {
+			err = errors.Join(err, s.conn.Close())
+		}
+	}()
 	for round := 0; s.settings.Rounds == 0 || round < s.settings.Rounds; round++ {
 		if err := s.churn.renew(s.fleet, s.settings.Protocol, s.batches, time.Duration(round)*s.settings.Interval); err != nil {
 			return err

@@ -86,9 +86,10 @@ func (s Settings) validate() error {
 		ok   bool
 		what string
 	}{
-		{u.Scheme == "http" || u.Scheme == "https", fmt.Sprintf("URL %q: want http or https", s.URL)},
+		{s.Protocol == wire.Graphite || u.Scheme == "http" || u.Scheme == "https", fmt.Sprintf("URL %q: want http or https", s.URL)},
+		{s.Protocol != wire.Graphite || u.Scheme == "tcp", fmt.Sprintf("URL %q: want tcp", s.URL)},
 		{s.PID >= 0, fmt.Sprintf("pid %d: want a process or 0", s.PID)},
-		{s.Protocol >= wire.V1 && s.Protocol <= wire.Datadog, fmt.Sprintf("protocol %d: want 1 or 2, or one of the others", s.Protocol)},
+		{s.Protocol.Valid(), s.Protocol.String()},
 		{s.Batch >= 1 && s.Batch <= MaxBatch, fmt.Sprintf("batch %d: want 1 to %d samples", s.Batch, MaxBatch)},
 		{s.Concurrency >= 1 && s.Concurrency <= MaxConcurrency, fmt.Sprintf("concurrency %d: want 1 to %d", s.Concurrency, MaxConcurrency)},
 		{s.Rate >= 0, fmt.Sprintf("rate %g: want samples/s or 0", s.Rate)},

@@ -31,6 +31,7 @@ type Process struct {
 	spec    Spec
 	cmd     *exec.Cmd
 	addr    string
+	writes  string // address of the endpoint for writes
 	logPath string
 	ended   chan struct{} // closed once the process is gone and err is set
 	err     error
@@ -53,7 +54,13 @@ func Start(ctx context.Context, spec Spec, dir string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{spec: spec, addr: addr, logPath: filepath.Join(dir, logName), ended: make(chan struct{})}
+	writes := addr
+	if spec.addrFlag != "" {
+		if writes, err = freeaddr.Pick(); err != nil {
+			return nil, err
+		}
+	}
+	p := &Process{spec: spec, addr: addr, writes: writes, logPath: filepath.Join(dir, logName), ended: make(chan struct{})}
 	if err := p.launch(dir); err != nil {
 		return nil, err
 	}
@@ -75,7 +82,11 @@ func (p *Process) launch(dir string) error {
 	if err != nil {
 		return fmt.Errorf("resolve %s: %w", p.spec.Binary, err)
 	}
-	p.cmd = exec.Command(binary, p.spec.Args(p.addr, dir)...)
+	args := p.spec.Args(p.addr, dir)
+	if p.spec.addrFlag != "" {
+		args = append(args, p.spec.addrFlag+p.writes)
+	}
+	p.cmd = exec.Command(binary, args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, out, out
 	// Ctrl-C ends this process, which stops the server
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -124,8 +135,14 @@ func ready(ctx context.Context, url string) bool {
 // PID is the server's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// WriteURL is the server's remote_write endpoint.
-func (p *Process) WriteURL() string { return p.URL(p.spec.WritePath) }
+// WriteURL is the server's endpoint for writes. Its scheme is tcp if that takes lines without HTTP.
+func (p *Process) WriteURL() string {
+	scheme := "http://"
+	if p.spec.WritePath == "" {
+		scheme = "tcp://"
+	}
+	return scheme + p.writes + p.spec.WritePath
+}
 
 // URL is the address of a path of the server, such as /metrics.
 func (p *Process) URL(path string) string { return "http://" + p.addr + path }

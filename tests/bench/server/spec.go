@@ -4,9 +4,12 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/promlake/promlake/tests/bench/wire"
 )
 
 // Names of the servers, in the order of the table.
@@ -24,8 +27,11 @@ type Spec struct {
 	Args      func(addr, dir string) []string
 	Files     map[string]string // written into dir before the start: name → content
 	WritePath string            // remote_write endpoint
-	Paths     map[string]string // endpoints of other protocols
-	ReadyPath string            // answers 200 when the server is ready
+	Paths     map[string]string // endpoints of other protocols; empty: lines over TCP
+	// Flags of the addresses that only a protocol has, with their equals sign, by protocol.
+	AddrFlags map[string]string
+	ReadyPath string // answers 200 when the server is ready
+	addrFlag  string // of the address of WritePath; empty: the server's own
 }
 
 // Specs returns all servers: Promlake at serverBin, and the peers in peersDir as fetch-peers.sh
@@ -35,14 +41,16 @@ func Specs(serverBin, peersDir string) []Spec {
 	return []Spec{
 		{
 			Name: Promlake, Binary: serverBin, WritePath: "/api/v1/write", ReadyPath: "/-/ready",
-			Paths: map[string]string{"influx": "/write", "text": "/api/v1/import/prometheus", "otlp": "/opentelemetry/v1/metrics", "datadog": "/api/v2/series"},
+			Paths:     paths("otlp", "/opentelemetry/v1/metrics", "datadog", "/api/v2/series"),
+			AddrFlags: map[string]string{"graphite": "--graphite.listen="},
 			Args: func(addr, dir string) []string {
 				return []string{"serve", "--listen", addr, "--store", "file://" + filepath.Join(dir, "store")}
 			},
 		},
 		{
 			Name: VictoriaMetrics, Binary: peer("victoria-metrics"), WritePath: "/api/v1/write", ReadyPath: "/health",
-			Paths: map[string]string{"influx": "/write", "text": "/api/v1/import/prometheus", "otlp": "/opentelemetry/v1/metrics"},
+			Paths:     paths("otlp", "/opentelemetry/v1/metrics"),
+			AddrFlags: map[string]string{"graphite": "-graphiteListenAddr=", "opentsdb": "-opentsdbHTTPListenAddr="},
 			Args: func(addr, dir string) []string {
 				return []string{"-httpListenAddr=" + addr, "-storageDataPath=" + filepath.Join(dir, "data"), "-loggerLevel=WARN"}
 			},
@@ -58,6 +66,27 @@ func Specs(serverBin, peersDir string) []Spec {
 			},
 		},
 	}
+}
+
+// paths returns the endpoints that Promlake and VictoriaMetrics both have, and more: pairs of
+// protocol and path.
+func paths(more ...string) map[string]string {
+	out := map[string]string{
+		"influx": "/write", "text": "/api/v1/import/prometheus", "opentsdb": "/api/put", "jsonlines": "/api/v1/import", "graphite": "",
+		"csv": "/api/v1/import/csv?" + url.Values{"format": {wire.CSVFormat}}.Encode(),
+	}
+	for pair := range slices.Chunk(more, 2) {
+		out[pair[0]] = pair[1]
+	}
+	return out
+}
+
+// Taking returns the server as one that takes a protocol other than remote_write at its WriteURL.
+// The second result is false if the server does not have it.
+func (s Spec) Taking(protocol string) (Spec, bool) {
+	path, ok := s.Paths[protocol]
+	s.WritePath, s.addrFlag = path, s.AddrFlags[protocol]
+	return s, ok
 }
 
 // Flags choose servers.

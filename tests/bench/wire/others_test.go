@@ -32,6 +32,25 @@ a_total{instance="i",job="j",} 0.5 1700000000000
 b{instance="i",job="j",} -2 1700000000000
 b{instance="k",job="j",} 1e+21 1700000000000
 `,
+		wire.OpenTSDB: `[{"metric":"a_total","tags":{"instance":"i","job":"j","path":"/x y,z=\"1\""},"value":1,"timestamp":1700000000000},` +
+			`{"metric":"a_total","tags":{"instance":"i","job":"j"},"value":0.5,"timestamp":1700000000000},` +
+			`{"metric":"b","tags":{"instance":"i","job":"j"},"value":-2,"timestamp":1700000000000},` +
+			`{"metric":"b","tags":{"instance":"k","job":"j"},"value":1e+21,"timestamp":1700000000000}]`,
+		wire.JSONLines: `{"metric":{"__name__":"a_total","instance":"i","job":"j","path":"/x y,z=\"1\""},"values":[1],"timestamps":[1700000000000]}
+{"metric":{"__name__":"a_total","instance":"i","job":"j"},"values":[0.5],"timestamps":[1700000000000]}
+{"metric":{"__name__":"b","instance":"i","job":"j"},"values":[-2],"timestamps":[1700000000000]}
+{"metric":{"__name__":"b","instance":"k","job":"j"},"values":[1e+21],"timestamps":[1700000000000]}
+`,
+		wire.CSV: `"a_total","i","j","{path=""/x y,z=\""1\""""}",1,1700000000000
+"a_total","i","j","{}",0.5,1700000000000
+"b","i","j","{}",-2,1700000000000
+"b","k","j","{}",1e+21,1700000000000
+`,
+		wire.Graphite: `a_total;instance=i;job=j;path=/x_y,z="1" 1 1700000000
+a_total;instance=i;job=j 0.5 1700000000
+b;instance=i;job=j -2 1700000000
+b;instance=k;job=j 1e+21 1700000000
+`,
 	} {
 		tmpl, err := wire.New(v, otherSeries())
 		require.NoError(t, err)
@@ -65,7 +84,7 @@ func TestOTLP(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for _, name := range []string{"1", "2", "influx", "text", "otlp"} {
+	for _, name := range []string{"1", "2", "influx", "text", "otlp", "datadog", "opentsdb", "jsonlines", "csv", "graphite"} {
 		v, err := wire.Parse(name)
 		require.NoError(t, err)
 		require.Equal(t, name, v.String())

@@ -9,6 +9,8 @@ package wire
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -25,27 +27,39 @@ type Version int
 
 // The protocols.
 const (
-	V1      Version = 1 // prometheus.WriteRequest
-	V2      Version = 2 // io.prometheus.write.v2.Request
-	Influx  Version = 3 // InfluxDB's line protocol
-	Text    Version = 4 // Prometheus' text format
-	OTLP    Version = 5 // ExportMetricsServiceRequest
-	Datadog Version = 6 // datadog.agentpayload.MetricPayload
+	V1        Version = 1  // prometheus.WriteRequest
+	V2        Version = 2  // io.prometheus.write.v2.Request
+	Influx    Version = 3  // InfluxDB's line protocol
+	Text      Version = 4  // Prometheus' text format
+	OTLP      Version = 5  // ExportMetricsServiceRequest
+	Datadog   Version = 6  // datadog.agentpayload.MetricPayload
+	OpenTSDB  Version = 7  // a list of OpenTSDB's data points in JSON
+	JSONLines Version = 8  // VictoriaMetrics' lines of JSON
+	CSV       Version = 9  // lines of CSV, in CSVFormat
+	Graphite  Version = 10 // Graphite's plaintext protocol with tags
 )
 
-var versions = map[Version]string{V1: "1", V2: "2", Influx: "influx", Text: "text", OTLP: "otlp", Datadog: "datadog"}
+// names are those of the protocols, from V1.
+var names = []string{"1", "2", "influx", "text", "otlp", "datadog", "opentsdb", "jsonlines", "csv", "graphite"}
 
-// Parse returns the protocol with a name: 1, 2, influx, text, otlp or datadog.
+// Parse returns the protocol with a name: 1 or 2 (of remote_write), influx, text, otlp, datadog,
+// opentsdb, jsonlines, csv or graphite.
 func Parse(name string) (Version, error) {
-	for v, n := range versions {
-		if n == name {
-			return v, nil
-		}
+	if i := slices.Index(names, name); i >= 0 {
+		return V1 + Version(i), nil
 	}
-	return 0, fmt.Errorf("protocol %q: want 1 or 2 (of remote_write), influx, text, otlp or datadog", name)
+	return 0, fmt.Errorf("protocol %q: want 1 or 2 (of remote_write), or one of %s", name, strings.Join(names[2:], ", "))
 }
 
-func (v Version) String() string { return versions[v] }
+// Valid reports whether the protocol exists.
+func (v Version) Valid() bool { return v >= V1 && int(v) <= len(names) }
+
+func (v Version) String() string {
+	if !v.Valid() {
+		return fmt.Sprintf("unknown protocol %d", int(v))
+	}
+	return names[v-V1]
+}
 
 // Remote reports whether the protocol is remote_write.
 func (v Version) Remote() bool { return v == V1 || v == V2 }
@@ -57,6 +71,7 @@ type record struct{ before, after []byte }
 // concurrent use.
 type Template struct {
 	head    []byte // the bytes before the series; of OTLP, the whole message
+	tail    []byte // of protocols of lines, replaces the last byte
 	field   protowire.Number
 	records []record
 
@@ -79,6 +94,14 @@ func New(v Version, series []Series) (*Template, error) {
 		return newOTLP(series), nil
 	case Datadog:
 		return newDatadog(series), nil
+	case OpenTSDB:
+		return newOpenTSDB(series), nil
+	case JSONLines:
+		return newJSONLines(series), nil
+	case CSV:
+		return newCSV(series), nil
+	case Graphite:
+		return newGraphite(series), nil
 	}
 	return nil, fmt.Errorf("protocol %d is not known", v)
 }
@@ -103,13 +126,16 @@ func (t *Template) Append(dst []byte, ts int64, values []float64) []byte {
 	if t.times != nil {
 		return t.appendOTLP(dst, ts, values)
 	}
+	dst = append(dst, t.head...)
 	if t.line != nil {
 		for i, v := range values {
 			dst = t.line(dst, &t.records[i], ts, v)
 		}
+		if len(t.tail) > 0 && len(values) > 0 {
+			dst = append(dst[:len(dst)-1], t.tail...)
+		}
 		return dst
 	}
-	dst = append(dst, t.head...)
 	var buf [24]byte
 	for i, v := range values {
 		r := &t.records[i]

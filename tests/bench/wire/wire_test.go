@@ -122,8 +122,8 @@ func TestDecodedByUpstream(t *testing.T) {
 }
 
 func TestUnknownVersion(t *testing.T) {
-	_, err := wire.New(7, nil)
-	require.EqualError(t, err, "protocol 7 is not known")
+	_, err := wire.New(11, nil)
+	require.EqualError(t, err, "protocol 11 is not known")
 }
 
 func TestWrongNumberOfValues(t *testing.T) {
