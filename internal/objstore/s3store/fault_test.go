@@ -317,6 +317,45 @@ func TestFaultyListsAndDeletes(t *testing.T) {
 	require.NotErrorIs(t, err, objstore.ErrNotFound, "a missing bucket is no missing object")
 }
 
+// TestDeniedGets: an object is missing if a request for it is denied and the caller may list that it
+// does not exist. Otherwise, the denial is the error.
+func TestDeniedGets(t *testing.T) {
+	p, s := newProxy(t)
+	for _, k := range []string{"object", "objects", "parent/child"} {
+		_, err := s.Put(t.Context(), k, strings.NewReader("x"), objstore.Condition{})
+		require.NoError(t, err)
+	}
+	for _, c := range []struct {
+		key    string
+		length int64 // 0 is a HEAD
+		faults []fault
+		want   string // "" is ErrNotFound
+	}{
+		{"absent", -1, nil, ""},
+		{"absent", -1, []fault{refuse("GET", 403, "AccessDenied")}, ""},
+		{"absent", 0, []fault{refuse("HEAD", 403, "")}, ""},
+		{"objec", -1, []fault{refuse("GET", 403, "AccessDenied")}, ""}, // another key begins with it
+		{"parent", -1, []fault{refuse("GET", 403, "AccessDenied")}, ""},
+		{"absent", -1, []fault{refuse("GET", 403, "AccessDenied"), refuse("GET list-type", 503, "SlowDown")}, ""},
+		{"absent", -1, []fault{refuse("GET", 403, "AccessDenied"), refuse("GET list-type", 403, "AccessDenied")}, "AccessDenied"},
+		{"absent", 0, []fault{refuse("HEAD", 403, ""), refuse("GET list-type", 403, "AccessDenied")}, "Forbidden"},
+		{"object", -1, []fault{refuse("GET", 403, "AccessDenied")}, "AccessDenied"},
+		{"object", 0, []fault{refuse("HEAD", 403, "")}, "Forbidden"},
+		{"absent", -1, []fault{refuse("GET", 403, "InvalidAccessKeyId")}, "InvalidAccessKeyId"},
+	} {
+		p.plan(c.faults...)
+		_, _, err := s.Get(t.Context(), c.key, 0, c.length)
+		_, left := p.seen()
+		assert.Zero(t, left, c)
+		if c.want == "" {
+			require.ErrorIs(t, err, objstore.ErrNotFound, "%+v", c)
+			continue
+		}
+		require.ErrorContains(t, err, c.want)
+		require.NotErrorIs(t, err, objstore.ErrNotFound, "%+v", c)
+	}
+}
+
 // TestSilentServer: a request without an answer is retried after the timeout, and ends at once with
 // its context.
 func TestSilentServer(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 // Get implements objstore.Store. It sends one request, and a second one for what a ranged GET of S3
-// cannot express: empty ranges, and suffixes of empty objects.
+// cannot express (empty ranges, and suffixes of empty objects), or if the first one is denied.
 func (s *Store) Get(ctx context.Context, key string, offset, length int64) (io.ReadCloser, objstore.Object, error) {
 	r, o, err := s.get(ctx, key, offset, length)
 	if err != nil {
@@ -39,10 +39,8 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.R
 		return s.getNothing(ctx, key, offset) // it is empty
 	case code == codeInvalidRange:
 		return nil, objstore.Object{}, objstore.ErrRange
-	case code == codeNoSuchKey:
-		return nil, objstore.Object{}, objstore.ErrNotFound
 	case err != nil:
-		return nil, objstore.Object{}, err
+		return nil, objstore.Object{}, s.unread(ctx, key, err)
 	}
 	b, o, err := s.open(ctx, key, out, offset, length)
 	if err != nil {
@@ -54,11 +52,8 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (io.R
 // getNothing opens a range that has no bytes.
 func (s *Store) getNothing(ctx context.Context, key string, offset int64) (io.ReadCloser, objstore.Object, error) {
 	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: s.bucket(), Key: s.name(key)})
-	if errorCode(err) == codeNotFound || errorCode(err) == codeNoSuchKey {
-		return nil, objstore.Object{}, objstore.ErrNotFound
-	}
 	if err != nil {
-		return nil, objstore.Object{}, err
+		return nil, objstore.Object{}, s.unread(ctx, key, err)
 	}
 	o := objstore.Object{
 		Key: key, Size: aws.ToInt64(head.ContentLength), ETag: aws.ToString(head.ETag), Modified: aws.ToTime(head.LastModified),
@@ -67,6 +62,27 @@ func (s *Store) getNothing(ctx context.Context, key string, offset int64) (io.Re
 		return nil, objstore.Object{}, err
 	}
 	return http.NoBody, o, nil
+}
+
+// unread returns the error of a Get for the error of a request that reads an object. The object may
+// be missing although the request was denied: S3 does not tell a caller without the permission to
+// list that an object does not exist, and not every server with its protocol considers a permission
+// that is limited to a prefix of keys. A listing of the key, which such a caller may request, tells.
+func (s *Store) unread(ctx context.Context, key string, err error) error {
+	switch errorCode(err) {
+	case codeNoSuchKey, codeNotFound:
+		return objstore.ErrNotFound
+	case codeAccessDenied, codeForbidden:
+	default:
+		return err
+	}
+	for o, lerr := range s.List(ctx, key, "") {
+		if lerr != nil || o.Key == key {
+			return err
+		}
+		break // the key itself would be the first one
+	}
+	return objstore.ErrNotFound
 }
 
 // open returns a body that reads the answer to a GET for the range.

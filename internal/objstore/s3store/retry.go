@@ -20,6 +20,8 @@ import (
 const (
 	codeNoSuchKey    = "NoSuchKey"
 	codeNotFound     = "NotFound" // an answer to HEAD has no body with a more specific code
+	codeAccessDenied = "AccessDenied"
+	codeForbidden    = "Forbidden" // that of HEAD
 	codeNoSuchUpload = "NoSuchUpload"
 	codeInvalidRange = "InvalidRange"
 	codePrecondition = "PreconditionFailed"
