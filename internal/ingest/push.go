@@ -198,15 +198,18 @@ func (g pushGroup) save(ctx context.Context, state push.State, etag string) erro
 	if err != nil {
 		return fmt.Errorf("write the state of a group of pushed metrics: %w", err)
 	}
-	if etag == "" {
+	if etag == "" && g.name.ID() < sweepBelow {
 		g.stage.sweepPushes(ctx, g.tenant)
 	}
 	return nil
 }
 
 const (
-	// sweepPushesEvery is how many groups a process creates between two sweeps.
-	sweepPushesEvery = 64
+	// sweepBelow selects the groups whose creation is followed by a sweep: those with a lower
+	// identifier, which are one in 64. A count would be lost with each process that ends.
+	sweepBelow = "04"
+	// maxSwept is how many states a sweep deletes at most, because a request waits for it.
+	maxSwept = 128
 	// pushIdle is how long a state is kept after its last change. The series of a group that is
 	// idle for longer than the lookback of queries are not seen any more, so they need no stale
 	// markers.
@@ -214,13 +217,11 @@ const (
 )
 
 // sweepPushes deletes states that have not been changed for long, so that groups with names that
-// nobody uses again leave nothing behind. It runs after some groups were created.
+// nobody uses again leave nothing behind. It runs after a group was created.
 func (s *Stage) sweepPushes(ctx context.Context, tenantID string) {
-	if s.groups.Add(1)%sweepPushesEvery != 0 {
-		return
-	}
 	now, err := s.store.Now(ctx)
 	if err == nil {
+		deleted := 0
 		for o, e := range s.store.List(ctx, key.PushesPrefix(tenantID), "") {
 			if err = e; err != nil {
 				break
@@ -229,6 +230,9 @@ func (s *Stage) sweepPushes(ctx context.Context, tenantID string) {
 				continue
 			}
 			if err = s.store.Delete(ctx, o.Key); err != nil {
+				break
+			}
+			if deleted++; deleted == maxSwept {
 				break
 			}
 		}

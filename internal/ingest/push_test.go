@@ -34,7 +34,7 @@ func (l *lake) pushed(method, group, body string, headers ...string) *httptest.R
 	}
 	w := httptest.NewRecorder()
 	l.stage.PushHandler(pushPrefix).ServeHTTP(w, r)
-	if l.queue != nil {
+	if l.queue != nil && !l.manual {
 		require.Empty(l.t, l.consume(), "%s", &l.log)
 	}
 	return w
@@ -204,22 +204,33 @@ func (s *racing) Put(ctx context.Context, k string, body io.ReadSeeker, cond obj
 }
 
 // TestPushesRace: of two pushes at once, the one whose state comes last counts, whatever the
-// clocks are.
+// clocks are; in all modes, also if the samples of both are flushed later than the states.
 func TestPushesRace(t *testing.T) {
-	r := &racing{}
-	l := newLakeThrough(t, quick(), func() time.Time { return time.UnixMilli(someTime) }, func(s objstore.Store) objstore.Store {
-		r.Store = s
-		return r
-	})
-	require.Equal(t, 200, l.pushed("PUT", "job/j", "a 1\n").Code)
-	r.race = func() { require.Equal(t, 200, l.pushed("PUT", "job/j", "b 2\n").Code) }
-	require.Equal(t, 200, l.pushed("PUT", "job/j", "c 3\n").Code)
-	require.Equal(t, 202, l.pushed("DELETE", "job/j", "").Code)
-	require.Equal(t, []string{
-		`{__name__="a", job="j"} 1@0 end@1`,
-		`{__name__="b", job="j"} 2@1 end@2`,
-		`{__name__="c", job="j"} 3@1 3@2 end@3`,
-	}, l.series())
+	for _, mode := range modes {
+		t.Run(string(mode), func(t *testing.T) {
+			r := &racing{}
+			set := quick()
+			set.Mode = mode
+			l := newLakeThrough(t, set, func() time.Time { return time.UnixMilli(someTime) }, func(s objstore.Store) objstore.Store {
+				r.Store = s
+				return r
+			})
+			l.manual = true
+			require.Equal(t, 200, l.pushed("PUT", "job/j", "a 1\n").Code)
+			r.race = func() { require.Equal(t, 200, l.pushed("PUT", "job/j", "b 2\n").Code) }
+			require.Equal(t, 200, l.pushed("PUT", "job/j", "c 3\n").Code)
+			require.Equal(t, 202, l.pushed("DELETE", "job/j", "").Code)
+			if mode == Buffered {
+				require.Empty(t, l.keys(anonymous))
+				require.Empty(t, l.consume())
+			}
+			require.Equal(t, []string{
+				`{__name__="a", job="j"} 1@0 end@1`,
+				`{__name__="b", job="j"} 2@1 end@2`,
+				`{__name__="c", job="j"} 3@1 3@2 end@3`,
+			}, l.series())
+		})
+	}
 }
 
 // TestPushContended: pushes do not go on for ever.
@@ -301,7 +312,8 @@ func TestDamagedPushState(t *testing.T) {
 	require.Contains(t, l.log.String(), "is damaged and will be replaced")
 }
 
-// TestIdlePushesAreSwept: groups that nobody has pushed to for long leave nothing behind.
+// TestIdlePushesAreSwept: groups that nobody has pushed to for long leave nothing behind, also if
+// no process lives for long. A sweep is short.
 func TestIdlePushesAreSwept(t *testing.T) {
 	l := calm(t)
 	states := func() (n int) {
@@ -312,13 +324,29 @@ func TestIdlePushesAreSwept(t *testing.T) {
 		}
 		return n
 	}
-	for i := range sweepPushesEvery - 1 {
-		require.Equal(t, 200, l.pushed("PUT", fmt.Sprintf("job/j/i/%d", i), "a 1\n").Code)
+	// Groups whose creation causes a sweep, or not.
+	sweeping, others := []string{}, []string{}
+	for i := 0; len(sweeping) < 3 || len(others) < maxSwept+2; i++ {
+		name := fmt.Sprintf("job/j/i/%d", i)
+		if pushGroupOf(t, name).ID() < sweepBelow {
+			sweeping = append(sweeping, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	others = others[:maxSwept+2]
+	for _, name := range others {
+		require.Equal(t, 200, l.pushed("PUT", name, "a 1\n").Code)
 	}
 	l.later.Add(int64(pushIdle) / 2)
-	require.Equal(t, 200, l.pushed("PUT", "job/j/i/0", "a 1\n").Code)
-	require.Equal(t, sweepPushesEvery-1, states())
+	require.Equal(t, 200, l.pushed("PUT", others[0], "a 1\n").Code)
+	require.Equal(t, 200, l.pushed("PUT", sweeping[0], "a 1\n").Code)
+	require.Equal(t, len(others)+1, states(), "none is idle")
 	l.later.Add(int64(pushIdle)/2 + int64(time.Second))
-	require.Equal(t, 200, l.pushed("PUT", "job/new", "a 1\n").Code)
-	require.Equal(t, 2, states())
+	require.Equal(t, 200, l.pushed("PUT", sweeping[0], "a 1\n").Code)
+	require.Equal(t, len(others)+1, states(), "no group was created")
+	require.Equal(t, 200, l.pushed("PUT", sweeping[1], "a 1\n").Code)
+	require.Equal(t, len(others)+2-maxSwept, states())
+	require.Equal(t, 200, l.pushed("PUT", sweeping[2], "a 1\n").Code)
+	require.Equal(t, 4, states(), "the last ones are gone, too")
 }

@@ -56,7 +56,6 @@ type Stage struct {
 	quotas   quota.Quotas
 	refusals quota.Refusals
 	active   atomic.Int64    // tenants that wrote lately: len(tenants)
-	groups   atomic.Int64    // of pushed metrics that were created; see sweepPushes
 	known    atomic.Int64    // bytes of the label sets and metadata that all tenants have learned
 	ctx      context.Context // ends when Close gives up waiting
 	cancel   context.CancelFunc
