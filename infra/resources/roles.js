@@ -19,6 +19,13 @@ const getRuntimeConfig = allow(['s3:GetObject'], { 'Fn::Sub': '${Bucket.Arn}/con
 // A large object is uploaded in parts; a failed upload is aborted at once.
 const putObjects = allow(['s3:PutObject', 's3:AbortMultipartUpload'], objects);
 const deleteObjects = allow(['s3:DeleteObject'], objects);
+// The states of groups of pushed metrics, which the function that takes pushes replaces. In a
+// resource, * matches slashes too, but no other key has this part after the tenant.
+const states = { 'Fn::Sub': '${Bucket.Arn}/v1/*/pushes/*' };
+const changeStates = [
+  allow(['s3:ListBucket'], arn('Bucket'), { StringLike: { 's3:prefix': 'v1/*/pushes/*' } }),
+  allow(['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload', 's3:DeleteObject'], states),
+];
 // The function of rules reads samples and rules, and writes samples, states, and rules that tenants
 // change.
 const ofRules = (prefix) => ({ 'Fn::Sub': `\${Bucket.Arn}/${prefix}/*` });
@@ -49,11 +56,11 @@ const role = (logGroup, statements) => ({
 
 module.exports = async ({ resolveVariable }) => {
   const s = await resolveVariable('self:custom.settings');
-  const write = s.mode === 'buffered' ? [] : [putObjects]; // else nothing but the queue
+  const write = s.mode === 'buffered' ? [] : [putObjects]; // buffered: samples go to the queue
   const limits = s.runtimeConfigFile === 'store' ? [getRuntimeConfig] : [];
   return {
     Resources: {
-      IngestRole: role('IngestLogGroup', [send('WriteQueue'), ...write, ...limits, ...s.ingestMayRead]),
+      IngestRole: role('IngestLogGroup', [send('WriteQueue'), ...changeStates, ...write, ...limits, ...s.ingestMayRead]),
       FlushRole: role('FlushLogGroup', [receive('WriteQueue'), putObjects, ...limits, ...s.othersMayRead]),
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),

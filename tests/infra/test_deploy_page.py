@@ -68,14 +68,16 @@ def test_the_table_of_rights(default: Template) -> None:
     table = PAGE.split("| function | queue |")[1].split("\n\n")[0]
     rows = {cells[1].strip(): cells for cells in (line.split("|") for line in table.splitlines()[2:])}
     assert set(rows) == set(FUNCTIONS)
-    thing = f"{default.arn('Bucket')}/v1/x"
+    thing, state = (f"{default.arn('Bucket')}/v1/{key}" for key in ("team-a/manifest.json", "team-a/pushes/x.json"))
     words = {"get": "s3:GetObject", "put": "s3:PutObject", "delete": "s3:DeleteObject"}
     for function, cells in rows.items():
         role = default.properties(f"{function.title()}Role")
         policy = [s for p in role["Policies"] for s in p["PolicyDocument"]["Statement"]]
-        told = set(re.findall(r"\w+", cells[3].split(", in modes")[0])) if "in modes" not in cells[3] else set()
+        rights = [part for part in cells[3].split(";") if "in modes" not in part]
         for word, action in words.items():
-            assert allows(policy, action, thing) == (word in told), (function, word)
+            told = [part for part in rights if word in re.findall(r"\w+", part)]
+            assert allows(policy, action, state) == bool(told), (function, word)
+            assert allows(policy, action, thing) == any("pushes" not in part for part in told), (function, word)
 
 
 def test_parameters_of_the_plain_template(default: Template) -> None:

@@ -1,12 +1,14 @@
 """What each function may do: everything that it needs, and nothing else, by evaluating the policies of the packaged template."""
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from policies import allows, denies
 from stack_template import ACCOUNT, FUNCTIONS, REGION, Template
+from support.programs import ROOT
 
 # Actions that a part of the stack could misuse, and one of each other service of an account.
 ACTIONS = (
@@ -21,9 +23,24 @@ ACTIONS = (
 
 Rights = set[tuple[str, str]]
 
-OBJECTS_READ = {("s3:ListBucket", "bucket"), ("s3:GetObject", "object")}
-OBJECTS_WRITTEN = {("s3:PutObject", "object"), ("s3:AbortMultipartUpload", "object")}
-OBJECTS_DELETED = {("s3:DeleteObject", "object")}
+# The prefixes of listings: of objects, of the states of pushes, and of none of both.
+OBJECTS_LISTED = ("v1/", "v1/team-a/", "v1/pushes/", "v1/pushes/blocks/")
+STATES_LISTED = ("v1/team-a/pushes/", "v1/pushes/pushes/0123456789abcdef0123456789abcdef.json")
+NOT_LISTED = ("", "v2/", "config/", "team-a/pushes/", "quarantine/v1/team-a/pushes/")
+
+
+def listed(*prefixes: str) -> Rights:
+    return {("s3:ListBucket", f"bucket {prefix}") for prefix in prefixes}
+
+
+def each(actions: str, *whats: str) -> Rights:
+    return {(f"s3:{action}", what) for action in actions.split() for what in whats}
+
+
+OBJECTS_READ = listed(*OBJECTS_LISTED, *STATES_LISTED) | each("GetObject", "object", "push state")
+OBJECTS_WRITTEN = each("PutObject AbortMultipartUpload", "object", "push state")
+OBJECTS_DELETED = each("DeleteObject", "object", "push state")
+STATES_CHANGED = listed(*STATES_LISTED) | each("GetObject PutObject AbortMultipartUpload DeleteObject", "push state")
 TOKENS_READ = {("ssm:GetParameter", "tokens")}
 
 
@@ -32,7 +49,7 @@ def received(queue: str) -> Rights:
 
 
 BUFFERED: dict[str, Rights] = {
-    "ingest": {("sqs:SendMessage", "write queue")} | TOKENS_READ,
+    "ingest": {("sqs:SendMessage", "write queue")} | STATES_CHANGED | TOKENS_READ,
     "flush": received("write queue") | OBJECTS_WRITTEN,
     "plan": {("sqs:SendMessage", "job queue")} | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
     "compact": received("job queue") | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
@@ -44,7 +61,7 @@ OWN_TOKEN_ELSEWHERE = OWN_TOKEN | {"ingest": set[tuple[str, str]]()}
 RUNTIME_CONFIG_READ = {
     name: {("s3:GetObject", "runtime config")} if name in ("ingest", "flush", "query") else set[tuple[str, str]]() for name in FUNCTIONS
 }
-DIRECT = BUFFERED | {"ingest": {("sqs:SendMessage", "write queue")} | OBJECTS_WRITTEN, "query": OBJECTS_READ}
+DIRECT = BUFFERED | {"ingest": {("sqs:SendMessage", "write queue")} | STATES_CHANGED | OBJECTS_WRITTEN, "query": OBJECTS_READ}
 GROUPED = BUFFERED | {"ingest": BUFFERED["ingest"] | OBJECTS_WRITTEN}
 
 
@@ -53,6 +70,7 @@ def resources(t: Template, stage: str) -> dict[str, str]:
     parameter = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter"
     named = {
         "bucket": bucket, "object": f"{bucket}/v1/team-a/manifest.json", "foreign object": f"{bucket}/v2/x",
+        "push state": f"{bucket}/v1/team-a/pushes/0123456789abcdef0123456789abcdef.json",
         "runtime config": f"{bucket}/config/runtime.yaml", "other config": f"{bucket}/config/other.yaml",
         "other bucket": "arn:aws:s3:::other", "other object": "arn:aws:s3:::other/v1/x", "bucket alike": f"{bucket}x",
         "object alike": f"{bucket}x/v1/x",
@@ -83,16 +101,14 @@ def check_rights(t: Template, stage: str, want: dict[str, Rights]) -> None:
     for name in FUNCTIONS:
         logs = {("logs:CreateLogStream", f"{name} log"), ("logs:PutLogEvents", f"{name} log")}
         policy = statements(t, name)
-        have = {
-            (action, what)
-            for action, (what, arn) in itertools.product(ACTIONS, named.items())
-            if allows(policy, action, arn, {"s3:prefix": "v1/"} if action == "s3:ListBucket" else None)
+        have = {(action, what) for action, (what, arn) in itertools.product(ACTIONS, named.items()) if allows(policy, action, arn)} | {
+            ("s3:ListBucket", f"{what} {prefix}")
+            for prefix, (what, arn) in itertools.product((*OBJECTS_LISTED, *STATES_LISTED, *NOT_LISTED), named.items())
+            if allows(policy, "s3:ListBucket", arn, {"s3:prefix": prefix})
         }
         assert have == want[name] | logs, name
         for s in policy:
             assert not any("*" in action for action in s["Action"]), f"{name}: {s}"
-        assert not allows(policy, "s3:ListBucket", named["bucket"], {"s3:prefix": ""}), f"{name} lists the whole bucket"
-        assert not allows(policy, "s3:ListBucket", named["bucket"]), f"{name} lists without a prefix"
 
 
 def plus(rights: dict[str, Rights], more: dict[str, Rights]) -> dict[str, Rights]:
@@ -113,6 +129,34 @@ def test_direct_with_iam(direct: Template) -> None:
 
 def test_grouped(grouped: Template) -> None:
     check_rights(grouped, "test-grouped", plus(GROUPED, OWN_TOKEN))
+
+
+def keys() -> list[str]:
+    """Returns a key of each kind that internal/key documents, of tenants with misleading names."""
+    text = (ROOT / "internal/key/key.go").read_text()
+    ulid = "01K1GZ8V6D8Q7N0XJ5W3C2B1A9"
+    parts = {
+        "<window>": "20250731T1400Z", "<ulid>": ulid, "<level>": "12h", "<file>": "chunks/000001", "<table>": "samples",
+        "<id>": "0123456789abcdef0123456789abcdef", "…": "metadata/v1.metadata.json",
+    }  # fmt: skip
+    found = []
+    for kind in re.findall(r"^//\t((?:v1|rules)/\S+)", text, re.MULTILINE):
+        for tenant in ("team-a", "pushes", "v1", "a!-_.*'()"):
+            key = kind.replace("<tenant>", tenant)
+            for part, value in parts.items():
+                key = key.replace(part, value)
+            assert "<" not in key, f"{kind}: what stands for its parts?"
+            found.append(key)
+    return [*found, "config/runtime.yaml", "rules-state/pushes/0.json", *(f"quarantine/{key}" for key in found)]
+
+
+def test_pushes_reach_their_states_only(default: Template) -> None:
+    """A * in a resource matches slashes, too, but no other key of any tenant looks like the state of a group of pushed metrics."""
+    policy, bucket = statements(default, "ingest"), default.arn("Bucket")
+    states = [key for key in keys() if re.fullmatch(r"v1/[^/]+/pushes/[^/]+", key)]
+    assert len(states) == 4
+    for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
+        assert [key for key in keys() if allows(policy, action, f"{bucket}/{key}")] == states, action
 
 
 def test_the_bucket_refuses_plain_http(default: Template) -> None:
@@ -142,6 +186,9 @@ ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
 MUTATIONS: dict[str, Callable[[Template], Any]] = {
     "ingest deletes": lambda t: statement(t, "IngestRole", 1)["Action"].append("sqs:PurgeQueue"),
     "ingest reads": lambda t: statement(t, "IngestRole", 1).update(statement(t, "QueryRole", 2)),
+    "ingest reads samples": lambda t: statement(t, "IngestRole", 3).update(Resource=[{"Fn::Sub": "${Bucket.Arn}/v1/*"}]),
+    "ingest lists samples": lambda t: statement(t, "IngestRole", 2).update(Condition={"StringLike": {"s3:prefix": "v1/*"}}),
+    "ingest cannot ask for a state": lambda t: statement(t, "IngestRole", 2).update(Action=["s3:GetObject"]),
     "flush has all of S3": lambda t: statement(t, "FlushRole").update(Action=["s3:*"]),
     "query writes": lambda t: statement(t, "QueryRole", 2)["Action"].append("s3:PutObject"),
     "plan reaches below v2": lambda t: statement(t, "PlanRole").update(Resource=[{"Fn::Sub": "${Bucket.Arn}/*"}]),

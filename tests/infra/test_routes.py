@@ -17,8 +17,9 @@ DATADOG = (
     "/datadog/api/v1/series", "/datadog/api/v2/series", "/api/v2/series", "/datadog/api/v1/check_run", "/datadog/api/v1/metadata",
     "/datadog/intake/", "/datadog/api/beta/sketches",
 )  # fmt: skip
+PUSHES = ("/metrics/job/x", "/metrics/job/x/instance/i", "/metrics/job@base64/eA", "/api/v1/import/prometheus/metrics/job/x")
 # Prefixes with one route for each method: a template from a file may have 51,200 bytes.
-PREFIXES = ("/influx/", "/datadog/")
+PREFIXES = ("/influx/", "/datadog/", "/metrics/", "/api/v1/import/prometheus/metrics/")
 LINES = (*(
     (method, prefix + path)
     for prefix in ("", "/influx")
@@ -28,7 +29,7 @@ LINES = (*(
     )
 ), ("GET", "/datadog/api/v1/validate"), ("GET", "/api/v1/validate"), *(("POST", path) for path in (
     *DATADOG, "/api/put", "/opentsdb/api/put", "/otlp/v1/metrics", "/opentelemetry/v1/metrics", "/v1/metrics",
-)))  # fmt: skip
+)), *((method, path) for path in PUSHES for method in ("PUT", "POST", "DELETE")))  # fmt: skip
 QUERIES = (
     "/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/explain", "/api/v1/sql", "/api/v1/series", "/api/v1/labels",
     "/api/v1/label/job/values", "/api/v1/metadata", "/api/v1/format_query", "/api/v1/parse_query", "/api/v1/read",
@@ -51,7 +52,7 @@ HEALTH = ("/-/healthy", "/-/ready")
 NOWHERE = (
     "/assets/x", "/metrics", "/-/compact", "/-/reload", "/-/quit", "/debug/pprof/", "/api/v2/query", "/api/v1", "/prometheus/metrics",
     "/graph", "/config/v1/rules", "/prometheus/config/v1/rules",
-    "/federate/x", "/-/healthy/x",
+    "/federate/x", "/-/healthy/x", "/prometheus/metrics/job/x",
 )  # fmt: skip
 
 Table = dict[tuple[str, str], str]
@@ -171,7 +172,10 @@ def test_the_url_of_the_ingest_function(servers: dict[str, Server]) -> None:
 def test_every_route_is_served(default: Template, servers: dict[str, Server]) -> None:
     """Each route leads to an address that its program serves."""
     for (method, path), function in table(default).items():
-        below = {"GET": "api/v1/validate", "POST": "api/v2/series"}[method] if path.startswith("/datadog/") else "query"
+        if path.startswith("/datadog/"):
+            below = {"GET": "api/v1/validate", "POST": "api/v2/series"}[method]
+        else:
+            below = "job/x" if "/metrics/" in path else "query"
         sample = path.replace("{proxy+}", below)
         assert status(servers[function], method, sample) not in (404, 405), (method, path)
 

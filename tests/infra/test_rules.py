@@ -9,7 +9,7 @@ from conftest import Package
 from policies import allows
 from stack_template import FUNCTIONS, Template, read, seconds
 from support.programs import Programs
-from test_iam import ACTIONS, check_rights, plus, resources, statements
+from test_iam import ACTIONS, check_rights, each, plus, resources, statements
 from test_iam import BUFFERED as RIGHTS
 from test_routes import gateway, route, table
 from test_template import lint, variables
@@ -115,7 +115,7 @@ def test_rights(rules: Template) -> None:
         (action, what) for action in ACTIONS for what, arn in named.items() if action != "s3:ListBucket" and allows(policy, action, arn)
     }
     assert have == {
-        *((f"s3:{action}", what) for action in ("GetObject", "PutObject", "AbortMultipartUpload") for what in ("object", "rules", "state")),
+        *each("GetObject PutObject AbortMultipartUpload", "object", "push state", "rules", "state"),
         *((f"sqs:{action}", "rules queue") for action in ("SendMessage", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")),
         ("s3:GetObject", "runtime config"), ("ssm:GetParameter", "tokens"),
     }  # fmt: skip

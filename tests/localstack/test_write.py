@@ -1,12 +1,16 @@
 """Both protocols in both modes: acknowledged samples are in the answers of the gateway and of the function's own URL."""
 
+import functools
 import hashlib
 import secrets
+import time
 import urllib.parse
 from collections.abc import Iterator
 
 import pytest
-from stack.doors import Samples
+from prometheus_client import CollectorRegistry, Gauge, delete_from_gateway, push_to_gateway, pushadd_to_gateway
+from prometheus_client.exposition import basic_auth_handler
+from stack.doors import Door, Samples
 from stack.running import Stack
 from support.programs import wait_until
 from support.remote_write import Series
@@ -84,3 +88,38 @@ def test_larger_than_a_message_and_than_a_payload(quiet: Stack, tenant: str) -> 
     assert len(url.body) > PAYLOAD_BYTES
     assert gateway.status in (413, 422), gateway
     assert b"limit" in gateway.body or b"6" in gateway.body
+
+
+def registry(**values: float) -> CollectorRegistry:
+    out = CollectorRegistry()
+    for name, value in values.items():
+        Gauge(name, name, registry=out).set(value)
+    return out
+
+
+def test_pushes(quiet: Stack, mode: str) -> None:
+    """Prometheus' own client pushes through the gateway. A PUT ends what it replaces, and a DELETE ends the group."""
+    token = quiet.description["tokens"]["team-a"]
+    door, job = Door(quiet.description["gateway"], token), f"back/up-{secrets.token_hex(4)}"
+    group = {"job": job, "grouping_key": {"instance": ""}, "handler": functools.partial(basic_auth_handler, username="any", password=token)}
+    states, requests = quiet.keys("v1/team-a/pushes/"), len(quiet.proxy.seen())
+
+    def values(form: str = "%s") -> dict[str, float]:
+        selector = f'{{job="{job}",__name__!~"push_.*"}}'
+        found = door.ask("query", query=form % selector, time=f"{time.time() + 1:.3f}")["result"]
+        return {s["metric"]["__name__"]: float(s["value"][1]) for s in found}
+
+    push_to_gateway(door.url, registry=registry(a=1, b=2), **group)
+    wait_until(lambda: values() == {"a": 1, "b": 2}, "the first push")
+    pushadd_to_gateway(door.url, registry=registry(b=3, c=4), **group)
+    wait_until(lambda: values() == {"a": 1, "b": 3, "c": 4}, "the push that adds")
+    push_to_gateway(door.url, registry=registry(a=5), **group)
+    wait_until(lambda: values() == {"a": 5}, "the push that replaces")
+    delete_from_gateway(door.url, **group)
+    wait_until(lambda: values() == {}, "the end of the group")
+    assert values("last_over_time(%s[1h])") == {"a": 5, "b": 3, "c": 4}
+
+    (state,) = set(quiet.keys("v1/team-a/pushes/")) - set(states)
+    stored = [r for r in quiet.proxy.seen()[requests:] if r.function == quiet.name("ingest") and r.operation in ("GetObject", "PutObject")]
+    assert [r.operation for r in stored if r.key == state] == ["GetObject", "PutObject"] * 4
+    assert all(r.key == state for r in stored) == (mode == "buffered"), "the role permits no other object then"

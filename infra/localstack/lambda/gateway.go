@@ -15,7 +15,7 @@ type gateway struct {
 	Listen   string        `name:"listen" help:"Address to serve HTTP on. Port 0 lets the kernel choose one."`
 	Endpoint string        `name:"endpoint" help:"Lambda's endpoint; empty is AWS itself."`
 	Region   string        `name:"region" help:"AWS region of the functions."`
-	Ingest   string        `name:"ingest" required:"" help:"Name or ARN of the ingest function, which receives remote_write."`
+	Ingest   string        `name:"ingest" required:"" help:"Name or ARN of the ingest function, which receives writes."`
 	Query    string        `name:"query" required:"" help:"Name or ARN of the query function, which receives all other requests."`
 	Rules    string        `name:"rules" help:"Name or ARN of the function that evaluates rules; empty: there is none, as without rules=on."`
 	Timeout  time.Duration `name:"timeout" help:"Maximal wait for a function; API Gateway waits 30s."`
@@ -58,6 +58,12 @@ var (
 		"POST /influx/{proxy+}",
 		"GET /datadog/{proxy+}",
 		"POST /datadog/{proxy+}",
+		"PUT /metrics/{proxy+}",
+		"POST /metrics/{proxy+}",
+		"DELETE /metrics/{proxy+}",
+		"PUT /api/v1/import/prometheus/metrics/{proxy+}",
+		"POST /api/v1/import/prometheus/metrics/{proxy+}",
+		"DELETE /api/v1/import/prometheus/metrics/{proxy+}",
 	}
 	queryRoutes = []string{
 		"GET /api/v1/{proxy+}",

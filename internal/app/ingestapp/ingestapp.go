@@ -141,13 +141,11 @@ func (s stage) Routes() []process.Route {
 	for _, path := range []string{"/api/v1/status/refused", "/prometheus/api/v1/status/refused"} {
 		routes = append(routes, process.Route{Pattern: "GET " + path, Name: path, Access: auth.Read, Handler: s.ingest.RefusedHandler()})
 	}
-	if !lambda.Running() { // functions that take requests may not read the store
-		for _, prefix := range pushPrefixes {
-			for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete} {
-				routes = append(routes, process.Route{
-					Pattern: method + " " + prefix + "{group...}", Name: prefix + "{group}", Access: auth.Write, Handler: s.ingest.PushHandler(prefix),
-				})
-			}
+	for _, prefix := range pushPrefixes {
+		for _, method := range []string{http.MethodPut, http.MethodPost, http.MethodDelete} {
+			routes = append(routes, process.Route{
+				Pattern: method + " " + prefix + "{group...}", Name: prefix + "{group}", Access: auth.Write, Handler: s.ingest.PushHandler(prefix),
+			})
 		}
 	}
 	routes = append(routes, datadogRoutes(s.ingest)...)
