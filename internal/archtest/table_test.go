@@ -327,7 +327,7 @@ var allowed = map[string][]string{
 		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/storage",
 	},
 	"tests/bench/all": {
-		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table",
+		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table", "tests/bench/wire",
 	},
 	"tests/bench/answer":  {},
 	"tests/bench/capture": {},
@@ -353,7 +353,7 @@ var allowed = map[string][]string{
 	"tests/bench/rules": {
 		"tests/bench/answer", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
 	},
-	"tests/bench/server": {"internal/freeaddr"},
+	"tests/bench/server": {"internal/freeaddr", "tests/bench/wire"},
 	"tests/bench/storage": {
 		"internal/block", "internal/catalog", "internal/objstore/filestore", "internal/tenant",
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
