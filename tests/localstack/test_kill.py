@@ -196,7 +196,8 @@ def test_plan_and_collect(quiet: Stack) -> None:
             wait_until(collected, "the garbage to be collected", 2 * SECONDS)
     finally:
         quiet.set("plan", PROMLAKE_COMPACTOR_DELETION_DELAY=None)
-    assert kinds(deaths)[:2] == both("SendMessageBatch") or kinds(deaths)[:2] == both("SendMessage")
+    sent = [kind for kind in kinds(deaths) if "SendMessage" in kind]  # garbage that ripens meanwhile may be deleted earlier
+    assert sent[:2] in (both("SendMessageBatch"), both("SendMessage"))
     assert any(death.request.operation.startswith("Delete") for death in deaths.list)
     assert quiet.keys(f"v1/{book.tenant}/segments/") == []
     book.check()
