@@ -50,6 +50,7 @@ func newCLI() *cli {
 func (c *cli) Run(ctx context.Context, io flags.Streams, vs flags.Values) error {
 	c.Process.Flags = vs
 	c.Query.Tenants = c.Tenants
+	c.Query.KeepUsage = true
 	if lambda.Running() {
 		memory := lambda.MemoryBytes()
 		c.Query = queryapp.ForFunction(c.Query, memory, vs)

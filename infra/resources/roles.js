@@ -26,6 +26,9 @@ const changeStates = [
   allow(['s3:ListBucket'], arn('Bucket'), { StringLike: { 's3:prefix': 'v1/*/pushes/*' } }),
   allow(['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload', 's3:DeleteObject'], states),
 ];
+// What queries asked for, which the function of queries counts. No other key ends so.
+const usage = { 'Fn::Sub': '${Bucket.Arn}/v1/*/usage/queries.json' };
+const putUsage = allow(['s3:PutObject', 's3:AbortMultipartUpload'], usage);
 // The function of rules reads samples and rules, and writes samples, states, and rules that tenants
 // change.
 const ofRules = (prefix) => ({ 'Fn::Sub': `\${Bucket.Arn}/${prefix}/*` });
@@ -64,7 +67,7 @@ module.exports = async ({ resolveVariable }) => {
       FlushRole: role('FlushLogGroup', [receive('WriteQueue'), putObjects, ...limits, ...s.othersMayRead]),
       PlanRole: role('PlanLogGroup', [send('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
       CompactRole: role('CompactLogGroup', [receive('JobQueue'), listObjects, getObjects, putObjects, deleteObjects, ...s.othersMayRead]),
-      QueryRole: role('QueryLogGroup', [listObjects, getObjects, ...limits, ...s.queryMayRead]),
+      QueryRole: role('QueryLogGroup', [listObjects, getObjects, putUsage, ...limits, ...s.queryMayRead]),
       ...(s.rulesOn && {
         RulesRole: role('RulesLogGroup', [
           send('RulesQueue'),

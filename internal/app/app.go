@@ -125,7 +125,7 @@ func builders(s Settings, out io.Writer) []process.Builder {
 	}
 	all := []process.Builder{
 		ingestapp.New(s.Ingest, writers...),
-		queryapp.New(warmed(s.Query), readers...),
+		queryapp.New(lasting(s.Query), readers...),
 		pageapp.New(s.Page),
 		doctorapp.New(s.Doctor),
 		tenantapp.New(s.Tenants),
@@ -177,8 +177,8 @@ func (t *tenants) PendingUploads(ctx context.Context, tenant string) int {
 	return t.in.Tenants().Current(ctx).Of(tenant).PendingUploads
 }
 
-// warmed are the query stage's settings for a process that stays.
-func warmed(s queryapp.Settings) queryapp.Settings {
-	s.Warm = true
+// lasting are the query stage's settings for a process that stays.
+func lasting(s queryapp.Settings) queryapp.Settings {
+	s.Warm, s.KeepUsage = true, true
 	return s
 }

@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 		"internal/app/process", "internal/catalog", "internal/objstore", "internal/objstore/storeurl", "internal/publish",
 	},
 	"internal/app/queryapp": {
-		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/settings",
+		"internal/admission", "internal/app/flags", "internal/app/process", "internal/auth", "internal/objstore", "internal/query", "internal/query/admin", "internal/query/api", "internal/query/duck/promsql", "internal/query/usage", "internal/settings",
 		"internal/telemetry",
 	},
 	"internal/app/ruleapp": {
@@ -260,7 +260,7 @@ var allowed = map[string][]string{
 		"internal/parquetfile", "internal/query/duck", "internal/query/fetch", "internal/query/index",
 		"internal/query/metrics", "internal/query/workdir", "internal/rollup", "internal/segment",
 	},
-	"internal/query/usage":   {},
+	"internal/query/usage":   {"internal/checksum", "internal/key", "internal/objstore"},
 	"internal/query/workdir": {"internal/tempdir"},
 
 	// Nouns.

@@ -12,6 +12,7 @@
 //	v1/<tenant>/uploads/<ulid>/<file>                   an uploaded block that waits for its
 //	                                                    import, and the state of its upload
 //	v1/<tenant>/pushes/<id>.json                        the state of a group of pushed metrics
+//	v1/<tenant>/usage/queries.json                      the counts of what queries asked for
 //	v1/<tenant>/iceberg/<table>/…                       the metadata of an Iceberg table
 //	rules/<tenant>.json                                 the tenant's rule groups
 //

@@ -42,7 +42,9 @@ type Settings struct {
 	SpillBytes       int64 `name:"query.spill-bytes" type:"bytes" default:"10GiB" min:"1" help:"Disk space in --query.cache-dir that DuckDB may use beyond its memory." when:"Lower it if the disk is small. In a function, the default is 96MiB."`
 	Threads          int   `name:"query.threads" default:"0" min:"0" help:"DuckDB's threads. 0 is one for each processor." when:"Lower it to leave processors to other work."`
 
-	UsageBytes int64 `name:"query.usage-bytes" type:"bytes" default:"16MiB" min:"0" help:"Memory for the names of metrics that queries asked for, about 200 bytes each. A name beyond it is not counted. 0 counts none." when:"Raise it if /api/v1/status/metric_names_stats answers \"complete\": false."`
+	UsageBytes int64 `name:"query.usage-bytes" type:"bytes" default:"16MiB" min:"0" help:"Memory for the names of metrics and labels that queries asked for, about 200 bytes each, until they are saved. A tenant's counts in the store have as much. 0 counts none." when:"Raise it if promlake_query_uncounted_names_total increases."`
+	// UsageInterval is that of processes that keep their counts, and 0 in others.
+	UsageInterval time.Duration `name:"query.usage-interval" default:"10m" min:"0" help:"Time between two saves of the counts of what queries asked for. A process that is killed loses those of this time. 0 keeps them in memory." when:"Set 0 if the process may not write to the store."`
 
 	SQL sql.Limits       `embed:""`
 	HA  replica.Settings `embed:""`

@@ -106,7 +106,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 		},
 		Snapshots: snapshots, Files: files, Series: shown, Samples: reader, DB: db, Metrics: m, Logger: logger,
 	}
-	asked := usage.New(s.UsageBytes, reg, now)
+	asked := usage.New(usage.Settings{Bytes: s.UsageBytes, Interval: s.UsageInterval}, store, reg, logger, now)
 	e := engine.New(engine.Settings{
 		MaxConcurrency: s.MaxConcurrency, MaxSamples: s.MaxSamples, MaxFetchedBytes: s.MaxFetchedBytes, MaxSubquerySteps: s.MaxSubquerySteps,
 		QueryMemoryBytes: s.QueryMemoryBytes, MinPushedSamples: s.MinPushedSamples, Timeout: s.Timeout, Lookback: s.LookbackDelta,
@@ -170,9 +170,19 @@ func (s *Stage) Weigh(ctx context.Context, sets [][]*labels.Matcher, mint, maxt 
 	})
 }
 
-// Usage returns how often queries asked for the metrics of the context's tenant, rules included.
-// SQL counts where it asks in PromQL.
-func (s *Stage) Usage(ctx context.Context) usage.Report { return s.usage.Of(tenant.From(ctx)) }
+// Usage returns how often queries asked for the metrics and labels of the context's tenant, rules
+// included. SQL counts where it asks in PromQL. Errors: of the store, and of a damaged object.
+func (s *Stage) Usage(ctx context.Context) (usage.Report, error) {
+	return s.usage.Of(ctx, tenant.From(ctx))
+}
+
+// AskedForValues counts that the context's tenant asked for the values of a label.
+func (s *Stage) AskedForValues(ctx context.Context, label string) {
+	s.usage.LabelValues(tenant.From(ctx), label)
+}
+
+// Asked is the counter behind Usage, for those who let it save.
+func (s *Stage) Asked() *usage.Counter { return s.usage }
 
 // Settings returns the settings with their defaults.
 func (s *Stage) Settings() Settings { return s.settings }

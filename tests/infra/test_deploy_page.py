@@ -68,7 +68,9 @@ def test_the_table_of_rights(default: Template) -> None:
     table = PAGE.split("| function | queue |")[1].split("\n\n")[0]
     rows = {cells[1].strip(): cells for cells in (line.split("|") for line in table.splitlines()[2:])}
     assert set(rows) == set(FUNCTIONS)
-    thing, state = (f"{default.arn('Bucket')}/v1/{key}" for key in ("team-a/manifest.json", "team-a/pushes/x.json"))
+    things = {of: f"{default.arn('Bucket')}/v1/team-a/{key}" for of, key in (
+        ("", "manifest.json"), ("/pushes/", "pushes/x.json"), ("/usage/", "usage/queries.json"),
+    )}  # fmt: skip
     words = {"get": "s3:GetObject", "put": "s3:PutObject", "delete": "s3:DeleteObject"}
     for function, cells in rows.items():
         role = default.properties(f"{function.title()}Role")
@@ -76,8 +78,10 @@ def test_the_table_of_rights(default: Template) -> None:
         rights = [part for part in cells[3].split(";") if "in modes" not in part]
         for word, action in words.items():
             told = [part for part in rights if word in re.findall(r"\w+", part)]
-            assert allows(policy, action, state) == bool(told), (function, word)
-            assert allows(policy, action, thing) == any("pushes" not in part for part in told), (function, word)
+            for of, thing in things.items():
+                # A part names what it is below, or is about all objects.
+                expected = any("below" not in part or (of and of in part) for part in told)
+                assert allows(policy, action, thing) == expected, (function, word, thing)
 
 
 def test_parameters_of_the_plain_template(default: Template) -> None:

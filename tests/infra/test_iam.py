@@ -37,9 +37,10 @@ def each(actions: str, *whats: str) -> Rights:
     return {(f"s3:{action}", what) for action in actions.split() for what in whats}
 
 
-OBJECTS_READ = listed(*OBJECTS_LISTED, *STATES_LISTED) | each("GetObject", "object", "push state")
-OBJECTS_WRITTEN = each("PutObject AbortMultipartUpload", "object", "push state")
-OBJECTS_DELETED = each("DeleteObject", "object", "push state")
+OBJECTS_READ = listed(*OBJECTS_LISTED, *STATES_LISTED) | each("GetObject", "object", "push state", "usage")
+OBJECTS_WRITTEN = each("PutObject AbortMultipartUpload", "object", "push state", "usage")
+USAGE_WRITTEN = each("PutObject AbortMultipartUpload", "usage")
+OBJECTS_DELETED = each("DeleteObject", "object", "push state", "usage")
 STATES_CHANGED = listed(*STATES_LISTED) | each("GetObject PutObject AbortMultipartUpload DeleteObject", "push state")
 TOKENS_READ = {("ssm:GetParameter", "tokens")}
 
@@ -53,7 +54,7 @@ BUFFERED: dict[str, Rights] = {
     "flush": received("write queue") | OBJECTS_WRITTEN,
     "plan": {("sqs:SendMessage", "job queue")} | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
     "compact": received("job queue") | OBJECTS_READ | OBJECTS_WRITTEN | OBJECTS_DELETED,
-    "query": OBJECTS_READ | TOKENS_READ,
+    "query": OBJECTS_READ | USAGE_WRITTEN | TOKENS_READ,
 }
 OWN_TOKEN = {name: {("ssm:GetParameter", "self-token")} for name in FUNCTIONS}
 # The ingest function of a stack with its own metrics writes them to itself.
@@ -61,7 +62,10 @@ OWN_TOKEN_ELSEWHERE = OWN_TOKEN | {"ingest": set[tuple[str, str]]()}
 RUNTIME_CONFIG_READ = {
     name: {("s3:GetObject", "runtime config")} if name in ("ingest", "flush", "query") else set[tuple[str, str]]() for name in FUNCTIONS
 }
-DIRECT = BUFFERED | {"ingest": {("sqs:SendMessage", "write queue")} | STATES_CHANGED | OBJECTS_WRITTEN, "query": OBJECTS_READ}
+DIRECT = BUFFERED | {
+    "ingest": {("sqs:SendMessage", "write queue")} | STATES_CHANGED | OBJECTS_WRITTEN,
+    "query": OBJECTS_READ | USAGE_WRITTEN,
+}
 GROUPED = BUFFERED | {"ingest": BUFFERED["ingest"] | OBJECTS_WRITTEN}
 
 
@@ -71,6 +75,7 @@ def resources(t: Template, stage: str) -> dict[str, str]:
     named = {
         "bucket": bucket, "object": f"{bucket}/v1/team-a/manifest.json", "foreign object": f"{bucket}/v2/x",
         "push state": f"{bucket}/v1/team-a/pushes/0123456789abcdef0123456789abcdef.json",
+        "usage": f"{bucket}/v1/team-a/usage/queries.json",
         "runtime config": f"{bucket}/config/runtime.yaml", "other config": f"{bucket}/config/other.yaml",
         "other bucket": "arn:aws:s3:::other", "other object": "arn:aws:s3:::other/v1/x", "bucket alike": f"{bucket}x",
         "object alike": f"{bucket}x/v1/x",
@@ -141,7 +146,7 @@ def keys() -> list[str]:
     }  # fmt: skip
     found = []
     for kind in re.findall(r"^//\t((?:v1|rules)/\S+)", text, re.MULTILINE):
-        for tenant in ("team-a", "pushes", "v1", "a!-_.*'()"):
+        for tenant in ("team-a", "pushes", "usage", "v1", "a!-_.*'()"):
             key = kind.replace("<tenant>", tenant)
             for part, value in parts.items():
                 key = key.replace(part, value)
@@ -154,9 +159,17 @@ def test_pushes_reach_their_states_only(default: Template) -> None:
     """A * in a resource matches slashes, too, but no other key of any tenant looks like the state of a group of pushed metrics."""
     policy, bucket = statements(default, "ingest"), default.arn("Bucket")
     states = [key for key in keys() if re.fullmatch(r"v1/[^/]+/pushes/[^/]+", key)]
-    assert len(states) == 4
+    assert len(states) == 5
     for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
         assert [key for key in keys() if allows(policy, action, f"{bucket}/{key}")] == states, action
+
+
+def test_queries_write_their_counts_only(default: Template) -> None:
+    """No other key of any tenant looks like the counts of its queries."""
+    policy, bucket = statements(default, "query"), default.arn("Bucket")
+    counts = [key for key in keys() if re.fullmatch(r"v1/[^/]+/usage/queries.json", key)]
+    assert len(counts) == 5
+    assert [key for key in keys() if allows(policy, "s3:PutObject", f"{bucket}/{key}")] == counts
 
 
 def test_the_bucket_refuses_plain_http(default: Template) -> None:

@@ -29,7 +29,6 @@ interface Explored {
 // Unasked are the metrics of /api/v1/status/metric_names_stats?le=0.
 interface Unasked {
   statsCollectedSince: number; // seconds
-  complete: boolean;
   records: { metricName: string; series: number; samples: number; bytes: number; dollarsPerMonth: number }[];
 }
 
@@ -117,8 +116,8 @@ export class CardinalityView {
     const rows = u.records.map((r) => ({ name: r.metricName, value: r.series, samples: r.samples, bytes: r.bytes, dollarsPerMonth: r.dollarsPerMonth }));
     const list = table("Metrics that nobody asked for", "Metric", "Series", rows, undefined, narrow);
     const price = u.records.reduce((sum, r) => sum + r.dollarsPerMonth, 0);
-    const since = `No query of this server has named them since ${formatTime(u.statsCollectedSince * 1000, this.ctx.zone())}, when it started: ${dollars(price)} a month.`;
-    list?.insertBefore(h("p", { class: "muted" }, u.complete ? since : `${since} Some names of queries had no room in the count (--query.usage-bytes).`), list.children[1]!);
+    const since = `No query has named them since ${formatTime(u.statsCollectedSince * 1000, this.ctx.zone())}: ${dollars(price)} a month.`;
+    list?.insertBefore(h("p", { class: "muted" }, since), list.children[1]!);
     return list;
   }
 

@@ -123,10 +123,10 @@ func (c *copying) look(ctx context.Context) error {
 	return nil
 }
 
-// copyMutable copies what is overwritten, as it is now: the tenant's rules, and the states of its
-// groups of pushed metrics.
+// copyMutable copies what is overwritten, as it is now: the tenant's rules, the counts of its
+// queries, and the states of its groups of pushed metrics.
 func (c *copying) copyMutable(ctx context.Context) error {
-	keys := []string{key.Rules(c.r.Tenant)}
+	keys := []string{key.Rules(c.r.Tenant), key.Usage(c.r.Tenant)}
 	for obj, err := range c.from.List(ctx, key.PushesPrefix(c.r.Tenant), "") {
 		if err != nil {
 			return err

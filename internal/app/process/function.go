@@ -28,6 +28,13 @@ type Scheduled interface {
 	Tick(ctx context.Context, at time.Time) error
 }
 
+// Trailing is a stage that has work after requests. Only a function calls it; elsewhere a stage
+// works while no request is there.
+type Trailing interface {
+	// After works for a moment after each request, before its answer ends.
+	After(ctx context.Context)
+}
+
 // Serve runs the stages as Function does in an AWS Lambda function, and as Run does elsewhere.
 // Their log goes to w.
 func Serve(ctx context.Context, s Settings, l lambda.Settings, w io.Writer, builders ...Builder) error {
@@ -91,6 +98,11 @@ func handlers(made *started, m *functionMetrics, current *currentRequest) (lambd
 		Before: func(ctx context.Context) { current.enter(ctx); m.begin() },
 		After: func(ctx context.Context) {
 			m.end(ctx, time.Now())
+			for _, stage := range made.stages {
+				if t, ok := stage.(Trailing); ok {
+					t.After(ctx)
+				}
+			}
 			made.self.MaybeWrite(ctx)
 			current.leave()
 		},

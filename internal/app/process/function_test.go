@@ -24,6 +24,7 @@ type worker struct {
 	Idle
 	ticks  int
 	err    error
+	after  int
 	closed []string
 }
 
@@ -35,6 +36,8 @@ func (w *worker) Tick(context.Context, time.Time) error {
 	w.ticks++
 	return w.err
 }
+
+func (w *worker) After(context.Context) { w.after++ }
 
 func (w *worker) Drain(context.Context) error { w.closed = append(w.closed, "drain"); return nil }
 func (w *worker) Close() error                { w.closed = append(w.closed, "close"); return nil }
@@ -67,6 +70,8 @@ func TestHandlersOfStages(t *testing.T) {
 	err = h.Schedule(t.Context(), time.Time{})
 	require.ErrorIs(t, err, s.err)
 	require.ErrorContains(t, err, "second", "all stages work, also when one fails")
+	h.After(t.Context())
+	require.Equal(t, 1, s.after)
 	require.NoError(t, h.Shutdown(t.Context()))
 	require.Equal(t, []string{"drain", "close"}, s.closed)
 

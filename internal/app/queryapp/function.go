@@ -67,7 +67,7 @@ func ForFunction(s Settings, memoryBytes int64, given flags.Values) Settings {
 	flags.Lower(given, "query.threads", &q.Threads, int(math.Ceil(processors)))
 	flags.Replace(given, "query.fetch-bytes-per-second", &q.FetchBytesPerSecond, functionBytesPerSecond)
 	flags.Lower(given, "query.samples-per-second", &q.SamplesPerSecond, int64(float64(q.SamplesPerSecond)*processors/float64(q.Threads)))
-	s.fitted = true
+	s.function = true
 	return s
 }
 

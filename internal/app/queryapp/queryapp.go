@@ -24,6 +24,7 @@ type stage struct {
 	query *query.Stage
 	api   http.Handler
 	admin http.Handler
+	kept  *keptUsage
 }
 
 // New returns the builder of the query stage. It passes the stage to those who read from it in this
@@ -31,6 +32,9 @@ type stage struct {
 func New(s Settings, users ...func(*query.Stage)) process.Builder {
 	return func(ctx context.Context, p process.Parts) (process.Stage, error) {
 		s := within(s, p.Memory.Limit(), p.Flags).joined(p.Flags)
+		if !s.KeepUsage {
+			s.Query.UsageInterval = 0
+		}
 		promsql.LimitProcess(p.Memory.Limit())
 		if s.Query.Tenants == nil && s.Tenants.File != "" {
 			defaults := settings.Default[admission.Limits]()
@@ -57,7 +61,7 @@ func New(s Settings, users ...func(*query.Stage)) process.Builder {
 		}
 		_, local := p.Store.(objstore.Local)
 		s.Admin.Queued = !local // a queue is only ever before a bucket
-		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Logger, p.Registry)}, nil
+		return stage{q, h, admin.New(s.Admin, p.Store, q, p.Logger, p.Registry), keepUsage(s, q.Asked())}, nil
 	}
 }
 
@@ -89,8 +93,12 @@ func (s stage) Routes() []process.Route {
 	return routes
 }
 
-// Drain implements process.Stage: queries in flight have until the end of the shutdown's time.
-func (stage) Drain(context.Context) error { return nil }
+// After implements process.Trailing.
+func (s stage) After(ctx context.Context) { s.kept.after(ctx) }
+
+// Drain implements process.Stage: queries in flight have until the end of the shutdown's time. What
+// they ask for after it is not saved.
+func (s stage) Drain(ctx context.Context) error { return s.kept.end(ctx) }
 
 // Close implements process.Stage.
 func (s stage) Close() error {

@@ -19,7 +19,10 @@ type Settings struct {
 	Tenants admission.Settings `kong:"-"`
 	Warm    bool               `kong:"-"` // open DuckDB as soon as the process answers: for one that stays, and not for a function
 
-	fitted bool // ForFunction has divided the memory
+	// KeepUsage saves what queries ask for. Programs that only read the store do not set it.
+	KeepUsage bool `kong:"-"`
+
+	function bool // ForFunction has divided the memory
 }
 
 // DefaultSettings returns the defaults of all.
@@ -41,7 +44,7 @@ func (s Settings) joined(fs flags.Values) Settings {
 // DuckDB has a quarter at most, which it spills beyond, one query's values an eighth and its
 // samples a half, the caches a tenth. What the operator gave is kept. limit 0 is none.
 func within(s Settings, limit int64, given flags.Values) Settings {
-	if limit <= 0 || s.fitted {
+	if limit <= 0 || s.function {
 		return s
 	}
 	q := &s.Query

@@ -8,96 +8,208 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/route"
 
+	"github.com/promlake/promlake/internal/query/cardinality"
 	"github.com/promlake/promlake/internal/query/usage"
 )
 
-// namesStatsPath is VictoriaMetrics' (https://docs.victoriametrics.com/,
-// "Track ingested metrics usage").
-const namesStatsPath = "/status/metric_names_stats"
+const (
+	// namesStatsPath is VictoriaMetrics' (https://docs.victoriametrics.com/,
+	// "Track ingested metrics usage").
+	namesStatsPath = "/status/metric_names_stats"
+	// labelsStatsPath has the same for labels.
+	labelsStatsPath = "/status/label_names_stats"
+)
 
 const (
 	defaultNamesStats = 1000
 	maxNamesStats     = 1_000_000
 )
 
-// Asker is a Backend that counts which metrics its queries ask for.
+// Asker is a Backend that counts which metrics and labels its queries ask for.
 type Asker interface {
 	// Usage returns what was counted of the context's tenant.
-	Usage(ctx context.Context) usage.Report
+	Usage(ctx context.Context) (usage.Report, error)
+	// AskedForValues counts that the context's tenant asked for the values of a label.
+	AskedForValues(ctx context.Context, label string)
 }
 
-// namesAnswer is the answer of namesStatsPath. The fields up to Records are VictoriaMetrics'.
-type namesAnswer struct {
-	Status       string       `json:"status"`
-	Since        int64        `json:"statsCollectedSince"`        // seconds: the start of this process
-	Total        int          `json:"statsCollectedRecordsTotal"` // metrics of the range
-	LimitBytes   int64        `json:"trackerMemoryMaxSizeBytes"`
-	CurrentBytes int64        `json:"trackerCurrentMemoryUsageBytes"`
-	Records      []nameRecord `json:"records"`
+// statsHead begins the answers of namesStatsPath and labelsStatsPath. The fields are
+// VictoriaMetrics'.
+type statsHead struct {
+	Status       string `json:"status"`
+	Since        int64  `json:"statsCollectedSince"`        // seconds: every query since then was counted
+	Total        int    `json:"statsCollectedRecordsTotal"` // metrics, or labels, of the range
+	LimitBytes   int64  `json:"trackerMemoryMaxSizeBytes"`
+	CurrentBytes int64  `json:"trackerCurrentMemoryUsageBytes"`
+}
 
-	Complete bool `json:"complete"` // no name was left out for the limit of memory
+// namesAnswer is the answer of namesStatsPath.
+type namesAnswer struct {
+	statsHead
+	Records []nameRecord `json:"records"`
 }
 
 type nameRecord struct {
-	Name    string `json:"metricName"`
+	Name string `json:"metricName"`
+	statsRecord
+}
+
+// labelsAnswer is the answer of labelsStatsPath.
+type labelsAnswer struct {
+	statsHead
+	Records []labelRecord `json:"records"`
+}
+
+type labelRecord struct {
+	Name   string `json:"labelName"`
+	Values int64  `json:"values"` // different ones
+	statsRecord
+}
+
+type statsRecord struct {
 	Queries uint64 `json:"queryRequestsCount"`
 	Last    int64  `json:"lastRequestTimestamp"` // seconds; 0: never
 	Series  int64  `json:"series"`
 	weight
 }
 
+// statsQuestion is what a request for the metrics or labels by their queries asks for.
+type statsQuestion struct {
+	series  asked
+	limit   int
+	most    uint64         // queries of a record
+	pattern *regexp.Regexp // for a part of a record's name
+	idle    time.Duration  // without a query for a record; 0: any
+}
+
+func statsQuestionOf(s *server, r *http.Request) (q statsQuestion, err error) {
+	if err := r.ParseForm(); err != nil {
+		return q, badRequest(fmt.Sprintf("error parsing form values: %s", err))
+	}
+	if q.series, err = s.selection(r, r.Form["match[]"]); err != nil {
+		return q, err
+	}
+	if q.limit, err = number(r, "limit", defaultNamesStats, maxNamesStats); err != nil {
+		return q, err
+	}
+	if q.most, err = threshold(r); err != nil {
+		return q, err
+	}
+	if q.pattern, err = regexp.Compile(r.Form.Get("match_pattern")); err != nil {
+		return q, badRequest(fmt.Sprintf("invalid parameter \"match_pattern\": %s", err))
+	}
+	if text := r.Form.Get("not_asked_for"); text != "" {
+		d, err := model.ParseDuration(text)
+		if err != nil || d == 0 {
+			return q, badRequest(fmt.Sprintf("invalid parameter \"not_asked_for\": want a duration such as 30d, got %q", text))
+		}
+		q.idle = time.Duration(d)
+	}
+	return q, nil
+}
+
 // namesStats lists the metrics of a range with the number of queries that asked for them, the least
 // asked first, and of these the largest.
 func (s *server) namesStats(r *http.Request) (any, error) {
-	if err := r.ParseForm(); err != nil {
-		return nil, badRequest(fmt.Sprintf("error parsing form values: %s", err))
-	}
-	a, err := s.selection(r, r.Form["match[]"])
+	head, rows, err := s.stats(r,
+		func(c *cardinality.Counter) []cardinality.Row { return c.Values(model.MetricNameLabel) },
+		(*usage.Report).Metrics)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := number(r, "limit", defaultNamesStats, maxNamesStats)
-	if err != nil {
-		return nil, err
+	out := namesAnswer{head, []nameRecord{}}
+	for _, x := range rows {
+		out.Records = append(out.Records, nameRecord{x.Name, x.statsRecord})
 	}
-	most, err := threshold(r)
-	if err != nil {
-		return nil, err
-	}
-	pattern, err := regexp.Compile(r.Form.Get("match_pattern"))
-	if err != nil {
-		return nil, badRequest(fmt.Sprintf("invalid parameter \"match_pattern\": %s", err))
-	}
-	c, err := s.count(r, a)
-	if err != nil {
-		return nil, err
-	}
-	report := s.asks.Usage(r.Context())
-	out := namesAnswer{
-		Status: "success", Since: report.Since.Unix(), LimitBytes: report.Limit, CurrentBytes: report.Used,
-		Records: []nameRecord{}, Complete: report.Complete,
-	}
-	for _, row := range c.Values(model.MetricNameLabel) {
-		out.Total++
-		asked := report.Asked(row.Name)
-		if asked.Queries > most || !pattern.MatchString(row.Name) {
-			continue
-		}
-		rec := nameRecord{Name: row.Name, Queries: asked.Queries, Series: row.Series, weight: weightOf(row.Weight)}
-		if !asked.Last.IsZero() {
-			rec.Last = asked.Last.Unix()
-		}
-		out.Records = append(out.Records, rec)
-	}
-	slices.SortFunc(out.Records, func(a, b nameRecord) int {
-		return cmp.Or(cmp.Compare(a.Queries, b.Queries), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name))
-	})
-	out.Records = out.Records[:min(limit, len(out.Records))]
 	return out, nil
 }
+
+// labelsStats is namesStats for labels without the metric name.
+func (s *server) labelsStats(r *http.Request) (any, error) {
+	head, rows, err := s.stats(r,
+		func(c *cardinality.Counter) []cardinality.Row {
+			return slices.DeleteFunc(c.Labels(), func(x cardinality.Row) bool { return x.Name == model.MetricNameLabel })
+		},
+		(*usage.Report).Labels)
+	if err != nil {
+		return nil, err
+	}
+	out := labelsAnswer{head, []labelRecord{}}
+	for _, x := range rows {
+		out.Records = append(out.Records, labelRecord{x.Name, x.Values, x.statsRecord})
+	}
+	return out, nil
+}
+
+// statsRow is a row of an answer before it has its form.
+type statsRow struct {
+	cardinality.Row
+	statsRecord
+}
+
+// stats returns the rows of what is counted in a request's range, with the queries that asked for
+// it.
+func (s *server) stats(
+	r *http.Request, counted func(*cardinality.Counter) []cardinality.Row, asked func(*usage.Report, []string) []usage.Asked,
+) (head statsHead, out []statsRow, err error) {
+	q, err := statsQuestionOf(s, r)
+	if err != nil {
+		return head, nil, err
+	}
+	c, err := s.count(r, q.series)
+	if err != nil {
+		return head, nil, err
+	}
+	report, err := s.asks.Usage(r.Context())
+	if err != nil {
+		return head, nil, err
+	}
+	before := int64(1<<63 - 1) // ms
+	if q.idle > 0 {
+		before = s.now().Add(-q.idle).UnixMilli()
+		if since := report.Since.UnixMilli(); since > before {
+			return head, nil, tooEarly{q.idle, report.Since}
+		}
+	}
+	rows := counted(c)
+	names := make([]string, len(rows))
+	for i := range rows {
+		names[i] = rows[i].Name
+	}
+	for i, a := range asked(&report, names) {
+		if a.Queries > q.most || a.Last >= before || !q.pattern.MatchString(names[i]) {
+			continue
+		}
+		out = append(out, statsRow{rows[i], statsRecord{a.Queries, a.Last / 1000, rows[i].Series, weightOf(rows[i].Weight)}})
+	}
+	slices.SortFunc(out, func(a, b statsRow) int {
+		return cmp.Or(cmp.Compare(a.Queries, b.Queries), cmp.Compare(b.Row.Bytes, a.Row.Bytes), cmp.Compare(a.Name, b.Name))
+	})
+	head = statsHead{Status: "success", Since: report.Since.Unix(), Total: len(rows), LimitBytes: report.Limit, CurrentBytes: report.Used}
+	return head, out[:min(q.limit, len(out))], nil
+}
+
+// tooEarly reports that queries are not counted for long enough to answer which metrics or labels no
+// query asked for.
+type tooEarly struct {
+	idle  time.Duration
+	since time.Time
+}
+
+// Error implements error.
+func (e tooEarly) Error() string {
+	at := e.since.Add(e.idle + time.Millisecond).UTC().Format(time.RFC3339)
+	return fmt.Sprintf("queries are counted since %s: what was not asked for in %s is known from %s on", e.since.UTC().Format(time.RFC3339), model.Duration(e.idle), at)
+}
+
+// QueryFailed implements failedQuery.
+func (tooEarly) QueryFailed() bool { return true }
 
 // threshold reads the parameter le: records with at most so many queries are listed. The default is
 // all.
@@ -111,4 +223,20 @@ func threshold(r *http.Request) (uint64, error) {
 		return 0, badRequest(fmt.Sprintf("invalid parameter \"le\": want a number of queries, 0 or more, got %q", text))
 	}
 	return n, nil
+}
+
+// countingLabel counts a request for the values of a label, and lets upstream answer it.
+func (s *server) countingLabel(upstream http.Handler) http.Handler {
+	next := s.withAsOf(upstream)
+	if s.asks == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := route.Param(r.Context(), "name")
+		if strings.HasPrefix(name, "U__") { // as upstream reads it
+			name = model.UnescapeName(name, model.ValueEncodingEscaping)
+		}
+		s.asks.AskedForValues(r.Context(), name)
+		next.ServeHTTP(w, r)
+	})
 }

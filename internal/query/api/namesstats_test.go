@@ -1,7 +1,12 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/query/api"
 	"github.com/promlake/promlake/internal/query/usage"
 )
@@ -19,27 +25,42 @@ import (
 type asker struct {
 	weigher
 	counter *usage.Counter
+	err     error
 }
 
-func (a asker) Usage(context.Context) usage.Report { return a.counter.Of("t") }
+func (a asker) Usage(ctx context.Context) (usage.Report, error) {
+	r, err := a.counter.Of(ctx, "t")
+	return r, cmp.Or(a.err, err)
+}
+
+func (a asker) AskedForValues(_ context.Context, label string) { a.counter.LabelValues("t", label) }
 
 var _ api.Asker = asker{}
 
-func TestMetricNamesStats(t *testing.T) {
-	text := new(string)
+// statsHead is the begin of the answers, with the number of records and the bytes in memory.
+const statsHead = `{"status":"success","statsCollectedSince":1700000000,"statsCollectedRecordsTotal":%d,"trackerMemoryMaxSizeBytes":4096,"trackerCurrentMemoryUsageBytes":%d,"records":[`
+
+func newAsker(t *testing.T, text *string) asker {
+	t.Helper()
 	at := time.Unix(1_700_000_000, 0)
-	c := usage.New(4096, nil, func() time.Time { return at })
+	c := usage.New(usage.Settings{Bytes: 4096}, memstore.New(memstore.Settings{}), nil, slog.New(slog.DiscardHandler), func() time.Time { return at })
+	at = at.Add(time.Hour)
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(`b + on() b{job="x"}`)
 	require.NoError(t, err)
 	c.Query("t", expr)
-	h := newHandler(t, testSettings(), asker{weigher{withoutStorage(t), text, nil}, c})
+	return asker{weigher: weigher{withoutStorage(t), text, nil}, counter: c}
+}
+
+func TestMetricNamesStats(t *testing.T) {
+	text := new(string)
+	h := newHandler(t, testSettings(), newAsker(t, text))
 
 	const (
-		head = `{"status":"success","statsCollectedSince":1700000000,"statsCollectedRecordsTotal":2,"trackerMemoryMaxSizeBytes":4096,"trackerCurrentMemoryUsageBytes":322,"records":[`
 		a    = `{"metricName":"a","queryRequestsCount":0,"lastRequestTimestamp":0,"series":2,"samples":30,"bytes":1075838976,"dollarsPerMonth":0.023044921875}`
-		b    = `{"metricName":"b","queryRequestsCount":1,"lastRequestTimestamp":1700000000,"series":1,"samples":30,"bytes":1,"dollarsPerMonth":3.213062882423401e-11}`
-		tail = `],"complete":true}`
+		b    = `{"metricName":"b","queryRequestsCount":1,"lastRequestTimestamp":1700003600,"series":1,"samples":30,"bytes":1,"dollarsPerMonth":3.213062882423401e-11}`
+		tail = `]}`
 	)
+	head := fmt.Sprintf(statsHead, 2, 485)
 	for query, want := range map[string]string{
 		"":                     a + "," + b,
 		"limit=1":              a,
@@ -47,6 +68,7 @@ func TestMetricNamesStats(t *testing.T) {
 		"le=1":                 a + "," + b,
 		"match_pattern=^b":     b,
 		"le=0&match_pattern=b": "",
+		"not_asked_for=1d":     a + "," + b,
 	} {
 		for _, prefix := range []string{"", "/prometheus"} {
 			rec := get(t, h, prefix+"/api/v1/status/metric_names_stats?"+query)
@@ -62,6 +84,8 @@ func TestMetricNamesStats(t *testing.T) {
 		"match_pattern=(": "missing closing )",
 		"match[]={":       "parse error",
 		"start=x":         "start",
+		"not_asked_for=x": "want a duration such as 30d, got \\\"x\\\"",
+		"not_asked_for=0": "want a duration such as 30d",
 	} {
 		name, value, _ := strings.Cut(query, "=")
 		rec := get(t, h, "/api/v1/status/metric_names_stats?"+name+"="+url.QueryEscape(value))
@@ -70,4 +94,47 @@ func TestMetricNamesStats(t *testing.T) {
 	}
 	plain, _ := weigherHandler(t)
 	require.Equal(t, http.StatusNotFound, get(t, plain, "/api/v1/status/metric_names_stats").Code)
+	require.Equal(t, http.StatusNotFound, get(t, plain, "/api/v1/status/label_names_stats").Code)
+}
+
+// TestLabelNamesStats: a request for the values of a label asks for it, too.
+func TestLabelNamesStats(t *testing.T) {
+	h := newHandler(t, testSettings(), newAsker(t, new(string)))
+	for _, name := range []string{"job", "U__job", "a", "__name__"} { // the backend answers none of them
+		get(t, h, "/api/v1/label/"+name+"/values")
+	}
+	const job = `{"labelName":"job","values":2,"queryRequestsCount":3,"lastRequestTimestamp":1700003600,"series":2,"samples":30,"bytes":1075838976,"dollarsPerMonth":0.023044921875}`
+	for query, want := range map[string]string{"": job, "le=3": job, "le=2": "", "match_pattern=x": ""} {
+		rec := get(t, h, "/prometheus/api/v1/status/label_names_stats?"+query)
+		require.Equal(t, http.StatusOK, rec.Code, rec.Body)
+		require.Equal(t, fmt.Sprintf(statsHead, 1, 646)+want+"]}", rec.Body.String(), query)
+	}
+}
+
+func TestNotAskedFor(t *testing.T) {
+	h := newHandler(t, testSettings(), newAsker(t, new(string)))
+	asked := time.Unix(1_700_003_600, 0)
+	names := func(idle time.Duration) (names []string) {
+		rec := get(t, h, fmt.Sprintf("/api/v1/status/metric_names_stats?not_asked_for=%dms", idle.Milliseconds()))
+		require.Equal(t, http.StatusOK, rec.Code, rec.Body)
+		var out struct{ Records []struct{ MetricName string } }
+		require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &out))
+		for _, x := range out.Records {
+			names = append(names, x.MetricName)
+		}
+		return names
+	}
+	require.Equal(t, []string{"a"}, names(time.Since(asked)+30*time.Minute))
+	require.Equal(t, []string{"a", "b"}, names(time.Since(asked)-30*time.Minute))
+	rec := get(t, h, "/api/v1/status/metric_names_stats?not_asked_for=20y")
+	require.Equal(t, http.StatusUnprocessableEntity, rec.Code)
+	require.JSONEq(t, `{"status":"error","errorType":"execution","error":"queries are counted since 2023-11-14T22:13:20Z: what was not asked for in 20y is known from 2043-11-09T22:13:20Z on"}`, rec.Body.String())
+}
+
+func TestUnreadableCounts(t *testing.T) {
+	a := newAsker(t, new(string))
+	a.err = errors.New("read v1/t/usage/queries.json: damaged")
+	rec := get(t, newHandler(t, testSettings(), a), "/api/v1/status/metric_names_stats")
+	require.Equal(t, http.StatusInternalServerError, rec.Code)
+	require.Contains(t, rec.Body.String(), "usage/queries.json: damaged")
 }

@@ -41,7 +41,7 @@ func (s *server) served() map[string]choice {
 
 		"/series":             s.withAsOf,
 		"/labels":             s.withAsOf,
-		"/label/:name/values": s.withAsOf,
+		"/label/:name/values": s.countingLabel,
 		"/metadata":           replace(s.json(s.metadata)), // upstream's reads scrape targets
 		"/read":               func(upstream http.Handler) http.Handler { return withReadStatus(s.shared(upstream)) },
 
@@ -92,6 +92,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 	}
 	if s.asks != nil && s.weigher() != nil {
 		served[namesStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(s.namesStats)) }
+		served[labelsStatsPath] = func(http.Handler) http.Handler { return s.withAsOf(s.plainJSON(s.labelsStats)) }
 	}
 	served[exportPath], served[exportCSVPath] = replace(s.exporting(jsonFormat)), replace(s.exporting(csvFormat))
 	hidden := map[string]bool{}
@@ -104,7 +105,7 @@ func (s *server) routes(upstream *v1.API, guarded func(name string, h http.Handl
 		return guarded(apiPath+path, withPath(choose(h)))
 	})
 	upstream.Register(router)
-	for _, path := range []string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath, namesStatsPath} {
+	for _, path := range []string{explainPath, sqlPath, lakePath, exportPath, exportCSVPath, labelNamesPath, labelValuesPath, activeSeriesPath, namesStatsPath, labelsStatsPath} {
 		router.Get(path, http.NotFound)
 		router.Post(path, http.NotFound)
 	}

@@ -1,198 +1,143 @@
-// Package usage counts which metric names the queries of each tenant ask for, in the memory of one
-// process.
+// Package usage counts which metrics and labels the queries of each tenant ask for, and keeps the
+// counts in the store (schemas/usage.md).
 package usage
 
 import (
+	"crypto/rand"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/objstore"
 )
 
-const (
-	// maxLength is the longest name or pattern that is counted, in bytes.
-	maxLength = 512
-	// entryBytes is about what an entry takes in memory beside its name.
-	entryBytes = 160
-)
-
-// Asked is how often queries asked for something.
-type Asked struct {
-	Queries uint64
-	Last    time.Time // zero if none did
-}
-
-func (a *Asked) add(b Asked) {
-	a.Queries += b.Queries
-	if b.Last.After(a.Last) {
-		a.Last = b.Last
-	}
+// Settings of a Counter.
+type Settings struct {
+	// Bytes is the memory of the entries that are not in the store yet, about, for all tenants
+	// together, and that of one tenant's entries in the store. 0 counts nothing.
+	Bytes int64
+	// Interval is the time between two saves. 0 keeps the counts in memory.
+	Interval time.Duration
 }
 
 // Counter counts queries. It is safe for concurrent use.
 type Counter struct {
-	limit   int64 // bytes
-	now     func() time.Time
-	since   time.Time
-	missed  prometheus.Counter
-	mu      sync.Mutex
-	used    int64 // bytes
-	tenants map[string]*asked
+	settings Settings
+	store    objstore.Store
+	log      *slog.Logger
+	now      func() time.Time
+	missed   prometheus.Counter
+	saves    *prometheus.CounterVec
+
+	saving sync.Mutex   // held while counts are saved
+	tried  atomic.Int64 // ms: the last save, or the start
+
+	mu     sync.Mutex
+	used   int64 // bytes
+	from   int64 // ms: what was counted before is in the store, or in frozen
+	lost   int64 // ms: the newest query of a tenant that found no room
+	fresh  map[string]*batch
+	frozen map[string]*batch // to be saved, unchanged, until that has succeeded
 }
 
-// asked is what a tenant's queries asked for.
-type asked struct {
-	names    map[string]*Asked
-	patterns map[string]*pattern
-	complete bool // nothing was left out for the limit
+// batch is what a tenant's queries asked for in a span of time.
+type batch struct {
+	tally
+	id   string // a ULID, by which the store knows whether it has the batch
+	from int64  // ms: begin of the span
+	lost int64  // ms: the newest query of which something was not counted; 0: there is none
+	used int64  // bytes
 }
 
-// pattern is a condition on metric names that names none, such as {__name__=~"node_.*"}.
-type pattern struct {
-	Asked
-	matcher *labels.Matcher
-}
-
-// New returns a counter whose entries take limit bytes, about, for all tenants together. A name
-// beyond it is not counted; what is counted already stays. reg may be nil.
-func New(limit int64, reg prometheus.Registerer, now func() time.Time) *Counter {
-	return &Counter{
-		limit: limit, now: now, since: now(), tenants: map[string]*asked{},
+// New returns a counter that keeps its counts in store. A process that only asks for them needs an
+// interval of 0. reg may be nil.
+func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *slog.Logger, now func() time.Time) *Counter {
+	c := &Counter{
+		settings: s, store: store, log: logger, now: now, from: now().UnixMilli(), fresh: map[string]*batch{}, frozen: map[string]*batch{},
 		missed: promauto.With(reg).NewCounter(prometheus.CounterOpts{
 			Name: "promlake_query_uncounted_names_total",
-			Help: "Names of metrics in queries that were not counted, because --query.usage-bytes was reached or the name exceeds 512 bytes.",
+			Help: "Names of metrics and labels in queries that were not counted, because --query.usage-bytes was reached, the name exceeds 4096 bytes, or the pattern is too large.",
 		}),
+		saves: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+			Name: "promlake_query_usage_saves_total",
+			Help: "Attempts to add a tenant's counts of queries to those in the store, by result: ok or failed.",
+		}, []string{"result"}),
+	}
+	c.tried.Store(c.from)
+	return c
+}
+
+// Query counts a query of a tenant: once for each metric name that its selectors name, for each
+// pattern of names, and for each label that it names. A selector without a condition on the name,
+// or with one that nearly every name meets (!=, !~, and =~ that matches the empty name), asks for
+// no metric. `without` and `ignoring` ask for no label.
+func (c *Counter) Query(tenant string, expr parser.Expr) {
+	if c.settings.Bytes > 0 {
+		w := wanted(expr)
+		c.add(tenant, &w)
 	}
 }
 
-// Query counts a query of a tenant: once for each metric name that its selectors name, and once for
-// each pattern of names. A selector without a condition on the name, or with one that nearly every
-// name meets (!=, !~, and =~ that matches the empty name), asks for no name.
-func (c *Counter) Query(tenant string, expr parser.Expr) {
-	names, patterns := wanted(expr)
-	if len(names)+len(patterns) == 0 || c.limit == 0 {
+// LabelValues counts a request of a tenant for the values of a label.
+func (c *Counter) LabelValues(tenant, label string) {
+	if c.settings.Bytes > 0 {
+		var w wants
+		w.add(labelNames, label)
+		c.add(tenant, &w)
+	}
+}
+
+func (c *Counter) add(tenant string, w *wants) {
+	if len(w[metrics])+len(w[patterns])+len(w[labelNames]) == 0 {
 		return
 	}
-	at := c.now()
+	one := Asked{1, c.now().UnixMilli()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.tenants[tenant]
-	if t == nil {
-		if !c.room(tenant) {
-			return
-		}
-		t = &asked{names: map[string]*Asked{}, patterns: map[string]*pattern{}, complete: true}
-		c.tenants[tenant] = t
+	b := c.batch(tenant, one.Last)
+	if b == nil {
+		return
 	}
-	one := Asked{Queries: 1, Last: at}
-	for name := range names {
-		a := t.names[name]
-		if a == nil {
-			if !c.room(name) {
-				t.complete = false
+	for k := range kinds {
+		for name := range w[k] {
+			if _, known := b.tally[k][name]; !known && (k == patterns && tooLarge(name) || !c.room(b, name)) {
+				b.lost = one.Last
+				c.missed.Inc()
 				continue
 			}
-			a = &Asked{}
-			t.names[name] = a
+			b.tally.add(k, name, one)
 		}
-		a.add(one)
-	}
-	for text, m := range patterns {
-		p := t.patterns[text]
-		if p == nil {
-			if !c.fits(text, patternBytes(text)) {
-				t.complete = false
-				continue
-			}
-			p = &pattern{matcher: m}
-			t.patterns[text] = p
-		}
-		p.add(one)
 	}
 }
 
-// room takes the memory of an entry, or counts that there is none. mu is held.
-func (c *Counter) room(key string) bool { return c.fits(key, 0) }
-
-// fits is room for an entry that takes more bytes beside its name.
-func (c *Counter) fits(key string, more int64) bool {
-	cost := entryBytes + int64(len(key)) + more
-	if len(key) > maxLength || cost > c.limit-c.used {
+// batch returns the batch that counts of a tenant enter at a time (ms); nil if there is no room for
+// one. mu is held.
+func (c *Counter) batch(tenant string, at int64) *batch {
+	if b := c.fresh[tenant]; b != nil {
+		return b
+	}
+	b := &batch{id: ulid.MustNew(ulid.Now(), rand.Reader).String(), from: c.from, lost: c.lost}
+	if !c.room(b, tenant) {
+		c.lost = at
 		c.missed.Inc()
+		return nil
+	}
+	c.fresh[tenant] = b
+	return b
+}
+
+// room takes the memory of an entry of a batch, and reports whether there is any. mu is held.
+func (c *Counter) room(b *batch, name string) bool {
+	n := cost(name)
+	if len(name) > maxLength || n > c.settings.Bytes-c.used {
 		return false
 	}
-	c.used += cost
+	b.used, c.used = b.used+n, c.used+n
 	return true
-}
-
-// wanted returns the metric names and the patterns of names in the selectors of an expression.
-func wanted(expr parser.Expr) (names map[string]bool, patterns map[string]*labels.Matcher) {
-	names, patterns = map[string]bool{}, map[string]*labels.Matcher{}
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-		s, ok := node.(*parser.VectorSelector)
-		if !ok {
-			return nil
-		}
-		for _, m := range s.LabelMatchers {
-			switch {
-			case m.Name != model.MetricNameLabel || m.Matches(""):
-			case m.Type == labels.MatchEqual:
-				names[m.Value] = true
-			case m.Type == labels.MatchRegexp && len(m.SetMatches()) > 0:
-				for _, name := range m.SetMatches() {
-					names[name] = true
-				}
-			case m.Type == labels.MatchRegexp && m.Value != ".+":
-				patterns[m.Value] = m
-			}
-		}
-		return nil
-	})
-	return names, patterns
-}
-
-// Report is what was counted of a tenant.
-type Report struct {
-	Since       time.Time // when counting began: the start of the process
-	Complete    bool      // no name was left out
-	Names       int       // with an entry
-	Used, Limit int64     // bytes of all tenants
-
-	names    map[string]Asked
-	patterns []pattern
-}
-
-// Of returns what was counted of a tenant until now.
-func (c *Counter) Of(tenant string) Report {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := Report{Since: c.since, Complete: c.limit > 0, Used: c.used, Limit: c.limit, names: map[string]Asked{}}
-	if t := c.tenants[tenant]; t != nil {
-		out.Complete, out.Names = t.complete, len(t.names)
-		for name, a := range t.names {
-			out.names[name] = *a
-		}
-		for _, p := range t.patterns {
-			out.patterns = append(out.patterns, *p)
-		}
-	} else if c.used+entryBytes+maxLength > c.limit {
-		out.Complete = false // its queries may have found no room
-	}
-	return out
-}
-
-// Asked returns how many queries asked for a metric, by its name or by a pattern that matches it.
-// A query that did both counts twice.
-func (r *Report) Asked(name string) Asked {
-	out := r.names[name]
-	for i := range r.patterns {
-		if r.patterns[i].matcher.Matches(name) {
-			out.add(r.patterns[i].Asked)
-		}
-	}
-	return out
 }

@@ -1,7 +1,9 @@
 package usage_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/query/usage"
 )
 
@@ -22,12 +26,36 @@ func parse(t *testing.T, text string) parser.Expr {
 	return expr
 }
 
-func TestQuery(t *testing.T) {
-	now := time.Unix(1_000, 0)
-	c := usage.New(1<<20, nil, func() time.Time { return now })
+// clock is a settable time.
+type clock struct{ at time.Time }
+
+func newClock() *clock { return &clock{time.UnixMilli(1_700_000_000_000)} }
+
+func (c *clock) now() time.Time { return c.at }
+
+func (c *clock) after(d time.Duration) { c.at = c.at.Add(d) }
+
+func newCounter(s usage.Settings, store objstore.Store, now func() time.Time) *usage.Counter {
+	return usage.New(s, store, nil, slog.New(slog.DiscardHandler), now)
+}
+
+func of(t *testing.T, c *usage.Counter, tenant string) usage.Report {
+	t.Helper()
+	r, err := c.Of(t.Context(), tenant)
+	require.NoError(t, err)
+	return r
+}
+
+func metric(r usage.Report, name string) usage.Asked { return r.Metrics([]string{name})[0] }
+
+func label(r usage.Report, name string) usage.Asked { return r.Labels([]string{name})[0] }
+
+func TestMetrics(t *testing.T) {
+	at := newClock()
+	c := newCounter(usage.Settings{Bytes: 1 << 20}, memstore.New(memstore.Settings{}), at.now)
 	ask := func(tenant string, texts ...string) {
 		for _, text := range texts {
-			now = now.Add(time.Second)
+			at.after(time.Second)
 			c.Query(tenant, parse(t, text))
 		}
 	}
@@ -41,88 +69,137 @@ func TestQuery(t *testing.T) {
 		`{job="x"}`, `{__name__!="up",job="x"}`, `{__name__=~".+"}`, `{__name__=~".*",job="x"}`, `vector(1)`, // these name no metric
 	)
 	ask("b", `up`)
-	r := c.Of("a")
-	require.Equal(t, time.Unix(1_000, 0), r.Since)
-	require.True(t, r.Complete)
-	require.Equal(t, 2, r.Names)
+	r := of(t, c, "a")
+	require.Equal(t, int64(1_700_000_000_000), r.Since.UnixMilli())
 	for name, want := range map[string]usage.Asked{
-		"up":         {Queries: 4, Last: time.Unix(1_004, 0)},
-		"node_load1": {Queries: 3, Last: time.Unix(1_006, 0)},
-		"node_cpu":   {Queries: 1, Last: time.Unix(1_006, 0)},
+		"up":         {Queries: 4, Last: 1_700_000_004_000},
+		"node_load1": {Queries: 3, Last: 1_700_000_006_000},
+		"node_cpu":   {Queries: 1, Last: 1_700_000_006_000},
 		"other":      {},
 	} {
-		require.Equal(t, want, r.Asked(name), name)
+		require.Equal(t, want, metric(r, name), name)
 	}
-	b, none := c.Of("b"), c.Of("c")
-	require.Equal(t, uint64(1), b.Asked("up").Queries)
-	require.Zero(t, none.Asked("up"))
-	require.True(t, none.Complete)
+	require.Equal(t, uint64(1), metric(of(t, c, "b"), "up").Queries)
+	require.Zero(t, metric(of(t, c, "c"), "up"))
 }
 
-// TestLimit: what is counted stays and goes on counting, what has no room is counted as such.
+func TestLabels(t *testing.T) {
+	for text, want := range map[string]string{
+		`up{job="x",instance!~"y"}`:                                   "instance job",
+		`{__name__=~"up|down"}`:                                       "",
+		`sum by (job, __name__) (up)`:                                 "job",
+		`sum without (job) (up)`:                                      "",
+		`a / on (job) group_left (team) b`:                            "job team",
+		`a / ignoring (job) group_right (team) b`:                     "team",
+		`label_replace(up, "to", "$1", "from", "(.*)")`:               "from",
+		`label_replace(up, "to", "$1", ("from"), "(.*)")`:             "from",
+		`label_join(up, "to", "-", "one", "two")`:                     "one two",
+		`label_join(up, "to", "-")`:                                   "",
+		`sort_by_label(up, "job", "zone")`:                            "job zone",
+		`count_values("value", up)`:                                   "",
+		`histogram_quantile(0.9, sum by (job) (rate(x_bucket[5m])))`:  "job le",
+		`max_over_time(sum by (job) (rate(x{code=~"5.."}[5m]))[1h:])`: "code job",
+		`topk by (zone) (3, up)`:                                      "zone",
+	} {
+		c := newCounter(usage.Settings{Bytes: 1 << 20}, memstore.New(memstore.Settings{}), time.Now)
+		p := parser.NewParser(parser.Options{EnableExperimentalFunctions: true})
+		expr, err := p.ParseExpr(text)
+		require.NoError(t, err, text)
+		c.Query("a", expr)
+		r := of(t, c, "a")
+		var got []string
+		for _, name := range strings.Fields("__name__ code from instance job le one team to two value zone") {
+			if a := label(r, name); a.Queries > 0 {
+				require.Equal(t, uint64(1), a.Queries)
+				got = append(got, name)
+			}
+		}
+		require.Equal(t, want, strings.Join(got, " "), text)
+	}
+	c := newCounter(usage.Settings{Bytes: 1 << 20}, memstore.New(memstore.Settings{}), time.Now)
+	c.LabelValues("a", "job")
+	c.LabelValues("a", "__name__")
+	r := of(t, c, "a")
+	require.Equal(t, uint64(1), label(r, "job").Queries)
+	require.Zero(t, label(r, "__name__"))
+}
+
+// TestLimit: what is counted stays and goes on counting. What has no room is counted as such, and
+// the report says since when everything is counted.
 func TestLimit(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	c := usage.New(1_000, reg, time.Now)
+	at, reg := newClock(), prometheus.NewRegistry()
+	c := usage.New(usage.Settings{Bytes: 1_000}, memstore.New(memstore.Settings{}), reg, slog.New(slog.DiscardHandler), at.now)
 	for range 2 {
-		for i := range 20 {
-			c.Query("a", parse(t, fmt.Sprintf("metric_%02d", i)))
+		for i := range 10 {
+			at.after(time.Second)
+			c.Query("a", parse(t, fmt.Sprintf("metric_%d", i)))
 		}
 	}
-	c.Query("a", parse(t, strings.Repeat("x", 600)))
-	c.Query("late", parse(t, "up"))
-	r, late := c.Of("a"), c.Of("late")
-	require.False(t, r.Complete)
-	require.False(t, late.Complete)
-	require.Equal(t, uint64(2), r.Asked("metric_00").Queries)
-	require.Zero(t, r.Asked("metric_19"))
+	r := of(t, c, "a")
+	require.Equal(t, at.at, r.Since)
+	require.Equal(t, uint64(2), metric(r, "metric_0").Queries)
+	require.Zero(t, metric(r, "metric_9"))
 	require.LessOrEqual(t, r.Used, r.Limit)
-	require.Positive(t, r.Names)
-	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(fmt.Sprintf(`
-# HELP promlake_query_uncounted_names_total Names of metrics in queries that were not counted, because --query.usage-bytes was reached or the name exceeds 512 bytes.
+	at.after(time.Second)
+	c.Query("late-tenant", parse(t, "up"))
+	late := of(t, c, "late-tenant")
+	require.Equal(t, at.at, late.Since)
+	require.Zero(t, metric(late, "up"))
+	require.Less(t, of(t, c, "a").Since, at.at, "the other tenant has lost nothing since")
+	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP promlake_query_uncounted_names_total Names of metrics and labels in queries that were not counted, because --query.usage-bytes was reached, the name exceeds 4096 bytes, or the pattern is too large.
 # TYPE promlake_query_uncounted_names_total counter
-promlake_query_uncounted_names_total %d
-`, 2*(20-r.Names)+2))))
+promlake_query_uncounted_names_total 14
+`), "promlake_query_uncounted_names_total"))
 
-	off := usage.New(0, nil, time.Now)
+	off := newCounter(usage.Settings{}, memstore.New(memstore.Settings{}), at.now)
 	off.Query("a", parse(t, "up"))
-	none := off.Of("a")
-	require.False(t, none.Complete)
-	require.Zero(t, none.Asked("up"))
+	off.LabelValues("a", "job")
+	at.after(time.Hour)
+	none := of(t, off, "a")
+	require.Equal(t, at.at, none.Since, "nothing is counted")
+	require.Zero(t, metric(none, "up"))
+}
+
+// TestWhatIsTooLarge: long names, and short patterns that are large once they are compiled.
+func TestWhatIsTooLarge(t *testing.T) {
+	for text, counted := range map[string]bool{
+		strings.Repeat("x", 4096):                                  true,
+		strings.Repeat("x", 4097):                                  false,
+		`{__name__=~"node_(cpu|load).+"}`:                          true,
+		`{__name__=~"x(abcdefghij){90}y.+"}`:                       true,
+		`{__name__=~"x(abcdefghijabcd){1000}y.+"}`:                 true,
+		`{__name__=~"x(abcdefghijabcdefghijabcdefghij){1000}y.+"}`: false,
+	} {
+		at := newClock()
+		c := newCounter(usage.Settings{Bytes: 1 << 20}, memstore.New(memstore.Settings{}), at.now)
+		at.after(time.Second)
+		c.Query("a", parse(t, text))
+		require.Equal(t, counted, of(t, c, "a").Since.Before(at.at), "%.60s", text)
+	}
 }
 
 func TestConcurrent(t *testing.T) {
-	c := usage.New(1<<20, nil, time.Now)
+	store := memstore.New(memstore.Settings{})
+	put(t, store, "v1/a/manifest.json", "{}")
+	c := newCounter(usage.Settings{Bytes: 1 << 20, Interval: time.Minute}, store, time.Now)
 	expr := parse(t, `up + {__name__=~"node_.+"}`)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			for range 100 {
+			for i := range 100 {
 				c.Query("a", expr)
-				r := c.Of("a")
-				r.Asked("up")
+				if i%10 == 0 {
+					c.Save(context.Background())
+				}
+				if _, err := c.Of(context.Background(), "a"); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	r := c.Of("a")
-	require.Equal(t, uint64(800), r.Asked("up").Queries)
-	require.Equal(t, uint64(800), r.Asked("node_load1").Queries)
-}
-
-// TestPatternsTakeWhatTheyCompileTo: a pattern of a few bytes that is large once it is compiled
-// counts as large.
-func TestPatternsTakeWhatTheyCompileTo(t *testing.T) {
-	c := usage.New(1<<20, nil, time.Now)
-	c.Query("a", parse(t, `{__name__=~"node_(cpu|load).+"}`))
-	small := c.Of("a")
-	require.True(t, small.Complete)
-	require.Less(t, small.Used, int64(8<<10))
-	c.Query("a", parse(t, `{__name__=~"x(abcdefghij){90}y.+"}`))
-	large := c.Of("a")
-	require.True(t, large.Complete)
-	require.Greater(t, large.Used-small.Used, int64(100<<10))
-	c.Query("a", parse(t, `{__name__=~"x(abcdefghijabcdefghijabcdefghij){1000}y.+"}`))
-	beyond := c.Of("a")
-	require.False(t, beyond.Complete)
-	require.Equal(t, large.Used, beyond.Used)
+	r := of(t, c, "a")
+	require.Equal(t, uint64(800), metric(r, "up").Queries)
+	require.Equal(t, uint64(800), metric(r, "node_load1").Queries)
 }

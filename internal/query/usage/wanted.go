@@ -1,0 +1,122 @@
+package usage
+
+import (
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// kind is a kind of things that queries ask for.
+type kind int
+
+const (
+	metrics    kind = iota // metric names
+	patterns               // regular expressions of metric names
+	labelNames             // labels without the metric name
+	kinds
+)
+
+// wants are the things that a query asks for.
+type wants [kinds]map[string]bool
+
+func (w *wants) add(k kind, name string) {
+	if k == labelNames && name == model.MetricNameLabel {
+		return
+	}
+	if w[k] == nil {
+		w[k] = map[string]bool{}
+	}
+	w[k][name] = true
+}
+
+// labelArguments are the functions with names of labels among their arguments, and the index of the
+// first of them.
+var labelArguments = map[string]int{"label_replace": 3, "label_join": 3, "sort_by_label": 1, "sort_by_label_desc": 1}
+
+// ofBuckets are the functions that read the label le of classic histograms.
+var ofBuckets = map[string]bool{"histogram_quantile": true, "histogram_quantiles": true, "histogram_fraction": true}
+
+// wanted returns what an expression asks for.
+func wanted(expr parser.Expr) (w wants) {
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.VectorSelector:
+			for _, m := range n.LabelMatchers {
+				w.add(labelNames, m.Name)
+				if m.Name == model.MetricNameLabel {
+					w.metrics(m)
+				}
+			}
+		case *parser.AggregateExpr:
+			if !n.Without {
+				w.labels(n.Grouping)
+			}
+		case *parser.BinaryExpr:
+			if m := n.VectorMatching; m != nil {
+				if m.On {
+					w.labels(m.MatchingLabels)
+				}
+				w.labels(m.Include)
+			}
+		case *parser.Call:
+			w.call(n)
+		}
+		return nil
+	})
+	return w
+}
+
+// metrics adds what a condition on the metric name asks for.
+func (w *wants) metrics(m *labels.Matcher) {
+	switch {
+	case m.Matches(""):
+	case m.Type == labels.MatchEqual:
+		w.add(metrics, m.Value)
+	case m.Type == labels.MatchRegexp && len(m.SetMatches()) > 0:
+		for _, name := range m.SetMatches() {
+			w.add(metrics, name)
+		}
+	case m.Type == labels.MatchRegexp && m.Value != ".+":
+		w.add(patterns, m.Value)
+	}
+}
+
+func (w *wants) labels(names []string) {
+	for _, name := range names {
+		w.add(labelNames, name)
+	}
+}
+
+// call adds the labels that a function reads.
+func (w *wants) call(c *parser.Call) {
+	if ofBuckets[c.Func.Name] {
+		w.add(labelNames, model.BucketLabel)
+	}
+	first, ok := labelArguments[c.Func.Name]
+	if !ok {
+		return
+	}
+	last := len(c.Args)
+	if c.Func.Name == "label_replace" {
+		last = min(last, first+1)
+	}
+	for _, arg := range c.Args[min(first, last):last] {
+		if s, ok := unwrapped(arg).(*parser.StringLiteral); ok {
+			w.add(labelNames, s.Val)
+		}
+	}
+}
+
+// unwrapped returns an expression without the parentheses around it.
+func unwrapped(e parser.Expr) parser.Expr {
+	for {
+		switch x := e.(type) {
+		case *parser.ParenExpr:
+			e = x.Expr
+		case *parser.StepInvariantExpr:
+			e = x.Expr
+		default:
+			return e
+		}
+	}
+}
