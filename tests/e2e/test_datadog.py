@@ -1,20 +1,16 @@
 """The documentation's requests to Datadog's API are stored as it says."""
 
 import re
-import subprocess
 import urllib.request
 
-from support.programs import ROOT
+from support.documentation import ADDRESS, block, page, run_shell
 from support.questions import vector
 from support.server import Server
 
 
 def test_the_documentations_requests(server: Server) -> None:
-    page = (ROOT / "docs/datadog.md").read_text()
-    (commands,) = re.findall(r"```\n(curl .*?)```", page, re.DOTALL)
-    commands = commands.replace("curl ", "curl --fail-with-body --silent --show-error ").replace("http://127.0.0.1:9009", server.url)
-    subprocess.run(["sh", "-ec", commands], check=True, timeout=300, capture_output=True)
-    found = re.search(r"PromQL reads them as `(.*?)` and `(.*?)`", page)
+    run_shell(block("datadog", "curl ", {ADDRESS: server.url}))
+    found = re.search(r"PromQL reads them as `(.*?)` and `(.*?)`", page("datadog"))
     assert found
     for selector, value in zip(found.groups(), (0.7, 3), strict=True):
         (sample,) = vector(server.client(), selector, 1_700_000_000).samples

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from support.documentation import block, run_shell
 from support.programs import ROOT, Programs
 from support.remote_write import series
 from support.server import Server, Start
@@ -140,14 +141,9 @@ def check_endpoint(server: Server, directory: Path) -> None:
 
 def check_rules(server: Server, directory: Path) -> None:
     """The lines of the documentation of rules set, show and remove a group."""
-    (script,) = re.findall(r"^```\n(curl .*?)^```$", (ROOT / "docs/rules.md").read_text(), re.MULTILINE | re.DOTALL)
-    done = subprocess.run(
-        ["bash", "-euc", script.replace("curl ", "curl -sS --fail-with-body ").replace(ENDPOINT, server.url)],
-        cwd=directory, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count('"status":"success"') == 2
-    assert "web:\n    - name: availability\n      interval: 30s\n" in done.stdout
+    printed = run_shell(block("rules", "curl ", {ENDPOINT: server.url}), directory)
+    assert printed.count('"status":"success"') == 2
+    assert "web:\n    - name: availability\n      interval: 30s\n" in printed
 
 
 def test_block_upload(programs: Programs, start: Start, tmp_path: Path) -> None:
@@ -156,16 +152,11 @@ def test_block_upload(programs: Programs, start: Start, tmp_path: Path) -> None:
     A block that is refused comes first.
     """
     make_blocks(programs, tmp_path)
-    (block,) = (tmp_path / "prometheus-data").glob("01*")
-    shutil.copytree(block, block.with_name("01" + 24 * "0"))
+    (whole,) = (tmp_path / "prometheus-data").glob("01*")
+    shutil.copytree(whole, whole.with_name("01" + 24 * "0"))
     server = start(directory_store(tmp_path / "data"), "--compactor.block-upload-enabled")
-    (script,) = re.findall(r"^```\n(for dir in .*?)^```$", (ROOT / "docs/import.md").read_text(), re.MULTILINE | re.DOTALL)
-    script = script.replace("curl ", "curl -sS --fail-with-body ").replace(ENDPOINT, server.url)
-    command = ["bash", "-euo", "pipefail", "-c", script]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    refused, complete = done.stdout.splitlines()
-    assert refused == f"invalid meta.json: it is of block {block.name}, the request names 01{24 * '0'}"
+    refused, complete = run_shell(block("import", "for dir in ", {ENDPOINT: server.url}), tmp_path).splitlines()
+    assert refused == f"invalid meta.json: it is of block {whole.name}, the request names 01{24 * '0'}"
     assert complete == '{"result":"complete"}'
     asked = urllib.parse.urlencode({"query": "old[5m]", "time": "1767225660"})
     with urllib.request.urlopen(f"{server.url}/api/v1/query?{asked}", timeout=300) as answer:

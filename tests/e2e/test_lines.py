@@ -4,15 +4,12 @@ import csv
 import gzip
 import io
 import json
-import re
-import shlex
-import subprocess
 import time
 import urllib.parse
 import urllib.request
 
 import pytest
-from support.programs import ROOT
+from support.documentation import ADDRESS, block, run_shell
 from support.questions import vector
 from support.server import Server
 
@@ -87,9 +84,6 @@ def test_csv(server: Server) -> None:
 
 
 def test_the_documentations_csv(server: Server) -> None:
-    page = (ROOT / "docs/lines.md").read_text()
-    (command,) = re.findall(r"```\n(echo .*?)```", page, re.DOTALL)
-    assert shlex.split(command)[0] == "echo"
-    subprocess.run(["sh", "-ec", command.replace("http://127.0.0.1:9009", server.url)], check=True, timeout=300, capture_output=True)
+    run_shell(block("lines", "echo ", {ADDRESS: server.url}))
     (sample,) = vector(server.client(), "temperature_celsius", 1_700_000_000).samples
     assert (sample.value, sample.labels["city"]) == (20.5, "Berlin")

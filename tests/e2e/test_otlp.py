@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import time
 import urllib.error
@@ -16,11 +15,9 @@ from opentelemetry.sdk.metrics import Counter, Histogram, Meter, MeterProvider
 from opentelemetry.sdk.metrics.export import AggregationTemporality, InMemoryMetricReader, MetricExportResult
 from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation, View
 from opentelemetry.sdk.resources import Resource
-from support.programs import ROOT
+from support.documentation import ADDRESS, block
 from support.questions import vector
 from support.server import Server
-
-PAGE = (ROOT / "docs/otlp.md").read_text()
 
 
 @pytest.fixture
@@ -28,10 +25,9 @@ def configured(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """The server, with the variables that the documentation gives to SDKs."""
     for name in [n for n in os.environ if n.startswith("OTEL_")]:
         monkeypatch.delenv(name)
-    (block,) = re.findall(r"```sh\n(OTEL_.*?)```", PAGE, re.DOTALL)
-    for assignment in shlex.split(block):
+    for assignment in shlex.split(block("otlp", "OTEL_", {ADDRESS: server.url}), comments=True):
         name, _, value = assignment.partition("=")
-        monkeypatch.setenv(name, value.replace("http://127.0.0.1:9009", server.url))
+        monkeypatch.setenv(name, value)
     return server
 
 
@@ -152,11 +148,9 @@ def test_what_delta_is_refused(server: Server) -> None:
 
 
 def test_the_collectors_endpoint_exists(server: Server) -> None:
-    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    configuration = yaml.safe_load(block)
+    configuration = yaml.safe_load(block("otlp", "exporters:", {ADDRESS: server.url}))
     (exporter,) = configuration["exporters"].values()
-    endpoint = exporter["endpoint"].replace("http://127.0.0.1:9009", server.url)
-    assert post(f"{endpoint}/v1/metrics", {"resourceMetrics": []}) == (200, {})
+    assert post(f"{exporter['endpoint']}/v1/metrics", {"resourceMetrics": []}) == (200, {})
     pipeline = configuration["service"]["pipelines"]["metrics"]
     assert pipeline["receivers"] == ["otlp"]
     assert set(pipeline["exporters"]) <= set(configuration["exporters"])

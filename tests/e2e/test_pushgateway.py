@@ -1,13 +1,11 @@
 """Jobs that are written for a Pushgateway push, and PromQL reads what they pushed."""
 
-import re
-import subprocess
 import time
 import urllib.error
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, delete_from_gateway, push_to_gateway, pushadd_to_gateway
-from support.programs import ROOT
+from support.documentation import ADDRESS, block, run_shell
 from support.questions import vector
 from support.server import Server
 
@@ -45,15 +43,9 @@ def test_prometheus_client(server: Server) -> None:
 
 
 def test_the_documentations_requests(server: Server) -> None:
-    page = (ROOT / "docs/pushgateway.md").read_text()
-    commands = re.search(r"```\n(echo .*?)```", page, re.DOTALL)
-    assert commands
-    text = commands[1].replace("curl ", "curl --fail-with-body --silent --show-error ").replace("http://127.0.0.1:9009", server.url)
-    subprocess.run(["sh", "-ec", text], check=True, timeout=300, capture_output=True)
-    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(program.replace("http://127.0.0.1:9009", server.url), {})  # noqa: S102
-    (queries,) = re.findall(r"```\n(last_over_time.*?)```", page, re.DOTALL)
-    files, age = queries.strip().splitlines()
+    run_shell(block("pushgateway", "echo ", {ADDRESS: server.url}))
+    exec(block("pushgateway", "from prometheus_client", {ADDRESS: server.url}), {})  # noqa: S102
+    files, age = block("pushgateway", "last_over_time").splitlines()
     (sample,) = vector(server.client(), files, time.time() + 1).samples
     assert sample.value == 42
     assert sample.labels == {"__name__": "backup_files", "job": "backup", "instance": "web01"}
