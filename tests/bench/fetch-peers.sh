@@ -1,15 +1,15 @@
 #!/bin/sh
-# Fetches Debian's prometheus (with promtool), victoria-metrics and prometheus-node-exporter and
-# unpacks them into a cache folder. It installs nothing and starts no service. A second run does
-# nothing.
+# Fetches Debian's prometheus (with promtool), victoria-metrics, prometheus-node-exporter and
+# collectd and unpacks them into a cache folder. It installs nothing and starts no service. A second
+# run does nothing.
 #
 # usage: fetch-peers.sh [FOLDER]     default: .cache/peers in the repository
-# The programs are in FOLDER/usr/bin afterwards. Requires apt-get, dpkg-deb and flock. It runs
+# The programs are in FOLDER/usr/bin and FOLDER/usr/sbin afterwards. Requires apt-get, dpkg-deb and flock. It runs
 # apt-get update, which needs root, only if a package cannot be found without it.
 set -eu
 
-packages="prometheus victoria-metrics prometheus-node-exporter"
-programs="prometheus promtool victoria-metrics prometheus-node-exporter"
+packages="prometheus victoria-metrics prometheus-node-exporter collectd-core"
+programs="bin/prometheus bin/promtool bin/victoria-metrics bin/prometheus-node-exporter sbin/collectd"
 
 folder=${1:-$(cd "$(dirname "$0")/../.." && pwd)/.cache/peers}
 mkdir -p "$folder"
@@ -24,13 +24,14 @@ say() { printf 'fetch-peers: %s\n' "$*" >&2; }
 check() {
     for program in $programs; do
         case $program in
-            victoria-metrics) flag=-version ;; # Go's own flag syntax
+            bin/victoria-metrics) flag=-version ;; # Go's own flag syntax
+            sbin/collectd) flag=-h ;;
             *) flag=--version ;;
         esac
-        if ! "$folder/usr/bin/$program" "$flag" >/dev/null 2>"$folder/error.log"; then
+        if ! "$folder/usr/$program" "$flag" >/dev/null 2>"$folder/error.log"; then
             say "$program does not run (if it is gone, delete $folder and start again):"
             cat "$folder/error.log" >&2
-            ldd "$folder/usr/bin/$program" 2>/dev/null | grep 'not found' >&2 || true
+            ldd "$folder/usr/$program" 2>/dev/null | grep 'not found' >&2 || true
             return 1
         fi
     done
@@ -60,7 +61,7 @@ for package in $packages; do
 done
 if [ -z "$missing" ]; then
     check
-    say "all there: $folder/usr/bin"
+    say "all there: $folder/usr"
     exit 0
 fi
 for tool in apt-get dpkg-deb; do
@@ -77,4 +78,4 @@ for package in $missing; do
     say "$package $(cat "$folder/$package.unpacked")"
 done
 check
-say "all there: $folder/usr/bin"
+say "all there: $folder/usr"

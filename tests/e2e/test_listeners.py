@@ -1,4 +1,4 @@
-"""Lines, pickles and events without HTTP: the documentation's program, and what Python writes in all protocols of pickle."""
+"""Lines, pickles and events without HTTP: the documentation's senders, and what Python writes in all protocols of pickle."""
 
 import json
 import pickle
@@ -6,8 +6,10 @@ import re
 import socket
 import struct
 import time
+from pathlib import Path
 
-from support.programs import ROOT
+from support.documentation import block, page
+from support.programs import Process, Programs
 from support.questions import vector
 from support.server import Server, Start
 from support.stores import Store
@@ -41,16 +43,36 @@ def test_pickles(start: Start, file_store: Store) -> None:
             carbon.sendall(struct.pack("!L", len(message)) + message)
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         wait_for(server, f'sum({{__name__=~"p{protocol}.a.(int|float|str)"}})', 21, now)
-    page = (ROOT / "docs/listeners.md").read_text()
-    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(program.replace("127.0.0.1", host).replace("2004", str(port)), {})  # noqa: S102
+    exec(block("listeners", "import pickle", {"2004": str(port)}), {})  # noqa: S102
     wait_for(server, '{"disk.used", host="web01", path="/"}', 12.5, time.time() + 1)
 
 
 def test_statsd(start: Start, file_store: Store) -> None:
     server = start(file_store, "--statsd.listen=127.0.0.1:0", "--statsd.flush-interval=50ms")
-    page = (ROOT / "docs/listeners.md").read_text().split("\n## StatsD\n")[1]
     with socket.create_connection(address(server, "statsd")) as sender:
-        sender.sendall(page.split("```\n")[1].encode())
+        sender.sendall(block("listeners", "jobs.done:1|c").encode())
     wait_for(server, 'jobs_done{queue="mail"}', 3, time.time() + 60)
     wait_for(server, 'request_duration_count{path="/"}', 2, time.time() + 60)
+
+
+def test_collectd(programs: Programs, start: Start, file_store: Store, tmp_path: Path) -> None:
+    """Debian's collectd writes with the documentation's lines, which follow those that say where it finds its own files."""
+    server = start(file_store, "--graphite.listen=127.0.0.1:0", "--graphite.flush-interval=10ms")
+    _, port = address(server, "graphite")
+    (host, selector) = re.findall(r"PromQL reads the load of the host `(.*?)` as `(.*?)`", page("listeners"))[0]
+    usr = programs.collectd.parents[1]
+    own = {
+        "BaseDir": tmp_path, "PIDFile": tmp_path / "collectd.pid",
+        "PluginDir": usr / "lib/collectd", "TypesDB": usr / "share/collectd/types.db", "Hostname": host,
+    }  # fmt: skip
+    lines = [f'{name} "{value}"' for name, value in own.items()]
+    # The plugin sends when it has 1428 bytes, so there are several readings in a second.
+    lines += ["FQDNLookup false", "Interval 0.1", "LoadPlugin load", block("listeners", "LoadPlugin write_graphite", {"2003": str(port)})]
+    configuration = tmp_path / "collectd.conf"
+    configuration.write_text("\n".join(lines))
+    collectd = Process([programs.collectd, "-f", "-C", configuration], tmp_path / "collectd")
+    try:
+        collectd.wait_until(lambda: len(vector(server.client(), selector).samples) == 1, "collectd's samples")
+        assert collectd.terminate() == 0
+    finally:
+        collectd.cleanup()

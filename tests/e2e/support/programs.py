@@ -30,6 +30,7 @@ class Programs:
     prometheus: Path = ROOT / ".cache/peers/usr/bin/prometheus"
     promtool: Path = ROOT / ".cache/peers/usr/bin/promtool"
     node_exporter: Path = ROOT / ".cache/peers/usr/bin/prometheus-node-exporter"
+    collectd: Path = ROOT / ".cache/peers/usr/sbin/collectd"
 
 
 def find_programs() -> Programs:
