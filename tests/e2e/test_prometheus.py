@@ -8,13 +8,18 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.peers import NODE, SELF, Prometheus, evaluation_times, newest
-from support.programs import Programs, wait_until
-from support.server import Server
-from support.stores import Gateway, directory_store
+import yaml
+from promlake import Client
+from support.documentation import ADDRESS, block
+from support.peers import NODE, SELF, Prometheus, evaluation_times, newest, prometheus_command
+from support.programs import Process, Programs, free_port, wait_until
+from support.questions import vector
+from support.server import Server, Start
+from support.stores import Gateway, Store, directory_store
 
 SCRAPES = 20
 RANGE_SECONDS = 8
@@ -190,6 +195,45 @@ def promtool(programs: Programs, pair: Pair, command: list[str], url: str) -> li
     done = subprocess.run([programs.promtool, "query", *args], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return sorted(done.stdout.splitlines())
+
+
+def written(programs: Programs, directory: Path, config: dict[str, Any], clients: list[Client]) -> None:
+    """Runs a Prometheus that scrapes itself, with a section remote_write, until one of the clients has its samples."""
+    own = free_port()
+    config["remote_write"][0].setdefault("queue_config", {})["batch_send_deadline"] = "200ms"
+    config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+    config["scrape_configs"] = [{"job_name": SELF, "static_configs": [{"targets": [f"127.0.0.1:{own}"]}]}]
+    prometheus = Process(prometheus_command(programs, directory, own, config), directory / "prometheus")
+    try:
+        prometheus.wait_until(lambda: any(vector(c, "up == 1").samples for c in clients), "the samples of Prometheus")
+    finally:
+        prometheus.cleanup()
+
+
+def test_the_documentations_remote_write(programs: Programs, server: Server, tmp_path: Path) -> None:
+    """Debian's Prometheus 2.42 reads `headers` and does not send them, so it writes to the tenant anonymous."""
+    config = yaml.safe_load(block("remote-write", "remote_write:", {ADDRESS: server.url}))
+    ((header, tenant),) = config["remote_write"][0]["headers"].items()
+    assert header == "X-Scope-OrgID"
+    written(programs, tmp_path, config, [server.client(tenant), server.client()])
+
+
+def test_the_documentations_token(programs: Programs, start: Start, file_store: Store, tmp_path: Path) -> None:
+    """A token names the tenant of a Prometheus: with the documentation's section it writes to this one, and to no other."""
+    tokens, secret = tmp_path / "tokens.json", {}
+    for tenant, access in (("team-a", "write"), ("*", "read")):
+        done = subprocess.run(
+            [programs.promlake, "token", "--tenant", tenant, "--access", access, "--tokens", tokens],
+            capture_output=True, text=True, timeout=300, check=True,
+        )  # fmt: skip
+        secret[access] = done.stdout.strip()
+    server = start(file_store, f"--auth.tokens=file:{tokens}")
+    (tmp_path / "promlake-token").write_text(secret["write"])
+    replacements = {"https://promlake.example": server.url, "/etc/prometheus/promlake-token": str(tmp_path / "promlake-token")}
+    config = yaml.safe_load(block("security", "remote_write:", replacements))
+    team, anonymous = (Client(server.url, tenant, token=secret["read"]) for tenant in ("team-a", None))
+    written(programs, tmp_path, config, [team])
+    assert vector(anonymous, '{__name__=~".+"}').samples == ()
 
 
 def range_query(url: str, expr: str, pair: Pair) -> dict[str, list[Any]]:

@@ -1,16 +1,19 @@
 """Two real Prometheus scrape one target. Whichever is killed, queries over the pair go on, and nothing is doubled."""
 
-import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from promlake import Client, Vector
+from support.documentation import block
+from support.peers import prometheus_command
 from support.programs import Process, Programs, free_port, wait_until
 from support.server import Server, Start
 from support.stores import Store
 
+REPLICAS = ("prometheus-0", "prometheus-1")  # as the documentation calls them
 SCRAPES = 8  # of the other replica, while one is dead
 # Seconds. A busy machine delays scrapes, but a replica that is dead for SCRAPES seconds would leave
 # more: what it sent before its death may take some seconds to arrive.
@@ -18,24 +21,20 @@ LONGEST_GAP = 4.0
 
 
 class Replica:
-    """One Prometheus of a pair. It scrapes a node_exporter every second, and can be killed and started again."""
+    """One Prometheus of a pair, with the documentation's configuration.
+
+    It scrapes a node_exporter every second, and can be killed and started again.
+    """
 
     def __init__(self, programs: Programs, directory: Path, name: str, target: str, write_to: str) -> None:
         self.name = name
         self._directory = directory / name
         self._directory.mkdir()
-        queue = {"max_shards": 1, "batch_send_deadline": "200ms"}
-        config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "external_labels": {"cluster": "pair", "__replica__": name}},
-            "scrape_configs": [{"job_name": "node", "static_configs": [{"targets": [target]}]}],
-            "remote_write": [{"url": f"{write_to}/api/v1/write", "queue_config": queue}],
-        }
-        file = self._directory / "prometheus.yml"
-        file.write_text(json.dumps(config))  # JSON is YAML
-        self._command = [
-            programs.prometheus, f"--config.file={file}", f"--web.listen-address=127.0.0.1:{free_port()}",
-            f"--storage.tsdb.path={self._directory / 'data'}", "--log.level=warn",
-        ]  # fmt: skip
+        config = yaml.safe_load(block("ha", "global:", {"http://promlake:9009": write_to, f"{REPLICAS[0]} ": f"{name} "}))
+        config["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s"}
+        config["scrape_configs"] = [{"job_name": "node", "static_configs": [{"targets": [target]}]}]
+        config["remote_write"][0]["queue_config"] = {"max_shards": 1, "batch_send_deadline": "200ms"}
+        self._command = prometheus_command(programs, self._directory, free_port(), config)
         self.start()
 
     def start(self) -> None:
@@ -47,7 +46,7 @@ def replicas(programs: Programs, start: Start, file_store: Store, tmp_path: Path
     server = start(file_store, "--query.ha-failover-timeout=2s")
     address = f"127.0.0.1:{free_port()}"
     exporter = Process([programs.node_exporter, f"--web.listen-address={address}", "--log.level=warn"], tmp_path / "node_exporter")
-    pair = [Replica(programs, tmp_path, name, address, server.url) for name in ("a", "b")]
+    pair = [Replica(programs, tmp_path, name, address, server.url) for name in REPLICAS]
     try:
         yield server, pair[0], pair[1]
     finally:
@@ -100,7 +99,7 @@ def test_either_replica_may_die(replicas: tuple[Server, Replica, Replica]) -> No
         assert max(y - x for (x, _), (y, _) in pairwise(samples)) > LONGEST_GAP, "each was dead for a while"
     both = sorted(t for samples in raw.values() for t, _ in samples)
     assert max(y - x for (x, _), (y, _) in pairwise(shown)) < max(LONGEST_GAP, 3 * max(y - x for x, y in pairwise(both)))
-    assert set(shown) <= set(raw["a"]) | set(raw["b"]), "all samples were scraped"
+    assert set(shown) <= set(raw[a.name]) | set(raw[b.name]), "all samples were scraped"
     # One sample for each second, and one more for each change between the two.
     assert len(shown) < 1.5 * (shown[-1][0] - shown[0][0])
     slow = client.query('max(max_over_time(scrape_duration_seconds{__replica__=~".+"}[10m]))')

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 from promlake import Client, PromlakeError
 
@@ -17,23 +18,12 @@ class Prometheus:
     def __init__(self, programs: Programs, directory: Path, write_to: list[str]) -> None:
         directory.mkdir(parents=True)
         node, own = free_port(), free_port()
-        config = directory / "prometheus.yml"
-        config.write_text(_config(node, own, write_to))
         self.url = f"http://127.0.0.1:{own}"
         self.client = Client(self.url)
         self._exporter = Process(
             [programs.node_exporter, f"--web.listen-address=127.0.0.1:{node}", "--log.level=warn"], directory / "node_exporter"
         )
-        self._prometheus = Process(
-            [
-                programs.prometheus,
-                f"--config.file={config}",
-                f"--web.listen-address=127.0.0.1:{own}",
-                f"--storage.tsdb.path={directory / 'data'}",
-                "--log.level=warn",
-            ],
-            directory / "prometheus",
-        )
+        self._prometheus = Process(prometheus_command(programs, directory, own, _config(node, own, write_to)), directory / "prometheus")
 
     def wait_until_scraping(self) -> None:
         self._prometheus.wait_until(lambda: all_up(self.client), "Prometheus to scrape both of its targets")
@@ -48,6 +38,16 @@ class Prometheus:
     def cleanup(self) -> None:
         self._prometheus.cleanup()
         self._exporter.cleanup()
+
+
+def prometheus_command(programs: Programs, directory: Path, port: int, config: dict[str, Any]) -> list[str | Path]:
+    """Returns the command of a Prometheus that has its configuration and data in a directory."""
+    file = directory / "prometheus.yml"
+    file.write_text(json.dumps(config))  # JSON is YAML
+    return [
+        programs.prometheus, f"--config.file={file}", f"--web.listen-address=127.0.0.1:{port}",
+        f"--storage.tsdb.path={directory / 'data'}", "--log.level=warn",
+    ]  # fmt: skip
 
 
 def all_up(client: Client) -> bool:
@@ -76,17 +76,15 @@ def evaluation_times(first: dict[str, float], last: dict[str, float]) -> tuple[f
     return math.ceil(max(first.values())) + phase, math.floor(min(last.values())) - 1 + phase
 
 
-def _config(node: int, own: int, write_to: list[str]) -> str:
-    """JSON is YAML. One shard sends the samples in the order of the commits, so that a job's newest scrape means all before it."""
+def _config(node: int, own: int, write_to: list[str]) -> dict[str, Any]:
+    """One shard sends the samples in the order of the commits, so that a job's newest scrape means all before it."""
     queue = {"min_shards": 1, "max_shards": 1, "max_samples_per_send": 10_000, "capacity": 30_000, "batch_send_deadline": "200ms"}
     targets = [{"url": f"{url}/api/v1/write", "queue_config": queue, "metadata_config": {"send_interval": "2s"}} for url in write_to]
-    return json.dumps(
-        {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
-            "scrape_configs": [
-                {"job_name": NODE, "static_configs": [{"targets": [f"127.0.0.1:{node}"]}]},
-                {"job_name": SELF, "static_configs": [{"targets": [f"127.0.0.1:{own}"]}]},
-            ],
-            "remote_write": [{"name": f"to-{i}", **target} for i, target in enumerate(targets)],
-        }
-    )
+    return {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+        "scrape_configs": [
+            {"job_name": NODE, "static_configs": [{"targets": [f"127.0.0.1:{node}"]}]},
+            {"job_name": SELF, "static_configs": [{"targets": [f"127.0.0.1:{own}"]}]},
+        ],
+        "remote_write": [{"name": f"to-{i}", **target} for i, target in enumerate(targets)],
+    }
