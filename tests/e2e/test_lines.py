@@ -7,6 +7,7 @@ import json
 import time
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
 import pytest
 from support.documentation import ADDRESS, block, run_shell
@@ -81,6 +82,15 @@ def test_csv(server: Server) -> None:
     assert send(server, "/api/v1/import/csv?format=1:label:city,2:metric:temperature,3:time:unix_s", text.getvalue().encode(), "a") == 204
     answer = export(server, "/api/v1/export/csv", "a", format="city,__value__,__timestamp__:unix_s").decode()
     assert [[r[0], float(r[1]), r[2]] for r in csv.reader(io.StringIO(answer))] == [[r[0], float(r[1]), r[2]] for r in rows]
+
+
+def test_the_documentations_json(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "samples.jsonl").write_text(block("lines", '{"metric":'))
+    run_shell(block("lines", "curl --data-binary @samples.jsonl", {ADDRESS: server.url}), tmp_path)
+    (sample,) = vector(server.client(), 'up{job="a"}', 1_700_000_000).samples
+    assert sample.value == 1
+    printed = run_shell(block("lines", "curl 'http://127.0.0.1:9009/api/v1/export'", {ADDRESS: server.url}), tmp_path)
+    assert printed == "a,1,1700000000\na,0,1700000015\n"
 
 
 def test_the_documentations_csv(server: Server) -> None:

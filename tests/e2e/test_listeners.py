@@ -3,12 +3,14 @@
 import json
 import pickle
 import re
+import shlex
 import socket
 import struct
 import time
+import tomllib
 from pathlib import Path
 
-from support.documentation import block, page
+from support.documentation import block, page, run_shell
 from support.programs import Process, Programs
 from support.questions import vector
 from support.server import Server, Start
@@ -76,3 +78,40 @@ def test_collectd(programs: Programs, start: Start, file_store: Store, tmp_path:
         assert collectd.terminate() == 0
     finally:
         collectd.cleanup()
+
+
+def test_the_documentations_lines(start: Start, file_store: Store) -> None:
+    """The command of the page takes the lines of the page; the port of each protocol is a free one."""
+    command = shlex.split(block("listeners", "promlake serve ").replace("\\\n", " "))
+    server = start(file_store, *(re.sub(r":\d+$", ":0", flag) for flag in command[2:]), "--graphite.flush-interval=10ms")
+    _, graphite = address(server, "graphite")
+    lines = {
+        "graphite": block("listeners", "servers.web01.load"),
+        "influx": block("listeners", "climate,room=kitchen"),
+        "opentsdb": block("listeners", "put sys.cpu.nice"),
+    }
+    for protocol, text in lines.items():
+        with socket.create_connection(address(server, protocol)) as sender:
+            sender.sendall(text.encode())
+    run_shell(block("listeners", "echo ", {"2003": str(graphite)}))
+    values = iter((0.7, 12.5, 20.5, 1, 18))
+    for selectors in re.findall(r"PromQL reads (?:it|them) as (`.*?)\.\s", page("listeners"), re.DOTALL):
+        for selector in re.findall(r"`(.*?)`", selectors, re.DOTALL):
+            wait_for(server, selector, next(values), 1_700_000_000)
+    assert next(values, None) is None
+    wait_for(server, '{"backup.seconds", host="web01"}', 42, time.time() + 60)
+
+
+def test_the_documentations_telegraf(start: Start, file_store: Store) -> None:
+    """Stands for Telegraf, which no package registry has: a connection and a line as its plugin socket_writer makes them."""
+    server = start(file_store, "--influx.listen=127.0.0.1:0")
+    _, port = address(server, "influx")
+    (plugin,) = tomllib.loads(block("listeners", "[[outputs.socket_writer]]", {"8089": str(port)}))["outputs"]["socket_writer"]
+    assert plugin["data_format"] == "influx"
+    scheme, _, target = plugin["address"].partition("://")
+    assert scheme == "tcp"
+    host, _, at = target.rpartition(":")
+    now = int(time.time())
+    with socket.create_connection((host, int(at))) as telegraf:
+        telegraf.sendall(f"cpu,cpu=cpu0,host=web01 usage_idle=97.5 {now * 10**9}\n".encode())
+    wait_for(server, 'cpu_usage_idle{host="web01"}', 97.5, now)

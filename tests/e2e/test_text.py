@@ -4,8 +4,10 @@ import gzip
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
+from support.documentation import ADDRESS, block, run_shell
 from support.questions import vector
 from support.server import Server
 
@@ -35,3 +37,10 @@ def test_mistakes_are_named(server: Server) -> None:
         push(server, b"good 1\nbad{ 2\n")
     assert refused.value.code == 400
     assert b"invalid metrics" in refused.value.read()
+
+
+def test_the_documentations_requests(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "metrics.txt").write_text("# TYPE files gauge\nfiles 42\n")
+    run_shell(block("text", "curl --data-binary @metrics.txt", {ADDRESS: server.url}), tmp_path)
+    for selector, value in (('files{job="backup"}', 42), ("backup_last_success_seconds", 1_700_000_000)):
+        assert [s.value for s in vector(server.client(), selector, time.time() + 1).samples] == [value]
