@@ -17,9 +17,9 @@ import (
 
 const now = 1_700_000_000_000 // ms
 
-func try(r csvlines.Request, room int64, g *remotewrite.Generation) (samples []string, rejected int, offence, err error) {
+func try(r csvlines.Request, room int64, g *remotewrite.Generation, extra ...series.Label) (samples []string, rejected int, offence, err error) {
 	limits := remotewrite.DefaultLimits()
-	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100}
+	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100, Labels: series.LastOfEach(extra)}
 	b, err := csvlines.Decode(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
 	if err != nil {
 		return nil, 0, nil, err
@@ -65,7 +65,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := remotewrite.NewGeneration(7)
 			for range 2 { // the second time all series are known
-				got, _, offence, err := try(csvlines.Request{Body: []byte(tc.body), Format: formatOf(t, tc.format), Labels: tc.labels, Time: now - 7}, 1<<30, g)
+				got, _, offence, err := try(csvlines.Request{Body: []byte(tc.body), Format: formatOf(t, tc.format), Time: now - 7}, 1<<30, g, tc.labels...)
 				require.NoError(t, err)
 				require.NoError(t, offence)
 				require.Equal(t, tc.want, got)

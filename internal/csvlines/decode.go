@@ -21,8 +21,7 @@ import (
 type Request struct {
 	Body   []byte
 	Format Format
-	Labels []series.Label // added to every series; they replace labels of the same name
-	Time   int64          // ms, of lines without a time
+	Time   int64 // ms, of lines without a time
 }
 
 // Decode turns a body into a batch of the generation g (see remotewrite.Collect). Each column of
@@ -95,11 +94,7 @@ func (b *badLine) Error() string { return b.err.Error() }
 
 // begin puts what all series of the request share into the key.
 func (d *decoder) begin() {
-	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfCSV), uint64(len(d.Labels)))
-	for _, l := range d.Labels {
-		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
-	}
-	d.key = binary.AppendUvarint(d.key, uint64(len(d.Format.labels)))
+	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfCSV), uint64(len(d.Format.labels)))
 	for _, l := range d.Format.labels {
 		d.key = remotewrite.AppendKey(d.key, l.name)
 	}
@@ -155,10 +150,6 @@ func (d *decoder) labelsOf(fields []string, metric string) []series.Label {
 	for _, l := range d.Format.labels {
 		d.labels = append(d.labels, series.Label{Name: l.name, Value: fields[l.at]})
 	}
-	d.labels = slices.DeleteFunc(d.labels, func(l series.Label) bool {
-		return slices.ContainsFunc(d.Labels, func(x series.Label) bool { return x.Name == l.Name })
-	})
-	d.labels = append(d.labels, d.Labels...)
 	slices.SortStableFunc(d.labels, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return d.labels
 }

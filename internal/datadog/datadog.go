@@ -36,9 +36,8 @@ const (
 
 // Request is one body with the parameters that came with it.
 type Request struct {
-	Body   []byte
-	Form   Form
-	Labels []series.Label // added to every series; they replace labels of the same name
+	Body []byte
+	Form Form
 }
 
 // noValue is the value of a label for a tag without one, as with VictoriaMetrics.
@@ -70,10 +69,7 @@ type decoder struct {
 // read adds all series to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
 	d.c = c
-	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfDatadog), uint64(len(d.Labels)))
-	for _, l := range d.Labels {
-		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
-	}
+	d.key = append(d.key[:0], remotewrite.KeysOfDatadog)
 	d.own = len(d.key)
 	switch d.Form {
 	case V2Protobuf:
@@ -146,9 +142,6 @@ func (d *decoder) labelSet() ([]series.Label, error) {
 		set(l.Name, l.Value)
 	}
 	set(model.MetricNameLabel, d.metric)
-	for _, l := range d.Labels {
-		set(l.Name, l.Value)
-	}
 	out = slices.DeleteFunc(series.LastOfEach(out), func(l series.Label) bool { return l.Value == "" })
 	for _, l := range out {
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {

@@ -16,10 +16,10 @@ import (
 
 const now = 1_700_000_000_000 // ms
 
-func decode(tb testing.TB, g *remotewrite.Generation, r datadog.Request) (*remotewrite.Batch, error) {
+func decode(tb testing.TB, g *remotewrite.Generation, r datadog.Request, extra ...series.Label) (*remotewrite.Batch, error) {
 	tb.Helper()
 	limits := remotewrite.DefaultLimits()
-	return datadog.Decode(r, g, remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100},
+	return datadog.Decode(r, g, remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100, Labels: extra},
 		remotewrite.NewRoom(len(r.Body), 1<<30, 1<<30, nil))
 }
 
@@ -66,7 +66,7 @@ func TestDecode(t *testing.T) {
 			}, samples(b), form)
 			b.Release()
 		}
-		b, err := decode(t, g, datadog.Request{Body: []byte(body), Form: form, Labels: []series.Label{{Name: "host", Value: "x"}, {Name: "z", Value: ""}}})
+		b, err := decode(t, g, datadog.Request{Body: []byte(body), Form: form}, series.Label{Name: "host", Value: "x"}, series.Label{Name: "z"})
 		require.NoError(t, err)
 		require.Equal(t, `{__name__="requests", host="x"} -3 @0`, samples(b)[2], "labels of the request are a part of the key")
 	}

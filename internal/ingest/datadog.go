@@ -15,8 +15,8 @@ import (
 )
 
 // DatadogHandler serves POST requests with series of Datadog's API in a version: datadog.V1 or
-// datadog.V2, which is also taken as protobuf; or with datadog.Sketches, which are protobuf. Its
-// parameter is extra_label=name=value, repeatable. Answers have Datadog's form.
+// datadog.V2, which is also taken as protobuf; or with datadog.Sketches, which are protobuf.
+// Answers have Datadog's form.
 func (s *Stage) DatadogHandler(version datadog.Form) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.datadog(r, version)
@@ -73,12 +73,8 @@ func (s *Stage) datadog(r *http.Request, version datadog.Form) (p wireFormat, er
 	} else if p.read, err = s.packedReader(r.Header, form); err != nil {
 		return p, err
 	}
-	extra, err := extraLabels(r.URL.Query())
-	if err != nil {
-		return p, err
-	}
 	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
-		return datadog.Decode(datadog.Request{Body: msg, Form: version, Labels: extra}, g, rules, room)
+		return datadog.Decode(datadog.Request{Body: msg, Form: version}, g, rules, room)
 	}
 	return p, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/promlake/promlake/internal/remotewrite"
 )
 
-// OpenTSDBHandler serves POST requests to OpenTSDB's /api/put. Its parameters are OpenTSDB's
-// summary and details, and extra_label=name=value, repeatable. Errors have OpenTSDB's form.
+// OpenTSDBHandler serves POST requests to OpenTSDB's /api/put with its parameters summary and
+// details. Errors have OpenTSDB's form.
 func (s *Stage) OpenTSDBHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		points := 0
@@ -64,12 +64,8 @@ func (s *Stage) openTSDB(r *http.Request, points *int) (p wireFormat, err error)
 	if p.read, err = s.packedReader(r.Header, "json"); err != nil {
 		return p, err
 	}
-	extra, err := extraLabels(r.URL.Query())
-	if err != nil {
-		return p, err
-	}
 	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
-		b, *points, err = opentsdb.Decode(opentsdb.Request{Body: msg, Labels: extra}, g, rules, room)
+		b, *points, err = opentsdb.Decode(opentsdb.Request{Body: msg}, g, rules, room)
 		return b, err
 	}
 	return p, nil

@@ -27,7 +27,9 @@ const (
 )
 
 // PushHandler serves the requests of a Pushgateway: PUT and POST replace and add metrics of a
-// group, DELETE ends them. The path is that of the group after prefix.
+// group, DELETE ends them. The path is that of the group after prefix. Labels of the parameters
+// extra_label become a part of the grouping key, so that senders with different ones do not end one
+// another's series.
 //
 // A change reads the state of the group, makes its samples durable, and replaces the state by
 // compare-and-swap. If somebody else has changed the group meanwhile, all of that is done again at
@@ -61,6 +63,13 @@ func (s *Stage) push(w http.ResponseWriter, r *http.Request, path string) error 
 	}
 	name, err := push.ParseGroup(path)
 	if err != nil {
+		return err
+	}
+	extra, err := extraLabels(r, &s.runtime.Current(r.Context()).Of(id).Limits)
+	if err != nil {
+		return err
+	}
+	if name, err = name.With(extra); err != nil {
 		return err
 	}
 	g := pushGroup{s, id, name, key.Push(id, name.ID())}
@@ -104,7 +113,7 @@ func (g pushGroup) write(w http.ResponseWriter, r *http.Request) error {
 	replace := func(state push.State, now int64) (push.Change, error) {
 		return state.Push(g.name, metrics, whole, now, s.set.Push)
 	}
-	_, err = s.write(w, r, wireFormat{read: read, decode: func(msg []byte, came time.Time, gen *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
+	_, err = s.write(w, r, wireFormat{read: read, extra: true, decode: func(msg []byte, came time.Time, gen *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 		var err error
 		if metrics, err = push.Parse(push.Body{Text: msg, ContentType: r.Header.Get("Content-Type")}, g.name, s.set.Push, &room); err != nil {
 			return nil, err

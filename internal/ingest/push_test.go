@@ -105,6 +105,32 @@ func TestPushes(t *testing.T) {
 	}
 }
 
+// TestPushesWithExtraLabels: extra labels are a part of the grouping key, so a push ends no series
+// of a group with other ones.
+func TestPushesWithExtraLabels(t *testing.T) {
+	l := calm(t)
+	for _, step := range []struct {
+		method, group, body string
+		code                int
+	}{
+		{http.MethodPut, "job/j?extra_label=zone%3Da", "x 1\n", 200},
+		{http.MethodPut, "job/j?extra_label=zone%3Db", "y{zone=\"own\"} 2\n", 200},
+		{http.MethodPut, "job/j/zone/a", "x 3\nz 4\n", 200},
+		{http.MethodPut, "job/j?extra_label=__zone%3Da", "x 5\n", 400},
+		{http.MethodDelete, "job/j", "", 202},
+		{http.MethodDelete, "job/other?extra_label=zone%3Db&extra_label=job%3Dj", "", 202},
+	} {
+		w := l.pushed(step.method, step.group, step.body)
+		require.Equal(t, step.code, w.Code, w.Body)
+		l.second()
+	}
+	require.Equal(t, []string{
+		`{__name__="x", job="j", zone="a"} 1@0 3@2000`,
+		`{__name__="y", job="j", zone="b"} 2@1000 end@5000`,
+		`{__name__="z", job="j", zone="a"} 4@2000`,
+	}, l.series())
+}
+
 // TestPushTimes: the times of the last push that succeeded and of the last one that failed are
 // metrics of the group, and a failed push changes nothing else.
 func TestPushTimes(t *testing.T) {

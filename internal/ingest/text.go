@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -13,11 +12,10 @@ import (
 	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/promtext"
 	"github.com/promlake/promlake/internal/remotewrite"
-	"github.com/promlake/promlake/internal/series"
 )
 
-// TextHandler serves POST requests with metrics in Prometheus' text formats. The parameters are
-// VictoriaMetrics': extra_label=name=value, repeatable, and timestamp (ms).
+// TextHandler serves POST requests with metrics in Prometheus' text formats. Its parameter is
+// VictoriaMetrics' timestamp (ms).
 func (s *Stage) TextHandler() http.Handler { return s.importer("text", s.text) }
 
 // importer serves POST requests of a protocol with the status codes of remote-write and errors as
@@ -48,11 +46,7 @@ func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 		return p, unsupported{fmt.Sprintf("content type %q is not supported, only text/plain and application/openmetrics-text", kind)}
 	}
 	req := promtext.Request{OpenMetrics: kind == "application/openmetrics-text"}
-	query := r.URL.Query()
-	if req.Labels, err = extraLabels(query); err != nil {
-		return p, err
-	}
-	at := query.Get("timestamp")
+	at := r.URL.Query().Get("timestamp")
 	if at != "" {
 		if req.Time, err = strconv.ParseInt(at, 10, 64); err != nil {
 			return p, errParameter{fmt.Errorf("timestamp %q is not a number of milliseconds", at)}
@@ -67,18 +61,6 @@ func (s *Stage) text(r *http.Request) (p wireFormat, err error) {
 		return promtext.Decode(req, g, rules, room)
 	}
 	return p, nil
-}
-
-// extraLabels are the labels of the parameters extra_label.
-func extraLabels(query url.Values) (labels []series.Label, err error) {
-	for _, text := range query["extra_label"] {
-		l, err := promtext.ParseLabel(text)
-		if err != nil {
-			return nil, errParameter{fmt.Errorf("extra_label: %w", err)}
-		}
-		labels = append(labels, l)
-	}
-	return labels, nil
 }
 
 // textReader chooses how the body of a text protocol is read.

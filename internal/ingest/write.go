@@ -13,6 +13,7 @@ import (
 	"github.com/promlake/promlake/internal/ingest/inflight"
 	"github.com/promlake/promlake/internal/message"
 	"github.com/promlake/promlake/internal/remotewrite"
+	"github.com/promlake/promlake/internal/series"
 	"github.com/promlake/promlake/internal/tenant"
 )
 
@@ -25,6 +26,7 @@ type wireFormat struct {
 	decode func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
 	most   func(size int64) int64 // most memory for decoding a message of size bytes; nil: what is free
 	whole  bool                   // one offence refuses the whole request
+	extra  bool                   // the format itself adds the labels of the parameters extra_label
 }
 
 // write takes one request through the stage. It returns what is durable, with an *errPartial if a
@@ -50,7 +52,13 @@ func (s *Stage) write(w http.ResponseWriter, r *http.Request, p wireFormat) (sto
 		t.exceeded(err, 0)
 		return stored, err
 	}
-	in, err := s.accept(w, r, p, t, limits, came)
+	var extra []series.Label
+	if !p.extra {
+		if extra, err = extraLabels(r, &limits.Limits); err != nil {
+			return stored, err
+		}
+	}
+	in, err := s.accept(w, r, p, t, limits, came, extra)
 	if err != nil {
 		return stored, err
 	}
@@ -71,8 +79,9 @@ func (s *Stage) keep(ctx context.Context, t *tenantIngest, in group.Request, cam
 	return false, s.persist(ctx, t, in.Batch, came)
 }
 
-// accept reads and decodes the body of a request that came at a time.
-func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *tenantIngest, limits *admission.Limits, came time.Time) (group.Request, error) {
+// accept reads and decodes the body of a request that came at a time. All of its series get the
+// extra labels.
+func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *tenantIngest, limits *admission.Limits, came time.Time, extra []series.Label) (group.Request, error) {
 	msg, charge, err := p.read(w, r, t.id)
 	if err != nil {
 		return group.Request{}, err
@@ -97,7 +106,9 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 		return err
 	})
 	k := t.learning(limits)
-	b, err := p.decode(msg.Bytes, came, k.Generation, t.rules(k, came), room)
+	rules := t.rules(k, came)
+	rules.Labels = extra
+	b, err := p.decode(msg.Bytes, came, k.Generation, rules, room)
 	if err == nil && p.whole && b.Err != nil {
 		err = &errWhole{b.Err, b.Rejected}
 		b.Release()

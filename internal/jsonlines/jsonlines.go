@@ -10,7 +10,6 @@ package jsonlines
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,8 +23,7 @@ import (
 
 // Request is one body with the parameters that came with it.
 type Request struct {
-	Body   []byte
-	Labels []series.Label // added to every series; they replace labels of the same name
+	Body []byte
 }
 
 // Decode turns a body into a batch of the generation g (see remotewrite.Collect). Lines that cannot
@@ -48,10 +46,7 @@ type decoder struct {
 // read adds all lines to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
 	d.c = c
-	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfJSONLines), uint64(len(d.Labels)))
-	for _, l := range d.Labels {
-		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
-	}
+	d.key = append(d.key[:0], remotewrite.KeysOfJSONLines)
 	prefix := len(d.key)
 	number := 0
 	for rest := d.Body; len(rest) > 0; {
@@ -166,22 +161,19 @@ func (d *decoder) labels() ([]series.Label, error) {
 	if d.metric[0] != '{' {
 		return nil, errors.New(`"metric" is not an object`)
 	}
-	out := make([]series.Label, 0, usualLabels+len(d.Labels))
+	out := make([]series.Label, 0, usualLabels)
 	p := jsontext.New(d.metric)
 	err := p.Object(func(name string) error {
 		if p.Peek() != '"' {
 			return fmt.Errorf("the value of %s is not a string", remotewrite.Quote(name))
 		}
 		value, err := p.String()
-		if err == nil && !slices.ContainsFunc(d.Labels, func(x series.Label) bool { return x.Name == name }) {
-			out = append(out, series.Label{Name: strings.Clone(name), Value: value})
-		}
+		out = append(out, series.Label{Name: strings.Clone(name), Value: value})
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf(`"metric": %w`, err)
 	}
-	out = append(out, d.Labels...)
 	slices.SortStableFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }

@@ -24,10 +24,12 @@ func rulesNow() remotewrite.Rules {
 	return remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100}
 }
 
-func decode(t testing.TB, r jsonlines.Request, g *remotewrite.Generation) (samples []string, rejected int, offence error) {
+func decode(t testing.TB, r jsonlines.Request, g *remotewrite.Generation, extra ...series.Label) (samples []string, rejected int, offence error) {
 	t.Helper()
 	const room = 1 << 30
-	b, err := jsonlines.Decode(r, g, rulesNow(), remotewrite.NewRoom(len(r.Body), room, room, nil))
+	rules := rulesNow()
+	rules.Labels = series.LastOfEach(extra)
+	b, err := jsonlines.Decode(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
 	require.NoError(t, err)
 	defer b.Release()
 	g.Table.Lock()
@@ -69,7 +71,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := remotewrite.NewGeneration(7)
 			for range 2 { // the second time all series are known
-				got, rejected, offence := decode(t, jsonlines.Request{Body: []byte(tc.body), Labels: tc.labels}, g)
+				got, rejected, offence := decode(t, jsonlines.Request{Body: []byte(tc.body)}, g, tc.labels...)
 				require.NoError(t, offence)
 				require.Zero(t, rejected)
 				require.Equal(t, tc.want, got)

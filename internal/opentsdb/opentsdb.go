@@ -6,7 +6,6 @@ package opentsdb
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,8 +27,7 @@ var ErrInvalid = errors.New("invalid data points")
 
 // Request is one body with the parameters that came with it.
 type Request struct {
-	Body   []byte
-	Labels []series.Label // added to every series; they replace labels of the same name
+	Body []byte
 }
 
 // Decode turns a body into a batch of the generation g (see remotewrite.Collect), and returns the
@@ -56,10 +54,7 @@ type decoder struct {
 // read adds all data points to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
 	d.c = c
-	d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfOpenTSDB), uint64(len(d.Labels)))
-	for _, l := range d.Labels {
-		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
-	}
+	d.key = append(d.key[:0], remotewrite.KeysOfOpenTSDB)
 	d.prefix = len(d.key)
 	p := jsontext.New(d.Body)
 	var full error // there is no room
@@ -201,10 +196,7 @@ func (d *decoder) labels() ([]series.Label, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := slices.DeleteFunc(append(tags, series.Label{Name: model.MetricNameLabel, Value: metric}), func(l series.Label) bool {
-		return slices.ContainsFunc(d.Labels, func(x series.Label) bool { return x.Name == l.Name })
-	})
-	out = append(out, d.Labels...)
+	out := append(tags, series.Label{Name: model.MetricNameLabel, Value: metric})
 	slices.SortStableFunc(out, func(a, b series.Label) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }

@@ -16,9 +16,9 @@ import (
 
 const now = 1_700_000_000_000 // ms
 
-func try(r opentsdb.Request, g *remotewrite.Generation) (samples []string, points, rejected int, offence, err error) {
+func try(r opentsdb.Request, g *remotewrite.Generation, extra ...series.Label) (samples []string, points, rejected int, offence, err error) {
 	limits := remotewrite.DefaultLimits()
-	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100}
+	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100, Labels: series.LastOfEach(extra)}
 	const room = 1 << 30
 	b, points, err := opentsdb.Decode(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
 	if err != nil {
@@ -58,7 +58,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := remotewrite.NewGeneration(7)
 			for range 2 { // the second time all series are known
-				got, points, _, offence, err := try(opentsdb.Request{Body: []byte(tc.body), Labels: tc.labels}, g)
+				got, points, _, offence, err := try(opentsdb.Request{Body: []byte(tc.body)}, g, tc.labels...)
 				require.NoError(t, err)
 				require.NoError(t, offence)
 				require.Equal(t, tc.want, got)

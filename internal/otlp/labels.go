@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/otlptranslator"
 
+	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/series"
 	"github.com/promlake/promlake/internal/temporality"
 )
@@ -148,7 +149,7 @@ func (d *decoder) of(shared []series.Label, m member) ([]series.Label, error) {
 	}
 	lset = set(lset, model.MetricNameLabel, f.name+suffixes[m.kind])
 	sortLabels(lset)
-	lset, err := d.rules.Limits.CheckLabels(lset)
+	lset, err := d.rules.Limits.CheckLabels(remotewrite.Extend(lset, d.rules.Labels))
 	if err != nil {
 		return nil, fmt.Errorf("metric %s: %w", quote(d.metric.name), err)
 	}

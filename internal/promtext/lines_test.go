@@ -27,9 +27,9 @@ type result struct {
 // resultOf decodes a body, with the parser alone or with what is read without it.
 func resultOf(body []byte, g *remotewrite.Generation, alone bool) result {
 	limits := remotewrite.DefaultLimits()
-	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(1_700_000_000_000))}
+	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(1_700_000_000_000)), Labels: []series.Label{{Name: "job", Value: "x"}}}
 	const room = 1 << 30
-	d := decoder{Request: Request{Body: slices.Clone(body), Time: 5, Labels: []series.Label{{Name: "job", Value: "x"}}}}
+	d := decoder{Request: Request{Body: slices.Clone(body), Time: 5}}
 	read := d.read
 	if alone {
 		read = func(c *remotewrite.Collector) error {
@@ -119,7 +119,7 @@ func BenchmarkText(b *testing.B) {
 		b.Run(fmt.Sprintf("parser=%t", alone), func(b *testing.B) {
 			g := remotewrite.NewGeneration(1)
 			limits := remotewrite.DefaultLimits()
-			rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(1_700_000_000_000))}
+			rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(1_700_000_000_000)), Labels: []series.Label{{Name: "job", Value: "x"}}}
 			for b.Loop() {
 				d := decoder{Request: Request{Body: []byte(body.String())}}
 				read := d.read

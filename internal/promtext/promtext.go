@@ -4,12 +4,10 @@ package promtext
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -28,8 +26,7 @@ var ErrInvalid = errors.New("invalid metrics")
 type Request struct {
 	Body        []byte
 	OpenMetrics bool
-	Labels      []series.Label // added to every series; they replace labels of the same name
-	Time        int64          // ms, of samples without a timestamp
+	Time        int64 // ms, of samples without a timestamp
 }
 
 // Decode turns a body into a batch of the generation g (see remotewrite.Collect). A body that
@@ -143,11 +140,8 @@ func (d *decoder) sample(p textparse.Parser) error {
 	p.Labels(&lset)
 	d.labels = d.labels[:0]
 	lset.Range(func(l labels.Label) {
-		if !slices.ContainsFunc(d.Labels, func(x series.Label) bool { return x.Name == l.Name }) {
-			d.labels = append(d.labels, series.Label{Name: l.Name, Value: l.Value})
-		}
+		d.labels = append(d.labels, series.Label{Name: l.Name, Value: l.Value})
 	})
-	d.labels = append(d.labels, d.Labels...)
 	slices.SortStableFunc(d.labels, func(a, b series.Label) int { return cmp.Compare(a.Name, b.Name) })
 	return d.c.Learn(d.labels)
 }
@@ -156,22 +150,10 @@ func (d *decoder) sample(p textparse.Parser) error {
 // quantile by the type of the family, so that is a part of the key.
 func (d *decoder) keyOf(text []byte) series.Key {
 	if d.prefix == 0 {
-		d.key = binary.AppendUvarint(append(d.key[:0], remotewrite.KeysOfText), uint64(len(d.Labels)))
-		for _, l := range d.Labels {
-			d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, l.Name), l.Value)
-		}
+		d.key = append(d.key[:0], remotewrite.KeysOfText)
 		d.key = remotewrite.AppendKey(remotewrite.AppendKey(d.key, d.family.Metric), d.family.Type)
 		d.prefix = len(d.key)
 	}
 	d.key = append(d.key[:d.prefix], text...)
 	return d.c.Key(d.key)
-}
-
-// ParseLabel reads name=value, the form of the parameter extra_label.
-func ParseLabel(text string) (series.Label, error) {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok || name == "" {
-		return series.Label{}, fmt.Errorf("label %q must have the form name=value", text)
-	}
-	return series.Label{Name: name, Value: value}, nil
 }

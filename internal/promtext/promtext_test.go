@@ -18,13 +18,13 @@ import (
 
 const now = 1_700_000_000_000 // ms
 
-func decode(t testing.TB, r promtext.Request, g *remotewrite.Generation) (samples []string, meta []segment.Metadata, offence, err error) {
+func decode(t testing.TB, r promtext.Request, g *remotewrite.Generation, extra ...series.Label) (samples []string, meta []segment.Metadata, offence, err error) {
 	t.Helper()
 	if r.Time == 0 {
 		r.Time = now
 	}
 	limits := remotewrite.DefaultLimits()
-	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100}
+	rules := remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now)), MaxWindows: 100, Labels: series.LastOfEach(extra)}
 	room := remotewrite.MostRoom(int64(len(r.Body)))
 	b, err := promtext.Decode(r, g, rules, remotewrite.NewRoom(len(r.Body), room, room, nil))
 	if err != nil {
@@ -55,6 +55,7 @@ requests_total{code="500"} 1 # {trace_id="def"} 0.5
 func TestDecode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		request promtext.Request
+		extra   []series.Label
 		want    []string
 		meta    []segment.Metadata
 		offence string
@@ -73,7 +74,8 @@ func TestDecode(t *testing.T) {
 			meta: []segment.Metadata{{Metric: "requests", Type: "counter", Help: "Requests."}},
 		},
 		"labels replace": {
-			request: promtext.Request{Body: []byte("up{job=\"a\",z=\"1\"} 1\n"), Labels: []series.Label{{Name: "job", Value: "b"}, {Name: "az", Value: "c"}}},
+			request: promtext.Request{Body: []byte("up{job=\"a\",z=\"1\"} 1\n")},
+			extra:   []series.Label{{Name: "job", Value: "b"}, {Name: "az", Value: "c"}},
 			want:    []string{`{__name__="up", az="c", job="b", z="1"} 1 @0`},
 		},
 		"a time for all": {request: promtext.Request{Body: []byte("up 1\n"), Time: now - 5}, want: []string{`{__name__="up"} 1 @-5`}},
@@ -91,7 +93,7 @@ func TestDecode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := remotewrite.NewGeneration(7)
 			for range 2 { // the second time all series are known
-				got, meta, offence, err := decode(t, tc.request, g)
+				got, meta, offence, err := decode(t, tc.request, g, tc.extra...)
 				require.NoError(t, err)
 				require.Equal(t, tc.want, got)
 				require.Equal(t, tc.meta, meta)

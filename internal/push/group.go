@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -50,6 +51,16 @@ func ParseGroup(path string) (Group, error) {
 	return series.LastOfEach(g), nil
 }
 
+// With returns the group whose key has further labels, instead of those of the same name.
+func (g Group) With(labels []series.Label) (Group, error) {
+	for _, l := range labels {
+		if err := checkName(l.Name); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	return series.LastOfEach(append(slices.Clone(g), labels...)), nil
+}
+
 // labelOf reads two elements of a path.
 func labelOf(name, value string) (l series.Label, err error) {
 	if l.Name, err = url.PathUnescape(name); err != nil {
@@ -67,13 +78,21 @@ func labelOf(name, value string) (l series.Label, err error) {
 		}
 		l.Value = string(b)
 	}
-	switch {
-	case !model.UTF8Validation.IsValidLabelName(l.Name) || strings.HasPrefix(l.Name, model.ReservedLabelPrefix):
-		return l, fmt.Errorf("improper label name %s", remotewrite.Quote(l.Name))
-	case !utf8.ValidString(l.Value):
+	if err := checkName(l.Name); err != nil {
+		return l, err
+	}
+	if !utf8.ValidString(l.Value) {
 		return l, errors.New("the value of label " + l.Name + " is not valid UTF-8")
 	}
 	return l, nil
+}
+
+// checkName refuses what cannot be the name of a label of a grouping key.
+func checkName(name string) error {
+	if !model.UTF8Validation.IsValidLabelName(name) || strings.HasPrefix(name, model.ReservedLabelPrefix) {
+		return fmt.Errorf("improper label name %s", remotewrite.Quote(name))
+	}
+	return nil
 }
 
 // ID identifies the group within its tenant: 32 lower-case hexadecimal digits.

@@ -24,6 +24,9 @@ type Rules struct {
 	MaxWindows int  // 2h windows that the samples of a request may lie in; 0: any number
 	ToQueue    bool // the batch becomes messages, so metadata that messages carry already is left out
 
+	// Labels are added to every series before it is relabeled, instead of its labels of the same
+	// name. They are sorted by name, one of each name.
+	Labels []series.Label
 	// Relabel changes or drops label sets before they are checked.
 	Relabel []*relabel.Config
 	// Admit refuses valid label sets, which are sorted and new to the generation, with a
@@ -169,6 +172,9 @@ func (e *admitError) Unwrap() error { return e.error }
 // Intern adds the label set at hand to the generation's table, with k as a key of it, or returns a
 // *Rejection. It returns NoRef if the rules drop the set. The caller holds the table's lock.
 func (b *Builder) Intern(k series.Key) (series.Ref, error) {
+	if len(b.Labels) > 0 {
+		b.labels = Extend(b.labels, b.Labels)
+	}
 	if len(b.Relabel) > 0 {
 		keep, err := b.relabel()
 		if err != nil {

@@ -32,8 +32,9 @@ func Collect(g *Generation, rules Rules, room Room, read func(*Collector) error)
 }
 
 // Key makes the key of a series from a text of the sender. Different protocols, and requests whose
-// parameters change the series, must not use equal texts for different series.
-func (c *Collector) Key(text []byte) series.Key { return xxh3.Hash128Seed(text, c.d.table.Seed()) }
+// parameters change the series, must not use equal texts for different series. The labels that the
+// rules add are no part of the text.
+func (c *Collector) Key(text []byte) series.Key { return xxh3.Hash128Seed(text, c.d.seed) }
 
 // AppendKey appends a part of a key after its length, so that no two sequences of parts give equal
 // texts.

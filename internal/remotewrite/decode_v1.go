@@ -92,7 +92,7 @@ func (d *decoder) seriesV1(b []byte) error {
 	if joined {
 		lset = append([]byte(nil), d.joined...)
 	}
-	k := xxh3.Hash128Seed(lset, d.table.Seed())
+	k := xxh3.Hash128Seed(lset, d.seed)
 	if !d.known(k, from) {
 		d.left -= costSeries
 		d.misses = append(d.misses, miss{key: k, labels: lset, from: from, to: d.Batch.Mark()})

@@ -21,7 +21,7 @@ type symbols struct {
 func (d *decoder) walkV2(msg []byte) error {
 	s := &d.symbols
 	s.text, s.hashes = s.text[:0], s.hashes[:0]
-	seed := ^d.table.Seed() // other than that of 1.0 keys, whose bytes mean something else
+	seed := ^d.seed // other than that of 1.0 keys, whose bytes mean something else
 	for b := msg; len(b) > 0; {
 		f, rest, err := next(b)
 		if err != nil {

@@ -29,6 +29,7 @@ func (p Protocol) String() string { return strconv.Itoa(int(p)) }
 type decoder struct {
 	Builder
 	table  *series.Table // of the batch's generation
+	seed   uint64        // of the keys of series
 	guess  series.Ref    // of the next series
 	misses []miss
 
@@ -73,7 +74,7 @@ func decode(version Protocol, g *Generation, rules Rules, room Room, walk func(*
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
 	d.Begin(g, rules, room)
-	d.table = g.Table
+	d.table, d.seed = g.Table, seedOf(g.Table, rules.Labels)
 	err := d.locked(walk)
 	if err == nil {
 		err = d.finish(version)
@@ -179,9 +180,13 @@ func (d *decoder) resolve(version Protocol) error {
 // learns is the most memory (bytes) that the table may need for the missed series. What is learned
 // stays when its request fails, so it is charged beforehand.
 func (d *decoder) learns(version Protocol) int64 {
+	each := int64(costNew)
+	for _, l := range d.Labels {
+		each += int64(len(l.Name) + len(l.Value))
+	}
 	var n int64
 	for _, m := range d.misses {
-		n += costNew + int64(len(m.labels))
+		n += each + int64(len(m.labels))
 		if version == V2 {
 			for _, r := range m.refs {
 				n += CostRef + int64(len(d.symbols.text[r]))
