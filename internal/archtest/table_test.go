@@ -291,7 +291,7 @@ var allowed = map[string][]string{
 	"internal/queue/sqstest":               {"internal/queue", "internal/queue/memqueue"},
 	"internal/lineprotocol":                {"internal/key", "internal/remotewrite", "internal/series"},
 	"internal/csvlines":                    {"internal/remotewrite", "internal/series", "internal/timeparam"},
-	"internal/datadog":                     {"internal/jsontext", "internal/remotewrite", "internal/segment", "internal/series"},
+	"internal/datadog":                     {"internal/jsontext", "internal/remotewrite", "internal/segment", "internal/series", "internal/temporality"},
 	"internal/graphite":                    {"internal/pickle", "internal/remotewrite", "internal/series"},
 	"internal/pickle":                      {},
 	"internal/replica":                     {},

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/promlake/promlake/internal/remotewrite"
 	"github.com/promlake/promlake/internal/series"
+	"github.com/promlake/promlake/internal/temporality"
 )
 
 // ErrInvalid marks a body that is not a list of series.
@@ -55,13 +55,16 @@ type decoder struct {
 	c     *remotewrite.Collector
 	count int // of series
 	key   []byte
-	own   int // bytes of key that all series of a request share
+	full  error // there is no room
 
 	// The series at hand. Its labels are added before its tags, which they replace.
-	metric string
-	labels []series.Label // host, device and resources
-	tags   []string
-	points int
+	metric   string
+	labels   []series.Label // host, device and resources
+	tags     []string
+	kind     kind
+	interval float64 // seconds that a point counts; 0: unknown
+	points   []point
+	hists    int
 
 	sketches [][]byte // messages
 }
@@ -69,8 +72,6 @@ type decoder struct {
 // read adds all series to the collector.
 func (d *decoder) read(c *remotewrite.Collector) error {
 	d.c = c
-	d.key = append(d.key[:0], remotewrite.KeysOfDatadog)
-	d.own = len(d.key)
 	switch d.Form {
 	case V2Protobuf:
 		return d.readPayload(d.field, d.end)
@@ -83,22 +84,18 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 // begin starts a series.
 func (d *decoder) begin() {
 	d.count++
-	d.metric, d.labels, d.tags, d.points, d.sketches = "", d.labels[:0], d.tags[:0], 0, d.sketches[:0]
-}
-
-// point adds a sample of the series at hand.
-func (d *decoder) point(seconds, v float64) error {
-	if !(math.Abs(seconds) < 1e15) {
-		return fmt.Errorf("the timestamp %v is not a number of seconds", seconds)
-	}
-	d.c.Float(int64(math.Round(seconds*1000)), v)
-	d.points++
-	return nil
+	d.metric, d.labels, d.tags, d.sketches = "", d.labels[:0], d.tags[:0], d.sketches[:0]
+	d.kind, d.interval, d.points, d.hists = other, 0, d.points[:0], 0
 }
 
 // end adds the series at hand. An error means that there is no room.
 func (d *decoder) end() error {
-	key := remotewrite.AppendKey(d.key[:d.own], d.metric)
+	delta := d.addPoints()
+	key := append(d.key[:0], remotewrite.KeysOfDatadog, 0)
+	if delta {
+		key[1] = 1
+	}
+	key = remotewrite.AppendKey(key, d.metric)
 	key = binary.AppendUvarint(key, uint64(len(d.labels)))
 	for _, l := range d.labels {
 		key = remotewrite.AppendKey(remotewrite.AppendKey(key, l.Name), l.Value)
@@ -108,10 +105,10 @@ func (d *decoder) end() error {
 	}
 	d.key = key
 	known, err := d.c.Series(d.c.Key(key))
-	if known || err != nil || d.points == 0 {
+	if known || err != nil || len(d.points)+d.hists == 0 {
 		return err
 	}
-	lset, err := d.labelSet()
+	lset, err := d.labelSet(delta)
 	if err != nil {
 		return d.c.Refuse(&remotewrite.Rejection{Reason: remotewrite.ReasonPoint, Err: fmt.Errorf("series %d: %w", d.count, err)})
 	}
@@ -119,7 +116,7 @@ func (d *decoder) end() error {
 }
 
 // labelSet returns the labels of the series at hand, sorted by name. Of equal tags the last counts.
-func (d *decoder) labelSet() ([]series.Label, error) {
+func (d *decoder) labelSet(delta bool) ([]series.Label, error) {
 	if d.metric == "" {
 		return nil, errors.New(`"metric" is missing`)
 	}
@@ -142,6 +139,9 @@ func (d *decoder) labelSet() ([]series.Label, error) {
 		set(l.Name, l.Value)
 	}
 	set(model.MetricNameLabel, d.metric)
+	if delta {
+		set(temporality.Label, temporality.Delta)
+	}
 	out = slices.DeleteFunc(series.LastOfEach(out), func(l series.Label) bool { return l.Value == "" })
 	for _, l := range out {
 		if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) {

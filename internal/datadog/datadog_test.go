@@ -2,11 +2,13 @@ package datadog_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/promlake/promlake/internal/datadog"
 	"github.com/promlake/promlake/internal/remotewrite"
@@ -26,8 +28,12 @@ func decode(tb testing.TB, g *remotewrite.Generation, r datadog.Request, extra .
 // samples renders the samples of a batch, with seconds after now.
 func samples(b *remotewrite.Batch) (out []string) {
 	view := b.Generation.Table.View()
-	for _, f := range b.Floats {
-		out = append(out, fmt.Sprintf("%s %v @%v", remotewritetest.Labels(&view, f.Ref), f.V, float64(f.T-now)/1000))
+	for i, f := range b.Floats {
+		text := fmt.Sprintf("%s %v @%v", remotewritetest.Labels(&view, f.Ref), f.V, float64(f.T-now)/1000)
+		if b.Starts != nil && b.Starts[i] != 0 {
+			text += fmt.Sprintf(" for %v", float64(f.T-b.Starts[i])/1000)
+		}
+		out = append(out, text)
 	}
 	for _, h := range b.Hists {
 		out = append(out, fmt.Sprintf("%s %v @%v", remotewritetest.Labels(&view, h.Ref), h.H, float64(h.T-now)/1000))
@@ -44,7 +50,7 @@ const v1 = `{"series":[
 const v2 = `{"series":[
 	{"metric":"system.load.1","type":3,"points":[{"timestamp":1700000000,"value":0.5},{"value":0,"timestamp":1700000015,"x":1}],"interval":15,
 		"resources":[{"type":"host","name":"web01"},{"name":"sda","type":"device"}],"tags":["env:prod","url:http://a:80","bare"],"unit":"x"},
-	{"resources":[],"metric":"requests","points":[{"timestamp":1700000000,"value":-3}],"metadata":{"origin":{"product":10}}},
+	{"resources":[],"metric":"requests","type":1,"points":[{"timestamp":1700000000,"value":-3}],"metadata":{"origin":{"product":10}}},
 	{"metric":"no.points","points":[]}]}`
 
 // message is the same as github.com/DataDog/agent-payload/v5 v5.0.215 writes it.
@@ -62,14 +68,79 @@ func TestDecode(t *testing.T) {
 			require.Equal(t, []string{
 				`{__name__="system.load.1", bare="no_label_value", device="sda", env="prod", host="web01", url="http://a:80"} 0.5 @0`,
 				`{__name__="system.load.1", bare="no_label_value", device="sda", env="prod", host="web01", url="http://a:80"} 0 @15`,
-				`{__name__="requests"} -3 @0`,
+				`{__name__="requests", __temporality__="delta"} -3 @0`,
 			}, samples(b), form)
 			b.Release()
 		}
 		b, err := decode(t, g, datadog.Request{Body: []byte(body), Form: form}, series.Label{Name: "host", Value: "x"}, series.Label{Name: "z"})
 		require.NoError(t, err)
-		require.Equal(t, `{__name__="requests", host="x"} -3 @0`, samples(b)[2], "labels of the request are a part of the key")
+		require.Equal(t, `{__name__="requests", __temporality__="delta", host="x"} -3 @0`, samples(b)[2], "labels of the request are a part of the key")
 	}
+}
+
+// TestCounts: counts, and rates of a known interval, are points of delta temporality that end at
+// their times, wherever type and interval stand. Another type is another series.
+func TestCounts(t *testing.T) {
+	const v1 = `{"series":[
+		{"interval":10,"type":"count","metric":"a","points":[[1700000000,3],[1699999990,0]]},
+		{"points":[[1700000000,0.3]],"metric":"a","type":"rate","interval":10},
+		{"metric":"a","points":[[1700000000,0.3]],"type":"rate"},
+		{"metric":"a","points":[[1700000000,4]],"type":"count","interval":null},
+		{"metric":"a","points":[[1700000000,5]],"type":"gauge","interval":10},
+		{"metric":"a","points":[[1700000000,6]],"type":"other"}]}`
+	var packed []byte
+	field := func(b []byte, num protowire.Number, data []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), data)
+	}
+	number := func(b []byte, num protowire.Number, v int64) []byte {
+		return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
+	}
+	type pair struct {
+		seconds int64
+		v       float64
+	}
+	var asJSON []string
+	for _, s := range []struct {
+		kind, interval int64
+		points         []pair
+	}{
+		{1, 10, []pair{{1_700_000_000, 3}, {1_699_999_990, 0}}}, {2, 10, []pair{{1_700_000_000, 0.3}}}, {2, 0, []pair{{1_700_000_000, 0.3}}},
+		{1, 0, []pair{{1_700_000_000, 4}}}, {3, 10, []pair{{1_700_000_000, 5}}}, {0, 0, []pair{{1_700_000_000, 6}}},
+	} {
+		msg := field(nil, 2, []byte("a"))
+		var points []string
+		for _, p := range s.points {
+			point := protowire.AppendFixed64(protowire.AppendTag(nil, 1, protowire.Fixed64Type), math.Float64bits(p.v))
+			msg = field(msg, 4, number(point, 2, p.seconds))
+			points = append(points, fmt.Sprintf(`{"timestamp":%d,"value":%v}`, p.seconds, p.v))
+		}
+		packed = field(packed, 1, number(number(msg, 5, s.kind), 8, s.interval))
+		asJSON = append(asJSON, fmt.Sprintf(`{"metric":"a","points":[%s],"type":%d,"interval":%d}`, strings.Join(points, ","), s.kind, s.interval))
+	}
+	for form, body := range map[datadog.Form]string{datadog.V1: v1, datadog.V2: `{"series":[` + strings.Join(asJSON, ",") + `]}`, datadog.V2Protobuf: string(packed)} {
+		g := remotewrite.NewGeneration(1)
+		for range 2 { // unknown series, then known ones
+			b, err := decode(t, g, datadog.Request{Form: form, Body: []byte(body)})
+			require.NoError(t, err, form)
+			require.NoError(t, b.Err)
+			const delta = `{__name__="a", __temporality__="delta"}`
+			require.Equal(t, []string{
+				delta + " 3 @0 for 10", delta + " 0 @-10 for 10", delta + " 3 @0 for 10", `{__name__="a"} 0.3 @0`, delta + " 4 @0", `{__name__="a"} 5 @0`, `{__name__="a"} 6 @0`,
+			}, samples(b), form)
+			b.Release()
+		}
+	}
+}
+
+// TestRoom: points that wait for their type take memory of the request.
+func TestRoom(t *testing.T) {
+	body := []byte(`{"series":[{"metric":"a","points":[` + strings.Repeat("[1,1],", 1<<16) + `[1,1]]}]}`)
+	limits := remotewrite.DefaultLimits()
+	_, err := datadog.Decode(datadog.Request{Form: datadog.V1, Body: body}, remotewrite.NewGeneration(1), remotewrite.Rules{Limits: &limits, TimeRange: limits.TimeRange(time.UnixMilli(now))},
+		remotewrite.NewRoom(len(body), 1<<19, 1<<19, nil))
+	var dense *remotewrite.DenseError
+	require.ErrorAs(t, err, &dense)
+	require.NotErrorIs(t, err, datadog.ErrInvalid)
 }
 
 // TestTags: of equal tags the last counts, and host and device before them.
@@ -122,6 +193,9 @@ func TestInvalid(t *testing.T) {
 		`{"series":[{"metric":"a","points":[[1e300,2]]}]}`: "the timestamp 1e+300 is not a number of seconds",
 		`{"series":[{"metric":"a","points":{}}]}`:          `"points": '{'`,
 		`{"series":[{"metric":"a","tags":"x"}]}`:           `"tags": '"'`,
+		`{"series":[{"metric":"a","interval":-1}]}`:        `"interval": the interval -1 is not a number of seconds`,
+		`{"series":[{"metric":"a","interval":"x"}]}`:       `"interval": '"'`,
+		`{"series":[{"metric":"a","type":1}]}`:             `"type": '1'`,
 	} {
 		_, err := decode(t, remotewrite.NewGeneration(1), datadog.Request{Form: datadog.V1, Body: []byte(body)})
 		require.ErrorIs(t, err, datadog.ErrInvalid, body)

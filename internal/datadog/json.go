@@ -11,7 +11,6 @@ import (
 // readJSON adds the series of JSON: {"series": […]}.
 func (d *decoder) readJSON() error {
 	p := jsontext.New(d.Body)
-	var full error // there is no room
 	err := p.Object(func(name string) error {
 		if name != "series" {
 			_, err := p.Raw()
@@ -22,12 +21,12 @@ func (d *decoder) readJSON() error {
 			if err := p.Object(func(name string) error { return d.member(p, name) }); err != nil {
 				return fmt.Errorf("series %d: %w", d.count, err)
 			}
-			full = d.end()
-			return full
+			d.full = d.end()
+			return d.full
 		})
 	})
-	if full != nil {
-		return full
+	if d.full != nil {
+		return d.full
 	}
 	if err == nil {
 		err = p.End()
@@ -49,6 +48,19 @@ func (d *decoder) member(p *jsontext.Parser, name string) (err error) {
 		err = p.Array(func() error { return d.pointV2(p) })
 	case p.Peek() == 'n': // null stands for what is not given
 		_, err = p.Raw()
+	case name == "type" && d.Form == V1:
+		var text string
+		text, err = p.String()
+		d.kind = kinds[text]
+	case name == "type":
+		var number int64
+		number, err = p.Integer("a type, which is a number,")
+		d.setKind(number)
+	case name == "interval":
+		var seconds float64
+		if seconds, err = p.Float("a number of seconds"); err == nil {
+			err = d.setInterval(seconds)
+		}
 	case name == "tags":
 		err = p.Array(func() error {
 			t, err := p.String()

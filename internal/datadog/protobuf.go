@@ -14,7 +14,6 @@ import (
 // readPayload adds the series of a MetricPayload (series = 1) or of a SketchPayload (sketches = 1).
 // field reads a field of one, and end adds it.
 func (d *decoder) readPayload(field func(num protowire.Number, data []byte, v uint64) error, end func() error) error {
-	var failed error // end's
 	err := fields(d.Body, func(num protowire.Number, data []byte, _ uint64) error {
 		if num != 1 || data == nil {
 			return nil
@@ -23,11 +22,11 @@ func (d *decoder) readPayload(field func(num protowire.Number, data []byte, v ui
 		if err := fields(data, field); err != nil {
 			return fmt.Errorf("series %d: %w", d.count, err)
 		}
-		failed = end()
-		return failed
+		d.full = end()
+		return d.full
 	})
-	if failed != nil {
-		return failed
+	if d.full != nil {
+		return d.full
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -35,9 +34,16 @@ func (d *decoder) readPayload(field func(num protowire.Number, data []byte, v ui
 	return nil
 }
 
-// field reads a field of a MetricSeries: resources = 1, metric = 2, tags = 3, points = 4.
-func (d *decoder) field(num protowire.Number, data []byte, _ uint64) error {
-	if data == nil {
+// field reads a field of a MetricSeries: resources = 1, metric = 2, tags = 3, points = 4, type = 5,
+// interval = 8.
+func (d *decoder) field(num protowire.Number, data []byte, v uint64) error {
+	switch {
+	case data == nil && num == 5:
+		d.setKind(int64(v))
+		return nil
+	case data == nil && num == 8:
+		return d.setInterval(float64(int64(v)))
+	case data == nil:
 		return nil
 	}
 	switch num {

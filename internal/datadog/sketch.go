@@ -84,7 +84,7 @@ func (d *decoder) endSketches() error {
 			}
 			continue
 		}
-		d.points++
+		d.hists++
 	}
 	return d.end()
 }

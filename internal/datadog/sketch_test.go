@@ -27,7 +27,7 @@ func TestSketches(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, b.Err)
 		require.Len(t, b.Hists, 2)
-		const labels = `{__name__="latency", bare="no_label_value", env="prod", host="web01"}`
+		const labels = `{__name__="latency", __temporality__="delta", bare="no_label_value", env="prod", host="web01"}`
 		require.Equal(t, []string{
 			labels + " {count:9, sum:7.5, [-1,-0.9785720620876999):1, [-1e-09,1e-09]:2, (0.9785720620876999,1]:3, (1,1.0218971486541166]:1, (2,2.0437942973082333]:2} @0",
 			labels + " {count:1, sum:1, (0.9785720620876999,1]:1} @10",

@@ -62,7 +62,7 @@ func datadogRoutes(in *ingest.Stage) (routes []process.Route) {
 		"POST /datadog/intake/":           ingest.DatadogAnswer(http.StatusOK, `{}`),
 	} {
 		_, name, _ := strings.Cut(pattern, " ")
-		routes = append(routes, process.Route{Pattern: pattern, Name: name, Access: auth.Write, Handler: h})
+		routes = append(routes, process.Route{Pattern: pattern, Name: name, Access: auth.Write, APIKey: true, Handler: h})
 	}
 	return routes
 }

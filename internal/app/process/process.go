@@ -164,7 +164,11 @@ func routes(reg *prometheus.Registry, site *auth.Site, guard *auth.Guard, all st
 	mux := http.NewServeMux()
 	named := telemetry.Instrument(reg)
 	handle := func(r Route) {
-		h := site.Protect(r.Access, guard.Protect(r.Access, r.Handler))
+		h := guard.Protect(r.Access, r.Handler)
+		if r.APIKey {
+			h = guard.APIKey(h)
+		}
+		h = site.Protect(r.Access, h)
 		if r.Name != "" {
 			h = named(r.Name, h)
 		}

@@ -38,6 +38,7 @@ type Route struct {
 	Pattern string // as http.ServeMux has it
 	Name    string // the handler's name in metrics; "" if the handler instruments itself
 	Access  auth.Access
+	APIKey  bool // the token may come as Datadog's API key
 	Handler http.Handler
 }
 
