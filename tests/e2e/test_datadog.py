@@ -1,11 +1,21 @@
-"""The documentation's requests to Datadog's API are stored as it says."""
+"""Datadog's own client writes, PromQL counts the same events, and the documentation's requests are stored as it says."""
 
 import re
+import subprocess
+import time
 import urllib.request
+from pathlib import Path
 
+import pytest
+from datadog import ThreadStats, api, initialize
+from promlake import Client
 from support.documentation import ADDRESS, block, page, run_shell
+from support.programs import Programs
 from support.questions import vector
-from support.server import Server
+from support.server import Server, Start
+from support.stores import Store
+
+NOW = int(time.time()) // 10 * 10
 
 
 def test_the_documentations_requests(server: Server) -> None:
@@ -37,3 +47,89 @@ def test_sketches_are_histograms(server: Server) -> None:
     }.items():
         (sample,) = vector(server.client(), query, 1_700_000_000).samples
         assert abs(sample.value - value) < 1e-9, query
+
+
+def test_sketches_of_several_intervals(server: Server) -> None:
+    """Each sketch has the values of its interval, so increase and rate add them up."""
+    at = bytes.fromhex("80e2cfaa06")  # the time of the sketches: 1,700,000,000 seconds as a varint
+    for after in (0, 10, 20, 30):
+        body = SKETCHES.replace(at, bytes([at[0] + after]) + at[1:])
+        request = urllib.request.Request(
+            f"{server.url}/datadog/api/beta/sketches", data=body, headers={"Content-Type": "application/x-protobuf"}
+        )
+        with urllib.request.urlopen(request, timeout=300) as response:
+            assert response.status == 202
+    for query, value in {
+        "histogram_count(increase(latency[30s]))": 27,
+        "histogram_sum(rate(latency[30s])) * 30": 22.5,
+        "histogram_fraction(1.5, 3, rate(latency[30s]))": 2 / 9,
+        "histogram_count(sum_over_time(latency[1m]))": 36,
+    }.items():
+        (sample,) = vector(server.client(), query, 1_700_000_030).samples
+        assert abs(sample.value - value) < 1e-9, query
+
+
+def test_datadogs_client_counts(server: Server) -> None:
+    """Counts, and rates of an interval, are what happened: as rate and increase of PromQL say."""
+    initialize(api_key="none-is-required", api_host=f"{server.url}/datadog", host_name="web01")
+    times = range(NOW - 600, NOW + 1, 10)
+    for packed in (False, True):
+        sent = api.Metric.send(
+            compress_payload=packed,
+            metrics=[
+                {"metric": "jobs.count", "type": "count", "interval": 10, "points": [(t, 7) for t in times], "tags": ["queue:mail"]},
+                {"metric": "jobs.rate", "type": "rate", "interval": 10, "points": [(t, 0.7) for t in times]},
+                {"metric": "jobs.waiting", "type": "gauge", "points": [(t, 7) for t in times]},
+            ],
+        )
+        assert sent == {"status": "ok"}
+    promlake = server.client()
+    for query, value in {
+        'rate({"jobs.count", queue="mail", host="web01"}[5m])': 0.7,
+        'increase({"jobs.count"}[5m])': 210,
+        'sum_over_time({"jobs.count"}[5m])': 210,
+        'rate({"jobs.rate"}[5m])': 0.7,
+        'increase({"jobs.rate"}[1m])': 42,
+        '{"jobs.waiting"}': 7,
+    }.items():
+        (sample,) = vector(promlake, query, NOW).samples
+        assert abs(sample.value - value) < 1e-9, query
+
+
+def test_datadogs_client_adds_up(server: Server) -> None:
+    initialize(api_key="none-is-required", api_host=f"{server.url}/datadog", host_name="web01")
+    stats = ThreadStats()
+    stats.start(flush_in_thread=False, roll_up_interval=10)
+    for _ in range(30):
+        stats.increment("clicks", timestamp=NOW - 20)
+    stats.increment("clicks", 20, timestamp=NOW - 10)
+    stats.gauge("temperature", 20.5, timestamp=NOW - 10)
+    stats.flush(NOW)
+    promlake = server.client()
+    assert [s.value for s in vector(promlake, "sum_over_time(clicks[1m])", NOW).samples] == [50]
+    assert [s.value for s in vector(promlake, "temperature", NOW).samples] == [20.5]
+
+
+def test_the_documentations_program(server: Server) -> None:
+    exec(block("datadog", "from datadog", {ADDRESS: server.url}), {})  # noqa: S102
+    (sample,) = vector(server.client(), '{"mails.sent", queue="news", host="web01"}', time.time() + 1).samples
+    assert sample.value == 3
+
+
+def test_the_api_key_is_the_token(programs: Programs, start: Start, file_store: Store, tmp_path: Path) -> None:
+    tokens, secret = tmp_path / "tokens.json", {}
+    for access in ("read", "write"):
+        secret[access] = subprocess.run(
+            [programs.promlake, "token", "--tenant", "team-a", "--access", access, "--tokens", tokens],
+            check=True, capture_output=True, text=True,
+        ).stdout.strip()  # fmt: skip
+    server = start(file_store, f"--auth.tokens=file:{tokens}")
+    for key, well in ((secret["write"], True), (secret["read"], False), ("wrong", False)):
+        initialize(api_key=key, api_host=f"{server.url}/datadog", host_name="web01", mute=False)
+        if well:
+            assert api.Metric.send(metric="jobs", points=(NOW, 1)) == {"status": "ok"}
+        else:
+            with pytest.raises(Exception, match=r"token"):
+                api.Metric.send(metric="jobs", points=(NOW, 2))
+    (sample,) = vector(Client(server.url, "team-a", token=secret["read"]), "jobs", NOW).samples
+    assert sample.value == 1
