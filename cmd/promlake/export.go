@@ -20,14 +20,14 @@ import (
 )
 
 type exportCmd struct {
-	Format string   `name:"format" default:"openmetrics" enum:"openmetrics,tsdb,jsonl" help:"What is written: ${enum}. tsdb are blocks for the data directory of a Prometheus, jsonl the lines of VictoriaMetrics' export."`
+	Format string   `name:"format" default:"openmetrics" enum:"openmetrics,tsdb,jsonl,parquet" help:"What is written: ${enum}. tsdb are blocks for the data directory of a Prometheus, jsonl the lines of VictoriaMetrics' export, parquet one file with a row a sample."`
 	Output string   `name:"output" placeholder:"PATH" help:"File, or directory of blocks, that is made. Default: the standard output, of formats that are one file."`
 	Match  []string `name:"match" sep:"none" placeholder:"SELECTOR" help:"Series to export. Repeatable. Default: all."`
 	Start  string   `name:"start" placeholder:"T" required:"" help:"First time: RFC 3339 or seconds since 1970."`
 	End    string   `name:"end" placeholder:"T" help:"Last time. Default: now."`
 
 	Store   string        `name:"store" default:"file://./data" help:"Object store to read; no server is needed."`
-	URL     string        `name:"url" placeholder:"URL" help:"Server to read instead of a store: Promlake, or for openmetrics and tsdb any that has Prometheus' remote read."`
+	URL     string        `name:"url" placeholder:"URL" help:"Server to read instead of a store: Promlake, or for all formats but jsonl any that has Prometheus' remote read."`
 	Token   string        `name:"token" placeholder:"TOKEN" secret:"" help:"Token for the server; better set by its variable, for arguments can be seen in process lists."`
 	Tenant  string        `name:"tenant" placeholder:"NAME" help:"Tenant whose samples are exported. Default: the token's, if it has one, otherwise anonymous."`
 	Timeout time.Duration `name:"timeout" default:"10m" above:"0" help:"Longest time of one request, which reads two hours."`
@@ -62,7 +62,7 @@ func (c *exportCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Val
 			return err
 		}
 		err = exportapp.Run(ctx, client, from.address(), set, b)
-		return errors.Join(err, told(streams, b.Report, fmt.Sprintf("%d blocks", b.Written), begin))
+		return errors.Join(err, told(streams, b.Report, fmt.Sprintf("%d blocks", b.Written), "", begin))
 	}
 	out, end, err := c.output(streams)
 	if err != nil {
@@ -71,11 +71,24 @@ func (c *exportCmd) Run(ctx context.Context, streams flags.Streams, vs flags.Val
 	if c.Format == "jsonl" {
 		return errors.Join(c.lines(ctx, client, from.address(), set, out), end())
 	}
-	o := exportapp.NewOpenMetrics(out)
-	if err = exportapp.Run(ctx, client, from.address(), set, o); err == nil {
-		err = o.Close()
+	var sink exportapp.Sink
+	var report *exportapp.Report
+	what, skipped := "OpenMetrics", "native histograms and stale markers, which OpenMetrics has no place for"
+	if c.Format == "parquet" {
+		p, err := exportapp.NewParquet(out)
+		if err != nil {
+			return errors.Join(err, end())
+		}
+		sink, report, what = p, &p.Report, "Parquet"
+		skipped = "stale markers"
+	} else {
+		o := exportapp.NewOpenMetrics(out)
+		sink, report = o, &o.Report
 	}
-	return errors.Join(err, end(), told(streams, o.Report, "OpenMetrics", begin))
+	if err = exportapp.Run(ctx, client, from.address(), set, sink); err == nil {
+		err = sink.Close()
+	}
+	return errors.Join(err, end(), told(streams, *report, what, skipped, begin))
 }
 
 // output opens the file that is written. An existing one is kept.
@@ -119,11 +132,11 @@ func (c *exportCmd) lines(ctx context.Context, client *http.Client, address stri
 	return nil
 }
 
-// told prints what was exported.
-func told(streams flags.Streams, r exportapp.Report, what string, begin time.Time) error {
+// told prints what was exported, and as what; skipped names the samples that were left out.
+func told(streams flags.Streams, r exportapp.Report, what, skipped string, begin time.Time) error {
 	text := fmt.Sprintf("exported %s floats and %s native histograms as %s in %s", human.Count(r.Floats), human.Count(r.Hists), what, time.Since(begin).Round(time.Millisecond))
 	if r.Skipped > 0 {
-		text += fmt.Sprintf("; left out %s native histograms and stale markers, which OpenMetrics has no place for", human.Count(r.Skipped))
+		text += fmt.Sprintf("; left out %s %s", human.Count(r.Skipped), skipped)
 	}
 	if _, err := fmt.Fprintln(streams.Err, text); err != nil {
 		return fmt.Errorf("print result: %w", err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/model/value"
@@ -23,6 +24,8 @@ import (
 
 	"github.com/promlake/promlake/internal/app/flags"
 	"github.com/promlake/promlake/internal/promblock/promblocktest"
+	"github.com/promlake/promlake/internal/query/duck"
+	"github.com/promlake/promlake/internal/query/duck/arrowrows"
 )
 
 // linesOf returns a line for each sample that keep wants, sorted, with the bits of floats.
@@ -95,6 +98,20 @@ func TestExport(t *testing.T) {
 		require.NotZero(t, status)
 		require.Contains(t, errs, "file exists")
 	})
+	t.Run("parquet", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "out.parquet")
+		_, errs, status := export("--format", "parquet", "--output", file)
+		require.Zero(t, status, errs)
+		require.Contains(t, errs, "stale markers")
+		require.NotContains(t, errs, "native histograms and stale")
+		require.Equal(t, parquetLines(t, promblocktest.Plain(all)), parquetRows(t, file))
+		_, errs, status = export("--format", "parquet", "--output", file)
+		require.NotZero(t, status)
+		require.Contains(t, errs, "file exists")
+		out, errs, status := export("--format", "parquet", "--match", `temperature{n="1"}`)
+		require.Zero(t, status, errs)
+		require.True(t, strings.HasPrefix(out, "PAR1") && strings.HasSuffix(out, "PAR1"))
+	})
 	t.Run("selectors", func(t *testing.T) {
 		out, errs, status := export("--match", `temperature{n="1"}`, "--match", `temperature{n=~"1|2"}`, "--end", begin.Add(time.Minute).Format(time.RFC3339))
 		require.Zero(t, status, errs)
@@ -142,6 +159,102 @@ func parsed(t *testing.T, text []byte) (out []string) {
 		p.Labels(&ls)
 		out = append(out, fmt.Sprintf("%s %d %x", ls, *at, math.Float64bits(v)))
 	}
+	slices.Sort(out)
+	return out
+}
+
+// parquetLines returns the rows that a Parquet file of samples has, in the form of parquetRows.
+func parquetLines(t *testing.T, from storage.Queryable) (out []string) {
+	t.Helper()
+	q, err := from.Querier(math.MinInt64, math.MaxInt64)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, q.Close()) }()
+	set := q.Select(t.Context(), true, nil, labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+"))
+	for set.Next() {
+		var rest []string
+		ls := set.At().Labels()
+		ls.Range(func(l labels.Label) {
+			if l.Name != labels.MetricName {
+				rest = append(rest, l.Name+"="+l.Value)
+			}
+		})
+		head := ls.Get(labels.MetricName) + "{" + strings.Join(rest, ",") + "}"
+		it := set.At().Iterator(nil)
+		for kind := it.Next(); kind != chunkenc.ValNone; kind = it.Next() {
+			text := ""
+			if kind == chunkenc.ValFloat {
+				_, v := it.At()
+				if value.IsStaleNaN(v) {
+					continue
+				}
+				text = number(v)
+			} else {
+				_, h := it.AtFloatHistogram(nil)
+				if value.IsStaleNaN(h.Sum) {
+					continue
+				}
+				text = fmt.Sprintf("%s %s %d", number(h.Count), number(h.Sum), h.Schema)
+				for b := h.AllBucketIterator(); b.Next(); {
+					if x := b.At(); x.Count > 0 {
+						text += fmt.Sprintf(" %s..%s:%s", number(x.Lower), number(x.Upper), number(x.Count))
+					}
+				}
+			}
+			out = append(out, fmt.Sprintf("%s %d %s", head, it.AtT(), text))
+		}
+		require.NoError(t, it.Err())
+	}
+	require.NoError(t, set.Err())
+	slices.Sort(out)
+	return out
+}
+
+// number is a number in the form that DuckDB and Go can both be brought to.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return "nan"
+	}
+	return fmt.Sprintf("%x", v)
+}
+
+// parquetRows returns the rows of a Parquet file as DuckDB reads them.
+func parquetRows(t *testing.T, file string) (out []string) {
+	t.Helper()
+	db := duck.New(duck.Settings{MemoryLimitBytes: 256 << 20, Threads: 1, Connections: 1, TempDir: func() (string, error) { return t.TempDir(), nil }})
+	defer func() { require.NoError(t, db.Close()) }()
+	rows, err := db.Stream(t.Context(), `SELECT metric || '{' || array_to_string([k || '=' || labels[k] FOR k IN map_keys(labels)], ',') || '}' AS series, epoch_ms(ts) AS ts, value,
+		histogram.count AS count, histogram.sum AS sum, histogram.schema AS schema,
+		[b.lower FOR b IN histogram.buckets] AS lower, [b.upper FOR b IN histogram.buckets] AS upper, [b.count FOR b IN histogram.buckets] AS n
+		FROM read_parquet(`+duck.Literal(file)+")")
+	require.NoError(t, err)
+	defer rows.Close()
+	conv, err := arrowrows.New(rows.Connection(), rows.Names(), rows.Types())
+	require.NoError(t, err)
+	defer conv.Close()
+	for rows.Next() {
+		batch, err := conv.Batch(rows.Chunk())
+		require.NoError(t, err)
+		float := func(i, row int) float64 { return batch.Column(i).(*array.Float64).Value(row) }
+		element := func(i, at int) string {
+			return number(batch.Column(i).(*array.List).ListValues().(*array.Float64).Value(at))
+		}
+		for row := range int(batch.NumRows()) {
+			text := ""
+			if batch.Column(2).IsNull(row) {
+				text = fmt.Sprintf("%s %s %d", number(float(3, row)), number(float(4, row)), batch.Column(5).(*array.Int32).Value(row))
+				from, to := batch.Column(6).(*array.List).ValueOffsets(row)
+				for at := int(from); at < int(to); at++ {
+					text += fmt.Sprintf(" %s..%s:%s", element(6, at), element(7, at), element(8, at))
+				}
+			} else {
+				require.True(t, batch.Column(3).IsNull(row))
+				text = number(float(2, row))
+			}
+			out = append(out, fmt.Sprintf("%s %d %s", batch.Column(0).(*array.String).Value(row), batch.Column(1).(*array.Int64).Value(row), text))
+		}
+		batch.Release()
+	}
+	require.NoError(t, rows.Err())
 	slices.Sort(out)
 	return out
 }

@@ -29,7 +29,7 @@ type cli struct {
 	Copy    copyCmd    `cmd:"" help:"Copy a store that is in use: backup, restore, move."`
 	Import  importCmd  `cmd:"" help:"Import the history of another system into a store."`
 	Publish publishCmd `cmd:"" help:"Publish a store's blocks as Iceberg tables, which other engines read."`
-	Export  exportCmd  `cmd:"" help:"Write samples as OpenMetrics, as blocks of Prometheus, or as JSON lines."`
+	Export  exportCmd  `cmd:"" help:"Write samples as OpenMetrics, as blocks of Prometheus, as JSON lines, or as Parquet."`
 	Tenant  tenantCmd  `cmd:"" help:"List the tenants of a store, or remove one whole."`
 	Doctor  doctorCmd  `cmd:"" help:"Find damaged objects in a store, and take them out of what counts."`
 	Config  configCmd  `cmd:"" help:"Print the settings of promlake serve and the source of each."`

@@ -117,6 +117,7 @@ def test_commands(programs: Programs, start: Start, tmp_path: Path) -> None:
             run([programs.promlake, *args], tmp_path)
     (tmp_path / "schemas").symlink_to(ROOT / "schemas")
     check_sql(tmp_path)
+    check_parquet(programs, tmp_path)
     check_python(tmp_path)
 
 
@@ -177,6 +178,20 @@ def check_sql(directory: Path) -> None:
                 c.execute((directory / file).read_text())
             for statement in re.sub(r"^(\.read|--) .*$", "", code, flags=re.MULTILINE).split(";")[:-1]:
                 assert c.execute(statement).fetchall(), statement
+
+
+def check_parquet(programs: Programs, directory: Path) -> None:
+    """DuckDB reads an exported file as the documentation says: the samples of up, all of which are 1."""
+    args = ("export", "--format", "parquet", "--output", "samples.parquet", "--start", "2025-01-01T00:00:00Z")
+    subprocess.run([programs.promlake, *args], cwd=directory, capture_output=True, timeout=300, check=True)
+    (statement,) = re.findall(r"^```sql\n(.*?)^```$", (ROOT / "docs/export.md").read_text(), re.MULTILINE | re.DOTALL)
+    with duckdb.connect() as c:
+        c.execute(f"SET file_search_path = '{directory}'")
+        assert c.execute(statement).fetchall() == [("api", 1.0)]
+        types = dict(c.execute("SELECT column_name, column_type FROM (DESCRIBE FROM 'samples.parquet')").fetchall())
+    told = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", (ROOT / "docs/export.md").read_text(), re.MULTILINE))
+    for name in types:
+        assert types[name].replace('"', "") == told[name]
 
 
 def check_python(directory: Path) -> None:
