@@ -68,12 +68,18 @@ type Pace struct {
 	MaxSamples int           // samples that make a group full
 }
 
+// smallSamples is the size (samples) below which a group is small: the fixed part of a flush is then
+// a large part of its processor time (decision 002).
+const smallSamples = 10_000
+
 // Collector gathers concurrent requests of one tenant into groups and decides when a group is due:
 //
 //   - at once, when it is full;
 //   - after the gap since the last flush began, when no request is being received that could join
 //     it, and it holds at least half of the recent maximum of requests that were in the stage
 //     together: one half is flushed while the other half is received;
+//   - if it is small and holds less than that maximum, only when as much time has passed since the
+//     last flush ended as that flush took: its senders, who were answered then, may join;
 //   - after the longest wait in any case.
 //
 // So a lone request is answered at once, requests that arrive together share a segment, and there
@@ -88,6 +94,7 @@ type Collector struct {
 	receiving  int               // requests that have entered, and neither left nor joined
 	flushing   bool              // the group that was taken last is not done with
 	last       time.Time         // when the last flush began
+	ended      time.Time         // when the last flush ended
 	concurrent [recentGroups]int // requests in the stage when each of the last groups was taken
 	taken      int               // groups so far
 	closing    bool
@@ -170,8 +177,15 @@ func (c *Collector) take(now time.Time) (*Group, time.Duration) {
 		return nil, 0
 	}
 	due := g.opened.Add(c.pace.Wait)
-	if early := c.last.Add(c.pace.Gap); early.Before(due) && c.receiving == 0 && 2*len(g.Batches) >= slices.Max(c.concurrent[:]) {
-		due = early
+	if usual := slices.Max(c.concurrent[:]); c.receiving == 0 && 2*len(g.Batches) >= usual {
+		early := c.last.Add(c.pace.Gap)
+		back := c.ended.Add(c.ended.Sub(c.last))
+		if g.Samples < smallSamples && len(g.Batches) < usual && back.After(early) {
+			early = back
+		}
+		if early.Before(due) {
+			due = early
+		}
 	}
 	if wait := due.Sub(now); wait > 0 && g.Samples < c.pace.MaxSamples && !c.closing {
 		return nil, wait
@@ -186,7 +200,7 @@ func (c *Collector) take(now time.Time) (*Group, time.Duration) {
 func (c *Collector) Flushed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.flushing = false
+	c.flushing, c.ended = false, c.now()
 }
 
 // Next waits for a group that is due. It returns nil once ctx is done, or when no group was open

@@ -21,7 +21,7 @@ func requestOf(samples int) Request {
 // TestTake tests the rules by which a group is due. All times are relative to the opening of the
 // group.
 func TestTake(t *testing.T) {
-	const wait, gap = time.Second, 100 * time.Millisecond
+	const wait, gap, full = time.Second, 100 * time.Millisecond, 2 * smallSamples
 	opened := time.Unix(1000, 0)
 	for _, tc := range []struct {
 		name       string
@@ -29,6 +29,7 @@ func TestTake(t *testing.T) {
 		receiving  int
 		concurrent [recentGroups]int
 		last       time.Duration // beginning of the last flush; 0 = long ago
+		took       time.Duration // of the last flush
 		samples    int           // of each batch
 		closing    bool
 		at         time.Duration
@@ -47,16 +48,23 @@ func TestTake(t *testing.T) {
 		{name: "half of the usual requests", batches: 2, concurrent: [recentGroups]int{1, 4, 2}, want: -1},
 		{name: "half of the usual requests right after a flush", batches: 2, concurrent: [recentGroups]int{4}, last: -1, want: gap - 1},
 		{name: "half of the usual requests, another is being received", batches: 2, receiving: 1, concurrent: [recentGroups]int{4}, at: 10, want: wait - 10},
+		{name: "small without the senders of the last flush", batches: 2, concurrent: [recentGroups]int{4}, last: -gap, took: gap, want: gap},
+		{name: "small a while after a slow flush", batches: 2, concurrent: [recentGroups]int{4}, last: -3 * gap / 2, took: gap, at: 10, want: gap/2 - 10},
+		{name: "small after as long as the last flush took", batches: 2, concurrent: [recentGroups]int{4}, last: -gap, took: gap, at: gap, want: -1},
+		{name: "small after a flush that took longer than the wait", batches: 2, concurrent: [recentGroups]int{4}, last: -2 * wait, took: 2 * wait, want: wait},
+		{name: "small with all senders", batches: 4, concurrent: [recentGroups]int{4}, last: -gap, took: gap, want: -1},
+		{name: "large without the senders of the last flush", batches: 2, concurrent: [recentGroups]int{4}, last: -gap, took: gap, samples: smallSamples / 2, want: -1},
 		{name: "senders that do not come back", batches: 1, concurrent: [recentGroups]int{9}, at: wait, want: -1},
-		{name: "full", batches: 2, receiving: 5, samples: 50, concurrent: [recentGroups]int{9}, last: -1, want: -1},
-		{name: "almost full", batches: 2, receiving: 5, samples: 49, want: wait},
+		{name: "full", batches: 2, receiving: 5, samples: full / 2, concurrent: [recentGroups]int{9}, last: -1, want: -1},
+		{name: "almost full", batches: 2, receiving: 5, samples: full/2 - 1, want: wait},
 		{name: "closing", batches: 1, receiving: 5, concurrent: [recentGroups]int{9}, last: -1, closing: true, want: -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := NewCollector(Pace{Wait: wait, Gap: gap, MaxSamples: 100}, time.Now)
+			c := NewCollector(Pace{Wait: wait, Gap: gap, MaxSamples: full}, time.Now)
 			c.concurrent, c.receiving, c.closing = tc.concurrent, tc.receiving, tc.closing
 			if tc.last != 0 {
 				c.last = opened.Add(tc.last)
+				c.ended = c.last.Add(tc.took)
 			}
 			if tc.batches > 0 {
 				c.open = &Group{opened: opened, Samples: tc.batches * tc.samples, Batches: make([]*remotewrite.Batch, tc.batches)}
