@@ -72,7 +72,9 @@ const partPoints = 20_000
 // part appends elements. With points > 0 it grows out for that many points, by the size of the
 // first series.
 func (c codec) part(out []byte, m promql.Matrix, points int) ([]byte, error) {
-	var at stamps
+	at := usedStamps.Get().(*stamps)
+	defer usedStamps.Put(at)
+	at.learn(nil)
 	for i, s := range m {
 		if i > 0 {
 			out = append(out, ',')
@@ -106,8 +108,29 @@ func (c codec) metric(s promql.Series) ([]byte, error) {
 // stamps formats the points of series. It keeps the text of each time, because most series have the
 // same times as the one before.
 type stamps struct {
-	times []int64  // ascending
-	texts [][]byte // of a point at each of times, up to its value
+	times []int64 // ascending
+	text  []byte  // of a point at each of times, up to its value
+	ends  []int   // of the texts in text
+}
+
+// usedStamps are stamps whose memory the next answers use.
+var usedStamps = sync.Pool{New: func() any { return new(stamps) }}
+
+// learn replaces the times by those of points.
+func (s *stamps) learn(points []promql.FPoint) {
+	s.times, s.text, s.ends = s.times[:0], s.text[:0], s.ends[:0]
+	for _, p := range points {
+		s.text = appendTime(s.text, p.T)
+		s.times, s.ends = append(s.times, p.T), append(s.ends, len(s.text))
+	}
+}
+
+// at returns the text of the time with index k.
+func (s *stamps) at(k int) []byte {
+	if k == 0 {
+		return s.text[:s.ends[0]]
+	}
+	return s.text[s.ends[k-1]:s.ends[k]]
 }
 
 // values appends the points of a series.
@@ -116,10 +139,7 @@ func (s *stamps) values(out []byte, points []promql.FPoint) []byte {
 		return out
 	}
 	if len(points) > len(s.times) {
-		s.times, s.texts = make([]int64, len(points)), make([][]byte, len(points))
-		for i, p := range points {
-			s.times[i], s.texts[i] = p.T, appendTime(nil, p.T)
-		}
+		s.learn(points)
 	}
 	out = append(out, `,"values":[`...)
 	k := 0
@@ -131,7 +151,7 @@ func (s *stamps) values(out []byte, points []promql.FPoint) []byte {
 			k++
 		}
 		if k < len(s.times) && s.times[k] == p.T {
-			out = append(out, s.texts[k]...)
+			out = append(out, s.at(k)...)
 		} else {
 			out = appendTime(out, p.T)
 		}
