@@ -12,7 +12,7 @@ const (
 	segmentSampleBytes = 4       // bytes of a segment's file per sample, about
 	segmentSeriesBytes = 12      // bytes of a segment's file per series, at least
 	seriesBytes        = 512     // memory for a series: its labels, its row in the new series table
-	rowBytes           = 40      // memory for a series of one source: its row in merge and reader
+	rowBytes           = 48      // memory for a series of one source: its row in merge and reader
 )
 
 // slicesFor returns the number of slices into which a merge must be split to stay within

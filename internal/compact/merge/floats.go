@@ -7,7 +7,7 @@ func (m *merger) readFloats() error {
 	f := &m.floats
 	f.Reset()
 	for _, a := range m.rows {
-		f.Begin(a.source)
+		f.Begin(int(a.source))
 		s, from := m.sources[a.source], len(f.TS)
 		if s.rows[a.row].floats == 0 {
 			continue

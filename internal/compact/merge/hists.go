@@ -45,7 +45,7 @@ func (m *merger) readHists() (err error) {
 			h.samples = h.samples[:from+len(kept)]
 		}
 		for range h.samples[from:] {
-			h.sources = append(h.sources, a.source)
+			h.sources = append(h.sources, int(a.source))
 		}
 	}
 	return nil

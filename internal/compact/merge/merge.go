@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/labels"
@@ -56,8 +57,9 @@ func Merge(ctx context.Context, table *series.Table, tombs []catalog.Tombstone, 
 	if err != nil {
 		return Stats{}, err
 	}
-	next := int64(checkEvery)
+	next, begin := int64(checkEvery), uint32(0)
 	for _, ref := range order {
+		m.rows, begin = m.placed[begin:m.ends[ref]], m.ends[ref]
 		if err := m.series(ref, sink); err != nil {
 			return m.stats, err
 		}
@@ -83,11 +85,13 @@ type merger struct {
 	view      *series.View
 	sources   []*Source
 	deletions live.Deletions
-	hasST     bool // some source knows start timestamps
+	placed    []at     // all rows: in block order, those of one series by rank
+	ends      []uint32 // by reference: the end of its rows in placed
+	hasST     bool     // some source knows start timestamps
 	stats     Stats
 
 	ref      series.Ref // the current series
-	rows     []at       // its rows, by rank
+	rows     []at       // its rows, by rank: a part of placed
 	matched  bool       // matching is of it
 	matching []int      // the tombstones that match it
 	builder  labels.ScratchBuilder
@@ -98,47 +102,68 @@ type merger struct {
 	out      block.Samples
 }
 
-// at is a row of a source.
-type at struct {
-	source int
-	row    int
-}
+// at is a row of a source, by their indices.
+type at struct{ source, row uint32 }
 
-// order returns the references of all rows in block order, each once, and sorts each source's rows
-// into that order.
+// order returns the references of all rows in block order, each once, and makes m.placed.
 func (m *merger) order() ([]series.Ref, error) {
-	seen := make([]bool, m.view.Len())
+	ends := make([]uint32, m.view.Len()) // by reference: its number of rows, then the end of its rows in placed
 	var refs []series.Ref
+	total := 0
 	for _, s := range m.sources {
 		for i := range s.rows {
-			if r := s.rows[i].ref; !seen[r] {
-				seen[r] = true
+			r := s.rows[i].ref
+			if ends[r] == 0 {
 				refs = append(refs, r)
 			}
+			ends[r]++
 		}
+		total += len(s.rows)
+	}
+	if total > math.MaxUint32 {
+		return nil, fmt.Errorf("sources with %d series: a merge takes %d, one per source and series", total, uint32(math.MaxUint32))
 	}
 	series.SortPriority(m.view, refs)
-	pos := make([]uint32, m.view.Len())
-	for i, r := range refs {
-		pos[r] = uint32(i)
+	begin := uint32(0)
+	for _, r := range refs {
+		n := ends[r]
+		ends[r] = begin
+		begin += n
 	}
-	for _, s := range m.sources {
-		if err := s.arrange(pos); err != nil {
+	m.placed, m.ends = make([]at, total), ends
+	for i, s := range m.sources {
+		if err := m.place(uint32(i), s); err != nil {
 			return nil, err
 		}
 	}
 	return refs, nil
 }
 
-// series merges one series and writes it.
-func (m *merger) series(ref series.Ref, sink Sink) error {
-	m.ref, m.matched, m.rows = ref, false, m.rows[:0]
-	for i, s := range m.sources {
-		if s.next < len(s.rows) && s.rows[s.next].ref == ref {
-			m.rows = append(m.rows, at{i, s.next})
-			s.next++
+// place adds the rows of a source to placed, those of sources before it being there. m.ends has, by
+// reference, where the next row of the reference goes.
+func (m *merger) place(source uint32, s *Source) error {
+	last := int64(-1)
+	for i := range s.rows {
+		r := s.rows[i].ref
+		to := m.ends[r]
+		m.ends[r]++
+		if s.sorted && int64(to) <= last {
+			return fmt.Errorf("merge %s: %w: row %d", s.name, ErrOrder, i)
 		}
+		last = int64(to)
+		if to > 0 {
+			if b := m.placed[to-1]; b.source == source && int(b.row) < i && s.rows[b.row].ref == r {
+				return fmt.Errorf("merge %s: %w: row %d is of the series of row %d", s.name, ErrOrder, i, b.row)
+			}
+		}
+		m.placed[to] = at{source, uint32(i)}
 	}
+	return nil
+}
+
+// series merges one series, whose rows are m.rows, and writes it.
+func (m *merger) series(ref series.Ref, sink Sink) error {
+	m.ref, m.matched = ref, false
 	if err := m.readFloats(); err != nil {
 		return err
 	}
@@ -167,14 +192,14 @@ func (m *merger) series(ref series.Ref, sink Sink) error {
 
 // gone returns the deleted times of the current series in a source. They are valid until the next
 // call.
-func (m *merger) gone(source int) tombstones.Intervals {
-	if !m.deletions.Concern(source) {
+func (m *merger) gone(source uint32) tombstones.Intervals {
+	if !m.deletions.Concern(int(source)) {
 		return nil
 	}
 	if !m.matched {
 		m.matching = m.deletions.Matching(m.matching[:0], lset(&m.builder, m.view, m.ref))
 		m.matched = true
 	}
-	m.ivs = m.deletions.Gone(m.ivs[:0], source, m.matching)
+	m.ivs = m.deletions.Gone(m.ivs[:0], int(source), m.matching)
 	return m.ivs
 }

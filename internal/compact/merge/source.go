@@ -1,10 +1,8 @@
 package merge
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/model/exemplar"
@@ -19,8 +17,7 @@ import (
 type Source struct {
 	name    string // for errors
 	rows    []row
-	next    int // row
-	sorted  bool
+	sorted  bool // the rows are in block order, in which the content must be read
 	hasST   bool
 	through ulid.ULID // the tombstones above it apply to the object
 	content content
@@ -33,25 +30,12 @@ type row struct {
 	floatAt, histAt, exemplAt int64
 }
 
-// content reads the samples of rows, each row once, in block order. The methods append.
+// content reads the samples of rows, each row once, in block order if the source is sorted. The
+// methods append.
 type content interface {
 	floats(r *row, dst *live.Run) error
 	hists(r *row, dst []segment.Hist) ([]segment.Hist, error)
 	exemplars(r *row, dst []exemplar.Exemplar) ([]exemplar.Exemplar, error)
-}
-
-// arrange sorts the rows into block order, in which pos has the position of every reference. Those
-// of blocks are in it already.
-func (s *Source) arrange(pos []uint32) error {
-	if !s.sorted {
-		slices.SortFunc(s.rows, func(a, b row) int { return cmp.Compare(pos[a.ref], pos[b.ref]) })
-	}
-	for i := 1; i < len(s.rows); i++ {
-		if pos[s.rows[i-1].ref] >= pos[s.rows[i].ref] {
-			return fmt.Errorf("merge %s: %w: row %d", s.name, ErrOrder, i)
-		}
-	}
-	return nil
 }
 
 func (s *Source) fail(err error) error { return fmt.Errorf("merge %s: %w", s.name, err) }
