@@ -48,7 +48,7 @@ type Writer struct {
 	meta      Meta
 }
 
-// NewWriter begins a block whose label sets are references into view.
+// NewWriter begins a block whose label sets are references into view, most of them in the block.
 func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -62,7 +62,7 @@ func NewWriter(files Files, view *series.View, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64)}
+	w := &Writer{files: files, view: view, opts: o, zstd: z, trial: tries, ids: newIDSet(math.MaxUint64), rows: make([]entry, 0, view.Len())}
 	w.meta = Meta{Version: FormatVersion, HasST: o.HasST, MinT: math.MaxInt64, MaxT: math.MinInt64}
 	w.floats, w.hists, w.exemplars = newFloats(files, z, tries, o), newHists(files, z, o), newExemplars(files, z, o)
 	return w, nil

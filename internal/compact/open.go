@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -43,7 +44,15 @@ type opened struct {
 	hasST    bool
 }
 
+// usedTables are tables of jobs that are done, whose memory the next jobs use.
+var usedTables = sync.Pool{New: func() any { return series.NewTable(0) }}
+
+// Close ends the use of the sources and of their table.
 func (o *opened) Close() error {
+	if o.into.Table != nil {
+		usedTables.Put(o.into.Table)
+		o.into = merge.Into{}
+	}
 	var errs []error
 	for _, c := range o.closers {
 		errs = append(errs, c.Close())
@@ -69,9 +78,11 @@ func (s *Stage) open(ctx context.Context, tenant string, job *Job, srcs []source
 	if err != nil {
 		return &opened{}, err
 	}
+	table := usedTables.Get().(*series.Table)
+	table.Reset(seed)
 	o := &opener{
 		s: s, ctx: ctx, tenant: tenant, job: job, bodies: map[catalog.SegmentID][]byte{},
-		out:   &opened{into: merge.Into{Table: series.NewTable(seed), Slice: job.Slice}, metadata: merge.Descriptions{}},
+		out:   &opened{into: merge.Into{Table: table, Slice: job.Slice}, metadata: merge.Descriptions{}},
 		ahead: int(min(maxAhead, max(minAhead, s.set.MemoryBytes/int64(4*len(srcs))))),
 	}
 	for i := range srcs {

@@ -19,11 +19,28 @@ import (
 //
 // Errors: ErrFormat (also for a segment of a later version), and series.ErrFull.
 func Decode(data []byte, t *series.Table, keep func(id uint64) bool) (*Batch, error) {
+	return NewDecoder(t, keep).Decode(data)
+}
+
+// Decoder decodes segments into one table. It reuses its memory for the next segment. It is not
+// safe for concurrent use.
+type Decoder struct {
+	series *SeriesDecoder
+	lists  listDecoder
+}
+
+// NewDecoder returns a decoder into t of the series that keep chooses.
+func NewDecoder(t *series.Table, keep func(id uint64) bool) *Decoder {
+	return &Decoder{series: NewSeriesDecoder(t, 0, keep)}
+}
+
+// Decode is the function Decode with the decoder's table and choice.
+func (r *Decoder) Decode(data []byte) (*Batch, error) {
 	l, err := parquetfile.ReadLayout(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, asFormat(err)
 	}
-	d := decoder{layout: l, series: NewSeriesDecoder(t, 0, keep)}
+	d := decoder{layout: l, series: r.series, lists: &r.lists}
 	if err := checkVersion(l.KeyValues); err != nil {
 		return nil, err
 	}
@@ -55,7 +72,7 @@ type decoder struct {
 	layout *parquetfile.Layout
 	group  parquetfile.GroupReader
 	series *SeriesDecoder
-	lists  listDecoder
+	lists  *listDecoder
 	batch  Batch
 }
 

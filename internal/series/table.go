@@ -83,6 +83,16 @@ func NewTable(seed uint64) *Table {
 	return &Table{seed: seed, nameOrd: map[string]uint32{}, start: []uint32{0}}
 }
 
+// Reset empties the table and gives it a new seed. Later label sets use the memory of those before:
+// no View of the table may be used any more.
+func (t *Table) Reset(seed uint64) {
+	t.seed, t.bytes = seed, 0
+	t.byKey, t.byLabel, t.firstBy = keyMap{}, keyMap{}, t.firstBy[:0]
+	clear(t.nameOrd)
+	t.names, t.values, t.priority, t.metrics = nil, nil, nil, dict{}
+	t.metric, t.start, t.pairs, t.ids = t.metric[:0], append(t.start[:0], 0), t.pairs[:0], t.ids[:0]
+}
+
 // Seed returns the secret seed of raw keys.
 func (t *Table) Seed() uint64 { return t.seed }
 

@@ -49,10 +49,13 @@ func (r *row) setCounts(floats, hists, exemplars int64) error {
 	return nil
 }
 
-// Into is the table that takes the label sets of sources, and which of them it takes.
+// Into is the table that takes the label sets of sources, and which of them it takes. Its fields do
+// not change once it took some.
 type Into struct {
 	Table *series.Table
 	Slice catalog.Slice // of the series identifiers; the zero value is all
+
+	segments *segment.Decoder // made when it is first needed
 }
 
 func (in *Into) whole() bool { return in.Slice.Of <= 1 }
