@@ -114,7 +114,7 @@ func New(s Settings, store objstore.Store, reg prometheus.Registerer, logger *sl
 	}, x, asked, reg, logger)
 	statements := &sql.Runner{
 		Settings:  sql.Settings{Limits: s.SQL, MemoryBytes: s.QueryMemoryBytes, SpillBytes: s.SpillBytes, Threads: s.Threads},
-		Snapshots: snapshots, Store: &views.Store{Files: files, Tables: tables, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m}, Engine: e, Work: work, Logger: logger,
+		Snapshots: snapshots, Store: &views.Store{Files: files, Series: shown, Samples: reader, Buckets: &buckets.Reader{Files: files, Samples: reader, Rollups: rolled, Metrics: m}, Metrics: m}, Engine: e, Work: work, Logger: logger,
 	}
 	stage := &Stage{
 		Storage:  &querier.Storage{Snapshots: snapshots, Files: files, Tables: tables, Series: shown, Samples: reader, Metrics: m, Logger: logger, Now: now, RecentWindow: s.RecentWindow},

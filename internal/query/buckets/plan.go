@@ -82,6 +82,7 @@ type part struct {
 func (p *plan) add(series int) {
 	x := &p.res.Series[series]
 	var parts []part
+	several := p.res.Replicas != nil && len(p.res.Replicas[series]) > 1 // a row is over all samples of one
 	for _, at := range x.At {
 		o := int(at.Object)
 		f := p.res.Objects[o].Footer
@@ -93,7 +94,7 @@ func (p *plan) add(series int) {
 			return
 		case n == 0 || first > p.all.to || last <= p.all.from:
 			continue
-		case f.Meta == nil || f.Meta.File(p.step.Name) == nil || !p.step.Keeps(n, first, last):
+		case several || f.Meta == nil || f.Meta.File(p.step.Name) == nil || !p.step.Keeps(n, first, last):
 			p.compute(series, f.MinT, f.MaxT) // of all its series, so that they have spans in common
 			continue
 		}

@@ -55,6 +55,17 @@ func (c *Chooser) Match(ctx context.Context, snap catalog.Snapshot, wide bool, m
 	return m, nil
 }
 
+// MayHaveReplicas reports whether Match may have Replicas: whether an object has the labels of
+// replicas.
+func (c *Chooser) MayHaveReplicas(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (bool, error) {
+	rule := c.Rule(ctx).For(sets...)
+	if !rule.On() {
+		return false, nil
+	}
+	objs, _, err := c.Objects(ctx, snap, mint, maxt, sets...)
+	return err == nil && slices.ContainsFunc(objs, named(rule.Replica, rule.Cluster)), err
+}
+
 // Exemplars is Tables.Exemplars, with Replicas.
 func (c *Chooser) Exemplars(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (*Match, error) {
 	m, err := c.Tables.Exemplars(ctx, snap, mint, maxt, sets...)

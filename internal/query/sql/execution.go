@@ -40,6 +40,7 @@ type execution struct {
 	mint, maxt int64  // ms: of all scans
 
 	snap       catalog.Snapshot
+	wide       bool // the snapshot has what the choice among replicas depends on
 	rows, sent int64
 
 	mu       sync.Mutex

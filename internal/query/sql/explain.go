@@ -36,7 +36,7 @@ func (x *execution) forecast() (e *explanation, err error) {
 	e.cost.Add(usage.Cost())
 	for _, p := range x.calls {
 		r := request.From(x.ctx)
-		r.Snapshot = &request.Snapshot{Snapshot: x.snap}
+		r.Snapshot = &request.Snapshot{Snapshot: x.snap, Wide: x.wide}
 		c, err := x.Price(request.With(x.ctx, r), p.text, p.start, p.end, p.step)
 		if err != nil {
 			return nil, x.fail(err)

@@ -77,7 +77,7 @@ func (x *execution) metricTable(k, name string, mint, maxt int64) (*metricTable,
 	}
 	m = &metricTable{mint: mint, maxt: maxt, matcher: labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, name)}
 	_, err := x.Snapshots.Range(mint, maxt).Read(x.ctx, func(snap catalog.Snapshot) error {
-		found, err := x.Store.Tables.Series(x.ctx, snap, mint, maxt, []*labels.Matcher{m.matcher})
+		found, err := x.Store.Series.Series(x.ctx, snap, mint, maxt, []*labels.Matcher{m.matcher})
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (p *promqlTable) eval() (out promql.Matrix, err error) {
 	}
 	defer q.Close()
 	r := request.From(p.x.ctx)
-	r.Snapshot = &request.Snapshot{Snapshot: p.x.snap}
+	r.Snapshot = &request.Snapshot{Snapshot: p.x.snap, Wide: p.x.wide}
 	res := q.Exec(request.With(p.x.ctx, r))
 	if res.Err != nil {
 		return nil, p.x.fail(res.Err)

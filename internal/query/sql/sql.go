@@ -112,7 +112,7 @@ func (r *Runner) statement(ctx context.Context, q Question, out Output) (err err
 	if err := x.plan(); err != nil {
 		return x.because(err)
 	}
-	notes, err := r.Snapshots.Range(x.mint, x.maxt).Read(ctx, x.run)
+	notes, err := r.Snapshots.Range(x.mint, x.maxt).ReadWide(ctx, x.run)
 	if err != nil {
 		return err
 	}
@@ -126,10 +126,14 @@ func (r *Runner) statement(ctx context.Context, q Question, out Output) (err err
 
 // run executes the planned statement on a snapshot. It is called again with another one if objects
 // are gone or damaged, unless a part of the result was sent.
-func (x *execution) run(snap catalog.Snapshot) error {
+func (x *execution) run(snap catalog.Snapshot, wide bool) error {
+	x.wide = wide
 	x.snap, x.failed, x.rows, x.sent, x.notes = snap, nil, 0, 0, nil
 	x.counts = map[string][]func() (stored, computed int64){}
-	err := x.because(x.execute())
+	err := x.wideEnough()
+	if err == nil {
+		err = x.because(x.execute())
+	}
 	if err == nil || x.out.Reset() {
 		return err
 	}
@@ -138,6 +142,24 @@ func (x *execution) run(snap catalog.Snapshot) error {
 		return fmt.Errorf("the result was sent in part: %v", err) // without its type: nobody tries again
 	}
 	return err
+}
+
+// wideEnough returns request.ErrNarrow if a scan that is planned needs a wide snapshot.
+func (x *execution) wideEnough() error {
+	for _, s := range x.scans {
+		t, ok := s.table.(views.Shown)
+		if !ok {
+			continue
+		}
+		narrow, err := t.Narrow()
+		if err != nil {
+			return err
+		}
+		if narrow {
+			return request.ErrNarrow
+		}
+	}
+	return nil
 }
 
 // FailedError reports that a statement failed because of its data.

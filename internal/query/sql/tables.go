@@ -37,19 +37,30 @@ const metadataView = "metadata"
 
 // catalogued are the views.
 var catalogued = map[string]func(x *execution, r *reader) table.Table{
-	"samples": func(x *execution, r *reader) table.Table {
-		return &views.Samples{Store: x.Store, Reader: r, Shape: views.Flat{}}
-	},
-	"series":     func(x *execution, r *reader) table.Table { return &views.Series{Store: x.Store, Reader: r} },
-	"histograms": func(x *execution, r *reader) table.Table { return &views.Histograms{Store: x.Store, Reader: r} },
-	"exemplars":  func(x *execution, r *reader) table.Table { return &views.Exemplars{Store: x.Store, Reader: r} },
-	"blocks":     func(_ *execution, r *reader) table.Table { return &views.Blocks{Reader: r} },
-	"segments":   func(_ *execution, r *reader) table.Table { return &views.Segments{Reader: r} },
+	"samples":                samplesView,
+	storedPrefix + "samples": samplesView,
+	"series":                 seriesView,
+	storedPrefix + "series":  seriesView,
+	"histograms":             func(x *execution, r *reader) table.Table { return &views.Histograms{Store: x.Store, Reader: r} },
+	"exemplars":              func(x *execution, r *reader) table.Table { return &views.Exemplars{Store: x.Store, Reader: r} },
+	"blocks":                 func(_ *execution, r *reader) table.Table { return &views.Blocks{Reader: r} },
+	"segments":               func(_ *execution, r *reader) table.Table { return &views.Segments{Reader: r} },
 	metadataView: func(x *execution, r *reader) table.Table {
 		return &views.Metadata{Reader: r, Get: x.Metadata}
 	},
 	"rollup_1h": rollupView("rollup_1h"),
 	"rollup_5m": rollupView("rollup_5m"),
+}
+
+// storedPrefix begins the names of the views that show each replica as it is stored.
+const storedPrefix = "stored_"
+
+func samplesView(x *execution, r *reader) table.Table {
+	return &views.Samples{Store: x.Store, Reader: r, Shape: views.Flat{}}
+}
+
+func seriesView(x *execution, r *reader) table.Table {
+	return &views.Series{Store: x.Store, Reader: r}
 }
 
 func rollupView(name string) func(x *execution, r *reader) table.Table {
@@ -73,7 +84,7 @@ func (r *reader) Read() (context.Context, views.Read, error) {
 	x := r.x
 	c := r.base.And(x.within(r.key))
 	return x.ctx, views.Read{
-		Snap: x.snap, MinT: max(c.MinT, x.mint, key.MinTime), MaxT: min(c.MaxT, x.maxt, key.MaxTime), Sets: c.MatchAll(),
+		Snap: x.snap, Wide: x.wide, Stored: strings.HasPrefix(r.key, storedPrefix), MinT: max(c.MinT, x.mint, key.MinTime), MaxT: min(c.MaxT, x.maxt, key.MaxTime), Sets: c.MatchAll(),
 	}, x.ctx.Err()
 }
 

@@ -35,7 +35,7 @@ func (t *Exemplars) Open([]int) (table.Scan, error) {
 		exemplar.Exemplar
 	}
 	var rows []row
-	m, err := t.Store.Tables.Exemplars(ctx, r.Snap, r.MinT, r.MaxT, r.Sets...)
+	m, err := t.Store.Series.Exemplars(ctx, r.Snap, r.MinT, r.MaxT, t.Store.shown(ctx, r)...)
 	if err == nil {
 		var found []exemplar.QueryResult
 		found, err = t.Store.Samples.Exemplars(ctx, m)

@@ -164,8 +164,9 @@ type sampleCursor struct {
 
 	batch *samples.Collector // nil: mixed is read
 	mixed []*samples.Series
-	size  int // series of either
-	at    int // the next series
+	which []int // positions in the resolution of the batch's series
+	size  int   // series of either
+	at    int   // the next series
 
 	lset labels.Labels // of the current series
 	t    []int64       // its samples that are left, ms
@@ -224,7 +225,7 @@ func (c *sampleCursor) series() (more bool, err error) {
 		c.lset = c.mixed[i].Labels()
 		return true, c.floatsOf(c.mixed[i])
 	}
-	c.lset = c.batch.Series[i].Labels
+	c.lset = c.scan.res.Series[c.which[i]].Labels
 	t, v, facts := c.batch.Joined(i)
 	c.t, c.v = t, v
 	if facts&promsql.NoStale == 0 {
@@ -268,7 +269,7 @@ func (c *sampleCursor) read() (more bool, err error) {
 			return false, err
 		}
 		s.Store.Metrics.Samples.Add(float64(c.batch.Held()))
-		c.size = len(s.floats[i])
+		c.which, c.size = s.floats[i], len(s.floats[i])
 		return true, nil
 	}
 	if i -= len(s.floats); i < len(s.mixed) {

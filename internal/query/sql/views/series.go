@@ -28,11 +28,15 @@ func (t *Series) Open([]int) (table.Scan, error) {
 	if err != nil {
 		return nil, t.Reader.Fail(err)
 	}
-	var ms []*labels.Matcher
-	if len(r.Sets) == 1 { // others are left to DuckDB
-		ms = r.Sets[0]
+	read, sets := t.Store.Series.Series, t.Store.shown(ctx, r)
+	if r.Stored {
+		read, sets = t.Store.Series.Tables.Series, r.Sets
 	}
-	found, err := t.Store.Tables.Series(ctx, r.Snap, r.MinT, r.MaxT, ms)
+	var ms []*labels.Matcher
+	if len(sets) == 1 { // others are left to DuckDB
+		ms = sets[0]
+	}
+	found, err := read(ctx, r.Snap, r.MinT, r.MaxT, ms)
 	if err == nil {
 		err = request.Found(ctx, found, lookup.LabelsOf)
 	}

@@ -5,6 +5,7 @@ package views
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/common/model"
@@ -24,7 +25,7 @@ import (
 // Store reads a tenant's objects.
 type Store struct {
 	Files   *source.Files
-	Tables  *lookup.Tables
+	Series  *lookup.Chooser
 	Samples *samples.Reader
 	Buckets *buckets.Reader
 	Metrics *metrics.Metrics
@@ -33,27 +34,50 @@ type Store struct {
 // Read is what a scan reads.
 type Read struct {
 	Snap       catalog.Snapshot
+	Wide       bool                // the snapshot has what the choice among replicas depends on
 	MinT, MaxT int64               // ms, inclusive
 	Sets       [][]*labels.Matcher // a series matches one of them
+	Stored     bool                // each replica is shown
 }
 
 // match returns the series that a read asks for. It charges them to the statement's budgets.
-func (s *Store) match(ctx context.Context, r Read) (*lookup.Resolution, error) {
-	m, err := s.Tables.Match(ctx, r.Snap, r.MinT, r.MaxT, r.Sets...)
+func (s *Store) match(ctx context.Context, r Read) (m *lookup.Match, err error) {
+	if r.Stored {
+		m, err = s.Series.Tables.Match(ctx, r.Snap, r.MinT, r.MaxT, r.Sets...)
+	} else {
+		m, err = s.Series.Match(ctx, r.Snap, r.Wide, r.MinT, r.MaxT, s.shown(ctx, r)...)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if err := request.Found(ctx, m.Series, lookup.LabelsOf); err != nil {
 		return nil, err
 	}
-	return m.Resolution(), nil
+	return m, nil
+}
+
+// shown returns the sets of a read without the matchers of the replicas' label, which DuckDB applies
+// to the series as they are shown.
+func (s *Store) shown(ctx context.Context, r Read) [][]*labels.Matcher {
+	rule := s.Series.Rule(ctx)
+	if !rule.On() {
+		return r.Sets
+	}
+	out := make([][]*labels.Matcher, len(r.Sets))
+	for i, set := range r.Sets {
+		out[i] = slices.DeleteFunc(slices.Clone(set), func(m *labels.Matcher) bool { return m.Name == rule.Replica })
+	}
+	return out
 }
 
 // resolve matches the series of a scan; res is nil if it reads nothing.
 func (s *Store) resolve(from Reader) (ctx context.Context, res *lookup.Resolution, r Read, err error) {
 	ctx, r, err = from.Read()
 	if err == nil && r.MinT <= r.MaxT {
-		res, err = s.match(ctx, r)
+		var m *lookup.Match
+		if m, err = s.match(ctx, r); err == nil {
+			res = m.Resolution()
+		}
 	}
 	if err != nil {
 		err = from.Fail(err)
