@@ -335,6 +335,7 @@ var allowed = map[string][]string{
 		"internal/compact", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire",
 	},
+	"tests/bench/disk":  {"internal/catalog", "internal/objstore/filestore", "internal/tenant"},
 	"tests/bench/fleet": {"tests/bench/capture"},
 	"tests/bench/growth": {
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
@@ -344,7 +345,7 @@ var allowed = map[string][]string{
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/table",
 	},
 	"tests/bench/ingest": {
-		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/proc", "tests/bench/server", "tests/bench/table", "tests/bench/wire",
+		"tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table", "tests/bench/wire",
 	},
 	"tests/bench/load":  {"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
 	"tests/bench/peer":  {},
@@ -355,8 +356,8 @@ var allowed = map[string][]string{
 	},
 	"tests/bench/server": {"internal/freeaddr", "tests/bench/wire"},
 	"tests/bench/storage": {
-		"internal/block", "internal/catalog", "internal/objstore/filestore", "internal/tenant",
-		"tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
+		"internal/block",
+		"tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
 	},
 	"tests/bench/table": {},
 	"tests/bench/wire":  {},

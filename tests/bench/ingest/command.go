@@ -32,6 +32,8 @@ type Flags struct {
 	Concurrency int           `default:"4" help:"Number of senders."`
 	Rate        float64       `help:"Samples per second (0 = as fast as each server answers)."`
 	Protocol    string        `default:"1" enum:"1,2,influx,text,otlp,datadog,opentsdb,jsonlines,csv,graphite" help:"Version of remote_write sent to Promlake, 1 or 2 (the peers support only 1); or ${enum} to the servers that have it. Debian's VictoriaMetrics has no otlp, and no protobuf of datadog."`
+	Interval    time.Duration `default:"15s" help:"Time between two scrapes of a host, in sample time."`
+	Compact     bool          `help:"Load a day in the past, compact it afterwards, and measure that and the bytes that stay. Promlake does not compact during the load; VictoriaMetrics merges then as it does."`
 	Settle      time.Duration `default:"5s" help:"Time after the load during which a server's CPU time still counts (deferred work)."`
 	WorkDir     string        `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
 	JSON        bool          `name:"json" help:"Print every run as JSON, one object a line, instead of the table."`
@@ -57,28 +59,16 @@ func (f *Flags) Compare(ctx context.Context, name string) ([]table.Comparison, e
 	if i := slices.IndexFunc(runs, run.broken); i >= 0 {
 		return nil, fmt.Errorf("%w: %s", errFailed, runs[i])
 	}
-	var out []table.Comparison
-	for _, what := range []struct {
-		name, unit string
-		of         func(load.Server) float64
-	}{
-		{"processor", "CPU-s per million samples", func(s load.Server) float64 { return s.CPUPerMillion }},
-		{"peak memory", "MB", func(s load.Server) float64 { return float64(s.PeakRSSBytes) / 1e6 }},
-	} {
-		c := table.Comparison{Name: name + ", " + what.name, Unit: what.unit}
-		for of, figure := range map[string]*float64{server.Promlake: &c.Promlake, server.VictoriaMetrics: &c.Peer} {
-			own := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return r.Server != of })
-			*figure, _ = median(own, ofProcess(what.of))
-		}
-		out = append(out, c)
-	}
-	return out, nil
+	return comparisons(name, runs), nil
 }
 
 // measure loads the servers one after the other.
 func (f *Flags) measure(ctx context.Context) ([]run, error) {
 	if f.Repeat < 1 {
 		return nil, fmt.Errorf("rounds %d: want 1 or more", f.Repeat)
+	}
+	if f.Compact && (f.Scrapes < 1 || time.Duration(f.Scrapes)*f.Interval > 24*time.Hour) {
+		return nil, fmt.Errorf("%d scrapes, %s apart: a load that is compacted has at least one, and ends within a day", f.Scrapes, f.Interval)
 	}
 	c, err := capture.Open("")
 	if err != nil {
@@ -101,7 +91,7 @@ func (f *Flags) measure(ctx context.Context) ([]run, error) {
 	}
 	var runs []run
 	for _, spec := range schedule(specs, f.Repeat) {
-		r, err := once(ctx, spec, hosts, f.settings(spec, protocol), f.WorkDir)
+		r, err := once(ctx, spec, hosts, f.settings(spec, protocol), f.Compact, f.WorkDir)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -132,8 +122,12 @@ func (f *Flags) settings(spec server.Spec, protocol wire.Version) load.Settings 
 	if protocol == wire.V2 && spec.Name != server.Promlake {
 		protocol = wire.V1
 	}
-	return load.Settings{
+	s := load.Settings{
 		Protocol: protocol, Batch: f.Batch, Concurrency: f.Concurrency, Rate: f.Rate, Duration: f.Duration,
-		Rounds: f.Scrapes, Settle: f.Settle,
+		Rounds: f.Scrapes, Interval: f.Interval, Settle: f.Settle,
 	}
+	if f.Compact {
+		s.Start = day
+	}
+	return s
 }

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/fleet"
 	"github.com/promlake/promlake/tests/bench/load"
+	"github.com/promlake/promlake/tests/bench/peer"
 	"github.com/promlake/promlake/tests/bench/proc"
 	"github.com/promlake/promlake/tests/bench/server"
 )
@@ -21,8 +23,11 @@ import (
 type run struct {
 	Server    string      `json:"server"`
 	Report    load.Report `json:"report"`
-	DiskBytes int64       `json:"disk_bytes"`      // occupied after the server ended
-	Error     string      `json:"error,omitempty"` // why the run is incomplete
+	DiskBytes int64       `json:"disk_bytes"` // occupied after the server ended
+	// with Flags.Compact: what stays, and what compaction cost Promlake
+	Kept      disk.Files       `json:"kept_bytes,omitempty"`
+	Compacted *disk.Compaction `json:"compacted,omitempty"`
+	Error     string           `json:"error,omitempty"` // why the run is incomplete
 }
 
 // broken reports whether the run is incomplete or the server refused anything.
@@ -55,9 +60,9 @@ func schedule(specs []server.Spec, times int) []server.Spec {
 	return order
 }
 
-// once starts a server in a fresh folder, loads it, stops it and measures its folder. The folder is
-// removed unless something failed.
-func once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Settings, workDir string) (r run, err error) {
+// once starts a server in a fresh folder, loads it, stops it, compacts what it stored if that is
+// wanted, and measures its folder. The folder is removed unless something failed.
+func once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Settings, compact bool, workDir string) (r run, err error) {
 	r.Server = spec.Name
 	dir, err := os.MkdirTemp(workDir, "bench-"+spec.Name+"-")
 	if err != nil {
@@ -70,19 +75,25 @@ func once(ctx context.Context, spec server.Spec, hosts *fleet.Fleet, s load.Sett
 			err = fmt.Errorf("%w (its files are kept in %s)", err, dir)
 		}
 	}()
+	if compact {
+		spec = alone(spec)
+	}
 	p, err := server.Start(ctx, spec, dir)
 	if err != nil {
 		return r, err
 	}
 	s.URL, s.PID = p.WriteURL(), p.PID()
 	r.Report, err = load.Run(ctx, hosts, s, time.Now)
+	if compact && err == nil && spec.Name == server.VictoriaMetrics {
+		err = peer.MergeAll(ctx, p.URL(""), 1)
+	}
 	if err = errors.Join(err, p.Stop()); err != nil {
 		return r, err
 	}
-	if r.DiskBytes, err = proc.DiskUsage(dir); err != nil {
+	if r.DiskBytes, err = proc.DiskUsage(dir); err != nil || !compact {
 		return r, err
 	}
-	return r, nil
+	return r, r.compact(ctx, spec, dir)
 }
 
 // publish prints the runs and returns errFailed if one of them is broken.

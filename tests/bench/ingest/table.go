@@ -30,20 +30,44 @@ func ofProcess(f func(load.Server) float64) func(run) (float64, bool) {
 	}
 }
 
+const cpuUnit = "CPU-s per million samples"
+
+func cpuPerMillion(s load.Server) float64 { return s.CPUPerMillion }
+
+func peakMB(s load.Server) float64 { return float64(s.PeakRSSBytes) / 1e6 }
+
 // measures are the rows of the table, in order.
 func measures() []measure {
 	return []measure{
 		{"samples/s", "%.0f", always(func(r run) float64 { return r.Report.SamplesPerSecond })},
-		{"CPU-s per million samples", "%.3f", ofProcess(func(s load.Server) float64 { return s.CPUPerMillion })},
+		{cpuUnit, "%.3f", ofProcess(cpuPerMillion)},
 		{"latency p50, ms", "%.1f", always(func(r run) float64 { return r.Report.Latency.P50 })},
 		{"latency p99, ms", "%.1f", always(func(r run) float64 { return r.Report.Latency.P99 })},
-		{"peak RSS, MB", "%.1f", ofProcess(func(s load.Server) float64 { return float64(s.PeakRSSBytes) / 1e6 })},
+		{"peak RSS, MB", "%.1f", ofProcess(peakMB)},
 		{"disk, MB", "%.1f", always(func(r run) float64 { return float64(r.DiskBytes) / 1e6 })},
 		{"disk, bytes/sample", "%.2f", func(r run) (float64, bool) {
 			if r.Report.Samples == 0 {
 				return 0, false
 			}
 			return float64(r.DiskBytes) / float64(r.Report.Samples), true
+		}},
+		{"compaction: CPU-s per million samples", "%.3f", func(r run) (float64, bool) {
+			if r.Compacted == nil {
+				return 0, false
+			}
+			return r.Compacted.CPU.Seconds() / float64(r.Report.Samples) * 1e6, true
+		}},
+		{"compaction: peak RSS, MB", "%.1f", func(r run) (float64, bool) {
+			if r.Compacted == nil {
+				return 0, false
+			}
+			return float64(r.Compacted.PeakRSS) / 1e6, true
+		}},
+		{"compacted, bytes/sample", "%.4f", func(r run) (float64, bool) {
+			return float64(r.Kept.Bytes()-r.Kept.Rollups()) / float64(r.Report.Samples), r.Compacted != nil
+		}},
+		{"rollups, bytes/sample", "%.4f", func(r run) (float64, bool) {
+			return float64(r.Kept.Rollups()) / float64(r.Report.Samples), r.Compacted != nil
 		}},
 		{"samples, millions", "%.2f", always(func(r run) float64 { return float64(r.Report.Samples) / 1e6 })},
 		{"requests failed", "%.0f", always(func(r run) float64 { return float64(r.Report.RequestsFailed) })},
@@ -75,7 +99,9 @@ func writeTable(w io.Writer, runs []run) error {
 	}
 	rows := [][]string{header(names, peers)}
 	for _, m := range measures() {
-		rows = append(rows, row(m, names, peers, complete))
+		if r, known := row(m, names, peers, complete); known {
+			rows = append(rows, r)
+		}
 	}
 	return table.Write(w, rows)
 }
@@ -88,10 +114,12 @@ func header(names, peers []string) []string {
 	return cells
 }
 
-func row(m measure, names, peers []string, complete map[string][]run) []string {
-	cells := []string{m.name}
+// row is the row of a measure, and whether any server has it.
+func row(m measure, names, peers []string, complete map[string][]run) (cells []string, any bool) {
+	cells = []string{m.name}
 	for _, n := range names {
 		if v, known := median(complete[n], m.of); known {
+			any = true
 			cells = append(cells, fmt.Sprintf(m.format, v))
 		} else {
 			cells = append(cells, table.Unknown)
@@ -105,7 +133,7 @@ func row(m measure, names, peers []string, complete map[string][]run) []string {
 			cells = append(cells, table.Unknown)
 		}
 	}
-	return cells
+	return cells, any
 }
 
 // median returns the median of the known values, and whether there is any.

@@ -89,6 +89,13 @@ func (s Spec) Taking(protocol string) (Spec, bool) {
 	return s, ok
 }
 
+// With returns the server as one that starts with further arguments.
+func (s Spec) With(further ...string) Spec {
+	base := s.Args
+	s.Args = func(addr, dir string) []string { return append(base(addr, dir), further...) }
+	return s
+}
+
 // Flags choose servers.
 type Flags struct {
 	ServerBin  string   `default:"bin/promlake" help:"Promlake's binary."`

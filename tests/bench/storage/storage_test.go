@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/tests/bench/capture"
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/fleet"
 )
 
@@ -90,36 +90,6 @@ func TestFeedStopsAtAnError(t *testing.T) {
 	require.ErrorContains(t, err, "status 400: too old")
 }
 
-func TestLevelsShareTheProcessorTime(t *testing.T) {
-	c := &compaction{CPU: 8 * time.Second, Levels: map[string]*level{}}
-	log := `{"msg":"compacted","job":"merge 2h 20260303T0000Z of 9 segments","read":100,"took":1000000000}
-{"msg":"compacted","job":"merge 2h 20260303T0200Z of 1 segment","read":50,"took":1000000000}
-{"msg":"compacted","job":"merge 24h 20260303T0000Z of 2 blocks","read":150,"took":2000000000}
-{"msg":"compacted","job":"expire of 1 segment","took":5}
-{"msg":"something else"}
-`
-	require.NoError(t, c.readLog(strings.NewReader(log)))
-	require.Equal(t, map[string]*level{"2h": {Jobs: 2, Read: 150, Took: 2 * time.Second}, "24h": {Jobs: 1, Read: 150, Took: 2 * time.Second}}, c.Levels)
-	require.InDelta(t, 150.0/4, c.perCore("2h"), 1e-9)
-	require.Equal(t, int64(300), c.read())
-	require.Zero(t, c.perCore("12h"))
-	require.Error(t, c.readLog(strings.NewReader("no JSON")))
-}
-
-func TestKinds(t *testing.T) {
-	for file, kind := range map[string]string{
-		"series.parquet": "series", "samples-0000.parquet": "samples", "samples-0001.parquet": "samples", "meta.json": "meta.json",
-		"rollup-5m.parquet": "rollup-5m", "rollup-1h.parquet": "rollup-1h", "histograms-0000.parquet": "histograms",
-	} {
-		require.Equal(t, kind, blockKind(file), file)
-	}
-	for file, kind := range map[string]string{
-		"data/small/2026_03/17_1_x/values.bin": "samples: values.bin", "indexdb/1/2/items.bin": "index", "cache/rollupResult": "", "flock.lock": "",
-	} {
-		require.Equal(t, kind, victoriaKind(filepath.FromSlash(file)), file)
-	}
-}
-
 // TestCompareScans writes a file as blocks have them and sums it both ways.
 func TestCompareScans(t *testing.T) {
 	dir := t.TempDir()
@@ -159,11 +129,11 @@ func TestCompareScans(t *testing.T) {
 func TestTables(t *testing.T) {
 	results := []result{
 		{
-			Name: "promlake", Samples: 1000, Files: map[string]int64{"samples": 400, "series": 50, "rollup-5m": 100}, Columns: map[string]int64{"v_int": 300, "v_div": 60},
-			Compact: &compaction{CPU: time.Second, PeakRSS: 2e6, Levels: map[string]*level{"2h": {Jobs: 1, Read: 1000, Took: time.Second}}},
+			Name: "promlake", Samples: 1000, Files: disk.Files{"samples": 400, "series": 50, "rollup-5m": 100}, Columns: map[string]int64{"v_int": 300, "v_div": 60},
+			Compact: &disk.Compaction{CPU: time.Second, PeakRSS: 2e6, Levels: map[string]*disk.Level{"2h": {Jobs: 1, Read: 1000, Took: time.Second}}},
 			Scan:    &scan{Block: []time.Duration{20, 10, 40}, Plain: []time.Duration{10, 15, 20}, PlainBytes: 500},
 		},
-		{Name: "victoria-metrics", Samples: 1000, Files: map[string]int64{"samples: values.bin": 480, "index": 20}},
+		{Name: "victoria-metrics", Samples: 1000, Files: disk.Files{"samples: values.bin": 480, "index": 20}},
 	}
 	var b bytes.Buffer
 	require.NoError(t, publish(&b, false, results))

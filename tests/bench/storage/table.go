@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/server"
 	"github.com/promlake/promlake/tests/bench/table"
 )
@@ -49,10 +50,10 @@ func comparisons(results []result) (out []table.Comparison) {
 	if own == nil {
 		return nil
 	}
-	bytes := table.Comparison{Name: "a day of samples", Unit: "bytes per sample", Promlake: own.share(own.bytes() - own.rollups())}
-	rollups := table.Comparison{Name: "a day of samples, with rollups", Unit: "bytes per sample", Promlake: own.share(own.bytes())}
+	bytes := table.Comparison{Name: "a day of samples", Unit: "bytes per sample", Promlake: own.share(own.Files.Bytes() - own.Files.Rollups())}
+	rollups := table.Comparison{Name: "a day of samples, with rollups", Unit: "bytes per sample", Promlake: own.share(own.Files.Bytes())}
 	if peer != nil {
-		bytes.Peer = peer.share(peer.bytes())
+		bytes.Peer = peer.share(peer.Files.Bytes())
 		rollups.Peer = bytes.Peer
 	}
 	return []table.Comparison{
@@ -74,11 +75,11 @@ func sizes(results []result) [][]string {
 	}
 	for i := range results {
 		r := &results[i]
-		bare := r.bytes() - r.rollups()
-		row := []string{r.Name, fmt.Sprint(r.Samples), fmt.Sprint(bare), perSample(r, bare), perSample(r, r.bytes()), table.Unknown, table.Unknown}
+		bare := r.Files.Bytes() - r.Files.Rollups()
+		row := []string{r.Name, fmt.Sprint(r.Samples), fmt.Sprint(bare), perSample(r, bare), perSample(r, r.Files.Bytes()), table.Unknown, table.Unknown}
 		if peer != nil {
-			row[5] = ratio(r.share(bare), peer.share(peer.bytes()))
-			row[6] = ratio(r.share(r.bytes()), peer.share(peer.bytes()))
+			row[5] = ratio(r.share(bare), peer.share(peer.Files.Bytes()))
+			row[6] = ratio(r.share(r.Files.Bytes()), peer.share(peer.Files.Bytes()))
 		}
 		rows = append(rows, row)
 	}
@@ -96,18 +97,18 @@ func files(r *result) [][]string {
 	return rows
 }
 
-func compacting(c *compaction, samples int64) [][]string {
+func compacting(c *disk.Compaction, samples int64) [][]string {
 	rows := [][]string{
 		{"compaction", ""},
 		{"processor time, s", fmt.Sprintf("%.2f", c.CPU.Seconds())},
 		{"elapsed, s", fmt.Sprintf("%.2f", c.Elapsed.Seconds())},
 		{"peak RSS, MB", fmt.Sprintf("%.1f", float64(c.PeakRSS)/1e6)},
 		{"CPU-s per million samples kept", fmt.Sprintf("%.3f", c.CPU.Seconds()/float64(samples)*1e6)},
-		{"samples/s per core", fmt.Sprintf("%.0f", float64(c.read())/c.CPU.Seconds())},
+		{"samples/s per core", fmt.Sprintf("%.0f", float64(c.Read())/c.CPU.Seconds())},
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Levels)) {
 		l := c.Levels[name]
-		rows = append(rows, []string{fmt.Sprintf("samples/s per core, level %s (%d jobs, %d samples)", name, l.Jobs, l.Read), fmt.Sprintf("%.0f", c.perCore(name))})
+		rows = append(rows, []string{fmt.Sprintf("samples/s per core, level %s (%d jobs, %d samples)", name, l.Jobs, l.Read), fmt.Sprintf("%.0f", c.PerCore(name))})
 	}
 	return rows
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/fleet"
 	"github.com/promlake/promlake/tests/bench/peer"
 	"github.com/promlake/promlake/tests/bench/server"
@@ -13,10 +14,8 @@ import (
 
 // measureVictoria feeds VictoriaMetrics, merges all its parts, stops it and measures its files.
 func measureVictoria(ctx context.Context, spec server.Spec, r *fleet.Replay, rounds int, dir string) (res result, err error) {
-	base := spec.Args
-	// The replayed day is older than the default retention of a month.
-	spec.Args = func(addr, dir string) []string { return append(base(addr, dir), "-retentionPeriod=100y") }
-	p, err := server.Start(ctx, spec, dir)
+	// the replayed day is older than the default retention of a month
+	p, err := server.Start(ctx, spec.With("-retentionPeriod=100y"), dir)
 	if err != nil {
 		return res, err
 	}
@@ -24,7 +23,8 @@ func measureVictoria(ctx context.Context, spec server.Spec, r *fleet.Replay, rou
 	if err = errors.Join(err, p.Stop()); err != nil {
 		return res, err
 	}
-	return res, res.addFiles(filepath.Join(dir, "data"), victoriaKind)
+	res.Files, err = disk.Victoria(filepath.Join(dir, "data"))
+	return res, err
 }
 
 func loadVictoria(ctx context.Context, p *server.Process, r *fleet.Replay, rounds int) (result, error) {
@@ -34,16 +34,4 @@ func loadVictoria(ctx context.Context, p *server.Process, r *fleet.Replay, round
 		return res, err
 	}
 	return res, peer.MergeAll(ctx, strings.TrimSuffix(p.WriteURL(), "/api/v1/write"), 1)
-}
-
-// victoriaKind names the kind of a file: its samples and their headers, the index of series, or
-// other files (caches, locks), which does not count.
-func victoriaKind(rel string) string {
-	switch top, _, _ := strings.Cut(rel, string(filepath.Separator)); top {
-	case "data":
-		return "samples: " + filepath.Base(rel)
-	case "indexdb":
-		return "index"
-	}
-	return ""
 }

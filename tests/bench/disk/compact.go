@@ -1,4 +1,4 @@
-package storage
+package disk
 
 import (
 	"bufio"
@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// settled is how far ahead of the clock compaction runs, so that no segment is too young for it.
-const settled = 10 * time.Minute
+// Settled is how far ahead of the clock compaction runs, so that no segment is too young for it.
+const Settled = 10 * time.Minute
 
-// compaction holds the resources of the compacting process.
-type compaction struct {
+// Compaction holds the resources of the compacting process.
+type Compaction struct {
 	CPU     time.Duration     `json:"cpu_ns"` // user and system time
 	Elapsed time.Duration     `json:"elapsed_ns"`
 	PeakRSS int64             `json:"peak_rss_bytes"`
-	Levels  map[string]*level `json:"levels"`
+	Levels  map[string]*Level `json:"levels"`
 }
 
-// level adds up the jobs of one level.
-type level struct {
+// Level adds up the jobs of one level.
+type Level struct {
 	Jobs int           `json:"jobs"`
 	Read int64         `json:"samples_read"`
 	Took time.Duration `json:"took_ns"` // sum over its jobs, one of which ran at a time
 }
 
-// perCore returns the number of samples of a level that were read per second of processor time. The
+// PerCore returns the number of samples of a level that were read per second of processor time. The
 // level's share of the processor time is estimated by its share of the jobs' time.
-func (c *compaction) perCore(name string) float64 {
+func (c *Compaction) PerCore(name string) float64 {
 	var all time.Duration
 	for _, l := range c.Levels {
 		all += l.Took
@@ -47,44 +47,55 @@ func (c *compaction) perCore(name string) float64 {
 	return float64(l.Read) / (c.CPU.Seconds() * l.Took.Seconds() / all.Seconds())
 }
 
-// read returns the samples that all jobs read.
-func (c *compaction) read() (n int64) {
+// Read returns the samples that all jobs read.
+func (c *Compaction) Read() (n int64) {
 	for _, l := range c.Levels {
 		n += l.Read
 	}
 	return n
 }
 
-// compact runs promlake compact on the store, one job at a time, until no job is ready.
-func compact(ctx context.Context, binary, store, dir string) (*compaction, error) {
+// Compact runs promlake compact on the store until no job is ready, once for each time ahead of the
+// clock. It keeps its log and its temporary files in dir.
+func Compact(ctx context.Context, binary, store, dir string, ahead ...time.Duration) (*Compaction, error) {
+	c := &Compaction{Levels: map[string]*Level{}}
+	for _, d := range ahead {
+		if err := c.run(ctx, binary, store, dir, d); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// run runs promlake compact as if it were some time later, and adds its costs.
+func (c *Compaction) run(ctx context.Context, binary, store, dir string, ahead time.Duration) error {
 	log, err := os.Create(filepath.Join(dir, "compact.log"))
 	if err != nil {
-		return nil, fmt.Errorf("create log: %w", err)
+		return fmt.Errorf("create log: %w", err)
 	}
 	defer log.Close() // the child wrote it
-	cmd := exec.CommandContext(ctx, binary, "compact", "--store", "file://"+store, "--until-idle", "--now", time.Now().Add(settled).UTC().Format(time.RFC3339),
+	cmd := exec.CommandContext(ctx, binary, "compact", "--store", "file://"+store, "--until-idle", "--now", time.Now().Add(ahead).UTC().Format(time.RFC3339),
 		"--log.format", "json", "--compactor.compaction-concurrency", "1", "--compactor.data-dir", dir)
 	cmd.Stderr = log
 	begin := time.Now()
 	if err := cmd.Run(); err != nil {
-		return nil, errors.Join(fmt.Errorf("run promlake compact: %w", err), tail(log))
+		return errors.Join(fmt.Errorf("run promlake compact: %w", err), tail(log))
 	}
 	ru, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return nil, errors.New("the system does not report the resources of a process")
+		return errors.New("the system does not report the resources of a process")
 	}
-	c := &compaction{
-		CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), Elapsed: time.Since(begin), PeakRSS: ru.Maxrss << 10,
-		Levels: map[string]*level{},
-	}
+	c.CPU += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	c.Elapsed += time.Since(begin)
+	c.PeakRSS = max(c.PeakRSS, ru.Maxrss<<10)
 	if _, err := log.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read log: %w", err)
+		return fmt.Errorf("read log: %w", err)
 	}
-	return c, c.readLog(log)
+	return c.readLog(log)
 }
 
 // readLog adds up the jobs in the log.
-func (c *compaction) readLog(r io.Reader) error {
+func (c *Compaction) readLog(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		var e struct {
@@ -102,7 +113,7 @@ func (c *compaction) readLog(r io.Reader) error {
 		}
 		l := c.Levels[words[1]]
 		if l == nil {
-			l = &level{}
+			l = &Level{}
 			c.Levels[words[1]] = l
 		}
 		l.Jobs++
