@@ -335,7 +335,7 @@ var allowed = map[string][]string{
 		"internal/compact", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire",
 	},
-	"tests/bench/disk":  {"internal/catalog", "internal/objstore/filestore", "internal/tenant"},
+	"tests/bench/disk":  {"internal/catalog", "internal/objstore/filestore", "internal/tenant", "tests/bench/table"},
 	"tests/bench/fleet": {"tests/bench/capture"},
 	"tests/bench/growth": {
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
@@ -347,10 +347,12 @@ var allowed = map[string][]string{
 	"tests/bench/ingest": {
 		"tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table", "tests/bench/wire",
 	},
-	"tests/bench/load":  {"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
-	"tests/bench/peer":  {},
-	"tests/bench/proc":  {},
-	"tests/bench/query": {"tests/bench/answer", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table"},
+	"tests/bench/load": {"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire"},
+	"tests/bench/peer": {},
+	"tests/bench/proc": {},
+	"tests/bench/query": {
+		"tests/bench/answer", "tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
+	},
 	"tests/bench/rules": {
 		"tests/bench/answer", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
 	},

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -72,6 +74,23 @@ func (a Answer) points() (n int) {
 		n += len(p)
 	}
 	return n
+}
+
+// named matches the name of the metric in the text of labels.
+var named = regexp.MustCompile(`^\{__name__="[^"]*"(, |\})`)
+
+// WithoutNames returns the answer without the names of metrics.
+func (a Answer) WithoutNames() Answer {
+	out := Answer{}
+	for k, points := range a {
+		out[named.ReplaceAllStringFunc(k, func(name string) string {
+			if strings.HasSuffix(name, "}") {
+				return "{}"
+			}
+			return "{"
+		})] = points
+	}
+	return out
 }
 
 // Comparison holds the differences between two answers.

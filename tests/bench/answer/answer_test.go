@@ -21,3 +21,9 @@ func TestParse(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 }
+
+func TestWithoutNames(t *testing.T) {
+	v := map[int64]float64{1: 2}
+	a := answer.Answer{`{__name__="m", g="1"}`: v, `{__name__="m"}`: v, `{g="__name__"}`: v}
+	require.Equal(t, answer.Answer{`{g="1"}`: v, `{}`: v, `{g="__name__"}`: v}, a.WithoutNames())
+}

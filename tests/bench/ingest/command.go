@@ -48,8 +48,8 @@ func (f *Flags) Run(ctx context.Context) error {
 	return publish(os.Stdout, f.JSON, runs)
 }
 
-// Compare measures Promlake and VictoriaMetrics under a load with a name. A VictoriaMetrics that
-// refuses all of it does not have the protocol, and has no figures.
+// Compare measures Promlake and VictoriaMetrics once under a load with a name. A VictoriaMetrics
+// that refuses all of it does not have the protocol, and has no figures.
 func (f *Flags) Compare(ctx context.Context, name string) ([]table.Comparison, error) {
 	runs, err := f.measure(ctx)
 	if err != nil {

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
 )
 
 func measured(name string, rate, cpu float64) run {
@@ -95,4 +98,27 @@ func TestRunPrintsItself(t *testing.T) {
 	require.Equal(t, "promlake: 170 samples/s, p99 8.0 ms, 1.500 CPU-s per million samples, peak RSS 100.0 MB, 3.0 MB on disk, 2 requests failed "+
 		"(429: slower) (500: boom)", r.String())
 	require.Equal(t, "promlake: gone", run{Server: server.Promlake, Error: "gone"}.String())
+}
+
+func TestComparisons(t *testing.T) {
+	own, peer := measured(server.Promlake, 1, 1), measured(server.VictoriaMetrics, 1, 2)
+	own.Report.Server.CPUSeconds, peer.Report.Server.CPUSeconds = 2, 4
+	plain := comparisons("few", []run{own, peer})
+	require.Equal(t, []table.Comparison{{Name: "few: load", Unit: disk.CPUUnit, Promlake: 1, Peer: 2}, {Name: "few: load, peak memory", Unit: "MB", Promlake: 100, Peer: 100}}, plain)
+
+	own.Report.Series, peer.Report.Series = 1000, 1000
+	own.Kept, own.Compacted = disk.Files{"samples": 1e6, "rollup-5m": 5e5}, &disk.Compaction{CPU: time.Second, PeakRSS: 50e6}
+	peer.Kept = disk.Files{"samples: values.bin": 2e6}
+	require.Equal(t, []table.Comparison{
+		{Name: "few: compaction", Unit: disk.CPUUnit, Promlake: 0.5},
+		{Name: "few: compaction", Unit: "CPU-s", Promlake: 1, Peer: 4},
+		{Name: "few: compaction, peak memory", Unit: "MB", Promlake: 50, Peer: 100},
+		{Name: "few: load and compaction", Unit: disk.CPUUnit, Promlake: 1.5, Peer: 2},
+		{Name: "few: live", Unit: "bytes per sample", Promlake: 0.5, Peer: 1},
+		{Name: "few: live with rollups", Unit: "bytes per sample", Promlake: 0.75, Peer: 1},
+		{Name: "few: rollups on top", Unit: "bytes per sample", Promlake: 0.25},
+		{Name: "few: live", Unit: "bytes per series", Promlake: 1000, Peer: 2000},
+		{Name: "few: rollups on top", Unit: "bytes per series", Promlake: 500},
+	}, comparisons("few", []run{own, peer})[2:])
+	require.Len(t, comparisons("few", []run{own}), 11)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/server"
 	"github.com/promlake/promlake/tests/bench/table"
@@ -30,20 +31,14 @@ func ofProcess(f func(load.Server) float64) func(run) (float64, bool) {
 	}
 }
 
-const cpuUnit = "CPU-s per million samples"
-
-func cpuPerMillion(s load.Server) float64 { return s.CPUPerMillion }
-
-func peakMB(s load.Server) float64 { return float64(s.PeakRSSBytes) / 1e6 }
-
 // measures are the rows of the table, in order.
 func measures() []measure {
 	return []measure{
 		{"samples/s", "%.0f", always(func(r run) float64 { return r.Report.SamplesPerSecond })},
-		{cpuUnit, "%.3f", ofProcess(cpuPerMillion)},
+		{disk.CPUUnit, "%.3f", ofProcess(func(s load.Server) float64 { return s.CPUPerMillion })},
 		{"latency p50, ms", "%.1f", always(func(r run) float64 { return r.Report.Latency.P50 })},
 		{"latency p99, ms", "%.1f", always(func(r run) float64 { return r.Report.Latency.P99 })},
-		{"peak RSS, MB", "%.1f", ofProcess(peakMB)},
+		{"peak RSS, MB", "%.1f", ofProcess(func(s load.Server) float64 { return float64(s.PeakRSSBytes) / 1e6 })},
 		{"disk, MB", "%.1f", always(func(r run) float64 { return float64(r.DiskBytes) / 1e6 })},
 		{"disk, bytes/sample", "%.2f", func(r run) (float64, bool) {
 			if r.Report.Samples == 0 {
@@ -51,7 +46,7 @@ func measures() []measure {
 			}
 			return float64(r.DiskBytes) / float64(r.Report.Samples), true
 		}},
-		{"compaction: CPU-s per million samples", "%.3f", func(r run) (float64, bool) {
+		{"compaction: " + disk.CPUUnit, "%.3f", func(r run) (float64, bool) {
 			if r.Compacted == nil {
 				return 0, false
 			}

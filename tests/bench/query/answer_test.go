@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/tests/bench/answer"
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/server"
 )
 
@@ -35,7 +36,7 @@ func TestAgreement(t *testing.T) {
 func TestTables(t *testing.T) {
 	r := &report{
 		Targets: []string{server.Promlake, server.VictoriaMetrics}, Questions: []question{{Text: "up"}, {Text: "down"}}, PeakRSS: []uint64{3e6, 4e6},
-		Prepared: []prepared{{Samples: 10, Disk: 2e6}, {Samples: 10, Disk: 3e6}},
+		Prepared: []prepared{{Life: disk.Life{Samples: 10}, Disk: 2e6}, {Life: disk.Life{Samples: 10}, Disk: 3e6}},
 		Cells: cells{
 			{{Warm: []float64{0.003, 0.001, 0.002}, CPU: 0.004}, {Warm: []float64{0.004}, CPU: 0.001}},
 			{{Warm: []float64{1}}, {Error: "no"}},

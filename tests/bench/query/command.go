@@ -22,13 +22,17 @@ var errFailed = errors.New("a question failed or its answers differ; see above")
 type Flags struct {
 	server.Flags `embed:""`
 
+	Set          string        `name:"data-set" default:"mixed" enum:"mixed,hosts,tsbs" help:"Data and queries: many kinds of metrics and queries (mixed), small queries of the scrapes of node_exporters (hosts), or TSBS' use case cpu-only (tsbs)."`
+	Hosts        int           `default:"100" help:"Hosts of the data sets hosts (507 series each) and tsbs (10 series each)."`
+	Span         time.Duration `default:"8h" help:"Span of the data sets hosts (a sample each 15 s) and tsbs (each 10 s)."`
 	Segments     bool          `help:"Measure also Promlake without compaction, over segments only."`
-	Series       int           `default:"10000" help:"Series of the metric m; other metrics add 30 percent."`
+	Series       int           `default:"10000" help:"Series of the metric m of the data set mixed; other metrics add 30 percent."`
 	Samples      int           `default:"20000000" help:"Samples of the metric m, 15 s apart in each series."`
 	History      time.Duration `default:"2160h" help:"Span of the long history: 20 series of a sample a minute."`
 	Rounds       int           `short:"k" default:"7" help:"Warm rounds (0 = none)."`
 	Cold         bool          `default:"true" negatable:"" help:"Measure also each question as the first one after a restart."`
-	Mix          time.Duration `default:"20s" help:"How long 8 clients send small dashboard queries to each server (0 = not at all)."`
+	Mix          time.Duration `default:"20s" help:"How long 8 clients send small dashboard queries to each server (0 = not at all; only with the data set mixed)."`
+	Settle       time.Duration `default:"5s" help:"Time after the load during which a server's processor time still counts as that of the load."`
 	Questions    []string      `help:"Ask only the questions that contain one of these texts."`
 	PromlakeArgs []string      `sep:"none" help:"Additional arguments of promlake serve (repeatable)."`
 	Data         string        `type:"path" help:"Folder for the servers' data, which later runs of the same scale reuse (default: a temporary folder)."`
@@ -91,7 +95,7 @@ func (f *Flags) measure(ctx context.Context, s scale, targets []target) (*report
 		if err != nil {
 			return nil, fmt.Errorf("prepare %s: %w", t.name, err)
 		}
-		note("%s holds %d samples, %.1f MB on disk, after %.0f s", t.name, p.Samples, float64(p.Disk)/1e6, p.Took.Seconds())
+		note("%s holds %d samples, %.1f MB on disk, after %.0f s", t.name, p.Life.Samples, float64(p.Disk)/1e6, p.Took.Seconds())
 		r.Targets = append(r.Targets, t.name)
 		r.Prepared = append(r.Prepared, p)
 	}
@@ -108,23 +112,11 @@ func (f *Flags) measure(ctx context.Context, s scale, targets []target) (*report
 		}
 	}
 	r.Cells.check(targets, r.Questions)
-	if f.Mix > 0 {
+	if f.Mix > 0 && s.Set == "" {
 		var err error
 		if r.Mix, err = runMix(ctx, targets, s, f.Mix); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
-}
-
-func (f *Flags) scale() (scale, error) {
-	s := scale{Series: f.Series, History: f.History}
-	if f.Series < 1 || f.Samples/f.Series < 4 || f.Rounds < 0 {
-		return s, fmt.Errorf("%d samples of %d series in %d rounds: want at least one series, a minute of samples, and no fewer than 0 rounds", f.Samples, f.Series, f.Rounds)
-	}
-	s.Samples = f.Samples / f.Series
-	if main := s.end().Sub(start); f.History < main || f.History%time.Minute != 0 {
-		return s, fmt.Errorf("history of %s: want whole minutes, and at least the %s of the main data", f.History, main)
-	}
-	return s, nil
 }

@@ -20,24 +20,8 @@ const (
 	dataSeed        = 7
 )
 
-// start is the beginning of the main data: in the past, so that all its windows are closed, and at
-// the end of the long history.
-var start = time.Date(2026, time.March, 3, 2, 0, 0, 0, time.UTC)
-
 // bounds are the upper bounds of the buckets of a histogram.
 var bounds = []string{"0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "+Inf"}
-
-// scale is how much data there is. The metric m has Series series of Samples samples each; a and b
-// have a tenth of its series each, and h_bucket as many in all its buckets together.
-type scale struct {
-	Series  int `json:"series"`
-	Samples int `json:"samples_per_series"`
-	// span of the long history, which ends with the main data
-	History time.Duration `json:"history_ns"`
-}
-
-// end is when the data ends: after all of its samples.
-func (s scale) end() time.Time { return start.Add(time.Duration(s.Samples) * interval) }
 
 // generator generates the samples of one series in order; every run generates the same ones.
 type generator struct {

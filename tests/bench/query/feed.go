@@ -22,21 +22,25 @@ const (
 	senders      = 4
 )
 
-// feed sends all data to url and returns the number of samples: the long history until the main
-// data begins, then both, slice by slice, so that a server that requires samples in order gets them
-// in order.
-func feed(ctx context.Context, url string, s scale) (int64, error) {
+// feed sends the data set mixed to url and returns the numbers of samples and series: the long
+// history until the main data begins, then both.
+func feed(ctx context.Context, url string, s scale) (samples, series int64, err error) {
 	history := s.history()
-	var sent atomic.Int64
-	for t := s.end().Add(-s.History); t.Before(start); {
-		t = earlier(t.Add(historySlice), start)
-		if err := send(ctx, url, history, t, &sent); err != nil {
-			return sent.Load(), err
-		}
+	before, err := feedSlices(ctx, url, history, s.end().Add(-s.History), start, historySlice)
+	if err != nil {
+		return before, 0, err
 	}
 	all := append(s.series(), history...)
-	for t := start; t.Before(s.end()); {
-		t = earlier(t.Add(slice), s.end())
+	samples, err = feedSlices(ctx, url, all, start, s.end(), slice)
+	return before + samples, int64(len(all)), err
+}
+
+// feedSlices sends the samples of all series from a time on until another, and returns their
+// number: slice by slice, so that a server that requires samples in order gets them in order.
+func feedSlices(ctx context.Context, url string, all []*generator, from, to time.Time, slice time.Duration) (int64, error) {
+	var sent atomic.Int64
+	for t := from; t.Before(to); {
+		t = earlier(t.Add(slice), to)
 		slices, ctx := errgroup.WithContext(ctx)
 		slices.SetLimit(senders)
 		for i := 0; i < len(all); i += seriesPerRequest {

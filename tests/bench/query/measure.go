@@ -32,7 +32,8 @@ type cell struct {
 	Error   string    `json:"error,omitempty"`
 	Apart   string    `json:"apart,omitempty"` // how the answer is not that of a peer
 
-	answer answer.Answer
+	asked  int           // so far
+	answer answer.Answer // of the first variant
 	spent  time.Duration // processor time in all turns
 }
 
@@ -65,12 +66,13 @@ func (c cells) cold(ctx context.Context, targets []target, qs []question) error 
 	return nil
 }
 
+// first measures the question as the first one after a start: always the same variant.
 func (c *cell) first(ctx context.Context, p *server.Process, root string, q question) error {
 	before, err := proc.Read(proc.Root, p.PID())
 	if err != nil {
 		return err
 	}
-	c.Cold = c.ask(ctx, root, q)
+	c.Cold = c.ask(ctx, root, q.variant(0))
 	after, err := proc.Read(proc.Root, p.PID())
 	c.ColdCPU, c.ColdRSS = (after.CPU - before.CPU).Seconds(), after.PeakRSS
 	return errors.Join(err, ctx.Err())
@@ -80,8 +82,9 @@ func (c *cell) first(ctx context.Context, p *server.Process, root string, q ques
 // error in the cell.
 func (c *cell) ask(ctx context.Context, root string, q question) float64 {
 	begin := time.Now()
-	body, err := peer.Get(ctx, root+q.path())
+	body, err := peer.Get(ctx, root+q.variant(c.asked).path())
 	took := time.Since(begin).Seconds()
+	c.asked++
 	if err == nil {
 		c.Bytes = len(body)
 		if c.answer == nil {

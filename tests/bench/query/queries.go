@@ -16,8 +16,9 @@ const (
 	warmUp   = 20 * time.Minute // of the main data, before the first step if there is room
 )
 
-// question is a query for every server.
+// question is a query for every server, or several of one kind.
 type question struct {
+	Name  string        `json:"name,omitempty"` // default: the text
 	Text  string        `json:"query"`
 	Start time.Time     `json:"start"` // of an instant query: equal to End
 	End   time.Time     `json:"end"`
@@ -25,11 +26,13 @@ type question struct {
 	// Ties: the series in the answer depend on differences that servers may round away, so only its
 	// size is compared with VictoriaMetrics's.
 	Ties bool `json:"-"`
+	// Variants are sent in turn instead of the question itself, if there are any.
+	Variants []question `json:"variants,omitempty"`
 }
 
-// questions returns the queries over data of a scale: range queries over the last 480 steps of a
+// mixedQuestions returns the queries over the data set mixed of a scale: range queries over the last 480 steps of a
 // minute, or fewer if there is less, and instant queries at the end.
-func (s scale) questions() []question {
+func (s scale) mixedQuestions() []question {
 	end := s.end().Truncate(step)
 	steps := min(maxSteps, max(1, int((end.Sub(start)-warmUp)/step)))
 	ranged := func(text string) question {
@@ -51,10 +54,21 @@ func (s scale) questions() []question {
 	}
 }
 
+// variant returns the question that is sent as the n-th.
+func (q question) variant(n int) question {
+	if len(q.Variants) == 0 {
+		return q
+	}
+	return q.Variants[n%len(q.Variants)]
+}
+
 func (q question) instant() bool { return q.Start.Equal(q.End) }
 
 // name identifies the question.
 func (q question) name() string {
+	if q.Name != "" {
+		return q.Name
+	}
 	if q.instant() {
 		return q.Text + ", instant"
 	}

@@ -15,9 +15,16 @@ import (
 	"time"
 
 	"github.com/golang/snappy"
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/objstore"
+	"github.com/promlake/promlake/internal/objstore/filestore"
+	"github.com/promlake/promlake/internal/tenant"
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/server"
 )
 
@@ -61,16 +68,17 @@ func TestFeed(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	n, err := feed(t.Context(), srv.URL, small)
+	n, series, err := feed(t.Context(), srv.URL, small)
 	require.NoError(t, err)
+	require.Equal(t, int64(20+2+2+10+20), series)
 	require.Equal(t, map[string]int{"m": 20 * 130, "a": 2 * 130, "b": 2 * 130, "h_bucket": 10 * 130, "l": 20 * 180}, count)
-	require.Equal(t, int64((20+2+2+10)*130+20*180), n)
+	require.Equal(t, int64(smallSamples), n)
 }
 
 func TestFeedStopsAtAnError(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too old", http.StatusBadRequest) }))
 	defer srv.Close()
-	_, err := feed(t.Context(), srv.URL, small)
+	_, _, err := feed(t.Context(), srv.URL, small)
 	require.ErrorContains(t, err, "status 400: too old")
 }
 
@@ -112,6 +120,10 @@ func TestScale(t *testing.T) {
 		{Series: 1, Samples: 1000, History: time.Hour},
 		{Series: 1, Samples: 100, History: time.Hour + time.Second},
 		{Series: 1, Samples: 100, History: time.Hour, Rounds: -1},
+		{Set: hosts, Hosts: 3, Span: time.Hour},
+		{Set: hosts, Hosts: 20, Span: time.Minute},
+		{Set: tsbs, Hosts: 100, Span: 25 * time.Hour},
+		{Set: tsbs, Hosts: 100, Span: time.Hour + time.Second},
 	} {
 		_, err := f.scale()
 		require.Error(t, err, "%+v", f)
@@ -122,12 +134,40 @@ func TestScale(t *testing.T) {
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "fake" {
 		if os.Args[3] == "compact" {
+			if err := fakeCompact(os.Args[4:]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
 			return
 		}
 		fmt.Fprintln(os.Stderr, fake(os.Args[2], os.Args[3:]))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
+}
+
+// smallSamples is the number of samples of small.
+const smallSamples = (20+2+2+10)*130 + 20*180
+
+// fakeCompact gives the store a block that seems to hold all samples.
+func fakeCompact(args []string) error {
+	url := args[slices.Index(args, "--store")+1]
+	store, err := filestore.New(strings.TrimPrefix(url, "file://"))
+	if err != nil {
+		return err
+	}
+	b := catalog.Block{Level: key.L24h, ID: ulid.Make(), MaxT: 1, Series: 1, Samples: smallSamples, Bytes: 4}
+	m, err := catalog.Commit(context.Background(), store, tenant.Default, func(m catalog.Manifest, _ time.Time) (catalog.Manifest, error) {
+		if len(m.Blocks) == 0 { // later runs find it
+			m.Blocks = append(m.Blocks, b)
+		}
+		return m, nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = store.Put(context.Background(), m.Blocks[0].Key(tenant.Default).Prefix()+"rollup-5m.parquet", strings.NewReader("1234"), objstore.Condition{})
+	return err
 }
 
 func fake(value string, args []string) error {
@@ -167,7 +207,7 @@ func fakes(t *testing.T, promlake, victoria, prometheus string) *Flags {
 	program(filepath.Join(dir, "usr", "bin", server.Prometheus), prometheus)
 	for _, peer := range []string{server.VictoriaMetrics, server.Prometheus} {
 		require.NoError(t, os.MkdirAll(filepath.Join(f.Data, peer), 0o755))
-		content := fmt.Sprintf(`{"scale":{"series":%d,"samples_per_series":%d,"history_ns":%d},"samples":5}`, small.Series, small.Samples, small.History)
+		content := fmt.Sprintf(`{"scale":{"series":%d,"samples_per_series":%d,"history_ns":%d},"life":{"samples":5}}`, small.Series, small.Samples, small.History)
 		require.NoError(t, os.WriteFile(filepath.Join(f.Data, peer, ready), []byte(content), 0o644))
 	}
 	return f
@@ -189,7 +229,9 @@ func TestMeasure(t *testing.T) {
 	r := measured(t, f)
 	require.Equal(t, []string{server.Promlake, server.VictoriaMetrics, server.Prometheus}, r.Targets)
 	require.Len(t, r.Questions, 3)
-	require.Equal(t, int64((20+2+2+10)*130+20*180), r.Prepared[0].Samples)
+	require.Equal(t, int64(smallSamples), r.Prepared[0].Life.Samples)
+	require.Equal(t, disk.Files{"rollup-5m": 4}, r.Prepared[0].Life.Kept)
+	require.Positive(t, r.Prepared[0].Life.Compaction.PeakRSS)
 	for i := range r.Cells {
 		for k, c := range r.Cells[i] {
 			require.Empty(t, c.Error+c.Apart)

@@ -57,29 +57,6 @@ func (r *report) publish(w io.Writer, asJSON bool) error {
 	return errors.Join(print(w), r.failures())
 }
 
-// comparisons are the medians of warm questions, the times of cold ones, and the mix.
-func (r *report) comparisons() (out []table.Comparison) {
-	own, peer := slices.Index(r.Targets, server.Promlake), slices.Index(r.Targets, server.VictoriaMetrics)
-	add := func(name, unit string, of func(k int) float64) {
-		c := table.Comparison{Name: name, Unit: unit, Promlake: of(own)}
-		if peer >= 0 {
-			c.Peer = of(peer)
-		}
-		out = append(out, c)
-	}
-	for i, q := range r.Questions {
-		add(q.name(), "ms", func(k int) float64 { m, _ := table.Median(r.Cells[i][k].Warm); return 1000 * m })
-		if r.Cells[i][own].Cold > 0 {
-			add(q.name()+", cold", "ms", func(k int) float64 { return 1000 * r.Cells[i][k].Cold })
-		}
-	}
-	if r.Mix != nil {
-		add("dashboard mix", "CPU ms per query", func(k int) float64 { return r.Mix[k].CPU })
-		add("dashboard mix, 99th percentile", "ms", func(k int) float64 { return r.Mix[k].P99 })
-	}
-	return out
-}
-
 // failures returns errFailed if a question failed or has different answers, and prints these.
 func (r *report) failures() (err error) {
 	for i := range r.Cells {
@@ -119,7 +96,7 @@ func (r *report) writeTables(w io.Writer) error {
 		if r.PeakRSS != nil {
 			rss = fmt.Sprintf("%.0f", float64(r.PeakRSS[k])/1e6)
 		}
-		rows = append(rows, []string{name, fmt.Sprint(r.Prepared[k].Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6), rss})
+		rows = append(rows, []string{name, fmt.Sprint(r.Prepared[k].Life.Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6), rss})
 	}
 	tables = append(tables, rows)
 	if r.Mix != nil {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/promlake/promlake/tests/bench/disk"
 	"github.com/promlake/promlake/tests/bench/peer"
 	"github.com/promlake/promlake/tests/bench/proc"
 	"github.com/promlake/promlake/tests/bench/server"
@@ -35,10 +35,10 @@ func (f *Flags) targets(dir string) ([]target, error) {
 	}
 	var all []target
 	for _, spec := range specs {
-		spec.Args = f.args(spec)
+		spec = spec.With(further(spec.Name)...)
 		t := target{name: spec.Name, dir: filepath.Join(dir, spec.Name), feed: spec, ask: spec}
 		if spec.Name == server.Promlake {
-			t.ask.Args = func(addr, dir string) []string { return append(spec.Args(addr, dir), f.PromlakeArgs...) }
+			t.ask = spec.With(f.PromlakeArgs...)
 		}
 		all = append(all, t)
 		if spec.Name == server.Promlake && f.Segments {
@@ -49,18 +49,17 @@ func (f *Flags) targets(dir string) ([]target, error) {
 	return all, nil
 }
 
-// args returns a server's arguments: it keeps all data, compacts nothing during the questions, and
-// caches no answers.
-func (f *Flags) args(spec server.Spec) func(addr, dir string) []string {
-	further := map[string][]string{
+// further returns a server's arguments: it keeps all data, compacts nothing during the questions,
+// and caches no answers.
+func further(name string) []string {
+	return map[string][]string{
 		server.Promlake: {"--no-compactor.enabled"},
 		server.VictoriaMetrics: {
 			"-retentionPeriod=100y", "-search.disableCache", "-search.latencyOffset=0s", "-search.maxUniqueTimeseries=10000000",
 			"-search.maxQueryDuration=2m", "-search.logSlowQueryDuration=0",
 		},
 		server.Prometheus: {"--storage.tsdb.retention.time=100y", "--query.max-samples=500000000"},
-	}[spec.Name]
-	return func(addr, dir string) []string { return append(spec.Args(addr, dir), further...) }
+	}[name]
 }
 
 // ready is the name of the file that marks a target's folder as complete.
@@ -68,10 +67,10 @@ const ready = "bench-ready.json"
 
 // prepared is its content.
 type prepared struct {
-	Scale   scale         `json:"scale"`
-	Samples int64         `json:"samples"`
-	Took    time.Duration `json:"took_ns"`
-	Disk    int64         `json:"disk_bytes"`
+	Scale scale         `json:"scale"`
+	Life  disk.Life     `json:"life"`
+	Took  time.Duration `json:"took_ns"`
+	Disk  int64         `json:"disk_bytes"`
 }
 
 // prepare fills the target's folder unless it holds the data of this scale already.
@@ -91,7 +90,7 @@ func (t target) prepare(ctx context.Context, f *Flags, s scale) (p prepared, err
 	}
 	begin := time.Now()
 	p.Scale = s
-	if p.Samples, err = t.fill(ctx, f, s); err != nil {
+	if p.Life, err = t.fill(ctx, f, s); err != nil {
 		return p, err
 	}
 	p.Took = time.Since(begin)
@@ -105,51 +104,70 @@ func (t target) prepare(ctx context.Context, f *Flags, s scale) (p prepared, err
 	return p, os.WriteFile(path, b, 0o644)
 }
 
-// fill starts the server, feeds it, waits for the end of its merges, and stops it.
-func (t target) fill(ctx context.Context, f *Flags, s scale) (samples int64, err error) {
+// fill starts the server, feeds it, waits for the end of its merges, stops it, and compacts what it
+// stored.
+func (t target) fill(ctx context.Context, f *Flags, s scale) (l disk.Life, err error) {
 	p, err := server.Start(ctx, t.feed, t.dir)
 	if err != nil {
-		return 0, err
+		return l, err
 	}
-	samples, err = feed(ctx, p.WriteURL(), s)
+	l, err = loaded(ctx, p, f.Settle, s)
 	if err == nil {
 		err = t.settle(ctx, root(t.feed, p), s)
 	}
 	if err = errors.Join(err, p.Stop()); err != nil {
-		return samples, err
+		return l, err
 	}
-	if t.name == server.Promlake {
-		err = compact(ctx, f.ServerBin, t.dir)
+	switch t.name {
+	case server.Promlake:
+		store := filepath.Join(t.dir, "store")
+		if l.Compaction, err = disk.Compact(ctx, f.ServerBin, store, t.dir, times()...); err != nil {
+			return l, err
+		}
+		var live disk.Live
+		live, err = disk.ReadLive(ctx, store, l.Samples)
+		l.Kept = live.Files
+	case server.VictoriaMetrics:
+		l.Kept, err = disk.Victoria(filepath.Join(t.dir, "data"))
 	}
-	return samples, err
+	return l, err
 }
 
+// loaded feeds a server, and measures what that costs it.
+func loaded(ctx context.Context, p *server.Process, settle time.Duration, s scale) (l disk.Life, err error) {
+	before, err := proc.Read(proc.Root, p.PID())
+	if err != nil {
+		return l, err
+	}
+	if l.Samples, l.Series, err = s.feed(ctx, p); err != nil {
+		return l, err
+	}
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return l, context.Cause(ctx)
+	}
+	after, err := proc.Read(proc.Root, p.PID())
+	l.Load, l.LoadRSS = (after.CPU - before.CPU).Seconds(), after.PeakRSS
+	return l, err
+}
+
+// settle waits for the end of a server's merges.
 func (t target) settle(ctx context.Context, root string, s scale) error {
 	switch t.name {
 	case server.VictoriaMetrics: // it keeps months apart
-		first := s.end().Add(-max(s.History, time.Duration(s.Samples)*interval))
-		months := (s.end().Year()-first.Year())*12 + int(s.end().Month()-first.Month()) + 1
-		return peer.MergeAll(ctx, root, months)
+		return peer.MergeAll(ctx, root, s.months())
 	case server.Prometheus:
 		return peer.AwaitBlocks(ctx, root)
 	}
 	return nil
 }
 
+// times returns how far ahead of the clock Promlake compacts: so that all windows are closed, and
+// when a deletion delay has passed since the replaced objects were replaced, and since their end of
+// history was recorded.
+func times() []time.Duration { return []time.Duration{disk.Settled, 2 * time.Hour, 4 * time.Hour} }
+
 func root(spec server.Spec, p *server.Process) string {
 	return strings.TrimSuffix(p.WriteURL(), spec.WritePath)
-}
-
-// compact runs promlake compact until no job is ready: at a time when all windows are closed, and
-// at those when a deletion delay has passed since the replaced objects were replaced, and since
-// their end of history was recorded.
-func compact(ctx context.Context, binary, dir string) error {
-	for _, ahead := range []time.Duration{10 * time.Minute, 2 * time.Hour, 4 * time.Hour} {
-		cmd := exec.CommandContext(ctx, binary, "compact", "--store", "file://"+filepath.Join(dir, "store"), "--until-idle",
-			"--now", time.Now().Add(ahead).UTC().Format(time.RFC3339), "--log.level", "warn", "--compactor.data-dir", dir)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("run promlake compact: %w; its output ends with:\n%s", err, out[max(0, len(out)-2000):])
-		}
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,6 +47,15 @@ func write(b *strings.Builder, rows [][]string) {
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// Count is a whole number with a comma between thousands.
+func Count(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // Median returns the median of the values (the mean of the two middle ones), and whether there are

@@ -1,0 +1,58 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/promlake/promlake/tests/bench/disk"
+	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
+)
+
+// comparisons are what the data costs, the medians of warm questions, the times of cold ones, and
+// the mix.
+func (r *report) comparisons() (out []table.Comparison) {
+	own, peer := slices.Index(r.Targets, server.Promlake), slices.Index(r.Targets, server.VictoriaMetrics)
+	add := func(name, unit string, of func(k int) float64) {
+		c := table.Comparison{Name: name, Unit: unit, Promlake: of(own)}
+		if peer >= 0 {
+			c.Peer = of(peer)
+		}
+		out = append(out, c)
+	}
+	if r.Scale.Set == "" {
+		add("data of the mixed queries, all of the disk", "MB", func(k int) float64 { return float64(r.Prepared[k].Disk) / 1e6 })
+	} else {
+		var victoria *disk.Life
+		if peer >= 0 {
+			victoria = &r.Prepared[peer].Life
+		}
+		out = disk.Compare(r.Scale.name(r.Prepared[own].Life.Series), &r.Prepared[own].Life, victoria)
+	}
+	for i, q := range r.Questions {
+		add(q.name(), "ms", func(k int) float64 { m, _ := table.Median(r.Cells[i][k].Warm); return 1000 * m })
+		if r.Cells[i][own].Cold > 0 {
+			add(q.name()+", cold", "ms", func(k int) float64 { return 1000 * r.Cells[i][k].Cold })
+		}
+	}
+	if r.PeakRSS != nil {
+		add(r.Scale.name(r.Prepared[own].Life.Series)+": queries, peak memory", "MB", func(k int) float64 { return float64(r.PeakRSS[k]) / 1e6 })
+	}
+	if r.Mix != nil {
+		add("dashboard mix, 8 clients", "CPU ms per query", func(k int) float64 { return r.Mix[k].CPU })
+		add("dashboard mix, 8 clients", "ms from answer to answer", func(k int) float64 { return 1000 / r.Mix[k].perSecond() })
+		add("dashboard mix, 8 clients, 99th percentile", "ms", func(k int) float64 { return r.Mix[k].P99 })
+	}
+	return out
+}
+
+// name names the data.
+func (s scale) name(series int64) string {
+	switch s.Set {
+	case hosts:
+		return fmt.Sprintf("%s series × %s samples", table.Count(series), table.Count(int64(s.Samples)))
+	case tsbs:
+		return fmt.Sprintf("TSBS cpu-only, %d hosts × %s samples", s.Hosts, table.Count(int64(s.Samples)))
+	}
+	return "mixed data"
+}

@@ -1,0 +1,112 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/promlake/promlake/tests/bench/server"
+)
+
+// Names of the data sets.
+const (
+	mixed = "mixed" // metrics of many kinds, and a long history
+	hosts = "hosts" // scrapes of node_exporters
+	tsbs  = "tsbs"  // the use case cpu-only of the Time Series Benchmark Suite
+)
+
+// start is the beginning of the data: in the past, so that all its windows are closed, and of the
+// data set mixed at the end of the long history.
+var start = time.Date(2026, time.March, 3, 2, 0, 0, 0, time.UTC)
+
+// scale is a data set, and how much of it there is. In the set mixed, the metric m has Series
+// series of Samples samples each; a and b have a tenth of its series each, and h_bucket as many in
+// all its buckets together. The others have Hosts hosts, and Samples samples of each series.
+type scale struct {
+	Set     string `json:"set,omitempty"` // empty: mixed
+	Hosts   int    `json:"hosts,omitempty"`
+	Series  int    `json:"series,omitempty"`
+	Samples int    `json:"samples_per_series"`
+	// span of the long history, which ends with the main data
+	History time.Duration `json:"history_ns,omitempty"`
+}
+
+// begin is when the data begins.
+func (s scale) begin() time.Time {
+	if s.Set == tsbs {
+		return start.Truncate(24 * time.Hour)
+	}
+	return start
+}
+
+// end is when the data ends: after all of its samples.
+func (s scale) end() time.Time { return s.begin().Add(time.Duration(s.Samples) * s.interval()) }
+
+// months is the number of months in which there are samples.
+func (s scale) months() int {
+	first, last := s.begin(), s.end().Add(-1)
+	if h := s.end().Add(-s.History); h.Before(first) {
+		first = h
+	}
+	return (last.Year()-first.Year())*12 + int(last.Month()-first.Month()) + 1
+}
+
+// interval is between two samples of a series.
+func (s scale) interval() time.Duration {
+	if s.Set == tsbs {
+		return tsbsInterval
+	}
+	return interval
+}
+
+// questions returns the queries over the data.
+func (s scale) questions() []question {
+	switch s.Set {
+	case hosts:
+		return s.hostQuestions()
+	case tsbs:
+		return s.tsbsQuestions()
+	}
+	return s.mixedQuestions()
+}
+
+// feed writes the data to a server, and returns the numbers of samples and series.
+func (s scale) feed(ctx context.Context, p *server.Process) (samples, series int64, err error) {
+	switch s.Set {
+	case hosts:
+		return feedHosts(ctx, p.WriteURL(), s)
+	case tsbs:
+		all := s.tsbsSeries()
+		samples, err = feedSlices(ctx, p.WriteURL(), all, s.begin(), s.end(), tsbsSlice)
+		return samples, int64(len(all)), err
+	}
+	return feed(ctx, p.WriteURL(), s)
+}
+
+func (f *Flags) scale() (scale, error) {
+	if f.Rounds < 0 {
+		return scale{}, fmt.Errorf("%d rounds: want no fewer than 0", f.Rounds)
+	}
+	if f.Set == hosts || f.Set == tsbs {
+		return f.scaleOfHosts()
+	}
+	s := scale{Series: f.Series, History: f.History}
+	if f.Series < 1 || f.Samples/f.Series < 4 {
+		return s, fmt.Errorf("%d samples of %d series: want at least one series, and a minute of samples", f.Samples, f.Series)
+	}
+	s.Samples = f.Samples / f.Series
+	if main := s.end().Sub(start); f.History < main || f.History%time.Minute != 0 {
+		return s, fmt.Errorf("history of %s: want whole minutes, and at least the %s of the main data", f.History, main)
+	}
+	return s, nil
+}
+
+// scaleOfHosts is the scale of the data sets that have hosts.
+func (f *Flags) scaleOfHosts() (scale, error) {
+	s := scale{Set: f.Set, Hosts: f.Hosts}
+	s.Samples = int(f.Span / s.interval())
+	if f.Hosts < tsbsFew || f.Span < 20*time.Minute || f.Span > 24*time.Hour || f.Span%time.Minute != 0 {
+		return s, fmt.Errorf("%d hosts for %s: want at least %d hosts, and whole minutes, from 20 minutes to a day", f.Hosts, f.Span, tsbsFew)
+	}
+	return s, nil
+}
