@@ -324,7 +324,7 @@ var allowed = map[string][]string{
 	"internal/temporality": {},
 	"internal/archtest":    {},
 	"tests/bench": {
-		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/storage",
+		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/small", "tests/bench/storage",
 	},
 	"tests/bench/all": {
 		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table", "tests/bench/wire",
@@ -357,6 +357,9 @@ var allowed = map[string][]string{
 		"tests/bench/answer", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
 	},
 	"tests/bench/server": {"internal/freeaddr", "tests/bench/wire"},
+	"tests/bench/small": {
+		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
+	},
 	"tests/bench/storage": {
 		"internal/block",
 		"tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",

@@ -2,7 +2,8 @@
 //
 // The path of a sample: capture (recorded scrapes) → fleet (the same scrapes as N virtual hosts) →
 // wire (remote_write bodies) → load (senders, clocks, accounting) → server (a program started for
-// the run). Each command has a package: ingest, storage, query, growth, rules, cost, imports, load.
+// the run). Each command has a package: ingest, storage, query, growth, small, rules, cost, imports,
+// load.
 package main
 
 import (
@@ -21,6 +22,7 @@ import (
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/query"
 	"github.com/promlake/promlake/tests/bench/rules"
+	"github.com/promlake/promlake/tests/bench/small"
 	"github.com/promlake/promlake/tests/bench/storage"
 )
 
@@ -32,6 +34,7 @@ type cli struct {
 	Rules   rules.Flags   `cmd:"" help:"Compare what scraping and rules cost in Promlake and Prometheus with one configuration."`
 	Cost    cost.Flags    `cmd:"" help:"Measure the processor time, store requests and bytes of ingestion and compaction."`
 	Growth  growth.Flags  `cmd:"" help:"Compare what samples and small queries cost as the number of series grows."`
+	Small   small.Flags   `cmd:"" help:"Compare what a server costs that gets few samples."`
 	Import  imports.Flags `cmd:"" help:"Measure the import of a Prometheus TSDB, kill it, and compare samples and answers with the source."`
 	Load    load.Flags    `cmd:"" help:"Send scrapes of many virtual hosts to a running server by remote_write."`
 }

@@ -20,6 +20,7 @@ const tick = 10 * time.Millisecond
 // Usage holds the resources that a process has used since its start.
 type Usage struct {
 	CPU     time.Duration // user and system time of all its threads, a multiple of 10 ms
+	RSS     uint64        // bytes: the resident set (VmRSS)
 	PeakRSS uint64        // bytes: the largest resident set so far (VmHWM)
 }
 
@@ -41,7 +42,7 @@ func Read(root string, pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("read status of process %d: %w", pid, err)
 	}
-	return Usage{CPU: time.Duration(stat.UTime+stat.STime) * tick, PeakRSS: status.VmHWM}, nil
+	return Usage{CPU: time.Duration(stat.UTime+stat.STime) * tick, RSS: status.VmRSS, PeakRSS: status.VmHWM}, nil
 }
 
 // Self returns the processor time (user and system) that this process has used.

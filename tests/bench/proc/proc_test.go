@@ -34,7 +34,7 @@ const (
 func TestRead(t *testing.T) {
 	u, err := proc.Read(fakeProc(t, goodStat, goodStatus), 42)
 	require.NoError(t, err)
-	require.Equal(t, proc.Usage{CPU: 13 * time.Second, PeakRSS: 123456 * 1024}, u)
+	require.Equal(t, proc.Usage{CPU: 13 * time.Second, RSS: 1000 * 1024, PeakRSS: 123456 * 1024}, u)
 }
 
 func TestReadFails(t *testing.T) {
