@@ -335,8 +335,9 @@ var allowed = map[string][]string{
 		"internal/compact", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire",
 	},
-	"tests/bench/disk":  {"internal/catalog", "internal/objstore/filestore", "internal/tenant", "tests/bench/table"},
-	"tests/bench/fleet": {"tests/bench/capture"},
+	"tests/bench/disk":    {"internal/catalog", "internal/objstore/filestore", "internal/tenant", "tests/bench/table"},
+	"tests/bench/fleet":   {"tests/bench/capture"},
+	"tests/bench/gateway": {"tests/bench/server"},
 	"tests/bench/growth": {
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
 	},
@@ -351,7 +352,7 @@ var allowed = map[string][]string{
 	"tests/bench/peer": {},
 	"tests/bench/proc": {},
 	"tests/bench/query": {
-		"tests/bench/answer", "tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
+		"tests/bench/answer", "tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/gateway", "tests/bench/load", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",
 	},
 	"tests/bench/rules": {
 		"tests/bench/answer", "tests/bench/capture", "tests/bench/fleet", "tests/bench/peer", "tests/bench/proc", "tests/bench/server", "tests/bench/table",

@@ -29,7 +29,7 @@ func alone(spec server.Spec) server.Spec {
 func (r *run) compact(ctx context.Context, spec server.Spec, dir string) (err error) {
 	switch spec.Name {
 	case server.Promlake:
-		store := filepath.Join(dir, "store")
+		store := server.Store(dir)
 		if r.Compacted, err = disk.Compact(ctx, spec.Binary, store, dir, disk.Settled); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promlake/promlake/tests/bench/gateway"
 	"github.com/promlake/promlake/tests/bench/server"
 	"github.com/promlake/promlake/tests/bench/table"
 )
@@ -20,7 +21,8 @@ var errFailed = errors.New("a question failed or its answers differ; see above")
 
 // Flags of the command.
 type Flags struct {
-	server.Flags `embed:""`
+	server.Flags    `embed:""`
+	gateway.Program `embed:""`
 
 	Set          string        `name:"data-set" default:"mixed" enum:"mixed,hosts,tsbs" help:"Data and queries: many kinds of metrics and queries (mixed), small queries of the scrapes of node_exporters (hosts), or TSBS' use case cpu-only (tsbs)."`
 	Hosts        int           `default:"100" help:"Hosts of the data sets hosts (507 series each) and tsbs (10 series each)."`
@@ -31,6 +33,7 @@ type Flags struct {
 	History      time.Duration `default:"2160h" help:"Span of the long history: 20 series of a sample a minute."`
 	Rounds       int           `short:"k" default:"7" help:"Warm rounds (0 = none)."`
 	Cold         bool          `default:"true" negatable:"" help:"Measure also each question as the first one after a restart."`
+	Bucket       bool          `help:"Copy Promlake's data into a bucket, and send each question as the first one there, too, with 0, 5 and 30 ms more for each request."`
 	Mix          time.Duration `default:"20s" help:"How long 8 clients send small dashboard queries to each server (0 = not at all; only with the data set mixed)."`
 	Settle       time.Duration `default:"5s" help:"Time after the load during which a server's processor time still counts as that of the load."`
 	Questions    []string      `help:"Ask only the questions that contain one of these texts."`
@@ -102,6 +105,12 @@ func (f *Flags) measure(ctx context.Context, s scale, targets []target) (*report
 	r.Cells = newCells(len(r.Questions), len(targets))
 	if f.Cold {
 		if err := r.Cells.cold(ctx, targets, r.Questions); err != nil {
+			return nil, err
+		}
+	}
+	if f.Bucket {
+		var err error
+		if r.Trips, err = f.overBucket(ctx, targets, r.Questions); err != nil {
 			return nil, err
 		}
 	}

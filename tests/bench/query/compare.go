@@ -35,6 +35,9 @@ func (r *report) comparisons() (out []table.Comparison) {
 			add(q.name()+", cold", "ms", func(k int) float64 { return 1000 * r.Cells[i][k].Cold })
 		}
 	}
+	for i, t := range r.Trips {
+		out = append(out, table.Comparison{Name: r.Questions[i].name() + ", cold over a bucket", Unit: "round trips", Promlake: float64(t.Trips)})
+	}
 	if r.PeakRSS != nil {
 		add(r.Scale.name(r.Prepared[own].Life.Series)+": queries, peak memory", "MB", func(k int) float64 { return float64(r.PeakRSS[k]) / 1e6 })
 	}

@@ -131,3 +131,15 @@ func TestComparisons(t *testing.T) {
 	r.Scale = scale{Series: 10, Samples: 10}
 	require.Equal(t, table.Comparison{Name: "data of the mixed queries, all of the disk", Unit: "MB", Promlake: 2, Peer: 2}, r.comparisons()[0])
 }
+
+func TestTripRows(t *testing.T) {
+	r := &report{
+		Questions: []question{{Name: "one"}},
+		Trips:     []trip{{Requests: 6, Trips: 3, Took: map[time.Duration]float64{0: 0.0104, 5 * time.Millisecond: 0.026, 30 * time.Millisecond: 0.104}}},
+	}
+	require.Equal(t, [][]string{
+		{"Promlake over a bucket, cold", "requests", "round trips", "ms, 0 ms a request", "ms, 5 ms a request", "ms, 30 ms a request"},
+		{"one", "6", "3", "10", "26", "104"},
+	}, r.tripRows())
+	require.Equal(t, "6 requests in 3 round trips, 10 ms with 0 ms a request, 26 ms with 5 ms a request, 104 ms with 30 ms a request", r.Trips[0].String())
+}

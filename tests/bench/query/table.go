@@ -20,7 +20,8 @@ type report struct {
 	PeakRSS   []uint64   `json:"peak_rss_bytes,omitempty"` // over all warm rounds
 	Questions []question `json:"questions"`
 	Cells     cells      `json:"cells"`
-	Mix       []mix      `json:"mix,omitempty"` // parallel to Targets
+	Trips     []trip     `json:"over_a_bucket,omitempty"` // parallel to Questions
+	Mix       []mix      `json:"mix,omitempty"`           // parallel to Targets
 }
 
 // measure is a table: the number of each cell, if it has one.
@@ -99,6 +100,9 @@ func (r *report) writeTables(w io.Writer) error {
 		rows = append(rows, []string{name, fmt.Sprint(r.Prepared[k].Life.Samples), fmt.Sprintf("%.1f", float64(r.Prepared[k].Disk)/1e6), rss})
 	}
 	tables = append(tables, rows)
+	if r.Trips != nil {
+		tables = append(tables, r.tripRows())
+	}
 	if r.Mix != nil {
 		rows := [][]string{{"dashboard mix, 8 clients", "queries/s", "CPU ms per query", "median, ms", "p99, ms"}}
 		for k, m := range r.Mix {

@@ -120,7 +120,7 @@ func (t target) fill(ctx context.Context, f *Flags, s scale) (l disk.Life, err e
 	}
 	switch t.name {
 	case server.Promlake:
-		store := filepath.Join(t.dir, "store")
+		store := server.Store(t.dir)
 		if l.Compaction, err = disk.Compact(ctx, f.ServerBin, store, t.dir, times()...); err != nil {
 			return l, err
 		}

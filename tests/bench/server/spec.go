@@ -34,6 +34,9 @@ type Spec struct {
 	addrFlag  string // of the address of WritePath; empty: the server's own
 }
 
+// Store is the directory of the store of a Promlake that has its files in dir.
+func Store(dir string) string { return filepath.Join(dir, "store") }
+
 // Specs returns all servers: Promlake at serverBin, and the peers in peersDir as fetch-peers.sh
 // unpacks them.
 func Specs(serverBin, peersDir string) []Spec {
@@ -44,7 +47,7 @@ func Specs(serverBin, peersDir string) []Spec {
 			Paths:     paths("otlp", "/opentelemetry/v1/metrics", "datadog", "/api/v2/series"),
 			AddrFlags: map[string]string{"graphite": "--graphite.listen="},
 			Args: func(addr, dir string) []string {
-				return []string{"serve", "--listen", addr, "--store", "file://" + filepath.Join(dir, "store")}
+				return []string{"serve", "--listen", addr, "--store", "file://" + Store(dir)}
 			},
 		},
 		{
@@ -93,6 +96,12 @@ func (s Spec) Taking(protocol string) (Spec, bool) {
 func (s Spec) With(further ...string) Spec {
 	base := s.Args
 	s.Args = func(addr, dir string) []string { return append(base(addr, dir), further...) }
+	return s
+}
+
+// Over returns Promlake as a server over another store than the folder's.
+func (s Spec) Over(store string) Spec {
+	s.Args = func(addr, _ string) []string { return []string{"serve", "--listen", addr, "--store", store} }
 	return s
 }
 

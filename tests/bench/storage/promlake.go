@@ -22,7 +22,7 @@ func (f *Flags) measurePromlake(ctx context.Context, spec server.Spec, r *fleet.
 	if err = errors.Join(err, p.Stop()); err != nil {
 		return res, err
 	}
-	store := filepath.Join(dir, "store")
+	store := server.Store(dir)
 	if res.Compact, err = disk.Compact(ctx, f.ServerBin, store, dir, disk.Settled); err != nil {
 		return res, err
 	}
