@@ -324,7 +324,7 @@ var allowed = map[string][]string{
 	"internal/temporality": {},
 	"internal/archtest":    {},
 	"tests/bench": {
-		"tests/bench/all", "tests/bench/cost", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/small", "tests/bench/storage",
+		"tests/bench/all", "tests/bench/cost", "tests/bench/dashboard", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/small", "tests/bench/storage",
 	},
 	"tests/bench/all": {
 		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table", "tests/bench/wire",
@@ -334,6 +334,9 @@ var allowed = map[string][]string{
 	"tests/bench/cost": {
 		"internal/compact", "internal/ingest", "internal/objstore", "internal/objstore/filestore", "internal/objstore/instrument", "internal/queue",
 		"tests/bench/capture", "tests/bench/fleet", "tests/bench/proc", "tests/bench/wire",
+	},
+	"tests/bench/dashboard": {
+		"tests/bench/capture", "tests/bench/disk", "tests/bench/fleet", "tests/bench/gateway", "tests/bench/load", "tests/bench/peer", "tests/bench/server", "tests/bench/table",
 	},
 	"tests/bench/disk":    {"internal/catalog", "internal/objstore/filestore", "internal/tenant", "tests/bench/table"},
 	"tests/bench/fleet":   {"tests/bench/capture"},
