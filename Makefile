@@ -157,8 +157,8 @@ soak-faults: versitygw | system ## Check two servers over a faulty store, with k
 	PROMLAKE_FAULTS_SECONDS=$(FAULTS) PROMLAKE_FAULTS_DELETION_DELAY=30s $(GO) test -run '^TestFaults$$' -count=1 -v -timeout 0 ./tests/faults
 
 .PHONY: bench
-bench: bin/promlake peers ## Compare Promlake with VictoriaMetrics in everything, in one table (ARGS= goes to tests/bench all).
-	$(GO) run ./tests/bench all $(ARGS)
+bench: bin/promlake peers versitygw ## Compare Promlake with VictoriaMetrics in everything, in one table and one drawing (ARGS= goes to tests/bench all).
+	$(GO) run ./tests/bench all --svg docs/images/benchmarks.svg $(ARGS)
 
 .PHONY: bench-ingest
 bench-ingest: bin/promlake ## Compare how Promlake and the fetched peers ingest (ARGS= goes to tests/bench ingest).
@@ -169,12 +169,20 @@ bench-storage: bin/promlake peers ## Compare the size of a day of samples in Pro
 	$(GO) run ./tests/bench storage $(ARGS)
 
 .PHONY: bench-query
-bench-query: bin/promlake peers ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench query).
+bench-query: bin/promlake peers versitygw ## Compare how fast Promlake, VictoriaMetrics and Prometheus answer PromQL (ARGS= goes to tests/bench query).
 	$(GO) run ./tests/bench query $(ARGS)
 
 .PHONY: bench-growth
 bench-growth: bin/promlake peers ## Compare what samples and queries cost with 100,000 to 5 million series (ARGS= goes to tests/bench growth).
 	$(GO) run ./tests/bench growth $(ARGS)
+
+.PHONY: bench-small
+bench-small: bin/promlake peers ## Compare a small server with VictoriaMetrics for 75 minutes (ARGS= goes to tests/bench small).
+	$(GO) run ./tests/bench small $(ARGS)
+
+.PHONY: bench-dashboard
+bench-dashboard: bin/promlake versitygw ## Count the requests to the store of a dashboard (ARGS= goes to tests/bench dashboard).
+	$(GO) run ./tests/bench dashboard $(ARGS)
 
 .PHONY: bench-rules
 bench-rules: bin/promlake peers ## Compare scraping and rules of Promlake and Prometheus (ARGS= goes to tests/bench rules).

@@ -327,7 +327,7 @@ var allowed = map[string][]string{
 		"tests/bench/all", "tests/bench/cost", "tests/bench/dashboard", "tests/bench/growth", "tests/bench/imports", "tests/bench/ingest", "tests/bench/load", "tests/bench/query", "tests/bench/rules", "tests/bench/small", "tests/bench/storage",
 	},
 	"tests/bench/all": {
-		"tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/storage", "tests/bench/table", "tests/bench/wire",
+		"tests/bench/dashboard", "tests/bench/disk", "tests/bench/gateway", "tests/bench/growth", "tests/bench/ingest", "tests/bench/query", "tests/bench/server", "tests/bench/small", "tests/bench/storage", "tests/bench/table", "tests/bench/wire",
 	},
 	"tests/bench/answer":  {},
 	"tests/bench/capture": {},

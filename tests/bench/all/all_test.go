@@ -3,12 +3,18 @@ package all
 import (
 	"encoding/xml"
 	"io"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/tests/bench/query"
+	"github.com/promlake/promlake/tests/bench/server"
 	"github.com/promlake/promlake/tests/bench/table"
+	"github.com/promlake/promlake/tests/bench/wire"
 )
 
 // TestDraw: the drawing is well-formed, has a bar for each ratio, and 1 is in the middle.
@@ -30,12 +36,72 @@ func TestDraw(t *testing.T) {
 	require.Equal(t, []float64{textWidth, textWidth + barWidth/2, textWidth + barWidth}, []float64{position(0.01), position(1), position(150)})
 }
 
-func TestSteps(t *testing.T) {
+func TestChosen(t *testing.T) {
 	f := Flags{Large: true}
-	require.Len(t, f.steps(), len(loads())+3)
+	all := f.steps(full())
+	require.Len(t, f.chosen(all), len(full().loads)+len(full().protocols)+7)
+	names := func(rows ...string) (out []string) {
+		f.Rows = rows
+		for _, s := range f.chosen(all) {
+			out = append(out, s.name)
+		}
+		return out
+	}
+	require.Equal(t, []string{"TSBS cpu-only"}, names("tsbs"))
+	require.Equal(t, []string{"small queries"}, names("DERIV"))
+	require.Equal(t, []string{"10,140 series × 500 samples, 2,000 in a request", "1,014,000 series × 6 samples, 10,000 in a request"}, names("rollups on top"))
+	require.Empty(t, names("no such row"))
+	require.ErrorContains(t, f.Run(t.Context()), "no row contains")
 }
 
-func TestComparisons(t *testing.T) {
-	rows := table.Comparisons([]table.Comparison{{Name: "a", Unit: "ms", Promlake: 1.234, Peer: 2.468}, {Name: "b", Unit: "MB", Promlake: 1234}})
-	require.Equal(t, [][]string{{"a", "ms", "1.23", "2.47", "0.50"}, {"b", "MB", "1234", "–", "–"}}, rows[1:])
+func TestGoals(t *testing.T) {
+	s := step{name: "x", goals: []goal{atMost("load", "s", 0.5), within("one", "", 3)}}
+	rows := []table.Comparison{{Name: "x: load", Unit: "s"}, {Name: "one", Unit: "MB"}, {Name: "x: load, peak memory", Unit: "MB"}, {Name: "x: load", Unit: "MB"}}
+	require.NoError(t, s.set(rows))
+	require.Equal(t, []table.Wanted{{Ratio: 0.5}, {Figure: 3}, {Ratio: 1}, {}}, []table.Wanted{rows[0].Wanted, rows[1].Wanted, rows[2].Wanted, rows[3].Wanted})
+	require.ErrorContains(t, s.set(rows[:1]), `there is no row "one"`)
+	goals := growthGoals([]int{100_000, 1_000_000, 5_000_000})
+	require.Len(t, goals, 6)
+	require.Equal(t, within("4,999,527 series: samples", "times that of 99,879 series", 1.25), goals[3])
+}
+
+// trial is as little as all steps can measure.
+func trial() sizes {
+	s := full()
+	s.loads = []load{{1, 20, 200, 10 * time.Second, true, wire.V1, s.loads[0].goals}, {2, 3, 200, 15 * time.Second, true, wire.V1, s.loads[3].goals}}
+	s.protocols = []load{{1, 3, 200, 15 * time.Second, false, wire.Influx, nil}}
+	s.settle, s.day, s.dashboard, s.smallest = 0, 30*time.Minute, 30*time.Minute, 10*time.Second
+	s.ranges = []time.Duration{15 * time.Minute}
+	s.mixed = query.Flags{Series: 200, Samples: 200 * 130, History: 3 * time.Hour, Rounds: 1, Cold: true, Bucket: true, Mix: time.Second}
+	s.hosts.Hosts, s.hosts.Span, s.hosts.Rounds = 8, 30*time.Minute, 1
+	s.tsbs.Hosts, s.tsbs.Span, s.tsbs.Rounds = 10, 30*time.Minute, 1
+	s.growth, s.growthQueries = []int{507, 1014}, 2
+	return s
+}
+
+// TestTrial measures all rows of a Promlake with little data: there is a row for every goal.
+func TestTrial(t *testing.T) {
+	build := func(args ...string) string {
+		out, err := exec.Command("go", append([]string{"-C", "../../.."}, args...)...).Output()
+		require.NoError(t, err, "go %s", args)
+		return strings.TrimSpace(string(out))
+	}
+	f := Flags{}
+	f.ServerBin = filepath.Join(t.TempDir(), "promlake")
+	f.Only = []string{server.Promlake}
+	build("build", "-o", f.ServerBin, "./cmd/promlake")
+	f.GatewayBin = build("tool", "-modfile=tests/tools/go.mod", "-n", "versitygw")
+	all, err := f.measure(t.Context(), f.steps(trial()))
+	require.NoError(t, err)
+	zero := 0
+	for _, c := range all {
+		require.Zero(t, c.Peer, c.Name)
+		if c.Promlake == 0 {
+			zero++
+		}
+	}
+	require.Greater(t, len(all), 100)
+	require.Less(t, zero, len(all)/2)
+	text := table.Comparisons(all)
+	require.Equal(t, "wanted", text[0][5])
 }

@@ -25,10 +25,11 @@ type Flags struct {
 	server.Flags    `embed:""`
 	gateway.Program `embed:""`
 
-	Hosts   int           `default:"5" help:"Hosts of 507 series each."`
-	Span    time.Duration `default:"8h" help:"Span of the samples, a sample each 15 s until now."`
-	WorkDir string        `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
-	JSON    bool          `name:"json" help:"Print JSON instead of the table."`
+	Hosts   int             `default:"5" help:"Hosts of 507 series each."`
+	Span    time.Duration   `default:"8h" help:"Span of the samples, a sample each 15 s until now."`
+	Ranges  []time.Duration `default:"15m,1h,3h,6h,8h" help:"Time ranges of the dashboard."`
+	WorkDir string          `type:"path" help:"Parent of the servers' folders (default: the system's temporary folder)."`
+	JSON    bool            `name:"json" help:"Print JSON instead of the table."`
 }
 
 const (
@@ -61,7 +62,7 @@ func (f *Flags) Compare(ctx context.Context) ([]table.Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	return comparisons(results), nil
+	return comparisons(results, len(f.Ranges)), nil
 }
 
 func (f *Flags) measure(ctx context.Context) (results []result, err error) {
@@ -110,7 +111,7 @@ func (f *Flags) measure(ctx context.Context) (results []result, err error) {
 		spec server.Spec
 	}{{"a directory", spec}, {"a bucket", spec.Over(g.URL()).With("--no-compactor.enabled")}} {
 		own := *v // both stores get the same samples
-		found, err := own.visit(ctx, over.spec, dir)
+		found, err := own.visit(ctx, over.spec, dir, f.Ranges)
 		if err != nil {
 			return nil, fmt.Errorf("count over %s: %w", over.name, err)
 		}

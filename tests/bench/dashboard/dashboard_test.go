@@ -58,7 +58,7 @@ func TestTables(t *testing.T) {
 		{Name: "a dashboard of 30 panels over a directory, 5 ranges: refreshed", Unit: unit, Promlake: 10},
 		{Name: "a dashboard of 30 panels over a bucket, 5 ranges: opened", Unit: unit, Promlake: 6},
 		{Name: "a dashboard of 30 panels over a bucket, 5 ranges: refreshed", Unit: unit, Promlake: 1},
-	}, comparisons(results))
+	}, comparisons(results, 5))
 	_, err := (&Flags{Span: time.Minute}).measure(t.Context())
 	require.ErrorContains(t, err, "span of 1m0s")
 }

@@ -22,11 +22,14 @@ func rows(results []result) [][]string {
 }
 
 // comparisons are the requests of all ranges together, for each store.
-func comparisons(results []result) (out []table.Comparison) {
+func comparisons(results []result, ranges int) (out []table.Comparison) {
+	name := func(r result, what string) string {
+		return fmt.Sprintf("a dashboard of %d panels over %s, %d ranges: %s", panels, r.Store, ranges, what)
+	}
 	for _, r := range results {
-		opened := fmt.Sprintf("a dashboard of %d panels over %s, %d ranges: opened", panels, r.Store, len(ranges()))
+		opened := name(r, "opened")
 		if len(out) == 0 || out[len(out)-2].Name != opened {
-			out = append(out, table.Comparison{Name: opened, Unit: unit}, table.Comparison{Name: fmt.Sprintf("a dashboard of %d panels over %s, %d ranges: refreshed", panels, r.Store, len(ranges())), Unit: unit})
+			out = append(out, table.Comparison{Name: opened, Unit: unit}, table.Comparison{Name: name(r, "refreshed"), Unit: unit})
 		}
 		out[len(out)-2].Promlake += r.Opened.Gets + r.Opened.Lists
 		out[len(out)-1].Promlake += r.Refreshed.Gets + r.Refreshed.Lists

@@ -24,11 +24,6 @@ const (
 	points = 240
 )
 
-// ranges are the time ranges of the dashboard.
-func ranges() []time.Duration {
-	return []time.Duration{15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 8 * time.Hour}
-}
-
 // texts are the queries of panels; each has an instance.
 var texts = []string{
 	`sum by (mode) (rate(node_cpu_seconds_total{instance=%q}[5m]))`,
@@ -60,13 +55,13 @@ type result struct {
 }
 
 // visit starts a server, opens the dashboard with each range, and refreshes it once.
-func (v *visit) visit(ctx context.Context, spec server.Spec, dir string) (results []result, err error) {
+func (v *visit) visit(ctx context.Context, spec server.Spec, dir string, ranges []time.Duration) (results []result, err error) {
 	p, err := server.Start(ctx, spec, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
-	for _, span := range ranges() {
+	for _, span := range ranges {
 		r := result{Range: span}
 		if r.Opened, err = v.show(ctx, p, span); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/promlake/promlake/tests/bench/load"
 	"github.com/promlake/promlake/tests/bench/server"
+	"github.com/promlake/promlake/tests/bench/table"
 )
 
 func measured(name string, series int, sample, query float64) result {
@@ -27,6 +28,18 @@ func TestRows(t *testing.T) {
 		{"9000", "promlake", "1.000", "0.50", "–", "10.00", "9.00", "–", "4.00", "1.00", "–", "1.25", "0.80", "–"},
 		{"10000", "promlake", "1.000", "0.50", "–", "9.00", "10.00", "–", "4.00", "1.00", "–", "0.00", "–", "–"},
 	}, got[1:])
+}
+
+func TestComparisons(t *testing.T) {
+	all := comparisons([]result{
+		measured(server.Promlake, 1000, 0.5, 1), measured(server.VictoriaMetrics, 1000, 1, 0.5),
+		measured(server.Promlake, 9000, 1, 1.25), measured(server.VictoriaMetrics, 9000, 3, 0.5),
+	})
+	require.Len(t, all, 4+8)
+	require.Equal(t, []table.Comparison{
+		{Name: "9,000 series: samples", Unit: "CPU-s per million samples", Promlake: 1, Peer: 3},
+		{Name: "9,000 series: samples", Unit: "times that of 1,000 series", Promlake: 2, Peer: 3},
+	}, all[4:6])
 }
 
 func TestAnswered(t *testing.T) {

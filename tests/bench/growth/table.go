@@ -57,18 +57,26 @@ func rows(results []result) [][]string {
 	return out
 }
 
-// comparisons are the same figures for each size.
+// comparisons are the same figures for each size, and how much more they are than at the smallest.
 func comparisons(results []result) (out []table.Comparison) {
 	for i := range results {
 		r := &results[i]
 		if r.Server != server.Promlake {
 			continue
 		}
-		peer := find(results, server.VictoriaMetrics, r.Series)
+		peer, first, peerFirst := find(results, server.VictoriaMetrics, r.Series), find(results, server.Promlake, 0), find(results, server.VictoriaMetrics, 0)
 		for _, m := range measures {
-			c := table.Comparison{Name: fmt.Sprintf("%d series: %s", r.Series, m.name), Unit: m.unit, Promlake: m.of(r)}
+			c := table.Comparison{Name: fmt.Sprintf("%s series: %s", table.Count(int64(r.Series)), m.name), Unit: m.unit, Promlake: m.of(r)}
 			if peer != nil {
 				c.Peer = m.of(peer)
+			}
+			out = append(out, c)
+			if r == first || m.of(first) == 0 {
+				continue
+			}
+			c = table.Comparison{Name: c.Name, Unit: fmt.Sprintf("times that of %s series", table.Count(int64(first.Series))), Promlake: m.of(r) / m.of(first)}
+			if peer != nil && m.of(peerFirst) > 0 {
+				c.Peer = m.of(peer) / m.of(peerFirst)
 			}
 			out = append(out, c)
 		}

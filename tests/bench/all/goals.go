@@ -1,0 +1,78 @@
+package all
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/promlake/promlake/tests/bench/table"
+)
+
+// goal is what is wanted of a row.
+type goal struct {
+	row    string // its name, or what follows ": " in it
+	unit   string // empty: any
+	wanted table.Wanted
+}
+
+// atMost wants a figure of at most this ratio to the peer's.
+func atMost(row, unit string, ratio float64) goal { return goal{row, unit, table.Wanted{Ratio: ratio}} }
+
+// within wants a figure of at most this size.
+func within(row, unit string, figure float64) goal {
+	return goal{row, unit, table.Wanted{Figure: figure}}
+}
+
+func (g goal) of(c table.Comparison) bool {
+	return (c.Name == g.row || strings.HasSuffix(c.Name, ": "+g.row)) && (g.unit == "" || c.Unit == g.unit)
+}
+
+// memory is what is wanted of all other rows: no more memory than the peer.
+func memory(c table.Comparison) bool {
+	return c.Unit == "MB" && strings.HasSuffix(c.Name, "memory")
+}
+
+// set writes into the rows of a step what is wanted of them. It returns an error if a goal has no
+// row, so that none is forgotten when a row gets another name.
+func (s step) set(rows []table.Comparison) error {
+	for i := range rows {
+		if memory(rows[i]) {
+			rows[i].Wanted.Ratio = 1
+		}
+	}
+	for _, g := range s.goals {
+		found := false
+		for i := range rows {
+			if g.of(rows[i]) {
+				rows[i].Wanted, found = g.wanted, true
+			}
+		}
+		if !found {
+			return fmt.Errorf("measure %s: there is no row %q (%s)", s.name, g.row, g.unit)
+		}
+	}
+	return nil
+}
+
+// chosen returns the steps of which rows are wanted.
+func (f *Flags) chosen(steps []step) (out []step) {
+	for _, s := range steps {
+		wanted := f.contains(s.name)
+		for _, g := range s.goals {
+			wanted = wanted || f.contains(g.row)
+		}
+		if wanted {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// contains reports whether rows with this in their name are to be measured.
+func (f *Flags) contains(name string) bool {
+	for _, text := range f.Rows {
+		if strings.Contains(strings.ToLower(name), strings.ToLower(text)) {
+			return true
+		}
+	}
+	return len(f.Rows) == 0
+}

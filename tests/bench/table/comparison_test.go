@@ -1,0 +1,32 @@
+package table
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestComparisons(t *testing.T) {
+	all := []Comparison{
+		{Name: "a", Unit: "ms", Promlake: 1.234, Peer: 2.468, Wanted: Wanted{Ratio: 0.4}},
+		{Name: "b", Unit: "MB", Promlake: 1234, Wanted: Wanted{Figure: 1200}},
+		{Name: "c", Unit: "MB", Promlake: 300, Peer: 600, Wanted: Wanted{Figure: 300}},
+		{Name: "d", Unit: "ms", Promlake: 3, Wanted: Wanted{Ratio: 1}},
+		{Name: "e", Unit: "ms", Promlake: 3, Peer: 3},
+	}
+	require.Equal(t, [][]string{
+		{"measured", "unit", "promlake", "victoria-metrics", "ratio", "wanted"},
+		{"a", "ms", "1.23", "2.47", "0.50", "ratio ≤ 0.4, missed"},
+		{"b", "MB", "1234", "–", "–", "≤ 1200 MB, missed"},
+		{"c", "MB", "300", "600", "0.50", "≤ 300 MB"},
+		{"d", "ms", "3", "–", "–", "ratio ≤ 1"},
+		{"e", "ms", "3", "3", "1.00", ""},
+	}, Comparisons(all))
+	require.Equal(t, [][]string{{"measured", "unit", "promlake", "victoria-metrics", "ratio"}, {"e", "ms", "3", "3", "1.00"}}, Comparisons(all[4:]))
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 12345678: "12,345,678"} {
+		require.Equal(t, want, Count(n))
+	}
+}
