@@ -28,7 +28,7 @@ import (
 )
 
 type cli struct {
-	All       all.Flags       `cmd:"" help:"Run ingest, storage, query and growth beside VictoriaMetrics, print one table, and draw it."`
+	All       all.Flags       `cmd:"" help:"Run the other benchmarks beside VictoriaMetrics, print one table, and draw it."`
 	Ingest    ingest.Flags    `cmd:"" help:"Compare how Promlake and its peers ingest equal remote_write traffic."`
 	Storage   storage.Flags   `cmd:"" help:"Compare the size and the compaction of a day of samples in Promlake and VictoriaMetrics."`
 	Query     query.Flags     `cmd:"" help:"Compare how fast Promlake and its peers answer PromQL, cold and warm."`

@@ -21,7 +21,7 @@ import (
 func TestDraw(t *testing.T) {
 	svg := draw([]table.Comparison{
 		{Name: `sum by (g) (rate(m{dc="<3>"}[5m]))`, Promlake: 1, Peer: 2},
-		{Name: "slower", Promlake: 300, Peer: 2},
+		{Name: "slower", Unit: "ms", Promlake: 300, Peer: 2, Wanted: table.Wanted{Ratio: 0.5}},
 		{Name: "only here", Promlake: 3},
 	})
 	d := xml.NewDecoder(strings.NewReader(svg))
@@ -32,6 +32,8 @@ func TestDraw(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, 2, strings.Count(svg, `fill="#2f7d4f"`)+strings.Count(svg, `fill="#b5483a"`))
 	require.Contains(t, svg, ">150.00</text>")
+	require.Contains(t, svg, ">slower, ms</text>")
+	require.Equal(t, 1, strings.Count(svg, `stroke="#000"`))
 	require.NotContains(t, svg, "only here")
 	require.Equal(t, []float64{textWidth, textWidth + barWidth/2, textWidth + barWidth}, []float64{position(0.01), position(1), position(150)})
 }

@@ -11,7 +11,7 @@ import (
 
 // Pixels of the drawing.
 const (
-	textWidth = 420
+	textWidth = 640
 	barWidth  = 360
 	rowHeight = 18
 	margin    = 24
@@ -21,7 +21,7 @@ const (
 const limit = 10.0
 
 // draw returns an SVG with a bar for each ratio, on a logarithmic axis with 1 in the middle: to the
-// left Promlake takes less than its peer, to the right more.
+// left Promlake takes less than its peer, to the right more. A black line is what is wanted.
 func draw(all []table.Comparison) string {
 	var rows strings.Builder
 	n := 0
@@ -37,8 +37,12 @@ func draw(all []table.Comparison) string {
 		if ratio > 1 {
 			colour = "#b5483a"
 		}
-		fmt.Fprintf(&rows, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", textWidth-8, y+13, escaped(c.Name))
+		fmt.Fprintf(&rows, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", textWidth-8, y+13, escaped(c.Name+", "+c.Unit))
 		fmt.Fprintf(&rows, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", min(one, end), y+3, math.Abs(end-one), rowHeight-6, colour)
+		if goal, known := c.Goal(); known {
+			x := position(goal)
+			fmt.Fprintf(&rows, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#000\" stroke-width=\"2\"/>\n", x, x, y+1, y+rowHeight-1)
+		}
 		fmt.Fprintf(&rows, "<text x=\"%d\" y=\"%d\">%.2f</text>\n", textWidth+barWidth+8, y+13, ratio)
 	}
 	height := 2*margin + n*rowHeight

@@ -28,6 +28,17 @@ func (c Comparison) Ratio() (ratio float64, known bool) {
 	return c.Promlake / c.Peer, true
 }
 
+// Goal is what is wanted as a ratio to the peer's figure, and whether that is known.
+func (c Comparison) Goal() (ratio float64, known bool) {
+	switch {
+	case c.Wanted.Figure > 0 && c.Peer > 0:
+		return c.Wanted.Figure / c.Peer, true
+	case c.Wanted.Ratio > 0:
+		return c.Wanted.Ratio, true
+	}
+	return 0, false
+}
+
 // Missed reports whether the figure is known to be more than what is wanted.
 func (c Comparison) Missed() bool {
 	r, known := c.Ratio()

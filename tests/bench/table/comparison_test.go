@@ -25,6 +25,23 @@ func TestComparisons(t *testing.T) {
 	require.Equal(t, [][]string{{"measured", "unit", "promlake", "victoria-metrics", "ratio"}, {"e", "ms", "3", "3", "1.00"}}, Comparisons(all[4:]))
 }
 
+func TestGoal(t *testing.T) {
+	for _, tc := range []struct {
+		c     Comparison
+		ratio float64
+		known bool
+	}{
+		{Comparison{Peer: 4, Wanted: Wanted{Figure: 2}}, 0.5, true},
+		{Comparison{Wanted: Wanted{Figure: 2}}, 0, false},
+		{Comparison{Peer: 4, Wanted: Wanted{Ratio: 0.9}}, 0.9, true},
+		{Comparison{Peer: 4}, 0, false},
+	} {
+		ratio, known := tc.c.Goal()
+		require.Equal(t, tc.ratio, ratio)
+		require.Equal(t, tc.known, known)
+	}
+}
+
 func TestCount(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 12345678: "12,345,678"} {
 		require.Equal(t, want, Count(n))
