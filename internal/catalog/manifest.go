@@ -101,13 +101,19 @@ func (b Block) Key(tenant string) key.Block { return b.BlockID().Key(tenant) }
 // empty reports whether b stands for a slice without objects.
 func (b Block) empty() bool { return b.Series == 0 && b.Samples == 0 && b.Bytes == 0 }
 
-// overlaps reports whether b may hold something of [mint, maxt] (ms). Metadata belongs to the whole
-// window.
-func (b Block) overlaps(mint, maxt int64) bool {
+// Times returns the range (ms, inclusive) outside of which b holds nothing. Metadata belongs to the
+// whole window.
+func (b Block) Times() (from, upto int64) {
 	if b.MaxT < b.MinT {
-		return int64(b.Window) <= maxt && b.Level.End(b.Window)-1 >= mint
+		return int64(b.Window), b.Level.End(b.Window) - 1
 	}
-	return b.MinT <= maxt && b.MaxT >= mint
+	return b.MinT, b.MaxT
+}
+
+// overlaps reports whether b may hold something of [mint, maxt] (ms).
+func (b Block) overlaps(mint, maxt int64) bool {
+	from, upto := b.Times()
+	return from <= maxt && upto >= mint
 }
 
 // BlockID identifies a block of a tenant.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -59,6 +60,7 @@ type aged struct {
 	version catalog.Version // the manifest
 	begun   time.Time
 	epoch   uint64
+	parts   parts
 }
 
 // maxSnapshots is the number of moments whose last snapshots are kept.
@@ -76,7 +78,10 @@ type moment struct {
 }
 
 // String returns a key: equal for equal moments only.
-func (m moment) String() string { return fmt.Sprintf("%d %s", m.asOf.UnixNano(), m.tenant) }
+func (m moment) String() string {
+	b := append(strconv.AppendInt(make([]byte, 0, 64), m.asOf.UnixNano(), 10), ' ')
+	return string(append(b, m.tenant...))
+}
 
 // take returns the objects that may hold samples of [mint, maxt] (ms) at a moment.
 func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.Snapshot, error) {
@@ -101,7 +106,7 @@ func (s *Cache) take(ctx context.Context, m moment, mint, maxt int64) (catalog.S
 		}
 		// A snapshot that was begun long before this read waited for it may be too old by now.
 		if !t.begun.Before(oldest) {
-			return t.Narrow(mint, maxt), nil
+			return t.narrow(mint, maxt), nil
 		}
 	}
 }
@@ -136,11 +141,12 @@ func (s *Cache) shared(ctx context.Context, m moment, oldest time.Time, mint, ma
 
 // kept returns the entry of a moment. The caller locks.
 func (s *Cache) kept(m moment) *kept {
-	if e := s.last.Get(m.String()); e != nil {
+	id := m.String()
+	if e := s.last.Get(id); e != nil {
 		return e.Value
 	}
 	k := &kept{}
-	s.last.Add(m.String(), k, 1)
+	s.last.Add(id, k, 1)
 	s.last.Evict(0)
 	return k
 }

@@ -45,10 +45,8 @@ func Refs(snap catalog.Snapshot) []Ref {
 	}
 	for _, b := range snap.Blocks {
 		k := b.Key(snap.Tenant)
-		o := Ref{rank: b.Rank, DeletesThrough: b.DeletesThrough, Series: k.File(block.SeriesFile), Block: k, from: b.MinT, upto: b.MaxT}
-		if b.MaxT < b.MinT { // it has metadata only
-			o.from, o.upto = int64(b.Window), b.Level.End(b.Window)-1
-		}
+		o := Ref{rank: b.Rank, DeletesThrough: b.DeletesThrough, Series: k.File(block.SeriesFile), Block: k}
+		o.from, o.upto = b.Times()
 		out = append(out, o)
 	}
 	// Objects of one rank never hold the same series and time. Their keys make the order the same

@@ -1,0 +1,79 @@
+package snapshot
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+)
+
+// maxParts is the number of parts that are kept of a snapshot.
+const maxParts = 16
+
+// parts are the narrower snapshots that reads took of one. Ranges that have the same objects and
+// tombstones share one of them, and so its slices, by which source.Files knows its objects: rules
+// and panels of one moment ask for a few windows, each at a slightly different time. It is safe for
+// concurrent use.
+type parts struct {
+	mu   sync.Mutex
+	last []part // the one that was used last comes first
+}
+
+// part is the snapshot of all ranges that begin in mint and end in maxt.
+type part struct {
+	mint, maxt span
+	snap       catalog.Snapshot
+}
+
+func (x *part) has(mint, maxt int64) bool {
+	return x.mint.mint <= mint && mint <= x.mint.maxt && x.maxt.mint <= maxt && maxt <= x.maxt.maxt
+}
+
+// narrow returns the snapshot of [mint, maxt] (ms), which the snapshot covers.
+func (t *aged) narrow(mint, maxt int64) catalog.Snapshot {
+	p := &t.parts
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.last, func(x part) bool { return x.has(mint, maxt) })
+	if i < 0 {
+		x := partOf(&t.Snapshot, mint, maxt)
+		p.last = slices.Insert(p.last[:min(len(p.last), maxParts-1)], 0, x)
+		return x.snap
+	}
+	x := p.last[i]
+	copy(p.last[1:i+1], p.last[:i])
+	p.last[0] = x
+	return x.snap
+}
+
+// partOf returns the part of a snapshot that [mint, maxt] (ms) is in.
+func partOf(s *catalog.Snapshot, mint, maxt int64) part {
+	x := part{mint: span{key.MinTime, key.MaxTime}, maxt: span{key.MinTime, key.MaxTime}, snap: s.Narrow(mint, maxt)}
+	for i := range s.Segments {
+		x.limit(mint, maxt, int64(s.Segments[i].Window), s.Segments[i].Window.End()-1)
+	}
+	for i := range s.Blocks {
+		from, upto := s.Blocks[i].Times()
+		x.limit(mint, maxt, from, upto)
+	}
+	for i := range s.Tombstones {
+		x.limit(mint, maxt, s.Tombstones[i].MinT, s.Tombstones[i].MaxT)
+	}
+	return x
+}
+
+// limit leaves the ranges that begin before the end of [from, upto], or end after its begin, if and
+// only if [mint, maxt] does so.
+func (x *part) limit(mint, maxt, from, upto int64) {
+	if upto < mint {
+		x.mint.mint = max(x.mint.mint, upto+1)
+	} else {
+		x.mint.maxt = min(x.mint.maxt, upto)
+	}
+	if from > maxt {
+		x.maxt.maxt = min(x.maxt.maxt, from-1)
+	} else {
+		x.maxt.mint = max(x.maxt.mint, from)
+	}
+}
