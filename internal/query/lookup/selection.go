@@ -43,7 +43,7 @@ func (s *selections) get(key string, live int) *selection {
 	if e != nil {
 		s.last.Remove(e)
 	}
-	x := &selection{parts: map[string]*objectRows{}, found: finder{limit: math.MaxInt}}
+	x := &selection{parts: map[uint32]*objectRows{}, found: finder{limit: math.MaxInt}}
 	s.last.Add(key, x, selectionBytes+int64(len(key)))
 	s.last.Evict(0)
 	return x
@@ -75,12 +75,14 @@ func (s *selections) fits(ranges [][]index.Range) bool {
 	return n <= s.most
 }
 
-// selection is the rows of objects that match a selector. Series and parts are only added to it, so
-// a read may use what it has got while others extend it.
+// selection is the rows of objects that match a selector. Objects are known by the numbers of their
+// footers. Series and parts are only added to it, so a read may use what it has got while others
+// extend it.
 type selection struct {
 	mu    sync.Mutex
 	found finder                 // series of the rows of all parts
-	parts map[string]*objectRows // by key of the series file
+	parts map[uint32]*objectRows // by object: those with rows
+	none  numbers                // the objects without rows
 	last  *objectRows            // that was added last
 	bytes int64                  // of memory, about
 }
@@ -98,7 +100,7 @@ type objectRows struct {
 // about. So also selectors that match nothing are bounded in number.
 const (
 	selectionBytes       = 512
-	partBytes            = 192
+	partBytes            = 128
 	foundBytes           = 128
 	rowBytes       int64 = 8
 )
@@ -110,7 +112,18 @@ const spareParts = 16
 func (x *selection) outdated(live int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return len(x.parts) > 2*live+spareParts
+	return len(x.parts)+x.none.n > 2*live+spareParts
+}
+
+// noRows is the part of every object without rows.
+var noRows = &objectRows{from: math.MinInt64, upto: math.MaxInt64}
+
+// part returns the part of an object, nil if it is not known. The caller holds mu.
+func (x *selection) part(o *source.Object) *objectRows {
+	if x.none.has(o.Footer.Number) {
+		return noRows
+	}
+	return x.parts[o.Footer.Number]
 }
 
 // known returns the parts of objects, nil for those that are not known, the numbers of these, and
@@ -120,7 +133,7 @@ func (x *selection) known(objs []source.Object) (parts []*objectRows, unknown []
 	defer x.mu.Unlock()
 	parts = make([]*objectRows, len(objs))
 	for i := range objs {
-		if parts[i] = x.parts[objs[i].Series]; parts[i] == nil {
+		if parts[i] = x.part(&objs[i]); parts[i] == nil {
 			unknown = append(unknown, i)
 		}
 	}
@@ -133,34 +146,45 @@ func (x *selection) extend(objs []source.Object, parts []*objectRows, unknown []
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for k, i := range unknown {
-		name := objs[i].Series
-		if x.parts[name] == nil {
-			before := len(x.found.series)
-			rows, err := x.found.add(tables[i], ranges[k], func(row int) bool { return hasSamples(tables[i], row) })
-			if err != nil {
+		if parts[i] = x.part(&objs[i]); parts[i] == nil {
+			if parts[i], err = x.add(objs[i].Footer.Number, tables[i], ranges[k]); err != nil {
 				return finder{}, 0, err
 			}
-			for _, s := range x.found.series[before:] {
-				x.bytes += foundBytes + int64(s.Labels.ByteSize())
-			}
-			if x.last != nil && slices.Equal(rows, x.last.rows) {
-				rows = x.last.rows // neighbours mostly have the same series
-			} else {
-				x.bytes += rowBytes * int64(cap(rows))
-			}
-			x.last = newObjectRows(tables[i], rows)
-			x.parts[name] = x.last
-			x.bytes += partBytes + int64(len(name))
 		}
-		if p := x.parts[name]; p.table == nil && tables[i].Partial() {
+		if p := parts[i]; len(p.rows) > 0 && p.table == nil && tables[i].Partial() {
 			known := *p
 			known.table = tables[i].WithoutLabels()
-			x.parts[name] = &known
+			parts[i], x.parts[objs[i].Footer.Number] = &known, &known
 			x.bytes += known.table.Bytes()
 		}
-		parts[i] = x.parts[name]
 	}
 	return x.found.view(), x.bytes, nil
+}
+
+// add adds the part of an object that is not known: those of the ranges of rows of its table that
+// have samples. The caller holds mu.
+func (x *selection) add(object uint32, t *index.Table, ranges []index.Range) (*objectRows, error) {
+	before := len(x.found.series)
+	rows, err := x.found.add(t, ranges, func(row int) bool { return hasSamples(t, row) })
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		x.bytes += x.none.add(object)
+		return noRows, nil
+	}
+	for _, s := range x.found.series[before:] {
+		x.bytes += foundBytes + int64(s.Labels.ByteSize())
+	}
+	if x.last != nil && slices.Equal(rows, x.last.rows) {
+		rows = x.last.rows // neighbours mostly have the same series
+	} else {
+		x.bytes += rowBytes * int64(cap(rows))
+	}
+	x.last = newObjectRows(t, rows)
+	x.parts[object] = x.last
+	x.bytes += partBytes
+	return x.last, nil
 }
 
 func newObjectRows(t *index.Table, rows []Row) *objectRows {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -38,6 +39,7 @@ type Files struct {
 	atOnce      int64 // bytes that one query may prefetch, so that the cache has room for others
 
 	footers *index.Cache // by key of the series file
+	numbers atomic.Uint32
 	recent  recent
 }
 

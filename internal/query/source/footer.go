@@ -25,6 +25,9 @@ type Footer struct {
 	segment.Info // of a block: Rows, Samples, times and label names; without Metadata
 	Descriptions []unique.Handle[segment.Metadata]
 	Meta         *block.Meta // nil for a segment
+	// Number identifies the object in memory, in the order in which footers were read. An object
+	// whose footer is read again gets another number.
+	Number uint32
 
 	names unique.Handle[string] // equal for equal label names
 	bytes int64                 // of memory, about
@@ -90,6 +93,7 @@ func (f *Files) footer(ctx context.Context, o *Ref) (*Footer, error) {
 		if err != nil {
 			return nil, o.Broken(err)
 		}
+		ft.Number = f.numbers.Add(1)
 		return ft, nil
 	})
 	if hit {
