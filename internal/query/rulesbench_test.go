@@ -1,0 +1,156 @@
+package query_test
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query"
+	"github.com/promlake/promlake/internal/segment"
+	"github.com/promlake/promlake/internal/tenant"
+)
+
+// rulesLake is a store that is scraped while rules are evaluated: a segment each second with the
+// hosts whose turn it is, each host every 15 s. Segments live for two minutes and are merged then,
+// those of a minute to a block.
+type rulesLake struct {
+	*lake
+	hosts    int
+	clock    time.Time // the next second to be scraped
+	segments []key.Segment
+	minute   []segment.Row
+}
+
+const (
+	hostsInterval = 15 // seconds
+	hostModes     = 8
+)
+
+// host returns the series of a host.
+func (*rulesLake) host(i int) (rows []segment.Row) {
+	add := func(name string, lset ...string) {
+		lset = append(lset, "instance", fmt.Sprintf("host-%04d:9100", i), "job", "node", "role", fmt.Sprint("role-", i%5))
+		rows = append(rows, segment.Row{Labels: metric(name, lset...)})
+	}
+	for k := range hostModes {
+		for cpu := range 2 {
+			add("node_cpu_seconds_total", "cpu", fmt.Sprint(cpu), "mode", fmt.Sprint("mode", k))
+		}
+	}
+	for k := range 4 {
+		add("node_disk_io_time_seconds_total", "device", fmt.Sprint("sd", k))
+		add("node_filesystem_avail_bytes", "mountpoint", fmt.Sprint("/m", k))
+		add("node_filesystem_size_bytes", "mountpoint", fmt.Sprint("/m", k))
+	}
+	for _, name := range []string{"node_load1", "node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"} {
+		add(name)
+	}
+	for k := range 69 {
+		add(fmt.Sprintf("node_other_%02d", k))
+	}
+	return rows
+}
+
+// advance lets a minute pass.
+func (l *rulesLake) advance() {
+	for range 60 {
+		var rows []segment.Row
+		for i := int(l.clock.Unix() % hostsInterval); i < l.hosts; i += hostsInterval {
+			rows = append(rows, l.host(i)...)
+		}
+		for i := range rows {
+			rows[i].Floats = []segment.Float{{T: l.clock.UnixMilli(), V: float64(l.clock.Unix() % 100_000)}}
+		}
+		slices.SortFunc(rows, func(a, b segment.Row) int { return labels.Compare(a.Labels, b.Labels) })
+		l.segments = append(l.segments, l.writeSegment(tenant.Default, key.WindowOf(l.clock.UnixMilli()), rows, nil))
+		l.clock = l.clock.Add(time.Second)
+	}
+	if len(l.segments) <= 120 {
+		return
+	}
+	var rows []segment.Row
+	for i := range l.hosts {
+		first := l.clock.Add(-3 * time.Minute).Unix()
+		first += (int64(i) - first%hostsInterval + hostsInterval) % hostsInterval
+		for _, r := range l.host(i) {
+			for k := range int64(60 / hostsInterval) {
+				at := first + hostsInterval*k
+				r.Floats = append(r.Floats, segment.Float{T: 1000 * at, V: float64(at % 100_000)})
+			}
+			rows = append(rows, r)
+		}
+	}
+	l.writeBlocks(tenant.Default, blockShape{level: key.Part}, rows)
+	for _, s := range l.segments[:60] {
+		require.NoError(l.tb, l.store.Delete(l.tb.Context(), s.String()))
+	}
+	l.segments = l.segments[60:]
+}
+
+// BenchmarkRules measures small rules, which are all evaluated once a minute while samples come in:
+// each reads 1 to 16 series of one host in the last 5 or 10 minutes. It reports how many of the
+// objects of a selector were known to match or not.
+//
+//	go test ./internal/query -run '^$' -bench Rules -benchmem
+func BenchmarkRules(b *testing.B) {
+	for _, hosts := range []int{60, 600} {
+		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
+			l := &rulesLake{hosts: hosts, clock: testNow().Truncate(2 * time.Hour).Add(time.Minute)}
+			store, reg := newDirStore(b), prometheus.NewRegistry()
+			st, err := query.New(query.Settings{MaxStaleness: time.Second}, store, reg, slog.New(slog.DiscardHandler), func() time.Time { return l.clock })
+			require.NoError(b, err)
+			defer func() { require.NoError(b, st.Close()) }()
+			l.lake = &lake{Stage: st, tb: b, store: store, reg: reg}
+			var rules []string
+			for i := range hosts {
+				m := fmt.Sprintf(`instance="host-%04d:9100"`, i)
+				rules = append(rules,
+					`sum by (instance, mode) (rate(node_cpu_seconds_total{`+m+`}[5m]))`,
+					`1 - sum by (instance) (rate(node_cpu_seconds_total{`+m+`,mode="mode0"}[5m])) / sum by (instance) (rate(node_cpu_seconds_total{`+m+`}[5m]))`,
+					`1 - node_memory_MemAvailable_bytes{`+m+`} / node_memory_MemTotal_bytes{`+m+`}`,
+					`avg_over_time(node_load1{`+m+`}[10m])`,
+					`max by (instance) (rate(node_disk_io_time_seconds_total{`+m+`}[5m]))`,
+					`count by (instance) (node_cpu_seconds_total{`+m+`,mode="mode1"})`,
+					`node_filesystem_avail_bytes{`+m+`} / node_filesystem_size_bytes{`+m+`} < 0.15`)
+			}
+			for range 14 {
+				l.advance()
+			}
+			ask := func(i int) {
+				// rules are evaluated all over their minute
+				at := l.clock.Add(-time.Duration(i) * 10 * time.Second / time.Duration(len(rules)))
+				require.NoError(b, l.exec(b.Context(), asked{text: rules[i], start: at, end: at}).Err)
+			}
+			for range 2 {
+				for i := range rules {
+					ask(i)
+				}
+				l.advance()
+			}
+			known, new := l.counted("promlake_query_cache_hits_total", "selection"), l.counted("promlake_query_cache_misses_total", "selection")
+			spent, before, i := time.Duration(0), processorTime(b), 0
+			for b.Loop() {
+				if i > 0 && i%len(rules) == 0 {
+					b.StopTimer()
+					spent += processorTime(b) - before
+					l.advance()
+					before = processorTime(b)
+					b.StartTimer()
+				}
+				ask(i % len(rules))
+				i++
+			}
+			spent += processorTime(b) - before
+			b.ReportMetric(float64(spent.Nanoseconds())/1000/float64(i), "cpu-us/op")
+			b.ReportMetric((l.counted("promlake_query_cache_hits_total", "selection")-known)/float64(i), "known/op")
+			b.ReportMetric((l.counted("promlake_query_cache_misses_total", "selection")-new)/float64(i), "matched/op")
+		})
+	}
+}
