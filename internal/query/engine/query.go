@@ -49,6 +49,9 @@ func (q *Query) Exec(asked context.Context) *promql.Result {
 		if q.asked.Expr != nil {
 			q.engine.usage.Query(tenant.From(ctx), q.asked.Expr)
 		}
+		if q.exec != nil {
+			ctx = q.exec.Series.Sharing(ctx)
+		}
 		notes, err := q.push(ctx)
 		if err == nil {
 			err = q.walkable()

@@ -48,8 +48,22 @@ func LabelsOf(s *Series) labels.Labels { return s.Labels }
 type Row struct{ Series, N int32 }
 
 // Match finds the series of a snapshot that match one of sets and may have samples in [mint, maxt]
-// (ms, inclusive).
+// (ms, inclusive). Reads of a query (Sharing) that ask for the same get the same answer.
 func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets ...[]*labels.Matcher) (*Match, error) {
+	known, question := asked(ctx, &snap, mint, maxt, sets)
+	if known != nil {
+		if m := known.find(question); m != nil {
+			return m, nil
+		}
+	}
+	m, err := s.match(ctx, snap, mint, maxt, sets)
+	if err == nil && known != nil {
+		known.keep(question, m)
+	}
+	return m, err
+}
+
+func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets [][]*labels.Matcher) (*Match, error) {
 	objs, unread, err := s.Objects(ctx, snap, mint, maxt, sets...)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 // Live returns the live objects of a snapshot with their footers, by rank, the lowest first. Reads
 // that share a snapshot share them, so callers must not change them.
 func (f *Files) Live(ctx context.Context, snap catalog.Snapshot) ([]Object, error) {
-	id := identify(snap)
+	id := Identify(snap)
 	if known, ok := f.recent.get(id); ok {
 		f.metrics.CountLookups("footer", len(known), 0)
 		return known, nil
@@ -28,28 +28,29 @@ func (f *Files) Live(ctx context.Context, snap catalog.Snapshot) ([]Object, erro
 // locate reads the footers of objects, in their order.
 func (f *Files) locate(ctx context.Context, objs []Ref) ([]Object, error) {
 	out := make([]Object, len(objs))
-	rest := index.Held(f.footers, len(objs), func(i int) string { return objs[i].Series }, func(i int, ft *Footer) { out[i] = Object{objs[i], ft} })
+	rest := index.Held(f.footers, len(objs), func(i int) string { return objs[i].Series }, func(i int, ft *Footer) { out[i] = Object{&objs[i], ft} })
 	f.metrics.CountLookups("footer", len(objs)-len(rest), 0)
 	err := f.Each(ctx, len(rest), func(ctx context.Context, k int) error {
 		i := rest[k]
 		ft, err := f.footer(ctx, &objs[i])
-		out[i] = Object{objs[i], ft}
+		out[i] = Object{&objs[i], ft}
 		return err
 	})
 	return out, err
 }
 
-// identity identifies the content of a snapshot by the memory of its slices, which is never
-// changed. Whoever keeps an identity keeps the memory, so no other snapshot gets it.
-type identity struct {
+// Identity identifies the objects of a snapshot by the memory of its slices, which is never changed.
+// Whoever keeps an identity keeps the memory, so no other snapshot gets it.
+type Identity struct {
 	tenant           string
 	segments         *catalog.SegmentRef
 	blocks           *catalog.Block
 	nSegments, nRest int
 }
 
-func identify(s catalog.Snapshot) identity {
-	return identity{s.Tenant, unsafe.SliceData(s.Segments), unsafe.SliceData(s.Blocks), len(s.Segments), len(s.Blocks)}
+// Identify returns the identity of a snapshot.
+func Identify(s catalog.Snapshot) Identity {
+	return Identity{s.Tenant, unsafe.SliceData(s.Segments), unsafe.SliceData(s.Blocks), len(s.Segments), len(s.Blocks)}
 }
 
 const (
@@ -68,11 +69,11 @@ type recent struct {
 }
 
 type located struct {
-	of      identity
+	of      Identity
 	objects []Object
 }
 
-func (r *recent) get(id identity) ([]Object, bool) {
+func (r *recent) get(id Identity) ([]Object, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := slices.IndexFunc(r.last, func(l located) bool { return l.of == id })
@@ -86,7 +87,7 @@ func (r *recent) get(id identity) ([]Object, bool) {
 }
 
 // add keeps the objects of a snapshot, in place of those that were used longest ago.
-func (r *recent) add(id identity, objects []Object) {
+func (r *recent) add(id Identity, objects []Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slices.ContainsFunc(r.last, func(l located) bool { return l.of == id }) || len(objects) > maxRecentObjects {

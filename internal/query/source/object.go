@@ -57,9 +57,9 @@ func Refs(snap catalog.Snapshot) []Ref {
 	return out
 }
 
-// Object is an object with its footer.
+// Object is an object with its footer. It is small, since each read makes a list of its objects.
 type Object struct {
-	Ref
+	*Ref
 	Footer *Footer
 }
 
