@@ -192,7 +192,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/engine": {
 		"internal/catalog", "internal/memory", "internal/query/exec", "internal/query/fetch",
-		"internal/query/plan", "internal/query/request", "internal/query/samples",
+		"internal/query/lru", "internal/query/plan", "internal/query/request", "internal/query/samples",
 		"internal/query/snapshot", "internal/query/usage", "internal/tenant",
 	},
 	"internal/query/exec": {

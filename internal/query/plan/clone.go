@@ -7,19 +7,19 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// clone returns a deep copy of a parsed expression. Matchers and duration expressions, which
+// Clone returns a deep copy of a parsed expression. Matchers and duration expressions, which
 // nothing changes, are shared.
-func clone(expr parser.Expr) parser.Expr {
+func Clone(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case nil:
 		return nil
 	case *parser.AggregateExpr:
 		c := *e
-		c.Expr, c.Param, c.Grouping = clone(e.Expr), clone(e.Param), slices.Clone(e.Grouping)
+		c.Expr, c.Param, c.Grouping = Clone(e.Expr), Clone(e.Param), slices.Clone(e.Grouping)
 		return &c
 	case *parser.BinaryExpr:
 		c := *e
-		c.LHS, c.RHS = clone(e.LHS), clone(e.RHS)
+		c.LHS, c.RHS = Clone(e.LHS), Clone(e.RHS)
 		if e.VectorMatching != nil {
 			m := *e.VectorMatching
 			c.VectorMatching = &m
@@ -29,27 +29,27 @@ func clone(expr parser.Expr) parser.Expr {
 		c := *e
 		c.Args = make(parser.Expressions, len(e.Args))
 		for i, a := range e.Args {
-			c.Args[i] = clone(a)
+			c.Args[i] = Clone(a)
 		}
 		return &c
 	case *parser.MatrixSelector:
 		c := *e
-		c.VectorSelector = clone(e.VectorSelector)
+		c.VectorSelector = Clone(e.VectorSelector)
 		return &c
 	case *parser.SubqueryExpr:
 		c := *e
-		c.Expr = clone(e.Expr)
+		c.Expr = Clone(e.Expr)
 		return &c
 	case *parser.ParenExpr:
 		c := *e
-		c.Expr = clone(e.Expr)
+		c.Expr = Clone(e.Expr)
 		return &c
 	case *parser.UnaryExpr:
 		c := *e
-		c.Expr = clone(e.Expr)
+		c.Expr = Clone(e.Expr)
 		return &c
 	case *parser.StepInvariantExpr:
-		return &parser.StepInvariantExpr{Expr: clone(e.Expr)}
+		return &parser.StepInvariantExpr{Expr: Clone(e.Expr)}
 	case *parser.VectorSelector:
 		c := *e
 		c.UnexpandedSeriesSet, c.Series = nil, nil

@@ -247,7 +247,7 @@ func asLeavesSay(p *Pushed) string {
 			return nil
 		})
 	}
-	expr := clone(p.origin.expr)
+	expr := Clone(p.origin.expr)
 	collect(p.origin.expr, &from)
 	collect(expr, &to)
 	for i, e := range from {

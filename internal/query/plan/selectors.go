@@ -53,7 +53,7 @@ type Query struct {
 // PreprocessExpr.
 func Prepare(expr parser.Expr, o Options) (*Query, error) {
 	step := time.Duration(o.Step) * time.Millisecond
-	own, err := promql.PreprocessExpr(clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), step)
+	own, err := promql.PreprocessExpr(Clone(expr), time.UnixMilli(o.Start).UTC(), time.UnixMilli(o.End).UTC(), step)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the expression: %w", err)
 	}

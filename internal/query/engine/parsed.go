@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/promlake/promlake/internal/query/lru"
+	"github.com/promlake/promlake/internal/query/plan"
+)
+
+// remembering is a parser that remembers the expressions that it parsed last: rules and panels ask
+// the same again and again, and a query needs its expression twice, because planning and upstream's
+// engine change the one that they get. It is safe for concurrent use.
+type remembering struct {
+	parser.Parser
+
+	mu   sync.Mutex
+	last *lru.Map[parser.Expr] // by text; nobody changes them
+}
+
+// The memory (bytes) of all expressions that are remembered, and of one, about: a constant, and more
+// for each byte of its text.
+const (
+	rememberedBytes  = 16 << 20
+	expressionBytes  = 512
+	bytesPerTextByte = 16
+)
+
+func newRemembering(o parser.Options) *remembering {
+	return &remembering{Parser: parser.NewParser(o), last: lru.New[parser.Expr](rememberedBytes)}
+}
+
+// ParseExpr implements parser.Parser. The expression is the caller's.
+func (p *remembering) ParseExpr(text string) (parser.Expr, error) {
+	if known := p.known(text); known != nil {
+		return plan.Clone(known), nil
+	}
+	expr, err := p.Parser.ParseExpr(text)
+	if err != nil {
+		return nil, err
+	}
+	if cost := int64(expressionBytes + bytesPerTextByte*len(text)); cost <= rememberedBytes/16 {
+		own := plan.Clone(expr)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.last.Get(text) == nil {
+			p.last.Add(text, own, cost)
+			p.last.Evict(0)
+		}
+	}
+	return expr, nil
+}
+
+func (p *remembering) known(text string) parser.Expr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.last.Get(text); e != nil {
+		return e.Value
+	}
+	return nil
+}
