@@ -71,7 +71,7 @@ func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 	m := &Match{Scope: Scope{Objects: objs, Unread: unread, Tables: make([]*index.Table, len(objs))}, MinT: mint, MaxT: maxt, Rows: make([][]Row, len(objs))}
 	id := selectionKey(snap.Tenant, sets)
 	selected := s.selections.get(id, len(snap.Segments)+len(snap.Blocks))
-	parts, unknown, found := selected.known(objs)
+	parts, unknown, found := selected.known(objs, s.excluding(sets))
 	left := s.room(objs)
 	if left != ample { // whole tables that were there when the rows were matched may be gone
 		for _, i := range s.held(objs, m.Tables, func(i int) bool { return parts[i] != nil && len(parts[i].rows) > 0 && parts[i].table == nil }) {
@@ -184,6 +184,7 @@ func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][
 			out[k] = m.Tables[i].KnownRows()
 			continue
 		}
+		s.glances.add(m.Objects[i].Footer.Number, m.Tables[i])
 		for _, ms := range sets {
 			rows, err := m.Tables[i].Select(ctx, ms)
 			if err != nil {

@@ -127,15 +127,21 @@ func (x *selection) part(o *source.Object) *objectRows {
 }
 
 // known returns the parts of objects, nil for those that are not known, the numbers of these, and
-// the series of the parts.
-func (x *selection) known(objs []source.Object) (parts []*objectRows, unknown []int, found finder) {
+// the series of the parts. It asks excluded about objects that are new to the selection.
+func (x *selection) known(objs []source.Object, excluded func(*source.Object) bool) (parts []*objectRows, unknown []int, found finder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	parts = make([]*objectRows, len(objs))
 	for i := range objs {
-		if parts[i] = x.part(&objs[i]); parts[i] == nil {
-			unknown = append(unknown, i)
+		if parts[i] = x.part(&objs[i]); parts[i] != nil {
+			continue
 		}
+		if excluded(&objs[i]) {
+			parts[i] = noRows
+			x.bytes += x.none.add(objs[i].Footer.Number)
+			continue
+		}
+		unknown = append(unknown, i)
 	}
 	return parts, unknown, x.found.view()
 }

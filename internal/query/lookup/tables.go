@@ -26,6 +26,7 @@ type Tables struct {
 	files       *source.Files
 	cache       *index.Cache
 	selections  *selections
+	glances     *glances
 	partial     *index.Often // reads of rows, by key of the series file
 	metrics     *metrics.Metrics
 	maxSeries   int // that one selector may match
@@ -37,7 +38,7 @@ type Tables struct {
 // selectionBytes.
 func New(files *source.Files, cache *index.Cache, selectionBytes int64, m *metrics.Metrics, maxSeries, maxSegments int) *Tables {
 	return &Tables{
-		files: files, cache: cache, selections: newSelections(selectionBytes), partial: index.NewOften(), metrics: m,
+		files: files, cache: cache, selections: newSelections(selectionBytes), glances: new(glances), partial: index.NewOften(), metrics: m,
 		maxSeries: maxSeries, maxSegments: maxSegments, seed: rand.Uint64(),
 	}
 }

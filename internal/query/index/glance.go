@@ -1,0 +1,120 @@
+package index
+
+import (
+	"hash/maphash"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// Glance is a small summary of a table: a hash of each value of each label. It excludes most
+// selectors that no row of the table matches, without the table. It is immutable.
+type Glance struct {
+	slots []uint16 // 0: empty; a hash is at its place, or after it if that was taken
+	shift int      // of a hash, to its place
+}
+
+// maxGlance is the number of values of a table beyond which no Glance is made of it, so that none
+// takes more than 16 KiB.
+const maxGlance = 4 << 10
+
+// glanceSeed keeps senders from making values collide.
+var glanceSeed = maphash.MakeSeed()
+
+// Glance returns the summary of the table; nil if that has too many values, or knows only some rows.
+func (t *Table) Glance() *Glance {
+	n := 0
+	for i := range t.columns {
+		n += t.columns[i].dict.len()
+	}
+	if t.Partial() || n > maxGlance {
+		return nil
+	}
+	bits := 1
+	for 1<<bits < 2*n {
+		bits++
+	}
+	g := &Glance{slots: make([]uint16, 1<<bits), shift: 64 - bits}
+	for i := range t.columns {
+		d := &t.columns[i].dict
+		for code := range d.len() {
+			g.add(valueHash(t.names[i], d.value(code)))
+		}
+	}
+	return g
+}
+
+func (g *Glance) add(h uint64) {
+	i := int(h >> g.shift)
+	for ; g.slots[i] != 0; i = (i + 1) & (len(g.slots) - 1) {
+		if g.slots[i] == mark(h) {
+			return
+		}
+	}
+	g.slots[i] = mark(h)
+}
+
+// has reports whether the value of a hash may be in the table.
+func (g *Glance) has(h uint64) bool {
+	for i := int(h >> g.shift); g.slots[i] != 0; i = (i + 1) & (len(g.slots) - 1) {
+		if g.slots[i] == mark(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// mark returns the part of a hash that is kept. It is independent of the place.
+func mark(h uint64) uint16 { return uint16(h) | 1 }
+
+func valueHash(name, value string) uint64 {
+	return maphash.String(glanceSeed, name) ^ 31*maphash.String(glanceSeed, value)
+}
+
+// Wanted is what the rows that match a list of matchers have: one value of each list, by its hash.
+type Wanted [][]uint64
+
+// WantedBy returns what the rows that match ms have, by those matchers that list the values that
+// they match.
+func WantedBy(ms []*labels.Matcher) (out Wanted) {
+	for _, m := range ms {
+		switch {
+		case m.Type == labels.MatchEqual && m.Value != "":
+			out = append(out, []uint64{valueHash(m.Name, m.Value)})
+		case m.Type == labels.MatchRegexp && len(m.SetMatches()) > 0 && !m.Matches(""):
+			var hs []uint64
+			for _, v := range m.SetMatches() {
+				hs = append(hs, valueHash(m.Name, v))
+			}
+			out = append(out, hs)
+		}
+	}
+	return out
+}
+
+// Excludes reports whether no row of the table can match one of several lists of matchers. A nil
+// Glance excludes nothing.
+func (g *Glance) Excludes(sets []Wanted) bool {
+	if g == nil {
+		return false
+	}
+	for _, w := range sets {
+		if g.mayHave(w) {
+			return false
+		}
+	}
+	return len(sets) > 0
+}
+
+// mayHave reports whether the table may have one value of each list.
+func (g *Glance) mayHave(w Wanted) bool {
+	for _, values := range w {
+		found := false
+		for _, h := range values {
+			found = found || g.has(h)
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,60 @@
+package lookup
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/promlake/promlake/internal/query/index"
+	"github.com/promlake/promlake/internal/query/source"
+)
+
+// maxGlances is the number of objects of which a glance is kept, at most 16 KiB each.
+const maxGlances = 1 << 10
+
+// glances are those of the objects whose footers were read last, each at the number of its footer
+// modulo their size. A rule that reads one host need not look at the tables of the segments that came
+// since, of which most have other hosts. It is safe for concurrent use.
+type glances [maxGlances]atomic.Pointer[glance]
+
+type glance struct {
+	object        uint32
+	*index.Glance // nil: the table has too many values
+}
+
+// of returns the glance of an object, and whether its table was glanced at.
+func (s *glances) of(object uint32) (*index.Glance, bool) {
+	if g := s[object%maxGlances].Load(); g != nil && g.object == object {
+		return g.Glance, true
+	}
+	return nil, false
+}
+
+// add keeps a glance of the whole table of an object.
+func (s *glances) add(object uint32, t *index.Table) {
+	if _, known := s.of(object); known || t.Partial() {
+		return
+	}
+	if old := s[object%maxGlances].Load(); old == nil || old.object < object {
+		s[object%maxGlances].Store(&glance{object, t.Glance()})
+	}
+}
+
+// excluding returns a function that reports whether, at a glance, no row of an object matches one of
+// sets.
+func (s *Tables) excluding(sets [][]*labels.Matcher) func(*source.Object) bool {
+	var wanted []index.Wanted
+	return func(o *source.Object) bool {
+		g, _ := s.glances.of(o.Footer.Number)
+		if g == nil {
+			return false
+		}
+		if wanted == nil {
+			wanted = make([]index.Wanted, len(sets))
+			for i, ms := range sets {
+				wanted[i] = index.WantedBy(ms)
+			}
+		}
+		return g.Excludes(wanted)
+	}
+}
