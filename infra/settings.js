@@ -63,6 +63,9 @@ const PARAMETERS = {
 
   rules: oneOf('on', 'off'),
   'alertmanager-url': optional(matching('https?://[^,\\s]+(,https?://[^,\\s]+)*', 'URLs, separated by commas')),
+  'webhook-url': optional(matching('https?://[^,\\s]+|(/[\\w.-]+)+', 'a URL, or the name of an SSM parameter that begins with /')),
+  'sns-topic': optional(matching('arn:aws[\\w-]*:sns:[\\w-]+:\\d{12}:[\\w-]+(\\.fifo)?', 'the ARN of an SNS topic')),
+  'rules-repeat-hours': integer(1, 168),
   'rules-external-labels': optional(matching('[^=,\\s]+=[^=,\\s]+(,[^=,\\s]+=[^=,\\s]+)*', 'NAME=VALUE,... such as cluster=prod')),
   'rules-alert-relabel-configs': optional(relabeling),
   'rules-delay': integer(0, 240),
@@ -104,12 +107,16 @@ const PARAMETERS = {
   'alarm-age-seconds': integer(60, 14 * 86400),
 };
 
+// SECRET are parameters whose values errors do not repeat.
+const SECRET = ['alertmanager-url', 'webhook-url'];
+const shown = (name, value) => (SECRET.includes(name) ? 'another text' : `"${value}"`);
+
 const camel = (name) => name.replace(/-(.)/g, (_, c) => c.toUpperCase());
 
 const read = (name, value) => {
   const { want, check } = PARAMETERS[name];
   const typed = check(String(value));
-  if (typed === undefined) throw new Error(`parameter ${name}: want ${want}, got "${value}"`);
+  if (typed === undefined) throw new Error(`parameter ${name}: want ${want}, got ${shown(name, value)}`);
   return typed;
 };
 
@@ -166,9 +173,26 @@ const selfMetrics = (p) => {
 // without a level, such as those of a panic, and would drop them above it.
 const logging = (p) => ({ LogFormat: 'JSON', ApplicationLogLevel: 'TRACE', SystemLogLevel: p.systemLogLevel.toUpperCase() });
 
+// receiver selects who gets the notifications of rules: Alertmanagers, a webhook or a topic.
+const receiver = (p) => {
+  const given = ['alertmanager-url', 'webhook-url', 'sns-topic'].filter((name) => p[camel(name)] !== '');
+  if (given.length > 1) throw new Error(`parameters ${given.join(', ')}: want one of them`);
+  const parameter = p.webhookUrl.startsWith('/');
+  return {
+    alertmanagers: p.alertmanagerUrl || NO_VALUE,
+    webhook: (parameter ? `ssm:${p.webhookUrl}` : p.webhookUrl) || NO_VALUE,
+    snsTopicArn: p.snsTopic || NO_VALUE,
+    rulesRepeat: `${p.rulesRepeatHours}h`,
+    rulesMayNotify: [
+      ...(parameter ? mayRead([p.webhookUrl]) : []),
+      ...(p.snsTopic === '' ? [] : [{ Effect: 'Allow', Action: ['sns:Publish'], Resource: [p.snsTopic] }]),
+    ],
+  };
+};
+
 const derive = (p) => {
-  for (const name of ['alertmanager-url', 'rules-external-labels', 'rules-alert-relabel-configs']) {
-    if (p.rules === 'off' && p[camel(name)] !== '') throw new Error(`parameter ${name}: want rules=on, too, got "${p[camel(name)]}"`);
+  for (const name of ['alertmanager-url', 'webhook-url', 'sns-topic', 'rules-external-labels', 'rules-alert-relabel-configs']) {
+    if (p.rules === 'off' && p[camel(name)] !== '') throw new Error(`parameter ${name}: want rules=on, too, got ${shown(name, p[camel(name)])}`);
   }
   const self = selfMetrics(p);
   const tokens = p.auth === 'tokens' ? [p.tokens] : [];
@@ -183,7 +207,7 @@ const derive = (p) => {
     othersMayRead: mayRead(own(self.selfTokenSource)),
     runtimeConfigFile: p.runtimeConfig === 'on' ? 'store' : NO_VALUE,
     rulesOn: p.rules === 'on',
-    alertmanagers: p.alertmanagerUrl || NO_VALUE,
+    ...receiver(p),
     rulesExternalLabels: p.rulesExternalLabels || NO_VALUE,
     rulesAlertRelabelConfigs: p.rulesAlertRelabelConfigs || NO_VALUE,
     // Grafana edits rules only where the data source says that it is Mimir.

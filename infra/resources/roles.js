@@ -76,6 +76,7 @@ module.exports = async ({ resolveVariable }) => {
           forRules(['s3:GetObject', 's3:PutObject', 's3:AbortMultipartUpload']),
           ...limits,
           ...s.queryMayRead,
+          ...s.rulesMayNotify,
         ]),
       }),
     },

@@ -34,7 +34,7 @@ func TestAlertsContinueFromAServer(t *testing.T) {
 		QueryFunc: func(ctx context.Context, expr string, at time.Time) (promql.Vector, error) {
 			return rules.EngineQueryFunc(engine, past)(ctx, expr, at)
 		},
-		NotifyFunc: rules.SendAlerts(sender{}, ""), ExternalURL: &url.URL{}, Appendable: appender.V1{Appendable: appender.New(past.Add)}, Context: t.Context(),
+		NotifyFunc: noting(map[string]string{}, ""), ExternalURL: &url.URL{}, Appendable: appender.V1{Appendable: appender.New(past.Add)}, Context: t.Context(),
 		ResendDelay: time.Minute, Logger: slog.New(slog.DiscardHandler), Metrics: rules.NewGroupMetrics(nil),
 	})
 	first := server.EvalTimestamp(minute(0).UnixNano())

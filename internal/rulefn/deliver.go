@@ -27,7 +27,7 @@ func (r *Runner) redeliver(ctx context.Context, tenant string, all []*member, at
 	r.met.redelivered.Add(float64(len(late)))
 	for _, m := range late {
 		if r.Sender != nil {
-			m.unsent = recent(m.state.Outbox.Notifications, at)
+			m.unsent = recent(m.state.Outbox.Notifications, at, r.retention())
 		}
 		if len(m.unsent) == 0 {
 			r.setDelivered(m.key, m.etag)

@@ -35,7 +35,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		missed:        counter("iterations_missed_total", "Evaluations of rule groups that were too old to be made up for."),
 		samples:       counter("samples_total", "Samples that rules have written, with those that were written again."),
 		refused:       counter("refused_writes_total", "Writes of rules of which a part was refused. The log has the reasons."),
-		notifications: vec("notifications_total", "result", "Notifications to Alertmanagers.", "sent", "failed"),
+		notifications: vec("notifications_total", "result", "Notifications to the receiver: sent, failed, or dropped because too many of a group waited.", "sent", "failed", "dropped"),
 		redelivered:   counter("redelivered_total", "Evaluations of rule groups whose results were delivered again, because it was not known whether they had been."),
 	}
 	var errs []error

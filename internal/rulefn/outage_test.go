@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/notify"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/ruleeval"
 	"github.com/promlake/promlake/internal/rulefn"
@@ -28,10 +29,15 @@ import (
 )
 
 // sending is a function as a rulefn.Sender.
-type sending func(ctx context.Context, id string, all []rulestate.Notification) (int, error)
+type sending func(ctx context.Context, id string, all []rulestate.Notification) (notify.Delivery, error)
 
-func (s sending) Send(ctx context.Context, id string, all []rulestate.Notification) (int, error) {
+func (s sending) Send(ctx context.Context, id string, all []rulestate.Notification) (notify.Delivery, error) {
 	return s(ctx, id, all)
+}
+
+// away is what becomes of notifications whose receiver does not answer.
+func away(all []rulestate.Notification) notify.Delivery {
+	return notify.Delivery{Sent: len(all), Left: all}
 }
 
 // always is a group with an alert that fires, and whose state has samples, too.
@@ -120,9 +126,9 @@ func TestTimeIsOver(t *testing.T) {
 func TestAlertmanagerDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
-		w.sender = sending(func(ctx context.Context, _ string, all []rulestate.Notification) (int, error) {
+		w.sender = sending(func(ctx context.Context, _ string, all []rulestate.Notification) (notify.Delivery, error) {
 			<-ctx.Done()
-			return len(all), ctx.Err()
+			return away(all), ctx.Err()
 		})
 		w.rules(always("a", time.Minute))
 		w.rulesOf(other, always("b", time.Minute))
@@ -157,16 +163,16 @@ func TestOneAlertmanagerIsAway(t *testing.T) {
 	}))
 	defer there.Close()
 	set := rulefn.DefaultSettings()
-	set.Alertmanagers, set.NotifyTimeout = away.URL+","+there.URL, 5*time.Minute
+	set.Notify.Alertmanagers, set.Notify.Timeout = away.URL+","+there.URL, 5*time.Minute
 	sender, err := set.Sender()
 	require.NoError(t, err)
 	all := make([]rulestate.Notification, 600)
 	for i := range all {
 		all[i].Labels = labels.FromStrings("alertname", "A", "i", fmt.Sprint(i))
 	}
-	n, err := sender.Send(t.Context(), tenant, all)
+	d, err := sender.Send(t.Context(), tenant, all)
 	require.ErrorContains(t, err, "503 Service Unavailable")
-	require.Len(t, all, n)
+	require.Len(t, all, d.Sent)
 	require.EqualValues(t, 1, bad.Load())
 	require.EqualValues(t, 3, good.Load())
 }
@@ -175,7 +181,9 @@ func TestOneAlertmanagerIsAway(t *testing.T) {
 // latest of each other alert, and none of alerts that ended long ago.
 func TestOutboxIsBounded(t *testing.T) {
 	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
-	w.sender = sending(func(_ context.Context, _ string, all []rulestate.Notification) (int, error) { return len(all), errAway })
+	w.sender = sending(func(_ context.Context, _ string, all []rulestate.Notification) (notify.Delivery, error) {
+		return away(all), errAway
+	})
 	w.rules(rulestore.Group{Name: "a", Interval: model.Duration(30 * time.Second), Rules: []rulestore.Rule{
 		{Alert: "New", Expr: "vector(time())", Labels: map[string]string{"at": "{{ $value }}"}},
 		{Alert: "Always", Expr: "vector(1)"},
@@ -203,12 +211,12 @@ func TestOutboxIsBounded(t *testing.T) {
 // time of catching up, by the process that evaluated it and by others.
 func TestLongIntervals(t *testing.T) {
 	for _, same := range []bool{true, false} {
-		away := true
+		isAway := true
 		w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
 		w.rules(always("a", time.Hour))
-		w.sender = sending(func(ctx context.Context, id string, all []rulestate.Notification) (int, error) {
-			if away {
-				return len(all), errAway
+		w.sender = sending(func(ctx context.Context, id string, all []rulestate.Notification) (notify.Delivery, error) {
+			if isAway {
+				return away(all), errAway
 			}
 			return w.Send(ctx, id, all)
 		})
@@ -226,7 +234,7 @@ func TestLongIntervals(t *testing.T) {
 		for range 10 {
 			_ = tick()
 		}
-		away = false
+		isAway = false
 		for range 5 {
 			require.NoError(t, tick())
 		}

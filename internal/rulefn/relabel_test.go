@@ -51,8 +51,8 @@ func receiver(t *testing.T) (url string, got func() [][]map[string]string) {
 func TestRelabeling(t *testing.T) {
 	url, got := receiver(t)
 	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
-	w.set.Alertmanagers, w.set.ExternalLabels = url, "cluster=prod,severity=none"
-	w.set.RelabelConfigs = `
+	w.set.Notify.Alertmanagers, w.set.Notify.ExternalLabels = url, "cluster=prod,severity=none"
+	w.set.Notify.RelabelConfigs = `
 - {source_labels: [cluster, severity], regex: prod;info, action: drop}
 - {source_labels: [tenant, cluster], separator: "/", target_label: from, replacement: "at $1"}
 - {regex: cluster, action: labeldrop}
@@ -108,7 +108,7 @@ func TestRelabelingIsChecked(t *testing.T) {
 		"{": "want YAML as in Prometheus' alert_relabel_configs: yaml:",
 	} {
 		s := rulefn.DefaultSettings()
-		s.RelabelConfigs = text
+		s.Notify.RelabelConfigs = text
 		err := s.Validate()
 		if want == "" {
 			require.NoError(t, err, text)

@@ -23,7 +23,8 @@ const (
 type member struct {
 	*group
 
-	state     *rulestate.Group
+	state     *rulestate.Group         // after the evaluations of this run
+	stored    *rulestate.Group         // as it was read
 	etag      string                   // of the state in the store
 	unsent    []rulestate.Notification // of former evaluations, which may not be sent
 	failed    bool                     // not to be evaluated any more in this run
@@ -96,7 +97,8 @@ func (r *Runner) states(ctx context.Context, w work) (all []*member, errs []erro
 	for i, one := range w.groups {
 		g.Go(func() error {
 			m := &member{group: one}
-			m.state, m.etag, failed[i] = rulestate.Read(ctx, r.Store, w.tenant, one.Namespace(), one.Name())
+			m.stored, m.etag, failed[i] = rulestate.Read(ctx, r.Store, w.tenant, one.Namespace(), one.Name())
+			m.state = m.stored
 			out[i] = m
 			return nil
 		})
@@ -123,7 +125,7 @@ func (r *Runner) commit(ctx context.Context, tenant string, all []*member) (comm
 		}
 		g.Go(func() error {
 			var etag string
-			err := m.fill(r.Sender != nil)
+			err := r.fill(ctx, tenant, m)
 			if err == nil {
 				etag, err = rulestate.Commit(ctx, r.Store, tenant, m.state, m.etag, r.set.MaxStateBytes, "--ruler.max-state-bytes")
 			}
@@ -153,11 +155,17 @@ func (r *Runner) commit(ctx context.Context, tenant string, all []*member) (comm
 }
 
 // fill puts what the run has to deliver into the outbox of the state.
-func (m *member) fill(notify bool) error {
+func (r *Runner) fill(ctx context.Context, tenant string, m *member) error {
 	o := &m.state.Outbox
 	*o = rulestate.Outbox{}
-	if notify {
-		o.Notifications = append(latest(m.unsent, m.notices), m.notices...)
+	if r.Sender != nil {
+		former := waiting(m.unsent, m.notices)
+		if more := len(former) - maxWaiting; more > 0 {
+			former = former[more:]
+			r.met.notifications.WithLabelValues("dropped").Add(float64(more))
+			r.Logger.ErrorContext(ctx, "notifications are dropped, because too many of a group wait", "tenant", tenant, "namespace", m.Namespace(), "group", m.Name(), "limit", maxWaiting, "dropped", more)
+		}
+		o.Notifications = append(former, m.notices...)
 	}
 	for _, tx := range m.txs {
 		o.Count += len(tx.Samples)

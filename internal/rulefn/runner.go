@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/promlake/promlake/internal/notify"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/queue"
 	"github.com/promlake/promlake/internal/rulestate"
@@ -46,9 +47,8 @@ type Sink interface {
 
 // Sender delivers notifications.
 type Sender interface {
-	// Send returns when each receiver has accepted the notifications of a tenant. sent is the
-	// number of those that relabeling does not drop, also with an error.
-	Send(ctx context.Context, tenant string, all []rulestate.Notification) (sent int, err error)
+	// Send returns when each receiver has accepted the notifications of a tenant, the oldest first.
+	Send(ctx context.Context, tenant string, all []rulestate.Notification) (notify.Delivery, error)
 }
 
 // Parts are what a Runner uses.
@@ -95,7 +95,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	external, err := s.externalLabels()
+	external, err := s.Notify.Labels()
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func New(s Settings, p Parts) (*Runner, error) {
 		return nil, err
 	}
 	o := &rulestep.Options{
-		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.ResendDelay, ExternalURL: u, ExternalLabels: external,
+		Parser: p.Parser, Interval: s.Interval, QueryOffset: s.QueryOffset, ResendDelay: s.Notify.Repeat(), ExternalURL: u, ExternalLabels: external,
 		OutageTolerance: s.OutageTolerance, GracePeriod: s.GracePeriod,
 		Link:      func(expr string) string { return u.String() + explore + url.QueryEscape(expr) },
 		MaxSeries: s.MaxSeries, Retry: p.Retry, Now: p.Now, Logger: p.Logger,

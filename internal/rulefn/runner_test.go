@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -200,8 +199,8 @@ func TestAlertmanagerIsAway(t *testing.T) {
 	}))
 	defer server.Close()
 	w := newWorld(t, ruleeval.NewMemory(math.MaxInt64, ""))
-	w.set.Alertmanagers = strings.Replace(server.URL, "http://", "http://u:p@", 1) + "/am/"
-	w.set.ExternalLabels = "cluster=prod, zone=other"
+	w.set.Notify.Alertmanagers = strings.Replace(server.URL, "http://", "http://u:p@", 1) + "/am/"
+	w.set.Notify.ExternalLabels = "cluster=prod, zone=other"
 	sender, err := w.set.Sender()
 	require.NoError(t, err)
 	w.sender = sender
@@ -292,22 +291,13 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, sender)
 	for _, change := range []func(*rulefn.Settings){
-		func(s *rulefn.Settings) { s.Alertmanagers = "http://a,ftp://b" },
 		func(s *rulefn.Settings) { s.ExternalURL = "example.com" },
 		func(s *rulefn.Settings) { s.CatchUp = time.Second },
-		func(s *rulefn.Settings) { s.ExternalLabels = "cluster" },
-		func(s *rulefn.Settings) { s.ExternalLabels = "cluster=a,cluster=b" },
-		func(s *rulefn.Settings) { s.ExternalLabels = "=a" },
-		func(s *rulefn.Settings) { s.RelabelConfigs = "[{action: dorp}]" },
+		func(s *rulefn.Settings) { s.Notify.RepeatInterval = time.Second },
+		func(s *rulefn.Settings) { s.Notify.Webhook = "example.com" },
 	} {
 		s := rulefn.DefaultSettings()
 		change(&s)
 		require.Error(t, s.Validate())
 	}
-	s.Alertmanagers = "https://a, ftp://user:password@b"
-	require.ErrorContains(t, s.Validate(), "another URL in place 2")
-	require.NotContains(t, s.Validate().Error(), "password")
-	field, _ := reflect.TypeFor[rulefn.Settings]().FieldByName("Alertmanagers")
-	_, secret := field.Tag.Lookup("secret")
-	require.True(t, secret, "a URL may have a password")
 }

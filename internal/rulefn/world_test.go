@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -29,6 +30,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/appender"
+	"github.com/promlake/promlake/internal/notify"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/objstore/memstore"
 	"github.com/promlake/promlake/internal/queue"
@@ -65,7 +67,13 @@ type world struct {
 	logger *slog.Logger                                   // default: none
 	read   func(ctx context.Context, metric string) error // called before each read of a metric; nil: no error
 
-	mu     sync.Mutex // of calls and dead, while a function works
+	stored struct { // samples of rules that were read
+		objects map[string][]appender.Sample // by key
+		memory  *ruleeval.Memory             // of all of them
+	}
+	notices []string // that were sent, each as often as it was
+
+	mu     sync.Mutex // of calls, dead and notices, while a function works
 	calls  int
 	writes int // of samples
 	kill   int // the call at which the function dies; 0: none
@@ -77,6 +85,7 @@ type world struct {
 func newWorld(t testing.TB, base *ruleeval.Memory) *world {
 	w := &world{t: t, base: base, engine: newEngine(), set: rulefn.DefaultSettings(), logger: slog.New(slog.DiscardHandler)}
 	w.set.ExternalURL = "http://example.com/p"
+	w.stored.objects = map[string][]appender.Sample{}
 	w.Store = memstore.New(memstore.Settings{Faults: func(memstore.Call) memstore.Fault {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -120,11 +129,19 @@ func (w *world) Write(ctx context.Context, id string, message []byte, _ int) (re
 }
 
 // Send implements rulefn.Sender.
-func (w *world) Send(ctx context.Context, id string, all []rulestate.Notification) (int, error) {
+func (w *world) Send(ctx context.Context, id string, all []rulestate.Notification) (notify.Delivery, error) {
 	require.Contains(w.t, []string{tenant, other}, id)
 	body, err := json.Marshal(all)
 	require.NoError(w.t, err)
-	return len(all), w.put(ctx, "sent/", body)
+	if err := w.put(ctx, "sent/", body); err != nil {
+		return away(all), err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range all {
+		w.notices = append(w.notices, text(n))
+	}
+	return notify.Delivery{Sent: len(all)}, nil
 }
 
 func (w *world) put(ctx context.Context, prefix string, body []byte) error {
@@ -136,20 +153,44 @@ func (w *world) put(ctx context.Context, prefix string, body []byte) error {
 // Querier implements storage.Queryable: it reads the samples of others, and those of rules that are
 // stored.
 func (w *world) Querier(mint, maxt int64) (storage.Querier, error) {
-	stored := &appender.Transaction{}
-	err := w.each(context.Background(), "samples/", func(body []byte) {
-		stored.Samples = append(stored.Samples, decode(w.t, body)...)
-	})
+	all, err := w.written(context.Background())
 	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(stored.Samples, func(a, b appender.Sample) int { return cmp.Compare(a.T, b.T) })
-	all := ruleeval.NewMemory(math.MaxInt64, "")
-	if err := all.Add(stored); err != nil {
 		return nil, err
 	}
 	q, err := ruleeval.Layers{w.base, all}.Querier(mint, maxt)
 	return tapped{q, w}, err
+}
+
+// written returns the samples of rules that are stored. It lists the store, and reads objects that
+// are new: objects of samples never change.
+func (w *world) written(ctx context.Context) (*ruleeval.Memory, error) {
+	known := len(w.stored.objects)
+	for obj, err := range w.List(ctx, "samples/", "") {
+		if err != nil {
+			return nil, promql.ErrStorage{Err: err}
+		}
+		if _, ok := w.stored.objects[obj.Key]; ok {
+			continue
+		}
+		body, _, err := objstore.ReadAll(ctx, w.Store, obj.Key)
+		if err != nil {
+			return nil, promql.ErrStorage{Err: err}
+		}
+		w.stored.objects[obj.Key] = decode(w.t, body)
+	}
+	if w.stored.memory == nil || len(w.stored.objects) > known {
+		tx := &appender.Transaction{}
+		for _, key := range slices.Sorted(maps.Keys(w.stored.objects)) {
+			tx.Samples = append(tx.Samples, w.stored.objects[key]...)
+		}
+		slices.SortStableFunc(tx.Samples, func(a, b appender.Sample) int { return cmp.Compare(a.T, b.T) })
+		all := ruleeval.NewMemory(math.MaxInt64, "")
+		if err := all.Add(tx); err != nil {
+			return nil, err
+		}
+		w.stored.memory = all
+	}
+	return w.stored.memory, nil
 }
 
 // tapped is a querier whose reads the world may let fail.

@@ -18,7 +18,7 @@ ACTIONS = (
     "ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:PutParameter",
     "logs:CreateLogStream", "logs:PutLogEvents", "logs:CreateLogGroup", "logs:DeleteLogGroup", "logs:FilterLogEvents",
     "lambda:InvokeFunction", "lambda:UpdateFunctionCode", "iam:PassRole", "sts:AssumeRole", "kms:Decrypt", "ec2:RunInstances",
-    "dynamodb:PutItem",
+    "dynamodb:PutItem", "sns:Publish", "sns:Subscribe",
 )  # fmt: skip
 
 Rights = set[tuple[str, str]]

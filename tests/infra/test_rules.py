@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Package
 from policies import allows
-from stack_template import FUNCTIONS, Template, read, seconds
+from stack_template import ACCOUNT, FUNCTIONS, REGION, Template, read, seconds
 from support.programs import Programs
 from test_iam import ACTIONS, check_rights, each, plus, resources, statements
 from test_iam import BUFFERED as RIGHTS
@@ -15,6 +15,7 @@ from test_routes import gateway, route, table
 from test_template import lint, variables
 
 STAGE = "test-rules"
+TOPIC = "arn:aws:sns:eu-central-1:123456789012:alerts"
 ALERTMANAGERS = "https://user:secret@am-1.example.com,http://am-2.example.com:9093/am"
 RELABELING = "[{source_labels: [severity], regex: 'info|none', replacement: 'a=$1', target_label: b}, {regex: a, action: labeldrop}]"
 SCHEDULE_SECONDS = 60
@@ -121,6 +122,31 @@ def test_rights(rules: Template) -> None:
     }  # fmt: skip
     for prefix, allowed in (("v1/", True), ("rules/", True), ("rules-state/team-a/", True), ("", False), ("config/", False)):
         assert allows(policy, "s3:ListBucket", bucket, {"s3:prefix": prefix}) == allowed, prefix
+
+
+@pytest.mark.parametrize("receiver", ["sns-topic", "webhook-url"])
+def test_without_an_alertmanager(receiver: str, package: Package, programs: Programs) -> None:
+    """The function may publish to the topic, or read the parameter with the URL, and no other."""
+    value = {"sns-topic": TOPIC, "webhook-url": "/promlake/webhook"}[receiver]
+    folder = package("test-notify", "arm64", "rules=on", f"{receiver}={value}", "rules-repeat-hours=6")
+    t = read(folder / "cloudformation.json")
+    assert (folder / "cloudformation.json").stat().st_size < 51_200
+    env = t.function("rules")["Environment"]["Variables"]
+    assert set(env) <= variables(programs.query_fn)
+    assert env["PROMLAKE_RULER_REPEAT_INTERVAL"] == "6h"
+    assert "PROMLAKE_RULER_ALERTMANAGER_URL" not in env
+    names = {"sns-topic": "PROMLAKE_RULER_SNS_TOPIC_ARN", "webhook-url": "PROMLAKE_RULER_WEBHOOK_URL"}
+    assert {name: env.get(name) for name in names.values()} == {
+        name: {"sns-topic": TOPIC, "webhook-url": "ssm:/promlake/webhook"}[receiver] if name == names[receiver] else None
+        for name in names.values()
+    }
+    parameter = f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter/promlake/webhook"
+    policy = statements(t, "rules")
+    named = (TOPIC, TOPIC + "x", "arn:aws:sns:us-east-1:123456789012:other", parameter, parameter + "x")
+    have = {(action, arn) for action in ACTIONS for arn in named if allows(policy, action, arn)}
+    assert have == {{"sns-topic": ("sns:Publish", TOPIC), "webhook-url": ("ssm:GetParameter", parameter)}[receiver]}
+    for name in FUNCTIONS:
+        assert not any(allows(statements(t, name), action, arn) for action, arn in have), name
 
 
 def test_alarms(rules: Template) -> None:

@@ -64,6 +64,14 @@ def test_parameters_of_the_composed_environment() -> None:
         ({"tenant_retention": "team-a"}, "parameter tenant-retention: want TENANT=PERIOD"),
         ({"tenant_retention": "team-a=30d,team-b="}, "parameter tenant-retention"),
         ({"rules_alert_relabel_configs": "[{action: drop}]"}, "parameter rules-alert-relabel-configs: want rules=on, too"),
+        ({"alertmanager_url": "http://a/secret"}, "parameter alertmanager-url: want rules=on, too, got another text"),
+        ({"webhook_url": "http://a/secret"}, "parameter webhook-url: want rules=on, too, got another text"),
+        ({"sns_topic": "arn:aws:sns:us-east-1:123456789012:a"}, "parameter sns-topic: want rules=on, too"),
+        ({"rules": "on", "webhook_url": "secret"}, "parameter webhook-url: want a URL, or the name of an SSM parameter that begins with /"),
+        ({"rules": "on", "alertmanager_url": "secret"}, "parameter alertmanager-url: want URLs, separated by commas, or nothing, got"),
+        ({"rules": "on", "sns_topic": "arn:aws:sqs:us-east-1:123456789012:a"}, "parameter sns-topic: want the ARN of an SNS topic"),
+        ({"rules": "on", "webhook_url": "http://a/secret", "alertmanager_url": "http://b/secret"}, "want one of them"),
+        ({"rules": "on", "rules_repeat_hours": "0"}, "parameter rules-repeat-hours: want a whole number from 1 to 168"),
         ({"rules": "on", "rules_alert_relabel_configs": "action: drop"}, "want a YAML list of Prometheus' alert_relabel_configs"),
         ({"rules": "on", "rules_alert_relabel_configs": "[{source_label: [a]}]"}, "with the keys source_labels, separator, regex,"),
         ({"rules": "on", "rules_alert_relabel_configs": "[null]"}, "parameter rules-alert-relabel-configs"),
@@ -83,6 +91,7 @@ def test_wrong_parameters(given: dict[str, str], error: str, programs: Programs)
     code, text = settings(**given)
     assert code == 1
     assert error in text
+    assert "secret" not in text
 
 
 @pytest.mark.parametrize(

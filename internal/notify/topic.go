@@ -1,0 +1,137 @@
+package notify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sns/types"
+	"github.com/aws/smithy-go/logging"
+	"github.com/prometheus/common/model"
+)
+
+const (
+	maxMessage = 256 << 10 // bytes of a message, a limit of SNS
+	maxSubject = 100       // characters, a limit of SNS
+	maxValue   = 1024      // bytes of an annotation in a message that is else too long
+)
+
+// topic publishes alerts to a topic of Amazon SNS. Region is that of the ARN; credentials are those
+// of the AWS environment, and so is the endpoint (AWS_ENDPOINT_URL_SNS).
+type topic struct {
+	arn      string
+	external *url.URL
+	timeout  time.Duration
+
+	connect func() (*sns.Client, error) // once, at first use
+}
+
+func newTopic(arn string, external *url.URL, timeout time.Duration) *topic {
+	t := &topic{arn: arn, external: external, timeout: timeout}
+	t.connect = sync.OnceValues(func() (*sns.Client, error) {
+		cfg, err := awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithRegion(topicARN.FindStringSubmatch(arn)[1]), awsconfig.WithLogger(logging.Nop{}))
+		if err != nil {
+			return nil, fmt.Errorf("load AWS configuration: %w", err)
+		}
+		return sns.NewFromConfig(cfg), nil
+	})
+	return t
+}
+
+// deliver implements receiver.
+func (t *topic) deliver(ctx context.Context, all []alert) (Delivery, error) {
+	client, err := t.connect()
+	if err != nil {
+		return leftAll(all), fmt.Errorf("notify topic %s: %w", t.arn, err)
+	}
+	return direct(ctx, all, func(ctx context.Context, a alert) error {
+		if err := t.publish(ctx, client, newDocument(a, t.external, time.Now())); err != nil {
+			return fmt.Errorf("notify topic %s: %w", t.arn, err)
+		}
+		return nil
+	})
+}
+
+// publish publishes a document. A topic that keeps the order (.fifo) has the events of an alert in
+// one message group.
+func (t *topic) publish(ctx context.Context, client *sns.Client, d document) error {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	message, err := fit(d)
+	if err != nil {
+		return err
+	}
+	in := &sns.PublishInput{TopicArn: &t.arn, Subject: aws.String(subject(d)), Message: &message, MessageStructure: aws.String("json")}
+	if strings.HasSuffix(t.arn, ".fifo") {
+		hash := sha256.Sum256([]byte(message))
+		in.MessageGroupId, in.MessageDeduplicationId = aws.String(d.Alerts[0].Fingerprint), aws.String(hex.EncodeToString(hash[:]))
+	}
+	_, err = client.Publish(ctx, in)
+	var parameter *types.InvalidParameterException
+	var value *types.InvalidParameterValueException
+	if errors.As(err, &parameter) || errors.As(err, &value) {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	return err
+}
+
+// fit returns the message of a document. If it is too long, annotations are cut, then left out.
+func fit(d document) (string, error) {
+	whole := d.CommonAnnotations
+	for _, most := range []int{-1, maxValue, 0} {
+		if most >= 0 {
+			d = withAnnotations(d, shortened(whole, most))
+		}
+		message, err := encode(d)
+		if err != nil || len(message) <= maxMessage {
+			return message, err
+		}
+	}
+	return "", fmt.Errorf("%w: the labels of alert %s take more than %d bytes", errRefused, cut(d.GroupKey, maxSubject), maxMessage)
+}
+
+// encode returns a message: the document for programs, and texts for people.
+func encode(d document) (string, error) {
+	body, err := json.Marshal(d)
+	if err != nil {
+		return "", err
+	}
+	message, err := json.Marshal(map[string]string{"default": string(body), "email": text(d), "sms": subject(d)})
+	return string(message), err
+}
+
+func withAnnotations(d document, set model.LabelSet) document {
+	one := d.Alerts[0]
+	one.Annotations, d.CommonAnnotations = set, set
+	d.Alerts = []event{one}
+	return d
+}
+
+// shortened returns annotations with at most so many bytes each; with 0, none.
+func shortened(set model.LabelSet, most int) model.LabelSet {
+	out := model.LabelSet{}
+	for name, value := range set {
+		if most > 0 {
+			out[name] = model.LabelValue(cut(string(value), most))
+		}
+	}
+	return out
+}
+
+// cut returns the begin of a text, valid UTF-8 of at most so many bytes.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-len("…")], "") + "…"
+}
