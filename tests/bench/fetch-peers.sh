@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fetches Debian's prometheus (with promtool), victoria-metrics, prometheus-node-exporter and
-# collectd and unpacks them into a cache folder. It installs nothing and starts no service. A second
+# Fetches Debian's prometheus (with promtool), prometheus-alertmanager, victoria-metrics,
+# prometheus-node-exporter and collectd and unpacks them into a cache folder. It installs nothing and starts no service. A second
 # run does nothing.
 #
 # usage: fetch-peers.sh [FOLDER]     default: .cache/peers in the repository
@@ -8,8 +8,8 @@
 # apt-get update, which needs root, only if a package cannot be found without it.
 set -eu
 
-packages="prometheus victoria-metrics prometheus-node-exporter collectd-core"
-programs="bin/prometheus bin/promtool bin/victoria-metrics bin/prometheus-node-exporter sbin/collectd"
+packages="prometheus prometheus-alertmanager victoria-metrics prometheus-node-exporter collectd-core"
+programs="bin/prometheus bin/promtool bin/prometheus-alertmanager bin/victoria-metrics bin/prometheus-node-exporter sbin/collectd"
 
 folder=${1:-$(cd "$(dirname "$0")/../.." && pwd)/.cache/peers}
 mkdir -p "$folder"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs the long tests: upstream's PromQL suite over every layout of the store, random PromQL against
-# upstream's engine, the simulation of the store's protocol with many schedules, its model with
-# larger systems, an hour of hostile and random requests (PROMLAKE_RESOURCE_SECONDS), and every fuzz
+# upstream's engine, random timelines of alerts in which the rule function is killed at every
+# request, the simulation of the store's protocol with many schedules, its model with larger systems, an hour of hostile and random requests (PROMLAKE_RESOURCE_SECONDS), and every fuzz
 # target, one after another.
 # usage: soak.sh [DURATION]     of each fuzz target, default 30s
-# PROMLAKE_SIM_SCHEDULES (default 20000; 1000000 take a night) and PROMLAKE_FUZZPROMQL_QUERIES
-# (default 200000) set the lengths.
+# PROMLAKE_SIM_SCHEDULES (default 20000; 1000000 take a night), PROMLAKE_FUZZPROMQL_QUERIES (default
+# 200000) and PROMLAKE_RULE_TIMELINES (default 1000) set the lengths.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -15,6 +15,9 @@ PROMLAKE_SOAK=1 go test -run '^TestBuiltin$' -count=1 -timeout 0 ./internal/quer
 echo "soak: random PromQL"
 PROMLAKE_FUZZPROMQL_QUERIES=${PROMLAKE_FUZZPROMQL_QUERIES:-200000} PROMLAKE_FUZZPROMQL_SEED=${PROMLAKE_FUZZPROMQL_SEED:-$((RANDOM * 1000000))} \
     go test -run '^TestDifferential$' -count=1 -v -timeout 0 ./tests/fuzzpromql
+echo "soak: rules in functions that are killed at every request"
+go test -run '^Test(TimelinesKilled|Killed)AtEveryRequest$' -count=1 -v -timeout 0 ./internal/rulefn \
+    -args -timelines "${PROMLAKE_RULE_TIMELINES:-1000}" -timelines-from "${PROMLAKE_RULE_SEED:-$((RANDOM * 1000000))}" -kills 0
 echo "soak: simulation"
 PROMLAKE_SIM_SCHEDULES=${PROMLAKE_SIM_SCHEDULES:-20000} PROMLAKE_SIM_SEED=${PROMLAKE_SIM_SEED:-$RANDOM} \
     go test -run '^TestSimulation$' -count=1 -v -timeout 0 ./tests/sim

@@ -29,6 +29,7 @@ class Programs:
     versitygw: Path = ROOT / ".cache/bin/versitygw"
     prometheus: Path = ROOT / ".cache/peers/usr/bin/prometheus"
     promtool: Path = ROOT / ".cache/peers/usr/bin/promtool"
+    alertmanager: Path = ROOT / ".cache/peers/usr/bin/prometheus-alertmanager"
     node_exporter: Path = ROOT / ".cache/peers/usr/bin/prometheus-node-exporter"
     collectd: Path = ROOT / ".cache/peers/usr/sbin/collectd"
 
