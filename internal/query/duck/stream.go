@@ -23,6 +23,16 @@ func (d *DB) Stream(ctx context.Context, sql string, allowed ...mapping.Statemen
 	return r, nil
 }
 
+// With calls fn with a connection that it owns until it returns.
+func (d *DB) With(ctx context.Context, fn func(mapping.Connection) error) error {
+	conn, err := d.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.release(conn)
+	return fn(conn)
+}
+
 // permitted checks the type of the prepared statement.
 func (r *Rows) permitted() error {
 	if len(r.allowed) == 0 {

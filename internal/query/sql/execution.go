@@ -71,6 +71,11 @@ func (x *execution) plan() error {
 	if err := x.check(); err != nil {
 		return err
 	}
+	if !x.stmt.MakesMaps() { // DuckDB would take the function for all maps whose keys are texts
+		if err := x.db.With(x.ctx, table.RegisterLookup); err != nil {
+			return err
+		}
+	}
 	begun, err := x.db.Stream(x.ctx, "BEGIN TRANSACTION READ ONLY")
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func (c *Chunk) reset() {
 	c.pinned.Unpin()
 	for _, t := range c.texts {
 		if t != nil {
-			*t = Texts{maps: t.maps, bytes: t.bytes[:0], ends: t.ends[:0], mapEnds: t.mapEnds[:0], valid: t.valid[:0], chosen: t.chosen[:0]}
+			*t = Texts{maps: t.maps, bytes: t.bytes[:0], ends: t.ends[:0], mapEnds: t.mapEnds[:0], valid: t.valid[:0], repeats: t.repeats[:0]}
 		}
 	}
 }
@@ -119,8 +119,8 @@ func pin[T any](c *Chunk, s []T) *T {
 	return &s[0]
 }
 
-// Texts are the values of a VARCHAR or MAP column: distinct entries, and which of them each row
-// has. Without Choose, row i has entry i. A nil *Texts drops everything.
+// Texts are the values of a VARCHAR or MAP column: entries, and how many rows in a row have each.
+// Without Choose, row i has entry i. A nil *Texts drops everything.
 type Texts struct {
 	maps    bool
 	bytes   []byte
@@ -128,7 +128,7 @@ type Texts struct {
 	mapEnds []uint32
 	valid   []uint8
 	nulls   bool
-	chosen  []uint32
+	repeats []uint32 // by entry: the rows that have it
 }
 
 // Add adds an entry of a VARCHAR column.
@@ -173,17 +173,22 @@ func (t *Texts) Choose(n int) {
 	if t == nil {
 		return
 	}
-	last := uint32(len(t.valid) - 1)
-	for range n {
-		t.chosen = append(t.chosen, last)
+	for len(t.repeats) < len(t.valid) {
+		t.repeats = append(t.repeats, 0)
 	}
+	t.repeats[len(t.repeats)-1] += uint32(n)
 }
 
 func (t *Texts) give(c *Chunk, v *C.prom_table_vector) {
 	v.bytes = (*C.char)(unsafe.Pointer(pin(c, t.bytes)))
 	v.ends = (*C.uint32_t)(pin(c, t.ends))
 	v.map_ends = (*C.uint32_t)(pin(c, t.mapEnds))
-	v.chosen = (*C.uint32_t)(pin(c, t.chosen))
+	if len(t.repeats) > 0 {
+		for len(t.repeats) < len(t.valid) {
+			t.repeats = append(t.repeats, 0)
+		}
+	}
+	v.repeats = (*C.uint32_t)(pin(c, t.repeats))
 	v.entries = C.size_t(len(t.valid))
 	if t.nulls {
 		v.valid = (*C.uint8_t)(pin(c, t.valid))

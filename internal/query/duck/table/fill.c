@@ -1,6 +1,7 @@
 // Copies of rows into DuckDB's vectors.
 #include "fill.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void set_nulls(duckdb_vector out, const uint8_t *valid, size_t n) {
@@ -41,15 +42,65 @@ static bool fill_maps(duckdb_vector out, const prom_table_vector *in) {
 	return true;
 }
 
-// Makes row i the entry chosen[i]: a series' labels are in a chunk once.
-static bool choose(duckdb_vector out, const uint32_t *chosen, size_t rows) {
+// Gives the rows their entries: a series' labels are in a chunk once.
+static bool repeat(duckdb_vector out, const prom_table_vector *in, size_t rows) {
 	duckdb_selection_vector selection = duckdb_create_selection_vector(rows);
 	if (selection == NULL) {
 		return false;
 	}
-	memcpy(duckdb_selection_vector_get_data_ptr(selection), chosen, rows * sizeof *chosen);
+	sel_t *entry = duckdb_selection_vector_get_data_ptr(selection);
+	for (size_t i = 0, row = 0; i < in->entries; i++) {
+		for (uint32_t n = in->repeats[i]; n > 0 && row < rows; n--) {
+			entry[row++] = i;
+		}
+	}
 	duckdb_slice_vector(out, selection, rows);
 	duckdb_destroy_selection_vector(selection);
+	return true;
+}
+
+static duckdb_value string_value(const prom_table_vector *in, size_t i) {
+	uint32_t from = i == 0 ? 0 : in->ends[i - 1];
+	return duckdb_create_varchar_length(in->bytes + from, in->ends[i] - from);
+}
+
+// The value of the only entry, a map. NULL if DuckDB refuses it.
+static duckdb_value map_value(const prom_table_vector *in) {
+	size_t pairs = in->map_ends[0], strings = 2 * pairs;
+	duckdb_value *all = calloc(strings + 1, sizeof *all), out = NULL; // the keys, then the values
+	if (all == NULL) {
+		return NULL;
+	}
+	bool ok = true;
+	for (size_t i = 0; i < strings; i++) {
+		duckdb_value v = string_value(in, i);
+		all[i / 2 + (i % 2) * pairs] = v;
+		ok = ok && v != NULL;
+	}
+	if (ok) {
+		duckdb_logical_type type = prom_table_type(PROM_MAP);
+		out = duckdb_create_map_value(type, all, all + pairs, pairs);
+		duckdb_destroy_logical_type(&type);
+	}
+	for (size_t i = 0; i < strings; i++) {
+		duckdb_destroy_value(&all[i]);
+	}
+	free(all);
+	return out;
+}
+
+// Makes the vector constant: DuckDB then evaluates conditions and groups once for all rows. Returns
+// false if the rows do not have one entry, or if that is NULL or refused.
+static bool constant(duckdb_vector out, const prom_table_vector *in) {
+	if (in->entries != 1 || in->repeats == NULL || in->valid != NULL) {
+		return false;
+	}
+	duckdb_value v = in->type == PROM_MAP ? map_value(in) : string_value(in, 0);
+	if (v == NULL) {
+		return false;
+	}
+	duckdb_vector_reference_value(out, v);
+	duckdb_destroy_value(&v);
 	return true;
 }
 
@@ -63,6 +114,9 @@ bool prom_table_fill(duckdb_vector out, const prom_table_vector *in, size_t rows
 		}
 		return true;
 	}
+	if (constant(out, in)) {
+		return true;
+	}
 	if (in->type == PROM_MAP) {
 		if (!fill_maps(out, in)) {
 			return false;
@@ -73,5 +127,5 @@ bool prom_table_fill(duckdb_vector out, const prom_table_vector *in, size_t rows
 		}
 	}
 	set_nulls(out, in->valid, in->entries);
-	return in->chosen == NULL || choose(out, in->chosen, rows);
+	return in->repeats == NULL || repeat(out, in, rows);
 }

@@ -21,7 +21,7 @@ static void release_function(void *p) {
 	free(p);
 }
 
-static duckdb_logical_type column_type(int type) {
+duckdb_logical_type prom_table_type(int type) {
 	switch (type) {
 	case PROM_DOUBLE:
 		return duckdb_create_logical_type(DUCKDB_TYPE_DOUBLE);
@@ -55,7 +55,7 @@ static void bind(duckdb_bind_info info) {
 		duckdb_free(arguments[i]);
 	}
 	for (size_t i = 0; i < out.count; i++) {
-		duckdb_logical_type type = column_type(out.columns[i].type);
+		duckdb_logical_type type = prom_table_type(out.columns[i].type);
 		duckdb_bind_add_result_column(info, out.columns[i].name, type);
 		duckdb_destroy_logical_type(&type);
 		free(out.columns[i].name);

@@ -12,6 +12,7 @@ package table
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"runtime/cgo"
 	"unsafe"
@@ -85,6 +86,14 @@ func Register(conn mapping.Connection, f Function) error {
 	defer C.free(unsafe.Pointer(name))
 	if C.prom_table_register(C.duckdb_connection(conn.Ptr), name, C.int(f.Parameters), C.uintptr_t(cgo.NewHandle(f))) != 0 {
 		return fmt.Errorf("DuckDB refused the table function %s", f.Name)
+	}
+	return nil
+}
+
+// RegisterLookup makes the database of conn evaluate labels['x'] once for rows that share a map.
+func RegisterLookup(conn mapping.Connection) error {
+	if C.prom_table_register_lookup(C.duckdb_connection(conn.Ptr)) != 0 {
+		return errors.New("DuckDB refused the function for labels of a map")
 	}
 	return nil
 }

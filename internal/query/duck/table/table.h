@@ -42,8 +42,8 @@ typedef struct {
 	const uint32_t *ends;     // where each string ends; a map's are key, value, key, value ...
 	const uint32_t *map_ends; // MAP: how many pairs there are up to the end of each entry
 	const uint8_t *valid;     // of entries, or of rows; NULL: there are no NULLs
-	size_t entries;           // VARCHAR and MAP: distinct ones
-	const uint32_t *chosen;   // VARCHAR and MAP: the entry of each row; NULL: row i has entry i
+	size_t entries;           // VARCHAR and MAP
+	const uint32_t *repeats;  // VARCHAR and MAP: the rows that have each entry, in order; NULL: row i has entry i
 } prom_table_vector;
 
 typedef struct {
@@ -64,3 +64,6 @@ int prom_table_register(duckdb_connection conn, const char *name, int n, uintptr
 
 // Makes DuckDB ask Go for names that are not tables.
 void prom_table_replace(duckdb_database db, uintptr_t handle);
+
+// Registers the function behind labels['x']. Returns 0, or 1 if DuckDB refused.
+int prom_table_register_lookup(duckdb_connection conn);

@@ -119,7 +119,6 @@ func (c *histogramCursor) write(out *table.Chunk, n int) {
 		}
 		if texts != nil {
 			texts.Add(h.String())
-			texts.Choose(1)
 		}
 	}
 	Flat{}.Put(out, c.lset)

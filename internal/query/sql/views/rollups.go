@@ -128,6 +128,9 @@ func (c *rollupCursor) Next(out *table.Chunk) error {
 			}
 			c.lset, c.rows = x.Labels, rows
 		}
+		if apart(out, len(c.rows)) {
+			return nil
+		}
 		c.write(out, min(len(c.rows), table.ChunkRows-out.Rows))
 	}
 	return nil

@@ -189,6 +189,9 @@ func (c *sampleCursor) Next(out *table.Chunk) error {
 			}
 			continue
 		}
+		if apart(out, len(c.t)) {
+			return nil
+		}
 		c.write(out)
 	}
 	return nil

@@ -42,6 +42,9 @@ func (s *valueScan) Next(out *table.Chunk) error {
 	times, values := out.Numbers(2), out.Doubles(3)
 	for len(s.series) > 0 && out.Rows < table.ChunkRows {
 		points := s.series[0].Floats[s.at:]
+		if apart(out, len(points)) {
+			return nil
+		}
 		n := min(len(points), table.ChunkRows-out.Rows)
 		for i, p := range points[:n] {
 			if times != nil {

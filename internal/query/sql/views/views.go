@@ -138,6 +138,15 @@ func putLabels(t *table.Texts, l labels.Labels) {
 	t.EndMap()
 }
 
+// ownRows is the number of rows from which a series shares no chunk with another one. If all rows of
+// a chunk have the same labels, DuckDB evaluates conditions on them and groups by them once.
+const ownRows = 512
+
+// apart reports whether a chunk ends before the next series, which has n rows.
+func apart(c *table.Chunk, n int) bool {
+	return c.Rows > 0 && max(c.Rows, n) >= ownRows
+}
+
 // list is a scan over rows in memory. It implements table.Scan and table.Cursor.
 type list struct {
 	n    int
