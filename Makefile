@@ -116,8 +116,17 @@ versitygw: | system
 	@mkdir -p .cache/bin
 	@ln -sf "$$($(GO_TOOL) -n versitygw)" .cache/bin/versitygw
 
+# Real senders have modules of their own, because their dependencies are not Promlake's. Telegraf is
+# built with the plugins that the tests configure.
+TELEGRAF_TAGS := custom,inputs.mock,outputs.influxdb_v2,outputs.socket_writer,serializers.influx
+
+.PHONY: senders
+senders: | system
+	@cd tests/collector && $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -o ../../.cache/bin/collector .
+	@cd tests/telegraf && $(GO) build -trimpath -buildvcs=false -ldflags '-s -w' -tags $(TELEGRAF_TAGS) -o ../../.cache/bin/telegraf github.com/influxdata/telegraf/cmd/telegraf
+
 .PHONY: e2e-programs
-e2e-programs: build versitygw lambda-emulator peers infra-programs
+e2e-programs: build versitygw lambda-emulator senders peers infra-programs
 
 .PHONY: e2e
 e2e: $(VENV_READY) e2e-programs ## Run the Python tests of the client, the whole system and the packaging (ARGS= goes to pytest).

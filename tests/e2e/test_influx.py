@@ -1,19 +1,19 @@
 """InfluxDB's own client writes, and PromQL reads the same values."""
 
-import gzip
 import re
 import time
 import tomllib
-import urllib.parse
-import urllib.request
+from pathlib import Path
 
 import pytest
 from influxdb_client import InfluxDBClient, Point, WritePrecision
 from influxdb_client.client.write_api import SYNCHRONOUS
 from influxdb_client.rest import ApiException
 from support.documentation import ADDRESS, block, page
+from support.programs import Programs
 from support.questions import vector
 from support.server import Server
+from support.telegraf import report
 
 NOW = int(time.time())
 UNUSED = "no-token-is-required"
@@ -56,20 +56,11 @@ def test_the_documentations_program(server: Server) -> None:
     assert sample.value == 20.5
 
 
-def test_the_documentations_telegraf(server: Server) -> None:
-    """Stands for Telegraf, which no package registry has: the request that its plugin influxdb_v2 makes of the settings."""
-    text = block("influxdb", "[[outputs.influxdb_v2]]", {ADDRESS: server.url, "# http_headers": "http_headers"})
-    (plugin,) = tomllib.loads(text)["outputs"]["influxdb_v2"]
-    assert set(plugin) == {"urls", "token", "organization", "bucket", "content_encoding", "http_headers"}
-    assert plugin["content_encoding"] == "gzip"
-    parameters = urllib.parse.urlencode({"org": plugin["organization"], "bucket": plugin["bucket"]})
-    headers = {
-        "Authorization": f"Token {plugin['token']}", "Content-Encoding": "gzip", "Content-Type": "text/plain; charset=utf-8",
-        "User-Agent": "Telegraf", **plugin["http_headers"],
-    }  # fmt: skip
-    lines = f"cpu,cpu=cpu0,host=web01 usage_idle=97.5,usage_user=1i {NOW * 10**9}\n".encode()
-    request = urllib.request.Request(f"{plugin['urls'][0]}/api/v2/write?{parameters}", gzip.compress(lines), headers)
-    with urllib.request.urlopen(request, timeout=300) as answer:
-        assert answer.status == 204
-    (sample,) = vector(server.client(plugin["http_headers"]["X-Scope-OrgID"]), "cpu_usage_idle", NOW).samples
+def test_telegraf(programs: Programs, server: Server, tmp_path: Path) -> None:
+    """Telegraf writes with the documentation's section, for the tenant of its last line."""
+    section = block("influxdb", "[[outputs.influxdb_v2]]", {ADDRESS: server.url, "# http_headers": "http_headers"})
+    report(programs, section, tmp_path)
+    (plugin,) = tomllib.loads(section)["outputs"]["influxdb_v2"]
+    (sample,) = vector(server.client(plugin["http_headers"]["X-Scope-OrgID"]), "cpu_usage_idle", time.time() + 1).samples
     assert (sample.value, sample.labels["db"]) == (97.5, plugin["bucket"])
+    assert vector(server.client(), "cpu_usage_idle", time.time() + 1).samples == ()

@@ -7,7 +7,6 @@ import shlex
 import socket
 import struct
 import time
-import tomllib
 from pathlib import Path
 
 from support.documentation import block, page, run_shell
@@ -15,6 +14,7 @@ from support.programs import Process, Programs
 from support.questions import vector
 from support.server import Server, Start
 from support.stores import Store
+from support.telegraf import report
 
 PATIENCE = 120  # seconds
 
@@ -102,16 +102,8 @@ def test_the_documentations_lines(start: Start, file_store: Store) -> None:
     wait_for(server, '{"backup.seconds", host="web01"}', 42, time.time() + 60)
 
 
-def test_the_documentations_telegraf(start: Start, file_store: Store) -> None:
-    """Stands for Telegraf, which no package registry has: a connection and a line as its plugin socket_writer makes them."""
-    server = start(file_store, "--influx.listen=127.0.0.1:0")
+def test_telegraf(programs: Programs, start: Start, file_store: Store, tmp_path: Path) -> None:
+    server = start(file_store, "--influx.listen=127.0.0.1:0", "--influx.flush-interval=10ms")
     _, port = address(server, "influx")
-    (plugin,) = tomllib.loads(block("listeners", "[[outputs.socket_writer]]", {"8089": str(port)}))["outputs"]["socket_writer"]
-    assert plugin["data_format"] == "influx"
-    scheme, _, target = plugin["address"].partition("://")
-    assert scheme == "tcp"
-    host, _, at = target.rpartition(":")
-    now = int(time.time())
-    with socket.create_connection((host, int(at))) as telegraf:
-        telegraf.sendall(f"cpu,cpu=cpu0,host=web01 usage_idle=97.5 {now * 10**9}\n".encode())
-    wait_for(server, 'cpu_usage_idle{host="web01"}', 97.5, now)
+    report(programs, block("listeners", "[[outputs.socket_writer]]", {"8089": str(port)}), tmp_path)
+    wait_for(server, 'cpu_usage_idle{host="web01"}', 97.5, time.time() + 60)

@@ -19,7 +19,7 @@ STOP_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Programs:
-    """Paths of programs. The peers are Debian's."""
+    """Paths of programs. The peers are Debian's; the Collector and Telegraf are built from their modules."""
 
     promlake: Path = ROOT / "bin/promlake"
     ingest_fn: Path = ROOT / "bin/ingest-fn"
@@ -27,6 +27,8 @@ class Programs:
     compact_fn: Path = ROOT / "bin/compact-fn"
     emulator: Path = ROOT / ".cache/bin/lambda"
     versitygw: Path = ROOT / ".cache/bin/versitygw"
+    collector: Path = ROOT / ".cache/bin/collector"
+    telegraf: Path = ROOT / ".cache/bin/telegraf"
     prometheus: Path = ROOT / ".cache/peers/usr/bin/prometheus"
     promtool: Path = ROOT / ".cache/peers/usr/bin/promtool"
     alertmanager: Path = ROOT / ".cache/peers/usr/bin/prometheus-alertmanager"
