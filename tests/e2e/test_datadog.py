@@ -1,12 +1,16 @@
 """Datadog's own client writes, PromQL counts the same events, and the documentation's requests are stored as it says."""
 
+import json
 import re
 import subprocess
 import time
 import urllib.request
+import zlib
 from pathlib import Path
 
+import cramjam
 import pytest
+import yaml
 from datadog import ThreadStats, api, initialize
 from promlake import Client
 from support.documentation import ADDRESS, block, page, run_shell
@@ -25,6 +29,30 @@ def test_the_documentations_requests(server: Server) -> None:
     for selector, value in zip(found.groups(), (0.7, 3), strict=True):
         (sample,) = vector(server.client(), selector, 1_700_000_000).samples
         assert sample.value == value
+
+
+# jobs.running of host web01, a gauge: 7 at 1700000000, as the agent's payload package writes it.
+SERIES = bytes.fromhex("0a300a0d0a04686f737412057765623031120c6a6f62732e72756e6e696e67220f090000000000001c401080e2cfaa062803")
+
+
+def test_the_agents_address(server: Server) -> None:
+    """Stands for the agent: the requests that it makes of `dd_url`, in its file or its environment."""
+    address = yaml.safe_load(block("datadog", "dd_url:", {ADDRESS: server.url}))["dd_url"]
+    assert f"`DD_DD_URL={address.replace(server.url, ADDRESS)}`" in page("datadog")
+    key = {"DD-API-KEY": "0" * 32}
+    with urllib.request.urlopen(urllib.request.Request(f"{address}/api/v1/validate", headers=key), timeout=300) as response:
+        assert json.load(response) == {"valid": True}
+    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "zstd", **key}
+    body = bytes(cramjam.zstd.compress(SERIES))
+    with urllib.request.urlopen(urllib.request.Request(f"{address}/api/v2/series", body, headers), timeout=300) as response:
+        assert response.status == 202
+    headers = {"Content-Type": "application/json", "Content-Encoding": "deflate", **key}
+    for path, what in (("/intake/", b"{}"), ("/api/v1/check_run", b"[]")):
+        request = urllib.request.Request(address + path, zlib.compress(what), headers)
+        with urllib.request.urlopen(request, timeout=300) as response:
+            assert response.status in {200, 202}
+    (sample,) = vector(server.client(), '{"jobs.running", host="web01"}', 1_700_000_000).samples
+    assert sample.value == 7
 
 
 # Of one series: values around -1, 0, 1 (three), 1.02 and 2 (two), as the agent's payload package

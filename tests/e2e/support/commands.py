@@ -19,7 +19,7 @@ class Commands:
         self._program, self._store = programs.promlake, store
 
     def args(self, command: str, *args: str) -> list[str | Path]:
-        return [self._program, command, "--store", self._store.url, *args]
+        return [self._program, *command.split(), "--store", self._store.url, *args]
 
     def env(self) -> dict[str, str]:
         return {**os.environ, **self._store.env}
@@ -41,6 +41,10 @@ class Commands:
     def compact(self, now: float, *args: str) -> str:
         """Compacts until no job is ready at a time (seconds since 1970), and returns the summary."""
         return self.run("compact", "--until-idle", "--now", repr(now), *args).stdout
+
+    def import_tsdb(self, source: Path) -> str:
+        """Imports the blocks of a Prometheus, and returns the summary."""
+        return self.run("import tsdb", str(source)).stdout
 
     def collect(self, now: float) -> None:
         """Advances the clock by hours until all garbage is deleted.

@@ -34,7 +34,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         action = self.headers["X-Amz-Target"].removeprefix("AmazonSQS.")
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        data = json.dumps(self.queue.send(action, request)).encode()
+        data = json.dumps(self.queue.act(action, request)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
@@ -43,12 +43,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Queue:
-    """An SQS queue, standard or FIFO. It keeps its messages until `take`."""
+    """An SQS queue, standard or FIFO. It keeps its messages until `take`, or until somebody receives and deletes them."""
 
     def __init__(self, name: str) -> None:
         self.name, self.url = name, ""
         self._waiting: list[dict[str, str]] = []
+        self._hidden: dict[str, dict[str, str]] = {}  # by the receipt handle
         self._numbers = itertools.count(1)
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._hidden)
 
     def _keep(self, message: dict[str, str]) -> dict[str, str]:
         self._waiting.append(message)
@@ -58,26 +62,53 @@ class Queue:
             "MD5OfMessageBody": hashlib.md5(body.encode(), usedforsecurity=False).hexdigest(),
         }
 
-    def send(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
+    def act(self, action: str, request: dict[str, Any]) -> dict[str, Any]:
         if action == "SendMessage":
             return self._keep(request)
-        assert action == "SendMessageBatch", action
-        return {"Successful": [{"Id": e["Id"], **self._keep(e)} for e in request["Entries"]], "Failed": []}
+        if action == "ReceiveMessage":
+            return {"Messages": [self._hide(m) for m in self._remove(request["MaxNumberOfMessages"])]}
+        entries = request["Entries"]
+        if action == "SendMessageBatch":
+            return {"Successful": [{"Id": e["Id"], **self._keep(e)} for e in entries], "Failed": []}
+        assert action in {"DeleteMessageBatch", "ChangeMessageVisibilityBatch"}, action
+        received = [self._hidden.pop(e["ReceiptHandle"]) for e in entries]
+        if action == "ChangeMessageVisibilityBatch":
+            assert all(e["VisibilityTimeout"] == 0 for e in entries)
+            self._waiting += received
+        return {"Successful": [{"Id": e["Id"]} for e in entries], "Failed": []}
+
+    def _hide(self, message: dict[str, str]) -> dict[str, Any]:
+        handle, body = f"handle-{next(self._numbers)}", message["MessageBody"]
+        self._hidden[handle] = message
+        digest = hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()
+        return {
+            "MessageId": f"id-{digest}",
+            "ReceiptHandle": handle,
+            "Body": body,
+            "MD5OfBody": digest,
+            "Attributes": self._attributes(message),
+        }
 
     def take(self, most: int = 10_000) -> list[dict[str, Any]]:
         """Removes waiting messages and returns them as records of an event."""
-        taken, self._waiting = self._waiting[:most], self._waiting[most:]
-        return [self._record(message) for message in taken]
+        return [self._record(message) for message in self._remove(most)]
 
-    def _record(self, message: dict[str, str]) -> dict[str, Any]:
+    def _remove(self, most: int) -> list[dict[str, str]]:
+        removed, self._waiting = self._waiting[:most], self._waiting[most:]
+        return removed
+
+    def _attributes(self, message: dict[str, str]) -> dict[str, str]:
         attributes = {"ApproximateReceiveCount": "1", "SentTimestamp": str(int(time.time() * 1000))}
         if "MessageGroupId" in message:
             attributes["MessageGroupId"] = message["MessageGroupId"]
+        return attributes
+
+    def _record(self, message: dict[str, str]) -> dict[str, Any]:
         return {
             "messageId": f"delivery-{next(self._numbers)}",
             "receiptHandle": "handle",
             "body": message["MessageBody"],
-            "attributes": attributes,
+            "attributes": self._attributes(message),
             "eventSource": "aws:sqs",
             "eventSourceARN": f"arn:aws:sqs:us-east-1:{ACCOUNT}:{self.name}",
             "awsRegion": "us-east-1",

@@ -33,14 +33,23 @@ class Gateway:
     """A running S3 server."""
 
     def __init__(self, endpoint: str, buckets: Path) -> None:
-        self._endpoint, self._buckets = endpoint, buckets
+        self.endpoint, self._buckets = endpoint, buckets
         self._numbers = itertools.count(1)
 
     def store(self) -> Store:
         """Returns a new, empty store under its own prefix."""
         prefix = f"test-{next(self._numbers)}"
-        url = f"s3://{BUCKET}/{prefix}?endpoint={urllib.parse.quote(self._endpoint, safe='')}"
+        url = f"s3://{BUCKET}/{prefix}?endpoint={urllib.parse.quote(self.endpoint, safe='')}"
         return Store(url, self._buckets / BUCKET / prefix, KEYS)
+
+    def bucket(self, name: str) -> Path:
+        """Makes an empty bucket, which s3://name is with the variables of `env`."""
+        directory = self._buckets / name
+        directory.mkdir()
+        return directory
+
+    def env(self) -> dict[str, str]:
+        return {**KEYS, "AWS_ENDPOINT_URL_S3": self.endpoint}
 
 
 @contextmanager
