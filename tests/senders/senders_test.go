@@ -75,11 +75,7 @@ func (r *receiver) stored(t *testing.T) (samples []string, meta []segment.Metada
 	t.Helper()
 	for o, err := range r.store.List(t.Context(), key.SegmentsPrefix(tenant.Default), "") {
 		require.NoError(t, err)
-		file, err := os.ReadFile(r.store.LocalPath(o.Key))
-		require.NoError(t, err)
-		rows, err := segmenttest.Rows(file)
-		require.NoError(t, err)
-		for _, row := range rows {
+		for _, row := range r.rows(t, o.Key) {
 			for _, f := range row.Floats {
 				samples = append(samples, floatText(row.Labels, f.ST, f.T, f.V))
 			}
@@ -90,12 +86,24 @@ func (r *receiver) stored(t *testing.T) (samples []string, meta []segment.Metada
 				samples = append(samples, exemplarText(row.Labels, e))
 			}
 		}
+		file, err := os.ReadFile(r.store.LocalPath(o.Key))
+		require.NoError(t, err)
 		info, err := segment.ReadInfo(bytes.NewReader(file), int64(len(file)))
 		require.NoError(t, err)
 		meta = append(meta, info.Metadata...)
 	}
 	slices.Sort(samples)
 	return slices.Compact(samples), meta
+}
+
+// rows returns the rows of a segment.
+func (r *receiver) rows(t *testing.T, name string) []segment.Row {
+	t.Helper()
+	file, err := os.ReadFile(r.store.LocalPath(name))
+	require.NoError(t, err)
+	rows, err := segmenttest.Rows(file)
+	require.NoError(t, err)
+	return rows
 }
 
 func floatText(l labels.Labels, st, t int64, v float64) string {
