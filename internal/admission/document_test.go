@@ -149,3 +149,30 @@ func TestAcceptedRefusesNothing(t *testing.T) {
 	require.Zero(t, got.PastGracePeriod)
 	require.NoError(t, got.TimeRange(time.Now()).Check(time.Now().Add(90*365*24*time.Hour).UnixMilli()))
 }
+
+// FuzzParse holds that a document is refused with a text that names it, or has valid limits for
+// every tenant, which stay the same objects when it is read again.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(everything))
+	f.Add([]byte("overrides: {a: {metric_relabel_configs: [{regex: '('}]}, b: {past_grace_period: 1y}}"))
+	f.Add([]byte("overrides: {a: &x {ingestion_rate: .inf}, b: *x, c: {<<: *x}}"))
+	f.Add([]byte("a: &a [x, x]\nb: &b [*a, *a]\noverrides: {t: {metric_relabel_configs: *b}}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		base := defaults()
+		d, err := admission.Parse(text, base)
+		if err != nil {
+			require.ErrorContains(t, err, "runtime configuration: ")
+			return
+		}
+		again, err := admission.Parse(text, d)
+		require.NoError(t, err)
+		require.Equal(t, d.Overrides(), again.Overrides())
+		for _, id := range []string{"team-a", "team-b", "a", "b", "t"} {
+			require.Same(t, d.Of(id), again.Of(id))
+			l := d.Of(id)
+			require.GreaterOrEqual(t, l.IngestionRate, 0.0)
+			require.Positive(t, l.MaxLabelNames)
+			require.NotNil(t, l.TimeRange(time.Now()))
+		}
+	})
+}

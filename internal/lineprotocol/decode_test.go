@@ -158,3 +158,41 @@ func BenchmarkDecode(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(samples), "ns/sample")
 }
+
+// FuzzDecode holds that a request is decoded equally whether its series are known or not, and that
+// no line but a bad one is lost.
+func FuzzDecode(f *testing.F) {
+	for _, body := range []string{
+		`cpu,host=a,az=b user=1,n=2i,up=t,msg="x" 1700000001000000000`, "m,a=1,b=2 v=1\nm,b=2,a=1 v=2 1700000001000000000", "m,db=own v=1",
+		"m v=1\nbroken\nm,a v=2\nm,a=1,a=2 v=3\n", "m,a s=\"x\ny\",v=2", `m\ n,k\,=\=v f\ =1u -1`, "# a comment\nm v=1 9223372036854775807",
+	} {
+		for _, precision := range []string{"ns", "ms", "h", "auto"} {
+			f.Add([]byte(body), precision, "telegraf")
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte, precision, database string) {
+		r := request(string(body))
+		r.Database = database
+		var err error
+		if r.Precision, err = lineprotocol.ParsePrecision(precision); err != nil {
+			return
+		}
+		g := remotewrite.NewGeneration(7)
+		samples, strs, offence := decode(t, r, g)
+		r.Body = slices.Clone(body)
+		again, strsAgain, offenceAgain := decode(t, r, g)
+		require.Equal(t, samples, again)
+		require.Equal(t, strs, strsAgain)
+		require.Equal(t, fmt.Sprint(offence), fmt.Sprint(offenceAgain))
+		if offence != nil {
+			return
+		}
+		fields := 0
+		p := lineprotocol.NewParser(slices.Clone(body))
+		for l, err := p.Next(); l != nil || err != nil; l, err = p.Next() {
+			require.NoError(t, err)
+			fields += len(l.Fields)
+		}
+		require.Equal(t, fields, len(samples)+strs)
+	})
+}

@@ -1,6 +1,7 @@
 package otlp_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -411,4 +412,33 @@ func BenchmarkDecode(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/sample")
 		})
 	}
+}
+
+// FuzzFromJSON holds that the protobuf form of a message has what its JSON form has, within the
+// memory that is reserved for it.
+func FuzzFromJSON(f *testing.F) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 17))
+		msg, err := (&pmetric.JSONMarshaler{}).MarshalMetrics(randomMetrics(r, seed%2 == 0))
+		require.NoError(f, err)
+		f.Add(msg)
+	}
+	f.Add([]byte(`{"resourceMetrics":[{"scope_metrics":[{"metrics":[{"name":"a","gauge":{"dataPoints":[{"asInt":"1","timeUnixNano":1700000000000000000}]}}]}]}]}`))
+	f.Add([]byte(`{"resourceMetrics":[{"resource":{"attributes":[{"key":"k","value":{"kvlistValue":{"values":[{"key":"x","value":{"bytesValue":"AQI="}}]}}}]}}]}`))
+	translator := otlp.NewTranslator(settings.Default[otlp.Settings]())
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		room := roomOf(msg)
+		out, err := otlp.FromJSON(slices.Clone(msg), &room)
+		if err != nil {
+			var dense *remotewrite.DenseError
+			require.True(t, errors.Is(err, otlp.ErrMalformed) || errors.As(err, &dense), "%v", err)
+			return
+		}
+		want, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(msg)
+		require.NoError(t, err)
+		got, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(out)
+		require.NoError(t, err)
+		require.Equal(t, marshal(t, want), marshal(t, got))
+		try(translator, out, remotewrite.NewGeneration(7))
+	})
 }
