@@ -72,11 +72,23 @@ func (w *world) holders(ctx context.Context, m *mismatch, out *strings.Builder) 
 			fmt.Fprintf(out, "%s: %v\n", obj.Key, err)
 		}
 		for _, r := range rows {
+			if r.Labels.Get("s") != m.series {
+				continue
+			}
+			var held []any
 			for _, f := range r.Floats {
-				if f.T == m.ts && r.Labels.Get("s") == m.series {
-					fmt.Fprintf(out, "%s, modified %s: %v; %s\n", name, obj.Modified.UTC().Format("15:04:05.000"), f.V, live[name])
-					w.made(name, out)
+				if f.T == m.ts {
+					held = append(held, f.V)
 				}
+			}
+			for _, h := range r.Hists {
+				if h.T == m.ts {
+					held = append(held, h.H)
+				}
+			}
+			if len(held) > 0 {
+				fmt.Fprintf(out, "%s, modified %s: %v; %s\n", name, obj.Modified.UTC().Format("15:04:05.000"), held, live[name])
+				w.made(name, out)
 			}
 		}
 	}

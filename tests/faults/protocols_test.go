@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // protocol is a way to write samples. A request has samples of one series: {metric, s}.
@@ -44,6 +46,16 @@ var protocols = []protocol{
 			return fmt.Sprintf(`{"metric":{"__name__":"json_m","s":%q},"values":[%s],"timestamps":[%d]}`, s, p.v.number(), p.ts)
 		})
 	}},
+	{"Datadog 1", "/datadog/api/v1/series", "application/json", "datadog_1_m", 1000, func(s string, points []sample) []byte {
+		return within(fmt.Sprintf(`{"series":[{"metric":"datadog_1_m","type":"gauge","tags":["s:%s"],"points":[`, s), "]}]}", each(points, ",", func(p sample) string {
+			return fmt.Sprintf(`[%d,%s]`, p.ts/1000, p.v.number())
+		}))
+	}},
+	{"Datadog protobuf", "/api/v2/series", "application/x-protobuf", "datadog_p_m", 1000, encodeDatadog},
+	{"Datadog sketches", "/datadog/api/beta/sketches", "application/x-protobuf", "datadog_sketch_m", 1000, encodeSketches},
+	{"remote_write histograms", "/api/v1/write", "application/x-protobuf", "hist_m", 1, encodeHistograms},
+	{"OTLP histograms", "/otlp/v1/metrics", "application/x-protobuf", "otlp_hist_m", 1, encodeExponential},
+	{"OTLP deltas", "/otlp/v1/metrics", "application/x-protobuf", "otlp_delta_m_total", 1, encodeDelta},
 	{"CSV", "/api/v1/import/csv?format=1:label:s,2:metric:csv_m,3:time:unix_ms", "", "csv_m", 1, func(s string, points []sample) []byte {
 		return each(points, "\n", func(p sample) string { return fmt.Sprintf("%s,%s,%d", s, p.v.number(), p.ts) })
 	}},
@@ -72,6 +84,10 @@ func encodeRemoteWrite(s string, points []sample) []byte {
 	for _, p := range points {
 		series.Samples = append(series.Samples, prompb.Sample{Timestamp: p.ts, Value: float64(p.v)})
 	}
+	return writeRequest(series)
+}
+
+func writeRequest(series prompb.TimeSeries) []byte {
 	body, err := (&prompb.WriteRequest{Timeseries: []prompb.TimeSeries{series}}).Marshal()
 	if err != nil {
 		panic(err) // it is a message of valid strings
@@ -80,19 +96,59 @@ func encodeRemoteWrite(s string, points []sample) []byte {
 }
 
 func encodeOTLP(s string, points []sample) []byte {
+	return exportRequest("otlp_m", func(m pmetric.Metric) {
+		gauge := m.SetEmptyGauge()
+		for _, p := range points {
+			x := gauge.DataPoints().AppendEmpty()
+			x.Attributes().PutStr("s", s)
+			x.SetTimestamp(nanoseconds(p.ts))
+			x.SetDoubleValue(float64(p.v))
+		}
+	})
+}
+
+// encodeDelta writes points of delta temporality, of a millisecond each.
+func encodeDelta(s string, points []sample) []byte {
+	return exportRequest("otlp_delta_m", func(m pmetric.Metric) {
+		sum := m.SetEmptySum()
+		sum.SetIsMonotonic(true)
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		for _, p := range points {
+			x := sum.DataPoints().AppendEmpty()
+			x.Attributes().PutStr("s", s)
+			x.SetStartTimestamp(nanoseconds(p.ts - 1))
+			x.SetTimestamp(nanoseconds(p.ts))
+			x.SetIntValue(int64(p.v))
+		}
+	})
+}
+
+func exportRequest(name string, fill func(pmetric.Metric)) []byte {
 	all := pmetric.NewMetrics()
 	m := all.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
-	m.SetName("otlp_m")
-	gauge := m.SetEmptyGauge()
-	for _, p := range points {
-		x := gauge.DataPoints().AppendEmpty()
-		x.Attributes().PutStr("s", s)
-		x.SetTimestamp(pcommon.Timestamp(p.ts * 1_000_000))
-		x.SetDoubleValue(float64(p.v))
-	}
+	m.SetName(name)
+	fill(m)
 	body, err := pmetricotlp.NewExportRequestFromMetrics(all).MarshalProto()
 	if err != nil {
 		panic(err) // it is a message of valid strings
 	}
 	return body
+}
+
+func nanoseconds(ms int64) pcommon.Timestamp { return pcommon.Timestamp(ms * 1_000_000) }
+
+// encodeDatadog writes a MetricPayload.
+func encodeDatadog(s string, points []sample) []byte {
+	series := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), "datadog_p_m")
+	series = protowire.AppendString(protowire.AppendTag(series, 3, protowire.BytesType), "s:"+s)
+	for _, p := range points {
+		point := appendDouble(nil, 1, float64(p.v))
+		point = protowire.AppendVarint(protowire.AppendTag(point, 2, protowire.VarintType), uint64(p.ts/1000))
+		series = protowire.AppendBytes(protowire.AppendTag(series, 4, protowire.BytesType), point)
+	}
+	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), series)
+}
+
+func appendDouble(b []byte, field protowire.Number, v float64) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), math.Float64bits(v))
 }

@@ -204,7 +204,10 @@ func (w *world) ask(ctx context.Context, s *server, selector string, from, to in
 func parse(text []byte) (got []sample, err error) {
 	var answer struct {
 		Data struct {
-			Result []struct{ Values [][2]any }
+			Result []struct {
+				Values     [][2]any
+				Histograms []stamped
+			}
 		}
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
@@ -216,11 +219,20 @@ func parse(text []byte) (got []sample, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("read answer: %w", err)
 			}
-			got = append(got, sample{int64(math.Round(pair[0].(float64) * 1000)), value(v)})
+			got = append(got, sample{milliseconds(pair[0].(float64)), value(v)})
+		}
+		for _, x := range r.Histograms {
+			v, err := x.value()
+			if err != nil {
+				return nil, err
+			}
+			got = append(got, sample{milliseconds(x.seconds), v})
 		}
 	}
 	return got, nil
 }
+
+func milliseconds(seconds float64) int64 { return int64(math.Round(seconds * 1000)) }
 
 // do sends a request and reads the answer.
 func (w *world) do(req *http.Request) (code int, text []byte, err error) {
