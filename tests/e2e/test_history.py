@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ BUCKET = "promlake-bucket"
 
 
 @pytest.fixture
-def target(gateway: Gateway) -> Store:
+def target(gateway: Gateway) -> Iterator[Store]:
     """The bucket that the documentation imports into and exports from, empty."""
     directory = gateway.bucket(BUCKET)
     yield Store(f"s3://{BUCKET}", directory, gateway.env())
