@@ -23,6 +23,9 @@ func guard(err *error) {
 
 func openBlock(dir string, pool chunkenc.Pool) (b *tsdb.Block, err error) {
 	defer guard(&err)
+	if err := checkTombstones(dir); err != nil {
+		return nil, err
+	}
 	return tsdb.OpenBlock(slog.New(slog.DiscardHandler), dir, pool, nil)
 }
 

@@ -3,6 +3,7 @@ package promblock_test
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
+	"github.com/prometheus/prometheus/tsdb/tombstones"
 	"github.com/stretchr/testify/require"
 
 	"github.com/promlake/promlake/internal/promblock"
@@ -38,7 +40,7 @@ func TestHostileChunk(t *testing.T) {
 	} {
 		// The first chunk, at offset 8: length, encoding, data, CRC-32C of encoding and data.
 		chunk := append([]byte{byte(len(tc.data)), byte(tc.encoding)}, tc.data...)
-		chunk = binary.BigEndian.AppendUint32(chunk, crc32.Checksum(chunk[1:], crc32.MakeTable(crc32.Castagnoli)))
+		chunk = binary.BigEndian.AppendUint32(chunk, crc32.Checksum(chunk[1:], castagnoli))
 		copy(raw[8:], chunk)
 		require.NoError(t, os.WriteFile(file, raw, 0o600))
 		_, _, _, err = read(t, dir, promblock.Options{}, 0, 300_000)
@@ -70,4 +72,48 @@ func TestLabelTwice(t *testing.T) {
 	_, err = block.Scan(t.Context(), 0, 300_000, func([]series.Label, int64) (series.Ref, bool, error) { return 0, false, nil })
 	require.ErrorIs(t, err, promblock.ErrFormat)
 	require.ErrorContains(t, err, "it has label job twice")
+}
+
+// TestTombstonesInOrder holds that a block is refused at once whose tombstones upstream would sort
+// for hours, and that one with any number of them in order is read.
+func TestTombstonesInOrder(t *testing.T) {
+	const n = 1 << 18
+	dir := promblocktest.Write(t, t.TempDir(), 0, 300_000, history())
+	ascending := func(i int) (series uint64, from, to int64) { return 1, int64(1_000_000 + 3*i), int64(1_000_001 + 3*i) }
+	for name, tc := range map[string]struct {
+		interval func(i int) (series uint64, from, to int64)
+		want     string
+	}{
+		"ascending": {interval: ascending},
+		"of series in any order": {interval: func(i int) (uint64, int64, int64) {
+			_, from, to := ascending(i)
+			return uint64(n-i) % 5, from, to
+		}},
+		"descending": {func(i int) (uint64, int64, int64) { return ascending(n - i) }, "tombstones of series 1 are not in the order of time"},
+		"descending, of two series": {func(i int) (uint64, int64, int64) {
+			_, from, to := ascending(n - i)
+			return uint64(1 + i%2), from, to
+		}, "tombstones of series 1 are not in the order of time"},
+		"touching":                   {func(i int) (uint64, int64, int64) { return 7, int64(2 * i), int64(2*i + 1) }, "tombstones of series 7"},
+		"without a beginning":        {func(i int) (uint64, int64, int64) { return 7, math.MinInt64, int64(i) }, "tombstones of series 7"},
+		"that end before they begin": {func(i int) (uint64, int64, int64) { return 7, int64(n - i), -1 }, "tombstones of series 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := append(binary.BigEndian.AppendUint32(nil, tombstones.MagicTombstone), 1)
+			for i := range n {
+				series, from, to := tc.interval(i)
+				raw = binary.AppendVarint(binary.AppendVarint(binary.AppendUvarint(raw, series), from), to)
+			}
+			raw = binary.BigEndian.AppendUint32(raw, crc32.Checksum(raw[5:], castagnoli))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "tombstones"), raw, 0o600))
+			block, err := promblock.Open(dir, promblock.Options{})
+			if tc.want == "" {
+				require.NoError(t, err)
+				require.NoError(t, block.Close())
+				return
+			}
+			require.ErrorIs(t, err, promblock.ErrFormat)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
 }
