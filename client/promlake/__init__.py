@@ -1,12 +1,12 @@
 """SQL and PromQL over Promlake, which keeps Prometheus metrics in an object store.
 
-`connect` opens a server or a store; its results are Arrow. `Client` is the Prometheus HTTP API with
-typed results.
+`connect` opens a server or a store; its results are Arrow. `query` and `query_range` ask one without
+a connection to keep. `Client` is the Prometheus HTTP API with typed results.
 """
 
 from promlake._program import binary
 from promlake.client import Client
-from promlake.connection import Connection, connect
+from promlake.connection import Connection, connect, query, query_range
 from promlake.errors import PromlakeError
 from promlake.results import (
     Histogram,
@@ -43,4 +43,6 @@ __all__ = [
     "Vector",
     "binary",
     "connect",
+    "query",
+    "query_range",
 ]

@@ -51,6 +51,46 @@ def connect(
     return Connection(store_transport(text if "://" in text else f"file://{text}", tenant, timeout, moment))
 
 
+def query(
+    target: str | os.PathLike[str],
+    expr: str,
+    time: Time | None = None,
+    *,
+    tenant: str | None = None,
+    as_of: Time | None = None,
+    token: str | None = None,
+    timeout: float = 300.0,
+) -> Rows:
+    """Evaluates a PromQL expression at one time (default: now), over a server or a store as `connect` takes them.
+
+    Returns:
+        As `Connection.query`. All rows are read. Several questions to a store are faster over one connection.
+    """
+    with connect(target, tenant, as_of, token, timeout) as lake:
+        return lake.query(expr, time).read()
+
+
+def query_range(
+    target: str | os.PathLike[str],
+    expr: str,
+    start: Time,
+    end: Time,
+    step: Duration,
+    *,
+    tenant: str | None = None,
+    as_of: Time | None = None,
+    token: str | None = None,
+    timeout: float = 300.0,
+) -> Rows:
+    """Evaluates a PromQL expression at each step from start to end, over a server or a store.
+
+    Returns:
+        As `Connection.query_range`. All rows are read.
+    """
+    with connect(target, tenant, as_of, token, timeout) as lake:
+        return lake.query_range(expr, start, end, step).read()
+
+
 class Connection:
     """A connection, made by `connect`. It is safe for concurrent use.
 

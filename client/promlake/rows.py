@@ -3,11 +3,12 @@
 import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from promlake.errors import PromlakeError
 
 if TYPE_CHECKING:
+    import duckdb
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -19,8 +20,8 @@ _WIDTH = 60  # characters of a value in the text
 class Rows:
     """The result of a statement or of a PromQL query.
 
-    The rows come as a stream. `arrow`, `df`, `pl`, `fetchall`, iteration, `len` and `print` read it
-    to its end and keep the table, so that each of them works again. `batches` keeps nothing, for
+    The rows come as a stream. `arrow`, `df`, `pl`, `register`, `fetchall`, iteration, `len` and `print`
+    read it to its end and keep the table, so that each of them works again. `batches` keeps nothing, for
     results beyond memory.
 
     Every method raises PromlakeError if the statement fails after its first rows.
@@ -66,6 +67,27 @@ class Rows:
         if self._table is None:
             self._table = pa.Table.from_batches(self.batches(), self.schema)
         return self._table
+
+    def read(self) -> Self:
+        """Reads all rows, which then need no connection."""
+        self.arrow()
+        return self
+
+    def register(self, name: str, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyConnection":
+        """Makes all rows the view `name` of a connection of DuckDB, where statements join them with other tables.
+
+        Args:
+            name: Name of the view, which replaces one of the same name.
+            connection: Connection of DuckDB (`pip install promlake[duckdb]`). Default: a new one, in memory.
+
+        Returns:
+            The connection.
+        """
+        _require("duckdb")
+        import duckdb
+
+        connection = duckdb.connect() if connection is None else connection
+        return connection.register(name, self.arrow())
 
     def df(self) -> "pd.DataFrame":
         """Returns all rows as a data frame of pandas (`pip install promlake[pandas]`). Labels are dicts."""

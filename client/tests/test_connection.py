@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from api import Api, serve
-from promlake import PromlakeError, connect
+from promlake import PromlakeError, connect, query, query_range
 
 TABLE = pa.table(
     {
@@ -48,6 +48,21 @@ def test_rows(api: Api) -> None:
         "{'job': 'a'}  1970-01-01 00:00:00+00:00         1.5",
         "NULL          1970-01-01 00:00:00.000001+00:00  inf",
     ]
+
+
+def test_rows_join_tables_of_duckdb(api: Api) -> None:
+    connection = connect(api.url).sql("FROM x").register("x")
+    connect(api.url).sql("FROM y").register("y", connection)
+    owners = pa.table({"job": ["a"], "team": ["red"]})  # noqa: F841 - the statement names it
+    joined = connection.execute("SELECT team, x.value FROM x JOIN owners ON x.labels['job'] = job JOIN y USING (ts)").fetchall()
+    assert joined == [("red", 1.5)]
+
+
+def test_questions_without_a_connection(api: Api) -> None:
+    assert query(api.url, "up", 5, tenant="team-a").arrow() == TABLE
+    assert len(query_range(api.url, "up", EPOCH, 10, "5m", as_of=EPOCH)) == 2
+    assert [json.loads(dict(a.form)["params"]) for a in api.asked] == [["up", "5"], ["up", "0.0", "10", "5m"]]
+    assert [(a.tenant, dict(a.form).get("as_of")) for a in api.asked] == [("team-a", None), (None, "0.0")]
 
 
 def test_batches_keep_nothing(api: Api) -> None:
