@@ -54,6 +54,8 @@ func TestChosen(t *testing.T) {
 	require.Equal(t, []string{"10,140 series × 500 samples, 2,000 in a request", "1,014,000 series × 6 samples, 10,000 in a request"}, names("rollups on top"))
 	require.Empty(t, names("no such row"))
 	require.ErrorContains(t, f.Run(t.Context()), "no row contains")
+	f.Only = []string{server.VictoriaMetrics}
+	require.ErrorContains(t, f.Run(t.Context()), "every row is one of promlake")
 }
 
 func TestGoals(t *testing.T) {

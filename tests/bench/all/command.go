@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/promlake/promlake/tests/bench/gateway"
@@ -28,6 +29,9 @@ type Flags struct {
 
 // Run runs the benchmarks and prints the table.
 func (f *Flags) Run(ctx context.Context) error {
+	if len(f.Only) > 0 && !slices.Contains(f.Only, server.Promlake) {
+		return fmt.Errorf("only %v: every row is one of %s", f.Only, server.Promlake)
+	}
 	steps := f.chosen(f.steps(full()))
 	if len(steps) == 0 {
 		return fmt.Errorf("no row contains one of %q", f.Rows)
