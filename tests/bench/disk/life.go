@@ -30,6 +30,7 @@ func Compare(name string, own, peer *Life) (out []table.Comparison) {
 	add("load, peak memory", "MB", func(l *Life) float64 { return float64(l.LoadRSS) / 1e6 })
 	if own.Compaction != nil {
 		alone("compaction", CPUUnit, own.perMillion(own.Compaction.CPU.Seconds()))
+		alone("compaction", "passes", float64(own.Compaction.Read())/float64(own.Samples))
 		add("compaction", "CPU-s", func(l *Life) float64 {
 			if l.Compaction == nil {
 				return l.Load

@@ -107,10 +107,11 @@ func TestComparisons(t *testing.T) {
 	require.Equal(t, []table.Comparison{{Name: "few: load", Unit: disk.CPUUnit, Promlake: 1, Peer: 2}, {Name: "few: load, peak memory", Unit: "MB", Promlake: 100, Peer: 100}}, plain)
 
 	own.Report.Series, peer.Report.Series = 1000, 1000
-	own.Kept, own.Compacted = disk.Files{"samples": 1e6, "rollup-5m": 5e5}, &disk.Compaction{CPU: time.Second, PeakRSS: 50e6}
+	own.Kept, own.Compacted = disk.Files{"samples": 1e6, "rollup-5m": 5e5}, &disk.Compaction{CPU: time.Second, PeakRSS: 50e6, Levels: map[string]*disk.Level{"2h": {Read: 2e6}, "24h": {Read: 3e6}}}
 	peer.Kept = disk.Files{"samples: values.bin": 2e6}
 	require.Equal(t, []table.Comparison{
 		{Name: "few: compaction", Unit: disk.CPUUnit, Promlake: 0.5},
+		{Name: "few: compaction", Unit: "passes", Promlake: 2.5},
 		{Name: "few: compaction", Unit: "CPU-s", Promlake: 1, Peer: 4},
 		{Name: "few: compaction, peak memory", Unit: "MB", Promlake: 50, Peer: 100},
 		{Name: "few: load and compaction", Unit: disk.CPUUnit, Promlake: 1.5, Peer: 2},
@@ -120,5 +121,5 @@ func TestComparisons(t *testing.T) {
 		{Name: "few: live", Unit: "bytes per series", Promlake: 1000, Peer: 2000},
 		{Name: "few: rollups on top", Unit: "bytes per series", Promlake: 500},
 	}, comparisons("few", []run{own, peer})[2:])
-	require.Len(t, comparisons("few", []run{own}), 11)
+	require.Len(t, comparisons("few", []run{own}), 12)
 }
