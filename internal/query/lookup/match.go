@@ -16,7 +16,7 @@ import (
 
 // Scope is the objects that a selector reads.
 type Scope struct {
-	Objects   []source.Object // by rank, the lowest first
+	Objects   []source.Object // by rank, the lowest first; of a Match, those with rows
 	Tables    []*index.Table  // by object
 	Deletions live.Deletions  // of the objects
 	Unread    int64           // ms: samples up to here may be missing, of objects that were left out because they end too early
@@ -64,22 +64,22 @@ func (s *Tables) Match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 }
 
 func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt int64, sets [][]*labels.Matcher) (*Match, error) {
-	objs, unread, err := s.Objects(ctx, snap, mint, maxt, sets...)
+	all, unread, err := s.Objects(ctx, snap, mint, maxt, sets...)
 	if err != nil {
 		return nil, err
 	}
-	m := &Match{Scope: Scope{Objects: objs, Unread: unread, Tables: make([]*index.Table, len(objs))}, MinT: mint, MaxT: maxt, Rows: make([][]Row, len(objs))}
 	id := selectionKey(snap.Tenant, sets)
 	selected := s.selections.get(id, len(snap.Segments)+len(snap.Blocks))
-	parts, unknown, found := selected.known(objs, s.excluding(sets))
-	left := s.room(objs)
+	objs, parts, unknown, found := selected.known(all, s.excluding(sets))
+	m := &Match{Scope: Scope{Objects: objs, Unread: unread, Tables: make([]*index.Table, len(objs))}, MinT: mint, MaxT: maxt, Rows: make([][]Row, len(objs))}
+	left := s.room(all)
 	if left != ample { // whole tables that were there when the rows were matched may be gone
 		for _, i := range s.held(objs, m.Tables, func(i int) bool { return parts[i] != nil && len(parts[i].rows) > 0 && parts[i].table == nil }) {
 			parts[i] = nil
 			unknown = append(unknown, i)
 		}
 	}
-	s.metrics.CountLookups("selection", len(objs)-len(unknown), len(unknown))
+	s.metrics.CountLookups("selection", len(all)-len(unknown), len(unknown))
 	if len(unknown) > 0 {
 		ranges, err := s.selectRows(ctx, m, unknown, sets, left)
 		if err != nil {
@@ -118,7 +118,8 @@ func (s *Tables) match(ctx context.Context, snap catalog.Snapshot, mint, maxt in
 			m.Rows[i] = p.overlapping(m.Tables[i], mint, maxt)
 		}
 	}
-	s.count(ctx, objs)
+	s.count(ctx, all)
+	m.trim()
 	if m.Series = m.used(found.series); len(m.Series) > s.maxSeries {
 		return nil, s.tooMany()
 	}
@@ -198,6 +199,18 @@ func (s *Tables) selectRows(ctx context.Context, m *Match, which []int, sets [][
 		}
 	}
 	return out, nil
+}
+
+// trim leaves out the objects without rows.
+func (m *Match) trim() {
+	n := 0
+	for i, rows := range m.Rows {
+		if len(rows) > 0 {
+			m.Objects[n], m.Tables[n], m.Rows[n] = m.Objects[i], m.Tables[i], rows
+			n++
+		}
+	}
+	m.Objects, m.Tables, m.Rows = m.Objects[:n:n], m.Tables[:n:n], m.Rows[:n:n]
 }
 
 // used returns those of the series that have rows in the match. It changes the rows to their

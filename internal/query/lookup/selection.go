@@ -126,24 +126,26 @@ func (x *selection) part(o *source.Object) *objectRows {
 	return x.parts[o.Footer.Number]
 }
 
-// known returns the parts of objects, nil for those that are not known, the numbers of these, and
-// the series of the parts. It asks excluded about objects that are new to the selection.
-func (x *selection) known(objs []source.Object, excluded func(*source.Object) bool) (parts []*objectRows, unknown []int, found finder) {
+// known returns those of the objects that may have rows, with their parts, nil for those that are not
+// known, the numbers of these, and the series of the parts. It asks excluded about objects that are
+// new to the selection.
+func (x *selection) known(all []source.Object, excluded func(*source.Object) bool) (objs []source.Object, parts []*objectRows, unknown []int, found finder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	parts = make([]*objectRows, len(objs))
-	for i := range objs {
-		if parts[i] = x.part(&objs[i]); parts[i] != nil {
+	for i := range all {
+		p := x.part(&all[i])
+		switch {
+		case p == noRows:
 			continue
-		}
-		if excluded(&objs[i]) {
-			parts[i] = noRows
-			x.bytes += x.none.add(objs[i].Footer.Number)
+		case p == nil && excluded(&all[i]):
+			x.bytes += x.none.add(all[i].Footer.Number)
 			continue
+		case p == nil:
+			unknown = append(unknown, len(objs))
 		}
-		unknown = append(unknown, i)
+		objs, parts = append(objs, all[i]), append(parts, p)
 	}
-	return parts, unknown, x.found.view()
+	return objs, parts, unknown, x.found.view()
 }
 
 // extend sets the parts of objects that were not known: those of the ranges of rows that match. It
