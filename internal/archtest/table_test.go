@@ -238,7 +238,7 @@ var allowed = map[string][]string{
 	},
 	"internal/query/snapshot": {
 		"internal/catalog", "internal/key", "internal/objstore", "internal/query/fetch",
-		"internal/query/lru", "internal/query/metrics", "internal/query/request",
+		"internal/query/index", "internal/query/lru", "internal/query/metrics", "internal/query/request",
 		"internal/query/source", "internal/replica", "internal/tenant",
 	},
 	"internal/query/sql": {

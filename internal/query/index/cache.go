@@ -42,6 +42,17 @@ func (c *Cache) Bytes() int64 {
 // Has reports whether the cache holds the value of key.
 func (c *Cache) Has(key string) bool { return c.get(key) != nil }
 
+// Remove forgets the values of keys.
+func (c *Cache) Remove(keys ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range keys {
+		if e := c.entries.Get(k); e != nil {
+			c.entries.Remove(e)
+		}
+	}
+}
+
 // Get returns the value of key. If the cache does not hold it, Get calls load; concurrent calls for
 // one key share one call of load. hit reports whether the cache held the value. An error is not
 // cached.

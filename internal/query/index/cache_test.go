@@ -42,6 +42,11 @@ func TestCache(t *testing.T) {
 		require.ErrorIs(t, err, failed)
 	}
 	require.Equal(t, 8, loads, "an error is not kept")
+	require.True(t, get("a", 40))
+	c.Remove("a", "absent")
+	require.Equal(t, int64(41), c.Bytes(), "b and its key")
+	require.True(t, get("b", 40))
+	require.False(t, get("a", 40), "it was removed")
 }
 
 // TestCacheLoadsOnce: concurrent callers wait for the one that loads.

@@ -16,6 +16,7 @@ import (
 	"github.com/promlake/promlake/internal/catalog"
 	"github.com/promlake/promlake/internal/objstore"
 	"github.com/promlake/promlake/internal/query/fetch"
+	"github.com/promlake/promlake/internal/query/index"
 	"github.com/promlake/promlake/internal/query/lru"
 	"github.com/promlake/promlake/internal/query/metrics"
 	"github.com/promlake/promlake/internal/query/request"
@@ -35,6 +36,7 @@ type Cache struct {
 	settings Settings
 	store    objstore.Store
 	files    *source.Files
+	decoded  *index.Cache // of series tables and samples
 	now      func() time.Time
 	metrics  *metrics.Metrics
 	logger   *slog.Logger
@@ -66,9 +68,10 @@ type aged struct {
 // maxSnapshots is the number of moments whose last snapshots are kept.
 const maxSnapshots = 256
 
-// New returns an empty cache. It does no I/O.
-func New(s Settings, store objstore.Store, f *source.Files, now func() time.Time, m *metrics.Metrics, logger *slog.Logger) *Cache {
-	return &Cache{settings: s, store: store, files: f, now: now, metrics: m, logger: logger, last: lru.New[*kept](maxSnapshots)}
+// New returns an empty cache. It does no I/O. What is in decoded of objects that a newer snapshot
+// replaces is removed.
+func New(s Settings, store objstore.Store, f *source.Files, decoded *index.Cache, now func() time.Time, m *metrics.Metrics, logger *slog.Logger) *Cache {
+	return &Cache{settings: s, store: store, files: f, decoded: decoded, now: now, metrics: m, logger: logger, last: lru.New[*kept](maxSnapshots)}
 }
 
 // moment is the tenant whose data is read, and the time as of which it is read.
@@ -157,9 +160,10 @@ func (s *Cache) fresh(ctx context.Context, m moment, of span, mint, maxt int64) 
 	s.mu.Lock()
 	k := s.kept(m)
 	t.epoch, k.asked = s.epoch, span{}
+	before := k.last
 	var known *catalog.Version // nil: no manifest was read
-	if k.last != nil {
-		known = &k.last.version
+	if before != nil {
+		known = &before.version
 	}
 	s.mu.Unlock()
 	defer func() {
@@ -187,6 +191,9 @@ func (s *Cache) fresh(ctx context.Context, m moment, of span, mint, maxt int64) 
 	// later id.
 	if now := t.version; m.asOf.IsZero() && known != nil && now.Generation > 0 && now.ID.Compare(known.ID) < 0 {
 		return nil, fmt.Errorf("the manifest of tenant %s went back from generation %d to %d: %w", m.tenant, known.Generation, now.Generation, catalog.ErrRestored)
+	}
+	if m.asOf.IsZero() && before != nil {
+		s.decoded.Remove(replaced(before, t)...)
 	}
 	if t.Skipped > 0 {
 		s.metrics.Skipped.Add(float64(t.Skipped))

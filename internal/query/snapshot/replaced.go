@@ -1,0 +1,42 @@
+package snapshot
+
+import (
+	"github.com/promlake/promlake/internal/catalog"
+	"github.com/promlake/promlake/internal/key"
+	"github.com/promlake/promlake/internal/query/source"
+)
+
+// replaced returns the keys under which caches hold series tables, and samples of segments, of the
+// objects that a snapshot of a tenant had and that the next one has not, because a new manifest
+// replaces them. No new read asks for them, so they would only fill the cache.
+func replaced(before, now *aged) (keys []string) {
+	if before.version.ID == now.version.ID {
+		return nil
+	}
+	gone := catalog.Snapshot{Tenant: now.Tenant}
+	live := make(map[key.Segment]bool, len(now.Segments))
+	for i := range now.Segments {
+		live[now.Segments[i].Segment] = true
+	}
+	for _, s := range before.Segments {
+		if !live[s.Segment] && now.covers(int64(s.Window), s.Window.End()-1) {
+			gone.Segments = append(gone.Segments, s)
+		}
+	}
+	blocks := make(map[catalog.BlockID]bool, len(now.version.Blocks))
+	for i := range now.version.Blocks {
+		blocks[now.version.Blocks[i].BlockID()] = true
+	}
+	for _, b := range before.version.Blocks {
+		if !blocks[b.BlockID()] {
+			gone.Blocks = append(gone.Blocks, b)
+		}
+	}
+	for _, o := range source.Refs(gone) {
+		keys = append(keys, o.Series)
+		if o.Lists != "" {
+			keys = append(keys, o.Lists)
+		}
+	}
+	return keys
+}
