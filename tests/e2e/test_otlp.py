@@ -181,6 +181,7 @@ def test_the_collector(programs: Programs, server: Server, tmp_path: Path) -> No
         now = time.time() + 60
         wait_until(lambda: len(vector(client, "target_info", now).samples) == 1, "the Collector's request", context=collector.log)
         assert collector.terminate() == 0
+        assert "deprecated" not in collector.log()
     finally:
         collector.cleanup()
     want = {
