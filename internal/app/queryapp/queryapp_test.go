@@ -120,7 +120,7 @@ func TestCardinality(t *testing.T) {
 		"/api/v1/status/tsdb?topN=1&focusLabel=job&match[]=x%7Bjob!=%22a%22%7D": `"totalSeries":2,"totalLabelValuePairs":3,.*"seriesCountByMetricName":\[{"name":"x","value":2,"samples":2,"bytes":[1-9]\d*,"dollarsPerMonth":[^0].*}\].*"seriesCountByFocusLabelValue":\[{"name":"b","value":1,`,
 		"/prometheus/api/v1/cardinality/label_names":                            `^{"label_values_count_total":4,"label_names_count":2,"cardinality":\[{"label_name":"job","label_values_count":3,"samples":3,"bytes":[1-9]`,
 		"/api/v1/cardinality/label_values?label_names[]=job&selector=x":         `^{"series_count_total":3,"labels":\[{"label_name":"job","label_values_count":3,"series_count":3,"cardinality":\[{"label_value":"a","series_count":1,"samples":1,"bytes":[1-9]`,
-		"/api/v1/cardinality/active_series?selector=%7Bjob=%22b%22%7D":          `^{"data":\[{"__name__":"x","job":"b"}\]}$`,
+		"/api/v1/cardinality/active_series?selector=%7Bjob=%22b%22%7D":          `^{"data":\[{"__name__":"x","job":"b"}\],"weights":\[{"samples":1,"bytes":[1-9]\d*,"dollars_per_month":[^0].*}\]}$`,
 		"/api/v1/status/tsdb?date=1970-01-01":                                   `"totalSeries":0,.*"seriesCountByMetricName":\[\]`,
 	} {
 		code, body := get(t, base+path)

@@ -110,7 +110,8 @@ func TestMimirCardinality(t *testing.T) {
 		},
 		{
 			`cardinality/active_series?selector={job!="z"}`,
-			`{"data":[{"__name__":"a","job":"x"},{"__name__":"a","job":"yy"},{"__name__":"b"}]}`,
+			`{"data":[{"__name__":"a","job":"x"},{"__name__":"a","job":"yy"},{"__name__":"b"}],"weights":[` +
+				`{"samples":10,"bytes":1073741824,"dollars_per_month":0.023},{"samples":20,"bytes":2097152,"dollars_per_month":0.000044921875},{"samples":30,"bytes":1,"dollars_per_month":3.213062882423401e-11}]}`,
 			`job!="z", 2023-11-14T21:13:20.000/2023-11-14T22:13:20.000`,
 		},
 	} {

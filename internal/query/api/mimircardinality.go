@@ -139,7 +139,8 @@ func (s *server) labelValues(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// activeSeries answers activeSeriesPath with the labels of the selected series.
+// activeSeries answers activeSeriesPath with the labels of the selected series. Mimir's clients read
+// a row as a label set, so the weights of the rows are a list of their own.
 func (s *server) activeSeries(r *http.Request) (any, error) {
 	a, _, err := s.mimirSelection(r)
 	if err != nil {
@@ -148,10 +149,21 @@ func (s *server) activeSeries(r *http.Request) (any, error) {
 	if r.Form.Get("selector") == "" {
 		return nil, badRequest(`missing parameter "selector"`)
 	}
+	type row struct {
+		lset   labels.Labels
+		weight mimirWeight
+	}
+	var rows []row
+	err = s.weigher().Weigh(r.Context(), a.sets, a.mint, a.maxt, func(lset labels.Labels, samples int64, bytes float64) {
+		rows = append(rows, row{lset, mimirWeightOf(cardinality.Weight{Series: 1, Samples: samples, Bytes: bytes})})
+	})
+	slices.SortFunc(rows, func(a, b row) int { return labels.Compare(a.lset, b.lset) })
 	out := struct {
-		Data []labels.Labels `json:"data"`
-	}{[]labels.Labels{}}
-	err = s.weigher().Weigh(r.Context(), a.sets, a.mint, a.maxt, func(lset labels.Labels, _ int64, _ float64) { out.Data = append(out.Data, lset) })
-	slices.SortFunc(out.Data, labels.Compare)
+		Data    []labels.Labels `json:"data"`
+		Weights []mimirWeight   `json:"weights"`
+	}{make([]labels.Labels, len(rows)), make([]mimirWeight, len(rows))}
+	for i, x := range rows {
+		out.Data[i], out.Weights[i] = x.lset, x.weight
+	}
 	return out, err
 }
