@@ -33,13 +33,13 @@ const stringsSkipped = "X-Promlake-Strings-Skipped"
 // LineHandler serves POST requests with the line protocol.
 func (s *Stage) LineHandler(version InfluxVersion) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, skipped, err := s.lines(r, version)
+		p, found, err := s.lines(r, version)
 		if err == nil {
 			_, err = s.write(w, r, p)
 		}
 		code := s.answered(w, err, "influx")
-		if *skipped > 0 {
-			w.Header().Set(stringsSkipped, strconv.Itoa(*skipped))
+		if found.skipped > 0 {
+			w.Header().Set(stringsSkipped, strconv.Itoa(found.skipped))
 		}
 		if err == nil {
 			w.WriteHeader(code)
@@ -53,7 +53,9 @@ func (s *Stage) LineHandler(version InfluxVersion) http.Handler {
 			answer = map[string]string{"code": influxCode(code), "message": text}
 		default:
 			w.Header().Set("X-Influxdb-Error", strings.ToValidUTF8(strings.ReplaceAll(text, "\n", " "), "�"))
-			answer = map[string]string{"error": text}
+			if answer = influxAnswer(err, found.refused); answer == nil {
+				answer = map[string]string{"error": text}
+			}
 		}
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(answer) // a client that went away needs no answer
@@ -78,13 +80,18 @@ func influxCode(status int) string {
 // errParameter reports a parameter of a request that is not allowed.
 type errParameter struct{ error }
 
-// lines is the protocol of a request with the line protocol. skipped is the number of its string
-// fields, once it is decoded.
-func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, skipped *int, err error) {
-	skipped = new(int)
+// linesFound is what the answer to a request with the line protocol says of its lines.
+type linesFound struct {
+	skipped int             // string fields
+	refused []influxOffence // of version 3: the first maxOffences
+}
+
+// lines is the protocol of a request with the line protocol, and what is found, once it is decoded.
+func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, found *linesFound, err error) {
+	found = &linesFound{}
 	query := r.URL.Query()
 	if p.read, err = s.textReader(r.Header); err != nil {
-		return p, skipped, err
+		return p, found, err
 	}
 	precision := query.Get("precision")
 	if version == InfluxV3 && precision == "" {
@@ -92,12 +99,15 @@ func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, ski
 	}
 	unit, err := lineprotocol.ParsePrecision(precision)
 	if err != nil {
-		return p, skipped, errParameter{err}
+		return p, found, errParameter{err}
+	}
+	if version == InfluxV3 {
+		p.list = maxOffences
 	}
 	if v := query.Get("accept_partial"); version == InfluxV3 && v != "" {
 		partial, err := strconv.ParseBool(v)
 		if err != nil {
-			return p, skipped, errParameter{fmt.Errorf("accept_partial %q is neither true nor false", v)}
+			return p, found, errParameter{fmt.Errorf("accept_partial %q is neither true nor false", v)}
 		}
 		p.whole = !partial
 	}
@@ -107,10 +117,13 @@ func (s *Stage) lines(r *http.Request, version InfluxVersion) (p wireFormat, ski
 	}
 	p.decode = func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error) {
 		b, result, err := lineprotocol.Decode(lineprotocol.Request{Body: msg, Naming: s.set.Lines, Database: database, Precision: unit, Came: came}, g, rules, room)
-		*skipped = result.Strings
+		found.skipped = result.Strings
+		if err == nil && len(b.Offences) > 0 {
+			found.refused = influxOffences(msg, b.Offences)
+		}
 		return b, err
 	}
-	return p, skipped, nil
+	return p, found, nil
 }
 
 // InfluxPing answers /ping, by which clients of InfluxDB see whether a server is there.

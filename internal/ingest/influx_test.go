@@ -107,18 +107,48 @@ func TestLinesRefused(t *testing.T) {
 			l := calm(t)
 			w := l.lines(tc.version, tc.target, tc.body, tc.headers...)
 			require.Equal(t, tc.code, w.Code, w.Body)
-			var answer map[string]string
+			var answer map[string]any
 			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
 			if tc.version == InfluxV2 {
 				require.Contains(t, answer["message"], tc.want)
 				require.Equal(t, tc.category, answer["code"])
 			} else {
-				require.Contains(t, answer["error"], tc.want)
+				if _, listed := answer["data"]; !listed { // of version 3; see TestRefusedLinesOfV3
+					require.Contains(t, answer["error"], tc.want)
+				}
 				require.Contains(t, w.Header().Get("X-Influxdb-Error"), tc.want)
 			}
 			require.Len(t, l.keys(anonymous), tc.stored)
 		})
 	}
+}
+
+// TestRefusedLinesOfV3: InfluxDB 3 lists the refused lines, with their numbers and reasons.
+func TestRefusedLinesOfV3(t *testing.T) {
+	l := calm(t)
+	long := "cpu,host=" + strings.Repeat("x", 3000) + " v=1"
+	body := "cpu v=1\n# comment\n\ncpu\r\ns t=\"two\nlines\",v=1\ncpu v=2,w=3 9000000000\n" + long + "\ncpu,host=b v=\xff"
+	w := l.lines(InfluxV3, "/api/v3/write_lp?precision=second", body)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.True(t, strings.HasPrefix(w.Body.String(), `{"error":"partial write of line protocol occurred","data":[`+
+		`{"original_line":"cpu","line_number":4,"error_message":"missing fields (invalid_line)"},`+
+		`{"original_line":"cpu v=2,w=3 9000000000","line_number":7,"error_message":"timestamp 9000000000000 ms is too far in the future: `), w.Body)
+	var answer struct{ Data []influxOffence }
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	require.Len(t, answer.Data, 4, "both fields of a line have the same offence")
+	require.Equal(t, influxOffence{"cpu,host=b v=�", 9, `value "\xff" is neither a number, a boolean nor a string in quotes (invalid_line)`}, answer.Data[2])
+	require.Equal(t, 8, answer.Data[3].Number)
+	require.Equal(t, long[:maxOriginal], answer.Data[3].Line)
+	require.Contains(t, answer.Data[3].Message, `value of label "host" is longer than the limit of 2048 bytes`)
+	require.Len(t, l.read(anonymous), 2)
+
+	w = l.lines(InfluxV3, "/api/v3/write_lp?accept_partial=false&precision=second", body)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Equal(t, `{"error":"parsing failed for write_lp endpoint","data":`+
+		`{"original_line":"cpu","line_number":4,"error_message":"missing fields (invalid_line)"}}`+"\n", w.Body.String())
+	w = l.lines(InfluxV3, "/api/v3/write_lp", strings.Repeat("bad\n", 500))
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	require.Len(t, answer.Data, maxOffences)
 }
 
 func TestInfluxQuery(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 // details. Errors have OpenTSDB's form.
 func (s *Stage) OpenTSDBHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		points := 0
-		p, err := s.openTSDB(r, &points)
+		points, refused := 0, []putOffence{}
+		p, err := s.openTSDB(r, &points, &refused)
 		if err == nil {
 			_, err = s.write(w, r, p)
 		}
@@ -28,8 +28,8 @@ func (s *Stage) OpenTSDBHandler() http.Handler {
 			return
 		}
 		var answer any
-		if refused := errors.As(err, &partial); err == nil || refused && (summary || details) {
-			answer = putSummary(err, points, details)
+		if some := errors.As(err, &partial); err == nil || some && (summary || details) {
+			answer = putSummary(err, points, refused, details)
 			if err == nil {
 				code = http.StatusOK
 			}
@@ -43,29 +43,34 @@ func (s *Stage) OpenTSDBHandler() http.Handler {
 }
 
 // putSummary is OpenTSDB's answer with the number of data points that were stored. Of those that
-// were not, only the first is named.
-func putSummary(err error, points int, details bool) map[string]any {
+// were not, it describes the first maxOffences.
+func putSummary(err error, points int, refused []putOffence, details bool) map[string]any {
 	failed := 0
-	list := []any{}
 	var partial *errPartial
 	if errors.As(err, &partial) {
 		failed = partial.rejected
-		list = append(list, map[string]string{"error": partial.err.Error()})
 	}
 	out := map[string]any{"failed": failed, "success": points - failed}
 	if details {
-		out["errors"] = list
+		out["errors"] = refused
 	}
 	return out
 }
 
-// openTSDB is the format of a request. points is the number of its data points, once it is decoded.
-func (s *Stage) openTSDB(r *http.Request, points *int) (p wireFormat, err error) {
+// openTSDB is the format of a request. points is the number of its data points, and refused
+// describes those that are not stored, once it is decoded.
+func (s *Stage) openTSDB(r *http.Request, points *int, refused *[]putOffence) (p wireFormat, err error) {
 	if p.read, err = s.packedReader(r.Header, "json"); err != nil {
 		return p, err
 	}
+	if r.URL.Query().Has("details") {
+		p.list = maxOffences
+	}
 	p.decode = func(msg []byte, _ time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (b *remotewrite.Batch, err error) {
 		b, *points, err = opentsdb.Decode(opentsdb.Request{Body: msg}, g, rules, room)
+		if err == nil && len(b.Offences) > 0 {
+			*refused = putOffences(msg, b.Offences)
+		}
 		return b, err
 	}
 	return p, nil

@@ -26,6 +26,7 @@ type wireFormat struct {
 	decode func(msg []byte, came time.Time, g *remotewrite.Generation, rules remotewrite.Rules, room remotewrite.Room) (*remotewrite.Batch, error)
 	most   func(size int64) int64 // most memory for decoding a message of size bytes; nil: what is free
 	whole  bool                   // one offence refuses the whole request
+	list   int                    // how many offences the batch lists
 	extra  bool                   // the format itself adds the labels of the parameters extra_label
 }
 
@@ -107,7 +108,7 @@ func (s *Stage) accept(w http.ResponseWriter, r *http.Request, p wireFormat, t *
 	})
 	k := t.learning(limits)
 	rules := t.rules(k, came)
-	rules.Labels = extra
+	rules.Labels, rules.Offences = extra, p.list
 	b, err := p.decode(msg.Bytes, came, k.Generation, rules, room)
 	if err == nil && p.whole && b.Err != nil {
 		err = &errWhole{b.Err, b.Rejected}

@@ -137,6 +137,7 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	database := len(d.key)
 	for {
 		l, err := p.Next()
+		c.Place(p.number)
 		if err != nil {
 			if err := c.Reject(&remotewrite.Rejection{Reason: remotewrite.ReasonLine, Err: err}, 1); err != nil {
 				return err

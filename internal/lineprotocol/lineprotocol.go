@@ -70,7 +70,8 @@ var (
 // Parser reads the lines of a body one after another.
 type Parser struct {
 	rest   []byte
-	number int // of the line that was read last
+	begin  []byte // of the line that was read last, and what follows it
+	number int    // of that line
 	line   Line
 }
 
@@ -91,7 +92,7 @@ func (p *Parser) Next() (*Line, error) {
 		case p.rest[0] == '#':
 			p.toNextLine()
 		default:
-			p.line.Number = p.number
+			p.line.Number, p.begin = p.number, p.rest
 			if err := p.read(); err != nil {
 				p.toNextLine()
 				return nil, &SyntaxError{p.line.Number, err}
@@ -100,6 +101,14 @@ func (p *Parser) Next() (*Line, error) {
 		}
 	}
 	return nil, nil
+}
+
+// Number is the number of the line that Next has read last, from 1 on.
+func (p *Parser) Number() int { return p.number }
+
+// Text is the line that Next has read last, also one that cannot be read. It is a part of the body.
+func (p *Parser) Text() []byte {
+	return bytes.TrimRight(p.begin[:len(p.begin)-len(p.rest)], "\r\n")
 }
 
 // skip skips blanks, and the carriage return before a newline.
@@ -119,7 +128,6 @@ func (p *Parser) toNextLine() {
 
 // read reads a line up to and with its newline. After an error, p.rest is within the line.
 func (p *Parser) read() error {
-	begin := p.rest
 	if err := p.series(); err != nil {
 		return err
 	}
@@ -148,7 +156,7 @@ func (p *Parser) read() error {
 	if len(p.rest) > 0 && p.rest[0] != '\n' {
 		return errAfter
 	}
-	if text := begin[:len(begin)-len(p.rest)]; !utf8.Valid(text) {
+	if text := p.begin[:len(p.begin)-len(p.rest)]; !utf8.Valid(text) {
 		return errUTF8
 	}
 	if len(p.rest) > 0 {

@@ -83,6 +83,26 @@ func (d *decoder) read(c *remotewrite.Collector) error {
 	return nil
 }
 
+// Each calls use with the number and the text of each data point of a body, as far as the body can
+// be read. The text is a part of the body.
+func Each(body []byte, use func(n int, raw []byte)) {
+	p := jsontext.New(body)
+	n := 0
+	one := func() error {
+		raw, err := p.Raw()
+		if err == nil {
+			n++
+			use(n, raw)
+		}
+		return err
+	}
+	if p.Peek() == '[' {
+		_ = p.Array(one) // what cannot be read has no number
+	} else {
+		_ = one()
+	}
+}
+
 // parse reads a data point.
 func (d *decoder) parse(p *jsontext.Parser) error {
 	d.metric, d.tags, d.timed, d.given = nil, nil, false, false
@@ -154,6 +174,7 @@ func value(p *jsontext.Parser) (float64, error) {
 // add adds the data point at hand. An error means that there is no room.
 func (d *decoder) add() error {
 	d.points++
+	d.c.Place(d.points)
 	var missing string
 	switch {
 	case d.metric == nil:

@@ -24,9 +24,16 @@ type Batch struct {
 	Metadata   []segment.Metadata
 	MinT, MaxT int64 // ms, over Floats, Hists and Exemplars
 
-	Bytes    int64 // estimate of the memory that decoding took and that a flush will take
-	Rejected int   // series that were refused, in whole or in part
-	Err      error // why the first of them was refused
+	Bytes    int64     // estimate of the memory that decoding took and that a flush will take
+	Rejected int       // series that were refused, in whole or in part
+	Err      error     // why the first of them was refused
+	Offences []Offence // why the first Rules.Offences of them were refused
+}
+
+// Offence is why a part of a message was refused.
+type Offence struct {
+	Place int // of the part, as its decoder counts (Collector.Place); 0: unknown
+	Err   error
 }
 
 // Float is a float sample of a series.

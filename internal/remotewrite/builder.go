@@ -23,6 +23,7 @@ type Rules struct {
 	TimeRange  TimeRange
 	MaxWindows int  // 2h windows that the samples of a request may lie in; 0: any number
 	ToQueue    bool // the batch becomes messages, so metadata that messages carry already is left out
+	Offences   int  // how many offences the batch lists
 
 	// Labels are added to every series before it is relabeled, instead of its labels of the same
 	// name. They are sorted by name, one of each name.
@@ -45,13 +46,14 @@ type Builder struct {
 	Batch *Batch
 
 	durable *Descriptions // metadata that is left out
+	place   int           // of what is read
 	labels  []series.Label
 	scratch labels.ScratchBuilder
 }
 
 // Begin makes the builder ready for a message whose label sets go into the generation g.
 func (b *Builder) Begin(g *Generation, rules Rules, room Room) {
-	b.Rules, b.Room, b.Batch, b.durable = rules, room, batches.Get().(*Batch), &g.Stored
+	b.Rules, b.Room, b.Batch, b.durable, b.place = rules, room, batches.Get().(*Batch), &g.Stored, 0
 	b.Batch.Generation, b.Batch.MinT, b.Batch.MaxT = g, math.MaxInt64, math.MinInt64
 	if rules.ToQueue {
 		b.durable = &g.Queued
@@ -96,9 +98,17 @@ func (b *Builder) addFloat(t int64, v float64, st int64) {
 // reject notes that n samples of a series were refused.
 func (b *Builder) reject(err error, n int) {
 	b.left -= costOffence
-	b.Batch.reject(err)
+	b.offend(err, b.place)
 	if r, ok := errors.AsType[*Rejection](err); ok {
 		b.discard(r.Reason, r, n)
+	}
+}
+
+// offend notes that a series was refused, in whole or in part.
+func (b *Builder) offend(err error, place int) {
+	b.Batch.reject(err)
+	if len(b.Batch.Offences) < b.Offences {
+		b.Batch.Offences = append(b.Batch.Offences, Offence{place, err})
 	}
 }
 

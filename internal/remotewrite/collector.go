@@ -42,6 +42,9 @@ func AppendKey[T string | []byte](dst []byte, part T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
 }
 
+// Place says which part of the message is read, from 1 on, for offences that follow.
+func (c *Collector) Place(n int) { c.d.place = n }
+
 // Knows reports whether the series with the key is known.
 func (c *Collector) Knows(k series.Key) bool {
 	_, ok := c.d.table.Lookup(k)
@@ -123,7 +126,7 @@ func (c *Collector) Learn(lset []series.Label) error {
 		text = appendLabelV1(text, l)
 	}
 	d.left -= costSeries + int64(cap(text))
-	d.misses = append(d.misses, miss{key: c.last, labels: text, from: c.begin, to: c.end})
+	d.misses = append(d.misses, miss{key: c.last, labels: text, from: c.begin, to: c.end, place: d.place})
 	return d.Reserve(0)
 }
 

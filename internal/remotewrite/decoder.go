@@ -46,6 +46,7 @@ type miss struct {
 	labels   []byte // label fields as they stand in the message (1.0)
 	refs     []uint32
 	from, to Mark
+	place    int
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
@@ -158,7 +159,7 @@ func (d *decoder) resolve(version Protocol) error {
 	for _, m := range d.misses {
 		ref, err := d.learn(version, m)
 		if r, ok := errors.AsType[*Rejection](err); ok {
-			d.Batch.reject(r)
+			d.offend(r, m.place)
 			d.discard(r.Reason, r, m.from.samples(m.to))
 			ref = NoRef
 		} else if own, ok := errors.AsType[*admitError](err); ok {
