@@ -52,7 +52,8 @@ func Specs(serverBin, peersDir string) []Spec {
 		},
 		{
 			Name: VictoriaMetrics, Binary: peer("victoria-metrics"), WritePath: "/api/v1/write", ReadyPath: "/health",
-			Paths:     paths("otlp", "/opentelemetry/v1/metrics"),
+			// Versions that do not have one of the paths refuse all of it.
+			Paths:     paths("otlp", "/opentelemetry/v1/metrics", "datadog", "/datadog/api/v2/series"),
 			AddrFlags: map[string]string{"graphite": "-graphiteListenAddr=", "opentsdb": "-opentsdbHTTPListenAddr="},
 			Args: func(addr, dir string) []string {
 				return []string{"-httpListenAddr=" + addr, "-storageDataPath=" + filepath.Join(dir, "data"), "-loggerLevel=WARN"}
