@@ -21,14 +21,15 @@ func (r *Rows) decode(p *place, floats *live.Run, hists []segment.Hist) (out []s
 	if err != nil {
 		return hists, err
 	}
+	whole := p.minT >= r.from && p.maxT < r.to
 	switch c.Encoding() {
 	case chunkenc.EncXOR:
 		r.floats = c.Iterator(r.floats)
-		err = r.xor(r.floats, c.NumSamples(), p.minT >= r.from && p.maxT < r.to, floats)
+		err = r.xor(r.floats, c.NumSamples(), whole, floats)
 	default:
 		if err = checkBuckets(c); err == nil {
 			r.others = c.Iterator(r.others)
-			hists, err = r.any(r.others, floats, hists)
+			hists, err = r.any(r.others, whole, floats, hists)
 		}
 	}
 	if err != nil {
@@ -37,15 +38,24 @@ func (r *Rows) decode(p *place, floats *live.Run, hists []segment.Hist) (out []s
 	return hists, r.source.release(c)
 }
 
+// outside is the error of a chunk whose times are said to be in the range, and one is not. Its
+// sample would be lost: no other range has the chunk.
+func outside(t int64) error {
+	return fmt.Errorf("it has a sample at %d ms, outside of its times in the index", t)
+}
+
 // xor appends the floats of a chunk of n samples without start timestamps. whole: all of them are
-// in r's range.
+// said to be in r's range.
 func (r *Rows) xor(it chunkenc.Iterator, n int, whole bool, dst *live.Run) error {
 	at := len(dst.TS)
 	ts, vs := slices.Grow(dst.TS, n)[:at+n], slices.Grow(dst.V, n)[:at+n]
 	got := at
 	for it.Next() == chunkenc.ValFloat {
 		t, v := it.At()
-		if !whole && (t < r.from || t >= r.to) {
+		if t < r.from || t >= r.to {
+			if whole {
+				return outside(t)
+			}
 			continue
 		}
 		if got == len(ts) {
@@ -64,14 +74,17 @@ func (r *Rows) xor(it chunkenc.Iterator, n int, whole bool, dst *live.Run) error
 	return nil
 }
 
-// any appends the samples of a chunk of any encoding.
-func (r *Rows) any(it chunkenc.Iterator, floats *live.Run, hists []segment.Hist) ([]segment.Hist, error) {
+// any appends the samples of a chunk of any encoding. whole is as for xor.
+func (r *Rows) any(it chunkenc.Iterator, whole bool, floats *live.Run, hists []segment.Hist) ([]segment.Hist, error) {
 	for {
 		kind := it.Next()
 		if kind == chunkenc.ValNone {
 			return hists, it.Err()
 		}
 		if t := it.AtT(); t < r.from || t >= r.to {
+			if whole {
+				return hists, outside(t)
+			}
 			continue
 		}
 		switch kind {
@@ -134,12 +147,11 @@ func ascend(r *live.Run, at int) {
 // ascendHists is ascend for histograms.
 func ascendHists(h []segment.Hist, at int) []segment.Hist {
 	part := h[at:]
-	if slices.IsSortedFunc(part, func(a, b segment.Hist) int {
-		if a.T < b.T {
-			return -1
-		}
-		return 1 // equal times are not in order, either
-	}) {
+	ok := true
+	for i := 1; i < len(part); i++ {
+		ok = ok && part[i-1].T < part[i].T
+	}
+	if ok {
 		return h
 	}
 	slices.SortStableFunc(part, func(a, b segment.Hist) int { return cmp.Compare(a.T, b.T) })

@@ -3,18 +3,24 @@ package promblock_test
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/tsdb/index"
 	"github.com/prometheus/prometheus/tsdb/tombstones"
 	"github.com/stretchr/testify/require"
 
+	"github.com/promlake/promlake/internal/live"
 	"github.com/promlake/promlake/internal/promblock"
 	"github.com/promlake/promlake/internal/promblock/promblocktest"
 	"github.com/promlake/promlake/internal/series"
@@ -49,6 +55,85 @@ func TestHostileChunk(t *testing.T) {
 		require.Equal(t, 8, corrupt.Offset)
 		require.ErrorContains(t, err, tc.want)
 	}
+}
+
+// indexed replaces the index of a block by one with series a and b, whose chunks are those of series
+// a and b of history, from 0 to a time that it claims.
+func indexed(t *testing.T, dir string, claimed int64, a, b labels.Labels) {
+	t.Helper()
+	places := map[string][]chunks.Meta{}
+	block, err := tsdb.OpenBlock(slog.New(slog.DiscardHandler), dir, nil, nil)
+	require.NoError(t, err)
+	r, err := block.Index()
+	require.NoError(t, err)
+	name, value := index.AllPostingsKey()
+	p, err := r.Postings(t.Context(), name, value)
+	require.NoError(t, err)
+	for p.Next() {
+		var l labels.ScratchBuilder
+		var metas []chunks.Meta
+		require.NoError(t, r.Series(p.At(), &l, &metas))
+		places[l.Labels().Get("__name__")] = metas[:1]
+	}
+	require.NoError(t, r.Close())
+	require.NoError(t, block.Close())
+	w, err := index.NewWriter(t.Context(), filepath.Join(dir, "index"))
+	require.NoError(t, err)
+	var symbols []string
+	for _, ls := range []labels.Labels{a, b} {
+		ls.Range(func(l labels.Label) { symbols = append(symbols, l.Name, l.Value) })
+	}
+	slices.Sort(symbols)
+	for _, s := range slices.Compact(symbols) {
+		require.NoError(t, w.AddSymbol(s))
+	}
+	for i, ls := range []labels.Labels{a, b} {
+		m := places[string(rune('a'+i))][0]
+		m.MinTime, m.MaxTime = 0, claimed
+		require.NoError(t, w.AddSeries(storage.SeriesRef(i+1), ls, m))
+	}
+	require.NoError(t, w.Close())
+}
+
+// TestTimesOutsideOfTheIndex holds that a chunk is corrupt whose samples are not where the index
+// says: no range would have them. Floats and histograms take different ways.
+func TestTimesOutsideOfTheIndex(t *testing.T) {
+	for i, name := range []string{"a", "b"} {
+		dir := promblocktest.Write(t, t.TempDir(), 0, 300_000, history())
+		indexed(t, dir, 1000, labels.FromStrings("__name__", "a"), labels.FromStrings("__name__", "b"))
+		skipped := 0
+		floats, hists, _, err := read(t, dir, promblock.Options{Skip: func(*promblock.CorruptError) bool { skipped++; return true }}, 0, 2000)
+		require.NoError(t, err)
+		require.Equal(t, 2, skipped)
+		require.Empty(t, floats[name].TS)
+		require.Empty(t, hists[name])
+		_, _, _, err = read(t, dir, promblock.Options{Skip: func(c *promblock.CorruptError) bool { return c.Series.Get("__name__") != name }}, 0, 2000)
+		var corrupt *promblock.CorruptError
+		require.ErrorAs(t, err, &corrupt)
+		require.ErrorContains(t, err, "it has a sample at 2000 ms, outside of its times in the index", "series %d", i)
+	}
+}
+
+// TestHistogramsOfEqualTimes holds that of two histograms of one series and time the last one stays,
+// also where there is no other sample. An external label makes the series one.
+func TestHistogramsOfEqualTimes(t *testing.T) {
+	var all []promblocktest.Series
+	for i, replica := range []string{"x", "y"} {
+		h := &histogram.Histogram{Schema: 1, Count: uint64(i), ZeroCount: uint64(i)}
+		all = append(all, promblocktest.Series{Labels: labels.FromStrings("__name__", "a", "r", replica), Samples: []promblocktest.Sample{{Time: 1000, H: h}}})
+	}
+	dir := promblocktest.Write(t, t.TempDir(), 0, 2000, all)
+	block, err := promblock.Open(dir, promblock.Options{External: []series.Label{{Name: "r", Value: "z"}}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, block.Close()) }()
+	rows, err := block.Scan(t.Context(), 0, 2000, func([]series.Label, int64) (series.Ref, bool, error) { return 0, true, nil })
+	require.NoError(t, err)
+	require.Equal(t, 1, rows.Len())
+	var run live.Run
+	hists, err := rows.Read(0, &run, nil)
+	require.NoError(t, err)
+	require.Len(t, hists, 1)
+	require.Equal(t, uint64(1), hists[0].H.Count)
 }
 
 // TestLabelTwice holds that a series with a label twice, which the store cannot have, is an error.

@@ -17,7 +17,7 @@ NOT_EXECUTED = {
     (
         "import",
         "mimirtool backfill ",
-    ): "mimirtool's module replaces others, so it cannot be built from a proxy; test_block_upload uses the same API",
+    ): "mimirtool's module replaces others, so no proxy serves it whole; test_block_upload uses the API",
 }
 
 
